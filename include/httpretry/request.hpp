@@ -1,0 +1,103 @@
+// Request: what is to be sent. A thin handle, one pointer, on shared data that is copied when it is
+// changed: copying is cheap, and a middleware that changes its copy changes nobody else's.
+//
+//   auto request = Request::post("https://api.example.com/v1/orders", R"({"sku": 7})")
+//                      .set_header("Content-Type", "application/json");
+//
+// One Request object may be sent from many threads at once; changing one while another thread uses
+// the same object needs the usual care.
+#pragma once
+
+#include <httpretry/body.hpp>
+#include <httpretry/headers.hpp>
+#include <httpretry/url.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace httpretry {
+
+struct RetryPolicy;
+
+enum class HttpVersion : std::uint8_t {
+  Any,    // HTTP/2 where TLS negotiates it, else HTTP/1.1
+  Http1,  // HTTP/1.1 only
+};
+
+// What belongs to one request and is no part of its text.
+struct HTTPRETRY_API RequestOptions {
+  RequestOptions();
+  ~RequestOptions();
+  RequestOptions(const RequestOptions&);
+  RequestOptions(RequestOptions&&) noexcept;
+  RequestOptions& operator=(const RequestOptions&);
+  RequestOptions& operator=(RequestOptions&&) noexcept;
+
+  // false: the retry stage sends it once, whatever its policy says.
+  bool retry = true;
+  // Used instead of the endpoint's policy.
+  std::shared_ptr<const RetryPolicy> policy;
+  // Whether sending it twice does no more than sending it once. Left out, the method and the
+  // headers say: see Request::repeatable.
+  std::optional<bool> repeatable;
+  // Ask for gzip and hand out the decoded body.
+  bool compressed = false;
+  HttpVersion http_version = HttpVersion::Any;
+  // Bytes of body (decoded) that are taken into memory; the client's limit where left out.
+  std::optional<std::uint64_t> max_body;
+  // No pooled connection.
+  bool fresh_connection = false;
+};
+
+class HTTPRETRY_API Request {
+ public:
+  // Throws std::invalid_argument where `method` is not a token of RFC 9110. The URL is looked at
+  // when the request is sent: a bad one is an Outcome with Errc::InvalidRequest.
+  Request(std::string method, std::string url);
+  static Request get(std::string url);
+  static Request head(std::string url);
+  static Request del(std::string url);
+  static Request post(std::string url, Body body);
+  static Request put(std::string url, Body body);
+  static Request patch(std::string url, Body body);
+
+  Request(const Request& other) noexcept;
+  Request(Request&& other) noexcept;  // a moved-from Request may only be assigned or destroyed
+  Request& operator=(const Request& other) noexcept;
+  Request& operator=(Request&& other) noexcept;
+  ~Request();
+
+  [[nodiscard]] const std::string& method() const;
+  [[nodiscard]] const std::string& url() const;
+  [[nodiscard]] const Headers& headers() const;
+  [[nodiscard]] const Body& body() const;
+  [[nodiscard]] const RequestOptions& options() const;
+  // The URL, parsed once for all copies.
+  [[nodiscard]] const Result<Url>& parsed_url() const;
+
+  // Each changes this handle only. The header functions throw as those of Headers do.
+  Request& set_method(std::string method);
+  Request& set_url(std::string url);
+  Request& set_header(std::string_view name, std::string_view value);
+  Request& add_header(std::string_view name, std::string_view value);
+  Request& remove_header(std::string_view name);
+  Request& add_query(std::string_view name, std::string_view value);
+  Request& set_body(Body body);
+  // The options, for changing: request.edit_options().compressed = true.
+  RequestOptions& edit_options();
+
+  // Whether sending it twice does no more than sending it once: what options().repeatable says,
+  // else GET HEAD OPTIONS TRACE PUT DELETE QUERY, and any method with an Idempotency-Key, If-Match
+  // or "If-None-Match: *" header or an ifGenerationMatch query item.
+  [[nodiscard]] bool repeatable() const;
+
+ private:
+  struct Data;
+  Data& edit();
+  Data* data_;
+};
+
+}  // namespace httpretry

@@ -1,0 +1,144 @@
+#include <httpretry/url.hpp>
+
+#include "url_parts.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <new>
+
+namespace httpretry {
+namespace {
+
+using detail::CurlUrl;
+using detail::UrlParts;
+
+std::string part(const CURLU* url, CURLUPart which, unsigned flags = 0) {
+  char* text = nullptr;
+  if (curl_url_get(url, which, &text, flags) != CURLUE_OK) return {};
+  std::string copy(text);
+  curl_free(text);
+  return copy;
+}
+
+Error refused(std::string_view why) {
+  return Error(Errc::InvalidRequest, "not a usable URL: " + std::string(why));
+}
+
+void lower_case(std::string& text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+}
+
+// The host as it is looked up. Punycode fails for names that no IDN rule allows; then so would
+// libcurl's look-up, and the URL is refused here already.
+Result<std::string> ascii_host(const CURLU* url) {
+  char* text = nullptr;
+  if (curl_url_get(url, CURLUPART_HOST, &text, CURLU_PUNYCODE) != CURLUE_OK) {
+    return refused("its host is no valid international name");
+  }
+  std::string host(text);
+  curl_free(text);
+  lower_case(host);
+  return host;
+}
+
+Result<std::shared_ptr<const UrlParts>> take_apart(CurlUrl handle) {
+  auto parts = std::make_shared<UrlParts>();
+  parts->scheme = part(handle.get(), CURLUPART_SCHEME);
+  lower_case(parts->scheme);
+  if (parts->scheme != "http" && parts->scheme != "https") {
+    return refused("its scheme must be http or https, not \"" + parts->scheme + "\"");
+  }
+  auto host = ascii_host(handle.get());
+  if (!host) return std::move(host).error();
+  parts->host = *std::move(host);
+  if (parts->host.empty()) return refused("it has no host");
+
+  const auto port = part(handle.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
+  std::from_chars(port.data(), port.data() + port.size(), parts->port);
+  parts->path = part(handle.get(), CURLUPART_PATH);
+  parts->query = part(handle.get(), CURLUPART_QUERY);
+  parts->userinfo = !part(handle.get(), CURLUPART_USER).empty() ||
+                    !part(handle.get(), CURLUPART_PASSWORD).empty();
+  const bool usual = parts->port == (parts->scheme == "https" ? 443 : 80);
+  parts->origin =
+      parts->scheme + "://" + parts->host + (usual ? "" : ":" + std::to_string(parts->port));
+  curl_url_set(handle.get(), CURLUPART_FRAGMENT, nullptr, 0);
+  parts->handle = std::move(handle);
+  return std::shared_ptr<const UrlParts>(std::move(parts));
+}
+
+}  // namespace
+
+Result<Url> Url::parse(std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) return refused("it holds a NUL byte");
+  CurlUrl handle(curl_url());
+  if (!handle) throw std::bad_alloc();
+  const auto code = curl_url_set(handle.get(), CURLUPART_URL, std::string(text).c_str(),
+                                 CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME);
+  if (code != CURLUE_OK) return refused(curl_url_strerror(code));
+  auto parts = take_apart(std::move(handle));
+  if (!parts) return std::move(parts).error();
+  return Url(*std::move(parts));
+}
+
+const std::string& Url::scheme() const { return parts_->scheme; }
+const std::string& Url::host() const { return parts_->host; }
+std::uint16_t Url::port() const { return parts_->port; }
+const std::string& Url::path() const { return parts_->path; }
+const std::string& Url::query() const { return parts_->query; }
+bool Url::has_userinfo() const { return parts_->userinfo; }
+const std::string& Url::origin() const { return parts_->origin; }
+std::string Url::without_secrets() const { return parts_->origin + parts_->path; }
+std::string Url::to_string() const {
+  auto text = without_secrets();
+  return parts_->query.empty() ? text : text + "?" + parts_->query;
+}
+
+Result<Url> Url::resolve(std::string_view reference) const {
+  if (reference.find('\0') != std::string_view::npos) return refused("it holds a NUL byte");
+  CurlUrl handle(curl_url_dup(parts_->handle.get()));
+  if (!handle) throw std::bad_alloc();
+  curl_url_set(handle.get(), CURLUPART_USER, nullptr, 0);
+  curl_url_set(handle.get(), CURLUPART_PASSWORD, nullptr, 0);
+  const auto code = curl_url_set(handle.get(), CURLUPART_URL, std::string(reference).c_str(),
+                                 CURLU_URLENCODE | CURLU_ALLOW_SPACE | CURLU_NON_SUPPORT_SCHEME);
+  if (code != CURLUE_OK) return refused(curl_url_strerror(code));
+  auto parts = take_apart(std::move(handle));
+  if (!parts) return std::move(parts).error();
+  return Url(*std::move(parts));
+}
+
+std::string percent_encode(std::string_view text) {
+  static constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       std::string_view("-._~").find(c) != std::string_view::npos;
+    if (plain) {
+      encoded.push_back(c);
+    } else {
+      encoded.push_back('%');
+      encoded.push_back(kHex[byte >> 4]);
+      encoded.push_back(kHex[byte & 15]);
+    }
+  }
+  return encoded;
+}
+
+std::string with_query(std::string_view url, std::string_view name, std::string_view value) {
+  const auto fragment = std::min(url.find('#'), url.size());
+  std::string result(url.substr(0, fragment));
+  const auto mark = result.find('?');
+  if (mark == std::string::npos) {
+    result.push_back('?');
+  } else if (mark + 1 != result.size() && result.back() != '&') {
+    result.push_back('&');
+  }
+  result.append(percent_encode(name)).append("=").append(percent_encode(value));
+  return result.append(url.substr(fragment));
+}
+
+}  // namespace httpretry

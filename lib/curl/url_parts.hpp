@@ -1,0 +1,28 @@
+// What a Url shares among its copies: libcurl's parsed form, and its parts as text.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace httpretry::detail {
+
+struct CloseUrl {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+};
+using CurlUrl = std::unique_ptr<CURLU, CloseUrl>;
+
+struct UrlParts {
+  CurlUrl handle;  // never changed once shared: libcurl copies it for each transfer
+  std::string scheme;
+  std::string host;
+  std::string path;
+  std::string query;
+  std::string origin;
+  std::uint16_t port = 0;
+  bool userinfo = false;
+};
+
+}  // namespace httpretry::detail

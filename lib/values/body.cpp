@@ -1,0 +1,172 @@
+#include <httpretry/body.hpp>
+
+#include <sys/stat.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+namespace httpretry {
+
+class Body::Source {
+ public:
+  virtual ~Source() = default;
+  [[nodiscard]] virtual bool replayable() const { return true; }
+  [[nodiscard]] virtual const std::string* bytes() const { return nullptr; }
+  virtual Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& self) = 0;
+};
+
+namespace {
+
+class BytesReader final : public BodyReader {
+ public:
+  explicit BytesReader(std::shared_ptr<Body::Source> owner)
+      : owner_(std::move(owner)), rest_(*owner_->bytes()) {}
+  Result<std::size_t> read(std::span<char> into) override {
+    const auto count = std::min(into.size(), rest_.size());
+    std::copy_n(rest_.begin(), count, into.begin());
+    rest_.remove_prefix(count);
+    return count;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> size() const override { return rest_.size(); }
+
+ private:
+  std::shared_ptr<Body::Source> owner_;
+  std::string_view rest_;
+};
+
+class BytesSource final : public Body::Source {
+ public:
+  explicit BytesSource(std::string bytes) : bytes_(std::move(bytes)) {}
+  [[nodiscard]] const std::string* bytes() const override { return &bytes_; }
+  Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& self) override {
+    return std::unique_ptr<BodyReader>(std::make_unique<BytesReader>(self));
+  }
+
+ private:
+  std::string bytes_;
+};
+
+class FileReader final : public BodyReader {
+ public:
+  FileReader(std::FILE* file, std::string path, std::optional<std::uint64_t> size)
+      : file_(file, &std::fclose), path_(std::move(path)), left_(size) {}
+
+  Result<std::size_t> read(std::span<char> into) override {
+    const auto wanted = left_ ? std::min<std::uint64_t>(into.size(), *left_) : into.size();
+    const auto count = std::fread(into.data(), 1, wanted, file_.get());
+    if (std::ferror(file_.get()) != 0)
+      return Error(Errc::InvalidRequest, "reading body file " + path_ + " failed");
+    // A shorter body than was announced would leave the server waiting.
+    if (count < wanted && left_) {
+      return Error(Errc::InvalidRequest,
+                   "body file " + path_ + " became shorter while it was sent");
+    }
+    if (left_) *left_ -= count;
+    return count;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> size() const override { return left_; }
+
+ private:
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  std::string path_;
+  std::optional<std::uint64_t> left_;  // unknown for what is no regular file
+};
+
+class FileSource final : public Body::Source {
+ public:
+  explicit FileSource(std::string path) : path_(std::move(path)) {}
+  Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& /*self*/) override {
+    std::FILE* file = std::fopen(path_.c_str(), "rbe");
+    if (file == nullptr) return cannot_open(errno);
+    struct ::stat about {};
+    if (::fstat(::fileno(file), &about) != 0) {
+      const int cause = errno;
+      std::fclose(file);
+      return cannot_open(cause);
+    }
+    if (S_ISDIR(about.st_mode)) {
+      std::fclose(file);
+      return cannot_open(EISDIR);
+    }
+    std::optional<std::uint64_t> size;
+    if (S_ISREG(about.st_mode)) size = static_cast<std::uint64_t>(about.st_size);
+    return std::unique_ptr<BodyReader>(std::make_unique<FileReader>(file, path_, size));
+  }
+
+ private:
+  [[nodiscard]] Error cannot_open(int cause) const {
+    return Error(Errc::InvalidRequest,
+                 "cannot read body file " + path_ + ": " + std::generic_category().message(cause));
+  }
+  std::string path_;
+};
+
+class ReopenedSource final : public Body::Source {
+ public:
+  explicit ReopenedSource(Body::Opener open) : open_(std::move(open)) {}
+  Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& /*self*/) override {
+    return open_();
+  }
+
+ private:
+  Body::Opener open_;
+};
+
+class OnceSource final : public Body::Source {
+ public:
+  OnceSource(Body::Generator generate, std::optional<std::uint64_t> size)
+      : generate_(std::move(generate)), size_(size) {}
+  [[nodiscard]] bool replayable() const override { return !touched_; }
+  Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& self) override {
+    if (touched_) return Error(Errc::InvalidRequest, "the body can be read only once, and was");
+    return std::unique_ptr<BodyReader>(
+        std::make_unique<Reader>(std::static_pointer_cast<OnceSource>(self)));
+  }
+
+ private:
+  class Reader final : public BodyReader {
+   public:
+    explicit Reader(std::shared_ptr<OnceSource> source) : source_(std::move(source)) {}
+    Result<std::size_t> read(std::span<char> into) override {
+      // The first to read owns it: a second reader that was opened before must not get the rest.
+      if (!mine_ && source_->touched_.exchange(true)) {
+        return Error(Errc::InvalidRequest, "the body can be read only once, and was");
+      }
+      mine_ = true;
+      return source_->generate_(into);
+    }
+    [[nodiscard]] std::optional<std::uint64_t> size() const override { return source_->size_; }
+
+   private:
+    std::shared_ptr<OnceSource> source_;
+    bool mine_ = false;
+  };
+
+  Body::Generator generate_;
+  std::optional<std::uint64_t> size_;
+  std::atomic<bool> touched_ = false;
+};
+
+}  // namespace
+
+BodyReader::~BodyReader() = default;
+std::optional<std::uint64_t> BodyReader::size() const { return std::nullopt; }
+
+Body::Body(std::string bytes) : source_(std::make_shared<BytesSource>(std::move(bytes))) {}
+Body::Body(const char* bytes) : Body(std::string(bytes)) {}
+Body Body::file(std::string path) { return Body(std::make_shared<FileSource>(std::move(path))); }
+Body Body::reopened(Opener open) { return Body(std::make_shared<ReopenedSource>(std::move(open))); }
+Body Body::once(Generator generate, std::optional<std::uint64_t> size) {
+  return Body(std::make_shared<OnceSource>(std::move(generate), size));
+}
+
+bool Body::replayable() const { return source_ == nullptr || source_->replayable(); }
+const std::string* Body::bytes() const { return source_ == nullptr ? nullptr : source_->bytes(); }
+Result<std::unique_ptr<BodyReader>> Body::open() const {
+  if (source_ == nullptr) return Error(Errc::InvalidRequest, "the request has no body");
+  return source_->open(source_);
+}
+
+}  // namespace httpretry

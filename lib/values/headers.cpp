@@ -1,0 +1,162 @@
+#include <httpretry/headers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace httpretry {
+namespace {
+
+constexpr char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+}
+
+// tchar of RFC 9110 §5.6.2.
+constexpr std::array<bool, 256> kTokenBytes = [] {
+  std::array<bool, 256> table{};
+  for (int c = '0'; c <= '9'; ++c) table[static_cast<std::size_t>(c)] = true;
+  for (int c = 'a'; c <= 'z'; ++c) table[static_cast<std::size_t>(c)] = true;
+  for (int c = 'A'; c <= 'Z'; ++c) table[static_cast<std::size_t>(c)] = true;
+  for (char c : std::string_view("!#$%&'*+-.^_`|~")) table[static_cast<unsigned char>(c)] = true;
+  return table;
+}();
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+void demand_valid(std::string_view name, std::string_view value) {
+  if (!valid_header_name(name)) {
+    throw std::invalid_argument("a header name must be letters, digits and !#$%&'*+-.^_`|~ only");
+  }
+  if (!valid_header_value(value)) {
+    throw std::invalid_argument("the value of header " + std::string(name) +
+                                " holds a control byte (CR, LF, NUL or the like)");
+  }
+}
+
+}  // namespace
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [](char x, char y) { return lower(x) == lower(y); });
+}
+
+bool valid_header_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return kTokenBytes[static_cast<unsigned char>(c)];
+  });
+}
+
+bool valid_header_value(std::string_view value) {
+  return std::none_of(value.begin(), value.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\t') || byte == 0x7F;
+  });
+}
+
+Headers::Headers(std::initializer_list<Field> fields) {
+  for (const auto& field : fields) add(field.name, field.value);
+}
+
+void Headers::add(std::string_view name, std::string_view value) {
+  demand_valid(name, value);
+  append(name, trimmed(value));
+}
+
+bool Headers::try_add(std::string_view name, std::string_view value) {
+  if (!valid_header_name(name) || !valid_header_value(value)) return false;
+  append(name, trimmed(value));
+  return true;
+}
+
+void Headers::append(std::string_view name, std::string_view value) {
+  const auto offset = block_.size();
+  block_.append(name);
+  if (value.empty()) {
+    block_.push_back(';');
+  } else {
+    block_.append(": ").append(value);
+  }
+  block_.push_back('\0');
+  entries_.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(name.size()),
+                      static_cast<std::uint32_t>(value.size())});
+}
+
+void Headers::set(std::string_view name, std::string_view value) {
+  demand_valid(name, value);
+  if (!contains(name)) return append(name, trimmed(value));
+
+  Headers changed;
+  changed.reserve(size(), block_.size() + value.size());
+  bool placed = false;
+  for (const auto field : *this) {
+    if (!equal_ignoring_case(field.name, name)) {
+      changed.append(field.name, field.value);
+    } else if (!placed) {
+      changed.append(name, trimmed(value));
+      placed = true;
+    }
+  }
+  *this = std::move(changed);
+}
+
+std::size_t Headers::remove(std::string_view name) {
+  if (!contains(name)) return 0;
+  Headers kept;
+  kept.reserve(size(), block_.size());
+  for (const auto field : *this) {
+    if (!equal_ignoring_case(field.name, name)) kept.append(field.name, field.value);
+  }
+  const auto removed = size() - kept.size();
+  *this = std::move(kept);
+  return removed;
+}
+
+void Headers::clear() {
+  block_.clear();
+  entries_.clear();
+}
+
+void Headers::reserve(std::size_t fields, std::size_t bytes) {
+  entries_.reserve(fields);
+  block_.reserve(bytes);
+}
+
+std::optional<std::string_view> Headers::get(std::string_view name) const {
+  for (const auto& entry : entries_) {
+    if (entry.name_size != name.size()) continue;
+    if (equal_ignoring_case({block_.data() + entry.offset, entry.name_size}, name)) {
+      return std::string_view(block_.data() + entry.offset + entry.name_size + 2, entry.value_size);
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string_view> Headers::get_all(std::string_view name) const {
+  std::vector<std::string_view> values;
+  for (const auto field : *this) {
+    if (equal_ignoring_case(field.name, name)) values.push_back(field.value);
+  }
+  return values;
+}
+
+Headers::Field Headers::operator[](std::size_t index) const {
+  const auto& entry = entries_[index];
+  const char* name = block_.data() + entry.offset;
+  return {{name, entry.name_size}, {name + entry.name_size + 2, entry.value_size}};
+}
+
+const char* Headers::line(std::size_t index) const {
+  return block_.data() + entries_[index].offset;
+}
+
+bool operator==(const Headers& a, const Headers& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return equal_ignoring_case(x.name, y.name) && x.value == y.value;
+  });
+}
+
+}  // namespace httpretry

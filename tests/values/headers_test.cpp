@@ -1,0 +1,61 @@
+#include <httpretry/headers.hpp>
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+using httpretry::Headers;
+
+TEST_CASE("a header is found in any case and repeated ones stay in order") {
+  Headers headers{{"Accept", "text/plain"}, {"X-Tag", "a"}, {"x-tag", "b"}};
+
+  CHECK(headers.get("ACCEPT") == "text/plain");
+  CHECK(headers.get("X-TAG") == "a");
+  CHECK(headers.get_all("x-tag") == std::vector<std::string_view>{"a", "b"});
+  CHECK_FALSE(headers.get("X-Ta").has_value());
+}
+
+TEST_CASE("set replaces all fields of a name in the place of the first") {
+  Headers headers{{"A", "1"}, {"B", "2"}, {"a", "3"}, {"C", "4"}};
+
+  headers.set("A", "9");
+
+  CHECK(headers == Headers{{"A", "9"}, {"B", "2"}, {"C", "4"}});
+  CHECK(headers.remove("b") == 1);
+  CHECK(headers.remove("b") == 0);
+  CHECK(headers == Headers{{"A", "9"}, {"C", "4"}});
+}
+
+TEST_CASE("nothing that would end a header line early gets in") {
+  Headers headers;
+  using namespace std::string_view_literals;
+  for (auto value : {"a\r\nX: b"sv, "a\nb"sv, "a\rb"sv, "a\0b"sv, "\x7f"sv, "\x01"sv}) {
+    CHECK_THROWS_AS(headers.add("X", value), std::invalid_argument);
+    CHECK_THROWS_AS(headers.set("X", value), std::invalid_argument);
+    CHECK_FALSE(headers.try_add("X", value));
+  }
+  for (auto name : {""sv, "a b"sv, "a:"sv, "a\r"sv, "\xc3\xa4"sv}) {
+    CHECK_THROWS_AS(headers.add(name, "v"), std::invalid_argument);
+    CHECK_FALSE(headers.try_add(name, "v"));
+  }
+  CHECK(headers.empty());
+}
+
+TEST_CASE("a refused header value is not in the message") {
+  Headers headers;
+  try {
+    headers.add("Authorization", "secret\r\n");
+    FAIL("was accepted");
+  } catch (const std::invalid_argument& refused) {
+    CHECK(std::string_view(refused.what()).find("secret") == std::string_view::npos);
+    CHECK(std::string_view(refused.what()).find("Authorization") != std::string_view::npos);
+  }
+}
+
+TEST_CASE("lines are as libcurl wants them") {
+  Headers headers{{"A", "  padded\t"}, {"Empty", ""}};
+  CHECK(std::string_view(headers.line(0)) == "A: padded");
+  CHECK(std::string_view(headers.line(1)) == "Empty;");
+  CHECK(headers[1].value.empty());
+  CHECK(headers[0].value == "padded");
+}
