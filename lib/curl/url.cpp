@@ -12,7 +12,7 @@ namespace {
 using detail::CurlUrl;
 using detail::UrlParts;
 
-std::string part(const CURLU* url, CURLUPart which, unsigned flags = 0) {
+std::string part(CURLU* url, CURLUPart which, unsigned flags = 0) {
   char* text = nullptr;
   if (curl_url_get(url, which, &text, flags) != CURLUE_OK) return {};
   std::string copy(text);
@@ -31,7 +31,7 @@ void lower_case(std::string& text) {
 
 // The host as it is looked up. Punycode fails for names that no IDN rule allows; then so would
 // libcurl's look-up, and the URL is refused here already.
-Result<std::string> ascii_host(const CURLU* url) {
+Result<std::string> ascii_host(CURLU* url) {
   char* text = nullptr;
   if (curl_url_get(url, CURLUPART_HOST, &text, CURLU_PUNYCODE) != CURLUE_OK) {
     return refused("its host is no valid international name");
