@@ -72,6 +72,9 @@ struct Exchange {
   // The connection was reused and died before any answer: the server may merely have closed it for
   // being idle.
   bool stale_connection = false;
+  // The server said that it did not look at the request (HTTP/2 REFUSED_STREAM on a new
+  // connection).
+  bool refused = false;
   Timings timings;
 };
 
@@ -94,7 +97,7 @@ struct HTTPRETRY_API Attempt {
   Sent sent = Sent::Never;
   int wire_sends = 0;
   std::optional<Duration> server_delay;  // what the server asked for
-  std::string server_delay_source;       // the header or field that asked
+  std::string_view server_delay_source;  // the header or field that asked: static text
   std::optional<Duration> backoff;       // our own wait; set only where a retry followed
   std::optional<Duration> wait;          // the wait that was taken; set only where a retry followed
   std::optional<std::int64_t> budget_left;

@@ -50,6 +50,12 @@ struct HTTPRETRY_API RequestOptions {
   std::optional<std::uint64_t> max_body;
   // No pooled connection.
   bool fresh_connection = false;
+  // The transport's where left out.
+  std::optional<Duration> connect_timeout;
+  // The final header block must have come by then; a body may take longer.
+  Time answer_by = kNever;
+  // The longest pause within the body of the answer.
+  Duration stall_timeout = kForever;
 };
 
 class HTTPRETRY_API Request {

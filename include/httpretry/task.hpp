@@ -1,0 +1,224 @@
+// Task<T>: a coroutine that computes a T. Lazy: it starts when it is awaited, and its awaiter goes
+// on when it is done, on whichever thread that happens.
+//
+//   Task<std::string> title(Client& client) {
+//     Outcome outcome = co_await client.co_send(Request::get(url));
+//     co_return outcome ? outcome->body : "none";
+//   }
+//   std::string text = sync_wait(title(client));
+//
+// A Task is owned by one place and awaited once. Destroying one that was not awaited, or that is
+// suspended, destroys its frame with what is in it.
+//
+// g++ 12 miscompiles some ordinary coroutine code. A statement with co_await in it must hold, at
+// any depth, no lambda, no braces that form an aggregate, no `?:` of class type and no initializer
+// list; and no co_await may stand in the condition of an if, while or switch. Later compilers, and
+// clang, have no such trouble; `coroutines.query`, installed with the library, finds the forms with
+// clang-query.
+#pragma once
+
+#include <httpretry/result.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace httpretry {
+
+template <class T = void>
+class Task;
+
+namespace detail {
+
+// Frames come from a free list of the thread: a call through a chain of middlewares makes one frame
+// a stage, of the same few sizes each time.
+HTTPRETRY_API void* allocate_frame(std::size_t size);
+HTTPRETRY_API void free_frame(void* frame, std::size_t size) noexcept;
+
+// What a middleware threw, as a value that names the middleware.
+HTTPRETRY_API Error internal_error(std::string_view thrower, const std::exception_ptr& thrown);
+
+template <class T>
+inline constexpr bool kIsResult = false;
+template <class T>
+inline constexpr bool kIsResult<Result<T>> = true;
+
+class PromiseBase {
+ public:
+  static void* operator new(std::size_t size) { return allocate_frame(size); }
+  static void operator delete(void* frame, std::size_t size) noexcept { free_frame(frame, size); }
+
+  // The awaiter and the end of the coroutine race when they are on different threads: whoever comes
+  // second resumes the awaiter. That also lets any number of tasks in a row complete without
+  // suspending and without deepening the stack, which symmetric transfer on g++ 12 -O0 does not.
+  struct FinalAwaiter {
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> done) const noexcept {
+      PromiseBase& promise = done.promise();
+      if (promise.met_.exchange(true, std::memory_order_acq_rel)) promise.awaiter_.resume();
+    }
+    void await_resume() const noexcept {}
+  };
+
+  [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
+  [[nodiscard]] FinalAwaiter final_suspend() const noexcept { return {}; }
+  void unhandled_exception() noexcept { thrown_ = std::current_exception(); }
+
+  // Starts the coroutine; false where it is done already and the awaiter must go on by itself.
+  bool start(std::coroutine_handle<> self, std::coroutine_handle<> awaiter) {
+    awaiter_ = awaiter;
+    self.resume();
+    return !met_.exchange(true, std::memory_order_acq_rel);
+  }
+  void blame(std::string_view thrower) noexcept { thrower_ = thrower; }
+
+ protected:
+  std::coroutine_handle<> awaiter_;
+  std::exception_ptr thrown_;
+  std::string_view thrower_;
+  std::atomic<bool> met_ = false;
+};
+
+template <class T>
+class Promise final : public PromiseBase {
+ public:
+  Task<T> get_return_object() noexcept;
+  template <class U>
+  requires std::constructible_from<T, U&&>
+  void return_value(U&& value) { value_.emplace(std::forward<U>(value)); }
+  T take() {
+    if (thrown_) {
+      if constexpr (kIsResult<T>) {
+        if (!thrower_.empty()) return internal_error(thrower_, thrown_);
+      }
+      std::rethrow_exception(thrown_);
+    }
+    return *std::move(value_);
+  }
+
+ private:
+  std::optional<T> value_;
+};
+
+template <>
+class Promise<void> final : public PromiseBase {
+ public:
+  Task<void> get_return_object() noexcept;
+  void return_void() const noexcept {}
+  void take() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+};
+
+}  // namespace detail
+
+template <class T>
+class [[nodiscard]] Task {
+ public:
+  using promise_type = detail::Promise<T>;
+  using Handle = std::coroutine_handle<promise_type>;
+
+  Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Task& operator=(Task&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Task() {
+    if (handle_) handle_.destroy();
+  }
+
+  class Awaiter {
+   public:
+    explicit Awaiter(Handle handle) noexcept : handle_(handle) {}
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    bool await_suspend(std::coroutine_handle<> awaiter) const {
+      return handle_.promise().start(handle_, awaiter);
+    }
+    T await_resume() const { return handle_.promise().take(); }
+
+   private:
+    Handle handle_;
+  };
+  Awaiter operator co_await() const& noexcept { return Awaiter(handle_); }
+
+  // From now on an exception in this coroutine is an Errc::Internal that names `thrower` (text that
+  // must outlive the task). For tasks of a Result; others ignore it.
+  void blame(std::string_view thrower) noexcept { handle_.promise().blame(thrower); }
+
+ private:
+  friend promise_type;
+  explicit Task(Handle handle) noexcept : handle_(handle) {}
+  Handle handle_;
+};
+
+namespace detail {
+
+template <class T>
+Task<T> Promise<T>::get_return_object() noexcept {
+  return Task<T>(std::coroutine_handle<Promise>::from_promise(*this));
+}
+inline Task<void> Promise<void>::get_return_object() noexcept {
+  return Task<void>(std::coroutine_handle<Promise>::from_promise(*this));
+}
+
+// A coroutine that nobody awaits: it runs until its first suspension when called, and frees itself
+// at its end. Nothing may leave it as an exception.
+struct Detached {
+  struct promise_type {
+    static void* operator new(std::size_t size) { return allocate_frame(size); }
+    static void operator delete(void* frame, std::size_t size) noexcept { free_frame(frame, size); }
+    Detached get_return_object() const noexcept { return {}; }
+    std::suspend_never initial_suspend() const noexcept { return {}; }
+    std::suspend_never final_suspend() const noexcept { return {}; }
+    void return_void() const noexcept {}
+    void unhandled_exception() const noexcept { std::terminate(); }
+  };
+};
+
+template <class T>
+class Waiting {
+ public:
+  Detached run(Task<T> task) {
+    try {
+      if constexpr (std::is_void_v<T>) {
+        co_await task;
+      } else {
+        value_.emplace(co_await task);
+      }
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
+    done_.store(true, std::memory_order_release);
+    done_.notify_one();
+  }
+  T take() {
+    done_.wait(false, std::memory_order_acquire);
+    if (thrown_) std::rethrow_exception(thrown_);
+    if constexpr (!std::is_void_v<T>) return *std::move(value_);
+  }
+
+ private:
+  std::conditional_t<std::is_void_v<T>, std::optional<bool>, std::optional<T>> value_;
+  std::exception_ptr thrown_;
+  std::atomic<bool> done_ = false;
+};
+
+}  // namespace detail
+
+// Runs a task and blocks this thread until it is done: the way from ordinary code into coroutines.
+// Not for a thread that drives a loop: what the task waits for would never come.
+template <class T>
+T sync_wait(Task<T> task) {
+  detail::Waiting<T> waiting;
+  waiting.run(std::move(task));
+  return waiting.take();
+}
+
+}  // namespace httpretry

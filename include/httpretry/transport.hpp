@@ -1,0 +1,48 @@
+// Transport: the end of every chain. It carries out one exchange, never a retry.
+#pragma once
+
+#include <httpretry/call.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace httpretry {
+
+// How the library's own transport, libcurl, connects and what it accepts.
+struct HTTPRETRY_API TransportOptions {
+  TransportOptions();
+  ~TransportOptions();
+  TransportOptions(const TransportOptions&);
+  TransportOptions(TransportOptions&&) noexcept;
+  TransportOptions& operator=(const TransportOptions&);
+  TransportOptions& operator=(TransportOptions&&) noexcept;
+
+  Duration connect_timeout = std::chrono::seconds(10);  // TCP and TLS together
+  // Limits on an answer. More is Errc::TooLarge.
+  std::uint64_t max_body = 64U << 20U;    // decoded bytes in memory
+  std::size_t max_headers = 256U << 10U;  // all header blocks, 1xx and trailers included
+  // Pooled connections that were idle for longer are not used again.
+  Duration max_idle = std::chrono::seconds(118);
+
+  // A PEM file with the certificates to trust, instead of the system's.
+  std::string ca_file;
+  // A directory of hashed certificates. Where it is left out, certificates that stand only in the
+  // system's directory are not trusted: libcurl cannot cache that directory, and reading it anew
+  // for each connection costs 20 ms and 0.8 MB.
+  std::string ca_path;
+  // How long a change of the trusted certificates may take to be seen.
+  Duration ca_reload = std::chrono::hours(1);
+  // false takes any certificate: for tests against servers of your own.
+  bool verify_tls = true;
+};
+
+class HTTPRETRY_API Transport {
+ public:
+  virtual ~Transport();
+  // Sends the request once and answers with what came back. Gives up at call.deadline() with
+  // Errc::Timeout and, when call.stop() is requested, with Errc::Canceled. Must not throw; what was
+  // sent is told in the outcome's `exchange`.
+  virtual Task<Outcome> send(Request request, Call& call) = 0;
+};
+
+}  // namespace httpretry

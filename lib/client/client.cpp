@@ -1,0 +1,149 @@
+#include <httpretry/client.hpp>
+
+#include "core.hpp"
+
+namespace httpretry {
+
+ClientOptions::ClientOptions() = default;
+ClientOptions::~ClientOptions() = default;
+ClientOptions::ClientOptions(const ClientOptions&) = default;
+ClientOptions::ClientOptions(ClientOptions&&) noexcept = default;
+ClientOptions& ClientOptions::operator=(const ClientOptions&) = default;
+ClientOptions& ClientOptions::operator=(ClientOptions&&) noexcept = default;
+
+CallOptions::CallOptions() = default;
+CallOptions::~CallOptions() = default;
+CallOptions::CallOptions(const CallOptions&) = default;
+CallOptions::CallOptions(CallOptions&&) noexcept = default;
+CallOptions& CallOptions::operator=(const CallOptions&) = default;
+CallOptions& CallOptions::operator=(CallOptions&&) noexcept = default;
+
+detail::Completion::~Completion() = default;
+
+namespace {
+
+ClientOptions with_middlewares(std::initializer_list<MiddlewarePtr> middlewares) {
+  ClientOptions options;
+  options.middlewares = middlewares;
+  return options;
+}
+
+// Where a call and the coroutine that awaits it meet. The coroutine may be destroyed while the call
+// runs; then the call is stopped and its outcome dropped.
+struct Meeting {
+  std::stop_source stop;
+  std::optional<Outcome> outcome;
+  std::coroutine_handle<> awaiter;
+  Scheduler* resume_on = nullptr;
+  std::atomic<bool> settled = false;  // the outcome is there, or nobody waits for it any more
+};
+
+class MeetingCompletion final : public detail::Completion {
+ public:
+  explicit MeetingCompletion(std::shared_ptr<Meeting> meeting) : meeting_(std::move(meeting)) {}
+  void complete(Outcome outcome) noexcept override {
+    const std::unique_ptr<MeetingCompletion> self(this);
+    const auto meeting = std::move(meeting_);
+    meeting->outcome.emplace(std::move(outcome));
+    if (meeting->settled.exchange(true, std::memory_order_acq_rel)) return;
+    if (meeting->resume_on != nullptr) {
+      meeting->resume_on->post(meeting->awaiter);
+    } else {
+      meeting->awaiter.resume();
+    }
+  }
+
+ private:
+  std::shared_ptr<Meeting> meeting_;
+};
+
+// Awaited for the outcome of a call on one of the core's loops.
+class Sending {
+ public:
+  Sending(std::shared_ptr<detail::ClientCore> core, Request request, CallOptions options)
+      : core_(std::move(core)), request_(std::move(request)), options_(std::move(options)) {
+    meeting_->resume_on = options_.resume_on;
+  }
+  ~Sending() {
+    forward_.reset();
+    if (!meeting_->settled.exchange(true, std::memory_order_acq_rel)) meeting_->stop.request_stop();
+  }
+  Sending(const Sending&) = delete;
+  Sending& operator=(const Sending&) = delete;
+
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> awaiter) {
+    meeting_->awaiter = awaiter;
+    if (options_.stop.stop_possible()) forward_.emplace(options_.stop, Forward{meeting_->stop});
+    options_.stop = meeting_->stop.get_token();
+    // From here on the awaiter may run, and end, on another thread.
+    const auto core = core_;
+    core->start(std::move(request_), std::move(options_),
+                std::make_unique<MeetingCompletion>(meeting_));
+  }
+  Outcome await_resume() { return *std::move(meeting_->outcome); }
+
+ private:
+  struct Forward {
+    std::stop_source to;
+    void operator()() { to.request_stop(); }
+  };
+  std::shared_ptr<detail::ClientCore> core_;
+  Request request_;
+  CallOptions options_;
+  std::shared_ptr<Meeting> meeting_ = std::make_shared<Meeting>();
+  std::optional<std::stop_callback<Forward>> forward_;
+};
+
+Task<Outcome> send_on(std::shared_ptr<detail::ClientCore> core, Request request,
+                      CallOptions options) {
+  Sending sending(std::move(core), std::move(request), std::move(options));
+  Outcome outcome = co_await sending;
+  co_return outcome;
+}
+
+}  // namespace
+
+Client::Client(ClientOptions options)
+    : core_(std::make_shared<detail::ClientCore>(std::move(options))) {}
+Client::Client(std::initializer_list<MiddlewarePtr> middlewares)
+    : Client(with_middlewares(middlewares)) {}
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&& other) noexcept {
+  if (this == &other) return *this;
+  shut_down();
+  core_ = std::move(other.core_);
+  return *this;
+}
+Client::~Client() { shut_down(); }
+
+void Client::shut_down() {
+  if (core_) core_->shut_down();
+}
+
+Outcome Client::send(Request request, CallOptions options) {
+  return core_->send(std::move(request), std::move(options));
+}
+
+Task<Outcome> Client::co_send(Request request, CallOptions options) {
+  return send_on(core_, std::move(request), std::move(options));
+}
+
+std::future<Outcome> Client::send_async(Request request, CallOptions options) {
+  std::promise<Outcome> promise;
+  auto outcome = promise.get_future();
+  send_then(
+      std::move(request),
+      [promise = std::move(promise)](Outcome value) mutable {
+        promise.set_value(std::move(value));
+      },
+      std::move(options));
+  return outcome;
+}
+
+void Client::start(Request request, CallOptions options,
+                   std::unique_ptr<detail::Completion> completion) {
+  core_->start(std::move(request), std::move(options), std::move(completion));
+}
+
+}  // namespace httpretry

@@ -1,0 +1,192 @@
+#include "core.hpp"
+
+#include "random.hpp"
+
+#include "lib/flow/hop.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace httpretry::detail {
+namespace {
+
+std::atomic<std::uint64_t> last_call_id = 0;
+
+// What a program gets wrong in a chain shows when the client is made, not in production.
+void check_chain(const std::vector<MiddlewarePtr>& chain) {
+  bool below_retry = false;
+  for (const auto& stage : chain) {
+    if (!stage) throw std::invalid_argument("a middleware of the client is null");
+    if (below_retry && stage->name() == "retry") {
+      throw std::invalid_argument(
+          "two retry stages in one chain: the attempts of the inner would be multiplied by the "
+          "outer");
+    }
+    if (below_retry && stage->name() == "redirect") {
+      throw std::invalid_argument(
+          "redirect stands below retry: put it above, so that each hop is retried by its own "
+          "endpoint's policy");
+    }
+    below_retry = below_retry || stage->name() == "retry";
+  }
+}
+
+// A chain without a retry stage leaves no history: then there was this one attempt.
+Attempt only_attempt(const Outcome& outcome, const CallState& state) {
+  const auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
+  Attempt attempt;
+  attempt.number = state.exchanges;
+  attempt.status = outcome ? outcome->status : outcome.error().status;
+  if (!outcome) attempt.error = outcome.error().code;
+  const bool good = outcome && outcome->status < 400;
+  attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
+  attempt.sent = exchange.sent;
+  attempt.wire_sends = exchange.wire_sends;
+  attempt.duration = exchange.timings.total;
+  return attempt;
+}
+
+void finish(Outcome& outcome, CallState& state) {
+  auto& history = state.history;
+  if (history.attempts.empty() && state.exchanges > 0) {
+    history.attempts.push_back(only_attempt(outcome, state));
+  }
+  const bool canceled = !outcome && outcome.error().code == Errc::Canceled;
+  const bool good = outcome && outcome->status < 400;
+  if (canceled) {
+    history.stop_reason = Reason::Canceled;
+  } else if (history.stop_reason == Reason::Success && !good) {
+    history.stop_reason = Reason::NotRetryable;
+  }
+  history.elapsed = state.scheduler->now() - state.started;
+  (outcome ? outcome->history : outcome.error().history) = std::move(history);
+}
+
+// For a call that a thread waits for while it drives the call's scheduler.
+class Waited final : public Completion {
+ public:
+  void complete(Outcome outcome) noexcept override {
+    outcome_.emplace(std::move(outcome));
+    done_.store(true, std::memory_order_release);
+  }
+  [[nodiscard]] const std::atomic<bool>& done() const { return done_; }
+  Outcome take() { return *std::move(outcome_); }
+
+ private:
+  std::optional<Outcome> outcome_;
+  std::atomic<bool> done_ = false;
+};
+
+}  // namespace
+
+ClientCore::ClientCore(ClientOptions options)
+    : options_(std::move(options)),
+      connection_(std::make_shared<const TransportOptions>(options_.connection)),
+      pool_(connection_) {
+  check_chain(options_.middlewares);
+  if (options_.threads < 1)
+    throw std::invalid_argument("ClientOptions::threads must be at least 1");
+  if (options_.scheduler && !options_.transport) {
+    throw std::invalid_argument("a client with a scheduler of its own needs a transport too");
+  }
+  if (!options_.random) options_.random = &system_random;
+}
+
+// All of a call. The scheduler's thread runs it from the hop on.
+Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Request request,
+                           CallOptions options, Completion& completion) {
+  const Hop hop(*where.scheduler);
+  co_await hop;
+  if (where.background) where.background->call_began();
+
+  CallState state;
+  state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
+  state.scheduler = where.scheduler;
+  state.transport = where.transport;
+  state.random = &core->options_.random;
+  state.observers = &core->options_.observers;
+  state.started = where.scheduler->now();
+  if (const auto& url = request.parsed_url()) state.first_url = *url;
+  Call call(state, later(state.started, options.timeout), std::move(options.stop));
+
+  call.emit(&Observer::call_started, request);
+  const Next chain(core->options_.middlewares, 0);
+  Outcome outcome = co_await chain(std::move(request), call);
+  finish(outcome, state);
+  call.emit(&Observer::call_ended, outcome);
+
+  completion.complete(std::move(outcome));
+  if (where.background) where.background->call_ended();
+}
+
+Outcome ClientCore::drive(const Where& where, Request request, CallOptions options) {
+  Waited waited;
+  carry(shared_from_this(), where, std::move(request), std::move(options), waited);
+  where.scheduler->run_until(waited.done());
+  return waited.take();
+}
+
+Outcome ClientCore::send(Request request, CallOptions options) {
+  if (RunQueue::current() != nullptr) {
+    return Error(Errc::Internal,
+                 "send() was called on a thread that drives a loop (in a callback, a middleware or "
+                 "after a co_send): it would wait for itself; use co_send or send_then there");
+  }
+  if (options_.scheduler) {
+    if (!options.stop.stop_possible()) options.stop = external_stop_.get_token();
+    return drive(on_external_scheduler(), std::move(request), std::move(options));
+  }
+  if (options_.blocking_on_loops) {
+    std::promise<Outcome> promise;
+    auto outcome = promise.get_future();
+    const auto done = [&promise](Outcome value) { promise.set_value(std::move(value)); };
+    start(std::move(request), std::move(options),
+          std::make_unique<CallbackCompletion<decltype(done)>>(done));
+    return outcome.get();
+  }
+  LoopPool::Lease lease(pool_);
+  const Where here{&lease.loop(), &transport_of(lease.loop()), nullptr};
+  return drive(here, std::move(request), std::move(options));
+}
+
+void ClientCore::start(Request request, CallOptions options,
+                       std::unique_ptr<Completion> completion) {
+  if (options_.scheduler && !options.stop.stop_possible())
+    options.stop = external_stop_.get_token();
+  const auto where = options_.scheduler ? on_external_scheduler() : on_background_loop();
+  carry(shared_from_this(), where, std::move(request), std::move(options), *completion.release());
+}
+
+Transport& ClientCore::transport_of(Loop& loop) {
+  return options_.transport ? *options_.transport : loop.transport();
+}
+
+ClientCore::Where ClientCore::on_external_scheduler() {
+  return {options_.scheduler.get(), options_.transport.get(), nullptr};
+}
+
+ClientCore::Where ClientCore::on_background_loop() {
+  const std::lock_guard lock(mutex_);
+  const auto index = next_loop_++ % static_cast<std::size_t>(options_.threads);
+  if (index >= loops_.size()) {
+    auto fresh = std::make_shared<BackgroundLoop>(connection_);
+    fresh->start();
+    loops_.push_back(std::move(fresh));
+  }
+  const auto& background = loops_[index];
+  return {&background->loop(), &transport_of(background->loop()), background};
+}
+
+void ClientCore::shut_down() {
+  external_stop_.request_stop();
+  std::vector<std::shared_ptr<BackgroundLoop>> loops;
+  {
+    const std::lock_guard lock(mutex_);
+    loops.swap(loops_);
+  }
+  for (const auto& background : loops) background->close();
+  pool_.close();
+  for (const auto& background : loops) background->join();
+}
+
+}  // namespace httpretry::detail

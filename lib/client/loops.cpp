@@ -1,0 +1,79 @@
+#include "core.hpp"
+
+#include "lib/flow/hop.hpp"
+
+#include <algorithm>
+
+namespace httpretry::detail {
+
+void BackgroundLoop::start() {
+  thread_ = std::thread([self = shared_from_this()] { self->loop_.run_until(self->done_); });
+}
+
+void BackgroundLoop::close() { close_on_thread(); }
+
+Detached BackgroundLoop::close_on_thread() {
+  const auto self = shared_from_this();
+  const Hop hop(loop_);
+  co_await hop;
+  loop_.close();
+  closing_ = true;
+  if (calls_ == 0) done_.store(true, std::memory_order_release);
+}
+
+void BackgroundLoop::call_ended() {
+  if (--calls_ == 0 && closing_) done_.store(true, std::memory_order_release);
+}
+
+void BackgroundLoop::join() {
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+}
+
+std::unique_ptr<Loop> LoopPool::lend() {
+  std::unique_ptr<Loop> loop;
+  std::vector<Idle> expired;  // closed without the mutex
+  {
+    const std::lock_guard lock(mutex_);
+    const auto oldest = std::chrono::steady_clock::now() - options_->max_idle;
+    const auto young = std::find_if(idle_.begin(), idle_.end(),
+                                    [&](const Idle& idle) { return idle.since >= oldest; });
+    std::move(idle_.begin(), young, std::back_inserter(expired));
+    idle_.erase(idle_.begin(), young);
+    if (!idle_.empty()) {
+      loop = std::move(idle_.back().loop);
+      idle_.pop_back();
+      lent_.push_back(loop.get());
+    }
+  }
+  if (loop) return loop;
+  loop = std::make_unique<Loop>(options_);
+  const std::lock_guard lock(mutex_);
+  lent_.push_back(loop.get());
+  return loop;
+}
+
+// Nobody reads the sockets of an idle loop, so few are kept.
+void LoopPool::take_back(std::unique_ptr<Loop> loop) {
+  static const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
+  Idle surplus;  // closed without the mutex
+  const std::lock_guard lock(mutex_);
+  lent_.erase(std::find(lent_.begin(), lent_.end(), loop.get()));
+  idle_.push_back({std::move(loop), std::chrono::steady_clock::now()});
+  if (idle_.size() > most) {
+    surplus = std::move(idle_.front());
+    idle_.erase(idle_.begin());
+  }
+  back_.notify_all();
+}
+
+void LoopPool::close() {
+  std::unique_lock lock(mutex_);
+  for (auto* loop : lent_) loop->close();
+  back_.wait(lock, [this] { return lent_.empty(); });
+}
+
+}  // namespace httpretry::detail

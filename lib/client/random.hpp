@@ -1,0 +1,9 @@
+// The chance of a client that was given none.
+#pragma once
+
+namespace httpretry {
+
+// Uniform in [0, 1), from a generator of this thread that the system seeded.
+double system_random();
+
+}  // namespace httpretry

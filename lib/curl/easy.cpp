@@ -1,0 +1,216 @@
+#include "easy.hpp"
+
+#include "url_parts.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace httpretry {
+namespace {
+
+// libcurl takes "Name:" for "leave this field out". It adds these three by itself.
+constexpr char kNoAccept[] = "Accept:";
+constexpr char kNoExpect[] = "Expect:";
+constexpr char kNoContentType[] = "Content-Type:";
+constexpr char kGzip[] = "Accept-Encoding: gzip";
+
+char* line_of(const char* text) {
+  return const_cast<char*>(text);  // libcurl's list is not const, and is only read
+}
+
+// Rounded up: a limit of half a millisecond must not become 0, which is none.
+long milliseconds(Duration time) {
+  constexpr auto kMost = std::chrono::hours(24 * 24);  // fits a long of 32 bits
+  if (time >= kMost) return 0;
+  return static_cast<long>(std::chrono::ceil<std::chrono::milliseconds>(time).count());
+}
+
+// Debian builds libcurl with a directory of hashed certificates, which switches its cache of the
+// certificate store off. The bundle file holds the same certificates.
+bool has_readable_bundle() {
+  const auto* about = curl_version_info(CURLVERSION_NOW);
+  return about->cainfo != nullptr && ::access(about->cainfo, R_OK) == 0;
+}
+
+}  // namespace
+
+bool environment_names_a_proxy() {
+  // HTTP_PROXY is not among them, for a server's CGI sets it from a request header.
+  constexpr std::array kNames{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
+Easy::Easy(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks, bool proxied)
+    : handle_(curl_easy_init()) {
+  if (!handle_) throw std::bad_alloc();
+  configure(options, share, hooks, proxied);
+}
+
+void Easy::configure(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks,
+                     bool proxied) {
+  CURL* easy = handle();
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(easy, CURLOPT_SHARE, share);
+  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error_text_.data());
+  curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
+  curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 30L);
+  curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+  curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 65536L);
+  // Without a proxy variable libcurl would still look for one at each exchange.
+  if (!proxied) curl_easy_setopt(easy, CURLOPT_PROXY, "");
+
+  curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &on_prereq);
+  curl_easy_setopt(easy, CURLOPT_PREREQDATA, this);
+  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &on_header);
+  curl_easy_setopt(easy, CURLOPT_HEADERDATA, this);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &on_body);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
+  curl_easy_setopt(easy, CURLOPT_READFUNCTION, &on_read);
+  curl_easy_setopt(easy, CURLOPT_READDATA, this);
+  curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, &on_seek);
+  curl_easy_setopt(easy, CURLOPT_SEEKDATA, this);
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, hooks.open);
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, hooks.loop);
+  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, hooks.close);
+  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, hooks.loop);
+  configure_tls(options);
+}
+
+void Easy::configure_tls(const TransportOptions& options) {
+  CURL* easy = handle();
+  curl_easy_setopt(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (!options.verify_tls) {
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+  }
+  if (!options.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, options.ca_file.c_str());
+  if (!options.ca_path.empty()) {
+    curl_easy_setopt(easy, CURLOPT_CAPATH, options.ca_path.c_str());
+  } else if (!options.ca_file.empty() || has_readable_bundle()) {
+    curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
+    curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, nullptr);
+  }
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(options.ca_reload).count();
+  curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
+}
+
+void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
+  CURL* easy = handle();
+  error_text_[0] = '\0';
+  // Where only CURLU changes, libcurl 7.88 goes on to report, and to authenticate for, the URL
+  // before: setting URL to NULL beside it makes it look again.
+  curl_easy_setopt(easy, CURLOPT_URL, nullptr);
+  curl_easy_setopt(easy, CURLOPT_CURLU, url.parts().handle.get());
+  set_shape(request, plan);
+  set_headers(request);
+  set_long(CURLOPT_HTTP_VERSION,
+           request.options().http_version == HttpVersion::Http1 ? CURL_HTTP_VERSION_1_1
+                                                                : CURL_HTTP_VERSION_2TLS,
+           http_version_);
+  set_long(CURLOPT_FRESH_CONNECT, plan.fresh_connection ? 1 : 0, fresh_connection_);
+  set_long(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
+  set_long(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, milliseconds(plan.connect_timeout)),
+           connect_timeout_ms_);
+  // Our own timer ends an attempt in time; this only catches what would slip past it.
+  const auto left = plan.time_left;
+  set_long(CURLOPT_TIMEOUT_MS, left == kForever ? 0 : milliseconds(left) + 2000, timeout_ms_);
+}
+
+void Easy::set_long(CURLoption option, long value, long& known) {
+  if (value == known) return;
+  curl_easy_setopt(handle(), option, value);
+  known = value;
+}
+
+void Easy::set_method(const char* method) {
+  if (method_ == method) return;
+  method_ = method;
+  curl_easy_setopt(handle(), CURLOPT_CUSTOMREQUEST, method_.empty() ? nullptr : method);
+}
+
+// Each shape is reached from HTTPGET, which undoes what the others set.
+void Easy::set_shape(const Request& request, const SendPlan& plan) {
+  CURL* easy = handle();
+  const auto& method = request.method();
+  const bool wants_body = method == "POST" || method == "PUT" || method == "PATCH";
+  Shape shape = Shape::Get;
+  if (plan.streamed_body) {
+    shape = Shape::Stream;
+  } else if (request.body().present() || wants_body) {
+    shape = Shape::Bytes;
+  } else if (method == "HEAD") {
+    shape = Shape::Head;
+  }
+
+  if (shape != shape_) {
+    curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+    if (shape == Shape::Head) curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+    if (shape == Shape::Stream) curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+    if (shape == Shape::Bytes) curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    shape_ = shape;
+  }
+  if (shape == Shape::Stream) {
+    curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(plan.body_size));
+  }
+  if (shape == Shape::Bytes) {
+    static const std::string none;
+    const auto* bytes = request.body().present() ? request.body().bytes() : &none;
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(bytes->size()));
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, bytes->data());
+  }
+  const bool implied = (shape == Shape::Get && method == "GET") || shape == Shape::Head ||
+                       (shape == Shape::Bytes && method == "POST");
+  set_method(implied ? "" : method.c_str());
+}
+
+void Easy::set_headers(const Request& request) {
+  const auto& headers = request.headers();
+  lines_.clear();
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    lines_.push_back({line_of(headers.line(i)), nullptr});
+  }
+  if (!headers.contains("Accept")) lines_.push_back({line_of(kNoAccept), nullptr});
+  if (shape_ == Shape::Bytes || shape_ == Shape::Stream) {
+    if (!headers.contains("Expect")) lines_.push_back({line_of(kNoExpect), nullptr});
+    if (!headers.contains("Content-Type")) lines_.push_back({line_of(kNoContentType), nullptr});
+  }
+  if (request.options().compressed && !headers.contains("Accept-Encoding")) {
+    lines_.push_back({line_of(kGzip), nullptr});
+  }
+  for (std::size_t i = 1; i < lines_.size(); ++i) lines_[i - 1].next = &lines_[i];
+  curl_easy_setopt(handle(), CURLOPT_HTTPHEADER, lines_.empty() ? nullptr : lines_.data());
+}
+
+int Easy::on_prereq(void* self, char* /*remote*/, char* /*local*/, int /*port*/,
+                    int /*local_port*/) {
+  return static_cast<Easy*>(self)->listener_->about_to_send() ? CURL_PREREQFUNC_OK
+                                                              : CURL_PREREQFUNC_ABORT;
+}
+
+std::size_t Easy::on_header(char* data, std::size_t size, std::size_t count, void* self) {
+  const auto bytes = size * count;
+  return static_cast<Easy*>(self)->listener_->header_line({data, bytes}) ? bytes : 0;
+}
+
+std::size_t Easy::on_body(char* data, std::size_t size, std::size_t count, void* self) {
+  const auto bytes = size * count;
+  // 0 would be taken for success where there are no bytes.
+  return static_cast<Easy*>(self)->listener_->body_bytes({data, bytes}) ? bytes : bytes + 1;
+}
+
+std::size_t Easy::on_read(char* data, std::size_t size, std::size_t count, void* self) {
+  return static_cast<Easy*>(self)->listener_->read_body({data, size * count});
+}
+
+int Easy::on_seek(void* self, curl_off_t offset, int origin) {
+  if (offset != 0 || origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
+  return static_cast<Easy*>(self)->listener_->rewind_body() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,96 @@
+// Easy: one libcurl easy handle, configured once and used again. It remembers what is set on it, so
+// that an exchange sets only what differs from the one before.
+#pragma once
+
+#include <httpretry/request.hpp>
+#include <httpretry/transport.hpp>
+
+#include <curl/curl.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace httpretry {
+
+// What an Easy tells about its exchange. Nothing in here may throw, or call libcurl except getinfo.
+class EasyListener {
+ public:
+  virtual ~EasyListener() = default;
+  virtual bool about_to_send() noexcept = 0;  // false aborts
+  virtual bool header_line(std::string_view line) noexcept = 0;
+  virtual bool body_bytes(std::string_view bytes) noexcept = 0;
+  virtual std::size_t read_body(std::span<char> into) noexcept = 0;  // CURL_READFUNC_ABORT aborts
+  virtual bool rewind_body() noexcept = 0;
+};
+
+// Opens and closes sockets for libcurl: the loop keeps them in its epoll set.
+struct SocketHooks {
+  curl_opensocket_callback open;
+  curl_closesocket_callback close;
+  void* loop;
+};
+
+// How a request goes out, where the fields of Request do not say it.
+struct SendPlan {
+  bool streamed_body = false;   // read_body gives the body
+  std::int64_t body_size = -1;  // of a streamed body; -1 is unknown
+  bool fresh_connection = false;
+  long max_idle_seconds = 0;  // use no connection that was idle for longer
+  Duration connect_timeout{};
+  Duration time_left = kForever;
+};
+
+class Easy {
+ public:
+  Easy(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks, bool proxied);
+  Easy(const Easy&) = delete;
+  Easy& operator=(const Easy&) = delete;
+
+  [[nodiscard]] CURL* handle() const { return handle_.get(); }
+  // Sets what the request needs. `request` must stay as it is until the exchange has ended.
+  void prepare(const Request& request, const Url& url, const SendPlan& plan);
+
+  void listen(EasyListener* listener) { listener_ = listener; }
+  [[nodiscard]] const char* error_text() const { return error_text_.data(); }
+
+ private:
+  enum class Shape { Get, Head, Bytes, Stream };
+  struct Cleanup {
+    void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+  };
+  void configure(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks,
+                 bool proxied);
+  void configure_tls(const TransportOptions& options);
+  void set_shape(const Request& request, const SendPlan& plan);
+  void set_headers(const Request& request);
+  void set_long(CURLoption option, long value, long& known);
+  void set_method(const char* method);
+
+  static int on_prereq(void* self, char*, char*, int, int);
+  static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self);
+  static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);
+  static std::size_t on_read(char* data, std::size_t size, std::size_t count, void* self);
+  static int on_seek(void* self, curl_off_t offset, int origin);
+
+  EasyListener* listener_ = nullptr;
+  std::vector<curl_slist> lines_;
+  std::array<char, CURL_ERROR_SIZE> error_text_{};
+
+  // What is set on the handle.
+  Shape shape_ = Shape::Get;
+  std::string method_;
+  long http_version_ = CURL_HTTP_VERSION_NONE;
+  long fresh_connection_ = 0;
+  long max_idle_seconds_ = -1;
+  long connect_timeout_ms_ = 0;
+  long timeout_ms_ = 0;
+
+  std::unique_ptr<CURL, Cleanup> handle_;  // last: its clean-up may still call back
+};
+
+// Whether a proxy variable that libcurl reads is set in the environment.
+bool environment_names_a_proxy();
+
+}  // namespace httpretry

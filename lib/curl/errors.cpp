@@ -1,0 +1,73 @@
+#include "errors.hpp"
+
+namespace httpretry {
+
+CurlFailure failure_of(CURLcode code) {
+  switch (code) {
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UPLOAD_FAILED:
+    case CURLE_READ_ERROR:
+    case CURLE_INTERFACE_FAILED:
+    case CURLE_LOGIN_DENIED: return {Errc::InvalidRequest, true};
+
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_RESOLVE_HOST: return {Errc::Resolve, false};
+
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PROXY:
+    case CURLE_QUIC_CONNECT_ERROR: return {Errc::Connect, false};
+
+    // A handshake that breaks off may be the network's fault; trust and configuration are not.
+    case CURLE_SSL_CONNECT_ERROR: return {Errc::Tls, false};
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CRL_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_SSL_CLIENTCERT:
+    case CURLE_SSL_ENGINE_NOTFOUND:
+    case CURLE_SSL_ENGINE_SETFAILED:
+    case CURLE_SSL_ENGINE_INITFAILED: return {Errc::Tls, true};
+
+    case CURLE_OPERATION_TIMEDOUT: return {Errc::Timeout, false};
+    case CURLE_SEND_ERROR: return {Errc::Send, false};
+    // The body went out on a connection that died, and libcurl could not rewind it; the retry stage
+    // can, where the body can be opened again.
+    case CURLE_SEND_FAIL_REWIND: return {Errc::Send, false};
+
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+    case CURLE_HTTP3: return {Errc::Receive, false};
+
+    // Code 1 is HTTP/0.9 or an unknown version in the answer: our own scheme check comes before.
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_WEIRD_SERVER_REPLY: return {Errc::Protocol, false};
+    case CURLE_BAD_CONTENT_ENCODING:
+    case CURLE_RANGE_ERROR: return {Errc::Protocol, true};
+
+    case CURLE_TOO_MANY_REDIRECTS: return {Errc::Protocol, true};
+    case CURLE_FILESIZE_EXCEEDED: return {Errc::TooLarge, true};
+    case CURLE_ABORTED_BY_CALLBACK: return {Errc::Receive, false};  // our referee; see Transfer
+
+    case CURLE_OUT_OF_MEMORY:
+    case CURLE_FAILED_INIT:
+    case CURLE_NOT_BUILT_IN:
+    case CURLE_BAD_FUNCTION_ARGUMENT:
+    case CURLE_UNKNOWN_OPTION:
+    case CURLE_SETOPT_OPTION_SYNTAX:
+    case CURLE_RECURSIVE_API_CALL:
+    case CURLE_AUTH_ERROR:
+    case CURLE_WRITE_ERROR:
+    case CURLE_UNRECOVERABLE_POLL: return {Errc::Internal, true};
+
+    default: return {Errc::Internal, true};
+  }
+}
+
+}  // namespace httpretry

@@ -1,0 +1,116 @@
+// Loop: the scheduler that real calls run on. A few libcurl multi handles, one epoll set, the
+// timers and ready coroutines of RunQueue; one thread at a time drives it.
+#pragma once
+
+#include "easy.hpp"
+
+#include "lib/flow/run_queue.hpp"
+
+#include <httpretry/transport.hpp>
+
+#include <curl/curl.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace httpretry {
+
+class Loop;
+class Transfer;
+
+// One multi handle of a loop. libcurl looks a connection up among all of a multi's, so beyond a few
+// hundred it is cheaper to have several.
+struct Shard {
+  Loop* loop = nullptr;
+  CURLM* multi = nullptr;
+  Time deadline = kNever;  // when libcurl wants to be called without an event
+  std::vector<Transfer*> active;
+};
+
+// What a loop has learnt of an origin.
+struct OriginFacts {
+  bool speaks_http2 = false;
+  long keep_alive_seconds = -1;  // as the server last announced; -1: it did not
+};
+
+// The transport of a loop: its exchanges run on the loop that the call is on.
+class LoopTransport final : public Transport {
+ public:
+  explicit LoopTransport(Loop& loop) : loop_(loop) {}
+  Task<Outcome> send(Request request, Call& call) override;
+
+ private:
+  Loop& loop_;
+};
+
+class Loop final : public RunQueue {
+ public:
+  explicit Loop(std::shared_ptr<const TransportOptions> options);
+  ~Loop() override;
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  [[nodiscard]] Time now() const override;
+  [[nodiscard]] WallTime wall_now() const override;
+  void run_until(const std::atomic<bool>& done) override;
+
+  Transport& transport() { return transport_; }
+  [[nodiscard]] const TransportOptions& options() const { return *options_; }
+  OriginFacts& facts(const std::string& origin) { return origins_[origin]; }
+  [[nodiscard]] OriginFacts known_facts(const std::string& origin) const;
+
+  // A handle for one exchange, and its way back. One that is not `sound` (it was aborted, or
+  // carries rare options) is destroyed.
+  std::unique_ptr<Easy> take_easy();
+  void give_back(std::unique_ptr<Easy> easy, bool sound);
+
+  // Puts the transfer on a shard; an error text where libcurl refuses.
+  const char* start(Transfer& transfer, bool multiplexed);
+  void remove(Transfer& transfer);
+
+ private:
+  // A socket of libcurl's in the epoll set. It stays there when libcurl has no wish for it: most
+  // will be wanted again for the next exchange, which saves two system calls each time.
+  struct Socket {
+    Shard* shard = nullptr;
+    std::uint32_t registered = 0;  // epoll events
+    std::uint32_t wanted = 0;
+    bool ours = false;  // opened by our hook, so that we hear of its closing
+  };
+
+  void wake() noexcept override;
+  void read_clock() { now_ = std::chrono::steady_clock::now(); }
+  void drive_due_shards();
+  void wait_for_events();
+  void on_event(int socket, std::uint32_t events);
+  [[nodiscard]] int timeout_ms() const;
+  void socket_action(Shard& shard, curl_socket_t socket, int events);
+  void reap(Shard& shard);
+  void fail_all(Shard& shard, CURLMcode code);
+  void open(Shard& shard);
+  Shard& shard_for(bool multiplexed);
+  Socket& socket_of(int fd);
+  void watch(int fd, Socket& socket);
+  void forget(int fd, Socket& socket) const;
+
+  static int on_socket(CURL*, curl_socket_t socket, int what, void* shard, void*);
+  static int on_timer(CURLM*, long timeout_ms, void* shard);
+  static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr* address);
+  static int on_close(void* self, curl_socket_t socket);
+
+  std::shared_ptr<const TransportOptions> options_;
+  bool proxied_;
+  LoopTransport transport_{*this};
+  Time now_{};
+  int epoll_ = -1;
+  int wake_ = -1;
+  CURLSH* share_ = nullptr;
+  std::vector<Socket> sockets_;  // by descriptor
+  std::unordered_map<std::string, OriginFacts> origins_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<std::unique_ptr<Easy>> easies_;
+};
+
+}  // namespace httpretry

@@ -1,0 +1,451 @@
+#include "transfer.hpp"
+
+#include "errors.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace httpretry {
+namespace {
+
+// libcurl goes on by itself after these: an authentication round, or a body that was not expected.
+bool invites_another_send(int status) { return status == 401 || status == 407 || status == 417; }
+constexpr int kMostSends = 5;
+
+// A server closes a connection when it has been idle for some time, perhaps at the moment we use
+// it. What must not be sent twice is therefore sent only on connections that are younger than that.
+constexpr long kIdleSecondsIfUnsafe = 2;
+
+constexpr std::uint64_t kMostReserved = 64U << 20U;
+
+Duration since_zero(curl_off_t microseconds) { return std::chrono::microseconds(microseconds); }
+
+// A server's text in a message of ours: no control byte of it reaches a terminal or a log.
+std::string printable(std::string_view text) {
+  std::string safe(text);
+  std::replace_if(
+      safe.begin(), safe.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
+  return safe;
+}
+
+std::string seconds(Duration time) {
+  std::array<char, 32> text{};
+  const auto written = std::snprintf(text.data(), text.size(), "%.3g s",
+                                     std::chrono::duration<double>(time).count());
+  return {text.data(), static_cast<std::size_t>(written)};
+}
+
+}  // namespace
+
+Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Call& call)
+    : Waiter(loop, call.stop()),
+      loop_(loop),
+      request_(request),
+      url_(url),
+      deadline_(call.deadline()) {}
+
+Transfer::~Transfer() {
+  if (!running_) return;
+  loop_.timers().remove(*this);
+  loop_.remove(*this);
+}
+
+bool Transfer::await_ready() {
+  started_ = loop_.now();
+  if (stop_requested()) {
+    abort_ = Abort::Canceled;
+  } else if (deadline_ <= started_) {
+    abort_ = Abort::Timeout;
+  } else {
+    return !prepare();
+  }
+  return true;
+}
+
+// False where there is nothing to wait for: the outcome is an error.
+bool Transfer::prepare() {
+  const auto& headers = request_.headers();
+  for (const auto* name : {"Content-Length", "Transfer-Encoding"}) {
+    if (headers.contains(name)) {
+      refused_.emplace(Errc::InvalidRequest, std::string("the header ") + name +
+                                                 " is made from the body and cannot be set");
+      return false;
+    }
+  }
+  SendPlan plan;
+  if (request_.body().present() && request_.body().bytes() == nullptr) {
+    auto opened = request_.body().open();
+    if (!opened) {
+      refused_ = std::move(opened).error();
+      return false;
+    }
+    reader_ = *std::move(opened);
+    plan.streamed_body = true;
+    if (const auto size = reader_->size()) plan.body_size = static_cast<std::int64_t>(*size);
+  }
+  const auto idle = idle_limit();
+  plan.fresh_connection = request_.options().fresh_connection || idle < 0;
+  plan.max_idle_seconds = std::max(0L, idle);
+  plan.connect_timeout =
+      request_.options().connect_timeout.value_or(loop_.options().connect_timeout);
+  if (deadline_ != kNever) plan.time_left = deadline_ - started_;
+  easy_ = loop_.take_easy();
+  easy_->listen(this);
+  easy_->prepare(request_, url_, plan);
+  return true;
+}
+
+// For MAXAGE_CONN, which compares whole seconds: N lets connections pass that were idle for less
+// than N + 1.
+long Transfer::idle_limit() const {
+  using std::chrono::seconds;
+  const auto usual =
+      static_cast<long>(std::chrono::floor<seconds>(loop_.options().max_idle).count());
+  if (request_.repeatable()) return usual;
+  const auto announced = loop_.known_facts(url_.origin()).keep_alive_seconds;
+  const auto limit = announced >= 0 ? announced - 1 : kIdleSecondsIfUnsafe;
+  return std::min(usual, limit - 1);
+}
+
+void Transfer::await_suspend(std::coroutine_handle<> awaiter) {
+  awaiter_ = awaiter;
+  begin_waiting();
+  if (const char* refusal = loop_.start(*this, loop_.known_facts(url_.origin()).speaks_http2)) {
+    refused_.emplace(Errc::Internal, std::string("libcurl refused the transfer: ") + refusal);
+    return queue_.ready(awaiter_);
+  }
+  running_ = true;
+  arm();
+}
+
+void Transfer::arm() {
+  const auto when = limit();
+  loop_.timers().remove(*this);
+  if (when != kNever) loop_.timers().add(*this, when);
+}
+
+Time Transfer::limit() const {
+  const auto& options = request_.options();
+  const bool headers_done = answered_ && !in_headers_;
+  return std::min(deadline_,
+                  headers_done ? later(last_byte_, options.stall_timeout) : options.answer_by);
+}
+
+// The limit moves with the bytes that come; the timer follows only when it fires.
+void Transfer::due() {
+  if (limit() > loop_.now()) return arm();
+  end(Abort::Timeout);
+}
+
+void Transfer::called_off() { end(Abort::Canceled); }
+
+void Transfer::end(Abort why) {
+  if (!running_) return;  // it has ended in this very turn
+  running_ = false;
+  abort_ = why;
+  loop_.timers().remove(*this);
+  loop_.remove(*this);
+  queue_.ready(awaiter_);
+}
+
+void Transfer::finished(CURLcode code) {
+  running_ = false;
+  code_ = code;
+  loop_.timers().remove(*this);
+  queue_.ready(awaiter_);
+}
+
+Outcome Transfer::await_resume() {
+  end_waiting();
+  if (refused_) return *std::move(refused_);
+  if (!easy_) return failure();
+  easy_->listen(nullptr);
+  if (abort_ == Abort::None && code_ == CURLE_OK && gunzip_ && !gunzip_->complete())
+    code_ = CURLE_PARTIAL_FILE;
+
+  const bool good = abort_ == Abort::None && code_ == CURLE_OK;
+  auto outcome = good ? Outcome(answer()) : Outcome(failure());
+  if (good) learn();
+  // A handle remembers a refused stream, a resend and the credentials of its URL: not fit for
+  // others.
+  loop_.give_back(std::move(easy_), good && wire_sends_ == 1 && !url_.has_userinfo());
+  return outcome;
+}
+
+// --- what libcurl tells while the exchange runs ---
+
+// Called before each send, the silent ones included.
+bool Transfer::about_to_send() noexcept {
+  if (wire_sends_ == 0) {
+    long connections_made = 0;
+    curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &connections_made);
+    reused_ = connections_made == 0;
+  } else if (!answered_ || !invites_another_send(status_) || wire_sends_ == kMostSends) {
+    return fail(Abort::Resend);
+  }
+  ++wire_sends_;
+  answered_ = false;
+  return true;
+}
+
+bool Transfer::fail(Abort why) {
+  if (abort_ == Abort::None) abort_ = why;
+  return false;
+}
+
+bool Transfer::header_line(std::string_view line) noexcept {
+  header_bytes_ += line.size();
+  if (header_bytes_ > loop_.options().max_headers) return fail(Abort::HeadersTooLarge);
+  try {
+    if (line.starts_with("HTTP/")) {
+      begin_block(line);
+      return true;
+    }
+    if (!in_headers_) return true;  // a trailer
+    if (line == "\r\n" || line == "\n") return end_block();
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos) return true;
+    auto value = line.substr(colon + 1);
+    while (!value.empty() && (value.back() == '\r' || value.back() == '\n')) value.remove_suffix(1);
+    // What libcurl lets pass and RFC 9110 does not is left out.
+    static_cast<void>(headers_.try_add(line.substr(0, colon), value));
+    return true;
+  } catch (...) {
+    return fail(Abort::NoMemory);
+  }
+}
+
+void Transfer::begin_block(std::string_view status_line) {
+  headers_.clear();
+  if (headers_.size() == 0) headers_.reserve(12, 384);
+  in_headers_ = true;
+  status_ = 0;
+  const auto space = status_line.find(' ');
+  if (space == std::string_view::npos) return;
+  const auto version = status_line.substr(5, space - 5);
+  version_ = version == "2" ? "2" : version == "1.0" ? "1.0" : "1.1";
+  const char* digits = status_line.data() + space + 1;
+  std::from_chars(digits, status_line.data() + status_line.size(), status_);
+}
+
+bool Transfer::end_block() {
+  in_headers_ = false;
+  last_byte_ = loop_.now();
+  if (wire_sends_ == 0) {  // nothing went to the origin: a proxy's answer to CONNECT
+    proxy_status_ = status_;
+    proxy_headers_ = std::move(headers_);
+    headers_.clear();
+    return true;
+  }
+  if (status_ >= 200) answered_ = true;
+  return true;
+}
+
+bool Transfer::body_bytes(std::string_view bytes) noexcept {
+  last_byte_ = loop_.now();
+  try {
+    if (!body_begun_ && !start_body()) return false;
+    if (!gunzip_) return take_body(bytes);
+    const auto status =
+        gunzip_->feed(bytes, [this](std::string_view decoded) { return take_body(decoded); });
+    return status == Gunzip::Status::Corrupt ? fail(Abort::Corrupt) : status == Gunzip::Status::Ok;
+  } catch (...) {
+    return fail(Abort::NoMemory);
+  }
+}
+
+std::uint64_t Transfer::max_body() const {
+  return request_.options().max_body.value_or(loop_.options().max_body);
+}
+
+bool Transfer::start_body() {
+  body_begun_ = true;
+  const auto encoding = headers_.get("Content-Encoding");
+  if (request_.options().compressed && encoding &&
+      (equal_ignoring_case(*encoding, "gzip") || equal_ignoring_case(*encoding, "x-gzip"))) {
+    gunzip_ = std::make_unique<Gunzip>();
+    return true;
+  }
+  curl_off_t length = -1;
+  curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  if (length <= 0) return true;
+  if (static_cast<std::uint64_t>(length) > max_body()) return fail(Abort::BodyTooLarge);
+  body_.reserve(std::min(static_cast<std::uint64_t>(length), kMostReserved));
+  return true;
+}
+
+bool Transfer::take_body(std::string_view bytes) {
+  if (bytes.size() > max_body() - body_.size()) return fail(Abort::BodyTooLarge);
+  body_.append(bytes);
+  return true;
+}
+
+std::size_t Transfer::read_body(std::span<char> into) noexcept {
+  try {
+    auto count = reader_->read(into);
+    if (count) return *count;
+    body_error_ = std::move(count).error().message;
+  } catch (const std::exception& thrown) {
+    body_error_ = std::string("reading the body threw: ") + thrown.what();
+  } catch (...) {
+    body_error_ = "reading the body threw something that is no std::exception";
+  }
+  fail(Abort::BodyUnreadable);
+  return CURL_READFUNC_ABORT;
+}
+
+// For a second round of authentication; a resend has been stopped by then.
+bool Transfer::rewind_body() noexcept {
+  try {
+    auto opened = request_.body().open();
+    if (!opened) return false;
+    reader_ = *std::move(opened);
+    return true;
+  } catch (...) {
+    return fail(Abort::NoMemory);
+  }
+}
+
+// --- what came of it ---
+
+void Transfer::learn() {
+  const auto keep_alive = headers_.get("Keep-Alive");
+  const bool http2 = version_ == "2";
+  if (!keep_alive && !http2) return;
+  auto& facts = loop_.facts(url_.origin());
+  facts.speaks_http2 = http2;
+  if (!keep_alive) return;
+  const auto at = keep_alive->find("timeout=");
+  if (at == std::string_view::npos) return;
+  const auto digits = keep_alive->substr(at + 8);
+  std::from_chars(digits.data(), digits.data() + digits.size(), facts.keep_alive_seconds);
+}
+
+Exchange Transfer::facts() const {
+  Exchange exchange;
+  exchange.wire_sends = wire_sends_;
+  exchange.sent = wire_sends_ == 0 ? Sent::Never : answered_ ? Sent::Answered : Sent::Maybe;
+  exchange.reused_connection = wire_sends_ > 0 && reused_;
+  const bool died =
+      abort_ == Abort::Resend || code_ == CURLE_SEND_FAIL_REWIND || code_ == CURLE_COULDNT_CONNECT;
+  exchange.stale_connection = exchange.sent == Sent::Maybe && reused_ && died;
+  // On a new connection libcurl sends again for one reason only.
+  exchange.refused = abort_ == Abort::Resend && !reused_ && wire_sends_ == 1 && !answered_;
+  exchange.timings.total = loop_.now() - started_;
+  if (!easy_) return exchange;
+  const auto at = [&](CURLINFO what) {
+    curl_off_t time = 0;
+    curl_easy_getinfo(handle(), what, &time);
+    return since_zero(time);
+  };
+  exchange.timings.resolved = at(CURLINFO_NAMELOOKUP_TIME_T);
+  exchange.timings.connected = at(CURLINFO_CONNECT_TIME_T);
+  exchange.timings.secured = at(CURLINFO_APPCONNECT_TIME_T);
+  exchange.timings.sent = at(CURLINFO_PRETRANSFER_TIME_T);
+  exchange.timings.first_byte = at(CURLINFO_STARTTRANSFER_TIME_T);
+  return exchange;
+}
+
+Response Transfer::answer() {
+  Response response;
+  response.status = status_;
+  response.http_version = version_;
+  if (gunzip_) {  // the body is no longer what these describe
+    headers_.remove("Content-Encoding");
+    headers_.remove("Content-Length");
+  }
+  response.headers = std::move(headers_);
+  response.body = std::move(body_);
+  response.url = request_.url();
+  response.exchange = facts();
+  return response;
+}
+
+Error Transfer::failure() {
+  auto kind = failure_of(code_);
+  switch (abort_) {
+    case Abort::None: break;
+    case Abort::Canceled: kind = {Errc::Canceled, true}; break;
+    case Abort::Timeout: kind = {Errc::Timeout, false}; break;
+    case Abort::Resend: kind = {Errc::Receive, false}; break;
+    case Abort::BodyTooLarge:
+    case Abort::HeadersTooLarge: kind = {Errc::TooLarge, true}; break;
+    case Abort::Corrupt: kind = {Errc::Protocol, true}; break;
+    case Abort::BodyUnreadable: kind = {Errc::InvalidRequest, true}; break;
+    case Abort::NoMemory: kind = {Errc::Internal, true}; break;
+  }
+  Error error(kind.code);
+  error.permanent = kind.permanent;
+  error.exchange = facts();
+  error.partial = answered_ && (kind.code == Errc::Receive || kind.code == Errc::Timeout);
+  if (refused_by_proxy()) {
+    error.code = Errc::Connect;
+    error.from_proxy = true;
+    error.status = proxy_status_;
+    error.headers = std::move(proxy_headers_);
+    error.permanent = proxy_status_ < 500 && proxy_status_ != 429;
+  } else if (answered_) {
+    error.status = status_;
+    error.headers = std::move(headers_);
+  }
+  // libcurl's number for what we did ourselves: what its own limits would have given.
+  switch (abort_) {
+    case Abort::None: error.curl_code = code_; break;
+    case Abort::Canceled: error.curl_code = CURLE_ABORTED_BY_CALLBACK; break;
+    case Abort::Timeout: error.curl_code = CURLE_OPERATION_TIMEDOUT; break;
+    case Abort::Resend: error.curl_code = CURLE_RECV_ERROR; break;
+    case Abort::BodyTooLarge:
+    case Abort::HeadersTooLarge: error.curl_code = CURLE_FILESIZE_EXCEEDED; break;
+    case Abort::Corrupt: error.curl_code = CURLE_BAD_CONTENT_ENCODING; break;
+    case Abort::BodyUnreadable: error.curl_code = CURLE_READ_ERROR; break;
+    case Abort::NoMemory: error.curl_code = CURLE_OUT_OF_MEMORY; break;
+  }
+  error.message = message(error.code);
+  return error;
+}
+
+std::string Transfer::message(Errc code) const {
+  return request_.method() + " " + printable(url_.without_secrets()) + ": " + cause(code);
+}
+
+std::string Transfer::cause(Errc code) const {
+  if (refused_by_proxy()) {
+    return "the proxy refused to connect: it answered " + std::to_string(proxy_status_);
+  }
+  switch (abort_) {
+    case Abort::Canceled: return "canceled";
+    case Abort::Timeout:
+      return (answered_ ? "the answer was not complete after " : "no answer after ") +
+             seconds(loop_.now() - started_);
+    case Abort::Resend:
+      return reused_ ? "the pooled connection was closed before an answer came"
+                     : "the server refused to look at the request";
+    case Abort::BodyTooLarge:
+      return "the body of the answer is larger than " + std::to_string(max_body()) + " bytes";
+    case Abort::HeadersTooLarge:
+      return "the headers of the answer are larger than " +
+             std::to_string(loop_.options().max_headers) + " bytes";
+    case Abort::Corrupt: return "the gzip body of the answer is corrupt";
+    case Abort::NoMemory: return "out of memory";
+    case Abort::BodyUnreadable: return body_error_;
+    case Abort::None: break;
+  }
+  if (gunzip_ && code_ == CURLE_PARTIAL_FILE && !gunzip_->complete())
+    return "the gzip body of the answer ends early";
+  if (code == Errc::Protocol && code_ == CURLE_UNSUPPORTED_PROTOCOL)
+    return "the answer is not HTTP";
+  const char* text = easy_ ? easy_->error_text() : "";
+  return printable(*text != '\0' ? text : curl_easy_strerror(code_));
+}
+
+Task<Outcome> LoopTransport::send(Request request, Call& call) {
+  const auto& url = request.parsed_url();
+  if (!url) co_return url.error();
+  Transfer transfer(loop_, request, *url, call);
+  Outcome outcome = co_await transfer;
+  co_return outcome;
+}
+
+}  // namespace httpretry

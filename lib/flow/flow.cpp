@@ -1,0 +1,46 @@
+// What the interfaces of the flow layer need out of line.
+#include <httpretry/middleware.hpp>
+#include <httpretry/transport.hpp>
+
+namespace httpretry {
+
+Scheduler::~Scheduler() = default;
+Transport::~Transport() = default;
+Middleware::~Middleware() = default;
+
+TransportOptions::TransportOptions() = default;
+TransportOptions::~TransportOptions() = default;
+TransportOptions::TransportOptions(const TransportOptions&) = default;
+TransportOptions::TransportOptions(TransportOptions&&) noexcept = default;
+TransportOptions& TransportOptions::operator=(const TransportOptions&) = default;
+TransportOptions& TransportOptions::operator=(TransportOptions&&) noexcept = default;
+
+Observer::~Observer() = default;
+void Observer::call_started(const Call& /*call*/, const Request& /*request*/) noexcept {}
+void Observer::attempt_started(const Call& /*call*/, const Request& /*request*/,
+                               int /*number*/) noexcept {}
+void Observer::attempt_ended(const Call& /*call*/, const Request& /*request*/,
+                             const Attempt& /*attempt*/) noexcept {}
+void Observer::redirected(const Call& /*call*/, const Request& /*next*/) noexcept {}
+void Observer::call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept {}
+
+const std::string& Call::origin() const {
+  static const std::string none;
+  return state_->first_url ? state_->first_url->origin() : none;
+}
+
+Error detail::internal_error(std::string_view thrower, const std::exception_ptr& thrown) {
+  const auto said = [&](std::string_view what) {
+    return Error(Errc::Internal,
+                 "middleware \"" + std::string(thrower) + "\" threw: " + std::string(what));
+  };
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& exception) {
+    return said(exception.what());
+  } catch (...) {
+    return said("something that is no std::exception");
+  }
+}
+
+}  // namespace httpretry

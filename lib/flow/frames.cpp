@@ -1,0 +1,108 @@
+// Coroutine frames from per-thread free lists, by size.
+#include <httpretry/task.hpp>
+
+#include <array>
+#include <cstdlib>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HTTPRETRY_POOL_FRAMES 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HTTPRETRY_POOL_FRAMES 0
+#endif
+#endif
+#ifndef HTTPRETRY_POOL_FRAMES
+#define HTTPRETRY_POOL_FRAMES 1
+#endif
+
+namespace httpretry::detail {
+namespace {
+
+constexpr std::size_t kGrain = 64;
+constexpr std::size_t kClasses = 32;  // frames up to 2 KiB are kept
+constexpr std::size_t kKeptPerClass =
+    256;  // so that a burst of calls does not hold memory for ever
+
+class FrameLists {
+ public:
+  ~FrameLists() {
+    for (auto& list : lists_) {
+      while (list.first != nullptr) std::free(list.pop());
+    }
+  }
+  void* take(std::size_t index) noexcept {
+    return lists_[index].first == nullptr ? nullptr : lists_[index].pop();
+  }
+  bool keep(std::size_t index, void* frame) noexcept {
+    auto& list = lists_[index];
+    if (list.count == kKeptPerClass) return false;
+    list.first = ::new (frame) Node{list.first};
+    ++list.count;
+    return true;
+  }
+
+ private:
+  struct Node {
+    Node* next;
+  };
+  struct List {
+    Node* first = nullptr;
+    std::size_t count = 0;
+    void* pop() noexcept {
+      Node* node = first;
+      first = node->next;
+      --count;
+      return node;
+    }
+  };
+  std::array<List, kClasses> lists_{};
+};
+
+// A plain pointer beside the lists: it can still be read when the thread's objects are gone, so
+// that a frame that dies late is simply freed.
+thread_local FrameLists* current_lists = nullptr;
+
+struct OwnLists {
+  OwnLists() { current_lists = &lists; }
+  ~OwnLists() { current_lists = nullptr; }
+  FrameLists lists;
+};
+
+FrameLists* lists_of_this_thread() {
+  if (current_lists == nullptr) {
+    thread_local bool made = false;
+    if (made) return nullptr;  // this thread is ending
+    made = true;
+    thread_local OwnLists own;
+  }
+  return current_lists;
+}
+
+constexpr std::size_t class_of(std::size_t size) { return (size - 1) / kGrain; }
+
+}  // namespace
+
+// The sanitizers can only see a use after the end of a frame where the frame is really freed.
+void* allocate_frame(std::size_t size) {
+  const auto index = class_of(size);
+  if (HTTPRETRY_POOL_FRAMES != 0 && index < kClasses) {
+    if (auto* lists = lists_of_this_thread(); lists != nullptr) {
+      if (void* frame = lists->take(index); frame != nullptr) return frame;
+    }
+  }
+  void* frame = std::malloc((index + 1) * kGrain);
+  if (frame == nullptr) throw std::bad_alloc();
+  return frame;
+}
+
+void free_frame(void* frame, std::size_t size) noexcept {
+  const auto index = class_of(size);
+  if (HTTPRETRY_POOL_FRAMES != 0 && index < kClasses) {
+    auto* lists = lists_of_this_thread();
+    if (lists != nullptr && lists->keep(index, frame)) return;
+  }
+  std::free(frame);
+}
+
+}  // namespace httpretry::detail
