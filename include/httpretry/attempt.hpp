@@ -72,8 +72,7 @@ struct Exchange {
   // The connection was reused and died before any answer: the server may merely have closed it for
   // being idle.
   bool stale_connection = false;
-  // The server said that it did not look at the request (HTTP/2 REFUSED_STREAM on a new
-  // connection).
+  // The server turned the request away before it looked at it (HTTP/2 REFUSED_STREAM).
   bool refused = false;
   Timings timings;
 };

@@ -1,4 +1,16 @@
 // Backoff: how long to wait before the next attempt. Data, and one pure function of it.
+//
+// Why chance has a part in it: clients that failed together and wait the same time come back
+// together. "Full" jitter spreads them over the whole wait and needs the fewest calls in total.
+//
+// Exponential, initial 100 ms, multiplier 2, max_interval 1 s:
+//
+//   retry                1     2     3     4     5      6
+//   v                  100   200   400   800  1000   1000 ms
+//   jitter none        100   200   400   800  1000   1000
+//   full              0-100 0-200 0-400 0-800 0-1000 0-1000
+//   equal            50-100 ...
+//   proportional 0.5 50-150 ...                      500-1500   (the cap is on v: Google's rule)
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -47,9 +59,27 @@ struct Backoff {
   friend bool operator==(const Backoff&, const Backoff&) = default;
 };
 
-// The wait after failed attempt number `retry`; `previous` is the wait before it (zero for the
-// first).
+// The wait after failed attempt number `retry`. `previous` is our own wait before that attempt,
+// zero for the first; only Decorrelated asks for it. `unit_random` is uniform in [0, 1); 0 gives
+// the least wait and 1 the most, what lies outside is moved to the nearer of them. Never negative,
+// and kForever where the arithmetic would overflow.
 [[nodiscard]] HTTPRETRY_API Duration delay(const Backoff& backoff, int retry, Duration previous,
                                            double unit_random);
+
+// Whether the backoff itself gives up after that many failures: Slots does after `abort`.
+[[nodiscard]] HTTPRETRY_API bool gives_up(const Backoff& backoff, int failures);
+
+struct DelayRange {
+  Duration least{};
+  Duration mean{};
+  Duration most{};
+  friend bool operator==(const DelayRange&, const DelayRange&) = default;
+};
+
+// What `delay` can give, from the same formula, for people who want to see a policy before they use
+// it. `previous` is the range of the wait before. The mean is exact but for Decorrelated after the
+// first wait, where it stands for the previous wait's whole distribution.
+[[nodiscard]] HTTPRETRY_API DelayRange delay_range(const Backoff& backoff, int retry,
+                                                   const DelayRange& previous = {});
 
 }  // namespace httpretry

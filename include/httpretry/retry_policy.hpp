@@ -8,8 +8,10 @@
 
 #include <bitset>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace httpretry {
@@ -21,6 +23,7 @@ class HTTPRETRY_API StatusSet {
   // {500, 503}; the list is read like the array of a policy file, so ranges have their own
   // function.
   StatusSet(std::initializer_list<int> statuses);
+  // Whatever lies outside of 100 to 599 is left out.
   void add(int first, int last);
   void add(int status) { add(status, status); }
   void remove(int first, int last);
@@ -52,6 +55,7 @@ struct HTTPRETRY_API ErrorRule {
   enum class Source : std::uint8_t { Json, Header, Xml };
 
   ErrorRule();
+  explicit ErrorRule(Family rules);
   ~ErrorRule();
   ErrorRule(const ErrorRule&);
   ErrorRule(ErrorRule&&) noexcept;
@@ -113,7 +117,14 @@ enum class HintSource : std::uint8_t {
   RateLimitReset,     // ratelimit-reset
   RateLimit,          // ratelimit
   GrpcRetryPushback,  // grpc-retry-pushback-ms
+  RetryInfo,          // google.rpc.RetryInfo in a body; not for ServerDelayPolicy::headers
+  SecondaryLimit,     // GitHub's message in a body; not for ServerDelayPolicy::headers
 };
+
+// The words of a policy file: "connect", "aws" (Custom is "custom"), "retry-after".
+[[nodiscard]] HTTPRETRY_API std::string_view to_string(TransportKind kind);
+[[nodiscard]] HTTPRETRY_API std::string_view to_string(ErrorRule::Family family);
+[[nodiscard]] HTTPRETRY_API std::string_view to_string(HintSource source);
 
 struct HTTPRETRY_API ServerDelayPolicy {
   enum class Combine : std::uint8_t { Max, Server, Own };

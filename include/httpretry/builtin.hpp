@@ -1,0 +1,68 @@
+// The middlewares that come with the library. Each is an ordinary Middleware: what they do, yours
+// can do.
+//
+// A usual chain, outermost first:
+//
+//   Client client({log(), redirect(), retry(), timeout(std::chrono::seconds(2))});
+#pragma once
+
+#include <httpretry/middleware.hpp>
+#include <httpretry/retry_policy.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace httpretry {
+
+// Sends again what failed and may succeed, by a policy. It looks at each outcome (classify),
+// decides (decide) and waits; it holds no thread, no connection and no handle of libcurl's
+// meanwhile. A request's own policy (RequestOptions::policy) and RequestOptions::retry go before
+// it.
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryPolicy policy = RetryPolicy());
+
+// Follows redirects: 301, 302, 303, 307 and 308 with a Location, as RFC 9110 §15.4 has it: 303
+// makes a GET of everything but HEAD; 301 and 302 make a GET of a POST, as everyone does; 307 and
+// 308 change nothing. Stands above `retry`, so that each hop is retried by itself.
+struct HTTPRETRY_API RedirectOptions {
+  RedirectOptions();
+  // More hops end the call with Errc::Protocol and libcurl's number for too many redirects, 47.
+  int limit = 10;
+  // Follow from https to http.
+  bool allow_downgrade = false;
+  // Send the body of a 307 or 308 on to another origin.
+  bool allow_body_to_other_origin = false;
+  // Request headers that follow to another origin, beside the harmless ones (Accept,
+  // Accept-Encoding, Accept-Language, Cache-Control, Content-Type, Range, User-Agent and
+  // conditions). Everything else stays behind: a header of your own may be a secret.
+  std::vector<std::string> headers_to_other_origins;
+};
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr redirect(RedirectOptions options = RedirectOptions());
+
+// Bounds what is below it: an attempt where it stands below `retry`, the whole call above.
+// Errc::Timeout when it is over.
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr timeout(Duration limit);
+
+// Adds the headers that a request lacks, to requests of the origin that the call was addressed to:
+// they may be keys, so they do not follow a redirect elsewhere.
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr default_headers(Headers headers);
+
+// Writes a line for each call that passes, through spdlog: method, URL without query and userinfo,
+// status or error, attempts, time; at level info, or warn where it failed. Where it stands below
+// `retry`, a line for each attempt.
+struct HTTPRETRY_API LogOptions {
+  LogOptions();
+  ~LogOptions();
+  LogOptions(const LogOptions&);
+  LogOptions(LogOptions&&) noexcept;
+  LogOptions& operator=(const LogOptions&);
+  LogOptions& operator=(LogOptions&&) noexcept;
+  // The spdlog logger of that name; spdlog's default logger where it is empty or there is none.
+  std::string logger;
+  // With the headers of request and answer. The values of Authorization, Cookie, Set-Cookie and of
+  // every header whose name speaks of a key, a token or a secret are left out.
+  bool headers = false;
+};
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr log(LogOptions options = LogOptions());
+
+}  // namespace httpretry

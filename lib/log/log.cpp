@@ -1,0 +1,106 @@
+#include <httpretry/builtin.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+
+namespace httpretry {
+namespace {
+
+bool tells_secrets(std::string_view name) {
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  constexpr std::array kWords{"authorization", "cookie",   "key",       "token",
+                              "secret",        "password", "signature", "credential"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](const char* word) { return lower.find(word) != std::string::npos; });
+}
+
+// A server chose some of this text: no control byte of it gets into a log.
+std::string printable(std::string_view text) {
+  std::string safe;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F) {
+      safe.push_back(c);
+    } else {
+      safe += fmt::format("\\x{:02x}", byte);
+    }
+  }
+  return safe;
+}
+
+std::string in_words(const Headers& headers) {
+  std::string text;
+  for (const auto field : headers) {
+    text += fmt::format("\n  {}: {}", field.name,
+                        tells_secrets(field.name) ? "(not logged)" : printable(field.value));
+  }
+  return text;
+}
+
+class Log final : public Middleware {
+ public:
+  explicit Log(LogOptions options) : options_(std::move(options)) {}
+  [[nodiscard]] std::string_view name() const override { return "log"; }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    const auto begin = call.scheduler().now();
+    const auto first = call.history().attempts.size();
+    Outcome outcome = co_await next(request, call);
+    write(request, call, outcome, begin, first);
+    co_return outcome;
+  }
+
+ private:
+  void write(const Request& request, const Call& call, const Outcome& outcome, Time begin,
+             std::size_t first) const {
+    const auto logger = find();
+    const bool good = outcome && outcome->status < 400;
+    const auto level = good ? spdlog::level::info : spdlog::level::warn;
+    if (!logger->should_log(level)) return;
+    const std::chrono::duration<double, std::milli> took = call.scheduler().now() - begin;
+    const auto& url = request.parsed_url();
+    logger->log(level, "call {}: {} {}: {}{} in {:.1f} ms{}", call.id(), request.method(),
+                url ? printable(url->without_secrets()) : "(not a URL)",
+                outcome ? std::to_string(outcome->status)
+                        : fmt::format("{} ({})", to_string(outcome.error().code),
+                                      printable(outcome.error().message)),
+                attempts(call, first), took.count(),
+                options_.headers ? headers(request, outcome) : "");
+  }
+
+  // Only where it stands above the retry stage are there any to speak of.
+  static std::string attempts(const Call& call, std::size_t first) {
+    const auto count = call.history().attempts.size() - first;
+    if (count < 2) return "";
+    return fmt::format(" after {} attempts ({})", count, to_string(call.history().stop_reason));
+  }
+
+  static std::string headers(const Request& request, const Outcome& outcome) {
+    return fmt::format("\n request{}\n answer{}", in_words(request.headers()),
+                       in_words(outcome ? outcome->headers : outcome.error().headers));
+  }
+
+  [[nodiscard]] std::shared_ptr<spdlog::logger> find() const {
+    auto logger = options_.logger.empty() ? nullptr : spdlog::get(options_.logger);
+    return logger ? logger : spdlog::default_logger();
+  }
+
+  LogOptions options_;
+};
+
+}  // namespace
+
+LogOptions::LogOptions() = default;
+LogOptions::~LogOptions() = default;
+LogOptions::LogOptions(const LogOptions&) = default;
+LogOptions::LogOptions(LogOptions&&) noexcept = default;
+LogOptions& LogOptions::operator=(const LogOptions&) = default;
+LogOptions& LogOptions::operator=(LogOptions&&) noexcept = default;
+
+MiddlewarePtr log(LogOptions options) { return std::make_shared<Log>(std::move(options)); }
+
+}  // namespace httpretry

@@ -1,0 +1,33 @@
+#include "idempotency_key.hpp"
+
+#include <sys/random.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+namespace httpretry {
+
+std::string new_idempotency_key() {
+  std::array<unsigned char, 16> bytes{};
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const auto count = ::getrandom(bytes.data() + filled, bytes.size() - filled, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw std::system_error(errno, std::generic_category(), "getrandom");
+    filled += static_cast<std::size_t>(count);
+  }
+  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0FU) | 0x40U);
+  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3FU) | 0x80U);
+
+  static constexpr std::string_view kHex = "0123456789abcdef";
+  std::string key;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) key.push_back('-');
+    key.push_back(kHex[bytes[i] >> 4U]);
+    key.push_back(kHex[bytes[i] & 15U]);
+  }
+  return key;
+}
+
+}  // namespace httpretry

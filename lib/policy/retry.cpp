@@ -1,0 +1,1 @@
+#include <httpretry/retry.hpp>

@@ -1,0 +1,75 @@
+#include <httpretry/testing.hpp>
+
+#include <mutex>
+
+namespace httpretry {
+namespace {
+
+std::string in_words(Duration time) {
+  const auto ms = std::chrono::floor<std::chrono::milliseconds>(time);
+  if (ms == time) return std::to_string(ms.count()) + "ms";
+  return std::to_string(time.count()) + "ns";
+}
+
+std::string came_to(const Attempt& attempt) {
+  if (attempt.error) return std::string(to_string(*attempt.error));
+  return std::to_string(attempt.status);
+}
+
+}  // namespace
+
+struct RecordingObserver::Record {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  std::vector<Attempt> attempts;
+  void add(std::string line) {
+    const std::lock_guard lock(mutex);
+    lines.push_back(std::move(line));
+  }
+};
+
+RecordingObserver::RecordingObserver() : record_(std::make_unique<Record>()) {}
+RecordingObserver::~RecordingObserver() = default;
+
+std::vector<std::string> RecordingObserver::lines() const {
+  const std::lock_guard lock(record_->mutex);
+  return record_->lines;
+}
+
+std::vector<Attempt> RecordingObserver::attempts() const {
+  const std::lock_guard lock(record_->mutex);
+  return record_->attempts;
+}
+
+void RecordingObserver::call_started(const Call& /*call*/, const Request& request) noexcept {
+  record_->add("call " + request.method() + " " + request.url());
+}
+
+void RecordingObserver::attempt_started(const Call& /*call*/, const Request& /*request*/,
+                                        int number) noexcept {
+  record_->add("attempt " + std::to_string(number));
+}
+
+void RecordingObserver::attempt_ended(const Call& /*call*/, const Request& /*request*/,
+                                      const Attempt& attempt) noexcept {
+  auto line = "attempt " + std::to_string(attempt.number) + ": " + came_to(attempt) + " " +
+              std::string(to_string(attempt.cls));
+  if (attempt.retried) line += ", again after " + in_words(attempt.wait.value_or(Duration{}));
+  record_->add(std::move(line));
+  const std::lock_guard lock(record_->mutex);
+  record_->attempts.push_back(attempt);
+}
+
+void RecordingObserver::redirected(const Call& /*call*/, const Request& next) noexcept {
+  record_->add("redirect to " + next.url());
+}
+
+void RecordingObserver::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept {
+  const auto& history = outcome ? outcome->history : outcome.error().history;
+  record_->add(
+      "end " +
+      (outcome ? std::to_string(outcome->status) : std::string(to_string(outcome.error().code))) +
+      " " + std::string(to_string(history.stop_reason)));
+}
+
+}  // namespace httpretry

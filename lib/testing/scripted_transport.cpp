@@ -1,0 +1,74 @@
+#include <httpretry/testing.hpp>
+
+#include <random>
+
+namespace httpretry {
+namespace {
+
+bool before_sending(Errc code) {
+  return code == Errc::InvalidRequest || code == Errc::Resolve || code == Errc::Connect ||
+         code == Errc::Tls;
+}
+
+// What a transport would have counted, where the script does not say.
+void fill_exchange(Outcome& outcome) {
+  auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
+  if (exchange.wire_sends != 0 || exchange.sent != Sent::Never) return;
+  if (outcome) {
+    exchange.sent = Sent::Answered;
+    exchange.wire_sends = 1;
+  } else if (!before_sending(outcome.error().code)) {
+    exchange.sent = Sent::Maybe;
+    exchange.wire_sends = 1;
+  }
+}
+
+}  // namespace
+
+ScriptedTransport::ScriptedTransport() = default;
+ScriptedTransport::~ScriptedTransport() = default;
+
+ScriptedTransport& ScriptedTransport::say(Outcome outcome, Duration after) {
+  fill_exchange(outcome);
+  return say([outcome = std::move(outcome)](const Request&, int) { return outcome; }, after);
+}
+
+ScriptedTransport& ScriptedTransport::say(Answer answer, Duration after) {
+  steps_.push_back({std::move(answer), after});
+  return *this;
+}
+
+Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
+  auto& clock = call.scheduler();
+  seen_.push_back({request, clock.now()});
+  const auto number = static_cast<int>(seen_.size());
+  if (steps_.empty()) co_return Error(Errc::Internal, "the script of the transport is empty");
+
+  const auto& step = steps_[std::min(seen_.size(), steps_.size()) - 1];
+  const auto ready = later(clock.now(), step.after);
+  const auto limit = std::min(call.deadline(), request.options().answer_by);
+  const auto answer = step.answer;
+  const bool waited = co_await clock.sleep_until(std::min(ready, limit), call.stop());
+  if (!waited || ready > limit) {
+    Error error(waited ? Errc::Timeout : Errc::Canceled, waited ? "no answer in time" : "canceled");
+    error.exchange.sent = Sent::Maybe;
+    error.exchange.wire_sends = 1;
+    co_return error;
+  }
+  Outcome outcome = answer(request, number);
+  fill_exchange(outcome);
+  if (outcome && outcome->url.empty()) outcome->url = request.url();
+  co_return outcome;
+}
+
+std::function<double()> fixed_random(double value) {
+  return [value] { return value; };
+}
+
+std::function<double()> seeded_random(std::uint64_t seed) {
+  return [generator = std::mt19937_64(seed)]() mutable {
+    return static_cast<double>(generator() >> 11U) * 0x1.0p-53;
+  };
+}
+
+}  // namespace httpretry
