@@ -1,0 +1,64 @@
+// Response::json_at: the scalars of a JSON body, in standard types.
+#include <httpretry/response.hpp>
+
+#include <nlohmann/json.hpp>
+
+namespace httpretry {
+namespace {
+
+using nlohmann::json;
+
+// nlohmann's parser recurses by itself not at all, but the destructor of what it built and we do with
+// depth: text that is deeper than any sensible answer is refused while it is read.
+constexpr int kDeepest = 512;
+
+json parse(const std::string& text) {
+  bool too_deep = false;
+  auto document = json::parse(
+      text,
+      [&](int depth, json::parse_event_t /*event*/, json& /*value*/) {
+        too_deep = too_deep || depth > kDeepest;
+        return !too_deep;
+      },
+      /*allow_exceptions=*/false);
+  return too_deep ? json(json::value_t::discarded) : document;
+}
+
+Error no_value(std::string_view pointer, std::string_view why) {
+  return Error(Errc::Protocol,
+               "the answer has no value at \"" + std::string(pointer) + "\": " + std::string(why));
+}
+
+Result<JsonValue> scalar(const json& value, std::string_view pointer) {
+  switch (value.type()) {
+    case json::value_t::null: return JsonValue(nullptr);
+    case json::value_t::boolean: return JsonValue(value.get<bool>());
+    case json::value_t::number_integer: return JsonValue(value.get<std::int64_t>());
+    case json::value_t::number_unsigned: {
+      const auto number = value.get<std::uint64_t>();
+      if (number <= INT64_MAX) return JsonValue(static_cast<std::int64_t>(number));
+      return JsonValue(number);
+    }
+    case json::value_t::number_float: return JsonValue(value.get<double>());
+    case json::value_t::string: return JsonValue(value.get<std::string>());
+    case json::value_t::array: return no_value(pointer, "it is an array");
+    case json::value_t::object: return no_value(pointer, "it is an object");
+    default: return no_value(pointer, "the body is no JSON");
+  }
+}
+
+}  // namespace
+
+Result<JsonValue> Response::json_at(std::string_view pointer) const {
+  const auto document = parse(body);
+  if (document.is_discarded()) return no_value(pointer, "the body is no JSON");
+  try {
+    const json::json_pointer where{std::string(pointer)};
+    if (!document.contains(where)) return no_value(pointer, "nothing stands there");
+    return scalar(document.at(where), pointer);
+  } catch (const json::exception&) {
+    return Error(Errc::InvalidRequest, "\"" + std::string(pointer) + "\" is no JSON pointer");
+  }
+}
+
+}  // namespace httpretry

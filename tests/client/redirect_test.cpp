@@ -1,0 +1,148 @@
+#include "conversation.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace httpretry;
+
+TEST_CASE("methods and bodies across a redirect follow RFC 9110") {
+  struct Row {
+    int status;
+    const char* method;
+    const char* method_after;
+    bool body_after;
+  };
+  const std::vector<Row> rows{
+      {301, "GET", "GET", false},   {302, "GET", "GET", false},    {303, "GET", "GET", false},
+      {307, "GET", "GET", false},   {308, "GET", "GET", false},    {301, "POST", "GET", false},
+      {302, "POST", "GET", false},  {303, "POST", "GET", false},   {307, "POST", "POST", true},
+      {308, "POST", "POST", true},  {301, "PUT", "PUT", true},     {302, "PUT", "PUT", true},
+      {303, "PUT", "GET", false},   {307, "PATCH", "PATCH", true}, {303, "HEAD", "HEAD", false},
+      {302, "HEAD", "HEAD", false}, {303, "DELETE", "GET", false}, {308, "DELETE", "DELETE", false},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.status);
+    CAPTURE(row.method);
+    Conversation talk;
+    talk.network->say(redirect_to(row.status, "/next")).say(Response(200));
+    Request request(row.method, "http://x/a");
+    const bool writes = std::string_view("POST PUT PATCH").find(row.method) != std::string::npos;
+    if (writes) request.set_body("data").set_header("Content-Type", "text/plain");
+
+    REQUIRE(talk.client({redirect()}).send(request)->status == 200);
+
+    CHECK(talk.sent(1).url() == "http://x/next");
+    CHECK(talk.sent(1).method() == row.method_after);
+    CHECK(talk.sent(1).body().present() == (row.body_after && writes));
+    CHECK(talk.sent(1).headers().contains("Content-Type") == (row.body_after && writes));
+  }
+}
+
+TEST_CASE("answers that are no redirect, or say not where to, are handed out") {
+  for (const int status : {300, 304, 305, 306, 200, 404}) {
+    Conversation talk;
+    talk.network->say(redirect_to(status, "/next"));
+    CHECK(talk.client({redirect()}).get("http://x/")->status == status);
+    CHECK(talk.sends() == 1);
+  }
+  Conversation nowhere;
+  nowhere.network->say(Response(302));
+  CHECK(nowhere.client({redirect()}).get("http://x/")->status == 302);
+}
+
+TEST_CASE("redirects are counted, and one more than the limit is an error") {
+  Conversation talk;
+  talk.network->say(redirect_to(302, "/again"));
+  RedirectOptions options;
+  options.limit = 3;
+  const auto outcome = talk.client({redirect(options)}).get("http://x/");
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Protocol);
+  CHECK(outcome.error().curl_code == 47);
+  CHECK(outcome.error().message == "more than 3 redirects");
+  CHECK(talk.sends() == 4);
+}
+
+TEST_CASE("a redirect from https to http is refused unless it is allowed") {
+  Conversation talk;
+  talk.network->say(redirect_to(302, "http://x/plain")).say(Response(200));
+  const auto outcome = talk.client({redirect()}).get("https://x/");
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().message == "a redirect from https to http://x/plain is not followed");
+  CHECK(talk.sends() == 1);
+
+  Conversation allowed;
+  allowed.network->say(redirect_to(302, "http://x/plain")).say(Response(200));
+  RedirectOptions options;
+  options.allow_downgrade = true;
+  CHECK(allowed.client({redirect(options)}).get("https://x/")->status == 200);
+}
+
+TEST_CASE("nothing that may be a secret follows to another origin") {
+  for (const char* elsewhere : {"http://y/", "https://x/", "http://x:8080/"}) {
+    CAPTURE(elsewhere);
+    Conversation talk;
+    talk.network->say(redirect_to(302, elsewhere)).say(Response(200));
+    auto request = Request::get("http://x/")
+                       .set_header("Authorization", "Bearer s")
+                       .set_header("Cookie", "s=1")
+                       .set_header("X-Api-Key", "s")
+                       .set_header("X-Trace", "t")
+                       .set_header("Accept", "a/b");
+    RedirectOptions options;
+    options.headers_to_other_origins = {"x-trace"};
+
+    REQUIRE(talk.client({redirect(options)}).send(request)->status == 200);
+
+    CHECK(talk.sent(1).headers() == Headers{{"X-Trace", "t"}, {"Accept", "a/b"}});
+  }
+}
+
+TEST_CASE("headers follow within the origin, however it is spelt") {
+  Conversation talk;
+  talk.network->say(redirect_to(302, "HTTP://X:80/b")).say(Response(200));
+  auto request = Request::get("http://x/").set_header("Authorization", "Bearer s");
+  REQUIRE(talk.client({redirect()}).send(request)->status == 200);
+  CHECK(talk.sent(1).headers().get("Authorization") == "Bearer s");
+}
+
+TEST_CASE("a body goes to another origin only where that is asked for") {
+  Conversation talk;
+  talk.network->say(redirect_to(307, "http://y/")).say(Response(200));
+  const auto refused = talk.client({redirect()}).post("http://x/", "data");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::Protocol);
+  CHECK(talk.sends() == 1);
+
+  Conversation asked;
+  asked.network->say(redirect_to(307, "http://y/")).say(Response(200));
+  RedirectOptions options;
+  options.allow_body_to_other_origin = true;
+  REQUIRE(asked.client({redirect(options)}).post("http://x/", "data")->status == 200);
+  CHECK(*asked.sent(1).body().bytes() == "data");
+}
+
+TEST_CASE("a Location that is no http URL ends the call, and nothing is sent there") {
+  for (const char* location : {"file:///etc/passwd", "ftp://y/", "http://", "//", "http://a b/"}) {
+    CAPTURE(location);
+    Conversation talk;
+    talk.network->say(redirect_to(302, location)).say(Response(200));
+    const auto outcome = talk.client({redirect()}).get("http://x/");
+    REQUIRE_FALSE(outcome);
+    CHECK(outcome.error().code == Errc::Protocol);
+    CHECK(talk.sends() == 1);
+  }
+}
+
+TEST_CASE("each hop is retried by itself, and the history counts through") {
+  Conversation talk;
+  talk.network->say(Response(503))
+      .say(redirect_to(302, "/b"))
+      .say(Response(503))
+      .say(Response(200));
+  const auto outcome = talk.client({redirect(), retry()}).get("http://x/a");
+  REQUIRE(outcome);
+  CHECK(outcome->status == 200);
+  REQUIRE(outcome->history.attempts.size() == 4);
+  CHECK(outcome->history.attempts[3].number == 4);
+  CHECK(talk.heard->lines()[3] == "attempt 2");
+}

@@ -1,0 +1,101 @@
+#include <httpretry/task.hpp>
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+using namespace httpretry;
+
+namespace {
+
+Task<int> number(int value) { co_return value; }
+
+Task<int> sum_of(int count) {
+  int sum = 0;
+  for (int i = 0; i < count; ++i) sum += co_await number(1);
+  co_return sum;
+}
+
+Task<int> throwing() {
+  throw std::runtime_error("as told");
+  co_return 0;
+}
+
+Task<Result<int>> throwing_result() {
+  throw std::runtime_error("as told");
+  co_return 0;
+}
+
+struct OnAnotherThread {
+  std::thread* thread;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> handle) const {
+    *thread = std::thread([handle] { handle.resume(); });
+  }
+  std::thread::id await_resume() const noexcept { return std::this_thread::get_id(); }
+};
+
+Task<std::thread::id> elsewhere(std::thread& thread) {
+  const OnAnotherThread hop{&thread};
+  const auto id = co_await hop;
+  co_return id;
+}
+
+Task<int> holding(std::shared_ptr<int> held) {
+  co_await std::suspend_always();
+  co_return *held;
+}
+
+}  // namespace
+
+TEST_CASE("a task does not start before it is awaited") {
+  bool started = false;
+  const auto start = [&]() -> Task<int> {
+    started = true;
+    co_return 1;
+  };
+  auto task = start();
+  CHECK_FALSE(started);
+  CHECK(sync_wait(std::move(task)) == 1);
+  CHECK(started);
+}
+
+TEST_CASE("a million tasks that complete at once do not deepen the stack") {
+  CHECK(sync_wait(sum_of(1'000'000)) == 1'000'000);
+}
+
+TEST_CASE("an exception reaches the awaiter") {
+  CHECK_THROWS_WITH_AS(sync_wait(throwing()), "as told", std::runtime_error);
+}
+
+TEST_CASE("an exception in a task that is blamed on somebody is an error that names them") {
+  auto task = throwing_result();
+  task.blame("grumpy");
+  const auto result = sync_wait(std::move(task));
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == Errc::Internal);
+  CHECK(result.error().message == "middleware \"grumpy\" threw: as told");
+}
+
+TEST_CASE("a task goes on where it was resumed, and its awaiter with it") {
+  std::thread thread;
+  const auto id = sync_wait(elsewhere(thread));
+  CHECK(id == thread.get_id());
+  CHECK(id != std::this_thread::get_id());
+  thread.join();
+}
+
+TEST_CASE("destroying a task destroys what its frame holds, started or not") {
+  auto held = std::make_shared<int>(7);
+  { auto never_started = holding(held); }
+  CHECK(held.use_count() == 1);
+  {
+    auto suspended = holding(held);
+    const auto awaiter = suspended.operator co_await();
+    CHECK(awaiter.await_suspend(std::noop_coroutine()));
+    CHECK(held.use_count() == 2);
+  }
+  CHECK(held.use_count() == 1);
+}
