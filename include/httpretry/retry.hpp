@@ -51,9 +51,11 @@ struct AttemptFacts {
   bool replayable = true;  // the body can be read from its beginning again
   // Part of the answer is with the user. Not set where the next attempt can resume behind it.
   bool streaming = false;
-  bool once_used = false;       // an earlier failure of this call had Classified::once
-  bool maybe_executed = false;  // after an earlier attempt of this call, `may_have_executed` held
-  Duration previous{};          // Decision::backoff before this attempt
+  bool once_used = false;  // an earlier failure of this call had Classified::once
+  // `may_have_executed` held after an earlier attempt of this call. Leave it false for GET and its
+  // like, which change nothing.
+  bool maybe_executed = false;
+  Duration previous{};  // Decision::backoff before this attempt
 };
 
 // Which limit ended the call.
@@ -70,8 +72,8 @@ enum class Limit : std::uint8_t {
 struct Decision {
   bool retry = false;
   Reason reason = Reason::NotRetryable;  // why not; means nothing where `retry` is true
-  Duration wait{};                       // before the next attempt
-  Duration backoff{};                    // our own part of it, before the server was heard
+  Duration wait{};     // before the next attempt; what it would have been where there is none
+  Duration backoff{};  // our own part of it, before the server was heard
   // What the server asked for, and where. Set also where it did not change the wait.
   std::optional<Duration> server_delay;
   HintSource source = HintSource::RetryAfter;
@@ -100,7 +102,7 @@ struct Decision {
 // Whether the origin may have done what the request asks for in the attempt that ended so.
 [[nodiscard]] HTTPRETRY_API bool may_have_executed(const Classified& classified);
 
-// A Duration as people write it: "1m30s", "250ms", "0.8s" is "800ms"; three digits that count.
+// A Duration as a policy file writes it, exactly: "1m30s", "250ms", "1.5s"; kForever is "none".
 [[nodiscard]] HTTPRETRY_API std::string to_text(Duration duration);
 
 }  // namespace httpretry

@@ -1,0 +1,111 @@
+#include "lib/policy/body_reader.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <utility>
+
+namespace httpretry::policy {
+namespace {
+
+using Json = nlohmann::json;
+
+// "/a~1b/*" as {"a/b", "*"}.
+std::vector<std::string> reference_tokens(std::string_view pointer) {
+  std::vector<std::string> tokens;
+  for (std::size_t i = 0; i < pointer.size(); ++i) {
+    if (pointer[i] == '/') {
+      tokens.emplace_back();
+    } else if (tokens.empty()) {
+      return {};
+    } else if (pointer[i] == '~' && i + 1 < pointer.size()) {
+      tokens.back().push_back(pointer[++i] == '1' ? '/' : '~');
+    } else {
+      tokens.back().push_back(pointer[i]);
+    }
+  }
+  return tokens;
+}
+
+// Sees the document go by, keeps the way to where it is, and takes what stands at a pointer. No
+// tree is built, so that a body costs what it holds and depth costs nothing.
+class Finder : public nlohmann::json_sax<Json> {
+ public:
+  explicit Finder(std::span<const std::string_view> pointers) {
+    for (const auto pointer : pointers) pointers_.push_back(reference_tokens(pointer));
+  }
+  [[nodiscard]] std::vector<BodyValue> take() { return std::move(found_); }
+
+  bool null() override { return step(), true; }
+  bool boolean(bool value) override { return found(value ? "true" : "false", false); }
+  bool number_integer(std::int64_t value) override { return found(spelled(value), false); }
+  bool number_unsigned(std::uint64_t value) override { return found(spelled(value), false); }
+  bool number_float(double, const std::string& text) override { return found(text, false); }
+  bool string(std::string& value) override { return found(value, true); }
+  bool binary(Json::binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return enter(false); }
+  bool start_array(std::size_t) override { return enter(true); }
+  bool end_object() override { return way_.pop_back(), true; }
+  bool end_array() override { return way_.pop_back(), true; }
+  bool key(std::string& name) override { return way_.back().key = name, true; }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
+    return false;
+  }
+
+ private:
+  struct Level {
+    bool array = false;
+    std::size_t next = 0;  // the number of elements that have begun
+    std::string key;
+  };
+
+  template <class Number>
+  static std::string spelled(Number value) {
+    std::array<char, 24> text{};
+    return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+  }
+
+  // A value begins.
+  void step() {
+    if (!way_.empty() && way_.back().array) ++way_.back().next;
+  }
+  bool enter(bool array) {
+    if (!found({}, false) || way_.size() >= kBodyDepth) return false;
+    way_.push_back({array, 0, {}});
+    return true;
+  }
+  bool found(std::string_view text, bool is_string) {
+    step();
+    for (std::size_t i = 0; i < pointers_.size(); ++i) {
+      if (!stands_at(pointers_[i])) continue;
+      if (found_.size() == kBodyValues) return false;
+      found_.push_back({i, std::string(text.substr(0, kBodyText)), is_string});
+    }
+    return true;
+  }
+  [[nodiscard]] bool stands_at(const std::vector<std::string>& tokens) const {
+    return std::equal(tokens.begin(), tokens.end(), way_.begin(), way_.end(),
+                      [](const std::string& token, const Level& level) {
+                        if (!level.array) return token == level.key;
+                        return token == "*" || token == spelled(level.next - 1);
+                      });
+  }
+
+  std::vector<std::vector<std::string>> pointers_;
+  std::vector<Level> way_;
+  std::vector<BodyValue> found_;
+};
+
+}  // namespace
+
+std::vector<BodyValue> json_values(std::string_view json,
+                                   std::span<const std::string_view> pointers) {
+  Finder finder(pointers);
+  Json::sax_parse(json, &finder);
+  return finder.take();
+}
+
+}  // namespace httpretry::policy
