@@ -116,10 +116,10 @@ TEST_CASE("a chain that cannot work is refused when the client is made") {
   CHECK_THROWS_AS(timeout(0s), std::invalid_argument);
   ClientOptions threadless;
   threadless.threads = 0;
-  CHECK_THROWS_AS(Client(threadless), std::invalid_argument);
+  CHECK_THROWS_AS(Client{threadless}, std::invalid_argument);
   ClientOptions no_transport;
   no_transport.scheduler = talk.clock;
-  CHECK_THROWS_AS(Client(no_transport), std::invalid_argument);
+  CHECK_THROWS_AS(Client{no_transport}, std::invalid_argument);
 }
 
 TEST_CASE("a timeout above retry bounds the call, below it each attempt") {
