@@ -1,0 +1,140 @@
+#include <lib/testing/acceptor.hpp>
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+namespace httpretry::faults {
+namespace {
+
+Descriptor listen_on(const std::string& address, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+    throw std::system_error(std::make_error_code(std::errc::address_not_available),
+                            "\"" + address + "\" is not an address to listen on");
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> where(found, &::freeaddrinfo);
+
+  Descriptor socket(::socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.open()) throw_errno("socket");
+  // So that `restart` gets its port back, whatever connections are still in TIME_WAIT.
+  const int on = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (::bind(socket.get(), where->ai_addr, where->ai_addrlen) != 0) throw_errno("bind");
+  if (::listen(socket.get(), SOMAXCONN) != 0) throw_errno("listen");
+  return socket;
+}
+
+std::uint16_t port_of(const Descriptor& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw_errno("getsockname");
+  }
+  // The port stands in the same place of both families' addresses.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+// The threads made by this one inherit it. SIGPIPE is the one that matters: OpenSSL writes to
+// sockets without MSG_NOSIGNAL.
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+}  // namespace
+
+Acceptor::Acceptor(Shared& shared, std::uint16_t port, std::atomic<std::size_t>& accepted)
+    : shared_(shared),
+      accepted_(accepted),
+      listener_(listen_on(shared.options.address, port)),
+      port_(port_of(listener_)),
+      thread_([this] { run(); }) {}
+
+Acceptor::~Acceptor() {
+  stop_.signal();
+  thread_.join();
+}
+
+void Acceptor::run() {
+  block_signals();
+  std::array<pollfd, 3> waited{
+      {{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
+  while (waited[0].revents == 0) {
+    if (::poll(waited.data(), waited.size(), -1) < 0) continue;
+    if (waited[1].revents != 0) join_finished();
+    if (waited[2].revents != 0) accept_all();
+  }
+  for (auto& connection : connections_) connection.join();
+}
+
+void Acceptor::accept_all() {
+  for (;;) {
+    Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (socket.open()) {
+      serve(std::move(socket));
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      // The listener stays readable, and only the end of some connection can help.
+      std::array<pollfd, 2> relief{{{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}}};
+      ::poll(relief.data(), relief.size(), 10);
+      return;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return;
+    }
+  }
+}
+
+void Acceptor::serve(Descriptor socket) {
+  const auto limit = shared_.options.max_connections;
+  if (connections_.size() >= limit) join_finished();
+  if (connections_.size() >= limit) {
+    if (!std::exchange(complained_, true)) {
+      std::cerr << "fault server: more than " << limit << " connections; the rest are reset\n";
+    }
+    Channel(std::move(socket), stop_.fd()).reset();
+    return;
+  }
+  const auto number = ++accepted_;
+  const auto place = connections_.emplace(connections_.end());
+  try {
+    *place = std::thread([this, number, place, owned = std::move(socket)]() mutable {
+      Connection(shared_, number, std::move(owned), stop_.fd()).run();
+      {
+        const std::lock_guard lock(mutex_);
+        finished_connections_.push_back(place);
+      }
+      finished_.signal();
+    });
+  } catch (const std::system_error&) {
+    connections_.erase(place);  // no thread to be had: the client is hung up on
+  }
+}
+
+void Acceptor::join_finished() {
+  finished_.clear();
+  std::vector<Threads::iterator> finished;
+  {
+    const std::lock_guard lock(mutex_);
+    finished.swap(finished_connections_);
+  }
+  for (const auto place : finished) {
+    place->join();
+    connections_.erase(place);
+  }
+}
+
+}  // namespace httpretry::faults

@@ -1,0 +1,52 @@
+// Acceptor: a listening socket, the thread that accepts, and the threads that serve.
+#pragma once
+
+#include <lib/testing/connection.hpp>
+#include <lib/testing/descriptor.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace httpretry::faults {
+
+class Acceptor {
+ public:
+  // Listens when it returns. `accepted` counts connections. Throws std::system_error.
+  Acceptor(Shared& shared, std::uint16_t port, std::atomic<std::size_t>& accepted);
+  // Ends all connections and joins all threads.
+  ~Acceptor();
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+ private:
+  using Threads = std::list<std::thread>;
+
+  void run();
+  void accept_all();
+  void serve(Descriptor socket);
+  void join_finished();
+
+  Shared& shared_;
+  std::atomic<std::size_t>& accepted_;
+  Event stop_;
+  Descriptor listener_;
+  std::uint16_t port_ = 0;
+
+  Threads connections_;  // of the accepting thread, as is the flag
+  bool complained_ = false;
+  Event finished_;
+  std::mutex mutex_;
+  std::vector<Threads::iterator> finished_connections_;  // guarded by mutex_
+
+  std::thread thread_;
+};
+
+}  // namespace httpretry::faults

@@ -1,0 +1,186 @@
+#include <lib/testing/channel.hpp>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+namespace httpretry::faults {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr Duration kLinger = std::chrono::seconds(1);
+
+// For poll: rounded up, so that nobody wakes a fraction of a millisecond too early and spins.
+int poll_timeout(Time deadline) {
+  if (deadline == kNever) return -1;
+  const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
+}
+
+}  // namespace
+
+Channel::Channel(Descriptor socket, int stop_fd) : socket_(std::move(socket)), stop_fd_(stop_fd) {
+  ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+  // Answers are written whole; Nagle would only hold the last piece of a large one back.
+  const int on = 1;
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+Channel::~Channel() { finish(); }
+
+bool Channel::handshake(SSL_CTX& context) {
+  tls_.reset(SSL_new(&context));
+  if (!tls_ || SSL_set_fd(tls_.get(), socket_.get()) != 1) return false;
+  for (;;) {
+    ERR_clear_error();
+    const auto progress = tls_progress(SSL_accept(tls_.get()), 0);
+    if (progress.io == Io::Moved) return true;
+    if (progress.io != Io::Again || !wait(awaited_, kNever)) return false;
+  }
+}
+
+Progress Channel::tls_progress(int result, std::size_t bytes) {
+  if (result == 1) return {Io::Moved, bytes};
+  switch (SSL_get_error(tls_.get(), result)) {
+    case SSL_ERROR_WANT_READ: awaited_ = POLLIN; return {Io::Again};
+    case SSL_ERROR_WANT_WRITE: awaited_ = POLLOUT; return {Io::Again};
+    case SSL_ERROR_ZERO_RETURN: return {Io::End};
+    default: tls_broken_ = true; return {Io::Lost};
+  }
+}
+
+Progress Channel::try_read(std::span<char> into) {
+  if (!socket_.open()) return {Io::Lost};
+  if (tls_) {
+    ERR_clear_error();
+    std::size_t bytes = 0;
+    const int result = SSL_read_ex(tls_.get(), into.data(), into.size(), &bytes);
+    return tls_progress(result, bytes);
+  }
+  const auto bytes = ::recv(socket_.get(), into.data(), into.size(), 0);
+  if (bytes > 0) return {Io::Moved, static_cast<std::size_t>(bytes)};
+  if (bytes == 0) return {Io::End};
+  if (errno != EAGAIN && errno != EINTR) return {Io::Lost};
+  awaited_ = POLLIN;
+  return {Io::Again};
+}
+
+Progress Channel::try_write(std::string_view bytes) {
+  if (!socket_.open()) return {Io::Lost};
+  if (tls_) {
+    ERR_clear_error();
+    std::size_t written = 0;
+    const int result = SSL_write_ex(tls_.get(), bytes.data(), bytes.size(), &written);
+    return tls_progress(result, written);
+  }
+  const auto written = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (written >= 0) return {Io::Moved, static_cast<std::size_t>(written)};
+  if (errno != EAGAIN && errno != EINTR) return {Io::Lost};
+  awaited_ = POLLOUT;
+  return {Io::Again};
+}
+
+std::size_t Channel::read(std::span<char> into) {
+  for (;;) {
+    const auto progress = try_read(into);
+    if (progress.io == Io::Moved) return progress.bytes;
+    if (progress.io != Io::Again || !wait(awaited_, kNever)) return 0;
+  }
+}
+
+bool Channel::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto progress = try_write(bytes);
+    if (progress.io == Io::Moved) {
+      bytes.remove_prefix(progress.bytes);
+    } else if (progress.io != Io::Again || !wait(awaited_, kNever)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Channel::wait(short events, Time deadline) {
+  std::array<pollfd, 2> waited{{{socket_.get(), events, 0}, {stop_fd_, POLLIN, 0}}};
+  for (;;) {
+    const int ready = ::poll(waited.data(), waited.size(), poll_timeout(deadline));
+    if (ready < 0 && errno != EINTR) return false;
+    if (ready > 0) return waited[1].revents == 0;
+    if (ready == 0 && steady_clock::now() >= deadline) return false;
+  }
+}
+
+bool Channel::wait_for_bytes(Time deadline) {
+  char byte = 0;
+  if (!tls_) {
+    return wait(POLLIN, deadline) && ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+  }
+  for (;;) {
+    ERR_clear_error();
+    std::size_t bytes = 0;
+    const int result = SSL_peek_ex(tls_.get(), &byte, 1, &bytes);
+    const auto progress = tls_progress(result, bytes);
+    if (progress.io == Io::Moved) return true;
+    if (progress.io != Io::Again || !wait(awaited_, deadline)) return false;
+  }
+}
+
+void Channel::hold() {
+  if (socket_.open()) wait(POLLRDHUP, kNever);
+}
+
+bool Channel::pause(Duration time) {
+  const auto deadline = later(steady_clock::now(), time);
+  pollfd waited{stop_fd_, POLLIN, 0};
+  while (steady_clock::now() < deadline) {
+    if (::poll(&waited, 1, poll_timeout(deadline)) > 0) return false;
+  }
+  return true;
+}
+
+void Channel::end_writing() {
+  if (!socket_.open()) return;
+  if (tls_ && !tls_broken_) {
+    ERR_clear_error();
+    SSL_shutdown(tls_.get());
+  }
+  ::shutdown(socket_.get(), SHUT_WR);
+}
+
+void Channel::finish() {
+  // Twice the same FIN; `shutdown` is what sends the close_notify in front of it.
+  end_writing();
+  tls_.reset();
+  socket_.close();
+}
+
+void Channel::linger() {
+  end_writing();
+  tls_.reset();  // what comes now is thrown away as it is
+  const auto deadline = steady_clock::now() + kLinger;
+  std::array<char, 16 * 1024> thrown_away{};
+  while (steady_clock::now() < deadline && socket_.open() && wait(POLLIN, deadline)) {
+    const auto progress = try_read(thrown_away);
+    if (progress.io == Io::End || progress.io == Io::Lost) break;
+  }
+  socket_.close();
+}
+
+void Channel::reset() {
+  tls_.reset();
+  const ::linger now{1, 0};
+  if (socket_.open()) ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+  socket_.close();
+}
+
+}  // namespace httpretry::faults

@@ -1,0 +1,76 @@
+#include <httpretry/fault_server.hpp>
+
+#include <lib/testing/acceptor.hpp>
+
+#include <atomic>
+#include <utility>
+
+namespace httpretry {
+
+SeenRequest::SeenRequest() = default;
+SeenRequest::~SeenRequest() = default;
+SeenRequest::SeenRequest(const SeenRequest&) = default;
+SeenRequest::SeenRequest(SeenRequest&&) noexcept = default;
+SeenRequest& SeenRequest::operator=(const SeenRequest&) = default;
+SeenRequest& SeenRequest::operator=(SeenRequest&&) noexcept = default;
+
+FaultServerOptions::FaultServerOptions() = default;
+FaultServerOptions::~FaultServerOptions() = default;
+FaultServerOptions::FaultServerOptions(const FaultServerOptions&) = default;
+FaultServerOptions& FaultServerOptions::operator=(const FaultServerOptions&) = default;
+
+struct FaultServer::State {
+  State(Scenario scenario, FaultServerOptions options)
+      : shared(std::move(scenario), std::move(options)) {}
+
+  void listen(std::uint16_t wanted) { acceptor.emplace(shared, wanted, accepted); }
+
+  faults::Shared shared;
+  std::atomic<std::size_t> accepted{0};
+  std::optional<faults::Acceptor> acceptor;
+  std::uint16_t port = 0;
+  const std::string no_file;
+};
+
+FaultServer::FaultServer(Scenario scenario, FaultServerOptions options)
+    : state_(std::make_unique<State>(std::move(scenario), std::move(options))) {
+  state_->listen(state_->shared.options.port);
+  state_->port = state_->acceptor->port();
+}
+
+FaultServer::~FaultServer() = default;
+
+std::uint16_t FaultServer::port() const { return state_->port; }
+
+std::string FaultServer::url(std::string_view path) const {
+  const auto& options = state_->shared.options;
+  auto host = options.address;
+  if (host == "0.0.0.0" || host == "::") host = "localhost";
+  if (host.find(':') != std::string::npos) host = '[' + host + ']';
+  const auto* scheme = options.tls == Tls::Off ? "http://" : "https://";
+  return (scheme + host + ':' + std::to_string(port())).append(path);
+}
+
+const std::string& FaultServer::ca_file() const {
+  const auto& certificates = state_->shared.certificates;
+  return certificates ? certificates->ca_file() : state_->no_file;
+}
+
+void FaultServer::stop() { state_->acceptor.reset(); }
+
+void FaultServer::restart() {
+  stop();
+  state_->listen(state_->port);
+}
+
+std::vector<SeenRequest> FaultServer::seen() const { return state_->shared.log.all(); }
+
+std::size_t FaultServer::requests() const { return state_->shared.log.count(); }
+
+bool FaultServer::wait_for_requests(std::size_t count, Duration limit) const {
+  return state_->shared.log.wait_for(count, limit);
+}
+
+std::size_t FaultServer::connections() const { return state_->accepted; }
+
+}  // namespace httpretry

@@ -1,0 +1,11 @@
+// gzip, the writing side.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace httpretry::faults {
+
+[[nodiscard]] std::string gzip(std::string_view text);
+
+}  // namespace httpretry::faults

@@ -1,0 +1,180 @@
+#include <lib/testing/request_reader.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace httpretry::faults {
+namespace {
+
+constexpr std::size_t kMaxHead = 64 * 1024;
+constexpr std::size_t kMaxLine = 8 * 1024;  // of chunk sizes and trailers
+constexpr std::size_t kMaxKeptBody = 1024 * 1024;
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+// Whether a comma-separated list holds the token, in any case.
+bool lists(std::string_view list, std::string_view token) {
+  for (;;) {
+    const auto comma = list.find(',');
+    if (equal_ignoring_case(trimmed(list.substr(0, comma)), token)) return true;
+    if (comma == std::string_view::npos) return false;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
+  std::uint64_t number = 0;
+  const auto* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number, base);
+  if (text.empty() || parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return number;
+}
+
+std::string path_of(std::string_view method, std::string_view target) {
+  if (method == "CONNECT") return std::string(target);
+  target = target.substr(0, target.find('?'));
+  if (const auto scheme = target.find("://"); scheme != std::string_view::npos) {
+    const auto slash = target.find('/', scheme + 3);
+    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+  }
+  return std::string(target);
+}
+
+// The lines of a head after the first. False where one is no header field.
+bool parse_fields(std::string_view lines, Headers& headers) {
+  while (!lines.empty()) {
+    const auto end = lines.find("\r\n");
+    const auto line = lines.substr(0, end);
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos) return false;
+    if (!headers.try_add(line.substr(0, colon), line.substr(colon + 1))) return false;
+    lines.remove_prefix(end + 2);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool RequestReader::fill() {
+  std::array<char, 16 * 1024> bytes{};
+  const auto count = channel_.read(bytes);
+  buffer_.append(bytes.data(), count);
+  return count > 0;
+}
+
+std::optional<int> RequestReader::read_head(SeenRequest& request) {
+  constexpr std::string_view kEnd = "\r\n\r\n";
+  std::size_t searched = 0;
+  std::size_t end = 0;
+  while ((end = buffer_.find(kEnd, searched)) == std::string::npos) {
+    if (buffer_.size() > kMaxHead) return 431;
+    searched = buffer_.size() < kEnd.size() ? 0 : buffer_.size() - kEnd.size() + 1;
+    if (!fill()) return std::nullopt;
+  }
+  if (end > kMaxHead) return 431;
+
+  const auto head = buffer_.substr(0, end + 2);
+  buffer_.erase(0, end + kEnd.size());
+  const auto line_end = head.find("\r\n");
+  if (!parse_request_line(std::string_view(head).substr(0, line_end), request)) return 400;
+  if (!parse_fields(std::string_view(head).substr(line_end + 2), request.headers)) return 400;
+  if (request.http_version != "1.1" && request.http_version != "1.0") return 505;
+  return read_framing(request) ? 0 : 400;
+}
+
+bool RequestReader::parse_request_line(std::string_view line, SeenRequest& request) {
+  constexpr std::string_view kProtocol = "HTTP/";
+  const auto method_end = line.find(' ');
+  const auto target_end = line.rfind(' ');
+  if (method_end == std::string_view::npos || method_end == target_end) return false;
+  const auto target = line.substr(method_end + 1, target_end - method_end - 1);
+  const auto protocol = line.substr(target_end + 1);
+  if (!valid_header_name(line.substr(0, method_end)) || !protocol.starts_with(kProtocol)) {
+    return false;
+  }
+  if (target.empty() || target.find(' ') != std::string_view::npos) return false;
+  request.method = line.substr(0, method_end);
+  request.target = target;
+  request.path = path_of(request.method, target);
+  request.http_version = protocol.substr(kProtocol.size());
+  return true;
+}
+
+// RFC 9112 §6.3, without the guesses: what could be read in two ways is refused.
+bool RequestReader::read_framing(const SeenRequest& request) {
+  const auto& headers = request.headers;
+  const auto connection = headers.get("Connection").value_or("");
+  persistent_ = request.http_version == "1.1" && !lists(connection, "close");
+  expects_continue_ = request.http_version == "1.1" &&
+                      equal_ignoring_case(headers.get("Expect").value_or(""), "100-continue");
+
+  const auto lengths = headers.get_all("Content-Length");
+  const auto coding = headers.get("Transfer-Encoding");
+  chunked_ = coding.has_value();
+  length_ = 0;
+  if (lengths.size() + (chunked_ ? 1 : 0) > 1) return false;
+  if (chunked_) return equal_ignoring_case(*coding, "chunked");
+  if (lengths.empty()) return true;
+  const auto length = parse_number(lengths.front(), 10);
+  length_ = length.value_or(0);
+  return length.has_value();
+}
+
+RequestReader::Body RequestReader::read_body(SeenRequest& request) {
+  const auto body = chunked_                 ? read_chunks(request)
+                    : take(length_, request) ? Body::Whole
+                                             : Body::Broken;
+  request.body_complete = body == Body::Whole;
+  return body;
+}
+
+bool RequestReader::take(std::uint64_t bytes, SeenRequest& request) {
+  while (bytes > 0) {
+    if (buffer_.empty() && !fill()) return false;
+    const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, buffer_.size()));
+    request.body.append(buffer_, 0, std::min(here, kMaxKeptBody - request.body.size()));
+    request.body_size += here;
+    buffer_.erase(0, here);
+    bytes -= here;
+  }
+  return true;
+}
+
+std::optional<std::string> RequestReader::take_line() {
+  std::size_t end = 0;
+  while ((end = buffer_.find("\r\n")) == std::string::npos) {
+    if (buffer_.size() > kMaxLine || !fill()) return std::nullopt;
+  }
+  auto line = buffer_.substr(0, end);
+  buffer_.erase(0, end + 2);
+  return line;
+}
+
+RequestReader::Body RequestReader::read_chunks(SeenRequest& request) {
+  for (;;) {
+    const auto line = take_line();
+    if (!line) return Body::Broken;
+    const auto size = parse_number(trimmed(std::string_view(*line).substr(0, line->find(';'))), 16);
+    if (!size) return Body::Malformed;
+    if (*size == 0) break;
+    if (!take(*size, request)) return Body::Broken;
+    const auto end = take_line();
+    if (!end) return Body::Broken;
+    if (!end->empty()) return Body::Malformed;
+  }
+  for (;;) {
+    const auto trailer = take_line();
+    if (!trailer) return Body::Broken;
+    if (trailer->empty()) return Body::Whole;
+  }
+}
+
+std::string RequestReader::take_rest() { return std::exchange(buffer_, {}); }
+
+}  // namespace httpretry::faults

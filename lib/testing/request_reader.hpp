@@ -1,0 +1,52 @@
+// RequestReader: takes HTTP/1 requests from a channel, one after the other.
+#pragma once
+
+#include <httpretry/fault_server.hpp>
+#include <lib/testing/channel.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace httpretry::faults {
+
+class RequestReader {
+ public:
+  explicit RequestReader(Channel& channel) : channel_(channel) {}
+
+  // Whether bytes of a request are here already, sent together with the one before.
+  [[nodiscard]] bool buffered() const { return !buffer_.empty(); }
+
+  // Reads a head into `request`. 0 where that went well, else the status that it deserves; empty
+  // where the connection ended before.
+  [[nodiscard]] std::optional<int> read_head(SeenRequest& request);
+  // What the head says.
+  [[nodiscard]] bool persistent() const { return persistent_; }
+  [[nodiscard]] bool expects_continue() const { return expects_continue_; }
+
+  enum class Body { Whole, Broken, Malformed };
+  // Reads the body that the head announces; what of it is kept is in `request`.
+  [[nodiscard]] Body read_body(SeenRequest& request);
+
+  // Bytes that were read and belong to no request yet: the start of a tunnel's traffic.
+  [[nodiscard]] std::string take_rest();
+
+ private:
+  bool fill();
+  bool parse_request_line(std::string_view line, SeenRequest& request);
+  bool read_framing(const SeenRequest& request);
+  bool take(std::uint64_t bytes, SeenRequest& request);
+  std::optional<std::string> take_line();
+  Body read_chunks(SeenRequest& request);
+
+  Channel& channel_;
+  std::string buffer_;
+  bool persistent_ = false;
+  bool expects_continue_ = false;
+  bool chunked_ = false;
+  std::uint64_t length_ = 0;
+};
+
+}  // namespace httpretry::faults

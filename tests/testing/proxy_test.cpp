@@ -1,0 +1,140 @@
+#include <httpretry/fault_server.hpp>
+#include <tests/testing/raw_client.hpp>
+
+#include <chrono>
+#include <string>
+
+using httpretry::Fault;
+using httpretry::FaultServer;
+using httpretry::FaultServerOptions;
+using httpretry::Headers;
+using httpretry::Scenario;
+using httpretry::Script;
+using httpretry::Step;
+using raw::body_of;
+using raw::End;
+using raw::get;
+using raw::RawClient;
+using raw::status_of;
+using namespace std::chrono_literals;
+
+namespace {
+
+FaultServerOptions as_proxy() {
+  FaultServerOptions options;
+  options.proxy = true;
+  return options;
+}
+
+std::string connect_to(const std::string& authority) {
+  return "CONNECT " + authority + " HTTP/1.1\r\nHost: " + authority + "\r\n\r\n";
+}
+
+std::string local(const FaultServer& server) {
+  return "127.0.0.1:" + std::to_string(server.port());
+}
+
+bool head_ended(const std::string& text) { return text.ends_with("\r\n\r\n"); }
+
+}  // namespace
+
+TEST_CASE("a CONNECT answered 200 becomes a tunnel, also for bytes sent before the answer") {
+  FaultServer origin({{201, "first"}, {202, "second"}});
+  FaultServer proxy({{200, Headers{{"Via", "x"}}}}, as_proxy());
+  RawClient client(proxy.port());
+  client.send(connect_to(local(origin)) + get("/early"));
+
+  const auto tunnelled =
+      client.read_until([](const std::string& text) { return text.ends_with("first"); });
+  CHECK(tunnelled.starts_with("HTTP/1.1 200 OK\r\nVia: x\r\n\r\nHTTP/1.1 201 Created\r\n"));
+  CHECK(body_of(client.ask(get())) == "second");
+
+  CHECK(proxy.requests() == 1);
+  CHECK(proxy.seen()[0].path == local(origin));
+  CHECK(origin.requests() == 2);
+  CHECK(origin.connections() == 1);
+}
+
+TEST_CASE("both kinds of end pass through a tunnel") {
+  for (const auto& [fault, end] :
+       {std::pair{Fault::Close, End::Fin}, std::pair{Fault::Reset, End::Rst}}) {
+    CAPTURE(to_string(fault));
+    FaultServer origin({fault});
+    FaultServer proxy({200}, as_proxy());
+    RawClient client(proxy.port());
+    client.send(connect_to(local(origin)));
+    CHECK(status_of(client.read_until(head_ended)) == 200);
+    client.send(get());
+    ::shutdown(client.fd(), SHUT_WR);
+    CHECK(client.read_to_end().empty());
+    CHECK(client.end() == end);
+  }
+}
+
+TEST_CASE("a tunnel carries much in both directions at once") {
+  Step huge(Fault::Huge);
+  huge.size = 20'000'000;
+  huge.answer_early = true;
+  FaultServer origin({huge});
+  FaultServer proxy({200}, as_proxy());
+  RawClient client(proxy.port());
+  client.send(connect_to(local(origin)));
+  CHECK(status_of(client.read_until(head_ended)) == 200);
+  client.send("POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n" + std::string(1'000'000, 'x'));
+  CHECK(client.read_to_end().size() > huge.size);
+}
+
+TEST_CASE("a CONNECT meets the faults and refusals of its step, and the connection goes on") {
+  FaultServer origin;
+  FaultServer proxy({{407, Headers{{"Proxy-Authenticate", "Basic realm=x"}}}, 503, Fault::Reset},
+                    as_proxy());
+  RawClient client(proxy.port());
+  const auto answer = client.ask(connect_to(local(origin)));
+  CHECK(status_of(answer) == 407);
+  CHECK(answer.find("\r\nProxy-Authenticate: Basic realm=x\r\n") != std::string::npos);
+  CHECK(status_of(client.ask(connect_to(local(origin)))) == 503);
+  client.send(connect_to(local(origin)));
+  CHECK(client.read_to_end().empty());
+  CHECK(client.end() == End::Rst);
+  CHECK(origin.connections() == 0);
+}
+
+TEST_CASE("a tunnel leads to nothing but this machine, and to nobody where nobody listens") {
+  FaultServer gone;
+  gone.stop();
+  FaultServer proxy({200}, as_proxy());
+  for (const auto* elsewhere : {"example.com:80", "10.0.0.1:80", "127.evil.example:80", "localhost",
+                                "127.0.0.1:http", ""}) {
+    CAPTURE(elsewhere);
+    const auto status = status_of(RawClient(proxy.port()).ask(connect_to(elsewhere)));
+    CHECK(status == (*elsewhere == '\0' ? 400 : 403));
+  }
+  CHECK(status_of(RawClient(proxy.port()).ask(connect_to(local(gone)))) == 502);
+}
+
+TEST_CASE("a request in absolute form is answered by the steps of its path") {
+  Scenario scenario({200});
+  scenario.paths.emplace("/a", Script({404}));
+  scenario.paths.emplace("/", Script({201}));
+  FaultServer proxy(scenario, as_proxy());
+  RawClient client(proxy.port());
+  CHECK(status_of(client.ask(get("http://example.com/a?b"))) == 404);
+  CHECK(status_of(client.ask(get("http://example.com?b"))) == 201);
+  CHECK(status_of(client.ask(get("http://example.com/other"))) == 200);
+  CHECK(proxy.seen()[0].target == "http://example.com/a?b");
+  CHECK(proxy.seen()[1].path == "/");
+}
+
+TEST_CASE("stop ends an open tunnel") {
+  FaultServer origin({Fault::Hang});
+  FaultServer proxy({200}, as_proxy());
+  RawClient client(proxy.port());
+  client.send(connect_to(local(origin)) + get());
+  REQUIRE(origin.wait_for_requests(1, 10s));
+
+  const auto start = std::chrono::steady_clock::now();
+  proxy.stop();
+  CHECK(std::chrono::steady_clock::now() - start < 100ms);
+  client.read_to_end();
+  CHECK(client.end() != End::Open);
+}

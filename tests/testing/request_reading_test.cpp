@@ -1,0 +1,198 @@
+#include <httpretry/fault_server.hpp>
+#include <tests/testing/raw_client.hpp>
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+using httpretry::Fault;
+using httpretry::FaultServer;
+using httpretry::Step;
+using raw::End;
+using raw::get;
+using raw::RawClient;
+using raw::status_of;
+using namespace std::chrono_literals;
+
+TEST_CASE("a request is logged as it was sent") {
+  FaultServer server;
+  RawClient client(server.port());
+  const auto before = std::chrono::steady_clock::now();
+  client.ask(
+      "PUT /a/b?c=d HTTP/1.1\r\nHost: x\r\nX-Tag: 1\r\nx-tag: 2\r\nContent-Length: 5\r\n\r\nhello");
+
+  const auto seen = server.seen();
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0].connection == 1);
+  CHECK(seen[0].method == "PUT");
+  CHECK(seen[0].target == "/a/b?c=d");
+  CHECK(seen[0].path == "/a/b");
+  CHECK(seen[0].http_version == "1.1");
+  CHECK(seen[0].headers.get_all("X-Tag") == std::vector<std::string_view>{"1", "2"});
+  CHECK(seen[0].body == "hello");
+  CHECK(seen[0].body_size == 5);
+  CHECK(seen[0].body_complete);
+  CHECK(seen[0].arrived >= before);
+  CHECK(seen[0].arrived <= std::chrono::steady_clock::now());
+}
+
+TEST_CASE("a chunked body is logged without its framing, extensions and trailers") {
+  FaultServer server;
+  RawClient client(server.port());
+  const auto answer = client.ask(
+      "POST / HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n"
+      "5;ext=1\r\nhello\r\n6 \r\n world\r\n0\r\nTrailer: x\r\n\r\n");
+  CHECK(status_of(answer) == 200);
+  CHECK(server.seen()[0].body == "hello world");
+  CHECK(server.seen()[0].body_complete);
+  CHECK(status_of(client.ask(get())) == 200);
+}
+
+TEST_CASE("a long body is counted whole and kept in part") {
+  FaultServer server;
+  RawClient client(server.port());
+  const std::string body(3'000'000, 'b');
+  client.ask("POST / HTTP/1.1\r\nContent-Length: 3000000\r\n\r\n" + body);
+  CHECK(server.seen()[0].body_size == body.size());
+  CHECK(server.seen()[0].body.size() == 1024 * 1024);
+  CHECK(server.seen()[0].body_complete);
+}
+
+TEST_CASE("a request whose body breaks off is logged, takes its step, and gets no answer") {
+  FaultServer server({500, 200});
+  RawClient client(server.port());
+  client.send("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
+  ::shutdown(client.fd(), SHUT_WR);
+  CHECK(client.read_to_end().empty());
+  CHECK(client.end() == End::Fin);
+
+  REQUIRE(server.requests() == 1);
+  CHECK(server.seen()[0].body == "abc");
+  CHECK_FALSE(server.seen()[0].body_complete);
+  CHECK(status_of(RawClient(server.port()).ask(get())) == 200);
+}
+
+TEST_CASE("what is no readable request is refused, not logged, and takes no step") {
+  const std::pair<std::string, int> cases[] = {
+      {"nonsense\r\n\r\n", 400},
+      {"GET  HTTP/1.1\r\n\r\n", 400},
+      {"GET / a HTTP/1.1\r\n\r\n", 400},
+      {"G@T / HTTP/1.1\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nA: b\r\n folded\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nContent-Length: \r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400},
+      {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
+      {"GET / HTTP/1.1\r\nA: " + std::string(70'000, 'a') + "\r\n\r\n", 431},
+      {std::string(1'000'000, 'a'), 431},
+      {"CONNECT a:1 HTTP/1.1\r\n\r\n", 405},
+  };
+  FaultServer server({201});
+  for (const auto& [request, status] : cases) {
+    CAPTURE(request.substr(0, 80));
+    RawClient client(server.port());
+    client.send(request);
+    ::shutdown(client.fd(), SHUT_WR);
+    CHECK(status_of(client.read_to_end()) == status);
+    CHECK(client.end() == End::Fin);
+  }
+  CHECK(server.requests() == 0);
+}
+
+TEST_CASE("a chunk that is none is answered 400, and the request is in the log") {
+  FaultServer server;
+  for (const auto* chunk : {"x\r\n", "2\r\nabc\r\n", "-1\r\n", "\r\n"}) {
+    RawClient client(server.port());
+    client.send(std::string("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") + chunk);
+    CHECK(status_of(client.read_to_end()) == 400);
+    CHECK_FALSE(server.seen().back().body_complete);
+  }
+  CHECK(server.requests() == 4);
+}
+
+TEST_CASE("a request that comes in single bytes is read as any other") {
+  FaultServer server;
+  RawClient client(server.port());
+  const std::string request =
+      "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n";
+  for (const char byte : request) client.send({&byte, 1});
+  CHECK(status_of(client.read_answer()) == 200);
+  CHECK(server.seen()[0].body == "ab");
+}
+
+namespace {
+
+constexpr const char* kExpecting =
+    "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+
+bool head_ended(const std::string& text) { return text.ends_with("\r\n\r\n"); }
+
+}  // namespace
+
+TEST_CASE("a request that expects 100 Continue gets it before its body is sent") {
+  FaultServer server;
+  RawClient client(server.port());
+  client.send(kExpecting);
+  CHECK(client.read_until(head_ended) == "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("abc");
+  CHECK(status_of(client.read_answer()) == 200);
+  CHECK(server.seen()[0].body == "abc");
+}
+
+TEST_CASE("with ignore_expect no 100 Continue comes, and the body is read all the same") {
+  Step step(200);
+  step.ignore_expect = true;
+  FaultServer server({step});
+  RawClient client(server.port());
+  client.send(kExpecting);
+  client.send("abc");
+  CHECK(status_of(client.read_answer()) == 200);
+  CHECK(server.seen()[0].body == "abc");
+}
+
+TEST_CASE("a 417 answers the expectation without waiting for the body") {
+  FaultServer server({417});
+  RawClient client(server.port());
+  client.send(kExpecting);
+  const auto answer = client.read_answer();
+  CHECK(status_of(answer) == 417);
+  CHECK(answer.find("\r\nConnection: close\r\n") != std::string::npos);
+  CHECK_FALSE(server.seen()[0].body_complete);
+}
+
+TEST_CASE("an early answer reaches a client that is still sending, with a FIN behind it") {
+  Step step(413);
+  step.answer_early = true;
+  FaultServer server({step});
+  RawClient client(server.port());
+  client.send("POST / HTTP/1.1\r\nContent-Length: 10000000\r\n\r\n");
+  CHECK(status_of(client.read_answer()) == 413);
+  client.send(std::string(8'000'000, 'x'));
+  CHECK(client.read_to_end().empty());
+  CHECK(client.end() == End::Fin);
+  CHECK(server.seen()[0].body_size == 0);
+}
+
+TEST_CASE("an early reset meets a client before its body is read") {
+  Step step(Fault::Reset);
+  step.answer_early = true;
+  FaultServer server({step});
+  RawClient client(server.port());
+  client.send("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n");
+  CHECK(client.read_to_end().empty());
+  CHECK(client.end() == End::Rst);
+  CHECK(server.requests() == 1);
+}
+
+TEST_CASE("a stale connection says nothing to a request that expects 100 Continue") {
+  FaultServer server({Fault::Stale});
+  RawClient client(server.port());
+  client.ask(get());
+  client.send(kExpecting);
+  CHECK(client.read_to_end().empty());
+  CHECK(client.end() == End::Fin);
+  CHECK(server.requests() == 2);
+}

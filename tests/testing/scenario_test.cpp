@@ -1,0 +1,140 @@
+#include <httpretry/fault_server.hpp>
+#include <tests/testing/raw_client.hpp>
+
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+using httpretry::Fault;
+using httpretry::FaultServer;
+using httpretry::parse_fault;
+using httpretry::Scenario;
+using httpretry::Script;
+using httpretry::Step;
+using httpretry::Then;
+using raw::get;
+using raw::RawClient;
+using raw::status_of;
+
+namespace {
+
+std::vector<int> statuses(const FaultServer& server, int requests, std::string_view path = "/") {
+  std::vector<int> all;
+  for (int i = 0; i < requests; ++i) {
+    RawClient client(server.port());
+    all.push_back(status_of(client.ask(get(path))));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("every fault's word is read back as that fault") {
+  for (int i = 0; i <= static_cast<int>(Fault::TlsReset); ++i) {
+    const auto fault = static_cast<Fault>(i);
+    CHECK_FALSE(to_string(fault).empty());
+    CHECK(parse_fault(to_string(fault)) == fault);
+  }
+  CHECK(parse_fault("timeout") == Fault::Hang);
+  CHECK(parse_fault("hang") == Fault::Hang);
+  CHECK(parse_fault("tls") == Fault::TlsReset);
+  CHECK_FALSE(parse_fault("refused").has_value());
+  CHECK_FALSE(parse_fault("").has_value());
+}
+
+TEST_CASE("each request takes the next step, whatever the connection, and the last repeats") {
+  FaultServer server({503, 429, 200});
+
+  RawClient kept(server.port());
+  CHECK(status_of(kept.ask(get())) == 503);
+  CHECK(statuses(server, 1) == std::vector{429});
+  CHECK(status_of(kept.ask(get())) == 200);
+  CHECK(statuses(server, 2) == std::vector{200, 200});
+
+  CHECK(server.connections() == 4);
+  std::vector<std::size_t> steps;
+  for (const auto& request : server.seen()) steps.push_back(request.step.value());
+  CHECK(steps == std::vector<std::size_t>{0, 1, 2, 2, 2});
+}
+
+TEST_CASE("a step is taken as often as `times` says, and then starts over where told to") {
+  Scenario scenario({503, 200});
+  scenario.steps[0].times = 2;
+  scenario.then = Then::Restart;
+  FaultServer server(scenario);
+
+  CHECK(statuses(server, 7) == std::vector{503, 503, 200, 503, 503, 200, 503});
+}
+
+TEST_CASE("with `then` close, requests after the last step meet a FIN and are still counted") {
+  Scenario scenario({200});
+  scenario.then = Then::Close;
+  FaultServer server(scenario);
+
+  CHECK(statuses(server, 2) == std::vector{200, 0});
+  RawClient client(server.port());
+  client.send(get());
+  CHECK(client.read_to_end().empty());
+  CHECK(client.end() == raw::End::Fin);
+  CHECK(server.requests() == 3);
+  CHECK_FALSE(server.seen().back().step.has_value());
+}
+
+TEST_CASE("a path of its own does not use up the server's steps, nor the other way round") {
+  Scenario scenario({500, 501, 502});
+  scenario.paths.emplace("/a", Script({400, 401}));
+  scenario.paths.emplace("/b", Script({410}));
+  FaultServer server(scenario);
+
+  CHECK(statuses(server, 1) == std::vector{500});
+  CHECK(statuses(server, 1, "/a?query") == std::vector{400});
+  CHECK(statuses(server, 1, "/b") == std::vector{410});
+  CHECK(statuses(server, 1, "/c") == std::vector{501});
+  CHECK(statuses(server, 2, "/a") == std::vector{401, 401});
+  CHECK(statuses(server, 1, "/a/b") == std::vector{502});
+}
+
+TEST_CASE("a server without steps answers 200") {
+  FaultServer server;
+  CHECK(statuses(server, 2) == std::vector{200, 200});
+}
+
+TEST_CASE("requests at the same time take each step once") {
+  constexpr int kThreads = 8;
+  constexpr int kEach = 25;
+  std::vector<Step> steps;
+  for (int i = 0; i < kThreads * kEach; ++i) steps.emplace_back(200 + i);
+  FaultServer server{Scenario(steps)};
+
+  std::vector<std::vector<int>> answers(kThreads);
+  std::vector<std::thread> threads;
+  for (auto& mine : answers) {
+    threads.emplace_back([&] {
+      RawClient client(server.port());
+      for (int i = 0; i < kEach; ++i) mine.push_back(status_of(client.ask(get())));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+
+  std::vector<int> times(steps.size());
+  for (const auto& mine : answers) {
+    for (const int status : mine) ++times.at(static_cast<std::size_t>(status - 200));
+  }
+  CHECK(times == std::vector<int>(steps.size(), 1));
+}
+
+TEST_CASE("a scenario that cannot be played is refused before the server listens") {
+  Step never(200);
+  never.times = 0;
+  Step back_in_time(200);
+  back_in_time.delay = std::chrono::seconds(-1);
+  Step final_interim(200);
+  final_interim.interims = {200};
+  Scenario bad_path({200});
+  bad_path.paths.emplace("/a", Script({100}));
+
+  for (const auto& step : {Step(199), Step(1000), never, back_in_time, final_interim}) {
+    CHECK_THROWS_AS(FaultServer{Scenario(std::vector{step})}, std::invalid_argument);
+  }
+  CHECK_THROWS_AS(FaultServer{bad_path}, std::invalid_argument);
+}
