@@ -27,6 +27,22 @@ enum class HttpVersion : std::uint8_t {
   Http1,  // HTTP/1.1 only
 };
 
+// A name and a password, for the server to ask for. They go to the origin of the request alone.
+struct HTTPRETRY_API Credentials {
+  enum class Scheme : std::uint8_t { Basic, Digest };
+  Credentials();
+  Credentials(Scheme how, std::string name, std::string secret);
+  ~Credentials();
+  Credentials(const Credentials&);
+  Credentials(Credentials&&) noexcept;
+  Credentials& operator=(const Credentials&);
+  Credentials& operator=(Credentials&&) noexcept;
+
+  Scheme scheme = Scheme::Basic;
+  std::string user;
+  std::string password;
+};
+
 // What belongs to one request and is no part of its text.
 struct HTTPRETRY_API RequestOptions {
   RequestOptions();
@@ -46,6 +62,7 @@ struct HTTPRETRY_API RequestOptions {
   // Ask for gzip and hand out the decoded body.
   bool compressed = false;
   HttpVersion http_version = HttpVersion::Any;
+  std::optional<Credentials> credentials;
   // Bytes of body (decoded) that are taken into memory; the client's limit where left out.
   std::optional<std::uint64_t> max_body;
   // No pooled connection.

@@ -109,6 +109,7 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   curl_easy_setopt(easy, CURLOPT_CURLU, url.parts().handle.get());
   set_shape(request, plan);
   set_headers(request);
+  if (const auto& credentials = request.options().credentials) set_credentials(*credentials);
   set_long(CURLOPT_HTTP_VERSION,
            request.options().http_version == HttpVersion::Http1 ? CURL_HTTP_VERSION_1_1
                                                                 : CURL_HTTP_VERSION_2TLS,
@@ -120,6 +121,14 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   // Our own timer ends an attempt in time; this only catches what would slip past it.
   const auto left = plan.time_left;
   set_long(CURLOPT_TIMEOUT_MS, left == kForever ? 0 : milliseconds(left) + 2000, timeout_ms_);
+}
+
+// Never unset: a handle with credentials serves one exchange.
+void Easy::set_credentials(const Credentials& credentials) {
+  const bool digest = credentials.scheme == Credentials::Scheme::Digest;
+  curl_easy_setopt(handle(), CURLOPT_HTTPAUTH, digest ? CURLAUTH_DIGEST : CURLAUTH_BASIC);
+  curl_easy_setopt(handle(), CURLOPT_USERNAME, credentials.user.c_str());
+  curl_easy_setopt(handle(), CURLOPT_PASSWORD, credentials.password.c_str());
 }
 
 void Easy::set_long(CURLoption option, long value, long& known) {

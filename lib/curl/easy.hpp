@@ -65,6 +65,7 @@ class Easy {
   void configure_tls(const TransportOptions& options);
   void set_shape(const Request& request, const SendPlan& plan);
   void set_headers(const Request& request);
+  void set_credentials(const Credentials& credentials);
   void set_long(CURLoption option, long value, long& known);
   void set_method(const char* method);
 

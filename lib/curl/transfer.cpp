@@ -170,7 +170,7 @@ Outcome Transfer::await_resume() {
   if (good) learn();
   // A handle remembers a refused stream, a resend and the credentials of its URL: not fit for
   // others.
-  loop_.give_back(std::move(easy_), good && wire_sends_ == 1 && !url_.has_userinfo());
+  loop_.give_back(std::move(easy_), good && wire_sends_ == 1 && !has_credentials());
   return outcome;
 }
 
@@ -254,6 +254,10 @@ bool Transfer::body_bytes(std::string_view bytes) noexcept {
   } catch (...) {
     return fail(Abort::NoMemory);
   }
+}
+
+bool Transfer::has_credentials() const {
+  return url_.has_userinfo() || request_.options().credentials.has_value();
 }
 
 std::uint64_t Transfer::max_body() const {

@@ -58,6 +58,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   bool end_block();
   bool start_body();
   bool take_body(std::string_view bytes);
+  [[nodiscard]] bool has_credentials() const;
   [[nodiscard]] std::uint64_t max_body() const;
 
   [[nodiscard]] bool refused_by_proxy() const {

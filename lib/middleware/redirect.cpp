@@ -97,6 +97,7 @@ class Redirect final : public Middleware {
   }
 
   void keep_secrets(Request& request) const {
+    if (request.options().credentials) request.edit_options().credentials.reset();
     const Headers all = request.headers();
     for (const auto field : all) {
       if (names(kHarmless, field.name) || names(options_.headers_to_other_origins, field.name))

@@ -7,6 +7,15 @@
 
 namespace httpretry {
 
+Credentials::Credentials() = default;
+Credentials::Credentials(Scheme how, std::string name, std::string secret)
+    : scheme(how), user(std::move(name)), password(std::move(secret)) {}
+Credentials::~Credentials() = default;
+Credentials::Credentials(const Credentials&) = default;
+Credentials::Credentials(Credentials&&) noexcept = default;
+Credentials& Credentials::operator=(const Credentials&) = default;
+Credentials& Credentials::operator=(Credentials&&) noexcept = default;
+
 RequestOptions::RequestOptions() = default;
 RequestOptions::~RequestOptions() = default;
 RequestOptions::RequestOptions(const RequestOptions&) = default;
