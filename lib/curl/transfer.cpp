@@ -133,7 +133,7 @@ Time Transfer::limit() const {
                   headers_done ? later(last_byte_, options.stall_timeout) : options.answer_by);
 }
 
-// The limit moves with the bytes that come; the timer follows only when it fires.
+// With the bytes that come the limit only moves back; the timer follows when it fires.
 void Transfer::due() {
   if (limit() > loop_.now()) return arm();
   end(Abort::Timeout);
@@ -166,8 +166,8 @@ Outcome Transfer::await_resume() {
     code_ = CURLE_PARTIAL_FILE;
 
   const bool good = abort_ == Abort::None && code_ == CURLE_OK;
-  auto outcome = good ? Outcome(answer()) : Outcome(failure());
   if (good) learn();
+  auto outcome = good ? Outcome(answer()) : Outcome(failure());
   // A handle remembers a refused stream, a resend and the credentials of its URL: not fit for
   // others.
   loop_.give_back(std::move(easy_), good && wire_sends_ == 1 && !has_credentials());
@@ -239,7 +239,9 @@ bool Transfer::end_block() {
     headers_.clear();
     return true;
   }
-  if (status_ >= 200) answered_ = true;
+  if (status_ < 200) return true;
+  answered_ = true;
+  arm();  // from here on other limits count
   return true;
 }
 

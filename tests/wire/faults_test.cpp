@@ -347,6 +347,7 @@ TEST_CASE("the stall limit ends a body that stands still, however long the attem
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().code == Errc::Timeout);
   CHECK(outcome.error().partial);
+  CHECK(history_of(outcome).elapsed < 30s);  // the elapsed time would end it after 60 s
 }
 
 TEST_CASE("the elapsed time ends an attempt that has no headers yet, and spares a body") {
