@@ -103,7 +103,8 @@ class HTTPRETRY_API FaultServer {
   // own, which goes with the server; empty without TLS.
   [[nodiscard]] const std::string& ca_file() const;
 
-  // Ends every connection and joins every thread, at once. Connecting is refused from then on.
+  // Ends every connection and joins every thread, at once. Connecting is refused from then
+  // on; the port stays the server's.
   void stop();
   // Listens again on the same port (stopping first). Steps and counts go on where they were; the
   // certificates stay. Throws as the constructor. Not at the same time as `stop`.

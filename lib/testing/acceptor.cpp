@@ -1,7 +1,7 @@
 #include <lib/testing/acceptor.hpp>
 
-#include <netdb.h>
-#include <netinet/in.h>
+#include <lib/testing/address.hpp>
+
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -10,7 +10,6 @@
 #include <chrono>
 #include <csignal>
 #include <iostream>
-#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -18,34 +17,9 @@ namespace httpretry::faults {
 namespace {
 
 Descriptor listen_on(const std::string& address, std::uint16_t port) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
-    throw std::system_error(std::make_error_code(std::errc::address_not_available),
-                            "\"" + address + "\" is not an address to listen on");
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> where(found, &::freeaddrinfo);
-
-  Descriptor socket(::socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.open()) throw_errno("socket");
-  // So that `restart` gets its port back, whatever connections are still in TIME_WAIT.
-  const int on = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (::bind(socket.get(), where->ai_addr, where->ai_addrlen) != 0) throw_errno("bind");
+  auto socket = bind_to(address, port);
   if (::listen(socket.get(), SOMAXCONN) != 0) throw_errno("listen");
   return socket;
-}
-
-std::uint16_t port_of(const Descriptor& socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw_errno("getsockname");
-  }
-  // The port stands in the same place of both families' addresses.
-  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
 // The threads made by this one inherit it. SIGPIPE is the one that matters: OpenSSL writes to
@@ -62,7 +36,6 @@ Acceptor::Acceptor(Shared& shared, std::uint16_t port, std::atomic<std::size_t>&
     : shared_(shared),
       accepted_(accepted),
       listener_(listen_on(shared.options.address, port)),
-      port_(port_of(listener_)),
       thread_([this] { run(); }) {}
 
 Acceptor::~Acceptor() {

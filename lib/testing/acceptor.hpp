@@ -24,8 +24,6 @@ class Acceptor {
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  [[nodiscard]] std::uint16_t port() const { return port_; }
-
  private:
   using Threads = std::list<std::thread>;
 
@@ -38,7 +36,6 @@ class Acceptor {
   std::atomic<std::size_t>& accepted_;
   Event stop_;
   Descriptor listener_;
-  std::uint16_t port_ = 0;
 
   Threads connections_;  // of the accepting thread, as is the flag
   bool complained_ = false;

@@ -1,6 +1,7 @@
 #include <httpretry/fault_server.hpp>
 
 #include <lib/testing/acceptor.hpp>
+#include <lib/testing/address.hpp>
 
 #include <atomic>
 #include <utility>
@@ -21,22 +22,26 @@ FaultServerOptions& FaultServerOptions::operator=(const FaultServerOptions&) = d
 
 struct FaultServer::State {
   State(Scenario scenario, FaultServerOptions options)
-      : shared(std::move(scenario), std::move(options)) {}
+      : shared(std::move(scenario), std::move(options)),
+        reservation(faults::bind_to(shared.options.address, shared.options.port)),
+        port(faults::port_of(reservation)) {
+    listen();
+  }
 
-  void listen(std::uint16_t wanted) { acceptor.emplace(shared, wanted, accepted); }
+  void listen() { acceptor.emplace(shared, port, accepted); }
 
   faults::Shared shared;
   std::atomic<std::size_t> accepted{0};
+  // Bound and never listening: while the server is stopped, connecting to the port is refused, and
+  // the kernel gives it to nobody who asks for any port.
+  const faults::Descriptor reservation;
+  const std::uint16_t port;
   std::optional<faults::Acceptor> acceptor;
-  std::uint16_t port = 0;
   const std::string no_file;
 };
 
 FaultServer::FaultServer(Scenario scenario, FaultServerOptions options)
-    : state_(std::make_unique<State>(std::move(scenario), std::move(options))) {
-  state_->listen(state_->shared.options.port);
-  state_->port = state_->acceptor->port();
-}
+    : state_(std::make_unique<State>(std::move(scenario), std::move(options))) {}
 
 FaultServer::~FaultServer() = default;
 
@@ -60,7 +65,7 @@ void FaultServer::stop() { state_->acceptor.reset(); }
 
 void FaultServer::restart() {
   stop();
-  state_->listen(state_->port);
+  state_->listen();
 }
 
 std::vector<SeenRequest> FaultServer::seen() const { return state_->shared.log.all(); }

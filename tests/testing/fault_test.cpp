@@ -129,7 +129,8 @@ TEST_CASE("a fault that acts before reading acts after the head where only a pat
 TEST_CASE("reset_during and truncate break off in the middle of the body, with RST and with FIN") {
   for (const auto& [fault, end] :
        {std::pair{Fault::ResetDuring, End::Rst}, std::pair{Fault::Truncate, End::Fin}}) {
-    CAPTURE(to_string(fault));
+    const auto which = to_string(fault);
+    CAPTURE(which);
     const auto got = play(Step(faulty(fault, "0123456789")));
     CHECK(got.bytes.find("\r\nContent-Length: 10\r\n") != std::string::npos);
     CHECK(body_of(got.bytes) == "01234");

@@ -58,7 +58,8 @@ TEST_CASE("a CONNECT answered 200 becomes a tunnel, also for bytes sent before t
 TEST_CASE("both kinds of end pass through a tunnel") {
   for (const auto& [fault, end] :
        {std::pair{Fault::Close, End::Fin}, std::pair{Fault::Reset, End::Rst}}) {
-    CAPTURE(to_string(fault));
+    const auto which = to_string(fault);
+    CAPTURE(which);
     FaultServer origin({fault});
     FaultServer proxy({200}, as_proxy());
     RawClient client(proxy.port());

@@ -92,7 +92,8 @@ TEST_CASE("what is no readable request is refused, not logged, and takes no step
   };
   FaultServer server({201});
   for (const auto& [request, status] : cases) {
-    CAPTURE(request.substr(0, 80));
+    const auto which = request.substr(0, 80);
+    CAPTURE(which);
     RawClient client(server.port());
     client.send(request);
     ::shutdown(client.fd(), SHUT_WR);

@@ -98,7 +98,8 @@ TEST_CASE("each bad certificate is refused for its own reason, and no request is
       {Tls::SelfSigned, X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT},
   };
   for (const auto& [kind, verdict] : cases) {
-    CAPTURE(static_cast<int>(kind));
+    const auto which = static_cast<int>(kind);
+    CAPTURE(which);
     FaultServer server({200}, with_tls(kind));
     TlsClient client(server);
     CHECK_FALSE(client.connected());
@@ -171,7 +172,8 @@ TEST_CASE("over TLS a FIN comes with a close_notify, and an RST without") {
                                           {Fault::Reset, false},      {Fault::ResetEarly, false},
                                           {Fault::ResetDuring, false}};
   for (const auto& [fault, well] : cases) {
-    CAPTURE(to_string(fault));
+    const auto which = to_string(fault);
+    CAPTURE(which);
     // The first answer makes ResetEarly act after the handshake, not in its place.
     FaultServer server({{200, "ok"}, fault}, with_tls(Tls::Good));
     TlsClient client(server);
