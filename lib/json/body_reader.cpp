@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace httpretry::policy {
@@ -13,14 +14,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-// "/a~1b/*" as {"a/b", "*"}.
-std::vector<std::string> reference_tokens(std::string_view pointer) {
-  std::vector<std::string> tokens;
+using Tokens = std::vector<std::string>;
+
+// "/a~1b/*" as {"a/b", "*"}; nothing stands at what is no pointer.
+std::optional<Tokens> reference_tokens(std::string_view pointer) {
+  Tokens tokens;
   for (std::size_t i = 0; i < pointer.size(); ++i) {
     if (pointer[i] == '/') {
       tokens.emplace_back();
     } else if (tokens.empty()) {
-      return {};
+      return std::nullopt;
     } else if (pointer[i] == '~' && i + 1 < pointer.size()) {
       tokens.back().push_back(pointer[++i] == '1' ? '/' : '~');
     } else {
@@ -80,13 +83,13 @@ class Finder : public nlohmann::json_sax<Json> {
   bool found(std::string_view text, bool is_string) {
     step();
     for (std::size_t i = 0; i < pointers_.size(); ++i) {
-      if (!stands_at(pointers_[i])) continue;
+      if (!pointers_[i] || !stands_at(*pointers_[i])) continue;
       if (found_.size() == kBodyValues) return false;
       found_.push_back({i, std::string(text.substr(0, kBodyText)), is_string});
     }
     return true;
   }
-  [[nodiscard]] bool stands_at(const std::vector<std::string>& tokens) const {
+  [[nodiscard]] bool stands_at(const Tokens& tokens) const {
     return std::equal(tokens.begin(), tokens.end(), way_.begin(), way_.end(),
                       [](const std::string& token, const Level& level) {
                         if (!level.array) return token == level.key;
@@ -94,7 +97,7 @@ class Finder : public nlohmann::json_sax<Json> {
                       });
   }
 
-  std::vector<std::vector<std::string>> pointers_;
+  std::vector<std::optional<Tokens>> pointers_;
   std::vector<Level> way_;
   std::vector<BodyValue> found_;
 };

@@ -242,7 +242,9 @@ void BodyValues::read() {
     const auto wanted = json ? ErrorRule::Source::Json : ErrorRule::Source::Xml;
     if (rule.family == Family::Custom && rule.source == wanted) paths_.push_back(rule.selector);
   }
-  if (json && retry_on_.pending) paths_.push_back(retry_on_.pending->json);
+  if (json && retry_on_.pending && !retry_on_.pending->json.empty()) {
+    paths_.push_back(retry_on_.pending->json);
+  }
   values_ = json ? json_values(body_, paths_) : xml_values(body_, paths_);
 }
 
