@@ -55,7 +55,8 @@ struct AttemptFacts {
   // `may_have_executed` held after an earlier attempt of this call. Leave it false for GET and its
   // like, which change nothing.
   bool maybe_executed = false;
-  Duration previous{};  // Decision::backoff before this attempt
+  Duration previous{};               // Decision::backoff before this attempt
+  std::optional<Duration> own_wait;  // instead of what the policy's backoff gives
 };
 
 // Which limit ended the call.
