@@ -1,0 +1,85 @@
+// What the library is for, in one screen: a server that misbehaves, requests that meet it, and what
+// was sent, when, and why. Run by `./dev demo`.
+#include <httpretry/fault_server.hpp>
+#include <httpretry/httpretry.hpp>
+
+#include <cstdio>
+#include <string>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+double ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+// Prints each attempt as it ends.
+class Narrator final : public Observer {
+ public:
+  void call_started(const Call& /*call*/, const Request& request) noexcept override {
+    std::printf("\n%s %s\n", request.method().c_str(), request.url().c_str());
+  }
+  void attempt_ended(const Call& /*call*/, const Request& /*request*/,
+                     const Attempt& attempt) noexcept override {
+    const std::string came =
+        attempt.error ? std::string(to_string(*attempt.error)) : std::to_string(attempt.status);
+    std::printf("  attempt %d at %7.1f ms: %-8s (%s), sent: %s", attempt.number, ms(attempt.start),
+                came.c_str(), attempt.rule.c_str(), std::string(to_string(attempt.sent)).c_str());
+    if (!attempt.retried) {
+      std::printf("\n");
+    } else if (attempt.server_delay) {
+      std::printf(" -> again in %.1f ms, as the server asked (%s)\n", ms(*attempt.wait),
+                  std::string(attempt.server_delay_source).c_str());
+    } else {
+      std::printf(" -> again in %.1f ms\n", ms(*attempt.wait));
+    }
+  }
+};
+
+void tell(const Outcome& outcome) {
+  const auto& history = outcome ? outcome->history : outcome.error().history;
+  const std::string what = outcome ? std::to_string(outcome->status) + " \"" + outcome->body + "\""
+                                   : outcome.error().message;
+  std::printf("  => %s, %zu attempt(s) in %.1f ms: %s\n", what.c_str(), history.attempts.size(),
+              ms(history.elapsed), std::string(to_string(history.stop_reason)).c_str());
+}
+
+Step slow(Step step) {
+  step.delay = 2s;
+  return step;
+}
+
+Scenario misbehaviour() {
+  Scenario scenario;
+  scenario.paths["/busy"] = Script({{503}, {503}, {200, "at last"}});
+  scenario.paths["/broken"] = Script({Fault::Reset, {200, "mended"}});
+  scenario.paths["/slow"] = Script({slow({200, "too late"}), {200, "quick"}});
+  scenario.paths["/limited"] = Script({{429, {{"Retry-After", "1"}}}, {200, "welcome back"}});
+  scenario.paths["/orders"] = Script({Fault::Reset, {201, "ordered"}});
+  return scenario;
+}
+
+}  // namespace
+
+int main() {
+  FaultServer server(misbehaviour());
+  std::printf("a server that misbehaves listens on %s\n", server.url().c_str());
+
+  ClientOptions options;
+  options.middlewares = {redirect(), retry(), timeout(500ms)};
+  options.observers = {std::make_shared<Narrator>()};
+  Client client(options);
+
+  tell(client.get(server.url("/busy")));
+  tell(client.get(server.url("/broken")));
+  tell(client.get(server.url("/slow")));
+  tell(client.get(server.url("/limited")));
+
+  std::printf("\n-- a POST that may have been executed is not repeated; with a key it may be --\n");
+  tell(client.post(server.url("/orders"), "one, please"));
+  tell(client.send(Request::post(server.url("/orders"), "one, please")
+                       .set_header("Idempotency-Key", "order-7")));
+
+  std::printf("\nthe server saw %zu requests\n", server.requests());
+  return 0;
+}
