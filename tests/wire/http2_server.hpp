@@ -1,0 +1,52 @@
+// Two HTTP/2 servers over TLS: nghttpd, for real traffic, and one of a few frames that refuses
+// streams, which no well-behaved server can be made to do.
+#pragma once
+
+#include "lib/testing/certificates.hpp"
+#include "raw_server.hpp"
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <string>
+
+namespace httpretry {
+
+// Serves the file /hello ("hello, two"). REQUIREs that nghttpd is installed.
+class Nghttpd {
+ public:
+  Nghttpd();
+  ~Nghttpd();
+  Nghttpd(const Nghttpd&) = delete;
+  Nghttpd& operator=(const Nghttpd&) = delete;
+  [[nodiscard]] std::string url() const;
+  [[nodiscard]] const std::string& ca_file() const { return certificates_.ca_file(); }
+  // The number of connections in its log so far.
+  [[nodiscard]] std::size_t connections() const;
+
+ private:
+  bool start_on(int port);
+  faults::Certificates certificates_{Tls::Good};
+  std::string directory_;
+  pid_t pid_ = -1;
+  int port_ = 0;
+};
+
+// Refuses the first `refusals` streams (REFUSED_STREAM) and answers 200 to the others.
+class RefusingServer {
+ public:
+  explicit RefusingServer(int refusals);
+  [[nodiscard]] std::string url() const { return server_.url("https"); }
+  [[nodiscard]] const std::string& ca_file() const { return certificates_.ca_file(); }
+  [[nodiscard]] int streams() const { return streams_; }
+
+ private:
+  void serve(int listener);
+  void talk(SSL* tls);
+  faults::Certificates certificates_{Tls::Good};
+  int refusals_;
+  std::atomic<int> streams_ = 0;
+  RawServer server_;  // last: its thread uses the others
+};
+
+}  // namespace httpretry
