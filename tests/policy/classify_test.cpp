@@ -313,7 +313,7 @@ TEST_CASE("GitHub's limits, primary and secondary") {
                                                {"x-ratelimit-reset", "1000000100"},
                                                {"date", "Sun, 09 Sep 2001 01:46:40 GMT"}}));
   CHECK(primary.cls == Class::Throttle);
-  // The clock of this test is 1970, more than a day off: the epoch is read against it.
+  // The clock of this test is in 1970, more than a day off: the epoch is read against it.
   CHECK(primary.hint->delay == 1000000101s);
   CHECK(classified(answer(403, {{"x-ratelimit-remaining", "4999"}})).cls == Class::Permanent);
   const auto* graphql = R"({"errors":[{"type":"RATE_LIMITED"}]})";

@@ -320,6 +320,28 @@ TEST_CASE("a lower bound from a body is never undercut, whatever the policy comb
   CHECK(decision_of(situation, outcome, 0).wait == 60s);
 }
 
+// openai-python's test_retry_after_max_delay; curl's test 366 (--retry-max-time 10, Retry-After:
+// 200).
+TEST_CASE("a hint over a client's limit ends the call, one at it does not") {
+  Situation openai;
+  openai.policy.max_elapsed_time = kForever;
+  openai.policy.server_delay.max = 120s;
+  openai.clocks.wall_now = WallTime(1696004797s);
+  const auto retried = [&](const char* outcome) {
+    return decision_of(openai, outcome_of(outcome)).retry;
+  };
+  CHECK(retried("429; retry-after: 120"));
+  CHECK_FALSE(retried("429; retry-after: 121"));
+  CHECK(retried("429; retry-after-ms: 120000"));
+  CHECK_FALSE(retried("429; retry-after-ms: 120001"));
+  CHECK(retried("429; retry-after: Fri, 29 Sep 2023 16:28:37 GMT"));
+  CHECK_FALSE(retried("429; retry-after: Fri, 29 Sep 2023 16:28:38 GMT"));
+
+  Situation curl;
+  curl.policy.max_elapsed_time = 10s;
+  CHECK_FALSE(decision_of(curl, outcome_of("503; Retry-After: 200")).retry);
+}
+
 TEST_CASE("durations as a policy file writes them") {
   CHECK(to_text(0ns) == "0s");
   CHECK(to_text(1ns) == "1ns");
@@ -379,3 +401,28 @@ TEST_CASE("the extremes of every clock are survived") {
     }
   }
 }
+
+// Published cases that have no test here, and why:
+//
+//   Polly's decorrelated V2 and its jittered constant and linear    not kinds of ours
+//   google-http-java-client's whole-millisecond draws               our waits keep nanoseconds
+//   cenkalti, resilience4j: intervals cut at each step              ours come from one power: 1 ns
+//   gax-go, google-cloud-cpp (ranges that slide), folly (log-normal), tenacity, stamina, got, ky,
+//     axios-retry, tower, userver, aws-c-io, wget2, google-dotnet   not kinds of ours, or the same
+//                                                                   formulas with other numbers
+//   go-retry's Fibonacci                                            not a kind of ours
+//   aws-sdk-cpp's legacy jitter before the cap                      a trap, not a model; cap: after
+//                                                                   is tested with Drive and Azure
+//   the variant of AWS's cubic table in Go and Rust                 an artefact of its own test
+//   AWS's clock skew, long polling                                  see aws_scenarios_test
+//   envoy's documented 25, 75, 175 ms                               describes older code
+//   envoy's "discard and ask the next header" over a limit          ours stops and says when
+//   ky's invalid Retry-After that blocks the next header            ours asks the next source
+//   urllib3's first wait of 0, its backoff after redirects          not ours: one curve a call
+//   gRPC hedging and validation; Finagle's bounds; go-retry's
+//     and Google's preconditions; proto3 durations as input         what a policy may say is the
+//                                                                   loader's
+//   the AWS jitter simulation                                       compares algorithms, not code
+//   SRE's and failsafe-go's adaptive throttling                     not a budget of ours
+//   other clients' lists of retried statuses                        presets hold those that we ship
+//   the Idempotency-Key draft's 400, 409, 422                       permanent, as any such status
