@@ -30,7 +30,8 @@ TEST_CASE("every preset states what a preset must state, and nothing unknown") {
     CHECK(preset.description.find('\n') == std::string_view::npos);
     const auto json = Json::parse(preset.json);
     for (const auto& key : kStated) CHECK(json.contains(key));
-    for (const auto& [key, value] : json.items()) {
+    for (auto item = json.begin(); item != json.end(); ++item) {
+      const auto key = item.key();
       CAPTURE(key);
       CHECK(kStated.count(key) + kOwn.count(key) == 1);
     }

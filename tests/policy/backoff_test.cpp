@@ -154,9 +154,15 @@ TEST_CASE("truncated binary backoff reaches its ceiling at the tenth wait") {
 // IEEE 802.3: 51.2 us slots at 10 Mbit/s.
 TEST_CASE("Ethernet draws whole slots and gives up after sixteen failures") {
   auto backoff = of_kind(Kind::Slots, 51200ns);
-  const std::vector<std::pair<int, int>> rows = {{1, 1},     {2, 3},     {3, 7},    {9, 511},
-                                                 {10, 1023}, {11, 1023}, {15, 1023}};
-  for (const auto& [collisions, most] : rows) {
+  struct Row {
+    int collisions;
+    int most;
+  };
+  const std::vector<Row> rows = {{1, 1},     {2, 3},     {3, 7},    {9, 511},
+                                 {10, 1023}, {11, 1023}, {15, 1023}};
+  for (const auto& row : rows) {
+    const auto collisions = row.collisions;
+    const auto most = row.most;
     CAPTURE(collisions);
     CHECK(delay(backoff, collisions, {}, 0) == 0ns);
     CHECK(delay(backoff, collisions, {}, 0.9999999) == most * 51200ns);

@@ -1,56 +1,13 @@
-#include <httpretry/retry.hpp>
+#include "tests/policy/situation.hpp"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "tests/policy/random.hpp"
-
-using namespace std::chrono_literals;
-using namespace httpretry;  // NOLINT: the test speaks of little else
-using httpretry_test::Random;
+using namespace httpretry_test;  // NOLINT
 
 namespace {
-
-struct Situation {
-  RetryPolicy policy;
-  AttemptFacts facts;
-  Clocks clocks{Time(10s), Time(10s), kNever, WallTime(1000s)};
-};
-
-// "503", "503; Retry-After: 7", or an error and what was sent: "receive maybe".
-Outcome outcome_of(std::string_view text) {
-  const auto space = text.find_first_of(" ;");
-  const auto word = text.substr(0, space);
-  if (word[0] >= '0' && word[0] <= '9') {
-    Response response(std::stoi(std::string(word)));
-    const auto field = text.find("; ");
-    if (field != std::string_view::npos) {
-      const auto colon = text.find(": ");
-      response.headers.add(text.substr(field + 2, colon - field - 2), text.substr(colon + 2));
-    }
-    return response;
-  }
-  auto code = Errc::InvalidRequest;
-  while (to_string(code) != word) code = static_cast<Errc>(static_cast<int>(code) + 1);
-  Error error(code);
-  if (text.ends_with("maybe")) error.exchange.sent = Sent::Maybe;
-  if (text.ends_with("partial")) error.exchange.sent = Sent::Answered;
-  error.partial = text.ends_with("partial");
-  return error;
-}
-
-Decision decision_of(const Situation& situation, const Outcome& outcome, double u = 1) {
-  const auto classified = classify(situation.policy, Observed(outcome, situation.clocks.wall_now));
-  return decide(situation.policy, classified, situation.facts, situation.clocks, u);
-}
-
-std::string words(const Decision& decision) {
-  if (!decision.retry) return std::string(to_string(decision.reason));
-  return "retry after " + to_text(decision.wait);
-}
 
 // One row, one rule. The random number is 1: waits are the longest that jitter allows, 100 ms
 // doubled for the standard policy and 1 s doubled where it is throttled.
@@ -257,125 +214,5 @@ TEST_CASE("the rules of a retry, one a row") {
     row.change(situation);
 
     CHECK(words(decision_of(situation, outcome_of(row.outcome))) == std::string(row.expected));
-  }
-}
-
-TEST_CASE("a stop says which limit and by how much") {
-  Situation situation;
-  const auto text = [&](const char* outcome) {
-    return limit_text(decision_of(situation, outcome_of(outcome)));
-  };
-  CHECK(text("404").empty());
-  CHECK(text("429; Retry-After: 120") ==
-        "retry-after asks for 2m, 1m more than server_delay.max 1m");
-  situation.clocks.now = situation.clocks.started + 59950ms;
-  CHECK(text("503") == "a wait of 100ms would pass max_elapsed_time 1m by 50ms");
-  situation.clocks.deadline = situation.clocks.now + 40ms;
-  CHECK(text("503") == "a wait of 100ms would pass the deadline by 60ms");
-  situation.facts.failures = 4;
-  CHECK(text("503") == "max_attempts 4 reached");
-}
-
-TEST_CASE("a stop says when the server wants us back") {
-  Situation situation;
-  const auto too_long = decision_of(situation, outcome_of("429; Retry-After: 3600"));
-  CHECK(too_long.retry_at == WallTime(4600s));
-  CHECK(too_long.server_delay == Duration(1h));
-  CHECK_FALSE(decision_of(situation, outcome_of("503")).retry_at.has_value());
-  CHECK_FALSE(decision_of(situation, outcome_of("503; Retry-After: 1")).retry_at.has_value());
-  situation.facts.failures = 4;
-  CHECK(decision_of(situation, outcome_of("503; Retry-After: 1")).retry_at == WallTime(1001s));
-}
-
-TEST_CASE("a conflict after a write that may have happened is ambiguous") {
-  Situation situation;
-  situation.facts.maybe_executed = true;
-  for (const auto* outcome : {"404", "409", "412"}) {
-    CHECK(decision_of(situation, outcome_of(outcome)).ambiguous);
-  }
-  CHECK_FALSE(decision_of(situation, outcome_of("400")).ambiguous);
-  CHECK_FALSE(decision_of(situation, outcome_of("200")).ambiguous);
-  situation.facts.maybe_executed = false;
-  CHECK_FALSE(decision_of(situation, outcome_of("412")).ambiguous);
-
-  const auto executed = [](const char* text) {
-    const auto outcome = outcome_of(text);
-    return may_have_executed(classify(RetryPolicy(), Observed(outcome, WallTime{})));
-  };
-  CHECK(executed("receive maybe"));
-  CHECK(executed("504"));
-  CHECK_FALSE(executed("connect"));
-  CHECK_FALSE(executed("429"));
-  CHECK_FALSE(executed("404"));
-}
-
-TEST_CASE("a lower bound from a body is never undercut, whatever the policy combines") {
-  Situation situation;
-  situation.policy.server_delay.combine = ServerDelayPolicy::Combine::Server;
-  situation.policy.throttle_backoff->initial = 90s;
-  situation.policy.throttle_backoff->max_interval = kForever;
-  situation.policy.max_elapsed_time = kForever;
-  const Outcome outcome(Response(403, R"({"message":"secondary rate limit"})"));
-  CHECK(decision_of(situation, outcome).wait == 90s);
-  CHECK(decision_of(situation, outcome, 0).wait == 60s);
-}
-
-TEST_CASE("durations as a policy file writes them") {
-  CHECK(to_text(0ns) == "0s");
-  CHECK(to_text(1ns) == "1ns");
-  CHECK(to_text(51200ns) == "51.2us");
-  CHECK(to_text(250ms) == "250ms");
-  CHECK(to_text(1500ms) == "1.5s");
-  CHECK(to_text(90s) == "1m30s");
-  CHECK(to_text(1h + 1ms) == "1h0.001s");
-  CHECK(to_text(24h) == "24h");
-  CHECK(to_text(kForever) == "none");
-}
-
-TEST_CASE("no decision waits past a limit, and attempts never exceed theirs") {
-  Random random(20260101);
-  CAPTURE(random.seed());
-  const std::vector<const char*> outcomes = {
-      "503",           "429; Retry-After: 5", "connect",
-      "timeout maybe", "503; Retry-After: 0", "429; Retry-After: 70"};
-  for (int i = 0; i < 20000; ++i) {
-    Situation situation;
-    situation.policy.elapsed_rule = random.one_of(ElapsedRule::ClipWait);
-    situation.policy.repeat = random.one_of(Repeat::Never);
-    situation.policy.max_elapsed_time = Duration(random.between(0, 100'000'000'000));
-    situation.policy.server_delay.combine = random.one_of(ServerDelayPolicy::Combine::Own);
-    situation.policy.server_delay.over_max = random.one_of(ServerDelayPolicy::OverMax::Clamp);
-    situation.policy.server_delay.max = Duration(random.between(0, 100'000'000'000));
-    situation.policy.server_delay.spread = random.coin() ? random.unit() : 0;
-    situation.facts.failures = static_cast<int>(random.between(1, 5));
-    situation.facts.repeatable = random.coin();
-    situation.clocks.now += Duration(random.between(0, 120'000'000'000));
-    if (random.coin()) {
-      situation.clocks.deadline =
-          situation.clocks.now + Duration(random.between(-9, 9'000'000'000));
-    }
-    const auto* text = outcomes[static_cast<std::size_t>(random.between(0, 5))];
-    CAPTURE(i);
-    const auto decision = decision_of(situation, outcome_of(text), random.unit());
-    if (!decision.retry) continue;
-
-    const auto end = situation.clocks.now + decision.wait;
-    const auto limit = situation.clocks.started + situation.policy.max_elapsed_time;
-    REQUIRE(decision.wait >= 0ns);
-    REQUIRE(situation.facts.failures < 4);
-    REQUIRE(end < situation.clocks.deadline);
-    if (situation.policy.elapsed_rule != ElapsedRule::BeforeWait) REQUIRE(end <= limit);
-    REQUIRE(situation.clocks.now <= limit);
-  }
-}
-
-TEST_CASE("the extremes of every clock are survived") {
-  for (const auto now : {Time::min(), Time(0ns), Time::max()}) {
-    for (const auto wall : {WallTime::min(), WallTime(0ns), WallTime::max()}) {
-      Situation situation;
-      situation.clocks = {now, Time(0ns), Time::max() - 1ns, wall};
-      static_cast<void>(decision_of(situation, outcome_of("429; Retry-After: 999999999999999")));
-      static_cast<void>(decision_of(situation, outcome_of("503")));
-    }
   }
 }

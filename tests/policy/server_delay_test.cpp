@@ -145,6 +145,25 @@ TEST_CASE("Retry-After is digits or a date, and nothing else") {
          {"Fri, 29 Sep 100000 16:26:57 GMT", {}}});
 }
 
+// openai-python's test_parse_retry_after_header and urllib3's
+// test_respect_retry_after_header_sleep; their lenient dates ("3 Jun", "UTC") are not ours.
+TEST_CASE("Retry-After at other clients' clocks") {
+  check("retry-after", epoch(1696004797),
+        {{"20", 20s},
+         {"-10", {}},
+         {"120", 120s},
+         {"Fri, 29 Sep 2023 16:26:57 GMT", 20s},
+         {"Fri, 29 Sep 2023 16:26:37 GMT", 0s},
+         {"Fri, 29 Sep 2023 16:26:27 GMT", 0s},
+         {"Fri, 29 Sep 2023 16:28:38 GMT", 121s},
+         {"Zun, 29 Sep 2023 16:26:27 GMT", {}}});
+  check("retry-after", epoch(1559559600),  // 2019-06-03T11:00:00Z
+        {{"3600", 3600s},
+         {"Mon, 03 Jun 2019 11:30:12 GMT", 1812s},
+         {"Monday, 03-Jun-19 11:30:12 GMT", 1812s},
+         {"Mon Jun  3 11:30:12 2019", 1812s}});
+}
+
 TEST_CASE("of two copies the first valid one counts") {
   CHECK(wait(Headers{{"Retry-After", "2"}, {"Retry-After", "3"}}, epoch(0)) == 2s);
   CHECK(wait(Headers{{"Retry-After", "-2"}, {"retry-after", "3"}}, epoch(0)) == 3s);
