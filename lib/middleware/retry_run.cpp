@@ -5,6 +5,15 @@
 #include <algorithm>
 
 namespace httpretry {
+namespace {
+
+bool reads_only(const Request& request) {
+  const auto& method = request.method();
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE" ||
+         method == "QUERY";
+}
+
+}  // namespace
 
 RetryRun::RetryRun(const RetryOptions& options, ChosenPolicy chosen, Budgets& budgets,
                    Request& request, Call& call)
@@ -82,7 +91,9 @@ bool RetryRun::judge(const Request& request, const Outcome& outcome) {
   write_down(request, outcome, classified, decision);
 
   facts_.once_used = facts_.once_used || classified.once;
-  facts_.maybe_executed = facts_.maybe_executed || may_have_executed(classified);
+  if (!reads_only(request)) {
+    facts_.maybe_executed = facts_.maybe_executed || may_have_executed(classified);
+  }
   facts_.previous = decision.backoff;
   fresh_connection_ = decision.fresh_connection;
   wait_ = decision.wait;

@@ -34,7 +34,7 @@ constexpr Preset kPresets[] = {
   "stall_timeout": "30s",
   "server_delay": {
     "headers": [
-      "retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after", "retry-after",
+      "retry-after", "retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after",
       "x-ratelimit-reset", "ratelimit-reset", "ratelimit", "grpc-retry-pushback-ms"
     ],
     "combine": "max", "max": "1m", "over_max": "stop", "spread": 0

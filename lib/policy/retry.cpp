@@ -133,8 +133,8 @@ Passed time_limit(const RetryPolicy& policy, Duration wait, const Clocks& clocks
     return Passed{Limit::MaxElapsedTime, policy.max_elapsed_time, excess, 0};
   };
   switch (policy.elapsed_rule) {
-    // The next attempt would begin with no time left.
-    case ElapsedRule::IncludeWait: return wait >= left ? passed_by(minus(wait, left)) : Passed{};
+    // A wait that ends at the limit is still within it.
+    case ElapsedRule::IncludeWait: return wait > left ? passed_by(minus(wait, left)) : Passed{};
     // Only the time already spent counts: the wait may end late.
     case ElapsedRule::BeforeWait: return left < 0ns ? passed_by(-left) : Passed{};
     // What could be clipped is: a wait that is still too long is the server's.

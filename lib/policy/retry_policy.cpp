@@ -68,9 +68,9 @@ RetryOn& RetryOn::operator=(const RetryOn&) = default;
 RetryOn& RetryOn::operator=(RetryOn&&) noexcept = default;
 
 ServerDelayPolicy::ServerDelayPolicy()
-    : headers{HintSource::RetryAfterMs, HintSource::XMsRetryAfterMs,  HintSource::XAmzRetryAfter,
-              HintSource::RetryAfter,   HintSource::XRateLimitReset,  HintSource::RateLimitReset,
-              HintSource::RateLimit,    HintSource::GrpcRetryPushback},
+    : headers{HintSource::RetryAfter,     HintSource::RetryAfterMs,     HintSource::XMsRetryAfterMs,
+              HintSource::XAmzRetryAfter, HintSource::XRateLimitReset,  HintSource::RateLimitReset,
+              HintSource::RateLimit,      HintSource::GrpcRetryPushback},
       max(1min) {}
 ServerDelayPolicy::~ServerDelayPolicy() = default;
 ServerDelayPolicy::ServerDelayPolicy(const ServerDelayPolicy&) = default;

@@ -7,13 +7,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Attempts: 4, waits of 1, 2, 4 s.
+// Attempts: 4, waits of 1, 2, 4 s, and no budget.
 RetryPolicy steady() {
   RetryPolicy policy;
   policy.backoff.kind = Backoff::Kind::Exponential;
   policy.backoff.jitter = Backoff::Jitter::None;
   policy.backoff.initial = 1s;
   policy.throttle_backoff.reset();
+  policy.budget = BudgetPolicy();
   return policy;
 }
 
