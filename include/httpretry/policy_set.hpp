@@ -11,6 +11,7 @@
 #include <httpretry/retry_policy.hpp>
 #include <httpretry/url.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,6 +56,28 @@ struct HTTPRETRY_API PolicyValue {
   std::string source;  // "policy.json:31:5", "preset google-drive", "built in"
 };
 
+// All of a policy's, in the order of the format's reference. Copies share them.
+class HTTPRETRY_API PolicyValues {
+ public:
+  PolicyValues();
+  explicit PolicyValues(std::vector<PolicyValue> values);
+  ~PolicyValues();
+  PolicyValues(const PolicyValues&);
+  PolicyValues(PolicyValues&&) noexcept;
+  PolicyValues& operator=(const PolicyValues&);
+  PolicyValues& operator=(PolicyValues&&) noexcept;
+
+  [[nodiscard]] std::vector<PolicyValue>::const_iterator begin() const;
+  [[nodiscard]] std::vector<PolicyValue>::const_iterator end() const;
+  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  // nullptr where the policy has no such key: a constant backoff has no "backoff.multiplier".
+  [[nodiscard]] const PolicyValue* find(std::string_view key) const;
+
+ private:
+  std::shared_ptr<const std::vector<PolicyValue>> values_;
+};
+
 // A policy as a request gets it: the numbers, and where they came from.
 struct HTTPRETRY_API ResolvedPolicy {
   ResolvedPolicy();
@@ -69,7 +92,7 @@ struct HTTPRETRY_API ResolvedPolicy {
   std::string name;      // of the policy; empty where it is inline or a bare preset
   std::string preset;    // the nearest preset below it: "standard" where none is named
   std::string source;    // where the policy stands: "policy.json:31:5", "preset gcs", "built in"
-  std::vector<PolicyValue> values;
+  PolicyValues values;
 };
 
 class HTTPRETRY_API PolicySet {
@@ -98,6 +121,7 @@ class HTTPRETRY_API PolicySet {
 
   struct Data;  // lib/json/policy_set_data.hpp
   explicit PolicySet(std::shared_ptr<const Data> data);
+  [[nodiscard]] const Data& data() const { return *data_; }
 
  private:
   std::shared_ptr<const Data> data_;

@@ -1,0 +1,152 @@
+#include <httpretry/policy_set.hpp>
+
+#include "lib/json/policy_set_data.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace httpretry {
+
+Problem::Problem() = default;
+Problem::~Problem() = default;
+Problem::Problem(const Problem&) = default;
+Problem::Problem(Problem&&) noexcept = default;
+Problem& Problem::operator=(const Problem&) = default;
+Problem& Problem::operator=(Problem&&) noexcept = default;
+
+PolicyValue::PolicyValue() = default;
+PolicyValue::~PolicyValue() = default;
+PolicyValue::PolicyValue(const PolicyValue&) = default;
+PolicyValue::PolicyValue(PolicyValue&&) noexcept = default;
+PolicyValue& PolicyValue::operator=(const PolicyValue&) = default;
+PolicyValue& PolicyValue::operator=(PolicyValue&&) noexcept = default;
+
+PolicyValues::PolicyValues() : PolicyValues(std::vector<PolicyValue>()) {}
+PolicyValues::PolicyValues(std::vector<PolicyValue> values)
+    : values_(std::make_shared<const std::vector<PolicyValue>>(std::move(values))) {}
+PolicyValues::~PolicyValues() = default;
+PolicyValues::PolicyValues(const PolicyValues&) = default;
+PolicyValues::PolicyValues(PolicyValues&&) noexcept = default;
+PolicyValues& PolicyValues::operator=(const PolicyValues&) = default;
+PolicyValues& PolicyValues::operator=(PolicyValues&&) noexcept = default;
+std::vector<PolicyValue>::const_iterator PolicyValues::begin() const { return values_->begin(); }
+std::vector<PolicyValue>::const_iterator PolicyValues::end() const { return values_->end(); }
+std::size_t PolicyValues::size() const { return values_->size(); }
+const PolicyValue* PolicyValues::find(std::string_view key) const {
+  const auto found =
+      std::find_if(begin(), end(), [&](const PolicyValue& value) { return value.key == key; });
+  return found == end() ? nullptr : &*found;
+}
+
+ResolvedPolicy::ResolvedPolicy() = default;
+ResolvedPolicy::~ResolvedPolicy() = default;
+ResolvedPolicy::ResolvedPolicy(const ResolvedPolicy&) = default;
+ResolvedPolicy::ResolvedPolicy(ResolvedPolicy&&) noexcept = default;
+ResolvedPolicy& ResolvedPolicy::operator=(const ResolvedPolicy&) = default;
+ResolvedPolicy& ResolvedPolicy::operator=(ResolvedPolicy&&) noexcept = default;
+
+CheckedPolicies::CheckedPolicies() = default;
+CheckedPolicies::~CheckedPolicies() = default;
+CheckedPolicies::CheckedPolicies(CheckedPolicies&&) noexcept = default;
+CheckedPolicies& CheckedPolicies::operator=(CheckedPolicies&&) noexcept = default;
+
+std::string to_string(const Problem& problem) {
+  auto line = problem.file;
+  if (problem.line > 0) {
+    line += ":" + std::to_string(problem.line) + ":" + std::to_string(problem.column);
+  }
+  line += problem.warning ? ": warning: " : ": ";
+  if (!problem.pointer.empty()) line += policy_file::one_line(problem.pointer) + ": ";
+  return line + problem.message;
+}
+
+PolicySet::PolicySet() : PolicySet(policy_file::standard()) {}
+
+PolicySet::PolicySet(ResolvedPolicy policy) {
+  auto data = std::make_shared<Data>();
+  if (!policy.policy) policy.policy = policy_file::standard().policy;
+  if (policy.preset.empty()) policy.preset = "standard";
+  if (!policy.name.empty()) data->policies.push_back(policy);
+  data->fallback = std::move(policy);
+  data_ = std::move(data);
+}
+
+PolicySet::PolicySet(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+
+const ResolvedPolicy& PolicySet::find(std::string_view method, const Url& url) const {
+  const auto winner = data_->index.find(method, url);
+  return winner ? data_->entries[*winner].resolved : data_->fallback;
+}
+
+std::vector<PolicySet::Candidate> PolicySet::candidates(std::string_view method,
+                                                        const Url& url) const {
+  std::vector<Candidate> candidates;
+  const auto matches = data_->index.matches(method, url);
+  for (const auto match : matches) {
+    auto& candidate = candidates.emplace_back();
+    candidate.resolved = &data_->entries[match].resolved;
+    if (match != matches.front()) {
+      candidate.why_lost = data_->index.why_less(match, matches.front());
+    }
+  }
+  return candidates;
+}
+
+const std::vector<Problem>& PolicySet::warnings() const { return data_->warnings; }
+
+namespace {
+
+bool same(const ResolvedPolicy& a, const ResolvedPolicy& b) {
+  return *a.policy == *b.policy && a.endpoint == b.endpoint && a.name == b.name &&
+         a.preset == b.preset;
+}
+
+}  // namespace
+
+bool operator==(const PolicySet& a, const PolicySet& b) {
+  if (a.data_ == b.data_) return true;
+  const auto& x = *a.data_;
+  const auto& y = *b.data_;
+  return same(x.fallback, y.fallback) &&
+         std::equal(x.policies.begin(), x.policies.end(), y.policies.begin(), y.policies.end(),
+                    same) &&
+         std::equal(x.entries.begin(), x.entries.end(), y.entries.begin(), y.entries.end(),
+                    [](const auto& one, const auto& other) {
+                      return one.pattern == other.pattern && one.named == other.named &&
+                             same(one.resolved, other.resolved);
+                    });
+}
+
+std::string policy_file::lines_of(const std::vector<Problem>& problems) {
+  std::string lines;
+  for (const auto& problem : problems) {
+    if (problem.warning) continue;
+    if (!lines.empty()) lines += '\n';
+    lines += to_string(problem);
+  }
+  return lines;
+}
+
+Result<PolicySet> parse_policies(std::string_view json, std::string file_name) {
+  auto checked = check_policies(json, file_name);
+  if (checked.set) return *std::move(checked.set);
+  return Error(Errc::InvalidRequest, policy_file::lines_of(checked.problems));
+}
+
+Result<PolicySet> load_policies(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  // An empty file leaves the stream bad, too: it is the parser's to tell.
+  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (!file.is_open() || file.bad() || text.bad()) {
+    return Error(Errc::InvalidRequest,
+                 "cannot read the policy file " + path + ": " + std::strerror(errno));
+  }
+  return parse_policies(text.str(), path);
+}
+
+}  // namespace httpretry

@@ -1,0 +1,79 @@
+#include <httpretry/endpoint.hpp>
+
+#include "endpoint_host.hpp"
+#include "endpoint_path.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace httpretry {
+namespace {
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+// RFC 9110 section 5.6.2.
+bool is_token(std::string_view text) {
+  constexpr std::string_view kSigns = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           kSigns.find(c) != std::string_view::npos;
+  });
+}
+
+void check_methods(const std::vector<std::string>& methods, std::vector<PatternProblem>& problems) {
+  auto sorted = methods;
+  std::sort(sorted.begin(), sorted.end());
+  for (auto method = sorted.begin(); method != sorted.end(); ++method) {
+    const bool repeated = method != sorted.begin() && *method == *(method - 1);
+    if (repeated && (method + 1 == sorted.end() || *method != *(method + 1))) {
+      problems.emplace_back("methods", quoted(*method) + " is listed more than once");
+    }
+    if (!repeated && !is_token(*method)) {
+      problems.emplace_back("methods", quoted(*method) + " is not a method: it is no token");
+    }
+  }
+}
+
+}  // namespace
+
+EndpointPattern::EndpointPattern() = default;
+EndpointPattern::~EndpointPattern() = default;
+EndpointPattern::EndpointPattern(const EndpointPattern&) = default;
+EndpointPattern::EndpointPattern(EndpointPattern&&) noexcept = default;
+EndpointPattern& EndpointPattern::operator=(const EndpointPattern&) = default;
+EndpointPattern& EndpointPattern::operator=(EndpointPattern&&) noexcept = default;
+
+PatternProblem::PatternProblem() = default;
+PatternProblem::PatternProblem(std::string_view wrong_part, std::string what)
+    : part(wrong_part), message(std::move(what)) {}
+PatternProblem::~PatternProblem() = default;
+PatternProblem::PatternProblem(const PatternProblem&) = default;
+PatternProblem::PatternProblem(PatternProblem&&) noexcept = default;
+PatternProblem& PatternProblem::operator=(const PatternProblem&) = default;
+PatternProblem& PatternProblem::operator=(PatternProblem&&) noexcept = default;
+
+std::vector<PatternProblem> problems_of(const EndpointPattern& pattern) {
+  std::vector<PatternProblem> problems;
+  const auto& [scheme, host, port, path, methods] = pattern;
+  if (!scheme && !host && !port && !path && methods.empty()) {
+    problems.emplace_back("", "at least one of scheme, host, port, path and methods is required");
+  }
+  if (scheme && *scheme != "http" && *scheme != "https") {
+    problems.emplace_back("scheme", quoted(*scheme) + " is not \"http\" or \"https\"");
+  }
+  if (host) {
+    if (const auto problem = policy::parse_host(*host).problem; !problem.empty()) {
+      problems.emplace_back("host", quoted(*host) + " is not a host pattern: " + problem);
+    }
+  }
+  if (port == 0) problems.emplace_back("port", "0 is not a port: they are 1 to 65535");
+  if (path) {
+    if (const auto problem = policy::parse_path(*path).problem; !problem.empty()) {
+      problems.emplace_back("path", quoted(*path) + " is not a path pattern: " + problem);
+    }
+  }
+  check_methods(methods, problems);
+  return problems;
+}
+
+}  // namespace httpretry

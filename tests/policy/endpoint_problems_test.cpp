@@ -1,0 +1,204 @@
+#include "endpoint_patterns.hpp"
+
+#include <httpretry/endpoint.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <clocale>
+#include <utility>
+
+using namespace httpretry;
+using endpoint_test::pattern;
+
+namespace {
+
+EndpointPattern with_host(std::string host) {
+  EndpointPattern made;
+  made.host = std::move(host);
+  return made;
+}
+
+EndpointPattern with_path(std::string path) {
+  EndpointPattern made;
+  made.path = std::move(path);
+  return made;
+}
+
+// Of a code point from 0x80 to 0xFFFF.
+std::string utf8(char32_t point) {
+  const auto tail = [point](int shift) {
+    return static_cast<char>(0x80 | (point >> shift & 0x3F));
+  };
+  if (point < 0x800) return {static_cast<char>(0xC0 | point >> 6), tail(0)};
+  return {static_cast<char>(0xE0 | point >> 12), tail(6), tail(0)};
+}
+
+std::string only_problem(const EndpointPattern& made) {
+  const auto problems = problems_of(made);
+  return problems.size() == 1 ? problems[0].part + ": " + problems[0].message
+                              : std::to_string(problems.size()) + " problems";
+}
+
+std::string host_problem(const std::string& host) {
+  const auto text = only_problem(with_host(host));
+  const auto start = "host: \"" + host + "\" is not a host pattern: ";
+  return text.starts_with(start) ? text.substr(start.size()) : "not a problem of the host: " + text;
+}
+
+std::string path_problem(const std::string& path) {
+  const auto text = only_problem(with_path(path));
+  const auto start = "path: \"" + path + "\" is not a path pattern: ";
+  return text.starts_with(start) ? text.substr(start.size()) : "not a problem of the path: " + text;
+}
+
+}  // namespace
+
+TEST_CASE("what is no host pattern is refused with the reason") {
+  const std::pair<std::string, const char*> rows[] = {
+      {"*.*.com", "one leading \"*.\" is allowed"},
+      {"a.*.com", "one leading \"*.\" is allowed"},
+      {"a*.com", "one leading \"*.\" is allowed"},
+      {"**", "one leading \"*.\" is allowed"},
+      {"*a", "one leading \"*.\" is allowed"},
+      {"*..", "one leading \"*.\" is allowed"},
+      {"*.*", "one leading \"*.\" is allowed"},
+      {"", "it has no name"},
+      {".", "it has no name"},
+      {".a", "it has an empty label"},
+      {"a..b", "it has an empty label"},
+      {"*..a", "it has an empty label"},
+      {std::string(64, 'a') + ".com", "a label has at most 63 bytes"},
+      {std::string(64, 'a') + "\xC3\xA4.com", "a label has at most 63 bytes"},
+      {"a:80", "the port has a key of its own"},
+      {"[::1]:80", "its bracket is not closed, or something follows it"},
+      {"[::1", "its bracket is not closed, or something follows it"},
+      {"::1", "an IPv6 address stands in brackets, as in \"[::1]\""},
+      {"[fe80::1%25eth0]", "a zone is not looked at"},
+      {"[::g]", "it is not an IPv6 address"},
+      {"[]", "it is not an IPv6 address"},
+      {"*.[::1]", "an address has no suffix"},
+      {"*.0.0.1", "an address has no suffix"},
+      {"http://a", "only a name belongs here"},
+      {"a/b", "only a name belongs here"},
+      {"u@a", "only a name belongs here"},
+      {"a%2eb", "only a name belongs here"},
+      {"a b", "no host can have that name"},
+      {"a\nb", "no host can have that name"},
+      {std::string("a\0b", 3), "no host can have that name"},
+      {"\xC3", "it is not UTF-8"},
+      {"\xC0\xAE", "it is not UTF-8"},
+      {"\xED\xA0\x80", "it is not UTF-8"},
+  };
+  for (const auto& [host, problem] : rows) {
+    CAPTURE(host);
+    CHECK(host_problem(host) == problem);
+  }
+  std::string long_name("a");
+  while (long_name.size() < 254) long_name += ".a";
+  CHECK(host_problem(long_name) == "a name has at most 253 bytes");
+}
+
+TEST_CASE("what is no path pattern is refused with the reason") {
+  const std::pair<std::string, const char*> rows[] = {
+      {"", "it must start with \"/\""},
+      {"a", "it must start with \"/\""},
+      {"**", "it must start with \"/\""},
+      {"/**/a", "\"**\" is allowed at the end only"},
+      {"/a/**/", "\"**\" is allowed at the end only"},
+      {"/a/**/..", "\"**\" is allowed at the end only"},
+      {"/a?b", "query and fragment are not looked at"},
+      {"/a#b", "query and fragment are not looked at"},
+      {"/a\x01", "it holds a control byte"},
+      {"/a\x7F", "it holds a control byte"},
+      {"/%", "\"%\" encodes nothing: two hexadecimal digits follow a \"%\""},
+      {"/a%4", "\"%4\" encodes nothing: two hexadecimal digits follow a \"%\""},
+      {"/%41%zz", "\"%zz\" encodes nothing: two hexadecimal digits follow a \"%\""},
+      {"/%%41", "\"%%4\" encodes nothing: two hexadecimal digits follow a \"%\""},
+      {"/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/**/", "\"**\" is allowed at the end only"},
+      {"/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/h", "it has 17 segments, at most 16 are allowed"},
+      {"/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/**", "it has 17 segments, at most 16 are allowed"},
+      {"/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/", "it has 17 segments, at most 16 are allowed"},
+  };
+  for (const auto& [path, problem] : rows) {
+    CAPTURE(path);
+    CHECK(path_problem(path) == problem);
+  }
+  for (const std::string segment :
+       {"a*", "*a", "***", "{}", "{", "}", "{a}b", "{a", "{a{b}", "{*}"}) {
+    CHECK(path_problem("/x/" + segment) ==
+          "\"" + segment +
+              "\" is not a segment: it is \"*\", \"{name}\", or text, in which these signs are"
+              " written \"%2A\", \"%7B\" and \"%7D\"");
+  }
+}
+
+TEST_CASE("other parts are refused with the reason") {
+  CHECK(only_problem(EndpointPattern()) ==
+        ": at least one of scheme, host, port, path and methods is required");
+  CHECK(only_problem(pattern("scheme=ftp")) == "scheme: \"ftp\" is not \"http\" or \"https\"");
+  CHECK(only_problem(pattern("scheme=HTTP")) == "scheme: \"HTTP\" is not \"http\" or \"https\"");
+  CHECK(only_problem(pattern("port=0")) == "port: 0 is not a port: they are 1 to 65535");
+  CHECK(only_problem(pattern("methods=GET,PUT,GET,GET")) ==
+        "methods: \"GET\" is listed more than once");
+  CHECK(only_problem(pattern("methods=G@T")) == "methods: \"G@T\" is not a method: it is no token");
+  EndpointPattern empty_method;
+  empty_method.methods = {""};
+  CHECK(only_problem(empty_method) == "methods: \"\" is not a method: it is no token");
+  CHECK(problems_of(pattern("scheme=x host=a..b port=0 path=x methods=@,;")).size() == 6);
+}
+
+TEST_CASE("what is allowed has no problems") {
+  for (const auto* text : {"scheme=http",
+                           "scheme=https",
+                           "host=*",
+                           "host=*.com",
+                           "host=*.co.uk.",
+                           "host=A_b-c.d",
+                           "host=[::]",
+                           "host=1.2.3.4",
+                           "host=xn--bcher-kva.de",
+                           "host=b\xC3\xBC"
+                           "cher.de",
+                           "port=1",
+                           "port=65535",
+                           "path=/",
+                           "path=/**",
+                           "path=//",
+                           "path=/*",
+                           "path=/{a}/{b-c.d_e}",
+                           "path=/%2a/%2F/%00",
+                           "path=/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/**",
+                           "path=/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/x/../g",
+                           "methods=GET,get,M-SEARCH"}) {
+    CAPTURE(text);
+    CHECK(problems_of(pattern(text)).empty());
+  }
+}
+
+// libcurl has all of IDNA, from libidn2, where the locale is UTF-8; ours is the part for the
+// letters of everyday names.
+TEST_CASE("international names become what libcurl makes of them") {
+  const std::string before = std::setlocale(LC_CTYPE, nullptr);
+  if (std::setlocale(LC_CTYPE, "C.UTF-8") == nullptr) return;
+  const std::pair<char32_t, char32_t> letters[] = {
+      {0xC0, 0x131},  {0x134, 0x13E},   {0x14A, 0x17E},   {0x386, 0x3CE},   {0x400, 0x52F},
+      {0x531, 0x556}, {0x561, 0x586},   {0x5D0, 0x5EA},   {0x620, 0x64A},   {0x905, 0x939},
+      {0xE01, 0xE30}, {0x1EA0, 0x1EF9}, {0x3041, 0x3094}, {0x4E00, 0x4F00}, {0xAC00, 0xAD00},
+  };
+  int compared = 0;
+  for (const auto& [first, last] : letters) {
+    for (auto point = first; point <= last; ++point) {
+      const auto name = "a" + utf8(point) + "z" + utf8(point) + ".example";
+      const auto asked = Url::parse("http://" + name + "/");
+      // Not every code point is a letter, and some are more than case: I or L with a dot,
+      // ligatures.
+      if (!asked || point == 0x130 || point == 0x387) continue;
+      ++compared;
+      CAPTURE(name);
+      CHECK(EndpointIndex({with_host(name)}).find("GET", *asked).has_value());
+    }
+  }
+  std::setlocale(LC_CTYPE, before.c_str());
+  CHECK(compared > 1000);
+}
