@@ -52,7 +52,9 @@ void Question::take_host(const Data& data, std::string_view name) {
 // and is enough to see that.
 void Question::take_path(const Data& data) {
   const auto longest = 3 * data.longest_literal + 1;
-  for (auto& segment : path.kept) segment.text = segment.text.substr(0, longest);
+  for (std::size_t i = 0; i < std::min(path.count, path.kept.size()); ++i) {
+    path.kept[i].text = path.kept[i].text.substr(0, longest);
+  }
 }
 
 // Walks the tree, the more specific child first, so that the first pattern met is the winner.

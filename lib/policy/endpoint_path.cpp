@@ -108,23 +108,19 @@ Segments split_path(std::string_view path) {
     if (segments.count < segments.kept.size()) segments.kept[segments.count] = segment;
     ++segments.count;
   };
-  auto begin = static_cast<std::size_t>(path.starts_with('/'));
-  bool encoded = false;
-  for (auto end = begin; end <= path.size(); ++end) {
-    const bool last = end == path.size();
-    if (!last && path[end] != '/') {
-      encoded |= path[end] == '%';
-      continue;
-    }
-    const auto segment = path.substr(begin, end - begin);
+  if (path.starts_with('/')) path.remove_prefix(1);
+  const bool encoded = path.find('%') != std::string_view::npos;
+  for (;;) {
+    const auto end = path.find('/');
+    const bool last = end == std::string_view::npos;
+    const auto segment = path.substr(0, end);
     const auto up = dots(segment);
     if (up == 0) push({segment, encoded});
     if (up == 2 && segments.count > 0) --segments.count;
     if (up != 0 && last) push({});  // "/a/." is "/a/"
-    begin = end + 1;
-    encoded = false;
+    if (last) return segments;
+    path.remove_prefix(end + 1);
   }
-  return segments;
 }
 
 PathPattern parse_path(std::string_view text) {
