@@ -1,8 +1,5 @@
-// The one macro of the library: marks what a shared build exports. Everything else is hidden.
+// The one macro of the library: marks what a shared build exports. Everything else is hidden. A
+// static build has no use for it and takes no harm.
 #pragma once
 
-#if defined(HTTPRETRY_STATIC)
-#define HTTPRETRY_API
-#else
 #define HTTPRETRY_API __attribute__((visibility("default")))
-#endif

@@ -1,5 +1,5 @@
-// Request: what is to be sent. A thin handle, one pointer, on shared data that is copied when it is
-// changed: copying is cheap, and a middleware that changes its copy changes nobody else's.
+// Request: what is to be sent. A thin handle, two pointers, on shared data that is copied when it
+// is changed: copying is cheap, and a middleware that changes its copy changes nobody else's.
 //
 //   auto request = Request::post("https://api.example.com/v1/orders", R"({"sku": 7})")
 //                      .set_header("Content-Type", "application/json");
@@ -118,9 +118,11 @@ class HTTPRETRY_API Request {
   [[nodiscard]] bool repeatable() const;
 
  private:
-  struct Data;
-  Data& edit();
-  Data* data_;
+  struct Text;     // all that is sent
+  struct Options;  // the options; most requests have none of their own
+  Text& edit();
+  Text* text_;
+  Options* options_ = nullptr;
 };
 
 }  // namespace httpretry

@@ -18,7 +18,9 @@
 // Link httpretry::testing. A server that misbehaves on real sockets is in fault_server.hpp.
 #pragma once
 
-#include <httpretry/client.hpp>
+#include <httpretry/event.hpp>
+#include <httpretry/scheduler.hpp>
+#include <httpretry/transport.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -268,11 +268,13 @@ std::uint64_t Transfer::max_body() const {
 
 bool Transfer::start_body() {
   body_begun_ = true;
-  const auto encoding = headers_.get("Content-Encoding");
-  if (request_.options().compressed && encoding &&
-      (equal_ignoring_case(*encoding, "gzip") || equal_ignoring_case(*encoding, "x-gzip"))) {
-    gunzip_ = std::make_unique<Gunzip>();
-    return true;
+  if (request_.options().compressed) {
+    const auto encoding = headers_.get("Content-Encoding");
+    if (encoding &&
+        (equal_ignoring_case(*encoding, "gzip") || equal_ignoring_case(*encoding, "x-gzip"))) {
+      gunzip_ = std::make_unique<Gunzip>();
+      return true;
+    }
   }
   curl_off_t length = -1;
   curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
@@ -346,9 +348,11 @@ Exchange Transfer::facts() const {
     curl_easy_getinfo(handle(), what, &time);
     return since_zero(time);
   };
-  exchange.timings.resolved = at(CURLINFO_NAMELOOKUP_TIME_T);
-  exchange.timings.connected = at(CURLINFO_CONNECT_TIME_T);
-  exchange.timings.secured = at(CURLINFO_APPCONNECT_TIME_T);
+  if (!exchange.reused_connection) {  // else libcurl tells when it passed these steps by
+    exchange.timings.resolved = at(CURLINFO_NAMELOOKUP_TIME_T);
+    exchange.timings.connected = at(CURLINFO_CONNECT_TIME_T);
+    exchange.timings.secured = at(CURLINFO_APPCONNECT_TIME_T);
+  }
   exchange.timings.sent = at(CURLINFO_PRETRANSFER_TIME_T);
   exchange.timings.first_byte = at(CURLINFO_STARTTRANSFER_TIME_T);
   return exchange;

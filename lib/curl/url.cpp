@@ -2,6 +2,8 @@
 
 #include "url_parts.hpp"
 
+#include <locale.h>
+
 #include <algorithm>
 #include <charconv>
 #include <new>
@@ -29,15 +31,41 @@ void lower_case(std::string& text) {
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
 }
 
-// The host as it is looked up. Punycode fails for names that no IDN rule allows; then so would
-// libcurl's look-up, and the URL is refused here already.
-Result<std::string> ascii_host(CURLU* url) {
-  char* text = nullptr;
-  if (curl_url_get(url, CURLUPART_HOST, &text, CURLU_PUNYCODE) != CURLUE_OK) {
-    return refused("its host is no valid international name");
+// libidn2, which libcurl asks, reads names in the encoding of the locale, and a program that set
+// none has ASCII. URLs are UTF-8: so for this thread, and this moment, is the locale.
+class Utf8Locale {
+ public:
+  Utf8Locale() : utf8_(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {
+    if (utf8_ != nullptr) before_ = ::uselocale(utf8_);
   }
-  std::string host(text);
-  curl_free(text);
+  ~Utf8Locale() {
+    if (utf8_ == nullptr) return;
+    ::uselocale(before_);
+    ::freelocale(utf8_);
+  }
+  Utf8Locale(const Utf8Locale&) = delete;
+  Utf8Locale& operator=(const Utf8Locale&) = delete;
+
+ private:
+  locale_t utf8_;
+  locale_t before_ = nullptr;
+};
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+// The host as it is looked up; an international one is replaced in `url` too, so that libcurl need
+// not convert it when it connects.
+Result<std::string> ascii_host(CURLU* url) {
+  auto host = part(url, CURLUPART_HOST);
+  if (!is_ascii(host)) {
+    const Utf8Locale locale;
+    host = part(url, CURLUPART_HOST, CURLU_PUNYCODE);
+    if (host.empty()) return refused("its host is no valid international name");
+    curl_url_set(url, CURLUPART_HOST, host.c_str(), 0);
+  }
   lower_case(host);
   return host;
 }
@@ -63,6 +91,8 @@ Result<std::shared_ptr<const UrlParts>> take_apart(CurlUrl handle) {
   const bool usual = parts->port == (parts->scheme == "https" ? 443 : 80);
   parts->origin =
       parts->scheme + "://" + parts->host + (usual ? "" : ":" + std::to_string(parts->port));
+  parts->text = parts->origin + parts->path;
+  if (!parts->query.empty()) parts->text.append("?").append(parts->query);
   curl_url_set(handle.get(), CURLUPART_FRAGMENT, nullptr, 0);
   parts->handle = std::move(handle);
   return std::shared_ptr<const UrlParts>(std::move(parts));
@@ -90,10 +120,7 @@ const std::string& Url::query() const { return parts_->query; }
 bool Url::has_userinfo() const { return parts_->userinfo; }
 const std::string& Url::origin() const { return parts_->origin; }
 std::string Url::without_secrets() const { return parts_->origin + parts_->path; }
-std::string Url::to_string() const {
-  auto text = without_secrets();
-  return parts_->query.empty() ? text : text + "?" + parts_->query;
-}
+std::string Url::to_string() const { return parts_->text; }
 
 Result<Url> Url::resolve(std::string_view reference) const {
   if (reference.find('\0') != std::string_view::npos) return refused("it holds a NUL byte");

@@ -69,15 +69,15 @@ struct OwnLists {
   FrameLists lists;
 };
 
-FrameLists* lists_of_this_thread() {
-  if (current_lists == nullptr) {
-    thread_local bool made = false;
-    if (made) return nullptr;  // this thread is ending
-    made = true;
-    thread_local OwnLists own;
-  }
+FrameLists* first_use() {
+  thread_local bool made = false;
+  if (made) return nullptr;  // this thread is ending
+  made = true;
+  thread_local OwnLists own;
   return current_lists;
 }
+
+FrameLists* lists_of_this_thread() { return current_lists != nullptr ? current_lists : first_use(); }
 
 constexpr std::size_t class_of(std::size_t size) { return (size - 1) / kGrain; }
 

@@ -109,7 +109,8 @@ class Sleep final : public Waiter, private Timer {
 };
 
 // Not synchronised but for `post` and `call_off`: one thread at a time drives it.
-class RunQueue : public Scheduler {
+// Exported for the test kit, which is a library of its own.
+class HTTPRETRY_API RunQueue : public Scheduler {
  public:
   ~RunQueue() override;
 

@@ -16,7 +16,7 @@ std::string problem_of_address(std::string_view name) {
 }
 
 std::string problem_of_labels(std::string_view name) {
-  if (name.size() > 253) return "a name has at most 253 bytes";
+  if (name.size() > kMaxHost) return "a name has at most 253 bytes";
   for (std::size_t begin = 0; begin <= name.size();) {
     const auto end = std::min(name.find('.', begin), name.size());
     if (end == begin) return "it has an empty label";

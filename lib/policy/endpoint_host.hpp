@@ -18,6 +18,7 @@ struct HostPattern {
 HostPattern parse_host(std::string_view text);
 
 // DNS allows 253 bytes, and thereby 127 labels.
+inline constexpr std::size_t kMaxHost = 253;
 inline constexpr std::size_t kMaxLabels = 127;
 
 // The dot of a name that is written to its root; nothing else ends in one.

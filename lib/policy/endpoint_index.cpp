@@ -14,55 +14,46 @@ using Data = EndpointIndex::Data;
 // A request, prepared once for all the places of the tree that it is compared in.
 struct Question {
   Question(const Data& data, std::string_view asked_method, const Url& url)
-      : method{asked_method, policy::hash_of_data(asked_method), false},
+      : method{asked_method},
         port(url.port()),
+        path(policy::split_path(url.path())),
         scheme(url.scheme() == "http" ? policy::kHttp : policy::kHttps) {
     take_host(data, policy::without_trailing_dots(url.host()));
-    take_path(data, policy::split_path(url.path()));
+    take_path(data);
   }
 
   void take_host(const Data& data, std::string_view name);
-  void take_path(const Data& data, const policy::Segments& path);
+  void take_path(const Data& data);
 
   Label method;
   Label host;
   policy::PortText port;
-  std::size_t scheme;
-  std::size_t segment_count = 0;
-  std::array<Label, policy::kMaxSegments + 1> segments;
+  policy::Segments path;
+  std::uint32_t scheme;
 
   // The suffixes of the host that a pattern may have, the shortest first.
-  struct Suffix {
-    std::size_t begin;
-    std::uint64_t hash;
-  };
   std::size_t suffix_count = 0;
-  std::array<Suffix, policy::kMaxLabels> suffixes;  // what is not counted is not set: 2 KiB
+  std::array<std::uint8_t, policy::kMaxLabels> suffixes;  // where they begin; set as counted
 };
 
-// One pass from the end meets the hash of each suffix on the way to that of the whole.
 void Question::take_host(const Data& data, std::string_view name) {
-  auto hash = policy::kHashStart;
+  // No pattern is longer, and no name that can be looked up.
+  if (name.size() > policy::kMaxHost) return;
+  host = {name};
+  if (data.suffix_labels.none()) return;
   std::size_t labels = 0;
-  for (auto i = name.size(); i-- > 0;) {
-    if (name[i] == '.' && i > 0 && ++labels <= policy::kMaxLabels && data.suffix_labels[labels]) {
-      suffixes[suffix_count++] = {i + 1, hash};
-    }
-    hash = policy::mixed(hash, name[i]);
+  for (auto i = name.size(); i-- > 1;) {
+    if (name[i] != '.' || ++labels > policy::kMaxLabels || !data.suffix_labels[labels]) continue;
+    suffixes[suffix_count++] = static_cast<std::uint8_t>(i + 1);
   }
-  host = {name, hash, false};
 }
 
-void Question::take_path(const Data& data, const policy::Segments& path) {
-  segment_count = path.count;
+// Three bytes may encode one. A longer segment than that equals no literal; its beginning neither,
+// and is enough to see that.
+void Question::take_path(const Data& data) {
+  const auto longest = 3 * data.longest_literal + 1;
   for (std::size_t i = 0; i < std::min(path.count, path.kept.size()); ++i) {
-    const auto text = path.kept[i];
-    segments[i].text = text;
-    // Three bytes may encode one; what is longer equals no literal and needs no hash.
-    if (text.size() > 3 * data.longest_literal) continue;
-    segments[i].encoded = text.find('%') != std::string_view::npos;
-    segments[i].hash =
-        segments[i].encoded ? policy::hash_of_segment(text) : policy::hash_of_data(text);
+    path.kept[i].text = path.kept[i].text.substr(0, longest);
   }
 }
 
@@ -78,9 +69,8 @@ class Walk {
   bool hosts() {
     if (ports(data_.child(data_.exact_hosts, question_.host))) return true;
     for (auto i = question_.suffix_count; i-- > 0;) {
-      const auto& suffix = question_.suffixes[i];
-      const Label label{question_.host.text.substr(suffix.begin), suffix.hash, false};
-      if (ports(data_.child(data_.suffixes, label))) return true;
+      const auto suffix = question_.host.text.substr(question_.suffixes[i]);
+      if (ports(data_.child(data_.suffixes, {suffix}))) return true;
     }
     return ports(data_.any_host);
   }
@@ -88,39 +78,38 @@ class Walk {
  private:
   bool ports(NodeId host) {
     if (host == kNone) return false;
-    return path(data_.child(host, question_.port.label()), 0) ||
-           path(data_.nodes[host].next[policy::kAnyPort], 0);
+    return path(data_.port(host, question_.port), 0) || path(host, 0);
   }
 
   // `depth` segments have led to the node; it is 16 at most, as patterns have no more steps.
-  bool path(NodeId at, std::size_t depth) {
-    if (at == kNone) return false;
-    const auto& node = data_.nodes[at];
-    if (depth == question_.segment_count) {
-      return methods(node.next[policy::kRest]) || methods(node.next[policy::kEnd]);
+  bool path(NodeId node, std::size_t depth) {
+    if (node == kNone) return false;
+    if (depth == question_.path.count) {
+      return methods(node + policy::kRest) || methods(node + policy::kEnd);
     }
-    return path(data_.child(at, question_.segments[depth]), depth + 1) ||
-           path(node.next[policy::kOne], depth + 1) || methods(node.next[policy::kRest]);
+    return path(data_.child(node, question_.path.kept[depth]), depth + 1) ||
+           path(data_.at(node, policy::kOne), depth + 1) || methods(node + policy::kRest);
   }
 
-  bool methods(NodeId end) {
-    if (end == kNone) return false;
+  bool methods(std::uint32_t place) {
+    const auto end = data_.at(place, 0);
+    if (end == kNone || (end & policy::kPattern) != 0) return hit(place);
     const auto given = data_.child(end, question_.method);
     return (given != kNone && schemes(given)) || schemes(end);
   }
 
-  bool schemes(NodeId end) {
-    const auto& next = data_.nodes[end].next;
-    return hits(next[question_.scheme]) || hits(next[policy::kAnyScheme]);
-  }
+  bool schemes(NodeId end) { return hit(end + question_.scheme) || hit(end + policy::kAnyScheme); }
 
-  bool hits(std::uint32_t hit) {
-    if (hit == 0) return false;
-    if (!first) first = data_.hits[hit].pattern;
+  bool hit(std::uint32_t place) {
+    const auto pattern = data_.at(place, 0);
+    if (pattern == kNone) return false;
+    if (!first) first = pattern & ~policy::kPattern;
     if (all_ == nullptr) return true;
-    const auto before = static_cast<std::ptrdiff_t>(all_->size());
-    for (; hit != 0; hit = data_.hits[hit].next) all_->push_back(data_.hits[hit].pattern);
-    std::sort(all_->begin() + before, all_->end());
+    all_->push_back(pattern & ~policy::kPattern);
+    auto tied = std::lower_bound(data_.tied.begin(), data_.tied.end(), Data::Tied{place, 0});
+    for (; tied != data_.tied.end() && tied->place == place; ++tied) {
+      all_->push_back(tied->pattern);
+    }
     return false;
   }
 

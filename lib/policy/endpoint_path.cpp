@@ -19,6 +19,7 @@ bool encodes_byte(std::string_view text) {
 // 1 for ".", 2 for "..", in any spelling; else 0.
 int dots(std::string_view segment) {
   if (segment.empty() || segment.size() > 6) return 0;
+  if (segment.front() != '.' && segment.front() != '%') return 0;
   int count = 0;
   while (!segment.empty()) {
     if (take_byte(segment) != '.') return 0;
@@ -92,24 +93,31 @@ char take_byte(std::string_view& segment) {
   return byte;
 }
 
+bool Label::is(std::string_view data) const {
+  if (!encoded) return text == data;
+  auto rest = text;
+  for (const auto byte : data) {
+    if (rest.empty() || take_byte(rest) != byte) return false;
+  }
+  return rest.empty();
+}
+
 Segments split_path(std::string_view path) {
   Segments segments;
-  const auto push = [&segments](std::string_view segment) {
+  const auto push = [&segments](Label segment) {
     if (segments.count < segments.kept.size()) segments.kept[segments.count] = segment;
     ++segments.count;
   };
   if (path.starts_with('/')) path.remove_prefix(1);
+  const bool encoded = path.find('%') != std::string_view::npos;
   for (;;) {
     const auto end = path.find('/');
     const bool last = end == std::string_view::npos;
     const auto segment = path.substr(0, end);
     const auto up = dots(segment);
-    if (up == 0) {
-      push(segment);
-    } else {
-      if (up == 2 && segments.count > 0) --segments.count;
-      if (last) push({});  // "/a/." is "/a/"
-    }
+    if (up == 0) push({segment, encoded});
+    if (up == 2 && segments.count > 0) --segments.count;
+    if (up != 0 && last) push({});  // "/a/." is "/a/"
     if (last) return segments;
     path.remove_prefix(end + 1);
   }
@@ -126,9 +134,10 @@ PathPattern parse_path(std::string_view text) {
     return pattern;
   }
   for (std::size_t i = 0; i < segments.count; ++i) {
-    const auto step = step_of(segments.kept[i]);
+    const auto segment = segments.kept[i].text;
+    const auto step = step_of(segment);
     pattern.steps.push_back(step);
-    pattern.literals.push_back(step == Step::Literal ? data_of(segments.kept[i]) : std::string());
+    pattern.literals.push_back(step == Step::Literal ? data_of(segment) : std::string());
   }
   return pattern;
 }

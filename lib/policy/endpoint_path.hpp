@@ -12,13 +12,19 @@ namespace httpretry::policy {
 
 inline constexpr std::size_t kMaxSegments = 16;
 
+// A name as it is asked for.
+struct Label {
+  std::string_view text;
+  bool encoded = false;  // the text has percent-encoded bytes, or may have
+
+  [[nodiscard]] bool is(std::string_view data) const;
+};
+
 // The segments of a path without its dot segments (RFC 3986 section 5.2.4), encoded ones included.
 // No pattern tells paths apart that differ only after what is kept.
 struct Segments {
-  std::array<std::string_view, kMaxSegments + 1> kept{};
+  std::array<Label, kMaxSegments + 1> kept{};
   std::size_t count = 0;  // of all of them
-
-  [[nodiscard]] bool more_than_kept() const { return count > kept.size(); }
 };
 Segments split_path(std::string_view path);
 

@@ -1,9 +1,10 @@
 // All patterns as one tree, in the order of their comparison: host, port, path, methods, scheme.
 //
-// Its nodes lie in one array. A node has up to three children that stand for a kind of step, held
-// in itself, and any number of named ones (hosts, ports, literal segments, methods): a single one
-// is held in the node too, so that the usual path is compared without a look-up; of several, each
-// is found by one look-up in a hash table that all nodes share.
+// Made for few cache misses, which are what a look-up among 100 000 patterns costs. The nodes lie
+// in one array, each with its name behind it, so that those of a pattern are neighbours. A node has
+// up to three children that stand for a kind of step, and any number of named ones (literal
+// segments, methods). A single named child is held in the node itself, and compared without a
+// look-up; of several, each is found by one look-up in a hash table that all nodes share.
 #pragma once
 
 #include "endpoint_host.hpp"
@@ -20,55 +21,13 @@
 
 namespace httpretry::policy {
 
-using NodeId = std::uint32_t;
-inline constexpr NodeId kNone = 0;  // node 0 is nobody's child
-
-// FNV-1a.
-inline constexpr std::uint64_t kHashStart = 0xCBF29CE484222325;
-inline std::uint64_t mixed(std::uint64_t hash, char byte) {
-  return (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
-}
-std::uint64_t hash_of_host(std::string_view host);     // from its end: see take_host
-std::uint64_t hash_of_data(std::string_view data);     // bytes as they are
-std::uint64_t hash_of_segment(std::string_view text);  // the data of a percent-encoded segment
-
-// What a named child is looked up by.
-struct Label {
-  std::string_view text;
-  std::uint64_t hash = 0;
-  bool encoded = false;  // the text has percent-encoded bytes
-
-  [[nodiscard]] bool is(std::string_view data) const;
-};
-
 struct PortText {
   explicit PortText(std::uint16_t port)
       : bytes{static_cast<char>(port >> 8), static_cast<char>(port & 0xFF)} {}
   [[nodiscard]] Label label() const {
-    const std::string_view text(bytes.data(), bytes.size());
-    return {text, hash_of_data(text), false};
+    return {std::string_view(bytes.data(), bytes.size()), false};
   }
   std::array<char, 2> bytes;
-};
-
-struct Node {
-  NodeId parent = kNone;
-  std::uint32_t text = 0;  // where its name begins
-  std::uint32_t length = 0;
-  NodeId named = kNone;  // the single named child, or kSeveral
-  std::array<std::uint32_t, 3> next{};
-};
-inline constexpr NodeId kSeveral = 0xFFFFFFFF;
-
-// What Node::next holds, by the depth of the node.
-enum HostNext : std::size_t { kAnyPort };
-enum PathNext : std::size_t { kOne, kRest, kEnd };
-enum MethodNext : std::size_t { kHttp, kHttps, kAnyScheme };  // a Hit each, not a node
-
-// A pattern that ends in a place of the tree, and the next that does: a tie.
-struct Hit {
-  std::uint32_t pattern = 0;
-  std::uint32_t next = 0;  // 0: none
 };
 
 // What patterns are compared by; names do not matter.
@@ -84,6 +43,33 @@ struct Specificity {
   [[nodiscard]] Step step(std::size_t i) const { return static_cast<Step>(path >> (2 * i) & 3U); }
 };
 
+// A node is the place of its first word in the array; 0 is none. As a child it may also be a
+// pattern's number with kPattern set: where the walk ends.
+using NodeId = std::uint32_t;
+inline constexpr NodeId kNone = 0;
+inline constexpr NodeId kPattern = 0x80000000;
+
+// The words of a node; its name follows.
+enum Word : std::uint32_t {
+  kParent,
+  kLength,  // of its name; with kHasPorts
+  kNamed,   // its single named child, or kSeveral
+  // After a host, or a port, or a segment: the children for "*" and for "**", and what ends here.
+  kOne,
+  kRest,
+  kEnd,
+  kName,
+  // After the path, or a method: the patterns by their scheme.
+  kHttp = kOne,
+  kHttps = kRest,
+  kAnyScheme = kEnd,
+};
+inline constexpr NodeId kSeveral = 0xFFFFFFFF;
+
+// A host has its patterns without a port below itself, and its ports as named children of a parent
+// that is itself with this bit.
+inline constexpr std::uint32_t kHasPorts = 0x80000000;
+
 }  // namespace httpretry::policy
 
 namespace httpretry {
@@ -95,43 +81,58 @@ struct EndpointIndex::Data {
   void add(const EndpointPattern& pattern);
   void finish();  // after the last
 
+  [[nodiscard]] std::uint32_t at(NodeId node, std::uint32_t word) const {
+    return words[node + word];
+  }
   [[nodiscard]] NodeId child(NodeId parent, const policy::Label& label) const {
-    const auto named = nodes[parent].named;
+    const auto named = at(parent, policy::kNamed);
     if (named == policy::kNone) return policy::kNone;
     if (named != policy::kSeveral) return label.is(name(named)) ? named : policy::kNone;
     return look_up(parent, label);
   }
+  [[nodiscard]] NodeId port(NodeId host, const policy::PortText& number) const {
+    if ((at(host, policy::kLength) & policy::kHasPorts) == 0) return policy::kNone;
+    return look_up(host | policy::kHasPorts, number.label());
+  }
   [[nodiscard]] std::string_view name(NodeId node) const {
-    return std::string_view(text).substr(nodes[node].text, nodes[node].length);
+    return {reinterpret_cast<const char*>(words.data() + node + policy::kName),
+            at(node, policy::kLength) & ~policy::kHasPorts};
   }
 
-  std::vector<policy::Node> nodes;
-  std::vector<policy::Hit> hits;
+  // Patterns that end where another did before them.
+  struct Tied {
+    std::uint32_t place;  // the word that holds the first
+    std::uint32_t pattern;
+    friend auto operator<=>(const Tied&, const Tied&) = default;
+  };
+
   std::vector<policy::Specificity> patterns;
+  std::vector<Tied> tied;  // in order
   std::vector<EndpointIndex::Tie> ties;
-  NodeId exact_hosts = 0;
-  NodeId suffixes = 0;
-  NodeId any_host = 0;
+  NodeId exact_hosts = policy::kNone;
+  NodeId suffixes = policy::kNone;
+  NodeId any_host = policy::kNone;
   std::bitset<policy::kMaxLabels + 1> suffix_labels;  // the lengths that there are
   std::size_t longest_literal = 0;
 
  private:
   struct Slot {
     std::uint32_t hash = 0;
-    NodeId node = 0;
+    NodeId node = policy::kNone;
   };
 
   [[nodiscard]] NodeId look_up(NodeId parent, const policy::Label& label) const;
   NodeId make_node(NodeId parent, std::string_view name);
   NodeId named_child(NodeId parent, const policy::Label& label);
-  NodeId next_child(NodeId parent, std::size_t which);
   NodeId add_host(const policy::HostPattern& host);
-  NodeId add_path(NodeId node, const policy::PathPattern& path, policy::Specificity& rank);
-  void add_hit(NodeId node, std::size_t scheme);
-  void insert(std::uint32_t hash, NodeId node);
+  NodeId add_port(NodeId host, std::uint16_t number);
+  std::uint32_t add_path(NodeId node, const policy::PathPattern& path, policy::Specificity& rank);
+  void add_end(std::uint32_t place, const EndpointPattern& pattern);
+  void add_hit(std::uint32_t place);
+  void insert(NodeId node);
   void put(std::uint32_t hash, NodeId node);
 
-  std::string text;         // the names of all nodes
+  std::vector<std::uint32_t> words;
   std::vector<Slot> slots;  // a power of two of them, half of them free
   std::size_t used = 0;
 };

@@ -107,8 +107,7 @@ Waits waits(const RetryPolicy& policy, const Classified& classified, const Attem
   if (classified.cls == Class::Success || classified.cls == Class::Permanent) return waits;
   const auto retry = classified.cls == Class::Pending ? facts.polls : facts.failures;
   const auto& backoff = backoff_for(policy, classified.cls);
-  waits.own = facts.own_wait ? *facts.own_wait
-                             : delay(backoff, retry, facts.previous, unit_random);
+  waits.own = facts.own_wait ? *facts.own_wait : delay(backoff, retry, facts.previous, unit_random);
   waits.wait = waits.own;
   waits.hint = heard(policy.server_delay, classified, waits.own);
   if (waits.hint) {

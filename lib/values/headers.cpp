@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <stdexcept>
 
 namespace httpretry {
@@ -20,6 +21,18 @@ constexpr std::array<bool, 256> kTokenBytes = [] {
   for (char c : std::string_view("!#$%&'*+-.^_`|~")) table[static_cast<unsigned char>(c)] = true;
   return table;
 }();
+
+// Whether one of these eight bytes is below 0x20 or 0x7F, found in all of them at once: a byte of a
+// difference has its top bit set where the byte it was made from was too small.
+bool has_control_byte(const char* eight) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, eight, sizeof bytes);
+  const std::uint64_t no_delete = bytes ^ (kOnes * 0x7F);
+  const std::uint64_t below_space = (bytes - kOnes * 0x20) & ~bytes;
+  const std::uint64_t is_delete = (no_delete - kOnes) & ~no_delete;
+  return ((below_space | is_delete) & (kOnes * 0x80)) != 0;
+}
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -51,6 +64,7 @@ bool valid_header_name(std::string_view name) {
 }
 
 bool valid_header_value(std::string_view value) {
+  while (value.size() >= 8 && !has_control_byte(value.data())) value.remove_prefix(8);
   return std::none_of(value.begin(), value.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return (byte < 0x20 && c != '\t') || byte == 0x7F;

@@ -23,26 +23,64 @@ RequestOptions::RequestOptions(RequestOptions&&) noexcept = default;
 RequestOptions& RequestOptions::operator=(const RequestOptions&) = default;
 RequestOptions& RequestOptions::operator=(RequestOptions&&) noexcept = default;
 
-struct Request::Data {
-  Data(std::string method_, std::string url_) : method(std::move(method_)), url(std::move(url_)) {}
-  Data(const Data& other)
-      : method(other.method),
+namespace {
+
+// Shared between handles by count, and copied before one of several handles changes it.
+struct Shared {
+  Shared() = default;
+  Shared(const Shared& /*other*/) {}
+  Shared& operator=(const Shared&) = delete;
+  std::atomic<int> owners = 1;
+};
+
+template <class T>
+T* retain(T* shared) {
+  if (shared != nullptr) shared->owners.fetch_add(1, std::memory_order_relaxed);
+  return shared;
+}
+
+template <class T>
+void release(T* shared) {
+  if (shared != nullptr && shared->owners.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    delete shared;
+}
+
+template <class T>
+T& own(T*& shared) {
+  if (shared->owners.load(std::memory_order_acquire) != 1) {
+    auto* mine = new T(*shared);
+    release(std::exchange(shared, mine));
+  }
+  return *shared;
+}
+
+}  // namespace
+
+struct Request::Text : Shared {
+  Text(std::string method_, std::string url_) : method(std::move(method_)), url(std::move(url_)) {}
+  Text(const Text& other)
+      : Shared(other),
+        method(other.method),
         url(other.url),
         headers(other.headers),
-        body(other.body),
-        options(other.options) {}
-  Data& operator=(const Data&) = delete;
-  ~Data() { forget_parsed(); }
+        body(other.body) {
+    const auto* known = other.parsed.load(std::memory_order_acquire);
+    if (known != nullptr) parsed = new Result<Url>(*known);
+  }
+  Text& operator=(const Text&) = delete;
+  ~Text() { forget_parsed(); }
 
   void forget_parsed() { delete parsed.exchange(nullptr); }
 
-  std::atomic<int> owners = 1;
   std::string method;
   std::string url;
   Headers headers;
   Body body;
-  RequestOptions options;
   mutable std::atomic<const Result<Url>*> parsed = nullptr;
+};
+
+struct Request::Options : Shared {
+  RequestOptions value;
 };
 
 namespace {
@@ -62,7 +100,7 @@ bool one_of(std::string_view text, std::initializer_list<std::string_view> words
 }  // namespace
 
 Request::Request(std::string method, std::string url)
-    : data_(new Data(checked_method(std::move(method)), std::move(url))) {}
+    : text_(new Text(checked_method(std::move(method)), std::move(url))) {}
 
 Request Request::get(std::string url) { return {"GET", std::move(url)}; }
 Request Request::head(std::string url) { return {"HEAD", std::move(url)}; }
@@ -77,42 +115,42 @@ Request Request::patch(std::string url, Body body) {
   return Request("PATCH", std::move(url)).set_body(std::move(body));
 }
 
-Request::Request(const Request& other) noexcept : data_(other.data_) {
-  data_->owners.fetch_add(1, std::memory_order_relaxed);
-}
-Request::Request(Request&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+Request::Request(const Request& other) noexcept
+    : text_(retain(other.text_)), options_(retain(other.options_)) {}
+Request::Request(Request&& other) noexcept
+    : text_(std::exchange(other.text_, nullptr)),
+      options_(std::exchange(other.options_, nullptr)) {}
 Request& Request::operator=(const Request& other) noexcept { return *this = Request(other); }
 Request& Request::operator=(Request&& other) noexcept {
-  std::swap(data_, other.data_);
+  std::swap(text_, other.text_);
+  std::swap(options_, other.options_);
   return *this;
 }
 Request::~Request() {
-  if (data_ != nullptr && data_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete data_;
+  release(text_);
+  release(options_);
 }
 
-const std::string& Request::method() const { return data_->method; }
-const std::string& Request::url() const { return data_->url; }
-const Headers& Request::headers() const { return data_->headers; }
-const Body& Request::body() const { return data_->body; }
-const RequestOptions& Request::options() const { return data_->options; }
+const std::string& Request::method() const { return text_->method; }
+const std::string& Request::url() const { return text_->url; }
+const Headers& Request::headers() const { return text_->headers; }
+const Body& Request::body() const { return text_->body; }
+const RequestOptions& Request::options() const {
+  static const RequestOptions defaults;
+  return options_ == nullptr ? defaults : options_->value;
+}
 
 const Result<Url>& Request::parsed_url() const {
-  const auto* known = data_->parsed.load(std::memory_order_acquire);
+  const auto* known = text_->parsed.load(std::memory_order_acquire);
   if (known != nullptr) return *known;
-  auto* mine = new Result<Url>(Url::parse(data_->url));
+  auto* mine = new Result<Url>(Url::parse(text_->url));
   // Another thread may have been first; then its result serves both.
-  if (data_->parsed.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) return *mine;
+  if (text_->parsed.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) return *mine;
   delete mine;
   return *known;
 }
 
-Request::Data& Request::edit() {
-  if (data_->owners.load(std::memory_order_acquire) != 1) {
-    Request shared(std::move(*this));
-    data_ = new Data(*shared.data_);
-  }
-  return *data_;
-}
+Request::Text& Request::edit() { return own(text_); }
 
 Request& Request::set_method(std::string method) {
   method = checked_method(std::move(method));
@@ -120,9 +158,9 @@ Request& Request::set_method(std::string method) {
   return *this;
 }
 Request& Request::set_url(std::string url) {
-  auto& data = edit();
-  data.url = std::move(url);
-  data.forget_parsed();
+  auto& text = edit();
+  text.url = std::move(url);
+  text.forget_parsed();
   return *this;
 }
 Request& Request::set_header(std::string_view name, std::string_view value) {
@@ -144,7 +182,10 @@ Request& Request::set_body(Body body) {
   edit().body = std::move(body);
   return *this;
 }
-RequestOptions& Request::edit_options() { return edit().options; }
+RequestOptions& Request::edit_options() {
+  if (options_ == nullptr) options_ = new Options;
+  return own(options_).value;
+}
 
 bool Request::repeatable() const {
   if (options().repeatable) return *options().repeatable;

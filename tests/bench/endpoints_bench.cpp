@@ -9,6 +9,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -88,17 +89,20 @@ void measure(const char* name, const Workload& load, std::chrono::milliseconds b
   }
   std::size_t found = 0;
   std::size_t rounds = 0;
+  // The best round: others are those that the machine spent on something else.
+  auto best = Clock::duration::max();
   const auto start = Clock::now();
-  do {
+  for (auto now = start; now - start < budget; ++rounds) {
     for (const auto& url : urls) found += index.find("GET", url).has_value() ? 1 : 0;
-    ++rounds;
-  } while (Clock::now() - start < budget);
-  const auto spent = std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+    best = std::min(best, Clock::now() - now);
+    now = Clock::now();
+  }
   if (found != rounds * urls.size()) std::printf("%s: not all were found\n", name);
+  const auto nanoseconds = std::chrono::duration<double, std::nano>(best).count();
 
   const auto entries = static_cast<double>(load.patterns.size());
   std::printf("%-6s %7.0f entries  %6.0f ns a look-up  %6.0f bytes an entry  built in %.1f ms\n",
-              name, entries, spent / static_cast<double>(rounds * urls.size()),
+              name, entries, nanoseconds / static_cast<double>(urls.size()),
               static_cast<double>(bytes) / entries,
               std::chrono::duration<double, std::milli>(built).count());
 }

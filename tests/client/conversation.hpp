@@ -2,6 +2,7 @@
 #pragma once
 
 #include <httpretry/builtin.hpp>
+#include <httpretry/client.hpp>
 #include <httpretry/testing.hpp>
 
 #include <memory>

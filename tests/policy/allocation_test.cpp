@@ -1,23 +1,9 @@
+#include "allocations.hpp"
+
 #include <httpretry/classify.hpp>
 #include <httpretry/retry.hpp>
 
 #include <doctest/doctest.h>
-
-#include <cstdlib>
-#include <new>
-
-// This program counts what it allocates.
-namespace {
-thread_local long allocations = 0;
-}
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 using namespace httpretry;  // NOLINT
 
@@ -27,11 +13,11 @@ long allocations_of(const Response& response) {
   const RetryPolicy policy;
   const Outcome outcome(response);
   const AttemptFacts facts;
-  const auto before = allocations;
+  const auto before = allocations();
   const auto classified = classify(policy, Observed(outcome, WallTime{}));
   const auto decision = decide(policy, classified, facts, Clocks{}, 0.5);
   static_cast<void>(decision);
-  return allocations - before;
+  return allocations() - before;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // What a look-up may cost: no allocation, and no input that makes it long.
+#include "allocations.hpp"
 #include "endpoint_patterns.hpp"
 
 #include <httpretry/endpoint.hpp>
@@ -6,8 +7,6 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <new>
 #include <string>
 
 using namespace httpretry;
@@ -15,8 +14,6 @@ using endpoint_test::pattern;
 using endpoint_test::url;
 
 namespace {
-
-thread_local long allocations = 0;
 
 template <class F>
 auto seconds_of(F&& work) {
@@ -44,15 +41,6 @@ std::vector<EndpointPattern> all_ways(int depth) {
 
 }  // namespace
 
-// Counts for this program; every other form of new comes to these.
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-
 TEST_CASE("find allocates nothing") {
   const EndpointIndex index({pattern("host=a.example.com port=8443 path=/v1/{id}/x methods=GET"),
                              pattern("host=*.example.com path=/v1/**"), pattern("scheme=https")});
@@ -60,11 +48,11 @@ TEST_CASE("find allocates nothing") {
                       url("http://other/" + repeated("%2e%2e/a/", 5000)),
                       url("http://" + repeated("a.", 120) + "example.com/")};
 
-  const auto before = allocations;
+  const auto before = allocations();
   std::size_t found = 0;
   for (const auto& target : urls) found += index.find("GET", target).value_or(10);
 
-  CHECK(allocations == before);
+  CHECK(allocations() == before);
   CHECK(found == 0 + 1 + 10 + 10);
 }
 
@@ -76,7 +64,7 @@ TEST_CASE("long paths and hosts are read once, whatever they hold") {
                                repeated("/a", 50'000) + repeated("/%2e%2e", 50'000) + "/x",
                                "/a/" + std::string(300'000, 'a'), repeated("/%2F", 60'000)};
   for (const auto& path : paths) {
-    const auto target = url("http://" + repeated("a.", 1000) + "a" + path);
+    const auto target = url("http://" + repeated("a.", 100) + "a" + path);
     std::optional<std::size_t> found;
     // Milliseconds; generous, as a quadratic time would be minutes.
     CHECK(seconds_of([&] { found = index.find("GET", target); }) < 1.0);

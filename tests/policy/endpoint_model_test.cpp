@@ -176,11 +176,11 @@ TEST_CASE("ties are the pairs that the reference finds") {
     const EndpointIndex index(written);
 
     std::set<std::size_t> found;
-    for (const auto& [later, earlier] : index.ties()) {
-      CAPTURE(later);
-      REQUIRE(earlier < later);
-      REQUIRE(tie(meant[later], meant[earlier]));
-      found.insert(later);
+    for (const auto& pair : index.ties()) {
+      CAPTURE(pair.later);
+      REQUIRE(pair.earlier < pair.later);
+      REQUIRE(tie(meant[pair.later], meant[pair.earlier]));
+      found.insert(pair.later);
     }
     REQUIRE(found == expected);
   }

@@ -90,9 +90,9 @@ TEST_CASE("what is no host pattern is refused with the reason") {
       {"\xC0\xAE", "it is not UTF-8"},
       {"\xED\xA0\x80", "it is not UTF-8"},
   };
-  for (const auto& [host, problem] : rows) {
-    CAPTURE(host);
-    CHECK(host_problem(host) == problem);
+  for (const auto& row : rows) {
+    CAPTURE(row.first);
+    CHECK(host_problem(row.first) == row.second);
   }
   std::string long_name("a");
   while (long_name.size() < 254) long_name += ".a";
@@ -120,9 +120,9 @@ TEST_CASE("what is no path pattern is refused with the reason") {
       {"/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/**", "it has 17 segments, at most 16 are allowed"},
       {"/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/", "it has 17 segments, at most 16 are allowed"},
   };
-  for (const auto& [path, problem] : rows) {
-    CAPTURE(path);
-    CHECK(path_problem(path) == problem);
+  for (const auto& row : rows) {
+    CAPTURE(row.first);
+    CHECK(path_problem(row.first) == row.second);
   }
   for (const std::string segment :
        {"a*", "*a", "***", "{}", "{", "}", "{a}b", "{a", "{a{b}", "{*}"}) {

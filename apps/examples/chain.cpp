@@ -1,0 +1,54 @@
+// A chain with stages of one's own, a policy in code, and all four doors.
+#include <httpretry/fault_server.hpp>
+#include <httpretry/httpretry.hpp>
+
+#include <cstdio>
+#include <future>
+#include <string>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+Task<int> two_requests(Client& client, std::string url) {
+  Outcome first = co_await client.co_send(Request::get(url));
+  Outcome second = co_await client.co_send(Request::get(url));
+  co_return (first ? first->status : 0) + (second ? second->status : 0);
+}
+
+}  // namespace
+
+int main() {
+  FaultServer server;
+  const std::string url = server.url("/v1/items");
+  const std::string tenant = "7";
+
+  RetryPolicy policy;  // the preset `standard`
+  policy.max_attempts = 6;
+  policy.backoff.initial = 50ms;
+
+  Client client({
+      log(),  // once per call
+      redirect(),
+      retry(policy),
+      timeout(2s),  // once per attempt
+      on_request("tenant",
+                 [tenant](Request& request, Call&) { request.set_header("X-Tenant", tenant); }),
+  });
+
+  Outcome blocking = client.send(Request::get(url));
+
+  std::future<Outcome> future = client.send_async(Request::get(url));
+
+  std::promise<int> told;
+  client.send_then(Request::get(url), [&told](Outcome outcome) {
+    told.set_value(outcome ? outcome->status : 0);  // on the loop's thread: must not block
+  });
+
+  const int sum = sync_wait(two_requests(client, url));
+
+  std::printf("%d %d %d %d\n", blocking->status, future.get()->status, told.get_future().get(),
+              sum);
+  return server.seen()[0].headers.get("X-Tenant") == "7" ? 0 : 1;
+}

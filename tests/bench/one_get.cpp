@@ -1,0 +1,224 @@
+// What one GET costs, through each door and each chain, beside libcurl used by hand.
+//
+//   one_get CASE REQUESTS
+//   one_get --list
+#include "measure.hpp"
+#include "raw.hpp"
+
+#include <httpretry/builtin.hpp>
+#include <httpretry/client.hpp>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+using namespace bench;      // NOLINT
+using namespace httpretry;  // NOLINT
+
+namespace {
+
+constexpr int kInFlight = 64;
+
+const std::vector<std::pair<std::string, std::string>> kFiveHeaders{
+    {"Accept", "application/json"},
+    {"User-Agent", "shop-frontend/4.2 (linux; x86_64)"},
+    {"Authorization", "Bearer 0123456789abcdef0123456789abcdef0123456789abcdef"},
+    {"X-Request-Id", "7f3c9a52-1d0e-4b8a-9c61-0f2f6d5f1e77"},
+    {"Accept-Language", "en-GB, en;q=0.8"}};
+
+// A stage that does nothing, as a coroutine.
+class Passing final : public Middleware {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "passing"; }
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    Outcome outcome = co_await next(std::move(request), call);
+    co_return outcome;
+  }
+};
+
+MiddlewarePtr passing() { return std::make_shared<Passing>(); }
+MiddlewarePtr plain() {
+  return on_request("plain", [](Request&, Call&) {});
+}
+MiddlewarePtr quick_retry() {
+  RetryPolicy policy;
+  policy.backoff = Backoff{};
+  policy.backoff.kind = Backoff::Kind::None;
+  return retry(std::move(policy));
+}
+MiddlewarePtr attempt_limit() { return timeout(std::chrono::seconds(2)); }
+
+void demand_good(const Outcome& outcome) {
+  demand(outcome && outcome->status == 200 && !outcome->body.empty() &&
+             outcome->headers.contains("Content-Type"),
+         "a request was not answered as it should be");
+}
+
+Request with_headers(const std::string& url) {
+  auto request = Request::get(url);
+  for (const auto& [name, value] : kFiveHeaders) request.add_header(name, value);
+  return request;
+}
+
+using Work = std::function<void(long count)>;
+
+// --- by hand ---
+
+Work raw(std::size_t width, const std::string& url, bool headers, bool poll) {
+  auto requests = std::make_shared<std::vector<std::unique_ptr<RawRequest>>>();
+  std::vector<std::string> lines;
+  if (headers) {
+    for (const auto& [name, value] : kFiveHeaders) lines.push_back(name + ": " + value);
+  }
+  for (std::size_t i = 0; i < width; ++i)
+    requests->push_back(std::make_unique<RawRequest>(url, lines));
+  std::shared_ptr<Drive> drive = poll ? drive_by_poll(width) : drive_by_epoll(width, width);
+  return [=](long count) { drive->run(*requests, count); };
+}
+
+// --- through a Client ---
+
+Work blocking(std::vector<MiddlewarePtr> chain, std::function<Request()> request) {
+  ClientOptions options;
+  options.middlewares = std::move(chain);
+  auto client = std::make_shared<Client>(std::move(options));
+  return [=](long count) {
+    for (long i = 0; i < count; ++i) demand_good(client->send(request()));
+  };
+}
+
+Work blocking(std::vector<MiddlewarePtr> chain, Request request) {
+  return blocking(std::move(chain), [request] { return request; });
+}
+
+// `kInFlight` calls at a time, each begun in the callback of the one before.
+class Callbacks {
+ public:
+  Callbacks(Client& client, const Request& request, long count)
+      : client_(client), request_(request), to_start_(count), to_end_(count) {}
+  void run() {
+    for (int i = 0; i < kInFlight; ++i) next();
+    for (auto left = to_end_.load(); left > 0; left = to_end_.load()) to_end_.wait(left);
+  }
+
+ private:
+  void next() {
+    if (to_start_.fetch_sub(1) <= 0) return;
+    client_.send_then(request_, [this](Outcome outcome) {
+      demand_good(outcome);
+      next();
+      if (to_end_.fetch_sub(1) == 1) to_end_.notify_one();
+    });
+  }
+  Client& client_;
+  const Request& request_;
+  std::atomic<long> to_start_;
+  std::atomic<long> to_end_;
+};
+
+Work by_callback(std::vector<MiddlewarePtr> chain, const Request& request) {
+  ClientOptions options;
+  options.middlewares = std::move(chain);
+  auto client = std::make_shared<Client>(std::move(options));
+  return [=](long count) { Callbacks(*client, request, count).run(); };
+}
+
+class Coroutines {
+ public:
+  Coroutines(Client& client, const Request& request, long count)
+      : client_(client), request_(request), to_start_(count), to_end_(kInFlight) {}
+  void run() {
+    for (int i = 0; i < kInFlight; ++i) carry();
+    for (auto left = to_end_.load(); left > 0; left = to_end_.load()) to_end_.wait(left);
+  }
+
+ private:
+  detail::Detached carry() {
+    while (to_start_.fetch_sub(1) > 0) {
+      Outcome outcome = co_await client_.co_send(request_);
+      demand_good(outcome);
+    }
+    if (to_end_.fetch_sub(1) == 1) to_end_.notify_one();
+  }
+  Client& client_;
+  const Request& request_;
+  std::atomic<long> to_start_;
+  std::atomic<int> to_end_;
+};
+
+Work by_coroutine(std::vector<MiddlewarePtr> chain, const Request& request) {
+  ClientOptions options;
+  options.middlewares = std::move(chain);
+  auto client = std::make_shared<Client>(std::move(options));
+  return [=](long count) { Coroutines(*client, request, count).run(); };
+}
+
+using Make = std::function<Work(const Server&)>;
+
+const std::map<std::string, Make>& cases() {
+  static const auto plain_get = [](const Server& server) { return Request::get(server.url()); };
+  static const std::map<std::string, Make> all{
+      {"raw_poll", [](const Server& s) { return raw(1, s.url(), false, true); }},
+      {"raw_epoll", [](const Server& s) { return raw(1, s.url(), false, false); }},
+      {"raw_poll_headers5", [](const Server& s) { return raw(1, s.url(), true, true); }},
+      {"raw_epoll_64", [](const Server& s) { return raw(kInFlight, s.url(), false, false); }},
+      {"raw_poll_64", [](const Server& s) { return raw(kInFlight, s.url(), false, true); }},
+      {"get", [](const Server& s) { return blocking({}, plain_get(s)); }},
+      {"get_from_text",
+       [](const Server& s) { return blocking({}, [url = s.url()] { return Request::get(url); }); }},
+      {"get_passing1", [](const Server& s) { return blocking({passing()}, plain_get(s)); }},
+      {"get_passing5",
+       [](const Server& s) {
+         return blocking({passing(), passing(), passing(), passing(), passing()}, plain_get(s));
+       }},
+      {"get_on_request5",
+       [](const Server& s) {
+         return blocking({plain(), plain(), plain(), plain(), plain()}, plain_get(s));
+       }},
+      {"get_retry", [](const Server& s) { return blocking({retry()}, plain_get(s)); }},
+      {"get_default_chain",
+       [](const Server& s) {
+         return blocking({redirect(), retry(), attempt_limit()}, plain_get(s));
+       }},
+      {"get_headers5", [](const Server& s) { return blocking({}, with_headers(s.url())); }},
+      {"get_headers5_stages5",
+       [](const Server& s) {
+         return blocking({passing(), redirect(), retry(), attempt_limit(), passing()},
+                         with_headers(s.url()));
+       }},
+      {"get_503_then_200",
+       [](const Server& s) { return blocking({quick_retry()}, Request::get(s.url("/flaky"))); }},
+      {"callback_64", [](const Server& s) { return by_callback({}, plain_get(s)); }},
+      {"callback_64_default_chain",
+       [](const Server& s) {
+         return by_callback({redirect(), retry(), attempt_limit()}, plain_get(s));
+       }},
+      {"coroutine_64", [](const Server& s) { return by_coroutine({}, plain_get(s)); }},
+  };
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "--list") {
+    for (const auto& [name, make] : cases()) std::printf("%s\n", name.c_str());
+    return 0;
+  }
+  demand(argc == 3 && cases().contains(argv[1]), "usage: one_get CASE REQUESTS, one_get --list");
+  const long count = std::atol(argv[2]);
+  raise_file_limit();
+  curl_global_init(CURL_GLOBAL_DEFAULT);
+  const Server server;
+  const auto work = cases().at(argv[1])(server);
+  work(300);  // connections, free lists
+  const auto spent = spent_in([&] { work(count); });
+  const auto each = static_cast<double>(count);
+  std::printf(R"({"case": "%s", "requests": %ld, "cpu_us": %.2f, "allocations": %.2f, )"
+              R"("allocated_bytes": %.0f})"
+              "\n",
+              argv[1], count, spent.cpu_us / each, static_cast<double>(spent.allocations) / each,
+              static_cast<double>(spent.allocated_bytes) / each);
+}

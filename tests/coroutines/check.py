@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Runs clang-query with cmake/coroutines.query over sources that use coroutines.
+
+  check.py --build DIR                 every source and header of ours that contains co_await
+  check.py --build DIR FILE...         these files, with the flags of the nearest source in DIR
+  check.py FILE... -- FLAG...          these files, with these compiler flags
+  check.py --self-test                 the fixtures beside this script
+
+Exit status: 0 nothing found, 1 something found, 2 it could not be checked, 77 no clang-query."""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+QUERY = ROOT / "cmake" / "coroutines.query"
+FIXTURES = pathlib.Path(__file__).resolve().parent
+FOLDERS = ("include", "lib", "apps", "tests")
+MATCH = re.compile(r'^(.+?):(\d+):(\d+): note: "root" binds here$')
+
+
+class CannotCheck(Exception):
+    pass
+
+
+def clang_query():
+    for name in ("clang-query-14", "clang-query"):
+        if program := shutil.which(name):
+            return program
+    print("clang-query-14 is not installed: apt-get install clang-tools-14", file=sys.stderr)
+    sys.exit(77)
+
+
+def our_sources(build):
+    """Headers are looked at by themselves too: a source that includes one need not say co_await."""
+    database = pathlib.Path(build) / "compile_commands.json"
+    if not database.exists():
+        raise CannotCheck(f"{database} is missing: build the preset first (./dev build)")
+    compiled = {pathlib.Path(entry["directory"], entry["file"]).resolve()
+                for entry in json.loads(database.read_text())}
+    files = []
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
+            known = path.suffix == ".hpp" or path in compiled
+            if known and FIXTURES not in path.parents and "co_await" in path.read_text():
+                files.append(path)
+    return files
+
+
+def matches(program, file, build, flags):
+    """The set of (file, line) that the query finds in `file` and what it includes."""
+    command = [program, "-f", str(QUERY), str(file)]
+    if flags is None:
+        command += ["-p", str(build), "--extra-arg=-w"]
+    else:
+        command += ["--", *flags]
+    done = subprocess.run(command, capture_output=True, text=True)
+    said = done.stdout + done.stderr
+    errors = [line for line in said.splitlines() if re.search(r"\berror: ", line)]
+    # Two queries, two counts: a query that was not understood would otherwise pass everything.
+    if errors or done.returncode or len(re.findall(r"^\d+ match(?:es)?\.$", said, re.M)) != 2:
+        shown = "\n".join(errors[:5]) or said.strip()[-2000:]
+        raise CannotCheck(f"{file}: clang-query could not look at it\n{shown}")
+    found = (MATCH.match(line) for line in done.stdout.splitlines())
+    return {(os.path.realpath(hit[1]), int(hit[2])) for hit in found if hit}
+
+
+def find_all(files, build, flags):
+    program = clang_query()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda file: matches(program, file, build, flags), files)
+        return sorted(set().union(*found))
+
+
+def report(found):
+    for file, line in found:
+        text = pathlib.Path(file).read_text().splitlines()[line - 1].strip()
+        print(f"{os.path.relpath(file)}:{line}: g++ 12 may compile this wrongly: {text}")
+    if found:
+        print(f"{len(found)} found. {QUERY.name} says what is wrong and how to write it instead.")
+
+
+def self_test():
+    flags = ["-std=c++20"]
+    bad, good = FIXTURES / "bad_forms.cpp", FIXTURES / "good_forms.cpp"
+    wanted = [(str(bad), number) for number, line in enumerate(bad.read_text().splitlines(), 1)
+              if line.endswith("// found")]
+    found = find_all([bad, good], None, flags)
+    for file, line in sorted(set(wanted) ^ set(found)):
+        what = "not found" if (file, line) in wanted else "found by mistake"
+        print(f"{file}:{line}: {what}")
+    if found != wanted or not wanted:
+        return 1
+    broken = FIXTURES / "no_such_file.cpp"
+    try:
+        find_all([broken], None, flags)
+    except CannotCheck:
+        print(f"{len(wanted)} bad forms found, good forms left alone")
+        return 0
+    print("a file that cannot be read passed the check")
+    return 1
+
+
+def main():
+    arguments, flags = sys.argv[1:], None
+    if "--" in arguments:
+        split = arguments.index("--")
+        arguments, flags = arguments[:split], arguments[split + 1:]
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", help="build directory with a compile_commands.json")
+    parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    options = parser.parse_args(arguments)
+
+    if options.self_test:
+        return self_test()
+    if flags is None and not options.build:
+        parser.error("say --build DIR, or the compiler's flags after --")
+    if flags is not None and not options.files:
+        parser.error("flags without a FILE")
+    files = [pathlib.Path(file).resolve() for file in options.files]
+    for file in files:
+        if not file.is_file():
+            raise CannotCheck(f"{file}: no such file")
+    files = files or our_sources(options.build)
+    found = find_all(files, options.build, flags)
+    report(found)
+    if not found:
+        print(f"{len(files)} files with coroutines: nothing found")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except CannotCheck as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(2)

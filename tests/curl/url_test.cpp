@@ -1,0 +1,93 @@
+#include <httpretry/url.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace httpretry;
+
+TEST_CASE("a URL is taken apart as libcurl will read it") {
+  const auto url = Url::parse("HTTPS://user:pw@Example.COM:8443/a/./b/../c%2Fd?q=1&r=%20#part");
+  REQUIRE(url);
+  CHECK(url->scheme() == "https");
+  CHECK(url->host() == "example.com");
+  CHECK(url->port() == 8443);
+  CHECK(url->path() == "/a/c%2Fd");
+  CHECK(url->query() == "q=1&r=%20");
+  CHECK(url->has_userinfo());
+  CHECK(url->origin() == "https://example.com:8443");
+  CHECK(url->without_secrets() == "https://example.com:8443/a/c%2Fd");
+  CHECK(url->to_string() == "https://example.com:8443/a/c%2Fd?q=1&r=%20");
+}
+
+TEST_CASE(
+    "what a URL leaves out has its usual value, and the usual port is left out of the origin") {
+  const auto url = Url::parse("http://x");
+  REQUIRE(url);
+  CHECK(url->port() == 80);
+  CHECK(url->path() == "/");
+  CHECK(url->query().empty());
+  CHECK(url->origin() == "http://x");
+  CHECK(Url::parse("https://x:443/")->origin() == "https://x");
+  CHECK(Url::parse("https://x:80/")->origin() == "https://x:80");
+  CHECK(Url::parse("http://[::1]:8080/")->host() == "[::1]");
+}
+
+TEST_CASE("an international name becomes ASCII") {
+  CHECK(Url::parse("http://b\xc3\xbc"
+                   "cher.example/")
+            ->host() == "xn--bcher-kva.example");
+}
+
+TEST_CASE("bytes over 0x7F in path and query are encoded") {
+  const auto url = Url::parse("http://x/\xc3\xa4?\xc3\xb6");
+  REQUIRE(url);
+  CHECK(url->path() == "/%c3%a4");
+  CHECK(url->query() == "%c3%b6");
+}
+
+TEST_CASE("what is no absolute http URL is refused with a reason") {
+  using namespace std::string_view_literals;
+  for (const auto text :
+       {""sv, "x"sv, "/a"sv, "//x/"sv, "http://"sv, "ftp://x/"sv, "file:///etc/passwd"sv,
+        "http://x:99999/"sv, "http://x:a/"sv, "http://a b/"sv, "http://x/a b"sv,
+        "http://x/\r\nX: y"sv, "http://x\0y/"sv, "http://[::1/"sv, "javascript:alert(1)"sv}) {
+    CAPTURE(text);
+    const auto url = Url::parse(text);
+    REQUIRE_FALSE(url);
+    CHECK(url.error().code == Errc::InvalidRequest);
+    CHECK(url.error().message.starts_with("not a usable URL: "));
+  }
+}
+
+TEST_CASE("a reference is read as RFC 3986 has it") {
+  const auto base = Url::parse("http://u:p@x/a/b?q");
+  REQUIRE(base);
+  struct Row {
+    const char* reference;
+    const char* result;
+  };
+  for (const auto& row : std::vector<Row>{{"c", "http://x/a/c"},
+                                          {"/c", "http://x/c"},
+                                          {"../c", "http://x/c"},
+                                          {"?r", "http://x/a/b?r"},
+                                          {"//y/c", "http://y/c"},
+                                          {"https://y:1/", "https://y:1/"},
+                                          {"c d", "http://x/a/c%20d"}}) {
+    CAPTURE(row.reference);
+    const auto url = base->resolve(row.reference);
+    REQUIRE(url);
+    CHECK(url->to_string() == row.result);
+    CHECK_FALSE(url->has_userinfo());
+  }
+  CHECK_FALSE(base->resolve("ftp://y/"));
+}
+
+TEST_CASE("a query is built with everything encoded, before the fragment") {
+  CHECK(percent_encode("a b&=/?#%\xc3\xa4-._~") == "a%20b%26%3D%2F%3F%23%25%C3%A4-._~");
+  CHECK(with_query("http://x", "a", "b") == "http://x?a=b");
+  CHECK(with_query("http://x?", "a", "b") == "http://x?a=b");
+  CHECK(with_query("http://x?c=d", "a", "&") == "http://x?c=d&a=%26");
+  CHECK(with_query("http://x?c=d&", "a", "") == "http://x?c=d&a=");
+  CHECK(with_query("http://x#f?g", "a", "b") == "http://x?a=b#f?g");
+}

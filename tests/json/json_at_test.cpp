@@ -1,0 +1,39 @@
+#include <httpretry/response.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace httpretry;
+
+TEST_CASE("json_at gives the scalar at a pointer in a standard type") {
+  const Response response(200,
+                          R"({"name": "n", "count": 3, "big": 18446744073709551615, "half": 0.5,
+                                   "on": true, "none": null, "list": [10, {"a/b~c": "deep"}]})");
+  CHECK(std::get<std::string>(*response.json_at("/name")) == "n");
+  CHECK(std::get<std::int64_t>(*response.json_at("/count")) == 3);
+  CHECK(std::get<std::uint64_t>(*response.json_at("/big")) == 18446744073709551615U);
+  CHECK(std::get<double>(*response.json_at("/half")) == 0.5);
+  CHECK(std::get<bool>(*response.json_at("/on")));
+  CHECK(std::holds_alternative<std::nullptr_t>(*response.json_at("/none")));
+  CHECK(std::get<std::int64_t>(*response.json_at("/list/0")) == 10);
+  CHECK(std::get<std::string>(*response.json_at("/list/1/a~1b~0c")) == "deep");
+  CHECK(std::get<std::string>(*Response(200, "\"all\"").json_at("")) == "all");
+}
+
+TEST_CASE("json_at says why there is no value") {
+  const Response response(200, R"({"list": [1], "object": {}})");
+  CHECK(response.json_at("/nothing").error().code == Errc::Protocol);
+  CHECK(response.json_at("/list/7").error().code == Errc::Protocol);
+  CHECK(response.json_at("/list/x").error().code != Errc::Internal);
+  CHECK(response.json_at("/list").error().message ==
+        "the answer has no value at \"/list\": it is an array");
+  CHECK(response.json_at("/object").error().message ==
+        "the answer has no value at \"/object\": it is an object");
+  CHECK(response.json_at("no-slash").error().code == Errc::InvalidRequest);
+  CHECK(Response(200, "<html>").json_at("/a").error().message ==
+        "the answer has no value at \"/a\": the body is no JSON");
+}
+
+TEST_CASE("a body that is nothing but depth is refused, not a crash") {
+  CHECK_FALSE(Response(200, std::string(1'000'000, '[')).json_at("/0"));
+  CHECK_FALSE(Response(200, std::string(600, '[') + std::string(600, ']')).json_at("/0"));
+}

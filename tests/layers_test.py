@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Checks who includes whom, from the #include lines of include/, lib/ and apps/.
+
+  values <- policy <- flow <- (middleware | curl | testing) <- client <- apps
+                        ^---- json, log
+
+lib/README.md says why. Exit status 0: as it should be; 1: the offending lines are listed."""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+# Which layers a file of a layer may include.
+MAY_INCLUDE = {
+    "values": {"values"},
+    "policy": {"values", "policy"},
+    "flow": {"values", "policy", "flow"},
+    "middleware": {"values", "policy", "flow", "middleware"},
+    # The transport knows no policy: what may be sent again is decided above it.
+    "curl": {"values", "flow", "curl"},
+    "testing": {"values", "policy", "flow", "testing"},
+    "json": {"values", "policy", "flow", "json"},
+    "log": {"values", "policy", "flow", "log"},
+    "client": {"values", "policy", "flow", "middleware", "curl", "json", "log", "client"},
+    "apps": {"values", "policy", "flow", "middleware", "curl", "json", "log", "client", "testing",
+             "apps"},
+}
+
+# The layer of each header of include/httpretry. A new header gets its line here.
+PUBLIC = {
+    "values": "headers request body response result error attempt time export url",
+    "policy": "backoff retry_policy retry classify server_delay budget policy_set "
+              "endpoint presets",
+    "flow": "task scheduler transport middleware event call",
+    "client": "client builtin httpretry",
+    "testing": "testing fault_server scenario",
+}
+LAYER_OF_PUBLIC = {name: layer for layer, names in PUBLIC.items() for name in names.split()}
+
+# A header that is implemented in other layers than its own: they include it to be checked by it.
+IMPLEMENTED_IN = {"builtin": {"middleware", "log", "json"}}
+
+# The room of each library that we are made of: nothing else sees it.
+ROOMS = {
+    "curl/": {"curl"},
+    "nlohmann/": {"json"},
+    "spdlog/": {"log"},
+    "fmt/": {"log"},
+    "zlib.h": {"curl", "testing"},
+    "openssl/": {"testing"},
+    "CLI/": {"apps"},
+}
+
+STANDARD = set("""
+algorithm any array atomic barrier bit bitset cassert ccomplex cctype cerrno cfenv cfloat charconv
+chrono cinttypes ciso646 climits clocale cmath codecvt compare complex concepts condition_variable
+coroutine csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype
+deque exception execution filesystem forward_list fstream functional future initializer_list iomanip
+ios iosfwd iostream istream iterator latch limits list locale map memory memory_resource mutex new
+numbers numeric optional ostream queue random ranges ratio regex scoped_allocator semaphore set
+shared_mutex source_location span sstream stack stdexcept stop_token streambuf string string_view
+syncstream system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set
+utility valarray variant vector version cxxabi.h
+""".split())
+SYSTEM = re.compile(r"^(sys|netinet|arpa|net|linux)/[\w/]+\.h$|^(unistd|fcntl|netdb|poll|signal|"
+                    r"pthread|errno|string|strings|stdlib|stdio|time|termios|dirent|spawn|pwd|"
+                    r"malloc|dlfcn|ifaddrs|resolv|sched|getopt)\.h$")
+
+# The policy layer is arithmetic: time and chance are handed to it.
+NOT_IN_POLICY = {"thread", "mutex", "shared_mutex", "condition_variable", "coroutine", "random",
+                 "future", "semaphore", "latch", "barrier", "stop_token", "ctime", "iostream",
+                 "fstream", "filesystem"}
+READS_A_CLOCK = re.compile(r"::now\s*\(|\b(clock_gettime|gettimeofday|time\s*\(\s*(nullptr|NULL|0))")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+
+
+def without_comments(text):
+    """Comments emptied, with their line breaks kept; texts stay, since includes are texts."""
+    def keep(match):
+        found = match.group()
+        return found if found.startswith('"') else "\n" * found.count("\n")
+    return COMMENT.sub(keep, text)
+
+
+def layer_of(path, root):
+    """The layer of one of our files, or None where the tables do not say."""
+    parts = path.relative_to(root).parts
+    if parts[:2] == ("include", "httpretry"):
+        return LAYER_OF_PUBLIC.get(path.stem) if len(parts) == 3 else None
+    if parts[0] == "lib":
+        return parts[1] if parts[1] in MAY_INCLUDE and len(parts) > 2 else None
+    return "apps"
+
+
+def find_ours(path, name, root):
+    for folder in (path.parent, root / "include", root, root / "lib"):
+        found = (folder / name).resolve()
+        if found.is_file() and root in found.parents:
+            return found
+    return None
+
+
+def check_ours(layer, target, name, root):
+    target_layer = layer_of(target, root)
+    if target_layer is None:
+        return f"{name} is in no layer: add it to the table in tests/layers_test.py"
+    if layer in IMPLEMENTED_IN.get(target.stem, ()) and "include" in target.relative_to(root).parts:
+        return None
+    if target_layer not in MAY_INCLUDE[layer]:
+        return f"{layer} may not include {name}, which is {target_layer}"
+    return None
+
+
+def check_foreign(layer, public, name):
+    if layer == "policy" and name in NOT_IN_POLICY:
+        return f"policy may not include <{name}>: no threads, no clocks, no chance, no files"
+    if name in STANDARD:
+        return None
+    if public:
+        return f"a public header includes the standard library and <httpretry/...> only, not <{name}>"
+    for prefix, rooms in ROOMS.items():
+        if name == prefix or (prefix.endswith("/") and name.startswith(prefix)):
+            where = " and ".join(sorted(rooms))
+            return None if layer in rooms else f"<{name}> is seen from {where} only, not from {layer}"
+    if SYSTEM.match(name):
+        return f"policy may not include <{name}>" if layer == "policy" else None
+    return f"<{name}> is unknown: add it to the tables in tests/layers_test.py"
+
+
+def check_line(path, line, layer, root):
+    """What is wrong with one line, or None."""
+    if layer == "policy" and READS_A_CLOCK.search(line):
+        return "policy reads no clock: take the time as an argument"
+    match = INCLUDE.match(line)
+    if not match:
+        return None
+    quoted, name = match[1] == '"', match[2]
+    public = path.is_relative_to(root / "include")
+    if name.startswith("httpretry/"):
+        target = root / "include" / name
+        if not target.is_file():
+            return f"{name} does not exist"
+        return check_ours(layer, target, name, root)
+    if not quoted and not name.startswith("lib/"):
+        return check_foreign(layer, public, name)
+    if public:
+        return f"a public header includes <httpretry/...> only, not {name}"
+    target = find_ours(path, name, root)
+    return check_ours(layer, target, name, root) if target else f"{name} does not exist"
+
+
+def check(root):
+    """Every offence as "file:line: what", and the number of files looked at."""
+    problems, count = [], 0
+    for folder in ("include", "lib", "apps"):
+        for path in sorted((root / folder).rglob("*.[ch]pp")):
+            count += 1
+            where = path.relative_to(root)
+            layer = layer_of(path, root)
+            if layer is None:
+                problems.append(f"{where}:1: is in no layer: add it to the table in "
+                                "tests/layers_test.py")
+                continue
+            lines = without_comments(path.read_text()).splitlines()
+            for number, line in enumerate(lines, 1):
+                if problem := check_line(path, line, layer, root):
+                    problems.append(f"{where}:{number}: {problem}")
+    return problems, count
+
+
+# One wrong line each, and a word of what must be said about it. The files that it may include exist.
+WRONG = [
+    ("include/httpretry/headers.hpp", "#include <httpretry/retry.hpp>", "which is policy"),
+    ("include/httpretry/headers.hpp", "#include <curl/curl.h>", "public header"),
+    ("include/httpretry/headers.hpp", '#include "url_parts.hpp"', "public header"),
+    ("include/httpretry/headers.hpp", "#include <httpretry/nothing.hpp>", "does not exist"),
+    ("include/httpretry/surprise.hpp", "", "add it to the table"),
+    ("lib/utils/a.cpp", "", "add it to the table"),
+    ("lib/policy/a.cpp", "#include <mutex>", "no threads"),
+    ("lib/policy/a.cpp", "  # include  <random>", "no threads"),
+    ("lib/policy/a.cpp", "auto t = std::chrono::steady_clock::now();", "reads no clock"),
+    ("lib/policy/a.cpp", "#include <httpretry/task.hpp>", "which is flow"),
+    ("lib/policy/a.cpp", "#include <unistd.h>", "policy"),
+    ("lib/curl/a.cpp", "#include <httpretry/retry.hpp>", "which is policy"),
+    ("lib/curl/a.cpp", '#include "lib/middleware/b.hpp"', "which is middleware"),
+    ("lib/curl/a.cpp", "#include <lib/middleware/b.hpp>", "which is middleware"),
+    ("lib/middleware/a.cpp", '#include "../curl/b.hpp"', "which is curl"),
+    ("lib/middleware/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
+    ("lib/middleware/a.cpp", "#include <spdlog/spdlog.h>", "from log only"),
+    ("lib/client/a.cpp", "#include <zlib.h>", "from curl and testing only"),
+    ("lib/curl/a.cpp", "#include <openssl/ssl.h>", "from testing only"),
+    ("lib/client/a.cpp", "#include <httpretry/testing.hpp>", "which is testing"),
+    ("lib/flow/a.cpp", "#include <httpretry/builtin.hpp>", "which is client"),
+    ("lib/client/a.cpp", "#include <boost/asio.hpp>", "unknown"),
+    ("apps/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
+]
+RIGHT = [
+    ("lib/policy/a.cpp", "#include <chrono>\n#include <atomic>\n// ::now( and #include <mutex>\n"
+                         "/*\n#include <random>\n*/\n#include <httpretry/headers.hpp>"),
+    ("lib/curl/a.cpp", '#include "b.hpp"\n#include <curl/curl.h>\n#include <sys/socket.h>'),
+    ("lib/client/a.cpp", '#include "lib/curl/b.hpp"\n#include "middleware/b.hpp"\n#include <thread>'),
+    ("lib/middleware/a.cpp", "#include <httpretry/builtin.hpp>"),
+    ("lib/log/a.cpp", "#include <spdlog/spdlog.h>"),
+    ("apps/a.cpp", "#include <httpretry/testing.hpp>\n#include <CLI/CLI.hpp>"),
+]
+
+
+def problems_of(file, text):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder).resolve()
+        existing = ["include/httpretry/" + name + ".hpp"
+                    for name in "headers retry task builtin testing".split()]
+        for name in existing + ["lib/curl/b.hpp", "lib/middleware/b.hpp", file]:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).touch()
+        (root / file).write_text(text + "\n")
+        return check(root)[0]
+
+
+def self_test():
+    failures = []
+    for file, text, word in WRONG:
+        found = problems_of(file, text)
+        if len(found) != 1 or word not in found[0]:
+            failures.append(f"{file}: {text!r}: wanted one line with {word!r}, got {found}")
+    for file, text in RIGHT:
+        if found := problems_of(file, text):
+            failures.append(f"{file}: {text!r}: nothing is wrong, got {found}")
+    print("\n".join(failures) or f"{len(WRONG)} wrong lines found, {len(RIGHT)} files left alone")
+    return 1 if failures else 0
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    if sys.argv[1:]:
+        print(f"usage: {sys.argv[0]} [--self-test]", file=sys.stderr)
+        return 2
+    problems, count = check(ROOT)
+    if count == 0:
+        problems = [f"no sources under {ROOT}"]
+    print("\n".join(problems) or f"{count} files: every include is allowed")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
