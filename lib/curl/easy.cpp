@@ -132,9 +132,8 @@ void Easy::set_url(const Url& url) {
   // Where only CURLU changes, libcurl 7.88 goes on to report, and to authenticate for, the URL
   // before: so URL is set beside it. NULL has libcurl put the text together by itself, with the
   // userinfo, which takes a tenth of all the instructions of a small exchange.
-  const auto& parts = url.parts();
-  curl_easy_setopt(handle(), CURLOPT_URL, parts.userinfo ? nullptr : parts.text.c_str());
-  curl_easy_setopt(handle(), CURLOPT_CURLU, parts.handle.get());
+  curl_easy_setopt(handle(), CURLOPT_URL, url.has_userinfo() ? nullptr : url.to_string().c_str());
+  curl_easy_setopt(handle(), CURLOPT_CURLU, url.parts().handle.get());
   url_ = url;  // kept alive, as libcurl keeps the pointer
 }
 
