@@ -6,7 +6,7 @@
 namespace httpretry::cli {
 
 inline constexpr int kOk = 0;
-inline constexpr int kFound = 1;  // `policy check` found something wrong
+inline constexpr int kFailed = 1;  // `policy check` found something, `serve` cannot listen
 inline constexpr int kUsage = 2;
 inline constexpr int kBadPolicyFile = 3;
 inline constexpr int kBadAnswer = 22;   // an answer of 400 or more
