@@ -92,6 +92,5 @@ const Shape& rule_shape();  // of the objects in retry_on.error_codes
 Words family_words();
 Words transport_words();
 Words hint_words();
-Words class_words();  // an empty word is a class that no rule can give
 
 }  // namespace httpretry::policy_file

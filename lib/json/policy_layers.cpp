@@ -130,7 +130,10 @@ bool check_object(const Json& object, const Shape& shape, Report& report) {
   return good;
 }
 
-void lay_over(Layered& below, const Json& object, const Shape& shape, const Source& source) {
+namespace {
+
+void lay(Layered& below, const Json& object, const Shape& shape, const Source& source,
+         bool keep_written) {
   below.json = &object;
   below.source = &source;
   for (const auto* const member : object.children) {
@@ -142,6 +145,9 @@ void lay_over(Layered& below, const Json& object, const Shape& shape, const Sour
       if (value.json == nullptr) below.members.pop_back();
       continue;
     }
+    if (keep_written && value.json != nullptr && !is_object(value) && value.source->positions) {
+      continue;
+    }
     if (key->shape == nullptr || !member->is(Json::Type::Object)) {
       value = Layered{key->name, member, &source, false, {}};
       continue;
@@ -150,11 +156,17 @@ void lay_over(Layered& below, const Json& object, const Shape& shape, const Sour
     const auto replaces = !key->shape->kinds.empty() && member->find("kind") != nullptr;
     if (fresh || replaces) value.members.clear();
     if (fresh && !key->shape->base.empty()) {
-      lay_over(value, base_of(*key->shape), *key->shape, kBuiltIn);
+      lay(value, base_of(*key->shape), *key->shape, kBuiltIn, false);
     }
-    lay_over(value, *member, *key->shape, source);
+    lay(value, *member, *key->shape, source, keep_written);
     if (replaces) value.doubtful = false;
   }
+}
+
+}  // namespace
+
+void lay_over(Layered& below, const Json& object, const Shape& shape, const Source& source) {
+  lay(below, object, shape, source, false);
 }
 
 void lay_preset_over(Layered& below, const Json& preset, const Source& source) {
@@ -165,7 +177,7 @@ void lay_preset_over(Layered& below, const Json& preset, const Source& source) {
                                  return key != nullptr && key->block;
                                }),
                 members.end());
-  lay_over(below, preset, policy_shape(), source);
+  lay(below, preset, policy_shape(), source, true);
 }
 
 const Layered& built_in() {

@@ -39,7 +39,8 @@ bool check_object(const Json& object, const Shape& shape, Report& report);
 
 // Only what check_object found good is laid over.
 void lay_over(Layered& below, const Json& object, const Shape& shape, const Source& source);
-// A preset replaces the blocks that every preset states, whole.
+// A preset replaces the blocks that every preset states, whole. What the file says of timeouts,
+// hints and key stays: they belong to the place, not to the algorithm.
 void lay_preset_over(Layered& below, const Json& preset, const Source& source);
 
 // The policy `standard`, as what lies below all others.

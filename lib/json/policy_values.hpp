@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace httpretry::policy_file {
@@ -27,6 +28,8 @@ bool read_statuses(const Json& json, StatusSet* field, Report& report);
 std::string print_error_codes(const std::vector<ErrorRule>& rules);
 std::string print_statuses(const StatusSet& statuses);
 
+// The duration that `text` says, or what is wrong with it: "is negative".
+std::pair<Duration, std::string> duration_in(std::string_view text);
 std::optional<double> number_in(const Json& json);
 // `"ful" is not one of none, full; did you mean "full"?`
 std::string not_one_of(const Json& json, Words words);

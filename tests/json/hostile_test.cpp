@@ -1,0 +1,58 @@
+// Texts that mean harm: bounded time and memory, and an error.
+#include "tests/json/policy_cases.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace httpretry;
+using cases::said_of;
+
+namespace {
+
+std::string repeated(std::string_view text, std::size_t count) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("64 levels are read and the 65th is refused, however many follow") {
+  const auto nested = [](std::size_t depth) {
+    return "{\"version\": 1, \"x\": " + repeated("[", depth) + repeated("]", depth) + "}";
+  };
+  CHECK(said_of(nested(63)) == "p.json:1:16: /x: unknown key\n");
+  CHECK(said_of(nested(64)).find("nested deeper than 64") != std::string::npos);
+  CHECK(said_of(repeated("[", 1'000'000)).find("nested deeper than 64") != std::string::npos);
+  CHECK(said_of(repeated("{\"a\":", 1'000'000)).find("deeper than 64") != std::string::npos);
+}
+
+TEST_CASE("megabytes of mistakes are told by the first thousand") {
+  const auto said = said_of("{\"version\": 1" + repeated(", \"max_attemps\": 1", 100'000) + "}");
+  CHECK(said.find("duplicate key") != std::string::npos);
+  CHECK(said.find("there are more problems than these") != std::string::npos);
+  CHECK(said.size() < 500'000);
+  CHECK_FALSE(said_of("{\"version\": 1, \"policies\": {\"a\": {\"max_attempts\": " +
+                      repeated("9", 10'000'000) + "}}}")
+                  .empty());
+  CHECK_FALSE(said_of("{\"" + repeated("a", 10'000'000) + "\": 1}").empty());
+  CHECK_FALSE(said_of(repeated("/**/", 2'000'000)).empty());
+  CHECK_FALSE(said_of("[" + repeated("[],", 3'000'000) + "[]]").empty());
+  CHECK_FALSE(said_of(std::string(10'000'000, '\xff')).empty());
+  CHECK_FALSE(said_of(std::string(1'000, '\0')).empty());
+}
+
+TEST_CASE("a chain of extends may be long, and may be a circle") {
+  std::string policies = R"("p0": {"max_attempts": 9})";
+  for (auto i = 1; i < 20'000; ++i) {
+    policies +=
+        ", \"p" + std::to_string(i) + "\": {\"extends\": \"p" + std::to_string(i - 1) + "\"}";
+  }
+  const auto file = [&] {
+    return "{\"version\": 1, \"default\": \"p19999\", \"policies\": {" + policies + "}}";
+  };
+  CHECK(said_of(file()).empty());
+  policies.replace(policies.find("\"max_attempts\": 9"), 17, "\"extends\": \"p19999\"");
+  CHECK(said_of(file()).find("extends goes in a circle") != std::string::npos);
+}
