@@ -53,6 +53,6 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/coroutines.query
         DESTINATION ${CMAKE_INSTALL_DATADIR}/httpretry)
 
-if(TARGET httpretry_program)
-  install(TARGETS httpretry_program)
+if(TARGET httpretry_cli)
+  install(TARGETS httpretry_cli)
 endif()

@@ -31,12 +31,12 @@ MAY_INCLUDE = {
 
 # The layer of each header of include/httpretry. A new header gets its line here.
 PUBLIC = {
-    "values": "headers request body response result error attempt time export url",
+    "values": "headers request body response result error attempt time export url scenario",
     "policy": "backoff retry_policy retry classify server_delay budget policy_set "
-              "endpoint presets",
+              "endpoint presets report",
     "flow": "task scheduler transport middleware event call",
     "client": "client builtin httpretry",
-    "testing": "testing fault_server scenario",
+    "testing": "testing fault_server",
 }
 LAYER_OF_PUBLIC = {name: layer for layer, names in PUBLIC.items() for name in names.split()}
 

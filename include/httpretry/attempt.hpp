@@ -91,6 +91,8 @@ struct HTTPRETRY_API Attempt {
   Duration duration{};
   int status = 0;             // 0: no final status came
   std::optional<Errc> error;  // set where the attempt ended in an error
+  int curl_code = 0;          // Error::curl_code and Error::message then
+  std::string error_message;
   Class cls = Class::Success;
   std::string rule;  // what decided the class: "status 503", "error_codes: aws SlowDown"
   Sent sent = Sent::Never;

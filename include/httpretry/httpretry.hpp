@@ -11,6 +11,7 @@
 #include <httpretry/event.hpp>
 #include <httpretry/headers.hpp>
 #include <httpretry/middleware.hpp>
+#include <httpretry/report.hpp>
 #include <httpretry/request.hpp>
 #include <httpretry/response.hpp>
 #include <httpretry/result.hpp>

@@ -37,7 +37,11 @@ Attempt only_attempt(const Outcome& outcome, const CallState& state) {
   Attempt attempt;
   attempt.number = state.exchanges;
   attempt.status = outcome ? outcome->status : outcome.error().status;
-  if (!outcome) attempt.error = outcome.error().code;
+  if (!outcome) {
+    attempt.error = outcome.error().code;
+    attempt.curl_code = outcome.error().curl_code;
+    attempt.error_message = outcome.error().message;
+  }
   const bool good = outcome && outcome->status < 400;
   attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
   attempt.sent = exchange.sent;

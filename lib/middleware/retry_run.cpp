@@ -1,7 +1,5 @@
 #include "retry_run.hpp"
 
-#include "idempotency_key.hpp"
-
 #include <algorithm>
 
 namespace httpretry {
@@ -171,7 +169,11 @@ Attempt RetryRun::attempt_from(const Outcome& outcome) const {
   attempt.start = began_ - call_.started();
   attempt.duration = now() - began_;
   attempt.status = outcome ? outcome->status : outcome.error().status;
-  if (!outcome) attempt.error = outcome.error().code;
+  if (!outcome) {
+    attempt.error = outcome.error().code;
+    attempt.curl_code = outcome.error().curl_code;
+    attempt.error_message = outcome.error().message;
+  }
   attempt.sent = exchange.sent;
   attempt.wire_sends = exchange.wire_sends;
   attempt.budget_left = budget_.left(now());
