@@ -26,19 +26,19 @@ class Retry final : public Middleware {
   Task<Outcome> handle(Request request, Call& call, Next next) override {
     auto& clock = call.scheduler();
     RetryRun run(options_, choose(request), budgets_, request, call);
-    std::optional<Outcome> last;
     for (;;) {
       // Another call may take what was free when this one was told to wait: so it asks again.
       for (auto wait = run.wait_for_rate(); wait > Duration::zero(); wait = run.wait_for_rate()) {
         const bool waited = co_await clock.sleep_until(later(clock.now(), wait), call.stop());
-        if (!waited) co_return run.canceled(request, last ? &*last : nullptr);
+        if (!waited) co_return run.canceled(request);
       }
-      Call branch = call.with(run.attempt_deadline(), call.stop());
-      last = co_await next(run.begin_attempt(request), branch);
-      if (!run.judge(request, *last)) co_return *std::move(last);
-
+      {
+        Call branch = call.with(run.attempt_deadline(), call.stop());
+        Outcome outcome = co_await next(run.begin_attempt(request), branch);
+        if (!run.judge(request, outcome)) co_return outcome;
+      }  // a call that waits holds nothing of the answer
       const bool waited = co_await clock.sleep_until(later(clock.now(), run.wait()), call.stop());
-      if (!waited) co_return run.canceled(request, &*last);
+      if (!waited) co_return run.canceled(request);
     }
   }
 

@@ -78,6 +78,7 @@ Time RetryRun::attempt_deadline() const { return later(now(), policy_->attempt_t
 
 bool RetryRun::judge(const Request& request, const Outcome& outcome) {
   facts_.replayable = request.body().replayable();
+  last_ = outcome ? outcome->exchange : outcome.error().exchange;
   if (resend_at_once(request, outcome)) return true;
 
   const auto wall = call_.scheduler().wall_now();
@@ -131,8 +132,8 @@ void RetryRun::settle(const Request& request, bool success) {
   budget_.settle(success, now());
 }
 
-Error RetryRun::canceled(const Request& request, const Outcome* last) {
-  if (options_.budget && last != nullptr) {
+Error RetryRun::canceled(const Request& request) {
+  if (options_.budget && last_) {
     options_.budget->give_back(request, now());
   } else {
     budget_.cancel(now());
@@ -140,7 +141,7 @@ Error RetryRun::canceled(const Request& request, const Outcome* last) {
   settle(request, false);
   call_.history().stop_reason = Reason::Canceled;
   Error error(Errc::Canceled, "canceled while waiting to send again");
-  if (last != nullptr) error.exchange = *last ? (*last)->exchange : last->error().exchange;
+  if (last_) error.exchange = *last_;
   return error;
 }
 

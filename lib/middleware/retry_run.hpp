@@ -32,7 +32,7 @@ class RetryRun {
   bool judge(const Request& request, const Outcome& outcome);
   [[nodiscard]] Duration wait() const { return wait_; }
   // The wait was cut short: the outcome of the call.
-  [[nodiscard]] Error canceled(const Request& request, const Outcome* last);
+  [[nodiscard]] Error canceled(const Request& request);
 
  private:
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
@@ -59,6 +59,7 @@ class RetryRun {
   Time began_{};
   AttemptFacts facts_;
   Duration wait_{};
+  std::optional<Exchange> last_;  // of the attempt before the wait
   bool fresh_connection_ = false;
   bool resent_ = false;
   bool settled_ = false;
