@@ -101,8 +101,9 @@ struct HTTPRETRY_API Attempt {
   std::string_view server_delay_source;  // the header or field that asked: static text
   std::optional<Duration> backoff;       // our own wait; set only where a retry followed
   std::optional<Duration> wait;          // the wait that was taken; set only where a retry followed
+  // What the budget held after the decision, in whole tokens; empty without a budget.
   std::optional<std::int64_t> budget_left;
-  bool retried = false;  // another attempt followed, or would have but for a cancellation
+  bool retried = false;  // another attempt followed, or would have but for the end of the wait
   // A 404, 409 or 412 after an attempt that may have been executed: our own first write may be why.
   bool ambiguous = false;
 };
