@@ -4,6 +4,7 @@
 
 #include <httpretry/policy_set.hpp>
 #include <httpretry/request.hpp>
+#include <httpretry/response.hpp>
 #include <httpretry/scenario.hpp>
 
 #include <functional>
