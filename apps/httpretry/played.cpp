@@ -1,6 +1,7 @@
 #include "played.hpp"
 
 #include <httpretry/builtin.hpp>
+#include <httpretry/client.hpp>
 #include <httpretry/testing.hpp>
 
 #include <algorithm>
