@@ -65,7 +65,7 @@ shared_mutex source_location span sstream stack stdexcept stop_token streambuf s
 syncstream system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set
 utility valarray variant vector version cxxabi.h
 """.split())
-SYSTEM = re.compile(r"^(sys|netinet|arpa|net|linux)/[\w/]+\.h$|^(unistd|fcntl|netdb|poll|signal|"
+SYSTEM = re.compile(r"^(sys|netinet|arpa|net|linux)/[\w/]+\.h$|^(unistd|fcntl|locale|netdb|poll|signal|"
                     r"pthread|errno|string|strings|stdlib|stdio|time|termios|dirent|spawn|pwd|"
                     r"malloc|dlfcn|ifaddrs|resolv|sched|getopt)\.h$")
 
