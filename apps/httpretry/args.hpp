@@ -22,8 +22,8 @@ struct UsageError : std::runtime_error {
 };
 
 struct Flag {
-  char letter;            // '\0': it has none
-  std::string_view name;  // without dashes
+  char letter;             // '\0': it has none
+  std::string_view name;   // without dashes
   std::string_view value;  // what --help calls it; empty: it takes none; "[=V]": only after a "="
   std::string_view help;
   std::function<void(const std::string&)> apply;  // not set: refused as not built yet

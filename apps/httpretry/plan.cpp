@@ -42,7 +42,9 @@ std::vector<Flag> plan_flags(PlanOptions& to) {
       {'\0', "repeat", "N", "so many calls through one client: budgets carry over",
        [&](Text v) { to.repeat = static_cast<int>(parse_count(v, "--repeat")); }},
       {'\0', "format", "FORMAT", "table or json",
-       [&](Text v) { to.format = one_of(v, "--format", {"table", "json", "svg"}); }},
+       [&](Text v) {
+         to.format = one_of(v, "--format", {"table", "json", "svg"});
+       }},
       {'h', "help", "", "this", [&](Text) { to.help = true; }},
   };
   flags.insert(flags.end(), more.begin(), more.end());

@@ -67,14 +67,15 @@ std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
     if (attempt.retried) {
       range = delay_range(backoff_for(policy, attempt.cls), attempt.number, range);
       total = plus(total, range.mean);
-      row.insert(row.end(), {fine(range.least), fine(range.mean), fine(range.most), fine(total), ""});
+      row.insert(row.end(),
+                 {fine(range.least), fine(range.mean), fine(range.most), fine(total), ""});
     }
     rows.push_back(std::move(row));
   }
   auto text = aligned(rows) + "ends " + ending(middle) + '\n';
   const auto& usual = history_of(middle);
-  for (const auto& [outcome, which] : {std::pair(&shortest, "shortest"),
-                                       std::pair(&longest, "longest")}) {
+  for (const auto& [outcome, which] :
+       {std::pair(&shortest, "shortest"), std::pair(&longest, "longest")}) {
     const auto& other = history_of(*outcome);
     if (other.stop_reason == usual.stop_reason && other.attempts.size() == usual.attempts.size()) {
       continue;
@@ -85,13 +86,13 @@ std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
 }
 
 std::string table_of_decisions(const Outcome& outcome) {
-  std::vector<Row> rows{{"attempt", "at", "outcome", "class", "server asks", "backoff", "wait",
-                         "budget", "rule"}};
+  std::vector<Row> rows{
+      {"attempt", "at", "outcome", "class", "server asks", "backoff", "wait", "budget", "rule"}};
   for (const auto& attempt : history_of(outcome).attempts) {
     rows.push_back({std::to_string(attempt.number), fine(attempt.start), came_to(attempt),
                     std::string(to_string(attempt.cls)), or_dash(attempt.server_delay),
                     or_dash(attempt.backoff), or_dash(attempt.wait),
-                    attempt.budget_left ? std::to_string(*attempt.budget_left / 1000) : "-",
+                    attempt.budget_left ? std::to_string(*attempt.budget_left) : "-",
                     printable(attempt.rule)});
   }
   return aligned(rows) + "ends " + ending(outcome) + '\n';

@@ -78,8 +78,8 @@ Duration time_of(const Step& step, const RetryPolicy& policy) {
   switch (step.fault) {
     case Fault::Hang:
       return policy.attempt_timeout == kForever ? kPatience : policy.attempt_timeout;
-    case Fault::TlsStall: return policy.connect_timeout == kForever ? kPatience
-                                                                    : policy.connect_timeout;
+    case Fault::TlsStall:
+      return policy.connect_timeout == kForever ? kPatience : policy.connect_timeout;
     case Fault::Drip: {
       const auto bytes = static_cast<std::int64_t>(step.body.size());
       const bool fits = bytes == 0 || step.interval < (kForever - step.delay) / bytes;
@@ -137,7 +137,8 @@ Script script_for(const Scenario& scenario, const Request& request) {
 }
 
 Played play(const Play& what) {
-  const auto& policy = *what.policies.find(what.request.method(), *what.request.parsed_url()).policy;
+  const auto& policy =
+      *what.policies.find(what.request.method(), *what.request.parsed_url()).policy;
   auto network = std::make_shared<ScriptedTransport>();
   const auto calls = static_cast<std::uint64_t>(what.calls);
   write_script(*network, what.script, policy, calls * kMostAttempts);

@@ -61,17 +61,17 @@ std::string in_words(const ResolvedPolicy& resolved,
 
 int policy_explain(const Args& args) {
   std::string format = "words";
-  const auto words = parse(args, {{'\0', "format", "FORMAT", "words or json",
-                                   [&](const std::string& value) {
-                                     format = one_of(value, "--format", {"words", "json"});
-                                   }}});
+  const auto words =
+      parse(args, {{'\0', "format", "FORMAT", "words or json", [&](const std::string& value) {
+                      format = one_of(value, "--format", {"words", "json"});
+                    }}});
   if (words.size() != 3) throw UsageError("policy explain takes FILE METHOD URL");
   PolicyChoice choice;
   choice.file = words[0];
   const auto set = chosen_policies(choice);
   const auto& method = words[1];
-  const auto url = Url::parse(words[2].find("://") == std::string::npos ? "http://" + words[2]
-                                                                         : words[2]);
+  const auto url =
+      Url::parse(words[2].find("://") == std::string::npos ? "http://" + words[2] : words[2]);
   if (!url) throw UsageError("\"" + words[2] + "\" is " + url.error().message);
   const auto& resolved = set.find(method, *url);
   write_all(STDOUT_FILENO,

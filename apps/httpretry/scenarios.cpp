@@ -21,9 +21,8 @@ UsageError bad(const std::string& item, const std::string& why) {
 
 Step step_named(const std::string& name, const std::string& item) {
   if (const auto fault = parse_fault(name)) return {*fault};
-  const bool digits = name.size() == 3 && std::all_of(name.begin(), name.end(), [](char c) {
-                        return c >= '0' && c <= '9';
-                      });
+  const bool digits = name.size() == 3 && std::all_of(name.begin(), name.end(),
+                                                      [](char c) { return c >= '0' && c <= '9'; });
   if (digits && name >= "200") return {std::stoi(name)};
   std::vector<std::string> words;
   for (int i = 0; i <= static_cast<int>(Fault::Resolve); ++i) {

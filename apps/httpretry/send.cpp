@@ -86,8 +86,9 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
 void give_key(const SendOptions& options, const RetryPolicy& policy, Request& request) {
   if (!options.give_key) return;
   const auto& named = policy.idempotency_key;
-  request.set_header(named.empty() ? "Idempotency-Key" : named,
-                     options.idempotency_key.empty() ? new_idempotency_key() : options.idempotency_key);
+  request.set_header(named.empty() ? "Idempotency-Key" : named, options.idempotency_key.empty()
+                                                                    ? new_idempotency_key()
+                                                                    : options.idempotency_key);
   request.edit_options().repeatable = true;
 }
 
@@ -119,7 +120,8 @@ class Sending {
     }
     const auto outcome = client_.send(request, call);
     if (!options_.report.empty()) reports_.push_back(report_json(request, outcome, policy));
-    const auto& target = index < options_.outputs.size() ? options_.outputs[index] : kStandardOutput;
+    const auto& target =
+        index < options_.outputs.size() ? options_.outputs[index] : kStandardOutput;
     return show(options_, request, outcome, target, signals_.descriptor());
   }
 

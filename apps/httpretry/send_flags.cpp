@@ -58,7 +58,8 @@ std::vector<Flag> output_flags(SendOptions& to) {
       {'O', "remote-name", "", "", {}},
       {'C', "continue-at", "OFFSET", "", {}},
       {'s', "silent", "", "no messages", [&](Text) { to.silent = true; }},
-      {'S', "show-error", "", "with -s: messages about failures", [&](Text) { to.show_error = true; }},
+      {'S', "show-error", "", "with -s: messages about failures",
+       [&](Text) { to.show_error = true; }},
       {'v', "verbose", "", "show the headers of each attempt on standard error",
        [&](Text) { to.verbose = true; }},
       {'w', "write-out", "FORMAT", "write that after each answer: %{http_code}, %{time_total}, ...",
@@ -102,8 +103,8 @@ std::vector<Flag> retry_flags(SendOptions& to) {
        [&](Text v) {
          const auto delay = parse_seconds(v, "--retry-delay");
          if (delay == Duration::zero()) return;
-         to.policy.set("backoff", R"({"kind": "constant", "interval": ")" + in_microseconds(delay) +
-                                      R"("})");
+         to.policy.set("backoff",
+                       R"({"kind": "constant", "interval": ")" + in_microseconds(delay) + R"("})");
          to.policy.set("throttle_backoff", R"("none")");
        }},
       {'\0', "retry-max-time", "SECONDS", "for all attempts and waits; 0: no limit",
@@ -129,11 +130,14 @@ std::vector<Flag> own_flags(SendOptions& to) {
        }},
       {'\0', "until", "EXPR", "ask until it holds: status=200, json:/state=DONE",
        [&](Text v) { to.until = v; }},
-      {'\0', "report", "FILE", "a JSON report; - is standard output", [&](Text v) { to.report = v; }},
+      {'\0', "report", "FILE", "a JSON report; - is standard output",
+       [&](Text v) { to.report = v; }},
       {'\0', "trace", "", "each attempt and decision, on standard error, as it happens",
        [&](Text) { to.trace = true; }},
       {'\0', "color", "WHEN", "auto, always or never",
-       [&](Text v) { to.color = one_of(v, "--color", {"auto", "always", "never"}); }},
+       [&](Text v) {
+         to.color = one_of(v, "--color", {"auto", "always", "never"});
+       }},
       {'h', "help", "", "this", [&](Text) { to.help = true; }},
       {'V', "version", "", "our version and libcurl's", [&](Text) { to.version = true; }},
   };
@@ -144,17 +148,28 @@ std::vector<Flag> own_flags(SendOptions& to) {
 // Of the contract, and not built yet: refused by name rather than taken for something else.
 std::vector<Flag> coming_flags() {
   return {
-      {'b', "cookie", "DATA", "", {}},       {'c', "cookie-jar", "FILE", "", {}},
-      {'E', "cert", "FILE", "", {}},         {'\0', "key", "FILE", "", {}},
-      {'\0', "pinnedpubkey", "HASH", "", {}}, {'x', "proxy", "URL", "", {}},
-      {'\0', "noproxy", "LIST", "", {}},     {'U', "proxy-user", "USER", "", {}},
-      {'\0', "resolve", "ENTRY", "", {}},    {'\0', "connect-to", "ENTRY", "", {}},
-      {'4', "ipv4", "", "", {}},             {'6', "ipv6", "", "", {}},
-      {'\0', "interface", "NAME", "", {}},   {'\0', "unix-socket", "PATH", "", {}},
-      {'\0', "http2", "", "", {}},           {'\0', "http2-prior-knowledge", "", "", {}},
-      {'\0', "tlsv1.2", "", "", {}},         {'\0', "tlsv1.3", "", "", {}},
-      {'\0', "max-filesize", "BYTES", "", {}}, {'\0', "limit-rate", "SPEED", "", {}},
-      {'K', "config", "FILE", "", {}},       {'Z', "parallel", "", "", {}},
+      {'b', "cookie", "DATA", "", {}},
+      {'c', "cookie-jar", "FILE", "", {}},
+      {'E', "cert", "FILE", "", {}},
+      {'\0', "key", "FILE", "", {}},
+      {'\0', "pinnedpubkey", "HASH", "", {}},
+      {'x', "proxy", "URL", "", {}},
+      {'\0', "noproxy", "LIST", "", {}},
+      {'U', "proxy-user", "USER", "", {}},
+      {'\0', "resolve", "ENTRY", "", {}},
+      {'\0', "connect-to", "ENTRY", "", {}},
+      {'4', "ipv4", "", "", {}},
+      {'6', "ipv6", "", "", {}},
+      {'\0', "interface", "NAME", "", {}},
+      {'\0', "unix-socket", "PATH", "", {}},
+      {'\0', "http2", "", "", {}},
+      {'\0', "http2-prior-knowledge", "", "", {}},
+      {'\0', "tlsv1.2", "", "", {}},
+      {'\0', "tlsv1.3", "", "", {}},
+      {'\0', "max-filesize", "BYTES", "", {}},
+      {'\0', "limit-rate", "SPEED", "", {}},
+      {'K', "config", "FILE", "", {}},
+      {'Z', "parallel", "", "", {}},
       {'\0', "parallel-max", "N", "", {}},
   };
 }

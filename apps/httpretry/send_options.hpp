@@ -26,12 +26,12 @@ struct SendOptions {
   std::vector<std::string> headers;  // lines, as curl's -H takes them
   std::optional<std::string> data;   // of all -d and their kin, joined
   bool json = false;
-  bool data_in_url = false;             // -G
-  bool head = false;                    // -I
-  std::vector<std::string> url_query;   // items, encoded
-  std::vector<std::string> uploads;     // the n-th belongs to the n-th URL
-  std::vector<std::string> outputs;     // likewise
-  std::string user_agent;               // -A; empty: our own
+  bool data_in_url = false;            // -G
+  bool head = false;                   // -I
+  std::vector<std::string> url_query;  // items, encoded
+  std::vector<std::string> uploads;    // the n-th belongs to the n-th URL
+  std::vector<std::string> outputs;    // likewise
+  std::string user_agent;              // -A; empty: our own
   std::string referer;
   std::optional<std::string> user;  // "name:password"
   std::string bearer;
@@ -47,7 +47,7 @@ struct SendOptions {
 
   PolicyChoice policy;
   bool retry_all_errors = false;
-  bool give_key = false;         // --idempotency-key
+  bool give_key = false;        // --idempotency-key
   std::string idempotency_key;  // empty: one is generated for each URL
   std::string until;
 

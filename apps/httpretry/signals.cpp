@@ -66,7 +66,9 @@ void Signals::watch() {
 }
 
 void Signals::wait() const {
-  struct ::pollfd wait {came_, POLLIN, 0};
+  struct ::pollfd wait {
+    came_, POLLIN, 0
+  };
   while (::poll(&wait, 1, -1) < 0) {
   }
 }

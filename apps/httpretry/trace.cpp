@@ -38,7 +38,7 @@ class Tracer final : public Observer {
     auto line = "attempt " + std::to_string(attempt.number) + ": " + painted(attempt) + " after " +
                 fine(attempt.duration) + ": " + std::string(to_string(attempt.cls)) + " (" +
                 printable(attempt.rule) + "), sent: " + std::string(to_string(attempt.sent));
-    if (attempt.budget_left) line += ", budget " + std::to_string(*attempt.budget_left / 1000);
+    if (attempt.budget_left) line += ", budget " + std::to_string(*attempt.budget_left);
     if (attempt.retried) {
       line += "; again in " + fine(attempt.wait.value_or(Duration{})) + why_that_wait(attempt);
     }
@@ -53,8 +53,7 @@ class Tracer final : public Observer {
     const auto& history = history_of(outcome);
     const auto count = history.attempts.size();
     say("done: " +
-        (outcome ? std::to_string(outcome->status)
-                 : std::string(to_string(outcome.error().code))) +
+        (outcome ? std::to_string(outcome->status) : std::string(to_string(outcome.error().code))) +
         " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") + " in " +
         seconds(history.elapsed) + " (" + std::string(to_string(history.stop_reason)) + ")");
   }

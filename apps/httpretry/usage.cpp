@@ -22,7 +22,8 @@ int print_help(const std::vector<Flag>& flags) {
   std::fputs(help_lines(flags).c_str(), stdout);
   std::fputs(
       "\n"
-      "Exit status: 0 an answer below 400, 22 any other; 2 usage; 3 a bad policy file; 130 and 143\n"
+      "Exit status: 0 an answer below 400, 22 any other; 2 usage; 3 a bad policy file; 130 and "
+      "143\n"
       "by SIGINT and SIGTERM; otherwise curl's number for the failure: 6 resolve, 7 connect,\n"
       "28 timeout, 35 TLS, 47 redirects, 52 empty reply, 56 receive, 60 certificate.\n",
       stdout);

@@ -38,26 +38,21 @@ struct Variable {
 constexpr std::array<Variable, 19> kVariables{{
     {"content_type", [](const Transferred& t) { return header(t.outcome, "Content-Type"); }},
     {"errormsg",
-     [](const Transferred& t) {
-       return t.outcome ? std::string() : t.outcome.error().message;
-     }},
+     [](const Transferred& t) { return t.outcome ? std::string() : t.outcome.error().message; }},
     {"exitcode", [](const Transferred& t) { return std::to_string(t.exit_status); }},
     {"http_code", [](const Transferred& t) { return status_text(t.outcome); }},
     {"http_version",
-     [](const Transferred& t) {
-       return t.outcome ? t.outcome->http_version : std::string("0");
-     }},
+     [](const Transferred& t) { return t.outcome ? t.outcome->http_version : std::string("0"); }},
     {"method", [](const Transferred& t) { return std::string(t.method); }},
     {"num_retries",
      [](const Transferred& t) {
-       const auto& attempts = t.outcome ? t.outcome->history.attempts
-                                        : t.outcome.error().history.attempts;
+       const auto& attempts =
+           t.outcome ? t.outcome->history.attempts : t.outcome.error().history.attempts;
        return std::to_string(std::count_if(attempts.begin(), attempts.end(),
                                            [](const Attempt& each) { return each.retried; }));
      }},
     {"response_code", [](const Transferred& t) { return status_text(t.outcome); }},
-    {"scheme",
-     [](const Transferred& t) { return std::string(t.url.substr(0, t.url.find(':'))); }},
+    {"scheme", [](const Transferred& t) { return std::string(t.url.substr(0, t.url.find(':'))); }},
     {"size_download",
      [](const Transferred& t) { return std::to_string(t.outcome ? t.outcome->body.size() : 0); }},
     {"time_appconnect",

@@ -31,13 +31,6 @@ std::string calendar(WallTime time) {
   return std::string(text.data()) + fraction.data() + "Z";
 }
 
-// Budgets count in thousandths.
-Json tokens(const std::optional<std::int64_t>& amount) {
-  if (!amount) return {};
-  if (*amount % 1000 == 0) return *amount / 1000;
-  return static_cast<double>(*amount) / 1000;
-}
-
 Json error_json(Errc code, int curl_code, const std::string& message, Sent sent) {
   return {{"kind", to_string(code)},
           {"curl_code", curl_code},
@@ -62,7 +55,7 @@ Json attempt_json(const Attempt& attempt) {
   json["server_delay_source"] = or_null(attempt.server_delay_source);
   json["backoff_ms"] = or_null(attempt.backoff);
   json["wait_ms"] = or_null(attempt.wait);
-  json["budget_left"] = tokens(attempt.budget_left);
+  json["budget_left"] = attempt.budget_left ? Json(*attempt.budget_left) : Json();
   json["decision"] = attempt.retried ? "retry" : "stop";
   if (attempt.ambiguous) json["ambiguous"] = true;
   return json;

@@ -100,7 +100,8 @@ class Reader {
     for (int i = 0; i <= static_cast<int>(Fault::Resolve); ++i) {
       words.push_back(to_string(static_cast<Fault>(i)));
     }
-    report_.error(json, described(json) + " is no fault" + policy_file::did_you_mean(json.text, words));
+    report_.error(json,
+                  described(json) + " is no fault" + policy_file::did_you_mean(json.text, words));
     return Fault::None;
   }
 
@@ -117,7 +118,8 @@ class Reader {
   Duration duration(const Json& json) {
     const auto time = json.is(Json::Type::String) ? parse_go_duration(json.text) : std::nullopt;
     if (!time) {
-      report_.error(json, described(json) + " is not a duration: write it like \"250ms\" or \"1.5s\"");
+      report_.error(json,
+                    described(json) + " is not a duration: write it like \"250ms\" or \"1.5s\"");
     }
     return time.value_or(Duration());
   }
@@ -125,8 +127,8 @@ class Reader {
   std::uint64_t number(const Json& json, std::uint64_t least, std::uint64_t most) {
     std::uint64_t value = 0;
     const auto* end = json.text.data() + json.text.size();
-    const bool whole = json.is(Json::Type::Number) &&
-                       std::from_chars(json.text.data(), end, value).ptr == end;
+    const bool whole =
+        json.is(Json::Type::Number) && std::from_chars(json.text.data(), end, value).ptr == end;
     if (!whole || value < least || value > most) {
       const auto range = most == kMost ? std::to_string(least) + " or more"
                                        : std::to_string(least) + " to " + std::to_string(most);

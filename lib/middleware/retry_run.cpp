@@ -1,6 +1,5 @@
 #include "retry_run.hpp"
 
-
 #include <algorithm>
 
 namespace httpretry {
