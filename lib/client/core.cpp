@@ -1,8 +1,9 @@
 #include "core.hpp"
 
-#include "random.hpp"
-
 #include "lib/flow/hop.hpp"
+#include "lib/flow/random.hpp"
+
+#include <httpretry/inside_retry.hpp>
 
 #include <algorithm>
 #include <stdexcept>
@@ -94,6 +95,12 @@ ClientCore::ClientCore(ClientOptions options)
     throw std::invalid_argument("a client with a scheduler of its own needs a transport too");
   }
   if (!options_.random) options_.random = &system_random;
+  retries_ = std::any_of(options_.middlewares.begin(), options_.middlewares.end(),
+                         [](const auto& stage) { return stage->name() == "retry"; });
+}
+
+void ClientCore::check_nesting(const Request& request) const {
+  if (retries_ && inside_retry() && request.options().retry) warn_of_nested_retry();
 }
 
 // All of a call. The scheduler's thread runs it from the hop on.
@@ -124,6 +131,7 @@ Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Reques
 }
 
 Outcome ClientCore::drive(const Where& where, Request request, CallOptions options) {
+  check_nesting(request);
   Waited waited;
   carry(shared_from_this(), where, std::move(request), std::move(options), waited);
   where.scheduler->run_until(waited.done());
@@ -155,6 +163,7 @@ Outcome ClientCore::send(Request request, CallOptions options) {
 
 void ClientCore::start(Request request, CallOptions options,
                        std::unique_ptr<Completion> completion) {
+  check_nesting(request);
   if (options_.scheduler && !options.stop.stop_possible())
     options.stop = external_stop_.get_token();
   const auto where = options_.scheduler ? on_external_scheduler() : on_background_loop();

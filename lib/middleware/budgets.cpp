@@ -6,6 +6,12 @@
 
 namespace httpretry {
 
+std::optional<std::int64_t> SharedBudget::left(Time now) const {
+  const std::lock_guard lock(mutex);
+  const auto thousandths = budget.left(now);
+  return thousandths ? std::optional(*thousandths / 1000) : std::nullopt;
+}
+
 BudgetUse::BudgetUse(std::shared_ptr<SharedBudget> shared, Time now)
     : shared_(std::move(shared)), last_(now) {
   if (!shared_) return;
@@ -75,10 +81,7 @@ void BudgetUse::settle(bool success, Time now) {
 }
 
 std::optional<std::int64_t> BudgetUse::left(Time now) const {
-  if (!shared_ || own_ != nullptr) return std::nullopt;
-  const std::lock_guard lock(shared_->mutex);
-  const auto thousandths = shared_->budget.left(now);
-  return thousandths ? std::optional(*thousandths / 1000) : std::nullopt;
+  return shared_ && own_ == nullptr ? shared_->left(now) : std::nullopt;
 }
 
 std::shared_ptr<SharedBudget> Budgets::at(const std::string& place, const BudgetPolicy& policy,

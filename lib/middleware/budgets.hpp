@@ -18,9 +18,11 @@ namespace httpretry {
 struct SharedBudget {
   SharedBudget(const BudgetPolicy& policy_, Time now)
       : policy(policy_), budget(policy_), rate(now) {}
+  // In whole tokens.
+  [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
 
   const BudgetPolicy policy;
-  std::mutex mutex;  // guards what follows
+  mutable std::mutex mutex;  // guards what follows
   Budget budget;
   SendRate rate;
   Time last_used{};

@@ -2,6 +2,8 @@
 // then, are pure functions of the policy layer; what is counted between attempts is in RetryRun.
 #include "retry_run.hpp"
 
+#include <httpretry/inside_retry.hpp>
+
 namespace httpretry {
 namespace {
 
@@ -16,6 +18,11 @@ PolicySet everywhere(RetryPolicy policy) {
   ResolvedPolicy resolved;
   resolved.policy = std::make_shared<const RetryPolicy>(std::move(policy));
   return PolicySet(std::move(resolved));
+}
+
+Task<Outcome> begin(const Next& next, Request request, Call& branch) {
+  const detail::InsideRetry inside;
+  return next(std::move(request), branch);
 }
 
 class Retry final : public Middleware {
@@ -37,7 +44,9 @@ class Retry final : public Middleware {
         if (!waited) co_return run.canceled();
       }
       Call branch = call.with(run.attempt_deadline(), call.stop());
-      last = co_await next(run.begin_attempt(), branch);
+      const auto attempt = begin(next, run.begin_attempt(), branch);
+      const detail::AwaitInside inside(attempt);
+      last = co_await inside;
       if (!run.judge(*last)) co_return *std::move(last);
       if (!run.may_be_held_back()) last.reset();  // a call that waits holds nothing of the answer
 

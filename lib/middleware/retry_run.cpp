@@ -186,21 +186,7 @@ void RetryRun::write_down(const Outcome& outcome, const Classified& classified,
   auto attempt = attempt_from(outcome);
   attempt.cls = classified.cls;
   attempt.rule = to_string(classified.rule);
-  attempt.retried = decision.retry;
-  attempt.ambiguous = decision.ambiguous;
-  if (decision.server_delay) {
-    attempt.server_delay = decision.server_delay;
-    attempt.server_delay_source = to_string(decision.source);
-  }
-  if (decision.retry) {
-    attempt.backoff = decision.backoff;
-    attempt.wait = decision.wait;
-  } else {
-    auto& history = call_.history();
-    history.stop_reason = decision.reason;
-    history.retry_at = decision.retry_at;
-    history.detail = limit_text(decision);
-  }
+  policy::write_down(decision, attempt, call_.history());
   record(std::move(attempt));
 }
 

@@ -38,4 +38,22 @@ class Progress {
   Duration last_poll_wait_{};
 };
 
+// What a decision says of the attempt before it, and of the call where it ends it.
+inline void write_down(const Decision& decision, Attempt& attempt, History& history) {
+  attempt.retried = decision.retry;
+  attempt.ambiguous = decision.ambiguous;
+  if (decision.server_delay) {
+    attempt.server_delay = decision.server_delay;
+    attempt.server_delay_source = to_string(decision.source);
+  }
+  if (decision.retry) {
+    attempt.backoff = decision.backoff;
+    attempt.wait = decision.wait;
+  } else {
+    history.stop_reason = decision.reason;
+    history.retry_at = decision.retry_at;
+    history.detail = limit_text(decision);
+  }
+}
+
 }  // namespace httpretry::policy
