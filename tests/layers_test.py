@@ -34,14 +34,14 @@ PUBLIC = {
     "values": "headers request body response result error attempt time export url scenario",
     "policy": "backoff retry_policy retry classify server_delay budget policy_set "
               "endpoint presets report",
-    "flow": "task scheduler transport middleware event call",
-    "client": "client builtin httpretry",
+    "flow": "task scheduler transport middleware event call inside_retry",
+    "client": "client builtin retry_call httpretry",
     "testing": "testing fault_server",
 }
 LAYER_OF_PUBLIC = {name: layer for layer, names in PUBLIC.items() for name in names.split()}
 
 # A header that is implemented in other layers than its own: they include it to be checked by it.
-IMPLEMENTED_IN = {"builtin": {"middleware", "log", "json"}}
+IMPLEMENTED_IN = {"builtin": {"middleware", "log", "json"}, "retry_call": {"middleware"}}
 
 # The room of each library that we are made of: nothing else sees it.
 ROOMS = {
