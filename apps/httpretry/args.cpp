@@ -146,8 +146,10 @@ std::string help_lines(const std::vector<Flag>& flags) {
 
 std::string nearest(std::string_view wrong, const std::vector<std::string>& words) {
   std::string best;
-  // A third of the letters may be wrong: more is another word.
-  auto least = std::max<std::size_t>(wrong.size() / 3, 1) + 1;
+  // A third of the letters may be wrong, and two of a short word, for two that are swapped count
+  // twice: more is another word.
+  const std::size_t few = wrong.size() > 3 ? 2 : 1;
+  auto least = std::max(wrong.size() / 3, few) + 1;
   for (const auto& word : words) {
     const auto far = distance(wrong, word);
     if (far >= least) continue;
