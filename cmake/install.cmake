@@ -23,7 +23,7 @@ if(BUILD_SHARED_LIBS)
   set(pkg_config_requires "")
 else()
   set(HTTPRETRY_IS_SHARED OFF)
-  set(pkg_config_requires "libcurl >= 7.85, zlib, spdlog")
+  set(pkg_config_requires "libcurl >= 7.88, zlib, spdlog")
 endif()
 configure_package_config_file(
   ${PROJECT_SOURCE_DIR}/cmake/httpretry-config.cmake.in httpretry-config.cmake
@@ -53,6 +53,6 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/coroutines.query
         DESTINATION ${CMAKE_INSTALL_DATADIR}/httpretry)
 
-if(TARGET httpretry_program)
-  install(TARGETS httpretry_program)
+if(TARGET httpretry_cli)
+  install(TARGETS httpretry_cli)
 endif()

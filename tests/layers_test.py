@@ -31,17 +31,17 @@ MAY_INCLUDE = {
 
 # The layer of each header of include/httpretry. A new header gets its line here.
 PUBLIC = {
-    "values": "headers request body response result error attempt time export url",
+    "values": "headers request body response result error attempt time export url scenario",
     "policy": "backoff retry_policy retry classify server_delay budget policy_set "
-              "endpoint presets",
-    "flow": "task scheduler transport middleware event call",
-    "client": "client builtin httpretry",
-    "testing": "testing fault_server scenario",
+              "endpoint presets report",
+    "flow": "task scheduler transport middleware event call inside_retry",
+    "client": "client builtin retry_call httpretry",
+    "testing": "testing fault_server",
 }
 LAYER_OF_PUBLIC = {name: layer for layer, names in PUBLIC.items() for name in names.split()}
 
 # A header that is implemented in other layers than its own: they include it to be checked by it.
-IMPLEMENTED_IN = {"builtin": {"middleware", "log", "json"}}
+IMPLEMENTED_IN = {"builtin": {"middleware", "log", "json"}, "retry_call": {"middleware"}}
 
 # The room of each library that we are made of: nothing else sees it.
 ROOMS = {
@@ -65,7 +65,7 @@ shared_mutex source_location span sstream stack stdexcept stop_token streambuf s
 syncstream system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set
 utility valarray variant vector version cxxabi.h
 """.split())
-SYSTEM = re.compile(r"^(sys|netinet|arpa|net|linux)/[\w/]+\.h$|^(unistd|fcntl|netdb|poll|signal|"
+SYSTEM = re.compile(r"^(sys|netinet|arpa|net|linux)/[\w/]+\.h$|^(unistd|fcntl|locale|netdb|poll|signal|"
                     r"pthread|errno|string|strings|stdlib|stdio|time|termios|dirent|spawn|pwd|"
                     r"malloc|dlfcn|ifaddrs|resolv|sched|getopt)\.h$")
 

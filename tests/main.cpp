@@ -1,2 +1,10 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+#include <csignal>
+
+// A program that speaks TLS ignores SIGPIPE: OpenSSL writes to sockets that the other side may have
+// closed. So do the servers of the tests.
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  return doctest::Context(argc, argv).run();
+}

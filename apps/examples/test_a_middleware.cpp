@@ -1,6 +1,7 @@
 // A middleware of one's own, and its test: no network, no waiting. The checks are plain ifs here;
 // any test framework will do.
 #include <httpretry/builtin.hpp>
+#include <httpretry/client.hpp>
 #include <httpretry/testing.hpp>
 
 #include <cstdio>

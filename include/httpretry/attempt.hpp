@@ -91,6 +91,8 @@ struct HTTPRETRY_API Attempt {
   Duration duration{};
   int status = 0;             // 0: no final status came
   std::optional<Errc> error;  // set where the attempt ended in an error
+  int curl_code = 0;          // Error::curl_code and Error::message then
+  std::string error_message;
   Class cls = Class::Success;
   std::string rule;  // what decided the class: "status 503", "error_codes: aws SlowDown"
   Sent sent = Sent::Never;
@@ -99,8 +101,9 @@ struct HTTPRETRY_API Attempt {
   std::string_view server_delay_source;  // the header or field that asked: static text
   std::optional<Duration> backoff;       // our own wait; set only where a retry followed
   std::optional<Duration> wait;          // the wait that was taken; set only where a retry followed
+  // What the budget held after the decision, in whole tokens; empty without a budget.
   std::optional<std::int64_t> budget_left;
-  bool retried = false;  // another attempt followed, or would have but for a cancellation
+  bool retried = false;  // another attempt followed, or would have but for the end of the wait
   // A 404, 409 or 412 after an attempt that may have been executed: our own first write may be why.
   bool ambiguous = false;
 };

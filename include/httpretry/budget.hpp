@@ -118,7 +118,7 @@ class HTTPRETRY_API Budget {
   void cancel(BudgetClaim& claim, Time now);
   // The call is over; however often it is called, only the first counts.
   void settle(BudgetClaim& claim, bool success, Time now);
-  // For Attempt::budget_left; empty without a budget.
+  // In thousandths; empty without a budget.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
   [[nodiscard]] bool full(Time now) const;
 

@@ -59,6 +59,10 @@ struct HTTPRETRY_API RetryOptions {
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(PolicySet policies);
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryPolicy policy = RetryPolicy());
 
+// A random UUID (RFC 9562, version 4), from the numbers of the system: what `retry` sends where a
+// policy names an idempotency_key.
+[[nodiscard]] HTTPRETRY_API std::string new_idempotency_key();
+
 // Follows redirects: 301, 302, 303, 307 and 308 with a Location, as RFC 9110 §15.4 has it: 303
 // makes a GET of everything but HEAD; 301 and 302 make a GET of a POST, as everyone does; 307 and
 // 308 change nothing. Stands above `retry`, so that each hop is retried by itself.

@@ -15,6 +15,9 @@
 // (in a callback, a middleware, after a co_send that resumed there): it answers with Errc::Internal
 // then, where a wait would never end.
 //
+// OpenSSL writes to sockets without MSG_NOSIGNAL: a program that speaks TLS should ignore SIGPIPE,
+// as the `httpretry` command does; the library does not touch the signals of its process.
+//
 // A client does not survive a fork: make it in the child. A client with static storage is best
 // destroyed before main returns; libcurl itself is never shut down.
 #pragma once

@@ -92,6 +92,10 @@ class [[nodiscard]] Result {
       : value_(std::in_place, std::move(value)) {}  // NOLINT(google-explicit-constructor)
   Result(Error error)
       : error_(std::in_place, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  // A T made of `args`, where it will stay.
+  template <class... Args>
+  explicit Result(std::in_place_t /*tag*/, Args&&... args)
+      : value_(std::in_place, std::forward<Args>(args)...) {}
 
   [[nodiscard]] bool has_value() const noexcept { return value_.full(); }
   explicit operator bool() const noexcept { return has_value(); }

@@ -13,7 +13,8 @@
 //   the time is used up                        elapsed_exhausted
 //
 // One limit is left to the caller: the budget, which is shared between calls. Take from it after
-// `decide` said yes and before waiting (budget.hpp).
+// `decide` said yes and before waiting (budget.hpp); where it says no, `over_budget` is the
+// decision.
 //
 // When may a request be repeated?
 //                                   GET HEAD OPTIONS TRACE PUT      POST, PATCH
@@ -68,6 +69,7 @@ enum class Limit : std::uint8_t {
   MaxElapsedTime,
   Deadline,  // the caller's
   ServerDelayMax,
+  Budget,
 };
 
 struct Decision {
@@ -95,6 +97,11 @@ struct Decision {
 [[nodiscard]] HTTPRETRY_API Decision decide(const RetryPolicy& policy, const Classified& classified,
                                             const AttemptFacts& facts, const Clocks& clocks,
                                             double unit_random);
+
+// What becomes of a decision to retry that the budget forbids.
+[[nodiscard]] HTTPRETRY_API Decision over_budget(const Decision& decision,
+                                                 const Classified& classified,
+                                                 const AttemptFacts& facts, const Clocks& clocks);
 
 // Where a limit ended the call, which and by how much: "retry-after asks for 2m, 1m more than
 // server_delay.max (1m)". Empty otherwise.

@@ -119,6 +119,7 @@ enum class HintSource : std::uint8_t {
   GrpcRetryPushback,  // grpc-retry-pushback-ms
   RetryInfo,          // google.rpc.RetryInfo in a body; not for ServerDelayPolicy::headers
   SecondaryLimit,     // GitHub's message in a body; not for ServerDelayPolicy::headers
+  Function,           // what retry_call calls; not for ServerDelayPolicy::headers
 };
 
 // The words of a policy file: "connect", "aws" (Custom is "custom"), "retry-after".

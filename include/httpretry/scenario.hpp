@@ -11,6 +11,7 @@
 
 #include <httpretry/export.hpp>
 #include <httpretry/headers.hpp>
+#include <httpretry/result.hpp>
 #include <httpretry/time.hpp>
 
 #include <cstdint>
@@ -45,6 +46,9 @@ enum class Fault : std::uint8_t {
                  // that this is all
   TlsStall,      // accepts the connection and never speaks TLS
   TlsReset,      // RST in the TLS handshake
+  // Of a network rather than a server: `httpretry plan` plays them, a FaultServer cannot.
+  Refused,
+  Resolve,
 };
 
 // The word for it in a scenario file: "reset", "reset_early", …; Hang is "timeout", which is what
@@ -119,5 +123,21 @@ struct HTTPRETRY_API Scenario : Script {
   // head is read, and in the scenario itself it meets whatever request comes next.
   std::map<std::string, Script, std::less<>> paths;
 };
+
+// Reads a scenario file:
+//
+//   { "steps": [
+//       {"status": 503, "headers": {"Retry-After": "2"}, "body": "busy", "delay": "50ms"},
+//       {"fault": "reset"},
+//       {"status": 429, "times": 3},
+//       {"status": 200, "body": "ok"} ],
+//     "then": "repeat_last",
+//     "paths": { "/other": { "steps": [ {"status": 200} ] } } }
+//
+// A step may also have "interval" and "size"; a header's value may be a list of several; "then" is
+// repeat_last, restart or close. Errc::InvalidRequest with a line for each problem, as policy files
+// have them: "scenario.json:3:16: /steps/1/fault: ...".
+[[nodiscard]] HTTPRETRY_API Result<Scenario> parse_scenario(std::string_view json,
+                                                            std::string file_name);
 
 }  // namespace httpretry

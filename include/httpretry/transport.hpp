@@ -36,6 +36,9 @@ struct HTTPRETRY_API TransportOptions {
   bool verify_tls = true;
 };
 
+// What the library's own transport is made of: "libcurl/7.88.1 OpenSSL/3.0.15 zlib/1.2.13 …".
+[[nodiscard]] HTTPRETRY_API std::string transport_version();
+
 class HTTPRETRY_API Transport {
  public:
   virtual ~Transport();

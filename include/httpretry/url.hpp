@@ -19,8 +19,8 @@ struct UrlParts;  // lib/curl/url_parts.hpp
 
 class HTTPRETRY_API Url {
  public:
-  // Errc::InvalidRequest, with what is wrong, for text that is no absolute http(s) URL. Spaces and
-  // control bytes are refused; bytes over 0x7F in path and query are percent-encoded.
+  // Errc::InvalidRequest, with what is wrong, for text that is no absolute http(s) URL. Control
+  // bytes are refused; spaces, and bytes over 0x7F, in path and query are percent-encoded.
   static Result<Url> parse(std::string_view text);
 
   // Lower case; international names in their ASCII form; IPv6 in brackets.

@@ -1,8 +1,9 @@
 #include "core.hpp"
 
-#include "random.hpp"
-
 #include "lib/flow/hop.hpp"
+#include "lib/flow/random.hpp"
+
+#include <httpretry/inside_retry.hpp>
 
 #include <algorithm>
 #include <stdexcept>
@@ -37,7 +38,11 @@ Attempt only_attempt(const Outcome& outcome, const CallState& state) {
   Attempt attempt;
   attempt.number = state.exchanges;
   attempt.status = outcome ? outcome->status : outcome.error().status;
-  if (!outcome) attempt.error = outcome.error().code;
+  if (!outcome) {
+    attempt.error = outcome.error().code;
+    attempt.curl_code = outcome.error().curl_code;
+    attempt.error_message = outcome.error().message;
+  }
   const bool good = outcome && outcome->status < 400;
   attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
   attempt.sent = exchange.sent;
@@ -90,6 +95,12 @@ ClientCore::ClientCore(ClientOptions options)
     throw std::invalid_argument("a client with a scheduler of its own needs a transport too");
   }
   if (!options_.random) options_.random = &system_random;
+  retries_ = std::any_of(options_.middlewares.begin(), options_.middlewares.end(),
+                         [](const auto& stage) { return stage->name() == "retry"; });
+}
+
+void ClientCore::check_nesting(const Request& request) const {
+  if (retries_ && inside_retry() && request.options().retry) warn_of_nested_retry();
 }
 
 // All of a call. The scheduler's thread runs it from the hop on.
@@ -120,6 +131,7 @@ Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Reques
 }
 
 Outcome ClientCore::drive(const Where& where, Request request, CallOptions options) {
+  check_nesting(request);
   Waited waited;
   carry(shared_from_this(), where, std::move(request), std::move(options), waited);
   where.scheduler->run_until(waited.done());
@@ -151,6 +163,7 @@ Outcome ClientCore::send(Request request, CallOptions options) {
 
 void ClientCore::start(Request request, CallOptions options,
                        std::unique_ptr<Completion> completion) {
+  check_nesting(request);
   if (options_.scheduler && !options.stop.stop_possible())
     options.stop = external_stop_.get_token();
   const auto where = options_.scheduler ? on_external_scheduler() : on_background_loop();

@@ -92,11 +92,14 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   static Detached carry(std::shared_ptr<ClientCore> core, Where where, Request request,
                         CallOptions options, Completion& completion);
   Outcome drive(const Where& where, Request request, CallOptions options);
+  // Attempts multiply where a call that retries makes another one that does.
+  void check_nesting(const Request& request) const;
   Where on_background_loop();
   Where on_external_scheduler();
   Transport& transport_of(Loop& loop);
 
   ClientOptions options_;
+  bool retries_ = false;
   std::shared_ptr<const TransportOptions> connection_;
   std::stop_source external_stop_;  // calls on a scheduler that is not ours
   LoopPool pool_;

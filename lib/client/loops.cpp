@@ -2,12 +2,29 @@
 
 #include "lib/flow/hop.hpp"
 
+#include <signal.h>
+
 #include <algorithm>
 
 namespace httpretry::detail {
 
+namespace {
+
+// The program's handlers run on the program's threads. SIGPIPE above all: OpenSSL's writes raise it
+// where the server has closed, and the error that comes with it is all that is needed.
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+}  // namespace
+
 void BackgroundLoop::start() {
-  thread_ = std::thread([self = shared_from_this()] { self->loop_.run_until(self->done_); });
+  thread_ = std::thread([self = shared_from_this()] {
+    block_signals();
+    self->loop_.run_until(self->done_);
+  });
 }
 
 void BackgroundLoop::close() { close_on_thread(); }

@@ -101,13 +101,8 @@ void Easy::configure_tls(const TransportOptions& options) {
 }
 
 void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
-  CURL* easy = handle();
   error_text_[0] = '\0';
-  // Where only CURLU changes, libcurl 7.88 goes on to report, and to authenticate for, the URL
-  // before: so URL is set beside it. NULL has libcurl put the text together by itself, with the
-  // userinfo, which takes a tenth of all the instructions of a small exchange.
-  curl_easy_setopt(easy, CURLOPT_URL, url.has_userinfo() ? nullptr : url.parts().text.c_str());
-  curl_easy_setopt(easy, CURLOPT_CURLU, url.parts().handle.get());
+  set_url(url);
   set_shape(request, plan);
   set_headers(request);
   if (const auto& credentials = request.options().credentials) set_credentials(*credentials);
@@ -130,6 +125,16 @@ void Easy::set_credentials(const Credentials& credentials) {
   curl_easy_setopt(handle(), CURLOPT_HTTPAUTH, digest ? CURLAUTH_DIGEST : CURLAUTH_BASIC);
   curl_easy_setopt(handle(), CURLOPT_USERNAME, credentials.user.c_str());
   curl_easy_setopt(handle(), CURLOPT_PASSWORD, credentials.password.c_str());
+}
+
+void Easy::set_url(const Url& url) {
+  if (url_ && &url_->parts() == &url.parts()) return;
+  // Where only CURLU changes, libcurl 7.88 goes on to report, and to authenticate for, the URL
+  // before: so URL is set beside it. NULL has libcurl put the text together by itself, with the
+  // userinfo, which takes a tenth of all the instructions of a small exchange.
+  curl_easy_setopt(handle(), CURLOPT_URL, url.has_userinfo() ? nullptr : url.to_string().c_str());
+  curl_easy_setopt(handle(), CURLOPT_CURLU, url.parts().handle.get());
+  url_ = url;  // kept alive, as libcurl keeps the pointer
 }
 
 void Easy::set_long(CURLoption option, long value, long& known) {

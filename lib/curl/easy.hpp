@@ -9,6 +9,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,7 @@ class Easy {
   void configure(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks,
                  bool proxied);
   void configure_tls(const TransportOptions& options);
+  void set_url(const Url& url);
   void set_shape(const Request& request, const SendPlan& plan);
   void set_headers(const Request& request);
   void set_credentials(const Credentials& credentials);
@@ -80,6 +82,7 @@ class Easy {
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 
   // What is set on the handle.
+  std::optional<Url> url_;
   Shape shape_ = Shape::Get;
   std::string method_;
   long http_version_ = CURL_HTTP_VERSION_NONE;

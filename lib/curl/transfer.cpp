@@ -167,7 +167,7 @@ Outcome Transfer::await_resume() {
 
   const bool good = abort_ == Abort::None && code_ == CURLE_OK;
   if (good) learn();
-  auto outcome = good ? Outcome(answer()) : Outcome(failure());
+  auto outcome = good ? answer() : Outcome(failure());
   // A handle remembers a refused stream, a resend and the credentials of its URL: not fit for
   // others.
   loop_.give_back(std::move(easy_), good && wire_sends_ == 1 && !has_credentials());
@@ -358,8 +358,9 @@ Exchange Transfer::facts() const {
   return exchange;
 }
 
-Response Transfer::answer() {
-  Response response;
+Outcome Transfer::answer() {
+  Outcome outcome(std::in_place);
+  auto& response = *outcome;
   response.status = status_;
   response.http_version = version_;
   if (gunzip_) {  // the body is no longer what these describe
@@ -370,7 +371,7 @@ Response Transfer::answer() {
   response.body = std::move(body_);
   response.url = request_.url();
   response.exchange = facts();
-  return response;
+  return outcome;
 }
 
 Error Transfer::failure() {

@@ -66,7 +66,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   }
   void learn();
   [[nodiscard]] Exchange facts() const;
-  Response answer();
+  Outcome answer();
   Error failure();
   [[nodiscard]] std::string message(Errc code) const;
   [[nodiscard]] std::string cause(Errc code) const;

@@ -91,8 +91,6 @@ Result<std::shared_ptr<const UrlParts>> take_apart(CurlUrl handle) {
   const bool usual = parts->port == (parts->scheme == "https" ? 443 : 80);
   parts->origin =
       parts->scheme + "://" + parts->host + (usual ? "" : ":" + std::to_string(parts->port));
-  parts->text = parts->origin + parts->path;
-  if (!parts->query.empty()) parts->text.append("?").append(parts->query);
   curl_url_set(handle.get(), CURLUPART_FRAGMENT, nullptr, 0);
   parts->handle = std::move(handle);
   return std::shared_ptr<const UrlParts>(std::move(parts));
@@ -120,7 +118,10 @@ const std::string& Url::query() const { return parts_->query; }
 bool Url::has_userinfo() const { return parts_->userinfo; }
 const std::string& Url::origin() const { return parts_->origin; }
 std::string Url::without_secrets() const { return parts_->origin + parts_->path; }
-std::string Url::to_string() const { return parts_->text; }
+std::string Url::to_string() const {
+  auto text = without_secrets();
+  return parts_->query.empty() ? text : text + "?" + parts_->query;
+}
 
 Result<Url> Url::resolve(std::string_view reference) const {
   if (reference.find('\0') != std::string_view::npos) return refused("it holds a NUL byte");

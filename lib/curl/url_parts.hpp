@@ -21,7 +21,6 @@ struct UrlParts {
   std::string path;
   std::string query;
   std::string origin;
-  std::string text;  // without fragment and userinfo
   std::uint16_t port = 0;
   bool userinfo = false;
 };

@@ -19,8 +19,8 @@
 namespace httpretry::detail {
 namespace {
 
-constexpr std::size_t kGrain = 64;
-constexpr std::size_t kClasses = 32;  // frames up to 2 KiB are kept
+constexpr std::size_t kGrain = 16;     // as malloc has it
+constexpr std::size_t kClasses = 128;  // frames up to 2 KiB are kept
 constexpr std::size_t kKeptPerClass =
     256;  // so that a burst of calls does not hold memory for ever
 
@@ -77,7 +77,9 @@ FrameLists* first_use() {
   return current_lists;
 }
 
-FrameLists* lists_of_this_thread() { return current_lists != nullptr ? current_lists : first_use(); }
+FrameLists* lists_of_this_thread() {
+  return current_lists != nullptr ? current_lists : first_use();
+}
 
 constexpr std::size_t class_of(std::size_t size) { return (size - 1) / kGrain; }
 

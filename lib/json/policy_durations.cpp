@@ -75,8 +75,8 @@ std::pair<Duration, std::string> duration_in(std::string_view text) {
       if (fraction.empty()) return no_duration();
       text.remove_prefix(1 + fraction.size());
     }
-    const auto name =
-        text.substr(0, std::find_if(text.begin(), text.end(), is_digit) - text.begin());
+    const auto* const end = std::find_if(text.begin(), text.end(), is_digit);
+    const auto name = text.substr(0, static_cast<std::size_t>(end - text.begin()));
     const auto* const unit = std::find_if(std::begin(kUnits) + next_unit, std::end(kUnits),
                                           [&](const Unit& one) { return one.name == name; });
     if (unit == std::end(kUnits)) return no_duration();

@@ -67,34 +67,34 @@ const Source& built_in_source() {
   return *source;
 }
 
-// JSON of ours that lives as long as the program.
-const Json& compiled_in(std::string_view text) {
-  auto* const document = new Document;  // lives as long as the policies that point into it
+// JSON of ours. It lives as long as the program, for policies point into it.
+const Document* compiled_in(std::string_view text) {
+  auto* const document = new Document;
   Report report("compiled in");
   read(text, *document, report);
   if (report.failed()) throw std::logic_error(to_string(report.take().front()));
-  return *document->root;
+  return document;
 }
 
 const Json& base_of(const Shape& shape) {
-  static const auto& pending = compiled_in(shape.base);  // no other shape has one
-  return pending;
+  static const auto* const pending = compiled_in(shape.base);  // no other shape has one
+  return *pending->root;
 }
 
 struct LoadedPreset {
-  const Json* json;
+  const Document* document;
   Source source;
 };
 const std::map<std::string_view, LoadedPreset>& loaded_presets() {
   static const auto* const all = [] {
     auto* const loaded = new std::map<std::string_view, LoadedPreset>;
     for (const auto& preset : presets()) {
-      const auto& json = compiled_in(preset.json);
+      const auto* const document = compiled_in(preset.json);
       Report report("preset " + std::string(preset.name));
-      if (!check_object(json, policy_shape(), report)) {
+      if (!check_object(*document->root, policy_shape(), report)) {
         throw std::logic_error(to_string(report.take().front()));
       }
-      loaded->emplace(preset.name, LoadedPreset{&json, {report.file(), false, nullptr}});
+      loaded->emplace(preset.name, LoadedPreset{document, {report.file(), false, nullptr}});
     }
     return loaded;
   }();
@@ -194,7 +194,7 @@ const Layered& built_in() {
 
 const Json* preset_json(std::string_view name) {
   const auto found = loaded_presets().find(name);
-  return found == loaded_presets().end() ? nullptr : found->second.json;
+  return found == loaded_presets().end() ? nullptr : &*found->second.document->root;
 }
 
 const Source& preset_source(std::string_view name) { return loaded_presets().at(name).source; }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <httpretry/budget.hpp>
+#include <httpretry/builtin.hpp>
 
 #include <array>
 #include <memory>
@@ -17,20 +18,25 @@ namespace httpretry {
 struct SharedBudget {
   SharedBudget(const BudgetPolicy& policy_, Time now)
       : policy(policy_), budget(policy_), rate(now) {}
+  // In whole tokens.
+  [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
 
   const BudgetPolicy policy;
-  std::mutex mutex;  // guards what follows
+  mutable std::mutex mutex;  // guards what follows
   Budget budget;
   SendRate rate;
   Time last_used{};
 };
 
-// One call's share in it. What the call took it gives back exactly once, however the call ends:
-// this object's end, at the latest, settles it as a failure.
+// One call's share in it, or in a budget of the user's own. What the call took it gives back
+// exactly once, however the call ends: this object's end, at the latest, does it.
 class BudgetUse {
  public:
-  BudgetUse() = default;
   BudgetUse(std::shared_ptr<SharedBudget> shared, Time now);
+  // Asks `own` instead of the shared budget; of that, the send rate still counts. Both must outlive
+  // this.
+  BudgetUse(std::shared_ptr<SharedBudget> shared, RetryBudget* own, const Request& request,
+            Time now);
   ~BudgetUse();
   BudgetUse(const BudgetUse&) = delete;
   BudgetUse& operator=(const BudgetUse&) = delete;
@@ -38,19 +44,27 @@ class BudgetUse {
   // How long to wait before the next send.
   [[nodiscard]] Duration wait_for_rate(Time now);
   void heard(Time now, bool throttled);
-  bool take(Class cls, bool timeout, Time now);
+  bool take(const Classified& classified, Time now);
+  // The retry that was paid for is on its way: from here on nothing of it comes back by `cancel`.
+  void begin_attempt() { owed_ = false; }
+  // The call ends in a wait.
   void cancel(Time now);
   void settle(bool success, Time now);
+  // In whole tokens; empty without a budget, and for one of the user's own.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
 
  private:
   std::shared_ptr<SharedBudget> shared_;
+  RetryBudget* own_ = nullptr;
+  const Request* request_ = nullptr;
   BudgetClaim claim_;
-  Time last_{};
+  Time last_;
+  bool owed_ = false;  // paid for a retry that has not begun
+  bool settled_ = false;
 };
 
-// From a place's name to what its calls share. Bounded: of places that nobody uses, those whose
-// budget is full go first, for a new one is the same.
+// From a place's name to what its calls share. Bounded: of places that nobody uses, those that are
+// as new go first, for a new one is the same.
 class Budgets {
  public:
   std::shared_ptr<SharedBudget> at(const std::string& place, const BudgetPolicy& policy, Time now);

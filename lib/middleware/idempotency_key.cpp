@@ -1,4 +1,4 @@
-#include "idempotency_key.hpp"
+#include <httpretry/builtin.hpp>
 
 #include <sys/random.h>
 

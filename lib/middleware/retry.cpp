@@ -2,6 +2,8 @@
 // then, are pure functions of the policy layer; what is counted between attempts is in RetryRun.
 #include "retry_run.hpp"
 
+#include <httpretry/inside_retry.hpp>
+
 namespace httpretry {
 namespace {
 
@@ -18,6 +20,11 @@ PolicySet everywhere(RetryPolicy policy) {
   return PolicySet(std::move(resolved));
 }
 
+Task<Outcome> begin(const Next& next, Request request, Call& branch) {
+  const detail::InsideRetry inside;
+  return next(std::move(request), branch);
+}
+
 class Retry final : public Middleware {
  public:
   explicit Retry(RetryOptions options) : options_(std::move(options)) {}
@@ -25,20 +32,26 @@ class Retry final : public Middleware {
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
     auto& clock = call.scheduler();
-    RetryRun run(options_, choose(request), budgets_, request, call);
+    const auto chosen = choose(request);
+    give_key(*chosen.policy, request);
+    RetryRun run(options_, chosen, budgets_, request, call);
     std::optional<Outcome> last;
     for (;;) {
       // Another call may take what was free when this one was told to wait: so it asks again.
       for (auto wait = run.wait_for_rate(); wait > Duration::zero(); wait = run.wait_for_rate()) {
+        if (run.too_long(wait)) co_return run.held_back(wait, std::move(last));
         const bool waited = co_await clock.sleep_until(later(clock.now(), wait), call.stop());
-        if (!waited) co_return run.canceled(request, last ? &*last : nullptr);
+        if (!waited) co_return run.canceled();
       }
       Call branch = call.with(run.attempt_deadline(), call.stop());
-      last = co_await next(run.begin_attempt(request), branch);
-      if (!run.judge(request, *last)) co_return *std::move(last);
+      const auto attempt = begin(next, run.begin_attempt(), branch);
+      const detail::AwaitInside inside(attempt);
+      last = co_await inside;
+      if (!run.judge(*last)) co_return *std::move(last);
+      if (!run.may_be_held_back()) last.reset();  // a call that waits holds nothing of the answer
 
       const bool waited = co_await clock.sleep_until(later(clock.now(), run.wait()), call.stop());
-      if (!waited) co_return run.canceled(request, &*last);
+      if (!waited) co_return run.canceled();
     }
   }
 
@@ -50,10 +63,11 @@ class Retry final : public Middleware {
       chosen.policy = request.options().policy;
     } else if (url) {
       const auto& resolved = options_.policies.find(request.method(), *url);
-      chosen = {resolved.policy, resolved.endpoint, resolved.name};
+      chosen = {resolved.policy, resolved.endpoint, resolved.name, nullptr};
     } else {
       chosen.policy = std::make_shared<const RetryPolicy>();  // it will not be sent
     }
+    chosen.identity = chosen.policy.get();
     if (!request.options().retry) chosen.policy = sent_once(*chosen.policy);
     return chosen;
   }

@@ -1,7 +1,5 @@
 #include "retry_run.hpp"
 
-#include "idempotency_key.hpp"
-
 #include <algorithm>
 
 namespace httpretry {
@@ -13,38 +11,16 @@ bool reads_only(const Request& request) {
          method == "QUERY";
 }
 
+// Policies without a name are told apart by where they are: two of them are not one.
+std::string place_of(const ChosenPolicy& chosen) {
+  if (!chosen.name.empty()) return "policy " + std::string(chosen.name);
+  return "policy at " + std::to_string(reinterpret_cast<std::uintptr_t>(chosen.identity));
+}
+
 }  // namespace
 
-RetryRun::RetryRun(const RetryOptions& options, ChosenPolicy chosen, Budgets& budgets,
-                   Request& request, Call& call)
-    : options_(options),
-      policy_(std::move(chosen.policy)),
-      call_(call),
-      started_(call.scheduler().now()),
-      budget_(shared_budget(budgets, chosen, request), started_) {
-  give_key(request);
-  facts_.failures = 0;
-  facts_.repeatable = request.repeatable();
-}
-
-RetryRun::~RetryRun() = default;
-
-std::shared_ptr<SharedBudget> RetryRun::shared_budget(Budgets& budgets, const ChosenPolicy& chosen,
-                                                      const Request& request) const {
-  if (policy_->budget.kind == BudgetPolicy::Kind::None && !policy_->adaptive) return nullptr;
-  switch (policy_->budget.scope) {
-    case BudgetPolicy::Scope::Endpoint:
-      return budgets.at("endpoint " + chosen.endpoint, policy_->budget, started_);
-    case BudgetPolicy::Scope::Policy:
-      return budgets.at("policy " + chosen.name, policy_->budget, started_);
-    case BudgetPolicy::Scope::Host: break;
-  }
-  const auto& url = request.parsed_url();
-  return url ? budgets.at(url->origin(), policy_->budget, started_) : nullptr;
-}
-
-void RetryRun::give_key(Request& request) const {
-  const auto& name = policy_->idempotency_key;
+void give_key(const RetryPolicy& policy, Request& request) {
+  const auto& name = policy.idempotency_key;
   if (name.empty()) return;
   const bool needs_one = request.method() == "POST" || request.method() == "PATCH";
   if (needs_one && !request.headers().contains(name)) {
@@ -55,16 +31,49 @@ void RetryRun::give_key(Request& request) const {
   }
 }
 
+RetryRun::RetryRun(const RetryOptions& options, const ChosenPolicy& chosen, Budgets& budgets,
+                   const Request& request, Call& call)
+    : options_(options),
+      policy_(chosen.policy),
+      request_(request),
+      call_(call),
+      started_(call.scheduler().now()),
+      budget_(shared_budget(budgets, chosen), options.budget.get(), request, started_),
+      progress_(request.repeatable(), reads_only(request)) {}
+
+std::shared_ptr<SharedBudget> RetryRun::shared_budget(Budgets& budgets,
+                                                      const ChosenPolicy& chosen) const {
+  const bool has_budget = policy_->budget.kind != BudgetPolicy::Kind::None && !options_.budget;
+  if (!has_budget && !policy_->adaptive) return nullptr;
+  const auto scope = policy_->budget.scope;
+  if (scope == BudgetPolicy::Scope::Policy) {
+    return budgets.at(place_of(chosen), policy_->budget, started_);
+  }
+  // What no entry of the file names has no endpoint to share with: its host stands for one.
+  if (scope == BudgetPolicy::Scope::Endpoint && !chosen.endpoint.empty()) {
+    return budgets.at("endpoint " + std::string(chosen.endpoint), policy_->budget, started_);
+  }
+  const auto& url = request_.parsed_url();
+  return url ? budgets.at(url->origin(), policy_->budget, started_) : nullptr;
+}
+
 int RetryRun::next_number() const { return static_cast<int>(call_.history().attempts.size()) + 1; }
 
 Duration RetryRun::wait_for_rate() {
   return policy_->adaptive ? budget_.wait_for_rate(now()) : Duration::zero();
 }
 
-Request RetryRun::begin_attempt(const Request& request) {
+bool RetryRun::too_long(Duration wait) const {
+  const bool counts = policy_->elapsed_rule == ElapsedRule::IncludeWait;
+  const auto end = counts ? later(started_, policy_->max_elapsed_time) : kNever;
+  return wait > Duration::zero() && later(now(), wait) >= std::min(call_.deadline(), end);
+}
+
+Request RetryRun::begin_attempt() {
   began_ = now();
-  call_.emit(&Observer::attempt_started, request, next_number());
-  Request attempt = request;
+  budget_.begin_attempt();
+  call_.emit(&Observer::attempt_started, request_, next_number());
+  Request attempt = request_;
   auto& options = attempt.edit_options();
   if (fresh_connection_) options.fresh_connection = true;
   if (!options.connect_timeout) options.connect_timeout = policy_->connect_timeout;
@@ -78,81 +87,71 @@ Request RetryRun::begin_attempt(const Request& request) {
 
 Time RetryRun::attempt_deadline() const { return later(now(), policy_->attempt_timeout); }
 
-bool RetryRun::judge(const Request& request, const Outcome& outcome) {
-  facts_.replayable = request.body().replayable();
-  if (resend_at_once(request, outcome)) return true;
+bool RetryRun::judge(const Outcome& outcome) {
+  progress_.facts().replayable = request_.body().replayable();
+  last_ = outcome ? outcome->exchange : outcome.error().exchange;
+  if (resend_at_once(outcome)) return true;
 
   const auto wall = call_.scheduler().wall_now();
   const Observed observed(outcome, wall);
-  const auto classified = options_.classify ? options_.classify(*policy_, request, observed)
+  const auto classified = options_.classify ? options_.classify(*policy_, request_, observed)
                                             : classify(*policy_, observed);
   if (policy_->adaptive) budget_.heard(now(), classified.cls == Class::Throttle);
-  const auto decision = decide_after(request, classified, wall);
-  write_down(request, outcome, classified, decision);
+  const auto decision = decide_after(classified, wall);
+  write_down(outcome, classified, decision);
 
-  facts_.once_used = facts_.once_used || classified.once;
-  if (!reads_only(request)) {
-    facts_.maybe_executed = facts_.maybe_executed || may_have_executed(classified);
-  }
-  facts_.previous = decision.backoff;
+  progress_.decided(classified, decision);
   fresh_connection_ = decision.fresh_connection;
   wait_ = decision.wait;
   return decision.retry;
 }
 
-Decision RetryRun::decide_after(const Request& request, const Classified& classified,
-                                WallTime wall) {
-  if (classified.cls == Class::Pending) {
-    ++facts_.polls;
-  } else if (classified.cls != Class::Success) {
-    ++facts_.failures;
-  }
+Decision RetryRun::decide_after(const Classified& classified, WallTime wall) {
+  const auto cls = classified.cls;
+  progress_.ended(cls);
+  auto& facts = progress_.facts();
   const auto random = call_.random();
-  if (options_.backoff) facts_.own_wait = options_.backoff(*policy_, classified, facts_, random);
-  const Clocks clocks{now(), started_, call_.deadline(), wall};
-  auto decision = decide(*policy_, classified, facts_, clocks, random);
-  if (decision.retry && !decision.poll && !may_take(request, classified)) {
-    decision.retry = false;
-    decision.reason = Reason::BudgetExhausted;
+  if (options_.backoff && cls != Class::Success && cls != Class::Permanent) {
+    const auto own = options_.backoff(*policy_, classified, facts, random);
+    facts.own_wait = std::max(own, Duration::zero());
   }
-  if (!decision.retry) settle(request, classified.cls == Class::Success);
+  const Clocks clocks{now(), started_, call_.deadline(), wall};
+  auto decision = decide(*policy_, classified, facts, clocks, random);
+  // The budget is last, so that nothing is taken for a retry that another limit forbids; and before
+  // the wait, so that a thousand calls that fail together do not all find it full.
+  if (decision.retry && !decision.poll && !budget_.take(classified, now())) {
+    decision = over_budget(decision, classified, facts, clocks);
+  }
+  if (!decision.retry) budget_.settle(cls == Class::Success, now());
   return decision;
 }
 
-// Last, so that nothing is taken for a retry that another limit forbids; before the wait, so that a
-// thousand calls that fail together do not all find the budget full.
-bool RetryRun::may_take(const Request& request, const Classified& classified) {
-  if (options_.budget) return options_.budget->take(request, classified, now());
-  return budget_.take(classified.cls, classified.timeout, now());
-}
-
-void RetryRun::settle(const Request& request, bool success) {
-  if (settled_) return;
-  settled_ = true;
-  if (options_.budget) return options_.budget->settle(request, success, now());
-  budget_.settle(success, now());
-}
-
-Error RetryRun::canceled(const Request& request, const Outcome* last) {
-  if (options_.budget && last != nullptr) {
-    options_.budget->give_back(request, now());
-  } else {
-    budget_.cancel(now());
-  }
-  settle(request, false);
+Error RetryRun::canceled() {
+  budget_.cancel(now());
   call_.history().stop_reason = Reason::Canceled;
   Error error(Errc::Canceled, "canceled while waiting to send again");
-  if (last != nullptr) error.exchange = *last ? (*last)->exchange : last->error().exchange;
+  if (last_) error.exchange = *last_;
   return error;
+}
+
+Outcome RetryRun::held_back(Duration wait, std::optional<Outcome> last) {
+  budget_.cancel(now());
+  auto& history = call_.history();
+  history.stop_reason = Reason::ElapsedExhausted;
+  history.detail = "the send rate allows the next attempt in " + to_text(wait) + ", too late";
+  if (last) return *std::move(last);
+  return Error(Errc::Timeout, history.detail);
 }
 
 // A pooled connection that was closed while it was idle is nobody's failure: once in a call, what
 // may be repeated is sent on a new one without waiting, and does not count as a retry.
-bool RetryRun::resend_at_once(const Request& request, const Outcome& outcome) {
+bool RetryRun::resend_at_once(const Outcome& outcome) {
   if (outcome || !outcome.error().exchange.stale_connection || resent_) return false;
-  if (!facts_.repeatable || !facts_.replayable || policy_->repeat == Repeat::Never) return false;
-  if (!request.options().retry || call_.stop().stop_requested()) return false;
+  const auto& facts = progress_.facts();
+  if (!facts.repeatable || !facts.replayable || policy_->repeat == Repeat::Never) return false;
+  if (!request_.options().retry || call_.stop().stop_requested()) return false;
   resent_ = true;
+  if (outcome.error().exchange.sent != Sent::Never) progress_.maybe_executed();
   fresh_connection_ = true;
   wait_ = Duration::zero();
   auto attempt = attempt_from(outcome);
@@ -160,7 +159,7 @@ bool RetryRun::resend_at_once(const Request& request, const Outcome& outcome) {
   attempt.rule = "stale connection";
   attempt.retried = true;
   attempt.backoff = attempt.wait = Duration::zero();
-  record(request, std::move(attempt));
+  record(std::move(attempt));
   return true;
 }
 
@@ -171,39 +170,29 @@ Attempt RetryRun::attempt_from(const Outcome& outcome) const {
   attempt.start = began_ - call_.started();
   attempt.duration = now() - began_;
   attempt.status = outcome ? outcome->status : outcome.error().status;
-  if (!outcome) attempt.error = outcome.error().code;
+  if (!outcome) {
+    attempt.error = outcome.error().code;
+    attempt.curl_code = outcome.error().curl_code;
+    attempt.error_message = outcome.error().message;
+  }
   attempt.sent = exchange.sent;
   attempt.wire_sends = exchange.wire_sends;
   attempt.budget_left = budget_.left(now());
   return attempt;
 }
 
-void RetryRun::write_down(const Request& request, const Outcome& outcome,
-                          const Classified& classified, const Decision& decision) {
+void RetryRun::write_down(const Outcome& outcome, const Classified& classified,
+                          const Decision& decision) {
   auto attempt = attempt_from(outcome);
   attempt.cls = classified.cls;
   attempt.rule = to_string(classified.rule);
-  attempt.retried = decision.retry;
-  attempt.ambiguous = decision.ambiguous;
-  if (decision.server_delay) {
-    attempt.server_delay = decision.server_delay;
-    attempt.server_delay_source = to_string(decision.source);
-  }
-  if (decision.retry) {
-    attempt.backoff = decision.backoff;
-    attempt.wait = decision.wait;
-  } else {
-    auto& history = call_.history();
-    history.stop_reason = decision.reason;
-    history.retry_at = decision.retry_at;
-    history.detail = limit_text(decision);
-  }
-  record(request, std::move(attempt));
+  policy::write_down(decision, attempt, call_.history());
+  record(std::move(attempt));
 }
 
-void RetryRun::record(const Request& request, Attempt attempt) {
+void RetryRun::record(Attempt attempt) {
   call_.history().attempts.push_back(std::move(attempt));
-  call_.emit(&Observer::attempt_ended, request, call_.history().attempts.back());
+  call_.emit(&Observer::attempt_ended, request_, call_.history().attempts.back());
 }
 
 }  // namespace httpretry

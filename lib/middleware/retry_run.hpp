@@ -4,6 +4,8 @@
 
 #include "budgets.hpp"
 
+#include "lib/policy/progress.hpp"
+
 #include <httpretry/builtin.hpp>
 
 namespace httpretry {
@@ -11,57 +13,60 @@ namespace httpretry {
 // The policy of a request, and the names of the places whose budgets it may share.
 struct ChosenPolicy {
   std::shared_ptr<const RetryPolicy> policy;
-  std::string endpoint;
-  std::string name;
+  std::string_view endpoint;  // empty where no entry matched
+  std::string_view name;      // empty where it has none
+  const void* identity = nullptr;
 };
+
+// Gives a POST or PATCH that lacks one the key that the policy asks for; with it, it is repeatable.
+void give_key(const RetryPolicy& policy, Request& request);
 
 class RetryRun {
  public:
-  RetryRun(const RetryOptions& options, ChosenPolicy chosen, Budgets& budgets, Request& request,
-           Call& call);
-  ~RetryRun();
+  // Everything but the policy must outlive the run.
+  RetryRun(const RetryOptions& options, const ChosenPolicy& chosen, Budgets& budgets,
+           const Request& request, Call& call);
   RetryRun(const RetryRun&) = delete;
   RetryRun& operator=(const RetryRun&) = delete;
 
-  // How long the client's own limit on the send rate holds the next attempt back.
+  // How long the client's own limit on the send rate holds the next attempt back, and whether so
+  // long that the call must end instead.
   [[nodiscard]] Duration wait_for_rate();
+  [[nodiscard]] bool may_be_held_back() const { return policy_->adaptive; }
+  [[nodiscard]] bool too_long(Duration wait) const;
   // The request as the next attempt sends it, and until when that may take.
-  [[nodiscard]] Request begin_attempt(const Request& request);
+  [[nodiscard]] Request begin_attempt();
   [[nodiscard]] Time attempt_deadline() const;
   // Whether to send again after `wait()`. Writes the attempt down and tells the observers.
-  bool judge(const Request& request, const Outcome& outcome);
+  bool judge(const Outcome& outcome);
   [[nodiscard]] Duration wait() const { return wait_; }
-  // The wait was cut short: the outcome of the call.
-  [[nodiscard]] Error canceled(const Request& request, const Outcome* last);
+  // The wait was cut short, or not begun because of the send rate: the outcome of the call.
+  [[nodiscard]] Error canceled();
+  [[nodiscard]] Outcome held_back(Duration wait, std::optional<Outcome> last);
 
  private:
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
   [[nodiscard]] int next_number() const;
-  void give_key(Request& request) const;
   [[nodiscard]] std::shared_ptr<SharedBudget> shared_budget(Budgets& budgets,
-                                                            const ChosenPolicy& chosen,
-                                                            const Request& request) const;
-  bool resend_at_once(const Request& request, const Outcome& outcome);
-  [[nodiscard]] Decision decide_after(const Request& request, const Classified& classified,
-                                      WallTime wall);
-  [[nodiscard]] bool may_take(const Request& request, const Classified& classified);
-  void settle(const Request& request, bool success);
+                                                            const ChosenPolicy& chosen) const;
+  bool resend_at_once(const Outcome& outcome);
+  [[nodiscard]] Decision decide_after(const Classified& classified, WallTime wall);
   [[nodiscard]] Attempt attempt_from(const Outcome& outcome) const;
-  void write_down(const Request& request, const Outcome& outcome, const Classified& classified,
-                  const Decision& decision);
-  void record(const Request& request, Attempt attempt);
+  void write_down(const Outcome& outcome, const Classified& classified, const Decision& decision);
+  void record(Attempt attempt);
 
   const RetryOptions& options_;
   std::shared_ptr<const RetryPolicy> policy_;
+  const Request& request_;
   Call& call_;
   Time started_;
   BudgetUse budget_;
+  policy::Progress progress_;
   Time began_{};
-  AttemptFacts facts_;
   Duration wait_{};
+  std::optional<Exchange> last_;  // of the attempt before the wait
   bool fresh_connection_ = false;
   bool resent_ = false;
-  bool settled_ = false;
 };
 
 }  // namespace httpretry

@@ -156,16 +156,20 @@ Decision begun(const Classified& classified, const Waits& waits) {
   return decision;
 }
 
-Decision stopped(Decision decision, Reason reason, const Passed& passed) {
+bool is_conflict(int status) { return status == 404 || status == 409 || status == 412; }
+
+Decision stopped(Decision decision, Reason reason, const Passed& passed,
+                 const Classified& classified, const AttemptFacts& facts, const Clocks& clocks) {
+  decision.retry = false;
   decision.reason = reason;
   decision.limit = passed.limit;
   decision.limit_time = passed.size;
   decision.limit_count = passed.count;
   decision.excess = passed.excess;
+  if (decision.server_delay) decision.retry_at = plus(clocks.wall_now, *decision.server_delay);
+  decision.ambiguous = facts.maybe_executed && is_conflict(classified.status);
   return decision;
 }
-
-bool is_conflict(int status) { return status == 404 || status == 409 || status == 412; }
 
 // Enough for a person: milliseconds from a second on.
 std::string rounded(Duration time) {
@@ -185,9 +189,7 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const A
   const auto time = waits(policy, classified, facts, clocks, unit_random);
   auto decision = begun(classified, time);
   const auto stop = [&](Reason reason, const Passed& passed = {}) {
-    if (decision.server_delay) decision.retry_at = plus(clocks.wall_now, *decision.server_delay);
-    decision.ambiguous = facts.maybe_executed && is_conflict(classified.status);
-    return stopped(decision, reason, passed);
+    return stopped(decision, reason, passed, classified, facts, clocks);
   };
   // The call has what it wanted.
   if (cls == Class::Success) return stop(Reason::Success);
@@ -215,6 +217,12 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const A
   return decision;
 }
 
+Decision over_budget(const Decision& decision, const Classified& classified,
+                     const AttemptFacts& facts, const Clocks& clocks) {
+  return stopped(decision, Reason::BudgetExhausted, {Limit::Budget, {}, {}, 0}, classified, facts,
+                 clocks);
+}
+
 std::string limit_text(const Decision& decision) {
   switch (decision.limit) {
     case Limit::None: return {};
@@ -231,6 +239,7 @@ std::string limit_text(const Decision& decision) {
       return std::string(to_string(decision.source)) + " asks for " +
              rounded(*decision.server_delay) + ", " + rounded(decision.excess) +
              " more than server_delay.max " + rounded(decision.limit_time);
+    case Limit::Budget: return "the budget has not enough left for a retry";
   }
   return {};
 }

@@ -132,6 +132,7 @@ std::string_view to_string(HintSource source) {
     case HintSource::GrpcRetryPushback: return "grpc-retry-pushback-ms";
     case HintSource::RetryInfo: return "google.rpc.RetryInfo";
     case HintSource::SecondaryLimit: return "github secondary rate limit";
+    case HintSource::Function: return "function";
   }
   return "?";
 }

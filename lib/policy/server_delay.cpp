@@ -216,7 +216,8 @@ std::optional<Duration> read(HintSource source, std::string_view text, const Hea
     case HintSource::RateLimit: return RateLimitText(text).longest();
     case HintSource::GrpcRetryPushback:
     case HintSource::RetryInfo:
-    case HintSource::SecondaryLimit: break;
+    case HintSource::SecondaryLimit:
+    case HintSource::Function: break;
   }
   return std::nullopt;
 }

@@ -51,6 +51,7 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   const bool waited = co_await clock.sleep_until(std::min(ready, limit), call.stop());
   if (!waited || ready > limit) {
     Error error(waited ? Errc::Timeout : Errc::Canceled, waited ? "no answer in time" : "canceled");
+    error.curl_code = waited ? 28 : 42;  // what libcurl's transport says then
     error.exchange.sent = Sent::Maybe;
     error.exchange.wire_sends = 1;
     co_return error;

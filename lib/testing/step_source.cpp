@@ -16,6 +16,8 @@ void check(const Script& script, const std::string& name) {
     const auto& step = script.steps[i];
     const auto where = name + " step " + std::to_string(i);
     demand(step.status >= 200 && step.status <= 999, where, "the status must be 200 to 999");
+    demand(step.fault != Fault::Refused && step.fault != Fault::Resolve, where,
+           "\"refused\" and \"resolve\" happen before a server is reached: they are for plans");
     demand(step.times > 0, where, "a step must be taken at least once");
     demand(step.delay >= Duration(0), where, "the delay must not be negative");
     demand(step.interval >= Duration(0), where, "the interval must not be negative");

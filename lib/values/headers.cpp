@@ -64,7 +64,10 @@ bool valid_header_name(std::string_view name) {
 }
 
 bool valid_header_value(std::string_view value) {
-  while (value.size() >= 8 && !has_control_byte(value.data())) value.remove_prefix(8);
+  while (value.size() >= 8 && !has_control_byte(value.data())) {
+    if (value.size() == 8) return true;
+    value.remove_prefix(std::min<std::size_t>(8, value.size() - 8));  // the last eight may overlap
+  }
   return std::none_of(value.begin(), value.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return (byte < 0x20 && c != '\t') || byte == 0x7F;

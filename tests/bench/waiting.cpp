@@ -5,6 +5,7 @@
 #include "measure.hpp"
 
 #include <httpretry/builtin.hpp>
+#include <httpretry/client.hpp>
 #include <httpretry/testing.hpp>
 
 #include <atomic>

@@ -182,21 +182,19 @@ TEST_CASE("international names become what libcurl makes of them") {
   const std::string before = std::setlocale(LC_CTYPE, nullptr);
   if (std::setlocale(LC_CTYPE, "C.UTF-8") == nullptr) return;
   const std::pair<char32_t, char32_t> letters[] = {
-      {0xC0, 0x131},  {0x134, 0x13E},   {0x14A, 0x17E},   {0x386, 0x3CE},   {0x400, 0x52F},
-      {0x531, 0x556}, {0x561, 0x586},   {0x5D0, 0x5EA},   {0x620, 0x64A},   {0x905, 0x939},
-      {0xE01, 0xE30}, {0x1EA0, 0x1EF9}, {0x3041, 0x3094}, {0x4E00, 0x4F00}, {0xAC00, 0xAD00},
+      {0xC0, 0x12F},    {0x134, 0x13E},   {0x14A, 0x17E},   {0x388, 0x38A},   {0x38E, 0x3A1},
+      {0x3A3, 0x3CE},   {0x400, 0x481},   {0x48A, 0x4BF},   {0x4C1, 0x52F},   {0x531, 0x556},
+      {0x561, 0x586},   {0x5D0, 0x5EA},   {0x620, 0x64A},   {0x905, 0x939},   {0xE01, 0xE30},
+      {0x1EA0, 0x1EF9}, {0x3041, 0x3094}, {0x4E00, 0x4F00}, {0xAC00, 0xAD00},
   };
   int compared = 0;
   for (const auto& [first, last] : letters) {
     for (auto point = first; point <= last; ++point) {
       const auto name = "a" + utf8(point) + "z" + utf8(point) + ".example";
-      const auto asked = Url::parse("http://" + name + "/");
-      // Not every code point is a letter, and some are more than case: I or L with a dot,
-      // ligatures.
-      if (!asked || point == 0x130 || point == 0x387) continue;
+      const auto asked = endpoint_test::url("http://" + name + "/");
       ++compared;
       CAPTURE(name);
-      CHECK(EndpointIndex({with_host(name)}).find("GET", *asked).has_value());
+      CHECK(EndpointIndex({with_host(name)}).find("GET", asked).has_value());
     }
   }
   std::setlocale(LC_CTYPE, before.c_str());

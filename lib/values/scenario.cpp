@@ -13,7 +13,7 @@ struct Word {
 };
 
 // A fault's first word is its own; further ones are only understood.
-constexpr std::array<Word, 18> kWords{{
+constexpr std::array<Word, 20> kWords{{
     {"none", Fault::None},
     {"reset", Fault::Reset},
     {"close", Fault::Close},
@@ -32,6 +32,8 @@ constexpr std::array<Word, 18> kWords{{
     {"gzip_cut_short", Fault::GzipCutShort},
     {"tls_stall", Fault::TlsStall},
     {"tls", Fault::TlsReset},
+    {"refused", Fault::Refused},
+    {"resolve", Fault::Resolve},
 }};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The chance of a client that was given none.
+// The chance of whoever was given none.
 #pragma once
 
 namespace httpretry {

@@ -1,0 +1,53 @@
+// httpretry: sends HTTP requests as curl does, and retries them by a policy.
+#include "args.hpp"
+#include "exit_status.hpp"
+#include "input.hpp"
+#include "output.hpp"
+#include "policies.hpp"
+#include "verbs.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+namespace httpretry::cli {
+namespace {
+
+int run(const Args& args) {
+  const auto verb = args.empty() ? std::string() : args.front();
+  const auto rest = args.empty() ? args : Args(args.begin() + 1, args.end());
+  if (verb == "plan") return plan(rest);
+  if (verb == "policy") return policy(rest);
+  if (verb == "serve") return serve(rest);
+  return send(args);
+}
+
+int complain(const std::exception& error, int status) {
+  std::fprintf(stderr, "httpretry: %s\n", error.what());
+  return status;
+}
+
+}  // namespace
+}  // namespace httpretry::cli
+
+int main(int argc, char** argv) {
+  using namespace httpretry::cli;
+  // A reader that went away is an error of write(), which we report.
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run(Args(argv + (argc > 0 ? 1 : 0), argv + argc));
+  } catch (const UsageError& error) {
+    complain(error, kUsage);
+    std::fputs("httpretry: --help lists the options\n", stderr);
+    return kUsage;
+  } catch (const BadPolicyFile& error) {
+    std::fputs(error.what(), stderr);
+    return kBadPolicyFile;
+  } catch (const ReadError& error) {
+    return complain(error, kReadError);
+  } catch (const WriteError& error) {
+    return complain(error, kWriteError);
+  } catch (const std::exception& error) {
+    return complain(error, kInternalError);
+  }
+}

@@ -1,0 +1,166 @@
+#include "played.hpp"
+
+#include <httpretry/builtin.hpp>
+#include <httpretry/client.hpp>
+#include <httpretry/testing.hpp>
+
+#include <algorithm>
+
+namespace httpretry::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What a client without an attempt timeout is taken to bear.
+constexpr Duration kPatience = 30s;
+
+Error failure(Errc code, int curl_code, const char* message) {
+  Error error(code, message);
+  error.curl_code = curl_code;
+  return error;
+}
+
+// The head arrived, and then it broke off.
+Error broken_off(const Step& step, Errc code, int curl_code, const char* message) {
+  auto error = failure(code, curl_code, message);
+  error.status = step.status;
+  error.headers = step.headers;
+  error.partial = code == Errc::Receive;
+  error.exchange.sent = Sent::Answered;
+  error.exchange.wire_sends = 1;
+  return error;
+}
+
+Error stale() {
+  auto error = failure(Errc::Receive, 56, "the idle connection was closed as it was used again");
+  error.exchange.sent = Sent::Maybe;
+  error.exchange.wire_sends = 1;
+  error.exchange.reused_connection = true;
+  error.exchange.stale_connection = true;
+  return error;
+}
+
+Outcome answer(const Step& step) {
+  Response response(step.status, step.body);
+  response.headers = step.headers;
+  return response;
+}
+
+Outcome outcome_of(const Step& step) {
+  switch (step.fault) {
+    case Fault::None:
+    case Fault::Drip:
+    case Fault::Stale:
+    case Fault::GzipCutShort: return answer(step);
+    case Fault::Refused: return failure(Errc::Connect, 7, "the connection was refused");
+    case Fault::Resolve: return failure(Errc::Resolve, 6, "the name has no address");
+    case Fault::TlsReset: return failure(Errc::Tls, 35, "the TLS handshake was reset");
+    case Fault::TlsStall: return failure(Errc::Timeout, 28, "the TLS handshake took too long");
+    case Fault::Hang: return failure(Errc::Timeout, 28, "no answer in time");
+    case Fault::Reset:
+    case Fault::ResetEarly: return failure(Errc::Receive, 56, "the connection was reset");
+    case Fault::Close: return failure(Errc::Receive, 52, "the connection ended without an answer");
+    case Fault::Garbage: return failure(Errc::Protocol, 1, "what came back is not HTTP");
+    case Fault::EndlessInterim:
+    case Fault::HugeHeaders: return failure(Errc::TooLarge, 63, "the headers are too large");
+    case Fault::ResetDuring:
+      return broken_off(step, Errc::Receive, 56, "the connection was reset within the answer");
+    case Fault::Truncate:
+      return broken_off(step, Errc::Receive, 18, "the connection ended within the answer");
+    case Fault::BadChunk:
+      return broken_off(step, Errc::Receive, 56, "the answer's chunks are malformed");
+    case Fault::Huge: return broken_off(step, Errc::TooLarge, 63, "the answer is too large");
+  }
+  return failure(Errc::Internal, 0, "a fault without a meaning");
+}
+
+Duration time_of(const Step& step, const RetryPolicy& policy) {
+  switch (step.fault) {
+    case Fault::Hang:
+      return policy.attempt_timeout == kForever ? kPatience : policy.attempt_timeout;
+    case Fault::TlsStall:
+      return policy.connect_timeout == kForever ? kPatience : policy.connect_timeout;
+    case Fault::Drip: {
+      const auto bytes = static_cast<std::int64_t>(step.body.size());
+      const bool fits = bytes == 0 || step.interval < (kForever - step.delay) / bytes;
+      return fits ? step.delay + step.interval * bytes : kForever;
+    }
+    default: return step.delay;
+  }
+}
+
+void say(ScriptedTransport& network, const Step& step, const RetryPolicy& policy) {
+  network.say(outcome_of(step), time_of(step, policy));
+  if (step.fault == Fault::Stale) network.say(stale());
+}
+
+// As many steps as `sends` can meet; where the last one repeats, the transport does that.
+void write_script(ScriptedTransport& network, const Script& script, const RetryPolicy& policy,
+                  std::uint64_t sends) {
+  std::uint64_t written = 0;
+  do {
+    for (const auto& step : script.steps) {
+      for (std::uint64_t i = 0; i < step.times && written < sends; ++i, ++written) {
+        say(network, step, policy);
+      }
+    }
+  } while (script.then == Then::Restart && written < sends);
+  if (script.then == Then::Close) say(network, Step(Fault::Close), policy);
+}
+
+// Stops a call that would never end by itself: no time passes where nothing waits.
+class Limit final : public Observer {
+ public:
+  void call_started(const Call& /*call*/, const Request& /*request*/) noexcept override {
+    attempts_ = 0;
+  }
+  void attempt_ended(const Call& /*call*/, const Request& /*request*/,
+                     const Attempt& attempt) noexcept override {
+    if (++attempts_ < kMostAttempts || !attempt.retried) return;
+    reached = true;
+    stop.request_stop();
+  }
+
+  std::stop_source stop;
+  bool reached = false;
+
+ private:
+  int attempts_ = 0;
+};
+
+}  // namespace
+
+Script script_for(const Scenario& scenario, const Request& request) {
+  const auto& url = request.parsed_url();
+  const auto found = url ? scenario.paths.find(url->path()) : scenario.paths.end();
+  return found == scenario.paths.end() ? static_cast<const Script&>(scenario) : found->second;
+}
+
+Played play(const Play& what) {
+  const auto& policy =
+      *what.policies.find(what.request.method(), *what.request.parsed_url()).policy;
+  auto network = std::make_shared<ScriptedTransport>();
+  const auto calls = static_cast<std::uint64_t>(what.calls);
+  write_script(*network, what.script, policy, calls * kMostAttempts);
+  auto limit = std::make_shared<Limit>();
+
+  ClientOptions options;
+  options.middlewares = {retry(what.policies)};
+  options.observers = {limit};
+  options.scheduler = std::make_shared<ManualScheduler>();
+  options.transport = network;
+  options.random = what.random;
+  Client client(options);
+
+  Played played;
+  for (int i = 0; i < what.calls; ++i) {
+    CallOptions call;
+    limit->stop = std::stop_source();
+    call.stop = limit->stop.get_token();
+    played.outcomes.push_back(client.send(what.request, call));
+  }
+  played.cut_short = limit->reached;
+  return played;
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,35 @@
+// A scenario as a client meets it, in virtual time: the client and the middlewares that send, with
+// a clock that jumps and a network that says what the scenario has.
+#pragma once
+
+#include <httpretry/policy_set.hpp>
+#include <httpretry/request.hpp>
+#include <httpretry/response.hpp>
+#include <httpretry/scenario.hpp>
+
+#include <functional>
+#include <vector>
+
+namespace httpretry::cli {
+
+inline constexpr int kMostAttempts = 1000;  // of one call
+
+struct Play {
+  const PolicySet& policies;
+  Request request;
+  Script script;
+  std::function<double()> random;
+  int calls = 1;  // one after the other, through one client
+};
+
+struct Played {
+  std::vector<Outcome> outcomes;
+  bool cut_short = false;  // a call would have gone on after kMostAttempts
+};
+
+Played play(const Play& what);
+
+// The steps for that request's path.
+Script script_for(const Scenario& scenario, const Request& request);
+
+}  // namespace httpretry::cli

@@ -1,0 +1,44 @@
+// policy presets [NAME]: the list, or one as a policy that can be pasted into a file.
+#include "args.hpp"
+#include "exit_status.hpp"
+#include "output.hpp"
+#include "verbs.hpp"
+
+#include <httpretry/presets.hpp>
+
+#include <unistd.h>
+#include <algorithm>
+
+namespace httpretry::cli {
+namespace {
+
+std::string list() {
+  std::size_t width = 0;
+  for (const auto& preset : presets()) width = std::max(width, preset.name.size());
+  std::string text;
+  for (const auto& preset : presets()) {
+    text += std::string(preset.name) + std::string(width - preset.name.size() + 2, ' ') +
+            std::string(preset.description) + '\n';
+  }
+  return text;
+}
+
+std::string one(const std::string& name) {
+  if (const auto* preset = find_preset(name)) return std::string(preset->json) + '\n';
+  std::vector<std::string> names;
+  for (const auto& preset : presets()) names.emplace_back(preset.name);
+  const auto near = nearest(name, names);
+  throw UsageError("there is no preset \"" + name + "\"" +
+                   (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+}
+
+}  // namespace
+
+int policy_presets(const Args& args) {
+  const auto names = parse(args, {});
+  if (names.size() > 1) throw UsageError("policy presets takes one NAME");
+  write_all(STDOUT_FILENO, names.empty() ? list() : one(names.front()), -1, "standard output");
+  return kOk;
+}
+
+}  // namespace httpretry::cli

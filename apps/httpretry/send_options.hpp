@@ -1,0 +1,77 @@
+// What `httpretry [options] URL...` was asked to do.
+#pragma once
+
+#include "policies.hpp"
+
+#include <httpretry/request.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace httpretry::cli {
+
+// What becomes of an answer of 400 or more.
+enum class OnBadAnswer : std::uint8_t {
+  Fail,          // it is shown, and the exit status says so
+  FailWithout,   // -f: it is not shown
+  TakeAsAnswer,  // --no-fail: it is an answer like any other
+};
+
+struct SendOptions {
+  std::vector<std::string> urls;
+
+  std::string method;                // -X; empty: what the rest implies
+  std::vector<std::string> headers;  // lines, as curl's -H takes them
+  std::optional<std::string> data;   // of all -d and their kin, joined
+  bool json = false;
+  bool data_in_url = false;            // -G
+  bool head = false;                   // -I
+  std::vector<std::string> url_query;  // items, encoded
+  std::vector<std::string> uploads;    // the n-th belongs to the n-th URL
+  std::vector<std::string> outputs;    // likewise
+  std::string user_agent;              // -A; empty: our own
+  std::string referer;
+  std::optional<std::string> user;  // "name:password"
+  std::string bearer;
+
+  bool follow = false;
+  int max_redirects = 10;
+  std::optional<Duration> max_time;
+  std::optional<Duration> connect_timeout;
+  bool compressed = false;
+  bool insecure = false;
+  bool http1 = false;
+  std::string ca_file;
+
+  PolicyChoice policy;
+  bool retry_all_errors = false;
+  bool give_key = false;        // --idempotency-key
+  std::string idempotency_key;  // empty: one is generated for each URL
+  std::string until;
+
+  OnBadAnswer on_bad_answer = OnBadAnswer::Fail;
+  bool include = false;
+  bool silent = false;
+  bool show_error = false;
+  bool verbose = false;
+  bool trace = false;
+  std::string color = "auto";
+  std::string write_out;
+  std::string report;  // a file, or "-"
+
+  bool help = false;
+  bool version = false;
+};
+
+// The one table of the flags of sending.
+std::vector<Flag> send_flags(SendOptions& to);
+
+// The request for the URL at `index`. Throws UsageError and ReadError.
+Request request_for(const SendOptions& options, std::size_t index);
+
+// Whether a message for people may be written to standard error.
+inline bool speaks(const SendOptions& options) { return !options.silent || options.show_error; }
+
+}  // namespace httpretry::cli

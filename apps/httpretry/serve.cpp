@@ -1,0 +1,145 @@
+// serve: the fault server, for people who want to see what their programs make of it.
+#include "args.hpp"
+#include "exit_status.hpp"
+#include "output.hpp"
+#include "scenarios.hpp"
+#include "signals.hpp"
+#include "verbs.hpp"
+#include "words.hpp"
+
+#include <httpretry/fault_server.hpp>
+#include <httpretry/report.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <system_error>
+
+namespace httpretry::cli {
+namespace {
+
+struct ServeOptions {
+  ScenarioChoice scenario;
+  std::string listen = "127.0.0.1:0";
+  bool tls = false;
+  std::string log = "-";
+  bool help = false;
+};
+
+std::vector<Flag> serve_flags(ServeOptions& to) {
+  using Text = const std::string&;
+  auto flags = scenario_flags(to.scenario);
+  const std::vector<Flag> more{
+      {'\0', "listen", "ADDRESS:PORT", "where; 127.0.0.1:0, a free port, where left out",
+       [&](Text v) { to.listen = v; }},
+      {'\0', "tls", "", "speak TLS", [&](Text) { to.tls = true; }},
+      {'\0', "log", "FILE", "a JSON line for each request; standard output where left out",
+       [&](Text v) { to.log = v; }},
+      {'h', "help", "", "this", [&](Text) { to.help = true; }},
+  };
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+void set_address(const std::string& listen, FaultServerOptions& options) {
+  const auto colon = listen.rfind(':');
+  if (colon == std::string::npos) {
+    throw UsageError("option --listen: \"" + listen + "\" is not ADDRESS:PORT");
+  }
+  auto address = listen.substr(0, colon);
+  if (address.size() > 2 && address.front() == '[' && address.back() == ']') {
+    address = address.substr(1, address.size() - 2);
+  }
+  const auto port = parse_count(listen.substr(colon + 1), "--listen");
+  if (port > 65535) throw UsageError("option --listen: a port is at most 65535");
+  options.address = address;
+  options.port = static_cast<std::uint16_t>(port);
+}
+
+// A field that came several times is a list.
+std::string json_of(const Headers& headers) {
+  std::map<std::string, std::vector<std::string>> fields;
+  for (const auto field : headers) fields[std::string(field.name)].emplace_back(field.value);
+  std::string text = "{";
+  for (const auto& [name, values] : fields) {
+    std::string list;
+    for (const auto& value : values) list += (list.empty() ? "" : ", ") + quote_json(value);
+    text += (text.size() == 1 ? "" : ", ") + quote_json(name) + ": " +
+            (values.size() == 1 ? list : "[" + list + "]");
+  }
+  return text + "}";
+}
+
+std::string json_of(const SeenRequest& seen) {
+  return "{\"arrival_time\": " + quote_json(calendar(seen.arrived_wall)) +
+         ", \"method\": " + quote_json(seen.method) + ", \"path\": " + quote_json(seen.path) +
+         ", \"target\": " + quote_json(seen.target) + ", \"headers\": " + json_of(seen.headers) +
+         ", \"body_length\": " + std::to_string(seen.body_size) +
+         ", \"connection\": " + std::to_string(seen.connection) + "}\n";
+}
+
+// Requests come on many threads; each line is written at once and whole.
+class RequestLog {
+ public:
+  explicit RequestLog(const std::string& path) : name_(path == "-" ? "standard output" : path) {
+    if (path == "-") return;
+    descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) {
+      throw WriteError("cannot write to " + path + ": " + std::generic_category().message(errno));
+    }
+  }
+  // While it is held, nothing is logged, and so nothing is answered.
+  std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
+  void add(const SeenRequest& seen) {
+    const std::lock_guard lock(mutex_);
+    try {
+      write_all(descriptor_, json_of(seen), -1, name_);
+    } catch (const WriteError& error) {
+      say(std::string("httpretry: ") + error.what());
+    }
+  }
+
+ private:
+  std::string name_;
+  int descriptor_ = STDOUT_FILENO;
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+int serve(const Args& args) {
+  ServeOptions options;
+  const auto flags = serve_flags(options);
+  if (!parse(args, flags).empty()) throw UsageError("serve takes options only");
+  if (options.help) {
+    std::printf("httpretry serve [options]\n\nA server that misbehaves on purpose.\n\n%s",
+                help_lines(flags).c_str());
+    return kOk;
+  }
+  const auto scenario = chosen_scenario(options.scenario).value_or(Scenario());
+  FaultServerOptions server_options;
+  set_address(options.listen, server_options);
+  if (options.tls) server_options.tls = Tls::Good;
+  RequestLog log(options.log);
+  server_options.on_request = [&log](const SeenRequest& seen) { log.add(seen); };
+  const Signals signals;
+  try {
+    auto address_first = log.hold();
+    const FaultServer server(scenario, server_options);
+    write_all(STDOUT_FILENO, server.url("") + '\n', -1, "standard output");
+    address_first.unlock();
+    if (options.tls) say("the certificate of the authority: " + server.ca_file());
+    signals.wait();
+    return kOk;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  } catch (const std::system_error& error) {
+    say("httpretry: cannot listen on " + options.listen + ": " + error.what());
+    return kFailed;
+  }
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,77 @@
+#include "until.hpp"
+
+#include "args.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace httpretry::cli {
+namespace {
+
+UsageError bad(const std::string& text) {
+  return UsageError("option --until: \"" + text +
+                    "\" is neither status=CODE nor json:/POINTER=VALUE");
+}
+
+std::string as_text(const JsonValue& value) {
+  struct Visitor {
+    std::string operator()(std::nullptr_t) const { return "null"; }
+    std::string operator()(bool truth) const { return truth ? "true" : "false"; }
+    std::string operator()(std::int64_t number) const { return std::to_string(number); }
+    std::string operator()(std::uint64_t number) const { return std::to_string(number); }
+    std::string operator()(double number) const {
+      std::array<char, 32> text{};
+      std::snprintf(text.data(), text.size(), "%.15g", number);
+      return text.data();
+    }
+    std::string operator()(const std::string& text) const { return text; }
+  };
+  return std::visit(Visitor(), value);
+}
+
+}  // namespace
+
+Until Until::parse(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos) throw bad(text);
+  Until until;
+  until.value = text.substr(equals + 1);
+  if (text.starts_with("status=")) {
+    until.status = static_cast<int>(parse_count(until.value, "--until"));
+    if (until.status < 100 || until.status > 599) throw bad(text);
+  } else if (text.starts_with("json:/") || text.starts_with("json:=")) {
+    until.pointer = text.substr(5, equals - 5);
+  } else {
+    throw bad(text);
+  }
+  return until;
+}
+
+bool Until::concerns(const Response& response) const {
+  return status != 0 || response.status < 400;
+}
+
+bool Until::holds(const Response& response) const {
+  if (status != 0) return response.status == status;
+  const auto found = response.json_at(pointer);
+  return found && as_text(*found) == value;
+}
+
+void poll_until(RetryOptions& options, Until until) {
+  options.classify = [until = std::move(until)](const RetryPolicy& policy, const Request&,
+                                                const Observed& observed) {
+    auto classified = classify(policy, observed);
+    const auto& outcome = *observed.outcome;
+    if (!outcome || !until.concerns(*outcome)) return classified;
+    const bool done = until.holds(*outcome);
+    classified.cls = done ? Class::Success : Class::Pending;
+    if (!done) {
+      classified.rule = Rule();
+      classified.rule.kind = Rule::Kind::Pending;
+      classified.rule.status = outcome->status;
+    }
+    return classified;
+  };
+}
+
+}  // namespace httpretry::cli

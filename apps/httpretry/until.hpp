@@ -1,0 +1,28 @@
+// --until: what an answer must be for the asking to end.
+#pragma once
+
+#include <httpretry/builtin.hpp>
+
+#include <string>
+
+namespace httpretry::cli {
+
+// "status=200", "json:/state=DONE". Throws UsageError.
+//
+// An answer for which it does not hold is pending: asked for again after a while, outside
+// max_attempts and the budget. For `status` that is any answer; for `json`, any below 400, so that
+// an error stays an error.
+struct Until {
+  static Until parse(const std::string& text);
+  [[nodiscard]] bool holds(const Response& response) const;
+  [[nodiscard]] bool concerns(const Response& response) const;
+
+  int status = 0;       // 0: the pointer counts
+  std::string pointer;  // of a scalar in the JSON body
+  std::string value;
+};
+
+// Classifies as ever, and then by `until`.
+void poll_until(RetryOptions& options, Until until);
+
+}  // namespace httpretry::cli

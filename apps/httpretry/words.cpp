@@ -1,0 +1,100 @@
+#include "words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+namespace httpretry::cli {
+namespace {
+
+template <class... Args>
+std::string formatted(const char* format, Args... args) {
+  std::array<char, 64> text{};
+  const auto size = std::snprintf(text.data(), text.size(), format, args...);
+  return {text.data(), std::min(static_cast<std::size_t>(size), text.size() - 1)};
+}
+
+double as_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
+
+// "503 each time", "503, 503, timeout", and the last ones where there were many.
+std::string what_came(const std::vector<Attempt>& attempts) {
+  constexpr std::size_t kShown = 6;
+  const auto last = came_to(attempts.back());
+  const bool same = std::all_of(attempts.begin(), attempts.end(),
+                                [&](const Attempt& each) { return came_to(each) == last; });
+  if (attempts.size() == 1) return last;
+  if (same) return last + " each time";
+  std::string list = attempts.size() > kShown ? "..., " : "";
+  for (auto i = attempts.size() - std::min(attempts.size(), kShown); i < attempts.size(); ++i) {
+    list += came_to(attempts[i]) + (i + 1 < attempts.size() ? ", " : "");
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string seconds(Duration time) {
+  const bool short_time = time < std::chrono::seconds(1);
+  return formatted(short_time ? "%.3f s" : "%.1f s", as_seconds(time));
+}
+
+std::string fine(Duration time) {
+  using namespace std::chrono_literals;
+  if (time == Duration::zero()) return "0 s";
+  if (time < 1ms) return formatted("%.2f us", as_seconds(time) * 1e6);
+  if (time < 100ms) return formatted("%.2f ms", as_seconds(time) * 1e3);
+  return formatted("%.2f s", as_seconds(time));
+}
+
+const History& history_of(const Outcome& outcome) {
+  return outcome ? outcome->history : outcome.error().history;
+}
+
+std::string came_to(const Attempt& attempt) {
+  if (attempt.error) return std::string(to_string(*attempt.error));
+  return std::to_string(attempt.status);
+}
+
+std::string closing_line(const Outcome& outcome) {
+  const auto& history = history_of(outcome);
+  const auto count = history.attempts.size();
+  auto line = "gave up after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") +
+              " in " + seconds(history.elapsed);
+  if (count > 0) line += ": " + what_came(history.attempts);
+  const bool counted = history.stop_reason == Reason::AttemptsExhausted;
+  if (!history.detail.empty() && !counted) line += "; " + history.detail;
+  if (history.retry_at) line += "; come back at " + calendar(*history.retry_at);
+  return line + " (" + std::string(to_string(history.stop_reason)) + ")";
+}
+
+std::string calendar(WallTime time) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+  const std::time_t stamp = whole.time_since_epoch().count();
+  std::tm parts{};
+  ::gmtime_r(&stamp, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time - whole).count();
+  return text.data() + (ms == 0 ? std::string() : formatted(".%03d", static_cast<int>(ms))) + "Z";
+}
+
+std::string printable(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F) {
+      safe += c;
+    } else {
+      safe += formatted("\\x%02x", unsigned{byte});
+    }
+  }
+  return safe;
+}
+
+void say(const std::string& line) {
+  const auto whole = line + '\n';
+  std::fwrite(whole.data(), 1, whole.size(), stderr);
+}
+
+}  // namespace httpretry::cli

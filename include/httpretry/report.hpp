@@ -1,0 +1,41 @@
+// Report: a call and its history as JSON, for programs. What `httpretry --report` writes.
+//
+//   const auto& policy = policies.find(request.method(), *request.parsed_url());
+//   std::string json = report_json(request, outcome, policy);
+//
+// Every key is always there; what does not apply is null. Times are in milliseconds, the words are
+// those of `to_string`.
+//
+//   {"url": …, "method": …,
+//    "policy": {"endpoint": …, "name": …, "preset": …, "source": …},
+//    "outcome": "response", "status": 200, "error": null,
+//    "stop_reason": "success", "retry_at": null,
+//    "elapsed_ms": 1312.4, "bytes": 5120, "http_version": "2",
+//    "attempts": [
+//      {"number": 1, "start_ms": 0.0, "duration_ms": 12.1, "status": 503, "error": null,
+//       "class": "throttle", "rule": "status 503", "sent": "answered", "wire_sends": 1,
+//       "server_delay_ms": 1000.0, "server_delay_source": "retry-after", "backoff_ms": 731.2,
+//       "wait_ms": 1000.0, "budget_left": 495, "decision": "retry"}, …]}
+//
+// An "error" is {"kind": "connect", "curl_code": 7, "message": "…", "maybe_sent": false}.
+#pragma once
+
+#include <httpretry/policy_set.hpp>
+#include <httpretry/request.hpp>
+#include <httpretry/response.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace httpretry {
+
+// One object, in UTF-8 whatever the server sent, without a line end. `policy` is what the request
+// was retried by. `virtual_time` adds "virtual": true, for what was played and not sent.
+[[nodiscard]] HTTPRETRY_API std::string report_json(const Request& request, const Outcome& outcome,
+                                                    const ResolvedPolicy& policy,
+                                                    bool virtual_time = false);
+
+// A text as a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD.
+[[nodiscard]] HTTPRETRY_API std::string quote_json(std::string_view text);
+
+}  // namespace httpretry

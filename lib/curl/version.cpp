@@ -1,0 +1,9 @@
+#include <httpretry/transport.hpp>
+
+#include <curl/curl.h>
+
+namespace httpretry {
+
+std::string transport_version() { return curl_version(); }
+
+}  // namespace httpretry

@@ -1,0 +1,153 @@
+#include <httpretry/retry_call.hpp>
+
+#include "budgets.hpp"
+
+#include "lib/flow/random.hpp"
+#include "lib/policy/progress.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+namespace httpretry {
+namespace {
+
+Classified classified_as(const TriedFacts& tried) {
+  Classified result;
+  result.cls = tried.cls;
+  result.refused = tried.cls == Class::Throttle;
+  if (tried.delay && tried.cls != Class::Success) {
+    result.hint.emplace(std::max(*tried.delay, Duration::zero()), HintSource::Function, "");
+  }
+  return result;
+}
+
+}  // namespace
+
+TriedFacts::TriedFacts() = default;
+TriedFacts::TriedFacts(Class outcome, std::string why) : cls(outcome), reason(std::move(why)) {}
+TriedFacts::~TriedFacts() = default;
+TriedFacts::TriedFacts(const TriedFacts&) = default;
+TriedFacts::TriedFacts(TriedFacts&&) noexcept = default;
+TriedFacts& TriedFacts::operator=(const TriedFacts&) = default;
+TriedFacts& TriedFacts::operator=(TriedFacts&&) noexcept = default;
+
+Trying::Trying(int count, Time end, std::stop_token token)
+    : number(count), deadline(end), stop(std::move(token)) {}
+Trying::~Trying() = default;
+Trying::Trying(const Trying&) = default;
+Trying::Trying(Trying&&) noexcept = default;
+Trying& Trying::operator=(const Trying&) = default;
+Trying& Trying::operator=(Trying&&) noexcept = default;
+
+RetryCallOptions::RetryCallOptions() = default;
+RetryCallOptions::~RetryCallOptions() = default;
+RetryCallOptions::RetryCallOptions(const RetryCallOptions&) = default;
+RetryCallOptions::RetryCallOptions(RetryCallOptions&&) noexcept = default;
+RetryCallOptions& RetryCallOptions::operator=(const RetryCallOptions&) = default;
+RetryCallOptions& RetryCallOptions::operator=(RetryCallOptions&&) noexcept = default;
+
+CallBudget::CallBudget(const BudgetPolicy& policy)
+    : shared_(std::make_shared<SharedBudget>(policy, Time())) {}
+CallBudget::~CallBudget() = default;
+std::optional<std::int64_t> CallBudget::left(Time now) const { return shared_->left(now); }
+
+BlockingClock::~BlockingClock() = default;
+Time BlockingClock::now() const { return std::chrono::steady_clock::now(); }
+WallTime BlockingClock::wall_now() const { return std::chrono::system_clock::now(); }
+
+bool BlockingClock::wait_until(Time when, const std::stop_token& stop) const {
+  std::mutex mutex;
+  std::condition_variable_any nothing;
+  std::unique_lock lock(mutex);
+  nothing.wait_until(lock, stop, when, [] { return false; });
+  return !stop.stop_requested();
+}
+
+namespace detail {
+
+const BlockingClock& clock_of(const RetryCallOptions& options) {
+  static const BlockingClock system;
+  return options.clock ? *options.clock : system;
+}
+
+struct RetryLoop::State {
+  State(const RetryPolicy& policy_, const RetryCallOptions& options_,
+        std::shared_ptr<SharedBudget> shared, Time now)
+      : policy(policy_),
+        options(options_),
+        started(now),
+        deadline(later(now, options_.timeout)),
+        budget(std::move(shared), now),
+        progress(options_.repeatable, false) {}
+
+  const RetryPolicy& policy;
+  const RetryCallOptions& options;
+  Time started;
+  Time deadline;  // of the whole call
+  BudgetUse budget;
+  policy::Progress progress;
+  History history;
+  Time began{};
+  Time next{};
+  bool ended = false;
+};
+
+RetryLoop::RetryLoop(const RetryPolicy& policy, const RetryCallOptions& options, Time now)
+    : state_(std::make_unique<State>(policy, options,
+                                     options.budget ? options.budget->shared_ : nullptr, now)) {
+  if (inside_retry()) warn_of_nested_retry();
+}
+RetryLoop::~RetryLoop() = default;
+
+Trying RetryLoop::begin(Time now) {
+  state_->began = now;
+  state_->budget.begin_attempt();
+  auto deadline = std::min(state_->deadline, later(now, state_->policy.attempt_timeout));
+  // As for requests: a try that begins behind the elapsed limit, as two of its rules allow, is not
+  // bounded by it.
+  const auto end = later(state_->started, state_->policy.max_elapsed_time);
+  if (end > now) deadline = std::min(deadline, end);
+  return {static_cast<int>(state_->history.attempts.size()) + 1, deadline, state_->options.stop};
+}
+
+bool RetryLoop::judge(const TriedFacts& tried, Time now, WallTime wall_now) {
+  auto& state = *state_;
+  const auto classified = classified_as(tried);
+  state.progress.ended(tried.cls);
+  const auto& facts = state.progress.facts();
+  const Clocks clocks{now, state.started, state.deadline, wall_now};
+  const auto random = state.options.random ? state.options.random() : system_random();
+  auto decision = decide(state.policy, classified, facts, clocks, random);
+  if (decision.retry && !decision.poll && !state.budget.take(classified, now)) {
+    decision = over_budget(decision, classified, facts, clocks);
+  }
+  if (!decision.retry) state.budget.settle(tried.cls == Class::Success, now);
+  state.progress.decided(classified, decision);
+
+  auto& attempt = state.history.attempts.emplace_back();
+  attempt.number = static_cast<int>(state.history.attempts.size());
+  attempt.start = state.began - state.started;
+  attempt.duration = now - state.began;
+  attempt.cls = tried.cls;
+  attempt.rule = tried.reason.empty() ? std::string(to_string(tried.cls)) : tried.reason;
+  attempt.budget_left = state.budget.left(now);
+  policy::write_down(decision, attempt, state.history);
+  state.next = later(now, decision.wait);
+  state.ended = !decision.retry;
+  return decision.retry;
+}
+
+Time RetryLoop::next() const { return state_->next; }
+
+History RetryLoop::finish(Time now) {
+  if (!state_->ended) {
+    state_->budget.cancel(now);
+    state_->history.stop_reason = Reason::Canceled;
+  }
+  state_->history.elapsed = now - state_->started;
+  return std::move(state_->history);
+}
+
+}  // namespace detail
+}  // namespace httpretry

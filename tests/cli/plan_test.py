@@ -1,0 +1,118 @@
+"""plan: the numbers of the policies, in no time."""
+
+import json
+import unittest
+
+from program import ProgramTest
+
+
+class Plan(ProgramTest):
+    def plan(self, *args):
+        return self.run_program("plan", *args).stdout.decode()
+
+    def calls(self, *args):
+        return json.loads(self.plan("--format", "json", *args))
+
+    def waits(self, *args):
+        return [a["wait_ms"] for a in self.calls(*args)["attempts"]]
+
+    def test_googles_nominal_intervals(self):
+        waits = self.waits("--preset", "google-http-client-1.15", "--random", "0.5")
+        self.assertEqual([f"{wait / 1000:.2f}" for wait in waits[:-1]],
+                         "0.50 0.75 1.12 1.69 2.53 3.80 5.70 8.54 12.81".split())
+        self.assertIsNone(waits[-1])
+        table = self.plan("--preset", "google-http-client-1.15", "--random", "0.5")
+        for wait in "0.50 0.75 1.12 1.69 2.53 3.80 5.70 8.54 12.81".split():
+            self.assertIn(f" {wait} s ", table)
+        self.assertIn("after attempt 10", table)
+        self.assertIn("attempts_exhausted", table)
+
+    def test_the_extremes_of_the_draw(self):
+        preset = ("--preset", "equal-jitter")
+        self.assertEqual(self.waits(*preset, "--random", "0")[:3], [500, 1000, 2000])
+        self.assertEqual(self.waits(*preset, "--random", "1")[:3], [1000, 2000, 4000])
+
+    def test_a_report_in_virtual_time(self):
+        call = self.calls("--outcomes", "503,429:retry-after=7,refused,200", "GET", "http://h/p")
+        self.assertIs(call["virtual"], True)
+        self.assertEqual((call["url"], call["status"], call["stop_reason"]),
+                         ("http://h/p", 200, "success"))
+        self.assertEqual([a["status"] for a in call["attempts"]], [503, 429, None, 200])
+        self.assertEqual(call["attempts"][1]["wait_ms"], 7000)
+        self.assertEqual(call["attempts"][2]["error"]["kind"], "connect")
+        self.assertEqual(call["attempts"][2]["sent"], "never")
+
+    def test_a_timeout_takes_the_attempts_timeout(self):
+        self.assertEqual(self.calls("--outcomes", "timeout,200")["attempts"][0]["duration_ms"],
+                         30000)
+        call = self.calls("--outcomes", "timeout,200", "--set", "attempt_timeout=2s")
+        self.assertEqual(call["attempts"][0]["duration_ms"], 2000)
+
+    def test_a_post_is_not_repeated_after_a_reset(self):
+        call = self.calls("--outcomes", "reset,200", "POST", "http://h/")
+        self.assertEqual(call["stop_reason"], "unsafe_to_repeat")
+
+    def test_the_table_of_ranges(self):
+        table = self.plan("--preset", "equal-jitter").splitlines()
+        self.assertEqual(table[1].split(),
+                         "attempt outcome least mean most total (mean)".split())
+        self.assertEqual(table[2].split(), "1 503 0.50 s 0.75 s 1.00 s 0.75 s".split())
+        self.assertRegex(table[-1], r"^ends after attempt 6, at .*: attempts_exhausted")
+
+    def test_budgets_carry_over(self):
+        calls = self.calls("--repeat", 40, "--outcomes", "503")
+        self.assertEqual(len(calls), 40)
+        self.assertEqual({call["stop_reason"] for call in calls},
+                         {"attempts_exhausted", "budget_exhausted"})
+
+    def test_the_same_seed_gives_the_same(self):
+        args = ("--preset", "full-jitter", "--seed", 7)
+        self.assertEqual(self.plan(*args), self.plan(*args))
+        self.assertNotEqual(self.waits(*args), self.waits("--preset", "full-jitter", "--seed", 8))
+
+    def test_it_stops_after_a_thousand_attempts(self):
+        result = self.run_program(
+            "plan", "--preset", "google-http-client", "--set", 'backoff={"kind": "none"}',
+            "--format", "json")
+        self.assertEqual(len(json.loads(result.stdout)["attempts"]), 1000)
+        self.assertIn(b"stopped after 1000 attempts", result.stderr)
+
+    def test_a_scenario_file(self):
+        (self.folder / "s.json").write_text(json.dumps({
+            "steps": [{"status": 503, "headers": {"Retry-After": "2"}, "delay": "50ms", "times": 2},
+                      {"status": 200}],
+            "paths": {"/other": {"steps": [{"status": 404}]}}}))
+        attempts = self.calls("--scenario", "s.json", "http://h/x")["attempts"]
+        self.assertEqual([a["status"] for a in attempts], [503, 503, 200])
+        self.assertEqual([a["start_ms"] for a in attempts], [0, 2050, 4100])
+        self.assertEqual(self.calls("--scenario", "s.json", "http://h/other")["status"], 404)
+
+    def test_all_problems_of_a_scenario_are_named_with_their_places(self):
+        (self.folder / "s.json").write_text(
+            '{"steps": [{"fault": "rest"},\n {"statu": 1, "status": 99, "delay": "x"}],\n'
+            ' "then": "again"}')
+        lines = self.run_program("plan", "--scenario", "s.json",
+                                 status=2).stderr.decode().splitlines()
+        self.assertEqual(lines[1:-1], [
+            's.json:1:22: /steps/0/fault: "rest" is no fault; did you mean "reset"?',
+            's.json:2:3: /steps/1/statu: unknown key; did you mean "status"?',
+            's.json:2:25: /steps/1/status: 99 is not a whole number, 200 to 999',
+            's.json:2:38: /steps/1/delay: "x" is not a duration: write it like "250ms" or "1.5s"',
+            's.json:3:10: /then: "again" is not one of repeat_last, restart, close'])
+
+    def test_what_it_refuses(self):
+        for args, message in (
+                (("--format", "svg"), "--format svg is not supported yet"),
+                (("--format", "xml"), 'option --format: "xml" is not one of table, json, svg'),
+                (("--random", "2"), '"2" is not a number from 0 to 1'),
+                (("--random", "0", "--seed", "1"), "exclude each other"),
+                (("--outcomes", "503,tiemout"), 'did you mean "timeout"?'),
+                (("--outcomes", "503:x"), "a part that is not HEADER=VALUE"),
+                (("--repeat", "0"), "from 1 to 1000"),
+                (("a", "b", "c"), "a METHOD and a URL"),
+                (("ftp://h/",), "its scheme must be http or https")):
+            self.assertIn(message, self.usage_error("plan", *args))
+
+
+if __name__ == "__main__":
+    unittest.main()

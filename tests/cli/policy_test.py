@@ -1,0 +1,104 @@
+"""policy check, explain, presets, schema."""
+
+import json
+import unittest
+
+from program import ProgramTest
+
+GOOD = {"version": 1, "default": "careful",
+        "policies": {"careful": {"preset": "constant", "max_attempts": 2,
+                                 "backoff": {"kind": "none"}}},
+        "endpoints": [{"name": "api", "match": {"path": "/api/**"}, "policy": {"max_attempts": 3}},
+                      {"name": "all", "match": {"path": "/**"}, "policy": "careful"}]}
+
+
+class Policy(ProgramTest):
+    def write(self, name, content):
+        (self.folder / name).write_text(content if isinstance(content, str)
+                                        else json.dumps(content, indent=1))
+
+    def test_check_is_silent_when_all_is_well(self):
+        self.write("good.json", GOOD)
+        result = self.run_program("policy", "check", "good.json")
+        self.assertEqual((result.stdout, result.stderr), (b"", b""))
+
+    def test_check_names_each_problem(self):
+        self.write("bad.json", '{"version": 1,\n "default": {"max_attemps": 3}}')
+        result = self.run_program("policy", "check", "bad.json", "missing.json", status=1)
+        lines = result.stdout.decode().splitlines()
+        self.assertEqual(lines[0], 'bad.json:2:14: /default/max_attemps: unknown key; '
+                                   'did you mean "max_attempts"?')
+        self.assertEqual(lines[1], "missing.json: No such file or directory")
+
+    def test_a_bad_file_is_3_where_it_is_used(self):
+        self.write("bad.json", "{}")
+        for args in (("--policy", "bad.json", "http://h/"),
+                     ("plan", "--policy", "bad.json"),
+                     ("policy", "explain", "bad.json", "GET", "http://h/"),
+                     ("--policy", "missing.json", "http://h/")):
+            self.assertIn(b".json:", self.run_program(*args, status=3).stderr)
+        self.run_program("plan", status=3, env={"HTTPRETRY_POLICY": "bad.json"})
+
+    def test_the_endpoints_policy_is_used_and_reported(self):
+        self.write("good.json", GOOD)
+        server = self.server(503)
+        self.run_program("--policy", "good.json", "--report", "r.json", server.url("/x"), status=22)
+        self.assertEqual(len(server.seen), 2)
+        policy = self.report("r.json")["policy"]
+        self.assertEqual((policy["endpoint"], policy["name"], policy["preset"]),
+                         ("all", "careful", "constant"))
+        self.assertRegex(policy["source"], r"^good\.json:\d+:\d+$")
+
+    def test_explain(self):
+        self.write("good.json", GOOD)
+        args = ("policy", "explain", "good.json", "GET", "http://h/api/x")
+        answer = json.loads(self.run_program(*args, "--format", "json").stdout)
+        self.assertEqual(list(answer), ["endpoint", "policy", "values"])
+        self.assertEqual(answer["endpoint"], "api")
+        value = next(v for v in answer["values"] if v["key"] == "max_attempts")
+        self.assertEqual(value["value"], 3)
+        self.assertRegex(value["source"], r"^good\.json:\d+:\d+$")
+        words = self.run_program(*args).stdout.decode()
+        self.assertRegex(words, r"^endpoint api wins: ")
+        self.assertRegex(words, r"\nendpoint all loses: ")
+        self.assertRegex(words, r"\n  max_attempts +3 +good\.json:")
+
+    def test_presets(self):
+        names = [line.split()[0] for line in
+                 self.run_program("policy", "presets").stdout.decode().splitlines()]
+        self.assertEqual(names[0], "standard")
+        self.assertIn("google-drive", names)
+        for name in names:
+            preset = json.loads(self.run_program("policy", "presets", name).stdout)
+            self.write("one.json", {"version": 1, "default": preset})
+            self.run_program("policy", "check", "one.json")
+        self.assertIn('did you mean "google-drive"?',
+                      self.usage_error("policy", "presets", "google-drve"))
+
+    def test_schema(self):
+        schema = json.loads(self.run_program("policy", "schema").stdout)
+        self.assertIn("draft-07", schema["$schema"])
+
+    def test_settings(self):
+        server = self.server(503)
+        self.run_program("--set", "max_attempts=2", "--set", "backoff.initial=1ms", server.url(),
+                         status=22)
+        self.assertEqual(len(server.seen), 2)
+        self.assertIn("max_attemps", self.usage_error("--set", "max_attemps=2", "http://h/"))
+        self.assertIn("is not KEY=VALUE", self.usage_error("--set", "max", "http://h/"))
+        self.assertIn("exclude each other",
+                      self.usage_error("--preset", "none", "--policy", "x", "http://h/"))
+        self.usage_error("--preset", "nope", "http://h/")
+
+    def test_curls_retry_flags(self):
+        server = self.server(503)
+        self.run_program("--retry", 1, "--retry-delay", "0.001", server.url(), status=22)
+        self.assertEqual(len(server.seen), 2)
+        server = self.server(404)
+        self.run_program("--retry", 2, "--retry-delay", "0.001", "--retry-all-errors", "-d", "x",
+                         server.url(), status=22)
+        self.assertEqual(len(server.seen), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

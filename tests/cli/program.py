@@ -1,0 +1,159 @@
+"""What the tests of the program share: running it, and a server on loopback that follows a script
+and writes down what it was sent."""
+
+import json
+import os
+import pathlib
+import queue
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+
+PROGRAM = os.environ["HTTPRETRY"]
+DATA = pathlib.Path(__file__).parent / "data"
+LIMIT = 60  # seconds: only a test that hangs meets it
+
+
+def clean_environment():
+    unwanted = {"http_proxy", "https_proxy", "all_proxy", "https_proxy", "no_proxy", "no_color"}
+    kept = {k: v for k, v in os.environ.items()
+            if k.lower() not in unwanted and not k.startswith(("HTTPRETRY", "CURL_", "SSL_CERT"))}
+    return kept
+
+
+class Answer:
+    """Status, body, headers; or raw bytes; or None: the connection is closed without an answer."""
+
+    def __init__(self, status, body=b"", headers=(), raw=None, hold=None, reset=False):
+        self.status, self.body, self.headers, self.raw = status, body, headers, raw
+        self.hold = hold  # an Event to wait for before answering
+        self.reset = reset
+
+    def bytes(self, head):
+        if self.raw is not None:
+            return self.raw
+        lines = [f"HTTP/1.1 {self.status} Reason", f"Content-Length: {len(self.body)}"]
+        lines += [f"{name}: {value}" for name, value in self.headers]
+        text = "\r\n".join(lines) + "\r\n\r\n"
+        return text.encode() + (b"" if head else self.body)
+
+
+class Seen:
+    def __init__(self, method, target, headers, body):
+        self.method, self.target, self.headers, self.body = method, target, headers, body
+
+
+class Server:
+    """Each request takes the next answer; the last repeats."""
+
+    def __init__(self, *answers):
+        self.answers = [a if isinstance(a, Answer) else Answer(a) for a in answers]
+        self.seen = []
+        self.arrived = queue.Queue()
+        self.lock = threading.Lock()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def url(self, path="/"):
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+
+    def serve(self, connection):
+        with connection, connection.makefile("rb") as stream:
+            while True:
+                line = stream.readline().decode("latin-1").split()
+                if len(line) != 3:
+                    return
+                headers = {}
+                for field in iter(stream.readline, b"\r\n"):
+                    name, _, value = field.decode("latin-1").partition(":")
+                    headers[name.strip().lower()] = value.strip()
+                body = self.read_body(stream, headers)
+                with self.lock:
+                    answer = self.answers[min(len(self.seen), len(self.answers) - 1)]
+                    self.seen.append(Seen(line[0], line[1], headers, body))
+                self.arrived.put(None)
+                if answer.hold is not None:
+                    answer.hold.wait(LIMIT)
+                if answer.reset:
+                    return
+                try:
+                    connection.sendall(answer.bytes(line[0] == "HEAD"))
+                except OSError:
+                    return
+                if answer.raw is not None:
+                    return
+
+    @staticmethod
+    def read_body(stream, headers):
+        if headers.get("transfer-encoding") == "chunked":
+            body = b""
+            while True:
+                size = int(stream.readline(), 16)
+                body += stream.read(size)
+                stream.readline()
+                if size == 0:
+                    return body
+        return stream.read(int(headers.get("content-length", 0)))
+
+    def close(self):
+        self.listener.close()
+
+
+def closed_port():
+    """A port of this machine where nobody listens; the socket keeps it from others."""
+    holder = socket.socket()
+    holder.bind(("127.0.0.1", 0))
+    return holder, holder.getsockname()[1]
+
+
+class ProgramTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def server(self, *answers):
+        server = Server(*answers)
+        self.addCleanup(server.close)
+        return server
+
+    def run_program(self, *args, status=0, stdin=b"", env=None):
+        result = subprocess.run([PROGRAM, *map(str, args)], input=stdin, capture_output=True,
+                                timeout=LIMIT, env=clean_environment() | (env or {}),
+                                cwd=self.folder, check=False)
+        self.assertEqual(result.returncode, status, result.stderr.decode())
+        return result
+
+    def start(self, *args):
+        process = subprocess.Popen([PROGRAM, *map(str, args)], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=clean_environment(),
+                                   cwd=self.folder)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def report(self, name="report.json"):
+        return json.loads((self.folder / name).read_text())
+
+    def usage_error(self, *args):
+        result = self.run_program(*args, status=2)
+        self.assertEqual(result.stdout, b"")
+        return result.stderr.decode().splitlines()[0]
+
+
+QUICK = ("--set", "backoff.initial=1ms", "--set", 'throttle_backoff="none"')

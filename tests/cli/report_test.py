@@ -1,0 +1,94 @@
+"""The report says what the server saw."""
+
+import json
+import unittest
+
+from program import Answer, ProgramTest, QUICK, closed_port
+
+CALL = ["url", "method", "policy", "outcome", "status", "error", "stop_reason", "retry_at",
+        "elapsed_ms", "bytes", "http_version", "attempts"]
+ATTEMPT = ["number", "start_ms", "duration_ms", "status", "error", "class", "rule", "sent",
+           "wire_sends", "server_delay_ms", "server_delay_source", "backoff_ms", "wait_ms",
+           "budget_left", "decision"]
+
+
+class Report(ProgramTest):
+    def test_every_key_is_there(self):
+        server = self.server(Answer(503, b"", [("Retry-After", "0")]), Answer(200, b"hello"))
+        self.run_program("--report", "report.json", server.url("/x?a=b"))
+        report = self.report()
+        self.assertEqual(list(report), CALL)
+        self.assertEqual(report["url"], server.url("/x?a=b"))
+        self.assertEqual((report["outcome"], report["status"], report["stop_reason"]),
+                         ("response", 200, "success"))
+        self.assertEqual((report["bytes"], report["http_version"]), (5, "1.1"))
+        first, last = report["attempts"]
+        self.assertEqual(list(first), ATTEMPT)
+        self.assertEqual((first["number"], first["status"], first["decision"]), (1, 503, "retry"))
+        self.assertEqual((first["server_delay_ms"], first["server_delay_source"]),
+                         (0, "retry-after"))
+        self.assertEqual((first["class"], first["sent"], first["wire_sends"]),
+                         ("throttle", "answered", 1))
+        self.assertIsNotNone(first["wait_ms"])
+        self.assertEqual((last["decision"], last["wait_ms"], last["backoff_ms"]),
+                         ("stop", None, None))
+        self.assertEqual((first["budget_left"], last["budget_left"]), (495, 500))
+
+    def test_attempts_equal_what_the_server_logged(self):
+        server = self.server(503, 500, 429, 200)
+        self.run_program(*QUICK, "--report", "report.json", server.url())
+        report = self.report()
+        self.assertEqual(len(report["attempts"]), len(server.seen))
+        self.assertEqual([a["status"] for a in report["attempts"]], [503, 500, 429, 200])
+
+    def test_an_error_has_its_kind_and_number(self):
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        self.run_program("--retry", 0, "--report", "report.json", f"http://127.0.0.1:{port}/",
+                         status=7)
+        report = self.report()
+        self.assertEqual((report["outcome"], report["status"]), ("error", None))
+        for error in (report["error"], report["attempts"][0]["error"]):
+            self.assertEqual(list(error), ["kind", "curl_code", "message", "maybe_sent"])
+            self.assertEqual((error["kind"], error["curl_code"], error["maybe_sent"]),
+                             ("connect", 7, False))
+        self.assertEqual(report["attempts"][0]["sent"], "never")
+
+    def test_retry_at_says_when_to_come_back(self):
+        server = self.server(Answer(503, b"", [("Retry-After", "3600")]))
+        result = self.run_program("--report", "report.json", server.url(), status=22)
+        report = self.report()
+        self.assertEqual(report["stop_reason"], "server_delay_too_long")
+        self.assertRegex(report["retry_at"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertRegex(result.stderr.decode(), r"come back at \d{4}-.*\(server_delay_too_long\)")
+
+    def test_several_urls_make_an_array(self):
+        server = self.server(Answer(200, b"x"))
+        self.run_program("--report", "report.json", server.url("/1"), server.url("/2"))
+        self.assertEqual([each["url"] for each in self.report()],
+                         [server.url("/1"), server.url("/2")])
+
+    def test_on_standard_output_the_answer_needs_a_file(self):
+        server = self.server(Answer(200, b"x"))
+        result = self.run_program("--report", "-", "-o", "out", server.url())
+        self.assertEqual(json.loads(result.stdout)["bytes"], 1)
+        message = self.usage_error("--report", "-", server.url())
+        self.assertIn("needs -o FILE", message)
+
+    def test_a_url_is_reported_without_its_password(self):
+        server = self.server(200)
+        self.run_program("--report", "report.json", f"http://me:secret@127.0.0.1:{server.port}/")
+        self.assertNotIn("secret", (self.folder / "report.json").read_text())
+
+    def test_trace_has_a_line_for_each_step(self):
+        server = self.server(503, 200)
+        lines = self.run_program(*QUICK, "--trace", server.url("/?q=1")).stderr.decode().splitlines()
+        self.assertEqual(len(lines), 5)
+        self.assertEqual(lines[0], f"attempt 1: GET {server.url('/')}")
+        self.assertRegex(lines[1], r"^attempt 1: 503 after .* transient \(status 503\), "
+                                   r"sent: answered, budget 486; again in ")
+        self.assertRegex(lines[4], r"^done: 200 after 2 attempts in .* \(success\)$")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,257 @@
+"""Sending: what goes out, what comes to standard output and the files, and the exit status."""
+
+import signal
+import unittest
+
+from program import Answer, ProgramTest, QUICK, closed_port
+
+
+class Requests(ProgramTest):
+    def sent(self, *args, stdin=b"", path="/"):
+        server = self.server(200)
+        self.run_program(*args, server.url(path), stdin=stdin)
+        return server.seen[0]
+
+    def test_a_plain_get_looks_like_curls(self):
+        seen = self.sent()
+        self.assertEqual((seen.method, seen.target, seen.body), ("GET", "/", b""))
+        self.assertEqual(seen.headers["accept"], "*/*")
+        self.assertRegex(seen.headers["user-agent"], r"^httpretry/\d")
+
+    def test_data_is_posted_as_a_form(self):
+        seen = self.sent("-d", "a=1", "-d", "b=2")
+        self.assertEqual((seen.method, seen.body), ("POST", b"a=1&b=2"))
+        self.assertEqual(seen.headers["content-type"], "application/x-www-form-urlencoded")
+
+    def test_data_reads_files_and_standard_input(self):
+        (self.folder / "lines").write_bytes(b"a\r\nb\n\0c")
+        self.assertEqual(self.sent("-d@lines").body, b"abc")
+        self.assertEqual(self.sent("--data=@lines").body, b"abc")
+        self.assertEqual(self.sent("--data-binary", "@lines").body, b"a\r\nb\n\0c")
+        self.assertEqual(self.sent("--data-raw", "@lines").body, b"@lines")
+        self.assertEqual(self.sent("--data-binary", "@-", stdin=b"in\n").body, b"in\n")
+
+    def test_data_urlencode_takes_curls_four_forms(self):
+        (self.folder / "f").write_bytes(b"x y")
+        for value, body in (("a b", b"a+b"), ("=a=b", b"a%3Db"), ("n=a&b", b"n=a%26b"),
+                            ("@f", b"x+y"), ("n@f", b"n=x+y")):
+            self.assertEqual(self.sent("--data-urlencode", value).body, body)
+
+    def test_json_sets_both_headers(self):
+        seen = self.sent("--json", '{"a":', "--json", "1}")
+        self.assertEqual((seen.method, seen.body), ("POST", b'{"a":1}'))
+        self.assertEqual(seen.headers["content-type"], "application/json")
+        self.assertEqual(seen.headers["accept"], "application/json")
+
+    def test_get_puts_the_data_into_the_url(self):
+        seen = self.sent("-G", "-d", "a=1", "--data-urlencode", "b=c d", path="/p?x=1#end")
+        self.assertEqual((seen.method, seen.target), ("GET", "/p?x=1&a=1&b=c+d"))
+        seen = self.sent("--url-query", "a=b c", "--url-query", "+d=e", path="/p")
+        self.assertEqual(seen.target, "/p?a=b+c&d=e")
+
+    def test_headers_are_added_emptied_and_left_out(self):
+        (self.folder / "h").write_text("X-From: file\r\nX-Two: 2\n")
+        seen = self.sent("-H", "X-A: 1", "-H", "X-Empty;", "-H", "Accept:", "-H", "@h",
+                         "-A", "me/1", "-e", "http://from/")
+        self.assertEqual(seen.headers["x-a"], "1")
+        self.assertEqual(seen.headers["x-empty"], "")
+        self.assertEqual((seen.headers["x-from"], seen.headers["x-two"]), ("file", "2"))
+        self.assertNotIn("accept", seen.headers)
+        self.assertEqual(seen.headers["user-agent"], "me/1")
+        self.assertEqual(seen.headers["referer"], "http://from/")
+
+    def test_credentials(self):
+        self.assertEqual(self.sent("-u", "Aladdin:open sesame").headers["authorization"],
+                         "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
+        self.assertEqual(self.sent("--oauth2-bearer", "t0k").headers["authorization"],
+                         "Bearer t0k")
+
+    def test_upload_is_a_put_that_keeps_the_name(self):
+        (self.folder / "a b").write_bytes(b"content")
+        seen = self.sent("-T", "a b", path="/dir/")
+        self.assertEqual((seen.method, seen.target, seen.body),
+                         ("PUT", "/dir/a%20b", b"content"))
+        seen = self.sent("-T-", stdin=b"from stdin")
+        self.assertEqual((seen.method, seen.target, seen.body), ("PUT", "/", b"from stdin"))
+
+    def test_method_attached_to_its_letter(self):
+        self.assertEqual(self.sent("-XDELETE").method, "DELETE")
+
+    def test_a_url_without_a_scheme_is_http(self):
+        server = self.server(Answer(200, b"x"))
+        result = self.run_program(f"127.0.0.1:{server.port}/p")
+        self.assertEqual(result.stdout, b"x")
+
+    def test_standard_input_is_sent_whole_again(self):
+        server = self.server(503, 200)
+        self.run_program(*QUICK, "-T", "-", server.url("/x"), stdin=b"body")
+        self.assertEqual([seen.body for seen in server.seen], [b"body", b"body"])
+
+    def test_an_idempotency_key_stays_the_same(self):
+        server = self.server(503, 200)
+        self.run_program(*QUICK, "--idempotency-key", "-d", "x", server.url())
+        keys = {seen.headers["idempotency-key"] for seen in server.seen}
+        self.assertEqual((len(server.seen), len(keys)), (2, 1))
+        server = self.server(200)
+        self.run_program("--idempotency-key=mine", "-d", "x", server.url())
+        self.assertEqual(server.seen[0].headers["idempotency-key"], "mine")
+
+    def test_several_urls_share_one_client_and_the_last_failure_is_the_status(self):
+        server = self.server(Answer(200, b"1"), Answer(404, b"2"), Answer(200, b"3"))
+        result = self.run_program(*[server.url(f"/{i}") for i in range(3)], status=22)
+        self.assertEqual(result.stdout, b"123")
+        self.assertEqual([seen.target for seen in server.seen], ["/0", "/1", "/2"])
+
+
+class Output(ProgramTest):
+    def test_only_the_answer_that_counts_is_shown(self):
+        body = bytes(range(256)) * 700
+        server = self.server(Answer(503, b"failed"), Answer(200, body))
+        result = self.run_program(*QUICK, server.url())
+        self.assertEqual(result.stdout, body)
+        self.assertEqual(result.stderr, b"")
+
+    def test_a_file_is_whole_or_as_it_was(self):
+        server = self.server(Answer(200, raw=b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"))
+        (self.folder / "out").write_bytes(b"old")
+        self.run_program(*QUICK, "-o", "out", server.url(), status=18)
+        self.assertEqual((self.folder / "out").read_bytes(), b"old")
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["out"])
+
+    def test_a_file_replaces_what_a_link_leads_to_and_keeps_its_mode(self):
+        server = self.server(Answer(200, b"new"))
+        target, link = self.folder / "target", self.folder / "link"
+        target.write_bytes(b"old")
+        target.chmod(0o640)
+        link.symlink_to(target)
+        self.run_program("-o", "link", server.url())
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(target.read_bytes(), b"new")
+        self.assertEqual(target.stat().st_mode & 0o777, 0o640)
+
+    def test_a_device_is_written_to_directly(self):
+        server = self.server(Answer(200, b"x"))
+        self.run_program("-o", "/dev/null", server.url())
+        result = self.run_program("-o", "/dev/full", server.url(), status=23)
+        self.assertIn("cannot write to /dev/full", result.stderr.decode())
+
+    def test_outputs_belong_to_urls_in_order(self):
+        server = self.server(Answer(200, b"1"), Answer(200, b"2"))
+        result = self.run_program("-o", "one", server.url(), server.url())
+        self.assertEqual((self.folder / "one").read_bytes(), b"1")
+        self.assertEqual(result.stdout, b"2")
+
+    def test_include_and_head_show_the_headers(self):
+        server = self.server(Answer(200, b"body", [("X-A", "b")]))
+        head = b"HTTP/1.1 200 \r\nContent-Length: 4\r\nX-A: b\r\n\r\n"
+        self.assertEqual(self.run_program("-i", server.url()).stdout, head + b"body")
+        self.assertEqual(self.run_program("-sI", server.url()).stdout, head)
+        self.assertEqual(server.seen[-1].method, "HEAD")
+
+    def test_write_out(self):
+        server = self.server(Answer(200, b"body", [("X-A", "b"), ("Content-Type", "a/b")]))
+        result = self.run_program(
+            "-w", r"|%{http_code} %{size_download} %{content_type} %header{x-a} %{num_retries} %%\n",
+            server.url())
+        self.assertEqual(result.stdout, b"body|200 4 a/b b 0 %\n")
+
+    def test_secrets_do_not_show_in_verbose(self):
+        server = self.server(Answer(200, b"x"))
+        shown = self.run_program("-v", "--oauth2-bearer", "t0k", server.url("/?s=3")).stderr
+        self.assertIn(b"> GET http://127.0.0.1", shown)
+        self.assertIn(b"< HTTP/1.1 200", shown)
+        self.assertNotIn(b"t0k", shown)
+
+
+class ExitStatus(ProgramTest):
+    def test_an_answer_of_400_or_more_is_22_and_is_printed(self):
+        server = self.server(Answer(404, b"no"))
+        result = self.run_program(server.url(), status=22)
+        self.assertEqual(result.stdout, b"no")
+        self.assertRegex(result.stderr.decode(),
+                         r"^gave up after 1 attempt in [\d.]+ s: 404 \(not_retryable\)\n$")
+        self.assertEqual(self.run_program("-f", server.url(), status=22).stdout, b"")
+        self.assertEqual(self.run_program("--fail-with-body", server.url(), status=22).stdout,
+                         b"no")
+        result = self.run_program("--no-fail", server.url())
+        self.assertEqual((result.stdout, result.stderr), (b"no", b""))
+
+    def test_giving_up_is_said_in_one_line(self):
+        server = self.server(Answer(503, b"busy"))
+        result = self.run_program(*QUICK, server.url(), status=22)
+        self.assertEqual(result.stdout, b"busy")
+        self.assertRegex(
+            result.stderr.decode(),
+            r"^gave up after 4 attempts in [\d.]+ s: 503 each time \(attempts_exhausted\)\n$")
+        self.assertEqual(len(server.seen), 4)
+        server = self.server(500, 503, 404)
+        result = self.run_program(*QUICK, server.url(), status=22)
+        self.assertRegex(result.stderr.decode(), r": 500, 503, 404 \(not_retryable\)\n$")
+
+    def test_silence(self):
+        server = self.server(404)
+        self.assertEqual(self.run_program("-s", server.url(), status=22).stderr, b"")
+        self.assertIn(b"gave up", self.run_program("-sS", server.url(), status=22).stderr)
+
+    def test_transport_failures_have_curls_numbers(self):
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        result = self.run_program("--retry", 0, f"http://127.0.0.1:{port}/", status=7)
+        self.assertRegex(result.stderr.decode(), r"^httpretry: \(7\) ")
+        self.assertRegex(result.stderr.decode(),
+                         r"gave up after 1 attempt in [\d.]+ s: connect \(attempts_exhausted\)\n$")
+        self.run_program("--retry", 0, "http://name.invalid/", status=6)
+        self.run_program("--retry", 0, self.server(Answer(0, reset=True)).url(), status=52)
+        redirecting = self.server(Answer(302, headers=[("Location", "/again")]))
+        self.run_program("-L", "--max-redirs", 2, redirecting.url(), status=47)
+        self.assertEqual(len(redirecting.seen), 3)
+
+    def test_max_time_is_28(self):
+        import threading
+        never = threading.Event()
+        self.addCleanup(never.set)
+        server = self.server(Answer(200, hold=never))
+        self.run_program("-m", "0.2", server.url(), status=28)
+
+    def test_signals_end_a_wait_at_once(self):
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            server = self.server(Answer(503, b"", [("Retry-After", "50")]))
+            process = self.start("--report", "report.json", "--trace", server.url())
+            for line in process.stderr:
+                if b"again in" in line:
+                    break
+            process.send_signal(number)
+            _, rest = process.communicate(timeout=20)
+            self.assertEqual(process.returncode, status)
+            self.assertIn(b"(canceled)", rest)
+            self.assertEqual(self.report()["stop_reason"], "canceled")
+
+    def test_redirects_are_followed_only_when_asked(self):
+        server = self.server(Answer(302, b"go", [("Location", "/b")]), Answer(200, b"there"))
+        self.assertEqual(self.run_program(server.url("/a")).stdout, b"go")
+        server = self.server(Answer(302, b"go", [("Location", "/b")]), Answer(200, b"there"))
+        self.assertEqual(self.run_program("-sSL", server.url("/a")).stdout, b"there")
+
+
+class Until(ProgramTest):
+    SOON = ("--set", 'retry_on.pending={"statuses": [202], "backoff": {"kind": "none"}}')
+
+    def test_it_asks_until_the_status_comes(self):
+        server = self.server(202, 404, 202, 202, 202, Answer(200, b"done"))
+        self.assertEqual(self.run_program(*self.SOON, "--until", "status=200",
+                                          server.url()).stdout, b"done")
+        self.assertEqual(len(server.seen), 6)
+
+    def test_it_asks_until_the_value_comes(self):
+        server = self.server(Answer(200, b'{"state": "RUNNING"}'), Answer(200, b"no json"),
+                             Answer(200, b'{"state": "DONE"}'))
+        self.run_program(*self.SOON, "--until", "json:/state=DONE", server.url())
+        self.assertEqual(len(server.seen), 3)
+
+    def test_an_error_stays_an_error(self):
+        server = self.server(Answer(200, b"{}"), 401)
+        self.run_program(*self.SOON, "--until", "json:/n=1", server.url(), status=22)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,52 @@
+"""serve: an address, a log, faults."""
+
+import json
+import signal
+import unittest
+
+from program import ProgramTest
+
+
+class Serve(ProgramTest):
+    def serve(self, *args):
+        process = self.start("serve", *args)
+        return process, process.stdout.readline().decode().strip()
+
+    def test_it_plays_outcomes_and_logs_requests(self):
+        process, address = self.serve("--outcomes", "503:retry-after=0,reset,200")
+        self.assertRegex(address, r"^http://127\.0\.0\.1:\d+$")
+        self.run_program("--report", "report.json", "-H", "X-A: b", "-T", "-",
+                         address + "/p?q=1", stdin=b"four")
+        self.assertEqual([a["status"] for a in self.report()["attempts"]], [503, None, 200])
+        for _ in range(3):
+            seen = json.loads(process.stdout.readline())
+            self.assertEqual((seen["method"], seen["path"], seen["body_length"]), ("PUT", "/p", 4))
+            self.assertEqual(seen["headers"]["X-A"], "b")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(20), 0)
+
+    def test_the_log_is_written_before_the_answer(self):
+        _, address = self.serve("--log", "log.jsonl")
+        self.run_program(address + "/1", address + "/2")
+        paths = [json.loads(line)["path"] for line in
+                 (self.folder / "log.jsonl").read_text().splitlines()]
+        self.assertEqual(paths, ["/1", "/2"])
+
+    def test_tls(self):
+        process, address = self.serve("--tls", "--outcomes", "200")
+        authority = process.stderr.readline().decode().split(": ")[1].strip()
+        self.assertTrue(address.startswith("https://"))
+        self.run_program("--cacert", authority, address)
+        self.run_program("-k", address)
+        self.run_program("--retry", 0, address, status=60)
+
+    def test_what_it_refuses(self):
+        for args, message in ((("x",), "options only"),
+                              (("--listen", "1"), "is not ADDRESS:PORT"),
+                              (("--listen", "127.0.0.1:70000"), "at most 65535"),
+                              (("--outcomes", "refused"), "they are for plans")):
+            self.assertIn(message, self.usage_error("serve", *args))
+
+
+if __name__ == "__main__":
+    unittest.main()

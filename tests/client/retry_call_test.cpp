@@ -1,0 +1,328 @@
+#include "policies.hpp"
+
+#include <httpretry/retry_call.hpp>
+#include <httpretry/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Time that stands until somebody waits.
+class VirtualClock final : public BlockingClock {
+ public:
+  [[nodiscard]] Time now() const override { return now_; }
+  [[nodiscard]] WallTime wall_now() const override { return WallTime(now_.time_since_epoch()); }
+  bool wait_until(Time when, const std::stop_token& stop) const override {
+    if (stop.stop_requested()) return false;
+    now_ = std::max(now_, when);
+    return true;
+  }
+
+ private:
+  mutable Time now_{};
+};
+
+struct Fixture {
+  std::shared_ptr<VirtualClock> clock = std::make_shared<VirtualClock>();
+  std::vector<Duration> tries;
+
+  RetryCallOptions options() const {
+    RetryCallOptions options;
+    options.clock = clock;
+    options.random = fixed_random(0.5);
+    return options;
+  }
+  void note() { tries.push_back(clock->now().time_since_epoch()); }
+};
+
+using Times = std::vector<Duration>;
+
+// The header's first example: something, up to n times, with a pause.
+RetryPolicy times(int count, Duration pause) {
+  RetryPolicy policy;
+  policy.max_attempts = count;
+  policy.backoff.kind = Backoff::Kind::Constant;
+  policy.backoff.initial = pause;
+  return policy;
+}
+
+}  // namespace
+
+TEST_CASE("a function that fails is called n times, with a pause") {
+  Fixture test;
+  const auto done = retry_call(
+      times(5, 2s),
+      [&] {
+        test.note();
+        return Tried<>::transient("locked");
+      },
+      test.options());
+  CHECK_FALSE(done);
+  CHECK(test.tries == Times{0s, 2s, 4s, 6s, 8s});
+  CHECK(done.last.reason == "locked");
+  CHECK(done.history.stop_reason == Reason::AttemptsExhausted);
+  CHECK(done.history.detail == "max_attempts 5 reached");
+  CHECK(done.history.elapsed == 8s);
+  REQUIRE(done.history.attempts.size() == 5);
+  CHECK(done.history.attempts[3].number == 4);
+  CHECK(done.history.attempts[3].start == 6s);
+  CHECK(done.history.attempts[3].wait == 2s);
+  CHECK(done.history.attempts[3].rule == "locked");
+  CHECK_FALSE(done.history.attempts[4].retried);
+}
+
+TEST_CASE("a function that succeeds is not called again, and its value comes out") {
+  Fixture test;
+  int calls = 0;
+  const auto done = retry_call(
+      steady_policy(),
+      [&]() -> Tried<std::string> {
+        if (++calls < 3) return Tried<std::string>::transient();
+        return Tried<std::string>::success("it");
+      },
+      test.options());
+  REQUIRE(done);
+  CHECK(done.last.value == "it");
+  CHECK(calls == 3);
+  CHECK(test.clock->now() == Time(3s));
+  CHECK(done.history.stop_reason == Reason::Success);
+  CHECK(done.history.attempts[0].rule == "transient");
+}
+
+TEST_CASE("a long operation is polled until it is done, when it says") {
+  Fixture test;
+  RetryPolicy policy;
+  policy.max_elapsed_time = 10min;
+  policy.retry_on.pending.emplace().backoff.initial = 2s;
+  int polls = 0;
+  const auto video = retry_call(
+      policy,
+      [&]() -> Tried<int> {
+        test.note();
+        ++polls;
+        if (polls == 4) return Tried<int>::pending("encoding").after(30s);
+        if (polls < 6) return Tried<int>::pending();
+        return Tried<int>::success(7);
+      },
+      test.options());
+  CHECK(video.last.value == 7);
+  CHECK(test.tries == Times{0s, 2s, 4s, 6s, 36s, 38s});
+  CHECK(video.history.attempts[3].server_delay == 30s);
+  CHECK(video.history.attempts[3].server_delay_source == "function");
+}
+
+TEST_CASE("permanent ends at once; a throttle follows its own curve") {
+  Fixture test;
+  const auto never = retry_call(
+      steady_policy(), [] { return Tried<>::permanent("no"); }, test.options());
+  CHECK(never.history.stop_reason == Reason::NotRetryable);
+  CHECK(never.history.attempts.size() == 1);
+
+  auto policy = steady_policy();
+  policy.throttle_backoff = doubling(10s);
+  policy.max_attempts = 2;
+  (void)retry_call(
+      policy, [] { return Tried<>::throttle(); }, test.options());
+  CHECK(test.clock->now() == Time(10s));
+}
+
+TEST_CASE("a wait that is too long, or that would end too late, is not begun") {
+  Fixture test;
+  const auto asked = retry_call(
+      steady_policy(), [] { return Tried<>::throttle().after(2min); }, test.options());
+  CHECK(asked.history.stop_reason == Reason::ServerDelayTooLong);
+  CHECK(asked.history.detail == "function asks for 2m, 1m more than server_delay.max 1m");
+  CHECK(asked.history.retry_at == WallTime(2min));
+
+  auto options = test.options();
+  options.timeout = 2s;
+  const auto late = retry_call(
+      steady_policy(), [] { return Tried<>::transient(); }, options);
+  CHECK(late.history.stop_reason == Reason::ElapsedExhausted);
+  CHECK(late.history.attempts.size() == 2);
+  CHECK(test.clock->now() == Time(1s));
+}
+
+TEST_CASE("what may do harm twice is repeated only where it was refused") {
+  Fixture test;
+  auto options = test.options();
+  options.repeatable = false;
+  const auto run = [&](const RetryPolicy& policy, Class cls) {
+    return retry_call(
+               policy, [&] { return Tried<>(cls); }, options)
+        .history;
+  };
+  CHECK(run(steady_policy(), Class::Transient).stop_reason == Reason::UnsafeToRepeat);
+  CHECK(run(steady_policy(), Class::Throttle).attempts.size() == 4);
+  auto always = steady_policy();
+  always.repeat = Repeat::Always;
+  CHECK(run(always, Class::Transient).attempts.size() == 4);
+}
+
+TEST_CASE("a function is told which try it makes, and until when") {
+  Fixture test;
+  auto policy = steady_policy();
+  policy.attempt_timeout = 5s;
+  auto options = test.options();
+  options.timeout = 7s;
+  std::vector<Duration> deadlines;
+  const auto run = [&](const Trying& trying) {
+    CHECK(trying.number == static_cast<int>(deadlines.size()) + 1);
+    deadlines.push_back(trying.deadline.time_since_epoch());
+    return Tried<>::transient();
+  };
+  (void)retry_call(policy, run, options);
+  CHECK(deadlines == Times{5s, 6s, 7s});
+}
+
+TEST_CASE("calls share a budget, and its refusal ends a call") {
+  Fixture test;
+  const auto policy = thrifty_policy(25);
+  auto options = test.options();
+  options.budget = std::make_shared<CallBudget>(policy.budget);
+  const auto fails = [] { return Tried<>::transient(); };
+  const auto first = retry_call(policy, fails, options);
+  CHECK(first.history.stop_reason == Reason::BudgetExhausted);
+  CHECK(first.history.attempts.size() == 3);
+  CHECK(first.history.attempts[1].budget_left == 5);
+  CHECK(retry_call(policy, fails, options).history.attempts.size() == 1);
+  CHECK(retry_call(
+      policy, [] { return Tried<>::success(); }, options));
+  CHECK(options.budget->left(Time()) == 6);
+}
+
+TEST_CASE("what a function throws is thrown on, and costs what was spent") {
+  Fixture test;
+  const auto policy = thrifty_policy(100);
+  auto options = test.options();
+  options.budget = std::make_shared<CallBudget>(policy.budget);
+  int calls = 0;
+  const auto throws = [&]() -> Tried<> {
+    if (++calls == 2) throw std::runtime_error("no");
+    return Tried<>::transient();
+  };
+  CHECK_THROWS_WITH_AS((void)retry_call(policy, throws, options), "no", std::runtime_error);
+  CHECK(options.budget->left(Time()) == 90);
+}
+
+TEST_CASE("stop before the first try means that there is none") {
+  Fixture test;
+  std::stop_source stop;
+  stop.request_stop();
+  auto options = test.options();
+  options.stop = stop.get_token();
+  const auto none = retry_call(
+      steady_policy(), [&] { return test.note(), Tried<>::success(); }, options);
+  CHECK_FALSE(none);
+  CHECK(test.tries.empty());
+  CHECK(none.last.reason == "canceled");
+  CHECK(none.history.stop_reason == Reason::Canceled);
+}
+
+TEST_CASE("stop ends a wait on the system's clock at once, and gives back what it was to cost") {
+  const auto policy = thrifty_policy(100);
+  RetryCallOptions options;
+  std::stop_source stop;
+  options.stop = stop.get_token();
+  options.budget = std::make_shared<CallBudget>(policy.budget);
+  auto patient = policy;
+  patient.backoff = doubling(50s);
+  std::atomic<bool> tried = false;
+  std::thread other([&] {
+    tried.wait(false);
+    stop.request_stop();
+  });
+  const auto done = retry_call(
+      patient,
+      [&] {
+        tried = true;
+        tried.notify_one();
+        return Tried<>::transient("busy");
+      },
+      options);
+  other.join();
+  CHECK(done.history.stop_reason == Reason::Canceled);
+  CHECK(done.last.reason == "busy");
+  CHECK(done.history.attempts.size() == 1);
+  CHECK(options.budget->left(Time()) == 100);
+}
+
+TEST_CASE("the system's clock waits, and never less than asked") {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto done = retry_call(times(2, 5ms), [] { return Tried<>::transient(); });
+  CHECK(done.history.attempts.size() == 2);
+  CHECK(std::chrono::steady_clock::now() - begin >= 5ms);
+}
+
+namespace {
+
+// A function for co_retry_call that takes `took` for each try and succeeds at the third.
+struct Slow {
+  ManualScheduler& clock;
+  int& calls;
+  Task<Tried<int>> operator()(const Trying& trying) {
+    ++calls;
+    const bool slept = co_await clock.sleep_until(clock.now() + 100ms, trying.stop);
+    if (!slept) co_return Tried<int>::permanent("stopped");
+    if (calls < 3) co_return Tried<int>::transient();
+    co_return Tried<int>::success(calls);
+  }
+};
+
+detail::Detached keep(Task<Retried<int>> task, std::optional<Retried<int>>& result) {
+  result = co_await task;
+}
+
+}  // namespace
+
+TEST_CASE("co_retry_call waits on its scheduler") {
+  ManualScheduler clock;
+  int calls = 0;
+  auto task = co_retry_call(steady_policy(), clock, Slow{clock, calls});
+  std::optional<Retried<int>> done;
+  keep(std::move(task), done);
+  clock.advance(3300ms - 1ns);
+  CHECK_FALSE(done);
+  clock.advance(1ns);
+  REQUIRE(done);
+  CHECK(done->last.value == 3);
+  CHECK(done->history.attempts[1].start == 1100ms);
+  CHECK(done->history.attempts[1].duration == 100ms);
+  CHECK(done->history.elapsed == 3300ms);
+}
+
+TEST_CASE("a co_retry_call is canceled in its wait, and destroyed in it, and gives back") {
+  ManualScheduler clock;
+  const auto policy = thrifty_policy(100);
+  std::stop_source stop;
+  RetryCallOptions options;
+  options.stop = stop.get_token();
+  options.budget = std::make_shared<CallBudget>(policy.budget);
+  int calls = 0;
+  {
+    auto task = co_retry_call(policy, clock, Slow{clock, calls}, options);
+    CHECK(task.operator co_await().await_suspend(std::noop_coroutine()));
+    clock.advance(500ms);
+    CHECK(options.budget->left(clock.now()) == 90);
+  }
+  CHECK(options.budget->left(clock.now()) == 100);
+  CHECK(clock.sleeping() == 0);
+
+  auto task = co_retry_call(policy, clock, Slow{clock, calls}, options);
+  const auto awaiter = task.operator co_await();
+  CHECK(awaiter.await_suspend(std::noop_coroutine()));
+  clock.advance(500ms);
+  stop.request_stop();
+  clock.run();
+  CHECK(awaiter.await_resume().history.stop_reason == Reason::Canceled);
+  CHECK(options.budget->left(clock.now()) == 100);
+  CHECK(calls == 2);
+}
