@@ -121,7 +121,7 @@ class HTTPRETRY_API PolicySet {
 
   struct Data;  // lib/json/policy_set_data.hpp
   explicit PolicySet(std::shared_ptr<const Data> data);
-  [[nodiscard]] const Data& data() const { return *data_; }
+  [[nodiscard]] const Data& data() const { return *data_; }  // for the library itself
 
  private:
   std::shared_ptr<const Data> data_;

@@ -19,7 +19,7 @@ namespace httpretry::policy_file {
 
 inline constexpr std::size_t kDeepest = 64;
 inline constexpr std::size_t kLongestText = std::size_t{64} << 20;
-inline constexpr std::size_t kMostValues = 4'000'000;
+inline constexpr std::size_t kMostValues = 2'000'000;
 inline constexpr std::size_t kMostProblems = 1000;
 
 struct Place {

@@ -42,7 +42,8 @@ inline constexpr double kInts = std::numeric_limits<int>::max();
 inline constexpr double kTokens = 1e12;
 inline constexpr double kFactors = 1e6;
 
-const Shape& backoff_shape();
-const Shape& budget_shape();
+// Objects, not functions: the table is there before any constructor of a program's own runs.
+extern const Shape kBackoff;
+extern const Shape kBudget;
 
 }  // namespace httpretry::policy_file

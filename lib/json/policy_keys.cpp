@@ -19,7 +19,7 @@ void* budget_if_any(void* object) {
   return budget.kind == BudgetPolicy::Kind::None ? nullptr : &budget;
 }
 
-const Key kPendingKeys[] = {
+constexpr Key kPendingKeys[] = {
     {.name = "statuses",
      .form = Form::Statuses,
      .field = at<&PendingRule::statuses>,
@@ -44,15 +44,15 @@ const Key kPendingKeys[] = {
      .form = Form::Object,
      .field = renewed<&PendingRule::backoff>,
      .existing = at<&PendingRule::backoff>,
-     .shape = &backoff_shape(),
+     .shape = &kBackoff,
      .about = "The waits in between (a second)."},
 };
-const Shape kPending{.name = "pending",
-                     .keys = kPendingKeys,
-                     .whole = true,
-                     .base = R"({"backoff": {"kind": "constant", "interval": "1s"}})"};
+constexpr Shape kPending{.name = "pending",
+                         .keys = kPendingKeys,
+                         .whole = true,
+                         .base = R"({"backoff": {"kind": "constant", "interval": "1s"}})"};
 
-const Key kRetryOnKeys[] = {
+constexpr Key kRetryOnKeys[] = {
     {.name = "statuses",
      .form = Form::Statuses,
      .field = at<&RetryOn::statuses>,
@@ -78,9 +78,9 @@ const Key kRetryOnKeys[] = {
      .shape = &kPending,
      .about = "Answers that mean \"not yet\"."},
 };
-const Shape kRetryOn{.name = "retry_on", .keys = kRetryOnKeys};
+constexpr Shape kRetryOn{.name = "retry_on", .keys = kRetryOnKeys};
 
-const Key kServerDelayKeys[] = {
+constexpr Key kServerDelayKeys[] = {
     {.name = "headers",
      .form = Form::Hints,
      .field = at<&ServerDelayPolicy::headers>,
@@ -116,10 +116,10 @@ const Key kServerDelayKeys[] = {
      .most = 1,
      .about = "A random extra of up to this share of what it asks for."},
 };
-const Shape kServerDelay{.name = "server_delay", .keys = kServerDelayKeys};
+constexpr Shape kServerDelay{.name = "server_delay", .keys = kServerDelayKeys};
 
 // What of retry_policy.hpp a file can say; each of them but `extends` and `preset` is a value.
-const Key kPolicyKeys[] = {
+constexpr Key kPolicyKeys[] = {
     {.name = "extends", .form = Form::Name, .about = "The policy below this one."},
     {.name = "preset", .form = Form::Name, .about = "A built-in policy to begin with."},
     {.name = "max_attempts",
@@ -164,7 +164,7 @@ const Key kPolicyKeys[] = {
      .form = Form::Object,
      .field = renewed<&RetryPolicy::backoff>,
      .existing = at<&RetryPolicy::backoff>,
-     .shape = &backoff_shape(),
+     .shape = &kBackoff,
      .block = true,
      .about = "The waits between attempts."},
     {.name = "throttle_backoff",
@@ -172,7 +172,7 @@ const Key kPolicyKeys[] = {
      .field = emplaced<&RetryPolicy::throttle_backoff>,
      .existing = if_any<&RetryPolicy::throttle_backoff>,
      .fallback = "\"none\"",
-     .shape = &backoff_shape(),
+     .shape = &kBackoff,
      .block = true,
      .about = "The waits where the server asks for less; \"none\": as backoff."},
     {.name = "retry_on",
@@ -204,7 +204,7 @@ const Key kPolicyKeys[] = {
      .field = renewed<&RetryPolicy::budget>,
      .existing = budget_if_any,
      .fallback = "\"none\"",
-     .shape = &budget_shape(),
+     .shape = &kBudget,
      .block = true,
      .about = "How many retries a client may make in all."},
     {.name = "adaptive",
@@ -214,7 +214,7 @@ const Key kPolicyKeys[] = {
      .block = true,
      .about = "Limit the rate of sends once throttled, as the AWS SDKs' adaptive mode does."},
 };
-const Shape kPolicy{.name = "policy", .keys = kPolicyKeys};
+constexpr Shape kPolicy{.name = "policy", .keys = kPolicyKeys};
 
 }  // namespace
 

@@ -146,8 +146,6 @@ constexpr Key kBackoffKeys[] = {
      .kinds = mask(Kind::Slots),
      .about = "After how many failures there is no retry (16)."},
 };
-constexpr Shape kBackoff{
-    .name = "backoff", .keys = kBackoffKeys, .kinds = kKinds, .jitters = kJitters, .whole = true};
 
 constexpr Key kBudgetKeys[] = {
     {.name = "kind",
@@ -233,11 +231,13 @@ constexpr Key kBudgetKeys[] = {
      .words = kScopes,
      .about = "Who shares one (host)."},
 };
-constexpr Shape kBudget{.name = "budget", .keys = kBudgetKeys, .kinds = kBudgets, .whole = true};
 
 }  // namespace
 
-const Shape& backoff_shape() { return kBackoff; }
-const Shape& budget_shape() { return kBudget; }
+constinit const Shape kBackoff{
+    .name = "backoff", .keys = kBackoffKeys, .kinds = kKinds, .jitters = kJitters, .whole = true};
+
+constinit const Shape kBudget{
+    .name = "budget", .keys = kBudgetKeys, .kinds = kBudgets, .whole = true};
 
 }  // namespace httpretry::policy_file

@@ -62,7 +62,10 @@ bool is_object(const Layered& layered) {
   return layered.json != nullptr && layered.json->is(Json::Type::Object);
 }
 
-const Source kBuiltIn{"built in", false, nullptr};
+const Source& built_in_source() {
+  static const auto* const source = new Source{"built in", false, nullptr};
+  return *source;
+}
 
 // JSON of ours. It lives as long as the program, for policies point into it.
 const Document* compiled_in(std::string_view text) {
@@ -156,7 +159,7 @@ void lay(Layered& below, const Json& object, const Shape& shape, const Source& s
     const auto replaces = !key->shape->kinds.empty() && member->find("kind") != nullptr;
     if (fresh || replaces) value.members.clear();
     if (fresh && !key->shape->base.empty()) {
-      lay(value, base_of(*key->shape), *key->shape, kBuiltIn, false);
+      lay(value, base_of(*key->shape), *key->shape, built_in_source(), false);
     }
     lay(value, *member, *key->shape, source, keep_written);
     if (replaces) value.doubtful = false;
@@ -183,7 +186,7 @@ void lay_preset_over(Layered& below, const Json& preset, const Source& source) {
 const Layered& built_in() {
   static const auto* const standard = [] {
     auto* const layered = new Layered;
-    lay_over(*layered, *preset_json("standard"), policy_shape(), kBuiltIn);
+    lay_over(*layered, *preset_json("standard"), policy_shape(), built_in_source());
     return layered;
   }();
   return *standard;

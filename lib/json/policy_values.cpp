@@ -62,7 +62,7 @@ std::optional<double> ranged(const Key& key, const Json& json, Report& report) {
   const auto number = number_in(json);
   if (number && *number >= key.least && *number <= key.most) return number;
   auto why = described(json) + " is out of range: " + range(key);
-  if (number && *number < 1 && key.form == Form::Attempts) why += "; the first send counts";
+  if (number && *number < 1 && key.name == "max_attempts") why += "; the first send counts";
   report.error(json, std::move(why));
   return std::nullopt;
 }
