@@ -33,7 +33,7 @@ MAY_INCLUDE = {
 PUBLIC = {
     "values": "headers request body response result error attempt time export url scenario",
     "policy": "backoff retry_policy retry classify server_delay budget policy_set "
-              "endpoint presets report",
+              "policy_source policy_builder policy_import endpoint presets report",
     "flow": "task scheduler transport middleware event call inside_retry",
     "client": "client builtin retry_call httpretry",
     "testing": "testing fault_server",

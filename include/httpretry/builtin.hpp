@@ -7,12 +7,13 @@
 #pragma once
 
 #include <httpretry/middleware.hpp>
-#include <httpretry/policy_set.hpp>
+#include <httpretry/policy_source.hpp>
 #include <httpretry/retry.hpp>
 #include <httpretry/retry_policy.hpp>
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,9 @@ struct HTTPRETRY_API RetryOptions {
   RetryOptions& operator=(const RetryOptions&);
   RetryOptions& operator=(RetryOptions&&) noexcept;
 
-  // Each request gets the policy of its endpoint.
-  PolicySet policies;
+  // Each request gets the policy of its endpoint. Left out: the client's
+  // (ClientOptions::policies), or the preset `standard`.
+  std::optional<PolicySource> policies;
   // Each replaces one part of the stage where it is set, and leaves the rest as it is. They are
   // called on several threads at once.
   std::function<Classified(const RetryPolicy&, const Request&, const Observed&)> classify;
@@ -55,9 +57,9 @@ struct HTTPRETRY_API RetryOptions {
 // decides (decide), asks the budget and waits; it holds no thread, no connection and no handle of
 // libcurl's meanwhile. A request's own policy (RequestOptions::policy) and RequestOptions::retry go
 // first.
-[[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryOptions options);
-[[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(PolicySet policies);
-[[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryPolicy policy = RetryPolicy());
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryOptions options = RetryOptions());
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(PolicySource policies);
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryPolicy policy);
 
 // A random UUID (RFC 9562, version 4), from the numbers of the system: what `retry` sends where a
 // policy names an idempotency_key.

@@ -16,6 +16,7 @@
 
 namespace httpretry {
 
+class PolicySource;
 class Transport;
 
 namespace detail {
@@ -27,6 +28,7 @@ struct CallState {
   Transport* transport = nullptr;
   const std::function<double()>* random = nullptr;
   const std::vector<std::shared_ptr<Observer>>* observers = nullptr;
+  const PolicySource* policies = nullptr;
   std::optional<Url> first_url;
   int exchanges = 0;  // begun by the transport
   Time started{};
@@ -49,6 +51,8 @@ class HTTPRETRY_API Call {
   [[nodiscard]] Time started() const { return state_->started; }
   // What has been sent so far, and what came of it. The whole call's, in every branch.
   [[nodiscard]] History& history() const { return state_->history; }
+  // ClientOptions::policies; nullptr where the client has none.
+  [[nodiscard]] const PolicySource* policies() const { return state_->policies; }
   // Uniform in [0, 1).
   [[nodiscard]] double random() const { return (*state_->random)(); }
 

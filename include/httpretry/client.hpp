@@ -23,6 +23,7 @@
 #pragma once
 
 #include <httpretry/middleware.hpp>
+#include <httpretry/policy_source.hpp>
 #include <httpretry/request.hpp>
 #include <httpretry/task.hpp>
 #include <httpretry/transport.hpp>
@@ -31,6 +32,7 @@
 #include <future>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -48,6 +50,9 @@ struct HTTPRETRY_API ClientOptions {
 
   // Outermost first. Empty: requests go straight to the transport, and nothing is retried.
   std::vector<MiddlewarePtr> middlewares;
+  // For the stage retry(), where that was given none of its own: a PolicySet, or a file that is
+  // read again when it changes, as PolicySource::watch gives it.
+  std::optional<PolicySource> policies;
   std::vector<std::shared_ptr<Observer>> observers;
   // Loops, each with a thread, for co_send, send_async and send_then; started when first needed.
   int threads = 1;
@@ -110,7 +115,7 @@ class CallbackCompletion final : public Completion {
 class HTTPRETRY_API Client {
  public:
   // Throws std::invalid_argument where the chain cannot work (two stages named "retry", "redirect"
-  // below "retry", a null entry) or an option makes no sense.
+  // below "retry", policies without a stage "retry", a null entry) or an option makes no sense.
   explicit Client(ClientOptions options = {});
   Client(std::initializer_list<MiddlewarePtr> middlewares);
   // Ends what is in flight with Errc::Canceled and waits until it has ended; on a thread of the

@@ -8,6 +8,7 @@ namespace httpretry {
 
 class Call;
 class Request;
+struct PolicyReload;
 
 // Each function runs on the thread that drives the call, so it must be quick; one Observer may hear
 // of several calls on several threads at once. Nothing may be thrown.
@@ -22,6 +23,9 @@ class HTTPRETRY_API Observer {
                              const Attempt& attempt) noexcept;
   // A redirect is followed; `next` is what will be sent.
   virtual void redirected(const Call& call, const Request& next) noexcept;
+  // The file of the policies was read again, or could not be; told by the first call that finds it
+  // so. It says which of the two, and what was wrong (policy_source.hpp).
+  virtual void policies_reloaded(const Call& call, const PolicyReload& reload) noexcept;
   virtual void call_ended(const Call& call, const Outcome& outcome) noexcept;
 };
 

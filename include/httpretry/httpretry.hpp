@@ -13,7 +13,10 @@
 #include <httpretry/event.hpp>
 #include <httpretry/headers.hpp>
 #include <httpretry/middleware.hpp>
+#include <httpretry/policy_builder.hpp>
+#include <httpretry/policy_import.hpp>
 #include <httpretry/policy_set.hpp>
+#include <httpretry/policy_source.hpp>
 #include <httpretry/report.hpp>
 #include <httpretry/request.hpp>
 #include <httpretry/response.hpp>

@@ -3,8 +3,11 @@
 // Immutable once built: copying is cheap, and any number of threads may look up at once. A program
 // that replaces it builds a new one; calls in flight keep the policy they began with.
 //
-//   auto policies = load_policies("policy.json").value();
+//   auto policies = PolicySet::load("policy.json").value();
 //   Client client({retry(policies)});
+//
+// A file that is read again when it changes is a PolicySource (policy_source.hpp); a set that is
+// written in C++ begins with PolicySet::builder() (policy_builder.hpp).
 #pragma once
 
 #include <httpretry/result.hpp>
@@ -89,14 +92,24 @@ struct HTTPRETRY_API ResolvedPolicy {
 
   std::shared_ptr<const RetryPolicy> policy;
   std::string endpoint;  // the entry's name, or its pointer; empty where no entry matched
-  std::string name;      // of the policy; empty where it is inline or a bare preset
-  std::string preset;    // the nearest preset below it: "standard" where none is named
-  std::string source;    // where the policy stands: "policy.json:31:5", "preset gcs", "built in"
+  // What the entry is recognized by when its file has been read again: its name, or what it
+  // matches. Empty where no entry matched.
+  std::string identity;
+  std::string name;    // of the policy; empty where it is inline or a bare preset
+  std::string preset;  // the nearest preset below it: "standard" where none is named
+  std::string source;  // where the policy stands: "policy.json:31:5", "preset gcs", "built in"
   PolicyValues values;
 };
 
+class PolicySetBuilder;
+
 class HTTPRETRY_API PolicySet {
  public:
+  // Reads a policy file. Errc::InvalidRequest with a line for each problem.
+  [[nodiscard]] static Result<PolicySet> load(const std::string& path);
+  // Begins a set that is written in C++: what it gives is what the same JSON gives.
+  [[nodiscard]] static PolicySetBuilder builder();
+
   // No endpoints; everything gets `standard`.
   PolicySet();
   // No endpoints; everything gets this.
@@ -142,7 +155,6 @@ struct HTTPRETRY_API CheckedPolicies {
 // The same, as one result: Errc::InvalidRequest with a line for each error.
 [[nodiscard]] HTTPRETRY_API Result<PolicySet> parse_policies(std::string_view json,
                                                              std::string file_name);
-[[nodiscard]] HTTPRETRY_API Result<PolicySet> load_policies(const std::string& path);
 
 // A preset, resolved. Errc::InvalidRequest for an unknown name, with the nearest one.
 [[nodiscard]] HTTPRETRY_API Result<ResolvedPolicy> resolve_preset(std::string_view name);

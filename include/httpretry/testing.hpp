@@ -102,7 +102,7 @@ class HTTPRETRY_API RecordingObserver final : public Observer {
   ~RecordingObserver() override;
 
   // A line each: "call GET http://x/", "attempt 1", "attempt 1: 503 transient, again after 100ms",
-  // "redirect to http://y/", "end 200 success".
+  // "redirect to http://y/", "policies accepted", "end 200 success".
   [[nodiscard]] std::vector<std::string> lines() const;
   // The attempts of all calls, as they ended.
   [[nodiscard]] std::vector<Attempt> attempts() const;
@@ -112,6 +112,7 @@ class HTTPRETRY_API RecordingObserver final : public Observer {
   void attempt_ended(const Call& call, const Request& request,
                      const Attempt& attempt) noexcept override;
   void redirected(const Call& call, const Request& next) noexcept override;
+  void policies_reloaded(const Call& call, const PolicyReload& reload) noexcept override;
   void call_ended(const Call& call, const Outcome& outcome) noexcept override;
 
  private:

@@ -97,6 +97,11 @@ ClientCore::ClientCore(ClientOptions options)
   if (!options_.random) options_.random = &system_random;
   retries_ = std::any_of(options_.middlewares.begin(), options_.middlewares.end(),
                          [](const auto& stage) { return stage->name() == "retry"; });
+  if (options_.policies && !retries_) {
+    throw std::invalid_argument(
+        "the client has policies and no stage that retries by them: add retry() to its "
+        "middlewares");
+  }
 }
 
 void ClientCore::check_nesting(const Request& request) const {
@@ -116,6 +121,7 @@ Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Reques
   state.transport = where.transport;
   state.random = &core->options_.random;
   state.observers = &core->options_.observers;
+  if (core->options_.policies) state.policies = &*core->options_.policies;
   state.started = where.scheduler->now();
   if (const auto& url = request.parsed_url()) state.first_url = *url;
   Call call(state, later(state.started, options.timeout), std::move(options.stop));

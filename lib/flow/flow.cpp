@@ -22,6 +22,7 @@ void Observer::attempt_started(const Call& /*call*/, const Request& /*request*/,
 void Observer::attempt_ended(const Call& /*call*/, const Request& /*request*/,
                              const Attempt& /*attempt*/) noexcept {}
 void Observer::redirected(const Call& /*call*/, const Request& /*next*/) noexcept {}
+void Observer::policies_reloaded(const Call& /*call*/, const PolicyReload& /*reload*/) noexcept {}
 void Observer::call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept {}
 
 const std::string& Call::origin() const {

@@ -1,5 +1,7 @@
 #include "lib/json/document.hpp"
 
+#include "lib/json/suggest.hpp"
+
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -10,6 +12,7 @@ namespace {
 
 constexpr std::size_t kQuoted = 80;
 constexpr std::size_t kLine = 200;
+constexpr std::size_t kPointer = 1000;
 
 // Not in the middle of a character.
 std::string_view shortened(std::string_view text, std::size_t most) {
@@ -83,13 +86,13 @@ std::string pointer_to(const Json& json) {
   std::vector<const Json*> way;
   for (const auto* at = &json; at->parent != nullptr; at = at->parent) way.push_back(at);
   std::string pointer;
-  for (auto at = way.rbegin(); at != way.rend(); ++at) {
+  for (auto at = way.rbegin(); at != way.rend() && pointer.size() < kPointer; ++at) {
     pointer += '/';
     if ((*at)->parent->is(Json::Type::Array)) {
       pointer += std::to_string(number_of(**at));
       continue;
     }
-    for (const auto c : (*at)->key) {
+    for (const auto c : shortened((*at)->key, kPointer)) {
       if (c == '~' || c == '/') {
         pointer += c == '~' ? "~0" : "~1";
       } else {
@@ -136,25 +139,44 @@ std::string described(const Json& json) {
 
 void Report::error(const Json& at, std::string message) {
   at.bad = true;
-  add(at.place, pointer_to(at), std::move(message), false);
+  add(at.place, &at, std::move(message), false);
 }
 
 void Report::error_at_key(const Json& at, std::string message) {
   at.bad = true;
-  add(at.key_place, pointer_to(at), std::move(message), false);
+  add(at.key_place, &at, std::move(message), false);
 }
 
 void Report::warn(const Json& at, std::string message) {
-  add(at.place, pointer_to(at), std::move(message), true);
+  add(at.place, &at, std::move(message), true);
+}
+
+void Report::error(Place place, const Json* inside, std::string message) {
+  add(place, inside, std::move(message), false);
 }
 
 void Report::error(Place place, std::string pointer, std::string message) {
   add(place, std::move(pointer), std::move(message), false);
 }
 
+void Report::warn(Place place, std::string pointer, std::string message) {
+  add(place, std::move(pointer), std::move(message), true);
+}
+
+std::string Report::suggestion(std::string_view word,
+                               std::span<const std::string_view> names) const {
+  return full() ? std::string() : did_you_mean(word, names);
+}
+
+// A pointer is worked out only for what is kept: very many may be asked for.
+void Report::add(Place place, const Json* at, std::string message, bool warning) {
+  const auto named = at != nullptr && !full();
+  add(place, named ? pointer_to(*at) : std::string(), std::move(message), warning);
+}
+
 void Report::add(Place place, std::string pointer, std::string message, bool warning) {
   failed_ = failed_ || !warning;
-  if (problems_.size() >= kMostProblems) {
+  if (full()) {
     more_ = true;
     return;
   }

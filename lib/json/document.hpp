@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,7 +66,7 @@ class Document {
   std::deque<std::string> texts_;
 };
 
-// "/policies/careful/max_attempts"
+// "/policies/careful/max_attempts"; of a very long one, the end is left out.
 std::string pointer_to(const Json& json);
 // As the compact JSON text it could have been read from.
 std::string compact(const Json& json);
@@ -85,7 +86,16 @@ class Report {
   void error(const Json& at, std::string message);
   void error_at_key(const Json& at, std::string message);
   void warn(const Json& at, std::string message);
+  // At a place within an object or array; `inside` may be nullptr.
+  void error(Place place, const Json* inside, std::string message);
+  // Where there is no value to name.
   void error(Place place, std::string pointer, std::string message);
+  void warn(Place place, std::string pointer, std::string message);
+
+  // "; did you mean …", or nothing; for a message that would not be kept it is not worth the
+  // search.
+  [[nodiscard]] std::string suggestion(std::string_view word,
+                                       std::span<const std::string_view> names) const;
 
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] bool failed() const { return failed_; }
@@ -93,6 +103,8 @@ class Report {
   [[nodiscard]] std::vector<Problem> take();
 
  private:
+  [[nodiscard]] bool full() const { return problems_.size() >= kMostProblems; }
+  void add(Place place, const Json* at, std::string message, bool warning);
   void add(Place place, std::string pointer, std::string message, bool warning);
 
   std::string file_;

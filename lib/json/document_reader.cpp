@@ -33,8 +33,7 @@ class Reader {
   [[nodiscard]] Place place() const { return {line_, static_cast<int>(at_ - line_start_) + 1}; }
   void problem(std::string message) { problem(place(), std::move(message)); }
   void problem(Place where, std::string message) {
-    report_.error(where, inside_ == nullptr ? std::string() : pointer_to(*inside_),
-                  std::move(message));
+    report_.error(where, inside_, std::move(message));
   }
   std::nullptr_t expected(std::string_view what) {
     std::string found = "the text ends";
@@ -285,7 +284,7 @@ class Reader {
 
 void read(std::string_view text, Document& document, Report& report) {
   if (text.size() > kLongestText) {
-    report.error({1, 1}, {},
+    report.error({1, 1}, nullptr,
                  "the file is longer than " + std::to_string(kLongestText >> 20U) + " MiB");
     return;
   }

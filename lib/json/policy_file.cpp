@@ -3,7 +3,6 @@
 #include "lib/json/policy_layers.hpp"
 #include "lib/json/policy_set_data.hpp"
 #include "lib/json/policy_values.hpp"
-#include "lib/json/suggest.hpp"
 
 #include <algorithm>
 #include <map>
@@ -97,7 +96,7 @@ class Loader {
     if (preset_json(reference.text) != nullptr) {
       message += "; the preset is written {\"preset\": " + described(reference) + "}";
     } else {
-      message += did_you_mean(reference.text, names_);
+      message += report_.suggestion(reference.text, names_);
     }
     report_.error(reference, std::move(message));
     return nullptr;
@@ -205,6 +204,8 @@ class Loader {
     const auto matches = match != nullptr && read_match(*match, entry.pattern);
     entry.resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
     if (!matches) return;
+    entry.resolved.identity = entry.named ? "endpoint " + quoted(entry.resolved.endpoint)
+                                          : "endpoint " + print_pattern(entry.pattern, {});
     data_->entries.push_back(std::move(entry));
     entry_places_.push_back(&json);
   }

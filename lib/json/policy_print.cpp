@@ -4,8 +4,10 @@
 
 #include <httpretry/retry.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 namespace httpretry {
@@ -17,6 +19,8 @@ const Value& as(const void* field) {
   return *static_cast<const Value*>(field);
 }
 
+constexpr auto kMostThousandths = std::numeric_limits<std::int64_t>::max();
+
 template <class Number>
 std::string spelled(Number number) {
   std::array<char, 32> text{};
@@ -24,6 +28,7 @@ std::string spelled(Number number) {
 }
 
 std::string thousandths(std::int64_t amount) {
+  if (amount < 0) return "-" + thousandths(-std::max(amount, -kMostThousandths));
   auto text = spelled(amount / 1000);
   if (amount % 1000 == 0) return text;
   auto rest = spelled(amount % 1000 + 1000);
@@ -76,20 +81,23 @@ Mask word_at(const Shape& shape, std::string_view name, bool has, void* object) 
   return Mask{1} << as<std::uint8_t>(shape.find(name)->field(object));
 }
 
+std::string print_object(const Shape& shape, void* object, const std::string& indent);
+
+// The value of one key of the object; empty where a file leaves it out.
+std::string print_member(const Key& key, void* object, const std::string& indent) {
+  if (key.shape == nullptr) return print_value(key, key.field(object));
+  auto* const inner = key.existing(object);
+  return inner == nullptr ? "\"none\"" : print_object(*key.shape, inner, indent);
+}
+
 std::string print_object(const Shape& shape, void* object, const std::string& indent) {
   const auto kind = word_at(shape, "kind", !shape.kinds.empty(), object);
   const auto jitter = word_at(shape, "jitter", !shape.jitters.empty(), object);
   Lines lines(indent);
   for (const auto& key : shape.keys) {
     if (key.field == nullptr || (key.kinds & kind) == 0 || (key.jitters & jitter) == 0) continue;
-    if (key.shape == nullptr) {
-      const auto value = print_value(key, key.field(object));
-      if (!value.empty()) lines.add(key.name, value);
-    } else if (auto* const inner = key.existing(object)) {
-      lines.add(key.name, print_object(*key.shape, inner, lines.inner()));
-    } else {
-      lines.add(key.name, "\"none\"");
-    }
+    const auto value = print_member(key, object, lines.inner());
+    if (!value.empty()) lines.add(key.name, value);
   }
   return lines.within("{}");
 }
@@ -99,10 +107,9 @@ std::string print_reference(const ResolvedPolicy& resolved, const std::string& i
 }
 
 std::string print_entry(const PolicySet::Data::Entry& entry, const std::string& indent) {
-  auto pattern = entry.pattern;
   Lines lines(indent);
   if (entry.named) lines.add("name", quoted(entry.resolved.endpoint));
-  lines.add("match", print_object(match_shape(), &pattern, lines.inner()));
+  lines.add("match", print_pattern(entry.pattern, lines.inner()));
   lines.add("policy", print_reference(entry.resolved, lines.inner()));
   return lines.within("{}");
 }
@@ -160,6 +167,16 @@ std::string print_policy(const ResolvedPolicy& resolved, std::string_view indent
   if (resolved.preset == "standard" || preset_json(resolved.preset) == nullptr) return text;
   return text.insert(1,
                      "\n" + std::string(indent) + "  \"preset\": " + quoted(resolved.preset) + ",");
+}
+
+std::string print_key(const RetryPolicy& policy, std::string_view key) {
+  auto copy = policy;
+  return print_member(*policy_shape().find(key), &copy, {});
+}
+
+std::string print_pattern(const EndpointPattern& pattern, std::string_view indent) {
+  auto copy = pattern;
+  return print_object(match_shape(), &copy, std::string(indent));
 }
 
 }  // namespace policy_file

@@ -1,6 +1,5 @@
 // Status sets and the rules of error_codes: from JSON, and back.
 #include "lib/json/policy_values.hpp"
-#include "lib/json/suggest.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -65,7 +64,7 @@ bool read_family(const Json& json, ErrorRule& rule, Report& report) {
   const auto words = family_words();
   const auto found = std::find(words.begin() + 1, words.end(), json.text);
   if (found == words.end()) {
-    report.error(json, not_one_of(json, words));
+    report.error(json, not_one_of(json, words, report));
     return false;
   }
   rule = ErrorRule(static_cast<ErrorRule::Family>(found - words.begin()));
@@ -130,7 +129,7 @@ const Key* known_key(const Json& member, const Shape& shape, Report& report) {
   if (key != nullptr) return key;
   std::vector<std::string_view> names;
   for (const auto& one : shape.keys) names.push_back(one.name);
-  report.error_at_key(member, "unknown key" + did_you_mean(member.key, names));
+  report.error_at_key(member, "unknown key" + report.suggestion(member.key, names));
   return nullptr;
 }
 

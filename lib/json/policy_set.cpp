@@ -1,12 +1,9 @@
 #include <httpretry/policy_set.hpp>
 
 #include "lib/json/policy_set_data.hpp"
+#include "lib/json/policy_text.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 namespace httpretry {
@@ -137,16 +134,10 @@ Result<PolicySet> parse_policies(std::string_view json, std::string file_name) {
   return Error(Errc::InvalidRequest, policy_file::lines_of(checked.problems));
 }
 
-Result<PolicySet> load_policies(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  // An empty file leaves the stream bad, too: it is the parser's to tell.
-  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  if (!file.is_open() || file.bad() || text.bad()) {
-    return Error(Errc::InvalidRequest,
-                 "cannot read the policy file " + path + ": " + std::strerror(errno));
-  }
-  return parse_policies(text.str(), path);
+Result<PolicySet> PolicySet::load(const std::string& path) {
+  const auto file = policy_file::read_file(path, policy_file::FileKind::Any);
+  if (file.problem.empty()) return parse_policies(file.text, path);
+  return Error(Errc::InvalidRequest, "cannot read the policy file " + path + ": " + file.problem);
 }
 
 }  // namespace httpretry

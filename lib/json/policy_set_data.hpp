@@ -35,6 +35,9 @@ const ResolvedPolicy& standard();
 // Every value that counts, and no other: what it is printed with is read as the same policy.
 // `indent` is put before all lines but the first.
 std::string print_policy(const ResolvedPolicy& resolved, std::string_view indent);
+// The value of one of a policy's keys.
+std::string print_key(const RetryPolicy& policy, std::string_view key);
+std::string print_pattern(const EndpointPattern& pattern, std::string_view indent);
 
 // One line for each error among the problems.
 std::string lines_of(const std::vector<Problem>& problems);

@@ -2,6 +2,7 @@
 #include "lib/json/policy_checks.hpp"
 #include "lib/json/policy_set_data.hpp"
 #include "lib/json/policy_values.hpp"
+#include "lib/json/settings.hpp"
 
 #include <algorithm>
 #include <map>
@@ -11,8 +12,6 @@ namespace httpretry {
 namespace policy_file {
 namespace {
 
-using Setting = std::pair<std::string, std::string>;
-
 // "backoff.initial" of the value it names.
 std::string dotted(std::string_view pointer) {
   std::string key(pointer.substr(std::min<std::size_t>(pointer.size(), 1)));
@@ -20,75 +19,12 @@ std::string dotted(std::string_view pointer) {
   return key;
 }
 
-// The settings as one object of a policy; a later one counts more than an earlier one.
-class SettingsReader {
- public:
-  explicit SettingsReader(Document& document)
-      : document_(document), root_(document.add(Json::Type::Object, nullptr)) {}
-
-  const Json& read_all(std::span<const Setting> settings) {
-    for (const auto& [key, value] : settings) set(key, value);
-    return root_;
-  }
-
- private:
-  void set(std::string_view key, const std::string& text) {
-    auto* object = &root_;
-    for (auto dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
-      object = &member(*object, key.substr(0, dot), Json::Type::Object);
-      key.remove_prefix(dot + 1);
-    }
-    Report report("");
-    read(text, document_, report);
-    const auto* const parsed = report.failed() ? nullptr : document_.root;
-    auto& value = member(*object, key, parsed == nullptr ? Json::Type::String : parsed->type);
-    if (parsed == nullptr) {
-      value.text = document_.keep(text);
-    } else {
-      copy(*parsed, value);
-    }
-  }
-  // Made where it is not there, or is of another type; an object that is there is kept.
-  Json& member(Json& object, std::string_view key, Json::Type type) {
-    const auto* const there = find(object, key);
-    if (there != nullptr && there->is(Json::Type::Object) && type == Json::Type::Object) {
-      return const_cast<Json&>(*there);  // the document is ours
-    }
-    auto& children = object.children;
-    children.erase(std::remove(children.begin(), children.end(), there), children.end());
-    auto& made = document_.add(type, &object);
-    made.key = document_.keep(std::string(key));
-    children.push_back(&made);
-    return made;
-  }
-  static const Json* find(const Json& object, std::string_view key) {
-    const auto found = std::find_if(object.children.begin(), object.children.end(),
-                                    [&](const Json* child) { return child->key == key; });
-    return found == object.children.end() ? nullptr : *found;
-  }
-  void copy(const Json& from, Json& to) {
-    to.boolean = from.boolean;
-    to.text = from.text;
-    to.place = from.place;
-    to.children.clear();
-    for (const auto* const child : from.children) {
-      auto& made = document_.add(child->type, &to);
-      made.key = child->key;
-      copy(*child, made);
-      to.children.push_back(&made);
-    }
-  }
-
-  Document& document_;
-  Json& root_;
-};
-
 class Overlay {
  public:
   Overlay(std::span<const Setting> settings, std::string_view origin)
       : report_(std::string(origin)),
         source_{std::string(origin), false, nullptr},
-        root_(SettingsReader(document_).read_all(settings)) {
+        root_(object_of(settings, document_)) {
     check_object(root_, policy_shape(), report_);
     if (const auto* const extends = root_.find("extends")) {
       report_.error(*extends, "a setting lies over every policy; it cannot extend one");

@@ -1,7 +1,5 @@
 #include "lib/json/policy_values.hpp"
 
-#include "lib/json/suggest.hpp"
-
 #include <httpretry/retry.hpp>
 
 #include <algorithm>
@@ -104,7 +102,7 @@ std::optional<std::size_t> word_in(const Json& json, Words words, Report& report
   if (found != words.end() && !found->empty()) {
     return static_cast<std::size_t>(found - words.begin());
   }
-  report.error(json, not_one_of(json, words));
+  report.error(json, not_one_of(json, words, report));
   return std::nullopt;
 }
 
@@ -254,7 +252,7 @@ std::optional<double> number_in(const Json& json) {
   return number;
 }
 
-std::string not_one_of(const Json& json, Words words) {
+std::string not_one_of(const Json& json, Words words, const Report& report) {
   auto message = described(json) + " is not one of ";
   auto first = true;
   for (const auto word : words) {
@@ -262,7 +260,7 @@ std::string not_one_of(const Json& json, Words words) {
     if (!std::exchange(first, false)) message += ", ";
     message += word;
   }
-  return message + did_you_mean(json.text, words);
+  return message + report.suggestion(json.text, words);
 }
 
 bool expect(const Json& json, Json::Type type, std::string_view what, Report& report) {

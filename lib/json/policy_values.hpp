@@ -32,7 +32,7 @@ std::string print_statuses(const StatusSet& statuses);
 std::pair<Duration, std::string> duration_in(std::string_view text);
 std::optional<double> number_in(const Json& json);
 // `"ful" is not one of none, full; did you mean "full"?`
-std::string not_one_of(const Json& json, Words words);
+std::string not_one_of(const Json& json, Words words, const Report& report);
 // False, and a problem, where it is of another type.
 bool expect(const Json& json, Json::Type type, std::string_view what, Report& report);
 // The key of the shape that the member names; nullptr, and a problem, where there is none.

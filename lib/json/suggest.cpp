@@ -9,7 +9,7 @@ namespace httpretry::policy_file {
 namespace {
 
 constexpr std::size_t kLongest = 48;  // nobody misspells what is longer
-constexpr std::size_t kMostNames = 1000;
+constexpr std::size_t kMostNames = 200;
 
 using Row = std::array<std::size_t, kLongest + 1>;
 

@@ -4,6 +4,8 @@
 
 #include <httpretry/inside_retry.hpp>
 
+#include <atomic>
+
 namespace httpretry {
 namespace {
 
@@ -14,7 +16,7 @@ std::shared_ptr<const RetryPolicy> sent_once(const RetryPolicy& policy) {
   return once;
 }
 
-PolicySet everywhere(RetryPolicy policy) {
+PolicySource everywhere(RetryPolicy policy) {
   ResolvedPolicy resolved;
   resolved.policy = std::make_shared<const RetryPolicy>(std::move(policy));
   return PolicySet(std::move(resolved));
@@ -32,7 +34,7 @@ class Retry final : public Middleware {
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
     auto& clock = call.scheduler();
-    const auto chosen = choose(request);
+    const auto chosen = choose(request, call);
     give_key(*chosen.policy, request);
     RetryRun run(options_, chosen, budgets_, request, call);
     std::optional<Outcome> last;
@@ -56,23 +58,44 @@ class Retry final : public Middleware {
   }
 
  private:
-  [[nodiscard]] ChosenPolicy choose(const Request& request) const {
+  [[nodiscard]] ChosenPolicy choose(const Request& request, const Call& call) {
     ChosenPolicy chosen;
     const auto& url = request.parsed_url();
     if (request.options().policy) {
       chosen.policy = request.options().policy;
+      chosen.own = chosen.policy.get();
     } else if (url) {
-      const auto& resolved = options_.policies.find(request.method(), *url);
-      chosen = {resolved.policy, resolved.endpoint, resolved.name, nullptr};
+      auto current = policies_of(call).current(call.scheduler().now());
+      if (current.reload) tell(call, *current.reload);
+      const auto& resolved = current.policies.find(request.method(), *url);
+      chosen.policy = resolved.policy;
+      chosen.identity = resolved.identity;
+      chosen.name = resolved.name;
+      chosen.policies = std::move(current.policies);
     } else {
       chosen.policy = std::make_shared<const RetryPolicy>();  // it will not be sent
     }
-    chosen.identity = chosen.policy.get();
     if (!request.options().retry) chosen.policy = sent_once(*chosen.policy);
     return chosen;
   }
 
-  RetryOptions options_;
+  [[nodiscard]] const PolicySource& policies_of(const Call& call) const {
+    if (options_.policies) return *options_.policies;
+    return call.policies() != nullptr ? *call.policies() : standard_;
+  }
+
+  // Each reload once, whichever call comes first.
+  void tell(const Call& call, const PolicyReload& reload) {
+    auto told = told_.load(std::memory_order_relaxed);
+    while (told < reload.number) {
+      if (!told_.compare_exchange_weak(told, reload.number, std::memory_order_relaxed)) continue;
+      return call.emit(&Observer::policies_reloaded, reload);
+    }
+  }
+
+  const RetryOptions options_;
+  const PolicySource standard_{PolicySet()};
+  std::atomic<std::uint64_t> told_ = 0;  // the number of the latest reload that observers heard of
   Budgets budgets_;
 };
 
@@ -89,7 +112,7 @@ RetryOptions& RetryOptions::operator=(RetryOptions&&) noexcept = default;
 
 MiddlewarePtr retry(RetryOptions options) { return std::make_shared<Retry>(std::move(options)); }
 
-MiddlewarePtr retry(PolicySet policies) {
+MiddlewarePtr retry(PolicySource policies) {
   RetryOptions options;
   options.policies = std::move(policies);
   return retry(std::move(options));

@@ -11,10 +11,14 @@ bool reads_only(const Request& request) {
          method == "QUERY";
 }
 
-// Policies without a name are told apart by where they are: two of them are not one.
+// A policy without a name is known by the entry it stands in: two of them are not one.
 std::string place_of(const ChosenPolicy& chosen) {
+  if (chosen.own != nullptr) {
+    return "policy at " + std::to_string(reinterpret_cast<std::uintptr_t>(chosen.own));
+  }
   if (!chosen.name.empty()) return "policy " + std::string(chosen.name);
-  return "policy at " + std::to_string(reinterpret_cast<std::uintptr_t>(chosen.identity));
+  if (!chosen.identity.empty()) return "policy of " + std::string(chosen.identity);
+  return "the default policy";
 }
 
 }  // namespace
@@ -50,8 +54,8 @@ std::shared_ptr<SharedBudget> RetryRun::shared_budget(Budgets& budgets,
     return budgets.at(place_of(chosen), policy_->budget, started_);
   }
   // What no entry of the file names has no endpoint to share with: its host stands for one.
-  if (scope == BudgetPolicy::Scope::Endpoint && !chosen.endpoint.empty()) {
-    return budgets.at("endpoint " + std::string(chosen.endpoint), policy_->budget, started_);
+  if (scope == BudgetPolicy::Scope::Endpoint && !chosen.identity.empty()) {
+    return budgets.at(std::string(chosen.identity), policy_->budget, started_);
   }
   const auto& url = request_.parsed_url();
   return url ? budgets.at(url->origin(), policy_->budget, started_) : nullptr;

@@ -13,9 +13,11 @@ namespace httpretry {
 // The policy of a request, and the names of the places whose budgets it may share.
 struct ChosenPolicy {
   std::shared_ptr<const RetryPolicy> policy;
-  std::string_view endpoint;  // empty where no entry matched
-  std::string_view name;      // empty where it has none
-  const void* identity = nullptr;
+  // Of the request itself: then it is in no set, and shares with what has the very same.
+  const void* own = nullptr;
+  std::optional<PolicySet> policies;  // keeps what the next two point into
+  std::string_view identity;          // of the entry; empty where none matched
+  std::string_view name;              // of the policy; empty where it has none
 };
 
 // Gives a POST or PATCH that lacks one the key that the policy asks for; with it, it is repeatable.

@@ -251,6 +251,7 @@ bool may_have_executed(const Classified& classified) {
 
 std::string to_text(Duration duration) {
   if (duration == kForever) return "none";
+  if (duration < 0ns) return "-" + to_text(-std::max(duration, 1ns - kForever));
   std::string text;
   auto rest = duration;
   const auto whole = [&](Duration unit, const char* name) {

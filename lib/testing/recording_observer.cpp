@@ -1,3 +1,4 @@
+#include <httpretry/policy_source.hpp>
 #include <httpretry/testing.hpp>
 
 #include <mutex>
@@ -62,6 +63,11 @@ void RecordingObserver::attempt_ended(const Call& /*call*/, const Request& /*req
 
 void RecordingObserver::redirected(const Call& /*call*/, const Request& next) noexcept {
   record_->add("redirect to " + next.url());
+}
+
+void RecordingObserver::policies_reloaded(const Call& /*call*/,
+                                          const PolicyReload& reload) noexcept {
+  record_->add("policies " + std::string(reload.accepted ? "accepted" : "refused"));
 }
 
 void RecordingObserver::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept {

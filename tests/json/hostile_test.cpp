@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <string>
 
 using namespace httpretry;
@@ -41,6 +42,46 @@ TEST_CASE("megabytes of mistakes are told by the first thousand") {
   CHECK_FALSE(said_of("[" + repeated("[],", 3'000'000) + "[]]").empty());
   CHECK_FALSE(said_of(std::string(10'000'000, '\xff')).empty());
   CHECK_FALSE(said_of(std::string(1'000, '\0')).empty());
+}
+
+TEST_CASE("no text makes its problems cost more than itself") {
+  const auto seconds = [](const std::string& text) {
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK_FALSE(said_of(text).empty());
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  std::string names;
+  std::string references;
+  const std::string word(40, 'a');
+  for (auto i = 0; i < 50'000; ++i) {
+    names += ", \"" + word + std::to_string(i) + "\": {}";
+    references += ", {\"match\": {\"port\": " + std::to_string(i + 1) + "}, \"policy\": \"b" +
+                  word + std::to_string(i) + "\"}";
+  }
+  // Milliseconds to a few seconds each; generous, as quadratic times would be hours.
+  CHECK(seconds("{\"version\": 1, \"policies\": {" + names.substr(2) + "}, \"endpoints\": [" +
+                references.substr(2) + "]}") < 30);
+  CHECK(seconds("{\"version\": 1, \"policies\": {\"" + std::string(5'000'000, 'a') +
+                "\": {\"x\": 1" + repeated(", \"x\": 1", 500'000) + "}}}") < 30);
+  CHECK(seconds("{\"version\": 1, \"" + std::string(5'000'000, 'a') + "\": [1" +
+                repeated("/**/, 1", 500'000) + "]}") < 30);
+  CHECK(seconds("{\"version\": 1, \"default\": {\"retry_on\": {\"statuses\": [1" +
+                repeated(", 1", 1'000'000) + "]}}}") < 30);
+  CHECK(seconds("{\"version\": 1, \"default\": {\"max_attemps\": 1" +
+                repeated(", \"" + word + "\": 1", 200'000) + "}}") < 30);
+}
+
+TEST_CASE("a hundred thousand entries are read, and their ties are found") {
+  std::string entries;
+  for (auto i = 0; i < 100'000; ++i) {
+    entries += ", {\"match\": {\"host\": \"h" + std::to_string(i) +
+               ".example\"}, \"policy\": \"standard\"}";
+  }
+  const auto file = [&] { return "{\"version\": 1, \"endpoints\": [" + entries.substr(2) + "]}"; };
+  CHECK(said_of(file()).empty());
+  entries += ", {\"match\": {\"host\": \"H7.example.\"}, \"policy\": \"standard\"}";
+  CHECK(said_of(file()).find("/endpoints/100000: matches the same requests as /endpoints/7 ") !=
+        std::string::npos);
 }
 
 TEST_CASE("a chain of extends may be long, and may be a circle") {

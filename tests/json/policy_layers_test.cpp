@@ -105,6 +105,61 @@ TEST_CASE("every value knows where it was written") {
   CHECK(policy.name.empty());
 }
 
+TEST_CASE("what is left out has the value that the format says") {
+  const auto backoff = [](const std::string& json) {
+    return resolved(R"({"a": {"backoff": )" + json + "}}", "\"a\"").policy->backoff;
+  };
+  const auto exponential = backoff(R"({"kind": "exponential", "initial": "1s"})");
+  CHECK(exponential.multiplier == 2);
+  CHECK(exponential.jitter == Backoff::Jitter::Full);
+  CHECK(exponential.max_interval == kForever);
+  CHECK_FALSE(exponential.cap_after_jitter);
+  CHECK(backoff(R"({"kind": "exponential", "initial": "1s", "jitter": "proportional"})")
+            .randomization == 0.5);
+  CHECK(backoff(R"({"kind": "decorrelated", "initial": "1s"})").multiplier == 3);
+  CHECK(backoff(R"({"kind": "slots", "slot": "1ms"})").steps == 10);
+  CHECK(backoff(R"({"kind": "slots", "slot": "1ms"})").abort == 16);
+
+  const auto tokens =
+      resolved(R"({"a": {"budget": {"kind": "tokens", "retry_cost": 7}}})", "\"a\"").policy->budget;
+  CHECK(tokens.throttle_cost == 7'000);
+  CHECK(tokens.timeout_cost == 7'000);
+  CHECK(tokens.scope == BudgetPolicy::Scope::Host);
+  const auto ratio = resolved(R"({"a": {"budget": {"kind": "ratio"}}})", "\"a\"").policy->budget;
+  CHECK(ratio.ratio == 200);
+  CHECK(ratio.window == 10s);
+  CHECK(ratio.min_per_second == 10'000);
+
+  const auto pending = resolved(R"({"a": {"retry_on": {"pending": {"statuses": [202]}}}})", "\"a\"")
+                           .policy->retry_on.pending;
+  REQUIRE(pending.has_value());
+  CHECK(pending->backoff.kind == Backoff::Kind::Constant);
+  CHECK(pending->backoff.initial == 1s);
+  CHECK_FALSE(pending->max.has_value());
+
+  const auto plain = resolved("{}", "{}");
+  CHECK(*plain.policy == RetryPolicy());
+  CHECK(plain.policy->elapsed_rule == ElapsedRule::IncludeWait);
+  CHECK(plain.policy->repeat == Repeat::Safe);
+  CHECK(plain.policy->server_delay.headers ==
+        std::vector{HintSource::RetryAfter, HintSource::RetryAfterMs, HintSource::XMsRetryAfterMs,
+                    HintSource::XAmzRetryAfter, HintSource::XRateLimitReset,
+                    HintSource::RateLimitReset, HintSource::RateLimit,
+                    HintSource::GrpcRetryPushback});
+}
+
+TEST_CASE("of the items of a status set, later ones win") {
+  const auto statuses = [](const std::string& items) {
+    return resolved(R"({"a": {"retry_on": {"statuses": )" + items + "}}}", "\"a\"")
+        .policy->retry_on.statuses;
+  };
+  CHECK(statuses(R"(["5xx", "!501"])").contains(599));
+  CHECK_FALSE(statuses(R"(["5xx", "!501"])").contains(501));
+  CHECK(statuses(R"(["!501", "5xx"])").contains(501));
+  CHECK(statuses(R"(["!500-509", 503])") == StatusSet{503});
+  CHECK(statuses(R"(["500-509", "!5xx", 503])") == StatusSet{503});
+}
+
 TEST_CASE("an entry is called by its name or its pointer, and says why others lost") {
   const auto set = parsed(R"({"version": 1, "policies": {"p": {"max_attempts": 2}}, "endpoints": [
       {"match": {"host": "*.b.c"}, "policy": {"max_attempts": 3}},

@@ -1,0 +1,14 @@
+// What both importers end with.
+#pragma once
+
+#include "lib/json/document.hpp"
+
+#include <httpretry/policy_builder.hpp>
+#include <httpretry/policy_import.hpp>
+
+namespace httpretry::policy_file {
+
+// The set that was built, with the problems of the report; or the errors among them.
+Result<ImportedPolicies> imported(const PolicySetBuilder& builder, Report& report);
+
+}  // namespace httpretry::policy_file
