@@ -204,7 +204,7 @@ class Loader {
     const auto matches = match != nullptr && read_match(*match, entry.pattern);
     entry.resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
     if (!matches) return;
-    entry.resolved.identity = entry.named ? "endpoint " + quoted(entry.resolved.endpoint)
+    entry.resolved.identity = entry.named ? identity_of(entry.resolved.endpoint)
                                           : "endpoint " + print_pattern(entry.pattern, {});
     data_->entries.push_back(std::move(entry));
     entry_places_.push_back(&json);

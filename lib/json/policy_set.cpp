@@ -67,6 +67,9 @@ PolicySet::PolicySet(ResolvedPolicy policy) {
   auto data = std::make_shared<Data>();
   if (!policy.policy) policy.policy = policy_file::standard().policy;
   if (policy.preset.empty()) policy.preset = "standard";
+  if (policy.identity.empty() && !policy.endpoint.empty()) {
+    policy.identity = policy_file::identity_of(policy.endpoint);
+  }
   if (!policy.name.empty()) data->policies.push_back(policy);
   data->fallback = std::move(policy);
   data_ = std::move(data);
@@ -116,6 +119,10 @@ bool operator==(const PolicySet& a, const PolicySet& b) {
                       return one.pattern == other.pattern && one.named == other.named &&
                              same(one.resolved, other.resolved);
                     });
+}
+
+std::string policy_file::identity_of(std::string_view endpoint) {
+  return "endpoint " + quoted(endpoint);
 }
 
 std::string policy_file::lines_of(const std::vector<Problem>& problems) {

@@ -39,6 +39,9 @@ std::string print_policy(const ResolvedPolicy& resolved, std::string_view indent
 std::string print_key(const RetryPolicy& policy, std::string_view key);
 std::string print_pattern(const EndpointPattern& pattern, std::string_view indent);
 
+// Of an entry with a name.
+std::string identity_of(std::string_view endpoint);
+
 // One line for each error among the problems.
 std::string lines_of(const std::vector<Problem>& problems);
 

@@ -1,6 +1,9 @@
 #include "allocations.hpp"
 
+#include "tests/json/temporary.hpp"
+
 #include <httpretry/classify.hpp>
+#include <httpretry/policy_source.hpp>
 #include <httpretry/retry.hpp>
 
 #include <doctest/doctest.h>
@@ -36,4 +39,24 @@ TEST_CASE("the ordinary outcomes are judged without allocating") {
   CHECK(allocations_of(response) == 0);
   response.status = 429;
   CHECK(allocations_of(response) == 0);
+}
+
+TEST_CASE("a policy is looked up without allocating, in a set and in a file that has not changed") {
+  const std::string text =
+      R"({"version": 1, "endpoints": [{"match": {"host": "*.a", "path": "/x/{id}"}, "policy": {}}]})";
+  const TemporaryFile file(text);
+  const PolicySource sources[] = {parse_policies(text, "p.json").value(),
+                                  PolicySource::watch(file.path()).value()};
+  const auto url = Url::parse("https://b.a/x/%31").value();
+  for (const auto& source : sources) {
+    // The first looks read the file once more, to see that it is at rest.
+    Time now{};
+    for (auto i = 0; i < 3; ++i) (void)source.current(now += std::chrono::seconds(1));
+    const auto before = allocations();
+    for (auto i = 0; i < 100; ++i) {
+      const auto current = source.current(now += std::chrono::milliseconds(20));
+      CHECK(current.policies.find("GET", url).endpoint == "/endpoints/0");
+    }
+    CHECK(allocations() == before);
+  }
 }

@@ -1,0 +1,261 @@
+// Where a client's policies come from, and what a file that changes does to its calls.
+#include "policies.hpp"
+#include "conversation.hpp"
+
+#include "tests/json/temporary.hpp"
+
+#include <httpretry/policy_source.hpp>
+
+#include <doctest/doctest.h>
+
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+// What is logged while it lives.
+class Heard {
+ public:
+  Heard() : before_(spdlog::default_logger()) {
+    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
+    auto logger = std::make_shared<spdlog::logger>("policies_test", sink);
+    logger->set_pattern("%l: %v");
+    spdlog::set_default_logger(logger);
+  }
+  ~Heard() { spdlog::set_default_logger(before_); }
+  Heard(const Heard&) = delete;
+  Heard& operator=(const Heard&) = delete;
+  [[nodiscard]] std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::logger> before_;
+};
+
+// A file with one policy for all, and entries behind.
+std::string file_with(const std::string& policy, const std::string& endpoints = {}) {
+  return R"({"version": 1, "default": )" + policy + R"(, "endpoints": [)" + endpoints + "]}";
+}
+
+std::string attempts(int count) {
+  return R"({"max_attempts": )" + std::to_string(count) +
+         R"(, "max_elapsed_time": "1h", "backoff": {"kind": "constant", "interval": "10s"},
+              "throttle_backoff": "none", "budget": "none"})";
+}
+
+std::string thrifty(const char* scope, int attempts = 2) {
+  return R"({"max_attempts": )" + std::to_string(attempts) +
+         R"(, "backoff": {"kind": "none"}, "throttle_backoff": "none",
+         "budget": {"kind": "tokens", "capacity": 100, "retry_cost": 10, "scope": ")" +
+         scope + "\"}}";
+}
+
+struct Talk : Conversation {
+  Client with(const PolicySource& policies, MiddlewarePtr stage = retry()) {
+    ClientOptions options;
+    options.middlewares = {std::move(stage)};
+    options.policies = policies;
+    options.scheduler = clock;
+    options.transport = network;
+    options.observers = {heard};
+    options.random = fixed_random(0.5);
+    return Client(options);
+  }
+  [[nodiscard]] std::ptrdiff_t count(const std::string& line) const {
+    const auto lines = heard->lines();
+    return std::count(lines.begin(), lines.end(), line);
+  }
+};
+
+std::size_t attempts_of(const Outcome& outcome) {
+  return (outcome ? outcome->history : outcome.error().history).attempts.size();
+}
+
+std::int64_t left_after(Client& client, const std::string& url) {
+  const auto outcome = client.get(url);
+  return (outcome ? outcome->history : outcome.error().history).attempts.back().budget_left.value();
+}
+
+}  // namespace
+
+TEST_CASE("a client's policies are those of a retry stage that has none of its own") {
+  Talk talk;
+  talk.network->say(Response(503));
+  const auto policies = parse_policies(file_with(attempts(3)), "p.json").value();
+  CHECK(attempts_of(talk.with(policies).get("http://x/")) == 3);
+
+  auto own = steady_policy();
+  own.max_attempts = 2;
+  CHECK(attempts_of(talk.with(policies, retry(own)).get("http://x/")) == 2);
+  CHECK(attempts_of(talk.with(policies, retry(PolicySet())).get("http://x/")) == 4);
+  CHECK(attempts_of(talk.client({retry(policies)}).get("http://x/")) == 3);
+  CHECK(attempts_of(talk.client({retry()}).get("http://x/")) == 4);
+}
+
+TEST_CASE("policies that no stage would retry by are refused when the client is made") {
+  ClientOptions options;
+  options.policies = PolicySet();
+  options.middlewares = {timeout(1s)};
+  CHECK_THROWS_WITH_AS(Client{options},
+                       "the client has policies and no stage that retries by them: add retry() to "
+                       "its middlewares",
+                       std::invalid_argument);
+}
+
+TEST_CASE("a changed file counts for the calls that begin after it, and is told once") {
+  const Heard log;
+  const TemporaryFile file(file_with(attempts(2)));
+  Talk talk;
+  talk.network->say(Response(503));
+  auto client = talk.with(PolicySource::watch(file.path()).value());
+  CHECK(attempts_of(client.get("http://x/")) == 2);
+
+  file.replace(file_with(attempts(3)));
+  talk.clock->advance(1s);
+  CHECK(attempts_of(client.get("http://x/")) == 3);
+  CHECK(attempts_of(client.get("http://x/")) == 3);
+  CHECK(talk.count("policies accepted") == 1);
+  CHECK(log.text() == "info: httpretry: the policies of " + file.path() + " were read again\n");
+}
+
+TEST_CASE("a call in flight keeps the policy that it began with") {
+  const Heard log;
+  const TemporaryFile file(file_with(attempts(4)));
+  Talk talk;
+  talk.network->say(Response(503));
+  auto client = talk.with(PolicySource::watch(file.path()).value());
+  auto early = client.send_async(Request::get("http://x/"));
+  talk.clock->advance(5s);  // the call waits for its second attempt
+  REQUIRE(talk.sends() == 1);
+
+  file.write(file_with(attempts(1)));
+  auto late = client.send_async(Request::get("http://x/"));
+  talk.clock->advance(10min);
+  CHECK(attempts_of(late.get()) == 1);
+  CHECK(attempts_of(early.get()) == 4);
+}
+
+TEST_CASE("a bad file, and one that is gone, keep what was good; the log and an event say why") {
+  const Heard log;
+  const TemporaryFile file(file_with(attempts(2)));
+  Talk talk;
+  talk.network->say(Response(503));
+  auto client = talk.with(PolicySource::watch(file.path()).value());
+  file.write(file_with(R"({"max_attempts": 0})"));
+  for (auto i = 0; i < 3; ++i) {
+    talk.clock->advance(1s);
+    CHECK(attempts_of(client.get("http://x/")) == 2);
+  }
+  CHECK(talk.count("policies refused") == 1);
+  file.remove();
+  for (auto i = 0; i < 3; ++i) {
+    talk.clock->advance(1s);
+    CHECK(attempts_of(client.get("http://x/")) == 2);
+  }
+  CHECK(talk.count("policies refused") == 2);
+  CHECK(log.text() ==
+        "error: httpretry: " + file.path() +
+            " is refused, and the policies read before stay in force:\n" + file.path() +
+            ":1:44: /default/max_attempts: 0 is out of range: at least 1; the first send counts\n" +
+            "error: httpretry: " + file.path() +
+            " is refused, and the policies read before stay in force:\n" + file.path() +
+            ": cannot be read: No such file or directory\n");
+  file.write(file_with(attempts(3)));
+  talk.clock->advance(1s);
+  CHECK(attempts_of(client.get("http://x/")) == 3);
+  CHECK(talk.count("policies accepted") == 1);
+}
+
+TEST_CASE("an explicit reload counts at once, without the clock") {
+  const Heard log;
+  const TemporaryFile file(file_with(attempts(2)));
+  Talk talk;
+  talk.network->say(Response(503));
+  const auto source = PolicySource::watch(file.path()).value();
+  auto client = talk.with(source);
+  file.write(file_with(attempts(3)));
+  REQUIRE(source.reload().has_value());
+  CHECK(attempts_of(client.get("http://x/")) == 3);
+  CHECK(talk.count("policies accepted") == 1);
+}
+
+TEST_CASE("budgets survive a reload for what stays, wherever it stands in the file") {
+  const Heard log;
+  const std::string a = R"({"match": {"host": "a"}, "policy": )";
+  const std::string b = R"({"match": {"host": "b"}, "policy": )";
+  const std::string named = R"({"name": "one", "match": {"host": "a"}, "policy": )";
+  const std::string moved = R"({"name": "one", "match": {"host": "a", "path": "/**"}, "policy": )";
+  for (const std::string scope : {"host", "endpoint", "policy"}) {
+    CAPTURE(scope);
+    const auto policy = thrifty(scope.c_str());
+    const auto changed = thrifty(scope.c_str(), 3);  // the budget of a policy, not its attempts
+    const TemporaryFile file(file_with("{}", a + policy + "}"));
+    Talk talk;
+    talk.network->say(Response(503));
+    auto client = talk.with(PolicySource::watch(file.path()).value());
+    CHECK(left_after(client, "http://a/") == 90);
+
+    file.write(file_with("{}", b + policy + "}, " + a + changed + "}"));
+    talk.clock->advance(1s);
+    CHECK(left_after(client, "http://a/") == 70);
+    CHECK(left_after(client, "http://b/") == 90);
+
+    file.write(file_with("{}", named + policy + "}"));
+    talk.clock->advance(1s);
+    const auto left = left_after(client, "http://a/");
+    CHECK(left == (scope == "host" ? 60 : 90));
+    file.write(file_with("{}", b + policy + "}, " + moved + policy + "}"));
+    talk.clock->advance(1s);
+    CHECK(left_after(client, "http://a/") == left - 10);
+  }
+}
+
+TEST_CASE("the budget of a policy with a name, and of the default, survive a reload") {
+  const Heard log;
+  const auto named = [](const std::string& before) {
+    return R"({"version": 1, "policies": {)" + before + R"("p": )" + thrifty("policy") +
+           R"(}, "default": "p"})";
+  };
+  const TemporaryFile file(named(""));
+  Talk talk;
+  talk.network->say(Response(503));
+  auto client = talk.with(PolicySource::watch(file.path()).value());
+  CHECK(left_after(client, "http://a/") == 90);
+  file.write(named(R"("o": {}, )"));
+  talk.clock->advance(1s);
+  CHECK(left_after(client, "http://b/") == 80);
+
+  file.write(file_with(thrifty("policy")));
+  talk.clock->advance(1s);
+  CHECK(left_after(client, "http://a/") == 90);
+  file.write(file_with(thrifty("policy"), R"({"match": {"host": "c"}, "policy": {}})"));
+  talk.clock->advance(1s);
+  CHECK(left_after(client, "http://a/") == 80);
+}
+
+TEST_CASE("each hop of a redirect is looked up when it begins") {
+  const Heard log;
+  const TemporaryFile file(file_with(attempts(1)));
+  Talk talk;
+  talk.network->say(redirect_to(302, "http://y/")).say(Response(503));
+  const auto source = PolicySource::watch(file.path()).value();
+  const auto turn = on_outcome("turn", [&](const Request&, Outcome& outcome, Call&) {
+    if (!outcome || outcome->status != 302) return;
+    file.write(file_with(attempts(2)));
+    CHECK(source.reload().has_value());
+  });
+  ClientOptions options;
+  options.middlewares = {redirect(), retry(), turn};
+  options.policies = source;
+  options.scheduler = talk.clock;
+  options.transport = talk.network;
+  CHECK(attempts_of(Client(options).get("http://x/")) == 1 + 2);
+}
