@@ -51,6 +51,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/httpretry.pc DESTINATION ${pkg_config_
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/coroutines.query
+              ${PROJECT_SOURCE_DIR}/cmake/policy.schema.json
         DESTINATION ${CMAKE_INSTALL_DATADIR}/httpretry)
 
 if(TARGET httpretry_cli)

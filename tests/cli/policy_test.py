@@ -1,6 +1,7 @@
 """policy check, explain, presets, schema."""
 
 import json
+import pathlib
 import unittest
 
 from program import ProgramTest
@@ -75,9 +76,56 @@ class Policy(ProgramTest):
         self.assertIn('did you mean "google-drive"?',
                       self.usage_error("policy", "presets", "google-drve"))
 
-    def test_schema(self):
-        schema = json.loads(self.run_program("policy", "schema").stdout)
-        self.assertIn("draft-07", schema["$schema"])
+    def test_schema_is_the_file_that_is_installed(self):
+        printed = self.run_program("policy", "schema").stdout
+        self.assertIn("draft-07", json.loads(printed)["$schema"])
+        installed = pathlib.Path(__file__).parents[2] / "cmake" / "policy.schema.json"
+        self.assertEqual(printed, installed.read_bytes(),
+                         f"write it anew: httpretry policy schema > {installed}")
+
+    def test_check_takes_what_it_is_given(self):
+        self.assertIn("a FILE is missing", self.usage_error("policy", "check"))
+        self.assertIn("takes nothing", self.usage_error("policy", "schema", "x"))
+        self.assertIn("takes one NAME", self.usage_error("policy", "presets", "none", "curl"))
+        self.assertIn("takes FILE METHOD URL", self.usage_error("policy", "explain", "x.json"))
+        self.assertIn("did you mean check?", self.usage_error("policy", "chekc"))
+        self.assertIn("is missing", self.usage_error("policy"))
+
+    def test_warnings_alone_are_no_failure(self):
+        self.write("odd.json", '{"version": 1, "default": {"max_elapsed_time": "5s", '
+                               '"server_delay": {"max": "9s"}}}')
+        self.assertEqual(self.run_program("policy", "check", "odd.json").stdout.decode(),
+                         "odd.json:1:78: warning: /default/server_delay/max: server_delay.max (9s) "
+                         "is over max_elapsed_time (5s)\n")
+
+    def test_check_survives_hostile_files(self):
+        self.write("deep.json", "[" * 1_000_000)
+        self.write("empty.json", "")
+        (self.folder / "bytes.json").write_bytes(bytes(range(256)) * 1000)
+        result = self.run_program("policy", "check", "deep.json", "empty.json", "bytes.json",
+                                  status=1)
+        said = result.stdout.decode()
+        self.assertIn("deep.json:1:65: ", said)
+        self.assertIn("nested deeper than 64", said)
+        self.assertIn("empty.json:1:1: expected a value, but the text ends", said)
+        self.assertIn("bytes.json:1:1: expected a value", said)
+
+    def test_explain_without_a_match_names_the_default(self):
+        self.write("good.json", {"version": 1, "endpoints": [
+            {"match": {"host": "*.b"}, "policy": {"preset": "gcs"}},
+            {"match": {"host": "a.b", "methods": ["PUT"]}, "policy": "standard"}]})
+        args = ("policy", "explain", "good.json")
+        answer = json.loads(self.run_program(*args, "GET", "http://c/", "--format", "json").stdout)
+        self.assertEqual((answer["endpoint"], answer["policy"]), (None, None))
+        answer = json.loads(self.run_program(*args, "GET", "http://u:p@A.B.:80/x/../y?q",
+                                             "--format", "json").stdout)
+        self.assertEqual(answer["endpoint"], "/endpoints/0")
+        sources = {value["key"]: value["source"] for value in answer["values"]}
+        self.assertEqual(sources["backoff.initial"], "preset gcs")
+        self.assertEqual(sources["connect_timeout"], "built in")
+        words = self.run_program(*args, "PUT", "a.b").stdout.decode()
+        self.assertRegex(words, r"^endpoint /endpoints/1 wins: ")
+        self.assertIn("endpoint /endpoints/0 loses: its host is a suffix, not exact", words)
 
     def test_settings(self):
         server = self.server(503)

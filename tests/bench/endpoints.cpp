@@ -1,6 +1,6 @@
 // What finding an endpoint costs at 10, 1 000 and 100 000 entries, and what they take in memory.
 //
-//   endpoints_bench [milliseconds per measurement]
+//   bench_endpoints [milliseconds per measurement]
 //
 // `mixed` is as policy files are: hosts with some paths each, wildcards among them, and requests
 // that visit all of them in random order, so that caches help no more than they would. `hosts` has
