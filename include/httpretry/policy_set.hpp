@@ -15,6 +15,7 @@
 #include <httpretry/url.hpp>
 
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,26 +60,51 @@ struct HTTPRETRY_API PolicyValue {
   std::string source;  // "policy.json:31:5", "preset google-drive", "built in"
 };
 
-// All of a policy's, in the order of the format's reference. Copies share them.
+// All of a policy's, in the order of the format's reference. Copies share them, and policies of one
+// file share those that are the same: most are.
 class HTTPRETRY_API PolicyValues {
  public:
+  using Shared = std::vector<std::shared_ptr<const PolicyValue>>;
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = PolicyValue;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const PolicyValue*;
+    using reference = const PolicyValue&;
+
+    Iterator() = default;
+    explicit Iterator(Shared::const_iterator at) : at_(at) {}
+    const PolicyValue& operator*() const { return **at_; }
+    const PolicyValue* operator->() const { return at_->get(); }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) { return Iterator(at_++); }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    Shared::const_iterator at_;
+  };
+
   PolicyValues();
-  explicit PolicyValues(std::vector<PolicyValue> values);
+  explicit PolicyValues(Shared values);
   ~PolicyValues();
   PolicyValues(const PolicyValues&);
   PolicyValues(PolicyValues&&) noexcept;
   PolicyValues& operator=(const PolicyValues&);
   PolicyValues& operator=(PolicyValues&&) noexcept;
 
-  [[nodiscard]] std::vector<PolicyValue>::const_iterator begin() const;
-  [[nodiscard]] std::vector<PolicyValue>::const_iterator end() const;
+  [[nodiscard]] Iterator begin() const;
+  [[nodiscard]] Iterator end() const;
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] bool empty() const { return size() == 0; }
   // nullptr where the policy has no such key: a constant backoff has no "backoff.multiplier".
   [[nodiscard]] const PolicyValue* find(std::string_view key) const;
 
  private:
-  std::shared_ptr<const std::vector<PolicyValue>> values_;
+  std::shared_ptr<const Shared> values_;
 };
 
 // A policy as a request gets it: the numbers, and where they came from.

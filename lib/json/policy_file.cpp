@@ -154,7 +154,7 @@ class Loader {
     result.source = source_.at(policy);
     result.policy = read_policy(layered, policy, report_);
     check_policy(layered, *result.policy, policy, report_);
-    result.values = values_of(layered);
+    result.values = values_of(layered, values_);
     if (keep != nullptr) *keep = std::move(layered);
     return result;
   }
@@ -269,6 +269,7 @@ class Loader {
   const Json& root_;
   Report& report_;
   Source source_;
+  ValuePool values_;
   std::map<std::string_view, Named> policies_;
   std::vector<Named*> in_order_;
   std::vector<std::string_view> names_;
@@ -287,7 +288,8 @@ ResolvedPolicy resolved_preset(std::string_view name) {
   resolved.policy = read_policy(layered, json, report);
   resolved.preset = name;
   resolved.source = report.file();
-  resolved.values = values_of(layered);
+  ValuePool pool;
+  resolved.values = values_of(layered, pool);
   return resolved;
 }
 
@@ -295,7 +297,8 @@ const ResolvedPolicy& standard() {
   static const auto* const resolved = [] {
     auto* const made = new ResolvedPolicy(resolved_preset("standard"));
     made->source = "built in";
-    made->values = values_of(built_in());
+    ValuePool pool;
+    made->values = values_of(built_in(), pool);
     return made;
   }();
   return *resolved;

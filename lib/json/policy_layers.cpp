@@ -301,27 +301,45 @@ class PolicyReader {
   Json fallback_;
 };
 
-void add_values(const Layered& layered, const Shape& shape, const std::string& prefix,
-                std::vector<PolicyValue>& values) {
-  const auto traits = traits_of(layered, shape);
-  for (const auto& key : shape.keys) {
-    if (!traits.have(key) || key.field == nullptr) continue;
-    const auto* const member = layered.find(key.name);
-    const auto name = prefix + std::string(key.name);
-    if (member != nullptr && key.shape != nullptr && is_object(*member)) {
-      add_values(*member, *key.shape, name + ".", values);
-      continue;
+class ValueList {
+ public:
+  explicit ValueList(ValuePool& pool) : pool_(pool) {}
+
+  void add(const Layered& layered, const Shape& shape, const std::string& prefix) {
+    const auto traits = traits_of(layered, shape);
+    for (const auto& key : shape.keys) {
+      if (!traits.have(key) || key.field == nullptr) continue;
+      const auto* const member = layered.find(key.name);
+      auto name = prefix + std::string(key.name);
+      if (member != nullptr && key.shape != nullptr && is_object(*member)) {
+        add(*member, *key.shape, name + ".");
+        continue;
+      }
+      PolicyValue value;
+      value.key = std::move(name);
+      if (member != nullptr) {
+        written(*member, value);
+      } else {
+        left_out(layered, shape, key, value);
+      }
+      values_.push_back(pool_.shared(std::move(value)));
     }
-    auto& value = values.emplace_back();
-    value.key = name;
-    if (member != nullptr) {
-      const auto* const before =
-          member->source->resolved == nullptr ? nullptr : member->source->resolved->find(name);
-      value.json = before == nullptr ? compact(*member->json) : before->json;
-      value.source = before == nullptr ? member->source->at(*member->json) : before->source;
-      continue;
-    }
-    const auto* const other = layered.find(key.fallback);
+  }
+  [[nodiscard]] PolicyValues take() {
+    values_.shrink_to_fit();
+    return PolicyValues(std::move(values_));
+  }
+
+ private:
+  static void written(const Layered& member, PolicyValue& value) {
+    const auto* const resolved = member.source->resolved;
+    const auto* const before = resolved == nullptr ? nullptr : resolved->find(value.key);
+    value.json = before == nullptr ? compact(*member.json) : before->json;
+    value.source = before == nullptr ? member.source->at(*member.json) : before->source;
+  }
+  static void left_out(const Layered& object, const Shape& shape, const Key& key,
+                       PolicyValue& value) {
+    const auto* const other = object.find(key.fallback);
     value.json = other != nullptr ? compact(*other->json) : std::string(key.fallback);
     if (const auto* const same = shape.find(key.fallback); same != nullptr && other == nullptr) {
       value.json = same->fallback;
@@ -329,7 +347,10 @@ void add_values(const Layered& layered, const Shape& shape, const std::string& p
     if (value.json.empty()) value.json = "null";
     value.source = "built in";
   }
-}
+
+  ValuePool& pool_;
+  PolicyValues::Shared values_;
+};
 
 }  // namespace
 
@@ -342,10 +363,24 @@ std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const Jso
   return result;
 }
 
-PolicyValues values_of(const Layered& layered) {
-  std::vector<PolicyValue> values;
-  add_values(layered, policy_shape(), {}, values);
-  return PolicyValues(std::move(values));
+std::size_t ValuePool::Hash::operator()(const std::shared_ptr<const PolicyValue>& value) const {
+  const std::hash<std::string> hash;
+  return (hash(value->key) * 31 + hash(value->json)) * 31 + hash(value->source);
+}
+
+bool ValuePool::Same::operator()(const std::shared_ptr<const PolicyValue>& a,
+                                 const std::shared_ptr<const PolicyValue>& b) const {
+  return a->key == b->key && a->json == b->json && a->source == b->source;
+}
+
+std::shared_ptr<const PolicyValue> ValuePool::shared(PolicyValue value) {
+  return *values_.insert(std::make_shared<const PolicyValue>(std::move(value))).first;
+}
+
+PolicyValues values_of(const Layered& layered, ValuePool& pool) {
+  ValueList values(pool);
+  values.add(layered, policy_shape(), {});
+  return values.take();
 }
 
 }  // namespace httpretry::policy_file

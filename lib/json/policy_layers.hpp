@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace httpretry::policy_file {
@@ -56,7 +57,23 @@ std::string near_preset(std::string_view name);
 // reported; at `policy` where it can be said nowhere better.
 std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const Json& policy,
                                                Report& report);
+// The values of the policies of one file, each kept once.
+class ValuePool {
+ public:
+  std::shared_ptr<const PolicyValue> shared(PolicyValue value);
+
+ private:
+  struct Hash {
+    std::size_t operator()(const std::shared_ptr<const PolicyValue>& value) const;
+  };
+  struct Same {
+    bool operator()(const std::shared_ptr<const PolicyValue>& a,
+                    const std::shared_ptr<const PolicyValue>& b) const;
+  };
+  std::unordered_set<std::shared_ptr<const PolicyValue>, Hash, Same> values_;
+};
+
 // Every effective value, in the order of the table.
-PolicyValues values_of(const Layered& layered);
+PolicyValues values_of(const Layered& layered, ValuePool& pool);
 
 }  // namespace httpretry::policy_file

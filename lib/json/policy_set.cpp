@@ -22,16 +22,16 @@ PolicyValue::PolicyValue(PolicyValue&&) noexcept = default;
 PolicyValue& PolicyValue::operator=(const PolicyValue&) = default;
 PolicyValue& PolicyValue::operator=(PolicyValue&&) noexcept = default;
 
-PolicyValues::PolicyValues() : PolicyValues(std::vector<PolicyValue>()) {}
-PolicyValues::PolicyValues(std::vector<PolicyValue> values)
-    : values_(std::make_shared<const std::vector<PolicyValue>>(std::move(values))) {}
+PolicyValues::PolicyValues() : PolicyValues(Shared()) {}
+PolicyValues::PolicyValues(Shared values)
+    : values_(std::make_shared<const Shared>(std::move(values))) {}
 PolicyValues::~PolicyValues() = default;
 PolicyValues::PolicyValues(const PolicyValues&) = default;
 PolicyValues::PolicyValues(PolicyValues&&) noexcept = default;
 PolicyValues& PolicyValues::operator=(const PolicyValues&) = default;
 PolicyValues& PolicyValues::operator=(PolicyValues&&) noexcept = default;
-std::vector<PolicyValue>::const_iterator PolicyValues::begin() const { return values_->begin(); }
-std::vector<PolicyValue>::const_iterator PolicyValues::end() const { return values_->end(); }
+PolicyValues::Iterator PolicyValues::begin() const { return Iterator(values_->begin()); }
+PolicyValues::Iterator PolicyValues::end() const { return Iterator(values_->end()); }
 std::size_t PolicyValues::size() const { return values_->size(); }
 const PolicyValue* PolicyValues::find(std::string_view key) const {
   const auto found =
