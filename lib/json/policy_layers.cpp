@@ -305,24 +305,22 @@ class ValueList {
  public:
   explicit ValueList(ValuePool& pool) : pool_(pool) {}
 
-  void add(const Layered& layered, const Shape& shape, const std::string& prefix) {
+  void add(const Layered& layered, const Shape& shape, const Key* parent,
+           const std::string& prefix) {
     const auto traits = traits_of(layered, shape);
     for (const auto& key : shape.keys) {
       if (!traits.have(key) || key.field == nullptr) continue;
       const auto* const member = layered.find(key.name);
-      auto name = prefix + std::string(key.name);
       if (member != nullptr && key.shape != nullptr && is_object(*member)) {
-        add(*member, *key.shape, name + ".");
+        add(*member, *key.shape, &key, prefix + std::string(key.name) + ".");
         continue;
       }
-      PolicyValue value;
-      value.key = std::move(name);
-      if (member != nullptr) {
-        written(*member, value);
-      } else {
-        left_out(layered, shape, key, value);
-      }
-      values_.push_back(pool_.shared(std::move(value)));
+      const auto* const written = member != nullptr ? member : layered.find(key.fallback);
+      const ValuePool::Origin origin{parent, &key, written == nullptr ? nullptr : written->json,
+                                     member == nullptr ? nullptr : member->source};
+      auto& value = pool_.at(origin);
+      if (!value) value = made(origin, shape, prefix);
+      values_.push_back(value);
     }
   }
   [[nodiscard]] PolicyValues take() {
@@ -331,21 +329,27 @@ class ValueList {
   }
 
  private:
-  static void written(const Layered& member, PolicyValue& value) {
-    const auto* const resolved = member.source->resolved;
-    const auto* const before = resolved == nullptr ? nullptr : resolved->find(value.key);
-    value.json = before == nullptr ? compact(*member.json) : before->json;
-    value.source = before == nullptr ? member.source->at(*member.json) : before->source;
-  }
-  static void left_out(const Layered& object, const Shape& shape, const Key& key,
-                       PolicyValue& value) {
-    const auto* const other = object.find(key.fallback);
-    value.json = other != nullptr ? compact(*other->json) : std::string(key.fallback);
-    if (const auto* const same = shape.find(key.fallback); same != nullptr && other == nullptr) {
-      value.json = same->fallback;
+  static std::shared_ptr<const PolicyValue> made(const ValuePool::Origin& origin,
+                                                 const Shape& shape, const std::string& prefix) {
+    auto value = std::make_shared<PolicyValue>();
+    value->key = prefix + std::string(origin.key->name);
+    const auto* const source = origin.source;
+    const auto* const before = source == nullptr || source->resolved == nullptr
+                                   ? nullptr
+                                   : source->resolved->find(value->key);
+    if (before != nullptr) {
+      value->json = before->json;
+      value->source = before->source;
+      return value;
     }
-    if (value.json.empty()) value.json = "null";
-    value.source = "built in";
+    value->json = origin.json == nullptr ? left_out(*origin.key, shape) : compact(*origin.json);
+    value->source = source == nullptr ? "built in" : source->at(*origin.json);
+    return value;
+  }
+  static std::string left_out(const Key& key, const Shape& shape) {
+    const auto* const same = shape.find(key.fallback);
+    const auto text = same == nullptr ? key.fallback : same->fallback;
+    return text.empty() ? "null" : std::string(text);
   }
 
   ValuePool& pool_;
@@ -363,23 +367,15 @@ std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const Jso
   return result;
 }
 
-std::size_t ValuePool::Hash::operator()(const std::shared_ptr<const PolicyValue>& value) const {
-  const std::hash<std::string> hash;
-  return (hash(value->key) * 31 + hash(value->json)) * 31 + hash(value->source);
-}
-
-bool ValuePool::Same::operator()(const std::shared_ptr<const PolicyValue>& a,
-                                 const std::shared_ptr<const PolicyValue>& b) const {
-  return a->key == b->key && a->json == b->json && a->source == b->source;
-}
-
-std::shared_ptr<const PolicyValue> ValuePool::shared(PolicyValue value) {
-  return *values_.insert(std::make_shared<const PolicyValue>(std::move(value))).first;
+std::size_t ValuePool::Hash::operator()(const Origin& origin) const {
+  const std::hash<const void*> hash;
+  return ((hash(origin.parent) * 31 + hash(origin.key)) * 31 + hash(origin.json)) * 31 +
+         hash(origin.source);
 }
 
 PolicyValues values_of(const Layered& layered, ValuePool& pool) {
   ValueList values(pool);
-  values.add(layered, policy_shape(), {});
+  values.add(layered, policy_shape(), nullptr, {});
   return values.take();
 }
 

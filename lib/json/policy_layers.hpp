@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 namespace httpretry::policy_file {
@@ -57,20 +57,24 @@ std::string near_preset(std::string_view name);
 // reported; at `policy` where it can be said nowhere better.
 std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const Json& policy,
                                                Report& report);
-// The values of the policies of one file, each kept once.
+// The values of the policies of one file. Most of them come from the same place, and are made and
+// kept once.
 class ValuePool {
  public:
-  std::shared_ptr<const PolicyValue> shared(PolicyValue value);
+  struct Origin {
+    const Key* parent;  // of the object that the key is in; nullptr at the top
+    const Key* key;
+    const Json* json;      // nullptr where nobody has written it
+    const Source* source;  // likewise
+    friend bool operator==(const Origin&, const Origin&) = default;
+  };
+  std::shared_ptr<const PolicyValue>& at(const Origin& origin) { return values_[origin]; }
 
  private:
   struct Hash {
-    std::size_t operator()(const std::shared_ptr<const PolicyValue>& value) const;
+    std::size_t operator()(const Origin& origin) const;
   };
-  struct Same {
-    bool operator()(const std::shared_ptr<const PolicyValue>& a,
-                    const std::shared_ptr<const PolicyValue>& b) const;
-  };
-  std::unordered_set<std::shared_ptr<const PolicyValue>, Hash, Same> values_;
+  std::unordered_map<Origin, std::shared_ptr<const PolicyValue>, Hash> values_;
 };
 
 // Every effective value, in the order of the table.

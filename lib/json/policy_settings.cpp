@@ -76,7 +76,8 @@ class Overlay {
     ResolvedPolicy result;
     result.policy = read_policy(layered, root_, report_);
     check_policy(layered, *result.policy, root_, report_);
-    result.values = values_of(layered, pool_);
+    ValuePool pool;  // the sources are this function's
+    result.values = values_of(layered, pool);
     result.preset = preset_ != nullptr ? preset_name_ : resolved.preset;
     return result;
   }
@@ -87,7 +88,6 @@ class Overlay {
   const Json& root_;
   const Json* preset_ = nullptr;
   std::string preset_name_;
-  ValuePool pool_;
   std::map<const RetryPolicy*, ResolvedPolicy> made_;
   std::deque<Document> documents_;
 };

@@ -1,4 +1,5 @@
-// What finding an endpoint costs at 10, 1 000 and 100 000 entries, and what they take in memory.
+// What finding an endpoint costs at 10, 1 000 and 100 000 entries, and what they take in memory: a
+// line of JSON each.
 //
 //   bench_endpoints [milliseconds per measurement]
 //
@@ -97,11 +98,15 @@ void measure(const char* name, const Workload& load, std::chrono::milliseconds b
     best = std::min(best, Clock::now() - now);
     now = Clock::now();
   }
-  if (found != rounds * urls.size()) std::printf("%s: not all were found\n", name);
+  if (found != rounds * urls.size()) {
+    std::fprintf(stderr, "%s: not all were found\n", name);
+    std::exit(1);
+  }
   const auto nanoseconds = std::chrono::duration<double, std::nano>(best).count();
 
   const auto entries = static_cast<double>(load.patterns.size());
-  std::printf("%-6s %7.0f entries  %6.0f ns a look-up  %6.0f bytes an entry  built in %.1f ms\n",
+  std::printf(R"({"case": "%s", "entries": %.0f, "ns": %.0f, "bytes": %.0f, "build_ms": %.1f})"
+              "\n",
               name, entries, nanoseconds / static_cast<double>(urls.size()),
               static_cast<double>(bytes) / entries,
               std::chrono::duration<double, std::milli>(built).count());

@@ -1,5 +1,6 @@
 // Any text as a policy file. What is accepted is printed and read again as the same, and takes a
-// setting or refuses it; what is refused says why.
+// setting or refuses it; what is refused says why. The same for texts to import.
+#include <httpretry/policy_import.hpp>
 #include <httpretry/policy_set.hpp>
 
 #include <array>
@@ -18,6 +19,20 @@ void demand(bool holds) {
   if (!holds) std::abort();
 }
 
+// The importers take the same text for theirs: what they accept is a policy file.
+void import_all(std::string_view text) {
+  for (const auto& imported :
+       {import_grpc_service_config(text, "fuzz"), import_aws_config(text, "fuzz"),
+        import_aws_environment(text, "fuzz")}) {
+    if (imported) {
+      const auto again = parse_policies(imported->json, "printed.json");
+      demand(again.has_value() && *again == imported->policies);
+    } else {
+      demand(!imported.error().message.empty());
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -34,6 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     demand(!checked.problems.empty());
   }
+
+  import_all(text);
 
   const auto equals = text.find('=');
   if (equals == std::string_view::npos) return 0;
