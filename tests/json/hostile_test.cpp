@@ -5,7 +5,7 @@
 
 #include <malloc.h>
 
-#include <chrono>
+#include <ctime>
 #include <string>
 
 using namespace httpretry;
@@ -47,15 +47,16 @@ TEST_CASE("megabytes of mistakes are told by the first thousand") {
 }
 
 TEST_CASE("no text makes its problems cost more than itself") {
+  // Of the processor's: what else the machine does is no matter here.
   const auto seconds = [](const std::string& text) {
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = std::clock();
     CHECK_FALSE(said_of(text).empty());
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };
   std::string names;
   std::string references;
   const std::string word(40, 'a');
-  for (auto i = 0; i < 50'000; ++i) {
+  for (auto i = 0; i < 10'000; ++i) {
     names += ", \"" + word + std::to_string(i) + "\": {}";
     references += ", {\"match\": {\"port\": " + std::to_string(i + 1) + "}, \"policy\": \"b" +
                   word + std::to_string(i) + "\"}";
