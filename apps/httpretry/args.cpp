@@ -61,7 +61,7 @@ class Parser {
     for (std::size_t i = 1; i < arg.size(); ++i) {
       const auto flag = std::find_if(flags_.begin(), flags_.end(),
                                      [&](const Flag& known) { return known.letter == arg[i]; });
-      const auto shown = std::string("-") + arg[i];
+      const std::string shown{'-', arg[i]};
       if (flag == flags_.end()) {
         const auto within = arg.size() > 2 ? " (in " + arg + ")" : std::string();
         throw UsageError("option " + shown + " is unknown" + within);

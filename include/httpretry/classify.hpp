@@ -40,7 +40,7 @@ struct HTTPRETRY_API Observed {
   WallTime wall_now;
 };
 
-inline constexpr std::size_t kClassifiedBody = 64 * 1024;
+inline constexpr std::size_t kClassifiedBody = std::size_t{64} * 1024;
 
 // What decided the class; `to_string` gives it as reports print it.
 struct HTTPRETRY_API Rule {

@@ -101,15 +101,16 @@ void Easy::configure_tls(const TransportOptions& options) {
 }
 
 void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
+  const auto& options = request.options();
   error_text_[0] = '\0';
   set_url(url);
   set_shape(request, plan);
   set_headers(request);
-  if (const auto& credentials = request.options().credentials) set_credentials(*credentials);
-  set_long(CURLOPT_HTTP_VERSION,
-           request.options().http_version == HttpVersion::Http1 ? CURL_HTTP_VERSION_1_1
-                                                                : CURL_HTTP_VERSION_2TLS,
-           http_version_);
+  if (const auto& credentials = options.credentials) set_credentials(*credentials);
+  set_long(
+      CURLOPT_HTTP_VERSION,
+      options.http_version == HttpVersion::Http1 ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS,
+      http_version_);
   set_long(CURLOPT_FRESH_CONNECT, plan.fresh_connection ? 1 : 0, fresh_connection_);
   set_long(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
   set_long(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, milliseconds(plan.connect_timeout)),

@@ -2,6 +2,7 @@
 
 namespace httpretry {
 
+// NOLINTNEXTLINE(readability-function-size): a table
 CurlFailure failure_of(CURLcode code) {
   switch (code) {
     case CURLE_URL_MALFORMAT:
@@ -54,17 +55,6 @@ CurlFailure failure_of(CURLcode code) {
     case CURLE_TOO_MANY_REDIRECTS: return {Errc::Protocol, true};
     case CURLE_FILESIZE_EXCEEDED: return {Errc::TooLarge, true};
     case CURLE_ABORTED_BY_CALLBACK: return {Errc::Receive, false};  // our referee; see Transfer
-
-    case CURLE_OUT_OF_MEMORY:
-    case CURLE_FAILED_INIT:
-    case CURLE_NOT_BUILT_IN:
-    case CURLE_BAD_FUNCTION_ARGUMENT:
-    case CURLE_UNKNOWN_OPTION:
-    case CURLE_SETOPT_OPTION_SYNTAX:
-    case CURLE_RECURSIVE_API_CALL:
-    case CURLE_AUTH_ERROR:
-    case CURLE_WRITE_ERROR:
-    case CURLE_UNRECOVERABLE_POLL: return {Errc::Internal, true};
 
     default: return {Errc::Internal, true};
   }

@@ -43,6 +43,7 @@ Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Cal
     : Waiter(loop, call.stop()),
       loop_(loop),
       request_(request),
+      options_(request.options()),
       url_(url),
       deadline_(call.deadline()) {}
 
@@ -86,10 +87,9 @@ bool Transfer::prepare() {
     if (const auto size = reader_->size()) plan.body_size = static_cast<std::int64_t>(*size);
   }
   const auto idle = idle_limit();
-  plan.fresh_connection = request_.options().fresh_connection || idle < 0;
+  plan.fresh_connection = options_.fresh_connection || idle < 0;
   plan.max_idle_seconds = std::max(0L, idle);
-  plan.connect_timeout =
-      request_.options().connect_timeout.value_or(loop_.options().connect_timeout);
+  plan.connect_timeout = options_.connect_timeout.value_or(loop_.options().connect_timeout);
   if (deadline_ != kNever) plan.time_left = deadline_ - started_;
   easy_ = loop_.take_easy();
   easy_->listen(this);
@@ -127,10 +127,9 @@ void Transfer::arm() {
 }
 
 Time Transfer::limit() const {
-  const auto& options = request_.options();
   const bool headers_done = answered_ && !in_headers_;
   return std::min(deadline_,
-                  headers_done ? later(last_byte_, options.stall_timeout) : options.answer_by);
+                  headers_done ? later(last_byte_, options_.stall_timeout) : options_.answer_by);
 }
 
 // With the bytes that come the limit only moves back; the timer follows when it fires.
@@ -199,18 +198,14 @@ bool Transfer::header_line(std::string_view line) noexcept {
   header_bytes_ += line.size();
   if (header_bytes_ > loop_.options().max_headers) return fail(Abort::HeadersTooLarge);
   try {
-    if (line.starts_with("HTTP/")) {
-      begin_block(line);
+    if (!in_headers_) {
+      // What else comes outside of a block is a trailer.
+      if (line.starts_with("HTTP/")) begin_block(line);
       return true;
     }
-    if (!in_headers_) return true;  // a trailer
     if (line == "\r\n" || line == "\n") return end_block();
-    const auto colon = line.find(':');
-    if (colon == std::string_view::npos) return true;
-    auto value = line.substr(colon + 1);
-    while (!value.empty() && (value.back() == '\r' || value.back() == '\n')) value.remove_suffix(1);
     // What libcurl lets pass and RFC 9110 does not is left out.
-    static_cast<void>(headers_.try_add(line.substr(0, colon), value));
+    static_cast<void>(headers_.try_add_line(line));
     return true;
   } catch (...) {
     return fail(Abort::NoMemory);
@@ -259,16 +254,16 @@ bool Transfer::body_bytes(std::string_view bytes) noexcept {
 }
 
 bool Transfer::has_credentials() const {
-  return url_.has_userinfo() || request_.options().credentials.has_value();
+  return url_.has_userinfo() || options_.credentials.has_value();
 }
 
 std::uint64_t Transfer::max_body() const {
-  return request_.options().max_body.value_or(loop_.options().max_body);
+  return options_.max_body.value_or(loop_.options().max_body);
 }
 
 bool Transfer::start_body() {
   body_begun_ = true;
-  if (request_.options().compressed) {
+  if (options_.compressed) {
     const auto encoding = headers_.get("Content-Encoding");
     if (encoding &&
         (equal_ignoring_case(*encoding, "gzip") || equal_ignoring_case(*encoding, "x-gzip"))) {

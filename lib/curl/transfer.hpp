@@ -73,6 +73,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
 
   Loop& loop_;
   const Request& request_;
+  const RequestOptions& options_;  // of the request
   const Url& url_;
   std::coroutine_handle<> awaiter_;
   std::unique_ptr<Easy> easy_;
