@@ -1,5 +1,9 @@
 #include "errors.hpp"
 
+#include <sys/resource.h>
+
+#include <cerrno>
+
 namespace httpretry {
 
 CurlFailure failure_of(CURLcode code) {
@@ -68,6 +72,13 @@ CurlFailure failure_of(CURLcode code) {
 
     default: return {Errc::Internal, true};
   }
+}
+
+std::string hint_at_limit(int error) {
+  rlimit files{};
+  if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return {};
+  return " (this process may have " + std::to_string(files.rlim_cur) +
+         " files open, which `ulimit -n` can raise)";
 }
 
 }  // namespace httpretry
