@@ -50,8 +50,8 @@ namespace httpretry {
 // Where a `send` runs its call.
 enum class Blocking : std::uint8_t {
   OwnThread,   // on the calling thread, which is the fastest
-  SharedLoop,  // on the client's loops, while the thread waits: costs a hand-over each way, and lets
-               // blocking calls share HTTP/2 connections
+  SharedLoop,  // on the client's loops, while the thread waits: costs a hand-over each way, and
+               // lets blocking calls share HTTP/2 connections
 };
 
 struct HTTPRETRY_API ClientOptions {
@@ -72,7 +72,8 @@ struct HTTPRETRY_API ClientOptions {
   // Exchanges that may be under way at once, over all threads: in all, and with one origin
   // ("https://api.example.com"). 0 is no limit. What comes beyond waits for its turn, first come
   // first served, with neither a thread nor a connection; Timings::queued tells how long. The wait
-  // is the call's, not the attempt's: attempt_timeout, and a `timeout` below `retry`, begin after it.
+  // is the call's, not the attempt's: attempt_timeout, and a `timeout` below `retry`, begin after
+  // it.
   int max_in_flight = 0;
   int max_in_flight_per_origin = 0;
   TransportOptions connection;
@@ -164,12 +165,13 @@ class HTTPRETRY_API Client {
 
   // Work that many calls wait for, as the renewal of a token: `work(Scheduler&)` is a coroutine, a
   // Task<Result<T>>, and runs on one of the client's loops, apart from the call that needed it
-  // first. The function is kept until its end; a lambda's captures are safe to use in it. The end of
-  // the client calls off what it waits for on that scheduler.
+  // first. The function is kept until its end; a lambda's captures are safe to use in it. The end
+  // of the client calls off what it waits for on that scheduler.
   template <class Function>
   [[nodiscard]] auto spawn(Function work) {
     using Answer = decltype(std::declval<std::invoke_result_t<Function&, Scheduler&>&>()
-                                .operator co_await()
+                                .
+                                operator co_await()
                                 .await_resume());
     using Value = typename Answer::value_type;
     auto shared = std::make_shared<detail::SharedWork<Value>>(std::move(work));

@@ -15,8 +15,8 @@ using Addresses = std::vector<std::string>;
 using Lookup = std::function<Result<Addresses>(const std::string& host)>;
 
 // What the library asks where TransportOptions::lookup is left out: getaddrinfo, and so the
-// system's hosts file and name servers. Errc::Resolve, which is permanent where it is certain that
-// there is no such host, and not where no name server could tell.
+// system's hosts file and name servers. The message of its Errc::Resolve tells a host that does not
+// exist from name servers that could not tell; both may be otherwise a moment later.
 [[nodiscard]] HTTPRETRY_API Result<Addresses> system_lookup(const std::string& host);
 
 // How the library's own transport, libcurl, connects and what it accepts.

@@ -69,8 +69,7 @@ void Admission::list(Origin& origin) {
 
 Task<Outcome> Admission::send(Request request, Call& call) {
   auto& scheduler = call.scheduler();
-  auto& transport =
-      transport_ != nullptr ? *transport_ : static_cast<Loop&>(scheduler).transport();
+  auto& transport = transport_ != nullptr ? *transport_ : static_cast<Loop&>(scheduler).transport();
   const auto& url = request.parsed_url();
   if (!url) {  // the transport's to complain about
     Outcome refused = co_await transport.send(std::move(request), call);
@@ -82,7 +81,8 @@ Task<Outcome> Admission::send(Request request, Call& call) {
     const auto limit = std::min(call.admission_deadline(), request.options().answer_by);
     const bool whole = co_await turn.wait(scheduler, limit, call.stop());
     if (call.stop().stop_requested() || !turn.happened()) {
-      auto error = wait_ended(!whole || call.stop().stop_requested(), "admission to " + url->origin());
+      auto error =
+          wait_ended(!whole || call.stop().stop_requested(), "admission to " + url->origin());
       error.exchange.timings.queued = scheduler.now() - since;
       co_return error;
     }

@@ -13,8 +13,8 @@
 
 namespace httpretry::detail {
 
-// The end of the chain where there are limits: it admits an exchange, then hands it to the transport
-// behind it.
+// The end of the chain where there are limits: it admits an exchange, then hands it to the
+// transport behind it.
 class Admission final : public Transport {
  public:
   // 0: no limit. `transport` carries the exchanges; where it is null, that of the loop which the

@@ -44,8 +44,8 @@ struct Meeting {
   }
 };
 
-// Looks whether anybody waits only when it has got there: until then the awaiter may be destroyed on
-// that scheduler, with the outcome already on its way.
+// Looks whether anybody waits only when it has got there: until then the awaiter may be destroyed
+// on that scheduler, with the outcome already on its way.
 detail::Detached meet_there(std::shared_ptr<Meeting> meeting) {
   const Hop hop(*meeting->resume_on);
   co_await hop;

@@ -111,9 +111,10 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_headers(request);
   set_addresses(plan.addresses);
   if (const auto& credentials = request.options().credentials) set_credentials(*credentials);
-  set_long(CURLOPT_HTTP_VERSION,
-           request.options().http_version == HttpVersion::Http1 ? CURL_HTTP_VERSION_1_1
-                                                                : CURL_HTTP_VERSION_2TLS,
+  // Without TLS nothing negotiates HTTP/2, but libcurl would have all requests to a server wait,
+  // for PIPEWAIT, until the first of them is answered.
+  const bool two = request.options().http_version == HttpVersion::Any && url.scheme() == "https";
+  set_long(CURLOPT_HTTP_VERSION, two ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1,
            http_version_);
   set_long(CURLOPT_FRESH_CONNECT, plan.fresh_connection ? 1 : 0, fresh_connection_);
   set_long(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);

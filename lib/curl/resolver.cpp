@@ -30,10 +30,9 @@ constexpr Duration kUsable = 6min;  // while a new look-up is under way, or fail
 constexpr Duration kSoon = 100ms;
 constexpr std::size_t kFewNames = 256;
 
-Error resolve_error(std::string text, bool permanent) {
+Error resolve_error(std::string text) {
   Error error(Errc::Resolve, std::move(text));
   error.curl_code = 6;  // CURLE_COULDNT_RESOLVE_HOST
-  error.permanent = permanent;
   return error;
 }
 
@@ -45,15 +44,14 @@ Error lookup_error(const std::string& host, int code, int cause) {
 #ifdef EAI_NODATA
     case EAI_NODATA:
 #endif
-      return resolve_error("the host " + host + " does not exist, or has no address" + said, true);
-    case EAI_AGAIN:
-      return resolve_error("no name server could tell the address of " + host + said, false);
+      return resolve_error("the host " + host + " does not exist, or has no address" + said);
+    case EAI_AGAIN: return resolve_error("no name server could tell the address of " + host + said);
     case EAI_MEMORY: return Error(Errc::Internal, "no memory to look up " + host);
     case EAI_SYSTEM:
       return Error(Errc::Internal, "cannot look up " + host + ": " +
                                        std::generic_category().message(cause) +
                                        hint_at_limit(cause));
-    default: return resolve_error("cannot look up " + host + said, false);
+    default: return resolve_error("cannot look up " + host + said);
   }
 }
 
@@ -68,20 +66,18 @@ Result<Addresses> asked(const Lookup& lookup, const std::string& host) {
   try {
     auto found = lookup(host);
     if (!found) return found;
-    if (found->empty()) return resolve_error("the host " + host + " has no address", true);
+    if (found->empty()) return resolve_error("the host " + host + " has no address");
     for (const auto& address : *found) {
       if (!is_numeric(address)) {
         return resolve_error("the look-up of " + host + " gave \"" + address +
-                                 "\": expected an IPv4 or IPv6 address",
-                             true);
+                             "\": expected an IPv4 or IPv6 address");
       }
     }
     return found;
   } catch (const std::exception& thrown) {
-    return resolve_error("the look-up of " + host + " threw: " + thrown.what(), false);
+    return resolve_error("the look-up of " + host + " threw: " + thrown.what());
   } catch (...) {
-    return resolve_error("the look-up of " + host + " threw something that is no std::exception",
-                         false);
+    return resolve_error("the look-up of " + host + " threw something that is no std::exception");
   }
 }
 
@@ -234,11 +230,7 @@ void Resolver::State::take(const std::shared_ptr<Name>& name, std::unique_lock<s
   auto found = asked(lookup, name->host);
   lock.lock();
   auto& entry = names[name->host];
-  if (found) {
-    entry.known = name;
-  } else if (found.error().permanent) {
-    entry.known.reset();  // it is known not to be there any more
-  }
+  if (found) entry.known = name;  // a failure leaves what was known
   drop(name->host);
   name->answer(std::move(found));
 }

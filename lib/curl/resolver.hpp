@@ -1,5 +1,5 @@
-// Resolver: the addresses of host names, looked up apart from the loops. libcurl's own look-up makes
-// a thread each time, and a loop that wants to end one has to wait for it.
+// Resolver: the addresses of host names, looked up apart from the loops. libcurl's own look-up
+// makes a thread each time, and a loop that wants to end one has to wait for it.
 #pragma once
 
 #include <httpretry/shared.hpp>
@@ -12,8 +12,8 @@ namespace httpretry {
 
 // Asked by all loops of a client. A name has one look-up under way at a time, however many wait for
 // it, and one that nobody waits for any more is not begun. An answer is good for a minute. For some
-// minutes more it is used while a new one is looked up, so that a name server's failure does no harm
-// where the name is in use.
+// minutes more it is used while a new one is looked up, so that a name server's failure does no
+// harm where the name is in use.
 class Resolver {
  public:
   explicit Resolver(Lookup lookup);

@@ -515,12 +515,10 @@ Task<Outcome> LoopTransport::send(Request request, Call& call) {
 Task<Outcome> LoopTransport::send_to_named(Request request, Call& call) {
   const Url url = *request.parsed_url();
   const auto began = loop_.now();
-  const auto patience =
-      request.options().connect_timeout.value_or(loop_.options().connect_timeout);
+  const auto patience = request.options().connect_timeout.value_or(loop_.options().connect_timeout);
   const auto limit =
       std::min({call.deadline(), request.options().answer_by, later(began, patience)});
-  const auto answer =
-      co_await loop_.resolver().resolve(url.host(), loop_, limit, call.stop());
+  const auto answer = co_await loop_.resolver().resolve(url.host(), loop_, limit, call.stop());
   const auto took = loop_.now() - began;
   if (!answer.addresses) {
     Error error = answer.addresses.error();

@@ -13,7 +13,8 @@ namespace {
 
 // libcurl has brought every spelling of an IPv4 address into its usual one.
 bool is_name(const std::string& host) {
-  if (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos) return false;
+  if (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos)
+    return false;
   return host != "localhost" && !host.ends_with(".localhost");
 }
 

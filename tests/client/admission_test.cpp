@@ -60,7 +60,8 @@ TEST_CASE("no more than the limit are under way, and the rest follow as they cam
   gate.clock->advance(1s);
   CHECK(gate.sends() == 4);
   gate.clock->advance(2s);
-  CHECK(gate.sent_urls() == Urls{"http://a/1", "http://b/2", "http://c/3", "http://a/4", "http://b/5"});
+  CHECK(gate.sent_urls() ==
+        Urls{"http://a/1", "http://b/2", "http://c/3", "http://a/4", "http://b/5"});
   REQUIRE(gate.outcomes.size() == 5);
   CHECK(gate.outcomes[0]->exchange.timings.queued == 0s);
   CHECK(gate.outcomes[2]->exchange.timings.queued == 1s);
@@ -71,7 +72,8 @@ TEST_CASE("an origin at its limit keeps nobody else waiting") {
   Gate gate;
   gate.network->say(Response(200), 1s);
   auto client = gate.client_of(3, 1);
-  for (const auto* url : {"http://a/1", "http://a/2", "http://b/3", "http://a:81/4", "http://c/5"}) {
+  for (const auto* url :
+       {"http://a/1", "http://a/2", "http://b/3", "http://a:81/4", "http://c/5"}) {
     gate.send(client, url);
   }
   CHECK(gate.sent_urls() == Urls{"http://a/1", "http://b/3", "http://a:81/4"});

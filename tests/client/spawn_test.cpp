@@ -128,7 +128,8 @@ TEST_CASE("the call that began the shared work may be canceled, and the others g
   CallOptions hurried;
   hurried.timeout = 500ms;
   for (const auto& options : {stopped, hurried, CallOptions()}) {
-    waiting.send_then(Request::get("http://x/"), [](const Outcome&) {}, options);
+    waiting.send_then(
+        Request::get("http://x/"), [](const Outcome&) {}, options);
   }
   talk.clock->run();
   stop.request_stop();
@@ -167,12 +168,13 @@ TEST_CASE("work that throws is an error for all who wait") {
     co_return Response(200);
   })};
   CHECK(Client(options).get("http://x/"));
-  CHECK(texts == std::vector<std::string>{
-                     "the work of spawn threw: out of tokens",
-                     "the work of spawn threw something that is no std::exception"});
+  CHECK(texts ==
+        std::vector<std::string>{"the work of spawn threw: out of tokens",
+                                 "the work of spawn threw something that is no std::exception"});
 }
 
-TEST_CASE("the end of a client calls off what its work waits for, and tells those who wait for it") {
+TEST_CASE(
+    "the end of a client calls off what its work waits for, and tells those who wait for it") {
   ClientOptions options;
   options.transport = std::make_shared<Guarded>();
   auto auth = std::make_unique<Client>(options);

@@ -34,7 +34,10 @@ Stopped stop_when(Client& client, Request request, const std::function<void()>& 
   auto heard = told.get_future();
   client.send_then(
       std::move(request),
-      [&](Outcome outcome) { told.set_value({std::move(outcome), Clock::now()}); }, options);
+      [&](Outcome outcome) {
+        told.set_value({std::move(outcome), Clock::now()});
+      },
+      options);
   reached();
   for (int i = 0; i < 3; ++i) {  // a turn of the loop each
     (void)client.send_async(Request::get("nonsense")).get();

@@ -15,8 +15,8 @@ class DnsServer {
  public:
   enum class Says { Address, NoSuchName, Failure, Nothing, Garbage, OtherName };
   struct Reply {
-    Reply(Says what) : says(what) {}                       // NOLINT(google-explicit-constructor)
-    Reply(const char* where) : address(where) {}           // NOLINT(google-explicit-constructor)
+    Reply(Says what) : says(what) {}              // NOLINT(google-explicit-constructor)
+    Reply(const char* where) : address(where) {}  // NOLINT(google-explicit-constructor)
     Says says = Says::Address;
     std::string address = "127.0.0.1";  // for questions about IPv4; there is none of IPv6
   };

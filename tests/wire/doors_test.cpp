@@ -35,9 +35,8 @@ std::jthread stop_after(const FaultServer& server, std::size_t requests, std::st
 TEST_CASE_TEMPLATE("a door leads through the chain, and tells all of the call", Door, ALL_DOORS) {
   FaultServer server({503, Fault::Reset, {200, "third"}});
   std::atomic<int> attempts = 0;
-  auto client = client_of<Door>({redirect(), retry(hasty()), on_request("count", [&](auto&, auto&) {
-                                   ++attempts;
-                                 })});
+  auto client = client_of<Door>(
+      {redirect(), retry(hasty()), on_request("count", [&](auto&, auto&) { ++attempts; })});
   const auto outcome = ask<Door>(client, Request::get(server.url("/")));
   REQUIRE(outcome);
   CHECK(outcome->body == "third");
@@ -64,8 +63,8 @@ TEST_CASE_TEMPLATE("a body goes out by every door, and an error comes back", Doo
 }
 
 TEST_CASE_TEMPLATE("a stage that throws is an error at every door", Door, ALL_DOORS) {
-  auto client = client_of<Door>(
-      {on_request("grumpy", [](auto&, auto&) { throw std::runtime_error("no"); })});
+  auto client =
+      client_of<Door>({on_request("grumpy", [](auto&, auto&) { throw std::runtime_error("no"); })});
   const auto outcome = ask<Door>(client, Request::get("http://127.0.0.1/"));
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().message == "middleware \"grumpy\" threw: no");
@@ -133,8 +132,8 @@ TEST_CASE_TEMPLATE("a blocking send inside of a call is an error, by whatever do
   FaultServer server;
   Client other;
   Outcome refused = Response();
-  auto client = client_of<Door>(
-      {on_outcome("curious", [&](const Request&, Outcome&, Call&) { refused = other.get("http://x/"); })});
+  auto client = client_of<Door>({on_outcome(
+      "curious", [&](const Request&, Outcome&, Call&) { refused = other.get("http://x/"); })});
   CHECK(ask<Door>(client, Request::get(server.url("/")))->status == 200);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::Internal);
@@ -145,9 +144,8 @@ TEST_CASE_TEMPLATE("the end of the client ends the calls of every door", Door, A
   FaultServer server(Scenario({503}));
   auto client = std::make_unique<Client>(client_of<Door>({retry(patient())}));
   std::optional<Outcome> outcome;
-  std::thread calling([&, &alive = *client] {
-    outcome.emplace(ask<Door>(alive, Request::get(server.url("/"))));
-  });
+  std::thread calling(
+      [&, &alive = *client] { outcome.emplace(ask<Door>(alive, Request::get(server.url("/")))); });
   CHECK(server.wait_for_requests(1, 30s));
   client.reset();
   calling.join();
@@ -161,7 +159,8 @@ TEST_CASE("a callback may be a type that can only be moved, and make further cal
   Client client;
   std::promise<int> told;
   auto status = told.get_future();
-  auto again = [&client, url = server.url("/"), told = std::move(told)](const Outcome& first) mutable {
+  auto again = [&client, url = server.url("/"),
+                told = std::move(told)](const Outcome& first) mutable {
     REQUIRE(first);
     CHECK(client.get(url).error().code == Errc::Internal);  // the loop's thread
     client.send_then(Request::get(url), [told = std::move(told)](const Outcome& second) mutable {

@@ -1,4 +1,5 @@
-// Names that are slow, dead or lie: what becomes of the calls, and that nothing else waits for them.
+// Names that are slow, dead or lie: what becomes of the calls, and that nothing else waits for
+// them.
 #include "dns_server.hpp"
 #include "wire.hpp"
 
@@ -105,14 +106,12 @@ TEST_CASE("a host that does not exist is told apart from a name server that fail
   REQUIRE_FALSE(gone);
   CHECK(gone.error().code == Errc::Resolve);
   CHECK(gone.error().curl_code == 6);
-  CHECK(gone.error().permanent);
-  CHECK(gone.error().history.attempts.size() == 1);
+  CHECK(gone.error().exchange.sent == Sent::Never);
   CHECK(gone.error().message.find("the host gone.test does not exist") != std::string::npos);
 
   const auto failing = client.post(named(server, "failing.test"), "never sent, so sent again");
   REQUIRE_FALSE(failing);
   CHECK(failing.error().code == Errc::Resolve);
-  CHECK_FALSE(failing.error().permanent);
   CHECK(failing.error().history.attempts.size() == 4);
   CHECK(failing.error().message.find("no name server could tell the address of failing.test") !=
         std::string::npos);
@@ -191,8 +190,9 @@ TEST_CASE("an address that leads nowhere is looked up anew for a later attempt")
 
 TEST_CASE("of several addresses, one that answers is enough") {
   FaultServer server;
-  Client client(looking_up(
-      [](const std::string&) { return Result<Addresses>(Addresses{"127.0.0.2", "127.0.0.1"}); }));
+  Client client(looking_up([](const std::string&) {
+    return Result<Addresses>(Addresses{"127.0.0.2", "127.0.0.1"});
+  }));
   CHECK(client.get(named(server)));
 }
 
