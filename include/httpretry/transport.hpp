@@ -31,7 +31,8 @@ struct HTTPRETRY_API TransportOptions {
   Duration connect_timeout = std::chrono::seconds(10);  // TCP and TLS together
   // Finds the addresses of hosts that are named. It may block: it runs on threads of its own, up to
   // four a client, and not for a host that nobody waits for any more. Its answers are kept for a
-  // minute. Not asked for localhost, and not where the environment names a proxy.
+  // minute. The end of the client does not wait for one that is under way, so it must own what it
+  // uses. Not asked for localhost, and not where the environment names a proxy.
   Lookup lookup;
   // Limits on an answer. More is Errc::TooLarge.
   std::uint64_t max_body = 64U << 20U;    // decoded bytes in memory

@@ -226,11 +226,9 @@ void ClientCore::start(Request request, CallOptions options,
                        std::unique_ptr<Completion> completion) {
   check_nesting(request);
   if (options.policy) request.edit_options().policy = std::move(options.policy);
-  auto where = place_for_call();
-  if (!where) {
-    completion.release()->complete(std::move(where).error());
-    return;
-  }
+  std::optional<Error> refused;
+  auto where = place_for_call(refused);
+  if (!where) return completion.release()->complete(*std::move(refused));
   if (!where->background && !options.stop.stop_possible()) {
     options.stop = external_stop_.get_token();
   } else if (!where->background) {
@@ -244,8 +242,9 @@ void ClientCore::start(Request request, CallOptions options,
 }
 
 void ClientCore::run(std::shared_ptr<Work> work) {
-  auto where = place_for_call();
-  if (!where) return work->give_up(std::move(where).error());
+  std::optional<Error> refused;
+  auto where = place_for_call(refused);
+  if (!where) return work->give_up(*std::move(refused));
   carry_work(*std::move(where), std::move(work));
 }
 
@@ -269,14 +268,15 @@ ClientCore::Where ClientCore::on_external_scheduler() {
   return {options_.scheduler.get(), transport, nullptr};
 }
 
-Result<ClientCore::Where> ClientCore::place_for_call() {
+std::optional<ClientCore::Where> ClientCore::place_for_call(std::optional<Error>& why) {
   try {
     const std::lock_guard lock(mutex_);
-    if (closed_) return client_gone();
-    return options_.scheduler ? on_external_scheduler() : on_background_loop();
+    if (!closed_) return options_.scheduler ? on_external_scheduler() : on_background_loop();
+    why = client_gone();
   } catch (const std::system_error& cause) {
-    return no_loop(cause);
+    why = no_loop(cause);
   }
+  return std::nullopt;
 }
 
 // With the mutex held, so that the call is counted before the loop can be closed.

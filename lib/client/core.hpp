@@ -107,8 +107,9 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   Outcome drive(const Where& where, Request request, CallOptions options);
   // Attempts multiply where a call that retries makes another one that does.
   void check_nesting(const Request& request) const;
-  // Where a call can run that no thread waits for; an error where there is no loop to be had.
-  Result<Where> place_for_call();
+  // Where a call can run that no thread waits for; empty where there is no loop to be had, and
+  // `why` says why. (Not a Result: that would put a Where on the heap.)
+  std::optional<Where> place_for_call(std::optional<Error>& why);
   Where on_background_loop();
   Where on_external_scheduler();
   Transport& transport_of(Loop& loop);

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace httpretry {
 
@@ -73,6 +74,8 @@ CurlFailure failure_of(CURLcode code) {
     default: return {Errc::Internal, true};
   }
 }
+
+std::string system_text(int error) { return std::strerror(error) + hint_at_limit(error); }
 
 std::string hint_at_limit(int error) {
   rlimit files{};

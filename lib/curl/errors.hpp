@@ -17,8 +17,9 @@ struct CurlFailure {
 // A code that is newer than this table is not retried.
 CurlFailure failure_of(CURLcode code);
 
-// What to add to a message about an `errno` that a limit of this process may be behind; often
-// empty.
-std::string hint_at_limit(int error);
+// What the system says about an `errno`; with the limit of this process, where one may be behind
+// it.
+std::string system_text(int error);
+std::string hint_at_limit(int error);  // the second half of that, often empty
 
 }  // namespace httpretry

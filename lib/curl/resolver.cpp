@@ -48,9 +48,7 @@ Error lookup_error(const std::string& host, int code, int cause) {
     case EAI_AGAIN: return resolve_error("no name server could tell the address of " + host + said);
     case EAI_MEMORY: return Error(Errc::Internal, "no memory to look up " + host);
     case EAI_SYSTEM:
-      return Error(Errc::Internal, "cannot look up " + host + ": " +
-                                       std::generic_category().message(cause) +
-                                       hint_at_limit(cause));
+      return Error(Errc::Internal, "cannot look up " + host + ": " + system_text(cause));
     default: return resolve_error("cannot look up " + host + said);
   }
 }

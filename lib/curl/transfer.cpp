@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <system_error>
 
 namespace httpretry {
 namespace {
@@ -488,10 +487,7 @@ std::string Transfer::cause(Errc code) const {
     case Abort::BodyUnreadable: return body_error_;
     case Abort::None: break;
   }
-  if (lacks_socket()) {
-    const auto error = loop_.socket_error();
-    return "cannot open a socket: " + std::generic_category().message(error) + hint_at_limit(error);
-  }
+  if (lacks_socket()) return "cannot open a socket: " + system_text(loop_.socket_error());
   if (gunzip_ && code_ == CURLE_PARTIAL_FILE && !gunzip_->complete())
     return "the gzip body of the answer ends early";
   if (code == Errc::Protocol && code_ == CURLE_UNSUPPORTED_PROTOCOL)

@@ -11,15 +11,15 @@
 namespace httpretry {
 namespace {
 
+using detail::CurlUrl;
+using detail::UrlParts;
+
 // libcurl has brought every spelling of an IPv4 address into its usual one.
 bool is_name(const std::string& host) {
   if (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos)
     return false;
   return host != "localhost" && !host.ends_with(".localhost");
 }
-
-using detail::CurlUrl;
-using detail::UrlParts;
 
 std::string part(CURLU* url, CURLUPart which, unsigned flags = 0) {
   char* text = nullptr;

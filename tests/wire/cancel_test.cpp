@@ -88,18 +88,16 @@ TEST_CASE("a stop ends a wait for admission") {
 
 TEST_CASE("a stop ends a wait for a name's address") {
   std::latch begun(1);
-  std::latch over(1);
+  const auto over = std::make_shared<std::latch>(1);  // the look-up may outlive the client
   ClientOptions options;
-  options.connection.lookup = [&](const std::string&) {
+  options.connection.lookup = [&begun, over](const std::string&) {
     begun.count_down();
-    over.wait();
+    over->wait();
     return Result<Addresses>(Addresses{"127.0.0.1"});
   };
-  {
-    auto client = retrying(options);
-    check(stop_when(client, Request::get("http://x.test/"), [&] { begun.wait(); }), Sent::Never);
-    over.count_down();
-  }
+  auto client = retrying(options);
+  check(stop_when(client, Request::get("http://x.test/"), [&] { begun.wait(); }), Sent::Never);
+  over->count_down();
 }
 
 TEST_CASE("a stop ends a wait for a connection") {
