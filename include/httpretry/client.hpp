@@ -24,8 +24,9 @@
 //
 // A client does not survive a fork: its threads are the parent's, and so are its connections. The
 // child makes one of its own; the one it inherited it may only destroy, which touches nothing. A
-// client with static storage may be destroyed after main: libcurl is never shut down, and OpenSSL
-// not before a client that was made first. What its middlewares use must live as long.
+// client that is itself an object with static storage may be destroyed after main: libcurl is never
+// shut down, and OpenSSL not before the objects that were made when it was. What the client's
+// middlewares use must live as long.
 #pragma once
 
 #include <httpretry/middleware.hpp>
