@@ -34,7 +34,7 @@ PUBLIC = {
     "values": "headers request body response result error attempt time export url scenario",
     "policy": "backoff retry_policy retry classify server_delay budget policy_set "
               "policy_source policy_builder policy_import endpoint presets report",
-    "flow": "task scheduler transport middleware event call inside_retry",
+    "flow": "task scheduler transport middleware event call inside_retry shared",
     "client": "client builtin retry_call httpretry",
     "testing": "testing fault_server",
 }

@@ -56,6 +56,7 @@ enum class Errc : std::uint8_t;
 // Where the time of one exchange went. Each is counted from the start of the exchange; zero where
 // the step did not happen (a reused connection has no connect).
 struct Timings {
+  Duration queued{};  // before that: waiting for admission (ClientOptions::max_in_flight)
   Duration resolved{};
   Duration connected{};
   Duration secured{};     // TLS done
@@ -89,6 +90,7 @@ struct HTTPRETRY_API Attempt {
   int number = 1;    // counts through the whole call, redirects included
   Duration start{};  // since the call began
   Duration duration{};
+  Duration queued{};          // of that, waiting for admission
   int status = 0;             // 0: no final status came
   std::optional<Errc> error;  // set where the attempt ended in an error
   int curl_code = 0;          // Error::curl_code and Error::message then

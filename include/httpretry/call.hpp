@@ -6,6 +6,7 @@
 #include <httpretry/request.hpp>
 #include <httpretry/scheduler.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,7 +41,7 @@ struct CallState {
 class HTTPRETRY_API Call {
  public:
   Call(detail::CallState& state, Time deadline, std::stop_token stop)
-      : state_(&state), deadline_(deadline), stop_(std::move(stop)) {}
+      : state_(&state), deadline_(deadline), limit_(deadline), stop_(std::move(stop)) {}
 
   // Unique in this process.
   [[nodiscard]] std::uint64_t id() const { return state_->id; }
@@ -64,7 +65,25 @@ class HTTPRETRY_API Call {
   // shorter: the deadline is the earlier of the two. A `stop` that replaces this one must be
   // requested when this one is.
   [[nodiscard]] Call with(Time deadline, std::stop_token stop) const {
-    return {*state_, std::min(deadline_, deadline), std::move(stop)};
+    Call branch(*state_, std::min(deadline_, deadline), std::move(stop));
+    branch.in_attempt_ = in_attempt_;
+    if (in_attempt_) branch.limit_ = limit_;
+    return branch;
+  }
+  // A branch for one attempt. Its deadline, and those of further branches, are for the exchange: a
+  // wait for admission (ClientOptions::max_in_flight) moves them back, within this call's.
+  [[nodiscard]] Call attempt(Time deadline) const {
+    Call branch(*state_, std::min(deadline_, deadline), stop_);
+    branch.in_attempt_ = true;
+    branch.limit_ = limit_;
+    return branch;
+  }
+  // Until when an exchange may wait for admission, and the branch for it when it has waited.
+  [[nodiscard]] Time admission_deadline() const { return limit_; }
+  [[nodiscard]] Call admitted_after(Duration waited) const {
+    Call branch(*this);
+    branch.deadline_ = std::min(limit_, later(deadline_, waited));
+    return branch;
   }
 
   // Tells every Observer of the client: call.emit(&Observer::redirected, next).
@@ -77,6 +96,8 @@ class HTTPRETRY_API Call {
   friend class Next;
   detail::CallState* state_;
   Time deadline_;
+  Time limit_;  // the deadline that a wait for admission does not move
+  bool in_attempt_ = false;
   std::stop_token stop_;
 };
 

@@ -15,19 +15,28 @@
 // (in a callback, a middleware, after a co_send that resumed there): it answers with Errc::Internal
 // then, where a wait would never end.
 //
+// Every call ends once, and all doors tell how. A call that is stopped (CallOptions::stop, the end
+// of the client) ends with Errc::Canceled wherever it waits: for admission, for the name's address,
+// a connection, an answer, or its next attempt; after that it sends nothing.
+//
 // OpenSSL writes to sockets without MSG_NOSIGNAL: a program that speaks TLS should ignore SIGPIPE,
 // as the `httpretry` command does; the library does not touch the signals of its process.
 //
-// A client does not survive a fork: make it in the child. A client with static storage is best
-// destroyed before main returns; libcurl itself is never shut down.
+// A client does not survive a fork: its threads are the parent's, and so are its connections. The
+// child makes one of its own; the one it inherited it may only destroy, which touches nothing. A
+// client that is itself an object with static storage may be destroyed after main: libcurl is never
+// shut down, and OpenSSL not before the objects that were made when it was. What the client's
+// middlewares use must live as long.
 #pragma once
 
 #include <httpretry/middleware.hpp>
 #include <httpretry/policy_source.hpp>
 #include <httpretry/request.hpp>
+#include <httpretry/shared.hpp>
 #include <httpretry/task.hpp>
 #include <httpretry/transport.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <initializer_list>
@@ -35,10 +44,18 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace httpretry {
+
+// Where a `send` runs its call.
+enum class Blocking : std::uint8_t {
+  OwnThread,   // on the calling thread, which is the fastest
+  SharedLoop,  // on the client's loops, while the thread waits: costs a hand-over each way, and
+               // lets blocking calls share HTTP/2 connections
+};
 
 struct HTTPRETRY_API ClientOptions {
   ClientOptions();
@@ -54,11 +71,17 @@ struct HTTPRETRY_API ClientOptions {
   // read again when it changes, as PolicySource::watch gives it.
   std::optional<PolicySource> policies;
   std::vector<std::shared_ptr<Observer>> observers;
-  // Loops, each with a thread, for co_send, send_async and send_then; started when first needed.
+  // Loops, each with a thread, for co_send, send_async, send_then and spawn; started when first
+  // needed.
   int threads = 1;
-  // true: `send`, too, runs its call on those loops, and only waits. Costs a hand-over, and lets
-  // blocking calls share HTTP/2 connections.
-  bool blocking_on_loops = false;
+  Blocking blocking = Blocking::OwnThread;
+  // Exchanges that may be under way at once, over all threads: in all, and with one origin
+  // ("https://api.example.com"). 0 is no limit. What comes beyond waits for its turn, first come
+  // first served, with neither a thread nor a connection; Timings::queued tells how long. The wait
+  // is the call's, not the attempt's: attempt_timeout, and a `timeout` below `retry`, begin after
+  // it.
+  int max_in_flight = 0;
+  int max_in_flight_per_origin = 0;
   TransportOptions connection;
 
   // For tests, and for programs with a network or a loop of their own. Where `scheduler` is given
@@ -82,6 +105,11 @@ struct HTTPRETRY_API CallOptions {
   std::stop_token stop;
   // For all of it: attempts, waits, redirects. Errc::Timeout when it is over.
   Duration timeout = kForever;
+  // The same as a point in time, for a limit that several calls share; the earlier of the two
+  // counts.
+  Time deadline = kNever;
+  // Used instead of the endpoint's policy, and of RequestOptions::policy.
+  std::shared_ptr<const RetryPolicy> policy;
   // Where a co_send resumes its awaiter; on the loop that carried the call where left out.
   Scheduler* resume_on = nullptr;
 };
@@ -126,6 +154,11 @@ class HTTPRETRY_API Client {
 
   Outcome send(Request request, CallOptions options = CallOptions());
   // Starts when it is awaited. Destroying the task before its end stops the call and does not wait.
+  //
+  // As with any coroutine, one thread must not destroy it while another resumes it. It is resumed
+  // once, when the call ends, on the loop's thread or on `resume_on`: there it may be destroyed at
+  // any time, elsewhere only while it is certain that the call has not ended. A thread that cannot
+  // know requests a stop (CallOptions::stop) and lets the task end.
   Task<Outcome> co_send(Request request, CallOptions options = CallOptions());
   std::future<Outcome> send_async(Request request, CallOptions options = CallOptions());
   // `callback(Outcome)` runs on the loop's thread, once: it must not block and must not throw. It
@@ -134,6 +167,22 @@ class HTTPRETRY_API Client {
   void send_then(Request request, Callback callback, CallOptions options = CallOptions()) {
     start(std::move(request), std::move(options),
           std::make_unique<detail::CallbackCompletion<Callback>>(std::move(callback)));
+  }
+
+  // Work that many calls wait for, as the renewal of a token: `work(Scheduler&)` is a coroutine, a
+  // Task<Result<T>>, and runs on one of the client's loops, apart from the call that needed it
+  // first. The function is kept until its end; a lambda's captures are safe to use in it. The end
+  // of the client calls off what it waits for on that scheduler.
+  template <class Function>
+  [[nodiscard]] auto spawn(Function work) {
+    using Answer = decltype(std::declval<std::invoke_result_t<Function&, Scheduler&>&>()
+                                .
+                                operator co_await()
+                                .await_resume());
+    using Value = typename Answer::value_type;
+    auto shared = std::make_shared<detail::SharedWork<Value>>(std::move(work));
+    run(shared);
+    return Shared<Value>(std::move(shared));
   }
 
   Outcome get(std::string url) { return send(Request::get(std::move(url))); }
@@ -151,6 +200,7 @@ class HTTPRETRY_API Client {
 
  private:
   void start(Request request, CallOptions options, std::unique_ptr<detail::Completion> completion);
+  void run(std::shared_ptr<detail::Work> work);
   void shut_down();
   std::shared_ptr<detail::ClientCore> core_;
 };

@@ -26,6 +26,7 @@
 #include <httpretry/retry_policy.hpp>
 #include <httpretry/scheduler.hpp>
 #include <httpretry/server_delay.hpp>
+#include <httpretry/shared.hpp>
 #include <httpretry/task.hpp>
 #include <httpretry/time.hpp>
 #include <httpretry/transport.hpp>

@@ -4,9 +4,20 @@
 #include <httpretry/call.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace httpretry {
+
+// The addresses of a host, IPv4 and IPv6 in text ("192.0.2.1", "2001:db8::1"), best first.
+using Addresses = std::vector<std::string>;
+using Lookup = std::function<Result<Addresses>(const std::string& host)>;
+
+// What the library asks where TransportOptions::lookup is left out: getaddrinfo, and so the
+// system's hosts file and name servers. The message of its Errc::Resolve tells a host that does not
+// exist from name servers that could not tell; both may be otherwise a moment later.
+[[nodiscard]] HTTPRETRY_API Result<Addresses> system_lookup(const std::string& host);
 
 // How the library's own transport, libcurl, connects and what it accepts.
 struct HTTPRETRY_API TransportOptions {
@@ -18,6 +29,11 @@ struct HTTPRETRY_API TransportOptions {
   TransportOptions& operator=(TransportOptions&&) noexcept;
 
   Duration connect_timeout = std::chrono::seconds(10);  // TCP and TLS together
+  // Finds the addresses of hosts that are named. It may block: it runs on threads of its own, up to
+  // four a client, and not for a host that nobody waits for any more. Its answers are kept for a
+  // minute. The end of the client does not wait for one that is under way, so it must own what it
+  // uses. Not asked for localhost, and not where the environment names a proxy.
+  Lookup lookup;
   // Limits on an answer. More is Errc::TooLarge.
   std::uint64_t max_body = 64U << 20U;    // decoded bytes in memory
   std::size_t max_headers = 256U << 10U;  // all header blocks, 1xx and trailers included

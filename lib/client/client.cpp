@@ -2,6 +2,8 @@
 
 #include "core.hpp"
 
+#include "lib/flow/hop.hpp"
+
 namespace httpretry {
 
 ClientOptions::ClientOptions() = default;
@@ -36,7 +38,19 @@ struct Meeting {
   std::coroutine_handle<> awaiter;
   Scheduler* resume_on = nullptr;
   std::atomic<bool> settled = false;  // the outcome is there, or nobody waits for it any more
+
+  void meet() {
+    if (!settled.exchange(true, std::memory_order_acq_rel)) awaiter.resume();
+  }
 };
+
+// Looks whether anybody waits only when it has got there: until then the awaiter may be destroyed
+// on that scheduler, with the outcome already on its way.
+detail::Detached meet_there(std::shared_ptr<Meeting> meeting) {
+  const Hop hop(*meeting->resume_on);
+  co_await hop;
+  meeting->meet();
+}
 
 class MeetingCompletion final : public detail::Completion {
  public:
@@ -45,11 +59,10 @@ class MeetingCompletion final : public detail::Completion {
     const std::unique_ptr<MeetingCompletion> self(this);
     const auto meeting = std::move(meeting_);
     meeting->outcome.emplace(std::move(outcome));
-    if (meeting->settled.exchange(true, std::memory_order_acq_rel)) return;
     if (meeting->resume_on != nullptr) {
-      meeting->resume_on->post(meeting->awaiter);
+      meet_there(meeting);
     } else {
-      meeting->awaiter.resume();
+      meeting->meet();
     }
   }
 
@@ -140,6 +153,8 @@ std::future<Outcome> Client::send_async(Request request, CallOptions options) {
       std::move(options));
   return outcome;
 }
+
+void Client::run(std::shared_ptr<detail::Work> work) { core_->run(std::move(work)); }
 
 void Client::start(Request request, CallOptions options,
                    std::unique_ptr<detail::Completion> completion) {

@@ -1,12 +1,16 @@
 #include "core.hpp"
 
+#include "lib/curl/errors.hpp"
 #include "lib/flow/hop.hpp"
 #include "lib/flow/random.hpp"
 
 #include <httpretry/inside_retry.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <stdexcept>
+#include <system_error>
 
 namespace httpretry::detail {
 namespace {
@@ -79,13 +83,57 @@ class Waited final : public Completion {
   std::atomic<bool> done_ = false;
 };
 
+// On a scheduler that is not ours, which nobody closes: stops the call by its own token or by the
+// client's, whichever comes first.
+class StoppedByEither final : public Completion {
+ public:
+  StoppedByEither(const std::stop_token& one, const std::stop_token& other,
+                  std::unique_ptr<Completion> told)
+      : told_(std::move(told)), on_one_(one, Forward{stop_}), on_other_(other, Forward{stop_}) {}
+  [[nodiscard]] std::stop_token token() const { return stop_.get_token(); }
+  void complete(Outcome outcome) noexcept override {
+    const std::unique_ptr<StoppedByEither> self(this);
+    told_.release()->complete(std::move(outcome));
+  }
+
+ private:
+  struct Forward {
+    std::stop_source to;
+    void operator()() { to.request_stop(); }
+  };
+  std::unique_ptr<Completion> told_;
+  std::stop_source stop_;
+  std::stop_callback<Forward> on_one_;
+  std::stop_callback<Forward> on_other_;
+};
+
+Error client_gone() {
+  return Error(Errc::Canceled, "canceled: the client was destroyed before the call began");
+}
+
+// What a loop needs of the system: descriptors, a thread.
+Error no_loop(const std::system_error& cause) {
+  return Error(Errc::Internal, "the call cannot begin: " + std::string(cause.what()) +
+                                   hint_at_limit(cause.code().value()));
+}
+
 }  // namespace
 
 ClientCore::ClientCore(ClientOptions options)
     : options_(std::move(options)),
+      process_(::getpid()),
       connection_(std::make_shared<const TransportOptions>(options_.connection)),
-      pool_(connection_) {
+      resolver_(std::make_shared<Resolver>(connection_->lookup)),
+      pool_(connection_, resolver_) {
+  init_curl();
   check_chain(options_.middlewares);
+  if (options_.max_in_flight < 0 || options_.max_in_flight_per_origin < 0) {
+    throw std::invalid_argument("ClientOptions::max_in_flight must not be negative (0: no limit)");
+  }
+  if (options_.max_in_flight > 0 || options_.max_in_flight_per_origin > 0) {
+    admission_.emplace(options_.max_in_flight, options_.max_in_flight_per_origin,
+                       options_.transport.get());
+  }
   if (options_.threads < 1)
     throw std::invalid_argument("ClientOptions::threads must be at least 1");
   if (options_.scheduler && !options_.transport) {
@@ -110,7 +158,6 @@ Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Reques
                            CallOptions options, Completion& completion) {
   const Hop hop(*where.scheduler, where.leased);
   co_await hop;
-  if (where.background) where.background->call_began();
 
   CallState state;
   state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -121,7 +168,8 @@ Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Reques
   if (core->options_.policies) state.policies = &*core->options_.policies;
   state.started = where.scheduler->now();
   if (const auto& url = request.parsed_url()) state.first_url = *url;
-  Call call(state, later(state.started, options.timeout), std::move(options.stop));
+  const auto deadline = std::min(options.deadline, later(state.started, options.timeout));
+  Call call(state, deadline, std::move(options.stop));
 
   call.emit(&Observer::call_started, request);
   const Next chain(core->options_.middlewares, 0);
@@ -147,59 +195,118 @@ Outcome ClientCore::send(Request request, CallOptions options) {
                  "send() was called on a thread that drives a loop (in a callback, a middleware or "
                  "after a co_send): it would wait for itself; use co_send or send_then there");
   }
+  if (options.policy) request.edit_options().policy = std::move(options.policy);
+  if (options_.blocking == Blocking::SharedLoop && !options_.scheduler) {
+    std::promise<Outcome> promise;
+    auto outcome = promise.get_future();
+    auto done = [promise = std::move(promise)](Outcome value) mutable {
+      promise.set_value(std::move(value));
+    };
+    start(std::move(request), std::move(options),
+          std::make_unique<CallbackCompletion<decltype(done)>>(std::move(done)));
+    return outcome.get();
+  }
+  return send_here(std::move(request), std::move(options));
+}
+
+Outcome ClientCore::send_here(Request request, CallOptions options) {
   if (options_.scheduler) {
     if (!options.stop.stop_possible()) options.stop = external_stop_.get_token();
     return drive(on_external_scheduler(), std::move(request), std::move(options));
   }
-  if (options_.blocking_on_loops) {
-    std::promise<Outcome> promise;
-    auto outcome = promise.get_future();
-    const auto done = [&promise](Outcome value) { promise.set_value(std::move(value)); };
-    start(std::move(request), std::move(options),
-          std::make_unique<CallbackCompletion<decltype(done)>>(done));
-    return outcome.get();
+  // The call may destroy the client: the loop is given back to a pool that still is one.
+  const auto self = shared_from_this();
+  try {
+    LoopPool::Lease lease(pool_);
+    const Where here{&lease.loop(), &transport_of(lease.loop()), &lease.loop(), nullptr};
+    return drive(here, std::move(request), std::move(options));
+  } catch (const std::system_error& cause) {
+    return no_loop(cause);
   }
-  LoopPool::Lease lease(pool_);
-  const Where here{&lease.loop(), &transport_of(lease.loop()), &lease.loop(), nullptr};
-  return drive(here, std::move(request), std::move(options));
 }
 
 void ClientCore::start(Request request, CallOptions options,
                        std::unique_ptr<Completion> completion) {
   check_nesting(request);
-  if (options_.scheduler && !options.stop.stop_possible())
+  if (options.policy) request.edit_options().policy = std::move(options.policy);
+  std::optional<Error> refused;
+  auto where = place_for_call(refused);
+  if (!where) return completion.release()->complete(*std::move(refused));
+  if (!where->background && !options.stop.stop_possible()) {
     options.stop = external_stop_.get_token();
-  const auto where = options_.scheduler ? on_external_scheduler() : on_background_loop();
-  carry(shared_from_this(), where, std::move(request), std::move(options), *completion.release());
+  } else if (!where->background) {
+    auto either = std::make_unique<StoppedByEither>(options.stop, external_stop_.get_token(),
+                                                    std::move(completion));
+    options.stop = either->token();
+    completion = std::move(either);
+  }
+  carry(shared_from_this(), *std::move(where), std::move(request), std::move(options),
+        *completion.release());
+}
+
+void ClientCore::run(std::shared_ptr<Work> work) {
+  std::optional<Error> refused;
+  auto where = place_for_call(refused);
+  if (!where) return work->give_up(*std::move(refused));
+  carry_work(*std::move(where), std::move(work));
+}
+
+Detached ClientCore::carry_work(Where where, std::shared_ptr<Work> work) {
+  const Hop hop(*where.scheduler);
+  co_await hop;
+  const auto running = work->run(*where.scheduler);
+  co_await running;
+  work.reset();
+  if (where.background) where.background->call_ended();
 }
 
 Transport& ClientCore::transport_of(Loop& loop) {
+  if (admission_) return *admission_;
   return options_.transport ? *options_.transport : loop.transport();
 }
 
 ClientCore::Where ClientCore::on_external_scheduler() {
-  return {options_.scheduler.get(), options_.transport.get(), nullptr, nullptr};
+  Transport* transport = options_.transport.get();
+  if (admission_) transport = &*admission_;
+  return {options_.scheduler.get(), transport, nullptr, nullptr};
 }
 
+std::optional<ClientCore::Where> ClientCore::place_for_call(std::optional<Error>& why) {
+  try {
+    const std::lock_guard lock(mutex_);
+    if (!closed_) return options_.scheduler ? on_external_scheduler() : on_background_loop();
+    why = client_gone();
+  } catch (const std::system_error& cause) {
+    why = no_loop(cause);
+  }
+  return std::nullopt;
+}
+
+// With the mutex held, so that the call is counted before the loop can be closed.
 ClientCore::Where ClientCore::on_background_loop() {
-  const std::lock_guard lock(mutex_);
   const auto index = next_loop_++ % static_cast<std::size_t>(options_.threads);
   if (index >= loops_.size()) {
-    auto fresh = std::make_shared<BackgroundLoop>(connection_);
+    auto fresh = std::make_shared<BackgroundLoop>(connection_, resolver_);
     fresh->start();
     loops_.push_back(std::move(fresh));
   }
-  const auto& background = loops_[index];
+  const auto& background = loops_[std::min(index, loops_.size() - 1)];
+  background->call_began();
   return {&background->loop(), &transport_of(background->loop()), nullptr, background};
 }
 
 void ClientCore::shut_down() {
-  external_stop_.request_stop();
+  if (::getpid() != process_) {  // the locks, too, may be another process's
+    for (const auto& background : loops_) background->detach();
+    return pool_.abandon();
+  }
   std::vector<std::shared_ptr<BackgroundLoop>> loops;
   {
     const std::lock_guard lock(mutex_);
+    closed_ = true;
     loops.swap(loops_);
   }
+  external_stop_.request_stop();
   for (const auto& background : loops) background->close();
   pool_.close();
   for (const auto& background : loops) background->join();

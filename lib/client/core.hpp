@@ -1,7 +1,10 @@
 // What a Client shares with its calls and its loops.
 #pragma once
 
+#include "admission.hpp"
+
 #include "lib/curl/loop.hpp"
+#include "lib/curl/resolver.hpp"
 
 #include <httpretry/client.hpp>
 
@@ -15,16 +18,19 @@ namespace httpretry::detail {
 // destroyed on that very thread.
 class BackgroundLoop : public std::enable_shared_from_this<BackgroundLoop> {
  public:
-  explicit BackgroundLoop(std::shared_ptr<const TransportOptions> options)
-      : loop_(std::move(options)) {}
+  BackgroundLoop(std::shared_ptr<const TransportOptions> options,
+                 std::shared_ptr<Resolver> resolver)
+      : loop_(std::move(options), std::move(resolver)) {}
   void start();
   // Calls off what runs, and ends the thread when the last call has ended.
   void close();
   void join();
+  void detach() { thread_.detach(); }
   [[nodiscard]] Loop& loop() { return loop_; }
 
-  // On the loop's thread, around each call.
-  void call_began() { ++calls_; }
+  // Around each call (and each piece of spawned work): the first before it is on its way here, on
+  // any thread but before `close`; the second on the loop's.
+  void call_began() { calls_.fetch_add(1, std::memory_order_relaxed); }
   void call_ended();
 
  private:
@@ -32,8 +38,8 @@ class BackgroundLoop : public std::enable_shared_from_this<BackgroundLoop> {
 
   Loop loop_;
   std::thread thread_;
-  int calls_ = 0;  // the loop's thread only, like the next
-  bool closing_ = false;
+  std::atomic<int> calls_ = 0;
+  bool closing_ = false;  // the loop's thread only
   std::atomic<bool> done_ = false;
 };
 
@@ -41,8 +47,8 @@ class BackgroundLoop : public std::enable_shared_from_this<BackgroundLoop> {
 // connections warm.
 class LoopPool {
  public:
-  explicit LoopPool(std::shared_ptr<const TransportOptions> options)
-      : options_(std::move(options)) {}
+  LoopPool(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver)
+      : options_(std::move(options)), resolver_(std::move(resolver)) {}
 
   class Lease {
    public:
@@ -57,8 +63,11 @@ class LoopPool {
     std::unique_ptr<Loop> loop_;
   };
 
-  // Calls off what runs on the loops that are lent, and waits until they are back.
+  // Calls off what runs on the loops that are lent, and waits until they are back; not for the one
+  // that this very thread drives.
   void close();
+  // For a process that inherited the pool by a fork: leaves the loops as they are.
+  void abandon();
 
  private:
   struct Idle {
@@ -69,6 +78,7 @@ class LoopPool {
   void take_back(std::unique_ptr<Loop> loop);
 
   std::shared_ptr<const TransportOptions> options_;
+  std::shared_ptr<Resolver> resolver_;
   std::mutex mutex_;
   std::condition_variable back_;
   std::vector<Idle> idle_;  // the last used is at the end
@@ -81,6 +91,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
 
   Outcome send(Request request, CallOptions options);
   void start(Request request, CallOptions options, std::unique_ptr<Completion> completion);
+  void run(std::shared_ptr<Work> work);
   void shut_down();
 
  private:
@@ -92,19 +103,28 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   };
   static Detached carry(std::shared_ptr<ClientCore> core, Where where, Request request,
                         CallOptions options, Completion& completion);
+  static Detached carry_work(Where where, std::shared_ptr<Work> work);
+  Outcome send_here(Request request, CallOptions options);
   Outcome drive(const Where& where, Request request, CallOptions options);
   // Attempts multiply where a call that retries makes another one that does.
   void check_nesting(const Request& request) const;
+  // Where a call can run that no thread waits for; empty where there is no loop to be had, and
+  // `why` says why. (Not a Result: that would put a Where on the heap.)
+  std::optional<Where> place_for_call(std::optional<Error>& why);
   Where on_background_loop();
   Where on_external_scheduler();
   Transport& transport_of(Loop& loop);
 
   ClientOptions options_;
   bool retries_ = false;
+  const int process_;
   std::shared_ptr<const TransportOptions> connection_;
-  std::stop_source external_stop_;  // calls on a scheduler that is not ours
+  std::shared_ptr<Resolver> resolver_;
+  std::optional<Admission> admission_;  // where there are limits
+  std::stop_source external_stop_;      // calls on a scheduler that is not ours
   LoopPool pool_;
-  std::mutex mutex_;  // guards the two below
+  std::mutex mutex_;  // guards what is below
+  bool closed_ = false;
   std::vector<std::shared_ptr<BackgroundLoop>> loops_;
   std::size_t next_loop_ = 0;
 };

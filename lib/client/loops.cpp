@@ -1,24 +1,11 @@
 #include "core.hpp"
 
 #include "lib/flow/hop.hpp"
-
-#include <signal.h>
+#include "lib/flow/signals.hpp"
 
 #include <algorithm>
 
 namespace httpretry::detail {
-
-namespace {
-
-// The program's handlers run on the program's threads. SIGPIPE above all: OpenSSL's writes raise it
-// where the server has closed, and the error that comes with it is all that is needed.
-void block_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
-
-}  // namespace
 
 void BackgroundLoop::start() {
   thread_ = std::thread([self = shared_from_this()] {
@@ -67,7 +54,7 @@ std::unique_ptr<Loop> LoopPool::lend() {
     }
   }
   if (loop) return loop;
-  loop = std::make_unique<Loop>(options_);
+  loop = std::make_unique<Loop>(options_, resolver_);
   const std::lock_guard lock(mutex_);
   lent_.push_back(loop.get());
   return loop;
@@ -90,7 +77,13 @@ void LoopPool::take_back(std::unique_ptr<Loop> loop) {
 void LoopPool::close() {
   std::unique_lock lock(mutex_);
   for (auto* loop : lent_) loop->close();
-  back_.wait(lock, [this] { return lent_.empty(); });
+  const auto own = std::count(lent_.begin(), lent_.end(), RunQueue::current());
+  back_.wait(lock, [&] { return lent_.size() == static_cast<std::size_t>(own); });
+}
+
+// Closing their sockets could speak on connections that are the other process's.
+void LoopPool::abandon() {
+  for (auto& idle : idle_) static_cast<void>(idle.loop.release());  // NOLINT: on purpose
 }
 
 }  // namespace httpretry::detail

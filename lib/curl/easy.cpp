@@ -63,7 +63,11 @@ void Easy::configure(const TransportOptions& options, CURLSH* share, const Socke
   curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 65536L);
   // Without a proxy variable libcurl would still look for one at each exchange.
-  if (!proxied) curl_easy_setopt(easy, CURLOPT_PROXY, "");
+  if (!proxied) {
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    // Longer than any answer of the resolver is used: libcurl shall not look up a name by itself.
+    curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 300L);
+  }
 
   curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &on_prereq);
   curl_easy_setopt(easy, CURLOPT_PREREQDATA, this);
@@ -106,11 +110,13 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_url(url);
   set_shape(request, plan);
   set_headers(request);
+  set_addresses(plan.addresses);
   if (const auto& credentials = options.credentials) set_credentials(*credentials);
-  set_long(
-      CURLOPT_HTTP_VERSION,
-      options.http_version == HttpVersion::Http1 ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS,
-      http_version_);
+  // Without TLS nothing negotiates HTTP/2, but libcurl would have all requests to a server wait,
+  // for PIPEWAIT, until the first of them is answered.
+  const bool two = options.http_version == HttpVersion::Any && url.scheme() == "https";
+  set_long(CURLOPT_HTTP_VERSION, two ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1,
+           http_version_);
   set_long(CURLOPT_FRESH_CONNECT, plan.fresh_connection ? 1 : 0, fresh_connection_);
   set_long(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
   set_long(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, milliseconds(plan.connect_timeout)),
@@ -201,6 +207,14 @@ void Easy::set_headers(const Request& request) {
   }
   for (std::size_t i = 1; i < lines_.size(); ++i) lines_[i - 1].next = &lines_[i];
   curl_easy_setopt(handle(), CURLOPT_HTTPHEADER, lines_.empty() ? nullptr : lines_.data());
+}
+
+// libcurl takes them into the cache that all transfers of a loop share.
+void Easy::set_addresses(const std::string* entry) {
+  auto* text = entry == nullptr ? nullptr : line_of(entry->c_str());
+  if (text == nullptr && addresses_.data == nullptr) return;
+  addresses_.data = text;
+  curl_easy_setopt(handle(), CURLOPT_RESOLVE, text == nullptr ? nullptr : &addresses_);
 }
 
 int Easy::on_prereq(void* self, char* /*remote*/, char* /*local*/, int /*port*/,

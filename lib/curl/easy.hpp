@@ -41,6 +41,7 @@ struct SendPlan {
   long max_idle_seconds = 0;  // use no connection that was idle for longer
   Duration connect_timeout{};
   Duration time_left = kForever;
+  const std::string* addresses = nullptr;  // of the host, as CURLOPT_RESOLVE takes them
 };
 
 class Easy {
@@ -67,6 +68,7 @@ class Easy {
   void set_url(const Url& url);
   void set_shape(const Request& request, const SendPlan& plan);
   void set_headers(const Request& request);
+  void set_addresses(const std::string* entry);
   void set_credentials(const Credentials& credentials);
   void set_long(CURLoption option, long value, long& known);
   void set_method(const char* method);
@@ -79,6 +81,7 @@ class Easy {
 
   EasyListener* listener_ = nullptr;
   std::vector<curl_slist> lines_;
+  curl_slist addresses_{};
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 
   // What is set on the handle.

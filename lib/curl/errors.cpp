@@ -1,5 +1,10 @@
 #include "errors.hpp"
 
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+
 namespace httpretry {
 
 // NOLINTNEXTLINE(readability-function-size): a table
@@ -58,6 +63,15 @@ CurlFailure failure_of(CURLcode code) {
 
     default: return {Errc::Internal, true};
   }
+}
+
+std::string system_text(int error) { return std::strerror(error) + hint_at_limit(error); }
+
+std::string hint_at_limit(int error) {
+  rlimit files{};
+  if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return {};
+  return " (this process may have " + std::to_string(files.rlim_cur) +
+         " files open, which `ulimit -n` can raise)";
 }
 
 }  // namespace httpretry

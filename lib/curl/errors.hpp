@@ -5,6 +5,8 @@
 
 #include <curl/curl.h>
 
+#include <string>
+
 namespace httpretry {
 
 struct CurlFailure {
@@ -14,5 +16,10 @@ struct CurlFailure {
 
 // A code that is newer than this table is not retried.
 CurlFailure failure_of(CURLcode code);
+
+// What the system says about an `errno`; with the limit of this process, where one may be behind
+// it.
+std::string system_text(int error);
+std::string hint_at_limit(int error);  // the second half of that, often empty
 
 }  // namespace httpretry

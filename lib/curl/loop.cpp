@@ -1,6 +1,8 @@
 #include "loop.hpp"
 
+#include "resolver.hpp"
 #include "transfer.hpp"
+#include "url_parts.hpp"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -23,12 +25,7 @@ constexpr std::size_t kTransfersPerShard = 256;
 constexpr long kConnectionsPerShard = 2 * static_cast<long>(kTransfersPerShard);
 constexpr std::size_t kIdleEasies = 1024;
 constexpr int kEventsPerTurn = 256;
-
-void init_curl() {
-  // Never undone: a static object of the program may still send while it is destroyed.
-  static const CURLcode result = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (result != CURLE_OK) throw std::runtime_error("libcurl could not be initialised");
-}
+constexpr std::size_t kOriginsKept = 4096;
 
 [[noreturn]] void throw_errno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -36,8 +33,15 @@ void init_curl() {
 
 }  // namespace
 
-Loop::Loop(std::shared_ptr<const TransportOptions> options)
-    : options_(std::move(options)), proxied_(environment_names_a_proxy()) {
+void init_curl() {
+  static const CURLcode result = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (result != CURLE_OK) throw std::runtime_error("libcurl could not be initialised");
+}
+
+Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver)
+    : options_(std::move(options)),
+      resolver_(std::move(resolver)),
+      proxied_(environment_names_a_proxy()) {
   init_curl();
   read_clock();
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
@@ -193,6 +197,22 @@ Shard& Loop::shard_for(bool multiplexed) {
   return *shards_.back();
 }
 
+// They are learnt again soon enough where there are too many to keep.
+OriginFacts& Loop::facts(const std::string& origin) {
+  if (origins_.size() >= kOriginsKept && !origins_.contains(origin)) origins_.clear();
+  return origins_[origin];
+}
+
+bool Loop::needs_addresses(const Url& url) const {
+  return url.parts().named && !proxied_ && known_facts(url.origin()).addresses_until <= now_;
+}
+
+void Loop::renew_addresses(const Url& url) {
+  if (proxied_) return;
+  facts(url.origin()).addresses_until = Time();
+  resolver_->renew(url.host(), now_);
+}
+
 OriginFacts Loop::known_facts(const std::string& origin) const {
   const auto found = origins_.find(origin);
   return found == origins_.end() ? OriginFacts{} : found->second;
@@ -280,8 +300,10 @@ int Loop::on_timer(CURLM* /*multi*/, long timeout, void* user) {
 
 curl_socket_t Loop::on_open(void* self, curlsocktype /*purpose*/, curl_sockaddr* address) {
   const int fd = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  auto& loop = *static_cast<Loop*>(self);
+  loop.socket_error_ = fd < 0 ? errno : 0;
   if (fd < 0) return CURL_SOCKET_BAD;
-  auto& socket = static_cast<Loop*>(self)->socket_of(fd);
+  auto& socket = loop.socket_of(fd);
   socket = Socket{};
   socket.ours = true;
   return fd;

@@ -18,7 +18,13 @@
 namespace httpretry {
 
 class Loop;
+class Resolver;
 class Transfer;
+
+// Prepares libcurl, once in a process. Never undone: a static object of the program may still send
+// while it is destroyed. OpenSSL does clean up when the program exits, after everything that was
+// made after this call: so a Client begins with it.
+void init_curl();
 
 // One multi handle of a loop. libcurl looks a connection up among all of a multi's, so beyond a few
 // hundred it is cheaper to have several.
@@ -33,6 +39,7 @@ struct Shard {
 struct OriginFacts {
   bool speaks_http2 = false;
   long keep_alive_seconds = -1;  // as the server last announced; -1: it did not
+  Time addresses_until{};        // libcurl has been told the host's addresses; ask again then
 };
 
 // The transport of a loop: its exchanges run on the loop that the call is on.
@@ -42,12 +49,14 @@ class LoopTransport final : public Transport {
   Task<Outcome> send(Request request, Call& call) override;
 
  private:
+  // For a host whose addresses libcurl does not have.
+  Task<Outcome> send_to_named(Request request, Call& call);
   Loop& loop_;
 };
 
 class Loop final : public RunQueue {
  public:
-  explicit Loop(std::shared_ptr<const TransportOptions> options);
+  Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver);
   ~Loop() override;
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -58,13 +67,21 @@ class Loop final : public RunQueue {
 
   Transport& transport() { return transport_; }
   [[nodiscard]] const TransportOptions& options() const { return *options_; }
-  OriginFacts& facts(const std::string& origin) { return origins_[origin]; }
+  [[nodiscard]] Resolver& resolver() const { return *resolver_; }
+  // libcurl knows the addresses of literals and of localhost, and leaves a proxy's to the proxy.
+  [[nodiscard]] bool needs_addresses(const Url& url) const;
+  // They have led nowhere: looks for others, for the next attempt.
+  void renew_addresses(const Url& url);
+  OriginFacts& facts(const std::string& origin);
   [[nodiscard]] OriginFacts known_facts(const std::string& origin) const;
 
   // A handle for one exchange, and its way back. One that is not `sound` (it was aborted, or
   // carries rare options) is destroyed.
   std::unique_ptr<Easy> take_easy();
   void give_back(std::unique_ptr<Easy> easy, bool sound);
+
+  // Why the system gave no socket when one was last asked for (errno); 0 where it did.
+  [[nodiscard]] int socket_error() const { return socket_error_; }
 
   // Puts the transfer on a shard; an error text where libcurl refuses.
   const char* start(Transfer& transfer, bool multiplexed);
@@ -101,7 +118,9 @@ class Loop final : public RunQueue {
   static int on_close(void* self, curl_socket_t socket);
 
   std::shared_ptr<const TransportOptions> options_;
+  std::shared_ptr<Resolver> resolver_;
   bool proxied_;
+  int socket_error_ = 0;
   LoopTransport transport_{*this};
   Time now_{};
   int epoll_ = -1;

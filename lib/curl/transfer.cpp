@@ -1,6 +1,8 @@
 #include "transfer.hpp"
 
 #include "errors.hpp"
+#include "resolver.hpp"
+#include "url_parts.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -37,14 +39,47 @@ std::string seconds(Duration time) {
   return {text.data(), static_cast<std::size_t>(written)};
 }
 
+// How a message begins.
+std::string about(const Request& request, const Url& url) {
+  return request.method() + " " + printable(url.without_secrets()) + ": ";
+}
+
+// As CURLOPT_RESOLVE has it; the plus lets the entry grow old.
+std::string resolve_entry(const Url& url, const Addresses& addresses) {
+  std::string entry = "+" + url.host() + ":" + std::to_string(url.port()) + ":";
+  const char* separator = "";
+  for (const auto& address : addresses) {
+    const bool six = address.find(':') != std::string::npos;
+    entry.append(separator).append(six ? "[" + address + "]" : address);
+    separator = ",";
+  }
+  return entry;
+}
+
+// The exchange began with a look-up that took that long.
+void add_lookup(Timings& timings, Duration took) {
+  for (auto* time : {&timings.resolved, &timings.connected, &timings.secured, &timings.sent,
+                     &timings.first_byte}) {
+    if (*time != Duration::zero()) *time += took;
+  }
+  timings.resolved = std::max(timings.resolved, took);
+  timings.total += took;
+}
+
+Exchange& exchange_of(Outcome& outcome) {
+  return outcome ? outcome->exchange : outcome.error().exchange;
+}
+
 }  // namespace
 
-Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Call& call)
+Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
+                   const std::string* addresses)
     : Waiter(loop, call.stop()),
       loop_(loop),
       request_(request),
       options_(request.options()),
       url_(url),
+      addresses_(addresses),
       deadline_(call.deadline()) {}
 
 Transfer::~Transfer() {
@@ -91,6 +126,7 @@ bool Transfer::prepare() {
   plan.max_idle_seconds = std::max(0L, idle);
   plan.connect_timeout = options_.connect_timeout.value_or(loop_.options().connect_timeout);
   if (deadline_ != kNever) plan.time_left = deadline_ - started_;
+  plan.addresses = addresses_;
   easy_ = loop_.take_easy();
   easy_->listen(this);
   easy_->prepare(request_, url_, plan);
@@ -369,8 +405,16 @@ Outcome Transfer::answer() {
   return outcome;
 }
 
+bool Transfer::lacks_socket() const {
+  if (code_ != CURLE_COULDNT_CONNECT || wire_sends_ != 0 || loop_.socket_error() == 0) return false;
+  long cause = 0;
+  curl_easy_getinfo(handle(), CURLINFO_OS_ERRNO, &cause);
+  return cause == 0;  // else there was one, which could not connect
+}
+
 Error Transfer::failure() {
   auto kind = failure_of(code_);
+  if (lacks_socket()) kind = {Errc::Internal, false};
   switch (abort_) {
     case Abort::None: break;
     case Abort::Canceled: kind = {Errc::Canceled, true}; break;
@@ -396,6 +440,8 @@ Error Transfer::failure() {
     error.status = status_;
     error.headers = std::move(headers_);
   }
+  const bool led_nowhere = error.code == Errc::Connect || error.code == Errc::Timeout;
+  if (led_nowhere && wire_sends_ == 0 && url_.parts().named) loop_.renew_addresses(url_);
   // libcurl's number for what we did ourselves: what its own limits would have given.
   switch (abort_) {
     case Abort::None: error.curl_code = code_; break;
@@ -412,9 +458,7 @@ Error Transfer::failure() {
   return error;
 }
 
-std::string Transfer::message(Errc code) const {
-  return request_.method() + " " + printable(url_.without_secrets()) + ": " + cause(code);
-}
+std::string Transfer::message(Errc code) const { return about(request_, url_) + cause(code); }
 
 std::string Transfer::cause(Errc code) const {
   if (refused_by_proxy()) {
@@ -438,6 +482,7 @@ std::string Transfer::cause(Errc code) const {
     case Abort::BodyUnreadable: return body_error_;
     case Abort::None: break;
   }
+  if (lacks_socket()) return "cannot open a socket: " + system_text(loop_.socket_error());
   if (gunzip_ && code_ == CURLE_PARTIAL_FILE && !gunzip_->complete())
     return "the gzip body of the answer ends early";
   if (code == Errc::Protocol && code_ == CURLE_UNSUPPORTED_PROTOCOL)
@@ -449,8 +494,36 @@ std::string Transfer::cause(Errc code) const {
 Task<Outcome> LoopTransport::send(Request request, Call& call) {
   const auto& url = request.parsed_url();
   if (!url) co_return url.error();
+  if (loop_.needs_addresses(*url)) {
+    Outcome resolved = co_await send_to_named(std::move(request), call);
+    co_return resolved;
+  }
   Transfer transfer(loop_, request, *url, call);
   Outcome outcome = co_await transfer;
+  co_return outcome;
+}
+
+Task<Outcome> LoopTransport::send_to_named(Request request, Call& call) {
+  const Url url = *request.parsed_url();
+  const auto began = loop_.now();
+  const auto patience = request.options().connect_timeout.value_or(loop_.options().connect_timeout);
+  const auto limit =
+      std::min({call.deadline(), request.options().answer_by, later(began, patience)});
+  const auto answer = co_await loop_.resolver().resolve(url.host(), loop_, limit, call.stop());
+  const auto took = loop_.now() - began;
+  if (!answer.addresses) {
+    Error error = answer.addresses.error();
+    error.message = about(request, url) + error.message;
+    error.exchange.timings.total = took;
+    co_return error;
+  }
+  const auto entry = resolve_entry(url, *answer.addresses);
+  Transfer transfer(loop_, request, url, call, &entry);
+  Outcome outcome = co_await transfer;
+  auto& exchange = exchange_of(outcome);
+  add_lookup(exchange.timings, took);
+  // Only now is it certain that libcurl has taken them up.
+  if (exchange.sent != Sent::Never) loop_.facts(url.origin()).addresses_until = answer.use_until;
   co_return outcome;
 }
 

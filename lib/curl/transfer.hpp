@@ -12,7 +12,9 @@ namespace httpretry {
 
 class Transfer final : public Waiter, private Timer, private EasyListener {
  public:
-  Transfer(Loop& loop, const Request& request, const Url& url, const Call& call);
+  // `addresses`: of the host, where libcurl shall take them up.
+  Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
+           const std::string* addresses = nullptr);
   ~Transfer() override;
 
   [[nodiscard]] bool await_ready();
@@ -61,6 +63,8 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   [[nodiscard]] bool has_credentials() const;
   [[nodiscard]] std::uint64_t max_body() const;
 
+  // The system gave us no socket. libcurl would say that it could not connect.
+  [[nodiscard]] bool lacks_socket() const;
   [[nodiscard]] bool refused_by_proxy() const {
     return abort_ == Abort::None && wire_sends_ == 0 && proxy_status_ >= 300;
   }
@@ -75,6 +79,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   const Request& request_;
   const RequestOptions& options_;  // of the request
   const Url& url_;
+  const std::string* addresses_;
   std::coroutine_handle<> awaiter_;
   std::unique_ptr<Easy> easy_;
   std::unique_ptr<BodyReader> reader_;

@@ -14,6 +14,13 @@ namespace {
 using detail::CurlUrl;
 using detail::UrlParts;
 
+// libcurl has brought every spelling of an IPv4 address into its usual one.
+bool is_name(const std::string& host) {
+  if (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos)
+    return false;
+  return host != "localhost" && !host.ends_with(".localhost");
+}
+
 std::string part(CURLU* url, CURLUPart which, unsigned flags = 0) {
   char* text = nullptr;
   if (curl_url_get(url, which, &text, flags) != CURLUE_OK) return {};
@@ -88,6 +95,7 @@ Result<std::shared_ptr<const UrlParts>> take_apart(CurlUrl handle) {
   parts->query = part(handle.get(), CURLUPART_QUERY);
   parts->userinfo = !part(handle.get(), CURLUPART_USER).empty() ||
                     !part(handle.get(), CURLUPART_PASSWORD).empty();
+  parts->named = is_name(parts->host);
   const bool usual = parts->port == (parts->scheme == "https" ? 443 : 80);
   parts->origin =
       parts->scheme + "://" + parts->host + (usual ? "" : ":" + std::to_string(parts->port));

@@ -23,6 +23,7 @@ struct UrlParts {
   std::string origin;
   std::uint16_t port = 0;
   bool userinfo = false;
+  bool named = false;  // the host is a name to look up, not an address or localhost
 };
 
 }  // namespace httpretry::detail

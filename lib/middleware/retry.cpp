@@ -45,7 +45,7 @@ class Retry final : public Middleware {
         const bool waited = co_await clock.sleep_until(later(clock.now(), wait), call.stop());
         if (!waited) co_return run.canceled();
       }
-      Call branch = call.with(run.attempt_deadline(), call.stop());
+      Call branch = call.attempt(run.attempt_deadline());
       const auto attempt = begin(next, run.begin_attempt(), branch);
       const detail::AwaitInside inside(attempt);
       last = co_await inside;

@@ -124,7 +124,8 @@ Trying RetryLoop::begin(Time now) {
   // As for requests: a try that begins behind the elapsed limit, as two of its rules allow, is not
   // bounded by it.
   const auto end = later(state_->started, state_->policy.max_elapsed_time);
-  if (end > now) deadline = std::min(deadline, end);
+  const bool bounded = end > now || state_->policy.elapsed_rule == ElapsedRule::IncludeWait;
+  if (bounded) deadline = std::min(deadline, end);
   return {static_cast<int>(state_->history.attempts.size()) + 1, deadline, state_->options.stop};
 }
 

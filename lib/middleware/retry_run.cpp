@@ -83,7 +83,8 @@ Request RetryRun::begin_attempt() {
   // The elapsed time ends an attempt only until its headers are there, and not one that began
   // behind it, as two of its rules allow.
   const auto end = later(started_, policy_->max_elapsed_time);
-  if (end > began_) options.answer_by = std::min(options.answer_by, end);
+  const bool bounded = end > began_ || policy_->elapsed_rule == ElapsedRule::IncludeWait;
+  if (bounded) options.answer_by = std::min(options.answer_by, end);
   return attempt;
 }
 
@@ -171,6 +172,7 @@ Attempt RetryRun::attempt_from(const Outcome& outcome) const {
   attempt.number = next_number();
   attempt.start = began_ - call_.started();
   attempt.duration = now() - began_;
+  attempt.queued = exchange.timings.queued;
   attempt.status = outcome ? outcome->status : outcome.error().status;
   if (!outcome) {
     attempt.error = outcome.error().code;

@@ -5,6 +5,7 @@
 //   /          200 with 106 bytes of JSON
 //   /busy      503, always
 //   /flaky     503 and 200 in turns, on each connection
+//   /hold/N    200, to N requests at once when the last of them has come
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -106,9 +107,26 @@ class Server {
     }
     connection.received.append(bytes.data(), static_cast<std::size_t>(size));
     if (!connection.received.ends_with("\r\n\r\n")) return;
+    if (const auto count = held_count(connection.received); count > 0) {
+      connection.received.clear();
+      held_.push_back(fd);
+      if (held_.size() < count) return;
+      for (const int one : held_) say(one, fine_);
+      return held_.clear();
+    }
     const auto& text = reply_to(connection);
     connection.received.clear();
+    say(fd, text);
+  }
+
+  static void say(int fd, const std::string& text) {
     if (::send(fd, text.data(), text.size(), MSG_NOSIGNAL) < 0) ::close(fd);
+  }
+
+  // The N of /hold/N; 0 for another path.
+  static std::size_t held_count(const std::string& request) {
+    const auto at = request.find(" /hold/");
+    return at == std::string::npos ? 0 : std::strtoul(request.c_str() + at + 7, nullptr, 10);
   }
 
   const std::string& reply_to(Connection& connection) const {
@@ -123,6 +141,7 @@ class Server {
   int listener_ = listen_on_loopback();
   int epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   std::vector<Connection> connections_;
+  std::vector<int> held_;
   std::string fine_ = answer("200 OK");
   std::string busy_ = answer("503 Service Unavailable");
 };

@@ -86,6 +86,17 @@ TEST_CASE("an attempt is given the time that is left, and no more than attempt_t
   CHECK(last.clock->now() == Time(10s));  // 3 s of its 8
 }
 
+TEST_CASE("an attempt that begins exactly at the elapsed limit has no time for an answer to come") {
+  Conversation talk;
+  talk.network->say(Response(503)).say(Response(200), 1h);
+  const auto policy = limited(ElapsedRule::IncludeWait, 1s);
+  const auto outcome = talk.client({retry(policy)}).get("http://x/");
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Timeout);
+  CHECK(sends_of(talk) == Times{0s, 1s});
+  CHECK(talk.clock->now() == Time(1s));
+}
+
 TEST_CASE("an attempt that begins behind the elapsed limit has attempt_timeout for itself") {
   Conversation talk;
   talk.network->say(Response(503), 4s).say(Response(503), 500ms).say(Response(200), 3s);

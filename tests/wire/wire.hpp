@@ -20,6 +20,16 @@ inline RetryPolicy hasty() {
   return policy;
 }
 
+// Waits of an hour, which only a stop can end.
+inline RetryPolicy patient() {
+  auto policy = hasty();
+  policy.backoff.kind = Backoff::Kind::Constant;
+  policy.backoff.jitter = Backoff::Jitter::None;
+  policy.backoff.initial = std::chrono::hours(1);
+  policy.max_elapsed_time = kForever;
+  return policy;
+}
+
 inline const Exchange& exchange_of(const Outcome& outcome) {
   return outcome ? outcome->exchange : outcome.error().exchange;
 }

@@ -1,0 +1,43 @@
+#include <httpretry/shared.hpp>
+
+namespace httpretry::detail {
+namespace {
+
+struct Forward {
+  std::stop_source to;
+  void operator()() { to.request_stop(); }
+};
+
+}  // namespace
+
+Happening::~Happening() = default;
+
+// A wait takes one token, and these are two reasons to end it.
+Task<bool> Happening::wait(Scheduler& scheduler, Time limit, std::stop_token stop) const {
+  const auto stop_of_call = stop;
+  std::stop_source either;
+  const std::stop_callback on_happened(happened_.get_token(), Forward{either});
+  const std::stop_callback on_stop(std::move(stop), Forward{either});
+  const bool whole = co_await scheduler.sleep_until(limit, either.get_token());
+  co_return whole || (happened() && !stop_of_call.stop_requested());
+}
+
+Error Work::thrown_by_work(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& exception) {
+    return Error(Errc::Internal, std::string("the work of spawn threw: ") + exception.what());
+  } catch (...) {
+    return Error(Errc::Internal, "the work of spawn threw something that is no std::exception");
+  }
+}
+
+Error wait_ended(bool called_off, std::string_view waited_for) {
+  const auto code = called_off ? Errc::Canceled : Errc::Timeout;
+  Error error(code, (called_off ? "canceled while waiting for " : "out of time waiting for ") +
+                        std::string(waited_for));
+  error.curl_code = called_off ? 42 : 28;  // what libcurl's transport says then
+  return error;
+}
+
+}  // namespace httpretry::detail

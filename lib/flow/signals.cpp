@@ -1,0 +1,13 @@
+#include "signals.hpp"
+
+#include <signal.h>
+
+namespace httpretry {
+
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+}  // namespace httpretry

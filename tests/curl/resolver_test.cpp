@@ -1,0 +1,132 @@
+// How long an answer about a name is used, in virtual time. The look-ups are made by real threads.
+#include "lib/curl/resolver.hpp"
+
+#include <httpretry/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <map>
+#include <thread>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+class Asking {
+ public:
+  // "-" has the look-ups fail.
+  void say(const std::string& address) {
+    const std::lock_guard lock(mutex_);
+    address_ = address;
+  }
+  Resolver::Answer ask(const std::string& host = "x.test") {
+    std::optional<Resolver::Answer> answer;
+    start(host, answer);
+    while (!answer) clock.run();
+    return *answer;
+  }
+  std::string address(const std::string& host = "x.test") {
+    const auto answer = ask(host);
+    return answer.addresses ? answer.addresses->at(0) : answer.addresses.error().message;
+  }
+  void wait_for_lookups(int count) const {
+    while (lookups_ < count) std::this_thread::yield();
+  }
+  [[nodiscard]] int lookups() const { return lookups_; }
+
+  ManualScheduler clock;
+
+ private:
+  detail::Detached start(std::string host, std::optional<Resolver::Answer>& into) {
+    Resolver::Answer answer =
+        co_await resolver_.resolve(std::move(host), clock, kNever, std::stop_token());
+    into.emplace(std::move(answer));
+  }
+  Result<Addresses> look_up() {
+    ++lookups_;
+    const std::lock_guard lock(mutex_);
+    if (address_ == "-") return Error(Errc::Resolve, "no answer");
+    return Addresses{address_};
+  }
+
+  std::mutex mutex_;
+  std::string address_ = "192.0.2.1";
+  std::atomic<int> lookups_ = 0;
+  Resolver resolver_{[this](const std::string&) { return look_up(); }};
+};
+
+}  // namespace
+
+TEST_CASE("an answer is good for a minute") {
+  Asking asking;
+  CHECK(asking.address() == "192.0.2.1");
+  asking.say("192.0.2.2");
+  asking.clock.advance(59s);
+  CHECK(asking.address() == "192.0.2.1");
+  CHECK(asking.ask().use_until == Time(60s));
+  CHECK(asking.lookups() == 1);
+}
+
+TEST_CASE("then it is used until the next is there, without waiting for that") {
+  Asking asking;
+  CHECK(asking.address() == "192.0.2.1");
+  asking.say("192.0.2.2");
+  asking.clock.advance(60s);
+  const auto old = asking.ask();
+  CHECK(old.addresses->at(0) == "192.0.2.1");
+  CHECK(old.use_until <= asking.clock.now() + 1s);
+  while (asking.address() != "192.0.2.2") std::this_thread::yield();
+  CHECK(asking.lookups() == 2);
+}
+
+TEST_CASE("name servers that fail do no harm to a name in use, for some minutes") {
+  Asking asking;
+  CHECK(asking.address() == "192.0.2.1");
+  asking.say("-");
+  for (int minute = 1; minute <= 5; ++minute) {
+    asking.clock.advance(1min);
+    CHECK(asking.address() == "192.0.2.1");
+    asking.wait_for_lookups(minute + 1);
+  }
+  asking.clock.advance(1min);
+  CHECK(asking.address() == "no answer");
+  asking.say("192.0.2.2");
+  CHECK(asking.address() == "192.0.2.2");  // a failure is not kept
+}
+
+TEST_CASE("names that are not used any more are forgotten") {
+  Asking asking;
+  for (int i = 0; i < 1000; ++i) {
+    CHECK(asking.address("host" + std::to_string(i)) == "192.0.2.1");
+    asking.clock.advance(10s);
+  }
+  asking.say("192.0.2.2");
+  CHECK(asking.address("host1") == "192.0.2.2");
+}
+
+TEST_CASE("a wait for a name ends with its limit or its stop") {
+  std::atomic<bool> go = false;
+  ManualScheduler clock;
+  {
+    Resolver resolver([&](const std::string&) {
+      go.wait(false);
+      return Result<Addresses>(Addresses{"192.0.2.1"});
+    });
+    std::vector<Errc> ends;
+    std::stop_source stop;
+    const auto wait = [&](Time limit, std::stop_token token) -> detail::Detached {
+      const auto answer = co_await resolver.resolve("x.test", clock, limit, std::move(token));
+      ends.push_back(answer.addresses.error().code);
+    };
+    wait(Time(1s), std::stop_token());
+    wait(kNever, stop.get_token());
+    clock.advance(1s);
+    stop.request_stop();
+    clock.run();
+    CHECK(ends == std::vector<Errc>{Errc::Timeout, Errc::Canceled});
+    go = true;
+    go.notify_all();
+  }
+}

@@ -1,0 +1,197 @@
+// One suite, through every door.
+#include "doors.hpp"
+
+#include <atomic>
+#include <stdexcept>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+template <class Door>
+Client client_of(std::vector<MiddlewarePtr> chain) {
+  ClientOptions options;
+  options.middlewares = std::move(chain);
+  options.blocking = Door::kBlocking;
+  return Client(options);
+}
+
+template <class Door>
+Outcome ask(Client& client, Request request, CallOptions options = CallOptions()) {
+  return Door::send(client, std::move(request), std::move(options));
+}
+
+// Requests a stop as soon as the server has seen so many requests.
+std::jthread stop_after(const FaultServer& server, std::size_t requests, std::stop_source stop) {
+  return std::jthread([&server, requests, stop]() mutable {
+    CHECK(server.wait_for_requests(requests, 30s));
+    stop.request_stop();
+  });
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a door leads through the chain, and tells all of the call", Door, ALL_DOORS) {
+  FaultServer server({503, Fault::Reset, {200, "third"}});
+  std::atomic<int> attempts = 0;
+  auto client = client_of<Door>(
+      {redirect(), retry(hasty()), on_request("count", [&](auto&, auto&) { ++attempts; })});
+  const auto outcome = ask<Door>(client, Request::get(server.url("/")));
+  REQUIRE(outcome);
+  CHECK(outcome->body == "third");
+  CHECK(attempts == 3);
+  CHECK(server.requests() == 3);
+  const auto& history = outcome->history;
+  REQUIRE(history.attempts.size() == 3);
+  CHECK(history.attempts[0].status == 503);
+  CHECK(history.attempts[1].error == Errc::Receive);
+  CHECK(history.attempts[2].number == 3);
+  CHECK(history.stop_reason == Reason::Success);
+}
+
+TEST_CASE_TEMPLATE("a body goes out by every door, and an error comes back", Door, ALL_DOORS) {
+  FaultServer server({{201, "made"}, Fault::Close});
+  auto client = client_of<Door>({retry(hasty())});
+  CHECK(ask<Door>(client, Request::post(server.url("/"), "data"))->body == "made");
+  const auto lost = ask<Door>(client, Request::post(server.url("/"), "data"));
+  REQUIRE_FALSE(lost);
+  CHECK(lost.error().code == Errc::Receive);
+  CHECK(lost.error().history.stop_reason == Reason::UnsafeToRepeat);
+  CHECK(server.seen()[0].body == "data");
+  CHECK(ask<Door>(client, Request::get("nonsense")).error().code == Errc::InvalidRequest);
+}
+
+TEST_CASE_TEMPLATE("a stage that throws is an error at every door", Door, ALL_DOORS) {
+  auto client =
+      client_of<Door>({on_request("grumpy", [](auto&, auto&) { throw std::runtime_error("no"); })});
+  const auto outcome = ask<Door>(client, Request::get("http://127.0.0.1/"));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().message == "middleware \"grumpy\" threw: no");
+}
+
+TEST_CASE_TEMPLATE("a stop ends the call wherever it waits, and it sends nothing more", Door,
+                   ALL_DOORS) {
+  FaultServer answering(Scenario({503}));
+  FaultServer silent(Scenario({Fault::Hang}));
+  for (const auto* server : {&answering, &silent}) {
+    auto client = client_of<Door>({retry(patient())});
+    CallOptions options;
+    std::stop_source stop;
+    options.stop = stop.get_token();
+    const auto stopping = stop_after(*server, 1, stop);
+    const auto outcome = ask<Door>(client, Request::get(server->url("/")), options);
+    REQUIRE_FALSE(outcome);
+    CHECK(outcome.error().code == Errc::Canceled);
+    CHECK(outcome.error().history.stop_reason == Reason::Canceled);
+    CHECK(server->requests() == 1);
+  }
+}
+
+TEST_CASE_TEMPLATE("with a stop that was requested before, nothing is sent", Door, ALL_DOORS) {
+  FaultServer server;
+  auto client = client_of<Door>({retry(hasty())});
+  CallOptions options;
+  std::stop_source stop;
+  stop.request_stop();
+  options.stop = stop.get_token();
+  CHECK(ask<Door>(client, Request::get(server.url("/")), options).error().code == Errc::Canceled);
+  CHECK(server.requests() == 0);
+}
+
+TEST_CASE_TEMPLATE("a call ends by its timeout or its deadline, whichever is earlier", Door,
+                   ALL_DOORS) {
+  FaultServer server(Scenario({Fault::Hang}));
+  auto client = client_of<Door>({retry(patient())});
+  CallOptions by_timeout;
+  by_timeout.timeout = 30ms;
+  by_timeout.deadline = std::chrono::steady_clock::now() + 1h;
+  CallOptions by_deadline;
+  by_deadline.timeout = 1h;
+  by_deadline.deadline = std::chrono::steady_clock::now() + 30ms;
+  for (const auto& options : {by_timeout, by_deadline}) {
+    const auto outcome = ask<Door>(client, Request::get(server.url("/")), options);
+    REQUIRE_FALSE(outcome);
+    CHECK(outcome.error().code == Errc::Timeout);
+  }
+}
+
+TEST_CASE_TEMPLATE("a call may bring a policy of its own", Door, ALL_DOORS) {
+  FaultServer server(Scenario({503}));
+  auto client = client_of<Door>({retry(hasty())});
+  auto twice = hasty();
+  twice.max_attempts = 2;
+  CallOptions options;
+  options.policy = std::make_shared<const RetryPolicy>(twice);
+  CHECK(ask<Door>(client, Request::get(server.url("/")), options)->status == 503);
+  CHECK(server.requests() == 2);
+}
+
+TEST_CASE_TEMPLATE("a blocking send inside of a call is an error, by whatever door it came", Door,
+                   ALL_DOORS) {
+  FaultServer server;
+  Client other;
+  Outcome refused = Response();
+  auto client = client_of<Door>({on_outcome(
+      "curious", [&](const Request&, Outcome&, Call&) { refused = other.get("http://x/"); })});
+  CHECK(ask<Door>(client, Request::get(server.url("/")))->status == 200);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::Internal);
+  CHECK(refused.error().message.find("it would wait for itself") != std::string::npos);
+}
+
+TEST_CASE_TEMPLATE("the end of the client ends the calls of every door", Door, ALL_DOORS) {
+  FaultServer server(Scenario({503}));
+  auto client = std::make_unique<Client>(client_of<Door>({retry(patient())}));
+  std::optional<Outcome> outcome;
+  std::thread calling(
+      [&, &alive = *client] { outcome.emplace(ask<Door>(alive, Request::get(server.url("/")))); });
+  CHECK(server.wait_for_requests(1, 30s));
+  client.reset();
+  calling.join();
+  REQUIRE_FALSE(*outcome);
+  CHECK(outcome->error().code == Errc::Canceled);
+  CHECK(server.requests() == 1);
+}
+
+TEST_CASE("a callback may be a type that can only be moved, and make further calls") {
+  FaultServer server;
+  Client client;
+  std::promise<int> told;
+  auto status = told.get_future();
+  auto again = [&client, url = server.url("/"),
+                told = std::move(told)](const Outcome& first) mutable {
+    REQUIRE(first);
+    CHECK(client.get(url).error().code == Errc::Internal);  // the loop's thread
+    client.send_then(Request::get(url), [told = std::move(told)](const Outcome& second) mutable {
+      told.set_value(second ? second->status : 0);
+    });
+  };
+  client.send_then(Request::get(server.url("/")), std::move(again));
+  CHECK(status.get() == 200);
+  CHECK(server.requests() == 2);
+}
+
+TEST_CASE("calls are spread over as many threads as the client was given") {
+  FaultServer server;
+  ClientOptions options;
+  options.threads = 3;
+  std::mutex mutex;
+  std::vector<std::thread::id> ids;
+  options.middlewares = {on_request("where", [&](auto&, auto&) {
+    const std::lock_guard lock(mutex);
+    ids.push_back(std::this_thread::get_id());
+  })};
+  Client client(options);
+  for (int i = 0; i < 9; ++i) CHECK(client.send_async(Request::get(server.url("/"))).get());
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  CHECK(ids.size() == 3);
+}
+
+TEST_CASE("a future that is dropped leaves its call alone") {
+  FaultServer server;
+  Client client;
+  (void)client.send_async(Request::get(server.url("/")));
+  CHECK(server.wait_for_requests(1, 30s));
+}
