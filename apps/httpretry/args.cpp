@@ -9,42 +9,51 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr std::size_t kHelpColumn = 32;
-
 class Parser {
  public:
-  Parser(const std::vector<std::string>& args, const std::vector<Flag>& flags)
-      : args_(args), flags_(flags) {}
+  using Operand = std::function<void(const std::string&)>;
 
-  std::vector<std::string> run() {
+  Parser(const std::vector<std::string>& args, const FlagTable& table, const Operand& operand)
+      : args_(args), table_(table), operand_(operand) {}
+
+  void run() {
+    bool flags_end = false;
     while (next_ < args_.size()) {
       const auto& arg = args_[next_++];
-      if (arg == "--") {
-        rest_.insert(rest_.end(), args_.begin() + static_cast<std::ptrdiff_t>(next_), args_.end());
-        break;
-      }
-      if (arg.starts_with("--")) {
+      if (flags_end || arg.size() < 2 || arg.front() != '-') {
+        operand_(arg);
+      } else if (arg == "--") {
+        flags_end = true;
+      } else if (arg.starts_with("--")) {
         long_flag(arg);
-      } else if (arg.size() > 1 && arg.front() == '-') {
-        short_flags(arg);
       } else {
-        rest_.push_back(arg);
+        short_flags(arg);
       }
     }
-    return std::move(rest_);
   }
 
  private:
+  template <class Matches>
+  const Flag* find(Matches matches) const {
+    for (const auto& group : table_) {
+      for (const auto& flag : group.flags) {
+        if (matches(flag)) return &flag;
+      }
+    }
+    return nullptr;
+  }
+
   void long_flag(const std::string& arg) {
     const auto equals = arg.find('=');
     const auto name = arg.substr(2, equals == std::string::npos ? equals : equals - 2);
-    const auto flag = std::find_if(flags_.begin(), flags_.end(),
-                                   [&](const Flag& known) { return known.name == name; });
-    if (flag == flags_.end()) throw unknown(name);
+    const auto* flag = find([&](const Flag& known) { return known.name == name; });
+    if (flag == nullptr) {
+      throw UsageError("option --" + name + " is unknown" + did_you_mean_flag(name));
+    }
     const auto shown = "--" + name;
     demand_built(*flag, shown);
     if (flag->takes_value()) {
-      flag->apply(equals == std::string::npos ? value_after(shown) : arg.substr(equals + 1));
+      apply(*flag, equals == std::string::npos ? value_after(shown) : arg.substr(equals + 1));
     } else if (equals == std::string::npos) {
       flag->apply({});
     } else if (flag->value.empty()) {
@@ -59,16 +68,16 @@ class Parser {
   // "-sSL" is three flags; in "-XPOST" the first takes the rest as its value.
   void short_flags(const std::string& arg) {
     for (std::size_t i = 1; i < arg.size(); ++i) {
-      const auto flag = std::find_if(flags_.begin(), flags_.end(),
-                                     [&](const Flag& known) { return known.letter == arg[i]; });
+      const auto* flag = find([&](const Flag& known) { return known.letter == arg[i]; });
       const std::string shown{'-', arg[i]};
-      if (flag == flags_.end()) {
+      if (flag == nullptr) {
         const auto within = arg.size() > 2 ? " (in " + arg + ")" : std::string();
-        throw UsageError("option " + shown + " is unknown" + within);
+        const auto hint = arg.size() > 3 ? did_you_mean_flag(arg.substr(1)) : std::string();
+        throw UsageError("option " + shown + " is unknown" + within + hint);
       }
       demand_built(*flag, shown);
       if (flag->takes_value()) {
-        return flag->apply(i + 1 < arg.size() ? arg.substr(i + 1) : value_after(shown));
+        return apply(*flag, i + 1 < arg.size() ? arg.substr(i + 1) : value_after(shown));
       }
       flag->apply({});
     }
@@ -83,18 +92,30 @@ class Parser {
     return args_[next_++];
   }
 
-  [[nodiscard]] UsageError unknown(const std::string& name) const {
+  static void apply(const Flag& flag, const std::string& value) {
+    const auto choices = flag.choices();
+    if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
+      std::string all;
+      for (const auto& choice : choices) all += (all.empty() ? "" : ", ") + choice;
+      throw UsageError("option --" + std::string(flag.name) + ": \"" + value +
+                       "\" is not one of " + all);
+    }
+    flag.apply(value);
+  }
+
+  [[nodiscard]] std::string did_you_mean_flag(const std::string& name) const {
     std::vector<std::string> names;
-    for (const auto& flag : flags_) names.emplace_back(flag.name);
+    for (const auto& group : table_) {
+      for (const auto& flag : group.flags) names.emplace_back(flag.name);
+    }
     const auto near = nearest(name, names);
-    const auto hint = near.empty() ? std::string() : "; did you mean --" + near + "?";
-    return UsageError("option --" + name + " is unknown" + hint);
+    return near.empty() ? std::string() : "; did you mean --" + near + "?";
   }
 
   const std::vector<std::string>& args_;
-  const std::vector<Flag>& flags_;
+  const FlagTable& table_;
+  const Operand& operand_;
   std::size_t next_ = 0;
-  std::vector<std::string> rest_;
 };
 
 // Levenshtein's, a row at a time.
@@ -124,24 +145,30 @@ double parse_number(const std::string& text, std::string_view flag, const char* 
 
 }  // namespace
 
-std::vector<std::string> parse(const std::vector<std::string>& args,
-                               const std::vector<Flag>& flags) {
-  return Parser(args, flags).run();
+std::vector<std::string> Flag::choices() const {
+  std::vector<std::string> words;
+  if (value.find('|') == std::string_view::npos) return words;
+  for (std::size_t at = 0; at <= value.size();) {
+    const auto end = std::min(value.find('|', at), value.size());
+    words.emplace_back(value.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
 }
 
-std::string help_lines(const std::vector<Flag>& flags) {
-  std::string text;
-  for (const auto& flag : flags) {
-    if (!flag.apply) continue;
-    auto line = flag.letter == '\0' ? std::string("      ") : std::string("  -") + flag.letter;
-    if (flag.letter != '\0') line += ", ";
-    line += "--" + std::string(flag.name);
-    if (flag.takes_value()) line += ' ';
-    line += flag.value;
-    line += std::string(line.size() < kHelpColumn ? kHelpColumn - line.size() : 1, ' ');
-    text += line + std::string(flag.help) + '\n';
-  }
-  return text;
+Flag help_flag() {
+  return {'h', "help", "", "this", [](const std::string&) { throw HelpAsked(); }};
+}
+
+void parse(const std::vector<std::string>& args, const FlagTable& table,
+           const std::function<void(const std::string&)>& operand) {
+  Parser(args, table, operand).run();
+}
+
+std::vector<std::string> parse(const std::vector<std::string>& args, const FlagTable& table) {
+  std::vector<std::string> operands;
+  parse(args, table, [&](const std::string& operand) { operands.push_back(operand); });
+  return operands;
 }
 
 std::string nearest(std::string_view wrong, const std::vector<std::string>& words) {
@@ -157,6 +184,11 @@ std::string nearest(std::string_view wrong, const std::vector<std::string>& word
     best = word;
   }
   return best;
+}
+
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& words) {
+  const auto near = nearest(wrong, words);
+  return near.empty() ? std::string() : "; did you mean \"" + near + "\"?";
 }
 
 Duration parse_seconds(const std::string& text, std::string_view flag) {
@@ -188,12 +220,20 @@ double parse_unit(const std::string& text, std::string_view flag) {
   return number;
 }
 
-std::string one_of(const std::string& text, std::string_view flag,
-                   const std::vector<std::string>& words) {
-  if (std::find(words.begin(), words.end(), text) != words.end()) return text;
-  std::string all;
-  for (const auto& word : words) all += (all.empty() ? "" : ", ") + word;
-  throw UsageError("option " + std::string(flag) + ": \"" + text + "\" is not one of " + all);
+std::uint64_t parse_bytes(const std::string& text, std::string_view flag) {
+  std::uint64_t number = 0;
+  const auto* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, number);
+  constexpr std::string_view kUnits = "BKMGT";  // powers of 1024, as curl has them
+  const auto unit = kUnits.find(stop == end ? 'B' : static_cast<char>(*stop & ~0x20));
+  const bool known = unit != std::string_view::npos && (stop == end || stop + 1 == end);
+  const auto shift = known ? 10 * unit : 0;
+  if (code != std::errc() || !known ||
+      number > (std::numeric_limits<std::uint64_t>::max() >> shift >> 1U)) {
+    throw UsageError("option " + std::string(flag) + ": \"" + text +
+                     "\" is not a number of bytes, as 500, 20K or 3M");
+  }
+  return number << shift;
 }
 
 }  // namespace httpretry::cli

@@ -5,7 +5,10 @@
 #include <unistd.h>
 #include <array>
 #include <cerrno>
+#include <limits>
+#include <memory>
 #include <optional>
+#include <span>
 #include <system_error>
 
 namespace httpretry::cli {
@@ -13,16 +16,24 @@ namespace {
 
 [[noreturn]] void fail(int cause) { throw ReadError(std::generic_category().message(cause)); }
 
-std::string read_all(int descriptor) {
+std::size_t read_some(int descriptor, char* into, std::size_t size) {
+  for (;;) {
+    const auto count = ::read(descriptor, into, size);
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (errno != EINTR) fail(errno);
+  }
+}
+
+// Up to the end, or `most` bytes and a little more.
+std::string read_all(int descriptor, std::size_t most = std::numeric_limits<std::size_t>::max()) {
   std::string bytes;
   std::array<char, 65536> buffer{};
-  for (;;) {
-    const auto count = ::read(descriptor, buffer.data(), buffer.size());
-    if (count == 0) return bytes;
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(errno);
-    bytes.append(buffer.data(), static_cast<std::size_t>(count));
+  while (bytes.size() <= most) {
+    const auto count = read_some(descriptor, buffer.data(), buffer.size());
+    if (count == 0) break;
+    bytes.append(buffer.data(), count);
   }
+  return bytes;
 }
 
 int open_file(const std::string& path) {
@@ -31,11 +42,39 @@ int open_file(const std::string& path) {
   return descriptor;
 }
 
+// Standard input gives the same bytes however often it is asked; but not more than this was read.
+std::optional<std::string> standard_input;
+
+// What was read of a pipe, and then the rest of it.
+Body the_rest(std::string begun, int descriptor) {
+  auto given = std::make_shared<std::size_t>(0);
+  auto bytes = std::make_shared<std::string>(std::move(begun));
+  return Body::once([given, bytes, descriptor](std::span<char> into) {
+    if (*given == bytes->size()) return read_some(descriptor, into.data(), into.size());
+    const auto count = bytes->copy(into.data(), into.size(), *given);
+    *given += count;
+    return count;
+  });
+}
+
+Body piped_body(const std::string& path) {
+  if (path == "-" && standard_input) return Body(*standard_input);
+  const int descriptor = path == "-" ? STDIN_FILENO : open_file(path);
+  auto bytes = read_all(descriptor, kKeptOfPipe);
+  // Left open: the rest comes from there while the request is sent.
+  if (bytes.size() > kKeptOfPipe) return the_rest(std::move(bytes), descriptor);
+  if (path == "-") {
+    standard_input = bytes;
+  } else {
+    ::close(descriptor);
+  }
+  return Body(std::move(bytes));
+}
+
 }  // namespace
 
 std::string read_whole(const std::string& path) {
   if (path == "-") {
-    static std::optional<std::string> standard_input;
     if (!standard_input) standard_input = read_all(STDIN_FILENO);
     return *standard_input;
   }
@@ -50,10 +89,14 @@ std::string read_whole(const std::string& path) {
   }
 }
 
-void demand_readable(const std::string& path) {
+Body upload_body(const std::string& path) {
   struct ::stat about {};
-  if (::access(path.c_str(), R_OK) != 0 || ::stat(path.c_str(), &about) != 0) fail(errno);
-  if (S_ISDIR(about.st_mode)) fail(EISDIR);
+  if (path != "-") {
+    if (::access(path.c_str(), R_OK) != 0 || ::stat(path.c_str(), &about) != 0) fail(errno);
+    if (S_ISDIR(about.st_mode)) fail(EISDIR);
+    if (S_ISREG(about.st_mode)) return Body::file(path);
+  }
+  return piped_body(path);
 }
 
 }  // namespace httpretry::cli

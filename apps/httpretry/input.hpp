@@ -1,6 +1,9 @@
 // Bytes that come from files and from standard input.
 #pragma once
 
+#include <httpretry/body.hpp>
+
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 
@@ -14,7 +17,11 @@ struct ReadError : std::runtime_error {
 // All of a file; "-" is standard input, which gives the same bytes however often it is asked.
 std::string read_whole(const std::string& path);
 
-// Throws ReadError where the file cannot be opened for reading, or is a directory.
-void demand_readable(const std::string& path);
+// Of what can be read only once, a pipe or a terminal, so much is kept to send it again.
+inline constexpr std::size_t kKeptOfPipe = std::size_t{64} << 20U;
+
+// The body of an upload. A file is read for each attempt; "-" and other pipes are read at once, up
+// to kKeptOfPipe: what is longer goes out as it comes, and can be sent only once. Throws ReadError.
+Body upload_body(const std::string& path);
 
 }  // namespace httpretry::cli

@@ -1,10 +1,9 @@
 // httpretry: sends HTTP requests as curl does, and retries them by a policy.
-#include "args.hpp"
+#include "commands.hpp"
 #include "exit_status.hpp"
 #include "input.hpp"
 #include "output.hpp"
 #include "policies.hpp"
-#include "verbs.hpp"
 
 #include <csignal>
 #include <cstdio>
@@ -12,15 +11,6 @@
 
 namespace httpretry::cli {
 namespace {
-
-int run(const Args& args) {
-  const auto verb = args.empty() ? std::string() : args.front();
-  const auto rest = args.empty() ? args : Args(args.begin() + 1, args.end());
-  if (verb == "plan") return plan(rest);
-  if (verb == "policy") return policy(rest);
-  if (verb == "serve") return serve(rest);
-  return send(args);
-}
 
 int complain(const std::exception& error, int status) {
   std::fprintf(stderr, "httpretry: %s\n", error.what());

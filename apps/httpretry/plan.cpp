@@ -1,18 +1,18 @@
 // plan: what would happen, without a network.
+#include "commands.hpp"
 #include "exit_status.hpp"
 #include "output.hpp"
+#include "plan_svg.hpp"
 #include "plan_table.hpp"
 #include "played.hpp"
 #include "policies.hpp"
 #include "scenarios.hpp"
-#include "verbs.hpp"
 #include "words.hpp"
 
 #include <httpretry/report.hpp>
 #include <httpretry/testing.hpp>
 
 #include <unistd.h>
-#include <cstdio>
 
 namespace httpretry::cli {
 namespace {
@@ -26,44 +26,29 @@ struct PlanOptions {
   std::optional<std::uint64_t> seed;
   std::optional<int> repeat;
   std::string format = "table";
-  bool help = false;
 };
 
-std::vector<Flag> plan_flags(PlanOptions& to) {
+FlagTable table_of(PlanOptions& to) {
   using Text = const std::string&;
-  auto flags = policy_flags(to.policy);
-  const auto scenario = scenario_flags(to.scenario);
-  flags.insert(flags.end(), scenario.begin(), scenario.end());
-  const std::vector<Flag> more{
+  FlagTable table{{"The policy", policy_flags(to.policy)},
+                  {"What happens", scenario_flags(to.scenario)}};
+  table.push_back({"The plan", {
       {'\0', "random", "U", "fix every draw: 0 the least, 0.5 the middle, 1 the most",
        [&](Text v) { to.random = parse_unit(v, "--random"); }},
       {'\0', "seed", "N", "draw at random, the same for the same N",
        [&](Text v) { to.seed = static_cast<std::uint64_t>(parse_count(v, "--seed")); }},
       {'\0', "repeat", "N", "so many calls through one client: budgets carry over",
        [&](Text v) { to.repeat = static_cast<int>(parse_count(v, "--repeat")); }},
-      {'\0', "format", "FORMAT", "table or json",
-       [&](Text v) {
-         to.format = one_of(v, "--format", {"table", "json", "svg"});
-       }},
-      {'h', "help", "", "this", [&](Text) { to.help = true; }},
-  };
-  flags.insert(flags.end(), more.begin(), more.end());
-  return flags;
-}
-
-int help(const std::vector<Flag>& flags) {
-  std::printf(
-      "httpretry plan [options] [METHOD URL]\n\n"
-      "What would happen to a request, by the same code that sends: in virtual time, without a\n"
-      "network. Without a scenario every attempt fails in a way that the policy retries, and the\n"
-      "table shows the range of each wait; with one, the exact decisions (draws of 0.5 where\n"
-      "neither --random nor --seed is given). METHOD is GET where it is left out.\n\n%s",
-      help_lines(flags).c_str());
-  return kOk;
+      {'\0', "format", "table|json|svg", "a table for people, a report, or a drawing",
+       [&](Text v) { to.format = v; }},
+      help_flag()}});
+  return table;
 }
 
 void check(const PlanOptions& options) {
-  if (options.format == "svg") throw UsageError("--format svg is not supported yet");
+  if (options.format == "svg" && options.repeat) {
+    throw UsageError("--format svg draws one call: it goes without --repeat");
+  }
   if (options.random && options.seed) {
     throw UsageError("--random and --seed exclude each other");
   }
@@ -119,7 +104,7 @@ std::string heading(const Play& what) {
   auto text = what.request.method() + " " + what.request.parsed_url()->without_secrets() + ", ";
   text += policy.name.empty() ? "preset " + policy.preset : "policy " + policy.name;
   if (!policy.endpoint.empty()) text += ", endpoint " + policy.endpoint;
-  return text + " (" + policy.source + ")\n";
+  return text + " (" + policy.source + ")";
 }
 
 std::string decisions(const Played& played) {
@@ -131,7 +116,8 @@ std::string decisions(const Played& played) {
   return text;
 }
 
-std::string ranges(const RetryPolicy& policy, Play what, bool& cut_short) {
+// Over all draws: the shortest waits, the middle ones, the longest.
+std::vector<Outcome> extremes(Play what, bool& cut_short) {
   std::vector<Outcome> outcomes;
   for (const double draw : {0.0, 0.5, 1.0}) {
     what.random = fixed_random(draw);
@@ -139,16 +125,40 @@ std::string ranges(const RetryPolicy& policy, Play what, bool& cut_short) {
     cut_short = cut_short || played.cut_short;
     outcomes.push_back(std::move(played.outcomes.front()));
   }
-  return table_of_ranges(policy, outcomes[0], outcomes[1], outcomes[2]);
+  return outcomes;
+}
+
+std::string shown_ranges(const PlanOptions& options, const RetryPolicy& policy, const Play& what,
+                         bool& cut_short) {
+  const auto played = extremes(what, cut_short);
+  const auto &shortest = played[0], &middle = played[1], &longest = played[2];
+  if (options.format == "table") {
+    return heading(what) + '\n' + table_of_ranges(policy, shortest, middle, longest);
+  }
+  return svg(heading(what), policy, schedule_of_ranges(policy, shortest, middle, longest),
+             {{"shortest", &shortest}, {"mean", &middle}, {"longest", &longest}});
+}
+
+std::string shown_calls(const PlanOptions& options, const RetryPolicy& policy, const Play& what,
+                        bool& cut_short) {
+  const auto played = play(what);
+  cut_short = played.cut_short;
+  if (options.format == "json") return json_of(options, what, played);
+  if (options.format == "table") return heading(what) + '\n' + decisions(played);
+  const auto& only = played.outcomes.front();
+  return svg(heading(what), policy, schedule_of(only), {{"this call", &only}});
 }
 
 }  // namespace
 
+FlagTable plan_table() {
+  static PlanOptions unused;
+  return table_of(unused);
+}
+
 int plan(const Args& args) {
   PlanOptions options;
-  const auto flags = plan_flags(options);
-  const auto words = parse(args, flags);
-  if (options.help) return help(flags);
+  const auto words = parse(args, table_of(options));
   check(options);
   const auto request = planned_request(words);
   const auto scenario = chosen_scenario(options.scenario);
@@ -157,17 +167,11 @@ int plan(const Args& args) {
   const auto script = scenario ? script_for(*scenario, request) : failing(policy);
   const Play what{policies, request, script, draws(options), options.repeat.value_or(1)};
 
+  const bool exact = scenario || options.random || options.seed || options.repeat;
   bool cut_short = false;
-  std::string text;
-  if (options.format == "table" && !scenario && !options.random && !options.seed &&
-      !options.repeat) {
-    text = heading(what) + ranges(policy, what, cut_short);
-  } else {
-    const auto played = play(what);
-    cut_short = played.cut_short;
-    text = options.format == "json" ? json_of(options, what, played)
-                                    : heading(what) + decisions(played);
-  }
+  const auto text = exact || options.format == "json"
+                        ? shown_calls(options, policy, what, cut_short)
+                        : shown_ranges(options, policy, what, cut_short);
   write_all(STDOUT_FILENO, text, -1, "standard output");
   if (cut_short) say("httpretry: stopped after " + std::to_string(kMostAttempts) + " attempts");
   return kOk;

@@ -1,8 +1,7 @@
 #include "plan_table.hpp"
 
+#include "schedule.hpp"
 #include "words.hpp"
-
-#include <httpretry/retry.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -32,43 +31,18 @@ std::string aligned(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string ending(const Outcome& outcome) {
-  const auto& history = history_of(outcome);
-  auto text = "after attempt " + std::to_string(history.attempts.size()) + ", at " +
-              fine(history.elapsed) + ": " + std::string(to_string(history.stop_reason));
-  if (!history.detail.empty()) text += " (" + history.detail + ")";
-  if (history.retry_at) text += ", come back at " + calendar(*history.retry_at);
-  return text;
-}
-
-const Backoff& backoff_for(const RetryPolicy& policy, Class cls) {
-  return cls == Class::Throttle && policy.throttle_backoff ? *policy.throttle_backoff
-                                                           : policy.backoff;
-}
-
-Duration plus(Duration a, Duration b) { return kForever - a <= b ? kForever : a + b; }
-
 std::string or_dash(const std::optional<Duration>& time) { return time ? fine(*time) : "-"; }
 
 }  // namespace
 
 std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
                             const Outcome& middle, const Outcome& longest) {
-  const Outcome* most_attempts = &middle;
-  for (const auto* other : {&shortest, &longest}) {
-    const auto count = history_of(*most_attempts).attempts.size();
-    if (history_of(*other).attempts.size() > count) most_attempts = other;
-  }
   std::vector<Row> rows{{"attempt", "outcome", "least", "mean", "most", "total (mean)", ""}};
-  DelayRange range;
-  Duration total{};
-  for (const auto& attempt : history_of(*most_attempts).attempts) {
-    Row row{std::to_string(attempt.number), came_to(attempt)};
-    if (attempt.retried) {
-      range = delay_range(backoff_for(policy, attempt.cls), attempt.number, range);
-      total = plus(total, range.mean);
-      row.insert(row.end(),
-                 {fine(range.least), fine(range.mean), fine(range.most), fine(total), ""});
+  for (const auto& [attempt, wait, total] :
+       schedule_of_ranges(policy, shortest, middle, longest)) {
+    Row row{std::to_string(attempt->number), came_to(*attempt)};
+    if (attempt->retried) {
+      row.insert(row.end(), {fine(wait.least), fine(wait.mean), fine(wait.most), fine(total), ""});
     }
     rows.push_back(std::move(row));
   }

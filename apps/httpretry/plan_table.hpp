@@ -1,7 +1,8 @@
 // `plan` for people.
 #pragma once
 
-#include "played.hpp"
+#include <httpretry/response.hpp>
+#include <httpretry/retry_policy.hpp>
 
 #include <string>
 

@@ -53,9 +53,9 @@ std::vector<Flag> policy_flags(PolicyChoice& choice) {
   return {
       {'\0', "policy", "FILE", "per-endpoint policies (or HTTPRETRY_POLICY)",
        [&](const std::string& value) { choice.file = value; }},
-      {'\0', "preset", "NAME", "a built-in policy; `httpretry policy presets` lists them",
+      {'\0', "preset", "PRESET", "a built-in policy; httpretry policy presets lists them",
        [&](const std::string& value) { choice.preset = value; }},
-      {'\0', "set", "KEY=VALUE", "override one key of the policy: --set backoff.initial=200ms",
+      {'\0', "set", "KEY=VALUE", "override one key of the policies, as backoff.initial=200ms",
        [&](const std::string& value) {
          auto [key, text] = setting(value);
          choice.set(std::move(key), std::move(text));

@@ -1,9 +1,8 @@
 // policy check FILE...: every problem of the files, a line each.
-#include "args.hpp"
+#include "commands.hpp"
 #include "exit_status.hpp"
 #include "output.hpp"
 #include "policies.hpp"
-#include "verbs.hpp"
 
 #include <httpretry/policy_set.hpp>
 
@@ -11,8 +10,10 @@
 
 namespace httpretry::cli {
 
+FlagTable policy_check_table() { return {{"Options", {help_flag()}}}; }
+
 int policy_check(const Args& args) {
-  const auto files = parse(args, {});
+  const auto files = parse(args, policy_check_table());
   if (files.empty()) throw UsageError("policy check: a FILE is missing");
   std::string lines;
   int status = kOk;

@@ -1,10 +1,9 @@
 // policy explain FILE METHOD URL: which entry wins, which lost and why, and each effective value
 // with its source.
-#include "args.hpp"
+#include "commands.hpp"
 #include "exit_status.hpp"
 #include "output.hpp"
 #include "policies.hpp"
-#include "verbs.hpp"
 
 #include <httpretry/report.hpp>
 
@@ -57,14 +56,23 @@ std::string in_words(const ResolvedPolicy& resolved,
   return text;
 }
 
+FlagTable table_of(std::string& format) {
+  return {{"Options",
+           {{'\0', "format", "words|json", "how it is said; words where left out",
+             [&](const std::string& value) { format = value; }},
+            help_flag()}}};
+}
+
 }  // namespace
+
+FlagTable policy_explain_table() {
+  static std::string unused;
+  return table_of(unused);
+}
 
 int policy_explain(const Args& args) {
   std::string format = "words";
-  const auto words =
-      parse(args, {{'\0', "format", "FORMAT", "words or json", [&](const std::string& value) {
-                      format = one_of(value, "--format", {"words", "json"});
-                    }}});
+  const auto words = parse(args, table_of(format));
   if (words.size() != 3) throw UsageError("policy explain takes FILE METHOD URL");
   PolicyChoice choice;
   choice.file = words[0];

@@ -1,8 +1,7 @@
 // policy presets [NAME]: the list, or one as a policy that can be pasted into a file.
-#include "args.hpp"
+#include "commands.hpp"
 #include "exit_status.hpp"
 #include "output.hpp"
-#include "verbs.hpp"
 
 #include <httpretry/presets.hpp>
 
@@ -27,15 +26,15 @@ std::string one(const std::string& name) {
   if (const auto* preset = find_preset(name)) return std::string(preset->json) + '\n';
   std::vector<std::string> names;
   for (const auto& preset : presets()) names.emplace_back(preset.name);
-  const auto near = nearest(name, names);
-  throw UsageError("there is no preset \"" + name + "\"" +
-                   (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  throw UsageError("there is no preset \"" + name + "\"" + did_you_mean(name, names));
 }
 
 }  // namespace
 
+FlagTable policy_presets_table() { return {{"Options", {help_flag()}}}; }
+
 int policy_presets(const Args& args) {
-  const auto names = parse(args, {});
+  const auto names = parse(args, policy_presets_table());
   if (names.size() > 1) throw UsageError("policy presets takes one NAME");
   write_all(STDOUT_FILENO, names.empty() ? list() : one(names.front()), -1, "standard output");
   return kOk;

@@ -1,8 +1,7 @@
 // policy schema: the JSON Schema of the policy file.
-#include "args.hpp"
+#include "commands.hpp"
 #include "exit_status.hpp"
 #include "output.hpp"
-#include "verbs.hpp"
 
 #include <httpretry/policy_set.hpp>
 
@@ -10,8 +9,10 @@
 
 namespace httpretry::cli {
 
+FlagTable policy_schema_table() { return {{"Options", {help_flag()}}}; }
+
 int policy_schema(const Args& args) {
-  if (!parse(args, {}).empty()) throw UsageError("policy schema takes nothing");
+  if (!parse(args, policy_schema_table()).empty()) throw UsageError("policy schema takes nothing");
   std::string text(httpretry::policy_schema());
   if (!text.ends_with('\n')) text += '\n';
   write_all(STDOUT_FILENO, text, -1, "standard output");

@@ -110,22 +110,19 @@ void apply_headers(const SendOptions& options, Request& request) {
 }
 
 Body upload(const std::string& path) {
-  // Standard input can be read once only, so it is kept: a retry sends all of it again.
-  if (path == "-") return Body(read_named(path));
   try {
-    demand_readable(path);
+    return upload_body(path);
   } catch (const ReadError& error) {
     throw ReadError("cannot read " + path + ": " + error.what());
   }
-  return Body::file(path);
 }
 
 void apply_options(const SendOptions& options, Request& request) {
   auto& own = request.edit_options();
   own.compressed = options.compressed;
   own.connect_timeout = options.connect_timeout;
-  own.max_body = kNoLimit;
-  if (options.http1) own.http_version = HttpVersion::Http1;
+  own.max_body = options.max_file_size.value_or(kNoLimit);
+  own.http_version = options.http_version;
   if (!options.user) return;
   const auto colon = options.user->find(':');
   if (colon == std::string::npos) {
@@ -135,7 +132,22 @@ void apply_options(const SendOptions& options, Request& request) {
                                 options.user->substr(colon + 1));
 }
 
+// The end of the path, as it stands in the URL.
+std::string remote_name(const SendOptions& options, std::size_t index, const Request& request) {
+  const auto& path = request.parsed_url()->path();
+  auto name = path.substr(path.find_last_of('/') + 1);
+  if (!name.empty()) return name;
+  throw UsageError("option -O: the path of " + options.urls[index] +
+                   " does not end in a name: use -o FILE");
+}
+
 }  // namespace
+
+std::string target_for(const SendOptions& options, std::size_t index, const Request& request) {
+  if (index >= options.outputs.size()) return "-";
+  const auto& output = options.outputs[index];
+  return output == kRemoteName ? remote_name(options, index, request) : output;
+}
 
 Request request_for(const SendOptions& options, std::size_t index) {
   const bool uploads = index < options.uploads.size();

@@ -1,13 +1,12 @@
-// Sending: one client for all URLs, one after the other.
+// Sending: one client for all URLs, one after the other or (-Z) at once.
 #include "exit_status.hpp"
+#include "live.hpp"
 #include "output.hpp"
 #include "send_options.hpp"
 #include "shown.hpp"
 #include "signals.hpp"
 #include "trace.hpp"
 #include "until.hpp"
-#include "usage.hpp"
-#include "verbs.hpp"
 #include "words.hpp"
 
 #include <httpretry/builtin.hpp>
@@ -15,28 +14,37 @@
 #include <httpretry/report.hpp>
 
 #include <unistd.h>
-#include <csignal>
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
+#include <deque>
+#include <mutex>
 
 namespace httpretry::cli {
 namespace {
 
 bool in_color(const SendOptions& options) {
   if (options.color != "auto") return options.color == "always";
-  return ::isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  const char* unwanted = std::getenv("NO_COLOR");
+  return ::isatty(STDERR_FILENO) == 1 && (unwanted == nullptr || *unwanted == '\0');
 }
 
 void check(const SendOptions& options) {
   if (options.urls.empty()) throw UsageError("no URL given");
   if (options.uploads.size() > options.urls.size()) throw UsageError("more -T than URLs");
   if (options.outputs.size() > options.urls.size()) throw UsageError("more -o than URLs");
-  if (options.report != "-") return;
-  for (std::size_t i = 0; i < options.urls.size(); ++i) {
-    if (i >= options.outputs.size() || options.outputs[i] == "-") {
-      throw UsageError("--report - takes standard output: the answer of " + options.urls[i] +
-                       " needs -o FILE");
-    }
-  }
+}
+
+void check_target(const SendOptions& options, std::size_t index, const Request& request) {
+  if (target_for(options, index, request) != "-" || options.report != "-") return;
+  throw UsageError("--report - takes standard output: the answer of " + options.urls[index] +
+                   " needs -o FILE");
+}
+
+int print_version() {
+  std::printf("httpretry %s %s\n", HTTPRETRY_VERSION, transport_version().c_str());
+  return kOk;
 }
 
 // curl's sledgehammer: whatever makes the exit status bad is tried again.
@@ -71,6 +79,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   client.middlewares.push_back(retry(std::move(retrying)));
   if (options.verbose) client.middlewares.push_back(verbose_stage());
   if (options.trace) client.observers.push_back(tracer(in_color(options)));
+  if (shows_live_line(options)) client.observers.push_back(live_line(options, policies));
 
   auto& connection = client.connection;
   connection.verify_tls = !options.insecure;
@@ -92,6 +101,14 @@ void give_key(const SendOptions& options, const RetryPolicy& policy, Request& re
   request.edit_options().repeatable = true;
 }
 
+// What the calls came to, for the summary.
+struct Sums {
+  std::size_t done = 0;
+  std::size_t failed = 0;
+  std::size_t attempts = 0;
+  std::uint64_t bytes = 0;
+};
+
 class Sending {
  public:
   Sending(const SendOptions& options, PolicySet policies)
@@ -100,62 +117,142 @@ class Sending {
         client_(client_options(options, policies_)) {}
 
   int run(std::vector<Request> requests) {
-    int status = kOk;
-    for (std::size_t i = 0; i < requests.size() && signals_.received() == 0; ++i) {
-      const int one = send(std::move(requests[i]), i);
-      if (one != kOk) status = one;
+    requests_ = std::move(requests);
+    reports_.resize(requests_.size());
+    statuses_.resize(requests_.size(), kOk);
+    if (options_.parallel) {
+      send_at_once();
+    } else {
+      send_in_order();
     }
     write_report();
-    return signals_.received() != 0 ? 128 + signals_.received() : status;
+    return signals_.received() != 0 ? 128 + signals_.received() : last_failure();
   }
 
  private:
-  int send(Request request, std::size_t index) {
-    const auto& policy = policies_.find(request.method(), *request.parsed_url());
-    give_key(options_, *policy.policy, request);
+  void send_in_order() {
+    for (std::size_t i = 0; i < requests_.size() && signals_.received() == 0; ++i) {
+      auto options = prepare(i);
+      finish(i, client_.send(requests_[i], std::move(options)));
+    }
+  }
+
+  // What has ended is shown on this thread, one after the other, as it comes.
+  void send_at_once() {
+    const auto began = std::chrono::steady_clock::now();
+    const auto most = static_cast<std::size_t>(options_.parallel_max);
+    std::size_t next = 0;
+    for (std::size_t under_way = 0;;) {
+      for (; next < requests_.size() && under_way < most && signals_.received() == 0; ++next) {
+        start(next);
+        ++under_way;
+      }
+      if (under_way == 0) break;
+      auto [index, outcome] = take_ended();
+      --under_way;
+      finish(index, outcome);
+    }
+    sum_up(std::chrono::steady_clock::now() - began);
+  }
+
+  void start(std::size_t index) {
+    auto options = prepare(index);
+    client_.send_then(
+        requests_[index],
+        [this, index](Outcome outcome) {
+          const std::lock_guard lock(mutex_);
+          ended_.emplace_back(index, std::move(outcome));
+          one_ended_.notify_one();
+        },
+        std::move(options));
+  }
+
+  std::pair<std::size_t, Outcome> take_ended() {
+    std::unique_lock lock(mutex_);
+    one_ended_.wait(lock, [this] { return !ended_.empty(); });
+    auto first = std::move(ended_.front());
+    ended_.pop_front();
+    return first;
+  }
+
+  const ResolvedPolicy& policy_for(const Request& request) const {
+    return policies_.find(request.method(), *request.parsed_url());
+  }
+
+  CallOptions prepare(std::size_t index) {
+    auto& request = requests_[index];
+    give_key(options_, *policy_for(request).policy, request);
     CallOptions call;
     call.stop = signals_.stop();
     if (options_.max_time && *options_.max_time > Duration::zero()) {
       call.timeout = *options_.max_time;
     }
-    const auto outcome = client_.send(request, call);
-    if (!options_.report.empty()) reports_.push_back(report_json(request, outcome, policy));
-    const auto& target =
-        index < options_.outputs.size() ? options_.outputs[index] : kStandardOutput;
-    return show(options_, request, outcome, target, signals_.descriptor());
+    return call;
+  }
+
+  void finish(std::size_t index, const Outcome& outcome) {
+    const auto& request = requests_[index];
+    if (!options_.report.empty()) {
+      reports_[index] = report_json(request, outcome, policy_for(request));
+    }
+    statuses_[index] = show(options_, request, outcome, index, signals_.descriptor());
+    ++(statuses_[index] == kOk ? sums_.done : sums_.failed);
+    sums_.attempts += history_of(outcome).attempts.size();
+    if (outcome) sums_.bytes += outcome->body.size();
+  }
+
+  void sum_up(Duration time) const {
+    if (!speaks(options_)) return;
+    say("httpretry: " + std::to_string(sums_.done) + " done, " + std::to_string(sums_.failed) +
+        " failed, " + std::to_string(sums_.attempts) + " attempts, " +
+        std::to_string(sums_.bytes) + " bytes in " + seconds(time));
+  }
+
+  [[nodiscard]] int last_failure() const {
+    const auto last = std::find_if(statuses_.rbegin(), statuses_.rend(),
+                                   [](int status) { return status != kOk; });
+    return last == statuses_.rend() ? kOk : *last;
   }
 
   void write_report() const {
     if (options_.report.empty()) return;
     std::string text;
-    for (const auto& report : reports_) text += (text.empty() ? "" : ",\n") + report;
+    for (const auto& report : reports_) {
+      if (!report.empty()) text += (text.empty() ? "" : ",\n") + report;
+    }
     const bool several = options_.urls.size() > 1;
     write_to(options_.report, several ? "[" + text + "]\n" : text + "\n", signals_.descriptor());
   }
 
-  inline static const std::string kStandardOutput = "-";
   // First, so that every thread of the client is made after the signals were blocked.
   Signals signals_;
   const SendOptions& options_;
   PolicySet policies_;
-  Client client_;
-  std::vector<std::string> reports_;
+  std::vector<Request> requests_;
+  std::vector<std::string> reports_;  // empty for what was not sent
+  std::vector<int> statuses_;
+  Sums sums_;
+  std::mutex mutex_;
+  std::condition_variable one_ended_;
+  std::deque<std::pair<std::size_t, Outcome>> ended_;
+  Client client_;  // last: its callbacks use what stands above
 };
 
 }  // namespace
 
 int send(const Args& args) {
   SendOptions options;
-  const auto flags = send_flags(options);
-  options.urls = parse(args, flags);
-  if (options.help) return print_help(flags);
+  parse_send(args, options);
   if (options.version) return print_version();
   check(options);
   add_retry_all(options);
   if (!options.until.empty()) static_cast<void>(Until::parse(options.until));
   auto policies = chosen_policies(options.policy);
   std::vector<Request> requests;
-  for (std::size_t i = 0; i < options.urls.size(); ++i) requests.push_back(request_for(options, i));
+  for (std::size_t i = 0; i < options.urls.size(); ++i) {
+    requests.push_back(request_for(options, i));
+    check_target(options, i, requests.back());
+  }
   return Sending(options, std::move(policies)).run(std::move(requests));
 }
 

@@ -1,8 +1,8 @@
 // The flags of sending: curl's words with curl's meaning, and ours.
+#include "config_file.hpp"
 #include "data.hpp"
 #include "send_options.hpp"
 
-#include <iterator>
 #include <limits>
 
 namespace httpretry::cli {
@@ -19,6 +19,23 @@ std::vector<Flag> request_flags(SendOptions& to) {
       {'X', "request", "METHOD", "the request's method", [&](Text v) { to.method = v; }},
       {'H', "header", "LINE", "a header, or @FILE with some; \"Name:\" leaves one of ours out",
        [&](Text v) { to.headers.push_back(v); }},
+      {'A', "user-agent", "NAME", "the User-Agent header", [&](Text v) { to.user_agent = v; }},
+      {'e', "referer", "URL", "the Referer header", [&](Text v) { to.referer = v; }},
+      {'u', "user", "NAME:PASSWORD", "for basic authentication", [&](Text v) { to.user = v; }},
+      {'\0', "oauth2-bearer", "TOKEN", "the token of an Authorization header",
+       [&](Text v) { to.bearer = v; }},
+      {'b', "cookie", "DATA", "", {}},
+      {'c', "cookie-jar", "FILE", "", {}},
+      {'I', "head", "", "ask for the headers only", [&](Text) { to.head = true; }},
+      {'\0', "compressed", "", "ask for gzip and show the decoded body",
+       [&](Text) { to.compressed = true; }},
+      {'\0', "url", "URL", "the same as the URL alone; for files of options",
+       [&](Text v) { to.urls.push_back(v); }},
+  };
+}
+
+std::vector<Flag> body_flags(SendOptions& to) {
+  return {
       {'d', "data", "DATA", "send it with POST; @FILE or @- reads it",
        [&](Text v) { add_data(to.data, data_text(v)); }},
       {'\0', "data-raw", "DATA", "as --data, but \"@\" is a letter like others",
@@ -32,46 +49,40 @@ std::vector<Flag> request_flags(SendOptions& to) {
          to.json = true;
          to.data = to.data.value_or("") + data_bytes(v);
        }},
+      {'F', "form", "NAME=CONTENT", "", {}},
       {'G', "get", "", "put the data into the URL, and GET it",
        [&](Text) { to.data_in_url = true; }},
       {'\0', "url-query", "DATA", "add to the URL's query, encoded; +TEXT as it stands",
        [&](Text v) { to.url_query.push_back(query_item(v)); }},
-      {'F', "form", "", "", {}},
       {'T', "upload-file", "FILE", "PUT the file; - reads standard input",
        [&](Text v) { to.uploads.push_back(v); }},
-      {'I', "head", "", "ask for the headers only", [&](Text) { to.head = true; }},
-      {'A', "user-agent", "NAME", "the User-Agent header", [&](Text v) { to.user_agent = v; }},
-      {'e', "referer", "URL", "the Referer header", [&](Text v) { to.referer = v; }},
-      {'u', "user", "NAME:PASSWORD", "for basic authentication", [&](Text v) { to.user = v; }},
-      {'\0', "oauth2-bearer", "TOKEN", "the token of an Authorization header",
-       [&](Text v) { to.bearer = v; }},
-      {'\0', "compressed", "", "ask for gzip and show the decoded body",
-       [&](Text) { to.compressed = true; }},
   };
 }
 
-std::vector<Flag> output_flags(SendOptions& to) {
+std::vector<Flag> answer_flags(SendOptions& to) {
   return {
-      {'i', "include", "", "show the headers of the answer, too", [&](Text) { to.include = true; }},
       {'o', "output", "FILE", "write the answer there; the n-th belongs to the n-th URL",
-       [&](Text v) { to.outputs.push_back(v); }},
-      {'O', "remote-name", "", "", {}},
+       [&](Text v) {
+         if (v == kRemoteName) throw UsageError("option --output has an empty value");
+         to.outputs.push_back(v);
+       }},
+      {'O', "remote-name", "", "the same, into a file that is named as the end of the URL's path",
+       [&](Text) { to.outputs.emplace_back(kRemoteName); }},
       {'C', "continue-at", "OFFSET", "", {}},
-      {'s', "silent", "", "no messages", [&](Text) { to.silent = true; }},
-      {'S', "show-error", "", "with -s: messages about failures",
-       [&](Text) { to.show_error = true; }},
-      {'v', "verbose", "", "show the headers of each attempt on standard error",
-       [&](Text) { to.verbose = true; }},
-      {'w', "write-out", "FORMAT", "write that after each answer: %{http_code}, %{time_total}, ...",
-       [&](Text v) { to.write_out = v.starts_with('@') ? data_bytes(v) : v; }},
+      {'i', "include", "", "show the headers of the answer, too", [&](Text) { to.include = true; }},
       {'f', "fail", "", "an answer of 400 or more is not shown",
        [&](Text) { to.on_bad_answer = OnBadAnswer::FailWithout; }},
       {'\0', "fail-with-body", "", "it is shown, and the exit status is 22: as without any flag",
        [&](Text) { to.on_bad_answer = OnBadAnswer::Fail; }},
       {'\0', "no-fail", "", "exit with 0 for any answer, as curl does without -f",
        [&](Text) { to.on_bad_answer = OnBadAnswer::TakeAsAnswer; }},
-      {'\0', "no-progress-meter", "", "no progress while waiting (there is none yet)", [](Text) {}},
-      {'#', "progress-bar", "", "", {}},
+      {'w', "write-out", "FORMAT",
+       "write that after each answer: curl's variables, as %{http_code} and %{json}, and "
+       "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads it",
+       [&](Text v) { to.write_out = v.starts_with('@') ? data_bytes(v) : v; }},
+      {'\0', "max-filesize", "BYTES", "fail where an answer is larger; 20K, 3M, 1G",
+       [&](Text v) { to.max_file_size = parse_bytes(v, "--max-filesize"); }},
+      {'\0', "limit-rate", "SPEED", "", {}},
   };
 }
 
@@ -87,14 +98,45 @@ std::vector<Flag> connection_flags(SendOptions& to) {
        [&](Text v) { to.max_time = parse_seconds(v, "--max-time"); }},
       {'\0', "connect-timeout", "SECONDS", "for each connection",
        [&](Text v) { to.connect_timeout = parse_seconds(v, "--connect-timeout"); }},
+      {'x', "proxy", "URL", "", {}},
+      {'U', "proxy-user", "NAME:PASSWORD", "", {}},
+      {'\0', "noproxy", "LIST", "", {}},
+      {'\0', "resolve", "HOST:PORT:ADDRESS", "", {}},
+      {'\0', "connect-to", "HOST:PORT:TO:PORT", "", {}},
+      {'4', "ipv4", "", "", {}},
+      {'6', "ipv6", "", "", {}},
+      {'\0', "interface", "NAME", "", {}},
+      {'\0', "unix-socket", "PATH", "", {}},
+      {'\0', "http1.1", "", "speak HTTP/1.1 only",
+       [&](Text) { to.http_version = HttpVersion::Http1; }},
+      {'\0', "http2", "", "HTTP/2 where TLS negotiates it: as without any flag",
+       [&](Text) { to.http_version = HttpVersion::Any; }},
+      {'\0', "http2-prior-knowledge", "", "", {}},
+  };
+}
+
+std::vector<Flag> tls_flags(SendOptions& to) {
+  return {
       {'k', "insecure", "", "take any certificate", [&](Text) { to.insecure = true; }},
       {'\0', "cacert", "FILE", "the certificates to trust", [&](Text v) { to.ca_file = v; }},
-      {'\0', "http1.1", "", "speak HTTP/1.1 only", [&](Text) { to.http1 = true; }},
+      {'E', "cert", "FILE", "", {}},
+      {'\0', "key", "FILE", "", {}},
+      {'\0', "pinnedpubkey", "HASHES", "", {}},
+      {'\0', "tlsv1.2", "", "", {}},
+      {'\0', "tlsv1.3", "", "", {}},
   };
 }
 
 std::vector<Flag> retry_flags(SendOptions& to) {
-  return {
+  auto flags = policy_flags(to.policy);
+  const std::vector<Flag> more{
+      {'\0', "idempotency-key", "[=KEY]", "send one, the same on all attempts",
+       [&](Text v) {
+         to.give_key = true;
+         to.idempotency_key = v;
+       }},
+      {'\0', "until", "EXPR", "ask until it holds: status=200, json:/state=DONE",
+       [&](Text v) { to.until = v; }},
       {'\0', "retry", "N", "send again up to N times: max_attempts is N + 1",
        [&](Text v) {
          to.policy.set("max_attempts", std::to_string(parse_count(v, "--retry") + 1));
@@ -118,71 +160,61 @@ std::vector<Flag> retry_flags(SendOptions& to) {
       {'\0', "retry-connrefused", "", "after a refused connection, too (most policies do)",
        [&](Text) { to.policy.set("retry_on.transport", kAllTransport); }},
   };
-}
-
-std::vector<Flag> own_flags(SendOptions& to) {
-  auto flags = policy_flags(to.policy);
-  const std::vector<Flag> more{
-      {'\0', "idempotency-key", "[=KEY]", "send one, the same on all attempts",
-       [&](Text v) {
-         to.give_key = true;
-         to.idempotency_key = v;
-       }},
-      {'\0', "until", "EXPR", "ask until it holds: status=200, json:/state=DONE",
-       [&](Text v) { to.until = v; }},
-      {'\0', "report", "FILE", "a JSON report; - is standard output",
-       [&](Text v) { to.report = v; }},
-      {'\0', "trace", "", "each attempt and decision, on standard error, as it happens",
-       [&](Text) { to.trace = true; }},
-      {'\0', "color", "WHEN", "auto, always or never",
-       [&](Text v) {
-         to.color = one_of(v, "--color", {"auto", "always", "never"});
-       }},
-      {'h', "help", "", "this", [&](Text) { to.help = true; }},
-      {'V', "version", "", "our version and libcurl's", [&](Text) { to.version = true; }},
-  };
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }
 
-// Of the contract, and not built yet: refused by name rather than taken for something else.
-std::vector<Flag> coming_flags() {
+std::vector<Flag> message_flags(SendOptions& to) {
   return {
-      {'b', "cookie", "DATA", "", {}},
-      {'c', "cookie-jar", "FILE", "", {}},
-      {'E', "cert", "FILE", "", {}},
-      {'\0', "key", "FILE", "", {}},
-      {'\0', "pinnedpubkey", "HASH", "", {}},
-      {'x', "proxy", "URL", "", {}},
-      {'\0', "noproxy", "LIST", "", {}},
-      {'U', "proxy-user", "USER", "", {}},
-      {'\0', "resolve", "ENTRY", "", {}},
-      {'\0', "connect-to", "ENTRY", "", {}},
-      {'4', "ipv4", "", "", {}},
-      {'6', "ipv6", "", "", {}},
-      {'\0', "interface", "NAME", "", {}},
-      {'\0', "unix-socket", "PATH", "", {}},
-      {'\0', "http2", "", "", {}},
-      {'\0', "http2-prior-knowledge", "", "", {}},
-      {'\0', "tlsv1.2", "", "", {}},
-      {'\0', "tlsv1.3", "", "", {}},
-      {'\0', "max-filesize", "BYTES", "", {}},
-      {'\0', "limit-rate", "SPEED", "", {}},
-      {'K', "config", "FILE", "", {}},
-      {'Z', "parallel", "", "", {}},
-      {'\0', "parallel-max", "N", "", {}},
+      {'\0', "report", "FILE", "a JSON report; - is standard output",
+       [&](Text v) { to.report = v; }},
+      {'\0', "trace", "", "each attempt and decision, on standard error, as it happens",
+       [&](Text) { to.trace = true; }},
+      {'v', "verbose", "", "show the headers of each attempt on standard error",
+       [&](Text) { to.verbose = true; }},
+      {'s', "silent", "", "no messages", [&](Text) { to.silent = true; }},
+      {'S', "show-error", "", "with -s: messages about failures",
+       [&](Text) { to.show_error = true; }},
+      {'\0', "no-progress-meter", "", "no live line on a terminal",
+       [&](Text) { to.progress = false; }},
+      {'#', "progress-bar", "", "", {}},
+      {'\0', "color", "auto|always|never", "auto: on a terminal, unless NO_COLOR is set",
+       [&](Text v) { to.color = v; }},
+  };
+}
+
+std::vector<Flag> other_flags(SendOptions& to) {
+  return {
+      {'Z', "parallel", "", "send to all URLs at once",
+       [&](Text) { to.parallel = true; }},
+      {'\0', "parallel-max", "N", "with -Z: at most that many at a time (50)",
+       [&](Text v) {
+         to.parallel_max = parse_count(v, "--parallel-max");
+         if (to.parallel_max == 0) throw UsageError("option --parallel-max: at least 1");
+       }},
+      {'K', "config", "FILE", "read options from a file, one a line; - is standard input",
+       [&](Text v) { read_config(v, to); }},
+      {'V', "version", "", "our version and libcurl's", [&](Text) { to.version = true; }},
+      help_flag(),
   };
 }
 
 }  // namespace
 
-std::vector<Flag> send_flags(SendOptions& to) {
-  std::vector<Flag> all;
-  for (auto& part : {request_flags(to), output_flags(to), connection_flags(to), retry_flags(to),
-                     own_flags(to), coming_flags()}) {
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
+FlagTable send_flags(SendOptions& to) {
+  return {{"Request", request_flags(to)},       {"Body", body_flags(to)},
+          {"Answer", answer_flags(to)},         {"Retries", retry_flags(to)},
+          {"Connection", connection_flags(to)}, {"TLS", tls_flags(to)},
+          {"Messages", message_flags(to)},      {"Others", other_flags(to)}};
+}
+
+FlagTable send_table() {
+  static SendOptions unused;
+  return send_flags(unused);
+}
+
+void parse_send(const Args& args, SendOptions& to) {
+  parse(args, send_flags(to), [&](Text url) { to.urls.push_back(url); });
 }
 
 }  // namespace httpretry::cli

@@ -1,6 +1,7 @@
 // What `httpretry [options] URL...` was asked to do.
 #pragma once
 
+#include "commands.hpp"
 #include "policies.hpp"
 
 #include <httpretry/request.hpp>
@@ -19,8 +20,12 @@ enum class OnBadAnswer : std::uint8_t {
   TakeAsAnswer,  // --no-fail: it is an answer like any other
 };
 
+// -O, among the names of -o: no file is called so.
+inline constexpr const char* kRemoteName = "";
+
 struct SendOptions {
   std::vector<std::string> urls;
+  int config_depth = 0;  // of -K within -K
 
   std::string method;                // -X; empty: what the rest implies
   std::vector<std::string> headers;  // lines, as curl's -H takes them
@@ -30,7 +35,7 @@ struct SendOptions {
   bool head = false;                   // -I
   std::vector<std::string> url_query;  // items, encoded
   std::vector<std::string> uploads;    // the n-th belongs to the n-th URL
-  std::vector<std::string> outputs;    // likewise
+  std::vector<std::string> outputs;    // likewise; kRemoteName: the last part of the URL's path
   std::string user_agent;              // -A; empty: our own
   std::string referer;
   std::optional<std::string> user;  // "name:password"
@@ -42,8 +47,12 @@ struct SendOptions {
   std::optional<Duration> connect_timeout;
   bool compressed = false;
   bool insecure = false;
-  bool http1 = false;
+  HttpVersion http_version = HttpVersion::Any;
   std::string ca_file;
+  std::optional<std::uint64_t> max_file_size;
+
+  bool parallel = false;
+  long parallel_max = 50;
 
   PolicyChoice policy;
   bool retry_all_errors = false;
@@ -55,21 +64,27 @@ struct SendOptions {
   bool include = false;
   bool silent = false;
   bool show_error = false;
+  bool progress = true;  // a live line, on a terminal
   bool verbose = false;
   bool trace = false;
   std::string color = "auto";
   std::string write_out;
   std::string report;  // a file, or "-"
 
-  bool help = false;
   bool version = false;
 };
 
 // The one table of the flags of sending.
-std::vector<Flag> send_flags(SendOptions& to);
+FlagTable send_flags(SendOptions& to);
+
+// Applies a command line. Throws UsageError, ReadError and HelpAsked.
+void parse_send(const Args& args, SendOptions& to);
 
 // The request for the URL at `index`. Throws UsageError and ReadError.
 Request request_for(const SendOptions& options, std::size_t index);
+
+// Where its answer goes: a file, or "-". Throws UsageError.
+std::string target_for(const SendOptions& options, std::size_t index, const Request& request);
 
 // Whether a message for people may be written to standard error.
 inline bool speaks(const SendOptions& options) { return !options.silent || options.show_error; }

@@ -1,10 +1,9 @@
 // serve: the fault server, for people who want to see what their programs make of it.
-#include "args.hpp"
+#include "commands.hpp"
 #include "exit_status.hpp"
 #include "output.hpp"
 #include "scenarios.hpp"
 #include "signals.hpp"
-#include "verbs.hpp"
 #include "words.hpp"
 
 #include <httpretry/fault_server.hpp>
@@ -26,22 +25,19 @@ struct ServeOptions {
   std::string listen = "127.0.0.1:0";
   bool tls = false;
   std::string log = "-";
-  bool help = false;
 };
 
-std::vector<Flag> serve_flags(ServeOptions& to) {
+FlagTable table_of(ServeOptions& to) {
   using Text = const std::string&;
-  auto flags = scenario_flags(to.scenario);
-  const std::vector<Flag> more{
+  FlagTable table{{"What happens", scenario_flags(to.scenario)}};
+  table.push_back({"The server", {
       {'\0', "listen", "ADDRESS:PORT", "where; 127.0.0.1:0, a free port, where left out",
        [&](Text v) { to.listen = v; }},
       {'\0', "tls", "", "speak TLS", [&](Text) { to.tls = true; }},
       {'\0', "log", "FILE", "a JSON line for each request; standard output where left out",
        [&](Text v) { to.log = v; }},
-      {'h', "help", "", "this", [&](Text) { to.help = true; }},
-  };
-  flags.insert(flags.end(), more.begin(), more.end());
-  return flags;
+      help_flag()}});
+  return table;
 }
 
 void set_address(const std::string& listen, FaultServerOptions& options) {
@@ -110,15 +106,14 @@ class RequestLog {
 
 }  // namespace
 
+FlagTable serve_table() {
+  static ServeOptions unused;
+  return table_of(unused);
+}
+
 int serve(const Args& args) {
   ServeOptions options;
-  const auto flags = serve_flags(options);
-  if (!parse(args, flags).empty()) throw UsageError("serve takes options only");
-  if (options.help) {
-    std::printf("httpretry serve [options]\n\nA server that misbehaves on purpose.\n\n%s",
-                help_lines(flags).c_str());
-    return kOk;
-  }
+  if (!parse(args, table_of(options)).empty()) throw UsageError("serve takes options only");
   const auto scenario = chosen_scenario(options.scenario).value_or(Scenario());
   FaultServerOptions server_options;
   set_address(options.listen, server_options);

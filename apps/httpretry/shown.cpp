@@ -1,6 +1,7 @@
 #include "shown.hpp"
 
 #include "exit_status.hpp"
+#include "input.hpp"
 #include "output.hpp"
 #include "words.hpp"
 #include "write_out.hpp"
@@ -9,15 +10,6 @@
 
 namespace httpretry::cli {
 namespace {
-
-std::string head_of(const Response& response) {
-  const auto version = "HTTP/" + response.http_version + " ";
-  std::string text = version + std::to_string(response.status) + " \r\n";
-  for (const auto field : response.headers) {
-    text.append(field.name).append(": ").append(field.value).append("\r\n");
-  }
-  return text + "\r\n";
-}
 
 int status_of(const SendOptions& options, const Outcome& outcome) {
   if (!outcome) return exit_status(outcome.error());
@@ -30,25 +22,37 @@ void write_answer(const SendOptions& options, const Request& request, const Resp
   if (response.status >= 400 && options.on_bad_answer == OnBadAnswer::FailWithout) return;
   const bool head = request.method() == "HEAD" && options.head;
   if (!options.include && !head) return write_to(target, response.body, give_up);
-  write_to(target, head_of(response) + response.body, give_up);
+  const auto shown = head_of(response.http_version, response.status, response.headers);
+  write_to(target, shown + response.body, give_up);
 }
 
-// A failure, or a limit of the policy that ended the call.
-void explain(const SendOptions& options, const Outcome& outcome, int status) {
+// A failure, or a limit of the policy that ended the call. Of several URLs at once it says which.
+void explain(const SendOptions& options, const Request& request, const Outcome& outcome,
+             int status) {
   if (!speaks(options)) return;
   const auto reason = history_of(outcome).stop_reason;
   const bool plain = reason == Reason::Success || reason == Reason::NotRetryable;
   if (status == kOk && plain) return;
+  const auto& url = request.parsed_url();
+  const auto which = options.parallel && url ? printable(url->without_secrets()) + ": " : "";
   if (!outcome) {
-    say("httpretry: (" + std::to_string(status) + ") " + printable(outcome.error().message));
+    say("httpretry: " + which + "(" + std::to_string(status) + ") " +
+        printable(outcome.error().message));
   }
-  say(closing_line(outcome));
+  if (reason == Reason::NotReplayable && !request.body().replayable()) {
+    say("httpretry: " + which + "the body came from a pipe and is longer than " +
+        std::to_string(kKeptOfPipe >> 20U) +
+        " MiB, so it cannot be sent again: put it into a file, and -T that");
+  }
+  say(which + closing_line(outcome));
 }
 
 }  // namespace
 
 int show(const SendOptions& options, const Request& request, const Outcome& outcome,
-         const std::string& target, int give_up) {
+         std::size_t index, int give_up) {
+  say_for_now("");
+  const auto target = target_for(options, index, request);
   auto status = status_of(options, outcome);
   try {
     if (outcome) write_answer(options, request, *outcome, target, give_up);
@@ -58,12 +62,13 @@ int show(const SendOptions& options, const Request& request, const Outcome& outc
   }
   if (!options.write_out.empty()) {
     std::string to_stderr;
-    const Transferred about{outcome, request.method(), request.url(), status};
+    const auto file = outcome && target != "-" ? target : std::string();
+    const Transferred about{outcome, request, index, file, status};
     const auto text = write_out(options.write_out, about, to_stderr);
     write_all(STDERR_FILENO, to_stderr, give_up, "standard error");
     write_all(STDOUT_FILENO, text, give_up, "standard output");
   }
-  explain(options, outcome, status);
+  explain(options, request, outcome, status);
   return status;
 }
 

@@ -5,13 +5,13 @@
 
 #include <httpretry/response.hpp>
 
-#include <string>
+#include <cstddef>
 
 namespace httpretry::cli {
 
-// Writes the answer to `target` ("-": standard output), what is to be said to standard error, and
-// answers with the exit status. `give_up` as for write_all.
+// Writes the answer of the URL at `index` where it belongs, what is to be said to standard error,
+// and answers with the exit status. `give_up` as for write_all.
 int show(const SendOptions& options, const Request& request, const Outcome& outcome,
-         const std::string& target, int give_up);
+         std::size_t index, int give_up);
 
 }  // namespace httpretry::cli

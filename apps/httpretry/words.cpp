@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 #include <ctime>
+#include <mutex>
+#include <utility>
 
 namespace httpretry::cli {
 namespace {
@@ -31,6 +33,12 @@ std::string what_came(const std::vector<Attempt>& attempts) {
   }
   return list;
 }
+
+constexpr const char* kErase = "\r\x1b[K";
+std::mutex speaking;
+bool said_for_now = false;
+
+void put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
 }  // namespace
 
@@ -93,8 +101,14 @@ std::string printable(std::string_view text) {
 }
 
 void say(const std::string& line) {
-  const auto whole = line + '\n';
-  std::fwrite(whole.data(), 1, whole.size(), stderr);
+  const std::lock_guard lock(speaking);
+  put((std::exchange(said_for_now, false) ? kErase : "") + line + '\n');
+}
+
+void say_for_now(const std::string& line) {
+  const std::lock_guard lock(speaking);
+  if (std::exchange(said_for_now, !line.empty())) put(kErase + line);
+  else if (!line.empty()) put(line);
 }
 
 }  // namespace httpretry::cli

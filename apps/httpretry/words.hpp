@@ -31,4 +31,8 @@ std::string printable(std::string_view text);
 // Writes a line to standard error, whole.
 void say(const std::string& line);
 
+// The same for a terminal and without a line end: what is said next stands in its place. Empty:
+// only takes the last one away.
+void say_for_now(const std::string& line);
+
 }  // namespace httpretry::cli

@@ -1,8 +1,10 @@
-// -w: what curl's --write-out says about a transfer.
+// -w: what curl's --write-out says about a transfer, and what we know beside it.
 #pragma once
 
+#include <httpretry/request.hpp>
 #include <httpretry/response.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -10,12 +12,16 @@ namespace httpretry::cli {
 
 struct Transferred {
   const Outcome& outcome;
-  std::string_view method;
-  std::string_view url;
+  const Request& request;
+  std::size_t index;  // of the URL
+  std::string file;   // where the answer was written; empty: standard output
   int exit_status;
 };
 
 // The text for standard output; `to_stderr` gets what stands behind %{stderr}.
 std::string write_out(std::string_view format, const Transferred& about, std::string& to_stderr);
+
+// The status line and the headers, as -i shows them.
+std::string head_of(std::string_view http_version, int status, const Headers& headers);
 
 }  // namespace httpretry::cli
