@@ -108,11 +108,16 @@ std::optional<Verdict> aws(const Answer& answer, BodyValues& body) {
   return std::nullopt;
 }
 
+// A Duration in proto3's JSON: seconds alone, where Go's has other units too.
+bool is_proto_duration(const BodyValue& value) {
+  const auto& text = value.text;
+  return value.is_string && text.ends_with('s') &&
+         text.find_first_not_of("0123456789.") == text.size() - 1 &&
+         parse_go_duration(text).has_value();
+}
+
 std::optional<ServerDelay> retry_info(BodyValues& body) {
-  const auto* value = body.find(kGoogleDelay, [](const BodyValue& candidate) {
-    return candidate.is_string && candidate.text.ends_with('s') &&
-           parse_go_duration(candidate.text).has_value();
-  });
+  const auto* value = body.find(kGoogleDelay, is_proto_duration);
   if (value == nullptr) return std::nullopt;
   ServerDelay hint(*parse_go_duration(value->text), HintSource::RetryInfo, value->text);
   hint.at_least = true;
