@@ -16,6 +16,7 @@
 
 namespace httpretry {
 
+class Delivery;
 class Transport;
 
 namespace detail {
@@ -30,6 +31,7 @@ struct CallState {
   std::optional<Url> first_url;
   int exchanges = 0;  // begun by the transport
   Time started{};
+  std::shared_ptr<Delivery> delivery;  // where the body of the answer goes to a sink
   History history;
 };
 
@@ -71,6 +73,7 @@ class HTTPRETRY_API Call {
 
  private:
   friend class Next;
+  friend class Delivery;
   detail::CallState* state_;
   Time deadline_;
   std::stop_token stop_;

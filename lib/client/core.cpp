@@ -32,6 +32,11 @@ void check_chain(const std::vector<MiddlewarePtr>& chain) {
   }
 }
 
+std::shared_ptr<const TransportOptions> checked(const TransportOptions& options) {
+  check(options);
+  return std::make_shared<const TransportOptions>(options);
+}
+
 // A chain without a retry stage leaves no history: then there was this one attempt.
 Attempt only_attempt(const Outcome& outcome, const CallState& state) {
   const auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
@@ -85,9 +90,7 @@ class Waited final : public Completion {
 }  // namespace
 
 ClientCore::ClientCore(ClientOptions options)
-    : options_(std::move(options)),
-      connection_(std::make_shared<const TransportOptions>(options_.connection)),
-      pool_(connection_) {
+    : options_(std::move(options)), connection_(checked(options_.connection)), pool_(connection_) {
   check_chain(options_.middlewares);
   if (options_.threads < 1)
     throw std::invalid_argument("ClientOptions::threads must be at least 1");
@@ -125,6 +128,7 @@ Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Reques
   Outcome outcome = co_await chain(std::move(request), call);
   finish(outcome, state);
   call.emit(&Observer::call_ended, outcome);
+  state.delivery.reset();  // a file that was not finished is gone when the user hears of it
 
   completion.complete(std::move(outcome));
   if (where.background) where.background->call_ended();

@@ -42,6 +42,9 @@ class LoopTransport final : public Transport {
   Task<Outcome> send(Request request, Call& call) override;
 
  private:
+  Task<Outcome> exchange(Request request, Call& call);
+  // The same, for a request whose answer goes to a sink.
+  Task<Outcome> deliver(Request request, Call& call);
   Loop& loop_;
 };
 
