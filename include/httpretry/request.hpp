@@ -70,7 +70,8 @@ struct HTTPRETRY_API RequestOptions {
   std::optional<Credentials> credentials;
   // Asks the server ("Expect: 100-continue") before it sends a body of so many bytes or more, or of
   // unknown size. Where an answer comes instead, the body was not touched, and one that can be read
-  // only once can still be sent again. HTTP/1.1 only; left out, nobody is asked.
+  // only once can still be sent again. A server that cannot be asked answers 417. HTTP/1.1 only;
+  // left out, nobody is asked.
   std::optional<std::uint64_t> expect_continue_from;
   // How long it waits for the server's word before it sends all the same.
   Duration expect_timeout = std::chrono::seconds(1);

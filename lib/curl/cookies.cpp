@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -48,6 +49,15 @@ std::string domain_of(const Fields& fields) {
   if (domain.starts_with(kHttpOnly)) domain.remove_prefix(kHttpOnly.size());
   if (domain.starts_with('.')) domain.remove_prefix(1);
   return lower(domain);
+}
+
+// libcurl keeps what a server has deleted in its list, as long expired.
+bool is_expired(const Fields& fields) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  std::int64_t expires = 0;
+  const auto text = fields[kExpires];
+  std::from_chars(text.data(), text.data() + text.size(), expires);
+  return expires > 0 && expires <= std::chrono::floor<std::chrono::seconds>(now).count();
 }
 
 std::string key_of(const Fields& fields) {
@@ -172,6 +182,7 @@ void CookieJar::put(std::string line) {
   std::size_t count = 0;
   const auto fields = split(line, count);
   if (!fields) return;  // libcurl writes no such line
+  if (is_expired(*fields)) return remove(line);
   auto& domain = domains_[domain_of(*fields)];
   auto& cookie = domain[key_of(*fields)];
   if (cookie.line.empty()) ++size_;
