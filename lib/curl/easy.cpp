@@ -175,10 +175,8 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_long(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
   set_long(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, milliseconds(plan.connect_timeout)),
            connect_timeout_ms_);
-  if (request.options().expect_continue_from) {
-    set_long(CURLOPT_EXPECT_100_TIMEOUT_MS,
-             std::max(1L, milliseconds(request.options().expect_timeout)), expect_timeout_ms_);
-  }
+  set_long(CURLOPT_EXPECT_100_TIMEOUT_MS,
+           std::max(1L, milliseconds(request.options().expect_timeout)), expect_timeout_ms_);
   // Our own timer ends an attempt in time; this only catches what would slip past it.
   const auto left = plan.time_left;
   set_long(CURLOPT_TIMEOUT_MS, left == kForever ? 0 : milliseconds(left) + 2000, timeout_ms_);
