@@ -74,7 +74,7 @@ int download(Client& client, const std::string& url, const std::string& path) {
 }  // namespace
 
 int main() {
-  FaultServer server;
+  FaultServer server(Scenario{{200, "an answer, or a token"}});
   const auto url = server.url("/v1/items");
   Client issuer;
   Client client({redirect(), retry(), bearer([&](Call&) { return fetch_token(issuer, url); })});

@@ -111,13 +111,14 @@ class HTTPRETRY_API Budget {
 
   // Once a call, before its first attempt.
   void begin(Time now);
-  // After `decide` said yes and before the wait; not for a poll. False: no retry, the reason is
-  // budget_exhausted.
+  // After `decide` said yes and before the wait; not for a poll. False: no retry, the call is over,
+  // and the reason is budget_exhausted.
   bool take(BudgetClaim& claim, Class cls, bool timeout, Time now);
   // The wait was cut short and the retry is not made.
   void cancel(BudgetClaim& claim, Time now);
-  // The call is over; however often it is called, only the first counts.
-  void settle(BudgetClaim& claim, bool success, Time now);
+  // The call is over, with an outcome of that class; however often it is called, only the first
+  // counts.
+  void settle(BudgetClaim& claim, Class last, Time now);
   // In thousandths; empty without a budget.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
   [[nodiscard]] bool full(Time now) const;

@@ -41,6 +41,8 @@ class HTTPRETRY_API Headers {
   void add(std::string_view name, std::string_view value);
   // As `add`, for fields that came from outside: false, and nothing added, where `add` would throw.
   [[nodiscard]] bool try_add(std::string_view name, std::string_view value);
+  // The same for a line as it is received: "Name: value", with or without a line ending.
+  [[nodiscard]] bool try_add_line(std::string_view line);
   // Replaces every field of that name by one, in the place of the first.
   void set(std::string_view name, std::string_view value);
   // Removes every field of that name and says how many there were.

@@ -108,8 +108,8 @@ struct Tried<void> : TriedFacts {
 
 // The last try, and how it came to that. In the history's attempts, what is HTTP's own (status,
 // sent, wire_sends) stays as it is made, and `rule` is the try's reason, or else the word for its
-// class. Where stop was requested before the first, `last` is permanent, "canceled", and the
-// history is empty.
+// class. Where stop was requested before the first, or the send rate left no time for it,
+// `last` is permanent, "canceled", and the history is empty but for its stop_reason.
 template <class T = void>
 struct [[nodiscard]] Retried {
   Retried() : last(Class::Permanent, "canceled") {}
@@ -175,7 +175,8 @@ struct HTTPRETRY_API RetryCallOptions {
   // false: doing it twice may do harm, so that only what the service refused (a throttle) is done
   // again, unless the policy says `repeat: always`.
   bool repeatable = true;
-  // Where left out there is none; the policy's `budget` is what CallBudget is made from.
+  // Where left out there is none; the policy's `budget` is what CallBudget is made from. It keeps
+  // the send rate of an `adaptive` policy, too.
   std::shared_ptr<CallBudget> budget;
   // Uniform in [0, 1). Seeded from the system where left out.
   std::function<double()> random;
@@ -195,6 +196,10 @@ class HTTPRETRY_API RetryLoop {
   RetryLoop(const RetryLoop&) = delete;
   RetryLoop& operator=(const RetryLoop&) = delete;
 
+  // Until when the budget's send rate holds the next try back. Where that is too late the call has
+  // ended.
+  [[nodiscard]] std::optional<Time> held_until(Time now);
+  [[nodiscard]] bool ended() const;
   Trying begin(Time now);
   // Whether to try again, at `next()`.
   bool judge(const TriedFacts& tried, Time now, WallTime wall_now);
@@ -245,6 +250,10 @@ Retried<detail::ValueOf<F>> retry_call(const RetryPolicy& policy, F&& f,
   detail::RetryLoop loop(policy, options, clock.now());
   Retried<detail::ValueOf<F>> result;
   while (!options.stop.stop_requested()) {
+    if (const auto until = loop.held_until(clock.now())) {
+      if (loop.ended() || !clock.wait_until(*until, options.stop)) break;
+      continue;  // another call may have taken what came free
+    }
     result.last = detail::try_once(f, loop.begin(clock.now()));
     if (!loop.judge(result.last, clock.now(), clock.wall_now())) break;
     if (!clock.wait_until(loop.next(), options.stop)) break;
@@ -262,6 +271,12 @@ Task<Retried<detail::ValueOf<F>>> co_retry_call(RetryPolicy policy, Scheduler& s
   detail::RetryLoop loop(policy, options, scheduler.now());
   Retried<detail::ValueOf<F>> result;
   while (!options.stop.stop_requested()) {
+    if (const auto until = loop.held_until(scheduler.now())) {
+      if (loop.ended()) break;
+      const bool held = co_await scheduler.sleep_until(*until, options.stop);
+      if (!held) break;
+      continue;  // another call may have taken what came free
+    }
     const Trying trying = loop.begin(scheduler.now());
     auto task = detail::try_once(f, trying);
     const detail::AwaitInside inside(task);

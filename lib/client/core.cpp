@@ -38,9 +38,9 @@ std::shared_ptr<const TransportOptions> checked(const TransportOptions& options)
 }
 
 // A chain without a retry stage leaves no history: then there was this one attempt.
-Attempt only_attempt(const Outcome& outcome, const CallState& state) {
+void add_only_attempt(const Outcome& outcome, CallState& state) {
   const auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
-  Attempt attempt;
+  auto& attempt = state.history.attempts.emplace_back();
   attempt.number = state.exchanges;
   attempt.status = outcome ? outcome->status : outcome.error().status;
   if (!outcome) {
@@ -53,14 +53,11 @@ Attempt only_attempt(const Outcome& outcome, const CallState& state) {
   attempt.sent = exchange.sent;
   attempt.wire_sends = exchange.wire_sends;
   attempt.duration = exchange.timings.total;
-  return attempt;
 }
 
 void finish(Outcome& outcome, CallState& state) {
   auto& history = state.history;
-  if (history.attempts.empty() && state.exchanges > 0) {
-    history.attempts.push_back(only_attempt(outcome, state));
-  }
+  if (history.attempts.empty() && state.exchanges > 0) add_only_attempt(outcome, state);
   const bool canceled = !outcome && outcome.error().code == Errc::Canceled;
   const bool good = outcome && outcome->status < 400;
   if (canceled) {
@@ -109,7 +106,7 @@ void ClientCore::check_nesting(const Request& request) const {
 // All of a call. The scheduler's thread runs it from the hop on.
 Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Request request,
                            CallOptions options, Completion& completion) {
-  const Hop hop(*where.scheduler);
+  const Hop hop(*where.scheduler, where.leased);
   co_await hop;
   if (where.background) where.background->call_began();
 
@@ -161,7 +158,7 @@ Outcome ClientCore::send(Request request, CallOptions options) {
     return outcome.get();
   }
   LoopPool::Lease lease(pool_);
-  const Where here{&lease.loop(), &transport_of(lease.loop()), nullptr};
+  const Where here{&lease.loop(), &transport_of(lease.loop()), &lease.loop(), nullptr};
   return drive(here, std::move(request), std::move(options));
 }
 
@@ -179,7 +176,7 @@ Transport& ClientCore::transport_of(Loop& loop) {
 }
 
 ClientCore::Where ClientCore::on_external_scheduler() {
-  return {options_.scheduler.get(), options_.transport.get(), nullptr};
+  return {options_.scheduler.get(), options_.transport.get(), nullptr, nullptr};
 }
 
 ClientCore::Where ClientCore::on_background_loop() {
@@ -191,7 +188,7 @@ ClientCore::Where ClientCore::on_background_loop() {
     loops_.push_back(std::move(fresh));
   }
   const auto& background = loops_[index];
-  return {&background->loop(), &transport_of(background->loop()), background};
+  return {&background->loop(), &transport_of(background->loop()), nullptr, background};
 }
 
 void ClientCore::shut_down() {

@@ -87,6 +87,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   struct Where {
     Scheduler* scheduler;
     Transport* transport;
+    RunQueue* leased;                            // the scheduler, where this thread will drive it
     std::shared_ptr<BackgroundLoop> background;  // null elsewhere
   };
   static Detached carry(std::shared_ptr<ClientCore> core, Where where, Request request,

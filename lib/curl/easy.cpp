@@ -162,21 +162,21 @@ void Easy::configure_way(const TransportOptions& options) {
 }
 
 void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
+  const auto& options = request.options();
   error_text_[0] = '\0';
   set_url(url);
   set_shape(request, plan);
   set_headers(request, plan);
-  if (const auto& credentials = request.options().credentials) set_credentials(*credentials);
+  if (const auto& credentials = options.credentials) set_credentials(*credentials);
   if (!options_.client_certificate.file.empty()) set_certificate(plan.own_origin);
-  if (options_.netrc && plan.own_origin && !request.options().credentials)
-    set_netrc(*options_.netrc);
+  if (options_.netrc && plan.own_origin && !options.credentials) set_netrc(*options_.netrc);
   if (plan.cookies) set_cookies(request, url);
   set_http_version(request, url, plan);
   set_long(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
   set_long(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, milliseconds(plan.connect_timeout)),
            connect_timeout_ms_);
-  set_long(CURLOPT_EXPECT_100_TIMEOUT_MS,
-           std::max(1L, milliseconds(request.options().expect_timeout)), expect_timeout_ms_);
+  set_long(CURLOPT_EXPECT_100_TIMEOUT_MS, std::max(1L, milliseconds(options.expect_timeout)),
+           expect_timeout_ms_);
   // Our own timer ends an attempt in time; this only catches what would slip past it.
   const auto left = plan.time_left;
   set_long(CURLOPT_TIMEOUT_MS, left == kForever ? 0 : milliseconds(left) + 2000, timeout_ms_);

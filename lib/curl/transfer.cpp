@@ -69,6 +69,7 @@ Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Cal
     : Waiter(loop, call.stop()),
       loop_(loop),
       request_(request),
+      options_(request.options()),
       url_(url),
       call_(call),
       delivery_(delivery),
@@ -127,10 +128,9 @@ bool Transfer::prepare() {
     if (body_left_) plan.body_size = static_cast<std::int64_t>(*body_left_);
   }
   const auto idle = idle_limit();
-  plan.fresh_connection = request_.options().fresh_connection || idle < 0;
+  plan.fresh_connection = options_.fresh_connection || idle < 0;
   plan.max_idle_seconds = std::max(0L, idle);
-  plan.connect_timeout =
-      request_.options().connect_timeout.value_or(loop_.options().connect_timeout);
+  plan.connect_timeout = options_.connect_timeout.value_or(loop_.options().connect_timeout);
   if (deadline_ != kNever) plan.time_left = deadline_ - started_;
   easy_ = loop_.take_easy();
   easy_->listen(this);
@@ -140,7 +140,7 @@ bool Transfer::prepare() {
 
 // False where what is secret cannot be used as it is.
 bool Transfer::check_private() {
-  if (const auto& credentials = request_.options().credentials) {
+  if (const auto& credentials = options_.credentials) {
     if (const char* why = unusable(*credentials)) {
       refused_.emplace(Errc::InvalidRequest, why);
       return false;
@@ -214,11 +214,10 @@ void Transfer::arm() {
 }
 
 Time Transfer::limit() const {
-  const auto& options = request_.options();
   if (paused_) return deadline_;
   const bool headers_done = answered_ && !in_headers_;
   return std::min(deadline_,
-                  headers_done ? later(last_byte_, options.stall_timeout) : options.answer_by);
+                  headers_done ? later(last_byte_, options_.stall_timeout) : options_.answer_by);
 }
 
 // With the bytes that come the limit only moves back; the timer follows when it fires.
@@ -288,18 +287,14 @@ bool Transfer::header_line(std::string_view line) noexcept {
   header_bytes_ += line.size();
   if (header_bytes_ > loop_.options().max_headers) return fail(Abort::HeadersTooLarge);
   try {
-    if (line.starts_with("HTTP/")) {
-      begin_block(line);
+    if (!in_headers_) {
+      // What else comes outside of a block is a trailer.
+      if (line.starts_with("HTTP/")) begin_block(line);
       return true;
     }
-    if (!in_headers_) return true;  // a trailer
     if (line == "\r\n" || line == "\n") return end_block();
-    const auto colon = line.find(':');
-    if (colon == std::string_view::npos) return true;
-    auto value = line.substr(colon + 1);
-    while (!value.empty() && (value.back() == '\r' || value.back() == '\n')) value.remove_suffix(1);
     // What libcurl lets pass and RFC 9110 does not is left out.
-    static_cast<void>(headers_.try_add(line.substr(0, colon), value));
+    static_cast<void>(headers_.try_add_line(line));
     return true;
   } catch (...) {
     return fail(Abort::NoMemory);
@@ -394,16 +389,16 @@ bool Transfer::is_private() const {
 }
 
 bool Transfer::has_credentials() const {
-  return url_.has_userinfo() || request_.options().credentials.has_value();
+  return url_.has_userinfo() || options_.credentials.has_value();
 }
 
 std::uint64_t Transfer::max_body() const {
-  return request_.options().max_body.value_or(loop_.options().max_body);
+  return options_.max_body.value_or(loop_.options().max_body);
 }
 
 bool Transfer::start_body() {
   body_begun_ = true;
-  if (request_.options().compressed) {
+  if (options_.compressed) {
     const auto encoding = headers_.get("Content-Encoding");
     if (encoding &&
         (equal_ignoring_case(*encoding, "gzip") || equal_ignoring_case(*encoding, "x-gzip"))) {

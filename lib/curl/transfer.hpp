@@ -109,6 +109,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
 
   Loop& loop_;
   const Request& request_;
+  const RequestOptions& options_;  // of the request
   const Url& url_;
   const Call& call_;
   Delivery* delivery_;

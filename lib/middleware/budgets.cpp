@@ -68,16 +68,16 @@ void BudgetUse::cancel(Time now) {
       shared_->budget.cancel(claim_, now);
     }
   }
-  settle(false, now);
+  settle(Class::Permanent, now);
 }
 
-void BudgetUse::settle(bool success, Time now) {
+void BudgetUse::settle(Class last, Time now) {
   if (std::exchange(settled_, true)) return;
   owed_ = false;
-  if (own_ != nullptr) return own_->settle(*request_, success, now);
+  if (own_ != nullptr) return own_->settle(*request_, last == Class::Success, now);
   if (!shared_) return;
   const std::lock_guard lock(shared_->mutex);
-  shared_->budget.settle(claim_, success, now);
+  shared_->budget.settle(claim_, last, now);
 }
 
 std::optional<std::int64_t> BudgetUse::left(Time now) const {

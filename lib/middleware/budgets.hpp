@@ -49,7 +49,7 @@ class BudgetUse {
   void begin_attempt() { owed_ = false; }
   // The call ends in a wait.
   void cancel(Time now);
-  void settle(bool success, Time now);
+  void settle(Class last, Time now);
   // In whole tokens; empty without a budget, and for one of the user's own.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
 

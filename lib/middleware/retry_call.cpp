@@ -100,6 +100,23 @@ RetryLoop::RetryLoop(const RetryPolicy& policy, const RetryCallOptions& options,
 }
 RetryLoop::~RetryLoop() = default;
 
+std::optional<Time> RetryLoop::held_until(Time now) {
+  auto& state = *state_;
+  if (!state.policy.adaptive) return std::nullopt;
+  const auto wait = state.budget.wait_for_rate(now);
+  if (wait == Duration::zero()) return std::nullopt;
+  const auto until = later(now, wait);
+  if (policy::too_late(state.policy, state.started, state.deadline, until)) {
+    state.budget.cancel(now);
+    state.history.stop_reason = Reason::ElapsedExhausted;
+    state.history.detail = policy::too_late_text(wait);
+    state.ended = true;
+  }
+  return until;
+}
+
+bool RetryLoop::ended() const { return state_->ended; }
+
 Trying RetryLoop::begin(Time now) {
   state_->began = now;
   state_->budget.begin_attempt();
@@ -114,6 +131,7 @@ Trying RetryLoop::begin(Time now) {
 bool RetryLoop::judge(const TriedFacts& tried, Time now, WallTime wall_now) {
   auto& state = *state_;
   const auto classified = classified_as(tried);
+  if (state.policy.adaptive) state.budget.heard(now, tried.cls == Class::Throttle);
   state.progress.ended(tried.cls);
   const auto& facts = state.progress.facts();
   const Clocks clocks{now, state.started, state.deadline, wall_now};
@@ -122,7 +140,7 @@ bool RetryLoop::judge(const TriedFacts& tried, Time now, WallTime wall_now) {
   if (decision.retry && !decision.poll && !state.budget.take(classified, now)) {
     decision = over_budget(decision, classified, facts, clocks);
   }
-  if (!decision.retry) state.budget.settle(tried.cls == Class::Success, now);
+  if (!decision.retry) state.budget.settle(tried.cls, now);
   state.progress.decided(classified, decision);
 
   auto& attempt = state.history.attempts.emplace_back();

@@ -67,9 +67,7 @@ Duration RetryRun::wait_for_rate() {
 }
 
 bool RetryRun::too_long(Duration wait) const {
-  const bool counts = policy_->elapsed_rule == ElapsedRule::IncludeWait;
-  const auto end = counts ? later(started_, policy_->max_elapsed_time) : kNever;
-  return wait > Duration::zero() && later(now(), wait) >= std::min(call_.deadline(), end);
+  return policy::too_late(*policy_, started_, call_.deadline(), later(now(), wait));
 }
 
 Request RetryRun::begin_attempt() {
@@ -147,7 +145,7 @@ Decision RetryRun::decide_after(const Classified& classified, WallTime wall) {
   if (decision.retry && !decision.poll && !budget_.take(classified, now())) {
     decision = over_budget(decision, classified, facts, clocks);
   }
-  if (!decision.retry) budget_.settle(cls == Class::Success, now());
+  if (!decision.retry) budget_.settle(cls, now());
   return decision;
 }
 
@@ -163,7 +161,7 @@ Outcome RetryRun::held_back(Duration wait, std::optional<Outcome> last) {
   budget_.cancel(now());
   auto& history = call_.history();
   history.stop_reason = Reason::ElapsedExhausted;
-  history.detail = "the send rate allows the next attempt in " + to_text(wait) + ", too late";
+  history.detail = policy::too_late_text(wait);
   if (last) return *std::move(last);
   return Error(Errc::Timeout, history.detail);
 }

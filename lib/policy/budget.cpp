@@ -114,7 +114,10 @@ bool Budget::take(BudgetClaim& claim, Class cls, bool timeout, Time now) {
     return tokens->take(claim, tokens->cost(cls, timeout));
   }
   if (auto* const ratio = std::get_if<RatioBudget>(&state_)) return ratio->take(claim, now);
-  if (auto* const grpc = std::get_if<GrpcBudget>(&state_)) return grpc->failed();
+  if (auto* const grpc = std::get_if<GrpcBudget>(&state_)) {
+    claim.settled = !grpc->failed();  // this failure has been counted, and is the call's last
+    return !claim.settled;
+  }
   return true;
 }
 
@@ -124,10 +127,16 @@ void Budget::cancel(BudgetClaim& claim, Time now) {
   claim.settled = true;  // of Grpc nothing comes back: the attempt did fail
 }
 
-void Budget::settle(BudgetClaim& claim, bool success, Time) {
+void Budget::settle(BudgetClaim& claim, Class last, Time) {
+  const bool success = last == Class::Success;
   if (auto* const tokens = std::get_if<TokenBudget>(&state_)) tokens->settle(claim, success);
   auto* const grpc = std::get_if<GrpcBudget>(&state_);
-  if (grpc != nullptr && success && !claim.settled) grpc->succeeded();
+  if (grpc != nullptr && !claim.settled) {
+    if (success) grpc->succeeded();
+    // A failure counts there whatever it was that allowed no further attempt.
+    if (last == Class::Throttle || last == Class::Transient || last == Class::Transport)
+      grpc->failed();
+  }
   claim.settled = true;
 }
 

@@ -3,6 +3,9 @@
 
 #include <httpretry/retry.hpp>
 
+#include <algorithm>
+#include <string>
+
 namespace httpretry::policy {
 
 class Progress {
@@ -37,6 +40,15 @@ class Progress {
   Duration last_wait_{};
   Duration last_poll_wait_{};
 };
+
+// Whether an attempt that the send rate holds back until `when` would come too late.
+inline bool too_late(const RetryPolicy& policy, Time started, Time deadline, Time when) {
+  const bool counts = policy.elapsed_rule == ElapsedRule::IncludeWait;
+  return when >= std::min(deadline, counts ? later(started, policy.max_elapsed_time) : kNever);
+}
+inline std::string too_late_text(Duration wait) {
+  return "the send rate allows the next attempt in " + to_text(wait) + ", too late";
+}
 
 // What a decision says of the attempt before it, and of the call where it ends it.
 inline void write_down(const Decision& decision, Attempt& attempt, History& history) {

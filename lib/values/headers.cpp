@@ -89,15 +89,26 @@ bool Headers::try_add(std::string_view name, std::string_view value) {
   return true;
 }
 
+bool Headers::try_add_line(std::string_view line) {
+  const auto colon = line.find(':');
+  if (colon == std::string_view::npos) return false;
+  if (line.back() == '\n') line.remove_suffix(1);
+  if (line.back() == '\r') line.remove_suffix(1);
+  return try_add(line.substr(0, colon), line.substr(colon + 1));
+}
+
 void Headers::append(std::string_view name, std::string_view value) {
   const auto offset = block_.size();
-  block_.append(name);
+  // At once: the string looks after its room, and moves its end, each time that it is appended to.
+  block_.resize(offset + name.size() + (value.empty() ? 2 : 3 + value.size()));
+  char* line = std::copy(name.begin(), name.end(), block_.data() + offset);
   if (value.empty()) {
-    block_.push_back(';');
+    *line = ';';
   } else {
-    block_.append(": ").append(value);
+    *line = ':';
+    line[1] = ' ';
+    std::copy(value.begin(), value.end(), line + 2);
   }
-  block_.push_back('\0');
   entries_.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(name.size()),
                       static_cast<std::uint32_t>(value.size())});
 }

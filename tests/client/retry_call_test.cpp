@@ -1,5 +1,6 @@
 #include "policies.hpp"
 
+#include <httpretry/budget.hpp>
 #include <httpretry/retry_call.hpp>
 #include <httpretry/testing.hpp>
 
@@ -199,6 +200,32 @@ TEST_CASE("calls share a budget, and its refusal ends a call") {
   CHECK(options.budget->left(Time()) == 6);
 }
 
+TEST_CASE("an adaptive policy holds tries back at the rate that its budget keeps") {
+  Fixture test;
+  auto policy = times(4, 0s);
+  policy.adaptive = true;
+  auto options = test.options();
+  options.budget = std::make_shared<CallBudget>(policy.budget);
+  int tries = 0;
+  const auto throttled_once = [&] {
+    test.note();
+    return ++tries == 1 ? Tried<>::throttle() : Tried<>::success();
+  };
+  CHECK(retry_call(policy, throttled_once, options));
+  SendRate rate{Time()};  // the limiter's own arithmetic
+  rate.update(Time(), true);
+  CHECK(test.tries == Times{Duration::zero(), rate.acquire(Time())});
+  CHECK(test.tries[1] > 0s);
+
+  tries = 0;
+  options.timeout = 1ms;
+  const auto late = retry_call(policy, throttled_once, options);
+  CHECK(tries == 0);
+  CHECK_FALSE(late);
+  CHECK(late.history.stop_reason == Reason::ElapsedExhausted);
+  CHECK(late.history.detail.find("the send rate allows") == 0);
+}
+
 TEST_CASE("what a function throws is thrown on, and costs what was spent") {
   Fixture test;
   const auto policy = thrifty_policy(100);
@@ -297,6 +324,30 @@ TEST_CASE("co_retry_call waits on its scheduler") {
   CHECK(done->history.attempts[1].start == 1100ms);
   CHECK(done->history.attempts[1].duration == 100ms);
   CHECK(done->history.elapsed == 3300ms);
+}
+
+TEST_CASE("a co_retry_call is held back at the rate that its budget keeps") {
+  ManualScheduler clock;
+  auto policy = times(2, 0s);
+  policy.adaptive = true;
+  RetryCallOptions options;
+  options.budget = std::make_shared<CallBudget>(policy.budget);
+  std::vector<Time> tries;
+  const auto throttled_once = [&]() -> Task<Tried<int>> {
+    tries.push_back(clock.now());
+    if (tries.size() == 1) co_return Tried<int>::throttle();
+    co_return Tried<int>::success(7);
+  };
+  auto task = co_retry_call(policy, clock, throttled_once, options);
+  std::optional<Retried<int>> done;
+  keep(std::move(task), done);
+  CHECK(tries.size() == 1);
+  clock.advance(2s - 1ns);
+  CHECK_FALSE(done);
+  clock.advance(1ns);  // the least rate is one send in two seconds
+  REQUIRE(done);
+  CHECK(done->last.value == 7);
+  CHECK(tries[1] - tries[0] == 2s);
 }
 
 TEST_CASE("a co_retry_call is canceled in its wait, and destroyed in it, and gives back") {

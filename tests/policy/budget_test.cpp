@@ -164,6 +164,36 @@ TEST_CASE("grpc: retries while more than half of the tokens are left") {
   CHECK(budget.left() == 0);
 }
 
+// The proposal counts failures, whether another attempt was still allowed or not.
+TEST_CASE(
+    "grpc: each failure counts once, the last of a call included, and a canceled call does not") {
+  BudgetPolicy policy;
+  policy.kind = BudgetPolicy::Kind::Grpc;
+  policy.capacity = 4'000;
+  policy.refill = 500;
+  const Time now;
+  Budget budget(policy);
+  BudgetClaim exhausted;
+  CHECK(budget.take(exhausted, Class::Transient, false, now));
+  budget.settle(exhausted, Class::Transient, now);  // no attempts left
+  CHECK(budget.left(now) == 2'000);
+  BudgetClaim refused;
+  CHECK_FALSE(budget.take(refused, Class::Throttle, false, now));
+  budget.settle(refused, Class::Throttle, now);
+  CHECK(budget.left(now) == 1'000);
+  for (const auto cls : {Class::Permanent, Class::Pending}) {
+    BudgetClaim claim;
+    budget.settle(claim, cls, now);
+  }
+  BudgetClaim canceled;
+  budget.cancel(canceled, now);
+  budget.settle(canceled, Class::Transport, now);
+  CHECK(budget.left(now) == 1'000);
+  BudgetClaim good;
+  budget.settle(good, Class::Success, now);
+  CHECK(budget.left(now) == 1'500);
+}
+
 TEST_CASE(
     "any budget: no sequence of calls takes more than there is or gives more than was taken") {
   Random random(99);
@@ -181,9 +211,9 @@ TEST_CASE(
       switch (random.between(0, 4)) {
         case 0: budget.take(call, random.one_of(Class::Transport), random.coin(), now); break;
         case 1: budget.cancel(call, now); break;
-        case 2: budget.settle(call, random.coin(), now); break;
+        case 2: budget.settle(call, random.coin() ? Class::Success : Class::Transient, now); break;
         case 3:
-          budget.settle(call, false, now);
+          budget.settle(call, Class::Permanent, now);
           call = {};
           budget.begin(now);
           break;

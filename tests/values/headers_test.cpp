@@ -41,6 +41,17 @@ TEST_CASE("nothing that would end a header line early gets in") {
   CHECK(headers.empty());
 }
 
+TEST_CASE("received lines become fields, or are refused") {
+  Headers headers;
+  for (auto line : {"A: 1\r\n", "B:2\n", "C:\t 3 ", "D:", "E: \r\n", "F: a:b\r\n"})
+    CHECK(headers.try_add_line(line));
+  CHECK(headers == Headers{{"A", "1"}, {"B", "2"}, {"C", "3"}, {"D", ""}, {"E", ""}, {"F", "a:b"}});
+  for (auto line : {"", "\r\n", "no colon\r\n", ": no name", "A : 1", " A: 1", "A: 1\r\nB: 2\r\n",
+                    "A: 1\r\r\n", "A: \x01"})
+    CHECK_FALSE(headers.try_add_line(line));
+  CHECK(headers.size() == 6);
+}
+
 TEST_CASE("a refused header value is not in the message") {
   Headers headers;
   try {
