@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every C++ block of README.md stands, to the letter, in a program under apps/examples, which the
-build compiles and the tests run. Usage: readme_test.py SOURCE_DIR"""
+"""Every C++ block of README.md, and every piece of code in its tables that assigns or calls, stands to
+the letter in a program under apps/examples, which the build compiles. Usage: readme_test.py SOURCE_DIR"""
 import pathlib
 import re
 import sys
@@ -9,7 +9,11 @@ import textwrap
 
 def main(root):
     programs = {p.name: p.read_text() for p in sorted((root / "apps/examples").glob("*.cpp"))}
-    blocks = re.findall(r"```cpp\n(.*?)```", (root / "README.md").read_text(), re.S)
+    readme = (root / "README.md").read_text()
+    blocks = re.findall(r"```cpp\n(.*?)```", readme, re.S)
+    rows = "\n".join(line for line in readme.splitlines() if line.startswith("|"))
+    blocks += [code for code in re.findall(r"`([^`]+)`", rows) if re.search(r"[=(.]\w* ?", code)
+               and not code.startswith(".")]
     if not blocks:
         sys.exit("README.md has no C++ block: this test checks nothing")
     missing = [b for b in blocks if not any(b in text for text in programs.values())]

@@ -41,6 +41,9 @@ class HTTPRETRY_API Body {
   static Body file(std::string path);
   // Anything that can be opened again and again. Called from the thread that drives the call.
   static Body reopened(Opener open);
+  // The same from functions that generate it: `start` gives one that begins at the first byte.
+  static Body generated(std::function<Generator()> start,
+                        std::optional<std::uint64_t> size = std::nullopt);
   // Anything that can be read only once. Where nothing of it was read yet (no connection could be
   // made), it may still be sent.
   static Body once(Generator generate, std::optional<std::uint64_t> size = std::nullopt);
@@ -53,9 +56,10 @@ class HTTPRETRY_API Body {
   // A reader at the first byte. Errc::InvalidRequest where that is not to be had, with the cause.
   [[nodiscard]] Result<std::unique_ptr<BodyReader>> open() const;
 
-  class Source;  // lib/values/body.cpp
+  class Source;  // lib/values/body_source.hpp
 
  private:
+  friend class Form;
   explicit Body(std::shared_ptr<Source> source) : source_(std::move(source)) {}
   std::shared_ptr<Source> source_;
 };

@@ -91,6 +91,30 @@ struct HTTPRETRY_API RedirectOptions {
 // they may be keys, so they do not follow a redirect elsewhere.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr default_headers(Headers headers);
 
+// Sends "Authorization: Bearer TOKEN" with requests of the origin that the call was addressed to,
+// where they have no Authorization of their own.
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr bearer(std::string token);
+
+struct HTTPRETRY_API BearerToken {
+  BearerToken();
+  explicit BearerToken(std::string token, Duration lasts = kForever);
+  ~BearerToken();
+  BearerToken(const BearerToken&);
+  BearerToken(BearerToken&&) noexcept;
+  BearerToken& operator=(const BearerToken&);
+  BearerToken& operator=(BearerToken&&) noexcept;
+
+  std::string text;
+  Duration valid_for = kForever;  // it is renewed a tenth of that, or 30 s, before the end
+};
+// Fetches a token, for example from an OAuth server by a client of its own. It should give up at
+// call.deadline() and when call.stop() is requested.
+using TokenSource = std::function<Task<Result<BearerToken>>(Call& call)>;
+// The same with a token that is fetched when it is first needed, when it runs out, and when a
+// server answers 401: then the request is sent once more. One fetch at a time, however many calls
+// wait for it; what it fails with is the outcome of each of them.
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr bearer(TokenSource fetch);
+
 // Writes a line for each call that passes, through spdlog: method, URL without query and userinfo,
 // status or error, attempts, time; at level info, or warn where it failed. Where it stands below
 // `retry`, a line for each attempt.

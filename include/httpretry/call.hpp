@@ -17,6 +17,7 @@
 
 namespace httpretry {
 
+class Delivery;
 class PolicySource;
 class Transport;
 
@@ -33,6 +34,7 @@ struct CallState {
   std::optional<Url> first_url;
   int exchanges = 0;  // begun by the transport
   Time started{};
+  std::shared_ptr<Delivery> delivery;  // where the body of the answer goes to a sink
   History history;
 };
 
@@ -94,6 +96,7 @@ class HTTPRETRY_API Call {
 
  private:
   friend class Next;
+  friend class Delivery;
   detail::CallState* state_;
   Time deadline_;
   Time limit_;  // the deadline that a wait for admission does not move

@@ -9,8 +9,10 @@
 #include <httpretry/call.hpp>
 #include <httpretry/classify.hpp>
 #include <httpretry/client.hpp>
+#include <httpretry/cookies.hpp>
 #include <httpretry/error.hpp>
 #include <httpretry/event.hpp>
+#include <httpretry/form.hpp>
 #include <httpretry/headers.hpp>
 #include <httpretry/middleware.hpp>
 #include <httpretry/policy_builder.hpp>
@@ -27,6 +29,7 @@
 #include <httpretry/scheduler.hpp>
 #include <httpretry/server_delay.hpp>
 #include <httpretry/shared.hpp>
+#include <httpretry/sink.hpp>
 #include <httpretry/task.hpp>
 #include <httpretry/time.hpp>
 #include <httpretry/transport.hpp>

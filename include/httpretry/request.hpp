@@ -9,6 +9,7 @@
 #pragma once
 
 #include <httpretry/body.hpp>
+#include <httpretry/form.hpp>
 #include <httpretry/headers.hpp>
 #include <httpretry/url.hpp>
 
@@ -21,10 +22,14 @@
 namespace httpretry {
 
 struct RetryPolicy;
+class Sink;
 
 enum class HttpVersion : std::uint8_t {
   Any,    // HTTP/2 where TLS negotiates it, else HTTP/1.1
   Http1,  // HTTP/1.1 only
+  // HTTP/2 from the first byte. Without TLS and with a libcurl older than 8.0, which cannot use
+  // such a connection twice, each exchange has a connection of its own.
+  Http2PriorKnowledge,
 };
 
 // A name and a password, for the server to ask for. They go to the origin of the request alone.
@@ -63,6 +68,15 @@ struct HTTPRETRY_API RequestOptions {
   bool compressed = false;
   HttpVersion http_version = HttpVersion::Any;
   std::optional<Credentials> credentials;
+  // Asks the server ("Expect: 100-continue") before it sends a body of so many bytes or more, or of
+  // unknown size. Where an answer comes instead, the body was not touched, and one that can be read
+  // only once can still be sent again. A server that cannot be asked answers 417. HTTP/1.1 only;
+  // left out, nobody is asked.
+  std::optional<std::uint64_t> expect_continue_from;
+  // How long it waits for the server's word before it sends all the same.
+  Duration expect_timeout = std::chrono::seconds(1);
+  // Where the body of a good answer goes instead of into memory: see sink.hpp.
+  std::shared_ptr<Sink> sink;
   // Bytes of body (decoded) that are taken into memory; the client's limit where left out.
   std::optional<std::uint64_t> max_body;
   // No pooled connection.
@@ -109,6 +123,8 @@ class HTTPRETRY_API Request {
   Request& remove_header(std::string_view name);
   Request& add_query(std::string_view name, std::string_view value);
   Request& set_body(Body body);
+  // The body, and the Content-Type that goes with it.
+  Request& set_form(const Form& form);
   // The options, for changing: request.edit_options().compressed = true.
   RequestOptions& edit_options();
 

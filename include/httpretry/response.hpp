@@ -28,6 +28,7 @@ struct HTTPRETRY_API Response {
   std::string http_version = "1.1";  // "1.0", "1.1", "2"
   Headers headers;                   // of the final answer; 1xx answers and trailers are not kept
   std::string body;                  // decoded, where compression was asked for
+  std::uint64_t delivered = 0;       // bytes of it that are with the request's sink
   std::string url;                   // the URL that answered, after redirects
   Exchange exchange;
   History history;

@@ -36,6 +36,11 @@ void check_chain(const std::vector<MiddlewarePtr>& chain) {
   }
 }
 
+std::shared_ptr<const TransportOptions> checked(const TransportOptions& options) {
+  check(options);
+  return std::make_shared<const TransportOptions>(options);
+}
+
 // A chain without a retry stage leaves no history: then there was this one attempt.
 void add_only_attempt(const Outcome& outcome, CallState& state) {
   const auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
@@ -122,7 +127,7 @@ Error no_loop(const std::system_error& cause) {
 ClientCore::ClientCore(ClientOptions options)
     : options_(std::move(options)),
       process_(::getpid()),
-      connection_(std::make_shared<const TransportOptions>(options_.connection)),
+      connection_(checked(options_.connection)),
       resolver_(std::make_shared<Resolver>(connection_->lookup)),
       pool_(connection_, resolver_) {
   init_curl();
@@ -176,6 +181,7 @@ Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Reques
   Outcome outcome = co_await chain(std::move(request), call);
   finish(outcome, state);
   call.emit(&Observer::call_ended, outcome);
+  state.delivery.reset();  // a file that was not finished is gone when the user hears of it
 
   completion.complete(std::move(outcome));
   if (where.background) where.background->call_ended();

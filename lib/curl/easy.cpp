@@ -2,6 +2,8 @@
 
 #include "url_parts.hpp"
 
+#include <httpretry/cookies.hpp>
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,11 +16,16 @@ namespace {
 // libcurl takes "Name:" for "leave this field out". It adds these three by itself.
 constexpr char kNoAccept[] = "Accept:";
 constexpr char kNoExpect[] = "Expect:";
+constexpr char kExpect[] = "Expect: 100-continue";
 constexpr char kNoContentType[] = "Content-Type:";
 constexpr char kGzip[] = "Accept-Encoding: gzip";
 
 char* line_of(const char* text) {
   return const_cast<char*>(text);  // libcurl's list is not const, and is only read
+}
+
+void chain(std::vector<curl_slist>& list) {
+  for (std::size_t i = 1; i < list.size(); ++i) list[i - 1].next = &list[i];
 }
 
 // Rounded up: a limit of half a millisecond must not become 0, which is none.
@@ -37,7 +44,8 @@ bool has_readable_bundle() {
 
 }  // namespace
 
-bool environment_names_a_proxy() {
+bool may_use_proxy(const ProxyOptions& options) {
+  if (options.url) return !options.url->empty();
   // HTTP_PROXY is not among them, for a server's CGI sets it from a request header.
   constexpr std::array kNames{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
   return std::any_of(kNames.begin(), kNames.end(),
@@ -45,7 +53,7 @@ bool environment_names_a_proxy() {
 }
 
 Easy::Easy(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks, bool proxied)
-    : handle_(curl_easy_init()) {
+    : options_(options), handle_(curl_easy_init()) {
   if (!handle_) throw std::bad_alloc();
   configure(options, share, hooks, proxied);
 }
@@ -62,12 +70,8 @@ void Easy::configure(const TransportOptions& options, CURLSH* share, const Socke
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 30L);
   curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 65536L);
-  // Without a proxy variable libcurl would still look for one at each exchange.
-  if (!proxied) {
-    curl_easy_setopt(easy, CURLOPT_PROXY, "");
-    // Longer than any answer of the resolver is used: libcurl shall not look up a name by itself.
-    curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 300L);
-  }
+  // Longer than any answer of our resolver is used: libcurl shall not look up a name by itself.
+  if (!proxied) curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 300L);
 
   curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &on_prereq);
   curl_easy_setopt(easy, CURLOPT_PREREQDATA, this);
@@ -84,11 +88,19 @@ void Easy::configure(const TransportOptions& options, CURLSH* share, const Socke
   curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, hooks.close);
   curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, hooks.loop);
   configure_tls(options);
+  configure_proxy(options.proxy, proxied);
+  configure_way(options);
 }
 
 void Easy::configure_tls(const TransportOptions& options) {
   CURL* easy = handle();
-  curl_easy_setopt(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  curl_easy_setopt(
+      easy, CURLOPT_SSLVERSION,
+      static_cast<long>(options.min_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_TLSv1_3
+                                                             : CURL_SSLVERSION_TLSv1_2));
+  if (!options.pinned_keys.empty()) {
+    curl_easy_setopt(easy, CURLOPT_PINNEDPUBLICKEY, options.pinned_keys.c_str());
+  }
   if (!options.verify_tls) {
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
@@ -104,27 +116,140 @@ void Easy::configure_tls(const TransportOptions& options) {
   curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
 }
 
+void Easy::configure_proxy(const ProxyOptions& proxy, bool proxied) {
+  CURL* easy = handle();
+  // Without a proxy variable libcurl would still look for one at each exchange.
+  if (!proxied) {
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    return;
+  }
+  if (proxy.url) curl_easy_setopt(easy, CURLOPT_PROXY, proxy.url->c_str());
+  curl_easy_setopt(easy, CURLOPT_PROXY_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (!proxy.verify_tls) {
+    curl_easy_setopt(easy, CURLOPT_PROXY_SSL_VERIFYPEER, 0L);
+    curl_easy_setopt(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 0L);
+  }
+  if (!proxy.ca_file.empty()) {
+    curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, proxy.ca_file.c_str());
+    curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, nullptr);
+  }
+  if (proxy.no_proxy) curl_easy_setopt(easy, CURLOPT_NOPROXY, proxy.no_proxy->c_str());
+  if (!proxy.credentials) return;
+  const bool digest = proxy.credentials->scheme == Credentials::Scheme::Digest;
+  curl_easy_setopt(easy, CURLOPT_PROXYAUTH, digest ? CURLAUTH_DIGEST : CURLAUTH_BASIC);
+  curl_easy_setopt(easy, CURLOPT_PROXYUSERNAME, proxy.credentials->user.c_str());
+  curl_easy_setopt(easy, CURLOPT_PROXYPASSWORD, proxy.credentials->password.c_str());
+}
+
+// Which way connections take.
+void Easy::configure_way(const TransportOptions& options) {
+  CURL* easy = handle();
+  if (!options.unix_socket.empty()) {
+    curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, options.unix_socket.c_str());
+  }
+  if (options.ip_version != IpVersion::Any) {
+    curl_easy_setopt(easy, CURLOPT_IPRESOLVE,
+                     static_cast<long>(options.ip_version == IpVersion::V4 ? CURL_IPRESOLVE_V4
+                                                                           : CURL_IPRESOLVE_V6));
+  }
+  if (!options.local_interface.empty()) {
+    curl_easy_setopt(easy, CURLOPT_INTERFACE, options.local_interface.c_str());
+  }
+  if (options.connect_to.empty()) return;
+  for (const auto& entry : options.connect_to) {
+    connect_to_.push_back({line_of(entry.c_str()), nullptr});
+  }
+  chain(connect_to_);
+  curl_easy_setopt(easy, CURLOPT_CONNECT_TO, connect_to_.data());
+}
+
 void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
   const auto& options = request.options();
   error_text_[0] = '\0';
   set_url(url);
   set_shape(request, plan);
-  set_headers(request);
+  set_headers(request, plan);
   set_addresses(plan.addresses);
   if (const auto& credentials = options.credentials) set_credentials(*credentials);
-  // Without TLS nothing negotiates HTTP/2, but libcurl would have all requests to a server wait,
-  // for PIPEWAIT, until the first of them is answered.
-  const bool two = options.http_version == HttpVersion::Any && url.scheme() == "https";
-  set_long(CURLOPT_HTTP_VERSION, two ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1,
-           http_version_);
-  set_long(CURLOPT_FRESH_CONNECT, plan.fresh_connection ? 1 : 0, fresh_connection_);
+  if (!options_.client_certificate.file.empty()) set_certificate(plan.own_origin);
+  if (options_.netrc && plan.own_origin && !options.credentials) set_netrc(*options_.netrc);
+  if (plan.cookies) set_cookies(request, url);
+  set_http_version(request, url, plan);
   set_long(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
   set_long(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, milliseconds(plan.connect_timeout)),
            connect_timeout_ms_);
+  set_long(CURLOPT_EXPECT_100_TIMEOUT_MS, std::max(1L, milliseconds(options.expect_timeout)),
+           expect_timeout_ms_);
   // Our own timer ends an attempt in time; this only catches what would slip past it.
   const auto left = plan.time_left;
   set_long(CURLOPT_TIMEOUT_MS, left == kForever ? 0 : milliseconds(left) + 2000, timeout_ms_);
 }
+
+void Easy::set_http_version(const Request& request, const Url& url, const SendPlan& plan) {
+  // libcurl 7.88 fails with code 16 where it sends on such a connection for the second time.
+  static const bool reusable = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000;
+  const auto wanted = request.options().http_version;
+  const bool tls = url.scheme() == "https";
+  bool once = false;
+  // Without TLS nothing negotiates HTTP/2, but libcurl would have all requests to a server wait,
+  // for PIPEWAIT, until the first of them is answered.
+  long version = wanted == HttpVersion::Any && tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1;
+  if (wanted == HttpVersion::Http2PriorKnowledge) {
+    version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
+    once = !reusable && !tls;
+  }
+  set_long(CURLOPT_HTTP_VERSION, version, http_version_);
+  set_long(CURLOPT_FORBID_REUSE, once ? 1 : 0, forbid_reuse_);
+  set_long(CURLOPT_FRESH_CONNECT, plan.fresh_connection || once ? 1 : 0, fresh_connection_);
+}
+
+void Easy::set_certificate(bool wanted) {
+  if (wanted == certified_) return;
+  certified_ = wanted;
+  const auto& certificate = options_.client_certificate;
+  const auto text = [&](const std::string& value) {
+    return wanted && !value.empty() ? value.c_str() : nullptr;
+  };
+  const bool pkcs12 = certificate.file.ends_with(".p12") || certificate.file.ends_with(".pfx");
+  curl_easy_setopt(handle(), CURLOPT_SSLCERTTYPE, pkcs12 ? "P12" : "PEM");
+  curl_easy_setopt(handle(), CURLOPT_SSLCERT, text(certificate.file));
+  curl_easy_setopt(handle(), CURLOPT_SSLKEY, text(certificate.key_file));
+  curl_easy_setopt(handle(), CURLOPT_KEYPASSWD, text(certificate.key_password));
+}
+
+// Never unset, as with credentials.
+void Easy::set_netrc(const std::string& file) {
+  curl_easy_setopt(handle(), CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
+  if (!file.empty()) curl_easy_setopt(handle(), CURLOPT_NETRC_FILE, file.c_str());
+}
+
+// libcurl's own engine, on this exchange's own list: so what is sent where, and which domains a
+// cookie may be for, is libcurl's to say, with its list of public suffixes. Never unset either.
+void Easy::set_cookies(const Request& request, const Url& url) {
+  curl_easy_setopt(handle(), CURLOPT_COOKIEFILE, "");
+  for (const auto& line : options_.cookies->lines_for(url.host())) {
+    curl_easy_setopt(handle(), CURLOPT_COOKIELIST, line.c_str());
+  }
+  // As libcurl writes them: it need not be to the letter what it was given.
+  cookies_before_ = cookie_lines();
+  // The request's own go into the one field that a request may have.
+  std::string own;
+  for (const auto value : request.headers().get_all("Cookie")) {
+    own.append(own.empty() ? "" : "; ").append(value);
+  }
+  if (!own.empty()) curl_easy_setopt(handle(), CURLOPT_COOKIE, own.c_str());
+}
+
+std::vector<std::string> Easy::cookie_lines() const {
+  curl_slist* list = nullptr;
+  curl_easy_getinfo(handle(), CURLINFO_COOKIELIST, &list);
+  std::vector<std::string> lines;
+  for (const auto* node = list; node != nullptr; node = node->next) lines.emplace_back(node->data);
+  curl_slist_free_all(list);
+  return lines;
+}
+
+void Easy::return_cookies() { options_.cookies->learn(cookies_before_, cookie_lines()); }
 
 // Never unset: a handle with credentials serves one exchange.
 void Easy::set_credentials(const Credentials& credentials) {
@@ -191,21 +316,36 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
   set_method(implied ? "" : method.c_str());
 }
 
-void Easy::set_headers(const Request& request) {
+bool Easy::expects_continue(const Request& request, const SendPlan& plan) const {
+  const auto& from = request.options().expect_continue_from;
+  if (!from) return false;
+  if (shape_ == Shape::Bytes) {
+    return request.body().present() && request.body().bytes()->size() >= *from;
+  }
+  return plan.body_size < 0 || static_cast<std::uint64_t>(plan.body_size) >= *from;
+}
+
+void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
   lines_.clear();
   for (std::size_t i = 0; i < headers.size(); ++i) {
+    if (plan.cookies && equal_ignoring_case(headers[i].name, "Cookie")) continue;
     lines_.push_back({line_of(headers.line(i)), nullptr});
   }
   if (!headers.contains("Accept")) lines_.push_back({line_of(kNoAccept), nullptr});
   if (shape_ == Shape::Bytes || shape_ == Shape::Stream) {
-    if (!headers.contains("Expect")) lines_.push_back({line_of(kNoExpect), nullptr});
+    if (!headers.contains("Expect")) {
+      lines_.push_back({line_of(expects_continue(request, plan) ? kExpect : kNoExpect), nullptr});
+    }
     if (!headers.contains("Content-Type")) lines_.push_back({line_of(kNoContentType), nullptr});
   }
   if (request.options().compressed && !headers.contains("Accept-Encoding")) {
     lines_.push_back({line_of(kGzip), nullptr});
   }
-  for (std::size_t i = 1; i < lines_.size(); ++i) lines_[i - 1].next = &lines_[i];
+  for (const auto* line : {plan.range, plan.if_range}) {
+    if (line != nullptr) lines_.push_back({line_of(line), nullptr});
+  }
+  chain(lines_);
   curl_easy_setopt(handle(), CURLOPT_HTTPHEADER, lines_.empty() ? nullptr : lines_.data());
 }
 
@@ -230,8 +370,12 @@ std::size_t Easy::on_header(char* data, std::size_t size, std::size_t count, voi
 
 std::size_t Easy::on_body(char* data, std::size_t size, std::size_t count, void* self) {
   const auto bytes = size * count;
-  // 0 would be taken for success where there are no bytes.
-  return static_cast<Easy*>(self)->listener_->body_bytes({data, bytes}) ? bytes : bytes + 1;
+  switch (static_cast<Easy*>(self)->listener_->body_bytes({data, bytes})) {
+    case EasyListener::Taken::All: return bytes;
+    case EasyListener::Taken::NotNow: return CURL_WRITEFUNC_PAUSE;
+    case EasyListener::Taken::Refused: break;
+  }
+  return bytes + 1;  // 0 would be taken for success where there are no bytes
 }
 
 std::size_t Easy::on_read(char* data, std::size_t size, std::size_t count, void* self) {

@@ -21,7 +21,8 @@ class EasyListener {
   virtual ~EasyListener() = default;
   virtual bool about_to_send() noexcept = 0;  // false aborts
   virtual bool header_line(std::string_view line) noexcept = 0;
-  virtual bool body_bytes(std::string_view bytes) noexcept = 0;
+  enum class Taken { All, NotNow, Refused };  // NotNow: the same bytes again, after a pause
+  virtual Taken body_bytes(std::string_view bytes) noexcept = 0;
   virtual std::size_t read_body(std::span<char> into) noexcept = 0;  // CURL_READFUNC_ABORT aborts
   virtual bool rewind_body() noexcept = 0;
 };
@@ -39,6 +40,10 @@ struct SendPlan {
   std::int64_t body_size = -1;  // of a streamed body; -1 is unknown
   bool fresh_connection = false;
   long max_idle_seconds = 0;  // use no connection that was idle for longer
+  bool own_origin = false;    // where the client's certificate and its .netrc may be used
+  bool cookies = false;
+  const char* range = nullptr;  // header lines that ask for the rest of a body
+  const char* if_range = nullptr;
   Duration connect_timeout{};
   Duration time_left = kForever;
   const std::string* addresses = nullptr;  // of the host, as CURLOPT_RESOLVE takes them
@@ -54,6 +59,9 @@ class Easy {
   // Sets what the request needs. `request` must stay as it is until the exchange has ended.
   void prepare(const Request& request, const Url& url, const SendPlan& plan);
 
+  // The cookies that the exchange brought, for the jar they were taken from.
+  void return_cookies();
+
   void listen(EasyListener* listener) { listener_ = listener; }
   [[nodiscard]] const char* error_text() const { return error_text_.data(); }
 
@@ -65,9 +73,17 @@ class Easy {
   void configure(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks,
                  bool proxied);
   void configure_tls(const TransportOptions& options);
+  void configure_proxy(const ProxyOptions& proxy, bool proxied);
+  void configure_way(const TransportOptions& options);
+  void set_http_version(const Request& request, const Url& url, const SendPlan& plan);
+  void set_certificate(bool wanted);
+  void set_netrc(const std::string& file);
+  void set_cookies(const Request& request, const Url& url);
+  [[nodiscard]] std::vector<std::string> cookie_lines() const;
+  [[nodiscard]] bool expects_continue(const Request& request, const SendPlan& plan) const;
   void set_url(const Url& url);
   void set_shape(const Request& request, const SendPlan& plan);
-  void set_headers(const Request& request);
+  void set_headers(const Request& request, const SendPlan& plan);
   void set_addresses(const std::string* entry);
   void set_credentials(const Credentials& credentials);
   void set_long(CURLoption option, long value, long& known);
@@ -79,9 +95,11 @@ class Easy {
   static std::size_t on_read(char* data, std::size_t size, std::size_t count, void* self);
   static int on_seek(void* self, curl_off_t offset, int origin);
 
+  const TransportOptions& options_;
   EasyListener* listener_ = nullptr;
   std::vector<curl_slist> lines_;
   curl_slist addresses_{};
+  std::vector<curl_slist> connect_to_;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 
   // What is set on the handle.
@@ -93,11 +111,21 @@ class Easy {
   long max_idle_seconds_ = -1;
   long connect_timeout_ms_ = 0;
   long timeout_ms_ = 0;
+  long forbid_reuse_ = 0;
+  long expect_timeout_ms_ = 1000;
+  bool certified_ = false;
+  std::vector<std::string> cookies_before_;
 
   std::unique_ptr<CURL, Cleanup> handle_;  // last: its clean-up may still call back
 };
 
+// Why these cannot be sent; nullptr where they can.
+const char* unusable(const Credentials& credentials);
+
+// Throws std::invalid_argument for options that make no sense.
+void check(const TransportOptions& options);
+
 // Whether a proxy variable that libcurl reads is set in the environment.
-bool environment_names_a_proxy();
+bool may_use_proxy(const ProxyOptions& options);
 
 }  // namespace httpretry

@@ -41,7 +41,8 @@ void init_curl() {
 Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver)
     : options_(std::move(options)),
       resolver_(std::move(resolver)),
-      proxied_(environment_names_a_proxy()) {
+      proxied_(may_use_proxy(options_->proxy)),
+      looks_up_(!proxied_ && options_->unix_socket.empty() && options_->connect_to.empty()) {
   init_curl();
   read_clock();
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
@@ -204,11 +205,11 @@ OriginFacts& Loop::facts(const std::string& origin) {
 }
 
 bool Loop::needs_addresses(const Url& url) const {
-  return url.parts().named && !proxied_ && known_facts(url.origin()).addresses_until <= now_;
+  return url.parts().named && looks_up_ && known_facts(url.origin()).addresses_until <= now_;
 }
 
 void Loop::renew_addresses(const Url& url) {
-  if (proxied_) return;
+  if (!looks_up_) return;
   facts(url.origin()).addresses_until = Time();
   resolver_->renew(url.host(), now_);
 }

@@ -51,6 +51,11 @@ class LoopTransport final : public Transport {
  private:
   // For a host whose addresses libcurl does not have.
   Task<Outcome> send_to_named(Request request, Call& call);
+  // `addresses`: of the host, where libcurl shall take them up.
+  Task<Outcome> exchange(Request request, Call& call, const std::string* addresses);
+  Task<Outcome> take(Request request, Call& call, const std::string* addresses);
+  // The same, for a request whose answer goes to a sink.
+  Task<Outcome> deliver(Request request, Call& call, const std::string* addresses);
   Loop& loop_;
 };
 
@@ -120,6 +125,7 @@ class Loop final : public RunQueue {
   std::shared_ptr<const TransportOptions> options_;
   std::shared_ptr<Resolver> resolver_;
   bool proxied_;
+  bool looks_up_;  // the host of a URL is what we connect to
   int socket_error_ = 0;
   LoopTransport transport_{*this};
   Time now_{};

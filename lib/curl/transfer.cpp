@@ -4,9 +4,15 @@
 #include "resolver.hpp"
 #include "url_parts.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <system_error>
+#include <utility>
 
 namespace httpretry {
 namespace {
@@ -30,6 +36,25 @@ std::string printable(std::string_view text) {
       safe.begin(), safe.end(),
       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
   return safe;
+}
+
+// Rather than that it could not reach the server.
+bool refused_by_socks(CURL* easy) {
+  long why = 0;
+  curl_easy_getinfo(easy, CURLINFO_PROXY_ERROR, &why);
+  constexpr std::array<long, 6> kForGood{CURLPX_NO_AUTH,
+                                         CURLPX_USER_REJECTED,
+                                         CURLPX_REPLY_NOT_ALLOWED,
+                                         CURLPX_BAD_VERSION,
+                                         CURLPX_REPLY_COMMAND_NOT_SUPPORTED,
+                                         CURLPX_UNKNOWN_MODE};
+  return std::find(kForGood.begin(), kForGood.end(), why) != kForGood.end();
+}
+
+Error wants_no_more() {
+  Error error(Errc::Canceled, "the reader of the body wants no more");
+  error.permanent = true;
+  return error;
 }
 
 std::string seconds(Duration time) {
@@ -73,13 +98,15 @@ Exchange& exchange_of(Outcome& outcome) {
 }  // namespace
 
 Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
-                   const std::string* addresses)
+                   const std::string* addresses, Delivery* delivery)
     : Waiter(loop, call.stop()),
       loop_(loop),
       request_(request),
       options_(request.options()),
       url_(url),
       addresses_(addresses),
+      call_(call),
+      delivery_(delivery),
       deadline_(call.deadline()) {}
 
 Transfer::~Transfer() {
@@ -110,7 +137,19 @@ bool Transfer::prepare() {
       return false;
     }
   }
+  const auto& options = loop_.options();
   SendPlan plan;
+  if (options.netrc || options.cookies || !options.client_certificate.file.empty()) {
+    own_origin_ = url_.origin() == call_.origin();
+    plan.own_origin = own_origin_;
+    plan.cookies = options.cookies && (own_origin_ || options.cookies_of_other_origins);
+  }
+  if (!check_private()) return false;
+  if (delivery_ != nullptr) {
+    const auto& rest = delivery_->ask(request_);
+    if (!rest.range.empty()) plan.range = rest.range.c_str();
+    if (!rest.if_range.empty()) plan.if_range = rest.if_range.c_str();
+  }
   if (request_.body().present() && request_.body().bytes() == nullptr) {
     auto opened = request_.body().open();
     if (!opened) {
@@ -119,7 +158,8 @@ bool Transfer::prepare() {
     }
     reader_ = *std::move(opened);
     plan.streamed_body = true;
-    if (const auto size = reader_->size()) plan.body_size = static_cast<std::int64_t>(*size);
+    body_left_ = reader_->size();
+    if (body_left_) plan.body_size = static_cast<std::int64_t>(*body_left_);
   }
   const auto idle = idle_limit();
   plan.fresh_connection = options_.fresh_connection || idle < 0;
@@ -130,6 +170,23 @@ bool Transfer::prepare() {
   easy_ = loop_.take_easy();
   easy_->listen(this);
   easy_->prepare(request_, url_, plan);
+  return true;
+}
+
+// False where what is secret cannot be used as it is.
+bool Transfer::check_private() {
+  if (const auto& credentials = options_.credentials) {
+    if (const char* why = unusable(*credentials)) {
+      refused_.emplace(Errc::InvalidRequest, why);
+      return false;
+    }
+  }
+  const auto& netrc = loop_.options().netrc;
+  if (netrc && own_origin_ && !netrc->empty() && ::access(netrc->c_str(), R_OK) != 0) {
+    refused_.emplace(Errc::InvalidRequest, "cannot read netrc file " + *netrc + ": " +
+                                               std::generic_category().message(errno));
+    return false;
+  }
   return true;
 }
 
@@ -147,13 +204,42 @@ long Transfer::idle_limit() const {
 
 void Transfer::await_suspend(std::coroutine_handle<> awaiter) {
   awaiter_ = awaiter;
+  start();
+}
+
+void Transfer::start() {
   begin_waiting();
   if (const char* refusal = loop_.start(*this, loop_.known_facts(url_.origin()).speaks_http2)) {
     refused_.emplace(Errc::Internal, std::string("libcurl refused the transfer: ") + refusal);
-    return queue_.ready(awaiter_);
+    return resume_awaiter();
   }
   running_ = true;
   arm();
+}
+
+// Where there is a sink, its coroutine may be busy with that; it looks for the end by itself then.
+void Transfer::resume_awaiter() {
+  if (awaiter_) queue_.ready(std::exchange(awaiter_, nullptr));
+}
+
+void Transfer::go_on(Result<BodyWriter::Wish> drained) {
+  paused_ = false;
+  if (!drained) {
+    refused_by_sink(std::move(drained).error());
+    return end(Abort::Sink);
+  }
+  if (!running_) return;
+  if (*drained == BodyWriter::Wish::Stop) {
+    refused_by_sink(wants_no_more());
+    return end(Abort::Sink);
+  }
+  last_byte_ = loop_.now();
+  arm();
+  if (!std::exchange(stopped_, false)) return;
+  const auto code = curl_easy_pause(handle(), CURLPAUSE_CONT);  // calls us with what came meanwhile
+  if (code == CURLE_OK || !running_) return;
+  code_ = code;
+  end(abort_);
 }
 
 void Transfer::arm() {
@@ -163,6 +249,7 @@ void Transfer::arm() {
 }
 
 Time Transfer::limit() const {
+  if (paused_) return deadline_;
   const bool headers_done = answered_ && !in_headers_;
   return std::min(deadline_,
                   headers_done ? later(last_byte_, options_.stall_timeout) : options_.answer_by);
@@ -182,19 +269,19 @@ void Transfer::end(Abort why) {
   abort_ = why;
   loop_.timers().remove(*this);
   loop_.remove(*this);
-  queue_.ready(awaiter_);
+  resume_awaiter();
 }
 
 void Transfer::finished(CURLcode code) {
   running_ = false;
   code_ = code;
   loop_.timers().remove(*this);
-  queue_.ready(awaiter_);
+  resume_awaiter();
 }
 
 Outcome Transfer::await_resume() {
   end_waiting();
-  if (refused_) return *std::move(refused_);
+  if (refused_ && abort_ != Abort::Sink) return *std::move(refused_);
   if (!easy_) return failure();
   easy_->listen(nullptr);
   if (abort_ == Abort::None && code_ == CURLE_OK && gunzip_ && !gunzip_->complete())
@@ -202,10 +289,11 @@ Outcome Transfer::await_resume() {
 
   const bool good = abort_ == Abort::None && code_ == CURLE_OK;
   if (good) learn();
+  if (uses_cookies() && answered_) easy_->return_cookies();
   auto outcome = good ? answer() : Outcome(failure());
   // A handle remembers a refused stream, a resend and the credentials of its URL: not fit for
   // others.
-  loop_.give_back(std::move(easy_), good && wire_sends_ == 1 && !has_credentials());
+  loop_.give_back(std::move(easy_), good && wire_sends_ == 1 && !is_private());
   return outcome;
 }
 
@@ -273,20 +361,66 @@ bool Transfer::end_block() {
   if (status_ < 200) return true;
   answered_ = true;
   arm();  // from here on other limits count
+  return delivery_ == nullptr || begin_delivery();
+}
+
+bool Transfer::begin_delivery() {
+  Response head(status_);
+  head.http_version = version_;
+  head.headers = headers_;
+  head.url = request_.url();
+  auto begun = delivery_->begin(request_, head);
+  if (!begun) return refused_by_sink(std::move(begun).error());
+  to_sink_ = *begun;
   return true;
 }
 
-bool Transfer::body_bytes(std::string_view bytes) noexcept {
+bool Transfer::deliver(std::string_view bytes) {
+  auto wish = delivery_->write(bytes);
+  if (!wish) return refused_by_sink(std::move(wish).error());
+  if (*wish == BodyWriter::Wish::Stop) return refused_by_sink(wants_no_more());
+  if (*wish == BodyWriter::Wish::Pause && !paused_) {
+    paused_ = true;
+    arm();  // waiting for the sink is not waiting for the server
+    resume_awaiter();
+  }
+  return true;
+}
+
+bool Transfer::refused_by_sink(Error error) {
+  if (abort_ == Abort::None) refused_.emplace(std::move(error));
+  return fail(Abort::Sink);
+}
+
+EasyListener::Taken Transfer::body_bytes(std::string_view bytes) noexcept {
+  if (paused_) {
+    stopped_ = true;
+    return Taken::NotNow;
+  }
   last_byte_ = loop_.now();
   try {
-    if (!body_begun_ && !start_body()) return false;
-    if (!gunzip_) return take_body(bytes);
-    const auto status =
-        gunzip_->feed(bytes, [this](std::string_view decoded) { return take_body(decoded); });
-    return status == Gunzip::Status::Corrupt ? fail(Abort::Corrupt) : status == Gunzip::Status::Ok;
+    const bool taken = (body_begun_ || start_body()) && take_encoded(bytes);
+    return taken ? Taken::All : Taken::Refused;
   } catch (...) {
-    return fail(Abort::NoMemory);
+    fail(Abort::NoMemory);
+    return Taken::Refused;
   }
+}
+
+bool Transfer::take_encoded(std::string_view bytes) {
+  if (!gunzip_) return take_body(bytes);
+  const auto status =
+      gunzip_->feed(bytes, [this](std::string_view decoded) { return take_body(decoded); });
+  return status == Gunzip::Status::Corrupt ? fail(Abort::Corrupt) : status == Gunzip::Status::Ok;
+}
+
+bool Transfer::uses_cookies() const {
+  const auto& options = loop_.options();
+  return options.cookies && (own_origin_ || options.cookies_of_other_origins);
+}
+
+bool Transfer::is_private() const {
+  return has_credentials() || uses_cookies() || (loop_.options().netrc && own_origin_);
 }
 
 bool Transfer::has_credentials() const {
@@ -307,6 +441,7 @@ bool Transfer::start_body() {
       return true;
     }
   }
+  if (to_sink_) return true;
   curl_off_t length = -1;
   curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
   if (length <= 0) return true;
@@ -316,6 +451,7 @@ bool Transfer::start_body() {
 }
 
 bool Transfer::take_body(std::string_view bytes) {
+  if (to_sink_) return deliver(bytes);
   if (bytes.size() > max_body() - body_.size()) return fail(Abort::BodyTooLarge);
   body_.append(bytes);
   return true;
@@ -324,8 +460,9 @@ bool Transfer::take_body(std::string_view bytes) {
 std::size_t Transfer::read_body(std::span<char> into) noexcept {
   try {
     auto count = reader_->read(into);
-    if (count) return *count;
-    body_error_ = std::move(count).error().message;
+    auto kept = count ? keep_to_size(*count) : Result<void>(std::move(count).error());
+    if (kept) return *count;
+    body_error_ = std::move(kept).error().message;
   } catch (const std::exception& thrown) {
     body_error_ = std::string("reading the body threw: ") + thrown.what();
   } catch (...) {
@@ -335,12 +472,28 @@ std::size_t Transfer::read_body(std::span<char> into) noexcept {
   return CURL_READFUNC_ABORT;
 }
 
+// A body of another size than was announced would make what follows it, or the wait for its rest,
+// part of the request.
+Result<void> Transfer::keep_to_size(std::size_t count) {
+  if (!body_left_) return {};
+  if (count == 0 && *body_left_ > 0) {
+    return Error(Errc::InvalidRequest, "the body ended " + std::to_string(*body_left_) +
+                                           " bytes before the size that it had told");
+  }
+  if (count > *body_left_) {
+    return Error(Errc::InvalidRequest, "the body is longer than the size that it had told");
+  }
+  *body_left_ -= count;
+  return {};
+}
+
 // For a second round of authentication; a resend has been stopped by then.
 bool Transfer::rewind_body() noexcept {
   try {
     auto opened = request_.body().open();
     if (!opened) return false;
     reader_ = *std::move(opened);
+    body_left_ = reader_->size();
     return true;
   } catch (...) {
     return fail(Abort::NoMemory);
@@ -424,12 +577,17 @@ Error Transfer::failure() {
     case Abort::HeadersTooLarge: kind = {Errc::TooLarge, true}; break;
     case Abort::Corrupt: kind = {Errc::Protocol, true}; break;
     case Abort::BodyUnreadable: kind = {Errc::InvalidRequest, true}; break;
+    case Abort::Sink: kind = {refused_->code, refused_->permanent}; break;
     case Abort::NoMemory: kind = {Errc::Internal, true}; break;
   }
   Error error(kind.code);
   error.permanent = kind.permanent;
   error.exchange = facts();
   error.partial = answered_ && (kind.code == Errc::Receive || kind.code == Errc::Timeout);
+  if (code_ == CURLE_PROXY) {
+    error.from_proxy = true;
+    error.permanent = refused_by_socks(handle());
+  }
   if (refused_by_proxy()) {
     error.code = Errc::Connect;
     error.from_proxy = true;
@@ -452,9 +610,18 @@ Error Transfer::failure() {
     case Abort::HeadersTooLarge: error.curl_code = CURLE_FILESIZE_EXCEEDED; break;
     case Abort::Corrupt: error.curl_code = CURLE_BAD_CONTENT_ENCODING; break;
     case Abort::BodyUnreadable: error.curl_code = CURLE_READ_ERROR; break;
+    case Abort::Sink: error.curl_code = CURLE_WRITE_ERROR; break;
     case Abort::NoMemory: error.curl_code = CURLE_OUT_OF_MEMORY; break;
   }
   error.message = message(error.code);
+  return error;
+}
+
+Error Transfer::unfinished(Error error, const Exchange& exchange) const {
+  error.message = about(request_, url_) + error.message;
+  error.exchange = exchange;
+  error.status = status_;
+  if (error.curl_code == 0) error.curl_code = CURLE_WRITE_ERROR;
   return error;
 }
 
@@ -480,6 +647,7 @@ std::string Transfer::cause(Errc code) const {
     case Abort::Corrupt: return "the gzip body of the answer is corrupt";
     case Abort::NoMemory: return "out of memory";
     case Abort::BodyUnreadable: return body_error_;
+    case Abort::Sink: return refused_->message;
     case Abort::None: break;
   }
   if (lacks_socket()) return "cannot open a socket: " + system_text(loop_.socket_error());
@@ -493,22 +661,17 @@ std::string Transfer::cause(Errc code) const {
 
 Task<Outcome> LoopTransport::send(Request request, Call& call) {
   const auto& url = request.parsed_url();
-  if (!url) co_return url.error();
-  if (loop_.needs_addresses(*url)) {
-    Outcome resolved = co_await send_to_named(std::move(request), call);
-    co_return resolved;
-  }
-  Transfer transfer(loop_, request, *url, call);
-  Outcome outcome = co_await transfer;
-  co_return outcome;
+  const bool named = url && loop_.needs_addresses(*url);
+  return named ? send_to_named(std::move(request), call)
+               : exchange(std::move(request), call, nullptr);
 }
 
 Task<Outcome> LoopTransport::send_to_named(Request request, Call& call) {
   const Url url = *request.parsed_url();
   const auto began = loop_.now();
   const auto patience = request.options().connect_timeout.value_or(loop_.options().connect_timeout);
-  const auto limit =
-      std::min({call.deadline(), request.options().answer_by, later(began, patience)});
+  const auto soonest = std::min(request.options().answer_by, later(began, patience));
+  const auto limit = std::min(call.deadline(), soonest);
   const auto answer = co_await loop_.resolver().resolve(url.host(), loop_, limit, call.stop());
   const auto took = loop_.now() - began;
   if (!answer.addresses) {
@@ -518,12 +681,50 @@ Task<Outcome> LoopTransport::send_to_named(Request request, Call& call) {
     co_return error;
   }
   const auto entry = resolve_entry(url, *answer.addresses);
-  Transfer transfer(loop_, request, url, call, &entry);
-  Outcome outcome = co_await transfer;
-  auto& exchange = exchange_of(outcome);
-  add_lookup(exchange.timings, took);
+  const auto sent = exchange(std::move(request), call, &entry);
+  Outcome outcome = co_await sent;
+  auto& facts = exchange_of(outcome);
+  add_lookup(facts.timings, took);
   // Only now is it certain that libcurl has taken them up.
-  if (exchange.sent != Sent::Never) loop_.facts(url.origin()).addresses_until = answer.use_until;
+  if (facts.sent != Sent::Never) loop_.facts(url.origin()).addresses_until = answer.use_until;
+  co_return outcome;
+}
+
+Task<Outcome> LoopTransport::exchange(Request request, Call& call, const std::string* addresses) {
+  return request.options().sink ? deliver(std::move(request), call, addresses)
+                                : take(std::move(request), call, addresses);
+}
+
+Task<Outcome> LoopTransport::take(Request request, Call& call, const std::string* addresses) {
+  const auto& url = request.parsed_url();
+  if (!url) co_return url.error();
+  Transfer transfer(loop_, request, *url, call, addresses);
+  Outcome outcome = co_await transfer;
+  co_return outcome;
+}
+
+Task<Outcome> LoopTransport::deliver(Request request, Call& call, const std::string* addresses) {
+  const auto& url = request.parsed_url();
+  if (!url) co_return url.error();
+  auto opened = Delivery::of(request, call);
+  if (!opened) co_return std::move(opened).error();
+  auto& delivery = **opened;
+  Transfer transfer(loop_, request, *url, call, addresses, &delivery);
+  if (!transfer.await_ready()) {
+    transfer.start();
+    for (;;) {
+      Transfer::Leg leg(transfer);
+      const bool drain = co_await leg;
+      if (!drain) break;
+      Result<BodyWriter::Wish> drained = co_await delivery.drain(call);
+      transfer.go_on(std::move(drained));
+    }
+  }
+  const bool delivered = transfer.delivers();
+  Outcome outcome = transfer.await_resume();
+  if (!outcome || !delivered) co_return outcome;
+  auto finished = delivery.finish(*outcome);
+  if (!finished) co_return transfer.unfinished(std::move(finished).error(), outcome->exchange);
   co_return outcome;
 }
 

@@ -8,18 +8,42 @@
 #include "gunzip.hpp"
 #include "loop.hpp"
 
+#include "lib/flow/delivery.hpp"
+
 namespace httpretry {
 
 class Transfer final : public Waiter, private Timer, private EasyListener {
  public:
-  // `addresses`: of the host, where libcurl shall take them up.
+  // Everything must outlive it. `addresses`: of the host, where libcurl shall take them up;
+  // `delivery` is where the body goes, if to a sink.
   Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
-           const std::string* addresses = nullptr);
+           const std::string* addresses, Delivery* delivery = nullptr);
   ~Transfer() override;
 
   [[nodiscard]] bool await_ready();
   void await_suspend(std::coroutine_handle<> awaiter);
   Outcome await_resume();
+
+  // Where there is a sink: starts; then awaits the next moment at which either the sink must be
+  // drained, or it is over. `go_on` takes what came of the draining.
+  class Leg {
+   public:
+    explicit Leg(Transfer& transfer) : transfer_(transfer) {}
+    [[nodiscard]] bool await_ready() const { return transfer_.paused_ || !transfer_.running_; }
+    void await_suspend(std::coroutine_handle<> awaiter) { transfer_.awaiter_ = awaiter; }
+    // Whether to drain; who called it off wants to hear no more.
+    [[nodiscard]] bool await_resume() const {
+      return transfer_.paused_ && transfer_.abort_ != Abort::Canceled;
+    }
+
+   private:
+    Transfer& transfer_;
+  };
+  void start();
+  void go_on(Result<BodyWriter::Wish> drained);
+  [[nodiscard]] bool delivers() const { return to_sink_; }
+  // What the sink made of a body that had come in full.
+  [[nodiscard]] Error unfinished(Error error, const Exchange& exchange) const;
 
   // From the loop: libcurl is done with it.
   void finished(CURLcode code);
@@ -39,6 +63,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
     HeadersTooLarge,
     Corrupt,
     BodyUnreadable,
+    Sink,
     NoMemory
   };
 
@@ -46,11 +71,14 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   void due() override;
   bool about_to_send() noexcept override;
   bool header_line(std::string_view line) noexcept override;
-  bool body_bytes(std::string_view bytes) noexcept override;
+  Taken body_bytes(std::string_view bytes) noexcept override;
   std::size_t read_body(std::span<char> into) noexcept override;
   bool rewind_body() noexcept override;
 
   bool prepare();
+  [[nodiscard]] Result<void> keep_to_size(std::size_t count);
+  bool check_private();
+  [[nodiscard]] bool uses_cookies() const;
   [[nodiscard]] long idle_limit() const;
   void arm();
   [[nodiscard]] Time limit() const;
@@ -58,9 +86,16 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   void end(Abort why);
   void begin_block(std::string_view status_line);
   bool end_block();
+  void resume_awaiter();
+  bool begin_delivery();
+  bool deliver(std::string_view bytes);
+  bool refused_by_sink(Error error);
+  bool take_encoded(std::string_view bytes);
   bool start_body();
   bool take_body(std::string_view bytes);
   [[nodiscard]] bool has_credentials() const;
+  // Set up with what stays on a handle and is not for another request.
+  [[nodiscard]] bool is_private() const;
   [[nodiscard]] std::uint64_t max_body() const;
 
   // The system gave us no socket. libcurl would say that it could not connect.
@@ -80,11 +115,14 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   const RequestOptions& options_;  // of the request
   const Url& url_;
   const std::string* addresses_;
+  const Call& call_;
+  Delivery* delivery_;
   std::coroutine_handle<> awaiter_;
   std::unique_ptr<Easy> easy_;
   std::unique_ptr<BodyReader> reader_;
-  std::optional<Error> refused_;  // what kept it from being started
+  std::optional<Error> refused_;  // what kept it from being started, or what the sink said
   std::string body_error_;
+  std::optional<std::uint64_t> body_left_;  // of a streamed body that has told its size
   Time started_{};
   Time deadline_;
   Time last_byte_{};
@@ -92,6 +130,10 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   CURLcode code_ = CURLE_OK;
   Abort abort_ = Abort::None;
   bool running_ = false;
+  bool own_origin_ = false;  // looked up only where a secret of the client depends on it
+  bool to_sink_ = false;     // the body of this answer
+  bool paused_ = false;      // the sink must be drained
+  bool stopped_ = false;     // libcurl was told to wait for it
 
   // The referee's account.
   int wire_sends_ = 0;

@@ -8,6 +8,20 @@ Scheduler::~Scheduler() = default;
 Transport::~Transport() = default;
 Middleware::~Middleware() = default;
 
+ClientCertificate::ClientCertificate() = default;
+ClientCertificate::~ClientCertificate() = default;
+ClientCertificate::ClientCertificate(const ClientCertificate&) = default;
+ClientCertificate::ClientCertificate(ClientCertificate&&) noexcept = default;
+ClientCertificate& ClientCertificate::operator=(const ClientCertificate&) = default;
+ClientCertificate& ClientCertificate::operator=(ClientCertificate&&) noexcept = default;
+
+ProxyOptions::ProxyOptions() = default;
+ProxyOptions::~ProxyOptions() = default;
+ProxyOptions::ProxyOptions(const ProxyOptions&) = default;
+ProxyOptions::ProxyOptions(ProxyOptions&&) noexcept = default;
+ProxyOptions& ProxyOptions::operator=(const ProxyOptions&) = default;
+ProxyOptions& ProxyOptions::operator=(ProxyOptions&&) noexcept = default;
+
 TransportOptions::TransportOptions() = default;
 TransportOptions::~TransportOptions() = default;
 TransportOptions::TransportOptions(const TransportOptions&) = default;

@@ -1,22 +1,14 @@
 #include <httpretry/builtin.hpp>
 
-#include <sys/random.h>
+#include "lib/values/random_bytes.hpp"
 
 #include <array>
-#include <cerrno>
-#include <system_error>
 
 namespace httpretry {
 
 std::string new_idempotency_key() {
   std::array<unsigned char, 16> bytes{};
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const auto count = ::getrandom(bytes.data() + filled, bytes.size() - filled, 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw std::system_error(errno, std::generic_category(), "getrandom");
-    filled += static_cast<std::size_t>(count);
-  }
+  fill_random(bytes);
   bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0FU) | 0x40U);
   bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3FU) | 0x80U);
 

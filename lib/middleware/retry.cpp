@@ -2,6 +2,8 @@
 // then, are pure functions of the policy layer; what is counted between attempts is in RetryRun.
 #include "retry_run.hpp"
 
+#include "lib/flow/delivery.hpp"
+
 #include <httpretry/inside_retry.hpp>
 
 #include <atomic>
@@ -49,12 +51,17 @@ class Retry final : public Middleware {
       const auto attempt = begin(next, run.begin_attempt(), branch);
       const detail::AwaitInside inside(attempt);
       last = co_await inside;
-      if (!run.judge(*last)) co_return *std::move(last);
+      if (!run.judge(*last)) {
+        if (run.owes_body()) break;
+        co_return *std::move(last);
+      }
       if (!run.may_be_held_back()) last.reset();  // a call that waits holds nothing of the answer
 
       const bool waited = co_await clock.sleep_until(later(clock.now(), run.wait()), call.stop());
       if (!waited) co_return run.canceled();
     }
+    Outcome handed_over = co_await Delivery::hand_over(request, call, *std::move(last));
+    co_return handed_over;
   }
 
  private:

@@ -1,5 +1,8 @@
 #include "retry_run.hpp"
 
+#include "lib/flow/delivery.hpp"
+#include "lib/policy/error_codes.hpp"
+
 #include <algorithm>
 
 namespace httpretry {
@@ -75,6 +78,7 @@ Request RetryRun::begin_attempt() {
   began_ = now();
   budget_.begin_attempt();
   call_.emit(&Observer::attempt_started, request_, next_number());
+  if (request_.options().sink) hold_back_what_rules_read();
   Request attempt = request_;
   auto& options = attempt.edit_options();
   if (fresh_connection_) options.fresh_connection = true;
@@ -88,10 +92,30 @@ Request RetryRun::begin_attempt() {
   return attempt;
 }
 
+// What a rule of the policy reads must not be with the user when the rule says that it is a
+// failure.
+void RetryRun::hold_back_what_rules_read() {
+  const auto delivery = Delivery::of(request_, call_);
+  if (!delivery) return;  // the transport meets the same error, and answers with it
+  (*delivery)->hold_back([policy = policy_](int status, const Headers& headers) {
+    return policy::looks_into(policy->retry_on, status, headers);
+  });
+}
+
+bool RetryRun::owes_body() const {
+  if (!request_.options().sink || !succeeded_) return false;
+  const auto* delivery = Delivery::begun(call_);
+  return delivery != nullptr && delivery->held();
+}
+
 Time RetryRun::attempt_deadline() const { return later(now(), policy_->attempt_timeout); }
 
 bool RetryRun::judge(const Outcome& outcome) {
   progress_.facts().replayable = request_.body().replayable();
+  if (request_.options().sink) {
+    const auto* delivery = Delivery::begun(call_);
+    progress_.facts().streaming = delivery != nullptr && !delivery->can_go_on();
+  }
   last_ = outcome ? outcome->exchange : outcome.error().exchange;
   if (resend_at_once(outcome)) return true;
 
@@ -105,6 +129,7 @@ bool RetryRun::judge(const Outcome& outcome) {
 
   progress_.decided(classified, decision);
   fresh_connection_ = decision.fresh_connection;
+  succeeded_ = classified.cls == Class::Success;
   wait_ = decision.wait;
   return decision.retry;
 }

@@ -42,6 +42,8 @@ class RetryRun {
   // Whether to send again after `wait()`. Writes the attempt down and tells the observers.
   bool judge(const Outcome& outcome);
   [[nodiscard]] Duration wait() const { return wait_; }
+  // The outcome is good, and the request's sink has yet to get the body.
+  [[nodiscard]] bool owes_body() const;
   // The wait was cut short, or not begun because of the send rate: the outcome of the call.
   [[nodiscard]] Error canceled();
   [[nodiscard]] Outcome held_back(Duration wait, std::optional<Outcome> last);
@@ -56,6 +58,7 @@ class RetryRun {
   [[nodiscard]] Attempt attempt_from(const Outcome& outcome) const;
   void write_down(const Outcome& outcome, const Classified& classified, const Decision& decision);
   void record(Attempt attempt);
+  void hold_back_what_rules_read();
 
   const RetryOptions& options_;
   std::shared_ptr<const RetryPolicy> policy_;
@@ -67,6 +70,7 @@ class RetryRun {
   Time began_{};
   Duration wait_{};
   std::optional<Exchange> last_;  // of the attempt before the wait
+  bool succeeded_ = false;
   bool fresh_connection_ = false;
   bool resent_ = false;
 };

@@ -108,11 +108,16 @@ std::optional<Verdict> aws(const Answer& answer, BodyValues& body) {
   return std::nullopt;
 }
 
+// A Duration in proto3's JSON: seconds alone, where Go's has other units too.
+bool is_proto_duration(const BodyValue& value) {
+  const auto& text = value.text;
+  return value.is_string && text.ends_with('s') &&
+         text.find_first_not_of("0123456789.") == text.size() - 1 &&
+         parse_go_duration(text).has_value();
+}
+
 std::optional<ServerDelay> retry_info(BodyValues& body) {
-  const auto* value = body.find(kGoogleDelay, [](const BodyValue& candidate) {
-    return candidate.is_string && candidate.text.ends_with('s') &&
-           parse_go_duration(candidate.text).has_value();
-  });
+  const auto* value = body.find(kGoogleDelay, is_proto_duration);
   if (value == nullptr) return std::nullopt;
   ServerDelay hint(*parse_go_duration(value->text), HintSource::RetryInfo, value->text);
   hint.at_least = true;
@@ -269,6 +274,45 @@ std::optional<std::string> pending_value(const PendingRule& rule, const Answer& 
       body.find(rule.json, [&](const BodyValue& found) { return accepts(rule.in, found.text); });
   if (value == nullptr) return std::nullopt;
   return value->text;
+}
+
+namespace {
+
+bool contains_ignoring_case(std::string_view text, std::string_view word) {
+  for (; text.size() >= word.size(); text.remove_prefix(1)) {
+    if (equal_ignoring_case(text.substr(0, word.size()), word)) return true;
+  }
+  return false;
+}
+
+bool looks_into(const ErrorRule& rule, int status, const Headers& headers, std::string_view type) {
+  const bool json = type.empty() || contains_ignoring_case(type, "json");
+  const bool xml = type.empty() || contains_ignoring_case(type, "xml");
+  switch (rule.family) {
+    case Family::Aws: return status == 200 && contains_ignoring_case(type, "xml");
+    case Family::Github:
+      return status == 200 && json && headers.get("x-ratelimit-remaining") == "0";
+    case Family::Custom: break;
+    default: return false;
+  }
+  if (rule.status && !rule.status->contains(status)) return false;
+  if (rule.source == ErrorRule::Source::Header) return headers.contains(rule.selector);
+  return rule.source == ErrorRule::Source::Json ? json : xml;
+}
+
+}  // namespace
+
+bool looks_into(const RetryOn& retry_on, int status, const Headers& headers) {
+  if (retry_on.statuses.contains(status) || retry_on.throttle_statuses.contains(status))
+    return true;
+  const auto type = headers.get("Content-Type").value_or("");
+  const auto& pending = retry_on.pending;
+  if (pending && pending->statuses.contains(status)) {
+    if (pending->json.empty() || type.empty() || contains_ignoring_case(type, "json")) return true;
+  }
+  return std::any_of(
+      retry_on.error_codes.begin(), retry_on.error_codes.end(),
+      [&](const ErrorRule& rule) { return looks_into(rule, status, headers, type); });
 }
 
 }  // namespace httpretry::policy

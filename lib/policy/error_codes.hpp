@@ -61,6 +61,10 @@ struct Verdict {
 // What `rule` says of the answer; empty where it has nothing to say.
 std::optional<Verdict> apply(const ErrorRule& rule, const Answer& answer, BodyValues& body);
 
+// Whether the rules may have something to say of a good answer with these headers, once its body is
+// there.
+bool looks_into(const RetryOn& retry_on, int status, const Headers& headers);
+
 // The value that makes the answer a pending one.
 std::optional<std::string> pending_value(const PendingRule& rule, const Answer& answer,
                                          BodyValues& body);

@@ -143,7 +143,7 @@ constexpr Preset kPresets[] = {
     "error_codes": ["aws"],
     "transport": ["resolve", "connect", "tls", "timeout", "send", "receive", "protocol", "partial"],
     "pending": {
-      "statuses": [202], "max": 5,
+      "statuses": [202], "max": 6,
       "backoff": {
         "kind": "exponential", "initial": "100ms", "multiplier": 2, "max_interval": "20s",
         "jitter": "none"

@@ -1,3 +1,5 @@
+#include "lib/flow/delivery.hpp"
+
 #include <httpretry/testing.hpp>
 
 #include <random>
@@ -59,7 +61,9 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   Outcome outcome = answer(request, number);
   fill_exchange(outcome);
   if (outcome && outcome->url.empty()) outcome->url = request.url();
-  co_return outcome;
+  if (!request.options().sink) co_return outcome;
+  Outcome delivered = co_await Delivery::hand_over(request, call, std::move(outcome));
+  co_return delivered;
 }
 
 std::function<double()> fixed_random(double value) {

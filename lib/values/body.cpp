@@ -1,4 +1,4 @@
-#include <httpretry/body.hpp>
+#include "body_source.hpp"
 
 #include <sys/stat.h>
 #include <algorithm>
@@ -8,14 +8,6 @@
 #include <system_error>
 
 namespace httpretry {
-
-class Body::Source {
- public:
-  virtual ~Source() = default;
-  [[nodiscard]] virtual bool replayable() const { return true; }
-  [[nodiscard]] virtual const std::string* bytes() const { return nullptr; }
-  virtual Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& self) = 0;
-};
 
 namespace {
 
@@ -114,6 +106,18 @@ class ReopenedSource final : public Body::Source {
   Body::Opener open_;
 };
 
+class GeneratorReader final : public BodyReader {
+ public:
+  GeneratorReader(Body::Generator generate, std::optional<std::uint64_t> size)
+      : generate_(std::move(generate)), size_(size) {}
+  Result<std::size_t> read(std::span<char> into) override { return generate_(into); }
+  [[nodiscard]] std::optional<std::uint64_t> size() const override { return size_; }
+
+ private:
+  Body::Generator generate_;
+  std::optional<std::uint64_t> size_;
+};
+
 class OnceSource final : public Body::Source {
  public:
   OnceSource(Body::Generator generate, std::optional<std::uint64_t> size)
@@ -158,6 +162,11 @@ Body::Body(std::string bytes) : source_(std::make_shared<BytesSource>(std::move(
 Body::Body(const char* bytes) : Body(std::string(bytes)) {}
 Body Body::file(std::string path) { return Body(std::make_shared<FileSource>(std::move(path))); }
 Body Body::reopened(Opener open) { return Body(std::make_shared<ReopenedSource>(std::move(open))); }
+Body Body::generated(std::function<Generator()> start, std::optional<std::uint64_t> size) {
+  return reopened([start = std::move(start), size]() -> Result<std::unique_ptr<BodyReader>> {
+    return std::unique_ptr<BodyReader>(std::make_unique<GeneratorReader>(start(), size));
+  });
+}
 Body Body::once(Generator generate, std::optional<std::uint64_t> size) {
   return Body(std::make_shared<OnceSource>(std::move(generate), size));
 }

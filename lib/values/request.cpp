@@ -182,6 +182,9 @@ Request& Request::set_body(Body body) {
   edit().body = std::move(body);
   return *this;
 }
+Request& Request::set_form(const Form& form) {
+  return set_header("Content-Type", form.content_type()).set_body(form.body());
+}
 RequestOptions& Request::edit_options() {
   if (options_ == nullptr) options_ = new Options;
   return own(options_).value;

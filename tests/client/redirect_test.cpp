@@ -1,8 +1,10 @@
 #include "conversation.hpp"
+#include "policies.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace httpretry;
+using namespace std::chrono_literals;
 
 TEST_CASE("methods and bodies across a redirect follow RFC 9110") {
   struct Row {
@@ -145,4 +147,24 @@ TEST_CASE("each hop is retried by itself, and the history counts through") {
   REQUIRE(outcome->history.attempts.size() == 4);
   CHECK(outcome->history.attempts[3].number == 4);
   CHECK(talk.heard->lines()[3] == "attempt 2");
+}
+
+// urllib3's test_backoff_reset_after_redirect, curl's test 3010.
+TEST_CASE("a hop begins with the first wait again, and hears only what its own answers say") {
+  auto moved = redirect_to(301, "/b");
+  moved.headers.add("Retry-After", "2");
+  Conversation talk;
+  talk.network->say(Response(503))
+      .say(Response(503))
+      .say(std::move(moved))
+      .say(Response(503))
+      .say(Response(503))
+      .say(Response(200));
+  const auto outcome = talk.client({redirect(), retry(steady_policy())}).get("http://x/a");
+  REQUIRE(outcome);
+  CHECK(outcome->status == 200);
+  std::vector<Time> sends;
+  for (const auto& seen : talk.network->requests()) sends.push_back(seen.when);
+  CHECK(sends == std::vector<Time>{Time(0s), Time(1s), Time(3s), Time(3s), Time(4s), Time(6s)});
+  CHECK_FALSE(outcome->history.attempts[3].server_delay);
 }

@@ -4,13 +4,13 @@
 // Of the published scenarios these are left out:
 //   long-polling backoff with an empty bucket   our calls return at once when the budget is empty
 //   clock-skew correction                       signing requests is not ours
-//   shared-multi-threaded                       here as two calls in turn; locks are not this
-//   layer's
 #include <httpretry/budget.hpp>
 #include <httpretry/retry.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -124,6 +124,33 @@ TEST_CASE("AWS standard mode 2.1 bounds the wait at 200 ms where it is told to")
         {500, kRetry, 458, 200ms},
         {500, kRetry, 444, 200ms},
         {500, "attempts_exhausted", 444, {}}});
+}
+
+// smithy-kotlin's newStandardRetryMultiThreadedTestCases: one call gets 500, 500, 200, another 500,
+// 200, and the order does not matter. (That threads lose no token is the client's to show.)
+TEST_CASE("two calls that share a bucket leave the same in it, whatever their order") {
+  const auto policy = standard_2_1(5);
+  const std::array<std::vector<int>, 2> answers{{{500, 500, 200}, {500, 200}}};
+  std::vector<std::size_t> order = {0, 0, 0, 1, 1};  // whose answer comes
+  int orders = 0;
+  do {
+    TokenBudget bucket(policy.budget);
+    std::array<BudgetClaim, 2> claims;
+    std::array<std::size_t, 2> told{};
+    for (const auto call : order) {
+      const auto status = answers.at(call).at(told.at(call)++);
+      const Outcome outcome{Response(status)};
+      const auto classified = classify(policy, Observed(outcome, {}));
+      if (classified.cls == Class::Success) {
+        bucket.settle(claims.at(call), true);
+      } else {
+        CHECK(bucket.take(claims.at(call), bucket.cost(classified.cls, classified.timeout)));
+      }
+    }
+    CHECK(bucket.left() == 486'000);
+    ++orders;
+  } while (std::next_permutation(order.begin(), order.end()));
+  CHECK(orders == 10);
 }
 
 TEST_CASE("AWS's throttles wait longer and cost less") {

@@ -53,12 +53,42 @@ TEST_CASE("tokens: what is not there is not given, and nothing is taken") {
   CHECK(budget.left() == 1'000);
 }
 
+// botocore's test_quota.py, where ten tokens come back at a time.
+TEST_CASE("tokens: what comes back does not pass the capacity") {
+  auto policy = tokens(50, 5);
+  policy.refill = 10'000;
+  TokenBudget budget(policy);
+  BudgetClaim claim;
+  CHECK(budget.take(claim, 5'000));
+  CHECK(budget.left() == 45'000);
+  for (int i = 0; i < 2; ++i) {
+    BudgetClaim other;
+    budget.settle(other, true);
+    CHECK(budget.left() == 50'000);
+  }
+}
+
 TEST_CASE("tokens: costs by class") {
   const TokenBudget budget(tokens(500, 14));
   CHECK(budget.cost(Class::Transient, false) == 14'000);
   CHECK(budget.cost(Class::Transport, false) == 14'000);
   CHECK(budget.cost(Class::Transport, true) == 10'000);
   CHECK(budget.cost(Class::Throttle, false) == 5'000);
+
+  // botocore's TestRetryQuotaChecker, in both of AWS's modes.
+  struct Row {
+    std::int64_t cost;
+    Class cls;
+    bool timeout;
+    std::int64_t left;
+  };
+  for (const auto& row : {Row{5, Class::Transport, true, 490}, Row{5, Class::Transient, false, 495},
+                          Row{14, Class::Transient, false, 486}}) {
+    Budget shared(tokens(500, row.cost));
+    BudgetClaim claim;
+    CHECK(shared.take(claim, row.cls, row.timeout, Time()));
+    CHECK(shared.left(Time()) == row.left * 1000);
+  }
 }
 
 TEST_CASE("tokens: a success gives back the last cost, or one token where nothing was taken") {
@@ -120,6 +150,11 @@ TEST_CASE("ratio: the floor, the share and the window") {
   for (int i = 0; i < 10000; ++i) shared.request(Time(0s));
   CHECK(withdrawals(shared, Time(0s), 10000) == 1010);
 
+  RatioBudget floor_alone(ratio(1s, 10, 0));
+  CHECK(floor_alone.left(Time(0s)) == 10'000);
+  RatioBudget floor_of_two_seconds(ratio(2s, 5, 0));
+  CHECK(floor_of_two_seconds.left(Time(0s)) == 10'000);
+
   RatioBudget two_seconds(ratio(2s, 5, 0.5));
   CHECK(two_seconds.left(Time(0s)) == 10'000);
   for (int i = 0; i < 10000; ++i) two_seconds.request(Time(0s));
@@ -160,6 +195,11 @@ TEST_CASE("grpc: retries while more than half of the tokens are left") {
   CHECK(budget.left() == 4'100);
   for (int i = 0; i < 9; ++i) budget.succeeded();
   CHECK(budget.left() == 5'000);
+  for (int i = 0; i < 10; ++i) budget.succeeded();
+  CHECK_FALSE(budget.failed());  // 5 of 10 are not more than half
+  for (int i = 0; i < 11; ++i) budget.succeeded();
+  CHECK(budget.failed());
+  CHECK(budget.left() == 5'100);
   for (int i = 0; i < 20; ++i) budget.failed();
   CHECK(budget.left() == 0);
 }
@@ -284,12 +324,27 @@ TEST_CASE("adaptive: after a throttle at ten a second, the cubic curve") {
   CHECK(limiter.rate() == doctest::Approx(7.0).epsilon(1e-9));
   limiter.update(at(20), false);
   CHECK(limiter.rate() == doctest::Approx(7.0).epsilon(1e-9));
-  const std::vector<double> expected = {9.64893601, 10.00003085, 10.45328452, 13.40869702};
-  for (int second = 21; second <= 24; ++second) {
-    for (int tenth = 1; tenth <= 10; ++tenth) limiter.update(at(second - 1 + tenth * 0.1), false);
+  // Twenty sends a second from here on, so that the curve is not held to twice what was measured.
+  const std::vector<double> expected = {9.64893600966,      10.000030849917364, 10.453284520772092,
+                                        13.408697022224185, 21.26626835427364,  36.425998516920465};
+  for (int second = 21; second <= 26; ++second) {
+    for (int part = 1; part <= 20; ++part) limiter.update(at(second - 1 + part * 0.05), false);
     CAPTURE(second);
     CHECK(std::abs(limiter.rate() - expected[static_cast<std::size_t>(second) - 21]) < 1e-7);
   }
+}
+
+// botocore's tests of the curve's beta and of test_bucket.py, with AWS's own 0.7 and 0.5.
+TEST_CASE("adaptive: a throttle leaves seven tenths, and never less than a send in two seconds") {
+  SendRate eight(Time(0s));
+  for (int part = 1; part <= 160; ++part) eight.update(at(part * 0.125), part == 160);
+  CHECK(eight.rate() == doctest::Approx(5.6).epsilon(1e-9));
+  SendRate idle(Time(0s));
+  idle.update(at(100), true);
+  CHECK(idle.rate() == 0.5);
+  idle.update(at(200), false);
+  CHECK(idle.acquire(at(1000)) == 0ns);  // whatever the pause, one send is saved up, and not two
+  CHECK(idle.acquire(at(1000)) > 0ns);
 }
 
 // botocore's TestRateClocker.

@@ -40,6 +40,20 @@ TEST_CASE("statuses of the standard policy") {
   }
 }
 
+// Microsoft.Extensions.Http.Resilience; `standard` leaves out 501 and 505, on purpose.
+TEST_CASE("a policy lists 5xx whole where it likes") {
+  RetryPolicy policy;
+  policy.retry_on.statuses.add(500, 599);
+  for (const auto status : {408, 429, 500, 501, 505, 599}) {
+    CAPTURE(status);
+    const auto cls = classified(answer(status), policy).cls;
+    CHECK(cls == (status == 429 ? Class::Throttle : Class::Transient));
+  }
+  for (const auto status : {400, 404, 409}) {
+    CHECK(classified(answer(status), policy).cls == Class::Permanent);
+  }
+}
+
 TEST_CASE("which answers say that the server did nothing") {
   struct Row {
     Response response;

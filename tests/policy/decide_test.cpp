@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -106,6 +108,15 @@ const Row kRows[] = {
     {"combine server takes the hint alone", "GET", "429; Retry-After: 0",
      [](Situation& s) { s.policy.server_delay.combine = ServerDelayPolicy::Combine::Server; },
      "retry after 0s"},
+    {"the server's two seconds, where ours are five", "GET", "429; Retry-After: 2",
+     [](Situation& s) {
+       s.policy.server_delay.combine = ServerDelayPolicy::Combine::Server;
+       s.policy.throttle_backoff->initial = 5s;
+     },
+     "retry after 2s"},
+    {"and where they are one", "GET", "503; Retry-After: 2",
+     [](Situation& s) { s.policy.server_delay.combine = ServerDelayPolicy::Combine::Server; },
+     "retry after 2s"},
     {"combine own hears nothing", "GET", "429; Retry-After: 3600",
      [](Situation& s) { s.policy.server_delay.combine = ServerDelayPolicy::Combine::Own; },
      "retry after 1s"},
@@ -125,6 +136,20 @@ const Row kRows[] = {
      [](Situation& s) { s.policy.server_delay.max_over_own = 5s; }, "retry after 5.1s"},
     {"spread comes on top of the hint", "GET", "503; Retry-After: 10",
      [](Situation& s) { s.policy.server_delay.spread = 0.5; }, "retry after 15s"},
+    {"half of Envoy's 120 s at most", "GET", "429; Retry-After: 120",
+     [](Situation& s) {
+       s.policy.max_elapsed_time = kForever;
+       s.policy.server_delay.max = 300s;
+       s.policy.server_delay.spread = 0.5;
+     },
+     "retry after 3m"},
+    {"a hint over Envoy's 300 s ends the call", "GET", "429; Retry-After: 301",
+     [](Situation& s) {
+       s.policy.max_elapsed_time = kForever;
+       s.policy.server_delay.max = 300s;
+       s.policy.server_delay.spread = 0.5;
+     },
+     "server_delay_too_long"},
     {"a hint past the deadline", "GET", "503; Retry-After: 7",
      [](Situation& s) { s.clocks.deadline = s.clocks.now + 5s; }, "server_delay_too_long"},
     {"a hint comes after safety", "POST", "500; Retry-After: 9999", nothing, "unsafe_to_repeat"},
@@ -157,6 +182,19 @@ const Row kRows[] = {
        s.clocks.now = s.clocks.started + 59960ms;
      },
      "retry after 40ms"},
+    {"go-retry's WithMaxDuration: 250 ms are left of a second", "GET", "429",
+     [](Situation& s) {
+       s.policy.elapsed_rule = ElapsedRule::ClipWait;
+       s.policy.max_elapsed_time = 250ms;
+     },
+     "retry after 250ms"},
+    {"and 50 ms later on", "GET", "429",
+     [](Situation& s) {
+       s.policy.elapsed_rule = ElapsedRule::ClipWait;
+       s.policy.max_elapsed_time = 250ms;
+       s.clocks.now = s.clocks.started + 200ms;
+     },
+     "retry after 50ms"},
     {"clip_wait never comes before the server's time", "GET", "503; Retry-After: 7",
      [](Situation& s) {
        s.policy.elapsed_rule = ElapsedRule::ClipWait;
@@ -215,4 +253,50 @@ TEST_CASE("the rules of a retry, one a row") {
 
     CHECK(words(decision_of(situation, outcome_of(row.outcome))) == std::string(row.expected));
   }
+}
+
+TEST_CASE("every reason to end a call has a row, but the budget's, which decide is not told") {
+  for (auto reason = Reason::Success; reason <= Reason::Canceled;
+       reason = static_cast<Reason>(static_cast<int>(reason) + 1)) {
+    const auto has_row = std::any_of(std::begin(kRows), std::end(kRows), [&](const Row& row) {
+      return to_string(reason) == row.expected;
+    });
+    CAPTURE(std::string(to_string(reason)));
+    CHECK(has_row == (reason != Reason::BudgetExhausted));
+  }
+}
+
+TEST_CASE("a retry that the budget forbids stops as it stands, and says when to come back") {
+  const Situation situation;
+  const auto outcome = outcome_of("503; Retry-After: 7");
+  const auto classified = classify(situation.policy, Observed(outcome, situation.clocks.wall_now));
+  const auto decision = decide(situation.policy, classified, situation.facts, situation.clocks, 1);
+  REQUIRE(decision.retry);
+  const auto stop = over_budget(decision, classified, situation.facts, situation.clocks);
+  CHECK(words(stop) == "budget_exhausted");
+  CHECK(limit_text(stop) == "the budget has not enough left for a retry");
+  CHECK(stop.wait == 7s);
+  CHECK(stop.retry_at == WallTime(1007s));
+}
+
+TEST_CASE("Retry-After is heard with every status that is retried, and 0 is not absent") {
+  int retried = 0;
+  for (int status = 400; status <= 599; ++status) {
+    const auto with = [&](const char* seconds) {
+      const auto text = std::to_string(status) + "; Retry-After: " + seconds;
+      return decision_of(Situation(), outcome_of(text));
+    };
+    const auto told = with("7");
+    if (!told.retry) continue;
+    ++retried;
+    CAPTURE(status);
+    CHECK(told.wait == 7s);
+    CHECK(told.server_delay == 7s);
+    const auto now = with("0");
+    CHECK(now.retry);
+    CHECK(now.server_delay == 0s);
+    CHECK(now.wait == now.backoff);
+    CHECK_FALSE(with("soon").server_delay.has_value());
+  }
+  CHECK(retried == 101);  // 403, as GitHub says it; 408, 421, 425, 429; all but four of the 5xx
 }

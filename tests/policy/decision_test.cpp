@@ -152,25 +152,25 @@ TEST_CASE("the extremes of every clock are survived") {
 
 // Published cases that have no test here, and why:
 //
-//   Polly's decorrelated V2 and its jittered constant and linear    not kinds of ours
+//   Polly's decorrelated V2 and its jittered linear                 not kinds of ours
 //   google-http-java-client's whole-millisecond draws               our waits keep nanoseconds
 //   cenkalti, resilience4j: intervals cut at each step              ours come from one power: 1 ns
-//   gax-go, google-cloud-cpp (ranges that slide), folly (log-normal), tenacity, stamina, got, ky,
-//     axios-retry, tower, userver, aws-c-io, wget2, google-dotnet   not kinds of ours, or the same
-//                                                                   formulas with other numbers
-//   go-retry's Fibonacci                                            not a kind of ours
-//   aws-sdk-cpp's legacy jitter before the cap                      a trap, not a model; cap: after
-//                                                                   is tested with Drive and Azure
-//   the variant of AWS's cubic table in Go and Rust                 an artefact of its own test
-//   AWS's clock skew, long polling                                  see aws_scenarios_test
+//   google-dotnet (a time more or less), userver (slots from 1),
+//     folly's log-normal jitter, go-retry's Fibonacci               not kinds of ours
+//   aws-c-io's first decorrelated wait, which may be 0              ours is the initial one at
+//   least urllib3's first wait of 0                                       not ours: the first is
+//   initial the variant of AWS's cubic table in Go and Rust                 an artefact of its own
+//   test AWS's clock skew, long polling                                  see aws_scenarios_test
 //   envoy's documented 25, 75, 175 ms                               describes older code
-//   envoy's "discard and ask the next header" over a limit          ours stops and says when
+//   envoy's and openai's own wait instead of a hint over the limit  ours stops and says when
+//   go-retryablehttp's 502, whose Retry-After is not heard          ours is heard
 //   ky's invalid Retry-After that blocks the next header            ours asks the next source
-//   urllib3's first wait of 0, its backoff after redirects          not ours: one curve a call
-//   gRPC hedging and validation; Finagle's bounds; go-retry's
-//     and Google's preconditions; proto3 durations as input         what a policy may say is the
-//                                                                   loader's
-//   the AWS jitter simulation                                       compares algorithms, not code
+//   gRPC's hedging, and its nine attempts that count as five        not ours; attempts are as
+//   written Google's, gRPC's and Finagle's preconditions that we lack       a wait of 0, a
+//   randomization of
+//                                                                   1, one attempt, no status, a
+//                                                                   long window mean what they say
 //   SRE's and failsafe-go's adaptive throttling                     not a budget of ours
-//   other clients' lists of retried statuses                        presets hold those that we ship
-//   the Idempotency-Key draft's 400, 409, 422                       permanent, as any such status
+//   the lists of retried statuses of clients that are no preset     a policy says them
+//   the Idempotency-Key draft's 400, 409, 422                       permanent, as any such status;
+//                                                                   409 where a preset lists it

@@ -51,6 +51,15 @@ TEST_CASE("where AWS puts its error code") {
   }
 }
 
+// aws-query's compatibility header, which the body does not overrule.
+TEST_CASE("an AWS code in a header is the code, whatever the body says") {
+  const Headers headers{{"x-amzn-query-error", "AWS.SimpleQueueService.NonExistentQueue;Sender"}};
+  for (const auto* body : {R"({"__type": "com.amazonaws.sqs#QueueDoesNotExist"})",
+                           R"({"__type": "SlowDown"})", R"({"code": "SlowDown"})"}) {
+    CHECK(classified(answer(400, headers, body)).cls == Class::Permanent);
+  }
+}
+
 TEST_CASE("where AWS does not put its error code") {
   for (const auto* body :
        {R"({"ErrorDetails": [{"__type": "SlowDown"}]})", R"({"error": {"code": "SlowDown"}})",
@@ -126,7 +135,8 @@ TEST_CASE("RetryInfo in a body is a hint") {
   CHECK(result.hint->delay == 34074824224ns);
   CHECK(result.hint->source == HintSource::RetryInfo);
   CHECK(result.hint->raw == "34.074824224s");
-  for (const auto* bad : {"-1s", "1m", "1.5", "soon", ""}) {
+  CHECK(classified(answer(429, {}, body("3.000000001s"))).hint->delay == 3000000001ns);
+  for (const auto* bad : {"-1s", "1m", "1m0s", "100ms", "1.5", "soon", ""}) {
     CHECK_FALSE(classified(answer(429, {}, body(bad))).hint.has_value());
   }
   const auto status_only = R"({"error":{"status":"UNAVAILABLE"}})";

@@ -141,6 +141,7 @@ TEST_CASE("Retry-After is digits or a date, and nothing else") {
          {"2, 3", {}},
          {"badbadbad", {}},
          {"Fri, 32 Dec 1999 23:59:59 GMT", {}},
+         {"Sun, 32 Dec 2030 25:99:99 GMT", {}},
          {"Mon, 3 Jun 2019 12:00:00 UTC", {}},
          {"Fri, 29 Sep 100000 16:26:57 GMT", {}}});
 }
@@ -150,11 +151,17 @@ TEST_CASE("Retry-After is digits or a date, and nothing else") {
 TEST_CASE("Retry-After at other clients' clocks") {
   check("retry-after", epoch(1696004797),
         {{"20", 20s},
+         {"0", 0s},
          {"-10", {}},
+         {"60", 60s},
+         {"61", 61s},
          {"120", 120s},
+         {"121", 121s},
          {"Fri, 29 Sep 2023 16:26:57 GMT", 20s},
          {"Fri, 29 Sep 2023 16:26:37 GMT", 0s},
          {"Fri, 29 Sep 2023 16:26:27 GMT", 0s},
+         {"Fri, 29 Sep 2023 16:27:37 GMT", 60s},
+         {"Fri, 29 Sep 2023 16:28:37 GMT", 120s},
          {"Fri, 29 Sep 2023 16:28:38 GMT", 121s},
          {"Zun, 29 Sep 2023 16:26:27 GMT", {}}});
   check("retry-after", epoch(1559559600),  // 2019-06-03T11:00:00Z
@@ -173,6 +180,10 @@ TEST_CASE("an invalid hint is passed over and the next source is asked") {
   CHECK(wait(Headers{{"retry-after-ms", "1.5"}, {"retry-after", "3"}}, epoch(0)) == 3s);
   CHECK(wait(Headers{{"retry-after-ms", "1500"}, {"retry-after", "3"}}, epoch(0)) == 1500ms);
   CHECK(wait(Headers{{"retry-after-ms", "0"}, {"retry-after", "3"}}, epoch(0)) == 0ms);
+  // ky stops at a Retry-After that it cannot read; the rate limit beside it still says something.
+  for (const auto* unread : {"1e3", ""}) {
+    CHECK(wait(Headers{{"Retry-After", unread}, {"RateLimit-Reset", "3"}}, epoch(0)) == 3s);
+  }
 }
 
 TEST_CASE("only the sources that the policy names are asked") {
@@ -274,6 +285,16 @@ TEST_CASE("the RateLimit field is a list of limits, and the longest of those use
          {R"("default";r=0;t=30 junk)", {}},
          {R"("default";r=0;t=99999999999999999999)", kForever},
          {"", {}}});
+}
+
+// Names that some servers use and that are no source of ours: their units differ from one to the
+// next, or they describe a limit and not a wait.
+TEST_CASE("other headers about limits are not read") {
+  for (const auto* header : {"x-ratelimit-reset-requests", "x-ratelimit-reset-tokens",
+                             "x-ratelimit-retry-after", "x-rate-limit-reset", "ratelimit-policy"}) {
+    CAPTURE(std::string(header));
+    CHECK_FALSE(wait(Headers{{header, "30"}}, epoch(0)).has_value());
+  }
 }
 
 TEST_CASE("a negative pushback asks for no retry") {

@@ -1,6 +1,7 @@
 #include <httpretry/builtin.hpp>
 #include <httpretry/client.hpp>
 #include <httpretry/request.hpp>
+#include <httpretry/sink.hpp>
 
 #include <doctest/doctest.h>
 
@@ -21,7 +22,10 @@ static_assert(!std::is_aggregate_v<Request> && !std::is_aggregate_v<RequestOptio
               !std::is_aggregate_v<RetryPolicy> && !std::is_aggregate_v<RetryOptions> &&
               !std::is_aggregate_v<RedirectOptions> && !std::is_aggregate_v<LogOptions> &&
               !std::is_aggregate_v<Headers> && !std::is_aggregate_v<Body> &&
-              !std::is_aggregate_v<Url> && !std::is_aggregate_v<Outcome>);
+              !std::is_aggregate_v<Url> && !std::is_aggregate_v<Outcome> &&
+              !std::is_aggregate_v<ClientCertificate> && !std::is_aggregate_v<ProxyOptions> &&
+              !std::is_aggregate_v<Form> && !std::is_aggregate_v<FormPart> &&
+              !std::is_aggregate_v<BodyStart> && !std::is_aggregate_v<BearerToken>);
 static_assert(sizeof(Request) <= 2 * sizeof(void*));
 
 TEST_CASE("a copy of a request that is changed leaves the others as they were") {

@@ -2,18 +2,10 @@
 
 #include "wire.hpp"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <openssl/pem.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -21,33 +13,6 @@ namespace httpretry {
 namespace {
 
 constexpr const char* kNghttpd = "/usr/sbin/nghttpd";
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
-
-int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  auto address = loopback(0);
-  socklen_t size = sizeof address;
-  REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
-
-bool accepts(int port) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const auto address = loopback(port);
-  const bool connected =
-      ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  ::close(fd);
-  return connected;
-}
 
 void write_pem(const std::string& path, const auto& write) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
@@ -86,66 +51,33 @@ bool read_exactly(SSL* tls, std::string& into, std::size_t size) {
 
 }  // namespace
 
-Nghttpd::Nghttpd() {
-  REQUIRE_MESSAGE(::access(kNghttpd, X_OK) == 0,
-                  "nghttpd (package nghttp2-server) is not installed");
-  std::string pattern = (std::filesystem::temp_directory_path() / "httpretry-XXXXXX").string();
-  REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-  directory_ = pattern;
-  std::ofstream(directory_ + "/hello") << "hello, two";
-  write_pem(directory_ + "/key.pem", [&](std::FILE* file) {
+Nghttpd::Nghttpd(bool tls) : scheme_(tls ? "https" : "http") {
+  write_file(directory_.file("hello"), "hello, two");
+  write_pem(directory_.file("key.pem"), [&](std::FILE* file) {
     return PEM_write_PrivateKey(file, SSL_CTX_get0_privatekey(&certificates_.context()), nullptr,
                                 nullptr, 0, nullptr, nullptr);
   });
-  write_pem(directory_ + "/cert.pem", [&](std::FILE* file) {
+  write_pem(directory_.file("cert.pem"), [&](std::FILE* file) {
     return PEM_write_X509(file, SSL_CTX_get0_certificate(&certificates_.context()));
   });
-  // Another process may take the port between our look and nghttpd's.
-  bool started = false;
-  for (int tries = 0; tries < 5 && !started; ++tries) started = start_on(free_port());
-  REQUIRE_MESSAGE(started, "nghttpd does not start");
+  const auto command = [&](int port) {
+    std::vector<std::string> words{kNghttpd, "-v", "--address=127.0.0.1", "-d",
+                                   directory_.file("")};
+    if (!tls) words.emplace_back("--no-tls");
+    words.push_back(std::to_string(port));
+    if (tls) words.push_back(directory_.file("key.pem"));
+    if (tls) words.push_back(directory_.file("cert.pem"));
+    return words;
+  };
+  process_.emplace("nghttp2-server", command, directory_.file("log"));
 }
 
-bool Nghttpd::start_on(int port) {
-  port_ = port;
-  const auto number = std::to_string(port);
-  const auto key = directory_ + "/key.pem";
-  const auto cert = directory_ + "/cert.pem";
-  const auto log = directory_ + "/log";
-  std::array<const char*, 9> args{
-      kNghttpd,       "-v",        "--address=127.0.0.1", "-d",   directory_.c_str(),
-      number.c_str(), key.c_str(), cert.c_str(),          nullptr};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  const int failed = ::posix_spawn(&pid_, kNghttpd, &actions, nullptr,
-                                   const_cast<char* const*>(args.data()), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  REQUIRE(failed == 0);
-  for (;;) {
-    if (accepts(port)) return true;
-    if (::waitpid(pid_, nullptr, WNOHANG) == pid_) {
-      pid_ = -1;
-      return false;
-    }
-    std::this_thread::yield();
-  }
+std::string Nghttpd::url() const {
+  return scheme_ + "://127.0.0.1:" + std::to_string(process_->port()) + "/hello";
 }
-
-Nghttpd::~Nghttpd() {
-  if (pid_ > 0) {
-    ::kill(pid_, SIGTERM);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  std::error_code ignored;  // a folder that stays behind in /tmp is no failure of the test
-  std::filesystem::remove_all(directory_, ignored);
-}
-
-std::string Nghttpd::url() const { return "https://127.0.0.1:" + std::to_string(port_) + "/hello"; }
 
 std::size_t Nghttpd::connections() const {
-  std::ifstream log(directory_ + "/log");
+  std::ifstream log(directory_.file("log"));
   std::size_t count = 0;
   for (std::string line; std::getline(log, line);) {
     if (line.find("The negotiated protocol: h2") != std::string::npos) ++count;

@@ -1,13 +1,14 @@
-// Two HTTP/2 servers over TLS: nghttpd, for real traffic, and one of a few frames that refuses
+// Two HTTP/2 servers: nghttpd, for real traffic, and one of a few frames that refuses
 // streams, which no well-behaved server can be made to do.
 #pragma once
 
+#include "files.hpp"
 #include "lib/testing/certificates.hpp"
+#include "processes.hpp"
 #include "raw_server.hpp"
 
-#include <sys/types.h>
-
 #include <atomic>
+#include <optional>
 #include <string>
 
 namespace httpretry {
@@ -15,21 +16,17 @@ namespace httpretry {
 // Serves the file /hello ("hello, two"). REQUIREs that nghttpd is installed.
 class Nghttpd {
  public:
-  Nghttpd();
-  ~Nghttpd();
-  Nghttpd(const Nghttpd&) = delete;
-  Nghttpd& operator=(const Nghttpd&) = delete;
+  explicit Nghttpd(bool tls = true);
   [[nodiscard]] std::string url() const;
   [[nodiscard]] const std::string& ca_file() const { return certificates_.ca_file(); }
   // The number of connections in its log so far.
   [[nodiscard]] std::size_t connections() const;
 
  private:
-  bool start_on(int port);
   faults::Certificates certificates_{Tls::Good};
-  std::string directory_;
-  pid_t pid_ = -1;
-  int port_ = 0;
+  TemporaryDirectory directory_;
+  std::string scheme_;
+  std::optional<ServerProcess> process_;
 };
 
 // Refuses the first `refusals` streams (REFUSED_STREAM) and answers 200 to the others.

@@ -27,6 +27,7 @@ class RandomRequests {
     options.fresh_connection = pick(9) == 0;
     if (pick(6) == 0) options.credentials.emplace(Credentials::Scheme::Basic, "u", "p");
     if (pick(6) == 0) options.http_version = HttpVersion::Http1;
+    if (pick(6) == 0) options.expect_continue_from = pick(3000);
     return request;
   }
 

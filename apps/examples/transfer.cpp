@@ -1,0 +1,99 @@
+// What a transfer can do beside a plain request: bodies in and out, credentials, ways to a server.
+#include <httpretry/fault_server.hpp>
+#include <httpretry/httpretry.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <span>
+#include <string>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+Task<Result<BearerToken>> fetch_token(Client& issuer, std::string url) {
+  Outcome answer = co_await issuer.co_send(Request::post(url, "grant_type=client_credentials"));
+  if (!answer) co_return answer.error();
+  co_return BearerToken(answer->body, 1h);
+}
+
+// Nothing is sent with these: they name files and proxies that are not there.
+void all_of_them(TransportOptions& connection, Request& request) {
+  connection.client_certificate.file = "ann.p12";
+  connection.client_certificate.key_password = "secret";
+  connection.ca_file = "company.pem";
+  connection.min_tls = TlsVersion::Tls13;
+  connection.pinned_keys = "sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+  connection.proxy.url = "socks5h://127.0.0.1:1080";
+  connection.proxy.credentials.emplace(Credentials::Scheme::Basic, "ann", "secret");
+  connection.proxy.no_proxy = "localhost,.internal";
+  connection.unix_socket = "/run/docker.sock";
+  connection.connect_to = {"api.example.com:443:127.0.0.1:8443"};
+  connection.ip_version = IpVersion::V4;
+  connection.local_interface = "eth0";
+  connection.netrc = "";
+  connection.cookies = std::make_shared<CookieJar>();
+  request.edit_options().credentials.emplace(Credentials::Scheme::Digest, "ann", "secret");
+  request.edit_options().http_version = HttpVersion::Http2PriorKnowledge;
+  request.edit_options().expect_continue_from = 1 << 20;
+}
+
+Task<bool> store(std::string bytes) {
+  std::printf("%zu bytes\n", bytes.size());
+  co_return true;
+}
+
+bool upload(Client& client, const std::string& url, const std::string& path) {
+  // Gives a thousand letters; `start` gives one such function after the other.
+  const auto start = [] {
+    return [left = std::size_t{1000}](std::span<char> into) mutable {
+      const auto count = std::min(into.size(), left);
+      std::fill_n(into.begin(), count, 'a');
+      left -= count;
+      return count;
+    };
+  };
+  const auto generate = start();
+  const Outcome file = client.put(url, Body::file(path));
+  const Outcome again_and_again = client.put(url, Body::generated(start));
+  const Outcome once = client.put(url, Body::once(generate));
+  return file && again_and_again && once;
+}
+
+int download(Client& client, const std::string& url, const std::string& path) {
+  auto request = Request::get(url);
+  FileOptions options;
+  options.keep_partial = true;  // what failed goes on where it broke off
+  request.edit_options().sink = save_to(path, options);
+  const Outcome outcome = client.send(request);
+  if (!outcome) std::fprintf(stderr, "%s\n", outcome.error().message.c_str());
+  return outcome ? 0 : 1;
+}
+
+}  // namespace
+
+int main() {
+  FaultServer server(Scenario{{200, "an answer, or a token"}});
+  const auto url = server.url("/v1/items");
+  Client issuer;
+  Client client({redirect(), retry(), bearer([&](Call&) { return fetch_token(issuer, url); })});
+
+  Form form;
+  form.add("title", "A cat").add_file("picture", "/etc/hostname");
+  const Outcome sent = client.send(Request::post(url, Body()).set_form(form));
+
+  auto request = Request::get(url);
+  request.edit_options().sink = pass_to([](std::string_view bytes) {
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+    return true;
+  });
+  const Outcome printed = client.send(request);
+  request.edit_options().sink = pass_to([](std::string bytes, Call&) { return store(bytes); });
+  const Outcome stored = client.send(request);
+
+  TransportOptions connection;
+  all_of_them(connection, request);
+  const int failed = download(client, url, "/dev/null");
+  return sent && printed && stored && upload(client, url, "/etc/hostname") ? failed : 1;
+}

@@ -1,0 +1,223 @@
+#include <httpretry/cookies.hpp>
+
+#include "lib/values/new_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+
+namespace httpretry {
+namespace {
+
+constexpr std::size_t kMostCookies = 3000;
+constexpr std::size_t kMostOfDomain = 180;
+constexpr std::string_view kHttpOnly = "#HttpOnly_";
+
+enum Field : std::size_t { kDomain, kTail, kPath, kSecure, kExpires, kName, kValue, kFields };
+using Fields = std::array<std::string_view, kFields>;
+
+// The fields of a line, or how many others it has. An empty value may be missing.
+std::optional<Fields> split(std::string_view line, std::size_t& count) {
+  Fields fields;
+  count = 0;
+  for (;;) {
+    const auto tab = std::min(line.find('\t'), line.size());
+    if (count < kFields) fields[count] = line.substr(0, tab);
+    ++count;
+    if (tab == line.size()) break;
+    line.remove_prefix(tab + 1);
+  }
+  if (count != kFields && count != kFields - 1) return std::nullopt;
+  return fields;
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return result;
+}
+
+std::string domain_of(const Fields& fields) {
+  auto domain = fields[kDomain];
+  if (domain.starts_with(kHttpOnly)) domain.remove_prefix(kHttpOnly.size());
+  if (domain.starts_with('.')) domain.remove_prefix(1);
+  return lower(domain);
+}
+
+// libcurl keeps what a server has deleted in its list, as long expired.
+bool is_expired(const Fields& fields) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  std::int64_t expires = 0;
+  const auto text = fields[kExpires];
+  std::from_chars(text.data(), text.data() + text.size(), expires);
+  return expires > 0 && expires <= std::chrono::floor<std::chrono::seconds>(now).count();
+}
+
+std::string key_of(const Fields& fields) {
+  return std::string(fields[kName]) + '\t' + std::string(fields[kPath]);
+}
+
+bool is_flag(std::string_view text) { return text == "TRUE" || text == "FALSE"; }
+
+std::string problem(std::string_view line) {
+  std::size_t count = 0;
+  const auto fields = split(line, count);
+  if (!fields) return "expected 7 fields with tabs between, found " + std::to_string(count);
+  if (domain_of(*fields).empty()) return "the first field must name a domain";
+  if (!is_flag((*fields)[kTail])) return "the second field must be TRUE or FALSE";
+  if (!(*fields)[kPath].starts_with('/')) return "the third field must be a path";
+  if (!is_flag((*fields)[kSecure])) return "the fourth field must be TRUE or FALSE";
+  const auto expires = (*fields)[kExpires];
+  std::int64_t seconds = 0;
+  const auto end = expires.data() + expires.size();
+  const auto [stopped, failure] = std::from_chars(expires.data(), end, seconds);
+  if (failure != std::errc() || stopped != end || seconds < 0) {
+    return "the fifth field must be a time in seconds since 1970, or 0";
+  }
+  if ((*fields)[kName].empty()) return "the sixth field must be the name of a cookie";
+  if (line.find('\0') != std::string_view::npos) return "a NUL byte is not allowed";
+  return {};
+}
+
+}  // namespace
+
+CookieJar::CookieJar() = default;
+CookieJar::~CookieJar() = default;
+
+Result<void> CookieJar::load(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file.is_open() || file.bad()) {
+    return Error(Errc::InvalidRequest,
+                 "cannot read cookie file " + path + ": " + std::generic_category().message(errno));
+  }
+  return add(text, path);
+}
+
+Result<void> CookieJar::add(std::string_view text, std::string_view name) {
+  std::vector<std::string> lines;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const auto end = std::min(text.find('\n'), text.size());
+    auto line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const bool comment = line.starts_with('#') && !line.starts_with(kHttpOnly);
+    if (comment || line.find_first_not_of(" \t") == std::string_view::npos) continue;
+    if (const auto why = problem(line); !why.empty()) {
+      return Error(Errc::InvalidRequest,
+                   std::string(name) + ":" + std::to_string(number) + ": " + why);
+    }
+    lines.emplace_back(line);
+  }
+  const std::lock_guard lock(mutex_);
+  for (auto& line : lines) put(std::move(line));
+  return {};
+}
+
+Result<void> CookieJar::save(const std::string& path) const {
+  auto file = NewFile::beside(path, 0600);
+  if (!file) return std::move(file).error();
+  if (auto written = file->write(to_text()); !written) return written;
+  return file->commit();
+}
+
+std::string CookieJar::to_text() const {
+  const std::lock_guard lock(mutex_);
+  std::string text = "# Netscape HTTP Cookie File\n";
+  for (const auto& [name, domain] : domains_) {
+    for (const auto& [key, cookie] : domain) text.append(cookie.line).append("\n");
+  }
+  return text;
+}
+
+std::size_t CookieJar::size() const {
+  const std::lock_guard lock(mutex_);
+  return size_;
+}
+
+void CookieJar::clear() {
+  const std::lock_guard lock(mutex_);
+  domains_.clear();
+  size_ = 0;
+}
+
+// Those of the host and of every domain above it; libcurl chooses among them.
+std::vector<std::string> CookieJar::lines_for(std::string_view host) const {
+  std::vector<std::string> lines;
+  const std::lock_guard lock(mutex_);
+  for (;;) {
+    if (const auto found = domains_.find(host); found != domains_.end()) {
+      for (const auto& [key, cookie] : found->second) lines.push_back(cookie.line);
+    }
+    const auto dot = host.find('.');
+    if (dot == std::string_view::npos) return lines;
+    host.remove_prefix(dot + 1);
+  }
+}
+
+// Only what the exchange changed: meanwhile others may have changed the rest.
+void CookieJar::learn(const std::vector<std::string>& before,
+                      const std::vector<std::string>& after) {
+  const auto in = [](const std::vector<std::string>& lines, const std::string& line) {
+    return std::find(lines.begin(), lines.end(), line) != lines.end();
+  };
+  const std::lock_guard lock(mutex_);
+  for (const auto& line : before) {
+    if (!in(after, line)) remove(line);
+  }
+  for (const auto& line : after) {
+    if (!in(before, line)) put(line);
+  }
+}
+
+void CookieJar::put(std::string line) {
+  std::size_t count = 0;
+  const auto fields = split(line, count);
+  if (!fields) return;  // libcurl writes no such line
+  if (is_expired(*fields)) return remove(line);
+  auto& domain = domains_[domain_of(*fields)];
+  auto& cookie = domain[key_of(*fields)];
+  if (cookie.line.empty()) ++size_;
+  cookie.line = std::move(line);
+  cookie.age = ++arrivals_;
+  if (domain.size() > kMostOfDomain) drop_oldest(domain);
+  if (size_ > kMostCookies) drop_oldest();
+}
+
+void CookieJar::remove(std::string_view line) {
+  std::size_t count = 0;
+  const auto fields = split(line, count);
+  if (!fields) return;
+  const auto domain = domains_.find(domain_of(*fields));
+  if (domain == domains_.end()) return;
+  size_ -= domain->second.erase(key_of(*fields));
+  if (domain->second.empty()) domains_.erase(domain);
+}
+
+void CookieJar::drop_oldest(Domain& domain) {
+  const auto older = [](const auto& a, const auto& b) { return a.second.age < b.second.age; };
+  domain.erase(std::min_element(domain.begin(), domain.end(), older));
+  --size_;
+}
+
+void CookieJar::drop_oldest() {
+  auto oldest = domains_.begin();
+  std::uint64_t age = ~std::uint64_t{0};
+  for (auto domain = domains_.begin(); domain != domains_.end(); ++domain) {
+    for (const auto& [key, cookie] : domain->second) {
+      if (cookie.age < age) oldest = domain, age = cookie.age;
+    }
+  }
+  drop_oldest(oldest->second);
+  if (oldest->second.empty()) domains_.erase(oldest);
+}
+
+}  // namespace httpretry

@@ -1,0 +1,214 @@
+#include "delivery.hpp"
+
+#include <httpretry/server_delay.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+namespace httpretry {
+namespace {
+
+using Wish = BodyWriter::Wish;
+
+Error refused(std::string why, bool permanent) {
+  Error error(Errc::Protocol, std::move(why));
+  error.permanent = permanent;
+  return error;
+}
+
+bool is_strong(std::string_view etag) { return etag.starts_with('"'); }
+
+// What If-Range may name (RFC 9110 §13.1.5): a strong ETag, or a date that is one (§8.8.2.2).
+std::string validator_of(const Headers& headers) {
+  if (const auto etag = headers.get("ETag"); etag && is_strong(*etag)) return std::string(*etag);
+  const auto modified = headers.get("Last-Modified");
+  const auto date = headers.get("Date");
+  if (!modified || !date) return {};
+  const auto now = WallTime();
+  const auto changed = parse_http_date(*modified, now);
+  const auto sent = parse_http_date(*date, now);
+  const bool strong = changed && sent && *changed < *sent;
+  return strong ? std::string(*modified) : std::string();
+}
+
+// "bytes 100-199/200", "bytes */200"; a size of "*" is left out.
+struct ContentRange {
+  std::optional<std::uint64_t> first;
+  std::optional<std::uint64_t> total;
+};
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto end = text.data() + text.size();
+  const auto [stopped, failure] = std::from_chars(text.data(), end, value);
+  if (text.empty() || failure != std::errc() || stopped != end) return std::nullopt;
+  return value;
+}
+
+ContentRange content_range(const Headers& headers) {
+  ContentRange range;
+  auto text = headers.get("Content-Range").value_or("");
+  const auto slash = text.find('/');
+  if (!text.starts_with("bytes ") || slash == std::string_view::npos) return range;
+  range.total = number(text.substr(slash + 1));
+  const auto dash = std::min(text.find('-'), slash);
+  range.first = number(text.substr(6, dash - 6));
+  return range;
+}
+
+bool can_be_resumed(const Request& request, const Headers& headers) {
+  return request.method() == "GET" && !request.headers().contains("Range") &&
+         !headers.contains("Content-Encoding") && headers.get("Accept-Ranges") != "none";
+}
+
+}  // namespace
+
+Delivery::Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> writer)
+    : sink_(std::move(sink)), writer_(std::move(writer)) {
+  const auto had = writer_->had();
+  if (!had) return;
+  have_ = had->size;
+  validator_ = had->validator;
+  vouched_ = had->validator.empty();
+}
+
+Result<Delivery*> Delivery::of(const Request& request, Call& call) {
+  const auto& sink = request.options().sink;
+  if (!sink) return static_cast<Delivery*>(nullptr);
+  auto& delivery = call.state_->delivery;
+  if (delivery && delivery->sink_ == sink) return delivery.get();
+  delivery.reset();  // before another is opened: it may hold the same file
+  auto writer = sink->open(request);
+  if (!writer) return std::move(writer).error();
+  delivery.reset(new Delivery(sink, *std::move(writer)));
+  return delivery.get();
+}
+
+Delivery* Delivery::begun(const Call& call) { return call.state_->delivery.get(); }
+
+bool Delivery::can_go_on() const {
+  return have_ == 0 || writer_->restartable() || !validator_.empty();
+}
+
+const Delivery::Rest& Delivery::ask(const Request& request) {
+  held_ = asked_ = complete_ = false;
+  skip_ = 0;
+  const bool same = url_.empty() || url_ == request.url();
+  rest_ = Rest();
+  if (have_ == 0 || !same || (validator_.empty() && !vouched_)) return rest_;
+  if (!can_be_resumed(request, Headers())) return rest_;
+  asked_ = true;
+  rest_.range = "Range: bytes=" + std::to_string(have_) + "-";
+  if (!validator_.empty()) rest_.if_range = "If-Range: " + validator_;
+  return rest_;
+}
+
+Result<bool> Delivery::begin(const Request& request, const Response& head) {
+  if (asked_ && is_all_there(head)) {
+    complete_ = true;
+    return true;
+  }
+  if (!head.ok() || request.method() == "HEAD") return false;
+  if (hold_back_ && hold_back_(head.status, head.headers)) {
+    held_ = true;
+    return false;
+  }
+  auto begun = asked_ && head.status == 206 ? go_on_with(head) : start_anew(head);
+  if (!begun) return begun;
+  url_ = request.url();
+  vouched_ = false;
+  const bool resumable = (head.status == 200 || asked_) && can_be_resumed(request, head.headers);
+  validator_ = resumable ? validator_of(head.headers) : std::string();
+  return true;
+}
+
+// The beginning is all that there is: nothing follows it.
+bool Delivery::is_all_there(const Response& head) const {
+  return head.status == 416 && content_range(head.headers).total == have_;
+}
+
+Result<bool> Delivery::go_on_with(const Response& head) {
+  const auto range = content_range(head.headers);
+  const auto etag = head.headers.get("ETag");
+  const bool other = etag && is_strong(validator_) && *etag != validator_;
+  if (other || range.first != have_ || head.headers.contains("Content-Encoding")) {
+    validator_.clear();  // so that the next attempt asks for all of it
+    vouched_ = false;
+    return refused(
+        "the server was asked for the bytes from " + std::to_string(have_) + " on and sent others",
+        !writer_->restartable());
+  }
+  total_ = range.total;
+  if (auto begun = writer_->begin(head, have_); !begun) return std::move(begun).error();
+  return true;
+}
+
+bool Delivery::is_same(const Response& head) const {
+  return head.status == 200 && is_strong(validator_) && head.headers.get("ETag") == validator_;
+}
+
+Result<bool> Delivery::start_anew(const Response& head) {
+  total_.reset();
+  if (have_ > 0 && !writer_->restartable()) {
+    if (!is_same(head) || head.headers.contains("Content-Encoding")) {
+      return refused("the answer has changed since its first part was taken", true);
+    }
+    skip_ = have_;
+    return true;
+  }
+  have_ = 0;
+  if (auto begun = writer_->begin(head, 0); !begun) return std::move(begun).error();
+  return true;
+}
+
+Result<Wish> Delivery::write(std::string_view bytes) {
+  if (complete_) return Wish::More;  // the text of a 416
+  if (skip_ > 0) {
+    const auto known = std::min<std::uint64_t>(skip_, bytes.size());
+    skip_ -= known;
+    bytes.remove_prefix(known);
+    if (bytes.empty()) return Wish::More;
+  }
+  have_ += bytes.size();
+  return writer_->write(bytes);
+}
+
+Result<void> Delivery::finish(Response& response) {
+  if (skip_ > 0 || (total_ && *total_ != have_)) {
+    Error error(Errc::Receive, "the body of the answer ends early: " + std::to_string(have_) +
+                                   " bytes of " + std::to_string(total_.value_or(have_ + skip_)));
+    error.partial = true;
+    error.curl_code = 18;  // libcurl's number
+    return error;
+  }
+  if (complete_) response.status = 206;
+  response.delivered = have_;
+  auto finished = writer_->finish();
+  // No later attempt may add to it.
+  validator_.clear();
+  return finished;
+}
+
+Task<Outcome> Delivery::hand_over(Request request, Call& call, Outcome outcome) {
+  auto opened = of(request, call);
+  if (!opened) co_return std::move(opened).error();
+  auto* delivery = *opened;
+  if (delivery == nullptr || !outcome) co_return outcome;
+  delivery->hold_back_ = nullptr;
+  const auto body = std::exchange(outcome->body, std::string());
+  auto begun = delivery->begin(request, *outcome);
+  if (!begun) co_return std::move(begun).error();
+  if (!*begun) {
+    outcome->body = body;
+    co_return outcome;
+  }
+  auto written = delivery->write(body);
+  if (!written) co_return std::move(written).error();
+  Result<Wish> drained = co_await delivery->drain(call);
+  if (!drained) co_return std::move(drained).error();
+  auto finished = delivery->finish(*outcome);
+  if (!finished) co_return std::move(finished).error();
+  co_return outcome;
+}
+
+}  // namespace httpretry

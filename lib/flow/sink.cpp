@@ -1,0 +1,104 @@
+#include <httpretry/sink.hpp>
+
+#include "lib/flow/return_to.hpp"
+
+namespace httpretry {
+
+using Wish = BodyWriter::Wish;
+
+BodyStart::BodyStart() = default;
+BodyStart::~BodyStart() = default;
+BodyStart::BodyStart(const BodyStart&) = default;
+BodyStart::BodyStart(BodyStart&&) noexcept = default;
+BodyStart& BodyStart::operator=(const BodyStart&) = default;
+BodyStart& BodyStart::operator=(BodyStart&&) noexcept = default;
+
+Sink::~Sink() = default;
+BodyWriter::~BodyWriter() = default;
+std::optional<BodyStart> BodyWriter::had() const { return std::nullopt; }
+bool BodyWriter::restartable() const { return false; }
+Result<void> BodyWriter::begin(const Response& /*head*/, std::uint64_t /*offset*/) { return {}; }
+Result<void> BodyWriter::finish() { return {}; }
+Task<Result<Wish>> BodyWriter::drain(Call& /*call*/) { co_return Wish::More; }
+
+namespace {
+
+Error sink_threw(const std::exception_ptr& thrown) {
+  auto error = detail::internal_error("sink", thrown);
+  error.permanent = true;
+  return error;
+}
+
+// Opens a writer of type W with what the sink was made of.
+template <class W, class Take>
+class FunctionSink final : public Sink {
+ public:
+  explicit FunctionSink(Take take) : take_(std::make_shared<const Take>(std::move(take))) {}
+  Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
+    return std::unique_ptr<BodyWriter>(std::make_unique<W>(take_));
+  }
+
+ private:
+  std::shared_ptr<const Take> take_;
+};
+
+using TakeBytes = std::function<bool(std::string_view)>;
+using AwaitBytes = std::function<Task<bool>(std::string, Call&)>;
+
+class FunctionWriter final : public BodyWriter {
+ public:
+  explicit FunctionWriter(std::shared_ptr<const TakeBytes> take) : take_(std::move(take)) {}
+  Result<Wish> write(std::string_view bytes) override {
+    try {
+      return (*take_)(bytes) ? Wish::More : Wish::Stop;
+    } catch (...) {
+      return sink_threw(std::current_exception());
+    }
+  }
+
+ private:
+  std::shared_ptr<const TakeBytes> take_;
+};
+
+class CoroutineWriter final : public BodyWriter {
+ public:
+  explicit CoroutineWriter(std::shared_ptr<const AwaitBytes> take) : take_(std::move(take)) {}
+
+  Result<Wish> write(std::string_view bytes) override {
+    waiting_.append(bytes);
+    return Wish::Pause;
+  }
+
+  Task<Result<Wish>> drain(Call& call) override {
+    if (waiting_.empty()) co_return Wish::More;
+    std::exception_ptr thrown;
+    bool more = false;
+    try {
+      const auto task = (*take_)(std::exchange(waiting_, std::string()), call);
+      more = co_await task;
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    // The reader may have gone to another thread; the transfer stays on its own.
+    const ReturnTo loop(call.scheduler());
+    co_await loop;
+    if (thrown) co_return sink_threw(thrown);
+    co_return more ? Wish::More : Wish::Stop;
+  }
+
+ private:
+  std::shared_ptr<const AwaitBytes> take_;
+  std::string waiting_;
+};
+
+}  // namespace
+
+SinkPtr pass_to(TakeBytes take) {
+  return std::make_shared<FunctionSink<FunctionWriter, TakeBytes>>(std::move(take));
+}
+
+SinkPtr pass_to(AwaitBytes take) {
+  return std::make_shared<FunctionSink<CoroutineWriter, AwaitBytes>>(std::move(take));
+}
+
+}  // namespace httpretry

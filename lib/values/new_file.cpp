@@ -1,0 +1,135 @@
+#include "new_file.hpp"
+
+#include "random_bytes.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+namespace httpretry {
+namespace {
+
+constexpr int kWriteError = 23;  // libcurl's number
+
+Error cannot_write(const std::string& path, int cause) {
+  Error error(Errc::Internal,
+              "cannot write " + path + ": " + std::generic_category().message(cause));
+  error.permanent = true;
+  error.curl_code = kWriteError;
+  return error;
+}
+
+// Where a link leads, also where nothing is there yet.
+std::string behind_links(const std::string& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_symlink(path, failed)) return path;
+  auto target = std::filesystem::weakly_canonical(path, failed);
+  return failed ? path : target.string();
+}
+
+}  // namespace
+
+NewFile::NewFile(Kind kind, int fd, std::string path, std::string target)
+    : kind_(kind), fd_(fd), path_(std::move(path)), target_(std::move(target)) {}
+
+NewFile::NewFile(NewFile&& other) noexcept
+    : kind_(other.kind_),
+      fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_),
+      path_(std::move(other.path_)),
+      target_(std::move(other.target_)) {}
+
+NewFile& NewFile::operator=(NewFile&& other) noexcept {
+  std::swap(kind_, other.kind_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_, other.size_);
+  std::swap(path_, other.path_);
+  std::swap(target_, other.target_);
+  return *this;
+}
+
+NewFile::~NewFile() {
+  if (fd_ < 0) return;
+  close();
+  if (kind_ == Kind::Aside) ::unlink(path_.c_str());
+}
+
+Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
+  const auto there = behind_links(target);
+  struct ::stat old {};
+  const bool exists = ::stat(there.c_str(), &old) == 0;
+  if (exists && S_ISDIR(old.st_mode)) return cannot_write(target, EISDIR);
+  if (exists && !S_ISREG(old.st_mode)) {
+    const int fd = ::open(there.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return cannot_write(target, errno);
+    return NewFile(Kind::Direct, fd, there, there);
+  }
+  // Renaming would get past a file that we may not write to.
+  if (exists && ::access(there.c_str(), W_OK) != 0) return cannot_write(target, errno);
+  auto path = there + "." + random_hex(8) + ".tmp";
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (fd < 0) return cannot_write(target, errno);
+  NewFile file(Kind::Aside, fd, std::move(path), there);
+  if (exists && mode != 0600 && ::fchmod(fd, old.st_mode & 07777U) != 0) {
+    return cannot_write(target, errno);
+  }
+  return file;
+}
+
+Result<NewFile> NewFile::part(const std::string& target) {
+  const auto there = behind_links(target);
+  struct ::stat about {};
+  if (::stat(there.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) return beside(target, 0666);
+  auto path = there + ".part";
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0) return cannot_write(path, errno);
+  NewFile file(Kind::Part, fd, path, there);
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    Error error(Errc::InvalidRequest, path + " is being written by somebody else");
+    error.permanent = true;
+    return error;
+  }
+  if (::fstat(fd, &about) != 0) return cannot_write(path, errno);
+  file.size_ = static_cast<std::uint64_t>(about.st_size);
+  if (::lseek(fd, 0, SEEK_END) < 0) return cannot_write(path, errno);
+  return file;
+}
+
+Result<void> NewFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto count = ::write(fd_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return cannot_write(path_, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+    size_ += static_cast<std::uint64_t>(count);
+  }
+  return {};
+}
+
+Result<void> NewFile::restart() {
+  if (size_ == 0) return {};
+  if (kind_ == Kind::Direct) return cannot_write(path_, ESPIPE);
+  if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) < 0) return cannot_write(path_, errno);
+  size_ = 0;
+  return {};
+}
+
+Result<void> NewFile::commit() {
+  if (kind_ != Kind::Direct && ::rename(path_.c_str(), target_.c_str()) != 0) {
+    return cannot_write(target_, errno);
+  }
+  const int fd = std::exchange(fd_, -1);
+  // A file system over a network tells only now that something is not there.
+  if (::close(fd) != 0 && errno != EINTR) return cannot_write(target_, errno);
+  return {};
+}
+
+void NewFile::close() { ::close(std::exchange(fd_, -1)); }
+
+}  // namespace httpretry

@@ -1,0 +1,200 @@
+// Bodies on their way out: forms, generators, and asking before sending.
+#include "files.hpp"
+#include "raw_server.hpp"
+#include "wire.hpp"
+
+#include <httpretry/form.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Gives `size` letters; counts how often it was asked.
+Body::Generator letters(std::size_t size, std::shared_ptr<int> asked = nullptr) {
+  return [left = size, asked](std::span<char> into) mutable {
+    if (asked) ++*asked;
+    const auto count = std::min(into.size(), left);
+    std::fill_n(into.begin(), count, 'l');
+    left -= count;
+    return count;
+  };
+}
+
+// The parts of a multipart body, taken apart by its boundary as a server would.
+std::vector<std::string> parts_of(const SeenRequest& seen) {
+  const std::string type(seen.headers.get("Content-Type").value_or(""));
+  const auto at = type.find("boundary=");
+  REQUIRE(at != std::string::npos);
+  const auto boundary = "--" + type.substr(at + 9);
+  std::vector<std::string> parts;
+  auto rest = seen.body;
+  REQUIRE(rest.starts_with(boundary + "\r\n"));
+  REQUIRE(rest.ends_with("\r\n" + boundary + "--\r\n"));
+  for (;;) {
+    rest.erase(0, boundary.size() + 2);
+    const auto end = rest.find("\r\n" + boundary);
+    if (end == std::string::npos) return parts;
+    parts.push_back(rest.substr(0, end));
+    rest.erase(0, end + 2);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a form goes out as its parts, and again for a retry") {
+  const TemporaryDirectory directory;
+  write_file(directory.file("cat.jpg"), "meow");
+  Form form;
+  form.add("title", "A \"cat\"").add_file("picture", directory.file("cat.jpg"));
+  FormPart json("me\r\nta\"", R"({"a": 1})");
+  json.content_type = "application/json";
+  json.headers.add("X-Part", "3");
+  form.add(json);
+  FaultServer server(Scenario{{503}, {200}});
+  auto request = Request::post(server.url(), Body()).set_form(form);
+  request.edit_options().repeatable = true;
+
+  const auto outcome = Client({retry(hasty())}).send(request);
+
+  REQUIRE(outcome);
+  const auto seen = server.seen();
+  REQUIRE(seen.size() == 2);
+  CHECK(seen[0].body == seen[1].body);
+  CHECK(seen[1].headers.get("Content-Length") == std::to_string(seen[1].body.size()));
+  CHECK(parts_of(seen[1]) ==
+        std::vector<std::string>{
+            "Content-Disposition: form-data; name=\"title\"\r\n\r\nA \"cat\"",
+            "Content-Disposition: form-data; name=\"picture\"; filename=\"cat.jpg\"\r\n"
+            "Content-Type: image/jpeg\r\n\r\nmeow",
+            "Content-Disposition: form-data; name=\"me%0D%0Ata%22\"\r\n"
+            "Content-Type: application/json\r\nX-Part: 3\r\n\r\n{\"a\": 1}"});
+}
+
+TEST_CASE("two forms have two boundaries, and a form without parts is a whole body too") {
+  FaultServer server;
+  const Form one;
+  const Form other;
+  CHECK(one.content_type() != other.content_type());
+  REQUIRE(Client().send(Request::post(server.url(), Body()).set_form(one)));
+  CHECK(server.seen()[0].body.ends_with("--\r\n"));
+}
+
+TEST_CASE("a form whose file is not there is not sent") {
+  FaultServer server;
+  Form form;
+  form.add_file("f", "/nowhere/file");
+  const auto outcome = Client().send(Request::post(server.url(), Body()).set_form(form));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().message.find("/nowhere/file: No such file") != std::string::npos);
+  CHECK(server.requests() == 0);
+}
+
+TEST_CASE("a form with a part that can be read only once is sent only once") {
+  FaultServer server(Scenario{{503}, {200}});
+  Form form;
+  form.add("title", "x").add(FormPart("data", Body::once(letters(5000))));
+  auto request = Request::post(server.url(), Body()).set_form(form);
+  request.edit_options().repeatable = true;
+  CHECK(form.body().replayable());
+
+  const auto outcome = Client({retry(hasty())}).send(request);
+
+  REQUIRE(outcome);
+  CHECK(outcome->status == 503);
+  CHECK(outcome->history.stop_reason == Reason::NotReplayable);
+  REQUIRE(server.requests() == 1);
+  CHECK(server.seen()[0].headers.get("Transfer-Encoding") == "chunked");
+  CHECK_FALSE(request.body().replayable());
+}
+
+TEST_CASE("a content type that would break a header is refused") {
+  FormPart part("name", "data");
+  part.content_type = "a/b\r\nX-Evil: 1";
+  Form form;
+  CHECK_THROWS_AS(form.add(part), std::invalid_argument);
+  CHECK_THROWS_AS(form.add(std::string("a\0b", 3), "x"), std::invalid_argument);
+}
+
+TEST_CASE("a generator that can start again does for each attempt") {
+  FaultServer server(Scenario{{503}, {200}});
+  const auto body = Body::generated([] { return letters(100'000); }, 100'000);
+  const auto outcome = Client({retry(hasty())}).put(server.url(), body);
+  REQUIRE(outcome);
+  CHECK(outcome->status == 200);
+  for (const auto& seen : server.seen()) {
+    CHECK(seen.body == std::string(100'000, 'l'));
+    CHECK(seen.headers.get("Content-Length") == "100000");
+  }
+}
+
+TEST_CASE("a body of another size than it told ends the call, and is no second request") {
+  for (const std::size_t size : {99U, 101U}) {
+    FaultServer server;
+    const auto outcome = Client().put(server.url(), Body::once(letters(size), 100));
+    REQUIRE_FALSE(outcome);
+    CHECK(outcome.error().code == Errc::InvalidRequest);
+    CHECK(outcome.error().message.find("the size that it had told") != std::string::npos);
+  }
+}
+
+TEST_CASE("a server that is asked first sees no body where it answers at once") {
+  Step no(503);
+  no.answer_early = true;
+  FaultServer server(Scenario{no, {200}});
+  const auto asked = std::make_shared<int>(0);
+  auto request = Request::put(server.url(), Body::once(letters(10'000, asked), 10'000));
+  request.edit_options().expect_continue_from = 1;
+  request.edit_options().expect_timeout = 10s;
+
+  const auto outcome = Client({retry(hasty())}).send(request);
+
+  // The body could be read only once, and was: for the second attempt.
+  REQUIRE(outcome);
+  CHECK(outcome->status == 200);
+  CHECK(outcome->history.attempts.size() == 2);
+  const auto seen = server.seen();
+  REQUIRE(seen.size() == 2);
+  CHECK(seen[0].headers.get("Expect") == "100-continue");
+  CHECK(seen[0].body.empty());
+  CHECK(seen[1].body == std::string(10'000, 'l'));
+}
+
+TEST_CASE("who does not answer the question gets the body after a while") {
+  Step silent(200);
+  silent.ignore_expect = true;
+  FaultServer server(Scenario{silent});
+  auto request = Request::put(server.url(), "data");
+  request.edit_options().expect_continue_from = 0;
+  request.edit_options().expect_timeout = 20ms;
+  const auto outcome = Client().send(request);
+  REQUIRE(outcome);
+  CHECK(server.seen()[0].body == "data");
+}
+
+TEST_CASE("nobody is asked by default, for small bodies, or without a body") {
+  FaultServer server;
+  Client client;
+  REQUIRE(client.put(server.url(), std::string(2 << 20, 'x')));
+  auto small = Request::put(server.url(), "data");
+  small.edit_options().expect_continue_from = 1000;
+  REQUIRE(client.send(small));
+  auto none = Request::get(server.url());
+  none.edit_options().expect_continue_from = 0;
+  REQUIRE(client.send(none));
+  for (const auto& seen : server.seen()) CHECK_FALSE(seen.headers.contains("Expect"));
+}
+
+TEST_CASE("a server that cannot be asked says so, and has no body") {
+  FaultServer server(Scenario{{417}});
+  auto request = Request::put(server.url(), std::string(5000, 'x'));
+  request.edit_options().expect_continue_from = 1;
+  const auto outcome = Client().send(request);
+  REQUIRE(outcome);
+  CHECK(outcome->status == 417);
+  CHECK(outcome->exchange.wire_sends == 1);
+  CHECK(server.seen()[0].body.empty());
+}
