@@ -4,7 +4,6 @@ namespace httpretry::cli {
 
 int exit_status(const Error& error) {
   constexpr int kMalformedUrl = 3;  // curl's; with us it is the command line that is wrong
-  if (error.code == Errc::Internal) return kInternalError;
   if (error.code != Errc::Canceled && error.curl_code != 0 && error.curl_code != kMalformedUrl) {
     return error.curl_code;
   }

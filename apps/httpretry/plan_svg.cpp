@@ -110,12 +110,9 @@ std::string row(const Planned& planned, const Axis& axis, int y) {
   auto text = text_at(16, y + 4, std::to_string(attempt->number)) +
               text_at(44, y + 4, came_to(*attempt));
   if (!attempt->retried) return text;
-  const auto left = axis.x(wait.least);
-  const auto width = axis.x(wait.most) - left;
-  if (wait.least < wait.most) {
-    text += "  <rect x=\"" + number(left) + "\" y=\"" + number(y - 6) + "\" width=\"" +
-            number(std::max(width, 1.0)) + "\" height=\"12\" fill=\"" + kBar + "\"/>\n";
-  }
+  const auto left = wait.least < wait.most ? axis.x(wait.least) : axis.x(Duration{});
+  text += "  <rect x=\"" + number(left) + "\" y=\"" + number(y - 6) + "\" width=\"" +
+          number(axis.x(wait.most) - left) + "\" height=\"12\" fill=\"" + kBar + "\"/>\n";
   text += line(axis.x(wait.mean), y - 8, axis.x(wait.mean), y + 8, kMark, " stroke-width=\"2.5\"");
   const auto range = wait.least == wait.most ? fine(wait.mean)
                                              : fine(wait.least) + " to " + fine(wait.most);
@@ -169,6 +166,12 @@ std::string timeline(const RetryPolicy& policy, const std::vector<Run>& runs, in
   return near ? text + limit_line(limit, axis, top, bottom) : text;
 }
 
+// What there is room for; the whole stands in the drawing's title.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMost = 88;
+  return text.size() <= kMost ? text : text.substr(0, kMost - 3) + "...";
+}
+
 std::string opening(const std::string& title, int height) {
   const auto size = std::to_string(kWidth) + "\" height=\"" + std::to_string(height);
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " +
@@ -192,7 +195,7 @@ std::string svg(const std::string& title, const RetryPolicy& policy, const Sched
   const int runs_top = bottom + 62;
   const int height = runs_top + kRow * static_cast<int>(runs.size()) + 52;
 
-  auto text = opening(title, height) + text_at(16, 28, title, " class=\"title\"") +
+  auto text = opening(title, height) + text_at(16, 28, shortened(title), " class=\"title\"") +
               text_at(16, 50, limits_of(policy), " class=\"small\"") + heads(runs.size() > 1) +
               axis.grid(kTop - kRow / 2, bottom);
   int y = kTop;

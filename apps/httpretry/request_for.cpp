@@ -47,11 +47,12 @@ std::string url_of(const SendOptions& options, std::size_t index) {
 
 std::string method_of(const SendOptions& options, bool upload) {
   const bool posts = options.data.has_value() && !options.data_in_url;
-  if (int{options.head} + int{upload} + int{posts} > 1) {
-    throw UsageError("only one of -I, -T and -d can be had in one request");
+  const bool form = !options.form.empty();
+  if (int{options.head} + int{upload} + int{posts} + int{form} > 1) {
+    throw UsageError("only one of -I, -T, -F and -d can be had in one request");
   }
   if (!options.method.empty()) return options.method;
-  return options.head ? "HEAD" : upload ? "PUT" : posts ? "POST" : "GET";
+  return options.head ? "HEAD" : upload ? "PUT" : posts || form ? "POST" : "GET";
 }
 
 void put_default(Request& request, std::string_view name, std::string_view value) {
@@ -63,6 +64,9 @@ void set_defaults(const SendOptions& options, Request& request) {
   put_default(request, "User-Agent", options.user_agent);
   request.set_header("Accept", options.json ? "application/json" : "*/*");
   put_default(request, "Referer", options.referer);
+  std::string cookies;
+  for (const auto& some : options.cookies) cookies += (cookies.empty() ? "" : "; ") + some;
+  put_default(request, "Cookie", cookies);
   if (!options.bearer.empty()) request.set_header("Authorization", "Bearer " + options.bearer);
   if (options.data && !options.data_in_url) {
     request.set_header("Content-Type",
@@ -117,6 +121,12 @@ Body upload(const std::string& path) {
   }
 }
 
+Form form_of(const SendOptions& options) {
+  Form form;
+  for (const auto& part : options.form) form.add(part);
+  return form;
+}
+
 void apply_options(const SendOptions& options, Request& request) {
   auto& own = request.edit_options();
   own.compressed = options.compressed;
@@ -157,6 +167,7 @@ Request request_for(const SendOptions& options, std::size_t index) {
       throw UsageError("\"" + options.urls[index] + "\" is " + url.error().message);
     }
     set_defaults(options, request);
+    if (!options.form.empty()) request.set_form(form_of(options));
     apply_headers(options, request);
     if (uploads) {
       request.set_body(upload(options.uploads[index]));

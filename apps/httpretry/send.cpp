@@ -1,5 +1,8 @@
 // Sending: one client for all URLs, one after the other or (-Z) at once.
+#include "connection.hpp"
+#include "download.hpp"
 #include "exit_status.hpp"
+#include "input.hpp"
 #include "live.hpp"
 #include "output.hpp"
 #include "send_options.hpp"
@@ -11,6 +14,7 @@
 
 #include <httpretry/builtin.hpp>
 #include <httpretry/client.hpp>
+#include <httpretry/cookies.hpp>
 #include <httpretry/report.hpp>
 
 #include <unistd.h>
@@ -20,6 +24,8 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
 
 namespace httpretry::cli {
 namespace {
@@ -34,10 +40,18 @@ void check(const SendOptions& options) {
   if (options.urls.empty()) throw UsageError("no URL given");
   if (options.uploads.size() > options.urls.size()) throw UsageError("more -T than URLs");
   if (options.outputs.size() > options.urls.size()) throw UsageError("more -o than URLs");
+  if (options.bytes_per_second && !options.uploads.empty()) {
+    throw UsageError("--limit-rate is for downloads: it goes without -T");
+  }
 }
 
 void check_target(const SendOptions& options, std::size_t index, const Request& request) {
-  if (target_for(options, index, request) != "-" || options.report != "-") return;
+  if (target_for(options, index, request) != "-") return;
+  if (options.resume) {
+    throw UsageError("-C - goes on with a file: the answer of " + options.urls[index] +
+                     " needs -o FILE or -O");
+  }
+  if (options.report != "-") return;
   throw UsageError("--report - takes standard output: the answer of " + options.urls[index] +
                    " needs -o FILE");
 }
@@ -57,16 +71,8 @@ void add_retry_all(SendOptions& options) {
   options.policy.set("repeat", R"("always")");
 }
 
-// What curl's own program reads, and libcurl does not.
-std::string from_environment(std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return value;
-  }
-  return {};
-}
-
-ClientOptions client_options(const SendOptions& options, const PolicySet& policies) {
+ClientOptions client_options(const SendOptions& options, const PolicySet& policies,
+                             std::shared_ptr<CookieJar> cookies) {
   ClientOptions client;
   if (options.follow) {
     RedirectOptions redirects;
@@ -81,14 +87,37 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   if (options.trace) client.observers.push_back(tracer(in_color(options)));
   if (shows_live_line(options)) client.observers.push_back(live_line(options, policies));
 
-  auto& connection = client.connection;
-  connection.verify_tls = !options.insecure;
-  connection.ca_file = options.ca_file;
-  if (options.ca_file.empty()) {
-    connection.ca_file = from_environment({"CURL_CA_BUNDLE", "SSL_CERT_FILE"});
-    connection.ca_path = from_environment({"SSL_CERT_DIR"});
-  }
+  client.connection = options.connection;
+  add_environment(client.connection);
+  client.connection.cookies = std::move(cookies);
   return client;
+}
+
+std::shared_ptr<CookieJar> cookie_jar(const SendOptions& options) {
+  if (!options.keeps_cookies) return nullptr;
+  auto jar = std::make_shared<CookieJar>();
+  for (const auto& file : options.cookie_files) {
+    if (::access(file.c_str(), F_OK) != 0) continue;  // as curl: it may be made by -c
+    if (const auto loaded = jar->load(file); !loaded) throw ReadError(loaded.error().message);
+  }
+  return jar;
+}
+
+// A body in a file arrives there piece by piece. One that is shown with its headers, or that
+// --until looks into, has to be had whole before.
+std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t index,
+                                       const Request& request) {
+  const auto target = target_for(options, index, request);
+  if (options.include || options.head || !options.until.empty()) return nullptr;
+  DownloadOptions download;
+  download.show_progress = !options.parallel && shows_live_line(options);
+  download.bytes_per_second = options.bytes_per_second;
+  download.max_size = options.max_file_size;
+  if (target == "-" && !download.show_progress && !download.bytes_per_second) return nullptr;
+  if (target != "-") {
+    download.file = save_to(target, {options.resume, options.resume});
+  }
+  return std::make_shared<Download>(std::move(download));
 }
 
 // The same on all attempts, another for each URL.
@@ -114,11 +143,13 @@ class Sending {
   Sending(const SendOptions& options, PolicySet policies)
       : options_(options),
         policies_(std::move(policies)),
-        client_(client_options(options, policies_)) {}
+        cookies_(cookie_jar(options)),
+        client_(client_options(options, policies_, cookies_)) {}
 
   int run(std::vector<Request> requests) {
     requests_ = std::move(requests);
     reports_.resize(requests_.size());
+    downloads_.resize(requests_.size());
     statuses_.resize(requests_.size(), kOk);
     if (options_.parallel) {
       send_at_once();
@@ -126,6 +157,7 @@ class Sending {
       send_in_order();
     }
     write_report();
+    save_cookies();
     return signals_.received() != 0 ? 128 + signals_.received() : last_failure();
   }
 
@@ -182,6 +214,8 @@ class Sending {
   CallOptions prepare(std::size_t index) {
     auto& request = requests_[index];
     give_key(options_, *policy_for(request).policy, request);
+    downloads_[index] = download_for(options_, index, request);
+    request.edit_options().sink = downloads_[index];
     CallOptions call;
     call.stop = signals_.stop();
     if (options_.max_time && *options_.max_time > Duration::zero()) {
@@ -195,10 +229,11 @@ class Sending {
     if (!options_.report.empty()) {
       reports_[index] = report_json(request, outcome, policy_for(request));
     }
-    statuses_[index] = show(options_, request, outcome, index, signals_.descriptor());
+    statuses_[index] =
+        show(options_, {request, outcome, index, downloads_[index].get()}, signals_.descriptor());
     ++(statuses_[index] == kOk ? sums_.done : sums_.failed);
     sums_.attempts += history_of(outcome).attempts.size();
-    if (outcome) sums_.bytes += outcome->body.size();
+    if (outcome) sums_.bytes += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
   }
 
   void sum_up(Duration time) const {
@@ -224,11 +259,24 @@ class Sending {
     write_to(options_.report, several ? "[" + text + "]\n" : text + "\n", signals_.descriptor());
   }
 
+  void save_cookies() {
+    if (options_.cookie_jar.empty()) return;
+    if (options_.cookie_jar == "-") {
+      return write_all(STDOUT_FILENO, cookies_->to_text(), signals_.descriptor(),
+                       "standard output");
+    }
+    if (const auto saved = cookies_->save(options_.cookie_jar); !saved) {
+      throw WriteError(saved.error().message);
+    }
+  }
+
   // First, so that every thread of the client is made after the signals were blocked.
   Signals signals_;
   const SendOptions& options_;
   PolicySet policies_;
+  std::shared_ptr<CookieJar> cookies_;
   std::vector<Request> requests_;
+  std::vector<std::shared_ptr<Download>> downloads_;  // null: the answer comes whole, in memory
   std::vector<std::string> reports_;  // empty for what was not sent
   std::vector<int> statuses_;
   Sums sums_;
@@ -253,7 +301,13 @@ int send(const Args& args) {
     requests.push_back(request_for(options, i));
     check_target(options, i, requests.back());
   }
-  return Sending(options, std::move(policies)).run(std::move(requests));
+  std::optional<Sending> sending;
+  try {
+    sending.emplace(options, std::move(policies));
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(in_words_of_flags(error.what()));
+  }
+  return sending->run(std::move(requests));
 }
 
 }  // namespace httpretry::cli

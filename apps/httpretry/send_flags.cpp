@@ -1,6 +1,8 @@
 // The flags of sending: curl's words with curl's meaning, and ours.
 #include "config_file.hpp"
+#include "connection.hpp"
 #include "data.hpp"
+#include "form.hpp"
 #include "send_options.hpp"
 
 #include <limits>
@@ -14,6 +16,16 @@ std::string in_microseconds(Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::microseconds>(time).count()) + "us";
 }
 
+// A text with "=" is cookies; else it names a file, which need not be there yet.
+void add_cookies(Text value, SendOptions& to) {
+  if (value.find('=') != std::string::npos) {
+    to.cookies.push_back(value);
+  } else {
+    to.keeps_cookies = true;
+    if (!value.empty()) to.cookie_files.push_back(value);
+  }
+}
+
 std::vector<Flag> request_flags(SendOptions& to) {
   return {
       {'X', "request", "METHOD", "the request's method", [&](Text v) { to.method = v; }},
@@ -24,8 +36,17 @@ std::vector<Flag> request_flags(SendOptions& to) {
       {'u', "user", "NAME:PASSWORD", "for basic authentication", [&](Text v) { to.user = v; }},
       {'\0', "oauth2-bearer", "TOKEN", "the token of an Authorization header",
        [&](Text v) { to.bearer = v; }},
-      {'b', "cookie", "DATA", "", {}},
-      {'c', "cookie-jar", "FILE", "", {}},
+      {'b', "cookie", "DATA", "cookies: \"NAME=VALUE; ...\", or a file with some",
+       [&](Text v) { add_cookies(v, to); }},
+      {'c', "cookie-jar", "FILE", "keep cookies, and write them there in the end; - prints them",
+       [&](Text v) {
+         to.cookie_jar = v;
+         to.keeps_cookies = true;
+       }},
+      {'n', "netrc", "", "look for name and password in ~/.netrc",
+       [&](Text) { to.connection.netrc = ""; }},
+      {'\0', "netrc-file", "FILE", "the same, in this file",
+       [&](Text v) { to.connection.netrc = v; }},
       {'I', "head", "", "ask for the headers only", [&](Text) { to.head = true; }},
       {'\0', "compressed", "", "ask for gzip and show the decoded body",
        [&](Text) { to.compressed = true; }},
@@ -49,7 +70,10 @@ std::vector<Flag> body_flags(SendOptions& to) {
          to.json = true;
          to.data = to.data.value_or("") + data_bytes(v);
        }},
-      {'F', "form", "NAME=CONTENT", "", {}},
+      {'F', "form", "NAME=CONTENT",
+       "a field of a form, as multipart/form-data; CONTENT is a text, @FILE or <FILE, with "
+       ";type=TYPE and ;filename=NAME behind it",
+       [&](Text v) { to.form.push_back(form_part(v)); }},
       {'G', "get", "", "put the data into the URL, and GET it",
        [&](Text) { to.data_in_url = true; }},
       {'\0', "url-query", "DATA", "add to the URL's query, encoded; +TEXT as it stands",
@@ -68,7 +92,13 @@ std::vector<Flag> answer_flags(SendOptions& to) {
        }},
       {'O', "remote-name", "", "the same, into a file that is named as the end of the URL's path",
        [&](Text) { to.outputs.emplace_back(kRemoteName); }},
-      {'C', "continue-at", "OFFSET", "", {}},
+      {'C', "continue-at", "-", "go on where an earlier download broke off",
+       [&](Text v) {
+         if (v != "-") {
+           throw UsageError("option -C: \"" + v + "\" is not -: what is in the file says where");
+         }
+         to.resume = true;
+       }},
       {'i', "include", "", "show the headers of the answer, too", [&](Text) { to.include = true; }},
       {'f', "fail", "", "an answer of 400 or more is not shown",
        [&](Text) { to.on_bad_answer = OnBadAnswer::FailWithout; }},
@@ -82,11 +112,16 @@ std::vector<Flag> answer_flags(SendOptions& to) {
        [&](Text v) { to.write_out = v.starts_with('@') ? data_bytes(v) : v; }},
       {'\0', "max-filesize", "BYTES", "fail where an answer is larger; 20K, 3M, 1G",
        [&](Text v) { to.max_file_size = parse_bytes(v, "--max-filesize"); }},
-      {'\0', "limit-rate", "SPEED", "", {}},
+      {'\0', "limit-rate", "SPEED", "download at most so many bytes a second; 20K, 3M",
+       [&](Text v) {
+         to.bytes_per_second = parse_bytes(v, "--limit-rate");
+         if (*to.bytes_per_second == 0) to.bytes_per_second.reset();
+       }},
   };
 }
 
 std::vector<Flag> connection_flags(SendOptions& to) {
+  auto& way = to.connection;
   return {
       {'L', "location", "", "follow redirects", [&](Text) { to.follow = true; }},
       {'\0', "max-redirs", "N", "at most that many (10); -1: any number",
@@ -98,32 +133,49 @@ std::vector<Flag> connection_flags(SendOptions& to) {
        [&](Text v) { to.max_time = parse_seconds(v, "--max-time"); }},
       {'\0', "connect-timeout", "SECONDS", "for each connection",
        [&](Text v) { to.connect_timeout = parse_seconds(v, "--connect-timeout"); }},
-      {'x', "proxy", "URL", "", {}},
-      {'U', "proxy-user", "NAME:PASSWORD", "", {}},
-      {'\0', "noproxy", "LIST", "", {}},
-      {'\0', "resolve", "HOST:PORT:ADDRESS", "", {}},
-      {'\0', "connect-to", "HOST:PORT:TO:PORT", "", {}},
-      {'4', "ipv4", "", "", {}},
-      {'6', "ipv6", "", "", {}},
-      {'\0', "interface", "NAME", "", {}},
-      {'\0', "unix-socket", "PATH", "", {}},
+      {'x', "proxy", "URL", "http, https, socks4, socks4a, socks5 or socks5h; \"\": none",
+       [&](Text v) { way.proxy.url = v; }},
+      {'U', "proxy-user", "NAME:PASSWORD", "for the proxy alone",
+       [&](Text v) { way.proxy.credentials = proxy_credentials(v); }},
+      {'\0', "noproxy", "LIST", "hosts that are reached without it; * is all",
+       [&](Text v) { way.proxy.no_proxy = v; }},
+      {'\0', "resolve", "HOST:PORT:ADDRESS", "connect there for this host and port",
+       [&](Text v) { way.connect_to.push_back(resolve_entry(v)); }},
+      {'\0', "connect-to", "HOST:PORT:TO:PORT", "the same by name; empty parts are any",
+       [&](Text v) { way.connect_to.push_back(v); }},
+      {'4', "ipv4", "", "only IPv4 addresses", [&](Text) { way.ip_version = IpVersion::V4; }},
+      {'6', "ipv6", "", "only IPv6 addresses", [&](Text) { way.ip_version = IpVersion::V6; }},
+      {'\0', "interface", "NAME", "from this interface, address or host",
+       [&](Text v) { way.local_interface = v; }},
+      {'\0', "unix-socket", "FILE", "connect to this socket",
+       [&](Text v) { way.unix_socket = v; }},
       {'\0', "http1.1", "", "speak HTTP/1.1 only",
        [&](Text) { to.http_version = HttpVersion::Http1; }},
       {'\0', "http2", "", "HTTP/2 where TLS negotiates it: as without any flag",
        [&](Text) { to.http_version = HttpVersion::Any; }},
-      {'\0', "http2-prior-knowledge", "", "", {}},
+      {'\0', "http2-prior-knowledge", "", "HTTP/2 from the first byte",
+       [&](Text) { to.http_version = HttpVersion::Http2PriorKnowledge; }},
   };
 }
 
 std::vector<Flag> tls_flags(SendOptions& to) {
+  auto& tls = to.connection;
+  auto& own = tls.client_certificate;
   return {
-      {'k', "insecure", "", "take any certificate", [&](Text) { to.insecure = true; }},
-      {'\0', "cacert", "FILE", "the certificates to trust", [&](Text v) { to.ca_file = v; }},
-      {'E', "cert", "FILE", "", {}},
-      {'\0', "key", "FILE", "", {}},
-      {'\0', "pinnedpubkey", "HASHES", "", {}},
-      {'\0', "tlsv1.2", "", "", {}},
-      {'\0', "tlsv1.3", "", "", {}},
+      {'k', "insecure", "", "take any certificate", [&](Text) { tls.verify_tls = false; }},
+      {'\0', "cacert", "FILE", "the certificates to trust", [&](Text v) { tls.ca_file = v; }},
+      {'\0', "capath", "FILE", "a folder of them, hashed", [&](Text v) { tls.ca_path = v; }},
+      {'E', "cert", "FILE[:PASSWORD]", "our own certificate, PEM or PKCS #12",
+       [&](Text v) { set_certificate(own, v); }},
+      {'\0', "key", "FILE", "its key, where it is not in the same file",
+       [&](Text v) { own.key_file = v; }},
+      {'\0', "pass", "PASSWORD", "the key's", [&](Text v) { own.key_password = v; }},
+      {'\0', "pinnedpubkey", "HASHES", "the server's public key: sha256//..., or a file",
+       [&](Text v) { tls.pinned_keys = v; }},
+      {'\0', "tlsv1.2", "", "TLS 1.2 or later: as without any flag",
+       [&](Text) { tls.min_tls = TlsVersion::Tls12; }},
+      {'\0', "tlsv1.3", "", "TLS 1.3 or later",
+       [&](Text) { tls.min_tls = TlsVersion::Tls13; }},
   };
 }
 
@@ -177,7 +229,8 @@ std::vector<Flag> message_flags(SendOptions& to) {
        [&](Text) { to.show_error = true; }},
       {'\0', "no-progress-meter", "", "no live line on a terminal",
        [&](Text) { to.progress = false; }},
-      {'#', "progress-bar", "", "", {}},
+      {'#', "progress-bar", "", "a bar for long downloads: a terminal has it anyway",
+       [&](Text) { to.progress = true; }},
       {'\0', "color", "auto|always|never", "auto: on a terminal, unless NO_COLOR is set",
        [&](Text v) { to.color = v; }},
   };

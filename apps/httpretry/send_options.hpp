@@ -5,6 +5,7 @@
 #include "policies.hpp"
 
 #include <httpretry/request.hpp>
+#include <httpretry/transport.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -30,6 +31,7 @@ struct SendOptions {
   std::string method;                // -X; empty: what the rest implies
   std::vector<std::string> headers;  // lines, as curl's -H takes them
   std::optional<std::string> data;   // of all -d and their kin, joined
+  std::vector<FormPart> form;
   bool json = false;
   bool data_in_url = false;            // -G
   bool head = false;                   // -I
@@ -46,10 +48,15 @@ struct SendOptions {
   std::optional<Duration> max_time;
   std::optional<Duration> connect_timeout;
   bool compressed = false;
-  bool insecure = false;
   HttpVersion http_version = HttpVersion::Any;
-  std::string ca_file;
+  TransportOptions connection;  // proxies, TLS, addresses
+  std::vector<std::string> cookies;       // of -b: "NAME=VALUE"
+  std::vector<std::string> cookie_files;  // of -b: files
+  std::string cookie_jar;                 // -c
+  bool keeps_cookies = false;             // -b FILE or -c
+  bool resume = false;                    // -C -
   std::optional<std::uint64_t> max_file_size;
+  std::optional<std::uint64_t> bytes_per_second;
 
   bool parallel = false;
   long parallel_max = 50;

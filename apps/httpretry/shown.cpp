@@ -49,13 +49,17 @@ void explain(const SendOptions& options, const Request& request, const Outcome& 
 
 }  // namespace
 
-int show(const SendOptions& options, const Request& request, const Outcome& outcome,
-         std::size_t index, int give_up) {
+int show(const SendOptions& options, const Ended& ended, int give_up) {
+  const auto& [request, outcome, index, download] = ended;
   say_for_now("");
   const auto target = target_for(options, index, request);
   auto status = status_of(options, outcome);
   try {
-    if (outcome) write_answer(options, request, *outcome, target, give_up);
+    if (download != nullptr && download->whole) {
+      if (!download->options().file) write_to(target, download->bytes, give_up);
+    } else if (outcome) {
+      write_answer(options, request, *outcome, target, give_up);
+    }
   } catch (const WriteError& error) {
     if (speaks(options)) say(std::string("httpretry: ") + error.what());
     status = kWriteError;

@@ -1,6 +1,7 @@
 // What a user sees of an outcome.
 #pragma once
 
+#include "download.hpp"
 #include "send_options.hpp"
 
 #include <httpretry/response.hpp>
@@ -9,9 +10,16 @@
 
 namespace httpretry::cli {
 
-// Writes the answer of the URL at `index` where it belongs, what is to be said to standard error,
-// and answers with the exit status. `give_up` as for write_all.
-int show(const SendOptions& options, const Request& request, const Outcome& outcome,
-         std::size_t index, int give_up);
+// A call that has ended.
+struct Ended {
+  const Request& request;
+  const Outcome& outcome;
+  std::size_t index;         // of the URL
+  const Download* download;  // null: the body is in the outcome
+};
+
+// Writes the answer where it belongs, what is to be said to standard error, and answers with the
+// exit status. `give_up` as for write_all.
+int show(const SendOptions& options, const Ended& ended, int give_up);
 
 }  // namespace httpretry::cli

@@ -44,7 +44,10 @@ std::string header(const Headers& headers, std::string_view name) {
 
 std::string version_of(const Transferred& t) { return t.outcome ? t.outcome->http_version : "0"; }
 
-std::size_t downloaded(const Transferred& t) { return t.outcome ? t.outcome->body.size() : 0; }
+std::uint64_t downloaded(const Transferred& t) {
+  if (!t.outcome) return 0;
+  return std::max<std::uint64_t>(t.outcome->body.size(), t.outcome->delivered);
+}
 
 // As it was announced; a body of unknown size counts as none.
 std::uint64_t uploaded(const Transferred& t) {
@@ -277,8 +280,11 @@ class Writer {
     constexpr std::string_view kLetters = "nrt";
     constexpr std::string_view kMeanings = "\n\r\t";
     const auto which = kLetters.find(format[1]);
-    if (which == std::string_view::npos) return false;
-    *into_ += kMeanings[which];
+    if (which == std::string_view::npos) {
+      into_->append(format.substr(0, 2));
+    } else {
+      *into_ += kMeanings[which];
+    }
     format.remove_prefix(2);
     return true;
   }

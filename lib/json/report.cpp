@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -89,7 +90,8 @@ std::string report_json(const Request& request, const Outcome& outcome,
   json["stop_reason"] = to_string(history.stop_reason);
   json["retry_at"] = history.retry_at ? Json(calendar(*history.retry_at)) : Json();
   json["elapsed_ms"] = ms(history.elapsed);
-  json["bytes"] = outcome ? outcome->body.size() : 0;
+  // A body that a sink took is not in the response any more.
+  json["bytes"] = outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0;
   json["http_version"] = outcome ? Json(outcome->http_version) : Json();
   json["attempts"] = Json::array();
   for (const auto& attempt : history.attempts) json["attempts"].push_back(attempt_json(attempt));

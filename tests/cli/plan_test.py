@@ -102,7 +102,7 @@ class Plan(ProgramTest):
 
     def test_what_it_refuses(self):
         for args, message in (
-                (("--format", "svg"), "--format svg is not supported yet"),
+                (("--format", "svg", "--repeat", "2"), "it goes without --repeat"),
                 (("--format", "xml"), 'option --format: "xml" is not one of table, json, svg'),
                 (("--random", "2"), '"2" is not a number from 0 to 1'),
                 (("--random", "0", "--seed", "1"), "exclude each other"),

@@ -97,13 +97,13 @@ class Server:
     @staticmethod
     def read_body(stream, headers):
         if headers.get("transfer-encoding") == "chunked":
-            body = b""
+            chunks = []
             while True:
-                size = int(stream.readline(), 16)
-                body += stream.read(size)
+                size = int(stream.readline() or b"0", 16)
+                chunks.append(stream.read(size))
                 stream.readline()
                 if size == 0:
-                    return body
+                    return b"".join(chunks)
         return stream.read(int(headers.get("content-length", 0)))
 
     def close(self):

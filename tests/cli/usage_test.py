@@ -3,22 +3,81 @@
 HTTPRETRY_UPDATE=1 writes the golden help texts anew."""
 
 import os
+import re
+import shlex
+import shutil
+import subprocess
 import unittest
 
-from program import DATA, ProgramTest
+from program import DATA, PROGRAM, ProgramTest
 
 
 class Usage(ProgramTest):
+    COMMANDS = ((), ("plan",), ("policy",), ("policy", "check"), ("policy", "explain"),
+                ("policy", "presets"), ("policy", "schema"), ("serve",), ("completion",),
+                ("manual",))
+
+    def golden(self, name, text):
+        golden = DATA / name
+        if os.environ.get("HTTPRETRY_UPDATE"):
+            golden.write_text(text)
+        self.assertEqual(text, golden.read_text())
+
     def test_help(self):
-        for name, args in (("help", ()), ("help_plan", ("plan",)), ("help_policy", ("policy",)),
-                           ("help_serve", ("serve",))):
-            text = self.run_program(*args, "--help").stdout.decode()
-            golden = DATA / f"{name}.txt"
-            if os.environ.get("HTTPRETRY_UPDATE"):
-                golden.write_text(text)
-            self.assertEqual(text, golden.read_text())
-            self.assertLessEqual(max(map(len, text.splitlines())), 100)
+        for words in self.COMMANDS:
+            text = self.run_program(*words, "--help").stdout.decode()
+            self.golden("_".join(("help", *words)) + ".txt", text)
+            self.assertLessEqual(max(map(len, text.splitlines())), 80)
         self.assertEqual(self.run_program("-h").stdout, self.run_program("--help").stdout)
+        self.assertEqual(self.run_program("-X", "GET", "--help").stdout,
+                         self.run_program("--help").stdout)
+
+    def flags(self, *words):
+        """The long and the short flags of a command, as its help has them."""
+        text = self.run_program(*words, "--help").stdout.decode()
+        return (re.findall(r"^ {2}(?:-\S, |    )--([\w.-]+)", text, re.MULTILINE),
+                re.findall(r"^ {2}-(\S), ", text, re.MULTILINE))
+
+    def test_the_manual_has_every_flag(self):
+        page = self.run_program("manual").stdout.decode()
+        for words in self.COMMANDS:
+            for flag in self.flags(*words)[0]:
+                self.assertIn("--" + flag, page.replace("\\-", "-"))
+        if shutil.which("groff"):
+            result = subprocess.run(["groff", "-ww", "-man", "-Tutf8"], input=page.encode(),
+                                    capture_output=True, check=True)
+            self.assertEqual(result.stderr, b"")
+
+    def test_completions_have_every_flag(self):
+        for shell in ("bash", "zsh", "fish"):
+            script = self.run_program("completion", shell).stdout.decode()
+            for words in self.COMMANDS:
+                for flag in self.flags(*words)[0]:
+                    self.assertIn(("-l " if shell == "fish" else "--") + flag, script)
+            if shutil.which(shell):
+                subprocess.run([shell, "-n"], input=script.encode(), check=True)
+
+    def complete(self, *words):
+        """What bash offers for the last of the words."""
+        script = self.run_program("completion", "bash").stdout.decode()
+        listed = " ".join(shlex.quote(word) for word in ("httpretry", *words))
+        result = subprocess.run(
+            ["bash", "-c", f"{script}\nCOMP_WORDS=({listed}); COMP_CWORD={len(words)}\n_httpretry\n"
+             'printf "%s\\n" "${COMPREPLY[@]}"'], capture_output=True, check=True, cwd=self.folder,
+            env=os.environ | {"PATH": os.path.dirname(PROGRAM) + ":" + os.environ["PATH"]})
+        return result.stdout.decode().split()
+
+    def test_bash_completes(self):
+        (self.folder / "afile").touch()
+        self.assertEqual(self.complete("--retry-c"), ["--retry-connrefused"])
+        self.assertEqual(self.complete("--color", "al"), ["always"])
+        self.assertEqual(self.complete("-o", "af"), ["afile"])
+        self.assertEqual(self.complete("pl"), ["plan"])
+        self.assertEqual(self.complete("policy", "ex"), ["explain"])
+        self.assertEqual(self.complete("plan", "--format", "s"), ["svg"])
+        self.assertEqual(self.complete("policy", "explain", "--fo"), ["--format"])
+        self.assertEqual(self.complete("plan", "--preset", "stand"), ["standard"])
+        self.assertEqual(self.complete("completion", "z"), ["zsh"])
 
     def test_version_names_libcurls(self):
         self.assertRegex(self.run_program("-V").stdout.decode(),
@@ -38,9 +97,31 @@ class Usage(ProgramTest):
                 (("--retry", "x", "u"), 'option --retry: "x" is not a whole number'),
                 (("--max-redirs", "-2", "u"), 'option --max-redirs: "-2" is not a whole number'),
                 (("--color", "pink", "u"), 'option --color: "pink" is not one of auto, always'),
-                (("-F", "a=b", "u"), "option -F is not supported yet"),
-                (("--proxy", "p", "u"), "option --proxy is not supported yet"),
-                (("-I", "-d", "x", "u"), "only one of -I, -T and -d"),
+                (("-retry", "3", "u"),
+                 "option -r is unknown (in -retry); did you mean --retry?"),
+                (("-I", "-d", "x", "u"), "only one of -I, -T, -F and -d"),
+                (("-F", "a=b", "-T", "x", "u"), "only one of -I, -T, -F and -d"),
+                (("-F", "nothing", "u"), 'option -F: "nothing" is not NAME=CONTENT'),
+                (("-F", 'a="b"c', "u"), 'has "c" where only ;type= and ;filename= can stand'),
+                (("-F", "a=b;type=no\nne", "u"), "content type"),
+                (("-U", "me", "u"), "option -U: the password is missing"),
+                (("--resolve", "h:1", "u"), '"h:1" is not HOST:PORT:ADDRESS'),
+                (("--connect-to", "h", "u"), 'option --connect-to: "h" is not HOST:PORT'),
+                (("-C", "7", "u"), 'option -C: "7" is not -: what is in the file says where'),
+                (("-C", "-", "u"), "needs -o FILE or -O"),
+                (("-O", "http://h/"), "does not end in a name: use -o FILE"),
+                (("-o", "", "u"), "option --output has an empty value"),
+                (("--max-filesize", "big", "u"), '"big" is not a number of bytes, as 500, 20K'),
+                (("--max-filesize", "1X", "u"), '"1X" is not a number of bytes'),
+                (("--max-filesize", "99999999T", "u"), "is not a number of bytes"),
+                (("--limit-rate", "1K", "-T", "x", "u"), "is for downloads: it goes without -T"),
+                (("--parallel-max", "0", "u"), "option --parallel-max: at least 1"),
+                (("--pinnedpubkey", "sha256//x", "https://h/"),
+                 "option --pinnedpubkey: \"sha256//x\" is not"),
+                (("-x", "ftp://p", "u"), "option --proxy: the scheme must be one of http"),
+                (("completion",), "completion takes one of bash, zsh, fish"),
+                (("completion", "csh"), '"csh" is not one of bash, zsh, fish'),
+                (("manual", "x"), "manual takes nothing"),
                 (("-H", "nonsense", "u"), '"nonsense" is not a header'),
                 (("-H", "a;b", "u"), 'has text behind its ";"'),
                 (("-X", "GE T", "u"), "a request method must be a token"),

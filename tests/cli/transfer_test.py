@@ -1,0 +1,463 @@
+"""What a transfer can do: files, forms, cookies, proxies, TLS, other ways to a server. Each flag is
+used against something real: a server of the tests', `httpretry serve`, nginx, openssl."""
+
+import http.server
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import unittest
+
+from program import Answer, ProgramTest, QUICK, Server, clean_environment, closed_port, PROGRAM
+
+NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
+
+
+def broken(body, length, headers=b""):
+    return Answer(200, raw=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n%s"
+                  % (length, headers, body))
+
+
+class Files(ProgramTest):
+    def names(self):
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def test_bodies_binary_empty_and_large(self):
+        for body in (b"", bytes(range(256)), os.urandom(9 << 20)):
+            server = self.server(Answer(200, body))
+            self.run_program("-o", "out", "--report", "r", server.url())
+            self.assertEqual((self.folder / "out").read_bytes(), body)
+            self.assertEqual(self.report("r")["bytes"], len(body))
+            self.assertEqual(self.run_program(server.url()).stdout, body)
+
+    def test_the_name_comes_from_the_url(self):
+        server = self.server(Answer(200, b"1"), Answer(200, b"2"))
+        result = self.run_program("-O", "-O", "-w", "%{filename_effective} ",
+                                  server.url("/a/b%20c?x=/y"), server.url("/d"))
+        self.assertEqual(self.names(), ["b%20c", "d"])
+        self.assertEqual((self.folder / "b%20c").read_bytes(), b"1")
+        self.assertEqual(result.stdout, b"b%20c d ")
+
+    def test_a_bad_answer_is_written_to_the_file_unless_f(self):
+        server = self.server(Answer(404, b"no"))
+        self.run_program("-o", "out", server.url(), status=22)
+        self.assertEqual((self.folder / "out").read_bytes(), b"no")
+        self.run_program("-f", "-o", "none", server.url(), status=22)
+        self.assertEqual(self.names(), ["out"])
+
+    def test_a_killed_download_leaves_the_old_file(self):
+        hold = threading.Event()
+        self.addCleanup(hold.set)
+        server = self.server(Answer(200, hold=hold))
+        (self.folder / "out").write_bytes(b"old")
+        process = self.start("-o", "out", server.url())
+        server.arrived.get(timeout=20)
+        process.send_signal(signal.SIGKILL)
+        process.wait(20)
+        self.assertEqual((self.folder / "out").read_bytes(), b"old")
+
+    def test_a_download_goes_on_where_it_broke_off(self):
+        etag = b'ETag: "v1"\r\nAccept-Ranges: bytes\r\n'
+        server = self.server(broken(b"0123", 10, etag))
+        self.run_program("--retry", 0, "-C", "-", "-o", "out", server.url(), status=18)
+        self.assertEqual((self.folder / "out.part").read_bytes(), b"0123")
+        rest = Answer(206, b"456789", [("Content-Range", "bytes 4-9/10"), ("ETag", '"v1"')])
+        server.answers, server.seen = [rest], []
+        self.run_program("-C", "-", "-o", "out", server.url())
+        self.assertEqual(server.seen[0].headers["range"], "bytes=4-")
+        self.assertEqual(server.seen[0].headers["if-range"], '"v1"')
+        self.assertEqual((self.folder / "out").read_bytes(), b"0123456789")
+        self.assertEqual(self.names(), ["out"])
+
+    def test_a_retry_asks_for_the_rest(self):
+        server = self.server(broken(b"0123", 10, b'ETag: "v1"\r\nAccept-Ranges: bytes\r\n'),
+                             Answer(206, b"456789", [("Content-Range", "bytes 4-9/10"),
+                                                     ("ETag", '"v1"')]))
+        self.run_program(*QUICK, "-o", "out", server.url())
+        self.assertEqual((self.folder / "out").read_bytes(), b"0123456789")
+
+    def test_a_file_that_is_too_large_is_63(self):
+        server = self.server(Answer(200, b"x" * 2000))
+        for target in (("-o", "out"), ()):
+            result = self.run_program("--max-filesize", "1K", *target, server.url(), status=63)
+            self.assertEqual(result.stdout, b"")
+        self.assertEqual(self.names(), [])
+        self.run_program("--max-filesize", "2000", "-o", "out", server.url())
+
+    def test_the_rate_is_limited(self):
+        server = self.server(Answer(200, b"x" * 40000))
+        for target in (("-o", "out"), ()):
+            began = time.monotonic()
+            result = self.run_program("--limit-rate", "40K", *target, server.url())
+            self.assertGreater(time.monotonic() - began, 0.7)
+        self.assertEqual(len(result.stdout), 40000)
+
+    def test_a_folder_that_is_not_there_is_23(self):
+        server = self.server(Answer(200, b"x"))
+        for target in ("no/where", "."):
+            result = self.run_program("-o", target, server.url(), status=23)
+            self.assertIn("cannot write", result.stderr.decode())
+
+
+class Uploads(ProgramTest):
+    LARGE = b"u" * ((64 << 20) + 70000)
+
+    def test_a_pipe_is_kept_to_be_sent_again(self):
+        os.mkfifo(self.folder / "pipe")
+        threading.Thread(target=lambda: (self.folder / "pipe").write_bytes(b"piped"),
+                         daemon=True).start()
+        server = self.server(503, 200)
+        self.run_program(*QUICK, "-T", "pipe", server.url("/x"))
+        self.assertEqual([seen.body for seen in server.seen], [b"piped", b"piped"])
+
+    def test_more_than_can_be_kept_is_sent_once(self):
+        server = self.server(200)
+        self.run_program("-T", "-", server.url("/x"), stdin=self.LARGE)
+        self.assertEqual(server.seen[0].body, self.LARGE)
+        server = self.server(503, 200)
+        result = self.run_program(*QUICK, "-T", "-", server.url("/x"), stdin=self.LARGE, status=22)
+        self.assertEqual(len(server.seen), 1)
+        self.assertIn("longer than 64 MiB, so it cannot be sent again: put it into a file",
+                      result.stderr.decode())
+        self.assertIn("(not_replayable)", result.stderr.decode())
+
+    def test_a_form(self):
+        (self.folder / "cat.jpg").write_bytes(b"\xff\xd8")
+        (self.folder / "note").write_text("from a file")
+        server = self.server(503, 200)
+        self.run_program(*QUICK, "--idempotency-key", "-F", "title=A cat;type=text/x-title",
+                         "-F", "picture=@cat.jpg", "-F", "note=<note",
+                         "-F", 'other=@"note";filename="n\\"1"', server.url())
+        first, second = server.seen
+        self.assertEqual(first.body, second.body)
+        self.assertEqual(first.method, "POST")
+        self.assertRegex(first.headers["content-type"], r"^multipart/form-data; boundary=")
+        for part in (b'name="title"', b"text/x-title", b"\r\n\r\nA cat\r\n", b"\xff\xd8",
+                     b'name="picture"; filename="cat.jpg"', b"image/jpeg", b"from a file",
+                     b'name="other"; filename="n%221"'):
+            self.assertIn(part, first.body)
+
+
+class Cookies(ProgramTest):
+    def test_cookies_are_sent_kept_and_written(self):
+        server = self.server(Answer(200, b"", [("Set-Cookie", "a=1; Path=/")]), 200)
+        self.run_program("-b", "x=y", "-b", "z=w", "-c", "jar", server.url("/1"), server.url("/2"))
+        self.assertEqual(server.seen[0].headers["cookie"], "x=y; z=w")
+        self.assertIn("a=1", server.seen[1].headers["cookie"])
+        self.assertIn("\ta\t1", (self.folder / "jar").read_text())
+        self.run_program("-b", "jar", "-b", "not-there", server.url("/3"))
+        self.assertEqual(server.seen[2].headers["cookie"], "a=1")
+        self.assertIn(b"\ta\t1", self.run_program("-b", "jar", "-c", "-", server.url()).stdout)
+
+    def test_files_that_are_none(self):
+        (self.folder / "jar").write_text("nonsense\n")
+        result = self.run_program("-b", "jar", "http://127.0.0.1:1/", status=26)
+        self.assertIn("jar", result.stderr.decode())
+        server = self.server(200)
+        self.run_program("-c", "no/where", server.url(), status=23)
+
+
+class Ways(ProgramTest):
+    def test_a_proxy(self):
+        proxy = self.server(Answer(200, b"by proxy"))
+        address = f"127.0.0.1:{proxy.port}"
+        result = self.run_program("-x", address, "-U", "me:pw", "http://nowhere.example/p")
+        self.assertEqual(result.stdout, b"by proxy")
+        self.assertEqual(proxy.seen[0].target, "http://nowhere.example/p")
+        self.assertEqual(proxy.seen[0].headers["proxy-authorization"], "Basic bWU6cHc=")
+        server = self.server(Answer(200, b"direct"))
+        for args in (("--noproxy", "*"), ("-x", "")):
+            self.assertEqual(self.run_program("-x", address, *args, server.url()).stdout,
+                             b"direct")
+        self.assertEqual(self.run_program("http://nowhere.example/",
+                                          env={"http_proxy": "http://" + address}).stdout,
+                         b"by proxy")
+
+    def test_a_name_is_sent_elsewhere(self):
+        server = self.server(Answer(200, b"x"))
+        for args in (("--resolve", f"far.example:80:127.0.0.1"),
+                     ("--resolve", "+*:80:127.0.0.1,127.0.0.2"),
+                     ("--connect-to", f"far.example:80:127.0.0.1:{server.port}")):
+            port = "" if "--connect-to" in args else f":{server.port}"
+            fitting = [arg.replace(":80:127", f":{server.port}:127") if port else arg
+                       for arg in args]
+            self.run_program(*fitting, f"http://far.example{port}/")
+            self.assertEqual(server.seen[-1].headers["host"], f"far.example{port}")
+
+    def test_families_and_interfaces(self):
+        server = self.server(Answer(200, b"x"))
+        url = f"http://localhost:{server.port}/"
+        self.run_program("-4", url)
+        self.run_program("--ipv4", "--interface", "127.0.0.1", url)
+        self.run_program("--retry", 0, "-6", url, status=7)
+        self.run_program("--retry", 0, "--interface", "nope", url, status=45)
+
+    def test_a_unix_socket(self):
+        path = str(self.folder / "socket")
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen()
+        self.addCleanup(listener.close)
+
+        def answer():
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nunix")
+
+        threading.Thread(target=answer, daemon=True).start()
+        self.assertEqual(self.run_program("--unix-socket", path, "http://h/").stdout, b"unix")
+
+    def test_netrc(self):
+        server = self.server(200)
+        (self.folder / ".netrc").write_text("machine 127.0.0.1 login me password pw\n")
+        (self.folder / ".netrc").chmod(0o600)
+        for args in (("--netrc-file", ".netrc"), ("-n",)):
+            self.run_program(*args, server.url(), env={"HOME": str(self.folder)})
+            self.assertEqual(server.seen[-1].headers["authorization"], "Basic bWU6cHc=")
+        self.run_program("--netrc-file", "none", server.url(), status=2)
+
+    def test_versions_of_http(self):
+        server = self.server(Answer(200, b"x"))
+        for flag in ("--http1.1", "--http2"):
+            result = self.run_program(flag, "-w", " %{http_version}", server.url())
+            self.assertEqual(result.stdout, b"x 1.1")
+        if not shutil.which("nghttpd"):
+            self.skipTest("no nghttpd (nghttp2-server)")
+        holder, port = closed_port()
+        holder.close()
+        (self.folder / "f").write_bytes(b"two")
+        second = subprocess.Popen(["nghttpd", "--no-tls", "-a", "127.0.0.1", "-d",
+                                   str(self.folder), str(port)], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        self.addCleanup(second.wait)
+        self.addCleanup(second.kill)
+        result = self.run_program("--http2-prior-knowledge", "--set", "backoff.initial=200ms",
+                                  "--retry", 20, "--set", "budget=\"none\"", "-w",
+                                  " %{http_version}", f"http://127.0.0.1:{port}/f")
+        self.assertEqual(result.stdout, b"two 2")
+
+    def test_compressed(self):
+        import gzip
+        server = self.server(Answer(200, gzip.compress(b"plain"), [("Content-Encoding", "gzip")]))
+        self.assertEqual(self.run_program("--compressed", server.url()).stdout, b"plain")
+        self.assertIn("gzip", server.seen[0].headers["accept-encoding"])
+
+
+class Tls(ProgramTest):
+    def serve(self):
+        process = self.start("serve", "--tls", "--outcomes", "200", "--log", "log")
+        address = process.stdout.readline().decode().strip()
+        return address, process.stderr.readline().decode().split(": ")[1].strip()
+
+    def test_authorities_and_versions(self):
+        address, authority = self.serve()
+        for flag in ("--tlsv1.2", "--tlsv1.3"):
+            self.run_program(flag, "--cacert", authority, address)
+        os.mkdir(self.folder / "certs")
+        self.run_program("--retry", 0, "--capath", "certs", "--cacert", "/dev/null", address,
+                         status=77)
+        self.run_program("-k", address)
+        self.run_program(address, env={"CURL_CA_BUNDLE": authority})
+        pin = "sha256//" + "A" * 43 + "="
+        result = self.run_program("--retry", 0, "--pinnedpubkey", pin, "--cacert", authority,
+                                  address, status=90)
+        self.assertIn("pinned", result.stderr.decode().lower())
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl")
+    def test_our_own_certificate(self):
+        def openssl(*args):
+            subprocess.run(["openssl", *args], cwd=self.folder, check=True, capture_output=True)
+
+        for name in ("server", "me"):
+            openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key",
+                    "-out", f"{name}.pem", "-subj", f"/CN={name}", "-addext",
+                    "subjectAltName=IP:127.0.0.1")
+        openssl("rsa", "-aes128", "-in", "me.key", "-out", "locked.key", "-passout", "pass:pw")
+        (self.folder / "both.pem").write_text((self.folder / "me.pem").read_text() +
+                                              (self.folder / "locked.key").read_text())
+        server = subprocess.Popen(
+            ["openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", "server.pem", "-key",
+             "server.key", "-CAfile", "me.pem", "-Verify", "1", "-verify_return_error", "-www"],
+            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        for line in server.stdout:
+            if line.startswith(b"ACCEPT"):
+                break
+        address = "https://" + line.decode().split()[1]
+        for args in (("-E", "me.pem", "--key", "me.key"), ("-E", "both.pem:pw"),
+                     ("--cert", "me.pem", "--key", "locked.key", "--pass", "pw")):
+            result = self.run_program("--cacert", "server.pem", *args, address)
+            self.assertIn(b"Client certificate", result.stdout)
+        result = self.run_program("--retry", 0, "--cacert", "server.pem", address, status=56)
+
+
+class Many(ProgramTest):
+    def test_urls_at_once_each_by_its_policy(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        slow = self.server(Answer(200, b"slow", hold=gate))
+        good = self.server(Answer(200, b"good"))
+        bad = self.server(503)
+        (self.folder / "p.json").write_text(json.dumps({"version": 1, "endpoints": [
+            {"match": {"host": "127.0.0.1", "port": bad.port},
+             "policy": {"preset": "standard", "max_attempts": 2,
+                        "backoff": {"kind": "none"}}}]}))
+        process = self.start("-Z", "--policy", "p.json", "--report", "r.json", "-o", "1", "-o", "2",
+                             "-o", "3", slow.url(), good.url(), bad.url("/b"))
+        for server in (slow, good, bad, bad):
+            server.arrived.get(timeout=20)
+        gate.set()
+        _, said = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 22)
+        reports = self.report("r.json")
+        self.assertEqual([each["url"] for each in reports],
+                         [slow.url(), good.url(), bad.url("/b")])
+        self.assertEqual([len(each["attempts"]) for each in reports], [1, 1, 2])
+        self.assertEqual((self.folder / "1").read_bytes(), b"slow")
+        lines = said.decode().splitlines()
+        self.assertRegex(lines[-1],
+                         r"^httpretry: 2 done, 1 failed, 4 attempts, \d+ bytes in \d+\.\d+ s$")
+        self.assertTrue(any(line.startswith(bad.url("/b") + ": gave up after 2 attempts")
+                            for line in lines))
+
+    def test_no_more_at_once_than_asked_for(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        server = self.server(Answer(200, b"x", hold=gate))
+        process = self.start("-sZ", "--parallel-max", 2, *[server.url(f"/{i}") for i in range(5)])
+        server.arrived.get(timeout=20)
+        server.arrived.get(timeout=20)
+        time.sleep(0.2)
+        self.assertEqual(len(server.seen), 2)
+        gate.set()
+        out, said = process.communicate(timeout=20)
+        self.assertEqual((process.returncode, out, said), (0, b"xxxxx", b""))
+
+    def test_a_signal_ends_all(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        server = self.server(Answer(200, hold=gate))
+        process = self.start("-Z", *[server.url(f"/{i}") for i in range(3)])
+        for _ in range(3):
+            server.arrived.get(timeout=20)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
+        self.assertEqual(process.returncode, 130)
+
+
+class Config(ProgramTest):
+    def test_a_file_of_options(self):
+        server = self.server(Answer(200, b"x"))
+        (self.folder / "inner").write_text('user-agent = "in\\"ner"\n')
+        (self.folder / "c").write_text(
+            f'# for people\n\nurl = "{server.url("/c")}"\nheader: "X-A: b c"  # why not\n'
+            f'-H X-B:d\n--request=PUT\nconfig inner\nsilent\noutput one\n')
+        self.run_program("-K", "c")
+        seen = server.seen[0]
+        self.assertEqual((seen.method, seen.target), ("PUT", "/c"))
+        self.assertEqual((seen.headers["x-a"], seen.headers["x-b"]), ("b c", "d"))
+        self.assertEqual(seen.headers["user-agent"], 'in"ner')
+        self.assertEqual((self.folder / "one").read_bytes(), b"x")
+        self.assertEqual(self.run_program("-K-", stdin=f"url={server.url()}".encode()).stdout,
+                         b"x")
+
+    def test_what_it_refuses(self):
+        for text, message in (("\nretyr 3", "c:2: option --retyr is unknown; did you mean --retry?"),
+                              ('data = "open', "c:1: a quote is not closed"),
+                              ('data = "a" b', "c:1: there is text behind the quotes"),
+                              ("silent = yes", "c:1: option --silent takes no value"),
+                              ("max-time", "c:1: option --max-time needs a value"),
+                              ("config c", "16 deep")):
+            (self.folder / "c").write_text(text)
+            self.assertIn(message, self.usage_error("-K", "c", "http://h/"))
+        result = self.run_program("-K", "none", "http://h/", status=26)
+        self.assertIn("cannot read none", result.stderr.decode())
+
+
+class WriteOut(ProgramTest):
+    def test_ours(self):
+        server = self.server(503, Answer(200, b"x"))
+        result = self.run_program(*QUICK, "-so", "/dev/null", "-w",
+                                  "%{attempts} %{stop_reason} %{wire_sends}", server.url())
+        self.assertEqual(result.stdout, b"2 success 2")
+
+    def test_all_as_json(self):
+        server = self.server(Answer(200, b"x", [("X-A", "1"), ("x-a", "2")]))
+        result = self.run_program("-so", "/dev/null", "-w", "%{json}", server.url())
+        values = json.loads(result.stdout)
+        self.assertEqual((values["http_code"], values["attempts"], values["size_download"]),
+                         (200, 1, 1))
+        result = self.run_program("-so", "/dev/null", "-w", "%{header_json}", server.url())
+        self.assertEqual(json.loads(result.stdout)["x-a"], ["1", "2"])
+
+    def test_from_a_file_and_to_standard_error(self):
+        server = self.server(Answer(200, b"x"))
+        (self.folder / "f").write_text("%{stderr}%{http_code}%{stdout}%{onerror}never")
+        result = self.run_program("-w", "@f", server.url())
+        self.assertEqual((result.stdout, result.stderr), (b"x", b"200"))
+        result = self.run_program("-w", "%{nonsense}", server.url())
+        self.assertIn(b"unknown --write-out variable: 'nonsense'", result.stderr)
+
+    @unittest.skipUnless(shutil.which("curl"), "no curl")
+    def test_the_same_as_curl(self):
+        names = ("content_type errormsg exitcode filename_effective http_code http_version method "
+                 "num_connects num_headers num_redirects redirect_url referer response_code scheme "
+                 "size_download size_upload url url_effective urlnum ftp_entry_path http_connect "
+                 "ssl_verify_result").split()
+        template = "|".join(f"{name}=%{{{name}}}" for name in names) + r"\n%header{x-a} %% \\t\t"
+        for args, answers in (
+                (["-e", "http://from/", "-d", "four"], [Answer(200, b"body", [("X-A", "v"),
+                 ("Content-Type", "a/b")])]),
+                (["-L"], [Answer(302, b"", [("Location", "/b?c")]), Answer(200, b"end")]),
+                ([], [Answer(302, b"go", [("Location", "b")])])):
+            seen = []
+            server = self.server(*answers)
+            for program in (PROGRAM, "curl"):
+                server.seen = []
+                seen.append(subprocess.run(
+                    [program, "-so", "out", "-w", template, *args, server.url("/a/")],
+                    capture_output=True, cwd=self.folder, env=clean_environment(),
+                    timeout=20, check=False).stdout.decode().split("|"))
+            self.assertEqual(seen[0], seen[1])
+
+
+@unittest.skipUnless(os.path.exists(NGINX), "no nginx (nginx-light)")
+class WithNginx(ProgramTest):
+    def test_a_download_goes_on_and_uploads_arrive(self):
+        holder, port = closed_port()
+        holder.close()
+        www = self.folder / "www"
+        www.mkdir()
+        self.folder.chmod(0o755)
+        body = os.urandom(3 << 20)
+        (www / "big").write_bytes(body)
+        (self.folder / "conf").write_text(
+            f"daemon off; worker_processes 1; pid {self.folder}/pid; error_log {self.folder}/log;\n"
+            "events {}\nhttp { access_log off;\n"
+            + "".join(f"{kind}_temp_path {self.folder}/{kind};" for kind in
+                      ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+            + f"server {{ listen 127.0.0.1:{port}; root {www}; }} }}\n")
+        nginx = subprocess.Popen([NGINX, "-p", str(self.folder), "-c", str(self.folder / "conf"),
+                                  "-e", str(self.folder / "log")])
+        self.addCleanup(nginx.wait)
+        self.addCleanup(nginx.terminate)
+        url = f"http://127.0.0.1:{port}/big"
+        (self.folder / "part").write_bytes(body[:1 << 20])
+        self.run_program("--set", "backoff.initial=100ms", "--retry", 20, "-C", "-", "-o", "part",
+                         "-w", "%{http_code}", url)
+        self.assertEqual((self.folder / "part").read_bytes(), body)
+        self.run_program("-C", "-", "-o", "part", url)  # there is no more of it
+        self.assertEqual((self.folder / "part").read_bytes(), body)
+        head = self.run_program("-I", url).stdout
+        self.assertIn(b"Content-Length: 3145728", head)
+
+
+if __name__ == "__main__":
+    unittest.main()
