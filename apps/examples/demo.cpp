@@ -55,7 +55,7 @@ Scenario misbehaviour() {
   scenario.paths["/broken"] = Script({Fault::Reset, {200, "mended"}});
   scenario.paths["/slow"] = Script({slow({200, "too late"}), {200, "quick"}});
   scenario.paths["/limited"] = Script({{429, {{"Retry-After", "1"}}}, {200, "welcome back"}});
-  scenario.paths["/orders"] = Script({Fault::Reset, {201, "ordered"}});
+  scenario.paths["/orders"] = Script({Fault::Reset, Fault::Reset, {201, "ordered"}});
   return scenario;
 }
 

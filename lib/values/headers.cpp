@@ -90,11 +90,15 @@ bool Headers::try_add(std::string_view name, std::string_view value) {
 }
 
 bool Headers::try_add_line(std::string_view line) {
-  const auto colon = line.find(':');
-  if (colon == std::string_view::npos) return false;
+  std::size_t colon = 0;  // the name is judged while its end is sought
+  while (colon < line.size() && kTokenBytes[static_cast<unsigned char>(line[colon])]) ++colon;
+  if (colon == 0 || colon == line.size() || line[colon] != ':') return false;
   if (line.back() == '\n') line.remove_suffix(1);
   if (line.back() == '\r') line.remove_suffix(1);
-  return try_add(line.substr(0, colon), line.substr(colon + 1));
+  const auto value = trimmed(line.substr(colon + 1));
+  if (!valid_header_value(value)) return false;
+  append(line.substr(0, colon), value);
+  return true;
 }
 
 void Headers::append(std::string_view name, std::string_view value) {
