@@ -56,4 +56,14 @@ install(FILES ${PROJECT_SOURCE_DIR}/cmake/coroutines.query
 
 if(TARGET httpretry_cli)
   install(TARGETS httpretry_cli)
+  if(NOT CMAKE_CROSSCOMPILING)  # where the program can be run, it has written these
+    set(written_by_program ${PROJECT_BINARY_DIR}/apps)
+    install(FILES ${written_by_program}/httpretry.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES ${written_by_program}/httpretry.bash RENAME httpretry
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${written_by_program}/_httpretry
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${written_by_program}/httpretry.fish
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  endif()
 endif()

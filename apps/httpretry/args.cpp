@@ -97,8 +97,8 @@ class Parser {
     if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
       std::string all;
       for (const auto& choice : choices) all += (all.empty() ? "" : ", ") + choice;
-      throw UsageError("option --" + std::string(flag.name) + ": \"" + value +
-                       "\" is not one of " + all);
+      throw UsageError("option --" + std::string(flag.name) + ": \"" + value + "\" is not one of " +
+                       all);
     }
     flag.apply(value);
   }

@@ -59,9 +59,9 @@ std::string nearest(std::string_view wrong, const std::vector<std::string>& word
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& words);
 
 // Values of flags; `flag` is for the message.
-Duration parse_seconds(const std::string& text, std::string_view flag);       // "2", "0.5"
-long parse_count(const std::string& text, std::string_view flag);             // 0 and more
-std::uint64_t parse_bytes(const std::string& text, std::string_view flag);    // "100", "20K", "3M"
-double parse_unit(const std::string& text, std::string_view flag);            // 0 to 1
+Duration parse_seconds(const std::string& text, std::string_view flag);     // "2", "0.5"
+long parse_count(const std::string& text, std::string_view flag);           // 0 and more
+std::uint64_t parse_bytes(const std::string& text, std::string_view flag);  // "100", "20K", "3M"
+double parse_unit(const std::string& text, std::string_view flag);          // 0 to 1
 
 }  // namespace httpretry::cli

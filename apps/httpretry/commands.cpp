@@ -154,7 +154,8 @@ int run(const Args& args) {
     name += (words == 1 ? "" : " ") + args[words - 1];
     for (const auto& command : table()) {
       if (command.name != name || name.empty()) continue;
-      return run_command(command, Args(args.begin() + static_cast<std::ptrdiff_t>(words), args.end()));
+      return run_command(command,
+                         Args(args.begin() + static_cast<std::ptrdiff_t>(words), args.end()));
     }
   }
   if (!args.empty() && !words_behind(args.front()).empty()) {

@@ -79,8 +79,8 @@ std::string bash_command(const Command& command) {
     cases += "        " + spelled(flag, " | ") + ") _httpretry_words " + values + "; return ;;\n";
   }
   const auto name = command.name.empty() ? std::string("*") : "'" + std::string(command.name) + "'";
-  return "    " + name + ")\n      case $previous in\n" + cases +
-         "      esac\n      flags='" + joined(names) + "' ;;\n";
+  return "    " + name + ")\n      case $previous in\n" + cases + "      esac\n      flags='" +
+         joined(names) + "' ;;\n";
 }
 
 std::string bash() {
@@ -94,8 +94,9 @@ std::string bash() {
       "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
       "  local command=${COMP_WORDS[1]} flags=\n"
       "  COMPREPLY=()\n";
-  text += "  if [ \"$COMP_CWORD\" -eq 1 ] && [[ $current != -* ]]; then\n    _httpretry_words -W '" +
-          joined(first_words()) + "'\n    return\n  fi\n";
+  text +=
+      "  if [ \"$COMP_CWORD\" -eq 1 ] && [[ $current != -* ]]; then\n    _httpretry_words -W '" +
+      joined(first_words()) + "'\n    return\n  fi\n";
   for (const auto& first : first_words()) {
     const auto words = second_words(first);
     if (words.empty()) continue;
@@ -232,8 +233,10 @@ int completion(const Args& args) {
   const auto shells = parse(args, completion_table());
   if (shells.size() != 1) throw UsageError("completion takes one of bash, zsh, fish");
   const auto& shell = shells.front();
-  const std::string text =
-      shell == "bash" ? bash() : shell == "zsh" ? zsh() : shell == "fish" ? fish() : "";
+  const std::string text = shell == "bash"   ? bash()
+                           : shell == "zsh"  ? zsh()
+                           : shell == "fish" ? fish()
+                                             : "";
   if (text.empty()) {
     throw UsageError("completion: \"" + shell + "\" is not one of bash, zsh, fish");
   }

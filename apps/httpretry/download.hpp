@@ -11,8 +11,8 @@
 namespace httpretry::cli {
 
 struct DownloadOptions {
-  SinkPtr file;                              // left out: into memory
-  bool show_progress = false;                // a bar, on a terminal
+  SinkPtr file;                // left out: into memory
+  bool show_progress = false;  // a bar, on a terminal
   std::optional<std::uint64_t> bytes_per_second;
   std::optional<std::uint64_t> max_size;
 };

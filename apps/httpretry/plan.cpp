@@ -32,16 +32,17 @@ FlagTable table_of(PlanOptions& to) {
   using Text = const std::string&;
   FlagTable table{{"The policy", policy_flags(to.policy)},
                   {"What happens", scenario_flags(to.scenario)}};
-  table.push_back({"The plan", {
-      {'\0', "random", "U", "fix every draw: 0 the least, 0.5 the middle, 1 the most",
-       [&](Text v) { to.random = parse_unit(v, "--random"); }},
-      {'\0', "seed", "N", "draw at random, the same for the same N",
-       [&](Text v) { to.seed = static_cast<std::uint64_t>(parse_count(v, "--seed")); }},
-      {'\0', "repeat", "N", "so many calls through one client: budgets carry over",
-       [&](Text v) { to.repeat = static_cast<int>(parse_count(v, "--repeat")); }},
-      {'\0', "format", "table|json|svg", "a table for people, a report, or a drawing",
-       [&](Text v) { to.format = v; }},
-      help_flag()}});
+  table.push_back(
+      {"The plan",
+       {{'\0', "random", "U", "fix every draw: 0 the least, 0.5 the middle, 1 the most",
+         [&](Text v) { to.random = parse_unit(v, "--random"); }},
+        {'\0', "seed", "N", "draw at random, the same for the same N",
+         [&](Text v) { to.seed = static_cast<std::uint64_t>(parse_count(v, "--seed")); }},
+        {'\0', "repeat", "N", "so many calls through one client: budgets carry over",
+         [&](Text v) { to.repeat = static_cast<int>(parse_count(v, "--repeat")); }},
+        {'\0', "format", "table|json|svg", "a table for people, a report, or a drawing",
+         [&](Text v) { to.format = v; }},
+        help_flag()}});
   return table;
 }
 

@@ -14,10 +14,10 @@ namespace {
 
 // All lengths are pixels of the drawing.
 constexpr int kWidth = 760;
-constexpr int kLeft = 112;    // where the bars begin
-constexpr int kRight = 500;   // where they end
-constexpr int kRow = 22;      // the height of a row
-constexpr int kTop = 104;     // the middle of the first row
+constexpr int kLeft = 112;   // where the bars begin
+constexpr int kRight = 500;  // where they end
+constexpr int kRow = 22;     // the height of a row
+constexpr int kTop = 104;    // the middle of the first row
 constexpr std::size_t kMostRows = 40;
 
 constexpr const char* kInk = "#1f2933";
@@ -96,8 +96,8 @@ class Axis {
 };
 
 std::string limits_of(const RetryPolicy& policy) {
-  auto text = "max_attempts " + (policy.max_attempts ? std::to_string(*policy.max_attempts)
-                                                     : std::string("none"));
+  auto text = "max_attempts " +
+              (policy.max_attempts ? std::to_string(*policy.max_attempts) : std::string("none"));
   text += ", max_elapsed_time " + to_text(policy.max_elapsed_time);
   if (policy.attempt_timeout != kForever) {
     text += ", attempt_timeout " + to_text(policy.attempt_timeout);
@@ -107,15 +107,15 @@ std::string limits_of(const RetryPolicy& policy) {
 
 std::string row(const Planned& planned, const Axis& axis, int y) {
   const auto& [attempt, wait, total] = planned;
-  auto text = text_at(16, y + 4, std::to_string(attempt->number)) +
-              text_at(44, y + 4, came_to(*attempt));
+  auto text =
+      text_at(16, y + 4, std::to_string(attempt->number)) + text_at(44, y + 4, came_to(*attempt));
   if (!attempt->retried) return text;
   const auto left = wait.least < wait.most ? axis.x(wait.least) : axis.x(Duration{});
   text += "  <rect x=\"" + number(left) + "\" y=\"" + number(y - 6) + "\" width=\"" +
           number(axis.x(wait.most) - left) + "\" height=\"12\" fill=\"" + kBar + "\"/>\n";
   text += line(axis.x(wait.mean), y - 8, axis.x(wait.mean), y + 8, kMark, " stroke-width=\"2.5\"");
-  const auto range = wait.least == wait.most ? fine(wait.mean)
-                                             : fine(wait.least) + " to " + fine(wait.most);
+  const auto range =
+      wait.least == wait.most ? fine(wait.mean) : fine(wait.least) + " to " + fine(wait.most);
   return text + text_at(kRight + 130, y + 4, range, " text-anchor=\"end\"") +
          text_at(kWidth - 16, y + 4, fine(total), " text-anchor=\"end\"");
 }
@@ -156,8 +156,7 @@ std::string timeline(const RetryPolicy& policy, const std::vector<Run>& runs, in
   const bool near = limit != kForever && limit / 2 <= longest;
   const Axis axis(near ? std::max(limit, longest) : longest);
   const auto bottom = top + kRow * static_cast<int>(runs.size());
-  auto text = text_at(16, top - 8, "attempts in time", " class=\"small\"") +
-              axis.grid(top, bottom);
+  auto text = text_at(16, top - 8, "attempts in time", " class=\"small\"") + axis.grid(top, bottom);
   int y = top + kRow / 2;
   for (const auto& run : runs) {
     text += run_line(run, axis, y);
@@ -175,10 +174,11 @@ std::string shortened(const std::string& text) {
 std::string opening(const std::string& title, int height) {
   const auto size = std::to_string(kWidth) + "\" height=\"" + std::to_string(height);
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " +
-         std::to_string(kWidth) + " " + std::to_string(height) +
-         "\" role=\"img\">\n  <title>" + escaped(title) +
+         std::to_string(kWidth) + " " + std::to_string(height) + "\" role=\"img\">\n  <title>" +
+         escaped(title) +
          "</title>\n"
-         "  <style>text { font: 13px sans-serif; fill: " + kInk +
+         "  <style>text { font: 13px sans-serif; fill: " +
+         kInk +
          "; } .title { font-size: 15px; font-weight: bold; } .small { font-size: 11px; fill: " +
          kGrey + "; }</style>\n  <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
 }

@@ -38,8 +38,7 @@ std::string or_dash(const std::optional<Duration>& time) { return time ? fine(*t
 std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
                             const Outcome& middle, const Outcome& longest) {
   std::vector<Row> rows{{"attempt", "outcome", "least", "mean", "most", "total (mean)", ""}};
-  for (const auto& [attempt, wait, total] :
-       schedule_of_ranges(policy, shortest, middle, longest)) {
+  for (const auto& [attempt, wait, total] : schedule_of_ranges(policy, shortest, middle, longest)) {
     Row row{std::to_string(attempt->number), came_to(*attempt)};
     if (attempt->retried) {
       row.insert(row.end(), {fine(wait.least), fine(wait.mean), fine(wait.most), fine(total), ""});

@@ -28,8 +28,8 @@ Step step_named(const std::string& name, const std::string& item) {
   for (int i = 0; i <= static_cast<int>(Fault::Resolve); ++i) {
     words.emplace_back(to_string(static_cast<Fault>(i)));
   }
-  throw bad(item, "begins with neither a status (200 to 999) nor a fault" +
-                      did_you_mean(name, words));
+  throw bad(item,
+            "begins with neither a status (200 to 999) nor a fault" + did_you_mean(name, words));
 }
 
 // A colon within a value has no "=" in what follows it.

@@ -239,8 +239,8 @@ class Sending {
   void sum_up(Duration time) const {
     if (!speaks(options_)) return;
     say("httpretry: " + std::to_string(sums_.done) + " done, " + std::to_string(sums_.failed) +
-        " failed, " + std::to_string(sums_.attempts) + " attempts, " +
-        std::to_string(sums_.bytes) + " bytes in " + seconds(time));
+        " failed, " + std::to_string(sums_.attempts) + " attempts, " + std::to_string(sums_.bytes) +
+        " bytes in " + seconds(time));
   }
 
   [[nodiscard]] int last_failure() const {
@@ -277,7 +277,7 @@ class Sending {
   std::shared_ptr<CookieJar> cookies_;
   std::vector<Request> requests_;
   std::vector<std::shared_ptr<Download>> downloads_;  // null: the answer comes whole, in memory
-  std::vector<std::string> reports_;  // empty for what was not sent
+  std::vector<std::string> reports_;                  // empty for what was not sent
   std::vector<int> statuses_;
   Sums sums_;
   std::mutex mutex_;

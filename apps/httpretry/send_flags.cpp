@@ -147,8 +147,7 @@ std::vector<Flag> connection_flags(SendOptions& to) {
       {'6', "ipv6", "", "only IPv6 addresses", [&](Text) { way.ip_version = IpVersion::V6; }},
       {'\0', "interface", "NAME", "from this interface, address or host",
        [&](Text v) { way.local_interface = v; }},
-      {'\0', "unix-socket", "FILE", "connect to this socket",
-       [&](Text v) { way.unix_socket = v; }},
+      {'\0', "unix-socket", "FILE", "connect to this socket", [&](Text v) { way.unix_socket = v; }},
       {'\0', "http1.1", "", "speak HTTP/1.1 only",
        [&](Text) { to.http_version = HttpVersion::Http1; }},
       {'\0', "http2", "", "HTTP/2 where TLS negotiates it: as without any flag",
@@ -174,8 +173,7 @@ std::vector<Flag> tls_flags(SendOptions& to) {
        [&](Text v) { tls.pinned_keys = v; }},
       {'\0', "tlsv1.2", "", "TLS 1.2 or later: as without any flag",
        [&](Text) { tls.min_tls = TlsVersion::Tls12; }},
-      {'\0', "tlsv1.3", "", "TLS 1.3 or later",
-       [&](Text) { tls.min_tls = TlsVersion::Tls13; }},
+      {'\0', "tlsv1.3", "", "TLS 1.3 or later", [&](Text) { tls.min_tls = TlsVersion::Tls13; }},
   };
 }
 
@@ -238,8 +236,7 @@ std::vector<Flag> message_flags(SendOptions& to) {
 
 std::vector<Flag> other_flags(SendOptions& to) {
   return {
-      {'Z', "parallel", "", "send to all URLs at once",
-       [&](Text) { to.parallel = true; }},
+      {'Z', "parallel", "", "send to all URLs at once", [&](Text) { to.parallel = true; }},
       {'\0', "parallel-max", "N", "with -Z: at most that many at a time (50)",
        [&](Text v) {
          to.parallel_max = parse_count(v, "--parallel-max");

@@ -49,7 +49,7 @@ struct SendOptions {
   std::optional<Duration> connect_timeout;
   bool compressed = false;
   HttpVersion http_version = HttpVersion::Any;
-  TransportOptions connection;  // proxies, TLS, addresses
+  TransportOptions connection;            // proxies, TLS, addresses
   std::vector<std::string> cookies;       // of -b: "NAME=VALUE"
   std::vector<std::string> cookie_files;  // of -b: files
   std::string cookie_jar;                 // -c

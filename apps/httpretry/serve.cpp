@@ -30,13 +30,14 @@ struct ServeOptions {
 FlagTable table_of(ServeOptions& to) {
   using Text = const std::string&;
   FlagTable table{{"What happens", scenario_flags(to.scenario)}};
-  table.push_back({"The server", {
-      {'\0', "listen", "ADDRESS:PORT", "where; 127.0.0.1:0, a free port, where left out",
-       [&](Text v) { to.listen = v; }},
-      {'\0', "tls", "", "speak TLS", [&](Text) { to.tls = true; }},
-      {'\0', "log", "FILE", "a JSON line for each request; standard output where left out",
-       [&](Text v) { to.log = v; }},
-      help_flag()}});
+  table.push_back(
+      {"The server",
+       {{'\0', "listen", "ADDRESS:PORT", "where; 127.0.0.1:0, a free port, where left out",
+         [&](Text v) { to.listen = v; }},
+        {'\0', "tls", "", "speak TLS", [&](Text) { to.tls = true; }},
+        {'\0', "log", "FILE", "a JSON line for each request; standard output where left out",
+         [&](Text v) { to.log = v; }},
+        help_flag()}});
   return table;
 }
 

@@ -107,8 +107,10 @@ void say(const std::string& line) {
 
 void say_for_now(const std::string& line) {
   const std::lock_guard lock(speaking);
-  if (std::exchange(said_for_now, !line.empty())) put(kErase + line);
-  else if (!line.empty()) put(line);
+  if (std::exchange(said_for_now, !line.empty()))
+    put(kErase + line);
+  else if (!line.empty())
+    put(line);
 }
 
 }  // namespace httpretry::cli

@@ -59,7 +59,8 @@ std::uint64_t uploaded(const Transferred& t) {
 
 std::string speed(const Transferred& t, std::uint64_t bytes) {
   const auto time = std::chrono::duration<double>(history_of(t.outcome).elapsed).count();
-  return std::to_string(time > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes) / time) : 0);
+  return std::to_string(time > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes) / time)
+                                 : 0);
 }
 
 std::size_t head_size(const Transferred& t) {
@@ -132,7 +133,7 @@ struct Known {
 
 // By name. What stands here as a fixed number curl knows and we do not: scripts that print all of
 // them go on working.
-constexpr std::array<Known, 38> kVariables{{
+constexpr std::array<Known, 37> kVariables{{
     {"attempts", Kind::Number,
      [](const Transferred& t) { return std::to_string(history_of(t.outcome).attempts.size()); }},
     {"content_type", Kind::Text,
@@ -146,11 +147,6 @@ constexpr std::array<Known, 38> kVariables{{
     {"http_version", Kind::Text, version_of},
     {"json", Kind::Json, all_as_json},
     {"method", Kind::Text, [](const Transferred& t) { return t.request.method(); }},
-    {"num_connects", Kind::Number,
-     [](const Transferred& t) {
-       const auto& exchange = exchange_of(t);
-       return std::string(exchange.sent == Sent::Never || exchange.reused_connection ? "0" : "1");
-     }},
     {"num_headers", Kind::Number,
      [](const Transferred& t) {
        return std::to_string(std::distance(headers_of(t).begin(), headers_of(t).end()));
@@ -165,14 +161,17 @@ constexpr std::array<Known, 38> kVariables{{
     {"scheme", Kind::Text, scheme},
     {"size_download", Kind::Number,
      [](const Transferred& t) { return std::to_string(downloaded(t)); }},
-    {"size_header", Kind::Number, [](const Transferred& t) { return std::to_string(head_size(t)); }},
+    {"size_header", Kind::Number,
+     [](const Transferred& t) { return std::to_string(head_size(t)); }},
     {"size_upload", Kind::Number, [](const Transferred& t) { return std::to_string(uploaded(t)); }},
     {"speed_download", Kind::Number, [](const Transferred& t) { return speed(t, downloaded(t)); }},
     {"speed_upload", Kind::Number, [](const Transferred& t) { return speed(t, uploaded(t)); }},
     {"ssl_verify_result", Kind::Number,
      [](const Transferred& t) { return std::string(t.exit_status == 60 ? "1" : "0"); }},
     {"stop_reason", Kind::Text,
-     [](const Transferred& t) { return std::string(to_string(history_of(t.outcome).stop_reason)); }},
+     [](const Transferred& t) {
+       return std::string(to_string(history_of(t.outcome).stop_reason));
+     }},
     {"time_appconnect", Kind::Number,
      [](const Transferred& t) { return in_seconds(exchange_of(t).timings.secured); }},
     {"time_connect", Kind::Number,

@@ -610,7 +610,9 @@ Error Transfer::failure() {
     case Abort::HeadersTooLarge: error.curl_code = CURLE_FILESIZE_EXCEEDED; break;
     case Abort::Corrupt: error.curl_code = CURLE_BAD_CONTENT_ENCODING; break;
     case Abort::BodyUnreadable: error.curl_code = CURLE_READ_ERROR; break;
-    case Abort::Sink: error.curl_code = CURLE_WRITE_ERROR; break;
+    case Abort::Sink:
+      error.curl_code = refused_->curl_code != 0 ? refused_->curl_code : CURLE_WRITE_ERROR;
+      break;
     case Abort::NoMemory: error.curl_code = CURLE_OUT_OF_MEMORY; break;
   }
   error.message = message(error.code);

@@ -1,9 +1,11 @@
 """plan: the numbers of the policies, in no time."""
 
 import json
+import os
 import unittest
+import xml.etree.ElementTree
 
-from program import ProgramTest
+from program import DATA, ProgramTest
 
 
 class Plan(ProgramTest):
@@ -99,6 +101,26 @@ class Plan(ProgramTest):
             's.json:2:25: /steps/1/status: 99 is not a whole number, 200 to 999',
             's.json:2:38: /steps/1/delay: "x" is not a duration: write it like "250ms" or "1.5s"',
             's.json:3:10: /then: "again" is not one of repeat_last, restart, close'])
+
+    def test_the_drawing(self):
+        (self.folder / "s.json").write_text(json.dumps({
+            "steps": [{"status": 503, "delay": "1s", "times": 2}, {"status": 200}]}))
+        for name, args in (
+                ("ranges", ("--preset", "equal-jitter")),
+                ("limit", ("--preset", "exponential", "--set", "max_elapsed_time=10s")),
+                ("call", ("--scenario", "s.json", "--random", "1", "PUT",
+                          "http://h/" + "long/" * 30 + "<&>"))):
+            text = self.plan("--format", "svg", *args)
+            golden = DATA / f"plan_{name}.svg"
+            if os.environ.get("HTTPRETRY_UPDATE"):
+                golden.write_text(text)
+            self.assertEqual(text, golden.read_text())
+            drawing = xml.etree.ElementTree.fromstring(text)
+            self.assertEqual(drawing.tag, "{http://www.w3.org/2000/svg}svg")
+        many = self.run_program("plan", "--preset", "google-http-client", "--set",
+                                'backoff={"kind": "none"}', "--format", "svg")
+        self.assertIn(b"and 960 more", many.stdout)
+        self.assertIn(b"stopped after 1000 attempts", many.stderr)
 
     def test_what_it_refuses(self):
         for args, message in (

@@ -408,7 +408,7 @@ class WriteOut(ProgramTest):
     @unittest.skipUnless(shutil.which("curl"), "no curl")
     def test_the_same_as_curl(self):
         names = ("content_type errormsg exitcode filename_effective http_code http_version method "
-                 "num_connects num_headers num_redirects redirect_url referer response_code scheme "
+                 "num_headers num_redirects redirect_url referer response_code scheme "
                  "size_download size_upload url url_effective urlnum ftp_entry_path http_connect "
                  "ssl_verify_result").split()
         template = "|".join(f"{name}=%{{{name}}}" for name in names) + r"\n%header{x-a} %% \\t\t"

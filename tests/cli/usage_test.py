@@ -3,6 +3,7 @@
 HTTPRETRY_UPDATE=1 writes the golden help texts anew."""
 
 import os
+import pathlib
 import re
 import shlex
 import shutil
@@ -43,6 +44,9 @@ class Usage(ProgramTest):
         for words in self.COMMANDS:
             for flag in self.flags(*words)[0]:
                 self.assertIn("--" + flag, page.replace("\\-", "-"))
+        built = pathlib.Path(PROGRAM).with_name("httpretry.1")
+        if built.exists():
+            self.assertEqual(page, built.read_text())
         if shutil.which("groff"):
             result = subprocess.run(["groff", "-ww", "-man", "-Tutf8"], input=page.encode(),
                                     capture_output=True, check=True)

@@ -1,0 +1,133 @@
+"""What only a terminal gets: the live line, the bar, colours. A pseudo-terminal for the bytes, and a
+session in tmux for what a user sees in the end."""
+
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+from program import Answer, LIMIT, PROGRAM, ProgramTest, clean_environment
+
+WAIT = [("Retry-After", "1")]
+
+
+class Terminal(ProgramTest):
+    def at_terminal(self, *args, status=0, env=None, ready=None):
+        """What the program writes to standard error where that is a terminal. `ready` is called
+        with the process once the live line stands."""
+        own, its = pty.openpty()
+        with (self.folder / "stdout").open("wb") as out:
+            process = subprocess.Popen([PROGRAM, *map(str, args)], stdout=out, stderr=its,
+                                       env=clean_environment() | {"TERM": "xterm"} | (env or {}),
+                                       cwd=self.folder)
+        self.addCleanup(process.kill)
+        os.close(its)
+        said = b""
+        while True:
+            try:
+                piece = os.read(own, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            said += piece
+            if ready and "…".encode() in said:
+                ready(process)
+                ready = None
+        os.close(own)
+        process.wait(LIMIT)
+        self.out = (self.folder / "stdout").read_bytes()
+        self.assertEqual(process.returncode, status, said)
+        return said.decode()
+
+    def test_one_live_line_while_waiting(self):
+        server = self.server(Answer(503, b"", WAIT), Answer(200, b"x"))
+        said = self.at_terminal(server.url())
+        self.assertIn("attempt 1 of 4: 503, waiting 1 s (server asked 1 s)…", said)
+        self.assertTrue(said.endswith("\r\x1b[K"), said)
+        self.assertNotIn("\n", said)
+        self.assertEqual(self.out, b"x")
+
+    def test_nothing_of_it_where_nobody_wants_it(self):
+        for args in (("-s",), ("--no-progress-meter",)):
+            server = self.server(503, Answer(200, b"x"))
+            self.assertEqual(self.at_terminal(*args, server.url()), "")
+        server = self.server(503, Answer(200, b"x"))
+        self.assertEqual(self.run_program(server.url()).stderr, b"")
+
+    def test_a_signal_ends_the_wait_at_once(self):
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            server = self.server(Answer(503, b"", [("Retry-After", "50")]))
+            began = time.monotonic()
+            said = self.at_terminal(server.url(), status=status,
+                                    ready=lambda process, n=number: process.send_signal(n))
+            self.assertLess(time.monotonic() - began, 10)
+            self.assertRegex(said, r"\x1b\[Khttpretry: \(42\) .*\r\ngave up .*\(canceled\)\r\n$")
+
+    def test_a_bar_for_a_long_download(self):
+        server = self.server(Answer(200, b"x" * 90000))
+        for target in (("-o", "out"), ()):
+            said = self.at_terminal("-#", "--limit-rate", "60K", *target, server.url())
+            self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 87\.9 KiB, [\d.]+ KiB a second")
+            self.assertTrue(said.endswith("\r\x1b[K"), said)
+        self.assertEqual(len(self.out), 90000)
+
+    def test_many_urls_share_the_line(self):
+        server = self.server(Answer(503, b"", WAIT), Answer(200, b"x"))
+        said = self.at_terminal("-Z", server.url("/1"), server.url("/2"))
+        self.assertIn("1 of 2 done, 1 under way, 1 of them waiting…", said)
+        self.assertRegex(said, r"\x1b\[Khttpretry: 2 done, 0 failed, 3 attempts, 2 bytes in .* s\r\n$")
+
+    def test_colours_only_on_a_terminal(self):
+        def trace(*args, env=None):
+            server = self.server(503, 200)
+            return self.at_terminal("--trace", *args, server.url(), env=env)
+
+        self.assertIn("\x1b[33m503\x1b[0m", trace())
+        self.assertNotIn("\x1b", trace("--color", "never"))
+        self.assertNotIn("\x1b", trace(env={"NO_COLOR": "1"}))
+        self.assertIn("\x1b[32m200", trace(env={"NO_COLOR": ""}))
+        self.assertIn("\x1b[32m200", trace("--color", "always", env={"NO_COLOR": "1"}))
+        server = self.server(200)
+        self.assertNotIn(b"\x1b", self.run_program("--trace", server.url()).stderr)
+        self.assertIn(b"\x1b", self.run_program("--trace", "--color", "always",
+                                                server.url()).stderr)
+
+
+@unittest.skipUnless(shutil.which("tmux"), "no tmux")
+class Session(ProgramTest):
+    def tmux(self, *args):
+        return subprocess.run(["tmux", "-S", str(self.folder / "tmux"), *args], check=True,
+                              capture_output=True, env=clean_environment() | {"LC_ALL": "C.UTF-8"},
+                              timeout=LIMIT).stdout.decode()
+
+    def wait_for(self, pattern):
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            screen = self.tmux("capture-pane", "-p")
+            if re.search(pattern, screen):
+                return screen
+            time.sleep(0.05)
+        self.fail(f"{pattern} is not on the screen:\n{screen}")
+
+    def test_the_line_comes_and_goes(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        server = self.server(Answer(503, b"", WAIT), Answer(200, b"the body\n", hold=gate))
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "20", "sh")
+        self.addCleanup(self.tmux, "kill-server")
+        self.tmux("send-keys", f"{PROGRAM} {server.url()}; echo status $?", "Enter")
+        self.wait_for(r"attempt 1 of 4: 503, waiting 1 s \(server asked 1 s\)…")
+        gate.set()
+        screen = self.wait_for(r"status 0")
+        self.assertIn("the body\nstatus 0", screen)
+        self.assertNotIn("attempt 1", screen)
+
+
+if __name__ == "__main__":
+    unittest.main()
