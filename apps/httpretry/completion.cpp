@@ -27,7 +27,7 @@ std::vector<Flag> flags_of(const Command& command) {
 }
 
 bool names_file(const Flag& flag) {
-  return flag.value.starts_with("FILE") || flag.value.starts_with("[@]FILE");
+  return flag.value.starts_with("FILE") || flag.value == "FOLDER";
 }
 bool names_preset(const Flag& flag) { return flag.value == "PRESET"; }
 

@@ -37,14 +37,6 @@ std::string take(std::string& text) {
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-Body file_body(const std::string& path) {
-  try {
-    return upload_body(path);
-  } catch (const ReadError& error) {
-    throw ReadError("cannot read " + path + ": " + error.what());
-  }
-}
-
 void apply_attributes(FormPart& part, std::string& text, const std::string& whole) {
   while (!text.empty()) {
     const bool type = text.starts_with(kAttributes[0]);
@@ -60,7 +52,7 @@ void apply_attributes(FormPart& part, std::string& text, const std::string& whol
 
 }  // namespace
 
-FormPart form_part(const std::string& value) {
+FormPart form_part(const std::string& value, int give_up) {
   const auto equals = value.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw UsageError("option -F: \"" + value + "\" is not NAME=CONTENT");
@@ -72,7 +64,7 @@ FormPart form_part(const std::string& value) {
   const bool content = text.starts_with('<');
   if (file || content) text.erase(0, 1);
   const auto what = take(text);
-  part.body = file ? file_body(what) : Body(content ? read_named(what) : what);
+  part.body = file ? upload_body(what, give_up) : Body(content ? read_named(what) : what);
   if (file) part.file_name = file_name(what);
   apply_attributes(part, text, value);
   return part;

@@ -8,7 +8,7 @@
 namespace httpretry::cli {
 
 // "name=text", "name=@file", "name=<file", each with ";type=…" and ";filename=…" behind it. Throws
-// UsageError and ReadError.
-FormPart form_part(const std::string& value);
+// UsageError and ReadError; `give_up` as for upload_body.
+FormPart form_part(const std::string& value, int give_up);
 
 }  // namespace httpretry::cli

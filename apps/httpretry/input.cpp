@@ -1,6 +1,7 @@
 #include "input.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <array>
@@ -10,14 +11,22 @@
 #include <optional>
 #include <span>
 #include <system_error>
+#include <utility>
 
 namespace httpretry::cli {
 namespace {
 
+constexpr auto kAll = std::numeric_limits<std::size_t>::max();
+
 [[noreturn]] void fail(int cause) { throw ReadError(std::generic_category().message(cause)); }
 
-std::size_t read_some(int descriptor, char* into, std::size_t size) {
+// `give_up` (-1: never) ends the wait for a pipe.
+std::size_t read_some(int descriptor, char* into, std::size_t size, int give_up) {
   for (;;) {
+    std::array<struct ::pollfd, 2> wait{{{descriptor, POLLIN, 0}, {give_up, POLLIN, 0}}};
+    if (give_up >= 0 && ::poll(wait.data(), wait.size(), -1) > 0 && wait[1].revents != 0) {
+      fail(EINTR);
+    }
     const auto count = ::read(descriptor, into, size);
     if (count >= 0) return static_cast<std::size_t>(count);
     if (errno != EINTR) fail(errno);
@@ -25,11 +34,11 @@ std::size_t read_some(int descriptor, char* into, std::size_t size) {
 }
 
 // Up to the end, or `most` bytes and a little more.
-std::string read_all(int descriptor, std::size_t most = std::numeric_limits<std::size_t>::max()) {
+std::string read_all(int descriptor, std::size_t most, int give_up) {
   std::string bytes;
   std::array<char, 65536> buffer{};
   while (bytes.size() <= most) {
-    const auto count = read_some(descriptor, buffer.data(), buffer.size());
+    const auto count = read_some(descriptor, buffer.data(), buffer.size(), give_up);
     if (count == 0) break;
     bytes.append(buffer.data(), count);
   }
@@ -46,23 +55,28 @@ int open_file(const std::string& path) {
 std::optional<std::string> standard_input;
 
 // What was read of a pipe, and then the rest of it.
-Body the_rest(std::string begun, int descriptor) {
+Body the_rest(std::string begun, int descriptor, int give_up) {
   auto given = std::make_shared<std::size_t>(0);
   auto bytes = std::make_shared<std::string>(std::move(begun));
-  return Body::once([given, bytes, descriptor](std::span<char> into) {
-    if (*given == bytes->size()) return read_some(descriptor, into.data(), into.size());
+  return Body::once([given, bytes, descriptor, give_up](std::span<char> into) {
+    if (*given == bytes->size()) return read_some(descriptor, into.data(), into.size(), give_up);
     const auto count = bytes->copy(into.data(), into.size(), *given);
     *given += count;
     return count;
   });
 }
 
-Body piped_body(const std::string& path) {
+Body piped_body(const std::string& path, int give_up) {
+  static bool spent = false;
   if (path == "-" && standard_input) return Body(*standard_input);
+  if (path == "-" && std::exchange(spent, true)) {
+    throw ReadError("it is longer than " + std::to_string(kKeptOfPipe >> 20U) +
+                    " MiB, and is needed twice");
+  }
   const int descriptor = path == "-" ? STDIN_FILENO : open_file(path);
-  auto bytes = read_all(descriptor, kKeptOfPipe);
+  auto bytes = read_all(descriptor, kKeptOfPipe, give_up);
   // Left open: the rest comes from there while the request is sent.
-  if (bytes.size() > kKeptOfPipe) return the_rest(std::move(bytes), descriptor);
+  if (bytes.size() > kKeptOfPipe) return the_rest(std::move(bytes), descriptor, give_up);
   if (path == "-") {
     standard_input = bytes;
   } else {
@@ -75,12 +89,12 @@ Body piped_body(const std::string& path) {
 
 std::string read_whole(const std::string& path) {
   if (path == "-") {
-    if (!standard_input) standard_input = read_all(STDIN_FILENO);
+    if (!standard_input) standard_input = read_all(STDIN_FILENO, kAll, -1);
     return *standard_input;
   }
   const int descriptor = open_file(path);
   try {
-    auto bytes = read_all(descriptor);
+    auto bytes = read_all(descriptor, kAll, -1);
     ::close(descriptor);
     return bytes;
   } catch (...) {
@@ -89,14 +103,18 @@ std::string read_whole(const std::string& path) {
   }
 }
 
-Body upload_body(const std::string& path) {
-  struct ::stat about {};
-  if (path != "-") {
-    if (::access(path.c_str(), R_OK) != 0 || ::stat(path.c_str(), &about) != 0) fail(errno);
-    if (S_ISDIR(about.st_mode)) fail(EISDIR);
-    if (S_ISREG(about.st_mode)) return Body::file(path);
+Body upload_body(const std::string& path, int give_up) {
+  try {
+    struct ::stat about {};
+    if (path != "-") {
+      if (::access(path.c_str(), R_OK) != 0 || ::stat(path.c_str(), &about) != 0) fail(errno);
+      if (S_ISDIR(about.st_mode)) fail(EISDIR);
+      if (S_ISREG(about.st_mode)) return Body::file(path);
+    }
+    return piped_body(path, give_up);
+  } catch (const ReadError& error) {
+    throw ReadError("cannot read " + path + ": " + error.what());
   }
-  return piped_body(path);
 }
 
 }  // namespace httpretry::cli

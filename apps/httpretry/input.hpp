@@ -21,7 +21,8 @@ std::string read_whole(const std::string& path);
 inline constexpr std::size_t kKeptOfPipe = std::size_t{64} << 20U;
 
 // The body of an upload. A file is read for each attempt; "-" and other pipes are read at once, up
-// to kKeptOfPipe: what is longer goes out as it comes, and can be sent only once. Throws ReadError.
-Body upload_body(const std::string& path);
+// to kKeptOfPipe: what is longer goes out as it comes, and can be sent only once. A wait for a pipe
+// ends when `give_up` becomes readable. Throws ReadError, which tells the file.
+Body upload_body(const std::string& path, int give_up);
 
 }  // namespace httpretry::cli

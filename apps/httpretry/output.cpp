@@ -75,6 +75,19 @@ std::string behind_links(const std::string& path) {
   return real ? std::string(real.get()) : path;
 }
 
+// A pipe that nobody reads yet is waited for.
+int open_device(const std::string& path, int give_up) {
+  for (;;) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor >= 0) return descriptor;
+    if (errno != ENXIO || !is_pipe(path)) fail(path, errno);
+    struct ::pollfd wait {
+      give_up, POLLIN, 0
+    };
+    if (::poll(&wait, 1, 50) > 0) fail(path, EINTR);
+  }
+}
+
 void write_aside(const std::string& target, std::string_view bytes, ::mode_t mode, int give_up,
                  const std::string& name) {
   Aside aside(target);
@@ -104,6 +117,11 @@ void write_all(int descriptor, std::string_view bytes, int give_up, const std::s
   }
 }
 
+bool is_pipe(const std::string& path) {
+  struct ::stat about {};
+  return ::stat(path.c_str(), &about) == 0 && S_ISFIFO(about.st_mode);
+}
+
 void write_to(const std::string& path, std::string_view bytes, int give_up) {
   if (path == "-") return write_all(STDOUT_FILENO, bytes, give_up, "standard output");
   struct ::stat about {};
@@ -112,8 +130,7 @@ void write_to(const std::string& path, std::string_view bytes, int give_up) {
     return write_aside(behind_links(path), bytes, mode_for(exists ? &about : nullptr), give_up,
                        path);
   }
-  const Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (device.get() < 0) fail(path, errno);
+  const Descriptor device(open_device(path, give_up));
   write_all(device.get(), bytes, give_up, path);
 }
 

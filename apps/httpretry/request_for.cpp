@@ -1,5 +1,6 @@
 // From the command line to a Request.
 #include "data.hpp"
+#include "form.hpp"
 #include "input.hpp"
 #include "send_options.hpp"
 
@@ -113,17 +114,9 @@ void apply_headers(const SendOptions& options, Request& request) {
   }
 }
 
-Body upload(const std::string& path) {
-  try {
-    return upload_body(path);
-  } catch (const ReadError& error) {
-    throw ReadError("cannot read " + path + ": " + error.what());
-  }
-}
-
-Form form_of(const SendOptions& options) {
+Form form_of(const SendOptions& options, int give_up) {
   Form form;
-  for (const auto& part : options.form) form.add(part);
+  for (const auto& part : options.form) form.add(form_part(part, give_up));
   return form;
 }
 
@@ -159,7 +152,7 @@ std::string target_for(const SendOptions& options, std::size_t index, const Requ
   return output == kRemoteName ? remote_name(options, index, request) : output;
 }
 
-Request request_for(const SendOptions& options, std::size_t index) {
+Request request_for(const SendOptions& options, std::size_t index, int give_up) {
   const bool uploads = index < options.uploads.size();
   try {
     Request request(method_of(options, uploads), url_of(options, index));
@@ -167,10 +160,10 @@ Request request_for(const SendOptions& options, std::size_t index) {
       throw UsageError("\"" + options.urls[index] + "\" is " + url.error().message);
     }
     set_defaults(options, request);
-    if (!options.form.empty()) request.set_form(form_of(options));
+    if (!options.form.empty()) request.set_form(form_of(options, give_up));
     apply_headers(options, request);
     if (uploads) {
-      request.set_body(upload(options.uploads[index]));
+      request.set_body(upload_body(options.uploads[index], give_up));
     } else if (options.data && !options.data_in_url) {
       request.set_body(*options.data);
     }

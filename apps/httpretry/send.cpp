@@ -103,12 +103,12 @@ std::shared_ptr<CookieJar> cookie_jar(const SendOptions& options) {
   return jar;
 }
 
-// A body in a file arrives there piece by piece. One that is shown with its headers, or that
-// --until looks into, has to be had whole before.
+// A body in a file arrives there piece by piece. One that is shown with its headers, that --until
+// looks into, or whose reader may be slow, has to be had whole before.
 std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t index,
                                        const Request& request) {
   const auto target = target_for(options, index, request);
-  if (options.include || options.head || !options.until.empty()) return nullptr;
+  if (options.include || options.head || !options.until.empty() || is_pipe(target)) return nullptr;
   DownloadOptions download;
   download.show_progress = !options.parallel && shows_live_line(options);
   download.bytes_per_second = options.bytes_per_second;
@@ -140,8 +140,9 @@ struct Sums {
 
 class Sending {
  public:
-  Sending(const SendOptions& options, PolicySet policies)
+  Sending(const SendOptions& options, const Signals& signals, PolicySet policies)
       : options_(options),
+        signals_(signals),
         policies_(std::move(policies)),
         cookies_(cookie_jar(options)),
         client_(client_options(options, policies_, cookies_)) {}
@@ -270,9 +271,8 @@ class Sending {
     }
   }
 
-  // First, so that every thread of the client is made after the signals were blocked.
-  Signals signals_;
   const SendOptions& options_;
+  const Signals& signals_;
   PolicySet policies_;
   std::shared_ptr<CookieJar> cookies_;
   std::vector<Request> requests_;
@@ -286,6 +286,15 @@ class Sending {
   Client client_;  // last: its callbacks use what stands above
 };
 
+std::vector<Request> requests_for(const SendOptions& options, int give_up) {
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < options.urls.size(); ++i) {
+    requests.push_back(request_for(options, i, give_up));
+    check_target(options, i, requests.back());
+  }
+  return requests;
+}
+
 }  // namespace
 
 int send(const Args& args) {
@@ -296,18 +305,17 @@ int send(const Args& args) {
   add_retry_all(options);
   if (!options.until.empty()) static_cast<void>(Until::parse(options.until));
   auto policies = chosen_policies(options.policy);
-  std::vector<Request> requests;
-  for (std::size_t i = 0; i < options.urls.size(); ++i) {
-    requests.push_back(request_for(options, i));
-    check_target(options, i, requests.back());
-  }
-  std::optional<Sending> sending;
+  // Before the client, so that all of its threads are made after the signals were blocked.
+  const Signals signals;
   try {
-    sending.emplace(options, std::move(policies));
+    auto requests = requests_for(options, signals.descriptor());
+    return Sending(options, signals, std::move(policies)).run(std::move(requests));
+  } catch (const ReadError&) {
+    if (signals.received() == 0) throw;
+    return 128 + signals.received();
   } catch (const std::invalid_argument& error) {
     throw UsageError(in_words_of_flags(error.what()));
   }
-  return sending->run(std::move(requests));
 }
 
 }  // namespace httpretry::cli

@@ -2,7 +2,6 @@
 #include "config_file.hpp"
 #include "connection.hpp"
 #include "data.hpp"
-#include "form.hpp"
 #include "send_options.hpp"
 
 #include <limits>
@@ -73,7 +72,7 @@ std::vector<Flag> body_flags(SendOptions& to) {
       {'F', "form", "NAME=CONTENT",
        "a field of a form, as multipart/form-data; CONTENT is a text, @FILE or <FILE, with "
        ";type=TYPE and ;filename=NAME behind it",
-       [&](Text v) { to.form.push_back(form_part(v)); }},
+       [&](Text v) { to.form.push_back(v); }},
       {'G', "get", "", "put the data into the URL, and GET it",
        [&](Text) { to.data_in_url = true; }},
       {'\0', "url-query", "DATA", "add to the URL's query, encoded; +TEXT as it stands",
@@ -163,7 +162,7 @@ std::vector<Flag> tls_flags(SendOptions& to) {
   return {
       {'k', "insecure", "", "take any certificate", [&](Text) { tls.verify_tls = false; }},
       {'\0', "cacert", "FILE", "the certificates to trust", [&](Text v) { tls.ca_file = v; }},
-      {'\0', "capath", "FILE", "a folder of them, hashed", [&](Text v) { tls.ca_path = v; }},
+      {'\0', "capath", "FOLDER", "a folder of them, hashed", [&](Text v) { tls.ca_path = v; }},
       {'E', "cert", "FILE[:PASSWORD]", "our own certificate, PEM or PKCS #12",
        [&](Text v) { set_certificate(own, v); }},
       {'\0', "key", "FILE", "its key, where it is not in the same file",

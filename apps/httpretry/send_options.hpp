@@ -31,7 +31,7 @@ struct SendOptions {
   std::string method;                // -X; empty: what the rest implies
   std::vector<std::string> headers;  // lines, as curl's -H takes them
   std::optional<std::string> data;   // of all -d and their kin, joined
-  std::vector<FormPart> form;
+  std::vector<std::string> form;     // of -F
   bool json = false;
   bool data_in_url = false;            // -G
   bool head = false;                   // -I
@@ -87,8 +87,9 @@ FlagTable send_flags(SendOptions& to);
 // Applies a command line. Throws UsageError, ReadError and HelpAsked.
 void parse_send(const Args& args, SendOptions& to);
 
-// The request for the URL at `index`. Throws UsageError and ReadError.
-Request request_for(const SendOptions& options, std::size_t index);
+// The request for the URL at `index`. Throws UsageError and ReadError; `give_up` as for
+// upload_body.
+Request request_for(const SendOptions& options, std::size_t index, int give_up);
 
 // Where its answer goes: a file, or "-". Throws UsageError.
 std::string target_for(const SendOptions& options, std::size_t index, const Request& request);

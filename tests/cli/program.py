@@ -1,6 +1,7 @@
 """What the tests of the program share: running it, and a server on loopback that follows a script
 and writes down what it was sent."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -69,7 +70,8 @@ class Server:
             threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
 
     def serve(self, connection):
-        with connection, connection.makefile("rb") as stream:
+        with contextlib.suppress(ConnectionError), connection, \
+                connection.makefile("rb") as stream:
             while True:
                 line = stream.readline().decode("latin-1").split()
                 if len(line) != 3:

@@ -103,6 +103,22 @@ class Requests(ProgramTest):
         self.assertEqual([seen.target for seen in server.seen], ["/0", "/1", "/2"])
 
 
+    def test_times_and_names(self):
+        server = self.server(Answer(200, b"x"))
+        result = self.run_program("--connect-timeout", "5", "--url", server.url("/a"),
+                                  server.url("/b"))
+        self.assertEqual((result.stdout, [seen.target for seen in server.seen]),
+                         (b"xx", ["/a", "/b"]))
+        server = self.server(503)
+        result = self.run_program("--set", "max_attempts=unlimited", "--retry-delay", "0.01",
+                                  "--retry-max-time", "0.2", server.url(), status=22)
+        self.assertIn("(elapsed_exhausted)", result.stderr.decode())
+        self.assertGreater(len(server.seen), 4)
+        result = self.run_program("-sS", "--retry", 0, server.url(), status=22)
+        self.assertIn("(attempts_exhausted)", result.stderr.decode())
+        self.assertEqual(self.run_program("-s", "--retry", 0, server.url(), status=22).stderr, b"")
+
+
 class Output(ProgramTest):
     def test_only_the_answer_that_counts_is_shown(self):
         body = bytes(range(256)) * 700

@@ -4,6 +4,8 @@ used against something real: a server of the tests', `httpretry serve`, nginx, o
 import http.server
 import json
 import os
+import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -20,6 +22,19 @@ NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 def broken(body, length, headers=b""):
     return Answer(200, raw=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n%s"
                   % (length, headers, body))
+
+
+def wait_until(holds):
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def blocks_its_signals(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    blocked = int(re.search(r"SigBlk:\s+(\w+)", status).group(1), 16)
+    return blocked & (1 << (signal.SIGINT - 1)) != 0
 
 
 class Files(ProgramTest):
@@ -96,6 +111,18 @@ class Files(ProgramTest):
             self.assertGreater(time.monotonic() - began, 0.7)
         self.assertEqual(len(result.stdout), 40000)
 
+    def test_a_pipe_gets_the_body_when_somebody_reads(self):
+        os.mkfifo(self.folder / "pipe")
+        server = self.server(Answer(200, b"x" * 200000))
+        process = self.start("-o", "pipe", server.url())
+        self.assertEqual((self.folder / "pipe").read_bytes(), b"x" * 200000)
+        self.assertEqual(process.wait(20), 0)
+        process = self.start("-o", "pipe", server.url())
+        server.arrived.get(timeout=20)
+        server.arrived.get(timeout=20)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(20), 143)
+
     def test_a_folder_that_is_not_there_is_23(self):
         server = self.server(Answer(200, b"x"))
         for target in ("no/where", "."):
@@ -124,6 +151,26 @@ class Uploads(ProgramTest):
         self.assertIn("longer than 64 MiB, so it cannot be sent again: put it into a file",
                       result.stderr.decode())
         self.assertIn("(not_replayable)", result.stderr.decode())
+
+    def test_more_than_can_be_kept_is_not_for_two(self):
+        result = self.run_program("-T", "-", "-T", "-", "http://h/1", "http://h/2",
+                                  stdin=self.LARGE, status=26)
+        self.assertIn("longer than 64 MiB, and is needed twice", result.stderr.decode())
+
+    def test_a_signal_ends_the_wait_for_a_pipe(self):
+        for begun in (b"some", self.LARGE):
+            server = self.server(200)
+            process = subprocess.Popen([PROGRAM, "-T", "-", server.url("/x")],
+                                       stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                       env=clean_environment())
+            self.addCleanup(process.stdin.close)
+            self.addCleanup(process.kill)
+            process.stdin.write(begun)
+            process.stdin.flush()
+            wait_until(lambda p=process: blocks_its_signals(p.pid))
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(20), 130)
+            self.assertEqual(server.seen, [])
 
     def test_a_form(self):
         (self.folder / "cat.jpg").write_bytes(b"\xff\xd8")
