@@ -60,16 +60,30 @@ std::string line(double x1, double y1, double x2, double y2, const std::string& 
          "\" y2=\"" + number(y2) + "\" stroke=\"" + color + "\"" + more + "/>\n";
 }
 
+// The next larger of 1, 2, 2.5, 5, 10 times a power of ten.
+double round_in_tens(double wanted) {
+  const auto power = std::pow(10.0, std::floor(std::log10(wanted)));
+  for (const double nice : {1.0, 2.0, 2.5, 5.0}) {
+    if (nice * power >= wanted) return nice * power;
+  }
+  return 10 * power;
+}
+
+// The next larger of what a clock divides into.
+double round_in_minutes(double seconds) {
+  for (const double nice : {30, 60, 120, 180, 300, 600, 900, 1800, 3600, 7200, 14400, 43200}) {
+    if (nice >= seconds) return nice;
+  }
+  constexpr double kDay = 86400;
+  return kDay * round_in_tens(seconds / kDay);
+}
+
 // From time to pixels; ends on a round number of ticks.
 class Axis {
  public:
   explicit Axis(Duration longest) {
-    const auto wanted = std::max(as_seconds(longest), 1e-6) / 5;
-    const auto power = std::pow(10.0, std::floor(std::log10(wanted)));
-    for (const double nice : {1.0, 2.0, 2.5, 5.0, 10.0}) {
-      step_ = nice * power;
-      if (step_ >= wanted * 0.999) break;
-    }
+    const auto wanted = std::max(as_seconds(longest), 1e-6) / 5 * 0.999;
+    step_ = wanted > 20 ? round_in_minutes(wanted) : round_in_tens(wanted);
     ticks_ = static_cast<int>(std::ceil(as_seconds(longest) / step_ - 1e-9));
     ticks_ = std::max(ticks_, 1);
   }
@@ -134,12 +148,16 @@ std::string run_line(const Run& run, const Axis& axis, int y) {
   const auto& history = history_of(*run.outcome);
   auto text = text_at(16, y + 4, run.name) +
               line(kLeft, y, axis.x(history.elapsed), y, kGrey, " stroke-width=\"1.5\"");
+  std::string last;
   for (const auto& attempt : history.attempts) {
-    text += "  <circle cx=\"" + number(axis.x(attempt.start)) + "\" cy=\"" + number(y) +
-            "\" r=\"3.5\" fill=\"" + kMark + "\"/>\n";
+    auto x = number(axis.x(attempt.start));
+    if (x == last) continue;  // it would hide behind the one before
+    text += "  <circle cx=\"" + x + "\" cy=\"" + number(y) + "\" r=\"3.5\" fill=\"" + kMark +
+            "\"/>\n";
+    last = std::move(x);
   }
   return text + text_at(kRight + 16, y + 4,
-                        fine(history.elapsed) + ", " + std::string(to_string(history.stop_reason)));
+                        fine(history.elapsed) + ", " + std::string(why_ended(history)));
 }
 
 std::string limit_line(Duration limit, const Axis& axis, int top, int bottom) {

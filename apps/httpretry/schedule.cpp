@@ -46,10 +46,15 @@ Schedule schedule_of(const Outcome& outcome) {
   return schedule;
 }
 
+// Nothing but the limit of attempts calls off what is only played.
+std::string_view why_ended(const History& history) {
+  return history.stop_reason == Reason::Canceled ? "not over" : to_string(history.stop_reason);
+}
+
 std::string ending(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   auto text = "after attempt " + std::to_string(history.attempts.size()) + ", at " +
-              fine(history.elapsed) + ": " + std::string(to_string(history.stop_reason));
+              fine(history.elapsed) + ": " + std::string(why_ended(history));
   if (!history.detail.empty()) text += " (" + history.detail + ")";
   if (history.retry_at) text += ", come back at " + calendar(*history.retry_at);
   return text;

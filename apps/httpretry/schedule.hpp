@@ -6,6 +6,7 @@
 #include <httpretry/retry_policy.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace httpretry::cli {
@@ -24,6 +25,9 @@ Schedule schedule_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
 
 // The waits of one call, as they came.
 Schedule schedule_of(const Outcome& outcome);
+
+// "attempts_exhausted"; a call that was cut off in the plan is "not over".
+std::string_view why_ended(const History& history);
 
 // "after attempt 4, at 3.00 s: attempts_exhausted (max_attempts 4 reached)"
 std::string ending(const Outcome& outcome);
