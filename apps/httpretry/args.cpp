@@ -73,7 +73,7 @@ class Parser {
       if (flag == nullptr) {
         const auto within = arg.size() > 2 ? " (in " + arg + ")" : std::string();
         const auto hint = arg.size() > 3 ? did_you_mean_flag(arg.substr(1)) : std::string();
-        throw UsageError("option " + shown + " is unknown" + within + hint);
+        throw unknown(shown, within, hint);
       }
       demand_built(*flag, shown);
       if (flag->takes_value()) {
@@ -81,6 +81,11 @@ class Parser {
       }
       flag->apply({});
     }
+  }
+
+  static UsageError unknown(const std::string& shown, const std::string& within,
+                            const std::string& hint) {
+    return UsageError("option " + shown + " is unknown" + within + hint);
   }
 
   static void demand_built(const Flag& flag, const std::string& shown) {

@@ -9,90 +9,118 @@
 namespace httpretry::cli {
 namespace {
 
+Command sending() {
+  return {"",
+          "URL...",
+          "send requests",
+          "Sends requests as curl does, and retries them by a policy. The answer goes to standard "
+          "output, what people read to standard error. An attempt that failed is never shown: only "
+          "the answer that counts is.",
+          {{"httpretry https://api.example.com/v1/items", "a GET, tried up to four times"},
+           {"httpretry --trace --retry 6 -d @order.json --idempotency-key URL",
+            "a POST that may be repeated, and what becomes of it"},
+           {"httpretry --policy policy.json --report - -o items.json URL",
+            "by a file of policies; the report goes to standard output"},
+           {"httpretry --until json:/state=DONE URL", "ask until the answer says so"},
+           {"httpretry -Z --parallel-max 8 -O URL1 -O URL2", "download two files at once"}},
+          send_table,
+          send};
+}
+
+Command planning() {
+  return {"plan",
+          "[METHOD URL]",
+          "what would happen, without a network",
+          "What would happen to a request, by the same code that sends: in virtual time, without a "
+          "network.\n"
+          "Without a scenario every attempt fails in a way that the policy retries, and the table "
+          "shows the range of each wait; with one, the exact decisions (draws of 0.5 where neither "
+          "--random nor --seed is given). METHOD is GET where it is left out.",
+          {{"httpretry plan --preset google-drive", "each wait's least, mean and most"},
+           {"httpretry plan --outcomes 503,timeout,429:retry-after=7,200 POST URL",
+            "the decisions for these outcomes"},
+           {"httpretry plan --preset gcs --format svg > gcs.svg", "a drawing, for a document"}},
+          plan_table,
+          plan};
+}
+
+Command checking() {
+  return {"policy check",
+          "FILE...",
+          "say what is wrong with policy files",
+          "Prints a line for each problem of the files, with its place and what was expected. Exit "
+          "status 1 where a file cannot be used; warnings alone are no failure.",
+          {{"httpretry policy check policy.json", ""}},
+          policy_check_table,
+          policy_check};
+}
+
+Command explaining() {
+  return {"policy explain",
+          "FILE METHOD URL",
+          "which policy a request gets, and why",
+          "Names the entry that wins, the others that match and why they lost, and each value in "
+          "force with the place it comes from.",
+          {{"httpretry policy explain policy.json GET https://api.example.com/v1/items", ""}},
+          policy_explain_table,
+          policy_explain};
+}
+
+Command listing_presets() {
+  return {"policy presets",
+          "[NAME]",
+          "list the built-in policies, or print one",
+          "With a name, prints a policy that can be pasted into a file.",
+          {{"httpretry policy presets google-drive", ""}},
+          policy_presets_table,
+          policy_presets};
+}
+
+Command printing_schema() {
+  return {"policy schema",
+          "",
+          "print the JSON Schema of policy files",
+          "Editors complete and check policy files by it.",
+          {},
+          policy_schema_table,
+          policy_schema};
+}
+
+Command serving() {
+  return {"serve",
+          "",
+          "a server that misbehaves on purpose",
+          "Each request takes the next step of the scenario. The address is the first line on "
+          "standard output; then comes a JSON line for each request, written before the answer.",
+          {{"httpretry serve --outcomes 503,reset,200", "three requests: two that fail, one good"}},
+          serve_table,
+          serve};
+}
+
+Command completing() {
+  return {"completion",
+          "bash|zsh|fish",
+          "print a completion script for a shell",
+          "For bash: source <(httpretry completion bash). The installed program brings them along.",
+          {},
+          completion_table,
+          completion};
+}
+
+Command printing_manual() {
+  return {"manual",
+          "",
+          "print the manual page",
+          "The source of httpretry(1): httpretry manual | man -l -",
+          {},
+          manual_table,
+          manual};
+}
+
 const std::array<Command, 9>& table() {
-  static const std::array<Command, 9> commands{{
-      {"",
-       "URL...",
-       "send requests",
-       "Sends requests as curl does, and retries them by a policy. The answer goes to standard "
-       "output, what people read to standard error. An attempt that failed is never shown: only "
-       "the answer that counts is.",
-       {{"httpretry https://api.example.com/v1/items", "a GET, tried up to four times"},
-        {"httpretry --trace --retry 6 -d @order.json --idempotency-key URL",
-         "a POST that may be repeated, and what becomes of it"},
-        {"httpretry --policy policy.json --report - -o items.json URL",
-         "by a file of policies; the report goes to standard output"},
-        {"httpretry --until json:/state=DONE URL", "ask until the answer says so"},
-        {"httpretry -Z --parallel-max 8 -O URL1 -O URL2", "download two files at once"}},
-       send_table,
-       send},
-      {"plan",
-       "[METHOD URL]",
-       "what would happen, without a network",
-       "What would happen to a request, by the same code that sends: in virtual time, without a "
-       "network.\n"
-       "Without a scenario every attempt fails in a way that the policy retries, and the table "
-       "shows the range of each wait; with one, the exact decisions (draws of 0.5 where neither "
-       "--random nor --seed is given). METHOD is GET where it is left out.",
-       {{"httpretry plan --preset google-drive", "each wait's least, mean and most"},
-        {"httpretry plan --outcomes 503,timeout,429:retry-after=7,200 POST URL",
-         "the decisions for these outcomes"},
-        {"httpretry plan --preset gcs --format svg > gcs.svg", "a drawing, for a document"}},
-       plan_table,
-       plan},
-      {"policy check",
-       "FILE...",
-       "say what is wrong with policy files",
-       "Prints a line for each problem of the files, with its place and what was expected. Exit "
-       "status 1 where a file cannot be used; warnings alone are no failure.",
-       {{"httpretry policy check policy.json", ""}},
-       policy_check_table,
-       policy_check},
-      {"policy explain",
-       "FILE METHOD URL",
-       "which policy a request gets, and why",
-       "Names the entry that wins, the others that match and why they lost, and each value in "
-       "force with the place it comes from.",
-       {{"httpretry policy explain policy.json GET https://api.example.com/v1/items", ""}},
-       policy_explain_table,
-       policy_explain},
-      {"policy presets",
-       "[NAME]",
-       "list the built-in policies, or print one",
-       "With a name, prints a policy that can be pasted into a file.",
-       {{"httpretry policy presets google-drive", ""}},
-       policy_presets_table,
-       policy_presets},
-      {"policy schema",
-       "",
-       "print the JSON Schema of policy files",
-       "Editors complete and check policy files by it.",
-       {},
-       policy_schema_table,
-       policy_schema},
-      {"serve",
-       "",
-       "a server that misbehaves on purpose",
-       "Each request takes the next step of the scenario. The address is the first line on "
-       "standard output; then comes a JSON line for each request, written before the answer.",
-       {{"httpretry serve --outcomes 503,reset,200", "three requests: two that fail, one good"}},
-       serve_table,
-       serve},
-      {"completion",
-       "bash|zsh|fish",
-       "print a completion script for a shell",
-       "For bash: source <(httpretry completion bash). The installed program brings them along.",
-       {},
-       completion_table,
-       completion},
-      {"manual",
-       "",
-       "print the manual page",
-       "The source of httpretry(1): httpretry manual | man -l -",
-       {},
-       manual_table,
-       manual},
-  }};
+  static const std::array<Command, 9> commands{sending(),    planning(),        checking(),
+                                               explaining(), listing_presets(), printing_schema(),
+                                               serving(),    completing(),      printing_manual()};
   return commands;
 }
 

@@ -37,13 +37,17 @@ std::string take(std::string& text) {
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
+UsageError not_an_attribute(const std::string& text, const std::string& whole) {
+  return UsageError("option -F: \"" + whole + "\" has \"" + text +
+                    "\" where only ;type= and ;filename= can stand");
+}
+
 void apply_attributes(FormPart& part, std::string& text, const std::string& whole) {
   while (!text.empty()) {
     const bool type = text.starts_with(kAttributes[0]);
     const bool name = text.starts_with(kAttributes[1]);
     if (!type && !name) {
-      throw UsageError("option -F: \"" + whole + "\" has \"" + text +
-                       "\" where only ;type= and ;filename= can stand");
+      throw not_an_attribute(text, whole);
     }
     text.erase(0, kAttributes[type ? 0 : 1].size());
     (type ? part.content_type : part.file_name) = take(text);

@@ -152,8 +152,8 @@ std::string run_line(const Run& run, const Axis& axis, int y) {
   for (const auto& attempt : history.attempts) {
     auto x = number(axis.x(attempt.start));
     if (x == last) continue;  // it would hide behind the one before
-    text += "  <circle cx=\"" + x + "\" cy=\"" + number(y) + "\" r=\"3.5\" fill=\"" + kMark +
-            "\"/>\n";
+    text +=
+        "  <circle cx=\"" + x + "\" cy=\"" + number(y) + "\" r=\"3.5\" fill=\"" + kMark + "\"/>\n";
     last = std::move(x);
   }
   return text + text_at(kRight + 16, y + 4,
