@@ -39,7 +39,7 @@ std::vector<Flag> plan_flags(PlanOptions& to) {
        [&](Text v) { to.random = parse_unit(v, "--random"); }},
       {'\0', "seed", "N", "draw at random, the same for the same N",
        [&](Text v) { to.seed = static_cast<std::uint64_t>(parse_count(v, "--seed")); }},
-      {'\0', "repeat", "N", "so many calls through one client: budgets carry over",
+      {'\0', "repeat", "N", "play it N times through one client: budgets carry over",
        [&](Text v) { to.repeat = static_cast<int>(parse_count(v, "--repeat")); }},
       {'\0', "format", "FORMAT", "table or json",
        [&](Text v) {
@@ -131,12 +131,12 @@ std::string decisions(const Played& played) {
   return text;
 }
 
-std::string ranges(const RetryPolicy& policy, Play what, bool& cut_short) {
+std::string ranges(const RetryPolicy& policy, Play what, std::string& cut_short) {
   std::vector<Outcome> outcomes;
   for (const double draw : {0.0, 0.5, 1.0}) {
     what.random = fixed_random(draw);
     auto played = play(what);
-    cut_short = cut_short || played.cut_short;
+    if (!played.cut_short.empty()) cut_short = played.cut_short;
     outcomes.push_back(std::move(played.outcomes.front()));
   }
   return table_of_ranges(policy, outcomes[0], outcomes[1], outcomes[2]);
@@ -157,7 +157,7 @@ int plan(const Args& args) {
   const auto script = scenario ? script_for(*scenario, request) : failing(policy);
   const Play what{policies, request, script, draws(options), options.repeat.value_or(1)};
 
-  bool cut_short = false;
+  std::string cut_short;
   std::string text;
   if (options.format == "table" && !scenario && !options.random && !options.seed &&
       !options.repeat) {
@@ -169,7 +169,7 @@ int plan(const Args& args) {
                                     : heading(what) + decisions(played);
   }
   write_all(STDOUT_FILENO, text, -1, "standard output");
-  if (cut_short) say("httpretry: stopped after " + std::to_string(kMostAttempts) + " attempts");
+  if (!cut_short.empty()) say("httpretry: stopped " + cut_short);
   return kOk;
 }
 
