@@ -118,19 +118,19 @@ std::string decisions(const Played& played) {
 }
 
 // Over all draws: the shortest waits, the middle ones, the longest.
-std::vector<Outcome> extremes(Play what, bool& cut_short) {
+std::vector<Outcome> extremes(Play what, std::string& cut_short) {
   std::vector<Outcome> outcomes;
   for (const double draw : {0.0, 0.5, 1.0}) {
     what.random = fixed_random(draw);
     auto played = play(what);
-    cut_short = cut_short || played.cut_short;
+    if (!played.cut_short.empty()) cut_short = played.cut_short;
     outcomes.push_back(std::move(played.outcomes.front()));
   }
   return outcomes;
 }
 
 std::string shown_ranges(const PlanOptions& options, const RetryPolicy& policy, const Play& what,
-                         bool& cut_short) {
+                         std::string& cut_short) {
   const auto played = extremes(what, cut_short);
   const auto &shortest = played[0], &middle = played[1], &longest = played[2];
   if (options.format == "table") {
@@ -141,7 +141,7 @@ std::string shown_ranges(const PlanOptions& options, const RetryPolicy& policy, 
 }
 
 std::string shown_calls(const PlanOptions& options, const RetryPolicy& policy, const Play& what,
-                        bool& cut_short) {
+                        std::string& cut_short) {
   const auto played = play(what);
   cut_short = played.cut_short;
   if (options.format == "json") return json_of(options, what, played);
@@ -169,12 +169,12 @@ int plan(const Args& args) {
   const Play what{policies, request, script, draws(options), options.repeat.value_or(1)};
 
   const bool exact = scenario || options.random || options.seed || options.repeat;
-  bool cut_short = false;
+  std::string cut_short;
   const auto text = exact || options.format == "json"
                         ? shown_calls(options, policy, what, cut_short)
                         : shown_ranges(options, policy, what, cut_short);
   write_all(STDOUT_FILENO, text, -1, "standard output");
-  if (cut_short) say("httpretry: stopped after " + std::to_string(kMostAttempts) + " attempts");
+  if (!cut_short.empty()) say("httpretry: stopped " + cut_short);
   return kOk;
 }
 

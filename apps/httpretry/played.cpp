@@ -5,6 +5,8 @@
 #include <httpretry/testing.hpp>
 
 #include <algorithm>
+#include <memory>
+#include <string>
 
 namespace httpretry::cli {
 namespace {
@@ -94,34 +96,60 @@ void say(ScriptedTransport& network, const Step& step, const RetryPolicy& policy
   if (step.fault == Fault::Stale) network.say(stale());
 }
 
-// As many steps as `sends` can meet; where the last one repeats, the transport does that.
-void write_script(ScriptedTransport& network, const Script& script, const RetryPolicy& policy,
-                  std::uint64_t sends) {
-  std::uint64_t written = 0;
+// As many steps as a call can meet; where the last one repeats, the transport does that.
+std::unique_ptr<ScriptedTransport> scripted(const Script& script, const RetryPolicy& policy) {
+  auto network = std::make_unique<ScriptedTransport>();
+  auto written = 0;
   do {
     for (const auto& step : script.steps) {
-      for (std::uint64_t i = 0; i < step.times && written < sends; ++i, ++written) {
-        say(network, step, policy);
+      for (std::uint64_t i = 0; i < step.times && written < kMostAttempts; ++i, ++written) {
+        say(*network, step, policy);
       }
     }
-  } while (script.then == Then::Restart && written < sends);
-  if (script.then == Then::Close) say(network, Step(Fault::Close), policy);
+  } while (script.then == Then::Restart && written < kMostAttempts);
+  if (script.then == Then::Close) say(*network, Step(Fault::Close), policy);
+  return network;
 }
 
-// Stops a call that would never end by itself: no time passes where nothing waits.
+// Each call meets the script from its beginning.
+class Replay final : public Transport {
+ public:
+  void begin(std::unique_ptr<ScriptedTransport> network) { network_ = std::move(network); }
+  Task<Outcome> send(Request request, Call& call) override {
+    return network_->send(std::move(request), call);
+  }
+
+ private:
+  std::unique_ptr<ScriptedTransport> network_;
+};
+
+// Stops a call that would never end by itself: no time passes where nothing waits, and none is left
+// where a wait is longer than the clock can count.
 class Limit final : public Observer {
  public:
   void call_started(const Call& /*call*/, const Request& /*request*/) noexcept override {
     attempts_ = 0;
+    endless = reached = false;
   }
-  void attempt_ended(const Call& /*call*/, const Request& /*request*/,
+  void attempt_ended(const Call& call, const Request& /*request*/,
                      const Attempt& attempt) noexcept override {
-    if (++attempts_ < kMostAttempts || !attempt.retried) return;
-    reached = true;
-    stop.request_stop();
+    ++attempts_;
+    if (!attempt.retried) return;
+    endless = later(call.scheduler().now(), attempt.wait.value_or(Duration::zero())) == kNever;
+    reached = attempts_ >= kMostAttempts;
+    if (endless || reached) stop.request_stop();
+  }
+
+  [[nodiscard]] std::string why() const {
+    const auto attempts = std::to_string(attempts_);
+    if (endless) {
+      return "at attempt " + attempts + ": its wait is longer than the clock can count, 292 years";
+    }
+    return reached ? "after " + attempts + " attempts" : "";
   }
 
   std::stop_source stop;
+  bool endless = false;
   bool reached = false;
 
  private:
@@ -139,9 +167,7 @@ Script script_for(const Scenario& scenario, const Request& request) {
 Played play(const Play& what) {
   const auto& policy =
       *what.policies.find(what.request.method(), *what.request.parsed_url()).policy;
-  auto network = std::make_shared<ScriptedTransport>();
-  const auto calls = static_cast<std::uint64_t>(what.calls);
-  write_script(*network, what.script, policy, calls * kMostAttempts);
+  auto network = std::make_shared<Replay>();
   auto limit = std::make_shared<Limit>();
 
   ClientOptions options;
@@ -155,11 +181,12 @@ Played play(const Play& what) {
   Played played;
   for (int i = 0; i < what.calls; ++i) {
     CallOptions call;
+    network->begin(scripted(what.script, policy));
     limit->stop = std::stop_source();
     call.stop = limit->stop.get_token();
     played.outcomes.push_back(client.send(what.request, call));
+    if (auto why = limit->why(); !why.empty()) played.cut_short = std::move(why);
   }
-  played.cut_short = limit->reached;
   return played;
 }
 

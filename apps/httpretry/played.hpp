@@ -8,6 +8,7 @@
 #include <httpretry/scenario.hpp>
 
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace httpretry::cli {
@@ -24,7 +25,7 @@ struct Play {
 
 struct Played {
   std::vector<Outcome> outcomes;
-  bool cut_short = false;  // a call would have gone on after kMostAttempts
+  std::string cut_short;  // why, where a call was stopped that would have gone on
 };
 
 Played play(const Play& what);

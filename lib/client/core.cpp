@@ -63,7 +63,11 @@ void finish(Outcome& outcome, CallState& state) {
   auto& history = state.history;
   if (history.attempts.empty() && state.exchanges > 0) add_only_attempt(outcome, state);
   const bool canceled = !outcome && outcome.error().code == Errc::Canceled;
-  const bool good = outcome && outcome->status < 400;
+  // A rule may call an answer of any status a success.
+  const bool good =
+      outcome && (outcome->status < 400 ||
+                  (!history.attempts.empty() && history.attempts.back().status == outcome->status &&
+                   history.attempts.back().cls == Class::Success));
   if (canceled) {
     history.stop_reason = Reason::Canceled;
   } else if (history.stop_reason == Reason::Success && !good) {

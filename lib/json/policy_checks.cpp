@@ -118,7 +118,7 @@ class Checker {
       const auto left = policy::minus(resolved_.max_elapsed_time, spent);
       switch (resolved_.elapsed_rule) {
         case ElapsedRule::IncludeWait:
-          if (wait >= left) return attempt;
+          if (wait > left) return attempt;
           break;
         case ElapsedRule::BeforeWait:
           if (left < Duration::zero()) return attempt;

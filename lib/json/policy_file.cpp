@@ -163,7 +163,11 @@ class Loader {
   ResolvedPolicy referred(const Json& json) {
     if (json.is(Json::Type::String)) {
       auto* const named = named_by(json);
-      if (named == nullptr) return standard();
+      if (named == nullptr) {
+        auto built_in = standard();
+        built_in.name = json.text;
+        return built_in;
+      }
       use(*named);
       return named->resolved;
     }
@@ -185,6 +189,10 @@ class Loader {
 
   void read_default() {
     const auto* json = root_.find("default");
+    if (json == nullptr && policies_.count("standard") == 0) {
+      data_->fallback = standard();
+      return;
+    }
     Json standard_name;
     standard_name.type = Json::Type::String;
     standard_name.text = "standard";
@@ -235,6 +243,8 @@ class Loader {
       good = key != nullptr && read_value(*key, *member, key->field(&pattern), report_) && good;
     }
     for (const auto& problem : problems_of(pattern)) {
+      // A key that could not be read is no missing key.
+      if (!good && problem.part.empty()) continue;
       const auto* const part = json.find(problem.part);
       report_.error(part == nullptr ? json : *part, problem.message);
       good = false;

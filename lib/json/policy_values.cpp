@@ -30,6 +30,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool read_duration(const Key& key, const Json& json, void* field, Report& report) {
   if (json.is(Json::Type::Number)) {
     const auto value = described(json);
+    if (value.front() == '-') return refuse(json, report, value + " is negative, and has no unit");
     return refuse(json, report, value + " has no unit; write a string such as \"" + value + "s\"");
   }
   if (!expect(json, Json::Type::String, "a duration such as \"1.5s\"", report)) return false;
@@ -49,8 +50,9 @@ std::string plain(double number) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
 }
 
-std::string range(const Key& key) {
-  if (key.most >= 1e6) return "at least " + plain(key.least);
+// What was expected: a limit that nobody comes near is left out, where it is not the one passed.
+std::string range(const Key& key, bool under) {
+  if (under && key.most >= 1e6) return "at least " + plain(key.least);
   return plain(key.least) + " to " + plain(key.most);
 }
 
@@ -59,8 +61,9 @@ std::optional<double> ranged(const Key& key, const Json& json, Report& report) {
   if (!expect(json, Json::Type::Number, "a number", report)) return std::nullopt;
   const auto number = number_in(json);
   if (number && *number >= key.least && *number <= key.most) return number;
-  auto why = described(json) + " is out of range: " + range(key);
-  if (number && *number < 1 && key.name == "max_attempts") why += "; the first send counts";
+  const auto under = number && *number < key.least;
+  auto why = described(json) + " is out of range: " + range(key, under);
+  if (under && key.name == "max_attempts") why += "; the first send counts";
   report.error(json, std::move(why));
   return std::nullopt;
 }
@@ -155,7 +158,8 @@ bool read_values(const Json& json, void* field, Report& report) {
     } else if (child->is(Json::Type::Boolean)) {
       values.emplace_back(child->boolean ? "true" : "false");
     } else {
-      good = refuse(*child, report, "expected a string, found " + described(*child));
+      good = refuse(*child, report,
+                    "expected a string, a number, true or false, found " + described(*child));
     }
   }
   return good && put<std::vector<std::string>>(std::move(values), field);

@@ -173,6 +173,7 @@ Decision stopped(Decision decision, Reason reason, const Passed& passed,
 
 // Enough for a person: milliseconds from a second on.
 std::string rounded(Duration time) {
+  if (time == kForever) return "292 years or more";  // the longest that a Duration holds
   const auto unit = time >= 1s ? Duration(1ms) : time >= 1ms ? Duration(1us) : Duration(1ns);
   return to_text(policy::round_up(time, unit));
 }

@@ -67,6 +67,36 @@ class Plan(ProgramTest):
         self.assertEqual({call["stop_reason"] for call in calls},
                          {"attempts_exhausted", "budget_exhausted"})
 
+    def test_each_call_meets_the_scenario_from_its_beginning(self):
+        calls = self.calls("--repeat", 3, "--outcomes", "503,503,200")
+        self.assertEqual([[a["status"] for a in call["attempts"]] for call in calls],
+                         [[503, 503, 200]] * 3)
+        # Each call takes 14 twice, and gives the last 14 back.
+        self.assertEqual([call["attempts"][-1]["budget_left"] for call in calls], [486, 472, 458])
+        (self.folder / "s.json").write_text(
+            '{"steps": [{"status": 503}, {"status": 200}], "then": "restart"}')
+        calls = self.calls("--repeat", 2, "--scenario", "s.json")
+        self.assertEqual([len(call["attempts"]) for call in calls], [2, 2])
+
+    def test_a_wait_without_an_end_ends_the_plan(self):
+        result = self.run_program(
+            "plan", "--format", "json", "--random", "1", "--outcomes", "503",
+            "--set", "max_attempts=60", "--set", "max_elapsed_time=none",
+            "--set", 'backoff={"kind": "exponential", "initial": "1h", "multiplier": 10}')
+        self.assertIn(b"its wait is longer than the clock can count", result.stderr)
+        waits = [a["wait_ms"] for a in json.loads(result.stdout)["attempts"]]
+        self.assertEqual(waits[:3], [3.6e6, 3.6e7, 3.6e8])
+        self.assertEqual(waits[-1], max(waits))
+        self.assertLess(len(waits), 60)
+
+    def test_a_success_by_rule_is_one_whatever_its_status(self):
+        (self.folder / "s.json").write_text(
+            '{"steps": [{"status": 409, "headers": {"x-done": "1"}}]}')
+        call = self.calls("--scenario", "s.json", "--set",
+                          'retry_on.error_codes=[{"header": "x-done", "as": "success"}]')
+        self.assertEqual((call["stop_reason"], call["status"]), ("success", 409))
+        self.assertEqual(self.calls("--outcomes", "409")["stop_reason"], "not_retryable")
+
     def test_the_same_seed_gives_the_same(self):
         args = ("--preset", "full-jitter", "--seed", 7)
         self.assertEqual(self.plan(*args), self.plan(*args))

@@ -64,6 +64,14 @@ class Policy(ProgramTest):
         self.assertRegex(words, r"\nendpoint all loses: ")
         self.assertRegex(words, r"\n  max_attempts +3 +good\.json:")
 
+    def test_explain_names_the_policy_standard_as_the_file_does(self):
+        self.write("named.json", {"version": 1, "default": "standard"})
+        args = ("policy", "explain", "named.json", "GET", "http://h/")
+        answer = json.loads(self.run_program(*args, "--format", "json").stdout)
+        self.assertEqual((answer["endpoint"], answer["policy"]), (None, "standard"))
+        self.assertRegex(self.run_program(*args).stdout.decode(),
+                         r"^no endpoint matches: the default, policy standard \(built in\)\n")
+
     def test_presets(self):
         names = [line.split()[0] for line in
                  self.run_program("policy", "presets").stdout.decode().splitlines()]

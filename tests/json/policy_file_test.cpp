@@ -82,6 +82,34 @@ TEST_CASE("a key that would break a line is told on one line") {
   CHECK(said == "p.json:1:16: /a\\u000ab\\u001b: unknown key\n");
 }
 
+TEST_CASE("a key of `match` that could not be read is no missing key") {
+  const auto said = [](std::string_view match) {
+    return said_of(R"({"version": 1, "endpoints": [{"match": )" + std::string(match) +
+                   R"(, "policy": {}}]})");
+  };
+  CHECK(said(R"({"port": "443"})") ==
+        "p.json:1:49: /endpoints/0/match/port: expected a number, found \"443\"\n");
+  CHECK(said(R"({"method": "GET"})") ==
+        "p.json:1:41: /endpoints/0/match/method: unknown key; did you mean \"methods\"?\n");
+  CHECK(said(R"({"scheme": "ftp", "host": "a*"})") ==
+        "p.json:1:51: /endpoints/0/match/scheme: \"ftp\" is not one of http, https\n"
+        "p.json:1:66: /endpoints/0/match/host: \"a*\" is not a host pattern: one leading \"*.\" is "
+        "allowed\n");
+}
+
+TEST_CASE("the policy standard has its name where a file names it") {
+  const auto url = Url::parse("http://a/").value();
+  const auto name_in = [&](const char* text) {
+    return parse_policies(text, "p.json").value().find("GET", url).name;
+  };
+  CHECK(name_in(R"({"version": 1})").empty());
+  CHECK(name_in(R"({"version": 1, "default": "standard"})") == "standard");
+  CHECK(
+      name_in(R"({"version": 1, "endpoints": [{"match": {"host": "a"}, "policy": "standard"}]})") ==
+      "standard");
+  CHECK(name_in(R"({"version": 1, "default": {"preset": "standard"}})").empty());
+}
+
 TEST_CASE("a refused file is one error with a line for each problem") {
   const auto result = parse_policies(R"({"version": 2, "a": 1})", "p.json");
   REQUIRE_FALSE(result.has_value());

@@ -16,6 +16,8 @@ TEST_CASE("a stop says which limit and by how much") {
   CHECK(text("404").empty());
   CHECK(text("429; Retry-After: 120") ==
         "retry-after asks for 2m, 1m more than server_delay.max 1m");
+  CHECK(text("429; Retry-After: 99999999999999999999")
+            .find("retry-after asks for 292 years or more, ") == 0);
   situation.clocks.now = situation.clocks.started + 59950ms;
   CHECK(text("503") == "a wait of 100ms would pass max_elapsed_time 1m by 50ms");
   situation.clocks.deadline = situation.clocks.now + 40ms;
