@@ -149,6 +149,31 @@ TEST_CASE("credentials that would break a header are refused") {
   CHECK(server.requests() == 0);
 }
 
+TEST_CASE("a token is fetched from its own server, and anew when it is no longer good") {
+  FaultServer tokens(Scenario{{200, "old"}, {200, "new"}});
+  FaultServer server(Scenario{{200, "first"}, {401, "expired"}, {200, "third"}});
+  Client authority{ClientOptions()};
+  const auto fetch = [&](Call&) -> Task<Result<BearerToken>> {
+    Outcome answer = co_await authority.co_send(Request::get(tokens.url()));
+    if (!answer) co_return answer.error();
+    co_return BearerToken(answer->body);
+  };
+  Client client({retry(hasty()), bearer(fetch)});
+
+  CHECK(client.get(server.url())->body == "first");
+  const auto renewed = client.post(server.url(), "order");
+  REQUIRE(renewed);
+  CHECK(renewed->body == "third");
+
+  const auto seen = server.seen();
+  REQUIRE(seen.size() == 3);
+  CHECK(seen[0].headers.get("Authorization") == "Bearer old");
+  CHECK(seen[1].headers.get("Authorization") == "Bearer old");
+  CHECK(seen[2].headers.get("Authorization") == "Bearer new");
+  CHECK(seen[2].body == "order");
+  CHECK(tokens.requests() == 2);
+}
+
 TEST_CASE("no credential follows a redirect to another origin, whatever kind it is") {
   FaultServer stranger;
   for (const auto scheme : {Credentials::Scheme::Basic, Credentials::Scheme::Digest}) {
