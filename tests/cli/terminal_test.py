@@ -4,6 +4,7 @@ session in tmux for what a user sees in the end."""
 import os
 import pty
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -121,7 +122,8 @@ class Session(ProgramTest):
         server = self.server(Answer(503, b"", WAIT), Answer(200, b"the body\n", hold=gate))
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "20", "sh")
         self.addCleanup(self.tmux, "kill-server")
-        self.tmux("send-keys", f"{PROGRAM} {server.url()}; echo status $?", "Enter")
+        command = f"{shlex.quote(str(PROGRAM))} {server.url()}; echo status $?"
+        self.tmux("send-keys", command, "Enter")
         self.wait_for(r"attempt 1 of 4: 503, waiting 1 s \(server asked 1 s\)…")
         gate.set()
         screen = self.wait_for(r"status 0")
