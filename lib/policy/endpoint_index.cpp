@@ -15,14 +15,15 @@ using Data = EndpointIndex::Data;
 struct Question {
   Question(const Data& data, std::string_view asked_method, const Url& url)
       : method{asked_method},
+        host{policy::without_trailing_dots(url.host())},
         port(url.port()),
         path(policy::split_path(url.path())),
         scheme(url.scheme() == "http" ? policy::kHttp : policy::kHttps) {
-    take_host(data, policy::without_trailing_dots(url.host()));
+    // No pattern is longer, and no name that can be looked up.
+    if (host.text.size() > policy::kMaxHost) host = {};
     take_path(data);
   }
 
-  void take_host(const Data& data, std::string_view name);
   void take_path(const Data& data);
 
   Label method;
@@ -30,23 +31,7 @@ struct Question {
   policy::PortText port;
   policy::Segments path;
   std::uint32_t scheme;
-
-  // The suffixes of the host that a pattern may have, the shortest first.
-  std::size_t suffix_count = 0;
-  std::array<std::uint8_t, policy::kMaxLabels> suffixes;  // where they begin; set as counted
 };
-
-void Question::take_host(const Data& data, std::string_view name) {
-  // No pattern is longer, and no name that can be looked up.
-  if (name.size() > policy::kMaxHost) return;
-  host = {name};
-  if (data.suffix_labels.none()) return;
-  std::size_t labels = 0;
-  for (auto i = name.size(); i-- > 1;) {
-    if (name[i] != '.' || ++labels > policy::kMaxLabels || !data.suffix_labels[labels]) continue;
-    suffixes[suffix_count++] = static_cast<std::uint8_t>(i + 1);
-  }
-}
 
 // Three bytes may encode one. A longer segment than that equals no literal; its beginning neither,
 // and is enough to see that.
@@ -68,14 +53,27 @@ class Walk {
 
   bool hosts() {
     if (ports(data_.child(data_.exact_hosts, question_.host))) return true;
-    for (auto i = question_.suffix_count; i-- > 0;) {
-      const auto suffix = question_.host.text.substr(question_.suffixes[i]);
-      if (ports(data_.child(data_.suffixes, {suffix}))) return true;
-    }
+    if (data_.suffix_labels.any() && suffixes()) return true;
     return ports(data_.any_host);
   }
 
  private:
+  // Those of the host that a pattern may have, the longest first.
+  bool suffixes() {
+    const auto name = question_.host.text;
+    std::array<std::uint8_t, policy::kMaxLabels> begins;  // NOLINT: set as counted
+    std::size_t count = 0;
+    std::size_t labels = 0;
+    for (auto i = name.size(); i-- > 1;) {
+      if (name[i] != '.' || ++labels > policy::kMaxLabels || !data_.suffix_labels[labels]) continue;
+      begins[count++] = static_cast<std::uint8_t>(i + 1);
+    }
+    while (count-- > 0) {
+      if (ports(data_.child(data_.suffixes, {name.substr(begins[count])}))) return true;
+    }
+    return false;
+  }
+
   bool ports(NodeId host) {
     if (host == kNone) return false;
     return path(data_.port(host, question_.port), 0) || path(host, 0);
