@@ -63,15 +63,15 @@ TEST_CASE("no text makes its problems cost more than itself") {
   }
   // Milliseconds to a few seconds each; generous, as quadratic times would be hours.
   CHECK(seconds("{\"version\": 1, \"policies\": {" + names.substr(2) + "}, \"endpoints\": [" +
-                references.substr(2) + "]}") < 30);
+                references.substr(2) + "]}") < 200);
   CHECK(seconds("{\"version\": 1, \"policies\": {\"" + std::string(5'000'000, 'a') +
-                "\": {\"x\": 1" + repeated(", \"x\": 1", 100'000) + "}}}") < 30);
+                "\": {\"x\": 1" + repeated(", \"x\": 1", 100'000) + "}}}") < 200);
   CHECK(seconds("{\"version\": 1, \"" + std::string(5'000'000, 'a') + "\": [1" +
-                repeated("/**/, 1", 100'000) + "]}") < 30);
+                repeated("/**/, 1", 100'000) + "]}") < 200);
   CHECK(seconds("{\"version\": 1, \"default\": {\"retry_on\": {\"statuses\": [1" +
-                repeated(", 1", 200'000) + "]}}}") < 30);
+                repeated(", 1", 200'000) + "]}}}") < 200);
   CHECK(seconds("{\"version\": 1, \"default\": {\"max_attemps\": 1" +
-                repeated(", \"" + word + "\": 1", 50'000) + "}}") < 30);
+                repeated(", \"" + word + "\": 1", 50'000) + "}}") < 200);
 }
 
 TEST_CASE("a hundred thousand entries are read, and their ties are found") {
