@@ -145,8 +145,8 @@ TEST_CASE("a client may be destroyed inside of its own blocking call") {
 TEST_CASE("more calls than one multi handle takes are in flight on one loop together") {
   constexpr int kCalls = 1500;  // a multi has 256
   HoldingServer server(kCalls);
-  Client client;
   Ends ends;
+  Client client;
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < kCalls; ++i) {
       client.send_then(Request::get(server.url()), ends.teller());
@@ -158,15 +158,15 @@ TEST_CASE("more calls than one multi handle takes are in flight on one loop toge
 
 TEST_CASE("where the process may open no more files, a call says so, and the others go on") {
   HoldingServer server(1000);  // never reached: all are held
-  Client client;
   Ends ends;
   std::promise<Outcome> refused;
+  std::atomic<bool> told = false;
+  Client client;  // its end is the end of the calls that are held
   constexpr int kCalls = 100;
   {
     client.send_then(Request::get(server.url()), ends.teller());
     CHECK_FALSE(client.send_async(Request::get("nonsense")).get());
     const FileLimit limit(next_file() + 20);
-    std::atomic<bool> told = false;
     for (int i = 0; i < kCalls; ++i) {
       client.send_then(Request::get(server.url()), [&, tell = ends.teller()](Outcome outcome) {
         tell(outcome);
