@@ -59,7 +59,8 @@ class HTTPRETRY_API PolicyBuilder {
   [[nodiscard]] std::string json() const;
 
  private:
-  PolicyBuilder& say(std::string_view key, const RetryPolicy& policy);
+  template <class T, class Value>
+  PolicyBuilder& say(std::string_view key, T RetryPolicy::*field, const Value& value);
   std::vector<std::pair<std::string, std::string>> settings_;
 };
 

@@ -22,8 +22,11 @@ PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
   return *this;
 }
 
-// What the policy has at that key, as a file spells it.
-PolicyBuilder& PolicyBuilder::say(std::string_view key, const RetryPolicy& policy) {
+// As a file spells it.
+template <class T, class Value>
+PolicyBuilder& PolicyBuilder::say(std::string_view key, T RetryPolicy::*field, const Value& value) {
+  RetryPolicy policy;
+  policy.*field = value;
   return set(key, policy_file::print_key(policy, key));
 }
 
@@ -34,69 +37,47 @@ PolicyBuilder& PolicyBuilder::extends(std::string_view policy) {
 PolicyBuilder& PolicyBuilder::preset(std::string_view name) { return set("preset", quoted(name)); }
 
 PolicyBuilder& PolicyBuilder::max_attempts(int sends) {
-  RetryPolicy policy;
-  policy.max_attempts = sends;
-  return say("max_attempts", policy);
+  return say("max_attempts", &RetryPolicy::max_attempts, sends);
 }
 
 PolicyBuilder& PolicyBuilder::unlimited_attempts() {
-  RetryPolicy policy;
-  policy.max_attempts.reset();
-  return say("max_attempts", policy);
+  return say("max_attempts", &RetryPolicy::max_attempts, std::nullopt);
 }
 
 PolicyBuilder& PolicyBuilder::max_elapsed_time(Duration limit) {
-  RetryPolicy policy;
-  policy.max_elapsed_time = limit;
-  return say("max_elapsed_time", policy);
+  return say("max_elapsed_time", &RetryPolicy::max_elapsed_time, limit);
 }
 
 PolicyBuilder& PolicyBuilder::attempt_timeout(Duration limit) {
-  RetryPolicy policy;
-  policy.attempt_timeout = limit;
-  return say("attempt_timeout", policy);
+  return say("attempt_timeout", &RetryPolicy::attempt_timeout, limit);
 }
 
 PolicyBuilder& PolicyBuilder::connect_timeout(Duration limit) {
-  RetryPolicy policy;
-  policy.connect_timeout = limit;
-  return say("connect_timeout", policy);
+  return say("connect_timeout", &RetryPolicy::connect_timeout, limit);
 }
 
 PolicyBuilder& PolicyBuilder::stall_timeout(Duration limit) {
-  RetryPolicy policy;
-  policy.stall_timeout = limit;
-  return say("stall_timeout", policy);
+  return say("stall_timeout", &RetryPolicy::stall_timeout, limit);
 }
 
 PolicyBuilder& PolicyBuilder::elapsed_rule(ElapsedRule rule) {
-  RetryPolicy policy;
-  policy.elapsed_rule = rule;
-  return say("elapsed_rule", policy);
+  return say("elapsed_rule", &RetryPolicy::elapsed_rule, rule);
 }
 
 PolicyBuilder& PolicyBuilder::backoff(const Backoff& backoff) {
-  RetryPolicy policy;
-  policy.backoff = backoff;
-  return say("backoff", policy);
+  return say("backoff", &RetryPolicy::backoff, backoff);
 }
 
 PolicyBuilder& PolicyBuilder::throttle_backoff(const std::optional<Backoff>& backoff) {
-  RetryPolicy policy;
-  policy.throttle_backoff = backoff;
-  return say("throttle_backoff", policy);
+  return say("throttle_backoff", &RetryPolicy::throttle_backoff, backoff);
 }
 
 PolicyBuilder& PolicyBuilder::retry_on(const RetryOn& what) {
-  RetryPolicy policy;
-  policy.retry_on = what;
-  return say("retry_on", policy);
+  return say("retry_on", &RetryPolicy::retry_on, what);
 }
 
 PolicyBuilder& PolicyBuilder::repeat(Repeat repeat) {
-  RetryPolicy policy;
-  policy.repeat = repeat;
-  return say("repeat", policy);
+  return say("repeat", &RetryPolicy::repeat, repeat);
 }
 
 PolicyBuilder& PolicyBuilder::idempotency_key(std::string_view header) {
@@ -104,21 +85,15 @@ PolicyBuilder& PolicyBuilder::idempotency_key(std::string_view header) {
 }
 
 PolicyBuilder& PolicyBuilder::server_delay(const ServerDelayPolicy& delay) {
-  RetryPolicy policy;
-  policy.server_delay = delay;
-  return say("server_delay", policy);
+  return say("server_delay", &RetryPolicy::server_delay, delay);
 }
 
 PolicyBuilder& PolicyBuilder::budget(const BudgetPolicy& budget) {
-  RetryPolicy policy;
-  policy.budget = budget;
-  return say("budget", policy);
+  return say("budget", &RetryPolicy::budget, budget);
 }
 
 PolicyBuilder& PolicyBuilder::adaptive(bool on) {
-  RetryPolicy policy;
-  policy.adaptive = on;
-  return say("adaptive", policy);
+  return say("adaptive", &RetryPolicy::adaptive, on);
 }
 
 std::string PolicyBuilder::json() const {
