@@ -12,6 +12,9 @@
 
 namespace httpretry {
 
+// How a message about an exchange begins: "GET https://host/path: ", without secrets.
+std::string about(const Request& request, const Url& url);
+
 class Transfer final : public Waiter, private Timer, private EasyListener {
  public:
   // Everything must outlive it. `addresses`: of the host, where libcurl shall take them up;
