@@ -162,9 +162,8 @@ TEST_CASE("names that are dead, or answered with lies, end with the attempt's ti
     CHECK(outcome.error().exchange.sent == Sent::Never);
     CHECK(outcome.error().message.find("GET http://api.test:") == 0);
     CHECK(outcome.error().message.find("api.test") != std::string::npos);
-    check_lively(client, server);
+    CHECK(server.requests() == 0);
   }
-  CHECK(server.requests() == 3);
 }
 
 TEST_CASE("an address that leads nowhere is looked up anew for a later attempt") {

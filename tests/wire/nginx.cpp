@@ -22,8 +22,9 @@ std::vector<std::string> Nginx::command(int port) const {
                  "\nclient_body_temp_path " +
                  at("t1") + "; proxy_temp_path " + at("t2") + "; fastcgi_temp_path " + at("t3") +
                  "; uwsgi_temp_path " + at("t4") + "; scgi_temp_path " + at("t5") +
-                 ";\nserver { listen 127.0.0.1:" + std::to_string(port) + "; listen unix:" +
-                 unix_socket() + "; root " + at("www") + ";\n" + directives_ + "\n} }\n");
+                 // In that order: whoever finds the port open finds the socket, too.
+                 ";\nserver { listen unix:" + unix_socket() + "; listen 127.0.0.1:" +
+                 std::to_string(port) + "; root " + at("www") + ";\n" + directives_ + "\n} }\n");
   return {"/usr/sbin/nginx", "-p", at(""), "-c", at("nginx.conf"), "-e", at("error_log")};
 }
 

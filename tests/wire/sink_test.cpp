@@ -484,14 +484,14 @@ TEST_CASE("a download that failed is gone on with by the next call, against ngin
   const TemporaryDirectory directory;
   std::string content;
   for (int i = 0; i < 60'000; ++i) content += std::to_string(i) + " ";
-  const Nginx nginx("limit_rate 600k;", {{"data", content}});
+  const Nginx nginx("limit_rate 250k;", {{"data", content}});
   const auto path = directory.file("f");
   FileOptions keep;
   keep.keep_partial = true;
   auto request = Request::get(nginx.url("/data"));
   request.edit_options().sink = save_to(path, keep);
   CallOptions hurried;
-  hurried.timeout = 250ms;
+  hurried.timeout = 700ms;
   Client client;
 
   CHECK_FALSE(client.send(request, hurried));
