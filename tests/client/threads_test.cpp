@@ -84,7 +84,7 @@ TEST_CASE("not a token is lost or made by blocking calls on many threads") {
 TEST_CASE("not a token is lost or made by calls that are canceled from other threads") {
   ClientOptions options;
   auto policy = busy_policy();
-  policy.backoff = doubling(500us);
+  policy.backoff = doubling(50ms);
   options.middlewares = {retry(policy)};
   options.transport = std::make_shared<BusyNetwork>();
   options.threads = 2;
