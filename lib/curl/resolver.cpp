@@ -67,8 +67,9 @@ Result<Addresses> asked(const Lookup& lookup, const std::string& host) {
     if (found->empty()) return resolve_error("the host " + host + " has no address");
     for (const auto& address : *found) {
       if (!is_numeric(address)) {
-        return resolve_error("the look-up of " + host + " gave \"" + address +
-                             "\": expected an IPv4 or IPv6 address");
+        std::string text = "the look-up of " + host + " gave \"";
+        text.append(address).append("\": expected an IPv4 or IPv6 address");
+        return resolve_error(std::move(text));
       }
     }
     return found;

@@ -1,6 +1,5 @@
 #include "transfer.hpp"
 
-#include "errors.hpp"
 #include "url_parts.hpp"
 
 #include <unistd.h>
@@ -431,10 +430,10 @@ bool Transfer::take_body(std::string_view bytes) {
 
 std::size_t Transfer::read_body(std::span<char> into) noexcept {
   try {
-    auto count = reader_->read(into);
-    auto kept = count ? keep_to_size(*count) : Result<void>(std::move(count).error());
+    const auto count = reader_->read(into);
+    const auto kept = count ? keep_to_size(*count) : Result<void>(count.error());
     if (kept) return *count;
-    body_error_ = std::move(kept).error().message;
+    body_error_ = kept.error().message;
   } catch (const std::exception& thrown) {
     body_error_ = std::string("reading the body threw: ") + thrown.what();
   } catch (...) {
@@ -537,23 +536,31 @@ bool Transfer::lacks_socket() const {
   return cause == 0;  // else there was one, which could not connect
 }
 
-Error Transfer::failure() {
-  auto kind = failure_of(code_);
-  if (lacks_socket()) kind = {Errc::Internal, false};
+// With libcurl's number; for what we did ourselves: what its own limits would have given.
+Transfer::Ending Transfer::ending() const {
   switch (abort_) {
     case Abort::None: break;
-    case Abort::Canceled: kind = {Errc::Canceled, true}; break;
-    case Abort::Timeout: kind = {Errc::Timeout, false}; break;
-    case Abort::Resend: kind = {Errc::Receive, false}; break;
+    case Abort::Canceled: return {{Errc::Canceled, true}, CURLE_ABORTED_BY_CALLBACK};
+    case Abort::Timeout: return {{Errc::Timeout, false}, CURLE_OPERATION_TIMEDOUT};
+    case Abort::Resend: return {{Errc::Receive, false}, CURLE_RECV_ERROR};
     case Abort::BodyTooLarge:
-    case Abort::HeadersTooLarge: kind = {Errc::TooLarge, true}; break;
-    case Abort::Corrupt: kind = {Errc::Protocol, true}; break;
-    case Abort::BodyUnreadable: kind = {Errc::InvalidRequest, true}; break;
-    case Abort::Sink: kind = {refused_->code, refused_->permanent}; break;
-    case Abort::NoMemory: kind = {Errc::Internal, true}; break;
+    case Abort::HeadersTooLarge: return {{Errc::TooLarge, true}, CURLE_FILESIZE_EXCEEDED};
+    case Abort::Corrupt: return {{Errc::Protocol, true}, CURLE_BAD_CONTENT_ENCODING};
+    case Abort::BodyUnreadable: return {{Errc::InvalidRequest, true}, CURLE_READ_ERROR};
+    case Abort::Sink:
+      return {{refused_->code, refused_->permanent},
+              refused_->curl_code != 0 ? refused_->curl_code : CURLE_WRITE_ERROR};
+    case Abort::NoMemory: return {{Errc::Internal, true}, CURLE_OUT_OF_MEMORY};
   }
+  if (lacks_socket()) return {{Errc::Internal, false}, code_};
+  return {failure_of(code_), code_};
+}
+
+Error Transfer::failure() {
+  const auto [kind, number] = ending();
   Error error(kind.code);
   error.permanent = kind.permanent;
+  error.curl_code = number;
   error.exchange = facts();
   error.partial = answered_ && (kind.code == Errc::Receive || kind.code == Errc::Timeout);
   if (code_ == CURLE_PROXY) {
@@ -572,21 +579,6 @@ Error Transfer::failure() {
   }
   const bool led_nowhere = error.code == Errc::Connect || error.code == Errc::Timeout;
   if (led_nowhere && wire_sends_ == 0 && url_.parts().named) loop_.renew_addresses(url_);
-  // libcurl's number for what we did ourselves: what its own limits would have given.
-  switch (abort_) {
-    case Abort::None: error.curl_code = code_; break;
-    case Abort::Canceled: error.curl_code = CURLE_ABORTED_BY_CALLBACK; break;
-    case Abort::Timeout: error.curl_code = CURLE_OPERATION_TIMEDOUT; break;
-    case Abort::Resend: error.curl_code = CURLE_RECV_ERROR; break;
-    case Abort::BodyTooLarge:
-    case Abort::HeadersTooLarge: error.curl_code = CURLE_FILESIZE_EXCEEDED; break;
-    case Abort::Corrupt: error.curl_code = CURLE_BAD_CONTENT_ENCODING; break;
-    case Abort::BodyUnreadable: error.curl_code = CURLE_READ_ERROR; break;
-    case Abort::Sink:
-      error.curl_code = refused_->curl_code != 0 ? refused_->curl_code : CURLE_WRITE_ERROR;
-      break;
-    case Abort::NoMemory: error.curl_code = CURLE_OUT_OF_MEMORY; break;
-  }
   error.message = message(error.code);
   return error;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "easy.hpp"
+#include "errors.hpp"
 #include "gunzip.hpp"
 #include "loop.hpp"
 
@@ -109,6 +110,11 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   void learn();
   [[nodiscard]] Exchange facts() const;
   Outcome answer();
+  struct Ending {
+    CurlFailure kind;
+    int curl_code;
+  };
+  [[nodiscard]] Ending ending() const;
   Error failure();
   [[nodiscard]] std::string message(Errc code) const;
   [[nodiscard]] std::string cause(Errc code) const;

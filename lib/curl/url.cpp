@@ -2,7 +2,7 @@
 
 #include "url_parts.hpp"
 
-#include <locale.h>
+#include <clocale>
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "signals.hpp"
 
-#include <signal.h>
+#include <csignal>
 
 namespace httpretry {
 
