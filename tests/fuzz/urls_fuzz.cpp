@@ -1,0 +1,55 @@
+// Any text as a URL, and as a reference from it. What is accepted is written, read again, and the
+// same; nothing of it could end a line of a request.
+#include <httpretry/url.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+using namespace httpretry;  // NOLINT
+
+namespace {
+
+void demand(bool holds) {
+  if (!holds) std::abort();
+}
+
+// libcurl 7.88 leaks a host that it cannot make ASCII.
+bool may_leak(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) { return c < 0 || c == '%'; });
+}
+
+bool splits_lines(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return (c >= 0 && c <= ' ') || c == 0x7f; });
+}
+
+void check(const Url& url) {
+  const auto text = url.to_string();
+  demand(!splits_lines(text) && !splits_lines(url.host()) && !url.host().empty());
+  demand(url.scheme() == "http" || url.scheme() == "https");
+  const auto again = Url::parse(text);
+  demand(again.has_value());
+  demand(again->to_string() == text && again->origin() == url.origin());
+  if (!url.has_userinfo()) demand(Url::parse(url.without_secrets())->origin() == url.origin());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (may_leak(text)) return 0;
+  const auto line = text.find('\n');
+  const auto url = Url::parse(text.substr(0, line));
+  if (!url) {
+    demand(!url.error().message.empty());
+    return 0;
+  }
+  check(*url);
+  if (line == std::string_view::npos) return 0;
+  if (const auto resolved = url->resolve(text.substr(line + 1))) check(*resolved);
+  return 0;
+}
