@@ -1,8 +1,8 @@
 // Many at once, over one client.
 //
 //   crowd flight COUNT              calls in flight together on one loop, twice: with connections
-//   to
-//                                   be made, and with those made
+//                                   to be made, and with those made; and what is kept of them
+//   crowd clients COUNT             clients that have a loop and no connection
 //   crowd threads COUNT REQUESTS    threads that send blocking calls
 #include "measure.hpp"
 
@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -62,12 +63,15 @@ void flight(const Server& server, long count) {
       wave.wait();
     });
     const auto each = static_cast<double>(count);
+    // The loop is done with the last answer when it has turned once more.
+    demand(!client.send_async(Request::get("nonsense")).get().has_value(), "nonsense was sent");
     std::printf(R"({"case": "flight, %s", "count": %ld, "cpu_us": %.1f, "per_second": %.0f, )"
-                R"("heap_bytes": %.0f, "resident_bytes": %.0f})"
+                R"("heap_bytes": %.0f, "resident_bytes": %.0f, "idle_bytes": %.0f})"
                 "\n",
                 connections, count, spent.cpu_us / each, each / spent.wall_us * 1e6,
                 static_cast<double>(wave.heap() - heap) / each,
-                static_cast<double>(wave.resident() - resident) / each);
+                static_cast<double>(wave.resident() - resident) / each,
+                static_cast<double>(heap_bytes() - heap) / each);
   }
 }
 
@@ -94,15 +98,34 @@ void many_threads(const Server& server, long count, long requests) {
               count, spent.cpu_us / all, all / spent.wall_us * 1e6);
 }
 
+// What clients hold that have a loop and no connection.
+void clients(long count) {
+  std::vector<std::unique_ptr<Client>> all;
+  const auto add = [&] {
+    const std::vector<MiddlewarePtr> chain{retry()};
+    all.push_back(std::make_unique<Client>(chain));
+    demand(!all.back()->send_async(Request::get("nonsense")).get().has_value(),
+           "nonsense was sent");
+  };
+  add();
+  const auto heap = heap_bytes();
+  for (long i = 0; i < count; ++i) add();
+  std::printf(R"({"case": "client", "count": %ld, "heap_bytes": %.0f})"
+              "\n",
+              count, static_cast<double>(heap_bytes() - heap) / static_cast<double>(count));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const Server server;
   if (argc == 3 && std::strcmp(argv[1], "flight") == 0) {
     flight(server, std::atol(argv[2]));
+  } else if (argc == 3 && std::strcmp(argv[1], "clients") == 0) {
+    clients(std::atol(argv[2]));
   } else {
     demand(argc == 4 && std::strcmp(argv[1], "threads") == 0,
-           "usage: crowd flight COUNT | crowd threads COUNT REQUESTS");
+           "usage: crowd flight COUNT | crowd clients COUNT | crowd threads COUNT REQUESTS");
     many_threads(server, std::atol(argv[2]), std::atol(argv[3]));
   }
 }

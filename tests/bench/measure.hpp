@@ -9,7 +9,8 @@
 
 namespace bench {
 
-// The server of server.cpp, in a child process.
+// The server of server.cpp, in a child process. Where BENCH_URL says so, another one (nginx)
+// answers the plain GETs, those of "/".
 class Server {
  public:
   Server();
@@ -21,6 +22,7 @@ class Server {
  private:
   pid_t child_ = 0;
   int port_ = 0;
+  std::string plain_;
 };
 
 // Raises the number of files that may be open as far as that goes, and says how far that is.

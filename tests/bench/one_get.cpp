@@ -1,6 +1,6 @@
 // What one GET costs, through each door and each chain, beside libcurl used by hand.
 //
-//   one_get CASE REQUESTS
+//   one_get CASE REQUESTS [WIDTH]    WIDTH in flight together: of raw_*, callback* and coroutine
 //   one_get --list
 #include "measure.hpp"
 #include "raw.hpp"
@@ -8,6 +8,7 @@
 #include <httpretry/builtin.hpp>
 #include <httpretry/client.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +20,7 @@ using namespace httpretry;  // NOLINT
 
 namespace {
 
-constexpr int kInFlight = 64;
+int width = 1;
 
 const std::vector<std::pair<std::string, std::string>> kFiveHeaders{
     {"Accept", "application/json"},
@@ -66,15 +67,19 @@ using Work = std::function<void(long count)>;
 
 // --- by hand ---
 
-Work raw(std::size_t width, const std::string& url, bool headers, bool poll) {
+Work raw(const std::string& url, bool headers, bool poll) {
+  const auto together = static_cast<std::size_t>(width);
   auto requests = std::make_shared<std::vector<std::unique_ptr<RawRequest>>>();
   std::vector<std::string> lines;
   if (headers) {
     for (const auto& [name, value] : kFiveHeaders) lines.push_back(name + ": " + value);
   }
-  for (std::size_t i = 0; i < width; ++i)
+  for (std::size_t i = 0; i < together; ++i)
     requests->push_back(std::make_unique<RawRequest>(url, lines));
-  std::shared_ptr<Drive> drive = poll ? drive_by_poll(width) : drive_by_epoll(width, width);
+  // Past that a multi's look-up of a connection is what costs.
+  std::shared_ptr<Drive> drive =
+      poll ? drive_by_poll(together)
+           : drive_by_epoll(together, std::min<std::size_t>(together, 256));
   return [=](long count) { drive->run(*requests, count); };
 }
 
@@ -93,13 +98,13 @@ Work blocking(std::vector<MiddlewarePtr> chain, Request request) {
   return blocking(std::move(chain), [request] { return request; });
 }
 
-// `kInFlight` calls at a time, each begun in the callback of the one before.
+// `width` calls at a time, each begun in the callback of the one before.
 class Callbacks {
  public:
   Callbacks(Client& client, const Request& request, long count)
       : client_(client), request_(request), to_start_(count), to_end_(count) {}
   void run() {
-    for (int i = 0; i < kInFlight; ++i) next();
+    for (int i = 0; i < width; ++i) next();
     for (auto left = to_end_.load(); left > 0; left = to_end_.load()) to_end_.wait(left);
   }
 
@@ -128,9 +133,9 @@ Work by_callback(std::vector<MiddlewarePtr> chain, const Request& request) {
 class Coroutines {
  public:
   Coroutines(Client& client, const Request& request, long count)
-      : client_(client), request_(request), to_start_(count), to_end_(kInFlight) {}
+      : client_(client), request_(request), to_start_(count), to_end_(width) {}
   void run() {
-    for (int i = 0; i < kInFlight; ++i) carry();
+    for (int i = 0; i < width; ++i) carry();
     for (auto left = to_end_.load(); left > 0; left = to_end_.load()) to_end_.wait(left);
   }
 
@@ -160,11 +165,9 @@ using Make = std::function<Work(const Server&)>;
 const std::map<std::string, Make>& cases() {
   static const auto plain_get = [](const Server& server) { return Request::get(server.url()); };
   static const std::map<std::string, Make> all{
-      {"raw_poll", [](const Server& s) { return raw(1, s.url(), false, true); }},
-      {"raw_epoll", [](const Server& s) { return raw(1, s.url(), false, false); }},
-      {"raw_poll_headers5", [](const Server& s) { return raw(1, s.url(), true, true); }},
-      {"raw_epoll_64", [](const Server& s) { return raw(kInFlight, s.url(), false, false); }},
-      {"raw_poll_64", [](const Server& s) { return raw(kInFlight, s.url(), false, true); }},
+      {"raw_poll", [](const Server& s) { return raw(s.url(), false, true); }},
+      {"raw_epoll", [](const Server& s) { return raw(s.url(), false, false); }},
+      {"raw_poll_headers5", [](const Server& s) { return raw(s.url(), true, true); }},
       {"get", [](const Server& s) { return blocking({}, plain_get(s)); }},
       {"get_from_text",
        [](const Server& s) { return blocking({}, [url = s.url()] { return Request::get(url); }); }},
@@ -190,12 +193,12 @@ const std::map<std::string, Make>& cases() {
        }},
       {"get_503_then_200",
        [](const Server& s) { return blocking({quick_retry()}, Request::get(s.url("/flaky"))); }},
-      {"callback_64", [](const Server& s) { return by_callback({}, plain_get(s)); }},
-      {"callback_64_default_chain",
+      {"callback", [](const Server& s) { return by_callback({}, plain_get(s)); }},
+      {"callback_default_chain",
        [](const Server& s) {
          return by_callback({redirect(), retry(), attempt_limit()}, plain_get(s));
        }},
-      {"coroutine_64", [](const Server& s) { return by_coroutine({}, plain_get(s)); }},
+      {"coroutine", [](const Server& s) { return by_coroutine({}, plain_get(s)); }},
   };
   return all;
 }
@@ -207,18 +210,20 @@ int main(int argc, char** argv) {
     for (const auto& [name, make] : cases()) std::printf("%s\n", name.c_str());
     return 0;
   }
-  demand(argc == 3 && cases().contains(argv[1]), "usage: one_get CASE REQUESTS, one_get --list");
+  demand((argc == 3 || argc == 4) && cases().contains(argv[1]),
+         "usage: one_get CASE REQUESTS [WIDTH], one_get --list");
   const long count = std::atol(argv[2]);
+  if (argc == 4) width = std::atoi(argv[3]);
   raise_file_limit();
   curl_global_init(CURL_GLOBAL_DEFAULT);
   const Server server;
   const auto work = cases().at(argv[1])(server);
-  work(300);  // connections, free lists
+  work(300 + 2 * width);  // connections, free lists
   const auto spent = spent_in([&] { work(count); });
   const auto each = static_cast<double>(count);
-  std::printf(R"({"case": "%s", "requests": %ld, "cpu_us": %.2f, "allocations": %.2f, )"
-              R"("allocated_bytes": %.0f})"
+  std::printf(R"({"case": "%s", "width": %d, "requests": %ld, "cpu_us": %.2f, )"
+              R"("allocations": %.2f, "per_second": %.0f})"
               "\n",
-              argv[1], count, spent.cpu_us / each, static_cast<double>(spent.allocations) / each,
-              static_cast<double>(spent.allocated_bytes) / each);
+              argv[1], width, count, spent.cpu_us / each,
+              static_cast<double>(spent.allocations) / each, each / spent.wall_us * 1e6);
 }

@@ -8,6 +8,7 @@
 #include <httpretry/client.hpp>
 #include <httpretry/testing.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -88,6 +89,7 @@ int main(int argc, char** argv) {
   long ended = 0;  // read when the client is gone
   std::size_t heap = 0;
   std::size_t resident = 0;
+  double cpu_us = 0;
   {
     Client client(options);
     const auto url = server.url("/busy");
@@ -100,11 +102,11 @@ int main(int argc, char** argv) {
       if (bulk) clock->run();
       pace->reach(to);
     };
-    const long first = std::min(count / 10, 1000L);  // connections, tables
+    const long first = std::clamp(count / 10, 1L, 1000L);  // connections, tables
     add(0, first);
     heap = heap_bytes();
     resident = resident_bytes();
-    add(first, first + count);
+    cpu_us = spent_in([&] { add(first, first + count); }).cpu_us;
     heap = heap_bytes() - heap;
     resident = resident_bytes() - resident;
     if (bulk) {
@@ -113,8 +115,10 @@ int main(int argc, char** argv) {
       demand(ended == 0, "a wait ended early");
     }
   }
-  std::printf(R"({"case": "%s", "count": %ld, "heap_bytes": %.0f, "resident_bytes": %.0f})"
+  std::printf(R"({"case": "%s", "count": %ld, "cpu_us": %.2f, "heap_bytes": %.0f, )"
+              R"("resident_bytes": %.0f})"
               "\n",
-              argv[1], count, static_cast<double>(heap) / static_cast<double>(count),
+              argv[1], count, cpu_us / static_cast<double>(count),
+              static_cast<double>(heap) / static_cast<double>(count),
               static_cast<double>(resident) / static_cast<double>(count));
 }
