@@ -61,17 +61,32 @@ Error too_large(std::uint64_t most) {
   return error;
 }
 
+Error no_ranges() {
+  Error error(Errc::Protocol, "the server sends all of it, and not the part that -C asks for");
+  error.curl_code = 33;
+  error.permanent = true;
+  return error;
+}
+
 class Writer final : public BodyWriter {
  public:
   Writer(Download& download, std::unique_ptr<BodyWriter> file)
       : download_(download), options_(download.options()), file_(std::move(file)) {}
 
   [[nodiscard]] std::optional<BodyStart> had() const override {
-    return file_ ? file_->had() : std::nullopt;
+    if (options_.offset == 0) return file_ ? file_->had() : std::nullopt;
+    BodyStart unwanted;
+    unwanted.size = options_.offset;
+    return unwanted;
   }
-  [[nodiscard]] bool restartable() const override { return !file_ || file_->restartable(); }
+  [[nodiscard]] bool restartable() const override {
+    if (options_.offset > 0) return !begun_;
+    return !file_ || file_->restartable();
+  }
 
   Result<void> begin(const Response& head, std::uint64_t offset) override {
+    if (offset < options_.offset) return no_ranges();
+    begun_ = true;
     had_ = offset;
     total_ = length_of(head);
     if (total_) *total_ += offset;
@@ -79,7 +94,7 @@ class Writer final : public BodyWriter {
     began_ = drawn_ = Clock::now();
     new_bytes_ = 0;
     if (file_) return file_->begin(head, offset);
-    download_.bytes.resize(offset);
+    download_.bytes.resize(offset - options_.offset);
     return {};
   }
 
@@ -132,6 +147,7 @@ class Writer final : public BodyWriter {
   Download& download_;
   const DownloadOptions& options_;
   std::unique_ptr<BodyWriter> file_;
+  bool begun_ = false;
   std::uint64_t had_ = 0;        // of the whole
   std::uint64_t new_bytes_ = 0;  // of this answer
   std::optional<std::uint64_t> total_;

@@ -14,6 +14,8 @@ struct DownloadOptions {
   SinkPtr file;                // left out: into memory
   bool show_progress = false;  // a bar, on a terminal
   std::optional<std::uint64_t> bytes_per_second;
+  std::uint64_t offset =
+      0;  // so many bytes of it are not wanted: the rest goes behind the old file
   std::optional<std::uint64_t> max_size;
 };
 

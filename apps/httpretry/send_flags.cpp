@@ -70,9 +70,15 @@ std::vector<Flag> body_flags(SendOptions& to) {
          to.data = to.data.value_or("") + data_bytes(v);
        }},
       {'F', "form", "NAME=CONTENT",
-       "a field of a form, as multipart/form-data; CONTENT is a text, @FILE or <FILE, with "
-       ";type=TYPE and ;filename=NAME behind it",
-       [&](Text v) { to.form.push_back(v); }},
+       "a field of a form, as multipart/form-data; CONTENT is a text, <FILE or @FILE,FILE..., with "
+       ";type=TYPE, ;filename=NAME and ;headers=LINE behind it",
+       [&](Text v) {
+         to.form.push_back({v, false});
+       }},
+      {'\0', "form-string", "NAME=TEXT", "as --form, and TEXT is nothing but a text",
+       [&](Text v) {
+         to.form.push_back({v, true});
+       }},
       {'G', "get", "", "put the data into the URL, and GET it",
        [&](Text) { to.data_in_url = true; }},
       {'\0', "url-query", "DATA", "add to the URL's query, encoded; +TEXT as it stands",
@@ -91,12 +97,12 @@ std::vector<Flag> answer_flags(SendOptions& to) {
        }},
       {'O', "remote-name", "", "the same, into a file that is named as the end of the URL's path",
        [&](Text) { to.outputs.emplace_back(kRemoteName); }},
-      {'C', "continue-at", "-", "go on where an earlier download broke off",
+      {'C', "continue-at", "OFFSET",
+       "leave out so many bytes of the answer, or of -T; -: go on where an earlier download broke "
+       "off",
        [&](Text v) {
-         if (v != "-") {
-           throw UsageError("option -C: \"" + v + "\" is not -: what is in the file says where");
-         }
-         to.resume = true;
+         to.resume = v == "-";
+         to.offset = to.resume ? 0 : parse_bytes(v, "-C");
        }},
       {'i', "include", "", "show the headers of the answer, too", [&](Text) { to.include = true; }},
       {'f', "fail", "", "an answer of 400 or more is not shown",
@@ -111,7 +117,7 @@ std::vector<Flag> answer_flags(SendOptions& to) {
        [&](Text v) { to.write_out = v.starts_with('@') ? data_bytes(v) : v; }},
       {'\0', "max-filesize", "BYTES", "fail where an answer is larger; 20K, 3M, 1G",
        [&](Text v) { to.max_file_size = parse_bytes(v, "--max-filesize"); }},
-      {'\0', "limit-rate", "SPEED", "download at most so many bytes a second; 20K, 3M",
+      {'\0', "limit-rate", "SPEED", "at most so many bytes a second, down and up; 20K, 3M",
        [&](Text v) {
          to.bytes_per_second = parse_bytes(v, "--limit-rate");
          if (*to.bytes_per_second == 0) to.bytes_per_second.reset();

@@ -107,7 +107,7 @@ class Plan(ProgramTest):
             "plan", "--preset", "google-http-client", "--set", 'backoff={"kind": "none"}',
             "--format", "json")
         self.assertEqual(len(json.loads(result.stdout)["attempts"]), 1000)
-        self.assertIn(b"stopped after 1000 attempts", result.stderr)
+        self.assertEqual(result.stderr, b"httpretry: stopped after 1000 attempts\n")
 
     def test_a_scenario_file(self):
         (self.folder / "s.json").write_text(json.dumps({
@@ -125,6 +125,7 @@ class Plan(ProgramTest):
             ' "then": "again"}')
         lines = self.run_program("plan", "--scenario", "s.json",
                                  status=2).stderr.decode().splitlines()
+        self.assertEqual(lines[0], "httpretry: the scenario is not understood:")
         self.assertEqual(lines[1:-1], [
             's.json:1:22: /steps/0/fault: "rest" is no fault; did you mean "reset"?',
             's.json:2:3: /steps/1/statu: unknown key; did you mean "status"?',
@@ -160,7 +161,14 @@ class Plan(ProgramTest):
                 (("--random", "0", "--seed", "1"), "exclude each other"),
                 (("--outcomes", "503,tiemout"), 'did you mean "timeout"?'),
                 (("--outcomes", "503:x"), "a part that is not HEADER=VALUE"),
-                (("--repeat", "0"), "from 1 to 1000"),
+                (("--repeat", "0"), "option --repeat: from 1 to 1000"),
+                (("--preset", "standrad"), 'option --preset: there is no preset "standrad"'),
+                (("--outcomes", ""), "option --outcomes: the list is empty"),
+                (("--outcomes", ",200"), 'option --outcomes: "" is empty'),
+                (("--outcomes", "503:a b=c"), "has a header that cannot be sent"),
+                (("--scenario", "none"), "option --scenario: cannot read none: No such file"),
+                (("--scenario", "s", "--outcomes", "200"),
+                 "--scenario and --outcomes exclude each other"),
                 (("a", "b", "c"), "a METHOD and a URL"),
                 (("ftp://h/",), "its scheme must be http or https")):
             self.assertIn(message, self.usage_error("plan", *args))

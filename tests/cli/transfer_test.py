@@ -67,13 +67,30 @@ class Files(ProgramTest):
     def test_a_killed_download_leaves_the_old_file(self):
         hold = threading.Event()
         self.addCleanup(hold.set)
-        server = self.server(Answer(200, hold=hold))
-        (self.folder / "out").write_bytes(b"old")
-        process = self.start("-o", "out", server.url())
-        server.arrived.get(timeout=20)
-        process.send_signal(signal.SIGKILL)
-        process.wait(20)
-        self.assertEqual((self.folder / "out").read_bytes(), b"old")
+        server = self.server(Answer(200, b"n" * 300000, hold_rest=hold))
+        for old in (b"old", None):
+            if old:
+                (self.folder / "out").write_bytes(old)
+            else:
+                (self.folder / "out").unlink()
+            for args in ((), ("-C", "-"), ("-C", "3")):
+                process = self.start(*args, "-o", "out", server.url())
+
+                def half_is_there():
+                    return any(path.stat().st_size >= 100000 for path in self.folder.iterdir())
+
+                if args == ("-C", "3"):
+                    server.arrived.get(timeout=20)
+                else:
+                    wait_until(half_is_there)
+                process.send_signal(signal.SIGKILL)
+                self.assertEqual(process.wait(20), -signal.SIGKILL)
+                for path in self.folder.iterdir():
+                    if path.name != "out":
+                        path.unlink()
+                self.assertEqual(self.names(), ["out"] if old else [])
+                if old:
+                    self.assertEqual((self.folder / "out").read_bytes(), old)
 
     def test_a_download_goes_on_where_it_broke_off(self):
         etag = b'ETag: "v1"\r\nAccept-Ranges: bytes\r\n'
@@ -87,6 +104,39 @@ class Files(ProgramTest):
         self.assertEqual(server.seen[0].headers["if-range"], '"v1"')
         self.assertEqual((self.folder / "out").read_bytes(), b"0123456789")
         self.assertEqual(self.names(), ["out"])
+
+    def test_the_first_bytes_are_left_out(self):
+        rest = Answer(206, b"456", [("Content-Range", "bytes 4-6/7")])
+        server = self.server(503, rest)
+        (self.folder / "out").write_bytes(b"0123")
+        self.run_program(*QUICK, "-C", "4", "-o", "out", server.url())
+        self.assertEqual((self.folder / "out").read_bytes(), b"0123456")
+        self.assertEqual([seen.headers["range"] for seen in server.seen], ["bytes=4-"] * 2)
+        self.assertEqual(self.run_program("-C4", server.url()).stdout, b"456")
+        self.assertEqual(self.run_program("-C", "0", server.url()).stdout, b"456")
+        self.assertNotIn("range", server.seen[-1].headers)
+        server = self.server(Answer(416, b"", [("Content-Range", "bytes */7")]))
+        self.run_program("-C", "7", "-o", "out", server.url())
+        self.assertEqual((self.folder / "out").read_bytes(), b"0123456")
+        server = self.server(Answer(200, b"0123456"))
+        for target in (("-o", "out"), ()):
+            result = self.run_program("-C", "2", *target, server.url(), status=33)
+            self.assertIn("sends all of it, and not the part that -C asks for",
+                          result.stderr.decode())
+        self.assertEqual((self.folder / "out").read_bytes(), b"0123456")
+        os.mkfifo(self.folder / "pipe")
+        server = self.server(rest)
+        process = self.start("-C", "4", "-o", "pipe", server.url())
+        self.assertEqual((self.folder / "pipe").read_bytes(), b"456")
+        self.assertEqual(process.wait(20), 0)
+
+    def test_what_broke_off_behind_an_offset_goes_on(self):
+        headers = b'ETag: "v"\r\nContent-Range: bytes 4-9/10\r\n'
+        half = Answer(206, raw=b"HTTP/1.1 206 P\r\nContent-Length: 6\r\n" + headers + b"\r\n456")
+        end = Answer(206, b"789", [("Content-Range", "bytes 7-9/10"), ("ETag", '"v"')])
+        server = self.server(half, end)
+        self.assertEqual(self.run_program(*QUICK, "-C", "4", server.url()).stdout, b"456789")
+        self.assertEqual(server.seen[1].headers["range"], "bytes=7-")
 
     def test_a_retry_asks_for_the_rest(self):
         server = self.server(broken(b"0123", 10, b'ETag: "v1"\r\nAccept-Ranges: bytes\r\n'),
@@ -152,6 +202,31 @@ class Uploads(ProgramTest):
                       result.stderr.decode())
         self.assertIn("(not_replayable)", result.stderr.decode())
 
+    def test_the_first_bytes_stay_here(self):
+        (self.folder / "ten").write_bytes(b"0123456789")
+        server = self.server(503, 200)
+        self.run_program(*QUICK, "-C", "4", "-T", "ten", server.url("/x"))
+        for seen in server.seen:
+            self.assertEqual((seen.body, seen.headers["content-range"]), (b"456789", "bytes 4-9/10"))
+            self.assertNotIn("range", seen.headers)
+        self.run_program("-C", "9", "-T-", server.url("/x"), stdin=b"0123456789")
+        self.assertEqual(server.seen[-1].body, b"9")
+        for args in (("-T", "ten"), ("-T-",)):
+            result = self.run_program("-C", "10", *args, server.url(), status=26,
+                                      stdin=b"0123456789")
+            self.assertIn("it has 10 bytes, of which -C leaves 10 out", result.stderr.decode())
+        result = self.run_program("-C", "1", "-T-", server.url(), status=26, stdin=self.LARGE)
+        self.assertIn("it is too long to leave out its beginning", result.stderr.decode())
+
+    def test_the_rate_is_limited(self):
+        (self.folder / "file").write_bytes(b"u" * 180000)
+        server = self.server(200)
+        for args in (("-T", "file"), ("--data-binary", "@file"), ("-F", "f=@file")):
+            began = time.monotonic()
+            self.run_program("--limit-rate", "100K", *args, server.url("/x"))
+            self.assertGreater(time.monotonic() - began, 0.9)
+            self.assertIn(b"u" * 180000, server.seen[-1].body)
+
     def test_more_than_can_be_kept_is_not_for_two(self):
         result = self.run_program("-T", "-", "-T", "-", "http://h/1", "http://h/2",
                                   stdin=self.LARGE, status=26)
@@ -187,6 +262,31 @@ class Uploads(ProgramTest):
                      b'name="picture"; filename="cat.jpg"', b"image/jpeg", b"from a file",
                      b'name="other"; filename="n%221"'):
             self.assertIn(part, first.body)
+
+    @unittest.skipUnless(shutil.which("curl"), "no curl")
+    def test_a_form_as_curl_has_it(self):
+        (self.folder / "a").write_bytes(b"AA")
+        (self.folder / "b.txt").write_bytes(b"B")
+        (self.folder / "c,d;e").write_bytes(b"C")
+        (self.folder / "headers").write_text("# no header\n\nX-1: a \r\nX-2: b\n  c\n")
+        fields = ("-F", "f=@a,b.txt", "-F", 'g=@a;type=text/x;headers="X-Own: \\"o\\"";filename=n',
+                  "-F", "h=v;headers=@headers;headers=X-3: d", "-F", "i=<b.txt", "-F",
+                  "j= v ;type=text/html;charset=u ; filename=x.jpg", "--form-string", "k=@a;type=x",
+                  "-F", 'l=@a;type=text/q,b.txt;filename="q\\"r.txt"', "-F", 'm="a;b, c" ', "-F", 'n="o',
+                  "-F", 'p=@"c,d;e"', "-F", "q=", "-F", "r=<-", "-F", "s=v;headers=Content-Type:a/b")
+        server = self.server(200)
+        bodies = []
+        for program in (PROGRAM, "curl"):
+            subprocess.run([program, "-sS", *fields, server.url()], check=True, cwd=self.folder,
+                           input=b"in", timeout=20, env=clean_environment())
+            seen = server.seen[-1]
+            names = re.findall(r"boundary=(\S+)", (seen.headers["content-type"] + "\n" +
+                                                  seen.body.decode()).replace("\r", ""))
+            text = seen.body.decode()
+            for at, name in enumerate(sorted(set(names), key=names.index)):
+                text = re.sub(f"(--|=){re.escape(name)}", rf"\1B{min(at, 1)}", text)
+            bodies.append(text)
+        self.assertEqual(bodies[0], bodies[1])
 
 
 class Cookies(ProgramTest):
@@ -421,7 +521,7 @@ class Config(ProgramTest):
                               ('data = "a" b', "c:1: there is text behind the quotes"),
                               ("silent = yes", "c:1: option --silent takes no value"),
                               ("max-time", "c:1: option --max-time needs a value"),
-                              ("config c", "16 deep")):
+                              ("config c", "c: files of options within each other, 16 deep")):
             (self.folder / "c").write_text(text)
             self.assertIn(message, self.usage_error("-K", "c", "http://h/"))
         result = self.run_program("-K", "none", "http://h/", status=26)
@@ -452,12 +552,63 @@ class WriteOut(ProgramTest):
         result = self.run_program("-w", "%{nonsense}", server.url())
         self.assertIn(b"unknown --write-out variable: 'nonsense'", result.stderr)
 
+    def test_connections(self):
+        server = self.server(Answer(302, b"", [("Location", "/b")]), Answer(200, b"x"))
+        result = self.run_program("-sLo", "1", "-o", "2", "-w", "%{num_connects} %{remote_port} "
+                                  "%{local_port} %{size_request}\n", server.url("/a"),
+                                  server.url("/c"))
+        first, second = (tuple(map(int, line.split())) for line in result.stdout.splitlines())
+        self.assertEqual((first[:2], second[:2]), ((1, server.port), (0, server.port)))
+        self.assertEqual(first[2], second[2])
+        self.assertGreater(first[2], 0)
+        self.assertEqual(first[3], 2 * second[3])
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        server.answers = [Answer(200, raw=b"HTTP/1.1 200 OK\r\n\r\n")]
+        for args, status in (((f"http://127.0.0.1:{port}/",), 7),
+                             (("-x", f"127.0.0.1:{server.port}", "https://h/"), 35)):
+            result = self.run_program("--retry", 0, "-sw", "%{http_connect} %{num_connects} "
+                                      "%{json}", *args, status=status)
+            connect, made, values = result.stdout.decode().split(" ", 2)
+            values = json.loads(values)
+            self.assertEqual((int(connect), int(made)),
+                             (values["http_connect"], values["num_connects"]))
+        self.assertEqual(connect, "200")
+
+    @unittest.skipUnless(shutil.which("curl"), "no curl")
+    def test_json_has_what_curls_has(self):
+        server = self.server(Answer(200, b"x"))
+        ours, theirs = (json.loads(subprocess.run(
+            [program, "-so", "out", "-w", "%{json}", server.url()], capture_output=True,
+            cwd=self.folder, env=clean_environment(), timeout=20, check=False).stdout)
+            for program in (PROGRAM, "curl"))
+        self.assertEqual(set(theirs) - set(ours), set())
+        for name, value in theirs.items():
+            if not name.startswith(("time_", "speed_", "local_port", "size_", "url")):
+                self.assertEqual(ours[name], value, name)
+
+    @unittest.skipUnless(shutil.which("curl"), "no curl")
+    def test_certificates_as_curl_has_them(self):
+        process = self.start("serve", "--tls", "--outcomes", "200", "--log", "log")
+        address = process.stdout.readline().decode().strip()
+        authority = process.stderr.readline().decode().split(": ")[1].strip()
+        for way, status in ((("-k",), 0), (("--cacert", authority), 0), ((), 60)):
+            seen = [subprocess.run(
+                [program, "-so", "out", "-w", "%{ssl_verify_result}|%{num_certs}|%{certs}", *way,
+                 address], capture_output=True, cwd=self.folder, env=clean_environment(),
+                timeout=20, check=False) for program in (PROGRAM, "curl")]
+            self.assertEqual([each.returncode for each in seen], [status] * 2)
+            self.assertEqual(seen[0].stdout, seen[1].stdout)
+            if status == 0:
+                self.assertIn(b"-----BEGIN CERTIFICATE-----", seen[0].stdout)
+
     @unittest.skipUnless(shutil.which("curl"), "no curl")
     def test_the_same_as_curl(self):
         names = ("content_type errormsg exitcode filename_effective http_code http_version method "
                  "num_headers num_redirects redirect_url referer response_code scheme "
                  "size_download size_upload url url_effective urlnum ftp_entry_path http_connect "
-                 "ssl_verify_result").split()
+                 "ssl_verify_result proxy_ssl_verify_result remote_ip remote_port local_ip "
+                 "num_connects num_certs certs").split()
         template = "|".join(f"{name}=%{{{name}}}" for name in names) + r"\n%header{x-a} %% \\t\t"
         for args, answers in (
                 (["-e", "http://from/", "-d", "four"], [Answer(200, b"body", [("X-A", "v"),
