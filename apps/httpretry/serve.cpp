@@ -71,7 +71,7 @@ std::string json_of(const Headers& headers) {
 }
 
 std::string json_of(const SeenRequest& seen) {
-  return "{\"arrival_time\": " + quote_json(calendar(seen.arrived_wall)) +
+  return "{\"arrival_time\": " + quote_json(rfc3339(seen.arrived_wall)) +
          ", \"method\": " + quote_json(seen.method) + ", \"path\": " + quote_json(seen.path) +
          ", \"target\": " + quote_json(seen.target) + ", \"headers\": " + json_of(seen.headers) +
          ", \"body_length\": " + std::to_string(seen.body_size) +

@@ -54,6 +54,11 @@ class Plan(ProgramTest):
         call = self.calls("--outcomes", "reset,200", "POST", "http://h/")
         self.assertEqual(call["stop_reason"], "unsafe_to_repeat")
 
+    def test_the_ending_says_what_the_server_asks_for(self):
+        table = self.plan("--outcomes", "503:retry-after=3600")
+        self.assertIn("ends after attempt 1, at 0 s: server_delay_too_long", table)
+        self.assertTrue(table.endswith(", the server asks for 3600.00 s\n"), table)
+
     def test_the_table_of_ranges(self):
         table = self.plan("--preset", "equal-jitter").splitlines()
         self.assertEqual(table[1].split(),

@@ -92,6 +92,19 @@ class Files(ProgramTest):
                 if old:
                     self.assertEqual((self.folder / "out").read_bytes(), old)
 
+    def test_an_interrupted_download_leaves_the_old_file(self):
+        hold = threading.Event()
+        self.addCleanup(hold.set)
+        server = self.server(Answer(200, b"n" * 300000, hold_rest=hold))
+        (self.folder / "out").write_bytes(b"old")
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            process = self.start("-o", "out", server.url())
+            wait_until(lambda: any(path.stat().st_size >= 100000
+                                   for path in self.folder.iterdir()))
+            process.send_signal(number)
+            self.assertEqual(process.wait(20), status)
+            self.assertEqual((self.names(), (self.folder / "out").read_bytes()), (["out"], b"old"))
+
     def test_a_download_goes_on_where_it_broke_off(self):
         etag = b'ETag: "v1"\r\nAccept-Ranges: bytes\r\n'
         server = self.server(broken(b"0123", 10, etag))
@@ -446,6 +459,15 @@ class Tls(ProgramTest):
 
 
 class Many(ProgramTest):
+    def test_urls_of_files_of_options(self):
+        server = self.server(Answer(200, b"x"))
+        for name in ("one", "two"):
+            (self.folder / name).write_text(f'url = {server.url("/" + name)}\noutput = {name}.out\n')
+        result = self.run_program("-Z", "-K", "one", "-K", "two", server.url("/three"))
+        self.assertEqual(sorted(seen.target for seen in server.seen), ["/one", "/three", "/two"])
+        self.assertEqual((result.stdout, (self.folder / "two.out").read_bytes()), (b"x", b"x"))
+        self.assertRegex(result.stderr.decode(), r"^httpretry: 3 done, 0 failed, 3 attempts, 3 bytes")
+
     def test_urls_at_once_each_by_its_policy(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
