@@ -28,7 +28,8 @@ class Download final : public Sink {
   [[nodiscard]] const DownloadOptions& options() const { return options_; }
   // Whether the body is here, and whole. Else it is where it would be without a sink.
   bool whole = false;
-  std::string bytes;  // of a body in memory
+  std::uint64_t received = 0;  // bytes of it that this call brought
+  std::string bytes;           // of a body in memory
 
  private:
   DownloadOptions options_;

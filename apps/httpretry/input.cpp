@@ -118,6 +118,7 @@ std::string read_whole(const std::string& path) {
 }
 
 std::uint64_t size_of(const Body& body) {
+  if (!body.present()) return 0;
   if (const auto* bytes = body.bytes()) return bytes->size();
   const auto reader = body.open();
   return reader ? (*reader)->size().value_or(0) : 0;

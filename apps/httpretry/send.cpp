@@ -1,4 +1,5 @@
 // Sending: one client for all URLs, one after the other or (-Z) at once.
+#include "bar.hpp"
 #include "connection.hpp"
 #include "download.hpp"
 #include "exit_status.hpp"
@@ -108,6 +109,10 @@ std::shared_ptr<CookieJar> cookie_jar(const SendOptions& options) {
   return jar;
 }
 
+bool shows_bar(const SendOptions& options) { return !options.parallel && shows_live_line(options); }
+
+constexpr std::uint64_t kPieceOfBody = 65536;
+
 // A body in a file arrives there piece by piece. One that is shown with its headers, that --until
 // looks into, or whose reader may be slow, has to be had whole before.
 std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t index,
@@ -118,7 +123,7 @@ std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t i
   if (index >= options.uploads.size()) download.offset = options.offset;
   const bool as_whole = options.include || options.head || !options.until.empty() || to_pipe;
   if (as_whole && download.offset == 0) return nullptr;
-  download.show_progress = !options.parallel && shows_live_line(options);
+  download.show_progress = shows_bar(options);
   download.bytes_per_second = options.bytes_per_second;
   download.max_size = options.max_file_size;
   const bool plain = !download.show_progress && !download.bytes_per_second && download.offset == 0;
@@ -227,6 +232,9 @@ class Sending {
     give_key(options_, *policy_for(request).policy, request);
     downloads_[index] = download_for(options_, index, request);
     request.edit_options().sink = downloads_[index];
+    // One that is in a single piece, or can be read only once, goes as it is.
+    const bool bar = shows_bar(options_) && size_of(request.body()) > kPieceOfBody;
+    if (bar && request.body().replayable()) request.set_body(with_bar(request.body()));
     if (asks_for_connection(options_.write_out)) {
       request.edit_options().on_connection = [&sums = connections_[index]](ConnectionFacts facts) {
         sums.made += facts.new_connections;

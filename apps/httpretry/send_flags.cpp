@@ -232,7 +232,7 @@ std::vector<Flag> message_flags(SendOptions& to) {
        [&](Text) { to.show_error = true; }},
       {'\0', "no-progress-meter", "", "no live line on a terminal",
        [&](Text) { to.progress = false; }},
-      {'#', "progress-bar", "", "a bar for long downloads: a terminal has it anyway",
+      {'#', "progress-bar", "", "a bar for long transfers: a terminal has it anyway",
        [&](Text) { to.progress = true; }},
       {'\0', "color", "auto|always|never", "auto: on a terminal, unless NO_COLOR is set",
        [&](Text v) { to.color = v; }},

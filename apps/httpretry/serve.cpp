@@ -119,6 +119,7 @@ int serve(const Args& args) {
   FaultServerOptions server_options;
   set_address(options.listen, server_options);
   if (options.tls) server_options.tls = Tls::Good;
+  server_options.max_seen = 0;  // the log has them: a server that runs for long keeps none
   RequestLog log(options.log);
   server_options.on_request = [&log](const SeenRequest& seen) { log.add(seen); };
   const Signals signals;

@@ -25,6 +25,7 @@ struct Transferred {
   std::string file;   // where the answer was written; empty: standard output
   int exit_status;
   const Connections& connections;
+  std::uint64_t downloaded;  // bytes of the body
 };
 
 // Whether `format` tells of connections: they are asked for only then.

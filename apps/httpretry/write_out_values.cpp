@@ -40,11 +40,6 @@ std::string status_text(const Transferred& t) { return three_digits(status_of(t)
 
 std::string version_of(const Transferred& t) { return t.outcome ? t.outcome->http_version : "0"; }
 
-std::uint64_t downloaded(const Transferred& t) {
-  if (!t.outcome) return 0;
-  return std::max<std::uint64_t>(t.outcome->body.size(), t.outcome->delivered);
-}
-
 // As it was announced; a body of unknown size counts as none.
 std::uint64_t uploaded(const Transferred& t) {
   if (!t.request.body().present() || exchange_of(t).sent == Sent::Never) return 0;
@@ -152,11 +147,11 @@ constexpr auto kVariables = std::to_array<WriteOutVariable>({
     {"response_code", Kind::Number, status_text},
     {"scheme", Kind::Text, scheme},
     {"size_download", Kind::Number,
-     [](const Transferred& t) { return std::to_string(downloaded(t)); }},
+     [](const Transferred& t) { return std::to_string(t.downloaded); }},
     {"size_header", Kind::Number,
      [](const Transferred& t) { return std::to_string(head_size(t)); }},
     {"size_upload", Kind::Number, [](const Transferred& t) { return std::to_string(uploaded(t)); }},
-    {"speed_download", Kind::Number, [](const Transferred& t) { return speed(t, downloaded(t)); }},
+    {"speed_download", Kind::Number, [](const Transferred& t) { return speed(t, t.downloaded); }},
     {"speed_upload", Kind::Number, [](const Transferred& t) { return speed(t, uploaded(t)); }},
     {"stop_reason", Kind::Text,
      [](const Transferred& t) {
