@@ -61,8 +61,7 @@ void put_default(Request& request, std::string_view name, std::string_view value
 }
 
 void set_defaults(const SendOptions& options, Request& request) {
-  request.set_header("User-Agent", "httpretry/" HTTPRETRY_VERSION);
-  put_default(request, "User-Agent", options.user_agent);
+  put_default(request, "User-Agent", options.user_agent.value_or("httpretry/" HTTPRETRY_VERSION));
   request.set_header("Accept", options.json ? "application/json" : "*/*");
   put_default(request, "Referer", options.referer);
   std::string cookies;

@@ -34,12 +34,12 @@ struct SendOptions {
   std::optional<std::string> data;   // of all -d and their kin, joined
   std::vector<FormField> form;       // of -F and --form-string
   bool json = false;
-  bool data_in_url = false;            // -G
-  bool head = false;                   // -I
-  std::vector<std::string> url_query;  // items, encoded
-  std::vector<std::string> uploads;    // the n-th belongs to the n-th URL
-  std::vector<std::string> outputs;    // likewise; kRemoteName: the last part of the URL's path
-  std::string user_agent;              // -A; empty: our own
+  bool data_in_url = false;               // -G
+  bool head = false;                      // -I
+  std::vector<std::string> url_query;     // items, encoded
+  std::vector<std::string> uploads;       // the n-th belongs to the n-th URL
+  std::vector<std::string> outputs;       // likewise; kRemoteName: the last part of the URL's path
+  std::optional<std::string> user_agent;  // -A; empty: none at all
   std::string referer;
   std::optional<std::string> user;  // "name:password"
   std::string bearer;
