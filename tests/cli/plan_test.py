@@ -29,6 +29,19 @@ class Plan(ProgramTest):
         self.assertIn("after attempt 10", table)
         self.assertIn("attempts_exhausted", table)
 
+    def test_googles_published_table(self):
+        # ExponentialBackOff of google-http-java-client: interval, and the range that it is from.
+        published = """0.5 0.25 0.75|0.75 0.375 1.125|1.125 0.562 1.687|1.687 0.8435 2.53
+            |2.53 1.265 3.795|3.795 1.897 5.692|5.692 2.846 8.538|8.538 4.269 12.807
+            |12.807 6.403 19.210"""
+        rows = self.plan("--preset", "google-http-client-1.15").splitlines()[2:]
+        for number, row in enumerate(published.split("|"), 1):
+            _, _, least, _, mean, _, most, *_ = rows[number - 1].split()
+            self.assertEqual(rows[number - 1].split()[:2], [str(number), "503"])
+            for shown, nominal in zip((mean, least, most), row.split()):
+                self.assertAlmostEqual(float(shown), float(nominal), delta=0.011)  # it is cut off, not rounded
+        self.assertEqual(rows[9].split(), ["10", "503"])
+
     def test_the_extremes_of_the_draw(self):
         preset = ("--preset", "equal-jitter")
         self.assertEqual(self.waits(*preset, "--random", "0")[:3], [500, 1000, 2000])
