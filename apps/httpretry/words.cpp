@@ -23,7 +23,7 @@ double as_seconds(Duration time) { return std::chrono::duration<double>(time).co
 // "503 each time", "503, 503, timeout", and the last ones where there were many.
 std::string what_came(const std::vector<Attempt>& attempts) {
   constexpr std::size_t kShown = 6;
-  const auto last = came_to(attempts.back());
+  auto last = came_to(attempts.back());
   const bool same = std::all_of(attempts.begin(), attempts.end(),
                                 [&](const Attempt& each) { return came_to(each) == last; });
   if (attempts.size() == 1) return last;
