@@ -14,7 +14,8 @@ import threading
 import time
 import unittest
 
-from program import Answer, ProgramTest, QUICK, Server, clean_environment, closed_port, PROGRAM
+from program import (LIMIT, PROGRAM, QUICK, Answer, ProgramTest, clean_environment,
+                     closed_port)
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 
@@ -25,7 +26,7 @@ def broken(body, length, headers=b""):
 
 
 def wait_until(holds):
-    end = time.monotonic() + 20
+    end = time.monotonic() + LIMIT
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -80,11 +81,11 @@ class Files(ProgramTest):
                     return any(path.stat().st_size >= 100000 for path in self.folder.iterdir())
 
                 if args == ("-C", "3"):
-                    server.arrived.get(timeout=20)
+                    server.arrived.get(timeout=LIMIT)
                 else:
                     wait_until(half_is_there)
                 process.send_signal(signal.SIGKILL)
-                self.assertEqual(process.wait(20), -signal.SIGKILL)
+                self.assertEqual(process.wait(LIMIT), -signal.SIGKILL)
                 for path in self.folder.iterdir():
                     if path.name != "out":
                         path.unlink()
@@ -102,7 +103,7 @@ class Files(ProgramTest):
             wait_until(lambda: any(path.stat().st_size >= 100000
                                    for path in self.folder.iterdir()))
             process.send_signal(number)
-            self.assertEqual(process.wait(20), status)
+            self.assertEqual(process.wait(LIMIT), status)
             self.assertEqual((self.names(), (self.folder / "out").read_bytes()), (["out"], b"old"))
 
     def test_a_download_goes_on_where_it_broke_off(self):
@@ -142,7 +143,7 @@ class Files(ProgramTest):
         server = self.server(rest)
         process = self.start("-C", "4", "-o", "pipe", server.url())
         self.assertEqual((self.folder / "pipe").read_bytes(), b"456")
-        self.assertEqual(process.wait(20), 0)
+        self.assertEqual(process.wait(LIMIT), 0)
 
     def test_what_broke_off_behind_an_offset_goes_on(self):
         headers = b'ETag: "v"\r\nContent-Range: bytes 4-9/10\r\n'
@@ -180,12 +181,12 @@ class Files(ProgramTest):
         server = self.server(Answer(200, b"x" * 200000))
         process = self.start("-o", "pipe", server.url())
         self.assertEqual((self.folder / "pipe").read_bytes(), b"x" * 200000)
-        self.assertEqual(process.wait(20), 0)
+        self.assertEqual(process.wait(LIMIT), 0)
         process = self.start("-o", "pipe", server.url())
-        server.arrived.get(timeout=20)
-        server.arrived.get(timeout=20)
+        server.arrived.get(timeout=LIMIT)
+        server.arrived.get(timeout=LIMIT)
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(20), 143)
+        self.assertEqual(process.wait(LIMIT), 143)
 
     def test_a_folder_that_is_not_there_is_23(self):
         server = self.server(Answer(200, b"x"))
@@ -258,7 +259,7 @@ class Uploads(ProgramTest):
             process.stdin.flush()
             wait_until(lambda p=process: blocks_its_signals(p.pid))
             process.send_signal(signal.SIGINT)
-            self.assertEqual(process.wait(20), 130)
+            self.assertEqual(process.wait(LIMIT), 130)
             self.assertEqual(server.seen, [])
 
     def test_a_form(self):
@@ -292,7 +293,7 @@ class Uploads(ProgramTest):
         bodies = []
         for program in (PROGRAM, "curl"):
             subprocess.run([program, "-sS", *fields, server.url()], check=True, cwd=self.folder,
-                           input=b"in", timeout=20, env=clean_environment())
+                           input=b"in", timeout=LIMIT, env=clean_environment())
             seen = server.seen[-1]
             names = re.findall(r"boundary=(\S+)", (seen.headers["content-type"] + "\n" +
                                                   seen.body.decode()).replace("\r", ""))
@@ -482,9 +483,9 @@ class Many(ProgramTest):
         process = self.start("-Z", "--policy", "p.json", "--report", "r.json", "-o", "1", "-o", "2",
                              "-o", "3", slow.url(), good.url(), bad.url("/b"))
         for server in (slow, good, bad, bad):
-            server.arrived.get(timeout=20)
+            server.arrived.get(timeout=LIMIT)
         gate.set()
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 22)
         reports = self.report("r.json")
         self.assertEqual([each["url"] for each in reports],
@@ -502,12 +503,12 @@ class Many(ProgramTest):
         self.addCleanup(gate.set)
         server = self.server(Answer(200, b"x", hold=gate))
         process = self.start("-sZ", "--parallel-max", 2, *[server.url(f"/{i}") for i in range(5)])
-        server.arrived.get(timeout=20)
-        server.arrived.get(timeout=20)
+        server.arrived.get(timeout=LIMIT)
+        server.arrived.get(timeout=LIMIT)
         time.sleep(0.2)
         self.assertEqual(len(server.seen), 2)
         gate.set()
-        out, said = process.communicate(timeout=20)
+        out, said = process.communicate(timeout=LIMIT)
         self.assertEqual((process.returncode, out, said), (0, b"xxxxx", b""))
 
     def test_a_signal_ends_all(self):
@@ -516,7 +517,7 @@ class Many(ProgramTest):
         server = self.server(Answer(200, hold=gate))
         process = self.start("-Z", *[server.url(f"/{i}") for i in range(3)])
         for _ in range(3):
-            server.arrived.get(timeout=20)
+            server.arrived.get(timeout=LIMIT)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=10)
         self.assertEqual(process.returncode, 130)
@@ -603,7 +604,7 @@ class WriteOut(ProgramTest):
         server = self.server(Answer(200, b"x"))
         ours, theirs = (json.loads(subprocess.run(
             [program, "-so", "out", "-w", "%{json}", server.url()], capture_output=True,
-            cwd=self.folder, env=clean_environment(), timeout=20, check=False).stdout)
+            cwd=self.folder, env=clean_environment(), timeout=LIMIT, check=False).stdout)
             for program in (PROGRAM, "curl"))
         self.assertEqual(set(theirs) - set(ours), set())
         for name, value in theirs.items():
@@ -619,7 +620,7 @@ class WriteOut(ProgramTest):
             seen = [subprocess.run(
                 [program, "-so", "out", "-w", "%{ssl_verify_result}|%{num_certs}|%{certs}", *way,
                  address], capture_output=True, cwd=self.folder, env=clean_environment(),
-                timeout=20, check=False) for program in (PROGRAM, "curl")]
+                timeout=LIMIT, check=False) for program in (PROGRAM, "curl")]
             self.assertEqual([each.returncode for each in seen], [status] * 2)
             self.assertEqual(seen[0].stdout, seen[1].stdout)
             if status == 0:
@@ -645,7 +646,7 @@ class WriteOut(ProgramTest):
                 seen.append(subprocess.run(
                     [program, "-so", "out", "-w", template, *args, server.url("/a/")],
                     capture_output=True, cwd=self.folder, env=clean_environment(),
-                    timeout=20, check=False).stdout.decode().split("|"))
+                    timeout=LIMIT, check=False).stdout.decode().split("|"))
             self.assertEqual(seen[0], seen[1])
 
 
