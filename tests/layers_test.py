@@ -31,7 +31,8 @@ MAY_INCLUDE = {
 
 # The layer of each header of include/httpretry. A new header gets its line here.
 PUBLIC = {
-    "values": "form headers request body response result error attempt time export url scenario",
+    "values": "form headers request body response result error attempt time export url scenario "
+              "connection_facts",
     "policy": "backoff retry_policy retry classify server_delay budget policy_set "
               "policy_source policy_builder policy_import endpoint presets report",
     "flow": "task scheduler transport middleware event call inside_retry shared sink cookies",

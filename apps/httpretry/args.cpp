@@ -51,7 +51,6 @@ class Parser {
       throw UsageError("option --" + name + " is unknown" + did_you_mean_flag(name));
     }
     const auto shown = "--" + name;
-    demand_built(*flag, shown);
     if (flag->takes_value()) {
       apply(*flag, equals == std::string::npos ? value_after(shown) : arg.substr(equals + 1));
     } else if (equals == std::string::npos) {
@@ -75,7 +74,6 @@ class Parser {
         const auto hint = arg.size() > 3 ? did_you_mean_flag(arg.substr(1)) : std::string();
         throw unknown(shown, within, hint);
       }
-      demand_built(*flag, shown);
       if (flag->takes_value()) {
         return apply(*flag, i + 1 < arg.size() ? arg.substr(i + 1) : value_after(shown));
       }
@@ -86,10 +84,6 @@ class Parser {
   static UsageError unknown(const std::string& shown, const std::string& within,
                             const std::string& hint) {
     return UsageError("option " + shown + " is unknown" + within + hint);
-  }
-
-  static void demand_built(const Flag& flag, const std::string& shown) {
-    if (!flag.apply) throw UsageError("option " + shown + " is not supported yet");
   }
 
   std::string value_after(const std::string& shown) {

@@ -3,8 +3,7 @@
 //
 // A parser of our own rather than CLI11 or its like, for the habits that curl's users have: "-sSL",
 // "-XPOST", "-d@file", a value that begins with a dash, an option that is given twice and counts
-// twice, options and URLs that belong together by their order, a file of options, and a flag of
-// theirs that we know and do not have yet, which must not be taken for a URL.
+// twice, options and URLs that belong together by their order, and a file of options.
 #pragma once
 
 #include <httpretry/time.hpp>
@@ -31,7 +30,7 @@ struct Flag {
   std::string_view value;  // what --help calls it; empty: it takes none; "[=V]": only after a "=";
                            // "a|b|c": one of these
   std::string_view help;
-  std::function<void(const std::string&)> apply;  // not set: refused as not built yet
+  std::function<void(const std::string&)> apply;
   [[nodiscard]] bool takes_value() const { return !value.empty() && value.front() != '['; }
   // "a", "b", "c"; empty where anything goes.
   [[nodiscard]] std::vector<std::string> choices() const;

@@ -1,49 +1,15 @@
 #include "download.hpp"
 
-#include "words.hpp"
+#include "bar.hpp"
 
-#include <array>
 #include <charconv>
 #include <chrono>
-#include <cstdio>
 
 namespace httpretry::cli {
 namespace {
 
 using Wish = BodyWriter::Wish;
 using Clock = std::chrono::steady_clock;
-using namespace std::chrono_literals;
-
-// A short transfer needs no bar, and nobody reads more than that a second.
-constexpr Duration kPatience = 500ms;
-constexpr Duration kRedraw = 100ms;
-
-std::string amount(double bytes) {
-  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1000 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", bytes, kUnits[unit]);
-  return text.data();
-}
-
-// "[=====>    ]  52 %  5.2 MiB of 10.0 MiB, 1.3 MiB a second"
-std::string bar(std::uint64_t had, std::optional<std::uint64_t> total, double speed) {
-  std::string text;
-  if (total && *total > 0) {
-    constexpr std::size_t kWidth = 24;
-    const auto share = std::min(1.0, static_cast<double>(had) / static_cast<double>(*total));
-    const auto full = static_cast<std::size_t>(share * kWidth);
-    std::array<char, 8> percent{};
-    std::snprintf(percent.data(), percent.size(), "%3.0f %%", share * 100);
-    text = "[" + std::string(full, '=') + (full < kWidth ? ">" : "") +
-           std::string(full < kWidth ? kWidth - full - 1 : 0, ' ') + "] " + percent.data() + "  ";
-  }
-  text += amount(static_cast<double>(had));
-  if (total) text += " of " + amount(static_cast<double>(*total));
-  return text + ", " + amount(speed) + " a second";
-}
-
 std::optional<std::uint64_t> length_of(const Response& head) {
   const auto field = head.headers.get("Content-Length");
   std::uint64_t length = 0;
@@ -61,25 +27,42 @@ Error too_large(std::uint64_t most) {
   return error;
 }
 
+Error no_ranges() {
+  Error error(Errc::Protocol, "the server sends all of it, and not the part that -C asks for");
+  error.curl_code = 33;
+  error.permanent = true;
+  return error;
+}
+
 class Writer final : public BodyWriter {
  public:
   Writer(Download& download, std::unique_ptr<BodyWriter> file)
       : download_(download), options_(download.options()), file_(std::move(file)) {}
 
   [[nodiscard]] std::optional<BodyStart> had() const override {
-    return file_ ? file_->had() : std::nullopt;
+    if (options_.offset == 0) return file_ ? file_->had() : std::nullopt;
+    BodyStart unwanted;
+    unwanted.size = options_.offset;
+    return unwanted;
   }
-  [[nodiscard]] bool restartable() const override { return !file_ || file_->restartable(); }
+  [[nodiscard]] bool restartable() const override {
+    if (options_.offset > 0) return !begun_;
+    return !file_ || file_->restartable();
+  }
 
   Result<void> begin(const Response& head, std::uint64_t offset) override {
+    if (offset < options_.offset) return no_ranges();
+    if (!begun_ || offset == 0) first_ = offset;
+    begun_ = true;
     had_ = offset;
     total_ = length_of(head);
     if (total_) *total_ += offset;
     if (passes(total_.value_or(0))) return too_large(*options_.max_size);
-    began_ = drawn_ = Clock::now();
+    began_ = Clock::now();
     new_bytes_ = 0;
+    bar_.begin(had_, total_);
     if (file_) return file_->begin(head, offset);
-    download_.bytes.resize(offset);
+    download_.bytes.resize(offset - options_.offset);
     return {};
   }
 
@@ -87,7 +70,7 @@ class Writer final : public BodyWriter {
     had_ += bytes.size();
     new_bytes_ += bytes.size();
     if (passes(had_)) return too_large(*options_.max_size);
-    if (options_.show_progress) draw();
+    if (options_.show_progress) bar_.add(bytes.size());
     if (file_) {
       if (auto written = file_->write(bytes); !written || *written != Wish::More) return written;
     } else {
@@ -108,11 +91,12 @@ class Writer final : public BodyWriter {
   }
 
   Result<void> finish() override {
-    if (options_.show_progress) say_for_now("");
+    if (options_.show_progress) Bar::end();
     if (file_) {
       if (auto finished = file_->finish(); !finished) return finished;
     }
     download_.whole = true;
+    download_.received = had_ - first_;
     return {};
   }
 
@@ -121,28 +105,23 @@ class Writer final : public BodyWriter {
     return options_.max_size && size > *options_.max_size;
   }
 
-  void draw() {
-    const auto now = Clock::now();
-    if (now - began_ < kPatience || now - drawn_ < kRedraw) return;
-    drawn_ = now;
-    const auto time = std::chrono::duration<double>(now - began_).count();
-    say_for_now(bar(had_, total_, static_cast<double>(new_bytes_) / time));
-  }
-
   Download& download_;
   const DownloadOptions& options_;
   std::unique_ptr<BodyWriter> file_;
+  bool begun_ = false;
   std::uint64_t had_ = 0;        // of the whole
+  std::uint64_t first_ = 0;      // of the whole: where this call began
   std::uint64_t new_bytes_ = 0;  // of this answer
   std::optional<std::uint64_t> total_;
   Clock::time_point began_;
-  Clock::time_point drawn_;
+  Bar bar_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<BodyWriter>> Download::open(const Request& request) {
   whole = false;
+  received = 0;
   bytes.clear();
   std::unique_ptr<BodyWriter> file;
   if (options_.file) {

@@ -14,6 +14,8 @@ struct DownloadOptions {
   SinkPtr file;                // left out: into memory
   bool show_progress = false;  // a bar, on a terminal
   std::optional<std::uint64_t> bytes_per_second;
+  std::uint64_t offset =
+      0;  // so many bytes of it are not wanted: the rest goes behind the old file
   std::optional<std::uint64_t> max_size;
 };
 
@@ -26,7 +28,8 @@ class Download final : public Sink {
   [[nodiscard]] const DownloadOptions& options() const { return options_; }
   // Whether the body is here, and whole. Else it is where it would be without a sink.
   bool whole = false;
-  std::string bytes;  // of a body in memory
+  std::uint64_t received = 0;  // bytes of it that this call brought
+  std::string bytes;           // of a body in memory
 
  private:
   DownloadOptions options_;

@@ -4,73 +4,180 @@
 #include "data.hpp"
 #include "input.hpp"
 
-#include <array>
+#include <string_view>
+#include <vector>
 
 namespace httpretry::cli {
 namespace {
 
-constexpr std::array<std::string_view, 2> kAttributes{";type=", ";filename="};
+constexpr std::string_view kBlanks = " \t\r\n";
 
-std::size_t next_attribute(const std::string& text, std::size_t from) {
-  auto first = text.size();
-  for (const auto attribute : kAttributes) first = std::min(first, text.find(attribute, from));
-  return first;
-}
-
-// What stands between quotes, with \" and \\ in it; else as it is. `text` loses it.
-std::string take(std::string& text) {
-  std::string taken;
-  std::size_t at = 0;
-  if (!text.starts_with('"')) {
-    at = next_attribute(text, 0);
-    taken = text.substr(0, at);
-  } else {
-    for (at = 1; at < text.size() && text[at] != '"'; ++at) {
-      if (text[at] == '\\' && at + 1 < text.size()) ++at;
-      taken += text[at];
-    }
-    at = std::min(at + 1, text.size());
-  }
-  text.erase(0, at);
-  return taken;
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
 }
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-UsageError not_an_attribute(const std::string& text, const std::string& whole) {
-  return UsageError("option -F: \"" + whole + "\" has \"" + text +
-                    "\" where only ;type= and ;filename= can stand");
+// Without comments and empty lines; a line that begins with a blank goes on with the one before.
+std::vector<std::string> header_lines(const std::string& file) {
+  std::vector<std::string> lines;
+  auto text = read_named(file);
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto end = std::min(rest.find('\n'), rest.size());
+    auto line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
+    if (line.empty() || line.front() == '#') continue;
+    if (!lines.empty() && kBlanks.find(line.front()) != std::string_view::npos) {
+      lines.back() += line;
+    } else {
+      lines.emplace_back(line);
+    }
+  }
+  return lines;
 }
 
-void apply_attributes(FormPart& part, std::string& text, const std::string& whole) {
-  while (!text.empty()) {
-    const bool type = text.starts_with(kAttributes[0]);
-    const bool name = text.starts_with(kAttributes[1]);
-    if (!type && !name) {
-      throw not_an_attribute(text, whole);
-    }
-    text.erase(0, kAttributes[type ? 0 : 1].size());
-    (type ? part.content_type : part.file_name) = take(text);
+class FieldReader {
+ public:
+  FieldReader(std::string_view whole, std::string_view content, int give_up)
+      : whole_(whole), rest_(content), give_up_(give_up) {}
+
+  // A text, or what is in a file; or files, of which each is a part.
+  void read_into(FormPart& part) {
+    if (rest_.starts_with('@')) return read_files(part);
+    const bool from_file = rest_.starts_with('<');
+    if (from_file) rest_.remove_prefix(1);
+    const auto content = word('\0');
+    part.body = Body(from_file ? read_named(content) : content);
+    read_attributes(part, '\0');
   }
-}
+
+ private:
+  void read_files(FormPart& part) {
+    while (!rest_.empty()) {
+      rest_.remove_prefix(1);  // the "@", or the comma before a further one
+      FormPart file;
+      const auto path = word(',');
+      file.body = upload_body(path, give_up_);
+      file.file_name = file_name(path);
+      read_attributes(file, ',');
+      part.files.push_back(std::move(file));
+    }
+    if (part.files.size() > 1) return;
+    auto only = std::move(part.files.front());
+    only.name = std::move(part.name);
+    part = std::move(only);
+  }
+
+  // What stands between quotes, with \" and \\ in it; else up to a ";" or `end`.
+  std::string word(char end) {
+    rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
+    std::string text;
+    if (rest_.starts_with('"') && take_quoted(text)) return text;
+    return std::string(trimmed(take_plain(end)));
+  }
+
+  bool take_quoted(std::string& text) {
+    for (std::size_t i = 1; i < rest_.size(); ++i) {
+      if (rest_[i] == '"') {
+        rest_.remove_prefix(i + 1);
+        rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
+        return true;
+      }
+      const auto next = i + 1 < rest_.size() ? rest_[i + 1] : '\0';
+      if (rest_[i] == '\\' && (next == '\\' || next == '"')) ++i;
+      text += rest_[i];
+    }
+    text.clear();  // there is no second quote: the first is a letter like others
+    return false;
+  }
+
+  std::string_view take_plain(char end) {
+    std::size_t at = 0;
+    while (at < rest_.size() && rest_[at] != ';' && (end == '\0' || rest_[at] != end)) ++at;
+    const auto taken = rest_.substr(0, at);
+    rest_.remove_prefix(at);
+    return taken;
+  }
+
+  bool take_key(std::string_view key) {
+    if (!rest_.starts_with(key)) return false;
+    rest_.remove_prefix(key.size());
+    return true;
+  }
+
+  void read_attributes(FormPart& part, char end) {
+    bool of_type = false;  // ";charset=utf-8" behind a type belongs to it
+    while (!rest_.empty() && rest_.front() == ';') {
+      rest_.remove_prefix(1);
+      rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
+      if (take_key("filename=")) {
+        part.file_name = word(end);
+      } else if (take_key("headers=")) {
+        read_headers(part, end);
+      } else if (!of_type && take_key("type=")) {
+        part.content_type = checked_type(trimmed(take_plain(end)));
+        of_type = true;
+      } else if (of_type) {
+        part.content_type.append(";").append(trimmed(take_plain(end)));
+      } else {
+        throw not_an_attribute(take_plain(end));
+      }
+    }
+    if (!rest_.empty() && rest_.front() != end) throw not_an_attribute(take_plain(end));
+  }
+
+  void read_headers(FormPart& part, char end) {
+    const bool from_file = rest_.starts_with('@') || rest_.starts_with('<');
+    if (from_file) rest_.remove_prefix(1);
+    const auto text = word(end);
+    for (const auto& line : from_file ? header_lines(text) : std::vector{text}) {
+      const auto colon = line.find(':');
+      if (colon == std::string::npos) {
+        throw UsageError("option -F: \"" + line + "\" is not a header, as NAME: VALUE");
+      }
+      part.headers.add(line.substr(0, colon), trimmed(std::string_view(line).substr(colon + 1)));
+    }
+  }
+
+  [[nodiscard]] std::string checked_type(std::string_view type) const {
+    const auto slash = type.find('/');
+    if (slash == std::string_view::npos || slash == 0 || slash + 1 == type.size()) {
+      throw UsageError("option -F: \"" + std::string(whole_) +
+                       "\" has no content type, as text/html, behind its ;type=");
+    }
+    return std::string(type);
+  }
+
+  [[nodiscard]] UsageError not_an_attribute(std::string_view text) const {
+    return UsageError("option -F: \"" + std::string(whole_) + "\" has \"" + std::string(text) +
+                      "\" where only ;type=, ;filename= and ;headers= can stand; a text with \";\" "
+                      "needs quotes");
+  }
+
+  std::string_view whole_;
+  std::string_view rest_;
+  int give_up_;
+};
 
 }  // namespace
 
-FormPart form_part(const std::string& value, int give_up) {
+FormPart form_part(const FormField& field, int give_up) {
+  const auto& value = field.value;
   const auto equals = value.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw UsageError("option -F: \"" + value + "\" is not NAME=CONTENT");
+    const auto* flag = field.literal ? "--form-string" : "-F";
+    throw UsageError(std::string("option ") + flag + ": \"" + value + "\" is not NAME=CONTENT");
   }
   FormPart part;
   part.name = value.substr(0, equals);
-  auto text = value.substr(equals + 1);
-  const bool file = text.starts_with('@');
-  const bool content = text.starts_with('<');
-  if (file || content) text.erase(0, 1);
-  const auto what = take(text);
-  part.body = file ? upload_body(what, give_up) : Body(content ? read_named(what) : what);
-  if (file) part.file_name = file_name(what);
-  apply_attributes(part, text, value);
+  const auto content = std::string_view(value).substr(equals + 1);
+  if (field.literal) {
+    part.body = Body(std::string(content));
+  } else {
+    FieldReader(value, content, give_up).read_into(part);
+  }
   return part;
 }
 

@@ -1,4 +1,4 @@
-// The values of -F, as curl reads them.
+// The values of -F and --form-string, as curl reads them.
 #pragma once
 
 #include <httpretry/form.hpp>
@@ -7,8 +7,14 @@
 
 namespace httpretry::cli {
 
-// "name=text", "name=@file", "name=<file", each with ";type=…" and ";filename=…" behind it. Throws
-// UsageError and ReadError; `give_up` as for upload_body.
-FormPart form_part(const std::string& value, int give_up);
+// One value of -F; `literal`: of --form-string, where no character means anything.
+struct FormField {
+  std::string value;
+  bool literal = false;
+};
+
+// "name=text", "name=<file", "name=@file,file…", each with ";type=…", ";filename=…" and
+// ";headers=…" behind it. Throws UsageError and ReadError; `give_up` as for upload_body.
+FormPart form_part(const FormField& field, int give_up);
 
 }  // namespace httpretry::cli

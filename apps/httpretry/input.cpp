@@ -66,9 +66,19 @@ Body the_rest(std::string begun, int descriptor, int give_up) {
   });
 }
 
-Body piped_body(const std::string& path, int give_up) {
+void check_offset(std::uint64_t offset, std::uint64_t size) {
+  if (offset == 0 || offset < size) return;
+  throw ReadError("it has " + std::to_string(size) + " bytes, of which -C leaves " +
+                  std::to_string(offset) + " out");
+}
+
+Body piped_body(const std::string& path, int give_up, std::uint64_t offset) {
   static bool spent = false;
-  if (path == "-" && standard_input) return Body(*standard_input);
+  const auto behind_offset = [offset](const std::string& bytes) {
+    check_offset(offset, bytes.size());
+    return Body(bytes.substr(offset));
+  };
+  if (path == "-" && standard_input) return behind_offset(*standard_input);
   if (path == "-" && std::exchange(spent, true)) {
     throw ReadError("it is longer than " + std::to_string(kKeptOfPipe >> 20U) +
                     " MiB, and is needed twice");
@@ -76,13 +86,17 @@ Body piped_body(const std::string& path, int give_up) {
   const int descriptor = path == "-" ? STDIN_FILENO : open_file(path);
   auto bytes = read_all(descriptor, kKeptOfPipe, give_up);
   // Left open: the rest comes from there while the request is sent.
-  if (bytes.size() > kKeptOfPipe) return the_rest(std::move(bytes), descriptor, give_up);
+  if (bytes.size() > kKeptOfPipe) {
+    if (offset > 0)
+      throw ReadError("it is too long to leave out its beginning: its size is not known");
+    return the_rest(std::move(bytes), descriptor, give_up);
+  }
   if (path == "-") {
     standard_input = bytes;
   } else {
     ::close(descriptor);
   }
-  return Body(std::move(bytes));
+  return behind_offset(bytes);
 }
 
 }  // namespace
@@ -103,15 +117,25 @@ std::string read_whole(const std::string& path) {
   }
 }
 
-Body upload_body(const std::string& path, int give_up) {
+std::uint64_t size_of(const Body& body) {
+  if (!body.present()) return 0;
+  if (const auto* bytes = body.bytes()) return bytes->size();
+  const auto reader = body.open();
+  return reader ? (*reader)->size().value_or(0) : 0;
+}
+
+Body upload_body(const std::string& path, int give_up, std::uint64_t offset) {
   try {
     struct ::stat about {};
     if (path != "-") {
       if (::access(path.c_str(), R_OK) != 0 || ::stat(path.c_str(), &about) != 0) fail(errno);
       if (S_ISDIR(about.st_mode)) fail(EISDIR);
-      if (S_ISREG(about.st_mode)) return Body::file(path);
+      if (S_ISREG(about.st_mode)) {
+        check_offset(offset, static_cast<std::uint64_t>(about.st_size));
+        return Body::file(path, offset);
+      }
     }
-    return piped_body(path, give_up);
+    return piped_body(path, give_up, offset);
   } catch (const ReadError& error) {
     throw ReadError("cannot read " + path + ": " + error.what());
   }

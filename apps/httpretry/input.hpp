@@ -4,6 +4,7 @@
 #include <httpretry/body.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -22,7 +23,11 @@ inline constexpr std::size_t kKeptOfPipe = std::size_t{64} << 20U;
 
 // The body of an upload. A file is read for each attempt; "-" and other pipes are read at once, up
 // to kKeptOfPipe: what is longer goes out as it comes, and can be sent only once. A wait for a pipe
-// ends when `give_up` becomes readable. Throws ReadError, which tells the file.
-Body upload_body(const std::string& path, int give_up);
+// ends when `give_up` becomes readable. Its first `offset` bytes are left out; one without any more
+// is refused. Throws ReadError, which tells the file.
+Body upload_body(const std::string& path, int give_up, std::uint64_t offset = 0);
+
+// What a body has announced; 0 where that is not known.
+std::uint64_t size_of(const Body& body);
 
 }  // namespace httpretry::cli

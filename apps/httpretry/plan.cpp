@@ -61,16 +61,7 @@ void check(const PlanOptions& options) {
 Request planned_request(const Args& words) {
   if (words.size() > 2) throw UsageError("plan takes a METHOD and a URL, and no more");
   const auto url = words.empty() ? std::string("http://localhost/") : words.back();
-  const bool bare = url.find("://") == std::string::npos;
-  try {
-    Request request(words.size() == 2 ? words.front() : "GET", bare ? "http://" + url : url);
-    if (const auto& parsed = request.parsed_url(); !parsed) {
-      throw UsageError("\"" + url + "\" is " + parsed.error().message);
-    }
-    return request;
-  } catch (const std::invalid_argument& error) {
-    throw UsageError(error.what());
-  }
+  return plain_request(words.size() == 2 ? words.front() : "GET", url);
 }
 
 // Every attempt fails in a way that the policy retries: by 503 where it does.
@@ -117,21 +108,9 @@ std::string decisions(const Played& played) {
   return text;
 }
 
-// Over all draws: the shortest waits, the middle ones, the longest.
-std::vector<Outcome> extremes(Play what, std::string& cut_short) {
-  std::vector<Outcome> outcomes;
-  for (const double draw : {0.0, 0.5, 1.0}) {
-    what.random = fixed_random(draw);
-    auto played = play(what);
-    if (!played.cut_short.empty()) cut_short = played.cut_short;
-    outcomes.push_back(std::move(played.outcomes.front()));
-  }
-  return outcomes;
-}
-
 std::string shown_ranges(const PlanOptions& options, const RetryPolicy& policy, const Play& what,
                          std::string& cut_short) {
-  const auto played = extremes(what, cut_short);
+  const auto played = play_extremes(what, cut_short);
   const auto &shortest = played[0], &middle = played[1], &longest = played[2];
   if (options.format == "table") {
     return heading(what) + '\n' + table_of_ranges(policy, shortest, middle, longest);

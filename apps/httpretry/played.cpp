@@ -1,5 +1,7 @@
 #include "played.hpp"
 
+#include "args.hpp"
+
 #include <httpretry/builtin.hpp>
 #include <httpretry/client.hpp>
 #include <httpretry/testing.hpp>
@@ -164,6 +166,18 @@ Script script_for(const Scenario& scenario, const Request& request) {
   return found == scenario.paths.end() ? static_cast<const Script&>(scenario) : found->second;
 }
 
+Request plain_request(const std::string& method, const std::string& url) {
+  try {
+    Request request(method, url.find("://") == std::string::npos ? "http://" + url : url);
+    if (const auto& parsed = request.parsed_url(); !parsed) {
+      throw UsageError("\"" + url + "\" is " + parsed.error().message);
+    }
+    return request;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+}
+
 Played play(const Play& what) {
   const auto& policy =
       *what.policies.find(what.request.method(), *what.request.parsed_url()).policy;
@@ -188,6 +202,17 @@ Played play(const Play& what) {
     if (auto why = limit->why(); !why.empty()) played.cut_short = std::move(why);
   }
   return played;
+}
+
+std::vector<Outcome> play_extremes(Play what, std::string& cut_short) {
+  std::vector<Outcome> outcomes;
+  for (const double draw : {0.0, 0.5, 1.0}) {
+    what.random = fixed_random(draw);
+    auto played = play(what);
+    if (!played.cut_short.empty()) cut_short = played.cut_short;
+    outcomes.push_back(std::move(played.outcomes.front()));
+  }
+  return outcomes;
 }
 
 }  // namespace httpretry::cli

@@ -30,6 +30,12 @@ struct Played {
 
 Played play(const Play& what);
 
+// Over all draws: the call with the shortest waits, with the middle ones, with the longest.
+std::vector<Outcome> play_extremes(Play what, std::string& cut_short);
+
+// What a call is planned for: without headers and body. Throws UsageError.
+Request plain_request(const std::string& method, const std::string& url);
+
 // The steps for that request's path.
 Script script_for(const Scenario& scenario, const Request& request);
 

@@ -1,8 +1,10 @@
-// policy explain FILE METHOD URL: which entry wins, which lost and why, and each effective value
-// with its source.
+// policy explain FILE METHOD URL: which entry wins, which lost and why, each effective value with
+// its source, and what would happen at 503.
 #include "commands.hpp"
 #include "exit_status.hpp"
 #include "output.hpp"
+#include "plan_table.hpp"
+#include "played.hpp"
 #include "policies.hpp"
 
 #include <httpretry/report.hpp>
@@ -56,6 +58,15 @@ std::string in_words(const ResolvedPolicy& resolved,
   return text;
 }
 
+std::string at_503(const PolicySet& set, const Request& request) {
+  std::string cut_short;
+  const auto played = play_extremes({set, request, Script({Step(503)}), {}}, cut_short);
+  const auto& policy = *set.find(request.method(), *request.parsed_url()).policy;
+  auto text =
+      "where each answer is 503:\n" + table_of_ranges(policy, played[0], played[1], played[2]);
+  return cut_short.empty() ? text : text + "stopped " + cut_short + '\n';
+}
+
 FlagTable table_of(std::string& format) {
   return {{"Options",
            {{'\0', "format", "words|json", "how it is said; words where left out",
@@ -77,14 +88,13 @@ int policy_explain(const Args& args) {
   PolicyChoice choice;
   choice.file = words[0];
   const auto set = chosen_policies(choice);
-  const auto& method = words[1];
-  const auto url =
-      Url::parse(words[2].find("://") == std::string::npos ? "http://" + words[2] : words[2]);
-  if (!url) throw UsageError("\"" + words[2] + "\" is " + url.error().message);
-  const auto& resolved = set.find(method, *url);
-  write_all(STDOUT_FILENO,
-            format == "json" ? in_json(resolved) : in_words(resolved, set.candidates(method, *url)),
-            -1, "standard output");
+  const auto request = plain_request(words[1], words[2]);
+  const auto& url = *request.parsed_url();
+  const auto& resolved = set.find(request.method(), url);
+  const auto text = format == "json" ? in_json(resolved)
+                                     : in_words(resolved, set.candidates(request.method(), url)) +
+                                           at_503(set, request);
+  write_all(STDOUT_FILENO, text, -1, "standard output");
   return kOk;
 }
 

@@ -61,8 +61,7 @@ void put_default(Request& request, std::string_view name, std::string_view value
 }
 
 void set_defaults(const SendOptions& options, Request& request) {
-  request.set_header("User-Agent", "httpretry/" HTTPRETRY_VERSION);
-  put_default(request, "User-Agent", options.user_agent);
+  put_default(request, "User-Agent", options.user_agent.value_or("httpretry/" HTTPRETRY_VERSION));
   request.set_header("Accept", options.json ? "application/json" : "*/*");
   put_default(request, "Referer", options.referer);
   std::string cookies;
@@ -120,12 +119,25 @@ Form form_of(const SendOptions& options, int give_up) {
   return form;
 }
 
+// Behind an offset it says which part of the whole it is.
+void set_upload(const SendOptions& options, const std::string& file, int give_up,
+                Request& request) {
+  auto body = upload_body(file, give_up, options.offset);
+  if (options.offset > 0) {
+    const auto end = options.offset + size_of(body);
+    request.set_header("Content-Range", "bytes " + std::to_string(options.offset) + "-" +
+                                            std::to_string(end - 1) + "/" + std::to_string(end));
+  }
+  request.set_body(std::move(body));
+}
+
 void apply_options(const SendOptions& options, Request& request) {
   auto& own = request.edit_options();
   own.compressed = options.compressed;
   own.connect_timeout = options.connect_timeout;
   own.max_body = options.max_file_size.value_or(kNoLimit);
   own.http_version = options.http_version;
+  own.upload_rate = options.bytes_per_second;
   if (!options.user) return;
   const auto colon = options.user->find(':');
   if (colon == std::string::npos) {
@@ -163,7 +175,7 @@ Request request_for(const SendOptions& options, std::size_t index, int give_up) 
     if (!options.form.empty()) request.set_form(form_of(options, give_up));
     apply_headers(options, request);
     if (uploads) {
-      request.set_body(upload_body(options.uploads[index], give_up));
+      set_upload(options, options.uploads[index], give_up, request);
     } else if (options.data && !options.data_in_url) {
       request.set_body(*options.data);
     }

@@ -75,18 +75,18 @@ Scenario parse_outcomes(const std::string& list) {
 }
 
 std::optional<Scenario> chosen_scenario(const ScenarioChoice& choice) {
-  if (!choice.file.empty() && !choice.outcomes.empty()) {
+  if (choice.file && choice.outcomes) {
     throw UsageError("--scenario and --outcomes exclude each other");
   }
-  if (!choice.outcomes.empty()) return parse_outcomes(choice.outcomes);
-  if (choice.file.empty()) return std::nullopt;
+  if (choice.outcomes) return parse_outcomes(*choice.outcomes);
+  if (!choice.file) return std::nullopt;
   std::string text;
   try {
-    text = read_whole(choice.file);
+    text = read_whole(*choice.file);
   } catch (const ReadError& error) {
-    throw UsageError("option --scenario: cannot read " + choice.file + ": " + error.what());
+    throw UsageError("option --scenario: cannot read " + *choice.file + ": " + error.what());
   }
-  auto scenario = parse_scenario(text, choice.file);
+  auto scenario = parse_scenario(text, *choice.file);
   if (!scenario) throw UsageError("the scenario is not understood:\n" + scenario.error().message);
   return *std::move(scenario);
 }

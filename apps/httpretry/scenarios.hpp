@@ -12,8 +12,8 @@
 namespace httpretry::cli {
 
 struct ScenarioChoice {
-  std::string file;
-  std::string outcomes;
+  std::optional<std::string> file;
+  std::optional<std::string> outcomes;
 };
 
 std::vector<Flag> scenario_flags(ScenarioChoice& choice);

@@ -56,7 +56,10 @@ std::string ending(const Outcome& outcome) {
   auto text = "after attempt " + std::to_string(history.attempts.size()) + ", at " +
               fine(history.elapsed) + ": " + std::string(why_ended(history));
   if (!history.detail.empty()) text += " (" + history.detail + ")";
-  if (history.retry_at) text += ", come back at " + calendar(*history.retry_at);
+  // Not the time to come back at: that is of a calendar that nobody lives by.
+  if (history.retry_at && history.attempts.back().server_delay) {
+    text += ", the server asks for " + fine(*history.attempts.back().server_delay);
+  }
   return text;
 }
 

@@ -1,4 +1,5 @@
 // Sending: one client for all URLs, one after the other or (-Z) at once.
+#include "bar.hpp"
 #include "connection.hpp"
 #include "download.hpp"
 #include "exit_status.hpp"
@@ -11,6 +12,7 @@
 #include "trace.hpp"
 #include "until.hpp"
 #include "words.hpp"
+#include "write_out.hpp"
 
 #include <httpretry/builtin.hpp>
 #include <httpretry/client.hpp>
@@ -40,8 +42,12 @@ void check(const SendOptions& options) {
   if (options.urls.empty()) throw UsageError("no URL given");
   if (options.uploads.size() > options.urls.size()) throw UsageError("more -T than URLs");
   if (options.outputs.size() > options.urls.size()) throw UsageError("more -o than URLs");
-  if (options.bytes_per_second && !options.uploads.empty()) {
-    throw UsageError("--limit-rate is for downloads: it goes without -T");
+  if (!options.resume && options.offset == 0) return;
+  if (options.include || options.head || !options.until.empty()) {
+    throw UsageError("-C goes without -i, -I and --until");
+  }
+  if (options.data || !options.form.empty() || (options.resume && !options.uploads.empty())) {
+    throw UsageError("-C goes without -d and -F, and with -T it takes a number of bytes");
   }
 }
 
@@ -103,19 +109,27 @@ std::shared_ptr<CookieJar> cookie_jar(const SendOptions& options) {
   return jar;
 }
 
+bool shows_bar(const SendOptions& options) { return !options.parallel && shows_live_line(options); }
+
+constexpr std::uint64_t kPieceOfBody = 65536;
+
 // A body in a file arrives there piece by piece. One that is shown with its headers, that --until
 // looks into, or whose reader may be slow, has to be had whole before.
 std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t index,
                                        const Request& request) {
   const auto target = target_for(options, index, request);
-  if (options.include || options.head || !options.until.empty() || is_pipe(target)) return nullptr;
+  const bool to_pipe = is_pipe(target);
   DownloadOptions download;
-  download.show_progress = !options.parallel && shows_live_line(options);
+  if (index >= options.uploads.size()) download.offset = options.offset;
+  const bool as_whole = options.include || options.head || !options.until.empty() || to_pipe;
+  if (as_whole && download.offset == 0) return nullptr;
+  download.show_progress = shows_bar(options);
   download.bytes_per_second = options.bytes_per_second;
   download.max_size = options.max_file_size;
-  if (target == "-" && !download.show_progress && !download.bytes_per_second) return nullptr;
-  if (target != "-") {
-    download.file = save_to(target, {options.resume, options.resume});
+  const bool plain = !download.show_progress && !download.bytes_per_second && download.offset == 0;
+  if (target == "-" && plain) return nullptr;
+  if (target != "-" && !to_pipe) {
+    download.file = save_to(target, {options.resume, options.resume || download.offset > 0});
   }
   return std::make_shared<Download>(std::move(download));
 }
@@ -151,6 +165,7 @@ class Sending {
     requests_ = std::move(requests);
     reports_.resize(requests_.size());
     downloads_.resize(requests_.size());
+    connections_.resize(requests_.size());
     statuses_.resize(requests_.size(), kOk);
     if (options_.parallel) {
       send_at_once();
@@ -217,6 +232,16 @@ class Sending {
     give_key(options_, *policy_for(request).policy, request);
     downloads_[index] = download_for(options_, index, request);
     request.edit_options().sink = downloads_[index];
+    // One that is in a single piece, or can be read only once, goes as it is.
+    const bool bar = shows_bar(options_) && size_of(request.body()) > kPieceOfBody;
+    if (bar && request.body().replayable()) request.set_body(with_bar(request.body()));
+    if (asks_for_connection(options_.write_out)) {
+      request.edit_options().on_connection = [&sums = connections_[index]](ConnectionFacts facts) {
+        sums.made += facts.new_connections;
+        sums.request_bytes += facts.request_bytes;
+        sums.last = std::move(facts);
+      };
+    }
     CallOptions call;
     call.stop = signals_.stop();
     if (options_.max_time && *options_.max_time > Duration::zero()) {
@@ -231,7 +256,8 @@ class Sending {
       reports_[index] = report_json(request, outcome, policy_for(request));
     }
     statuses_[index] =
-        show(options_, {request, outcome, index, downloads_[index].get()}, signals_.descriptor());
+        show(options_, {request, outcome, index, downloads_[index].get(), connections_[index]},
+             signals_.descriptor());
     ++(statuses_[index] == kOk ? sums_.done : sums_.failed);
     sums_.attempts += history_of(outcome).attempts.size();
     if (outcome) sums_.bytes += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
@@ -277,6 +303,7 @@ class Sending {
   std::shared_ptr<CookieJar> cookies_;
   std::vector<Request> requests_;
   std::vector<std::shared_ptr<Download>> downloads_;  // null: the answer comes whole, in memory
+  std::vector<Connections> connections_;              // by URL; filled where they are asked for
   std::vector<std::string> reports_;                  // empty for what was not sent
   std::vector<int> statuses_;
   Sums sums_;

@@ -30,7 +30,8 @@ std::vector<Flag> request_flags(SendOptions& to) {
       {'X', "request", "METHOD", "the request's method", [&](Text v) { to.method = v; }},
       {'H', "header", "LINE", "a header, or @FILE with some; \"Name:\" leaves one of ours out",
        [&](Text v) { to.headers.push_back(v); }},
-      {'A', "user-agent", "NAME", "the User-Agent header", [&](Text v) { to.user_agent = v; }},
+      {'A', "user-agent", "NAME", "the User-Agent header; empty: none",
+       [&](Text v) { to.user_agent = v; }},
       {'e', "referer", "URL", "the Referer header", [&](Text v) { to.referer = v; }},
       {'u', "user", "NAME:PASSWORD", "for basic authentication", [&](Text v) { to.user = v; }},
       {'\0', "oauth2-bearer", "TOKEN", "the token of an Authorization header",
@@ -70,9 +71,15 @@ std::vector<Flag> body_flags(SendOptions& to) {
          to.data = to.data.value_or("") + data_bytes(v);
        }},
       {'F', "form", "NAME=CONTENT",
-       "a field of a form, as multipart/form-data; CONTENT is a text, @FILE or <FILE, with "
-       ";type=TYPE and ;filename=NAME behind it",
-       [&](Text v) { to.form.push_back(v); }},
+       "a field of a form, as multipart/form-data; CONTENT is a text, <FILE or @FILE,FILE..., with "
+       ";type=TYPE, ;filename=NAME and ;headers=LINE behind it",
+       [&](Text v) {
+         to.form.push_back({v, false});
+       }},
+      {'\0', "form-string", "NAME=TEXT", "as --form, and TEXT is nothing but a text",
+       [&](Text v) {
+         to.form.push_back({v, true});
+       }},
       {'G', "get", "", "put the data into the URL, and GET it",
        [&](Text) { to.data_in_url = true; }},
       {'\0', "url-query", "DATA", "add to the URL's query, encoded; +TEXT as it stands",
@@ -91,12 +98,12 @@ std::vector<Flag> answer_flags(SendOptions& to) {
        }},
       {'O', "remote-name", "", "the same, into a file that is named as the end of the URL's path",
        [&](Text) { to.outputs.emplace_back(kRemoteName); }},
-      {'C', "continue-at", "-", "go on where an earlier download broke off",
+      {'C', "continue-at", "OFFSET",
+       "leave out so many bytes of the answer, or of -T; -: go on where an earlier download broke "
+       "off",
        [&](Text v) {
-         if (v != "-") {
-           throw UsageError("option -C: \"" + v + "\" is not -: what is in the file says where");
-         }
-         to.resume = true;
+         to.resume = v == "-";
+         to.offset = to.resume ? 0 : parse_bytes(v, "-C");
        }},
       {'i', "include", "", "show the headers of the answer, too", [&](Text) { to.include = true; }},
       {'f', "fail", "", "an answer of 400 or more is not shown",
@@ -111,7 +118,7 @@ std::vector<Flag> answer_flags(SendOptions& to) {
        [&](Text v) { to.write_out = v.starts_with('@') ? data_bytes(v) : v; }},
       {'\0', "max-filesize", "BYTES", "fail where an answer is larger; 20K, 3M, 1G",
        [&](Text v) { to.max_file_size = parse_bytes(v, "--max-filesize"); }},
-      {'\0', "limit-rate", "SPEED", "download at most so many bytes a second; 20K, 3M",
+      {'\0', "limit-rate", "SPEED", "at most so many bytes a second, down and up; 20K, 3M",
        [&](Text v) {
          to.bytes_per_second = parse_bytes(v, "--limit-rate");
          if (*to.bytes_per_second == 0) to.bytes_per_second.reset();
@@ -226,7 +233,7 @@ std::vector<Flag> message_flags(SendOptions& to) {
        [&](Text) { to.show_error = true; }},
       {'\0', "no-progress-meter", "", "no live line on a terminal",
        [&](Text) { to.progress = false; }},
-      {'#', "progress-bar", "", "a bar for long downloads: a terminal has it anyway",
+      {'#', "progress-bar", "", "a bar for long transfers: a terminal has it anyway",
        [&](Text) { to.progress = true; }},
       {'\0', "color", "auto|always|never", "auto: on a terminal, unless NO_COLOR is set",
        [&](Text v) { to.color = v; }},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "commands.hpp"
+#include "form.hpp"
 #include "policies.hpp"
 
 #include <httpretry/request.hpp>
@@ -31,14 +32,14 @@ struct SendOptions {
   std::string method;                // -X; empty: what the rest implies
   std::vector<std::string> headers;  // lines, as curl's -H takes them
   std::optional<std::string> data;   // of all -d and their kin, joined
-  std::vector<std::string> form;     // of -F
+  std::vector<FormField> form;       // of -F and --form-string
   bool json = false;
-  bool data_in_url = false;            // -G
-  bool head = false;                   // -I
-  std::vector<std::string> url_query;  // items, encoded
-  std::vector<std::string> uploads;    // the n-th belongs to the n-th URL
-  std::vector<std::string> outputs;    // likewise; kRemoteName: the last part of the URL's path
-  std::string user_agent;              // -A; empty: our own
+  bool data_in_url = false;               // -G
+  bool head = false;                      // -I
+  std::vector<std::string> url_query;     // items, encoded
+  std::vector<std::string> uploads;       // the n-th belongs to the n-th URL
+  std::vector<std::string> outputs;       // likewise; kRemoteName: the last part of the URL's path
+  std::optional<std::string> user_agent;  // -A; empty: none at all
   std::string referer;
   std::optional<std::string> user;  // "name:password"
   std::string bearer;
@@ -55,6 +56,7 @@ struct SendOptions {
   std::string cookie_jar;                 // -c
   bool keeps_cookies = false;             // -b FILE or -c
   bool resume = false;                    // -C -
+  std::uint64_t offset = 0;               // -C N: so many bytes are not wanted
   std::optional<std::uint64_t> max_file_size;
   std::optional<std::uint64_t> bytes_per_second;
 

@@ -71,7 +71,7 @@ std::string json_of(const Headers& headers) {
 }
 
 std::string json_of(const SeenRequest& seen) {
-  return "{\"arrival_time\": " + quote_json(calendar(seen.arrived_wall)) +
+  return "{\"arrival_time\": " + quote_json(rfc3339(seen.arrived_wall)) +
          ", \"method\": " + quote_json(seen.method) + ", \"path\": " + quote_json(seen.path) +
          ", \"target\": " + quote_json(seen.target) + ", \"headers\": " + json_of(seen.headers) +
          ", \"body_length\": " + std::to_string(seen.body_size) +
@@ -119,6 +119,7 @@ int serve(const Args& args) {
   FaultServerOptions server_options;
   set_address(options.listen, server_options);
   if (options.tls) server_options.tls = Tls::Good;
+  server_options.max_seen = 0;  // the log has them: a server that runs for long keeps none
   RequestLog log(options.log);
   server_options.on_request = [&log](const SeenRequest& seen) { log.add(seen); };
   const Signals signals;

@@ -26,6 +26,11 @@ void write_answer(const SendOptions& options, const Request& request, const Resp
   write_to(target, shown + response.body, give_up);
 }
 
+std::uint64_t received_of(const Ended& ended) {
+  if (ended.download != nullptr && ended.download->whole) return ended.download->received;
+  return ended.outcome ? ended.outcome->body.size() : 0;
+}
+
 // A failure, or a limit of the policy that ended the call. Of several URLs at once it says which.
 void explain(const SendOptions& options, const Request& request, const Outcome& outcome,
              int status) {
@@ -50,7 +55,7 @@ void explain(const SendOptions& options, const Request& request, const Outcome& 
 }  // namespace
 
 int show(const SendOptions& options, const Ended& ended, int give_up) {
-  const auto& [request, outcome, index, download] = ended;
+  const auto& [request, outcome, index, download, connections] = ended;
   say_for_now("");
   const auto target = target_for(options, index, request);
   auto status = status_of(options, outcome);
@@ -67,7 +72,7 @@ int show(const SendOptions& options, const Ended& ended, int give_up) {
   if (!options.write_out.empty()) {
     std::string to_stderr;
     const auto file = outcome && target != "-" ? target : std::string();
-    const Transferred about{outcome, request, index, file, status};
+    const Transferred about{outcome, request, index, file, status, connections, received_of(ended)};
     const auto text = write_out(options.write_out, about, to_stderr);
     write_all(STDERR_FILENO, to_stderr, give_up, "standard error");
     write_all(STDOUT_FILENO, text, give_up, "standard output");

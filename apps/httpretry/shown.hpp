@@ -3,6 +3,7 @@
 
 #include "download.hpp"
 #include "send_options.hpp"
+#include "write_out.hpp"
 
 #include <httpretry/response.hpp>
 
@@ -16,6 +17,7 @@ struct Ended {
   const Outcome& outcome;
   std::size_t index;         // of the URL
   const Download* download;  // null: the body is in the outcome
+  const Connections& connections;
 };
 
 // Writes the answer where it belongs, what is to be said to standard error, and answers with the

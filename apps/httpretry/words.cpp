@@ -1,9 +1,10 @@
 #include "words.hpp"
 
+#include <httpretry/report.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <ctime>
 #include <mutex>
 #include <utility>
 
@@ -22,7 +23,7 @@ double as_seconds(Duration time) { return std::chrono::duration<double>(time).co
 // "503 each time", "503, 503, timeout", and the last ones where there were many.
 std::string what_came(const std::vector<Attempt>& attempts) {
   constexpr std::size_t kShown = 6;
-  const auto last = came_to(attempts.back());
+  auto last = came_to(attempts.back());
   const bool same = std::all_of(attempts.begin(), attempts.end(),
                                 [&](const Attempt& each) { return came_to(each) == last; });
   if (attempts.size() == 1) return last;
@@ -72,19 +73,8 @@ std::string closing_line(const Outcome& outcome) {
   if (count > 0) line += ": " + what_came(history.attempts);
   const bool counted = history.stop_reason == Reason::AttemptsExhausted;
   if (!history.detail.empty() && !counted) line += "; " + history.detail;
-  if (history.retry_at) line += "; come back at " + calendar(*history.retry_at);
+  if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
   return line + " (" + std::string(to_string(history.stop_reason)) + ")";
-}
-
-std::string calendar(WallTime time) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
-  const std::time_t stamp = whole.time_since_epoch().count();
-  std::tm parts{};
-  ::gmtime_r(&stamp, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time - whole).count();
-  return text.data() + (ms == 0 ? std::string() : formatted(".%03d", static_cast<int>(ms))) + "Z";
 }
 
 std::string printable(std::string_view text) {

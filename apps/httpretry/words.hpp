@@ -22,9 +22,6 @@ std::string came_to(const Attempt& attempt);
 // (attempts_exhausted)".
 std::string closing_line(const Outcome& outcome);
 
-// "2026-11-21T05:04:48Z", with a fraction where there is one.
-std::string calendar(WallTime time);
-
 // Text from outside, with control bytes escaped.
 std::string printable(std::string_view text);
 

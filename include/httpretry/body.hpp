@@ -37,8 +37,9 @@ class HTTPRETRY_API Body {
   Body() = default;
   Body(std::string bytes);  // NOLINT(google-explicit-constructor)
   Body(const char* bytes);  // NOLINT(google-explicit-constructor)
-  // A file, opened anew for each attempt. It must not change while the call lasts.
-  static Body file(std::string path);
+  // A file from its byte `offset` on, opened anew for each attempt. It must not change while the
+  // call lasts.
+  static Body file(std::string path, std::uint64_t offset = 0);
   // Anything that can be opened again and again. Called from the thread that drives the call.
   static Body reopened(Opener open);
   // The same from functions that generate it: `start` gives one that begins at the first byte.

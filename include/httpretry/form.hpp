@@ -29,7 +29,9 @@ struct HTTPRETRY_API FormPart {
   Body body;
   std::string file_name;     // empty: a field, not a file
   std::string content_type;  // empty: text for a field; for a file what its ending says
-  Headers headers;           // further ones
+  Headers headers;           // further ones; a Content-Type among them is the one that counts
+  // Several files in one field, as multipart/mixed; `body` and `file_name` are not looked at then.
+  std::vector<FormPart> files;
 };
 
 class HTTPRETRY_API Form {

@@ -9,6 +9,7 @@
 #include <httpretry/call.hpp>
 #include <httpretry/classify.hpp>
 #include <httpretry/client.hpp>
+#include <httpretry/connection_facts.hpp>
 #include <httpretry/cookies.hpp>
 #include <httpretry/error.hpp>
 #include <httpretry/event.hpp>

@@ -38,4 +38,7 @@ namespace httpretry {
 // A text as a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD.
 [[nodiscard]] HTTPRETRY_API std::string quote_json(std::string_view text);
 
+// "2026-11-21T05:04:48.250Z": a time as reports have it (RFC 3339, in UTC).
+[[nodiscard]] HTTPRETRY_API std::string rfc3339(WallTime time);
+
 }  // namespace httpretry

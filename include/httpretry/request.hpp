@@ -9,11 +9,13 @@
 #pragma once
 
 #include <httpretry/body.hpp>
+#include <httpretry/connection_facts.hpp>
 #include <httpretry/form.hpp>
 #include <httpretry/headers.hpp>
 #include <httpretry/url.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -79,6 +81,11 @@ struct HTTPRETRY_API RequestOptions {
   std::shared_ptr<Sink> sink;
   // Bytes of body (decoded) that are taken into memory; the client's limit where left out.
   std::optional<std::uint64_t> max_body;
+  // The body goes out with at most so many bytes a second.
+  std::optional<std::uint64_t> upload_rate;
+  // Hears of the connection of each exchange, retries and redirects included, on the thread that
+  // drives the call. It must not send.
+  std::function<void(const ConnectionFacts&)> on_connection;
   // No pooled connection.
   bool fresh_connection = false;
   // The transport's where left out.

@@ -174,6 +174,9 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   if (!options_.client_certificate.file.empty()) set_certificate(plan.own_origin);
   if (options_.netrc && plan.own_origin && !options.credentials) set_netrc(*options_.netrc);
   if (plan.cookies) set_cookies(request, url);
+  // Never unset either: see Transfer::is_private.
+  if (options.on_connection) curl_easy_setopt(handle(), CURLOPT_CERTINFO, 1L);
+  set_upload_rate(options.upload_rate.value_or(0));
   set_http_version(request, url, plan);
   set_long(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
   set_long(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, milliseconds(plan.connect_timeout)),
@@ -273,6 +276,12 @@ void Easy::set_long(CURLoption option, long value, long& known) {
   if (value == known) return;
   curl_easy_setopt(handle(), option, value);
   known = value;
+}
+
+void Easy::set_upload_rate(std::uint64_t rate) {
+  if (rate == upload_rate_) return;
+  upload_rate_ = rate;
+  curl_easy_setopt(handle(), CURLOPT_MAX_SEND_SPEED_LARGE, static_cast<curl_off_t>(rate));
 }
 
 void Easy::set_method(const char* method) {

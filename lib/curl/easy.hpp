@@ -87,6 +87,7 @@ class Easy {
   void set_addresses(const std::string* entry);
   void set_credentials(const Credentials& credentials);
   void set_long(CURLoption option, long value, long& known);
+  void set_upload_rate(std::uint64_t rate);
   void set_method(const char* method);
 
   static int on_prereq(void* self, char*, char*, int, int);
@@ -113,6 +114,7 @@ class Easy {
   long timeout_ms_ = 0;
   long forbid_reuse_ = 0;
   long expect_timeout_ms_ = 1000;
+  std::uint64_t upload_rate_ = 0;
   bool certified_ = false;
   std::vector<std::string> cookies_before_;
 

@@ -1,5 +1,6 @@
 #include "transfer.hpp"
 
+#include "connection_facts.hpp"
 #include "url_parts.hpp"
 
 #include <unistd.h>
@@ -255,6 +256,7 @@ Outcome Transfer::await_resume() {
   if (refused_ && abort_ != Abort::Sink) return *std::move(refused_);
   if (!easy_) return failure();
   easy_->listen(nullptr);
+  if (options_.on_connection) options_.on_connection(connection_facts(handle()));
   if (abort_ == Abort::None && code_ == CURLE_OK && gunzip_ && !gunzip_->complete())
     code_ = CURLE_PARTIAL_FILE;
 
@@ -391,7 +393,8 @@ bool Transfer::uses_cookies() const {
 }
 
 bool Transfer::is_private() const {
-  return has_credentials() || uses_cookies() || (loop_.options().netrc && own_origin_);
+  return has_credentials() || uses_cookies() || (loop_.options().netrc && own_origin_) ||
+         options_.on_connection;
 }
 
 bool Transfer::has_credentials() const {

@@ -18,20 +18,6 @@ Json or_null(std::string_view text) { return text.empty() ? Json() : Json(text);
 
 Json or_null(const std::optional<Duration>& time) { return time ? Json(ms(*time)) : Json(); }
 
-// RFC 3339, in UTC.
-std::string calendar(WallTime time) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
-  const std::time_t stamp = whole.time_since_epoch().count();
-  std::tm parts{};
-  ::gmtime_r(&stamp, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::array<char, 8> fraction{};
-  const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(time - whole);
-  std::snprintf(fraction.data(), fraction.size(), ".%03d", static_cast<int>(rest.count()));
-  return std::string(text.data()) + fraction.data() + "Z";
-}
-
 Json error_json(Errc code, int curl_code, const std::string& message, Sent sent) {
   return {{"kind", to_string(code)},
           {"curl_code", curl_code},
@@ -88,7 +74,7 @@ std::string report_json(const Request& request, const Outcome& outcome,
                     {"source", or_null(policy.source)}};
   add_outcome(json, outcome);
   json["stop_reason"] = to_string(history.stop_reason);
-  json["retry_at"] = history.retry_at ? Json(calendar(*history.retry_at)) : Json();
+  json["retry_at"] = history.retry_at ? Json(rfc3339(*history.retry_at)) : Json();
   json["elapsed_ms"] = ms(history.elapsed);
   // A body that a sink took is not in the response any more.
   json["bytes"] = outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0;
@@ -100,6 +86,19 @@ std::string report_json(const Request& request, const Outcome& outcome,
 
 std::string quote_json(std::string_view text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string rfc3339(WallTime time) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+  const std::time_t stamp = whole.time_since_epoch().count();
+  std::tm parts{};
+  ::gmtime_r(&stamp, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::array<char, 8> fraction{};
+  const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(time - whole);
+  std::snprintf(fraction.data(), fraction.size(), ".%03d", static_cast<int>(rest.count()));
+  return std::string(text.data()) + fraction.data() + "Z";
 }
 
 }  // namespace httpretry

@@ -68,7 +68,7 @@ class FileReader final : public BodyReader {
 
 class FileSource final : public Body::Source {
  public:
-  explicit FileSource(std::string path) : path_(std::move(path)) {}
+  FileSource(std::string path, std::uint64_t offset) : path_(std::move(path)), offset_(offset) {}
   Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& /*self*/) override {
     std::FILE* file = std::fopen(path_.c_str(), "rbe");
     if (file == nullptr) return cannot_open(errno);
@@ -83,7 +83,15 @@ class FileSource final : public Body::Source {
       return cannot_open(EISDIR);
     }
     std::optional<std::uint64_t> size;
-    if (S_ISREG(about.st_mode)) size = static_cast<std::uint64_t>(about.st_size);
+    if (S_ISREG(about.st_mode)) {
+      size = static_cast<std::uint64_t>(about.st_size);
+      *size -= std::min(*size, offset_);
+    }
+    if (offset_ > 0 && ::fseeko(file, static_cast<::off_t>(offset_), SEEK_SET) != 0) {
+      const int cause = errno;
+      std::fclose(file);
+      return cannot_open(cause);
+    }
     return std::unique_ptr<BodyReader>(std::make_unique<FileReader>(file, path_, size));
   }
 
@@ -93,6 +101,7 @@ class FileSource final : public Body::Source {
                  "cannot read body file " + path_ + ": " + std::generic_category().message(cause));
   }
   std::string path_;
+  std::uint64_t offset_;
 };
 
 class ReopenedSource final : public Body::Source {
@@ -160,7 +169,9 @@ std::optional<std::uint64_t> BodyReader::size() const { return std::nullopt; }
 
 Body::Body(std::string bytes) : source_(std::make_shared<BytesSource>(std::move(bytes))) {}
 Body::Body(const char* bytes) : Body(std::string(bytes)) {}
-Body Body::file(std::string path) { return Body(std::make_shared<FileSource>(std::move(path))); }
+Body Body::file(std::string path, std::uint64_t offset) {
+  return Body(std::make_shared<FileSource>(std::move(path), offset));
+}
 Body Body::reopened(Opener open) { return Body(std::make_shared<ReopenedSource>(std::move(open))); }
 Body Body::generated(std::function<Generator()> start, std::optional<std::uint64_t> size) {
   return reopened([start = std::move(start), size]() -> Result<std::unique_ptr<BodyReader>> {

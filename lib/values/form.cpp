@@ -46,15 +46,26 @@ std::string_view type_of(std::string_view file_name) {
   return "application/octet-stream";
 }
 
-std::string head_of(const FormPart& part) {
-  std::string head = "Content-Disposition: form-data; name=" + quoted(part.name);
-  if (!part.file_name.empty()) head += "; filename=" + quoted(part.file_name);
-  head += "\r\n";
-  if (!part.content_type.empty()) {
-    head += "Content-Type: " + part.content_type + "\r\n";
-  } else if (!part.file_name.empty()) {
-    head.append("Content-Type: ").append(type_of(part.file_name)).append("\r\n");
+std::string content_type_of(const FormPart& part) {
+  if (part.headers.contains("Content-Type")) return {};
+  if (!part.content_type.empty() || part.file_name.empty()) return part.content_type;
+  return std::string(type_of(part.file_name));
+}
+
+// No delimiter of the one begins as one of the other does.
+std::string inner(const std::string& boundary) { return "files-" + boundary; }
+
+// `disposition`: up to the name of the file.
+std::string head_of(const FormPart& part, const std::string& disposition,
+                    const std::string& boundary) {
+  std::string head = "Content-Disposition: " + disposition;
+  if (!part.files.empty()) {
+    head += "\r\nContent-Type: multipart/mixed; boundary=" + inner(boundary);
+  } else {
+    if (!part.file_name.empty()) head += "; filename=" + quoted(part.file_name);
+    if (const auto type = content_type_of(part); !type.empty()) head += "\r\nContent-Type: " + type;
   }
+  head += "\r\n";
   for (const auto field : part.headers) {
     head.append(field.name).append(": ").append(field.value).append("\r\n");
   }
@@ -63,6 +74,32 @@ std::string head_of(const FormPart& part) {
 
 // Bodies one after the other: the text between the parts, and the parts.
 using Pieces = std::vector<Body>;
+
+// `text`: what comes before the next body.
+void add_part(const FormPart& part, const std::string& disposition, const std::string& boundary,
+              Pieces& pieces, std::string& text) {
+  text += "--" + boundary + "\r\n" + head_of(part, disposition, boundary);
+  if (part.files.empty()) {
+    pieces.emplace_back(std::exchange(text, "\r\n"));
+    if (part.body.present()) pieces.push_back(part.body);
+    return;
+  }
+  for (const auto& file : part.files) add_part(file, "attachment", inner(boundary), pieces, text);
+  text += "--" + inner(boundary) + "--\r\n\r\n";
+}
+
+void check(const FormPart& part, const std::string& field) {
+  for (const auto* text : {&part.name, &part.file_name}) {
+    if (text->find('\0') != std::string::npos) {
+      throw std::invalid_argument("a name in a form holds a NUL byte");
+    }
+  }
+  if (!valid_header_value(part.content_type)) {
+    throw std::invalid_argument("the content type of form field \"" + field +
+                                "\" holds a control byte");
+  }
+  for (const auto& file : part.files) check(file, field);
+}
 
 class PiecesReader final : public BodyReader {
  public:
@@ -144,15 +181,7 @@ Form& Form::add_file(std::string name, std::string path) {
 }
 
 Form& Form::add(FormPart part) {
-  for (const auto& text : {part.name, part.file_name}) {
-    if (text.find('\0') != std::string::npos) {
-      throw std::invalid_argument("a name in a form holds a NUL byte");
-    }
-  }
-  if (!valid_header_value(part.content_type)) {
-    throw std::invalid_argument("the content type of form field \"" + part.name +
-                                "\" holds a control byte");
-  }
+  check(part, part.name);
   parts_.push_back(std::move(part));
   return *this;
 }
@@ -161,9 +190,7 @@ Body Form::body() const {
   Pieces pieces;
   std::string text;
   for (const auto& part : parts_) {
-    text += "--" + boundary_ + "\r\n" + head_of(part);
-    pieces.emplace_back(std::exchange(text, "\r\n"));
-    if (part.body.present()) pieces.push_back(part.body);
+    add_part(part, "form-data; name=" + quoted(part.name), boundary_, pieces, text);
   }
   pieces.emplace_back(text + "--" + boundary_ + "--\r\n");
   return Body(std::make_shared<PiecesSource>(std::move(pieces)));

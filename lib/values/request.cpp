@@ -16,6 +16,13 @@ Credentials::Credentials(Credentials&&) noexcept = default;
 Credentials& Credentials::operator=(const Credentials&) = default;
 Credentials& Credentials::operator=(Credentials&&) noexcept = default;
 
+ConnectionFacts::ConnectionFacts() = default;
+ConnectionFacts::~ConnectionFacts() = default;
+ConnectionFacts::ConnectionFacts(const ConnectionFacts&) = default;
+ConnectionFacts::ConnectionFacts(ConnectionFacts&&) noexcept = default;
+ConnectionFacts& ConnectionFacts::operator=(const ConnectionFacts&) = default;
+ConnectionFacts& ConnectionFacts::operator=(ConnectionFacts&&) noexcept = default;
+
 RequestOptions::RequestOptions() = default;
 RequestOptions::~RequestOptions() = default;
 RequestOptions::RequestOptions(const RequestOptions&) = default;

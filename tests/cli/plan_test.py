@@ -29,6 +29,19 @@ class Plan(ProgramTest):
         self.assertIn("after attempt 10", table)
         self.assertIn("attempts_exhausted", table)
 
+    def test_googles_published_table(self):
+        # ExponentialBackOff of google-http-java-client: interval, and the range that it is from.
+        published = """0.5 0.25 0.75|0.75 0.375 1.125|1.125 0.562 1.687|1.687 0.8435 2.53
+            |2.53 1.265 3.795|3.795 1.897 5.692|5.692 2.846 8.538|8.538 4.269 12.807
+            |12.807 6.403 19.210"""
+        rows = self.plan("--preset", "google-http-client-1.15").splitlines()[2:]
+        for number, row in enumerate(published.split("|"), 1):
+            _, _, least, _, mean, _, most, *_ = rows[number - 1].split()
+            self.assertEqual(rows[number - 1].split()[:2], [str(number), "503"])
+            for shown, nominal in zip((mean, least, most), row.split()):
+                self.assertAlmostEqual(float(shown), float(nominal), delta=0.011)  # it is cut off, not rounded
+        self.assertEqual(rows[9].split(), ["10", "503"])
+
     def test_the_extremes_of_the_draw(self):
         preset = ("--preset", "equal-jitter")
         self.assertEqual(self.waits(*preset, "--random", "0")[:3], [500, 1000, 2000])
@@ -53,6 +66,11 @@ class Plan(ProgramTest):
     def test_a_post_is_not_repeated_after_a_reset(self):
         call = self.calls("--outcomes", "reset,200", "POST", "http://h/")
         self.assertEqual(call["stop_reason"], "unsafe_to_repeat")
+
+    def test_the_ending_says_what_the_server_asks_for(self):
+        table = self.plan("--outcomes", "503:retry-after=3600")
+        self.assertIn("ends after attempt 1, at 0 s: server_delay_too_long", table)
+        self.assertTrue(table.endswith(", the server asks for 3600.00 s\n"), table)
 
     def test_the_table_of_ranges(self):
         table = self.plan("--preset", "equal-jitter").splitlines()
@@ -107,7 +125,7 @@ class Plan(ProgramTest):
             "plan", "--preset", "google-http-client", "--set", 'backoff={"kind": "none"}',
             "--format", "json")
         self.assertEqual(len(json.loads(result.stdout)["attempts"]), 1000)
-        self.assertIn(b"stopped after 1000 attempts", result.stderr)
+        self.assertEqual(result.stderr, b"httpretry: stopped after 1000 attempts\n")
 
     def test_a_scenario_file(self):
         (self.folder / "s.json").write_text(json.dumps({
@@ -125,6 +143,7 @@ class Plan(ProgramTest):
             ' "then": "again"}')
         lines = self.run_program("plan", "--scenario", "s.json",
                                  status=2).stderr.decode().splitlines()
+        self.assertEqual(lines[0], "httpretry: the scenario is not understood:")
         self.assertEqual(lines[1:-1], [
             's.json:1:22: /steps/0/fault: "rest" is no fault; did you mean "reset"?',
             's.json:2:3: /steps/1/statu: unknown key; did you mean "status"?',
@@ -160,7 +179,14 @@ class Plan(ProgramTest):
                 (("--random", "0", "--seed", "1"), "exclude each other"),
                 (("--outcomes", "503,tiemout"), 'did you mean "timeout"?'),
                 (("--outcomes", "503:x"), "a part that is not HEADER=VALUE"),
-                (("--repeat", "0"), "from 1 to 1000"),
+                (("--repeat", "0"), "option --repeat: from 1 to 1000"),
+                (("--preset", "standrad"), 'option --preset: there is no preset "standrad"'),
+                (("--outcomes", ""), "option --outcomes: the list is empty"),
+                (("--outcomes", ",200"), 'option --outcomes: "" is empty'),
+                (("--outcomes", "503:a b=c"), "has a header that cannot be sent"),
+                (("--scenario", "none"), "option --scenario: cannot read none: No such file"),
+                (("--scenario", "s", "--outcomes", "200"),
+                 "--scenario and --outcomes exclude each other"),
                 (("a", "b", "c"), "a METHOD and a URL"),
                 (("ftp://h/",), "its scheme must be http or https")):
             self.assertIn(message, self.usage_error("plan", *args))

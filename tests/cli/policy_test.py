@@ -63,6 +63,14 @@ class Policy(ProgramTest):
         self.assertRegex(words, r"^endpoint api wins: ")
         self.assertRegex(words, r"\nendpoint all loses: ")
         self.assertRegex(words, r"\n  max_attempts +3 +good\.json:")
+        self.assertRegex(words, r"\nwhere each answer is 503:\nattempt +outcome .*\n +1 +503 +0 s")
+        self.assertRegex(words, r"\nends after attempt 3, at .*: attempts_exhausted.*\n$")
+        words = self.run_program("policy", "explain", "good.json", "POST", "http://h/x")
+        self.assertIn(b"ends after attempt 1, at 0 s: unsafe_to_repeat", words.stdout)
+        self.write("endless.json", {"version": 1, "default": {
+            "preset": "google-http-client", "backoff": {"kind": "none"}}})
+        words = self.run_program("policy", "explain", "endless.json", "GET", "http://h/x")
+        self.assertIn(b"\nstopped after 1000 attempts\n", words.stdout)
 
     def test_explain_names_the_policy_standard_as_the_file_does(self):
         self.write("named.json", {"version": 1, "default": "standard"})
@@ -81,7 +89,7 @@ class Policy(ProgramTest):
             preset = json.loads(self.run_program("policy", "presets", name).stdout)
             self.write("one.json", {"version": 1, "default": preset})
             self.run_program("policy", "check", "one.json")
-        self.assertIn('did you mean "google-drive"?',
+        self.assertIn('there is no preset "google-drve"; did you mean "google-drive"?',
                       self.usage_error("policy", "presets", "google-drve"))
 
     def test_schema_is_the_file_that_is_installed(self):

@@ -27,9 +27,11 @@ def clean_environment():
 class Answer:
     """Status, body, headers; or raw bytes; or None: the connection is closed without an answer."""
 
-    def __init__(self, status, body=b"", headers=(), raw=None, hold=None, reset=False):
+    def __init__(self, status, body=b"", headers=(), raw=None, hold=None, reset=False,
+                 hold_rest=None):
         self.status, self.body, self.headers, self.raw = status, body, headers, raw
         self.hold = hold  # an Event to wait for before answering
+        self.hold_rest = hold_rest  # the same before the second half of the body
         self.reset = reset
 
     def bytes(self, head):
@@ -90,7 +92,13 @@ class Server:
                 if answer.reset:
                     return
                 try:
-                    connection.sendall(answer.bytes(line[0] == "HEAD"))
+                    rest = answer.bytes(line[0] == "HEAD")
+                    if answer.hold_rest is not None:
+                        half = len(rest) // 2
+                        connection.sendall(rest[:half])
+                        rest = rest[half:]
+                        answer.hold_rest.wait(LIMIT)
+                    connection.sendall(rest)
                 except OSError:
                     return
                 if answer.raw is not None:

@@ -88,6 +88,9 @@ class Report(ProgramTest):
         self.assertRegex(lines[1], r"^attempt 1: 503 after .* transient \(status 503\), "
                                    r"sent: answered, budget 486; again in ")
         self.assertRegex(lines[4], r"^done: 200 after 2 attempts in .* \(success\)$")
+        server = self.server(Answer(302, b"", [("Location", "/b")]), 200)
+        said = self.run_program("-L", "--trace", server.url("/a")).stderr.decode()
+        self.assertIn(f"\nredirect: GET {server.url('/b')}\n", said)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,8 @@ class Requests(ProgramTest):
         self.assertNotIn("accept", seen.headers)
         self.assertEqual(seen.headers["user-agent"], "me/1")
         self.assertEqual(seen.headers["referer"], "http://from/")
+        seen = self.sent("-A", "", "-e", "")
+        self.assertEqual({"user-agent", "referer"} & set(seen.headers), set())
 
     def test_credentials(self):
         self.assertEqual(self.sent("-u", "Aladdin:open sesame").headers["authorization"],

@@ -34,16 +34,27 @@ class Serve(ProgramTest):
 
     def test_tls(self):
         process, address = self.serve("--tls", "--outcomes", "200")
-        authority = process.stderr.readline().decode().split(": ")[1].strip()
+        said = process.stderr.readline().decode()
+        self.assertTrue(said.startswith("the certificate of the authority: "), said)
+        authority = said.split(": ")[1].strip()
         self.assertTrue(address.startswith("https://"))
         self.run_program("--cacert", authority, address)
         self.run_program("-k", address)
         self.run_program("--retry", 0, address, status=60)
 
+    def test_what_keeps_it_from_serving(self):
+        other = self.server(200)
+        result = self.run_program("serve", "--listen", f"127.0.0.1:{other.port}", status=1)
+        self.assertIn(f"cannot listen on 127.0.0.1:{other.port}: ", result.stderr.decode())
+        result = self.run_program("serve", "--log", "no/where", status=23)
+        self.assertIn("cannot write to no/where: No such file", result.stderr.decode())
+        _, address = self.serve("--log", "/dev/full", "--outcomes", "200")
+        self.run_program(address)  # a log that cannot be written keeps nobody from an answer
+
     def test_what_it_refuses(self):
-        for args, message in ((("x",), "options only"),
+        for args, message in ((("x",), "serve takes options only"),
                               (("--listen", "1"), "is not ADDRESS:PORT"),
-                              (("--listen", "127.0.0.1:70000"), "at most 65535"),
+                              (("--listen", "127.0.0.1:70000"), "option --listen: a port is at most 65535"),
                               (("--outcomes", "refused"), "they are for plans")):
             self.assertIn(message, self.usage_error("serve", *args))
 

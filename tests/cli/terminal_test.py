@@ -78,6 +78,16 @@ class Terminal(ProgramTest):
             self.assertTrue(said.endswith("\r\x1b[K"), said)
         self.assertEqual(len(self.out), 90000)
 
+    def test_a_bar_for_a_long_upload(self):
+        (self.folder / "file").write_bytes(b"u" * 250000)
+        server = self.server(503, 200)
+        said = self.at_terminal("--limit-rate", "200K", "--retry-delay", "0.001", "-T", "file",
+                                server.url("/x"))
+        self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 244\.1 KiB, [\d.]+ KiB a second")
+        self.assertTrue(said.endswith("\r\x1b[K"), said)
+        self.assertEqual([seen.body == b"u" * 250000 for seen in server.seen], [True, True])
+        self.assertEqual([seen.headers["content-length"] for seen in server.seen], ["250000"] * 2)
+
     def test_many_urls_share_the_line(self):
         server = self.server(Answer(503, b"", WAIT), Answer(200, b"x"))
         said = self.at_terminal("-Z", server.url("/1"), server.url("/2"))

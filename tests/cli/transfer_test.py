@@ -14,7 +14,8 @@ import threading
 import time
 import unittest
 
-from program import Answer, ProgramTest, QUICK, Server, clean_environment, closed_port, PROGRAM
+from program import (LIMIT, PROGRAM, QUICK, Answer, ProgramTest, clean_environment,
+                     closed_port)
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 
@@ -25,7 +26,7 @@ def broken(body, length, headers=b""):
 
 
 def wait_until(holds):
-    end = time.monotonic() + 20
+    end = time.monotonic() + LIMIT
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -67,13 +68,43 @@ class Files(ProgramTest):
     def test_a_killed_download_leaves_the_old_file(self):
         hold = threading.Event()
         self.addCleanup(hold.set)
-        server = self.server(Answer(200, hold=hold))
+        server = self.server(Answer(200, b"n" * 300000, hold_rest=hold))
+        for old in (b"old", None):
+            if old:
+                (self.folder / "out").write_bytes(old)
+            else:
+                (self.folder / "out").unlink()
+            for args in ((), ("-C", "-"), ("-C", "3")):
+                process = self.start(*args, "-o", "out", server.url())
+
+                def half_is_there():
+                    return any(path.stat().st_size >= 100000 for path in self.folder.iterdir())
+
+                if args == ("-C", "3"):
+                    server.arrived.get(timeout=LIMIT)
+                else:
+                    wait_until(half_is_there)
+                process.send_signal(signal.SIGKILL)
+                self.assertEqual(process.wait(LIMIT), -signal.SIGKILL)
+                for path in self.folder.iterdir():
+                    if path.name != "out":
+                        path.unlink()
+                self.assertEqual(self.names(), ["out"] if old else [])
+                if old:
+                    self.assertEqual((self.folder / "out").read_bytes(), old)
+
+    def test_an_interrupted_download_leaves_the_old_file(self):
+        hold = threading.Event()
+        self.addCleanup(hold.set)
+        server = self.server(Answer(200, b"n" * 300000, hold_rest=hold))
         (self.folder / "out").write_bytes(b"old")
-        process = self.start("-o", "out", server.url())
-        server.arrived.get(timeout=20)
-        process.send_signal(signal.SIGKILL)
-        process.wait(20)
-        self.assertEqual((self.folder / "out").read_bytes(), b"old")
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            process = self.start("-o", "out", server.url())
+            wait_until(lambda: any(path.stat().st_size >= 100000
+                                   for path in self.folder.iterdir()))
+            process.send_signal(number)
+            self.assertEqual(process.wait(LIMIT), status)
+            self.assertEqual((self.names(), (self.folder / "out").read_bytes()), (["out"], b"old"))
 
     def test_a_download_goes_on_where_it_broke_off(self):
         etag = b'ETag: "v1"\r\nAccept-Ranges: bytes\r\n'
@@ -87,6 +118,40 @@ class Files(ProgramTest):
         self.assertEqual(server.seen[0].headers["if-range"], '"v1"')
         self.assertEqual((self.folder / "out").read_bytes(), b"0123456789")
         self.assertEqual(self.names(), ["out"])
+
+    def test_the_first_bytes_are_left_out(self):
+        rest = Answer(206, b"456", [("Content-Range", "bytes 4-6/7")])
+        server = self.server(503, rest)
+        (self.folder / "out").write_bytes(b"0123")
+        self.run_program(*QUICK, "-C", "4", "-o", "out", server.url())
+        self.assertEqual((self.folder / "out").read_bytes(), b"0123456")
+        self.assertEqual([seen.headers["range"] for seen in server.seen], ["bytes=4-"] * 2)
+        result = self.run_program("-C4", "-w", "|%{size_download}", server.url())
+        self.assertEqual(result.stdout, b"456|3")
+        self.assertEqual(self.run_program("-C", "0", server.url()).stdout, b"456")
+        self.assertNotIn("range", server.seen[-1].headers)
+        server = self.server(Answer(416, b"", [("Content-Range", "bytes */7")]))
+        self.run_program("-C", "7", "-o", "out", server.url())
+        self.assertEqual((self.folder / "out").read_bytes(), b"0123456")
+        server = self.server(Answer(200, b"0123456"))
+        for target in (("-o", "out"), ()):
+            result = self.run_program("-C", "2", *target, server.url(), status=33)
+            self.assertIn("sends all of it, and not the part that -C asks for",
+                          result.stderr.decode())
+        self.assertEqual((self.folder / "out").read_bytes(), b"0123456")
+        os.mkfifo(self.folder / "pipe")
+        server = self.server(rest)
+        process = self.start("-C", "4", "-o", "pipe", server.url())
+        self.assertEqual((self.folder / "pipe").read_bytes(), b"456")
+        self.assertEqual(process.wait(LIMIT), 0)
+
+    def test_what_broke_off_behind_an_offset_goes_on(self):
+        headers = b'ETag: "v"\r\nContent-Range: bytes 4-9/10\r\n'
+        half = Answer(206, raw=b"HTTP/1.1 206 P\r\nContent-Length: 6\r\n" + headers + b"\r\n456")
+        end = Answer(206, b"789", [("Content-Range", "bytes 7-9/10"), ("ETag", '"v"')])
+        server = self.server(half, end)
+        self.assertEqual(self.run_program(*QUICK, "-C", "4", server.url()).stdout, b"456789")
+        self.assertEqual(server.seen[1].headers["range"], "bytes=7-")
 
     def test_a_retry_asks_for_the_rest(self):
         server = self.server(broken(b"0123", 10, b'ETag: "v1"\r\nAccept-Ranges: bytes\r\n'),
@@ -116,12 +181,12 @@ class Files(ProgramTest):
         server = self.server(Answer(200, b"x" * 200000))
         process = self.start("-o", "pipe", server.url())
         self.assertEqual((self.folder / "pipe").read_bytes(), b"x" * 200000)
-        self.assertEqual(process.wait(20), 0)
+        self.assertEqual(process.wait(LIMIT), 0)
         process = self.start("-o", "pipe", server.url())
-        server.arrived.get(timeout=20)
-        server.arrived.get(timeout=20)
+        server.arrived.get(timeout=LIMIT)
+        server.arrived.get(timeout=LIMIT)
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(20), 143)
+        self.assertEqual(process.wait(LIMIT), 143)
 
     def test_a_folder_that_is_not_there_is_23(self):
         server = self.server(Answer(200, b"x"))
@@ -152,6 +217,31 @@ class Uploads(ProgramTest):
                       result.stderr.decode())
         self.assertIn("(not_replayable)", result.stderr.decode())
 
+    def test_the_first_bytes_stay_here(self):
+        (self.folder / "ten").write_bytes(b"0123456789")
+        server = self.server(503, 200)
+        self.run_program(*QUICK, "-C", "4", "-T", "ten", server.url("/x"))
+        for seen in server.seen:
+            self.assertEqual((seen.body, seen.headers["content-range"]), (b"456789", "bytes 4-9/10"))
+            self.assertNotIn("range", seen.headers)
+        self.run_program("-C", "9", "-T-", server.url("/x"), stdin=b"0123456789")
+        self.assertEqual(server.seen[-1].body, b"9")
+        for args in (("-T", "ten"), ("-T-",)):
+            result = self.run_program("-C", "10", *args, server.url(), status=26,
+                                      stdin=b"0123456789")
+            self.assertIn("it has 10 bytes, of which -C leaves 10 out", result.stderr.decode())
+        result = self.run_program("-C", "1", "-T-", server.url(), status=26, stdin=self.LARGE)
+        self.assertIn("it is too long to leave out its beginning", result.stderr.decode())
+
+    def test_the_rate_is_limited(self):
+        (self.folder / "file").write_bytes(b"u" * 180000)
+        server = self.server(200)
+        for args in (("-T", "file"), ("--data-binary", "@file"), ("-F", "f=@file")):
+            began = time.monotonic()
+            self.run_program("--limit-rate", "100K", *args, server.url("/x"))
+            self.assertGreater(time.monotonic() - began, 0.9)
+            self.assertIn(b"u" * 180000, server.seen[-1].body)
+
     def test_more_than_can_be_kept_is_not_for_two(self):
         result = self.run_program("-T", "-", "-T", "-", "http://h/1", "http://h/2",
                                   stdin=self.LARGE, status=26)
@@ -169,7 +259,7 @@ class Uploads(ProgramTest):
             process.stdin.flush()
             wait_until(lambda p=process: blocks_its_signals(p.pid))
             process.send_signal(signal.SIGINT)
-            self.assertEqual(process.wait(20), 130)
+            self.assertEqual(process.wait(LIMIT), 130)
             self.assertEqual(server.seen, [])
 
     def test_a_form(self):
@@ -187,6 +277,31 @@ class Uploads(ProgramTest):
                      b'name="picture"; filename="cat.jpg"', b"image/jpeg", b"from a file",
                      b'name="other"; filename="n%221"'):
             self.assertIn(part, first.body)
+
+    @unittest.skipUnless(shutil.which("curl"), "no curl")
+    def test_a_form_as_curl_has_it(self):
+        (self.folder / "a").write_bytes(b"AA")
+        (self.folder / "b.txt").write_bytes(b"B")
+        (self.folder / "c,d;e").write_bytes(b"C")
+        (self.folder / "headers").write_text("# no header\n\nX-1: a \r\nX-2: b\n  c\n")
+        fields = ("-F", "f=@a,b.txt", "-F", 'g=@a;type=text/x;headers="X-Own: \\"o\\"";filename=n',
+                  "-F", "h=v;headers=@headers;headers=X-3: d", "-F", "i=<b.txt", "-F",
+                  "j= v ;type=text/html;charset=u ; filename=x.jpg", "--form-string", "k=@a;type=x",
+                  "-F", 'l=@a;type=text/q,b.txt;filename="q\\"r.txt"', "-F", 'm="a;b, c" ', "-F", 'n="o',
+                  "-F", 'p=@"c,d;e"', "-F", "q=", "-F", "r=<-", "-F", "s=v;headers=Content-Type:a/b")
+        server = self.server(200)
+        bodies = []
+        for program in (PROGRAM, "curl"):
+            subprocess.run([program, "-sS", *fields, server.url()], check=True, cwd=self.folder,
+                           input=b"in", timeout=LIMIT, env=clean_environment())
+            seen = server.seen[-1]
+            names = re.findall(r"boundary=(\S+)", (seen.headers["content-type"] + "\n" +
+                                                  seen.body.decode()).replace("\r", ""))
+            text = seen.body.decode()
+            for at, name in enumerate(sorted(set(names), key=names.index)):
+                text = re.sub(f"(--|=){re.escape(name)}", rf"\1B{min(at, 1)}", text)
+            bodies.append(text)
+        self.assertEqual(bodies[0], bodies[1])
 
 
 class Cookies(ProgramTest):
@@ -346,6 +461,15 @@ class Tls(ProgramTest):
 
 
 class Many(ProgramTest):
+    def test_urls_of_files_of_options(self):
+        server = self.server(Answer(200, b"x"))
+        for name in ("one", "two"):
+            (self.folder / name).write_text(f'url = {server.url("/" + name)}\noutput = {name}.out\n')
+        result = self.run_program("-Z", "-K", "one", "-K", "two", server.url("/three"))
+        self.assertEqual(sorted(seen.target for seen in server.seen), ["/one", "/three", "/two"])
+        self.assertEqual((result.stdout, (self.folder / "two.out").read_bytes()), (b"x", b"x"))
+        self.assertRegex(result.stderr.decode(), r"^httpretry: 3 done, 0 failed, 3 attempts, 3 bytes")
+
     def test_urls_at_once_each_by_its_policy(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
@@ -359,9 +483,9 @@ class Many(ProgramTest):
         process = self.start("-Z", "--policy", "p.json", "--report", "r.json", "-o", "1", "-o", "2",
                              "-o", "3", slow.url(), good.url(), bad.url("/b"))
         for server in (slow, good, bad, bad):
-            server.arrived.get(timeout=20)
+            server.arrived.get(timeout=LIMIT)
         gate.set()
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 22)
         reports = self.report("r.json")
         self.assertEqual([each["url"] for each in reports],
@@ -379,12 +503,12 @@ class Many(ProgramTest):
         self.addCleanup(gate.set)
         server = self.server(Answer(200, b"x", hold=gate))
         process = self.start("-sZ", "--parallel-max", 2, *[server.url(f"/{i}") for i in range(5)])
-        server.arrived.get(timeout=20)
-        server.arrived.get(timeout=20)
+        server.arrived.get(timeout=LIMIT)
+        server.arrived.get(timeout=LIMIT)
         time.sleep(0.2)
         self.assertEqual(len(server.seen), 2)
         gate.set()
-        out, said = process.communicate(timeout=20)
+        out, said = process.communicate(timeout=LIMIT)
         self.assertEqual((process.returncode, out, said), (0, b"xxxxx", b""))
 
     def test_a_signal_ends_all(self):
@@ -393,7 +517,7 @@ class Many(ProgramTest):
         server = self.server(Answer(200, hold=gate))
         process = self.start("-Z", *[server.url(f"/{i}") for i in range(3)])
         for _ in range(3):
-            server.arrived.get(timeout=20)
+            server.arrived.get(timeout=LIMIT)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=10)
         self.assertEqual(process.returncode, 130)
@@ -421,7 +545,7 @@ class Config(ProgramTest):
                               ('data = "a" b', "c:1: there is text behind the quotes"),
                               ("silent = yes", "c:1: option --silent takes no value"),
                               ("max-time", "c:1: option --max-time needs a value"),
-                              ("config c", "16 deep")):
+                              ("config c", "c: files of options within each other, 16 deep")):
             (self.folder / "c").write_text(text)
             self.assertIn(message, self.usage_error("-K", "c", "http://h/"))
         result = self.run_program("-K", "none", "http://h/", status=26)
@@ -452,12 +576,63 @@ class WriteOut(ProgramTest):
         result = self.run_program("-w", "%{nonsense}", server.url())
         self.assertIn(b"unknown --write-out variable: 'nonsense'", result.stderr)
 
+    def test_connections(self):
+        server = self.server(Answer(302, b"", [("Location", "/b")]), Answer(200, b"x"))
+        result = self.run_program("-sLo", "1", "-o", "2", "-w", "%{num_connects} %{remote_port} "
+                                  "%{local_port} %{size_request}\n", server.url("/a"),
+                                  server.url("/c"))
+        first, second = (tuple(map(int, line.split())) for line in result.stdout.splitlines())
+        self.assertEqual((first[:2], second[:2]), ((1, server.port), (0, server.port)))
+        self.assertEqual(first[2], second[2])
+        self.assertGreater(first[2], 0)
+        self.assertEqual(first[3], 2 * second[3])
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        server.answers = [Answer(200, raw=b"HTTP/1.1 200 OK\r\n\r\n")]
+        for args, status in (((f"http://127.0.0.1:{port}/",), 7),
+                             (("-x", f"127.0.0.1:{server.port}", "https://h/"), 35)):
+            result = self.run_program("--retry", 0, "-sw", "%{http_connect} %{num_connects} "
+                                      "%{json}", *args, status=status)
+            connect, made, values = result.stdout.decode().split(" ", 2)
+            values = json.loads(values)
+            self.assertEqual((int(connect), int(made)),
+                             (values["http_connect"], values["num_connects"]))
+        self.assertEqual(connect, "200")
+
+    @unittest.skipUnless(shutil.which("curl"), "no curl")
+    def test_json_has_what_curls_has(self):
+        server = self.server(Answer(200, b"x"))
+        ours, theirs = (json.loads(subprocess.run(
+            [program, "-so", "out", "-w", "%{json}", server.url()], capture_output=True,
+            cwd=self.folder, env=clean_environment(), timeout=LIMIT, check=False).stdout)
+            for program in (PROGRAM, "curl"))
+        self.assertEqual(set(theirs) - set(ours), set())
+        for name, value in theirs.items():
+            if not name.startswith(("time_", "speed_", "local_port", "size_", "url")):
+                self.assertEqual(ours[name], value, name)
+
+    @unittest.skipUnless(shutil.which("curl"), "no curl")
+    def test_certificates_as_curl_has_them(self):
+        process = self.start("serve", "--tls", "--outcomes", "200", "--log", "log")
+        address = process.stdout.readline().decode().strip()
+        authority = process.stderr.readline().decode().split(": ")[1].strip()
+        for way, status in ((("-k",), 0), (("--cacert", authority), 0), ((), 60)):
+            seen = [subprocess.run(
+                [program, "-so", "out", "-w", "%{ssl_verify_result}|%{num_certs}|%{certs}", *way,
+                 address], capture_output=True, cwd=self.folder, env=clean_environment(),
+                timeout=LIMIT, check=False) for program in (PROGRAM, "curl")]
+            self.assertEqual([each.returncode for each in seen], [status] * 2)
+            self.assertEqual(seen[0].stdout, seen[1].stdout)
+            if status == 0:
+                self.assertIn(b"-----BEGIN CERTIFICATE-----", seen[0].stdout)
+
     @unittest.skipUnless(shutil.which("curl"), "no curl")
     def test_the_same_as_curl(self):
         names = ("content_type errormsg exitcode filename_effective http_code http_version method "
                  "num_headers num_redirects redirect_url referer response_code scheme "
                  "size_download size_upload url url_effective urlnum ftp_entry_path http_connect "
-                 "ssl_verify_result").split()
+                 "ssl_verify_result proxy_ssl_verify_result remote_ip remote_port local_ip "
+                 "num_connects num_certs certs").split()
         template = "|".join(f"{name}=%{{{name}}}" for name in names) + r"\n%header{x-a} %% \\t\t"
         for args, answers in (
                 (["-e", "http://from/", "-d", "four"], [Answer(200, b"body", [("X-A", "v"),
@@ -471,7 +646,7 @@ class WriteOut(ProgramTest):
                 seen.append(subprocess.run(
                     [program, "-so", "out", "-w", template, *args, server.url("/a/")],
                     capture_output=True, cwd=self.folder, env=clean_environment(),
-                    timeout=20, check=False).stdout.decode().split("|"))
+                    timeout=LIMIT, check=False).stdout.decode().split("|"))
             self.assertEqual(seen[0], seen[1])
 
 

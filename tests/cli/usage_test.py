@@ -4,13 +4,15 @@ HTTPRETRY_UPDATE=1 writes the golden help texts anew."""
 
 import os
 import pathlib
+import pty
 import re
+import select
 import shlex
 import shutil
 import subprocess
 import unittest
 
-from program import DATA, PROGRAM, ProgramTest
+from program import DATA, LIMIT, PROGRAM, ProgramTest
 
 
 class Usage(ProgramTest):
@@ -83,6 +85,49 @@ class Usage(ProgramTest):
         self.assertEqual(self.complete("plan", "--preset", "stand"), ["standard"])
         self.assertEqual(self.complete("completion", "z"), ["zsh"])
 
+    @unittest.skipUnless(shutil.which("fish"), "no fish")
+    def test_fish_completes(self):
+        (self.folder / "c.fish").write_bytes(self.run_program("completion", "fish").stdout)
+        for line, word in (("--retry-c", "--retry-connrefused"), ("--color al", "always"),
+                           ("pl", "plan"), ("policy ex", "explain"), ("plan --format s", "svg"),
+                           ("plan --preset stand", "standard"), ("completion z", "zsh")):
+            result = subprocess.run(
+                ["fish", "--no-config", "-c", f"source c.fish; complete -C 'httpretry {line}'"],
+                capture_output=True, check=True, cwd=self.folder, env=os.environ | {
+                    "PATH": os.path.dirname(PROGRAM) + ":" + os.environ["PATH"],
+                    "HOME": str(self.folder)})
+            offered = [each.split("\t")[0] for each in result.stdout.decode().splitlines()]
+            self.assertEqual(offered, [word], line)
+
+    @unittest.skipUnless(shutil.which("zsh"), "no zsh")
+    def test_zsh_completes(self):
+        (self.folder / "_httpretry").write_bytes(self.run_program("completion", "zsh").stdout)
+        shell, its = pty.openpty()
+        process = subprocess.Popen(["zsh", "-f", "-i"], stdin=its, stdout=its, stderr=its,
+                                   cwd=self.folder, start_new_session=True,
+                                   env={"PATH": os.environ["PATH"], "TERM": "dumb",
+                                        "HOME": str(self.folder)})
+        self.addCleanup(os.close, shell)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        os.close(its)
+
+        def type_and_wait(keys, pattern):
+            os.write(shell, keys.encode())
+            said = b""
+            while not re.search(pattern.encode(), said):
+                self.assertTrue(select.select([shell], [], [], LIMIT)[0], said)
+                said += os.read(shell, 4096)
+
+        # A function in its place tells what was completed.
+        type_and_wait("PS1='re''ady>' PROMPT_SP= fpath=($PWD $fpath); autoload -Uz compinit; "
+                      "compinit -u -d none; httpretry() { print \"got:$*.\" }\n", "ready>")
+        for line, words in (("--retry-c", "--retry-connrefused"), ("--color al", "--color always"),
+                            ("pl", "plan"), ("policy ex", "policy explain"),
+                            ("plan --format s", "plan --format svg"), ("completion z",
+                                                                       "completion zsh")):
+            type_and_wait(f"httpretry {line}\t\n", f"got:{words} ?\\.(.|\n)*ready>")
+
     def test_version_names_libcurls(self):
         self.assertRegex(self.run_program("-V").stdout.decode(),
                          r"^httpretry \d+\.\d+\.\d+ libcurl/\d")
@@ -106,19 +151,25 @@ class Usage(ProgramTest):
                 (("-I", "-d", "x", "u"), "only one of -I, -T, -F and -d"),
                 (("-F", "a=b", "-T", "x", "u"), "only one of -I, -T, -F and -d"),
                 (("-F", "nothing", "u"), 'option -F: "nothing" is not NAME=CONTENT'),
-                (("-F", 'a="b"c', "u"), 'has "c" where only ;type= and ;filename= can stand'),
-                (("-F", "a=b;type=no\nne", "u"), "content type"),
+                (("--form-string", "nothing", "u"),
+                 'option --form-string: "nothing" is not NAME=CONTENT'),
+                (("-F", 'a="b"c', "u"), 'has "c" where only ;type=, ;filename= and ;headers='),
+                (("-F", "a=b;c", "u"), 'a text with ";" needs quotes'),
+                (("-F", "a=b;type=none", "u"), "has no content type, as text/html, behind its"),
+                (("-F", "a=b;type=a/no\nne", "u"), "content type"),
+                (("-F", "a=b;headers=none", "u"), '"none" is not a header, as NAME: VALUE'),
                 (("-U", "me", "u"), "option -U: the password is missing"),
                 (("--resolve", "h:1", "u"), '"h:1" is not HOST:PORT:ADDRESS'),
                 (("--connect-to", "h", "u"), 'option --connect-to: "h" is not HOST:PORT'),
-                (("-C", "7", "u"), 'option -C: "7" is not -: what is in the file says where'),
-                (("-C", "-", "u"), "needs -o FILE or -O"),
+                (("-C", "x", "u"), 'option -C: "x" is not a number of bytes'),
+                (("-C", "7", "-i", "u"), "-C goes without -i, -I and --until"),
+                (("-C", "7", "-d", "x", "u"), "-C goes without -d and -F, and with -T it takes"),
+                (("-C", "-", "u"), "-C - goes on with a file: the answer of u needs -o FILE or -O"),
                 (("-O", "http://h/"), "does not end in a name: use -o FILE"),
                 (("-o", "", "u"), "option --output has an empty value"),
                 (("--max-filesize", "big", "u"), '"big" is not a number of bytes, as 500, 20K'),
                 (("--max-filesize", "1X", "u"), '"1X" is not a number of bytes'),
                 (("--max-filesize", "99999999T", "u"), "is not a number of bytes"),
-                (("--limit-rate", "1K", "-T", "x", "u"), "is for downloads: it goes without -T"),
                 (("--parallel-max", "0", "u"), "option --parallel-max: at least 1"),
                 (("--pinnedpubkey", "sha256//x", "https://h/"),
                  "option --pinnedpubkey: \"sha256//x\" is not"),

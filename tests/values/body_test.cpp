@@ -72,6 +72,15 @@ TEST_CASE("bytes and files can be read again and again, with their size") {
   }
 }
 
+TEST_CASE("a file can be read from an offset on, again and again") {
+  const TemporaryFile file("hello, file");
+  const auto body = Body::file(file.path(), 7);
+  CHECK((*body.open())->size() == 4);
+  CHECK(read_all(body) == "file");
+  CHECK(read_all(body) == "file");
+  CHECK(read_all(Body::file(file.path(), 100)).empty());
+}
+
 TEST_CASE("a file that is not there, or is a directory, is an error that names it") {
   const auto gone = Body::file("/no/such/file").open();
   REQUIRE_FALSE(gone);

@@ -25,7 +25,8 @@ static_assert(!std::is_aggregate_v<Request> && !std::is_aggregate_v<RequestOptio
               !std::is_aggregate_v<Url> && !std::is_aggregate_v<Outcome> &&
               !std::is_aggregate_v<ClientCertificate> && !std::is_aggregate_v<ProxyOptions> &&
               !std::is_aggregate_v<Form> && !std::is_aggregate_v<FormPart> &&
-              !std::is_aggregate_v<BodyStart> && !std::is_aggregate_v<BearerToken>);
+              !std::is_aggregate_v<BodyStart> && !std::is_aggregate_v<ConnectionFacts> &&
+              !std::is_aggregate_v<BearerToken>);
 static_assert(sizeof(Request) <= 2 * sizeof(void*));
 
 TEST_CASE("a copy of a request that is changed leaves the others as they were") {

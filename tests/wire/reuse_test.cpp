@@ -27,6 +27,8 @@ class RandomRequests {
     options.fresh_connection = pick(9) == 0;
     if (pick(6) == 0) options.credentials.emplace(Credentials::Scheme::Basic, "u", "p");
     if (pick(6) == 0) options.http_version = HttpVersion::Http1;
+    if (pick(6) == 0) options.on_connection = [](const ConnectionFacts& /*facts*/) {};
+    if (pick(6) == 0) options.upload_rate = 1U << 30U;
     if (pick(6) == 0) options.expect_continue_from = pick(3000);
     return request;
   }
@@ -89,6 +91,27 @@ TEST_CASE("a random sequence of requests looks the same on pooled handles as on 
     CHECK(as_seen(seen[i]) == as_seen(seen[i + 1]));
   }
   CHECK(server.connections() < 300 + 150);  // the one client did use its connections again
+}
+
+TEST_CASE("who asks hears of the connection of each exchange") {
+  FaultServer server(Scenario{{503}, {200}});
+  std::vector<ConnectionFacts> heard;
+  auto request = Request::get(server.url("/path"));
+  request.edit_options().on_connection = [&](const ConnectionFacts& facts) {
+    heard.push_back(facts);
+  };
+  Client client({retry(hasty())});
+  REQUIRE(client.send(request));
+  REQUIRE(heard.size() == 2);
+  CHECK(heard[0].remote_ip == "127.0.0.1");
+  CHECK(heard[0].remote_port == server.port());
+  CHECK(heard[0].local_ip == "127.0.0.1");
+  CHECK(heard[0].local_port != 0);
+  CHECK(heard[0].new_connections == 1);
+  CHECK(heard[1].new_connections == 0);
+  CHECK(heard[1].local_port == heard[0].local_port);
+  CHECK(heard[0].request_bytes > 20);
+  CHECK(heard[0].certificates.empty());
 }
 
 TEST_CASE("no header goes out that nobody asked for") {

@@ -74,6 +74,52 @@ TEST_CASE("a form goes out as its parts, and again for a retry") {
             "Content-Type: application/json\r\nX-Part: 3\r\n\r\n{\"a\": 1}"});
 }
 
+TEST_CASE("several files in one field are parts within its part") {
+  FormPart pictures("pictures", Body());
+  for (const char* name : {"a.png", "b"}) {
+    FormPart file("", Body(std::string("bytes of ") + name));
+    file.file_name = name;
+    pictures.files.push_back(file);
+  }
+  pictures.files.back().headers.add("content-type", "image/x");
+  Form form;
+  form.add(pictures).add("last", "one");
+  FaultServer server;
+
+  REQUIRE(Client().send(Request::post(server.url(), Body()).set_form(form)));
+
+  const auto parts = parts_of(server.seen().front());
+  REQUIRE(parts.size() == 2);
+  const auto type = form.content_type();
+  const auto inner = "files-" + type.substr(type.find("boundary=") + 9);
+  CHECK(parts[0] ==
+        "Content-Disposition: form-data; name=\"pictures\"\r\n"
+        "Content-Type: multipart/mixed; boundary=" +
+            inner + "\r\n\r\n--" + inner +
+            "\r\nContent-Disposition: attachment; filename=\"a.png\"\r\n"
+            "Content-Type: image/png\r\n\r\nbytes of a.png\r\n--" +
+            inner +
+            "\r\nContent-Disposition: attachment; filename=\"b\"\r\n"
+            "content-type: image/x\r\n\r\nbytes of b\r\n--" +
+            inner + "--\r\n");
+  CHECK(parts[1].ends_with("\r\n\r\none"));
+}
+
+TEST_CASE("a body goes out no faster than it may") {
+  FaultServer server;
+  auto request = Request::post(server.url(), std::string(150'000, 'b'));
+  request.edit_options().upload_rate = 100'000;
+  Client client;
+  const auto slow = client.send(request);
+  REQUIRE(slow);
+  CHECK(slow->history.elapsed > 300ms);  // what the socket takes at once is not held back
+  CHECK(server.seen().front().body_size == 150'000);
+  request.edit_options().upload_rate.reset();  // on the same handle, which is free again
+  const auto free = client.send(request);
+  REQUIRE(free);
+  CHECK(free->history.elapsed < slow->history.elapsed);
+}
+
 TEST_CASE("two forms have two boundaries, and a form without parts is a whole body too") {
   FaultServer server;
   const Form one;
