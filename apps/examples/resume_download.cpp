@@ -15,7 +15,7 @@ using namespace httpretry;
 
 namespace {
 
-constexpr std::size_t kHalf = 512 * 1024;
+constexpr std::size_t kHalf = std::size_t{512} * 1024;
 
 // A MiB, of which the first answer brings one half, and the second the other.
 Scenario breaking_off() {
