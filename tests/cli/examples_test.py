@@ -12,6 +12,7 @@ EXAMPLES = pathlib.Path(PROGRAM).parent / "examples"
 SOURCES = pathlib.Path(__file__).parents[2] / "apps" / "examples"
 
 
+@unittest.skipUnless(EXAMPLES.exists(), "the examples are not built")
 class Examples(ProgramTest):
     def serve(self, outcomes):
         process = self.start("serve", "--outcomes", outcomes)
