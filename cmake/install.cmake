@@ -2,20 +2,25 @@
 # that its package files name those packages; a shared one carries them along itself.
 include(CMakePackageConfigHelpers)
 
+# Debian's own packages use vendor-completions, and its zsh looks there.
+set(HTTPRETRY_ZSH_FOLDER site-functions CACHE STRING "Where in share/zsh the completion goes")
+mark_as_advanced(HTTPRETRY_ZSH_FOLDER)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/httpretry)
+# The components are Debian's packages, but for `elsewhere`: package.cmake has that in Debian's way.
+set(of_packages LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev ARCHIVE COMPONENT dev)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/httpretry
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
         FILES_MATCHING PATTERN "*.hpp")
 
-install(TARGETS httpretry EXPORT httpretry_targets)
+install(TARGETS httpretry EXPORT httpretry_targets ${of_packages})
 install(EXPORT httpretry_targets FILE httpretry-targets.cmake NAMESPACE httpretry::
-        DESTINATION ${package_dir})
+        DESTINATION ${package_dir} COMPONENT dev)
 # In a file of its own, because only its users need OpenSSL.
 if(HTTPRETRY_BUILD_TEST_KIT)
-  install(TARGETS httpretry_testing EXPORT httpretry_testing_targets)
+  install(TARGETS httpretry_testing EXPORT httpretry_testing_targets ${of_packages})
   install(EXPORT httpretry_testing_targets FILE httpretry-testing-targets.cmake
-          NAMESPACE httpretry:: DESTINATION ${package_dir})
+          NAMESPACE httpretry:: DESTINATION ${package_dir} COMPONENT dev)
 endif()
 
 if(BUILD_SHARED_LIBS)
@@ -32,7 +37,7 @@ configure_package_config_file(
 write_basic_package_version_file(httpretry-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/httpretry-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/httpretry-config-version.cmake
-        DESTINATION ${package_dir})
+        DESTINATION ${package_dir} COMPONENT dev)
 
 # The prefix is that of the place where the file is found, so that the tree can be moved and
 # `cmake --install --prefix` tells the truth.
@@ -47,23 +52,25 @@ endif()
 cmake_path(APPEND pkg_config_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pkg_config_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/httpretry.pc.in httpretry.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/httpretry.pc DESTINATION ${pkg_config_dir})
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/httpretry.pc DESTINATION ${pkg_config_dir} COMPONENT dev)
 
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT elsewhere)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/coroutines.query
-              ${PROJECT_SOURCE_DIR}/cmake/policy.schema.json
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/httpretry)
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/httpretry COMPONENT dev)
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/policy.schema.json
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/httpretry COMPONENT tool)
 
 if(TARGET httpretry_cli)
-  install(TARGETS httpretry_cli)
+  install(TARGETS httpretry_cli COMPONENT tool)
   if(NOT CMAKE_CROSSCOMPILING)  # where the program can be run, it has written these
     set(written_by_program ${PROJECT_BINARY_DIR}/apps)
-    install(FILES ${written_by_program}/httpretry.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES ${written_by_program}/httpretry.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
+            COMPONENT elsewhere)
     install(FILES ${written_by_program}/httpretry.bash RENAME httpretry
-            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT tool)
     install(FILES ${written_by_program}/_httpretry
-            DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${HTTPRETRY_ZSH_FOLDER} COMPONENT tool)
     install(FILES ${written_by_program}/httpretry.fish
-            DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT tool)
   endif()
 endif()

@@ -63,6 +63,8 @@ FlagTable manual_table();
 
 // What --help prints.
 std::string help_text(const Command& command);
+// The manual page as Markdown.
+std::string manual_in_markdown();
 
 struct ExitStatus {
   std::string_view numbers;

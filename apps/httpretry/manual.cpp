@@ -99,13 +99,23 @@ std::string page() {
   return text + ".SH \"SEE ALSO\"\n.BR curl (1)\n";
 }
 
+FlagTable table_of(bool& markdown) {
+  return {{"Options",
+           {{'\0', "markdown", "", "as Markdown", [&](const std::string&) { markdown = true; }},
+            help_flag()}}};
+}
+
 }  // namespace
 
-FlagTable manual_table() { return {{"Options", {help_flag()}}}; }
+FlagTable manual_table() {
+  static bool unused;
+  return table_of(unused);
+}
 
 int manual(const Args& args) {
-  if (!parse(args, manual_table()).empty()) throw UsageError("manual takes nothing");
-  write_all(STDOUT_FILENO, page(), -1, "standard output");
+  bool markdown = false;
+  if (!parse(args, table_of(markdown)).empty()) throw UsageError("manual takes no operand");
+  write_all(STDOUT_FILENO, markdown ? manual_in_markdown() : page(), -1, "standard output");
   return kOk;
 }
 

@@ -1,4 +1,5 @@
-"""The transcripts of README.md are what the program says.
+"""The transcripts of README.md are what the program says, and its picture is what it draws. The
+policy file that the transcripts name is the one that README.md shows.
 
 HTTPRETRY_UPDATE=1 writes them anew."""
 
@@ -10,6 +11,7 @@ import unittest
 
 from program import LIMIT, PROGRAM, ProgramTest, clean_environment
 
+WRITTEN_BY_BENCH = "tests/bench/RESULTS.md"
 README = pathlib.Path(__file__).parents[2] / "README.md"
 
 
@@ -28,10 +30,29 @@ class Readme(ProgramTest):
 
         text = README.read_text()
         self.assertIn("```console", text)
+        policy_file = re.search(r"```json\n(.*?)```", text, flags=re.DOTALL)[1]
+        (self.folder / "policy.json").write_text(policy_file)
         now = re.sub(r"```console\n(.*?)```", run_all, text, flags=re.DOTALL)
         if os.environ.get("HTTPRETRY_UPDATE"):
             README.write_text(now)
         self.assertEqual(now, README.read_text())
+
+    def test_the_picture_is_drawn_by_the_line_below_it(self):
+        text = README.read_text()
+        picture = README.parent / re.search(r"!\[.*?\]\((\S+\.svg)\)", text)[1]
+        line = re.search(r"^`(httpretry plan .*--format svg .*)`$", text, re.MULTILINE)[1]
+        drawn = self.run_program(*line.split()[1:]).stdout
+        if os.environ.get("HTTPRETRY_UPDATE"):
+            picture.write_bytes(drawn)
+        self.assertEqual(picture.read_bytes(), drawn)
+
+    def test_every_link_of_the_pages_leads_somewhere(self):
+        root = README.parent
+        for page in [README, *root.glob("lib/**/*.md"), *root.glob("apps/**/*.md")]:
+            prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+            for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
+                if link != WRITTEN_BY_BENCH:
+                    self.assertTrue((page.parent / link).exists(), f"{page}: {link}")
 
 
 if __name__ == "__main__":

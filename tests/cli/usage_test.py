@@ -176,7 +176,7 @@ class Usage(ProgramTest):
                 (("-x", "ftp://p", "u"), "option --proxy: the scheme must be one of http"),
                 (("completion",), "completion takes one of bash, zsh, fish"),
                 (("completion", "csh"), '"csh" is not one of bash, zsh, fish'),
-                (("manual", "x"), "manual takes nothing"),
+                (("manual", "x"), "manual takes no operand"),
                 (("-H", "nonsense", "u"), '"nonsense" is not a header'),
                 (("-H", "a;b", "u"), 'has text behind its ";"'),
                 (("-X", "GE T", "u"), "a request method must be a token"),

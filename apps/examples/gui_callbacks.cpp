@@ -1,0 +1,81 @@
+// A program with a window: one thread that must never wait, and to which everything is told as an
+// event. Calls run on the client's thread; their callbacks only post.
+#include <httpretry/builtin.hpp>
+#include <httpretry/client.hpp>
+#include <httpretry/fault_server.hpp>
+
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+using namespace httpretry;
+
+namespace {
+
+// What a toolkit brings along: QMetaObject::invokeMethod, g_idle_add, PostMessage.
+class Events {
+ public:
+  void post(std::function<void()> event) {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(std::move(event));
+    changed_.notify_one();
+  }
+  void run_one() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !events_.empty(); });
+    const auto event = std::move(events_.front());
+    events_.pop_front();
+    lock.unlock();
+    event();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> events_;
+};
+
+struct Window {
+  std::string text = "loading", pictures = "loading";
+  [[nodiscard]] bool settled() const { return text != "loading" && pictures != "loading"; }
+};
+
+std::string shown(const Outcome& outcome) {
+  return outcome ? outcome->body : std::string(to_string(outcome.error().code));
+}
+
+}  // namespace
+
+int main() {
+  Scenario scenario;
+  scenario.paths["/text"] = Script({{503}, {503}, {200, "the text"}});
+  scenario.paths["/pictures"] = Script({Fault::Hang});
+  FaultServer server(scenario);
+  Events events;  // outlives the client, whose callbacks post to it
+  Window window;  // touched by this thread only
+  Client client({redirect(), retry()});
+
+  client.send_then(Request::get(server.url("/text")), [&](const Outcome& outcome) {
+    events.post([&, text = shown(outcome)] { window.text = text; });
+  });
+  std::stop_source cancel;  // the button beside the pictures
+  CallOptions options;
+  options.stop = cancel.get_token();
+  client.send_then(
+      Request::get(server.url("/pictures")),
+      [&](const Outcome& outcome) {
+        events.post([&, text = shown(outcome)] { window.pictures = text; });
+      },
+      options);
+
+  while (!window.settled()) {
+    events.run_one();
+    std::printf("text: %s, pictures: %s\n", window.text.c_str(), window.pictures.c_str());
+    if (window.text != "loading") cancel.request_stop();  // the user has seen enough
+  }
+  return window.text == "the text" && window.pictures == "canceled" ? 0 : 1;
+}

@@ -1,0 +1,84 @@
+// manual --markdown: the same as a page of Markdown, from the same tables.
+#include "commands.hpp"
+
+#include <algorithm>
+
+namespace httpretry::cli {
+namespace {
+
+// Text that is no markup; a line end begins a paragraph.
+std::string plain(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (std::string_view("\\`*_|<>[]").find(c) != std::string_view::npos) safe += '\\';
+    safe += c;
+    if (c == '\n') safe += '\n';
+  }
+  return safe;
+}
+
+// Code that may stand in a table.
+std::string code(std::string_view text) {
+  std::string safe = "`";
+  for (const char c : text) {
+    if (c == '|') safe += '\\';
+    safe += c;
+  }
+  return safe + '`';
+}
+
+std::string row_of(const Flag& flag) {
+  std::string row = "| ";
+  if (flag.letter != '\0') row += code(std::string("-") + flag.letter) + ", ";
+  row += code("--" + std::string(flag.name) + (flag.takes_value() ? " " : "") +
+              std::string(flag.value));
+  return row + " | " + plain(flag.help) + " |\n";
+}
+
+std::string flags_of(const Command& command) {
+  std::string text;
+  for (const auto& group : command.flags()) {
+    std::string rows;
+    for (const auto& flag : group.flags) {
+      if (flag.apply) rows += row_of(flag);
+    }
+    if (!rows.empty()) text += "\n| " + std::string(group.title) + " | |\n|---|---|\n" + rows;
+  }
+  return text;
+}
+
+std::string examples_of(const Command& command) {
+  std::size_t width = 0;
+  for (const auto& [line, about] : command.examples) width = std::max(width, line.size());
+  std::string text;
+  for (const auto& [line, about] : command.examples) {
+    text += (text.empty() ? "\n```sh\n" : "") + std::string(line);
+    if (!about.empty()) text += std::string(width - line.size(), ' ') + "  # " + std::string(about);
+    text += '\n';
+  }
+  return text.empty() ? text : text + "```\n";
+}
+
+std::string section(const Command& command) {
+  const auto title = command.name.empty() ? "Sending" : "httpretry " + std::string(command.name);
+  return "\n## " + title + "\n\n`" + command.synopsis() + "`\n\n" + plain(command.about) + '\n' +
+         examples_of(command) + flags_of(command);
+}
+
+}  // namespace
+
+std::string manual_in_markdown() {
+  std::string text = "# The command line\n";
+  for (const auto& command : commands()) text += section(command);
+  text += "\n## Exit status\n\n| | |\n|---|---|\n";
+  for (const auto& [numbers, meaning] : exit_statuses()) {
+    text += "| " + std::string(numbers) + " | " + plain(meaning) + " |\n";
+  }
+  text += "\n## Environment\n\n| | |\n|---|---|\n";
+  for (const auto& [name, meaning] : environment()) {
+    text += "| " + code(name) + " | " + plain(meaning) + " |\n";
+  }
+  return text;
+}
+
+}  // namespace httpretry::cli
