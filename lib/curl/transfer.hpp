@@ -105,6 +105,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   }
   void learn();
   [[nodiscard]] Exchange facts() const;
+  Outcome conclude();
   Outcome answer();
   Error failure();
   [[nodiscard]] std::string message(Errc code) const;
