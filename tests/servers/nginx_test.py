@@ -33,8 +33,14 @@ http {{
     def url(self, path="/file"):
         return f"http://127.0.0.1:{self.port}{path}"
 
-    def log(self):
-        return [line.split() for line in (self.folder / "access_log").read_text().splitlines()]
+    def log(self, least=0):
+        """Its lines come after the answers; `least`: as many as there must be."""
+        deadline = time.monotonic() + 10
+        while True:
+            lines = (self.folder / "access_log").read_text().splitlines()
+            if len(lines) >= least or time.monotonic() > deadline:
+                return [line.split() for line in lines]
+            time.sleep(0.005)
 
     def test_a_rate_limit_is_kept_to_and_everything_gets_through(self):
         self.nginx("limit_req zone=z burst=3 nodelay; limit_req_status 429;",
@@ -43,10 +49,11 @@ http {{
                                                        "max_interval": "400ms"})
         reports = self.finish(self.load(self.url(), 40))
         self.assertEqual({each["status"] for each in reports}, {200})
-        statuses = [status for _, _, status in self.log()]
+        attempts = sum(len(each["attempts"]) for each in reports)
+        statuses = [status for _, _, status in self.log(attempts)]
         self.assertEqual(statuses.count("200"), 40)
         self.assertGreater(statuses.count("429"), 0)
-        self.assertEqual(len(statuses), sum(len(each["attempts"]) for each in reports))
+        self.assertEqual(len(statuses), attempts)
 
     def test_a_post_that_was_limited_is_sent_again_and_done_once(self):
         origin = self.server(200)
@@ -102,7 +109,7 @@ http {{
         attempts = self.report()["attempts"]
         answered = [a for a in attempts if a["status"] == 503]
         self.assertEqual(len(answered), 12)
-        self.assertEqual(len(self.log()), 12)
+        self.assertEqual(len(self.log(12)), 12)
         # A connection that was closed in that very moment costs no attempt.
         self.assertTrue(all(a["rule"] == "stale connection" for a in attempts
                             if a["status"] is None), attempts)
@@ -116,7 +123,7 @@ http {{
         self.run_program("--policy", "policy.json", "--report", "report.json", "-d", "x",
                          self.url("/p"), status=52)
         self.assertEqual(self.report()["stop_reason"], "unsafe_to_repeat")
-        self.assertEqual(self.log(), [["GET", "/g", "444"]] * 3 + [["POST", "/p", "444"]])
+        self.assertEqual(self.log(4), [["GET", "/g", "444"]] * 3 + [["POST", "/p", "444"]])
 
 
 if __name__ == "__main__":
