@@ -65,7 +65,7 @@ Request planned_request(const Args& words) {
   try {
     Request request(words.size() == 2 ? words.front() : "GET", bare ? "http://" + url : url);
     if (const auto& parsed = request.parsed_url(); !parsed) {
-      throw UsageError("\"" + url + "\" is " + parsed.error().message);
+      throw UsageError("\"" + without_secrets(url) + "\" is " + parsed.error().message);
     }
     return request;
   } catch (const std::invalid_argument& error) {

@@ -4,6 +4,7 @@
 #include "exit_status.hpp"
 #include "output.hpp"
 #include "policies.hpp"
+#include "words.hpp"
 
 #include <httpretry/report.hpp>
 
@@ -80,7 +81,7 @@ int policy_explain(const Args& args) {
   const auto& method = words[1];
   const auto url =
       Url::parse(words[2].find("://") == std::string::npos ? "http://" + words[2] : words[2]);
-  if (!url) throw UsageError("\"" + words[2] + "\" is " + url.error().message);
+  if (!url) throw UsageError("\"" + without_secrets(words[2]) + "\" is " + url.error().message);
   const auto& resolved = set.find(method, *url);
   write_all(STDOUT_FILENO,
             format == "json" ? in_json(resolved) : in_words(resolved, set.candidates(method, *url)),
