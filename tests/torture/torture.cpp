@@ -43,7 +43,22 @@ constexpr unsigned kPatience = 20;  // seconds until a call counts as one that n
 struct Sights {
   std::atomic<int> port;
   std::array<std::atomic<int>, kCalls> requests;
+  std::atomic<int> wrong;  // requests that are not as they were meant
 };
+
+struct Meant {
+  const char* method;
+  const char* body;
+};
+constexpr std::array<Meant, kCalls> kMeant{{{"GET", ""},
+                                            {"POST", "unsafe"},
+                                            {"GET", ""},
+                                            {"GET", ""},
+                                            {"GET", ""},
+                                            {"PATCH", "unsafe, too"},
+                                            {"PURGE", ""},
+                                            {"GET", ""},
+                                            {"GET", ""}}};
 
 [[noreturn]] void fail(const std::string& text) {
   no_failures();
@@ -75,7 +90,15 @@ void serve(Sights& sights) {
   options.max_seen = 1;
   options.on_request = [&sights](const SeenRequest& seen) {
     const auto call = seen.headers.get("X-Call");
-    if (call) ++sights.requests[std::stoul(std::string(*call))];
+    if (!call) {
+      ++sights.wrong;
+      return;
+    }
+    const auto number = std::stoul(std::string(*call));
+    ++sights.requests[number];
+    const auto& meant = kMeant[number];
+    const bool whole = !seen.body_complete || seen.body == meant.body;
+    if (seen.method != meant.method || !whole) ++sights.wrong;
   };
   FaultServer server(scenario, options);
   sights.port = server.port();
@@ -153,7 +176,7 @@ void Calls::use(Client& client) {
     ending.take(client.send(std::move(request)));
   };
   attempt(0, called_back, Request::get(base_ + "/again"));
-  attempt(1, called_back, Request::post(base_ + "/", "unsafe"));
+  attempt(1, called_back, Request::post(base_ + "/", kMeant[1].body));
   attempt(2, called_back, Request::get(named_ + "/elsewhere"));
   attempt(3, blocking, Request::get(named_ + "/again?blocking"));
   auto zipped = Request::get(base_ + "/zipped");
@@ -164,7 +187,7 @@ void Calls::use(Client& client) {
       [&client](Ending& ending, Request request) {
         ending.take(client.send_async(std::move(request)).get());
       },
-      Request::patch(base_ + "/", "unsafe, too"));
+      Request::patch(base_ + "/", kMeant[5].body));
   attempt(
       6,
       [&client](Ending& ending, Request request) {
@@ -203,6 +226,7 @@ void Calls::run() {
 }
 
 void check(const Calls& calls, const Sights& sights) {
+  if (sights.wrong != 0) fail("a request went out that was not as it was meant");
   for (std::size_t i = 0; i < kCalls; ++i) {
     const auto& ending = calls.endings()[i];
     const auto name = "call " + std::to_string(i);
@@ -227,6 +251,7 @@ void play(Calls& calls, Resource resource, long k) {
 
 void round(Sights& sights, Resource resource, long k) {
   for (auto& count : sights.requests) count = 0;
+  sights.wrong = 0;
   Calls calls(sights.port);
   const auto blocks = blocks_in_use();
   const auto files = open_files();
