@@ -37,12 +37,15 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t kCalls = 9;
-constexpr unsigned kPatience = 20;  // seconds until a call counts as one that never ends
+constexpr std::size_t kRounds = 64;  // until a round has the place of an earlier one
+constexpr unsigned kPatience = 20;   // seconds until a call counts as one that never ends
 
 // What the server saw, in memory that all the processes share.
 struct Sights {
   std::atomic<int> port;
-  std::array<std::atomic<int>, kCalls> requests;
+  // Of each round its own: what the server reads late does not count for the next.
+  std::array<std::array<std::atomic<int>, kCalls>, kRounds> requests;
+  std::atomic<std::size_t> round;
   std::atomic<int> wrong;  // requests that are not as they were meant
 };
 
@@ -94,8 +97,9 @@ void serve(Sights& sights) {
       ++sights.wrong;
       return;
     }
-    const auto number = std::stoul(std::string(*call));
-    ++sights.requests[number];
+    const auto id = std::stoul(std::string(*call));
+    const auto number = id % kCalls;
+    ++sights.requests[id / kCalls % kRounds][number];
     const auto& meant = kMeant[number];
     const bool whole = !seen.body_complete || seen.body == meant.body;
     if (seen.method != meant.method || !whole) ++sights.wrong;
@@ -128,8 +132,12 @@ struct Ending {
 
 class Calls {
  public:
-  explicit Calls(int port) : base_("http://127.0.0.1:" + std::to_string(port)) {
-    named_ = "http://name.test:" + std::to_string(port);
+  explicit Calls(Sights& sights)
+      : first_id_(++sights.round * kCalls),
+        base_("http://127.0.0.1:" + std::to_string(sights.port)),
+        named_("http://name.test:" + std::to_string(sights.port)) {
+    for (auto& count : sights.requests[sights.round % kRounds]) count = 0;
+    sights.wrong = 0;
   }
   void run();
   [[nodiscard]] const std::array<Ending, kCalls>& endings() const { return endings_; }
@@ -150,7 +158,7 @@ class Calls {
                Request request) {
     auto& ending = endings_[call];
     try {
-      request.set_header("X-Call", std::to_string(call));
+      request.set_header("X-Call", std::to_string(first_id_ + call));
       ending.may_repeat = request.repeatable();
       door(ending, std::move(request));
     } catch (const std::bad_alloc&) {
@@ -163,7 +171,8 @@ class Calls {
   }
   void use(Client& client);
 
-  std::string base_, named_;
+  const std::size_t first_id_;
+  const std::string base_, named_;
   std::array<Ending, kCalls> endings_;
 };
 
@@ -230,7 +239,7 @@ void check(const Calls& calls, const Sights& sights) {
   for (std::size_t i = 0; i < kCalls; ++i) {
     const auto& ending = calls.endings()[i];
     const auto name = "call " + std::to_string(i);
-    const int seen = sights.requests[i];
+    const int seen = sights.requests[sights.round % kRounds][i];
     if (ending.ends != (ending.refused ? 0 : 1))
       fail(name + " ended " + std::to_string(ending.ends) + " times");
     if (ending.refused && seen > 0) fail(name + " was refused, and sent");
@@ -250,9 +259,7 @@ void play(Calls& calls, Resource resource, long k) {
 }
 
 void round(Sights& sights, Resource resource, long k) {
-  for (auto& count : sights.requests) count = 0;
-  sights.wrong = 0;
-  Calls calls(sights.port);
+  Calls calls(sights);
   const auto blocks = blocks_in_use();
   const auto files = open_files();
   play(calls, resource, k);
@@ -306,7 +313,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   replace_curls_memory();
   {
-    Calls calls(sights->port);
+    Calls calls(*sights);
     play(calls, Resource::Memory, 0);  // what is made only once is there after this
   }
 
