@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every C++ block of README.md, and every piece of code in its tables that assigns or calls, stands to
-the letter in a program under apps/examples, which the build compiles. Usage: readme_test.py SOURCE_DIR"""
+the letter in a program under apps/examples, which the build compiles; and every test that SECURITY.md names
+is there. Usage: readme_test.py SOURCE_DIR"""
 import pathlib
 import re
 import sys
@@ -21,7 +22,12 @@ def main(root):
         print("README.md shows code that no program under apps/examples contains:\n")
         print(textwrap.indent(block, "    "))
     print(f"{len(blocks) - len(missing)} of {len(blocks)} blocks found")
-    sys.exit(1 if missing else 0)
+    named = re.findall(r"`(tests/[^`]+)`", (root / "SECURITY.md").read_text())
+    gone = [name for name in named if not (root / name).exists()]
+    for name in gone:
+        print(f"SECURITY.md names {name}, which is not there")
+    print(f"{len(named) - len(gone)} of {len(named)} tests found")
+    sys.exit(1 if missing or gone or not named else 0)
 
 
 main(pathlib.Path(sys.argv[1]))

@@ -1,6 +1,7 @@
 #include "played.hpp"
 
 #include "args.hpp"
+#include "words.hpp"
 
 #include <httpretry/builtin.hpp>
 #include <httpretry/client.hpp>
@@ -170,7 +171,7 @@ Request plain_request(const std::string& method, const std::string& url) {
   try {
     Request request(method, url.find("://") == std::string::npos ? "http://" + url : url);
     if (const auto& parsed = request.parsed_url(); !parsed) {
-      throw UsageError("\"" + url + "\" is " + parsed.error().message);
+      throw UsageError("\"" + without_secrets(url) + "\" is " + parsed.error().message);
     }
     return request;
   } catch (const std::invalid_argument& error) {

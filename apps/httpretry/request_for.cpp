@@ -3,6 +3,7 @@
 #include "form.hpp"
 #include "input.hpp"
 #include "send_options.hpp"
+#include "words.hpp"
 
 #include <httpretry/url.hpp>
 
@@ -169,7 +170,8 @@ Request request_for(const SendOptions& options, std::size_t index, int give_up) 
   try {
     Request request(method_of(options, uploads), url_of(options, index));
     if (const auto& url = request.parsed_url(); !url) {
-      throw UsageError("\"" + options.urls[index] + "\" is " + url.error().message);
+      throw UsageError("\"" + without_secrets(options.urls[index]) + "\" is " +
+                       url.error().message);
     }
     set_defaults(options, request);
     if (!options.form.empty()) request.set_form(form_of(options, give_up));

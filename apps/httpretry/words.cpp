@@ -90,6 +90,16 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
+// Nobody knows where its parts end, so rather too much is left out.
+std::string without_secrets(std::string_view no_url) {
+  std::string shown(no_url.substr(0, no_url.find_first_of("?#")));
+  const auto scheme = shown.find("://");
+  const auto begin = scheme == std::string::npos ? 0 : scheme + 3;
+  const auto at = shown.rfind('@');
+  if (at != std::string::npos && at >= begin) shown.erase(begin, at + 1 - begin);
+  return printable(shown);
+}
+
 void say(const std::string& line) {
   const std::lock_guard lock(speaking);
   put((std::exchange(said_for_now, false) ? kErase : "") + line + '\n');

@@ -25,6 +25,9 @@ std::string closing_line(const Outcome& outcome);
 // Text from outside, with control bytes escaped.
 std::string printable(std::string_view text);
 
+// What stands where a URL should, for a message: without what may be a password or a key.
+std::string without_secrets(std::string_view no_url);
+
 // Writes a line to standard error, whole.
 void say(const std::string& line);
 

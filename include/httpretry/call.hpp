@@ -54,6 +54,8 @@ class HTTPRETRY_API Call {
   [[nodiscard]] Time started() const { return state_->started; }
   // What has been sent so far, and what came of it. The whole call's, in every branch.
   [[nodiscard]] History& history() const { return state_->history; }
+  // Exchanges that were begun for it so far, in every branch.
+  [[nodiscard]] int exchanges() const { return state_->exchanges; }
   // ClientOptions::policies; nullptr where the client has none.
   [[nodiscard]] const PolicySource* policies() const { return state_->policies; }
   // Uniform in [0, 1).

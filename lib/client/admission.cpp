@@ -4,7 +4,19 @@
 
 namespace httpretry::detail {
 
-Admission::Turn::Turn(Admission& admission, const std::string& origin) : admission_(admission) {
+namespace {
+
+template <class Map, class Value>
+typename Map::node_type make_node(Value* value) {
+  Map map;
+  map.emplace(0, value);
+  return map.extract(map.begin());
+}
+
+}  // namespace
+
+Admission::Turn::Turn(Admission& admission, const std::string& origin)
+    : admission_(admission), place_(make_node<Queue>(this)) {
   const std::lock_guard lock(admission_.mutex_);
   admission_.enter(*this, origin);
 }
@@ -22,11 +34,21 @@ bool Admission::has_room(const Origin& origin) const {
 }
 
 void Admission::enter(Turn& turn, const std::string& name) {
-  auto& origin = origins_[name];
+  const auto at = origins_.try_emplace(name).first;
+  auto& origin = at->second;
+  if (origin.name == nullptr) {
+    try {
+      origin.place = make_node<Open>(&origin);
+    } catch (...) {
+      origins_.erase(at);
+      throw;
+    }
+    origin.name = &at->first;
+  }
   turn.origin_ = &origin;
-  if (origin.name.empty()) origin.name = name;
   turn.arrival_ = ++arrivals_;
-  origin.queue.emplace(turn.arrival_, &turn);
+  turn.place_.key() = turn.arrival_;
+  origin.queue.insert(std::move(turn.place_));
   list(origin);
   admit_next();
 }
@@ -42,7 +64,7 @@ void Admission::leave(Turn& turn) {
   }
   list(origin);
   admit_next();
-  if (origin.under_way == 0 && origin.queue.empty()) origins_.erase(std::string(origin.name));
+  if (origin.under_way == 0 && origin.queue.empty()) origins_.erase(origins_.find(*origin.name));
 }
 
 void Admission::admit_next() {
@@ -62,8 +84,11 @@ void Admission::list(Origin& origin) {
   const bool open = has_room(origin) && !origin.queue.empty();
   const auto key = open ? origin.queue.begin()->first : 0;
   if (key == origin.listed_as) return;
-  if (origin.listed_as != 0) open_.erase(origin.listed_as);
-  if (key != 0) open_.emplace(key, &origin);
+  if (origin.listed_as != 0) origin.place = open_.extract(origin.listed_as);
+  if (key != 0) {
+    origin.place.key() = key;
+    open_.insert(std::move(origin.place));
+  }
   origin.listed_as = key;
 }
 

@@ -24,6 +24,11 @@ class Admission final : public Transport {
 
  private:
   struct Origin;
+  class Turn;
+  // What goes in and out of these is a node that was made beforehand: to leave, and to admit the
+  // next, takes no memory.
+  using Queue = std::map<std::uint64_t, Turn*>;
+  using Open = std::map<std::uint64_t, Origin*>;
   // A place among those under way, or in the queue for one, for as long as it lives.
   class Turn final : public Happening {
    public:
@@ -37,12 +42,14 @@ class Admission final : public Transport {
     Admission& admission_;
     Origin* origin_ = nullptr;
     std::uint64_t arrival_ = 0;
+    Queue::node_type place_;  // while it is not in the queue
   };
   struct Origin {
-    std::string name;
+    const std::string* name = nullptr;  // its key in `origins_`
     int under_way = 0;
-    std::map<std::uint64_t, Turn*> queue;  // by arrival
-    std::uint64_t listed_as = 0;           // its key in `open_`; 0: it is not in there
+    Queue queue;                  // by arrival
+    std::uint64_t listed_as = 0;  // its key in `open_`; 0: it is not in there
+    Open::node_type place;        // while it is not in there
   };
 
   [[nodiscard]] bool has_room(const Origin& origin) const;
@@ -60,7 +67,7 @@ class Admission final : public Transport {
   int under_way_ = 0;
   std::unordered_map<std::string, Origin> origins_;  // in use; no origin is kept for ever
   // The origins that have room and a queue, by the arrival of the first in it.
-  std::map<std::uint64_t, Origin*> open_;
+  Open open_;
 };
 
 }  // namespace httpretry::detail

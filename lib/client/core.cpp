@@ -1,7 +1,6 @@
 #include "core.hpp"
 
 #include "lib/curl/errors.hpp"
-#include "lib/flow/hop.hpp"
 #include "lib/flow/random.hpp"
 
 #include <httpretry/inside_retry.hpp>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 #include <system_error>
 
@@ -59,9 +59,22 @@ void add_only_attempt(const Outcome& outcome, CallState& state) {
   attempt.duration = exchange.timings.total;
 }
 
+// What was thrown tells nothing of what was sent; that nothing was begun does.
+Error out_of_memory() {
+  Error error(Errc::Internal, "out of memory");
+  error.permanent = true;
+  error.exchange.sent = Sent::Maybe;
+  return error;
+}
+
 void finish(Outcome& outcome, CallState& state) {
   auto& history = state.history;
-  if (history.attempts.empty() && state.exchanges > 0) add_only_attempt(outcome, state);
+  if (!outcome && state.exchanges == 0) outcome.error().exchange.sent = Sent::Never;
+  try {
+    if (history.attempts.empty() && state.exchanges > 0) add_only_attempt(outcome, state);
+  } catch (const std::bad_alloc&) {
+    history.attempts.clear();  // the outcome itself tells
+  }
   const bool canceled = !outcome && outcome.error().code == Errc::Canceled;
   // A rule may call an answer of any status a success.
   const bool good =
@@ -162,12 +175,32 @@ void ClientCore::check_nesting(const Request& request) const {
   if (retries_ && inside_retry() && request.options().retry) warn_of_nested_retry();
 }
 
-// All of a call. The scheduler's thread runs it from the hop on.
-Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Request request,
-                           CallOptions options, Completion& completion) {
-  const Hop hop(*where.scheduler, where.leased);
-  co_await hop;
+class ClientCore::Beginning {
+ public:
+  Beginning(ClientCore& core, std::shared_ptr<BackgroundLoop> loop)
+      : core_(core), loop_(std::move(loop)) {}
+  ~Beginning() {
+    if (!loop_) return;
+    loop_->call_not_begun();
+    if (core_.closed()) loop_->close();
+  }
+  Beginning(const Beginning&) = delete;
+  Beginning& operator=(const Beginning&) = delete;
+  void begun() { loop_.reset(); }
 
+ private:
+  ClientCore& core_;
+  std::shared_ptr<BackgroundLoop> loop_;
+};
+
+bool ClientCore::closed() {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+// All of a call, on the scheduler's thread.
+Prepared ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Request request,
+                           CallOptions options, Completion& completion) {
   CallState state;
   state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
   state.scheduler = where.scheduler;
@@ -176,13 +209,20 @@ Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Reques
   state.observers = &core->options_.observers;
   if (core->options_.policies) state.policies = &*core->options_.policies;
   state.started = where.scheduler->now();
-  if (const auto& url = request.parsed_url()) state.first_url = *url;
   const auto deadline = std::min(options.deadline, later(state.started, options.timeout));
   Call call(state, deadline, std::move(options.stop));
 
-  call.emit(&Observer::call_started, request);
-  const Next chain(core->options_.middlewares, 0);
-  Outcome outcome = co_await chain(std::move(request), call);
+  std::optional<Outcome> came;
+  try {
+    if (const auto& url = request.parsed_url()) state.first_url = *url;
+    call.emit(&Observer::call_started, request);
+    const Next chain(core->options_.middlewares, 0);
+    Outcome outcome = co_await chain(std::move(request), call);
+    came.emplace(std::move(outcome));
+  } catch (...) {  // only for want of memory: what a stage throws is an outcome
+    came.emplace(out_of_memory());
+  }
+  Outcome outcome = *std::move(came);
   finish(outcome, state);
   call.emit(&Observer::call_ended, outcome);
   state.delivery.reset();  // a file that was not finished is gone when the user hears of it
@@ -194,7 +234,8 @@ Detached ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Reques
 Outcome ClientCore::drive(const Where& where, Request request, CallOptions options) {
   check_nesting(request);
   Waited waited;
-  carry(shared_from_this(), where, std::move(request), std::move(options), waited);
+  auto call = carry(shared_from_this(), where, std::move(request), std::move(options), waited);
+  call.post_to(*where.scheduler, where.leased);
   where.scheduler->run_until(waited.done());
   return waited.take();
 }
@@ -241,7 +282,11 @@ void ClientCore::start(Request request, CallOptions options,
   if (options.policy) request.edit_options().policy = std::move(options.policy);
   std::optional<Error> refused;
   auto where = place_for_call(refused);
-  if (!where) return completion.release()->complete(*std::move(refused));
+  if (!where) {
+    Outcome outcome = *std::move(refused);
+    return completion.release()->complete(std::move(outcome));
+  }
+  Beginning beginning(*this, where->background);
   if (!where->background && !options.stop.stop_possible()) {
     options.stop = external_stop_.get_token();
   } else if (!where->background) {
@@ -250,22 +295,32 @@ void ClientCore::start(Request request, CallOptions options,
     options.stop = either->token();
     completion = std::move(either);
   }
-  carry(shared_from_this(), *std::move(where), std::move(request), std::move(options),
-        *completion.release());
+  auto& scheduler = *where->scheduler;
+  auto call = carry(shared_from_this(), *std::move(where), std::move(request), std::move(options),
+                    *completion);
+  call.post_to(scheduler);
+  static_cast<void>(completion.release());  // the call's
+  beginning.begun();
 }
 
 void ClientCore::run(std::shared_ptr<Work> work) {
   std::optional<Error> refused;
   auto where = place_for_call(refused);
   if (!where) return work->give_up(*std::move(refused));
-  carry_work(*std::move(where), std::move(work));
+  Beginning beginning(*this, where->background);
+  auto& scheduler = *where->scheduler;
+  auto call = carry_work(*std::move(where), std::move(work));
+  call.post_to(scheduler);
+  beginning.begun();
 }
 
-Detached ClientCore::carry_work(Where where, std::shared_ptr<Work> work) {
-  const Hop hop(*where.scheduler);
-  co_await hop;
-  const auto running = work->run(*where.scheduler);
-  co_await running;
+Prepared ClientCore::carry_work(Where where, std::shared_ptr<Work> work) {
+  try {
+    const auto running = work->run(*where.scheduler);
+    co_await running;
+  } catch (...) {  // as with a call
+    work->give_up(out_of_memory());
+  }
   work.reset();
   if (where.background) where.background->call_ended();
 }
@@ -296,6 +351,7 @@ std::optional<ClientCore::Where> ClientCore::place_for_call(std::optional<Error>
 ClientCore::Where ClientCore::on_background_loop() {
   const auto index = next_loop_++ % static_cast<std::size_t>(options_.threads);
   if (index >= loops_.size()) {
+    loops_.reserve(loops_.size() + 1);  // what has started must be in the list
     auto fresh = std::make_shared<BackgroundLoop>(connection_, resolver_);
     fresh->start();
     loops_.push_back(std::move(fresh));

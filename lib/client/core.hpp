@@ -5,6 +5,7 @@
 
 #include "lib/curl/loop.hpp"
 #include "lib/curl/resolver.hpp"
+#include "lib/flow/prepared.hpp"
 
 #include <httpretry/client.hpp>
 
@@ -16,14 +17,15 @@ namespace httpretry::detail {
 
 // A loop with a thread of its own. Held by the thread, so that it outlives a client that is
 // destroyed on that very thread.
-class BackgroundLoop : public std::enable_shared_from_this<BackgroundLoop> {
+class BackgroundLoop : public std::enable_shared_from_this<BackgroundLoop>,
+                       private RunQueue::Closed {
  public:
   BackgroundLoop(std::shared_ptr<const TransportOptions> options,
                  std::shared_ptr<Resolver> resolver)
       : loop_(std::move(options), std::move(resolver)) {}
   void start();
   // Calls off what runs, and ends the thread when the last call has ended.
-  void close();
+  void close() noexcept { loop_.close(this); }
   void join();
   void detach() { thread_.detach(); }
   [[nodiscard]] Loop& loop() { return loop_; }
@@ -32,9 +34,12 @@ class BackgroundLoop : public std::enable_shared_from_this<BackgroundLoop> {
   // any thread but before `close`; the second on the loop's.
   void call_began() { calls_.fetch_add(1, std::memory_order_relaxed); }
   void call_ended();
+  // Instead of that, on any thread. Where the loop was told to close meanwhile it must be told
+  // again.
+  void call_not_begun() { calls_.fetch_sub(1, std::memory_order_acq_rel); }
 
  private:
-  Detached close_on_thread();
+  void closed() noexcept override;
 
   Loop loop_;
   std::thread thread_;
@@ -47,8 +52,7 @@ class BackgroundLoop : public std::enable_shared_from_this<BackgroundLoop> {
 // connections warm.
 class LoopPool {
  public:
-  LoopPool(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver)
-      : options_(std::move(options)), resolver_(std::move(resolver)) {}
+  LoopPool(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver);
 
   class Lease {
    public:
@@ -101,9 +105,12 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
     RunQueue* leased;                            // the scheduler, where this thread will drive it
     std::shared_ptr<BackgroundLoop> background;  // null elsewhere
   };
-  static Detached carry(std::shared_ptr<ClientCore> core, Where where, Request request,
+  // Counts a call on its loop that has yet to be posted there, until `begun`.
+  class Beginning;
+  static Prepared carry(std::shared_ptr<ClientCore> core, Where where, Request request,
                         CallOptions options, Completion& completion);
-  static Detached carry_work(Where where, std::shared_ptr<Work> work);
+  static Prepared carry_work(Where where, std::shared_ptr<Work> work);
+  bool closed();
   Outcome send_here(Request request, CallOptions options);
   Outcome drive(const Where& where, Request request, CallOptions options);
   // Attempts multiply where a call that retries makes another one that does.

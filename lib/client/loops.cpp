@@ -1,6 +1,5 @@
 #include "core.hpp"
 
-#include "lib/flow/hop.hpp"
 #include "lib/flow/signals.hpp"
 
 #include <algorithm>
@@ -14,13 +13,7 @@ void BackgroundLoop::start() {
   });
 }
 
-void BackgroundLoop::close() { close_on_thread(); }
-
-Detached BackgroundLoop::close_on_thread() {
-  const auto self = shared_from_this();
-  const Hop hop(loop_);
-  co_await hop;
-  loop_.close();
+void BackgroundLoop::closed() noexcept {
   closing_ = true;
   if (calls_ == 0) done_.store(true, std::memory_order_release);
 }
@@ -35,6 +28,22 @@ void BackgroundLoop::join() {
   } else {
     thread_.join();
   }
+}
+
+namespace {
+
+// Nobody reads the sockets of an idle loop, so few are kept.
+std::size_t most_idle() {
+  static const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
+  return most;
+}
+
+}  // namespace
+
+LoopPool::LoopPool(std::shared_ptr<const TransportOptions> options,
+                   std::shared_ptr<Resolver> resolver)
+    : options_(std::move(options)), resolver_(std::move(resolver)) {
+  idle_.reserve(most_idle() + 1);  // taking one back must not fail
 }
 
 std::unique_ptr<Loop> LoopPool::lend() {
@@ -60,14 +69,12 @@ std::unique_ptr<Loop> LoopPool::lend() {
   return loop;
 }
 
-// Nobody reads the sockets of an idle loop, so few are kept.
 void LoopPool::take_back(std::unique_ptr<Loop> loop) {
-  static const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
   Idle surplus;  // closed without the mutex
   const std::lock_guard lock(mutex_);
   lent_.erase(std::find(lent_.begin(), lent_.end(), loop.get()));
   idle_.push_back({std::move(loop), std::chrono::steady_clock::now()});
-  if (idle_.size() > most) {
+  if (idle_.size() > most_idle()) {
     surplus = std::move(idle_.front());
     idle_.erase(idle_.begin());
   }

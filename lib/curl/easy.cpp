@@ -28,6 +28,12 @@ void chain(std::vector<curl_slist>& list) {
   for (std::size_t i = 1; i < list.size(); ++i) list[i - 1].next = &list[i];
 }
 
+// What libcurl has no memory for must not be left out in silence: a method, a pin, an authority.
+template <class Value>
+void set(CURL* easy, CURLoption option, Value value) {
+  if (curl_easy_setopt(easy, option, value) == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+}
+
 // Rounded up: a limit of half a millisecond must not become 0, which is none.
 long milliseconds(Duration time) {
   constexpr auto kMost = std::chrono::hours(24 * 24);  // fits a long of 32 bits
@@ -61,32 +67,32 @@ Easy::Easy(const TransportOptions& options, CURLSH* share, const SocketHooks& ho
 void Easy::configure(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks,
                      bool proxied) {
   CURL* easy = handle();
-  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(easy, CURLOPT_SHARE, share);
-  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error_text_.data());
-  curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
-  curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 30L);
-  curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
-  curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 65536L);
+  set(easy, CURLOPT_NOSIGNAL, 1L);
+  set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  set(easy, CURLOPT_SHARE, share);
+  set(easy, CURLOPT_ERRORBUFFER, error_text_.data());
+  set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  set(easy, CURLOPT_TCP_KEEPIDLE, 30L);
+  set(easy, CURLOPT_TCP_KEEPINTVL, 30L);
+  set(easy, CURLOPT_PIPEWAIT, 1L);
+  set(easy, CURLOPT_BUFFERSIZE, 65536L);
   // Longer than any answer of our resolver is used: libcurl shall not look up a name by itself.
-  if (!proxied) curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 300L);
+  if (!proxied) set(easy, CURLOPT_DNS_CACHE_TIMEOUT, 300L);
 
-  curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &on_prereq);
-  curl_easy_setopt(easy, CURLOPT_PREREQDATA, this);
-  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &on_header);
-  curl_easy_setopt(easy, CURLOPT_HEADERDATA, this);
-  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &on_body);
-  curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
-  curl_easy_setopt(easy, CURLOPT_READFUNCTION, &on_read);
-  curl_easy_setopt(easy, CURLOPT_READDATA, this);
-  curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, &on_seek);
-  curl_easy_setopt(easy, CURLOPT_SEEKDATA, this);
-  curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, hooks.open);
-  curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, hooks.loop);
-  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, hooks.close);
-  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, hooks.loop);
+  set(easy, CURLOPT_PREREQFUNCTION, &on_prereq);
+  set(easy, CURLOPT_PREREQDATA, this);
+  set(easy, CURLOPT_HEADERFUNCTION, &on_header);
+  set(easy, CURLOPT_HEADERDATA, this);
+  set(easy, CURLOPT_WRITEFUNCTION, &on_body);
+  set(easy, CURLOPT_WRITEDATA, this);
+  set(easy, CURLOPT_READFUNCTION, &on_read);
+  set(easy, CURLOPT_READDATA, this);
+  set(easy, CURLOPT_SEEKFUNCTION, &on_seek);
+  set(easy, CURLOPT_SEEKDATA, this);
+  set(easy, CURLOPT_OPENSOCKETFUNCTION, hooks.open);
+  set(easy, CURLOPT_OPENSOCKETDATA, hooks.loop);
+  set(easy, CURLOPT_CLOSESOCKETFUNCTION, hooks.close);
+  set(easy, CURLOPT_CLOSESOCKETDATA, hooks.loop);
   configure_tls(options);
   configure_proxy(options.proxy, proxied);
   configure_way(options);
@@ -94,73 +100,72 @@ void Easy::configure(const TransportOptions& options, CURLSH* share, const Socke
 
 void Easy::configure_tls(const TransportOptions& options) {
   CURL* easy = handle();
-  curl_easy_setopt(
-      easy, CURLOPT_SSLVERSION,
+  set(easy, CURLOPT_SSLVERSION,
       static_cast<long>(options.min_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_TLSv1_3
                                                              : CURL_SSLVERSION_TLSv1_2));
   if (!options.pinned_keys.empty()) {
-    curl_easy_setopt(easy, CURLOPT_PINNEDPUBLICKEY, options.pinned_keys.c_str());
+    set(easy, CURLOPT_PINNEDPUBLICKEY, options.pinned_keys.c_str());
   }
   if (!options.verify_tls) {
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    set(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+    set(easy, CURLOPT_SSL_VERIFYHOST, 0L);
   }
-  if (!options.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, options.ca_file.c_str());
+  if (!options.ca_file.empty()) set(easy, CURLOPT_CAINFO, options.ca_file.c_str());
   if (!options.ca_path.empty()) {
-    curl_easy_setopt(easy, CURLOPT_CAPATH, options.ca_path.c_str());
+    set(easy, CURLOPT_CAPATH, options.ca_path.c_str());
   } else if (!options.ca_file.empty() || has_readable_bundle()) {
-    curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
-    curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, nullptr);
+    set(easy, CURLOPT_CAPATH, nullptr);
+    set(easy, CURLOPT_PROXY_CAPATH, nullptr);
   }
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(options.ca_reload).count();
-  curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
+  set(easy, CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
 }
 
 void Easy::configure_proxy(const ProxyOptions& proxy, bool proxied) {
   CURL* easy = handle();
   // Without a proxy variable libcurl would still look for one at each exchange.
   if (!proxied) {
-    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    set(easy, CURLOPT_PROXY, "");
     return;
   }
-  if (proxy.url) curl_easy_setopt(easy, CURLOPT_PROXY, proxy.url->c_str());
-  curl_easy_setopt(easy, CURLOPT_PROXY_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (proxy.url) set(easy, CURLOPT_PROXY, proxy.url->c_str());
+  set(easy, CURLOPT_PROXY_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   if (!proxy.verify_tls) {
-    curl_easy_setopt(easy, CURLOPT_PROXY_SSL_VERIFYPEER, 0L);
-    curl_easy_setopt(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 0L);
+    set(easy, CURLOPT_PROXY_SSL_VERIFYPEER, 0L);
+    set(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 0L);
   }
   if (!proxy.ca_file.empty()) {
-    curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, proxy.ca_file.c_str());
-    curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, nullptr);
+    set(easy, CURLOPT_PROXY_CAINFO, proxy.ca_file.c_str());
+    set(easy, CURLOPT_PROXY_CAPATH, nullptr);
   }
-  if (proxy.no_proxy) curl_easy_setopt(easy, CURLOPT_NOPROXY, proxy.no_proxy->c_str());
+  if (proxy.no_proxy) set(easy, CURLOPT_NOPROXY, proxy.no_proxy->c_str());
   if (!proxy.credentials) return;
   const bool digest = proxy.credentials->scheme == Credentials::Scheme::Digest;
-  curl_easy_setopt(easy, CURLOPT_PROXYAUTH, digest ? CURLAUTH_DIGEST : CURLAUTH_BASIC);
-  curl_easy_setopt(easy, CURLOPT_PROXYUSERNAME, proxy.credentials->user.c_str());
-  curl_easy_setopt(easy, CURLOPT_PROXYPASSWORD, proxy.credentials->password.c_str());
+  set(easy, CURLOPT_PROXYAUTH, digest ? CURLAUTH_DIGEST : CURLAUTH_BASIC);
+  set(easy, CURLOPT_PROXYUSERNAME, proxy.credentials->user.c_str());
+  set(easy, CURLOPT_PROXYPASSWORD, proxy.credentials->password.c_str());
 }
 
 // Which way connections take.
 void Easy::configure_way(const TransportOptions& options) {
   CURL* easy = handle();
   if (!options.unix_socket.empty()) {
-    curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, options.unix_socket.c_str());
+    set(easy, CURLOPT_UNIX_SOCKET_PATH, options.unix_socket.c_str());
   }
   if (options.ip_version != IpVersion::Any) {
-    curl_easy_setopt(easy, CURLOPT_IPRESOLVE,
-                     static_cast<long>(options.ip_version == IpVersion::V4 ? CURL_IPRESOLVE_V4
-                                                                           : CURL_IPRESOLVE_V6));
+    set(easy, CURLOPT_IPRESOLVE,
+        static_cast<long>(options.ip_version == IpVersion::V4 ? CURL_IPRESOLVE_V4
+                                                              : CURL_IPRESOLVE_V6));
   }
   if (!options.local_interface.empty()) {
-    curl_easy_setopt(easy, CURLOPT_INTERFACE, options.local_interface.c_str());
+    set(easy, CURLOPT_INTERFACE, options.local_interface.c_str());
   }
   if (options.connect_to.empty()) return;
   for (const auto& entry : options.connect_to) {
     connect_to_.push_back({line_of(entry.c_str()), nullptr});
   }
   chain(connect_to_);
-  curl_easy_setopt(easy, CURLOPT_CONNECT_TO, connect_to_.data());
+  set(easy, CURLOPT_CONNECT_TO, connect_to_.data());
 }
 
 void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
@@ -214,24 +219,24 @@ void Easy::set_certificate(bool wanted) {
     return wanted && !value.empty() ? value.c_str() : nullptr;
   };
   const bool pkcs12 = certificate.file.ends_with(".p12") || certificate.file.ends_with(".pfx");
-  curl_easy_setopt(handle(), CURLOPT_SSLCERTTYPE, pkcs12 ? "P12" : "PEM");
-  curl_easy_setopt(handle(), CURLOPT_SSLCERT, text(certificate.file));
-  curl_easy_setopt(handle(), CURLOPT_SSLKEY, text(certificate.key_file));
-  curl_easy_setopt(handle(), CURLOPT_KEYPASSWD, text(certificate.key_password));
+  set(handle(), CURLOPT_SSLCERTTYPE, pkcs12 ? "P12" : "PEM");
+  set(handle(), CURLOPT_SSLCERT, text(certificate.file));
+  set(handle(), CURLOPT_SSLKEY, text(certificate.key_file));
+  set(handle(), CURLOPT_KEYPASSWD, text(certificate.key_password));
 }
 
 // Never unset, as with credentials.
 void Easy::set_netrc(const std::string& file) {
-  curl_easy_setopt(handle(), CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
-  if (!file.empty()) curl_easy_setopt(handle(), CURLOPT_NETRC_FILE, file.c_str());
+  set(handle(), CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
+  if (!file.empty()) set(handle(), CURLOPT_NETRC_FILE, file.c_str());
 }
 
 // libcurl's own engine, on this exchange's own list: so what is sent where, and which domains a
 // cookie may be for, is libcurl's to say, with its list of public suffixes. Never unset either.
 void Easy::set_cookies(const Request& request, const Url& url) {
-  curl_easy_setopt(handle(), CURLOPT_COOKIEFILE, "");
+  set(handle(), CURLOPT_COOKIEFILE, "");
   for (const auto& line : options_.cookies->lines_for(url.host())) {
-    curl_easy_setopt(handle(), CURLOPT_COOKIELIST, line.c_str());
+    set(handle(), CURLOPT_COOKIELIST, line.c_str());
   }
   // As libcurl writes them: it need not be to the letter what it was given.
   cookies_before_ = cookie_lines();
@@ -240,7 +245,7 @@ void Easy::set_cookies(const Request& request, const Url& url) {
   for (const auto value : request.headers().get_all("Cookie")) {
     own.append(own.empty() ? "" : "; ").append(value);
   }
-  if (!own.empty()) curl_easy_setopt(handle(), CURLOPT_COOKIE, own.c_str());
+  if (!own.empty()) set(handle(), CURLOPT_COOKIE, own.c_str());
 }
 
 std::vector<std::string> Easy::cookie_lines() const {
@@ -257,9 +262,9 @@ void Easy::return_cookies() { options_.cookies->learn(cookies_before_, cookie_li
 // Never unset: a handle with credentials serves one exchange.
 void Easy::set_credentials(const Credentials& credentials) {
   const bool digest = credentials.scheme == Credentials::Scheme::Digest;
-  curl_easy_setopt(handle(), CURLOPT_HTTPAUTH, digest ? CURLAUTH_DIGEST : CURLAUTH_BASIC);
-  curl_easy_setopt(handle(), CURLOPT_USERNAME, credentials.user.c_str());
-  curl_easy_setopt(handle(), CURLOPT_PASSWORD, credentials.password.c_str());
+  set(handle(), CURLOPT_HTTPAUTH, digest ? CURLAUTH_DIGEST : CURLAUTH_BASIC);
+  set(handle(), CURLOPT_USERNAME, credentials.user.c_str());
+  set(handle(), CURLOPT_PASSWORD, credentials.password.c_str());
 }
 
 void Easy::set_url(const Url& url) {
@@ -267,14 +272,14 @@ void Easy::set_url(const Url& url) {
   // Where only CURLU changes, libcurl 7.88 goes on to report, and to authenticate for, the URL
   // before: so URL is set beside it. NULL has libcurl put the text together by itself, with the
   // userinfo, which takes a tenth of all the instructions of a small exchange.
-  curl_easy_setopt(handle(), CURLOPT_URL, url.has_userinfo() ? nullptr : url.to_string().c_str());
-  curl_easy_setopt(handle(), CURLOPT_CURLU, url.parts().handle.get());
+  set(handle(), CURLOPT_URL, url.has_userinfo() ? nullptr : url.to_string().c_str());
+  set(handle(), CURLOPT_CURLU, url.parts().handle.get());
   url_ = url;  // kept alive, as libcurl keeps the pointer
 }
 
 void Easy::set_long(CURLoption option, long value, long& known) {
   if (value == known) return;
-  curl_easy_setopt(handle(), option, value);
+  set(handle(), option, value);
   known = value;
 }
 
@@ -287,7 +292,7 @@ void Easy::set_upload_rate(std::uint64_t rate) {
 void Easy::set_method(const char* method) {
   if (method_ == method) return;
   method_ = method;
-  curl_easy_setopt(handle(), CURLOPT_CUSTOMREQUEST, method_.empty() ? nullptr : method);
+  set(handle(), CURLOPT_CUSTOMREQUEST, method_.empty() ? nullptr : method);
 }
 
 // Each shape is reached from HTTPGET, which undoes what the others set.
@@ -305,20 +310,20 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
   }
 
   if (shape != shape_) {
-    curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
-    if (shape == Shape::Head) curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-    if (shape == Shape::Stream) curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
-    if (shape == Shape::Bytes) curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    set(easy, CURLOPT_HTTPGET, 1L);
+    if (shape == Shape::Head) set(easy, CURLOPT_NOBODY, 1L);
+    if (shape == Shape::Stream) set(easy, CURLOPT_UPLOAD, 1L);
+    if (shape == Shape::Bytes) set(easy, CURLOPT_POST, 1L);
     shape_ = shape;
   }
   if (shape == Shape::Stream) {
-    curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(plan.body_size));
+    set(easy, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(plan.body_size));
   }
   if (shape == Shape::Bytes) {
     static const std::string none;
     const auto* bytes = request.body().present() ? request.body().bytes() : &none;
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(bytes->size()));
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, bytes->data());
+    set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(bytes->size()));
+    set(easy, CURLOPT_POSTFIELDS, bytes->data());
   }
   const bool implied = (shape == Shape::Get && method == "GET") || shape == Shape::Head ||
                        (shape == Shape::Bytes && method == "POST");
@@ -355,7 +360,7 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
     if (line != nullptr) lines_.push_back({line_of(line), nullptr});
   }
   chain(lines_);
-  curl_easy_setopt(handle(), CURLOPT_HTTPHEADER, lines_.empty() ? nullptr : lines_.data());
+  set(handle(), CURLOPT_HTTPHEADER, lines_.empty() ? nullptr : lines_.data());
 }
 
 // libcurl takes them into the cache that all transfers of a loop share.
@@ -363,7 +368,7 @@ void Easy::set_addresses(const std::string* entry) {
   auto* text = entry == nullptr ? nullptr : line_of(entry->c_str());
   if (text == nullptr && addresses_.data == nullptr) return;
   addresses_.data = text;
-  curl_easy_setopt(handle(), CURLOPT_RESOLVE, text == nullptr ? nullptr : &addresses_);
+  set(handle(), CURLOPT_RESOLVE, text == nullptr ? nullptr : &addresses_);
 }
 
 int Easy::on_prereq(void* self, char* /*remote*/, char* /*local*/, int /*port*/,

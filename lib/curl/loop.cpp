@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <new>
 #include <system_error>
+#include <utility>
 
 namespace httpretry {
 namespace {
@@ -45,21 +46,14 @@ Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Reso
       looks_up_(!proxied_ && options_->unix_socket.empty() && options_->connect_to.empty()) {
   init_curl();
   read_clock();
-  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-  if (epoll_ < 0) throw_errno("cannot make an epoll set");
-  wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = wake_;
-  if (wake_ < 0 || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) != 0) {
-    const int cause = errno;
-    if (wake_ >= 0) ::close(wake_);
-    ::close(epoll_);
-    errno = cause;
-    throw_errno("cannot make an event descriptor");
+  try {
+    open_descriptors();
+    share_ = curl_share_init();
+    if (share_ == nullptr) throw std::bad_alloc();
+  } catch (...) {
+    release();
+    throw;
   }
-  share_ = curl_share_init();
-  if (share_ == nullptr) throw std::bad_alloc();
   // One thread at a time drives a loop, so the share needs no locks.
   curl_share_setopt(share_, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
   curl_share_setopt(share_, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
@@ -67,10 +61,26 @@ Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Reso
 
 Loop::~Loop() {
   easies_.clear();
-  for (auto& shard : shards_) curl_multi_cleanup(shard->multi);
+  shards_.clear();
+  release();
+}
+
+void Loop::open_descriptors() {
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_ < 0) throw_errno("cannot make an epoll set");
+  wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = wake_;
+  if (wake_ < 0 || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) != 0) {
+    throw_errno("cannot make an event descriptor");
+  }
+}
+
+void Loop::release() {
   curl_share_cleanup(share_);
-  ::close(wake_);
-  ::close(epoll_);
+  if (wake_ >= 0) ::close(wake_);
+  if (epoll_ >= 0) ::close(epoll_);
 }
 
 Time Loop::now() const { return now_; }
@@ -139,8 +149,9 @@ void Loop::on_event(int fd, std::uint32_t events) {
 
 void Loop::wake() noexcept {
   const std::uint64_t one = 1;
-  // It can only fail where the counter is full, and then the loop is awake.
-  [[maybe_unused]] const auto size = ::write(wake_, &one, sizeof one);
+  // Interrupted or not; else it can only fail where the counter is full, and the loop is awake.
+  while (::write(wake_, &one, sizeof one) < 0 && errno == EINTR) {
+  }
 }
 
 void Loop::socket_action(Shard& shard, curl_socket_t socket, int events) {
@@ -166,13 +177,13 @@ void Loop::reap(Shard& shard) {
 // error (what was sent is known), and the multi is made anew.
 void Loop::fail_all(Shard& shard, CURLMcode code) {
   const auto lost = code == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_RECV_ERROR;
-  const auto active = shard.active;
-  for (auto* transfer : active) {
+  while (!shard.active.empty()) {
+    auto* transfer = shard.active.back();
     remove(*transfer);
     transfer->finished(lost);
   }
-  curl_multi_cleanup(shard.multi);
-  open(shard);
+  curl_multi_cleanup(std::exchange(shard.multi, nullptr));
+  shard.deadline = kNever;
 }
 
 void Loop::open(Shard& shard) {
@@ -193,7 +204,6 @@ Shard& Loop::shard_for(bool multiplexed) {
   }
   auto fresh = std::make_unique<Shard>();
   fresh->loop = this;
-  open(*fresh);
   shards_.push_back(std::move(fresh));
   return *shards_.back();
 }
@@ -235,6 +245,10 @@ void Loop::give_back(std::unique_ptr<Easy> easy, bool sound) {
 
 const char* Loop::start(Transfer& transfer, bool multiplexed) {
   auto& shard = shard_for(multiplexed);
+  if (shard.multi == nullptr) open(shard);
+  if (shard.active.size() == shard.active.capacity()) {  // what is added must be in the list
+    shard.active.reserve(2 * shard.active.size() + 1);
+  }
   curl_easy_setopt(transfer.handle(), CURLOPT_PRIVATE, &transfer);
   const auto code = curl_multi_add_handle(shard.multi, transfer.handle());
   if (code != CURLM_OK) return curl_multi_strerror(code);
@@ -252,14 +266,21 @@ void Loop::remove(Transfer& transfer) {
   shard.active.pop_back();
 }
 
-Loop::Socket& Loop::socket_of(int fd) {
+// For libcurl's callbacks, which nothing may leave as an exception.
+bool Loop::has_place(int fd) noexcept {
   const auto index = static_cast<std::size_t>(fd);
-  if (index >= sockets_.size()) sockets_.resize(index + 1);
-  return sockets_[index];
+  try {
+    if (index >= sockets_.size()) sockets_.resize(index + 1);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
+Loop::Socket& Loop::socket_of(int fd) { return sockets_[static_cast<std::size_t>(fd)]; }
+
 // Brings the kernel's set in line with what libcurl wants.
-void Loop::watch(int fd, Socket& socket) {
+bool Loop::watch(int fd, Socket& socket) {
   epoll_event event{};
   event.events = socket.wanted;
   event.data.fd = fd;
@@ -269,6 +290,7 @@ void Loop::watch(int fd, Socket& socket) {
   if (result != 0 && errno == EEXIST) result = ::epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event);
   if (result != 0 && errno == ENOENT) result = ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
   socket.registered = result == 0 ? socket.wanted : 0;
+  return result == 0;
 }
 
 void Loop::forget(int fd, Socket& socket) const {
@@ -276,9 +298,12 @@ void Loop::forget(int fd, Socket& socket) const {
   socket.registered = 0;
 }
 
+// -1 ends all transfers of the multi: where the system has no memory to tell us of the socket, they
+// would else wait for ever.
 int Loop::on_socket(CURL* /*easy*/, curl_socket_t fd, int what, void* user, void* /*assigned*/) {
   auto& shard = *static_cast<Shard*>(user);
   auto& loop = *shard.loop;
+  if (!loop.has_place(fd)) return -1;
   auto& socket = loop.socket_of(fd);
   socket.shard = &shard;
   socket.wanted = 0;
@@ -289,8 +314,8 @@ int Loop::on_socket(CURL* /*easy*/, curl_socket_t fd, int what, void* user, void
   }
   if ((what & CURL_POLL_IN) != 0) socket.wanted |= EPOLLIN;
   if ((what & CURL_POLL_OUT) != 0) socket.wanted |= EPOLLOUT;
-  if (socket.wanted != socket.registered) loop.watch(fd, socket);
-  return 0;
+  if (socket.wanted == socket.registered) return 0;
+  return loop.watch(fd, socket) ? 0 : -1;
 }
 
 int Loop::on_timer(CURLM* /*multi*/, long timeout, void* user) {
@@ -303,6 +328,11 @@ curl_socket_t Loop::on_open(void* self, curlsocktype /*purpose*/, curl_sockaddr*
   const int fd = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   auto& loop = *static_cast<Loop*>(self);
   loop.socket_error_ = fd < 0 ? errno : 0;
+  if (fd >= 0 && !loop.has_place(fd)) {
+    ::close(fd);
+    loop.socket_error_ = ENOMEM;
+    return CURL_SOCKET_BAD;
+  }
   if (fd < 0) return CURL_SOCKET_BAD;
   auto& socket = loop.socket_of(fd);
   socket = Socket{};

@@ -29,8 +29,13 @@ void init_curl();
 // One multi handle of a loop. libcurl looks a connection up among all of a multi's, so beyond a few
 // hundred it is cheaper to have several.
 struct Shard {
+  Shard() = default;
+  ~Shard() { curl_multi_cleanup(multi); }
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
   Loop* loop = nullptr;
-  CURLM* multi = nullptr;
+  CURLM* multi = nullptr;  // null where there was no memory to make it anew
   Time deadline = kNever;  // when libcurl wants to be called without an event
   std::vector<Transfer*> active;
 };
@@ -113,8 +118,11 @@ class Loop final : public RunQueue {
   void fail_all(Shard& shard, CURLMcode code);
   void open(Shard& shard);
   Shard& shard_for(bool multiplexed);
+  [[nodiscard]] bool has_place(int fd) noexcept;
   Socket& socket_of(int fd);
-  void watch(int fd, Socket& socket);
+  [[nodiscard]] bool watch(int fd, Socket& socket);
+  void open_descriptors();
+  void release();
   void forget(int fd, Socket& socket) const;
 
   static int on_socket(CURL*, curl_socket_t socket, int what, void* shard, void*);

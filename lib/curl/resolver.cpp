@@ -73,6 +73,8 @@ Result<Addresses> asked(const Lookup& lookup, const std::string& host) {
       }
     }
     return found;
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::Internal, "out of memory");
   } catch (const std::exception& thrown) {
     return resolve_error("the look-up of " + host + " threw: " + thrown.what());
   } catch (...) {
@@ -182,8 +184,8 @@ std::shared_ptr<Resolver::Name> Resolver::State::ask(const std::shared_ptr<State
   auto& entry = names[host];
   if (entry.asked) return entry.asked;
   auto name = std::make_shared<Name>(host, now);
-  entry.asked = name;
   queue.push_back(name);
+  entry.asked = name;
   need_worker(self);
   return name;
 }
@@ -193,8 +195,8 @@ void Resolver::State::need_worker(const std::shared_ptr<State>& self) {
     try {
       workers[made].thread = std::thread([self, index = made] { work(self, index); });
       ++made;
-    } catch (const std::system_error& cause) {
-      if (made == 0) {  // nobody will ever come for it
+    } catch (const std::exception& cause) {  // no thread, or no memory for one
+      if (made == 0) {                       // nobody will ever come for it
         const auto name = queue.back();
         queue.pop_back();
         drop(name->host);
@@ -228,7 +230,7 @@ void Resolver::State::take(const std::shared_ptr<Name>& name, std::unique_lock<s
   lock.unlock();
   auto found = asked(lookup, name->host);
   lock.lock();
-  auto& entry = names[name->host];
+  auto& entry = names.find(name->host)->second;
   if (found) entry.known = name;  // a failure leaves what was known
   drop(name->host);
   name->answer(std::move(found));
@@ -253,7 +255,7 @@ void Resolver::State::forget_old(Time now) {
 Resolver::Resolver(Lookup lookup) : state_(std::make_shared<State>(std::move(lookup))) {}
 
 Resolver::~Resolver() {
-  std::vector<std::thread> ending;
+  std::array<std::thread, kWorkers> ending;
   {
     const std::lock_guard lock(state_->mutex);
     state_->closed = true;
@@ -262,12 +264,15 @@ Resolver::~Resolver() {
       if (worker.busy) {
         worker.thread.detach();
       } else {
-        ending.push_back(std::move(worker.thread));
+        ending[static_cast<std::size_t>(&worker - state_->workers.data())] =
+            std::move(worker.thread);
       }
     }
   }
   state_->work_came.notify_all();
-  for (auto& thread : ending) thread.join();
+  for (auto& thread : ending) {
+    if (thread.joinable()) thread.join();
+  }
 }
 
 Task<Resolver::Answer> Resolver::resolve(std::string host, Scheduler& scheduler, Time limit,

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -256,7 +257,19 @@ Outcome Transfer::await_resume() {
   if (refused_ && abort_ != Abort::Sink) return *std::move(refused_);
   if (!easy_) return failure();
   easy_->listen(nullptr);
-  if (options_.on_connection) options_.on_connection(connection_facts(handle()));
+  try {
+    if (options_.on_connection) options_.on_connection(connection_facts(handle()));
+    return conclude();
+  } catch (const std::bad_alloc&) {  // what was sent is told all the same
+    Error error(Errc::Internal, "out of memory");
+    error.permanent = true;
+    error.curl_code = CURLE_OUT_OF_MEMORY;
+    error.exchange = facts();
+    return error;
+  }
+}
+
+Outcome Transfer::conclude() {
   if (abort_ == Abort::None && code_ == CURLE_OK && gunzip_ && !gunzip_->complete())
     code_ = CURLE_PARTIAL_FILE;
 

@@ -109,6 +109,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   }
   void learn();
   [[nodiscard]] Exchange facts() const;
+  Outcome conclude();
   Outcome answer();
   struct Ending {
     CurlFailure kind;

@@ -46,8 +46,10 @@ const std::string& Call::origin() const {
 
 Error detail::internal_error(std::string_view thrower, const std::exception_ptr& thrown) {
   const auto said = [&](std::string_view what) {
-    return Error(Errc::Internal,
-                 "middleware \"" + std::string(thrower) + "\" threw: " + std::string(what));
+    Error error(Errc::Internal,
+                "middleware \"" + std::string(thrower) + "\" threw: " + std::string(what));
+    error.exchange.sent = Sent::Maybe;  // an exception does not say
+    return error;
   };
   try {
     std::rethrow_exception(thrown);

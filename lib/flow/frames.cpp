@@ -2,7 +2,6 @@
 #include <httpretry/task.hpp>
 
 #include <array>
-#include <cstdlib>
 #include <new>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -28,7 +27,7 @@ class FrameLists {
  public:
   ~FrameLists() {
     for (auto& list : lists_) {
-      while (list.first != nullptr) std::free(list.pop());
+      while (list.first != nullptr) ::operator delete(list.pop());
     }
   }
   void* take(std::size_t index) noexcept {
@@ -93,9 +92,7 @@ void* allocate_frame(std::size_t size) {
       if (void* frame = lists->take(index); frame != nullptr) return frame;
     }
   }
-  void* frame = std::malloc((index + 1) * kGrain);
-  if (frame == nullptr) throw std::bad_alloc();
-  return frame;
+  return ::operator new((index + 1) * kGrain);
 }
 
 void free_frame(void* frame, std::size_t size) noexcept {
@@ -104,7 +101,7 @@ void free_frame(void* frame, std::size_t size) noexcept {
     auto* lists = lists_of_this_thread();
     if (lists != nullptr && lists->keep(index, frame)) return;
   }
-  std::free(frame);
+  ::operator delete(frame);
 }
 
 }  // namespace httpretry::detail

@@ -1,9 +1,17 @@
 #include "run_queue.hpp"
 
+#include <algorithm>
+#include <new>
+
 namespace httpretry {
 namespace {
 
 thread_local RunQueue* driven = nullptr;
+
+template <class T>
+void have_room(std::vector<T>& list, std::size_t count) {
+  if (list.capacity() < count) list.reserve(std::max(count, 2 * list.capacity()));
+}
 
 }  // namespace
 
@@ -123,15 +131,20 @@ void RunQueue::post(std::coroutine_handle<> handle) {
   mail_came();
 }
 
-void RunQueue::mail_call_off(CallOff which) {
+void RunQueue::mail_call_off(CallOff which) noexcept {
   const std::lock_guard lock(mutex_);
-  call_offs_.push_back(which);
+  try {
+    call_offs_.push_back(which);
+  } catch (const std::bad_alloc&) {
+    call_offs_lost_ = true;
+  }
   mail_came();
 }
 
-void RunQueue::close() {
+void RunQueue::close(Closed* told) noexcept {
   const std::lock_guard lock(mutex_);
   close_asked_ = true;
+  if (told != nullptr) tell_closed_ = told;
   mail_came();
 }
 
@@ -157,28 +170,45 @@ bool RunQueue::turn() {
   if (ready_.empty()) return false;
   // What becomes ready meanwhile waits for the next turn, so that the sockets get theirs.
   running_.swap(ready_);
-  for (auto handle : running_) handle.resume();
+  // By index: whoever begins to wait may make room in it.
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    const auto handle = running_[i];
+    handle.resume();
+  }
   running_.clear();
   return true;
 }
 
 void RunQueue::take_mail() {
   std::vector<CallOff> call_offs;
+  Closed* tell = nullptr;
+  bool lost = false;
   {
     const std::lock_guard lock(mutex_);
+    try {
+      have_room(ready_, ready_.size() + posted_.size() + slots_.size());
+    } catch (const std::bad_alloc&) {
+      return;  // the mail stays where it is, for the next turn
+    }
     mail_.store(false, std::memory_order_relaxed);
     ready_.insert(ready_.end(), posted_.begin(), posted_.end());
     posted_.clear();
     call_offs.swap(call_offs_);
     if (close_asked_) closed_ = true;
+    lost = std::exchange(call_offs_lost_, false);
+    tell = std::exchange(tell_closed_, nullptr);
   }
   for (const auto& which : call_offs) {
     const auto& slot = slots_[which.slot];
     if (slot.generation == which.generation && slot.waiter != nullptr) call_off(*slot.waiter);
   }
-  if (!closed_) return;
+  if (closed_ || lost) call_off_stopped();
+  if (tell != nullptr) tell->closed();
+}
+
+void RunQueue::call_off_stopped() {
   for (const auto& slot : slots_) {
-    if (slot.waiter != nullptr) call_off(*slot.waiter);
+    if (slot.waiter != nullptr && slot.waiter->stop_requested()) call_off(*slot.waiter);
   }
 }
 
@@ -193,11 +223,16 @@ Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
   co_return slept;
 }
 
+// All memory that a waiter will need until it leaves is taken here, where its coroutine can be told
+// that there is none.
 void RunQueue::enter(Waiter& waiter) {
   if (free_slots_.empty()) {
-    free_slots_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    have_room(free_slots_, slots_.size() + 1);
     slots_.emplace_back();
+    free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
   }
+  have_room(ready_, ready_.size() + slots_.size());
+  have_room(running_, slots_.size());
   waiter.slot_ = free_slots_.back();
   free_slots_.pop_back();
   slots_[waiter.slot_].waiter = &waiter;

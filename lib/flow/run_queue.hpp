@@ -120,9 +120,18 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   void post(std::coroutine_handle<> handle) final;
   Task<bool> sleep_until(Time when, std::stop_token stop) final;
 
-  // From any thread: calls off everything that waits here, now and from now on.
-  void close();
+  // Told by the driver when it has called everything off.
+  class Closed {
+   public:
+    virtual void closed() noexcept = 0;
 
+   protected:
+    ~Closed() = default;
+  };
+  // From any thread: calls off everything that waits here, now and from now on. Takes no memory.
+  void close(Closed* told = nullptr) noexcept;
+
+  // For a coroutine that waits here, as a Waiter, this takes no memory: there is room for it.
   void ready(std::coroutine_handle<> handle) { ready_.push_back(handle); }
   TimerHeap& timers() { return timers_; }
   [[nodiscard]] const TimerHeap& timers() const { return timers_; }
@@ -162,8 +171,9 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   };
   void enter(Waiter& waiter);
   void leave(Waiter& waiter);
-  void mail_call_off(CallOff which);
+  void mail_call_off(CallOff which) noexcept;
   void take_mail();
+  void call_off_stopped();
   void mail_came();
   static void call_off(Waiter& waiter);
 
@@ -174,10 +184,12 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   std::vector<std::uint32_t> free_slots_;
   bool closed_ = false;
 
-  std::mutex mutex_;  // guards the three below
+  std::mutex mutex_;  // guards the five below
   std::vector<std::coroutine_handle<>> posted_;
   std::vector<CallOff> call_offs_;
+  bool call_offs_lost_ = false;  // there was no memory to write one down
   bool close_asked_ = false;
+  Closed* tell_closed_ = nullptr;
   std::atomic<bool> mail_ = false;  // read without the mutex
   std::atomic<bool> blocked_ = false;
 };

@@ -70,6 +70,7 @@ class RetryRun {
   Time began_{};
   Duration wait_{};
   std::optional<Exchange> last_;  // of the attempt before the wait
+  int exchanges_before_ = 0;      // the attempt
   bool succeeded_ = false;
   bool fresh_connection_ = false;
   bool resent_ = false;

@@ -31,9 +31,6 @@ class Asking {
     const auto answer = ask(host);
     return answer.addresses ? answer.addresses->at(0) : answer.addresses.error().message;
   }
-  void wait_for_lookups(int count) const {
-    while (lookups_ < count) std::this_thread::yield();
-  }
   [[nodiscard]] int lookups() const { return lookups_; }
 
   ManualScheduler clock;
@@ -87,8 +84,9 @@ TEST_CASE("name servers that fail do no harm to a name in use, for some minutes"
   asking.say("-");
   for (int minute = 1; minute <= 5; ++minute) {
     asking.clock.advance(1min);
-    CHECK(asking.address() == "192.0.2.1");
-    asking.wait_for_lookups(minute + 1);
+    const auto before = asking.lookups();
+    // Again, for the last look-up may not be quite over.
+    while (asking.lookups() == before) CHECK(asking.address() == "192.0.2.1");
   }
   asking.clock.advance(1min);
   CHECK(asking.address() == "no answer");

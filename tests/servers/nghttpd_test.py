@@ -1,0 +1,41 @@
+"""nghttpd: HTTP/2 with one connection for all, stopped and started under load."""
+
+import signal
+import subprocess
+import time
+
+from daemon import ServerTest, free_port, main
+
+
+class Nghttpd(ServerTest):
+    def test_a_stop_and_a_start_under_load(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                        "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=IP:127.0.0.1"],
+                       cwd=self.folder, check=True, capture_output=True)
+        (self.folder / "www").mkdir()
+        (self.folder / "www/file").write_bytes(b"f" * 3000)
+        port = free_port()
+
+        def start():
+            return self.daemon("nghttpd", "-v", "--address=127.0.0.1", "-d", self.folder / "www",
+                               port, "key.pem", "cert.pem", port=port)
+        process = start()
+        self.policy(max_attempts=60, backoff={"kind": "constant", "interval": "20ms"})
+        load = self.load(f"https://127.0.0.1:{port}/file", 1000, "--cacert", "cert.pem", at_once=50)
+        for _ in range(3):
+            time.sleep(0.1)
+            self.end(process, signal.SIGTERM)
+            process = start()
+        reports = self.finish(load)
+        self.assertEqual({each["status"] for each in reports}, {200})
+        self.assertEqual({each["http_version"] for each in reports}, {"2"})
+        self.end(process)
+        seen = (self.folder / "daemon.out").read_text().count(":path: /file")
+        attempts = [a for each in reports for a in each["attempts"]]
+        self.assertLessEqual(sum(a["sent"] == "answered" for a in attempts), seen)
+        self.assertLessEqual(seen, sum(a["wire_sends"] for a in attempts))
+
+
+if __name__ == "__main__":
+    main("nghttpd", "nghttp2-server")

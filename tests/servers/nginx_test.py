@@ -1,0 +1,130 @@
+"""nginx: rate limits, reloads and restarts under load, connections that it closes first, 444."""
+
+import signal
+import time
+
+from daemon import ServerTest, free_port, listens, main
+
+
+class Nginx(ServerTest):
+    def nginx(self, server, http="", port=None):
+        self.port = port or free_port()
+        temporary = " ".join(f"{kind}_temp_path {self.folder}/t_{kind};" for kind in
+                             ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        (self.folder / "nginx.conf").write_text(f"""
+daemon off; worker_processes 2; pid {self.folder}/pid; error_log {self.folder}/error_log;
+events {{ worker_connections 256; }}
+http {{
+  {temporary}
+  log_format targets '$request_method $request_uri $status';
+  access_log {self.folder}/access_log targets;
+  {http}
+  server {{ listen 127.0.0.1:{self.port}; root {self.folder}/www; {server} }}
+}}
+""")
+        (self.folder / "www").mkdir(exist_ok=True)
+        (self.folder / "www/file").write_bytes(b"f" * 3000)
+        return self.start_again()
+
+    def start_again(self):
+        return self.daemon("nginx", "-p", self.folder, "-c", self.folder / "nginx.conf",
+                           "-e", self.folder / "error_log", port=self.port)
+
+    def url(self, path="/file"):
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def log(self, least=0):
+        """Its lines come after the answers; `least`: as many as there must be."""
+        deadline = time.monotonic() + 10
+        while True:
+            lines = (self.folder / "access_log").read_text().splitlines()
+            if len(lines) >= least or time.monotonic() > deadline:
+                return [line.split() for line in lines]
+            time.sleep(0.005)
+
+    def test_a_rate_limit_is_kept_to_and_everything_gets_through(self):
+        self.nginx("limit_req zone=z burst=3 nodelay; limit_req_status 429;",
+                   "limit_req_zone $server_port zone=z:1m rate=40r/s;")
+        self.policy(max_attempts=30, throttle_backoff={"kind": "exponential", "initial": "100ms",
+                                                       "max_interval": "400ms"})
+        reports = self.finish(self.load(self.url(), 40))
+        self.assertEqual({each["status"] for each in reports}, {200})
+        attempts = sum(len(each["attempts"]) for each in reports)
+        statuses = [status for _, _, status in self.log(attempts)]
+        self.assertEqual(statuses.count("200"), 40)
+        self.assertGreater(statuses.count("429"), 0)
+        self.assertEqual(len(statuses), attempts)
+
+    def test_a_post_that_was_limited_is_sent_again_and_done_once(self):
+        origin = self.server(200)
+        self.nginx(f"limit_req zone=z burst=1 nodelay; limit_req_status 429;"
+                   f"location / {{ proxy_pass {origin.url('')}; proxy_next_upstream off; }}",
+                   "limit_req_zone $server_port zone=z:1m rate=20r/s;")
+        self.policy(max_attempts=30, throttle_backoff={"kind": "exponential", "initial": "100ms",
+                                                       "max_interval": "400ms"})
+        reports = self.finish(self.load(self.url("/"), 12, "-d", "once"))
+        self.assertEqual({each["status"] for each in reports}, {200})
+        self.assertGreater(sum(len(each["attempts"]) for each in reports), 12)
+        targets = [seen.target for seen in origin.seen]
+        self.assertEqual((len(targets), len(set(targets))), (12, 12))
+
+    def test_reloads_under_load_lose_nothing(self):
+        process = self.nginx("")
+        self.policy(max_attempts=6, backoff={"kind": "constant", "interval": "5ms"})
+        load = self.load(self.url(), 1500)
+        reloads = 0
+        while load.poll() is None and reloads < 20:
+            process.send_signal(signal.SIGHUP)
+            reloads += 1
+            time.sleep(0.03)
+        reports = self.finish(load)
+        self.assertEqual({each["status"] for each in reports}, {200})
+        self.end(process, signal.SIGQUIT)  # writes its log to the end
+        self.books_agree(reports, [target for _, target, _ in self.log()])
+
+    def test_a_stop_and_a_start_under_load(self):
+        process = self.nginx("")
+        self.policy(max_attempts=60, backoff={"kind": "constant", "interval": "20ms"},
+                    connect_timeout="5s")
+        load = self.load(self.url(), 1500)
+        for _ in range(4):
+            time.sleep(0.05)
+            self.end(process, signal.SIGTERM)
+            self.assertFalse(listens(self.port))
+            time.sleep(0.05)
+            process = self.start_again()
+        reports = self.finish(load)
+        self.assertEqual({each["status"] for each in reports}, {200})
+        self.end(process, signal.SIGQUIT)
+        log = [target for _, target, _ in self.log()]
+        self.assertLessEqual(len(reports), len(log))
+        sent = sum(a["wire_sends"] for each in reports for a in each["attempts"])
+        self.assertLessEqual(len(log), sent)
+
+    def test_connections_that_the_server_closes_first(self):
+        self.nginx("keepalive_timeout 200ms; location / { return 503 busy; }")
+        self.policy(max_attempts=12, backoff={"kind": "constant", "interval": "200ms"})
+        self.run_program("--policy", "policy.json", "--report", "report.json", self.url("/a"),
+                         status=22)
+        attempts = self.report()["attempts"]
+        answered = [a for a in attempts if a["status"] == 503]
+        self.assertEqual(len(answered), 12)
+        self.assertEqual(len(self.log(12)), 12)
+        # A connection that was closed in that very moment costs no attempt.
+        self.assertTrue(all(a["rule"] == "stale connection" for a in attempts
+                            if a["status"] is None), attempts)
+
+    def test_444_is_no_answer_and_a_post_is_not_repeated(self):
+        self.nginx("location / { return 444; }")
+        self.policy(max_attempts=3, backoff={"kind": "none"})
+        self.run_program("--policy", "policy.json", "--report", "report.json", self.url("/g"),
+                         status=52)
+        self.assertEqual(self.report()["stop_reason"], "attempts_exhausted")
+        self.run_program("--policy", "policy.json", "--report", "report.json", "-d", "x",
+                         self.url("/p"), status=52)
+        self.assertEqual(self.report()["stop_reason"], "unsafe_to_repeat")
+        self.assertEqual(self.log(4), [["GET", "/g", "444"]] * 3 + [["POST", "/p", "444"]])
+
+
+if __name__ == "__main__":
+    main("nginx", "nginx-light")

@@ -1,0 +1,334 @@
+// For each resource and for k = 1, 2, … has the k-th request for it fail, in a process of its own:
+// every call must end once, what was sent be told, and no memory and no descriptor stay behind.
+//
+//   torture [RESOURCE [K]]     all of them; those of one resource; one, in this very process
+#include "failures.hpp"
+
+#include <httpretry/builtin.hpp>
+#include <httpretry/client.hpp>
+#include <httpretry/fault_server.hpp>
+#include <httpretry/sink.hpp>
+
+#include <dirent.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+using namespace httpretry;
+using namespace httpretry::torture;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kCalls = 9;
+constexpr std::size_t kRounds = 64;  // until a round has the place of an earlier one
+constexpr unsigned kPatience = 20;   // seconds until a call counts as one that never ends
+
+// What the server saw, in memory that all the processes share.
+struct Sights {
+  std::atomic<int> port;
+  // Of each round its own: what the server reads late does not count for the next.
+  std::array<std::array<std::atomic<int>, kCalls>, kRounds> requests;
+  std::atomic<std::size_t> round;
+  std::atomic<int> wrong;  // requests that are not as they were meant
+};
+
+struct Meant {
+  const char* method;
+  const char* body;
+};
+constexpr std::array<Meant, kCalls> kMeant{{{"GET", ""},
+                                            {"POST", "unsafe"},
+                                            {"GET", ""},
+                                            {"GET", ""},
+                                            {"GET", ""},
+                                            {"PATCH", "unsafe, too"},
+                                            {"PURGE", ""},
+                                            {"GET", ""},
+                                            {"GET", ""}}};
+
+[[noreturn]] void fail(const std::string& text) {
+  no_failures();
+  std::fprintf(stderr, "torture: %s\n", text.c_str());
+  std::abort();
+}
+
+std::size_t open_files() {
+  std::size_t count = 0;
+  DIR* listing = ::opendir("/proc/self/fd");
+  while (::readdir(listing) != nullptr) ++count;
+  ::closedir(listing);
+  return count;
+}
+
+// --- the server, in a process of its own: its allocations are not ours ---
+
+void serve(Sights& sights) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Scenario scenario;
+  Script failing_first({Step(503, "busy"), Step(200, "ok")});
+  failing_first.then = Then::Restart;
+  scenario.paths["/again"] = failing_first;
+  scenario.paths["/elsewhere"] = Script({Step(302, Headers{{"Location", "/there"}})});
+  Step zipped(200, std::string(5000, 'z'));
+  zipped.gzip = true;
+  scenario.paths["/zipped"] = Script({zipped});
+  FaultServerOptions options;
+  options.max_seen = 1;
+  options.on_request = [&sights](const SeenRequest& seen) {
+    const auto call = seen.headers.get("X-Call");
+    if (!call) {
+      ++sights.wrong;
+      return;
+    }
+    const auto id = std::stoul(std::string(*call));
+    const auto number = id % kCalls;
+    ++sights.requests[id / kCalls % kRounds][number];
+    const auto& meant = kMeant[number];
+    const bool whole = !seen.body_complete || seen.body == meant.body;
+    if (seen.method != meant.method || !whole) ++sights.wrong;
+  };
+  FaultServer server(scenario, options);
+  sights.port = server.port();
+  for (;;) ::pause();
+}
+
+// --- the calls ---
+
+// How a call ended, or that it never began.
+struct Ending {
+  std::atomic<int> ends = 0;
+  bool refused = false;  // the door threw
+  bool may_repeat = true;
+  Sent sent = Sent::Never;  // at most, over its attempts
+  std::atomic<bool> told = false;
+
+  void take(const Outcome& outcome) {
+    const auto& history = outcome ? outcome->history : outcome.error().history;
+    const auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
+    sent = exchange.sent;
+    for (const auto& attempt : history.attempts) sent = std::max(sent, attempt.sent);
+    if (++ends != 1) fail("a call ended twice");
+    told = true;
+    told.notify_all();
+  }
+};
+
+class Calls {
+ public:
+  explicit Calls(Sights& sights)
+      : first_id_(++sights.round * kCalls),
+        base_("http://127.0.0.1:" + std::to_string(sights.port)),
+        named_("http://name.test:" + std::to_string(sights.port)) {
+    for (auto& count : sights.requests[sights.round % kRounds]) count = 0;
+    sights.wrong = 0;
+  }
+  void run();
+  [[nodiscard]] const std::array<Ending, kCalls>& endings() const { return endings_; }
+
+ private:
+  static ClientOptions options() {
+    ClientOptions options;
+    RetryPolicy policy;
+    policy.backoff.initial = 1ms;
+    options.middlewares = {redirect(), retry(policy)};
+    options.max_in_flight = 2;  // so that some wait for admission
+    options.connection.lookup = [](const std::string&) { return Addresses{"127.0.0.1"}; };
+    options.connection.proxy.url = "";
+    return options;
+  }
+  // The door may throw where it cannot begin the call: then nothing else may come of it.
+  void attempt(std::size_t call, const std::function<void(Ending&, Request)>& door,
+               Request request) {
+    auto& ending = endings_[call];
+    try {
+      request.set_header("X-Call", std::to_string(first_id_ + call));
+      ending.may_repeat = request.repeatable();
+      door(ending, std::move(request));
+    } catch (const std::bad_alloc&) {
+      ending.refused = true;
+    } catch (const std::system_error&) {
+      ending.refused = true;
+    } catch (const std::exception& thrown) {
+      fail(std::string("a door threw: ") + thrown.what());
+    }
+  }
+  void use(Client& client);
+
+  const std::size_t first_id_;
+  const std::string base_, named_;
+  std::array<Ending, kCalls> endings_;
+};
+
+void Calls::use(Client& client) {
+  const auto called_back = [&client](Ending& ending, Request request) {
+    client.send_then(std::move(request),
+                     [&ending](const Outcome& outcome) { ending.take(outcome); });
+  };
+  const auto blocking = [&client](Ending& ending, Request request) {
+    ending.take(client.send(std::move(request)));
+  };
+  attempt(0, called_back, Request::get(base_ + "/again"));
+  attempt(1, called_back, Request::post(base_ + "/", kMeant[1].body));
+  attempt(2, called_back, Request::get(named_ + "/elsewhere"));
+  attempt(3, blocking, Request::get(named_ + "/again?blocking"));
+  auto zipped = Request::get(base_ + "/zipped");
+  zipped.edit_options().compressed = true;
+  attempt(4, blocking, std::move(zipped));
+  attempt(
+      5,
+      [&client](Ending& ending, Request request) {
+        ending.take(client.send_async(std::move(request)).get());
+      },
+      Request::patch(base_ + "/", kMeant[5].body));
+  attempt(
+      6,
+      [&client](Ending& ending, Request request) {
+        ending.take(sync_wait(client.co_send(std::move(request))));
+      },
+      Request("PURGE", base_ + "/"));
+  auto streamed = Request::get(base_ + "/zipped");
+  streamed.edit_options().sink = pass_to([](std::string_view /*bytes*/) { return true; });
+  attempt(7, blocking, std::move(streamed));
+  attempt(
+      8,
+      [&](Ending& ending, Request request) {  // under way when the client ends
+        CallOptions stopped;
+        std::stop_source stop;
+        stopped.stop = stop.get_token();
+        client.send_then(
+            std::move(request), [&ending](const Outcome& outcome) { ending.take(outcome); },
+            stopped);
+        stop.request_stop();
+      },
+      Request::get(base_ + "/again"));
+}
+
+void Calls::run() {
+  try {
+    Client client(options());
+    use(client);
+    for (const std::size_t call : {0, 1, 2}) {
+      if (!endings_[call].refused) endings_[call].told.wait(false);
+    }
+  } catch (const std::bad_alloc&) {  // the client could not be made: nor could any call
+    for (auto& ending : endings_) ending.refused = ending.refused || ending.ends == 0;
+  } catch (const std::system_error&) {
+    for (auto& ending : endings_) ending.refused = ending.refused || ending.ends == 0;
+  }
+}
+
+void check(const Calls& calls, const Sights& sights) {
+  if (sights.wrong != 0) fail("a request went out that was not as it was meant");
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const auto& ending = calls.endings()[i];
+    const auto name = "call " + std::to_string(i);
+    const int seen = sights.requests[sights.round % kRounds][i];
+    if (ending.ends != (ending.refused ? 0 : 1))
+      fail(name + " ended " + std::to_string(ending.ends) + " times");
+    if (ending.refused && seen > 0) fail(name + " was refused, and sent");
+    if (!ending.may_repeat && seen > 1) fail(name + " is unsafe and was seen twice");
+    if (ending.sent == Sent::Never && seen > 0) fail(name + " says that it was never sent");
+  }
+}
+
+// On a thread of its own, so that what is kept for a thread (frames) goes with it.
+void play(Calls& calls, Resource resource, long k) {
+  std::thread thread([&] {
+    fail_at(resource, k);
+    calls.run();
+    no_failures();
+  });
+  thread.join();
+}
+
+void round(Sights& sights, Resource resource, long k) {
+  Calls calls(sights);
+  const auto blocks = blocks_in_use();
+  const auto files = open_files();
+  play(calls, resource, k);
+  // A loop's thread that is detached, or a look-up's, may be a moment from its end.
+  const auto patience = std::chrono::steady_clock::now() + 5s;
+  const auto left_behind = [&] { return blocks_in_use() != blocks || open_files() != files; };
+  while (left_behind() && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
+  check(calls, sights);
+  if (open_files() != files) fail("descriptors were left open");
+  if (blocks_in_use() > blocks) {
+    fail(std::to_string(blocks_in_use() - blocks) + " blocks of memory were left behind");
+  }
+}
+
+bool survives(Sights& sights, Resource resource, long k) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(kPatience);
+    round(sights, resource, k);
+    ::_exit(asked(resource) < k ? 3 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3)) return true;
+  const auto name = kNames[static_cast<std::size_t>(resource)];
+  std::fprintf(stderr, "torture: %.*s %ld: %s\n", static_cast<int>(name.size()), name.data(), k,
+               WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "it never ended" : "it died");
+  return false;
+}
+
+int torture_with(Sights& sights, Resource resource) {
+  round(sights, resource, 0);
+  const long most = asked(resource);
+  int failures = 0;
+  for (long k = 1; k <= most; ++k) failures += survives(sights, resource, k) ? 0 : 1;
+  const auto name = kNames[static_cast<std::size_t>(resource)];
+  std::printf("%.*s: %ld times asked for, %d failures not survived\n",
+              static_cast<int>(name.size()), name.data(), most, failures);
+  std::fflush(stdout);
+  return failures;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto* sights = new (::mmap(nullptr, sizeof(Sights), PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Sights();
+  const pid_t server = ::fork();
+  if (server == 0) serve(*sights);
+  while (sights->port == 0) std::this_thread::yield();
+  std::signal(SIGPIPE, SIG_IGN);
+  replace_curls_memory();
+  {
+    Calls calls(*sights);
+    play(calls, Resource::Memory, 0);  // what is made only once is there after this
+  }
+
+  int failures = 0;
+  const std::string_view wanted = argc > 1 ? argv[1] : "";
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (!wanted.empty() && wanted != kNames[i]) continue;
+    const auto resource = static_cast<Resource>(i);
+    if (argc > 2) {
+      round(*sights, resource, std::atol(argv[2]));
+    } else {
+      failures += torture_with(*sights, resource);
+    }
+  }
+  ::kill(server, SIGKILL);
+  ::waitpid(server, nullptr, 0);
+  return failures == 0 ? 0 : 1;
+}
