@@ -18,6 +18,8 @@ Task<Result<BearerToken>> fetch_token(Client& issuer, std::string url) {
   co_return BearerToken(answer->body, 1h);
 }
 
+void print(const ConnectionFacts& facts) { std::printf("%s\n", facts.remote_ip.c_str()); }
+
 // Nothing is sent with these: they name files and proxies that are not there.
 void all_of_them(TransportOptions& connection, Request& request) {
   connection.client_certificate.file = "ann.p12";
@@ -37,11 +39,21 @@ void all_of_them(TransportOptions& connection, Request& request) {
   request.edit_options().credentials.emplace(Credentials::Scheme::Digest, "ann", "secret");
   request.edit_options().http_version = HttpVersion::Http2PriorKnowledge;
   request.edit_options().expect_continue_from = 1 << 20;
+  request.edit_options().upload_rate = 1 << 20;
+  request.edit_options().on_connection = print;
 }
 
 Task<bool> store(std::string bytes) {
   std::printf("%zu bytes\n", bytes.size());
   co_return true;
+}
+
+Form pictures(const std::string& path) {
+  FormPart part("pictures", Body());
+  FormPart file("", Body::file(path));
+  file.file_name = "cat.jpg";
+  part.files.push_back(file);
+  return Form().add(part);
 }
 
 bool upload(Client& client, const std::string& url, const std::string& path) {
@@ -58,7 +70,8 @@ bool upload(Client& client, const std::string& url, const std::string& path) {
   const Outcome file = client.put(url, Body::file(path));
   const Outcome again_and_again = client.put(url, Body::generated(start));
   const Outcome once = client.put(url, Body::once(generate));
-  return file && again_and_again && once;
+  const Outcome form = client.send(Request::post(url, Body()).set_form(pictures(path)));
+  return file && again_and_again && once && form;
 }
 
 int download(Client& client, const std::string& url, const std::string& path) {
