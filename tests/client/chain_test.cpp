@@ -99,6 +99,14 @@ TEST_CASE("a stage that throws ends the call with its name, and the client lives
     CHECK(outcome.error().code == Errc::Internal);
     CHECK(outcome.error().message ==
           std::string("middleware \"grumpy\" threw: ") + (after ? "after" : "before"));
+    // What was thrown does not say what was sent.
+    const auto sent = after ? Sent::Maybe : Sent::Never;
+    CHECK(outcome.error().exchange.sent == sent);
+    const auto retried = talk.client({retry(), throwing("grumpy", after)}).get("http://x/");
+    REQUIRE_FALSE(retried);
+    REQUIRE(retried.error().history.attempts.size() == 1);
+    CHECK(retried.error().history.attempts[0].sent == sent);
+    CHECK(retried.error().exchange.sent == sent);
   }
   auto adapted = talk.client({on_request("early", [](Request&, Call&) { throw 7; })});
   CHECK(adapted.get("http://x/").error().message ==
