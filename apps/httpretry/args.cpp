@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace httpretry::cli {
 namespace {
@@ -117,16 +118,20 @@ class Parser {
   std::size_t next_ = 0;
 };
 
-// Levenshtein's, a row at a time.
+// Insertions, deletions, substitutions and swaps of neighbours, a row at a time.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
+  auto last = row;
+  auto before = row;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    auto diagonal = row[0]++;
+    before = std::exchange(last, row);
+    row[0] = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const auto replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+      const auto replaced = last[j] + (a[i] == b[j] ? 0 : 1);
+      row[j + 1] = std::min({replaced, last[j + 1] + 1, row[j] + 1});
+      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+      if (swapped) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
   }
   return row.back();
@@ -172,8 +177,7 @@ std::vector<std::string> parse(const std::vector<std::string>& args, const FlagT
 
 std::string nearest(std::string_view wrong, const std::vector<std::string>& words) {
   std::string best;
-  // A third of the letters may be wrong, and two of a short word, for two that are swapped count
-  // twice: more is another word.
+  // A third of the letters may be wrong, and two of a short word: more is another word.
   const std::size_t few = wrong.size() > 3 ? 2 : 1;
   auto least = std::max(wrong.size() / 3, few) + 1;
   for (const auto& word : words) {

@@ -153,6 +153,18 @@ int run_family(const std::string& verb, const Args& args) {
                    (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
+// "check policy.json" is no request for http://check/: somebody has left out the family's name.
+void refuse_half_a_command(const Args& args) {
+  if (args.empty()) return;
+  for (const auto& command : table()) {
+    const auto space = command.name.find(' ');
+    if (space == std::string_view::npos || command.name.substr(space + 1) != args[0]) continue;
+    throw UsageError("\"" + args[0] + "\" is not a URL; did you mean httpretry " +
+                     std::string(command.name) + "? (A host of that name is http://" + args[0] +
+                     "/.)");
+  }
+}
+
 int run_command(const Command& command, const Args& args) {
   try {
     return command.run(args);
@@ -189,6 +201,7 @@ int run(const Args& args) {
   if (!args.empty() && !words_behind(args.front()).empty()) {
     return run_family(args.front(), Args(args.begin() + 1, args.end()));
   }
+  refuse_half_a_command(args);
   return run_command(table().front(), args);
 }
 

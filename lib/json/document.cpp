@@ -168,6 +168,14 @@ std::string Report::suggestion(std::string_view word,
   return full() ? std::string() : did_you_mean(word, names);
 }
 
+std::string Report::suggestion_or_all(std::string_view word,
+                                      std::span<const std::string_view> names) const {
+  auto text = suggestion(word, names);
+  if (!text.empty() || full()) return text;
+  for (const auto name : names) text += (text.empty() ? "; there are: " : ", ") + std::string(name);
+  return text;
+}
+
 // A pointer is worked out only for what is kept: very many may be asked for.
 void Report::add(Place place, const Json* at, std::string message, bool warning) {
   const auto named = at != nullptr && !full();

@@ -96,6 +96,9 @@ class Report {
   // search.
   [[nodiscard]] std::string suggestion(std::string_view word,
                                        std::span<const std::string_view> names) const;
+  // The same, and where none is near, which there are: "; there are: max_attempts, …".
+  [[nodiscard]] std::string suggestion_or_all(std::string_view word,
+                                              std::span<const std::string_view> names) const;
 
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] bool failed() const { return failed_; }

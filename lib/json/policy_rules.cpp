@@ -128,8 +128,10 @@ const Key* known_key(const Json& member, const Shape& shape, Report& report) {
   const auto* const key = shape.find(member.key);
   if (key != nullptr) return key;
   std::vector<std::string_view> names;
-  for (const auto& one : shape.keys) names.push_back(one.name);
-  report.error_at_key(member, "unknown key" + report.suggestion(member.key, names));
+  for (const auto& one : shape.keys) {
+    if (std::find(names.begin(), names.end(), one.name) == names.end()) names.push_back(one.name);
+  }
+  report.error_at_key(member, "unknown key" + report.suggestion_or_all(member.key, names));
   return nullptr;
 }
 

@@ -100,9 +100,8 @@ bool read_thousandths(const Key& key, const Json& json, void* field, Report& rep
 
 // The number of the word among `words`; empty, and a problem, where it is none of them.
 std::optional<std::size_t> word_in(const Json& json, Words words, Report& report) {
-  if (!expect(json, Json::Type::String, "a word in double quotes", report)) return std::nullopt;
   const auto found = std::find(words.begin(), words.end(), json.text);
-  if (found != words.end() && !found->empty()) {
+  if (json.is(Json::Type::String) && found != words.end() && !found->empty()) {
     return static_cast<std::size_t>(found - words.begin());
   }
   report.error(json, not_one_of(json, words, report));
