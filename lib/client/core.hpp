@@ -17,8 +17,8 @@ namespace httpretry::detail {
 
 // A loop with a thread of its own. Held by the thread, so that it outlives a client that is
 // destroyed on that very thread.
-class BackgroundLoop : public std::enable_shared_from_this<BackgroundLoop>,
-                       private RunQueue::Closed {
+class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>,
+                             private RunQueue::Closed {
  public:
   BackgroundLoop(std::shared_ptr<const TransportOptions> options,
                  std::shared_ptr<Resolver> resolver)
