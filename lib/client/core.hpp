@@ -23,6 +23,9 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
   BackgroundLoop(std::shared_ptr<const TransportOptions> options,
                  std::shared_ptr<Resolver> resolver)
       : loop_(std::move(options), std::move(resolver)) {}
+  virtual ~BackgroundLoop() = default;
+  BackgroundLoop(const BackgroundLoop&) = delete;
+  BackgroundLoop& operator=(const BackgroundLoop&) = delete;
   void start();
   // Calls off what runs, and ends the thread when the last call has ended.
   void close() noexcept { loop_.close(this); }
