@@ -17,12 +17,15 @@ namespace httpretry::detail {
 
 // A loop with a thread of its own. Held by the thread, so that it outlives a client that is
 // destroyed on that very thread.
-class BackgroundLoop : public std::enable_shared_from_this<BackgroundLoop>,
-                       private RunQueue::Closed {
+class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>,
+                             private RunQueue::Closed {
  public:
   BackgroundLoop(std::shared_ptr<const TransportOptions> options,
                  std::shared_ptr<Resolver> resolver)
       : loop_(std::move(options), std::move(resolver)) {}
+  virtual ~BackgroundLoop() = default;
+  BackgroundLoop(const BackgroundLoop&) = delete;
+  BackgroundLoop& operator=(const BackgroundLoop&) = delete;
   void start();
   // Calls off what runs, and ends the thread when the last call has ended.
   void close() noexcept { loop_.close(this); }

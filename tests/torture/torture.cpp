@@ -224,7 +224,7 @@ void Calls::run() {
   try {
     Client client(options());
     use(client);
-    for (const std::size_t call : {0, 1, 2}) {
+    for (const std::size_t call : {0U, 1U, 2U}) {
       if (!endings_[call].refused) endings_[call].told.wait(false);
     }
   } catch (const std::bad_alloc&) {  // the client could not be made: nor could any call
