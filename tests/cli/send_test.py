@@ -104,7 +104,6 @@ class Requests(ProgramTest):
         self.assertEqual(result.stdout, b"123")
         self.assertEqual([seen.target for seen in server.seen], ["/0", "/1", "/2"])
 
-
     def test_times_and_names(self):
         server = self.server(Answer(200, b"x"))
         result = self.run_program("--connect-timeout", "5", "--url", server.url("/a"),
@@ -112,7 +111,7 @@ class Requests(ProgramTest):
         self.assertEqual((result.stdout, [seen.target for seen in server.seen]),
                          (b"xx", ["/a", "/b"]))
         server = self.server(503)
-        result = self.run_program("--set", "max_attempts=unlimited", "--retry-delay", "0.01",
+        result = self.run_program("--set", "max_attempts=unlimited", "--retry-delay", "0.05",
                                   "--retry-max-time", "0.5", server.url(), status=(22, 28))
         self.assertIn("(elapsed_exhausted)", result.stderr.decode())  # 28: in the last attempt
         self.assertGreater(len(server.seen), 4)
