@@ -8,6 +8,7 @@
 
 #include <httpretry/builtin.hpp>
 #include <httpretry/client.hpp>
+#include <httpretry/sink.hpp>
 
 #include <sys/resource.h>
 

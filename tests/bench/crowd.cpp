@@ -102,8 +102,9 @@ void many_threads(const Server& server, long count, long requests) {
 void clients(long count) {
   std::vector<std::unique_ptr<Client>> all;
   const auto add = [&] {
-    const std::vector<MiddlewarePtr> chain{retry()};
-    all.push_back(std::make_unique<Client>(chain));
+    ClientOptions options;
+    options.middlewares = {retry()};
+    all.push_back(std::make_unique<Client>(std::move(options)));
     demand(!all.back()->send_async(Request::get("nonsense")).get().has_value(),
            "nonsense was sent");
   };

@@ -1,5 +1,7 @@
 #include "peer.hpp"
 
+#include <utility>  // Boost 1.74 forgets it
+
 #include <boost/asio.hpp>
 #include <boost/beast.hpp>
 
