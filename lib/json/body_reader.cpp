@@ -2,11 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 namespace httpretry::policy {
@@ -14,32 +12,23 @@ namespace {
 
 using Json = nlohmann::json;
 
-using Tokens = std::vector<std::string>;
-
-// "/a~1b/*" as {"a/b", "*"}; nothing stands at what is no pointer.
-std::optional<Tokens> reference_tokens(std::string_view pointer) {
-  Tokens tokens;
-  for (std::size_t i = 0; i < pointer.size(); ++i) {
-    if (pointer[i] == '/') {
-      tokens.emplace_back();
-    } else if (tokens.empty()) {
-      return std::nullopt;
-    } else if (pointer[i] == '~' && i + 1 < pointer.size()) {
-      tokens.back().push_back(pointer[++i] == '1' ? '/' : '~');
-    } else {
-      tokens.back().push_back(pointer[i]);
-    }
+// Whether `token`, as RFC 6901 escapes it, spells `name`.
+bool spells(std::string_view token, std::string_view name) {
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    const bool escape = token[i] == '~' && i + 1 < token.size();
+    const char letter = !escape ? token[i] : token[++i] == '1' ? '/' : '~';
+    if (name.empty() || name.front() != letter) return false;
+    name.remove_prefix(1);
   }
-  return tokens;
+  return name.empty();
 }
 
 // Sees the document go by, keeps the way to where it is, and takes what stands at a pointer. No
-// tree is built, so that a body costs what it holds and depth costs nothing.
+// tree is built, so that a body costs what it holds and depth costs nothing; and the pointers, of
+// which most are not in it, cost a look at their first letters.
 class Finder : public nlohmann::json_sax<Json> {
  public:
-  explicit Finder(std::span<const std::string_view> pointers) {
-    for (const auto pointer : pointers) pointers_.push_back(reference_tokens(pointer));
-  }
+  explicit Finder(std::span<const std::string_view> pointers) : pointers_(pointers) {}
   [[nodiscard]] std::vector<BodyValue> take() { return std::move(found_); }
 
   bool null() override { return step(), true; }
@@ -83,21 +72,26 @@ class Finder : public nlohmann::json_sax<Json> {
   bool found(std::string_view text, bool is_string) {
     step();
     for (std::size_t i = 0; i < pointers_.size(); ++i) {
-      if (!pointers_[i] || !stands_at(*pointers_[i])) continue;
+      if (!stands_at(pointers_[i])) continue;
       if (found_.size() == kBodyValues) return false;
       found_.push_back({i, std::string(text.substr(0, kBodyText)), is_string});
     }
     return true;
   }
-  [[nodiscard]] bool stands_at(const Tokens& tokens) const {
-    return std::equal(tokens.begin(), tokens.end(), way_.begin(), way_.end(),
-                      [](const std::string& token, const Level& level) {
-                        if (!level.array) return token == level.key;
-                        return token == "*" || token == spelled(level.next - 1);
-                      });
+  [[nodiscard]] bool stands_at(std::string_view pointer) const {
+    for (const auto& level : way_) {
+      if (!pointer.starts_with('/')) return false;
+      pointer.remove_prefix(1);
+      const auto token = pointer.substr(0, pointer.find('/'));
+      const bool same =
+          level.array ? token == "*" || token == spelled(level.next - 1) : spells(token, level.key);
+      if (!same) return false;
+      pointer.remove_prefix(token.size());
+    }
+    return pointer.empty();
   }
 
-  std::vector<std::optional<Tokens>> pointers_;
+  std::span<const std::string_view> pointers_;
   std::vector<Level> way_;
   std::vector<BodyValue> found_;
 };
