@@ -371,10 +371,9 @@ void Easy::set_addresses(const std::string* entry) {
   set(handle(), CURLOPT_RESOLVE, text == nullptr ? nullptr : &addresses_);
 }
 
-int Easy::on_prereq(void* self, char* /*remote*/, char* /*local*/, int /*port*/,
-                    int /*local_port*/) {
-  return static_cast<Easy*>(self)->listener_->about_to_send() ? CURL_PREREQFUNC_OK
-                                                              : CURL_PREREQFUNC_ABORT;
+int Easy::on_prereq(void* self, char* /*remote*/, char* /*local*/, int /*port*/, int local_port) {
+  return static_cast<Easy*>(self)->listener_->about_to_send(local_port) ? CURL_PREREQFUNC_OK
+                                                                        : CURL_PREREQFUNC_ABORT;
 }
 
 std::size_t Easy::on_header(char* data, std::size_t size, std::size_t count, void* self) {

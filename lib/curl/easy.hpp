@@ -19,7 +19,8 @@ namespace httpretry {
 class EasyListener {
  public:
   virtual ~EasyListener() = default;
-  virtual bool about_to_send() noexcept = 0;  // false aborts
+  // False aborts. The port is our end of the connection's.
+  virtual bool about_to_send(int local_port) noexcept = 0;
   virtual bool header_line(std::string_view line) noexcept = 0;
   enum class Taken { All, NotNow, Refused };  // NotNow: the same bytes again, after a pause
   virtual Taken body_bytes(std::string_view bytes) noexcept = 0;

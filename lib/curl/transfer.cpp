@@ -286,17 +286,31 @@ Outcome Transfer::conclude() {
 // --- what libcurl tells while the exchange runs ---
 
 // Called before each send, the silent ones included.
-bool Transfer::about_to_send() noexcept {
+bool Transfer::about_to_send(int local_port) noexcept {
   if (wire_sends_ == 0) {
     long connections_made = 0;
     curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &connections_made);
     reused_ = connections_made == 0;
+    local_port_ = local_port;
+    if (reused_) share_connection();
   } else if (!answered_ || !invites_another_send(status_) || wire_sends_ == kMostSends) {
     return fail(Abort::Resend);
   }
   ++wire_sends_;
   answered_ = false;
   return true;
+}
+
+// Whoever made the connection that this goes out on must know: libcurl takes it for a pooled one
+// from now on, and when it dies sends that request again, too, as it would where a stream was
+// refused.
+void Transfer::share_connection() const {
+  const bool may_multiplex =
+      url_.scheme() == "https" || options_.http_version == HttpVersion::Http2PriorKnowledge;
+  if (!may_multiplex) return;
+  for (auto* other : shard->active) {
+    if (other != this && other->local_port_ == local_port_) other->shared_ = true;
+  }
 }
 
 bool Transfer::fail(Abort why) {
@@ -510,8 +524,9 @@ Exchange Transfer::facts() const {
   const bool died =
       abort_ == Abort::Resend || code_ == CURLE_SEND_FAIL_REWIND || code_ == CURLE_COULDNT_CONNECT;
   exchange.stale_connection = exchange.sent == Sent::Maybe && reused_ && died;
-  // On a new connection libcurl sends again for one reason only.
-  exchange.refused = abort_ == Abort::Resend && !reused_ && wire_sends_ == 1 && !answered_;
+  // On a new connection that nobody else has used libcurl sends again for one reason only.
+  exchange.refused =
+      abort_ == Abort::Resend && !reused_ && !shared_ && wire_sends_ == 1 && !answered_;
   exchange.timings.total = loop_.now() - started_;
   if (!easy_) return exchange;
   const auto at = [&](CURLINFO what) {
@@ -619,8 +634,8 @@ std::string Transfer::cause(Errc code) const {
       return (answered_ ? "the answer was not complete after " : "no answer after ") +
              seconds(loop_.now() - started_);
     case Abort::Resend:
-      return reused_ ? "the pooled connection was closed before an answer came"
-                     : "the server refused to look at the request";
+      return reused_ || shared_ ? "the pooled connection was closed before an answer came"
+                                : "the server refused to look at the request";
     case Abort::BodyTooLarge:
       return "the body of the answer is larger than " + std::to_string(max_body()) + " bytes";
     case Abort::HeadersTooLarge:

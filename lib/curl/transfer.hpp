@@ -73,7 +73,8 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
 
   void called_off() override;
   void due() override;
-  bool about_to_send() noexcept override;
+  bool about_to_send(int local_port) noexcept override;
+  void share_connection() const;
   bool header_line(std::string_view line) noexcept override;
   Taken body_bytes(std::string_view bytes) noexcept override;
   std::size_t read_body(std::span<char> into) noexcept override;
@@ -148,6 +149,8 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   // The referee's account.
   int wire_sends_ = 0;
   bool reused_ = false;      // the first send went out on a pooled connection
+  bool shared_ = false;      // others went out on the connection that was made for this one
+  int local_port_ = 0;       // of the connection of the first send
   bool answered_ = false;    // a final status came since the last send
   int status_ = 0;           // of the last block
   bool in_headers_ = false;  // between a status line and the empty line after it

@@ -85,8 +85,10 @@ std::size_t Nghttpd::connections() const {
   return count;
 }
 
-RefusingServer::RefusingServer(int refusals)
-    : refusals_(refusals), server_([this](int listener) { serve(listener); }) {}
+RefusingServer::RefusingServer(int refusals, int hangs_up_at)
+    : refusals_(refusals),
+      hangs_up_at_(hangs_up_at),
+      server_([this](int listener) { serve(listener); }) {}
 
 void RefusingServer::serve(int listener) {
   SSL_CTX_set_alpn_select_cb(&certificates_.context(), &choose_h2, nullptr);
@@ -125,7 +127,14 @@ void RefusingServer::talk(SSL* tls) {
     const auto stream = head.substr(5);
     if (byte(3) == kSettings && byte(4) == 0) send(frame(kSettings, 1, connection, ""));
     if (byte(3) != kHeaders) continue;
-    if (++streams_ <= refusals_) {
+    const int number = ++streams_;
+    if (hangs_up_at_ != 0 && number % hangs_up_at_ == 0) {  // with an RST
+      const linger at_once{1, 0};
+      ::setsockopt(SSL_get_fd(tls), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+      return;
+    }
+    if (hangs_up_at_ != 0) continue;
+    if (number <= refusals_) {
       send(frame(kReset, 0, stream, std::string("\0\0\0\x07", 4)));  // REFUSED_STREAM
     } else {
       send(frame(kHeaders, 0x5, stream, "\x88"));  // :status 200, and the end of the stream

@@ -29,10 +29,11 @@ class Nghttpd {
   std::optional<ServerProcess> process_;
 };
 
-// Refuses the first `refusals` streams (REFUSED_STREAM) and answers 200 to the others.
+// Refuses the first `refusals` streams (REFUSED_STREAM) and answers 200 to the others. With
+// `hangs_up_at` N it says nothing to any, and each N-th stream has its connection reset.
 class RefusingServer {
  public:
-  explicit RefusingServer(int refusals);
+  explicit RefusingServer(int refusals, int hangs_up_at = 0);
   [[nodiscard]] std::string url() const { return server_.url("https"); }
   [[nodiscard]] const std::string& ca_file() const { return certificates_.ca_file(); }
   [[nodiscard]] int streams() const { return streams_; }
@@ -42,6 +43,7 @@ class RefusingServer {
   void talk(SSL* tls);
   faults::Certificates certificates_{Tls::Good};
   int refusals_;
+  int hangs_up_at_;
   std::atomic<int> streams_ = 0;
   RawServer server_;  // last: its thread uses the others
 };

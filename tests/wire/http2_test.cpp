@@ -2,6 +2,7 @@
 #include "wire.hpp"
 
 #include <future>
+#include <thread>
 
 using namespace httpretry;
 
@@ -77,4 +78,26 @@ TEST_CASE("a server that refuses for ever gets as many sends as the policy allow
   CHECK(outcome.error().history.stop_reason == Reason::AttemptsExhausted);
   CHECK(wire_sends(outcome) == 3);
   CHECK(server.streams() == 3);
+}
+
+TEST_CASE("a connection that dies under two requests is no refusal of the one that made it") {
+  RefusingServer server(0, 2);
+  auto policy = hasty();
+  policy.attempt_timeout = std::chrono::seconds(5);  // of a third send, which would get no answer
+  // Which of the two libcurl looks at first, and would send again, is chance.
+  for (int round = 0; round < 20; ++round) {
+    CAPTURE(round);
+    Client client(trusting(server.ca_file(), {retry(policy)}));
+    auto first = client.send_async(Request::post(server.url(), "unsafe"));
+    while (server.streams() < 2 * round + 1) std::this_thread::yield();
+    auto second = client.send_async(Request::post(server.url(), "unsafe"));
+    for (auto* future : {&first, &second}) {
+      const auto outcome = future->get();
+      REQUIRE_FALSE(outcome);
+      CHECK(outcome.error().history.stop_reason == Reason::UnsafeToRepeat);
+      CHECK_FALSE(outcome.error().exchange.refused);
+      CHECK(wire_sends(outcome) == 1);
+    }
+    REQUIRE(server.streams() == 2 * round + 2);
+  }
 }
