@@ -15,9 +15,11 @@
 // (in a callback, a middleware, after a co_send that resumed there): it answers with Errc::Internal
 // then, where a wait would never end.
 //
-// Every call ends once, and all doors tell how. A call that is stopped (CallOptions::stop, the end
-// of the client) ends with Errc::Canceled wherever it waits: for admission, for the name's address,
-// a connection, an answer, or its next attempt; after that it sends nothing.
+// Every call ends once, and all doors tell how. Where there is no memory to begin one a door throws
+// std::bad_alloc, and nothing is sent; later it is an outcome. A call that is stopped
+// (CallOptions::stop, the end of the client) ends with Errc::Canceled wherever it waits: for
+// admission, for the name's address, a connection, an answer, or its next attempt; after that it
+// sends nothing.
 //
 // OpenSSL writes to sockets without MSG_NOSIGNAL: a program that speaks TLS should ignore SIGPIPE,
 // as the `httpretry` command does; the library does not touch the signals of its process.

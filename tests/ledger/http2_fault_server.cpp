@@ -35,9 +35,9 @@ struct Stream {
 // One connection, on a thread of its own.
 class Talk {
  public:
-  Talk(Http2FaultServer& server, faults::Descriptor socket)
-      : server_(server), socket_(std::move(socket)), tls_(SSL_new(&server.context())) {
-    SSL_set_fd(tls_, socket_.get());
+  Talk(Http2FaultServer& server, int socket)
+      : server_(server), socket_(socket), tls_(SSL_new(&server.context())) {
+    SSL_set_fd(tls_, socket_);
     nghttp2_session_callbacks* callbacks = nullptr;
     nghttp2_session_callbacks_new(&callbacks);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, &on_header);
@@ -55,8 +55,9 @@ class Talk {
   Talk& operator=(const Talk&) = delete;
 
   void run() {
-    const timeval patience{10, 0};  // a client that does not read is let go
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    const timeval patience{10, 0};  // a client that does not read, or stops in a record, is let go
+    ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (!handshake()) return;
     nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, nullptr, 0);
     while (!cut_off_ && flush() && read_some()) {
@@ -67,20 +68,20 @@ class Talk {
   // Readable, or told to stop.
   bool wait_for_bytes() {
     if (SSL_pending(tls_) > 0) return true;
-    std::array<pollfd, 2> waited{{{server_.stop_fd(), POLLIN, 0}, {socket_.get(), POLLIN, 0}}};
+    std::array<pollfd, 2> waited{{{server_.stop_fd(), POLLIN, 0}, {socket_, POLLIN, 0}}};
     while (::poll(waited.data(), waited.size(), -1) < 0) {
     }
     return waited[0].revents == 0;
   }
   // Without blocking, for the server may be told to stop in the middle of it.
   bool handshake() {
-    ::fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
+    ::fcntl(socket_, F_SETFL, O_NONBLOCK);
     for (;;) {
       const int result = SSL_accept(tls_);
       if (result == 1) break;
       if (SSL_get_error(tls_, result) != SSL_ERROR_WANT_READ || !wait_for_bytes()) return false;
     }
-    ::fcntl(socket_.get(), F_SETFL, 0);
+    ::fcntl(socket_, F_SETFL, 0);
     return true;
   }
   bool read_some() {
@@ -203,7 +204,7 @@ class Talk {
   }
 
   Http2FaultServer& server_;
-  faults::Descriptor socket_;
+  int socket_;
   SSL* tls_;
   nghttp2_session* session_ = nullptr;
   std::map<std::int32_t, Stream> streams_;  // nodes: nghttp2 keeps their addresses
@@ -268,6 +269,8 @@ void Http2FaultServer::stop() {
 
 void Http2FaultServer::accept_all(int listener) {
   struct Served {
+    explicit Served(int fd) : socket(fd) {}
+    faults::Descriptor socket;
     std::thread thread;
     std::atomic<bool> done = false;
   };
@@ -276,19 +279,21 @@ void Http2FaultServer::accept_all(int listener) {
     std::array<pollfd, 2> waited{{{stop_.fd(), POLLIN, 0}, {listener, POLLIN, 0}}};
     if (::poll(waited.data(), waited.size(), -1) < 0) continue;
     if (waited[0].revents != 0) break;
-    faults::Descriptor socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket.open()) continue;
+    const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket < 0) continue;
     talks.remove_if([](Served& served) {
       if (!served.done) return false;
       served.thread.join();
       return true;
     });
-    auto& served = talks.emplace_back();
-    served.thread = std::thread([this, &served, owned = std::move(socket)]() mutable {
-      Talk(*this, std::move(owned)).run();
+    auto& served = talks.emplace_back(socket);
+    served.thread = std::thread([this, &served] {
+      Talk(*this, served.socket.get()).run();
+      ::shutdown(served.socket.get(), SHUT_RDWR);
       served.done = true;
     });
   }
+  for (auto& served : talks) ::shutdown(served.socket.get(), SHUT_RDWR);  // whatever it waits for
   for (auto& served : talks) served.thread.join();
 }
 

@@ -154,7 +154,7 @@ std::shared_ptr<const RetryPolicy> policy(const char* key) {
   policy->backoff.initial = 2ms;
   policy->backoff.max_interval = 50ms;
   policy->throttle_backoff.reset();
-  policy->attempt_timeout = 300ms;
+  policy->attempt_timeout = 1s;                    // much, for sanitizers on a busy machine
   policy->budget.kind = BudgetPolicy::Kind::None;  // a fifth of all is more than any would allow
   policy->idempotency_key = key;
   return policy;
