@@ -51,8 +51,8 @@ int main() {
               bearer([&](Call& call) { return fetch_token(issuer, server.url("/token"), call); }),
               retry()});
 
-  std::vector<std::future<Outcome>> calls;
-  for (int i = 0; i < 3; ++i) calls.push_back(api.send_async(Request::get(server.url("/items"))));
+  std::vector<std::future<Outcome>> calls(3);
+  for (auto& call : calls) call = api.send_async(Request::get(server.url("/items")));
   bool good = true;
   for (auto& call : calls) good = call.get()->ok() && good;
   const auto later = api.get(server.url("/items"));

@@ -11,7 +11,6 @@ import unittest
 
 from program import LIMIT, PROGRAM, ProgramTest, clean_environment
 
-WRITTEN_BY_BENCH = "tests/bench/RESULTS.md"
 README = pathlib.Path(__file__).parents[2] / "README.md"
 
 
@@ -51,8 +50,7 @@ class Readme(ProgramTest):
         for page in [README, *root.glob("lib/**/*.md"), *root.glob("apps/**/*.md")]:
             prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
             for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
-                if link != WRITTEN_BY_BENCH:
-                    self.assertTrue((page.parent / link).exists(), f"{page}: {link}")
+                self.assertTrue((page.parent / link).exists(), f"{page}: {link}")
 
 
 if __name__ == "__main__":
