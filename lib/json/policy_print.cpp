@@ -52,6 +52,7 @@ std::string words_of(std::uint8_t bits, Words words) {
 
 std::string hints(const std::vector<HintSource>& sources) {
   std::vector<std::string> texts;
+  texts.reserve(sources.size());
   for (const auto source : sources) texts.emplace_back(to_string(source));
   return list(texts);
 }
