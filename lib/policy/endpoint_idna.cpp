@@ -10,14 +10,16 @@ namespace {
 // libcurl makes names ASCII too, but only where the program's locale is UTF-8; a policy file must
 // not mean different things in different locales.
 
+// Of a character, by its first byte; 0: none begins so.
+std::size_t utf8_length(unsigned char first) {
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first >= 0xF5) return 0;
+  return first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+}
+
 std::optional<char32_t> take_utf8(std::string_view& text) {
   const auto first = static_cast<unsigned char>(text.front());
-  const std::size_t length = first < 0x80   ? 1
-                             : first < 0xC2 ? 0
-                             : first < 0xE0 ? 2
-                             : first < 0xF0 ? 3
-                             : first < 0xF5 ? 4
-                                            : 0;
+  const auto length = utf8_length(first);
   if (length == 0 || text.size() < length) return std::nullopt;
   char32_t point = length == 1 ? first : first & (0x7FU >> length);
   for (std::size_t i = 1; i < length; ++i) {

@@ -16,8 +16,8 @@ namespace httpretry::faults {
 
 // What all connections of a server share; each part is safe to use on several threads.
 struct Shared {
-  Shared(Scenario scenario, FaultServerOptions chosen)
-      : options(std::move(chosen)), steps(std::move(scenario)), log(options.max_seen) {
+  Shared(Scenario scenario, const FaultServerOptions& chosen)
+      : options(chosen), steps(std::move(scenario)), log(options.max_seen) {
     if (options.tls != Tls::Off) certificates.emplace(options.tls);
   }
 

@@ -21,8 +21,8 @@ FaultServerOptions::FaultServerOptions(const FaultServerOptions&) = default;
 FaultServerOptions& FaultServerOptions::operator=(const FaultServerOptions&) = default;
 
 struct FaultServer::State {
-  State(Scenario scenario, FaultServerOptions options)
-      : shared(std::move(scenario), std::move(options)),
+  State(Scenario scenario, const FaultServerOptions& options)
+      : shared(std::move(scenario), options),
         reservation(faults::bind_to(shared.options.address, shared.options.port)),
         port(faults::port_of(reservation)) {
     listen();
@@ -41,7 +41,7 @@ struct FaultServer::State {
 };
 
 FaultServer::FaultServer(Scenario scenario, FaultServerOptions options)
-    : state_(std::make_unique<State>(std::move(scenario), std::move(options))) {}
+    : state_(std::make_unique<State>(std::move(scenario), options)) {}
 
 FaultServer::~FaultServer() = default;
 
