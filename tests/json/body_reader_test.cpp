@@ -51,6 +51,9 @@ TEST_CASE("values at a JSON pointer, as text") {
   CHECK(json(R"({"a":{"b":{}}})", "/a/b") == Texts{""});
   CHECK(json(R"({"a":"\u00e4\n"})", "/a") == Texts{"\xc3\xa4\n"});
   CHECK(json(R"({"a":1})", "/b").empty());
+  CHECK(json(R"({"code":1,"codes":2,"cod":3})", "/code") == Texts{"1"});  // all of a name counts
+  CHECK(json(R"({"a":{"b":1}})", "/a").size() == 1);
+  CHECK(json(R"({"a":1})", "/a/b").empty());
   CHECK(json(R"({"a":1})", "no pointer").empty());
 }
 
