@@ -4,7 +4,6 @@
 #include "output.hpp"
 
 #include <unistd.h>
-#include <algorithm>
 
 namespace httpretry::cli {
 namespace {
@@ -20,8 +19,7 @@ std::string joined(const std::vector<std::string>& words) {
 std::vector<Flag> flags_of(const Command& command) {
   std::vector<Flag> all;
   for (const auto& group : command.flags()) {
-    std::copy_if(group.flags.begin(), group.flags.end(), std::back_inserter(all),
-                 [](const Flag& flag) { return static_cast<bool>(flag.apply); });
+    all.insert(all.end(), group.flags.begin(), group.flags.end());
   }
   return all;
 }

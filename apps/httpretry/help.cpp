@@ -44,11 +44,8 @@ std::string line_of(const Flag& flag) {
 std::string flags_of(const Command& command) {
   std::string text;
   for (const auto& group : command.flags()) {
-    std::string lines;
-    for (const auto& flag : group.flags) {
-      if (flag.apply) lines += line_of(flag);
-    }
-    if (!lines.empty()) text += '\n' + std::string(group.title) + ":\n" + lines;
+    text += '\n' + std::string(group.title) + ":\n";
+    for (const auto& flag : group.flags) text += line_of(flag);
   }
   return text;
 }

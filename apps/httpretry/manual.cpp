@@ -43,14 +43,8 @@ std::string flag_term(const Flag& flag) {
 std::string flags_of(const Command& command, const char* heading) {
   std::string text;
   for (const auto& group : command.flags()) {
-    std::string entries;
-    for (const auto& flag : group.flags) {
-      if (flag.apply) entries += entry(flag_term(flag), flag.help);
-    }
-    if (!entries.empty() && *heading != '\0') {
-      text += heading + std::string(" \"") + std::string(group.title) + "\"\n";
-    }
-    text += entries;
+    if (*heading != '\0') text += heading + std::string(" \"") + std::string(group.title) + "\"\n";
+    for (const auto& flag : group.flags) text += entry(flag_term(flag), flag.help);
   }
   return text;
 }

@@ -38,11 +38,8 @@ std::string row_of(const Flag& flag) {
 std::string flags_of(const Command& command) {
   std::string text;
   for (const auto& group : command.flags()) {
-    std::string rows;
-    for (const auto& flag : group.flags) {
-      if (flag.apply) rows += row_of(flag);
-    }
-    if (!rows.empty()) text += "\n| " + std::string(group.title) + " | |\n|---|---|\n" + rows;
+    text += "\n| " + std::string(group.title) + " | |\n|---|---|\n";
+    for (const auto& flag : group.flags) text += row_of(flag);
   }
   return text;
 }

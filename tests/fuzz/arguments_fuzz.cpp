@@ -36,8 +36,7 @@ cli::FlagTable table() {
             {'\0', "retry", "N", "a count", count},
             {'\0', "random", "R", "a share", unit},
             {'\0', "report", "[=FILE]", "perhaps a value", any},
-            {'\0', "color", "auto|always|never", "a choice", any},
-            {'\0', "old", "", "not built", nullptr}}}};
+            {'\0', "color", "auto|always|never", "a choice", any}}}};
 }
 
 }  // namespace
