@@ -77,6 +77,7 @@ class HTTPRETRY_API Headers {
     std::uint32_t value_size;
   };
   void append(std::string_view name, std::string_view value);
+  void add_entry(std::size_t offset, std::string_view name, std::string_view value);
 
   std::string block_;
   std::vector<Entry> entries_;

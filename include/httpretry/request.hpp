@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace httpretry {
 
@@ -109,10 +110,15 @@ class HTTPRETRY_API Request {
   static Request patch(std::string url, Body body);
 
   Request(const Request& other) noexcept;
-  Request(Request&& other) noexcept;  // a moved-from Request may only be assigned or destroyed
+  // A moved-from Request may only be assigned or destroyed.
+  Request(Request&& other) noexcept
+      : text_(std::exchange(other.text_, nullptr)),
+        options_(std::exchange(other.options_, nullptr)) {}
   Request& operator=(const Request& other) noexcept;
   Request& operator=(Request&& other) noexcept;
-  ~Request();
+  ~Request() {
+    if (text_ != nullptr) release();
+  }
 
   [[nodiscard]] const std::string& method() const;
   [[nodiscard]] const std::string& url() const;
@@ -144,7 +150,8 @@ class HTTPRETRY_API Request {
   struct Text;     // all that is sent
   struct Options;  // the options; most requests have none of their own
   Text& edit();
-  Text* text_;
+  void release() noexcept;
+  Text* text_;  // nullptr: moved from
   Options* options_ = nullptr;
 };
 

@@ -231,7 +231,7 @@ Prepared ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Reques
   if (where.background) where.background->call_ended();
 }
 
-Outcome ClientCore::drive(const Where& where, Request request, CallOptions options) {
+Outcome ClientCore::drive(const Where& where, Request&& request, CallOptions&& options) {
   check_nesting(request);
   Waited waited;
   auto call = carry(shared_from_this(), where, std::move(request), std::move(options), waited);
@@ -240,7 +240,7 @@ Outcome ClientCore::drive(const Where& where, Request request, CallOptions optio
   return waited.take();
 }
 
-Outcome ClientCore::send(Request request, CallOptions options) {
+Outcome ClientCore::send(Request&& request, CallOptions&& options) {
   if (RunQueue::current() != nullptr) {
     return Error(Errc::Internal,
                  "send() was called on a thread that drives a loop (in a callback, a middleware or "
@@ -260,7 +260,7 @@ Outcome ClientCore::send(Request request, CallOptions options) {
   return send_here(std::move(request), std::move(options));
 }
 
-Outcome ClientCore::send_here(Request request, CallOptions options) {
+Outcome ClientCore::send_here(Request&& request, CallOptions&& options) {
   if (options_.scheduler) {
     if (!options.stop.stop_possible()) options.stop = external_stop_.get_token();
     return drive(on_external_scheduler(), std::move(request), std::move(options));
@@ -276,7 +276,7 @@ Outcome ClientCore::send_here(Request request, CallOptions options) {
   }
 }
 
-void ClientCore::start(Request request, CallOptions options,
+void ClientCore::start(Request&& request, CallOptions&& options,
                        std::unique_ptr<Completion> completion) {
   check_nesting(request);
   if (options.policy) request.edit_options().policy = std::move(options.policy);

@@ -22,7 +22,7 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
  public:
   BackgroundLoop(std::shared_ptr<const TransportOptions> options,
                  std::shared_ptr<Resolver> resolver)
-      : loop_(std::move(options), std::move(resolver)) {}
+      : loop_(std::move(options), std::move(resolver), Loop::Load::Many) {}
   virtual ~BackgroundLoop() = default;
   BackgroundLoop(const BackgroundLoop&) = delete;
   BackgroundLoop& operator=(const BackgroundLoop&) = delete;
@@ -96,8 +96,8 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
  public:
   explicit ClientCore(ClientOptions options);
 
-  Outcome send(Request request, CallOptions options);
-  void start(Request request, CallOptions options, std::unique_ptr<Completion> completion);
+  Outcome send(Request&& request, CallOptions&& options);
+  void start(Request&& request, CallOptions&& options, std::unique_ptr<Completion> completion);
   void run(std::shared_ptr<Work> work);
   void shut_down();
 
@@ -114,8 +114,8 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
                         CallOptions options, Completion& completion);
   static Prepared carry_work(Where where, std::shared_ptr<Work> work);
   bool closed();
-  Outcome send_here(Request request, CallOptions options);
-  Outcome drive(const Where& where, Request request, CallOptions options);
+  Outcome send_here(Request&& request, CallOptions&& options);
+  Outcome drive(const Where& where, Request&& request, CallOptions&& options);
   // Attempts multiply where a call that retries makes another one that does.
   void check_nesting(const Request& request) const;
   // Where a call can run that no thread waits for; empty where there is no loop to be had, and

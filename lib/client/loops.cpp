@@ -63,7 +63,7 @@ std::unique_ptr<Loop> LoopPool::lend() {
     }
   }
   if (loop) return loop;
-  loop = std::make_unique<Loop>(options_, resolver_);
+  loop = std::make_unique<Loop>(options_, resolver_, Loop::Load::OneCall);
   const std::lock_guard lock(mutex_);
   lent_.push_back(loop.get());
   return loop;
@@ -73,7 +73,8 @@ void LoopPool::take_back(std::unique_ptr<Loop> loop) {
   Idle surplus;  // closed without the mutex
   const std::lock_guard lock(mutex_);
   lent_.erase(std::find(lent_.begin(), lent_.end(), loop.get()));
-  idle_.push_back({std::move(loop), std::chrono::steady_clock::now()});
+  const auto since = loop->now();  // of its last event, which spares a look at the clock
+  idle_.push_back({std::move(loop), since});
   if (idle_.size() > most_idle()) {
     surplus = std::move(idle_.front());
     idle_.erase(idle_.begin());

@@ -39,9 +39,11 @@ void init_curl() {
   if (result != CURLE_OK) throw std::runtime_error("libcurl could not be initialised");
 }
 
-Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver)
+Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver,
+           Load load)
     : options_(std::move(options)),
       resolver_(std::move(resolver)),
+      load_(load),
       proxied_(may_use_proxy(options_->proxy)),
       looks_up_(!proxied_ && options_->unix_socket.empty() && options_->connect_to.empty()) {
   init_curl();
@@ -91,20 +93,30 @@ void Loop::run_until(const std::atomic<bool>& done) {
   read_clock();
   for (;;) {
     turn();
-    drive_due_shards();
+    drive_shards();
     if (done.load(std::memory_order_acquire)) return;
     wait_for_events();
   }
 }
 
-void Loop::drive_due_shards() {
+void Loop::drive_shards() {
   // By index: a callback of libcurl's may not add a shard, but a reader need not know that.
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     auto& shard = *shards_[i];
-    if (shard.deadline > now_) continue;
-    shard.deadline = kNever;
-    socket_action(shard, CURL_SOCKET_TIMEOUT, 0);
+    if (load_ == Load::OneCall) {
+      if (!shard.active.empty()) perform(shard);
+    } else if (shard.deadline <= now_) {
+      shard.deadline = kNever;
+      socket_action(shard, CURL_SOCKET_TIMEOUT, 0);
+    }
   }
+}
+
+void Loop::perform(Shard& shard) {
+  int running = 0;
+  const auto code = curl_multi_perform(shard.multi, &running);
+  if (code != CURLM_OK) return fail_all(shard, code);
+  reap(shard);
 }
 
 // Rounded up to the tick of epoll_wait: a timer must never fire early.
@@ -112,16 +124,18 @@ int Loop::timeout_ms() const {
   if (has_ready()) return 0;
   auto next = timers().next();
   for (const auto& shard : shards_) next = std::min(next, shard->deadline);
-  if (next == kNever) return -1;
   if (next <= now_) return 0;
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now_).count();
   return static_cast<int>(std::min<std::int64_t>(wait, 3'600'000));
 }
 
 void Loop::wait_for_events() {
-  std::array<epoll_event, kEventsPerTurn> events;  // NOLINT: epoll_wait fills it
   int timeout = timeout_ms();
   if (timeout != 0 && !prepare_to_block()) timeout = 0;
+  if (load_ == Load::OneCall && !shards_.empty() && !shards_.front()->active.empty()) {
+    return poll(*shards_.front(), timeout);
+  }
+  std::array<epoll_event, kEventsPerTurn> events;  // NOLINT: epoll_wait fills it
   const int count = ::epoll_wait(epoll_, events.data(), kEventsPerTurn, timeout);
   unblocked();
   read_clock();
@@ -130,13 +144,24 @@ void Loop::wait_for_events() {
              events[static_cast<std::size_t>(i)].events);
 }
 
+// libcurl looks to its own timers.
+void Loop::poll(Shard& shard, int timeout) {
+  curl_waitfd wake{wake_, CURL_WAIT_POLLIN, 0};
+  const auto code = curl_multi_poll(shard.multi, &wake, 1, timeout, nullptr);
+  unblocked();
+  read_clock();
+  if (wake.revents != 0) quieten();
+  if (code != CURLM_OK) fail_all(shard, code);
+}
+
+// The mail itself is what matters.
+void Loop::quieten() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto size = ::read(wake_, &count, sizeof count);
+}
+
 void Loop::on_event(int fd, std::uint32_t events) {
-  if (fd == wake_) {
-    std::uint64_t count = 0;
-    // Only to make it quiet again: the mail itself is what matters.
-    [[maybe_unused]] const auto size = ::read(wake_, &count, sizeof count);
-    return;
-  }
+  if (fd == wake_) return quieten();
   auto& socket = socket_of(fd);
   // Closed, or no longer wanted, since the kernel wrote the event.
   if (socket.shard == nullptr || socket.wanted == 0) return forget(fd, socket);
@@ -190,17 +215,20 @@ void Loop::open(Shard& shard) {
   shard.multi = curl_multi_init();
   if (shard.multi == nullptr) throw std::bad_alloc();
   shard.deadline = kNever;
+  curl_multi_setopt(shard.multi, CURLMOPT_MAXCONNECTS, kConnectionsPerShard);
+  if (load_ == Load::OneCall) return;
   curl_multi_setopt(shard.multi, CURLMOPT_SOCKETFUNCTION, &on_socket);
   curl_multi_setopt(shard.multi, CURLMOPT_SOCKETDATA, &shard);
   curl_multi_setopt(shard.multi, CURLMOPT_TIMERFUNCTION, &on_timer);
   curl_multi_setopt(shard.multi, CURLMOPT_TIMERDATA, &shard);
-  curl_multi_setopt(shard.multi, CURLMOPT_MAXCONNECTS, kConnectionsPerShard);
 }
 
-// HTTP/2 shares one connection, which belongs to one multi; HTTP/1.1 needs a connection each.
+// HTTP/2 shares one connection, which belongs to one multi; HTTP/1.1 needs a connection each. What
+// one call sends at once is polled together.
 Shard& Loop::shard_for(bool multiplexed) {
+  const bool together = multiplexed || load_ == Load::OneCall;
   for (auto& shard : shards_) {
-    if (multiplexed || shard->active.size() < kTransfersPerShard) return *shard;
+    if (together || shard->active.size() < kTransfersPerShard) return *shard;
   }
   auto fresh = std::make_unique<Shard>();
   fresh->loop = this;

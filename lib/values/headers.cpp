@@ -53,8 +53,9 @@ void demand_valid(std::string_view name, std::string_view value) {
 }  // namespace
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
-                                            [](char x, char y) { return lower(x) == lower(y); });
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
+           return x == y || lower(x) == lower(y);
+         });
 }
 
 bool valid_header_name(std::string_view name) {
@@ -95,10 +96,24 @@ bool Headers::try_add_line(std::string_view line) {
   if (colon == 0 || colon == line.size() || line[colon] != ':') return false;
   if (line.back() == '\n') line.remove_suffix(1);
   if (line.back() == '\r') line.remove_suffix(1);
+  const auto name = line.substr(0, colon);
   const auto value = trimmed(line.substr(colon + 1));
   if (!valid_header_value(value)) return false;
-  append(line.substr(0, colon), value);
+  const bool as_we_write_it =
+      !value.empty() && line[colon + 1] == ' ' && line.size() == name.size() + 2 + value.size();
+  if (!as_we_write_it) {
+    append(name, value);
+    return true;
+  }
+  const auto offset = block_.size();
+  block_.append(line).push_back('\0');
+  add_entry(offset, name, value);
   return true;
+}
+
+void Headers::add_entry(std::size_t offset, std::string_view name, std::string_view value) {
+  entries_.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(name.size()),
+                      static_cast<std::uint32_t>(value.size())});
 }
 
 void Headers::append(std::string_view name, std::string_view value) {
@@ -113,8 +128,7 @@ void Headers::append(std::string_view name, std::string_view value) {
     line[1] = ' ';
     std::copy(value.begin(), value.end(), line + 2);
   }
-  entries_.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(name.size()),
-                      static_cast<std::uint32_t>(value.size())});
+  add_entry(offset, name, value);
 }
 
 void Headers::set(std::string_view name, std::string_view value) {

@@ -47,7 +47,7 @@ T* retain(T* shared) {
 }
 
 template <class T>
-void release(T* shared) {
+void let_go(T* shared) {
   if (shared != nullptr && shared->owners.fetch_sub(1, std::memory_order_acq_rel) == 1)
     delete shared;
 }
@@ -56,7 +56,7 @@ template <class T>
 T& own(T*& shared) {
   if (shared->owners.load(std::memory_order_acquire) != 1) {
     auto* mine = new T(*shared);
-    release(std::exchange(shared, mine));
+    let_go(std::exchange(shared, mine));
   }
   return *shared;
 }
@@ -124,18 +124,15 @@ Request Request::patch(std::string url, Body body) {
 
 Request::Request(const Request& other) noexcept
     : text_(retain(other.text_)), options_(retain(other.options_)) {}
-Request::Request(Request&& other) noexcept
-    : text_(std::exchange(other.text_, nullptr)),
-      options_(std::exchange(other.options_, nullptr)) {}
 Request& Request::operator=(const Request& other) noexcept { return *this = Request(other); }
 Request& Request::operator=(Request&& other) noexcept {
   std::swap(text_, other.text_);
   std::swap(options_, other.options_);
   return *this;
 }
-Request::~Request() {
-  release(text_);
-  release(options_);
+void Request::release() noexcept {
+  let_go(text_);
+  let_go(options_);
 }
 
 const std::string& Request::method() const { return text_->method; }
