@@ -26,9 +26,11 @@ endif()
 if(BUILD_SHARED_LIBS)
   set(HTTPRETRY_IS_SHARED ON)
   set(pkg_config_requires "")
+  set(pkg_config_testing_requires "")
 else()
   set(HTTPRETRY_IS_SHARED OFF)
   set(pkg_config_requires "libcurl >= 7.88, zlib, spdlog")
+  set(pkg_config_testing_requires ", libssl, libcrypto, zlib")
 endif()
 configure_package_config_file(
   ${PROJECT_SOURCE_DIR}/cmake/httpretry-config.cmake.in httpretry-config.cmake
@@ -53,8 +55,16 @@ cmake_path(APPEND pkg_config_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pkg_config_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/httpretry.pc.in httpretry.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/httpretry.pc DESTINATION ${pkg_config_dir} COMPONENT dev)
+if(HTTPRETRY_BUILD_TEST_KIT)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/httpretry-testing.pc.in httpretry-testing.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/httpretry-testing.pc DESTINATION ${pkg_config_dir}
+          COMPONENT dev)
+endif()
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT elsewhere)
+install(FILES ${PROJECT_SOURCE_DIR}/lib/policy/policy-file.md
+              ${PROJECT_SOURCE_DIR}/lib/policy/presets.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/coroutines.query
         DESTINATION ${CMAKE_INSTALL_DATADIR}/httpretry COMPONENT dev)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/policy.schema.json

@@ -35,7 +35,7 @@ PUBLIC = {
               "connection_facts",
     "policy": "backoff retry_policy retry classify server_delay budget policy_set "
               "policy_source policy_builder policy_import endpoint presets report",
-    "flow": "task scheduler transport middleware event call inside_retry shared sink cookies",
+    "flow": "task scheduler transport middleware event call inside_retry shared sink cookies when_all",
     "client": "client builtin retry_call httpretry",
     "testing": "testing fault_server",
 }

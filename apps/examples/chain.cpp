@@ -17,6 +17,13 @@ Task<int> two_requests(Client& client, std::string url) {
   co_return (first ? first->status : 0) + (second ? second->status : 0);
 }
 
+Task<std::vector<Outcome>> all_of(Client& client, std::vector<std::string> urls) {
+  std::vector<Task<Outcome>> calls;
+  for (const auto& url : urls) calls.push_back(client.co_send(Request::get(url)));
+  std::vector<Outcome> outcomes = co_await when_all(std::move(calls));
+  co_return outcomes;
+}
+
 }  // namespace
 
 int main() {
@@ -48,7 +55,9 @@ int main() {
 
   const int sum = sync_wait(two_requests(client, url));
 
-  std::printf("%d %d %d %d\n", blocking->status, future.get()->status, told.get_future().get(),
-              sum);
+  const auto outcomes = sync_wait(all_of(client, {url, url, url}));
+
+  std::printf("%d %d %d %d %d\n", blocking->status, future.get()->status, told.get_future().get(),
+              sum, outcomes.back()->status);
   return server.seen()[0].headers.get("X-Tenant") == "7" ? 0 : 1;
 }

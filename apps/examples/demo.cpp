@@ -37,7 +37,7 @@ class Narrator final : public Observer {
 };
 
 void tell(const Outcome& outcome) {
-  const auto& history = outcome ? outcome->history : outcome.error().history;
+  const auto& history = history_of(outcome);
   const std::string what = outcome ? std::to_string(outcome->status) + " \"" + outcome->body + "\""
                                    : outcome.error().message;
   std::printf("  => %s, %zu attempt(s) in %.1f ms: %s\n", what.c_str(), history.attempts.size(),

@@ -4,17 +4,20 @@
 #include <cstdio>
 
 using namespace httpretry;
+using namespace std::chrono_literals;
 
 int main(int argc, char** argv) {
   const std::string url = argc > 1 ? argv[1] : "https://example.com/";
 
-  Client client({redirect(), retry()});
+  Client client({redirect(), retry(), timeout(10s)});  // 10 s for each attempt
   const Outcome outcome = client.get(url);
+  // "succeeded after 2 attempts in 0.1 s: 503, 200"
+  std::fprintf(stderr, "%s\n", describe(outcome).c_str());
   if (!outcome) {
     std::fprintf(stderr, "%s\n", outcome.error().message.c_str());
     return 1;
   }
-  std::printf("%d after %zu attempt(s)\n", outcome->status, outcome->history.attempts.size());
+  std::printf("%d: %s\n", outcome->status, outcome->body.c_str());
 
   return 0;
 }

@@ -48,7 +48,7 @@ int main() {
   for (auto& call : calls) {
     const auto outcome = call.get();
     if (outcome && outcome->ok()) ++good;
-    attempts += (outcome ? outcome->history : outcome.error().history).attempts.size();
+    attempts += history_of(outcome).attempts.size();
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
 

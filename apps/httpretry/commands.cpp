@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <csignal>
 
 namespace httpretry::cli {
 namespace {
@@ -124,6 +125,12 @@ const std::array<Command, 9>& table() {
   return commands;
 }
 
+// Who looks at its beginning only has seen enough.
+void show_help(const std::string& text) {
+  std::signal(SIGPIPE, SIG_DFL);
+  write_all(STDOUT_FILENO, text, -1, "standard output");
+}
+
 std::string words_behind(const std::string& verb) {
   std::string words;
   for (const auto& command : table()) {
@@ -144,7 +151,7 @@ int run_family(const std::string& verb, const Args& args) {
     lines += command.synopsis() + "\n    " + std::string(command.summary) + '\n';
   }
   if (asks) {
-    write_all(STDOUT_FILENO, lines, -1, "standard output");
+    show_help(lines);
     return 0;
   }
   if (args.empty()) throw UsageError(verb + ": one of " + words_behind(verb) + " is missing");
@@ -169,7 +176,7 @@ int run_command(const Command& command, const Args& args) {
   try {
     return command.run(args);
   } catch (const HelpAsked&) {
-    write_all(STDOUT_FILENO, help_text(command), -1, "standard output");
+    show_help(help_text(command));
     return 0;
   }
 }
@@ -203,37 +210,6 @@ int run(const Args& args) {
   }
   refuse_half_a_command(args);
   return run_command(table().front(), args);
-}
-
-std::span<const ExitStatus> exit_statuses() {
-  static constexpr std::array<ExitStatus, 15> kAll{{
-      {"0", "an answer below 400"},
-      {"22", "an answer of 400 or more"},
-      {"2", "a command line that is not understood"},
-      {"3", "a bad policy file"},
-      {"6, 7", "the name has no address; no connection"},
-      {"18, 52, 56", "the answer broke off; there was none; the connection was lost"},
-      {"23, 26", "a file cannot be written; cannot be read"},
-      {"28", "a timeout"},
-      {"35, 60", "TLS failed; the certificate is not trusted"},
-      {"47", "too many redirects"},
-      {"63", "the answer is too large"},
-      {"1 to 99", "others: curl's number for the failure"},
-      {"70", "an error of the program's own"},
-      {"130, 143", "ended by SIGINT; by SIGTERM"},
-      {"1", "policy check found something; serve cannot listen"},
-  }};
-  return kAll;
-}
-
-std::span<const Variable> environment() {
-  static constexpr std::array<Variable, 4> kAll{{
-      {"HTTPRETRY_POLICY", "the file of policies where neither --policy nor --preset is given"},
-      {"http_proxy, https_proxy, all_proxy, no_proxy", "as curl reads them"},
-      {"CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR", "the certificates to trust"},
-      {"NO_COLOR", "where it is not empty: no colours, unless --color says otherwise"},
-  }};
-  return kAll;
 }
 
 }  // namespace httpretry::cli

@@ -66,16 +66,15 @@ std::string help_text(const Command& command);
 // The manual page as Markdown.
 std::string manual_in_markdown();
 
-struct ExitStatus {
-  std::string_view numbers;
-  std::string_view meaning;
-};
-std::span<const ExitStatus> exit_statuses();
-
-struct Variable {
+// What the manual page says beside them.
+struct Entry {
   std::string_view name;
   std::string_view meaning;
 };
-std::span<const Variable> environment();
+std::span<const Entry> exit_statuses();
+std::span<const Entry> stop_reasons();
+std::span<const Entry> sent_words();   // "sent" of --trace and of a report
+std::span<const Entry> differences();  // from curl
+std::span<const Entry> environment();
 
 }  // namespace httpretry::cli

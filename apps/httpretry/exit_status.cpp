@@ -12,7 +12,7 @@ int exit_status(const Error& error) {
     case Errc::Resolve: return 6;
     case Errc::Connect: return 7;
     case Errc::Tls: return 35;
-    case Errc::Timeout: return 28;
+    case Errc::Timeout: return kTimeout;
     case Errc::Send: return 55;
     case Errc::Receive: return 56;
     case Errc::Protocol: return 8;

@@ -12,6 +12,7 @@ inline constexpr int kBadPolicyFile = 3;
 inline constexpr int kBadAnswer = 22;   // an answer of 400 or more
 inline constexpr int kWriteError = 23;  // standard output or a file
 inline constexpr int kReadError = 26;   // a body
+inline constexpr int kTimeout = 28;     // --until never held, too
 inline constexpr int kInternalError = 70;
 
 // For an outcome that is an error.

@@ -77,6 +77,12 @@ std::string synopsis() {
   return text;
 }
 
+std::string list_of(const char* title, std::span<const Entry> entries) {
+  auto text = std::string(".SH \"") + title + "\"\n";
+  for (const auto& [name, meaning] : entries) text += entry(escaped(name), meaning);
+  return text;
+}
+
 std::string page() {
   auto text = std::string(".TH HTTPRETRY 1 \"\" \"httpretry ") + HTTPRETRY_VERSION +
               "\" \"User Commands\"\n"
@@ -84,12 +90,9 @@ std::string page() {
   text += synopsis();
   text += ".SH DESCRIPTION\n" + escaped(commands().front().about) + '\n';
   text += ".SH OPTIONS\n" + flags_of(commands().front(), ".SS");
-  text += other_commands() + examples() + ".SH \"EXIT STATUS\"\n";
-  for (const auto& [numbers, meaning] : exit_statuses()) {
-    text += entry(escaped(numbers), meaning);
-  }
-  text += ".SH ENVIRONMENT\n";
-  for (const auto& [name, meaning] : environment()) text += entry(escaped(name), meaning);
+  text += other_commands() + examples() + list_of("OTHER THAN WITH CURL", differences()) +
+          list_of("EXIT STATUS", exit_statuses()) + list_of("WHY IT ENDED", stop_reasons()) +
+          list_of("WHAT MAY HAVE BEEN SEEN", sent_words()) + list_of("ENVIRONMENT", environment());
   return text + ".SH \"SEE ALSO\"\n.BR curl (1)\n";
 }
 

@@ -62,20 +62,24 @@ std::string section(const Command& command) {
          examples_of(command) + flags_of(command);
 }
 
+std::string table_of(const char* title, std::span<const Entry> entries) {
+  auto text = std::string("\n## ") + title + "\n\n| | |\n|---|---|\n";
+  for (const auto& [name, meaning] : entries) {
+    text += "| " + code(name) + " | " + plain(meaning) + " |\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string manual_in_markdown() {
   std::string text = "# The command line\n";
   for (const auto& command : commands()) text += section(command);
-  text += "\n## Exit status\n\n| | |\n|---|---|\n";
-  for (const auto& [numbers, meaning] : exit_statuses()) {
-    text += "| " + std::string(numbers) + " | " + plain(meaning) + " |\n";
-  }
-  text += "\n## Environment\n\n| | |\n|---|---|\n";
-  for (const auto& [name, meaning] : environment()) {
-    text += "| " + code(name) + " | " + plain(meaning) + " |\n";
-  }
-  return text;
+  return text + table_of("Other than with curl", differences()) +
+         table_of("Exit status", exit_statuses()) +
+         table_of("Why it ended (stop_reason)", stop_reasons()) +
+         table_of("What may have been seen (sent)", sent_words()) +
+         table_of("Environment", environment());
 }
 
 }  // namespace httpretry::cli

@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -87,7 +88,9 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   }
   RetryOptions retrying;
   retrying.policies = policies;
-  if (!options.until.empty()) poll_until(retrying, Until::parse(options.until));
+  if (!options.until.empty()) {
+    poll_until(retrying, Until::parse(options.until), options.retry_delay);
+  }
   client.middlewares.push_back(retry(std::move(retrying)));
   if (options.verbose) client.middlewares.push_back(verbose_stage());
   if (options.trace) client.observers.push_back(tracer(in_color(options)));
@@ -264,7 +267,7 @@ class Sending {
   }
 
   void sum_up(Duration time) const {
-    if (!speaks(options_)) return;
+    if (options_.silent) return;
     say("httpretry: " + std::to_string(sums_.done) + " done, " + std::to_string(sums_.failed) +
         " failed, " + std::to_string(sums_.attempts) + " attempts, " + std::to_string(sums_.bytes) +
         " bytes in " + seconds(time));
@@ -322,6 +325,18 @@ std::vector<Request> requests_for(const SendOptions& options, int give_up) {
   return requests;
 }
 
+int send_all(const SendOptions& options, PolicySet policies, const Signals& signals) {
+  try {
+    auto requests = requests_for(options, signals.descriptor());
+    return Sending(options, signals, std::move(policies)).run(std::move(requests));
+  } catch (const ReadError&) {
+    if (signals.received() == 0) throw;
+    return 128 + signals.received();
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(in_words_of_flags(error.what()));
+  }
+}
+
 }  // namespace
 
 int send(const Args& args) {
@@ -334,15 +349,9 @@ int send(const Args& args) {
   auto policies = chosen_policies(options.policy);
   // Before the client, so that all of its threads are made after the signals were blocked.
   const Signals signals;
-  try {
-    auto requests = requests_for(options, signals.descriptor());
-    return Sending(options, signals, std::move(policies)).run(std::move(requests));
-  } catch (const ReadError&) {
-    if (signals.received() == 0) throw;
-    return 128 + signals.received();
-  } catch (const std::invalid_argument& error) {
-    throw UsageError(in_words_of_flags(error.what()));
-  }
+  const int status = send_all(options, std::move(policies), signals);
+  if (status == 128 + SIGINT && signals.from_terminal()) end_interrupted();
+  return status;
 }
 
 }  // namespace httpretry::cli

@@ -91,7 +91,8 @@ std::vector<Flag> body_flags(SendOptions& to) {
 
 std::vector<Flag> answer_flags(SendOptions& to) {
   return {
-      {'o', "output", "FILE", "write the answer there; the n-th belongs to the n-th URL",
+      {'o', "output", "FILE",
+       "write the answer there when it has come whole; the n-th belongs to the n-th URL",
        [&](Text v) {
          if (v == kRemoteName) throw UsageError("option --output has an empty value");
          to.outputs.push_back(v);
@@ -100,7 +101,7 @@ std::vector<Flag> answer_flags(SendOptions& to) {
        [&](Text) { to.outputs.emplace_back(kRemoteName); }},
       {'C', "continue-at", "OFFSET",
        "leave out so many bytes of the answer, or of -T; -: go on where an earlier download broke "
-       "off",
+       "off, and keep what came in FILE.part where this one does, too",
        [&](Text v) {
          to.resume = v == "-";
          to.offset = to.resume ? 0 : parse_bytes(v, "-C");
@@ -135,7 +136,9 @@ std::vector<Flag> connection_flags(SendOptions& to) {
          to.max_redirects = v == "-1" ? std::numeric_limits<int>::max()
                                       : static_cast<int>(parse_count(v, "--max-redirs"));
        }},
-      {'m', "max-time", "SECONDS", "for the whole of a URL: attempts, waits, redirects",
+      {'m', "max-time", "SECONDS",
+       "for the whole of a URL: attempts, waits, redirects; for one attempt: --set "
+       "attempt_timeout=5s",
        [&](Text v) { to.max_time = parse_seconds(v, "--max-time"); }},
       {'\0', "connect-timeout", "SECONDS", "for each connection",
        [&](Text v) { to.connect_timeout = parse_seconds(v, "--connect-timeout"); }},
@@ -191,9 +194,15 @@ std::vector<Flag> retry_flags(SendOptions& to) {
          to.give_key = true;
          to.idempotency_key = v;
        }},
-      {'\0', "until", "EXPR", "ask until it holds: status=200, json:/state=DONE",
+      {'\0', "until", "EXPR",
+       "ask until it holds: status=200, json:/state=DONE; every second, or as --retry-delay says, "
+       "within "
+       "the time of -m or --retry-max-time; 28 where it never does",
        [&](Text v) { to.until = v; }},
-      {'\0', "retry", "N", "send again up to N times: max_attempts is N + 1",
+      {'\0', "retry", "N",
+       "send again up to N times (3): max_attempts is N + 1; a budget allows a host some 35 "
+       "retries in "
+       "a row, or any number with --set budget=none",
        [&](Text v) {
          to.policy.set("max_attempts", std::to_string(parse_count(v, "--retry") + 1));
        }},
@@ -201,11 +210,13 @@ std::vector<Flag> retry_flags(SendOptions& to) {
        [&](Text v) {
          const auto delay = parse_seconds(v, "--retry-delay");
          if (delay == Duration::zero()) return;
+         to.retry_delay = delay;
          to.policy.set("backoff",
                        R"({"kind": "constant", "interval": ")" + in_microseconds(delay) + R"("})");
          to.policy.set("throttle_backoff", R"("none")");
        }},
-      {'\0', "retry-max-time", "SECONDS", "for all attempts and waits; 0: no limit",
+      {'\0', "retry-max-time", "SECONDS",
+       "for all attempts and waits (60, unless a policy says otherwise); 0: no limit",
        [&](Text v) {
          const auto limit = parse_seconds(v, "--retry-max-time");
          const bool none = limit == Duration::zero();
@@ -226,7 +237,9 @@ std::vector<Flag> message_flags(SendOptions& to) {
        [&](Text v) { to.report = v; }},
       {'\0', "trace", "", "each attempt and decision, on standard error, as it happens",
        [&](Text) { to.trace = true; }},
-      {'v', "verbose", "", "show the headers of each attempt on standard error",
+      {'v', "verbose", "",
+       "show the headers of each attempt on standard error; URLs without their query, which may be "
+       "secret",
        [&](Text) { to.verbose = true; }},
       {'s', "silent", "", "no messages", [&](Text) { to.silent = true; }},
       {'S', "show-error", "", "with -s: messages about failures",

@@ -67,6 +67,7 @@ struct SendOptions {
   bool retry_all_errors = false;
   bool give_key = false;        // --idempotency-key
   std::string idempotency_key;  // empty: one is generated for each URL
+  std::optional<Duration> retry_delay;
   std::string until;
 
   OnBadAnswer on_bad_answer = OnBadAnswer::Fail;

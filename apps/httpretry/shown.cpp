@@ -3,6 +3,7 @@
 #include "exit_status.hpp"
 #include "input.hpp"
 #include "output.hpp"
+#include "until.hpp"
 #include "words.hpp"
 #include "write_out.hpp"
 
@@ -13,8 +14,9 @@ namespace {
 
 int status_of(const SendOptions& options, const Outcome& outcome) {
   if (!outcome) return exit_status(outcome.error());
-  const bool bad = outcome->status >= 400 && options.on_bad_answer != OnBadAnswer::TakeAsAnswer;
-  return bad ? kBadAnswer : kOk;
+  if (options.on_bad_answer == OnBadAnswer::TakeAsAnswer) return kOk;
+  if (!options.until.empty() && never_held(*outcome)) return kTimeout;
+  return outcome->status >= 400 ? kBadAnswer : kOk;
 }
 
 void write_answer(const SendOptions& options, const Request& request, const Response& response,
@@ -31,7 +33,22 @@ std::uint64_t received_of(const Ended& ended) {
   return ended.outcome ? ended.outcome->body.size() : 0;
 }
 
-// A failure, or a limit of the policy that ended the call. Of several URLs at once it says which.
+// What to do about it, where a flag would help.
+std::string advice(const Request& request, Reason reason) {
+  switch (reason) {
+    case Reason::UnsafeToRepeat:
+      return "--idempotency-key, or --retry-all-errors, has it sent again";
+    case Reason::BudgetExhausted: return "--set budget=none goes on all the same";
+    case Reason::ServerDelayTooLong: return "--set server_delay.max=TIME allows for longer waits";
+    case Reason::NotReplayable:
+      if (request.body().replayable()) return {};
+      return "the body came from a pipe and is longer than " + std::to_string(kKeptOfPipe >> 20U) +
+             " MiB, so it cannot be sent again: put it into a file, and -T that";
+    default: return {};
+  }
+}
+
+// A failure, or a limit of the policy that ended the call. Of several URLs it says which.
 void explain(const SendOptions& options, const Request& request, const Outcome& outcome,
              int status) {
   if (!speaks(options)) return;
@@ -39,17 +56,15 @@ void explain(const SendOptions& options, const Request& request, const Outcome& 
   const bool plain = reason == Reason::Success || reason == Reason::NotRetryable;
   if (status == kOk && plain) return;
   const auto& url = request.parsed_url();
-  const auto which = options.parallel && url ? printable(url->without_secrets()) + ": " : "";
+  const auto which = options.urls.size() > 1 && url ? printable(url->without_secrets()) + ": " : "";
   if (!outcome) {
     say("httpretry: " + which + "(" + std::to_string(status) + ") " +
         printable(outcome.error().message));
   }
-  if (reason == Reason::NotReplayable && !request.body().replayable()) {
-    say("httpretry: " + which + "the body came from a pipe and is longer than " +
-        std::to_string(kKeptOfPipe >> 20U) +
-        " MiB, so it cannot be sent again: put it into a file, and -T that");
+  if (const auto help = advice(request, reason); !help.empty()) {
+    say("httpretry: " + which + help);
   }
-  say(which + closing_line(outcome));
+  say(which + describe(outcome));
 }
 
 }  // namespace
@@ -59,6 +74,7 @@ int show(const SendOptions& options, const Ended& ended, int give_up) {
   say_for_now("");
   const auto target = target_for(options, index, request);
   auto status = status_of(options, outcome);
+  bool explained = false;
   try {
     if (download != nullptr && download->whole) {
       if (!download->options().file) write_to(target, download->bytes, give_up);
@@ -68,6 +84,7 @@ int show(const SendOptions& options, const Ended& ended, int give_up) {
   } catch (const WriteError& error) {
     if (speaks(options)) say(std::string("httpretry: ") + error.what());
     status = kWriteError;
+    explained = true;
   }
   if (!options.write_out.empty()) {
     std::string to_stderr;
@@ -77,7 +94,7 @@ int show(const SendOptions& options, const Ended& ended, int give_up) {
     write_all(STDERR_FILENO, to_stderr, give_up, "standard error");
     write_all(STDOUT_FILENO, text, give_up, "standard output");
   }
-  explain(options, request, outcome, status);
+  if (!explained) explain(options, request, outcome, status);
   return status;
 }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <system_error>
 
 namespace httpretry::cli {
@@ -59,6 +60,7 @@ void Signals::watch() {
     struct ::signalfd_siginfo info {};
     if (::read(signals_, &info, sizeof info) != sizeof info) continue;
     int none = 0;
+    if (received_ == none) from_terminal_ = info.ssi_signo == SIGINT && info.ssi_code == SI_KERNEL;
     received_.compare_exchange_strong(none, static_cast<int>(info.ssi_signo));
     raise(came_);
     source_.request_stop();
@@ -71,6 +73,14 @@ void Signals::wait() const {
   };
   while (::poll(&wait, 1, -1) < 0) {
   }
+}
+
+void end_interrupted() {
+  std::signal(SIGINT, SIG_DFL);
+  const auto set = both_signals();
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  std::raise(SIGINT);
+  std::_Exit(128 + SIGINT);
 }
 
 }  // namespace httpretry::cli

@@ -57,7 +57,11 @@ bool Until::holds(const Response& response) const {
   return found && as_text(*found) == value;
 }
 
-void poll_until(RetryOptions& options, Until until) {
+void poll_until(RetryOptions& options, Until until, std::optional<Duration> interval) {
+  if (interval) {
+    options.backoff = [every = *interval](const RetryPolicy&, const Classified&,
+                                          const AttemptFacts&, double) { return every; };
+  }
   options.classify = [until = std::move(until)](const RetryPolicy& policy, const Request&,
                                                 const Observed& observed) {
     auto classified = classify(policy, observed);
@@ -72,6 +76,11 @@ void poll_until(RetryOptions& options, Until until) {
     }
     return classified;
   };
+}
+
+bool never_held(const Response& response) {
+  const auto& attempts = response.history.attempts;
+  return !attempts.empty() && attempts.back().cls == Class::Pending;
 }
 
 }  // namespace httpretry::cli

@@ -3,6 +3,7 @@
 
 #include <httpretry/builtin.hpp>
 
+#include <optional>
 #include <string>
 
 namespace httpretry::cli {
@@ -22,7 +23,9 @@ struct Until {
   std::string value;
 };
 
-// Classifies as ever, and then by `until`.
-void poll_until(RetryOptions& options, Until until);
+// Classifies as ever, and then by `until`. Asks at that `interval`, where one is given.
+void poll_until(RetryOptions& options, Until until, std::optional<Duration> interval);
+// Whether an answer came for which it did not hold, and nobody asked again.
+bool never_held(const Response& response);
 
 }  // namespace httpretry::cli

@@ -1,7 +1,5 @@
 #include "words.hpp"
 
-#include <httpretry/report.hpp>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -19,21 +17,6 @@ std::string formatted(const char* format, Args... args) {
 }
 
 double as_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
-
-// "503 each time", "503, 503, timeout", and the last ones where there were many.
-std::string what_came(const std::vector<Attempt>& attempts) {
-  constexpr std::size_t kShown = 6;
-  auto last = came_to(attempts.back());
-  const bool same = std::all_of(attempts.begin(), attempts.end(),
-                                [&](const Attempt& each) { return came_to(each) == last; });
-  if (attempts.size() == 1) return last;
-  if (same) return last + " each time";
-  std::string list = attempts.size() > kShown ? "..., " : "";
-  for (auto i = attempts.size() - std::min(attempts.size(), kShown); i < attempts.size(); ++i) {
-    list += came_to(attempts[i]) + (i + 1 < attempts.size() ? ", " : "");
-  }
-  return list;
-}
 
 constexpr const char* kErase = "\r\x1b[K";
 std::mutex speaking;
@@ -54,27 +37,6 @@ std::string fine(Duration time) {
   if (time < 1ms) return formatted("%.2f us", as_seconds(time) * 1e6);
   if (time < 100ms) return formatted("%.2f ms", as_seconds(time) * 1e3);
   return formatted("%.2f s", as_seconds(time));
-}
-
-const History& history_of(const Outcome& outcome) {
-  return outcome ? outcome->history : outcome.error().history;
-}
-
-std::string came_to(const Attempt& attempt) {
-  if (attempt.error) return std::string(to_string(*attempt.error));
-  return std::to_string(attempt.status);
-}
-
-std::string closing_line(const Outcome& outcome) {
-  const auto& history = history_of(outcome);
-  const auto count = history.attempts.size();
-  auto line = "gave up after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") +
-              " in " + seconds(history.elapsed);
-  if (count > 0) line += ": " + what_came(history.attempts);
-  const bool counted = history.stop_reason == Reason::AttemptsExhausted;
-  if (!history.detail.empty() && !counted) line += "; " + history.detail;
-  if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
-  return line + " (" + std::string(to_string(history.stop_reason)) + ")";
 }
 
 std::string printable(std::string_view text) {

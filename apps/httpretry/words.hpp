@@ -1,7 +1,7 @@
 // What people read on standard error.
 #pragma once
 
-#include <httpretry/response.hpp>
+#include <httpretry/report.hpp>
 
 #include <string>
 #include <string_view>
@@ -12,15 +12,6 @@ namespace httpretry::cli {
 std::string seconds(Duration time);
 // As fine as the number needs: "1.50 s", "19.53 ms", "51.20 us".
 std::string fine(Duration time);
-
-const History& history_of(const Outcome& outcome);
-
-// What an attempt came to: "503", "timeout".
-std::string came_to(const Attempt& attempt);
-
-// How a call ended that failed: "gave up after 4 attempts in 12.3 s: 503 each time
-// (attempts_exhausted)".
-std::string closing_line(const Outcome& outcome);
 
 // Text from outside, with control bytes escaped.
 std::string printable(std::string_view text);

@@ -1,4 +1,4 @@
-// What is remembered of a call: one Attempt for each time it was sent, and why it ended.
+// What is remembered of a call: one Attempt for each try at sending it, and why it ended.
 //
 // The words here are the same everywhere: in these enums, in the log, in the JSON report, in
 // `httpretry plan` and in the documentation. `to_string` gives them as they are printed.
@@ -78,7 +78,8 @@ struct Exchange {
   Timings timings;
 };
 
-// One send of a request, and what was decided after it.
+// One try at sending a request, and what was decided after it. Where it failed before anything was
+// sent (no connection, no body to be read) `sent` is Never.
 struct HTTPRETRY_API Attempt {
   Attempt();
   ~Attempt();
@@ -96,7 +97,8 @@ struct HTTPRETRY_API Attempt {
   int curl_code = 0;          // Error::curl_code and Error::message then
   std::string error_message;
   Class cls = Class::Success;
-  std::string rule;  // what decided the class: "status 503", "error_codes: aws SlowDown"
+  // What decided the class: "status 503", "error_codes: aws SlowDown", "no retry stage".
+  std::string rule;
   Sent sent = Sent::Never;
   int wire_sends = 0;
   std::optional<Duration> server_delay;  // what the server asked for
@@ -121,7 +123,7 @@ struct HTTPRETRY_API History {
 
   std::vector<Attempt> attempts;
   Reason stop_reason = Reason::Success;
-  // Where a limit ended the call: which, and by how much. Empty otherwise.
+  // More about that, for people: which limit ended the call, and by how much. May be empty.
   std::string detail;
   // When the server said to come back, where it said so and we did not wait.
   std::optional<WallTime> retry_at;

@@ -59,6 +59,7 @@ struct HTTPRETRY_API RetryOptions {
 // first.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryOptions options = RetryOptions());
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(PolicySource policies);
+// Throws std::invalid_argument for a policy that `check` refuses.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryPolicy policy);
 
 // A random UUID (RFC 9562, version 4), from the numbers of the system: what `retry` sends where a

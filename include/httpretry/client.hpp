@@ -107,10 +107,11 @@ struct HTTPRETRY_API CallOptions {
   std::stop_token stop;
   // For all of it: attempts, waits, redirects. Errc::Timeout when it is over.
   Duration timeout = kForever;
-  // The same as a point in time, for a limit that several calls share; the earlier of the two
-  // counts.
+  // The same as a point in time (of std::chrono::steady_clock), for a limit that several calls
+  // share; the earlier of the two counts.
   Time deadline = kNever;
-  // Used instead of the endpoint's policy, and of RequestOptions::policy.
+  // Used instead of the endpoint's policy, and of RequestOptions::policy. Errc::InvalidRequest
+  // where the client has no stage retry().
   std::shared_ptr<const RetryPolicy> policy;
   // Where a co_send resumes its awaiter; on the loop that carried the call where left out.
   Scheduler* resume_on = nullptr;

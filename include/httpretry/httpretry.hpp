@@ -35,3 +35,4 @@
 #include <httpretry/time.hpp>
 #include <httpretry/transport.hpp>
 #include <httpretry/url.hpp>
+#include <httpretry/when_all.hpp>

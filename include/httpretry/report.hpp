@@ -1,4 +1,5 @@
-// Report: a call and its history as JSON, for programs. What `httpretry --report` writes.
+// Report: a call and its history as JSON, for programs, and as a line, for people. What
+// `httpretry --report` and the last line of `httpretry` on standard error say.
 //
 //   const auto& policy = policies.find(request.method(), *request.parsed_url());
 //   std::string json = report_json(request, outcome, policy);
@@ -30,10 +31,18 @@
 namespace httpretry {
 
 // One object, in UTF-8 whatever the server sent, without a line end. `policy` is what the request
-// was retried by. `virtual_time` adds "virtual": true, for what was played and not sent.
+// was retried by; left out, the report's policy is null. `virtual_time` adds "virtual": true, for
+// what was played and not sent.
 [[nodiscard]] HTTPRETRY_API std::string report_json(const Request& request, const Outcome& outcome,
-                                                    const ResolvedPolicy& policy,
+                                                    const ResolvedPolicy& policy = ResolvedPolicy(),
                                                     bool virtual_time = false);
+
+// "gave up after 4 attempts in 12.3 s: 503 each time (attempts_exhausted)", or "succeeded after 2
+// attempts in 0.213 s: 503, 200". The message of an Error, with its URL, is not part of it.
+[[nodiscard]] HTTPRETRY_API std::string describe(const Outcome& outcome);
+
+// What an attempt came to: "503", "timeout".
+[[nodiscard]] HTTPRETRY_API std::string came_to(const Attempt& attempt);
 
 // A text as a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD.
 [[nodiscard]] HTTPRETRY_API std::string quote_json(std::string_view text);

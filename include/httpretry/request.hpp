@@ -105,6 +105,7 @@ class HTTPRETRY_API Request {
   static Request get(std::string url);
   static Request head(std::string url);
   static Request del(std::string url);
+  // No Content-Type is made up for a body: set the one that it has.
   static Request post(std::string url, Body body);
   static Request put(std::string url, Body body);
   static Request patch(std::string url, Body body);

@@ -45,4 +45,9 @@ struct HTTPRETRY_API Response {
 // What every door of a Client, every middleware and every transport answers with.
 using Outcome = Result<Response>;
 
+// How it went, whichever it is.
+[[nodiscard]] inline const History& history_of(const Outcome& outcome) {
+  return outcome ? outcome->history : outcome.error().history;
+}
+
 }  // namespace httpretry

@@ -19,6 +19,7 @@
 //
 //   RetryPolicy policy;
 //   policy.max_elapsed_time = std::chrono::minutes(10);
+//   policy.server_delay.max = std::chrono::minutes(5);  // a longer time_left ends it
 //   policy.retry_on.pending.emplace().backoff.initial = std::chrono::seconds(2);
 //   auto video = retry_call(policy, [&]() -> Tried<Url> {
 //     const Status status = ask();
@@ -189,7 +190,7 @@ namespace detail {
 // What retry_call and co_retry_call have in common: everything but the waiting.
 class HTTPRETRY_API RetryLoop {
  public:
-  // Both must outlive the loop.
+  // Both must outlive the loop. Throws std::invalid_argument for a policy that `check` refuses.
   RetryLoop(const RetryPolicy& policy, const RetryCallOptions& options, Time now);
   // What was taken of the budget for a try that is not made is given back.
   ~RetryLoop();
@@ -227,7 +228,10 @@ template <class F>
 using TryOf = decltype(try_once(std::declval<F&>(), std::declval<const Trying&>()));
 
 template <class T>
-struct TriedIn;
+struct TriedIn {
+  static_assert(!sizeof(T), "what is retried must return a Tried<T> (or a Task of one)");
+  using Value = void;
+};
 template <class T>
 struct TriedIn<Tried<T>> {
   using Value = T;

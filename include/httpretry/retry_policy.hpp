@@ -196,4 +196,8 @@ struct HTTPRETRY_API RetryPolicy {
   bool adaptive = false;  // the client-side send-rate limiter
 };
 
+// Throws std::invalid_argument, with what is wrong, for a policy that makes no sense: no attempt at
+// all, a time below zero, a backoff that begins above its end. A policy file is held to more.
+HTTPRETRY_API void check(const RetryPolicy& policy);
+
 }  // namespace httpretry

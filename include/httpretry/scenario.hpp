@@ -108,6 +108,7 @@ enum class Then : std::uint8_t {
 struct HTTPRETRY_API Script {
   Script();
   explicit Script(std::vector<Step> list);
+  Script(std::initializer_list<Step> list);
 
   std::vector<Step> steps;
   Then then = Then::RepeatLast;

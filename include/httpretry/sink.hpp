@@ -18,7 +18,9 @@
 //   no validator                                      a sink that can begin anew does; for others
 //                                                     there is no retry (`not_replayable`)
 //
-// No byte reaches a sink twice, or from two versions of what was asked for.
+// No byte reaches a sink twice, or from two versions of what was asked for. The Response is the
+// last answer: a 206 about the rest where one broke off before, and `delivered` counts all that the
+// sink has.
 #pragma once
 
 #include <httpretry/call.hpp>

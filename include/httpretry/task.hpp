@@ -24,6 +24,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -182,33 +183,39 @@ struct Detached {
   };
 };
 
+// What a task that was started gives, once it is done.
 template <class T>
-class Waiting {
+class Running {
  public:
-  Detached run(Task<T> task) {
-    try {
-      if constexpr (std::is_void_v<T>) {
-        co_await task;
-      } else {
-        value_.emplace(co_await task);
-      }
-    } catch (...) {
-      thrown_ = std::current_exception();
-    }
-    done_.store(true, std::memory_order_release);
-    done_.notify_one();
-  }
+  [[nodiscard]] const std::atomic<bool>& done() const { return done_; }
   T take() {
-    done_.wait(false, std::memory_order_acquire);
     if (thrown_) std::rethrow_exception(thrown_);
     if constexpr (!std::is_void_v<T>) return *std::move(value_);
   }
 
  private:
+  template <class U>
+  friend Detached run_into(std::shared_ptr<Running<U>> running, Task<U> task);
   std::conditional_t<std::is_void_v<T>, std::optional<bool>, std::optional<T>> value_;
   std::exception_ptr thrown_;
   std::atomic<bool> done_ = false;
 };
+
+// Starts the task. Shared, because whoever waits may give up before it is done.
+template <class T>
+Detached run_into(std::shared_ptr<Running<T>> running, Task<T> task) {
+  try {
+    if constexpr (std::is_void_v<T>) {
+      co_await task;
+    } else {
+      running->value_.emplace(co_await task);
+    }
+  } catch (...) {
+    running->thrown_ = std::current_exception();
+  }
+  running->done_.store(true, std::memory_order_release);
+  running->done_.notify_one();
+}
 
 }  // namespace detail
 
@@ -216,9 +223,10 @@ class Waiting {
 // Not for a thread that drives a loop: what the task waits for would never come.
 template <class T>
 T sync_wait(Task<T> task) {
-  detail::Waiting<T> waiting;
-  waiting.run(std::move(task));
-  return waiting.take();
+  const auto running = std::make_shared<detail::Running<T>>();
+  detail::run_into(running, std::move(task));
+  running->done().wait(false, std::memory_order_acquire);
+  return running->take();
 }
 
 }  // namespace httpretry

@@ -15,11 +15,16 @@
 //   CHECK(client.get("http://x/")->body == "ok");        // the wait took no time
 //   CHECK(network->requests().size() == 2);
 //
+// A blocking `send` moves the clock itself. For coroutines and the other doors somebody must move
+// it, or they wait for ever: `clock->run(task)` gives what the task gives; `clock->advance(1s)`, or
+// `run_until`, is for what began with send_async or send_then.
+//
 // Link httpretry::testing. A server that misbehaves on real sockets is in fault_server.hpp.
 #pragma once
 
 #include <httpretry/event.hpp>
 #include <httpretry/scheduler.hpp>
+#include <httpretry/task.hpp>
 #include <httpretry/transport.hpp>
 
 #include <cstddef>
@@ -50,6 +55,15 @@ class HTTPRETRY_API ManualScheduler final : public Scheduler {
   // `send` does. Throws std::logic_error where nothing is left that could ever happen.
   void run_until(const std::atomic<bool>& done) override;
 
+  // The same for a task: gives what it gives.
+  template <class T>
+  T run(Task<T> task) {
+    const auto running = std::make_shared<detail::Running<T>>();
+    detail::run_into(running, std::move(task));
+    run_until(running->done());
+    return running->take();
+  }
+
   // Runs what can run now. The clock stands.
   void run();
   // Moves the clock by that much; everything that falls due on the way runs at its own time.
@@ -63,7 +77,8 @@ class HTTPRETRY_API ManualScheduler final : public Scheduler {
   std::unique_ptr<Queue> queue_;
 };
 
-// A Transport that answers from a script and remembers what it was sent.
+// A Transport that answers from a script and remembers what it was sent. What no transport could
+// send (a bad URL) is refused as by the real one.
 class HTTPRETRY_API ScriptedTransport final : public Transport {
  public:
   ScriptedTransport();

@@ -53,6 +53,7 @@ void add_only_attempt(const Outcome& outcome, CallState& state) {
     attempt.error_message = outcome.error().message;
   }
   const bool good = outcome && outcome->status < 400;
+  attempt.rule = "no retry stage";
   attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
   attempt.sent = exchange.sent;
   attempt.wire_sends = exchange.wire_sends;
@@ -129,14 +130,26 @@ class StoppedByEither final : public Completion {
   std::stop_callback<Forward> on_other_;
 };
 
+Error not_begun(Errc code, std::string why) {
+  Error error(code, std::move(why));
+  error.history.stop_reason = code == Errc::Canceled ? Reason::Canceled : Reason::NotRetryable;
+  return error;
+}
+
 Error client_gone() {
-  return Error(Errc::Canceled, "canceled: the client was destroyed before the call began");
+  return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
+}
+
+Error ignored_policy() {
+  return not_begun(Errc::InvalidRequest,
+                   "the call has a policy, and the client no stage that retries by it: add retry() "
+                   "to its middlewares");
 }
 
 // What a loop needs of the system: descriptors, a thread.
 Error no_loop(const std::system_error& cause) {
-  return Error(Errc::Internal, "the call cannot begin: " + std::string(cause.what()) +
-                                   hint_at_limit(cause.code().value()));
+  return not_begun(Errc::Internal, "the call cannot begin: " + std::string(cause.what()) +
+                                       hint_at_limit(cause.code().value()));
 }
 
 }  // namespace
@@ -242,10 +255,12 @@ Outcome ClientCore::drive(const Where& where, Request&& request, CallOptions&& o
 
 Outcome ClientCore::send(Request&& request, CallOptions&& options) {
   if (RunQueue::current() != nullptr) {
-    return Error(Errc::Internal,
-                 "send() was called on a thread that drives a loop (in a callback, a middleware or "
-                 "after a co_send): it would wait for itself; use co_send or send_then there");
+    return not_begun(
+        Errc::Internal,
+        "send() was called on a thread that drives a loop (in a callback, a middleware or after a "
+        "co_send): it would wait for itself; use co_send or send_then there");
   }
+  if (options.policy && !retries_) return ignored_policy();
   if (options.policy) request.edit_options().policy = std::move(options.policy);
   if (options_.blocking == Blocking::SharedLoop && !options_.scheduler) {
     std::promise<Outcome> promise;
@@ -279,9 +294,10 @@ Outcome ClientCore::send_here(Request&& request, CallOptions&& options) {
 void ClientCore::start(Request&& request, CallOptions&& options,
                        std::unique_ptr<Completion> completion) {
   check_nesting(request);
-  if (options.policy) request.edit_options().policy = std::move(options.policy);
   std::optional<Error> refused;
-  auto where = place_for_call(refused);
+  if (options.policy && !retries_) refused = ignored_policy();
+  if (options.policy) request.edit_options().policy = std::move(options.policy);
+  auto where = refused ? std::nullopt : place_for_call(refused);
   if (!where) {
     Outcome outcome = *std::move(refused);
     return completion.release()->complete(std::move(outcome));

@@ -631,6 +631,7 @@ std::string Transfer::cause(Errc code) const {
   switch (abort_) {
     case Abort::Canceled: return "canceled";
     case Abort::Timeout:
+      if (deadline_ <= started_) return "no time was left to send it";
       return (answered_ ? "the answer was not complete after " : "no answer after ") +
              seconds(loop_.now() - started_);
     case Abort::Resend:

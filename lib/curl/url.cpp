@@ -112,6 +112,9 @@ Result<Url> Url::parse(std::string_view text) {
   if (!handle) throw std::bad_alloc();
   const auto code = curl_url_set(handle.get(), CURLUPART_URL, std::string(text).c_str(),
                                  CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME);
+  if (code == CURLUE_BAD_SCHEME && text.find("://") == std::string_view::npos) {
+    return refused("it must begin with http:// or https://");
+  }
   if (code != CURLUE_OK) return refused(curl_url_strerror(code));
   auto parts = take_apart(std::move(handle));
   if (!parts) return std::move(parts).error();

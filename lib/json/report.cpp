@@ -58,11 +58,51 @@ void add_outcome(Json& json, const Outcome& outcome) {
   json["error"] = error_json(error.code, error.curl_code, error.message, error.exchange.sent);
 }
 
+std::string seconds(Duration time) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), time < std::chrono::seconds(1) ? "%.3f s" : "%.1f s",
+                std::chrono::duration<double>(time).count());
+  return text.data();
+}
+
+// "503 each time", "503, 503, timeout", and the last ones where there were many.
+std::string what_came(const std::vector<Attempt>& attempts) {
+  constexpr std::size_t kShown = 6;
+  const auto last = came_to(attempts.back());
+  const bool same = std::all_of(attempts.begin(), attempts.end(),
+                                [&](const Attempt& each) { return came_to(each) == last; });
+  if (attempts.size() == 1) return last;
+  if (same) return last + " each time";
+  std::string list = attempts.size() > kShown ? "..., " : "";
+  for (auto i = attempts.size() - std::min(attempts.size(), kShown); i < attempts.size(); ++i) {
+    list += came_to(attempts[i]) + (i + 1 < attempts.size() ? ", " : "");
+  }
+  return list;
+}
+
 }  // namespace
+
+std::string came_to(const Attempt& attempt) {
+  return attempt.error ? std::string(to_string(*attempt.error)) : std::to_string(attempt.status);
+}
+
+std::string describe(const Outcome& outcome) {
+  const auto& history = history_of(outcome);
+  const auto count = history.attempts.size();
+  std::string line = history.stop_reason == Reason::Success ? "succeeded" : "gave up";
+  line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") + " in " +
+          seconds(history.elapsed);
+  if (count > 0) line += ": " + what_came(history.attempts);
+  const bool counted = history.stop_reason == Reason::AttemptsExhausted;
+  if (!history.detail.empty() && !counted) line += "; " + history.detail;
+  if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
+  if (history.stop_reason == Reason::Success) return line;
+  return line + " (" + std::string(to_string(history.stop_reason)) + ")";
+}
 
 std::string report_json(const Request& request, const Outcome& outcome,
                         const ResolvedPolicy& policy, bool virtual_time) {
-  const auto& history = outcome ? outcome->history : outcome.error().history;
+  const auto& history = history_of(outcome);
   const auto& url = request.parsed_url();
   Json json;
   if (virtual_time) json["virtual"] = true;

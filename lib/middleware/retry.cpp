@@ -125,6 +125,9 @@ MiddlewarePtr retry(PolicySource policies) {
   return retry(std::move(options));
 }
 
-MiddlewarePtr retry(RetryPolicy policy) { return retry(everywhere(std::move(policy))); }
+MiddlewarePtr retry(RetryPolicy policy) {
+  check(policy);
+  return retry(everywhere(std::move(policy)));
+}
 
 }  // namespace httpretry

@@ -96,6 +96,7 @@ struct RetryLoop::State {
 RetryLoop::RetryLoop(const RetryPolicy& policy, const RetryCallOptions& options, Time now)
     : state_(std::make_unique<State>(policy, options,
                                      options.budget ? options.budget->shared_ : nullptr, now)) {
+  check(policy);
   if (inside_retry()) warn_of_nested_retry();
 }
 RetryLoop::~RetryLoop() = default;

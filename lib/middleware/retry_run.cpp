@@ -158,7 +158,9 @@ Decision RetryRun::decide_after(const Classified& classified, WallTime wall) {
 Error RetryRun::canceled() {
   budget_.cancel(now());
   call_.history().stop_reason = Reason::Canceled;
-  Error error(Errc::Canceled, "canceled while waiting to send again");
+  const auto& url = request_.parsed_url();
+  Error error(Errc::Canceled, request_.method() + " " + (url ? url->without_secrets() : "") +
+                                  ": canceled while waiting to send again");
   if (last_) error.exchange = *last_;
   return error;
 }

@@ -50,6 +50,13 @@ inline std::string too_late_text(Duration wait) {
   return "the send rate allows the next attempt in " + to_text(wait) + ", too late";
 }
 
+// Why a call ended, for people, where there is more to say than Reason does.
+inline std::string detail_of(const Decision& decision) {
+  return decision.reason == Reason::UnsafeToRepeat
+             ? "the server may have done it, and doing it twice may do harm"
+             : limit_text(decision);
+}
+
 // What a decision says of the attempt before it, and of the call where it ends it.
 inline void write_down(const Decision& decision, Attempt& attempt, History& history) {
   attempt.retried = decision.retry;
@@ -64,7 +71,7 @@ inline void write_down(const Decision& decision, Attempt& attempt, History& hist
   } else {
     history.stop_reason = decision.reason;
     history.retry_at = decision.retry_at;
-    history.detail = limit_text(decision);
+    history.detail = detail_of(decision);
   }
 }
 

@@ -234,6 +234,7 @@ std::string limit_text(const Decision& decision) {
       return "a wait of " + rounded(decision.wait) + " would pass max_elapsed_time " +
              rounded(decision.limit_time) + " by " + rounded(decision.excess);
     case Limit::Deadline:
+      if (decision.limit_time <= 0ns) return "the deadline is over";
       return "a wait of " + rounded(decision.server_delay.value_or(decision.wait)) +
              " would pass the deadline by " + rounded(decision.excess);
     case Limit::ServerDelayMax:

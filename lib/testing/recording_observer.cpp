@@ -71,7 +71,7 @@ void RecordingObserver::policies_reloaded(const Call& /*call*/,
 }
 
 void RecordingObserver::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept {
-  const auto& history = outcome ? outcome->history : outcome.error().history;
+  const auto& history = history_of(outcome);
   record_->add(
       "end " +
       (outcome ? std::to_string(outcome->status) : std::string(to_string(outcome.error().code))) +

@@ -41,6 +41,7 @@ ScriptedTransport& ScriptedTransport::say(Answer answer, Duration after) {
 }
 
 Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
+  if (const auto& url = request.parsed_url(); !url) co_return url.error();
   auto& clock = call.scheduler();
   seen_.push_back({request, clock.now()});
   const auto number = static_cast<int>(seen_.size());

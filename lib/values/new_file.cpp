@@ -17,9 +17,20 @@ namespace {
 
 constexpr int kWriteError = 23;  // libcurl's number
 
-Error cannot_write(const std::string& path, int cause) {
-  Error error(Errc::Internal,
-              "cannot write " + path + ": " + std::generic_category().message(cause));
+Error cannot_write(const std::string& path, int cause, Errc code = Errc::Internal) {
+  Error error(code, "cannot write " + path + ": " + std::generic_category().message(cause));
+  error.permanent = true;
+  error.curl_code = kWriteError;
+  return error;
+}
+
+// Nothing ran out, and nothing was sent: the file is not one to write to.
+Error cannot_open(const std::string& path, int cause) {
+  return cannot_write(path, cause, Errc::InvalidRequest);
+}
+
+Error no_name() {
+  Error error(Errc::InvalidRequest, "the file to write to has no name");
   error.permanent = true;
   error.curl_code = kWriteError;
   return error;
@@ -61,20 +72,21 @@ NewFile::~NewFile() {
 }
 
 Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
+  if (target.empty()) return no_name();
   const auto there = behind_links(target);
   struct ::stat old {};
   const bool exists = ::stat(there.c_str(), &old) == 0;
-  if (exists && S_ISDIR(old.st_mode)) return cannot_write(target, EISDIR);
+  if (exists && S_ISDIR(old.st_mode)) return cannot_open(target, EISDIR);
   if (exists && !S_ISREG(old.st_mode)) {
     const int fd = ::open(there.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return cannot_write(target, errno);
+    if (fd < 0) return cannot_open(target, errno);
     return NewFile(Kind::Direct, fd, there, there);
   }
   // Renaming would get past a file that we may not write to.
-  if (exists && ::access(there.c_str(), W_OK) != 0) return cannot_write(target, errno);
+  if (exists && ::access(there.c_str(), W_OK) != 0) return cannot_open(target, errno);
   auto path = there + "." + random_hex(8) + ".tmp";
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (fd < 0) return cannot_write(target, errno);
+  if (fd < 0) return cannot_open(target, errno);
   NewFile file(Kind::Aside, fd, std::move(path), there);
   if (exists && mode != 0600 && ::fchmod(fd, old.st_mode & 07777U) != 0) {
     return cannot_write(target, errno);
@@ -83,12 +95,13 @@ Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
 }
 
 Result<NewFile> NewFile::part(const std::string& target) {
+  if (target.empty()) return no_name();
   const auto there = behind_links(target);
   struct ::stat about {};
   if (::stat(there.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) return beside(target, 0666);
   auto path = there + ".part";
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd < 0) return cannot_write(path, errno);
+  if (fd < 0) return cannot_open(path, errno);
   NewFile file(Kind::Part, fd, path, there);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     Error error(Errc::InvalidRequest, path + " is being written by somebody else");

@@ -66,6 +66,7 @@ Step& Step::operator=(Step&&) noexcept = default;
 
 Script::Script() = default;
 Script::Script(std::vector<Step> list) : steps(std::move(list)) {}
+Script::Script(std::initializer_list<Step> list) : steps(list) {}
 
 Scenario::Scenario() = default;
 Scenario::Scenario(std::vector<Step> list) : Script(std::move(list)) {}

@@ -1,9 +1,11 @@
 """Sending: what goes out, what comes to standard output and the files, and the exit status."""
 
+import shlex
 import signal
+import subprocess
 import unittest
 
-from program import Answer, ProgramTest, QUICK, closed_port
+from program import PROGRAM, Answer, ProgramTest, QUICK, clean_environment, closed_port
 
 
 class Requests(ProgramTest):
@@ -152,6 +154,15 @@ class Output(ProgramTest):
         result = self.run_program("-o", "/dev/full", server.url(), status=23)
         self.assertIn("cannot write /dev/full", result.stderr.decode())
 
+    def test_an_answer_that_cannot_be_written_is_no_failed_call(self):
+        server = self.server(Answer(200, b"x"))
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, server.url()], stdout=full, stderr=subprocess.PIPE,
+                                  env=clean_environment(), check=False)
+        self.assertEqual(done.returncode, 23)
+        self.assertEqual(done.stderr.decode(), "httpretry: cannot write to standard output: "
+                                               "No space left on device\n")
+
     def test_outputs_belong_to_urls_in_order(self):
         server = self.server(Answer(200, b"1"), Answer(200, b"2"))
         result = self.run_program("-o", "one", server.url(), server.url())
@@ -204,6 +215,28 @@ class ExitStatus(ProgramTest):
         server = self.server(500, 503, 404)
         result = self.run_program(*QUICK, server.url(), status=22)
         self.assertRegex(result.stderr.decode(), r": 500, 503, 404 \(not_retryable\)\n$")
+
+    def test_several_urls_are_told_apart(self):
+        server = self.server(503)
+        ran = self.run_program("--retry", "0", server.url("/a"), server.url("/b"), status=22)
+        for path, line in zip(("/a", "/b"), ran.stderr.decode().splitlines(), strict=True):
+            self.assertTrue(line.startswith(server.url(path) + ": gave up after 1 attempt in "), line)
+
+    def test_a_failure_says_what_would_help(self):
+        server = self.server(500)
+        ran = self.run_program("-d", "x", server.url(), status=22)
+        self.assertIn("httpretry: --idempotency-key, or --retry-all-errors, has it sent again\n",
+                      ran.stderr.decode())
+        self.assertTrue(ran.stderr.endswith(b"(unsafe_to_repeat)\n"), ran.stderr)
+        server = self.server(Answer(503, b"", [("Retry-After", "600")]))
+        self.assertIn("--set server_delay.max=TIME",
+                      self.run_program(server.url(), status=22).stderr.decode())
+
+    def test_help_is_cut_off_in_silence(self):
+        done = subprocess.run(f"{shlex.quote(str(PROGRAM))} --help | head -1; exit ${{PIPESTATUS[0]}}",
+                              shell=True, executable="/bin/bash", capture_output=True, check=False)
+        self.assertEqual(done.stderr, b"")
+        self.assertIn(done.returncode, (0, 128 + signal.SIGPIPE))
 
     def test_silence(self):
         server = self.server(404)
@@ -264,6 +297,21 @@ class Until(ProgramTest):
                              Answer(200, b'{"state": "DONE"}'))
         self.run_program(*self.SOON, "--until", "json:/state=DONE", server.url())
         self.assertEqual(len(server.seen), 3)
+
+    def test_what_never_came_is_a_failure(self):
+        server = self.server(Answer(200, b'{"state": "RUNNING"}'))
+        pending = 'retry_on.pending={"statuses": [202], "max": 2, "backoff": {"kind": "none"}}'
+        ran = self.run_program("--set", pending, "--until", "json:/state=DONE", server.url(),
+                               status=28)
+        self.assertIn("(attempts_exhausted)", ran.stderr.decode())
+        self.run_program("--set", pending, "--no-fail", "--until", "status=201", server.url())
+
+    def test_retry_delay_is_how_often_it_asks(self):
+        server = self.server(202, 202, 202, Answer(200, b"done"))
+        self.run_program("--retry-delay", "0.01", "--report", "report.json", "--until",
+                         "status=200", server.url())
+        self.assertEqual([each["wait_ms"] for each in self.report()["attempts"]],
+                         [10, 10, 10, None])
 
     def test_an_error_stays_an_error(self):
         server = self.server(Answer(200, b"{}"), 401)

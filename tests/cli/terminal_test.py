@@ -46,6 +46,31 @@ class Terminal(ProgramTest):
         self.assertEqual(process.returncode, status, said)
         return said.decode()
 
+    def test_ctrl_c_ends_the_script_that_runs_it(self):
+        server = self.server(Answer(503, b"", [("Retry-After", "50")]))
+        script = (f"for i in 1 2 3; do echo start $i; {shlex.quote(str(PROGRAM))} {server.url()}; "
+                  "done; echo finished")
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execvpe("bash", ["bash", "-c", script],
+                       clean_environment() | {"TERM": "xterm"})
+        said = b""
+        while True:
+            try:
+                piece = os.read(terminal, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            said += piece
+            if "…".encode() in said and b"^C" not in said:
+                os.write(terminal, b"\x03")
+        _, status = os.waitpid(child, 0)
+        os.close(terminal)
+        self.assertIn(b"start 1", said)
+        self.assertNotIn(b"start 2", said)
+        self.assertTrue(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, said)
+
     def test_one_live_line_while_waiting(self):
         server = self.server(Answer(503, b"", WAIT), Answer(200, b"x"))
         said = self.at_terminal(server.url())

@@ -1,6 +1,8 @@
 #include "conversation.hpp"
 #include "policies.hpp"
 
+#include <httpretry/retry_call.hpp>
+
 #include <doctest/doctest.h>
 
 #include <stdexcept>
@@ -39,6 +41,43 @@ class NotingBudget final : public RetryBudget {
 using Notes = std::vector<std::string>;
 
 }  // namespace
+
+TEST_CASE("a policy of a call that no stage would follow is refused, and nothing is sent") {
+  Conversation told;
+  told.network->say(Response(200));
+  auto client = told.client({});
+  CallOptions options;
+  options.policy = std::make_shared<const RetryPolicy>();
+  const auto blocking = client.send(Request::get("http://x/"), options);
+  auto future = client.send_async(Request::get("http://x/"), options);
+  for (const auto& outcome : {blocking, future.get()}) {
+    REQUIRE_FALSE(outcome);
+    CHECK(outcome.error().code == Errc::InvalidRequest);
+    CHECK(outcome.error().message ==
+          "the call has a policy, and the client no stage that retries by it: add retry() to its "
+          "middlewares");
+    CHECK(outcome.error().history.stop_reason == Reason::NotRetryable);
+  }
+  CHECK(told.sends() == 0);
+}
+
+TEST_CASE("a policy in code that makes no sense is refused where the stage is made") {
+  RetryPolicy policy;
+  policy.max_attempts = 0;
+  CHECK_THROWS_AS(static_cast<void>(retry(policy)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(retry_call(policy, [] { return Tried<>::success(); })),
+                  std::invalid_argument);
+}
+
+TEST_CASE("the scripted network takes no URL that the real one would not") {
+  Conversation told;
+  told.network->say(Response(200));
+  auto client = told.client({});
+  const auto outcome = client.get("nonsense");
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::InvalidRequest);
+  CHECK(told.sends() == 0);
+}
 
 TEST_CASE("a classifier of one's own decides what an answer means, and the policy the rest") {
   Conversation talk;

@@ -75,13 +75,11 @@ struct Talk : Conversation {
   }
 };
 
-std::size_t attempts_of(const Outcome& outcome) {
-  return (outcome ? outcome->history : outcome.error().history).attempts.size();
-}
+std::size_t attempts_of(const Outcome& outcome) { return history_of(outcome).attempts.size(); }
 
 std::int64_t left_after(Client& client, const std::string& url) {
   const auto outcome = client.get(url);
-  return (outcome ? outcome->history : outcome.error().history).attempts.back().budget_left.value();
+  return history_of(outcome).attempts.back().budget_left.value();
 }
 
 }  // namespace

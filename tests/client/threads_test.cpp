@@ -37,7 +37,7 @@ class BusyNetwork final : public Transport {
 
 // What is gone for good: each retry that was sent, but for the last of a call that succeeded.
 std::int64_t spent_by(const Outcome& outcome) {
-  const auto& history = outcome ? outcome->history : outcome.error().history;
+  const auto& history = history_of(outcome);
   std::int64_t retries = 0;
   for (const auto& attempt : history.attempts) retries += attempt.retried ? 1 : 0;
   const bool waiting = history.stop_reason == Reason::Canceled && !history.attempts.empty() &&

@@ -61,6 +61,15 @@ TEST_CASE("what is no absolute http URL is refused with a reason") {
   }
 }
 
+TEST_CASE("what has no scheme is told how it must begin") {
+  for (const char* text : {"", "localhost", "localhost/x", "nonsense"}) {
+    CAPTURE(text);
+    const auto url = Url::parse(text);
+    REQUIRE_FALSE(url);
+    CHECK(url.error().message == "not a usable URL: it must begin with http:// or https://");
+  }
+}
+
 TEST_CASE("a reference is read as RFC 3986 has it") {
   const auto base = Url::parse("http://u:p@x/a/b?q");
   REQUIRE(base);

@@ -44,7 +44,7 @@ void Ledger::call_ends(std::size_t call, const Outcome& outcome) {
   auto& entry = calls_[call];
   if (++entry.ends != 1) fail(name(call) + " ended twice");
   entry.good = outcome && outcome->ok();
-  const auto& history = outcome ? outcome->history : outcome.error().history;
+  const auto& history = history_of(outcome);
   if (history.attempts.size() != entry.attempts) {
     fail(name(call) + " tells of " + std::to_string(history.attempts.size()) +
          " attempts and made " + std::to_string(entry.attempts));

@@ -227,7 +227,7 @@ class Life {
     } else {
       ++figures_.errors[static_cast<std::size_t>(outcome.error().code)];
     }
-    const auto& history = outcome ? outcome->history : outcome.error().history;
+    const auto& history = history_of(outcome);
     if (history.attempts.size() > 60) fail("a call made more attempts than its limits allow");
     if (++ticket.ends != 1) fail("a call ended twice");
     ++ended_;

@@ -29,6 +29,14 @@ std::vector<int> statuses(const FaultServer& server, int requests, std::string_v
 
 }  // namespace
 
+TEST_CASE("a script of one step is written as one of several") {
+  const Script one({{503}});
+  REQUIRE(one.steps.size() == 1);
+  CHECK(one.steps[0].status == 503);
+  const Script two({Fault::Reset, {200, "mended"}});
+  CHECK(two.steps.size() == 2);
+}
+
 TEST_CASE("every fault's word is read back as that fault") {
   for (int i = 0; i <= static_cast<int>(Fault::Resolve); ++i) {
     const auto fault = static_cast<Fault>(i);

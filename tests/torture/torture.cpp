@@ -120,7 +120,7 @@ struct Ending {
   std::atomic<bool> told = false;
 
   void take(const Outcome& outcome) {
-    const auto& history = outcome ? outcome->history : outcome.error().history;
+    const auto& history = history_of(outcome);
     const auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
     sent = exchange.sent;
     for (const auto& attempt : history.attempts) sent = std::max(sent, attempt.sent);

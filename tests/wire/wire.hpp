@@ -25,16 +25,13 @@ inline RetryPolicy patient() {
   auto policy = hasty();
   policy.backoff.kind = Backoff::Kind::Constant;
   policy.backoff.jitter = Backoff::Jitter::None;
-  policy.backoff.initial = std::chrono::hours(1);
+  policy.backoff.initial = policy.backoff.max_interval = std::chrono::hours(1);
   policy.max_elapsed_time = kForever;
   return policy;
 }
 
 inline const Exchange& exchange_of(const Outcome& outcome) {
   return outcome ? outcome->exchange : outcome.error().exchange;
-}
-inline const History& history_of(const Outcome& outcome) {
-  return outcome ? outcome->history : outcome.error().history;
 }
 inline int wire_sends(const Outcome& outcome) {
   int sends = 0;

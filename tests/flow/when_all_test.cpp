@@ -1,0 +1,92 @@
+#include <httpretry/when_all.hpp>
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+using namespace httpretry;
+
+namespace {
+
+Task<int> number(int value) { co_return value; }
+
+Task<int> throwing(const char* what) {
+  throw std::runtime_error(what);
+  co_return 0;
+}
+
+struct OnAnotherThread {
+  std::vector<std::thread>* threads;
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> handle) const {
+    threads->emplace_back([handle] { handle.resume(); });
+  }
+  void await_resume() const noexcept {}
+};
+
+Task<int> elsewhere(std::vector<std::thread>& threads, int value) {
+  const OnAnotherThread hop{&threads};
+  co_await hop;
+  co_return value;
+}
+
+Task<int> holding(std::shared_ptr<int> held) {
+  co_await std::suspend_always();
+  co_return *held;
+}
+
+}  // namespace
+
+TEST_CASE("the values of all tasks come in the order of the tasks") {
+  std::vector<Task<int>> tasks;
+  for (int i = 0; i < 5; ++i) tasks.push_back(number(i));
+  CHECK(sync_wait(when_all(std::move(tasks))) == std::vector{0, 1, 2, 3, 4});
+  CHECK(sync_wait(when_all(std::vector<Task<int>>())).empty());
+}
+
+TEST_CASE("all tasks are under way at once, and may end on any thread") {
+  constexpr int kTasks = 50;
+  std::vector<std::thread> threads;
+  threads.reserve(kTasks);
+  std::vector<Task<int>> tasks;
+  std::vector<int> wanted;
+  for (int i = 0; i < kTasks; ++i) {
+    tasks.push_back(elsewhere(threads, i));
+    wanted.push_back(i);
+  }
+  CHECK(sync_wait(when_all(std::move(tasks))) == wanted);
+  CHECK(threads.size() == kTasks);
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_CASE("what the first of the tasks threw is thrown on when all are done") {
+  std::vector<std::thread> threads;
+  threads.reserve(1);
+  std::vector<Task<int>> tasks;
+  tasks.push_back(elsewhere(threads, 1));
+  tasks.push_back(throwing("second"));
+  tasks.push_back(throwing("third"));
+  CHECK_THROWS_WITH_AS(sync_wait(when_all(std::move(tasks))), "second", std::runtime_error);
+  threads.front().join();
+}
+
+TEST_CASE("destroying the whole destroys the tasks, started or not") {
+  const auto held = std::make_shared<int>(7);
+  const auto two = [&] {
+    std::vector<Task<int>> tasks;
+    tasks.push_back(holding(held));
+    tasks.push_back(holding(held));
+    return when_all(std::move(tasks));
+  };
+  { const auto never_started = two(); }
+  CHECK(held.use_count() == 1);
+  {
+    const auto started = two();
+    const auto awaiter = started.operator co_await();
+    CHECK(awaiter.await_suspend(std::noop_coroutine()));
+    CHECK(held.use_count() == 3);
+  }
+  CHECK(held.use_count() == 1);
+}

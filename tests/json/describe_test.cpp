@@ -1,0 +1,53 @@
+#include <httpretry/report.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+Response after(std::vector<int> statuses, Reason reason, Duration elapsed) {
+  Response response(statuses.empty() ? 0 : statuses.back());
+  for (const int status : statuses) response.history.attempts.emplace_back().status = status;
+  response.history.stop_reason = reason;
+  response.history.elapsed = elapsed;
+  return response;
+}
+
+}  // namespace
+
+TEST_CASE("a call is told in one line") {
+  CHECK(describe(after({503, 503, 200}, Reason::Success, 1312ms)) ==
+        "succeeded after 3 attempts in 1.3 s: 503, 503, 200");
+  CHECK(describe(after({503, 503}, Reason::AttemptsExhausted, 43ms)) ==
+        "gave up after 2 attempts in 0.043 s: 503 each time (attempts_exhausted)");
+  CHECK(describe(after({500, 501, 502, 503, 504, 505, 506}, Reason::AttemptsExhausted, 2s)) ==
+        "gave up after 7 attempts in 2.0 s: ..., 501, 502, 503, 504, 505, 506 "
+        "(attempts_exhausted)");
+  auto unsafe = after({500}, Reason::UnsafeToRepeat, 5ms);
+  unsafe.history.detail = "the server may have done it";
+  unsafe.history.retry_at = WallTime(std::chrono::seconds(1'700'000'000));
+  CHECK(describe(unsafe) ==
+        "gave up after 1 attempt in 0.005 s: 500; the server may have done it; come back at "
+        "2023-11-14T22:13:20.000Z (unsafe_to_repeat)");
+}
+
+TEST_CASE("an attempt without an answer is told by its error") {
+  Error error(Errc::Timeout, "no answer");
+  auto& attempt = error.history.attempts.emplace_back();
+  attempt.error = Errc::Timeout;
+  error.history.stop_reason = Reason::ElapsedExhausted;
+  CHECK(describe(error) == "gave up after 1 attempt in 0.000 s: timeout (elapsed_exhausted)");
+}
+
+TEST_CASE("a call that was never begun is told, too") {
+  Error error(Errc::Canceled);
+  error.history.stop_reason = Reason::Canceled;
+  CHECK(describe(error) == "gave up after 0 attempts in 0.000 s (canceled)");
+}
+
+TEST_CASE("a report needs no policy") {
+  const auto json = report_json(Request::get("http://x/"), Response(200));
+  CHECK(json.find(R"("preset": null)") != std::string::npos);
+}
