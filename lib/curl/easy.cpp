@@ -249,11 +249,11 @@ void Easy::set_cookies(const Request& request, const Url& url) {
 }
 
 std::vector<std::string> Easy::cookie_lines() const {
-  curl_slist* list = nullptr;
-  curl_easy_getinfo(handle(), CURLINFO_COOKIELIST, &list);
+  curl_slist* first = nullptr;
+  curl_easy_getinfo(handle(), CURLINFO_COOKIELIST, &first);
+  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> list(first, &curl_slist_free_all);
   std::vector<std::string> lines;
-  for (const auto* node = list; node != nullptr; node = node->next) lines.emplace_back(node->data);
-  curl_slist_free_all(list);
+  for (const auto* node = first; node != nullptr; node = node->next) lines.emplace_back(node->data);
   return lines;
 }
 

@@ -28,6 +28,7 @@ class SingleFlight {
       std::stop_source wake;
       const auto [flight, leads] = board(wake);
       if (leads) {
+        const Landing landing(*this, *flight);
         Result<T> brought = co_await lead(fetch, call, *flight);
         co_return brought;
       }
@@ -55,7 +56,7 @@ class SingleFlight {
     std::shared_ptr<Flight> flight;
     bool leads;
   };
-  // Lands also where the coroutine that leads is destroyed.
+  // Lands also where the coroutine that leads is destroyed, or cannot begin.
   class Landing {
    public:
     Landing(SingleFlight& owner, Flight& flight) : owner_(owner), flight_(flight) {}
@@ -79,7 +80,6 @@ class SingleFlight {
   }
 
   Task<Result<T>> lead(const Fetch& fetch, Call& call, Flight& flight) {
-    const Landing landing(*this, flight);
     Result<T> brought = co_await fetch(call);
     const ReturnTo loop(call.scheduler());
     co_await loop;

@@ -46,8 +46,14 @@ std::string behind_links(const std::string& path) {
 
 }  // namespace
 
-NewFile::NewFile(Kind kind, int fd, std::string path, std::string target)
-    : kind_(kind), fd_(fd), path_(std::move(path)), target_(std::move(target)) {}
+// Without its descriptor: what takes memory comes before what must be closed.
+NewFile::NewFile(Kind kind, std::string path, std::string target)
+    : kind_(kind), path_(std::move(path)), target_(std::move(target)) {}
+
+bool NewFile::open(int flags, mode_t mode) {
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | flags, mode);
+  return fd_ >= 0;
+}
 
 NewFile::NewFile(NewFile&& other) noexcept
     : kind_(other.kind_),
@@ -78,17 +84,15 @@ Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
   const bool exists = ::stat(there.c_str(), &old) == 0;
   if (exists && S_ISDIR(old.st_mode)) return cannot_open(target, EISDIR);
   if (exists && !S_ISREG(old.st_mode)) {
-    const int fd = ::open(there.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return cannot_open(target, errno);
-    return NewFile(Kind::Direct, fd, there, there);
+    NewFile file(Kind::Direct, there, there);
+    if (!file.open(0)) return cannot_open(target, errno);
+    return file;
   }
   // Renaming would get past a file that we may not write to.
   if (exists && ::access(there.c_str(), W_OK) != 0) return cannot_open(target, errno);
-  auto path = there + "." + random_hex(8) + ".tmp";
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (fd < 0) return cannot_open(target, errno);
-  NewFile file(Kind::Aside, fd, std::move(path), there);
-  if (exists && mode != 0600 && ::fchmod(fd, old.st_mode & 07777U) != 0) {
+  NewFile file(Kind::Aside, there + "." + random_hex(8) + ".tmp", there);
+  if (!file.open(O_CREAT | O_EXCL, mode)) return cannot_open(target, errno);
+  if (exists && mode != 0600 && ::fchmod(file.fd_, old.st_mode & 07777U) != 0) {
     return cannot_write(target, errno);
   }
   return file;
@@ -99,10 +103,10 @@ Result<NewFile> NewFile::part(const std::string& target) {
   const auto there = behind_links(target);
   struct ::stat about {};
   if (::stat(there.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) return beside(target, 0666);
-  auto path = there + ".part";
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd < 0) return cannot_open(path, errno);
-  NewFile file(Kind::Part, fd, path, there);
+  NewFile file(Kind::Part, there + ".part", there);
+  const auto& path = file.path_;
+  if (!file.open(O_CREAT | O_NOFOLLOW, 0666)) return cannot_open(path, errno);
+  const int fd = file.fd_;
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     Error error(Errc::InvalidRequest, path + " is being written by somebody else");
     error.permanent = true;

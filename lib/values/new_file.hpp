@@ -38,11 +38,12 @@ class NewFile {
 
  private:
   enum class Kind { Aside, Part, Direct };
-  NewFile(Kind kind, int fd, std::string path, std::string target);
+  NewFile(Kind kind, std::string path, std::string target);
+  bool open(int flags, mode_t mode = 0);
   void close();
 
   Kind kind_;
-  int fd_;
+  int fd_ = -1;
   std::uint64_t size_ = 0;
   std::string path_;
   std::string target_;

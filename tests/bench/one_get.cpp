@@ -176,6 +176,7 @@ const std::map<std::string, Make>& cases() {
        [](const Server& s) {
          return blocking({passing(), passing(), passing(), passing(), passing()}, plain_get(s));
        }},
+      {"get_on_request1", [](const Server& s) { return blocking({plain()}, plain_get(s)); }},
       {"get_on_request5",
        [](const Server& s) {
          return blocking({plain(), plain(), plain(), plain(), plain()}, plain_get(s));

@@ -6,6 +6,7 @@
 
 #include <httpretry/builtin.hpp>
 #include <httpretry/client.hpp>
+#include <httpretry/cookies.hpp>
 #include <httpretry/fault_server.hpp>
 #include <httpretry/sink.hpp>
 
@@ -22,6 +23,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <new>
@@ -36,13 +38,16 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t kCalls = 9;
+constexpr std::size_t kCalls = 12;
 constexpr std::size_t kRounds = 64;  // until a round has the place of an earlier one
 constexpr unsigned kPatience = 20;   // seconds until a call counts as one that never ends
 
 // What the server saw, in memory that all the processes share.
 struct Sights {
-  std::atomic<int> port;
+  std::array<char, 64> folder;  // for what is written
+  std::array<char, 256> ca_file;
+  std::atomic<int> tls_port;
+  std::atomic<int> port;  // written last
   // Of each round its own: what the server reads late does not count for the next.
   std::array<std::array<std::atomic<int>, kCalls>, kRounds> requests;
   std::atomic<std::size_t> round;
@@ -61,6 +66,9 @@ constexpr std::array<Meant, kCalls> kMeant{{{"GET", ""},
                                             {"PATCH", "unsafe, too"},
                                             {"PURGE", ""},
                                             {"GET", ""},
+                                            {"GET", ""},
+                                            {"GET", ""},
+                                            {"PATCH", "unsafe and secret"},
                                             {"GET", ""}}};
 
 [[noreturn]] void fail(const std::string& text) {
@@ -89,6 +97,7 @@ void serve(Sights& sights) {
   Step zipped(200, std::string(5000, 'z'));
   zipped.gzip = true;
   scenario.paths["/zipped"] = Script({zipped});
+  scenario.paths["/cookie"] = Script({Step(200, Headers{{"Set-Cookie", "a=b"}}, "ok")});
   FaultServerOptions options;
   options.max_seen = 1;
   options.on_request = [&sights](const SeenRequest& seen) {
@@ -105,6 +114,10 @@ void serve(Sights& sights) {
     if (seen.method != meant.method || !whole) ++sights.wrong;
   };
   FaultServer server(scenario, options);
+  options.tls = Tls::Good;
+  FaultServer secure(scenario, options);
+  std::snprintf(sights.ca_file.data(), sights.ca_file.size(), "%s", secure.ca_file().c_str());
+  sights.tls_port = secure.port();
   sights.port = server.port();
   for (;;) ::pause();
 }
@@ -132,10 +145,17 @@ struct Ending {
 
 class Calls {
  public:
-  explicit Calls(Sights& sights)
+  // libcurl 7.88 frees the name of a host twice where it has no memory to keep a TLS session: its
+  // own memory fails without TLS.
+  Calls(Sights& sights, Resource resource)
       : first_id_(++sights.round * kCalls),
         base_("http://127.0.0.1:" + std::to_string(sights.port)),
-        named_("http://name.test:" + std::to_string(sights.port)) {
+        named_("http://name.test:" + std::to_string(sights.port)),
+        secure_(resource == Resource::CurlMemory
+                    ? base_
+                    : "https://127.0.0.1:" + std::to_string(sights.tls_port)),
+        ca_file_(sights.ca_file.data()),
+        saved_(std::string(sights.folder.data()) + "/saved") {
     for (auto& count : sights.requests[sights.round % kRounds]) count = 0;
     sights.wrong = 0;
   }
@@ -170,11 +190,18 @@ class Calls {
     }
   }
   void use(Client& client);
+  void use_secrets(Client& client);
 
   const std::size_t first_id_;
-  const std::string base_, named_;
+  const std::string base_, named_, secure_, ca_file_, saved_;
   std::array<Ending, kCalls> endings_;
 };
+
+Task<Result<BearerToken>> token(Call& /*call*/) {
+  BearerToken fetched;
+  fetched.text = "0123456789abcdef0123456789abcdef";
+  co_return fetched;
+}
 
 void Calls::use(Client& client) {
   const auto called_back = [&client](Ending& ending, Request request) {
@@ -220,10 +247,28 @@ void Calls::use(Client& client) {
       Request::get(base_ + "/again"));
 }
 
+// TLS, a token that is fetched, cookies, and a body that goes into a file.
+void Calls::use_secrets(Client& client) {
+  const auto blocking = [&client](Ending& ending, Request request) {
+    ending.take(client.send(std::move(request)));
+  };
+  attempt(9, blocking, Request::get(secure_ + "/cookie"));
+  attempt(10, blocking, Request::patch(secure_ + "/", kMeant[10].body));
+  auto saved = Request::get(secure_ + "/zipped");
+  saved.edit_options().sink = save_to(saved_);
+  attempt(11, blocking, std::move(saved));
+}
+
 void Calls::run() {
   try {
     Client client(options());
     use(client);
+    auto secret = options();
+    secret.middlewares.push_back(bearer(token));
+    secret.connection.ca_file = ca_file_;
+    secret.connection.cookies = std::make_shared<CookieJar>();
+    Client secretive(secret);
+    use_secrets(secretive);
     for (const std::size_t call : {0U, 1U, 2U}) {
       if (!endings_[call].refused) endings_[call].told.wait(false);
     }
@@ -259,7 +304,7 @@ void play(Calls& calls, Resource resource, long k) {
 }
 
 void round(Sights& sights, Resource resource, long k) {
-  Calls calls(sights);
+  Calls calls(sights, resource);
   const auto blocks = blocks_in_use();
   const auto files = open_files();
   play(calls, resource, k);
@@ -307,13 +352,15 @@ int torture_with(Sights& sights, Resource resource) {
 int main(int argc, char** argv) {
   auto* sights = new (::mmap(nullptr, sizeof(Sights), PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Sights();
+  std::snprintf(sights->folder.data(), sights->folder.size(), "/tmp/httpretry-torture-XXXXXX");
+  if (::mkdtemp(sights->folder.data()) == nullptr) fail("cannot make a folder");
   const pid_t server = ::fork();
   if (server == 0) serve(*sights);
   while (sights->port == 0) std::this_thread::yield();
   std::signal(SIGPIPE, SIG_IGN);
   replace_curls_memory();
   {
-    Calls calls(*sights);
+    Calls calls(*sights, Resource::Memory);
     play(calls, Resource::Memory, 0);  // what is made only once is there after this
   }
 
@@ -330,5 +377,6 @@ int main(int argc, char** argv) {
   }
   ::kill(server, SIGKILL);
   ::waitpid(server, nullptr, 0);
+  std::filesystem::remove_all(sights->folder.data());
   return failures == 0 ? 0 : 1;
 }
