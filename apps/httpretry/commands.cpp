@@ -29,20 +29,24 @@ Command sending() {
 }
 
 Command planning() {
-  return {"plan",
-          "[METHOD URL]",
-          "what would happen, without a network",
-          "What would happen to a request, by the same code that sends: in virtual time, without a "
-          "network.\n"
-          "Without a scenario every attempt fails in a way that the policy retries, and the table "
-          "shows the range of each wait; with one, the exact decisions (draws of 0.5 where neither "
-          "--random nor --seed is given). METHOD is GET where it is left out.",
-          {{"httpretry plan --preset google-drive", "each wait's least, mean and most"},
-           {"httpretry plan --outcomes 503,timeout,429:retry-after=7,200 POST URL",
-            "the decisions for these outcomes"},
-           {"httpretry plan --preset gcs --format svg > gcs.svg", "a drawing, for a document"}},
-          plan_table,
-          plan};
+  return {
+      "plan",
+      "[METHOD URL]",
+      "what would happen, without a network",
+      "What would happen to a request, by the same code that sends: in virtual time, without a "
+      "network.\n"
+      "Without a scenario every attempt fails in a way that the policy retries, and the table "
+      "shows the range of each wait; with one, the exact decisions (draws of 0.5 where neither "
+      "--random nor --seed is given). METHOD is GET where it is left out.\n"
+      "A timeout takes the policy's attempt_timeout, or 30 s where it has none; a real one then "
+      "lasts until max_elapsed_time. Connections do not grow old in here: a kept one that "
+      "turns out to be dead is sent on anew, at once, and not counted.",
+      {{"httpretry plan --preset google-drive", "each wait's least, mean and most"},
+       {"httpretry plan --outcomes 503,timeout,429:retry-after=7,200 POST URL",
+        "the decisions for these outcomes"},
+       {"httpretry plan --preset gcs --format svg > gcs.svg", "a drawing, for a document"}},
+      plan_table,
+      plan};
 }
 
 Command checking() {

@@ -75,6 +75,7 @@ std::span<const Entry> exit_statuses();
 std::span<const Entry> stop_reasons();
 std::span<const Entry> sent_words();   // "sent" of --trace and of a report
 std::span<const Entry> differences();  // from curl
+std::span<const Entry> outcomes();     // of --outcomes and of a scenario
 std::span<const Entry> environment();
 
 }  // namespace httpretry::cli

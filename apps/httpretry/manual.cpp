@@ -92,7 +92,9 @@ std::string page() {
   text += ".SH OPTIONS\n" + flags_of(commands().front(), ".SS");
   text += other_commands() + examples() + list_of("OTHER THAN WITH CURL", differences()) +
           list_of("EXIT STATUS", exit_statuses()) + list_of("WHY IT ENDED", stop_reasons()) +
-          list_of("WHAT MAY HAVE BEEN SEEN", sent_words()) + list_of("ENVIRONMENT", environment());
+          list_of("WHAT MAY HAVE BEEN SEEN", sent_words()) +
+          list_of("OUTCOMES, FOR PLAN AND SERVE", outcomes()) +
+          list_of("ENVIRONMENT", environment());
   return text + ".SH \"SEE ALSO\"\n.BR curl (1)\n";
 }
 

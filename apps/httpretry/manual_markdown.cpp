@@ -79,6 +79,7 @@ std::string manual_in_markdown() {
          table_of("Exit status", exit_statuses()) +
          table_of("Why it ended (stop_reason)", stop_reasons()) +
          table_of("What may have been seen (sent)", sent_words()) +
+         table_of("Outcomes, for plan and serve", outcomes()) +
          table_of("Environment", environment());
 }
 

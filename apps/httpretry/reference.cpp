@@ -68,6 +68,34 @@ std::span<const Entry> differences() {
   return kAll;
 }
 
+std::span<const Entry> outcomes() {
+  static constexpr std::array<Entry, 21> kAll{{
+      {"503", "an answer; 503:retry-after=2 with a header (as the server would write it)"},
+      {"reset", "RST after the request was read"},
+      {"close", "FIN after it was read, without an answer"},
+      {"reset_early", "RST before it is read"},
+      {"reset_during", "the head and half of the body, then RST"},
+      {"truncate", "the head and half of the body, then FIN"},
+      {"timeout", "no answer; hang is the same"},
+      {"drip", "the body byte by byte"},
+      {"stale", "an answer, and the next request on that connection meets a FIN"},
+      {"garbage", "what is no HTTP"},
+      {"huge", "a body without end"},
+      {"huge_headers", "headers without end"},
+      {"endless_interim", "1xx answers without end"},
+      {"bad_chunk", "a chunk whose size is no number"},
+      {"gzip_cut_short", "half of a gzip body"},
+      {"tls", "RST in the TLS handshake"},
+      {"tls_stall", "no TLS handshake"},
+      {"refused", "no connection; plan only"},
+      {"resolve", "no address; plan only"},
+      {"a list", "503,reset,200: one for each request, and the last one for all that follow"},
+      {R"({"steps": [{"status": 429, "headers": {"Retry-After": "1"}, "body": "busy", "delay": "50ms", "times": 3}, {"fault": "reset"}, {"status": 200}], "then": "restart", "paths": {"/other": {"steps": [{"status": 200}]}}})",
+       "a scenario, in a file; then: repeat_last, restart or close; a path has steps of its own"},
+  }};
+  return kAll;
+}
+
 std::span<const Entry> environment() {
   static constexpr std::array<Entry, 4> kAll{{
       {"HTTPRETRY_POLICY", "the file of policies where neither --policy nor --preset is given"},

@@ -89,6 +89,11 @@ class Checker {
       warn({max, layered_.find("max_elapsed_time")},
            over("server_delay.max", resolved_.server_delay.max, "max_elapsed_time", elapsed));
     }
+    const auto* const pending = layered_.find("retry_on")->find("pending");
+    if (pending != nullptr && resolved_.retry_on.pending && !resolved_.retry_on.pending->max &&
+        !is_finite(elapsed)) {
+      warn({pending}, "without its \"max\", or a max_elapsed_time, it may be asked for ever");
+    }
     const auto reached = attempts_reached();
     if (resolved_.max_attempts && reached < *resolved_.max_attempts) {
       warn({layered_.find("max_attempts"), layered_.find("max_elapsed_time"),

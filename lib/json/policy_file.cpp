@@ -5,6 +5,7 @@
 #include "lib/json/policy_values.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -205,6 +206,7 @@ class Loader {
     for (const auto* const member : json.children) {
       known_key(*member, endpoint_shape(), report_);
       if (member->key == "name") entry.named = read_name(*member);
+      if (member->key == "name" && entry.named) warn_of_twin(*member);
     }
     const auto* const policy = member_of(json, "policy");
     const auto* const match = member_of(json, "match");
@@ -242,6 +244,7 @@ class Loader {
       const auto* const key = known_key(*member, match_shape(), report_);
       good = key != nullptr && read_value(*key, *member, key->field(&pattern), report_) && good;
     }
+    if (good) warn_of_case(json);
     for (const auto& problem : problems_of(pattern)) {
       // A key that could not be read is no missing key.
       if (!good && problem.part.empty()) continue;
@@ -250,6 +253,30 @@ class Loader {
       good = false;
     }
     return good;
+  }
+
+  // Methods are what they are, letter for letter; but nobody means another one than GET by "get".
+  void warn_of_case(const Json& match) {
+    const auto* const methods = match.find("methods");
+    if (methods == nullptr) return;
+    constexpr std::array<std::string_view, 7> kUsual{"GET",   "HEAD",   "POST",   "PUT",
+                                                     "PATCH", "DELETE", "OPTIONS"};
+    for (const auto* const method : methods->children) {
+      for (const auto usual : kUsual) {
+        if (method->text == usual || !equal_ignoring_case(method->text, usual)) continue;
+        report_.warn(*method, described(*method) + " is not " + std::string(usual) +
+                                  ": methods are matched as they are spelled");
+      }
+    }
+  }
+
+  // Budgets of scope "endpoint" go by the name.
+  void warn_of_twin(const Json& name) {
+    const auto [known, fresh] = endpoint_names_.emplace(name.text, &name);
+    if (fresh) return;
+    report_.warn(name, "the name of " + pointer_to(*known->second->parent) +
+                           ", too: reports do not tell them apart, and they share a budget of "
+                           "scope \"endpoint\"");
   }
 
   void find_ties() {
@@ -284,6 +311,7 @@ class Loader {
   std::vector<Named*> in_order_;
   std::vector<std::string_view> names_;
   std::vector<const Json*> entry_places_;
+  std::map<std::string_view, const Json*> endpoint_names_;
   std::shared_ptr<PolicySet::Data> data_ = std::make_shared<PolicySet::Data>();
 };
 

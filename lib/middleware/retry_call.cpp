@@ -152,7 +152,7 @@ bool RetryLoop::judge(const TriedFacts& tried, Time now, WallTime wall_now) {
   attempt.cls = tried.cls;
   attempt.rule = tried.reason.empty() ? std::string(to_string(tried.cls)) : tried.reason;
   attempt.budget_left = state.budget.left(now);
-  policy::write_down(decision, attempt, state.history);
+  policy::write_down(decision, state.policy.repeat, attempt, state.history);
   state.next = later(now, decision.wait);
   state.ended = !decision.retry;
   return decision.retry;

@@ -219,7 +219,7 @@ void RetryRun::write_down(const Outcome& outcome, const Classified& classified,
   auto attempt = attempt_from(outcome);
   attempt.cls = classified.cls;
   attempt.rule = to_string(classified.rule);
-  policy::write_down(decision, attempt, call_.history());
+  policy::write_down(decision, policy_->repeat, attempt, call_.history());
   record(std::move(attempt));
 }
 

@@ -51,14 +51,15 @@ inline std::string too_late_text(Duration wait) {
 }
 
 // Why a call ended, for people, where there is more to say than Reason does.
-inline std::string detail_of(const Decision& decision) {
-  return decision.reason == Reason::UnsafeToRepeat
-             ? "the server may have done it, and doing it twice may do harm"
-             : limit_text(decision);
+inline std::string detail_of(const Decision& decision, Repeat repeat) {
+  if (decision.reason != Reason::UnsafeToRepeat) return limit_text(decision);
+  return repeat == Repeat::Never ? "the policy says repeat: never"
+                                 : "the server may have done it, and doing it twice may do harm";
 }
 
 // What a decision says of the attempt before it, and of the call where it ends it.
-inline void write_down(const Decision& decision, Attempt& attempt, History& history) {
+inline void write_down(const Decision& decision, Repeat repeat, Attempt& attempt,
+                       History& history) {
   attempt.retried = decision.retry;
   attempt.ambiguous = decision.ambiguous;
   if (decision.server_delay) {
@@ -71,7 +72,7 @@ inline void write_down(const Decision& decision, Attempt& attempt, History& hist
   } else {
     history.stop_reason = decision.reason;
     history.retry_at = decision.retry_at;
-    history.detail = detail_of(decision);
+    history.detail = detail_of(decision, repeat);
   }
 }
 

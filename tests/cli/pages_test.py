@@ -29,6 +29,18 @@ class Pages(ProgramTest):
         self.compare("apps/httpretry/manual.md", self.said("manual", "--markdown"),
                      "httpretry manual --markdown")
 
+    def test_every_outcome_that_the_manual_names_is_played(self):
+        table = (ROOT / "apps/httpretry/manual.md").read_text().split("## Outcomes")[1].split("##")[0]
+        words = re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE)
+        known = (ROOT / "lib/values/scenario.cpp").read_text()
+        self.assertEqual(set(words) | {"hang", "none"},
+                         set(re.findall(r'\{"([a-z_]+)", Fault::', known)))
+        for word in words:
+            self.said("plan", "--outcomes", f"{word},200")
+        scenario = self.folder / "scenario.json"
+        scenario.write_text(re.search(r"`(\{\"steps.*)` \|", table).group(1))
+        self.said("plan", "--scenario", scenario)
+
     def test_the_presets(self):
         names = re.findall(r"^(\S+)  +(.*)$", self.said("policy", "presets"), re.MULTILINE)
         rows, sections = "", ""

@@ -169,6 +169,19 @@ TEST_CASE("only the first stale connection of a call is free, and none for a POS
   CHECK(post.sends() == 1);
 }
 
+TEST_CASE("why something is not repeated is told in words") {
+  const auto detail = [](Repeat repeat, const char* method) {
+    auto policy = steady();
+    policy.repeat = repeat;
+    Conversation talk;
+    talk.network->say(Response(500));
+    return history_of(talk.client({retry(policy)}).send(Request(method, "http://x/"))).detail;
+  };
+  CHECK(detail(Repeat::Safe, "POST") ==
+        "the server may have done it, and doing it twice may do harm");
+  CHECK(detail(Repeat::Never, "GET") == "the policy says repeat: never");
+}
+
 TEST_CASE("a body that can be read only once is not sent again when it was touched") {
   int asked = 0;
   const auto body = Body::once([&](std::span<char>) -> std::size_t {

@@ -188,6 +188,7 @@ const std::vector<Case>& policies() {
       {R"({"server_delay": {"max_over_own": "-5s"}})", "\"-5s\" is negative"},
       {R"({"server_delay": {"max": "2m"}, "max_elapsed_time": "1m"})", "warning: /default/server_delay/max: server_delay.max (2m) is over max_elapsed_time (1m)", false},
       {R"({"max_attempts": 3, "max_elapsed_time": "8s", "backoff": {"kind": "constant", "interval": "4s"}, "throttle_backoff": "none"})", ""},
+      {R"({"max_elapsed_time": "none", "retry_on": {"pending": {"statuses": [202]}}})", "warning: /default/retry_on/pending: without its \"max\", or a max_elapsed_time, it may be asked for ever", false},
       {R"({"max_attempts": 4, "max_elapsed_time": "8s", "backoff": {"kind": "constant", "interval": "4s"}, "throttle_backoff": "none"})", "warning: /default/max_attempts: attempt 4 of 4 can never be reached", false},
       {R"({"max_attempts": 9, "max_elapsed_time": "10s", "backoff": {"kind": "constant", "interval": "4s"}, "throttle_backoff": "none"})", "warning: /default/max_attempts: attempt 4 of 9 can never be reached", false},
       {R"({"stall_timeout": "30s"})", ""},
@@ -259,6 +260,8 @@ const std::vector<Case>& files() {
       {R"({"version": 1, "policies": {"a": {"extends": "b"}, "b": {}}, "default": "a"})", ""},
       {R"({"version": 1, "policies": {"a": {"extends": "a"}}, "default": "a"})", "p.json:1:46: /policies/a/extends: extends goes in a circle: \"a\" -> \"a\"", false},
       {R"({"version": 1, "policies": {"x": {"extends": "a"}, "a": {"extends": "b"}, "b": {"extends": "a"}}, "default": "x"})", "/policies/a/extends: extends goes in a circle: \"a\" -> \"b\" -> \"a\"", false},
+      {R"({"version": 1, "endpoints": [{"match": {"methods": ["get", "GET", "purge"]}, "policy": "standard"}]})", "p.json:1:53: warning: /endpoints/0/match/methods/0: \"get\" is not GET: methods are matched as they are spelled", false},
+      {R"({"version": 1, "endpoints": [{"name": "a", "match": {"host": "x"}, "policy": "standard"}, {"name": "a", "match": {"host": "y"}, "policy": "standard"}]})", "p.json:1:100: warning: /endpoints/1/name: the name of /endpoints/0, too", false},
       {R"({"version": 1, "policies": {"a": {"extends": "b"}, "b": {"max_attempts": 2}}})", "p.json:1:34: warning: /policies/a: no endpoint uses this policy, nor does the default", false},
 
       {R"({"version": null})", "p.json:1:1: missing key \"version\""},
