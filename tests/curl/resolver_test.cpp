@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
 #include <thread>
 
 using namespace httpretry;
@@ -105,11 +106,11 @@ TEST_CASE("names that are not used any more are forgotten") {
 }
 
 TEST_CASE("a wait for a name ends with its limit or its stop") {
-  std::atomic<bool> go = false;
+  const auto go = std::make_shared<std::atomic<bool>>(false);  // the look-up outlives its resolver
   ManualScheduler clock;
   {
-    Resolver resolver([&](const std::string&) {
-      go.wait(false);
+    Resolver resolver([go](const std::string&) {
+      go->wait(false);
       return Result<Addresses>(Addresses{"192.0.2.1"});
     });
     std::vector<Errc> ends;
@@ -124,7 +125,7 @@ TEST_CASE("a wait for a name ends with its limit or its stop") {
     stop.request_stop();
     clock.run();
     CHECK(ends == std::vector<Errc>{Errc::Timeout, Errc::Canceled});
-    go = true;
-    go.notify_all();
+    *go = true;
+    go->notify_all();
   }
 }
