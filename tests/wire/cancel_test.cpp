@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+#include <iterator>
 #include <latch>
 
 using namespace httpretry;
@@ -63,6 +65,14 @@ Client retrying(ClientOptions options = {}) {
 }
 
 void at_once() {}
+
+// Whether the kernel has a thread of ours wait for something.
+bool sleeps(pid_t thread) {
+  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string text(std::istreambuf_iterator<char>(stat), {});
+  const auto name_end = text.rfind(')');
+  return name_end != std::string::npos && text.compare(name_end, 3, ") S") == 0;
+}
 
 }  // namespace
 
@@ -162,6 +172,29 @@ TEST_CASE("a stop ends a wait for the answer") {
   auto client = retrying();
   const auto seen = [&] { CHECK(server.wait_for_requests(1, 30s)); };
   check(stop_when(client, Request::get(server.url("/")), seen), Sent::Maybe);
+}
+
+TEST_CASE("a stop from another thread ends a send that blocks, in an exchange and in a backoff") {
+  for (const auto& step : {Step(Fault::Hang), Step(503)}) {
+    FaultServer server(Scenario({200, step}));
+    auto client = retrying();
+    // On a kept connection libcurl has no timer of its own that would wake it soon.
+    REQUIRE(client.get(server.url("/")));
+    std::stop_source stop;
+    CallOptions options;
+    options.stop = stop.get_token();
+    std::thread stopping([&, blocked = ::gettid()] {
+      CHECK(server.wait_for_requests(2, 30s));
+      while (!sleeps(blocked)) std::this_thread::yield();
+      stop.request_stop();
+    });
+    const auto begun = Clock::now();
+    const auto outcome = client.send(Request::get(server.url("/")), options);
+    stopping.join();
+    REQUIRE_FALSE(outcome);
+    CHECK(outcome.error().code == Errc::Canceled);
+    CHECK(Clock::now() - begun < kSoon);
+  }
 }
 
 TEST_CASE("a stop ends an answer in its body") {
