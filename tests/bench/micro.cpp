@@ -1,4 +1,6 @@
 // The parts, one by one, with google-benchmark.
+#include "passing.hpp"
+
 #include "lib/flow/run_queue.hpp"
 
 #include <httpretry/builtin.hpp>
@@ -89,15 +91,6 @@ void a_task(benchmark::State& state) {
   benchmark::DoNotOptimize(sum);
 }
 
-class Passing final : public Middleware {
- public:
-  [[nodiscard]] std::string_view name() const override { return "passing"; }
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
-    Outcome outcome = co_await next(std::move(request), call);
-    co_return outcome;
-  }
-};
-
 class Prompt final : public Transport {
  public:
   Task<Outcome> send(Request /*request*/, Call& /*call*/) override { co_return Response(200); }
@@ -109,7 +102,7 @@ void a_call(benchmark::State& state) {
   options.scheduler = std::make_shared<ManualScheduler>();
   options.transport = std::make_shared<Prompt>();
   for (long i = 0; i < state.range(0); ++i) {
-    options.middlewares.push_back(std::make_shared<Passing>());
+    options.middlewares.push_back(bench::passing());
   }
   Client client(options);
   const auto request = Request::get("http://host/");

@@ -3,6 +3,7 @@
 //   one_get CASE REQUESTS [WIDTH]    WIDTH in flight together: of raw_*, callback* and coroutine
 //   one_get --list
 #include "measure.hpp"
+#include "passing.hpp"
 #include "raw.hpp"
 
 #include <httpretry/builtin.hpp>
@@ -29,17 +30,6 @@ const std::vector<std::pair<std::string, std::string>> kFiveHeaders{
     {"X-Request-Id", "7f3c9a52-1d0e-4b8a-9c61-0f2f6d5f1e77"},
     {"Accept-Language", "en-GB, en;q=0.8"}};
 
-// A stage that does nothing, as a coroutine.
-class Passing final : public Middleware {
- public:
-  [[nodiscard]] std::string_view name() const override { return "passing"; }
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
-    Outcome outcome = co_await next(std::move(request), call);
-    co_return outcome;
-  }
-};
-
-MiddlewarePtr passing() { return std::make_shared<Passing>(); }
 MiddlewarePtr plain() {
   return on_request("plain", [](Request&, Call&) {});
 }
