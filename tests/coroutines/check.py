@@ -2,7 +2,8 @@
 """Runs clang-query with cmake/coroutines.query over sources that use coroutines.
 
   check.py --build DIR                 every source and header of ours that contains co_await
-  check.py --build DIR FILE...         these files, with the flags of the nearest source in DIR
+  check.py --build DIR FILE...         these files, as the sources in DIR are compiled; a header
+                                       through one that includes it
   check.py FILE... -- FLAG...          these files, with these compiler flags
   check.py --self-test                 the fixtures beside this script
 
@@ -17,11 +18,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUERY = ROOT / "cmake" / "coroutines.query"
 FIXTURES = pathlib.Path(__file__).resolve().parent
 FOLDERS = ("include", "lib", "apps", "tests")
+INCLUDE = re.compile(r'^#include ["<](.+)[">]', re.M)
 MATCH = re.compile(r'^(.+?):(\d+):(\d+): note: "root" binds here$')
 
 
@@ -37,13 +40,26 @@ def clang_query():
     sys.exit(77)
 
 
-def our_sources(build):
-    """Headers are looked at by themselves too: a source that includes one need not say co_await."""
+def compiled_sources(build):
     database = pathlib.Path(build) / "compile_commands.json"
     if not database.exists():
         raise CannotCheck(f"{database} is missing: build the preset first (./dev build)")
-    compiled = {pathlib.Path(entry["directory"], entry["file"]).resolve()
-                for entry in json.loads(database.read_text())}
+    return sorted({pathlib.Path(entry["directory"], entry["file"]).resolve()
+                   for entry in json.loads(database.read_text())})
+
+
+def one_that_includes(header, sources):
+    """A header has no flags of its own, and those that clang guesses by its name may be those of a
+    program that never sees it. So it is looked at through a source that includes it."""
+    for source in sources:
+        if any(header.as_posix().endswith(f"/{named}")
+               for named in INCLUDE.findall(source.read_text())):
+            return source
+    raise CannotCheck(f"{header}: no source that is compiled includes it, so its flags are unknown")
+
+
+def our_sources(compiled):
+    """Headers are looked at too: a source that includes one need not say co_await."""
     files = []
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
@@ -86,6 +102,24 @@ def report(found):
         print(f"{len(found)} found. {QUERY.name} says what is wrong and how to write it instead.")
 
 
+def in_a_header():
+    """True if a header is found at fault when the source that is nearest by name never sees it."""
+    with tempfile.TemporaryDirectory() as folder:
+        build = pathlib.Path(folder).resolve()
+        (build / "include").mkdir()
+        header = build / "include" / "awaiting.hpp"
+        header.write_text((FIXTURES / "bad_forms.cpp").read_text())
+        (build / "awaiting.cpp").write_text("")
+        (build / "user.cpp").write_text("#include <awaiting.hpp>\n")
+        (build / "compile_commands.json").write_text(json.dumps(
+            [{"directory": folder, "file": source,
+              "arguments": ["c++", "-std=c++20", *flags, "-c", source]}
+             for source, flags in (("awaiting.cpp", []),
+                                   ("user.cpp", [f"-I{folder}/include", f"-I{FIXTURES}"]))]))
+        looked_at = [one_that_includes(header, compiled_sources(build))]
+        return any(file == str(header) for file, _ in find_all(looked_at, build, None))
+
+
 def self_test():
     flags = ["-std=c++20"]
     bad, good = FIXTURES / "bad_forms.cpp", FIXTURES / "good_forms.cpp"
@@ -96,6 +130,9 @@ def self_test():
         what = "not found" if (file, line) in wanted else "found by mistake"
         print(f"{file}:{line}: {what}")
     if found != wanted or not wanted:
+        return 1
+    if not in_a_header():
+        print("a header that is at fault passed the check")
         return 1
     broken = FIXTURES / "no_such_file.cpp"
     try:
@@ -129,8 +166,13 @@ def main():
     for file in files:
         if not file.is_file():
             raise CannotCheck(f"{file}: no such file")
-    files = files or our_sources(options.build)
-    found = find_all(files, options.build, flags)
+    looked_at = files
+    if flags is None:
+        compiled = compiled_sources(options.build)
+        files = files or our_sources(compiled)
+        looked_at = {one_that_includes(file, compiled) if file.suffix == ".hpp" else file
+                     for file in files}
+    found = find_all(looked_at, options.build, flags)
     report(found)
     if not found:
         print(f"{len(files)} files with coroutines: nothing found")
