@@ -1,5 +1,5 @@
-// policy explain FILE METHOD URL: which entry wins, which lost and why, each effective value with
-// its source, and what would happen at 503.
+// policy explain FILE METHOD URL: which entry wins, which others match or nearly do, and why they
+// lose, each effective value with its source, and what would happen at 503.
 #include "commands.hpp"
 #include "exit_status.hpp"
 #include "output.hpp"
@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <span>
 
 namespace httpretry::cli {
 namespace {
@@ -35,14 +36,25 @@ std::string policy_of(const ResolvedPolicy& resolved) {
   return what == resolved.source ? what : what + " (" + resolved.source + ")";
 }
 
+// A file may have hundreds of entries for one host.
+constexpr std::size_t kMostMisses = 10;
+
 std::string in_words(const ResolvedPolicy& resolved,
-                     const std::vector<PolicySet::Candidate>& candidates) {
+                     const std::vector<PolicySet::Candidate>& candidates,
+                     const std::vector<PolicySet::Candidate>& near_misses) {
   auto text = resolved.endpoint.empty() ? "no endpoint matches: the default, "
                                         : "endpoint " + resolved.endpoint + " wins: ";
   text += policy_of(resolved) + '\n';
   for (const auto& candidate : candidates) {
     if (candidate.why_lost.empty()) continue;
     text += "endpoint " + candidate.resolved->endpoint + " loses: " + candidate.why_lost + '\n';
+  }
+  const auto shown = std::min(near_misses.size(), kMostMisses);
+  for (const auto& miss : std::span(near_misses).first(shown)) {
+    text += "endpoint " + miss.resolved->endpoint + " does not match: " + miss.why_lost + '\n';
+  }
+  if (shown < near_misses.size()) {
+    text += std::to_string(near_misses.size() - shown) + " more do not match\n";
   }
   std::size_t keys = 0;
   std::size_t values = 0;
@@ -92,8 +104,9 @@ int policy_explain(const Args& args) {
   const auto& url = *request.parsed_url();
   const auto& resolved = set.find(request.method(), url);
   const auto text = format == "json" ? in_json(resolved)
-                                     : in_words(resolved, set.candidates(request.method(), url)) +
-                                           at_503(set, request);
+                                     : in_words(resolved, set.candidates(request.method(), url),
+                                              set.near_misses(request.method(), url)) +
+                                         at_503(set, request);
   write_all(STDOUT_FILENO, text, -1, "standard output");
   return kOk;
 }

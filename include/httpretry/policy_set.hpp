@@ -150,6 +150,9 @@ class HTTPRETRY_API PolicySet {
     std::string why_lost;  // empty for the winner
   };
   [[nodiscard]] std::vector<Candidate> candidates(std::string_view method, const Url& url) const;
+  // The entries that come close: of those whose host fits, the ones whose path fits too; where no
+  // entry matches, the others as well. And what of each does not fit: "its methods are POST".
+  [[nodiscard]] std::vector<Candidate> near_misses(std::string_view method, const Url& url) const;
 
   // The set as a policy file that gives the same set: parse_policies(print(), …) equals this.
   [[nodiscard]] std::string print() const;

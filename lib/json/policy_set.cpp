@@ -96,6 +96,60 @@ std::vector<PolicySet::Candidate> PolicySet::candidates(std::string_view method,
   return candidates;
 }
 
+namespace {
+
+// What of an entry does not fit a request; the path is last.
+struct Misfit {
+  std::vector<std::string> parts;
+  bool path = false;
+};
+
+bool fits(EndpointPattern part, std::string_view method, const Url& url) {
+  if (!part.host) part.host = "*";  // a pattern has at least one part
+  return EndpointIndex({std::move(part)}).find(method, url).has_value();
+}
+
+Misfit misfit_of(const EndpointPattern& pattern, std::string_view method, const Url& url) {
+  Misfit misfit;
+  EndpointPattern part;
+  part.methods = pattern.methods;
+  if (!fits(std::exchange(part, {}), method, url)) {
+    auto& text = misfit.parts.emplace_back("its methods are");
+    for (const auto& one : pattern.methods) text += ' ' + one;
+  }
+  part.port = pattern.port;
+  if (!fits(std::exchange(part, {}), method, url)) {
+    misfit.parts.push_back("its port is " + std::to_string(*pattern.port));
+  }
+  part.scheme = pattern.scheme;
+  if (!fits(std::exchange(part, {}), method, url)) {
+    misfit.parts.push_back("its scheme is " + *pattern.scheme);
+  }
+  part.path = pattern.path;
+  misfit.path = !fits(std::move(part), method, url);
+  if (misfit.path) misfit.parts.push_back("its path is " + *pattern.path);
+  return misfit;
+}
+
+}  // namespace
+
+std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method,
+                                                         const Url& url) const {
+  std::vector<Candidate> misses;
+  const bool none_matches = !data_->index.find(method, url);
+  for (const auto& entry : data_->entries) {
+    EndpointPattern host;
+    host.host = entry.pattern.host;
+    if (!fits(std::move(host), method, url)) continue;
+    const auto misfit = misfit_of(entry.pattern, method, url);
+    if (misfit.parts.empty() || (misfit.path && !none_matches)) continue;
+    std::string why;
+    for (const auto& part : misfit.parts) why += (why.empty() ? "" : ", ") + part;
+    misses.push_back({&entry.resolved, std::move(why)});
+  }
+  return misses;
+}
+
 const std::vector<Problem>& PolicySet::warnings() const { return data_->warnings; }
 
 namespace {

@@ -143,6 +143,30 @@ class Policy(ProgramTest):
         self.assertRegex(words, r"^endpoint /endpoints/1 wins: ")
         self.assertIn("endpoint /endpoints/0 loses: its host is a suffix, not exact", words)
 
+    def test_explain_says_what_of_an_entry_does_not_match(self):
+        def entry(name, **match):
+            return {"name": name, "match": {"host": "a.b", **match}, "policy": "standard"}
+        self.write("near.json", {"version": 1, "endpoints": [
+            entry("write", path="/x", methods=["POST", "PUT"]), entry("other", path="/y/**"),
+            entry("secure", path="/x", scheme="https", port=8443),
+            {"name": "away", "match": {"host": "c.d"}, "policy": "standard"}]})
+        said = self.run_program("policy", "explain", "near.json", "GET", "http://a.b/x").stdout
+        self.assertEqual(said.decode().splitlines()[:4], [
+            "no endpoint matches: the default, preset standard (built in)",
+            "endpoint write does not match: its methods are POST PUT",
+            "endpoint other does not match: its path is /y/**",
+            "endpoint secure does not match: its port is 8443, its scheme is https"])
+
+    def test_explain_names_ten_near_misses_and_counts_the_others(self):
+        self.write("many.json", {"version": 1, "endpoints": [
+            {"match": {"host": "a.b", "path": f"/{n}"}, "policy": "standard"} for n in range(13)]})
+        said = self.run_program("policy", "explain", "many.json", "GET", "http://a.b/x").stdout
+        lines = said.decode().splitlines()
+        self.assertEqual(lines[10], "endpoint /endpoints/9 does not match: its path is /9")
+        self.assertEqual(lines[11], "3 more do not match")
+        said = self.run_program("policy", "explain", "many.json", "GET", "http://a.b/3").stdout
+        self.assertNotIn(b"does not match", said)  # as another does, other paths are no surprise
+
     def test_settings(self):
         server = self.server(503)
         self.run_program("--set", "max_attempts=2", "--set", "backoff.initial=1ms", server.url(),
