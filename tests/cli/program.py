@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 PROGRAM = os.environ["HTTPRETRY"]
 DATA = pathlib.Path(__file__).parent / "data"
@@ -134,6 +135,10 @@ class ProgramTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+        # What is killed leaves its temporary files behind.
+        environment = unittest.mock.patch.dict(os.environ, TMPDIR=folder.name)
+        environment.start()
+        self.addCleanup(environment.stop)
 
     def server(self, *answers):
         server = Server(*answers)

@@ -354,6 +354,7 @@ int main(int argc, char** argv) {
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Sights();
   std::snprintf(sights->folder.data(), sights->folder.size(), "/tmp/httpretry-torture-XXXXXX");
   if (::mkdtemp(sights->folder.data()) == nullptr) fail("cannot make a folder");
+  ::setenv("TMPDIR", sights->folder.data(), 1);  // the server, which is killed, leaves files behind
   const pid_t server = ::fork();
   if (server == 0) serve(*sights);
   while (sights->port == 0) std::this_thread::yield();
