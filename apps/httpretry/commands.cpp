@@ -61,14 +61,15 @@ Command checking() {
 }
 
 Command explaining() {
-  return {"policy explain",
-          "FILE METHOD URL",
-          "which policy a request gets, and why",
-          "Names the entry that wins, the others that match or nearly do and why they lost, and each "
-          "value in force with the place it comes from.",
-          {{"httpretry policy explain policy.json GET https://api.example.com/v1/items", ""}},
-          policy_explain_table,
-          policy_explain};
+  return {
+      "policy explain",
+      "FILE METHOD URL",
+      "which policy a request gets, and why",
+      "Names the entry that wins, the others that match or nearly do and why they lost, and each "
+      "value in force with the place it comes from.",
+      {{"httpretry policy explain policy.json GET https://api.example.com/v1/items", ""}},
+      policy_explain_table,
+      policy_explain};
 }
 
 Command listing_presets() {

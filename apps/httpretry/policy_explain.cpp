@@ -105,8 +105,8 @@ int policy_explain(const Args& args) {
   const auto& resolved = set.find(request.method(), url);
   const auto text = format == "json" ? in_json(resolved)
                                      : in_words(resolved, set.candidates(request.method(), url),
-                                              set.near_misses(request.method(), url)) +
-                                         at_503(set, request);
+                                                set.near_misses(request.method(), url)) +
+                                           at_503(set, request);
   write_all(STDOUT_FILENO, text, -1, "standard output");
   return kOk;
 }

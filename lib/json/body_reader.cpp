@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -23,12 +24,44 @@ bool spells(std::string_view token, std::string_view name) {
   return name.empty();
 }
 
+struct Wanted {
+  std::size_t path;  // its place in what was asked for
+  std::string_view pointer;
+  std::string_view name;  // without which it leads nowhere
+  bool possible;
+};
+
+Wanted wanted_at(std::size_t path, std::string_view pointer) {
+  const auto name = pointer.substr(pointer.rfind('/') + 1);
+  // It may be an index, or have signs that a pointer escapes.
+  const bool other = name.empty() || name == "*" || (name.front() >= '0' && name.front() <= '9') ||
+                     name.find('~') != std::string_view::npos;
+  return {path, pointer, name, other};
+}
+
+// The pointers that may lead somewhere. Most answers have few of the names, and seeing that costs a
+// tenth of reading them.
+std::vector<Wanted> possible(std::string_view json, std::span<const std::string_view> pointers) {
+  std::vector<Wanted> all;
+  all.reserve(pointers.size());
+  for (std::size_t i = 0; i < pointers.size(); ++i) all.push_back(wanted_at(i, pointers[i]));
+  if (json.find('\\') != std::string_view::npos) return all;  // a name may be spelled otherwise
+  for (auto from = json.find('"'); from < json.size();) {
+    const auto to = std::min(json.find('"', from + 1), json.size());
+    const auto text = json.substr(from + 1, to - from - 1);
+    for (auto& one : all) one.possible = one.possible || one.name == text;
+    from = json.find('"', to + 1);
+  }
+  std::erase_if(all, [](const Wanted& one) { return !one.possible; });
+  return all;
+}
+
 // Sees the document go by, keeps the way to where it is, and takes what stands at a pointer. No
 // tree is built, so that a body costs what it holds and depth costs nothing; and the pointers, of
 // which most are not in it, cost a look at their first letters.
 class Finder : public nlohmann::json_sax<Json> {
  public:
-  explicit Finder(std::span<const std::string_view> pointers) : pointers_(pointers) {}
+  explicit Finder(std::span<const Wanted> wanted) : wanted_(wanted) {}
   [[nodiscard]] std::vector<BodyValue> take() { return std::move(found_); }
 
   bool null() override { return step(), true; }
@@ -71,10 +104,10 @@ class Finder : public nlohmann::json_sax<Json> {
   }
   bool found(std::string_view text, bool is_string) {
     step();
-    for (std::size_t i = 0; i < pointers_.size(); ++i) {
-      if (!stands_at(pointers_[i])) continue;
+    for (const auto& one : wanted_) {
+      if (!stands_at(one.pointer)) continue;
       if (found_.size() == kBodyValues) return false;
-      found_.push_back({i, std::string(text.substr(0, kBodyText)), is_string});
+      found_.push_back({one.path, std::string(text.substr(0, kBodyText)), is_string});
     }
     return true;
   }
@@ -91,7 +124,7 @@ class Finder : public nlohmann::json_sax<Json> {
     return pointer.empty();
   }
 
-  std::span<const std::string_view> pointers_;
+  std::span<const Wanted> wanted_;
   std::vector<Level> way_;
   std::vector<BodyValue> found_;
 };
@@ -100,7 +133,9 @@ class Finder : public nlohmann::json_sax<Json> {
 
 std::vector<BodyValue> json_values(std::string_view json,
                                    std::span<const std::string_view> pointers) {
-  Finder finder(pointers);
+  const auto wanted = possible(json, pointers);
+  if (wanted.empty()) return {};
+  Finder finder(wanted);
   Json::sax_parse(json, &finder);
   return finder.take();
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,63 @@ TEST_CASE("values at a JSON pointer, as text") {
   CHECK(json(R"({"a":{"b":1}})", "/a").size() == 1);
   CHECK(json(R"({"a":1})", "/a/b").empty());
   CHECK(json(R"({"a":1})", "no pointer").empty());
+}
+
+// Names that are not in the text as they stand are not looked for; escaped, they are.
+TEST_CASE("a name may be spelled with escapes") {
+  constexpr std::array<std::string_view, 8> kPointers{"/a",    "/b/a", "/a/*/b", "/a/0",
+                                                      "/b/~0", "",     "/",      "/ab"};
+  constexpr std::array<std::string_view, 5> kNames{"a", "b", "ab", "~", ""};
+  const auto seed = std::random_device()();
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  const auto one_of = [&](std::size_t count) { return random() % count; };
+  const auto escaped = [](std::string_view name) {
+    std::string text;
+    for (const char c : name) {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      text += "\\u00";
+      text += kDigits[static_cast<unsigned char>(c) / 16];
+      text += kDigits[static_cast<unsigned char>(c) % 16];
+    }
+    return text;
+  };
+  std::size_t found = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::string plain;
+    std::string spelled;
+    const auto both = [&](std::string_view text) {
+      plain += text;
+      spelled += text;
+    };
+    const auto value = [&](const auto& self, int depth) -> void {
+      const auto kind = one_of(depth == 4 ? 2 : 4);
+      if (kind == 0) return both(R"("text")");
+      if (kind == 1) return both("7");
+      both(kind == 2 ? "[" : "{");
+      for (auto left = one_of(4); left-- > 0;) {
+        if (kind == 3) {
+          const auto name = kNames[one_of(kNames.size())];
+          plain += '"' + std::string(name) + "\":";
+          spelled += '"' + escaped(name) + "\":";
+        }
+        self(self, depth + 1);
+        if (left > 0) both(",");
+      }
+      both(kind == 2 ? "]" : "}");
+    };
+    value(value, 0);
+    CAPTURE(plain);
+    const auto one = json_values(plain, kPointers);
+    const auto other = json_values(spelled, kPointers);
+    REQUIRE(one.size() == other.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      REQUIRE(one[i].path == other[i].path);
+      REQUIRE(one[i].text == other[i].text);
+    }
+    found += one.size();
+  }
+  CHECK(found > 1000);
 }
 
 TEST_CASE("of broken JSON, what came before counts") {
