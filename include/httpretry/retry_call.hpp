@@ -282,9 +282,11 @@ Task<Retried<detail::ValueOf<F>>> co_retry_call(RetryPolicy policy, Scheduler& s
       continue;  // another call may have taken what came free
     }
     const Trying trying = loop.begin(scheduler.now());
-    auto task = detail::try_once(f, trying);
-    const detail::AwaitInside inside(task);
-    result.last = co_await inside;
+    {  // its frame is gone when the wait begins
+      auto task = detail::try_once(f, trying);
+      const detail::AwaitInside inside(task);
+      result.last = co_await inside;
+    }
     if (!loop.judge(result.last, scheduler.now(), scheduler.wall_now())) break;
     const bool waited = co_await scheduler.sleep_until(loop.next(), options.stop);
     if (!waited) break;

@@ -47,10 +47,12 @@ class Retry final : public Middleware {
         const bool waited = co_await clock.sleep_until(later(clock.now(), wait), call.stop());
         if (!waited) co_return run.canceled();
       }
-      Call branch = call.attempt(run.attempt_deadline());
-      const auto attempt = begin(next, run.begin_attempt(), branch);
-      const detail::AwaitInside inside(attempt);
-      last = co_await inside;
+      {  // the frames of the attempt are gone when the wait begins
+        Call branch = call.attempt(run.attempt_deadline());
+        const auto attempt = begin(next, run.begin_attempt(), branch);
+        const detail::AwaitInside inside(attempt);
+        last = co_await inside;
+      }
       if (!run.judge(*last)) {
         if (run.owes_body()) break;
         co_return *std::move(last);

@@ -62,6 +62,31 @@ TEST_CASE("a conversation: 503, wait, reset, wait, answer") {
   CHECK(history.attempts[2].wait == std::nullopt);
 }
 
+TEST_CASE("a call that waits holds nothing of its attempt") {
+  Conversation talk;
+  talk.network->say(Response(503)).say(Response(200));
+  std::weak_ptr<int> held;
+  const auto below =
+      middleware("below", [&](Request request, Call& call, Next next) -> Task<Outcome> {
+        Request plain = request;  // the network keeps what it is shown
+        const auto token = std::make_shared<int>();
+        held = token;
+        request.edit_options().on_connection = [token](const ConnectionFacts&) {};
+        Outcome outcome = co_await next(std::move(plain), call);
+        co_return outcome;
+      });
+  auto client = talk.client({retry(steady()), below});
+  std::optional<Outcome> outcome;
+  client.send_then(Request::get("http://x/"),
+                   [&](Outcome value) { outcome.emplace(std::move(value)); });
+  talk.clock->advance(500ms);
+  CHECK(talk.sends() == 1);
+  CHECK(held.expired());
+  talk.clock->advance(1s);
+  REQUIRE(outcome);
+  CHECK((*outcome)->status == 200);
+}
+
 TEST_CASE("out of attempts, the last answer is handed out as it came") {
   Conversation talk;
   talk.network->say(Response(503, "a"))
