@@ -132,8 +132,10 @@ int Loop::timeout_ms() const {
 void Loop::wait_for_events() {
   int timeout = timeout_ms();
   if (timeout != 0 && !prepare_to_block()) timeout = 0;
-  if (load_ == Load::OneCall && !shards_.empty() && !shards_.front()->active.empty()) {
-    return poll(*shards_.front(), timeout);
+  if (load_ == Load::OneCall) {
+    if (timeout == 0) return;  // libcurl looks at its sockets in each turn, whatever we know of them
+    const bool sends = !shards_.empty() && !shards_.front()->active.empty();
+    if (sends) return poll(*shards_.front(), timeout);
   }
   std::array<epoll_event, kEventsPerTurn> events;  // NOLINT: epoll_wait fills it
   const int count = ::epoll_wait(epoll_, events.data(), kEventsPerTurn, timeout);
