@@ -7,8 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
-#include <memory>
+#include <filesystem>
 #include <system_error>
 
 namespace httpretry::cli {
@@ -61,18 +60,29 @@ class Aside {
   bool renamed_ = false;
 };
 
-// A file as open() would have made it, or with the permissions of the one that it replaces.
-::mode_t mode_for(const struct ::stat* old) {
-  if (old != nullptr) return old->st_mode & 07777U;
+::mode_t mask_at_start() {
   const auto mask = ::umask(0);
   ::umask(mask);
-  return 0666U & ~mask;
+  return mask;
+}
+// Asked for before there are threads: they would make files without it meanwhile.
+const ::mode_t kMask = mask_at_start();
+
+// A file as open() would have made it, or with the permissions of the one that it replaces.
+::mode_t mode_for(const struct ::stat* old) {
+  return old != nullptr ? old->st_mode & 07777U : 0666U & ~kMask;
 }
 
-// What a link leads to is replaced, not the link.
-std::string behind_links(const std::string& path) {
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), &std::free);
-  return real ? std::string(real.get()) : path;
+// What a link leads to is replaced, not the link, also where nothing is there yet.
+std::string behind_links(std::string path) {
+  std::error_code failed;
+  // The system follows no more of them either.
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(path, failed); ++links) {
+    const auto target = std::filesystem::read_symlink(path, failed);
+    if (failed) break;
+    path = (std::filesystem::path(path).parent_path() / target).string();
+  }
+  return path;
 }
 
 // A pipe that nobody reads yet is waited for.
@@ -126,6 +136,8 @@ void write_to(const std::string& path, std::string_view bytes, int give_up) {
   if (path == "-") return write_all(STDOUT_FILENO, bytes, give_up, "standard output");
   struct ::stat about {};
   const bool exists = ::stat(path.c_str(), &about) == 0;
+  // Renaming would get past a file that we may not write to.
+  if (exists && ::access(path.c_str(), W_OK) != 0) fail(path, errno);
   if (!exists || S_ISREG(about.st_mode)) {
     return write_aside(behind_links(path), bytes, mode_for(exists ? &about : nullptr), give_up,
                        path);

@@ -118,7 +118,10 @@ std::vector<Flag> answer_flags(SendOptions& to) {
        "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads it",
        [&](Text v) { to.write_out = v.starts_with('@') ? data_bytes(v) : v; }},
       {'\0', "max-filesize", "BYTES", "fail where an answer is larger; 20K, 3M, 1G",
-       [&](Text v) { to.max_file_size = parse_bytes(v, "--max-filesize"); }},
+       [&](Text v) {
+         to.max_file_size = parse_bytes(v, "--max-filesize");
+         if (*to.max_file_size == 0) to.max_file_size.reset();
+       }},
       {'\0', "limit-rate", "SPEED", "at most so many bytes a second, down and up; 20K, 3M",
        [&](Text v) {
          to.bytes_per_second = parse_bytes(v, "--limit-rate");
@@ -141,7 +144,10 @@ std::vector<Flag> connection_flags(SendOptions& to) {
        "attempt_timeout=5s",
        [&](Text v) { to.max_time = parse_seconds(v, "--max-time"); }},
       {'\0', "connect-timeout", "SECONDS", "for each connection",
-       [&](Text v) { to.connect_timeout = parse_seconds(v, "--connect-timeout"); }},
+       [&](Text v) {
+         to.connect_timeout = parse_seconds(v, "--connect-timeout");
+         if (*to.connect_timeout == Duration::zero()) to.connect_timeout.reset();
+       }},
       {'x', "proxy", "URL", "http, https, socks4, socks4a, socks5 or socks5h; \"\": none",
        [&](Text v) { way.proxy.url = v; }},
       {'U', "proxy-user", "NAME:PASSWORD", "for the proxy alone",

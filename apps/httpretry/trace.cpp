@@ -2,9 +2,6 @@
 
 #include "words.hpp"
 
-#include <algorithm>
-#include <array>
-
 namespace httpretry::cli {
 namespace {
 
@@ -69,18 +66,9 @@ class Tracer final : public Observer {
   bool in_color_;
 };
 
-bool tells_secrets(std::string_view name) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  constexpr std::array kWords{"authorization", "cookie", "key", "token", "secret", "password"};
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](const char* word) { return lower.find(word) != std::string::npos; });
-}
-
 void say_headers(const char* mark, const Headers& headers) {
   for (const auto field : headers) {
-    const auto value = tells_secrets(field.name) ? "(not shown)" : printable(field.value);
+    const auto value = tells_secret(field.name) ? "(not shown)" : printable(field.value);
     say(mark + std::string(field.name) + ": " + value);
   }
   say(mark);

@@ -113,7 +113,8 @@ struct HTTPRETRY_API BearerToken {
 using TokenSource = std::function<Task<Result<BearerToken>>(Call& call)>;
 // The same with a token that is fetched when it is first needed, when it runs out, and when a
 // server answers 401: then the request is sent once more. One fetch at a time, however many calls
-// wait for it; what it fails with is the outcome of each of them.
+// wait for it; what it fails with is the outcome of each of them, unless it is the end of the call
+// that fetches (its deadline, a cancel): then another of them fetches.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr bearer(TokenSource fetch);
 
 // Writes a line for each call that passes, through spdlog: method, URL without query and userinfo,

@@ -149,8 +149,9 @@ class HTTPRETRY_API Client {
   // below "retry", policies without a stage "retry", a null entry) or an option makes no sense.
   explicit Client(ClientOptions options = {});
   Client(std::initializer_list<MiddlewarePtr> middlewares);
-  // Ends what is in flight with Errc::Canceled and waits until it has ended; on a thread of the
-  // client's own it does not wait, and the loop frees itself.
+  // Ends what is in flight with Errc::Canceled and waits until it has ended: not while holding what
+  // a callback may wait for. On a thread of the client's own it does not wait for that thread's
+  // calls, and its loop frees itself.
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;

@@ -76,6 +76,7 @@ class HTTPRETRY_API Headers {
     std::uint32_t name_size;
     std::uint32_t value_size;
   };
+  [[nodiscard]] bool holds(std::string_view text) const;  // a view of what is in here
   void append(std::string_view name, std::string_view value);
   void add_entry(std::size_t offset, std::string_view name, std::string_view value);
 
@@ -118,5 +119,8 @@ inline Headers::Iterator Headers::end() const { return {*this, entries_.size()};
 // What `Headers::add` demands of a name and of a value.
 [[nodiscard]] HTTPRETRY_API bool valid_header_name(std::string_view name);
 [[nodiscard]] HTTPRETRY_API bool valid_header_value(std::string_view value);
+// Whether a header's name speaks of something secret (Authorization, Cookie, X-Api-Key …): then its
+// value is not for a log.
+[[nodiscard]] HTTPRETRY_API bool tells_secret(std::string_view header_name);
 
 }  // namespace httpretry

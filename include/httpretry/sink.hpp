@@ -6,7 +6,9 @@
 //   Outcome outcome = client.send(request);
 //
 // Only a good answer's: a status of 200 to 299, and nothing in it that the policy retries. The
-// bodies of all others are in Response::body as ever, within max_body; a sink takes any size.
+// bodies of all others are in Response::body as ever, within max_body; a sink takes any size. Where
+// a rule of the policy reads bodies of good answers (XML, for AWS's errors), the sink gets the
+// first 64 KiB when they have been looked at.
 //
 // What a retry means for a sink, when an answer broke off after its first bytes:
 //

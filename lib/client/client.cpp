@@ -4,6 +4,8 @@
 
 #include "lib/flow/hop.hpp"
 
+#include <mutex>
+
 namespace httpretry {
 
 ClientOptions::ClientOptions() = default;
@@ -36,8 +38,9 @@ struct Meeting {
   std::stop_source stop;
   std::optional<Outcome> outcome;
   std::coroutine_handle<> awaiter;
-  Scheduler* resume_on = nullptr;
   std::atomic<bool> settled = false;  // the outcome is there, or nobody waits for it any more
+  std::recursive_mutex mutex;         // of a scheduler's that resumes at once, too
+  Scheduler* resume_on = nullptr;     // while somebody waits; guarded by the mutex
 
   void meet() {
     if (!settled.exchange(true, std::memory_order_acq_rel)) awaiter.resume();
@@ -46,28 +49,29 @@ struct Meeting {
 
 // Looks whether anybody waits only when it has got there: until then the awaiter may be destroyed
 // on that scheduler, with the outcome already on its way.
-detail::Detached meet_there(std::shared_ptr<Meeting> meeting) {
-  const Hop hop(*meeting->resume_on);
+detail::Detached meet_there(std::shared_ptr<Meeting> meeting, Scheduler& scheduler) {
+  const Hop hop(scheduler);
   co_await hop;
   meeting->meet();
 }
 
 class MeetingCompletion final : public detail::Completion {
  public:
-  explicit MeetingCompletion(std::shared_ptr<Meeting> meeting) : meeting_(std::move(meeting)) {}
+  MeetingCompletion(std::shared_ptr<Meeting> meeting, bool elsewhere)
+      : meeting_(std::move(meeting)), elsewhere_(elsewhere) {}
   void complete(Outcome outcome) noexcept override {
     const std::unique_ptr<MeetingCompletion> self(this);
     const auto meeting = std::move(meeting_);
     meeting->outcome.emplace(std::move(outcome));
-    if (meeting->resume_on != nullptr) {
-      meet_there(meeting);
-    } else {
-      meeting->meet();
-    }
+    if (!elsewhere_) return meeting->meet();
+    // The scheduler need not outlive whoever waits there: it is used while that one cannot go.
+    const std::lock_guard lock(meeting->mutex);
+    if (meeting->resume_on != nullptr) meet_there(meeting, *meeting->resume_on);
   }
 
  private:
   std::shared_ptr<Meeting> meeting_;
+  bool elsewhere_;
 };
 
 // Awaited for the outcome of a call on one of the core's loops.
@@ -79,6 +83,10 @@ class Sending {
   }
   ~Sending() {
     forward_.reset();
+    {
+      const std::lock_guard lock(meeting_->mutex);
+      meeting_->resume_on = nullptr;
+    }
     if (!meeting_->settled.exchange(true, std::memory_order_acq_rel)) meeting_->stop.request_stop();
   }
   Sending(const Sending&) = delete;
@@ -89,10 +97,11 @@ class Sending {
     meeting_->awaiter = awaiter;
     if (options_.stop.stop_possible()) forward_.emplace(options_.stop, Forward{meeting_->stop});
     options_.stop = meeting_->stop.get_token();
+    const bool elsewhere = options_.resume_on != nullptr;
     // From here on the awaiter may run, and end, on another thread.
     const auto core = core_;
     core->start(std::move(request_), std::move(options_),
-                std::make_unique<MeetingCompletion>(meeting_));
+                std::make_unique<MeetingCompletion>(meeting_, elsewhere));
   }
   Outcome await_resume() { return *std::move(meeting_->outcome); }
 

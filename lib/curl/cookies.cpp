@@ -8,8 +8,8 @@
 #include <charconv>
 #include <chrono>
 #include <fstream>
-#include <iterator>
 #include <optional>
+#include <sstream>
 #include <system_error>
 
 namespace httpretry {
@@ -94,12 +94,14 @@ CookieJar::~CookieJar() = default;
 Result<void> CookieJar::load(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) {
+  std::ostringstream text;
+  // Not by its iterators, which throw where it is a directory.
+  if (file.is_open() && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (!file.is_open() || file.bad() || text.bad()) {
     return Error(Errc::InvalidRequest,
                  "cannot read cookie file " + path + ": " + std::generic_category().message(errno));
   }
-  return add(text, path);
+  return add(text.str(), path);
 }
 
 Result<void> CookieJar::add(std::string_view text, std::string_view name) {

@@ -34,11 +34,13 @@ void set(CURL* easy, CURLoption option, Value value) {
   if (curl_easy_setopt(easy, option, value) == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
 }
 
-// Rounded up: a limit of half a millisecond must not become 0, which is none.
+// For libcurl 0 is its default, or no limit, so it is not given that: a limit is rounded up, and
+// one that is far away, or none, is the longest that fits a long of 32 bits.
 long milliseconds(Duration time) {
-  constexpr auto kMost = std::chrono::hours(24 * 24);  // fits a long of 32 bits
-  if (time >= kMost) return 0;
-  return static_cast<long>(std::chrono::ceil<std::chrono::milliseconds>(time).count());
+  constexpr Duration kMost = std::chrono::hours(24 * 24);
+  const auto bounded = std::min(time, kMost);
+  return std::max(1L,
+                  static_cast<long>(std::chrono::ceil<std::chrono::milliseconds>(bounded).count()));
 }
 
 // Debian builds libcurl with a directory of hashed certificates, which switches its cache of the
@@ -46,6 +48,15 @@ long milliseconds(Duration time) {
 bool has_readable_bundle() {
   const auto* about = curl_version_info(CURLVERSION_NOW);
   return about->cainfo != nullptr && ::access(about->cainfo, R_OK) == 0;
+}
+
+// Whose cookies libcurl sends: those of the name in a Host field, without its port, or of the URL;
+// an address without its brackets.
+std::string_view cookie_host(const Request& request, const Url& url) {
+  auto host = request.headers().get("Host").value_or(std::string_view());
+  if (host.empty()) host = url.host();
+  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.find(':'));
 }
 
 }  // namespace
@@ -184,10 +195,8 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_upload_rate(options.upload_rate.value_or(0));
   set_http_version(request, url, plan);
   set_long(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
-  set_long(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, milliseconds(plan.connect_timeout)),
-           connect_timeout_ms_);
-  set_long(CURLOPT_EXPECT_100_TIMEOUT_MS, std::max(1L, milliseconds(options.expect_timeout)),
-           expect_timeout_ms_);
+  set_long(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout), connect_timeout_ms_);
+  set_long(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout), expect_timeout_ms_);
   // Our own timer ends an attempt in time; this only catches what would slip past it.
   const auto left = plan.time_left;
   set_long(CURLOPT_TIMEOUT_MS, left == kForever ? 0 : milliseconds(left) + 2000, timeout_ms_);
@@ -235,7 +244,7 @@ void Easy::set_netrc(const std::string& file) {
 // cookie may be for, is libcurl's to say, with its list of public suffixes. Never unset either.
 void Easy::set_cookies(const Request& request, const Url& url) {
   set(handle(), CURLOPT_COOKIEFILE, "");
-  for (const auto& line : options_.cookies->lines_for(url.host())) {
+  for (const auto& line : options_.cookies->lines_for(cookie_host(request, url))) {
     set(handle(), CURLOPT_COOKIELIST, line.c_str());
   }
   // As libcurl writes them: it need not be to the letter what it was given.

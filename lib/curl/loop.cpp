@@ -133,7 +133,7 @@ void Loop::wait_for_events() {
   int timeout = timeout_ms();
   if (timeout != 0 && !prepare_to_block()) timeout = 0;
   if (load_ == Load::OneCall) {
-    if (timeout == 0) return;  // libcurl looks at its sockets in each turn, whatever we know of them
+    if (timeout == 0) return;  // each turn has libcurl look at its sockets
     const bool sends = !shards_.empty() && !shards_.front()->active.empty();
     if (sends) return poll(*shards_.front(), timeout);
   }

@@ -25,11 +25,8 @@ constexpr int kMostSends = 5;
 // it. What must not be sent twice is therefore sent only on connections that are younger than that.
 constexpr long kIdleSecondsIfUnsafe = 2;
 
-Error wants_no_more() {
-  Error error(Errc::Canceled, "the reader of the body wants no more");
-  error.permanent = true;
-  return error;
-}
+// Room that is not filled is address space only, but a server may announce what no machine has.
+constexpr std::uint64_t kMostReserved = 1U << 30U;
 
 }  // namespace
 
@@ -295,7 +292,7 @@ bool Transfer::header_line(std::string_view line) noexcept {
     static_cast<void>(headers_.try_add_line(line));
     return true;
   } catch (...) {
-    return fail(Abort::NoMemory);
+    return thrown();
   }
 }
 
@@ -327,12 +324,16 @@ bool Transfer::end_block() {
   return delivery_ == nullptr || begin_delivery();
 }
 
-bool Transfer::begin_delivery() {
+Response Transfer::head() const {
   Response head(status_);
   head.http_version = version_;
   head.headers = headers_;
   head.url = request_.url();
-  auto begun = delivery_->begin(request_, head);
+  return head;
+}
+
+bool Transfer::begin_delivery() {
+  auto begun = delivery_->begin(request_, head());
   if (!begun) return refused_by_sink(std::move(begun).error());
   to_sink_ = *begun;
   return true;
@@ -365,8 +366,31 @@ EasyListener::Taken Transfer::body_bytes(std::string_view bytes) noexcept {
     const bool taken = (body_begun_ || start_body()) && take_encoded(bytes);
     return taken ? Taken::All : Taken::Refused;
   } catch (...) {
-    fail(Abort::NoMemory);
+    thrown();
     return Taken::Refused;
+  }
+}
+
+// By us only for want of memory; else by the user's sink.
+bool Transfer::thrown() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return fail(Abort::NoMemory);
+  } catch (const std::exception& error) {
+    return sink_threw(error.what());
+  } catch (...) {
+    return sink_threw("something that is no std::exception");
+  }
+}
+
+bool Transfer::sink_threw(const char* what) noexcept {
+  try {
+    Error error(Errc::Internal, std::string("the sink of the body threw: ") + what);
+    error.permanent = true;
+    return refused_by_sink(std::move(error));
+  } catch (const std::bad_alloc&) {
+    return fail(Abort::NoMemory);
   }
 }
 
@@ -405,13 +429,12 @@ bool Transfer::start_body() {
       return true;
     }
   }
-  if (to_sink_) return true;
+  if (to_sink_ || (delivery_ != nullptr && delivery_->held())) return true;
   curl_off_t length = -1;
   curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
   if (length <= 0) return true;
   if (static_cast<std::uint64_t>(length) > max_body()) return fail(Abort::BodyTooLarge);
-  // max_body bounds it, and room that is not filled is address space only.
-  body_.reserve(static_cast<std::size_t>(length));
+  body_.reserve(std::min(static_cast<std::uint64_t>(length), kMostReserved));
   return true;
 }
 
@@ -419,7 +442,17 @@ bool Transfer::take_body(std::string_view bytes) {
   if (to_sink_) return deliver(bytes);
   if (bytes.size() > max_body() - body_.size()) return fail(Abort::BodyTooLarge);
   body_.append(bytes);
-  return true;
+  return delivery_ == nullptr || !delivery_->can_judge(body_.size()) || release();
+}
+
+bool Transfer::release() {
+  Response begun = head();
+  begun.body = std::move(body_);
+  auto released = delivery_->release(request_, begun);
+  if (!released) return refused_by_sink(std::move(released).error());
+  to_sink_ = *released;
+  body_ = to_sink_ ? std::string() : std::move(begun.body);
+  return !to_sink_ || deliver(begun.body);
 }
 
 std::size_t Transfer::read_body(std::span<char> into) noexcept {

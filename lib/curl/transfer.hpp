@@ -92,9 +92,13 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   void begin_block(std::string_view status_line);
   bool end_block();
   void resume_awaiter();
+  [[nodiscard]] Response head() const;
   bool begin_delivery();
+  bool release();
   bool deliver(std::string_view bytes);
   bool refused_by_sink(Error error);
+  bool thrown() noexcept;
+  bool sink_threw(const char* what) noexcept;
   bool take_encoded(std::string_view bytes);
   bool start_body();
   bool take_body(std::string_view bytes);

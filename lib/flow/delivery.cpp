@@ -61,7 +61,23 @@ bool can_be_resumed(const Request& request, const Headers& headers) {
          !headers.contains("Content-Encoding") && headers.get("Accept-Ranges") != "none";
 }
 
+// The answer was there; what it was to go into would not have it.
+Error not_taken(const Request& request, const Response& response, Error error) {
+  const auto& url = request.parsed_url();
+  if (url) error.message = request.method() + " " + url->without_secrets() + ": " + error.message;
+  error.exchange = response.exchange;
+  error.status = response.status;
+  if (error.curl_code == 0) error.curl_code = 23;  // libcurl's number
+  return error;
+}
+
 }  // namespace
+
+Error wants_no_more() {
+  Error error(Errc::Canceled, "the reader of the body wants no more");
+  error.permanent = true;
+  return error;
+}
 
 Delivery::Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> writer)
     : sink_(std::move(sink)), writer_(std::move(writer)) {
@@ -109,7 +125,7 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
     return true;
   }
   if (!head.ok() || request.method() == "HEAD") return false;
-  if (hold_back_ && hold_back_(head.status, head.headers)) {
+  if (hold_back_ && hold_back_->which(head.status, head.headers)) {
     held_ = true;
     return false;
   }
@@ -120,6 +136,13 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
   const bool resumable = (head.status == 200 || asked_) && can_be_resumed(request, head.headers);
   validator_ = resumable ? validator_of(head.headers) : std::string();
   return true;
+}
+
+Result<bool> Delivery::release(const Request& request, const Response& begun) {
+  const auto rules = std::exchange(hold_back_, std::nullopt);
+  if (!rules->is_good(begun)) return false;
+  held_ = false;
+  return begin(request, begun);
 }
 
 // The beginning is all that there is: nothing follows it.
@@ -194,20 +217,20 @@ Task<Outcome> Delivery::hand_over(Request request, Call& call, Outcome outcome) 
   if (!opened) co_return std::move(opened).error();
   auto* delivery = *opened;
   if (delivery == nullptr || !outcome) co_return outcome;
-  delivery->hold_back_ = nullptr;
+  delivery->hold_back_.reset();
   const auto body = std::exchange(outcome->body, std::string());
   auto begun = delivery->begin(request, *outcome);
-  if (!begun) co_return std::move(begun).error();
+  if (!begun) co_return not_taken(request, *outcome, std::move(begun).error());
   if (!*begun) {
     outcome->body = body;
     co_return outcome;
   }
-  auto written = delivery->write(body);
-  if (!written) co_return std::move(written).error();
-  Result<Wish> drained = co_await delivery->drain(call);
-  if (!drained) co_return std::move(drained).error();
+  auto wish = delivery->write(body);
+  if (wish && *wish == Wish::Pause) wish = co_await delivery->drain(call);
+  if (!wish) co_return not_taken(request, *outcome, std::move(wish).error());
+  if (*wish == Wish::Stop) co_return not_taken(request, *outcome, wants_no_more());
   auto finished = delivery->finish(*outcome);
-  if (!finished) co_return std::move(finished).error();
+  if (!finished) co_return not_taken(request, *outcome, std::move(finished).error());
   co_return outcome;
 }
 

@@ -7,17 +7,25 @@
 
 namespace httpretry {
 
+// A reader has said Wish::Stop.
+HTTPRETRY_API Error wants_no_more();
+
 class HTTPRETRY_API Delivery {
  public:
-  using HoldBack = std::function<bool(int status, const Headers& headers)>;
+  // Which good answers must be looked at before the sink sees them; how much of a body is looked
+  // at; and whether an answer is good still where that much of it has come.
+  struct HoldBack {
+    std::function<bool(int status, const Headers& headers)> which;
+    std::size_t enough;
+    std::function<bool(const Response& begun)> is_good;
+  };
 
   // The one of this call, opened at its first attempt; nullptr where the request has no sink.
   static Result<Delivery*> of(const Request& request, Call& call);
   // The one that was opened, if any.
   static Delivery* begun(const Call& call);
 
-  // Good answers that must be looked at as a whole before the sink sees them.
-  void hold_back(HoldBack which) { hold_back_ = std::move(which); }
+  void hold_back(HoldBack rules) { hold_back_ = std::move(rules); }
   // Whether another attempt may be made.
   [[nodiscard]] bool can_go_on() const;
 
@@ -33,6 +41,12 @@ class HTTPRETRY_API Delivery {
   Result<bool> begin(const Request& request, const Response& head);
   Result<BodyWriter::Wish> write(std::string_view bytes);
   Task<Result<BodyWriter::Wish>> drain(Call& call) { return writer_->drain(call); }
+  // Whether so much is there of an answer that is held back that it can be judged; and then, once:
+  // true where it is for the sink after all, beginning with the body of `begun`.
+  [[nodiscard]] bool can_judge(std::size_t have) const {
+    return held_ && hold_back_ && have >= hold_back_->enough;
+  }
+  Result<bool> release(const Request& request, const Response& begun);
   // The body is whole; `outcome` has the head.
   Result<void> finish(Response& response);
 
@@ -51,7 +65,7 @@ class HTTPRETRY_API Delivery {
 
   std::shared_ptr<Sink> sink_;
   std::unique_ptr<BodyWriter> writer_;
-  HoldBack hold_back_;
+  std::optional<HoldBack> hold_back_;
   bool held_ = false;
 
   std::uint64_t have_ = 0;  // bytes of the body that are with the writer

@@ -102,15 +102,16 @@ class FileSink final : public Sink {
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override {
     auto file = options_.keep_partial ? NewFile::part(path_) : NewFile::beside(path_, 0666);
     if (!file) return std::move(file).error();
+    const bool keeps = !file->direct();
     std::optional<PartInfo> info;
-    if (options_.keep_partial) info.emplace(file->path() + ".info", request.url());
+    if (options_.keep_partial && keeps) info.emplace(file->path() + ".info", request.url());
     std::optional<BodyStart> had;
     if (file->size() > 0 && info) {
       had.emplace();
       had->validator = info->read();
       if (had->validator.empty()) had.reset();
     }
-    if (!had && options_.continue_existing) {
+    if (!had && options_.continue_existing && keeps) {
       if (auto emptied = file->restart(); !emptied) return std::move(emptied).error();
       if (auto copied = copy_into(*file, path_); !copied) return std::move(copied).error();
       if (file->size() > 0) had.emplace();

@@ -22,7 +22,8 @@ class SingleFlight {
   using Fetch = std::function<Task<Result<T>>(Call&)>;
 
   // What the flight brings that is under way, or else one that this call makes. A call that is
-  // canceled hands over to one that waits; any other failure is everybody's who waited for it.
+  // canceled, or has come to its deadline, hands over to one that waits; any other failure is
+  // everybody's who waited for it.
   Task<Result<T>> join(const Fetch& fetch, Call& call) {
     for (;;) {
       std::stop_source wake;
@@ -45,7 +46,7 @@ class SingleFlight {
  private:
   struct Flight {
     bool over = false;
-    std::optional<Result<T>> brought;  // empty where whoever led was canceled
+    std::optional<Result<T>> brought;  // empty where it is whoever led that ended
     std::vector<std::stop_source> waiting;
   };
   struct Wake {
@@ -83,8 +84,9 @@ class SingleFlight {
     Result<T> brought = co_await fetch(call);
     const ReturnTo loop(call.scheduler());
     co_await loop;
-    const bool canceled = !brought && brought.error().code == Errc::Canceled;
-    land(flight, canceled ? std::nullopt : std::optional<Result<T>>(brought));
+    const bool own_end = !brought && (brought.error().code == Errc::Canceled ||
+                                      call.scheduler().now() >= call.deadline());
+    land(flight, own_end ? std::nullopt : std::optional<Result<T>>(brought));
     co_return brought;
   }
 

@@ -98,9 +98,14 @@ Request RetryRun::begin_attempt() {
 void RetryRun::hold_back_what_rules_read() {
   const auto delivery = Delivery::of(request_, call_);
   if (!delivery) return;  // the transport meets the same error, and answers with it
-  (*delivery)->hold_back([policy = policy_](int status, const Headers& headers) {
+  auto which = [policy = policy_](int status, const Headers& headers) {
     return policy::looks_into(policy->retry_on, status, headers);
-  });
+  };
+  auto is_good = [this](const Response& begun) {  // only called while an attempt of ours runs
+    const Outcome outcome(begun);
+    return classified(Observed(outcome, call_.scheduler().wall_now())).cls == Class::Success;
+  };
+  (*delivery)->hold_back({std::move(which), kClassifiedBody, std::move(is_good)});
 }
 
 bool RetryRun::owes_body() const {
@@ -121,18 +126,21 @@ bool RetryRun::judge(const Outcome& outcome) {
   if (resend_at_once(outcome)) return true;
 
   const auto wall = call_.scheduler().wall_now();
-  const Observed observed(outcome, wall);
-  const auto classified = options_.classify ? options_.classify(*policy_, request_, observed)
-                                            : classify(*policy_, observed);
-  if (policy_->adaptive) budget_.heard(now(), classified.cls == Class::Throttle);
-  const auto decision = decide_after(classified, wall);
-  write_down(outcome, classified, decision);
+  const auto found = classified(Observed(outcome, wall));
+  if (policy_->adaptive) budget_.heard(now(), found.cls == Class::Throttle);
+  const auto decision = decide_after(found, wall);
+  write_down(outcome, found, decision);
 
-  progress_.decided(classified, decision);
+  progress_.decided(found, decision);
   fresh_connection_ = decision.fresh_connection;
-  succeeded_ = classified.cls == Class::Success;
+  succeeded_ = found.cls == Class::Success;
   wait_ = decision.wait;
   return decision.retry;
+}
+
+Classified RetryRun::classified(const Observed& observed) const {
+  return options_.classify ? options_.classify(*policy_, request_, observed)
+                           : classify(*policy_, observed);
 }
 
 Decision RetryRun::decide_after(const Classified& classified, WallTime wall) {

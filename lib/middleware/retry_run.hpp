@@ -54,6 +54,7 @@ class RetryRun {
   [[nodiscard]] std::shared_ptr<SharedBudget> shared_budget(Budgets& budgets,
                                                             const ChosenPolicy& chosen) const;
   bool resend_at_once(const Outcome& outcome);
+  [[nodiscard]] Classified classified(const Observed& observed) const;
   [[nodiscard]] Decision decide_after(const Classified& classified, WallTime wall);
   [[nodiscard]] Attempt attempt_from(const Outcome& outcome) const;
   void write_down(const Outcome& outcome, const Classified& classified, const Decision& decision);

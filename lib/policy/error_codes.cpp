@@ -285,11 +285,20 @@ bool contains_ignoring_case(std::string_view text, std::string_view word) {
   return false;
 }
 
+// "application/vnd.openxmlformats-officedocument.wordprocessingml.document" is none.
+bool is_xml_type(std::string_view type) {
+  type = type.substr(0, type.find(';'));
+  type = type.substr(0, type.find_last_not_of(" \t") + 1);
+  const auto last = type.substr(type.size() - std::min<std::size_t>(4, type.size()));
+  return equal_ignoring_case(type, "application/xml") || equal_ignoring_case(type, "text/xml") ||
+         equal_ignoring_case(last, "+xml");
+}
+
 bool looks_into(const ErrorRule& rule, int status, const Headers& headers, std::string_view type) {
   const bool json = type.empty() || contains_ignoring_case(type, "json");
-  const bool xml = type.empty() || contains_ignoring_case(type, "xml");
+  const bool xml = type.empty() || is_xml_type(type);
   switch (rule.family) {
-    case Family::Aws: return status == 200 && contains_ignoring_case(type, "xml");
+    case Family::Aws: return status == 200 && !type.empty() && xml;
     case Family::Github:
       return status == 200 && json && headers.get("x-ratelimit-remaining") == "0";
     case Family::Custom: break;

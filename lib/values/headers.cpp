@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 
 namespace httpretry {
@@ -75,6 +76,15 @@ bool valid_header_value(std::string_view value) {
   });
 }
 
+bool tells_secret(std::string_view header_name) {
+  std::string name(header_name);
+  std::transform(name.begin(), name.end(), name.begin(), lower);
+  constexpr std::array<std::string_view, 8> kWords{
+      "authorization", "cookie", "key", "token", "secret", "password", "signature", "credential"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+
 Headers::Headers(std::initializer_list<Field> fields) {
   for (const auto& field : fields) add(field.name, field.value);
 }
@@ -116,7 +126,14 @@ void Headers::add_entry(std::size_t offset, std::string_view name, std::string_v
                       static_cast<std::uint32_t>(value.size())});
 }
 
+bool Headers::holds(std::string_view text) const {
+  const std::less<const char*> before;
+  return !before(text.data(), block_.data()) && before(text.data(), block_.data() + block_.size());
+}
+
 void Headers::append(std::string_view name, std::string_view value) {
+  // Where it makes room for more, what it has moves away from under a view of it.
+  if (holds(name) || holds(value)) return append(std::string(name), std::string(value));
   const auto offset = block_.size();
   // At once: the string looks after its room, and moves its end, each time that it is appended to.
   block_.resize(offset + name.size() + (value.empty() ? 2 : 3 + value.size()));

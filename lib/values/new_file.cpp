@@ -37,11 +37,15 @@ Error no_name() {
 }
 
 // Where a link leads, also where nothing is there yet.
-std::string behind_links(const std::string& path) {
+std::string behind_links(std::string path) {
   std::error_code failed;
-  if (!std::filesystem::is_symlink(path, failed)) return path;
-  auto target = std::filesystem::weakly_canonical(path, failed);
-  return failed ? path : target.string();
+  // The system follows no more of them either.
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(path, failed); ++links) {
+    const auto target = std::filesystem::read_symlink(path, failed);
+    if (failed) break;
+    path = (std::filesystem::path(path).parent_path() / target).string();
+  }
+  return path;
 }
 
 }  // namespace
@@ -138,12 +142,14 @@ Result<void> NewFile::restart() {
 }
 
 Result<void> NewFile::commit() {
+  // A file system over a network tells only at a close that something is not there. Of a copy of
+  // the descriptor, for the old file must still be in its place then, and a part be locked.
+  const int copy = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  if (copy >= 0 && ::close(copy) != 0 && errno != EINTR) return cannot_write(target_, errno);
   if (kind_ != Kind::Direct && ::rename(path_.c_str(), target_.c_str()) != 0) {
     return cannot_write(target_, errno);
   }
-  const int fd = std::exchange(fd_, -1);
-  // A file system over a network tells only now that something is not there.
-  if (::close(fd) != 0 && errno != EINTR) return cannot_write(target_, errno);
+  close();
   return {};
 }
 

@@ -32,6 +32,8 @@ class NewFile {
   Result<void> commit();
 
   [[nodiscard]] bool restartable() const { return kind_ != Kind::Direct || size_ == 0; }
+  // A device or a pipe, which keeps nothing.
+  [[nodiscard]] bool direct() const { return kind_ == Kind::Direct; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // Its own name; the target's where that is written to directly.
   [[nodiscard]] const std::string& path() const { return path_; }

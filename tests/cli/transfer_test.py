@@ -65,6 +65,26 @@ class Files(ProgramTest):
         self.run_program("-f", "-o", "none", server.url(), status=22)
         self.assertEqual(self.names(), ["out"])
 
+    @unittest.skipIf(os.geteuid() == 0, "root may write to any file")
+    def test_a_file_that_may_not_be_written_is_not_replaced_by_an_error_either(self):
+        (self.folder / "read-only").write_text("old")
+        (self.folder / "read-only").chmod(0o444)
+        server = self.server(Answer(404, b"not there"))
+        self.run_program("-o", "read-only", server.url(), status=23)
+        self.assertEqual((self.folder / "read-only").read_text(), "old")
+
+    def test_a_limit_of_0_is_none(self):
+        server = self.server(Answer(200, b"all of it"))
+        result = self.run_program("--max-filesize", 0, "--connect-timeout", 0, server.url())
+        self.assertEqual(result.stdout, b"all of it")
+
+    def test_a_link_to_nothing_leads_to_the_file(self):
+        (self.folder / "link").symlink_to("target")
+        server = self.server(Answer(404, b"not there"))
+        self.run_program("-o", "link", server.url(), status=22)
+        self.assertTrue((self.folder / "link").is_symlink())
+        self.assertEqual((self.folder / "target").read_bytes(), b"not there")
+
     def test_a_killed_download_leaves_the_old_file(self):
         hold = threading.Event()
         self.addCleanup(hold.set)

@@ -232,3 +232,37 @@ TEST_CASE("a token may be fetched by a client of its own, on a thread of its own
   REQUIRE(client.get(server.url()));
   CHECK(server.seen()[0].headers.get("Authorization") == "Bearer from-the-issuer");
 }
+
+TEST_CASE("a call whose time runs out while it fetches for others leaves that to one of them") {
+  Issuer issuer;
+  issuer.takes = 1s;
+  Conversation talk;
+  Client client = talk.client({bearer([&](Call& call) -> Task<Result<BearerToken>> {
+    auto fetching = issuer.fetch(call);
+    if (call.deadline() > call.scheduler().now() + 1s) return fetching;
+    return [](Call& hurried) -> Task<Result<BearerToken>> {  // as a client of its own would
+      const bool waited =
+          co_await hurried.scheduler().sleep_until(hurried.deadline(), hurried.stop());
+      co_return Error(Errc::Timeout, waited ? "out of time" : "canceled");
+    }(call);
+  })});
+  talk.network->say(Response(200));
+  std::vector<std::optional<Outcome>> outcomes(2);
+  const auto send = [&](std::size_t index, Duration timeout) {
+    CallOptions options;
+    options.timeout = timeout;
+    client.send_then(
+        Request::get("http://api.test/"),
+        [&outcomes, index](Outcome outcome) { outcomes[index].emplace(std::move(outcome)); },
+        options);
+  };
+  send(0, 50ms);
+  send(1, 30s);
+  talk.clock->advance(60ms);
+  REQUIRE(outcomes[0]);
+  CHECK((*outcomes[0]).error().code == Errc::Timeout);
+  CHECK_FALSE(outcomes[1]);
+  talk.clock->advance(2s);
+  REQUIRE(outcomes[1]);
+  CHECK(*outcomes[1]);
+}

@@ -73,3 +73,13 @@ TEST_CASE("headers are logged where that is asked for, and never their secrets")
   CHECK(logged.has("Authorization: (not logged)"));
   CHECK_FALSE(logged.has("secret"));
 }
+
+TEST_CASE("a program that has no logger is not written for") {
+  Conversation talk;
+  talk.network->say(Response(200));
+  const auto kept = spdlog::default_logger();
+  spdlog::set_default_logger(nullptr);
+  const auto outcome = talk.client({log()}).get("http://x/");
+  spdlog::set_default_logger(kept);
+  CHECK(outcome);
+}

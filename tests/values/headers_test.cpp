@@ -26,6 +26,15 @@ TEST_CASE("set replaces all fields of a name in the place of the first") {
   CHECK(headers == Headers{{"A", "9"}, {"C", "4"}});
 }
 
+TEST_CASE("a field may be made of another one's text") {
+  Headers headers{{"X-Key", std::string(100, 'k')}};
+  for (int i = 0; i < 8; ++i) headers.add("X-Copy", *headers.get("X-Key"));
+  headers.set("X-Other", *headers.get("X-Copy"));
+  headers.set(headers[0].name, headers[1].value);
+  for (const auto field : headers) CHECK(field.value == std::string(100, 'k'));
+  CHECK(headers.size() == 10);
+}
+
 TEST_CASE("nothing that would end a header line early gets in") {
   Headers headers;
   using namespace std::string_view_literals;

@@ -187,3 +187,28 @@ TEST_CASE("one jar serves many threads, and no cookie gets lost") {
   for (auto& thread : threads) thread.join();
   CHECK(jar->size() == 4);
 }
+
+TEST_CASE("the cookies of an address in brackets, and of a name in a Host field, come back") {
+  FaultServerOptions six;
+  six.address = "::1";
+  FaultServer server(Scenario{sets("a=1; Path=/"), {200}}, six);
+  Client client(with_jar(std::make_shared<CookieJar>()));
+  REQUIRE(client.get(server.url()));
+  REQUIRE(client.get(server.url()));
+  CHECK(cookies_seen(server, 1) == "a=1");
+
+  FaultServer named(Scenario{sets("b=2; Path=/"), {200}});
+  Client other(with_jar(std::make_shared<CookieJar>()));
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(other.send(Request::get(named.url()).set_header("Host", "shop.test:8080")));
+  }
+  CHECK(cookies_seen(named, 1) == "b=2");
+}
+
+TEST_CASE("a directory is no file of cookies") {
+  CookieJar jar;
+  const auto loaded = jar.load("/tmp");
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.error().code == Errc::InvalidRequest);
+  CHECK(loaded.error().message == "cannot read cookie file /tmp: Is a directory");
+}

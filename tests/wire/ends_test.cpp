@@ -267,6 +267,29 @@ TEST_CASE("a task may be destroyed where it would resume, with its outcome on th
   }
 }
 
+TEST_CASE("where a task that is gone would have resumed need not be there any more") {
+  FaultServer server;
+  const auto ends = std::make_shared<CountsEnds>();
+  ClientOptions watched;
+  watched.observers = {ends};
+  Client client(watched);
+  CallOptions options;
+  const auto ask = [&]() -> Task<void> {
+    Outcome outcome = co_await client.co_send(Request::get(server.url("/")), options);
+  };
+  {
+    auto mine = std::make_unique<ManualScheduler>();
+    options.resume_on = mine.get();
+    {
+      const auto task = ask();
+      (void)task.operator co_await().await_suspend(std::noop_coroutine());
+    }
+    mine.reset();
+  }
+  ends->wait_for(1);
+  (void)client.send_async(Request::get("nonsense")).get();  // so the outcome has been dropped
+}
+
 TEST_CASE("tasks are destroyed on the loop's thread at any moment of their calls") {
   FaultServer server({200, 503, {200, std::string(50'000, 'b')}});
   ClientOptions options;

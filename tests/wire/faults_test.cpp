@@ -183,6 +183,27 @@ TEST_CASE(
   CHECK(stall.requests() == 0);
 }
 
+TEST_CASE("no limit is no limit, and one that is far away cuts nothing short") {
+  FaultServerOptions tls;
+  tls.tls = Tls::Good;
+  FaultServer stall(Scenario{Fault::TlsStall}, tls);
+  auto policy = hasty();
+  policy.max_attempts = 1;
+  policy.connect_timeout = kForever;
+  policy.attempt_timeout = 300ms;
+  const auto stalled = Client({retry(policy)}).get(stall.url());
+  REQUIRE_FALSE(stalled);
+  CHECK(stalled.error().code == Errc::Timeout);
+  CHECK(stalled.error().exchange.timings.total >= 300ms);
+
+  Step slow(200, "slow");
+  slow.delay = 2300ms;  // libcurl's own limit has 2 s of grace
+  FaultServer server(Scenario{slow});
+  CallOptions month;
+  month.timeout = 30 * 24h;
+  CHECK(Client({timeout(30 * 24h)}).send(Request::get(server.url()), month));
+}
+
 TEST_CASE("a reset before the request is read counts as sent: nobody can know") {
   FaultServer server(Scenario{Fault::ResetEarly});
   Client client({retry(hasty())});

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <thread>
 
 using namespace httpretry;
@@ -551,4 +552,117 @@ TEST_CASE("one part has one writer") {
   const auto second = sink->open(Request::get("http://a/"));
   REQUIRE_FALSE(second);
   CHECK(second.error().message.find("somebody else") != std::string::npos);
+}
+
+TEST_CASE("of a large answer that a rule reads, the beginning is held back and the rest is not") {
+  const std::string large = "<Data>" + std::string(300'000, 'x') + "</Data>";
+  const std::string failed = "<Error><Code>SlowDown</Code></Error>";
+  const Headers xml{{"Content-Type", "application/xml"}};
+  FaultServer server(Scenario{{200, xml, failed}, {200, xml, large}});
+  ClientOptions options;
+  options.middlewares = {retry(hasty())};
+  options.connection.max_body = 100'000;
+  std::string text;
+  std::size_t pieces = 0;
+  auto request = Request::get(server.url());
+  request.edit_options().sink = pass_to([&](std::string_view bytes) {
+    text.append(bytes);
+    ++pieces;
+    return true;
+  });
+
+  const auto outcome = Client(options).send(request);
+
+  REQUIRE(outcome);
+  CHECK(text == large);
+  CHECK(pieces > 1);
+  CHECK(outcome->body.empty());
+  CHECK(outcome->delivered == large.size());
+  CHECK(outcome->history.attempts.size() == 2);
+}
+
+TEST_CASE("a large answer that a rule calls a failure never reaches the sink") {
+  const std::string large =
+      "<Error><Code>SlowDown</Code><Data>" + std::string(300'000, 'x') + "</Data></Error>";
+  const Headers xml{{"Content-Type", "text/xml; charset=utf-8"}};
+  FaultServer server(Scenario{{200, xml, large}, {200, xml, "<Good/>"}});
+  std::string text;
+  const auto outcome = get_into(server, append_to(text));
+  REQUIRE(outcome);
+  CHECK(text == "<Good/>");
+  CHECK(outcome->history.attempts.size() == 2);
+}
+
+TEST_CASE("what only has xml in the name of its type is not held back") {
+  const Headers document{
+      {"Content-Type", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"}};
+  FaultServer server(Scenario{{200, document, "<Error><Code>SlowDown</Code></Error>"}});
+  std::string text;
+  const auto outcome = get_into(server, append_to(text));
+  REQUIRE(outcome);
+  CHECK(text == "<Error><Code>SlowDown</Code></Error>");
+  CHECK(outcome->history.attempts.size() == 1);
+}
+
+TEST_CASE("a reader that wants no more of what was held back ends the call, and it was sent") {
+  const Headers xml{{"Content-Type", "application/xml"}};
+  FaultServer server(Scenario{{200, xml, "<Good/>"}});
+  const auto outcome = get_into(server, pass_to([](std::string_view) { return false; }));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Canceled);
+  CHECK(outcome.error().exchange.sent == Sent::Answered);
+  CHECK(outcome.error().status == 200);
+  CHECK(outcome.error().message.starts_with("GET http://127.0.0.1"));
+}
+
+namespace {
+
+// Breaks its word not to throw.
+class Throwing final : public Sink {
+ public:
+  Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
+    return std::unique_ptr<BodyWriter>(std::make_unique<Writer>());
+  }
+
+ private:
+  struct Writer final : BodyWriter {
+    Result<void> begin(const Response& /*head*/, std::uint64_t /*offset*/) override { return {}; }
+    Result<Wish> write(std::string_view /*bytes*/) override {
+      throw std::runtime_error("the cupboard is full");
+    }
+    Result<void> finish() override { return {}; }
+  };
+};
+
+}  // namespace
+
+TEST_CASE("what a sink throws is in the message") {
+  FaultServer server(Scenario{{200, kBody}});
+  const auto outcome = get_into(server, std::make_shared<Throwing>());
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Internal);
+  CHECK(outcome.error().message.find("the cupboard is full") != std::string::npos);
+  CHECK(server.requests() == 1);
+}
+
+TEST_CASE("a device has no beginning to go on with") {
+  const TemporaryDirectory directory;
+  FaultServer server(Scenario{{200, Headers{{"ETag", "\"v1\""}}, kBody}});
+  FileOptions keep;
+  keep.keep_partial = true;
+  CHECK(get_into(server, save_to("/dev/null", keep)));
+  CHECK(::access("/dev/null.info", F_OK) != 0);
+  FileOptions go_on;
+  go_on.continue_existing = true;
+  CHECK(get_into(server, save_to("/dev/zero", go_on)));
+}
+
+TEST_CASE("a link to what is not there yet stays, and leads to the file") {
+  const TemporaryDirectory directory;
+  std::filesystem::create_symlink("beside", directory.file("first"));
+  std::filesystem::create_symlink("first", directory.file("link"));
+  FaultServer server(Scenario{{200, kBody}});
+  REQUIRE(get_into(server, save_to(directory.file("link"))));
+  CHECK(std::filesystem::is_symlink(directory.file("link")));
+  CHECK(read_file(directory.file("beside")) == kBody);
 }
