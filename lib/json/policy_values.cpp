@@ -1,5 +1,6 @@
 #include "lib/json/policy_values.hpp"
 
+#include <httpretry/headers.hpp>
 #include <httpretry/retry.hpp>
 
 #include <algorithm>
@@ -24,8 +25,6 @@ bool refuse(const Json& json, Report& report, std::string message) {
   report.error(json, std::move(message));
   return false;
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool read_duration(const Key& key, const Json& json, void* field, Report& report) {
   if (json.is(Json::Type::Number)) {
@@ -164,15 +163,6 @@ bool read_values(const Json& json, void* field, Report& report) {
   return good && put<std::vector<std::string>>(std::move(values), field);
 }
 
-bool is_token(std::string_view text) {
-  constexpr std::string_view kSigns = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
-    const auto lower = static_cast<char>(c | 0x20);
-    return is_digit(c) || (lower >= 'a' && lower <= 'z') ||
-           kSigns.find(c) != std::string_view::npos;
-  });
-}
-
 bool is_pointer(std::string_view text) {
   if (text.substr(0, 1) != "/") return false;
   for (auto tilde = text.find('~'); tilde != text.npos; tilde = text.find('~', tilde + 1)) {
@@ -196,7 +186,7 @@ bool read_text(const Key& key, const Json& json, void* field, Report& report) {
     std::string_view what;
   };
   constexpr Rule kRules[] = {
-      {Form::Header, is_token, "a header's name"},
+      {Form::Header, valid_header_name, "a header's name"},
       {Form::Pointer, is_pointer, "a JSON pointer such as \"/error/reason\""},
       {Form::Element, is_element, "an XML element's name"},
   };

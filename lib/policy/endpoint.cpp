@@ -3,6 +3,8 @@
 #include "endpoint_host.hpp"
 #include "endpoint_path.hpp"
 
+#include <httpretry/headers.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,15 +12,6 @@ namespace httpretry {
 namespace {
 
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
-
-// RFC 9110 section 5.6.2.
-bool is_token(std::string_view text) {
-  constexpr std::string_view kSigns = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-           kSigns.find(c) != std::string_view::npos;
-  });
-}
 
 void check_methods(const std::vector<std::string>& methods, std::vector<PatternProblem>& problems) {
   auto sorted = methods;
@@ -28,7 +21,7 @@ void check_methods(const std::vector<std::string>& methods, std::vector<PatternP
     if (repeated && (method + 1 == sorted.end() || *method != *(method + 1))) {
       problems.emplace_back("methods", quoted(*method) + " is listed more than once");
     }
-    if (!repeated && !is_token(*method)) {
+    if (!repeated && !valid_header_name(*method)) {
       problems.emplace_back("methods", quoted(*method) + " is not a method: it is no token");
     }
   }
