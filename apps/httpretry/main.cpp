@@ -5,6 +5,7 @@
 #include "output.hpp"
 #include "policies.hpp"
 
+#include <fcntl.h>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -17,11 +18,21 @@ int complain(const std::exception& error, int status) {
   return status;
 }
 
+// A standard stream that is closed would be the number of the next descriptor, and be written to.
+// It is there, and fails as a closed one does.
+void hold_standard_streams() {
+  for (const int stream : {0, 1, 2}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    static_cast<void>(::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY));
+  }
+}
+
 }  // namespace
 }  // namespace httpretry::cli
 
 int main(int argc, char** argv) {
   using namespace httpretry::cli;
+  hold_standard_streams();
   // A reader that went away is an error of write(), which we report.
   std::signal(SIGPIPE, SIG_IGN);
   try {

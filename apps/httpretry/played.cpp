@@ -169,7 +169,7 @@ Script script_for(const Scenario& scenario, const Request& request) {
 
 Request plain_request(const std::string& method, const std::string& url) {
   try {
-    Request request(method, url.find("://") == std::string::npos ? "http://" + url : url);
+    Request request(method, with_scheme(url));
     if (const auto& parsed = request.parsed_url(); !parsed) {
       throw UsageError("\"" + without_secrets(url) + "\" is " + parsed.error().message);
     }

@@ -20,7 +20,7 @@ std::span<const Entry> exit_statuses() {
       {"63", "the answer is too large"},
       {"1 to 99", "others: curl's number for the failure"},
       {"70", "an error of the program's own"},
-      {"130, 143", "ended by SIGINT; by SIGTERM"},
+      {"129 to 143", "ended by SIGHUP, 129; SIGINT, 130; SIGTERM, 143"},
       {"1", "policy check found something; serve cannot listen"},
   }};
   return kAll;
@@ -54,7 +54,7 @@ std::span<const Entry> sent_words() {
 }
 
 std::span<const Entry> differences() {
-  static constexpr std::array<Entry, 9> kAll{{
+  static constexpr std::array<Entry, 11> kAll{{
       {"retries", "happen without a flag: up to three, within 60 s, with chance in the waits"},
       {"-X POST", "is not sent again where the server may have done it, unless it has a key"},
       {"-m", "is for all attempts together; --set attempt_timeout=5s is for each"},
@@ -62,6 +62,8 @@ std::span<const Entry> differences() {
       {"Retry-After", "of more than a minute ends the call: --set server_delay.max=10m allows it"},
       {"-o", "is written when the answer has come whole; -C - keeps a part, in FILE.part"},
       {"exit status", "22 for an answer of 400 or more, without -f; --no-fail makes it 0"},
+      {"-o, -C -", "an error's text does not replace what -C - goes on with, nor a 304 the file"},
+      {"-L", "to another origin takes no body along (8), and of your headers only harmless ones"},
       {"[1-3], {a,b}", "in a URL are letters like others"},
       {"not here", "-D, -J, -N, -R, -r, -z, --next, ~/.curlrc, and what is not HTTP"},
   }};

@@ -15,11 +15,6 @@ namespace {
 
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62U;
 
-// curl's rule: what has no scheme is http.
-std::string with_scheme(const std::string& url) {
-  return url.find("://") == std::string::npos ? "http://" + url : url;
-}
-
 std::string with_query_text(std::string url, const std::string& items) {
   if (items.empty()) return url;
   const auto fragment = std::min(url.find('#'), url.size());
@@ -153,7 +148,7 @@ std::string remote_name(const SendOptions& options, std::size_t index, const Req
   const auto& path = request.parsed_url()->path();
   auto name = path.substr(path.find_last_of('/') + 1);
   if (!name.empty()) return name;
-  throw UsageError("option -O: the path of " + options.urls[index] +
+  throw UsageError("option -O: the path of " + without_secrets(options.urls[index]) +
                    " does not end in a name: use -o FILE");
 }
 

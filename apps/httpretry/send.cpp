@@ -55,12 +55,12 @@ void check(const SendOptions& options) {
 void check_target(const SendOptions& options, std::size_t index, const Request& request) {
   if (target_for(options, index, request) != "-") return;
   if (options.resume) {
-    throw UsageError("-C - goes on with a file: the answer of " + options.urls[index] +
-                     " needs -o FILE or -O");
+    throw UsageError("-C - goes on with a file: the answer of " +
+                     without_secrets(options.urls[index]) + " needs -o FILE or -O");
   }
   if (options.report != "-") return;
-  throw UsageError("--report - takes standard output: the answer of " + options.urls[index] +
-                   " needs -o FILE");
+  throw UsageError("--report - takes standard output: the answer of " +
+                   without_secrets(options.urls[index]) + " needs -o FILE");
 }
 
 int print_version() {
@@ -140,10 +140,10 @@ std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t i
 // The same on all attempts, another for each URL.
 void give_key(const SendOptions& options, const RetryPolicy& policy, Request& request) {
   if (!options.give_key) return;
-  const auto& named = policy.idempotency_key;
-  request.set_header(named.empty() ? "Idempotency-Key" : named, options.idempotency_key.empty()
-                                                                    ? new_idempotency_key()
-                                                                    : options.idempotency_key);
+  const auto name = policy.idempotency_key.empty() ? "Idempotency-Key" : policy.idempotency_key;
+  const auto& given = options.idempotency_key;
+  const bool has_one = request.headers().contains(name) && given.empty();  // by -H
+  if (!has_one) request.set_header(name, given.empty() ? new_idempotency_key() : given);
   request.edit_options().repeatable = true;
 }
 

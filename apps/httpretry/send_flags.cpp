@@ -122,7 +122,9 @@ std::vector<Flag> answer_flags(SendOptions& to) {
          to.max_file_size = parse_bytes(v, "--max-filesize");
          if (*to.max_file_size == 0) to.max_file_size.reset();
        }},
-      {'\0', "limit-rate", "SPEED", "at most so many bytes a second, down and up; 20K, 3M",
+      {'\0', "limit-rate", "SPEED",
+       "at most so many bytes a second, down and up; 20K, 3M; not for an answer that is taken as a "
+       "whole: of -i, --until, or into a pipe",
        [&](Text v) {
          to.bytes_per_second = parse_bytes(v, "--limit-rate");
          if (*to.bytes_per_second == 0) to.bytes_per_second.reset();

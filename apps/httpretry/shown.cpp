@@ -16,12 +16,16 @@ int status_of(const SendOptions& options, const Outcome& outcome) {
   if (!outcome) return exit_status(outcome.error());
   if (options.on_bad_answer == OnBadAnswer::TakeAsAnswer) return kOk;
   if (!options.until.empty() && never_held(*outcome)) return kTimeout;
+  if (!options.until.empty() && held(*outcome)) return kOk;
   return outcome->status >= 400 ? kBadAnswer : kOk;
 }
 
 void write_answer(const SendOptions& options, const Request& request, const Response& response,
                   const std::string& target, int give_up) {
   if (response.status >= 400 && options.on_bad_answer == OnBadAnswer::FailWithout) return;
+  // What the file has is the beginning of the body, or (304) all of it, and this is neither.
+  const bool keeps = response.status == 304 || (options.resume && response.status >= 300);
+  if (target != "-" && keeps && !options.include) return;
   const bool head = request.method() == "HEAD" && options.head;
   if (!options.include && !head) return write_to(target, response.body, give_up);
   const auto shown = head_of(response.http_version, response.status, response.headers);

@@ -15,11 +15,18 @@
 namespace httpretry::cli {
 namespace {
 
-::sigset_t both_signals() {
+// What whoever started us has had ignored stays so: a shell's job in the background, nohup.
+bool is_ignored(int signal) {
+  struct ::sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+::sigset_t our_signals() {
   ::sigset_t set;
   ::sigemptyset(&set);
-  ::sigaddset(&set, SIGINT);
-  ::sigaddset(&set, SIGTERM);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!is_ignored(signal)) ::sigaddset(&set, signal);
+  }
   return set;
 }
 
@@ -36,7 +43,7 @@ void raise(int event) {
 }  // namespace
 
 Signals::Signals() {
-  const auto set = both_signals();
+  const auto set = our_signals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signals_ = checked(::signalfd(-1, &set, SFD_CLOEXEC));
   came_ = checked(::eventfd(0, EFD_CLOEXEC));
@@ -77,7 +84,7 @@ void Signals::wait() const {
 
 void end_interrupted() {
   std::signal(SIGINT, SIG_DFL);
-  const auto set = both_signals();
+  const auto set = our_signals();
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   std::raise(SIGINT);
   std::_Exit(128 + SIGINT);

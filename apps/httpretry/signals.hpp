@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM as a request to stop.
+// SIGHUP, SIGINT and SIGTERM as a request to stop.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace httpretry::cli {
 
-// While one of these lives the two signals end nothing by themselves. Make it before any other
+// While one of these lives they end nothing by themselves. Make it before any other
 // thread, so that all of them leave the signals alone.
 class Signals {
  public:

@@ -3,6 +3,7 @@
 #include "args.hpp"
 
 #include <array>
+#include <charconv>
 #include <cstdio>
 
 namespace httpretry::cli {
@@ -27,6 +28,19 @@ std::string as_text(const JsonValue& value) {
     std::string operator()(const std::string& text) const { return text; }
   };
   return std::visit(Visitor(), value);
+}
+
+// 1, 1.0 and 1e0 are one number, however they are spelled.
+bool is_number(const JsonValue& found, const std::string& wanted) {
+  double number = 0;
+  const auto end = wanted.data() + wanted.size();
+  const auto [stopped, failure] = std::from_chars(wanted.data(), end, number);
+  if (failure != std::errc() || stopped != end) return false;
+  if (const auto* value = std::get_if<double>(&found)) return *value == number;
+  if (const auto* value = std::get_if<std::int64_t>(&found))
+    return static_cast<double>(*value) == number;
+  const auto* value = std::get_if<std::uint64_t>(&found);
+  return value != nullptr && static_cast<double>(*value) == number;
 }
 
 }  // namespace
@@ -54,7 +68,7 @@ bool Until::concerns(const Response& response) const {
 bool Until::holds(const Response& response) const {
   if (status != 0) return response.status == status;
   const auto found = response.json_at(pointer);
-  return found && as_text(*found) == value;
+  return found && (as_text(*found) == value || is_number(*found, value));
 }
 
 void poll_until(RetryOptions& options, Until until, std::optional<Duration> interval) {
@@ -76,6 +90,11 @@ void poll_until(RetryOptions& options, Until until, std::optional<Duration> inte
     }
     return classified;
   };
+}
+
+bool held(const Response& response) {
+  const auto& attempts = response.history.attempts;
+  return !attempts.empty() && attempts.back().cls == Class::Success;
 }
 
 bool never_held(const Response& response) {

@@ -25,7 +25,9 @@ struct Until {
 
 // Classifies as ever, and then by `until`. Asks at that `interval`, where one is given.
 void poll_until(RetryOptions& options, Until until, std::optional<Duration> interval);
-// Whether an answer came for which it did not hold, and nobody asked again.
+// Whether it held for the last answer; whether it did not, and nobody asked again. An answer that
+// it does not concern is neither.
+bool held(const Response& response);
 bool never_held(const Response& response);
 
 }  // namespace httpretry::cli

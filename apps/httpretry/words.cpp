@@ -52,6 +52,12 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
+std::string with_scheme(const std::string& url) {
+  const auto scheme = url.find("://");
+  const bool has_one = scheme != std::string::npos && url.find_first_of("/?#") > scheme;
+  return has_one ? url : "http://" + url;
+}
+
 // Nobody knows where its parts end, so rather too much is left out.
 std::string without_secrets(std::string_view no_url) {
   std::string shown(no_url.substr(0, no_url.find_first_of("?#")));

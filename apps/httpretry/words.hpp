@@ -16,6 +16,9 @@ std::string fine(Duration time);
 // Text from outside, with control bytes escaped.
 std::string printable(std::string_view text);
 
+// curl's rule: what has no scheme is http.
+std::string with_scheme(const std::string& url);
+
 // What stands where a URL should, for a message: without what may be a password or a key.
 std::string without_secrets(std::string_view no_url);
 

@@ -28,6 +28,26 @@ constexpr long kIdleSecondsIfUnsafe = 2;
 // Room that is not filled is address space only, but a server may announce what no machine has.
 constexpr std::uint64_t kMostReserved = 1U << 30U;
 
+// -1: it has a coding that nobody asked for.
+int times_gzipped(const Headers& headers) {
+  int times = 0;
+  for (auto list : headers.get_all("Content-Encoding")) {
+    while (!list.empty()) {
+      const auto end = std::min(list.find(','), list.size());
+      auto coding = list.substr(0, end);
+      list.remove_prefix(std::min(end + 1, list.size()));
+      coding.remove_prefix(std::min(coding.find_first_not_of(" \t"), coding.size()));
+      coding = coding.substr(0, coding.find_last_not_of(" \t") + 1);
+      if (equal_ignoring_case(coding, "gzip") || equal_ignoring_case(coding, "x-gzip")) {
+        ++times;
+      } else if (!coding.empty() && !equal_ignoring_case(coding, "identity")) {
+        return -1;
+      }
+    }
+  }
+  return times;
+}
+
 }  // namespace
 
 Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
@@ -422,9 +442,9 @@ std::uint64_t Transfer::max_body() const {
 bool Transfer::start_body() {
   body_begun_ = true;
   if (options_.compressed) {
-    const auto encoding = headers_.get("Content-Encoding");
-    if (encoding &&
-        (equal_ignoring_case(*encoding, "gzip") || equal_ignoring_case(*encoding, "x-gzip"))) {
+    const auto gzips = times_gzipped(headers_);
+    if (gzips != 0 && gzips != 1) return fail(Abort::Coding);
+    if (gzips == 1) {
       gunzip_ = std::make_unique<Gunzip>();
       return true;
     }

@@ -66,6 +66,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
     BodyTooLarge,
     HeadersTooLarge,
     Corrupt,
+    Coding,
     BodyUnreadable,
     Sink,
     NoMemory

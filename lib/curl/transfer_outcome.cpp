@@ -22,6 +22,16 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
+// libcurl quotes the URL of a proxy that it cannot read, with its password.
+std::string without_userinfo(std::string text) {
+  const auto at = text.rfind('@');
+  if (at == std::string::npos) return text;
+  const auto quote = text.find('\'');
+  const auto before = quote < at ? quote : text.rfind(' ', at);
+  const auto begin = before == std::string::npos ? 0 : before + 1;
+  return text.erase(begin, at + 1 - begin);
+}
+
 // Rather than that it could not reach the server.
 bool refused_by_socks(CURL* easy) {
   long why = 0;
@@ -121,6 +131,7 @@ Transfer::Ending Transfer::ending() const {
     case Abort::Resend: return {{Errc::Receive, false}, CURLE_RECV_ERROR};
     case Abort::BodyTooLarge:
     case Abort::HeadersTooLarge: return {{Errc::TooLarge, true}, CURLE_FILESIZE_EXCEEDED};
+    case Abort::Coding:
     case Abort::Corrupt: return {{Errc::Protocol, true}, CURLE_BAD_CONTENT_ENCODING};
     case Abort::BodyUnreadable: return {{Errc::InvalidRequest, true}, CURLE_READ_ERROR};
     case Abort::Sink:
@@ -188,6 +199,8 @@ std::string Transfer::cause(Errc code) const {
       return "the headers of the answer are larger than " +
              std::to_string(loop_.options().max_headers) + " bytes";
     case Abort::Corrupt: return "the gzip body of the answer is corrupt";
+    case Abort::Coding:
+      return "the body of the answer has another coding than gzip, and that alone was asked for";
     case Abort::NoMemory: return "out of memory";
     case Abort::BodyUnreadable: return body_error_;
     case Abort::Sink: return refused_->message;
@@ -199,7 +212,7 @@ std::string Transfer::cause(Errc code) const {
   if (code == Errc::Protocol && code_ == CURLE_UNSUPPORTED_PROTOCOL)
     return "the answer is not HTTP";
   const char* text = easy_ ? easy_->error_text() : "";
-  return printable(*text != '\0' ? text : curl_easy_strerror(code_));
+  return printable(without_userinfo(*text != '\0' ? text : curl_easy_strerror(code_)));
 }
 
 }  // namespace httpretry

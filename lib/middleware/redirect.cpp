@@ -38,6 +38,13 @@ bool becomes_get(int status, const std::string& method) {
   return (status == 301 || status == 302) && method == "POST";
 }
 
+// Both are absolute.
+std::string with_userinfo_of(std::string_view from, std::string to) {
+  const auto begin = from.find("://") + 3;
+  const auto authority = from.substr(begin, from.find_first_of("/?#", begin) - begin);
+  return to.insert(to.find("://") + 3, authority.substr(0, authority.rfind('@') + 1));
+}
+
 class Redirect final : public Middleware {
  public:
   explicit Redirect(RedirectOptions options) : options_(std::move(options)) {
@@ -51,7 +58,7 @@ class Redirect final : public Middleware {
       Outcome outcome = co_await next(request, call);
       if (!outcome || !is_redirect(outcome->status)) co_return outcome;
       const auto location = outcome->headers.get("Location");
-      if (!location) co_return outcome;
+      if (!location || location->empty()) co_return outcome;  // an empty one leads nowhere else
       if (hops == options_.limit)
         co_return refused(*outcome, kTooManyRedirects,
                           "more than " + std::to_string(hops) + " redirects");
@@ -75,9 +82,11 @@ class Redirect final : public Middleware {
                      "a redirect from https to " + to->without_secrets() + " is not followed");
     }
     Request next = request;
-    next.set_url(to->to_string());
+    const bool same_origin = to->origin() == from->origin();
+    const bool with_user = same_origin && from->has_userinfo();
+    next.set_url(with_user ? with_userinfo_of(request.url(), to->to_string()) : to->to_string());
     if (becomes_get(response.status, request.method())) drop_body(next);
-    if (to->origin() == from->origin()) return next;
+    if (same_origin) return next;
 
     keep_secrets(next);
     if (next.body().present() && !options_.allow_body_to_other_origin) {

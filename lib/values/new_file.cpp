@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,6 +37,11 @@ Error no_name() {
   return error;
 }
 
+// What it takes is gone, so it can begin anew at any time.
+bool is_null_device(const struct ::stat& about) {
+  return S_ISCHR(about.st_mode) && about.st_rdev == makedev(1, 3);
+}
+
 // Where a link leads, also where nothing is there yet.
 std::string behind_links(std::string path) {
   std::error_code failed;
@@ -46,6 +52,15 @@ std::string behind_links(std::string path) {
     path = (std::filesystem::path(path).parent_path() / target).string();
   }
   return path;
+}
+
+// With the target's own name before it, where that leaves room.
+std::string name_beside(const std::string& target) {
+  constexpr std::size_t kMostBytes = 230;  // of the 255 that a name may have
+  const std::filesystem::path path(target);
+  const bool fits = path.filename().native().size() <= kMostBytes;
+  const auto stem = fits ? target : (path.parent_path() / ".httpretry").string();
+  return stem + "." + random_hex(8) + ".tmp";
 }
 
 }  // namespace
@@ -88,13 +103,13 @@ Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
   const bool exists = ::stat(there.c_str(), &old) == 0;
   if (exists && S_ISDIR(old.st_mode)) return cannot_open(target, EISDIR);
   if (exists && !S_ISREG(old.st_mode)) {
-    NewFile file(Kind::Direct, there, there);
+    NewFile file(is_null_device(old) ? Kind::Nowhere : Kind::Direct, there, there);
     if (!file.open(0)) return cannot_open(target, errno);
     return file;
   }
   // Renaming would get past a file that we may not write to.
   if (exists && ::access(there.c_str(), W_OK) != 0) return cannot_open(target, errno);
-  NewFile file(Kind::Aside, there + "." + random_hex(8) + ".tmp", there);
+  NewFile file(Kind::Aside, name_beside(there), there);
   if (!file.open(O_CREAT | O_EXCL, mode)) return cannot_open(target, errno);
   if (exists && mode != 0600 && ::fchmod(file.fd_, old.st_mode & 07777U) != 0) {
     return cannot_write(target, errno);
@@ -136,6 +151,7 @@ Result<void> NewFile::write(std::string_view bytes) {
 Result<void> NewFile::restart() {
   if (size_ == 0) return {};
   if (kind_ == Kind::Direct) return cannot_write(path_, ESPIPE);
+  if (kind_ == Kind::Nowhere) return size_ = 0, Result<void>();
   if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) < 0) return cannot_write(path_, errno);
   size_ = 0;
   return {};
@@ -146,7 +162,7 @@ Result<void> NewFile::commit() {
   // the descriptor, for the old file must still be in its place then, and a part be locked.
   const int copy = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
   if (copy >= 0 && ::close(copy) != 0 && errno != EINTR) return cannot_write(target_, errno);
-  if (kind_ != Kind::Direct && ::rename(path_.c_str(), target_.c_str()) != 0) {
+  if (!direct() && ::rename(path_.c_str(), target_.c_str()) != 0) {
     return cannot_write(target_, errno);
   }
   close();

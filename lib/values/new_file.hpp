@@ -33,13 +33,13 @@ class NewFile {
 
   [[nodiscard]] bool restartable() const { return kind_ != Kind::Direct || size_ == 0; }
   // A device or a pipe, which keeps nothing.
-  [[nodiscard]] bool direct() const { return kind_ == Kind::Direct; }
+  [[nodiscard]] bool direct() const { return kind_ == Kind::Direct || kind_ == Kind::Nowhere; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // Its own name; the target's where that is written to directly.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  enum class Kind { Aside, Part, Direct };
+  enum class Kind { Aside, Part, Direct, Nowhere };
   NewFile(Kind kind, std::string path, std::string target);
   bool open(int flags, mode_t mode = 0);
   void close();

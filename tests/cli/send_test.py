@@ -3,9 +3,11 @@
 import shlex
 import signal
 import subprocess
+import threading
 import unittest
 
-from program import PROGRAM, Answer, ProgramTest, QUICK, clean_environment, closed_port
+from program import (LIMIT, PROGRAM, Answer, ProgramTest, QUICK, clean_environment,
+                     closed_port)
 
 
 class Requests(ProgramTest):
@@ -13,6 +15,62 @@ class Requests(ProgramTest):
         server = self.server(200)
         self.run_program(*args, server.url(path), stdin=stdin)
         return server.seen[0]
+
+    def test_closed_streams_are_errors_and_no_descriptor_of_ours(self):
+        server = self.server(Answer(200, b"body"))
+        quoted = f'exec "{PROGRAM}" -sS -m 5 '
+        for redirection, args, status in ((">&-", server.url(), 23),
+                                          (">&- <&-", server.url(), 23),
+                                          ("<&-", f"-T - {server.url()}", 26),
+                                          (">&-", f"-o f -w %{{http_code}} {server.url()}", 23)):
+            result = subprocess.run(["sh", "-c", f"{quoted}{args} {redirection}"], timeout=20,
+                                    stderr=subprocess.PIPE, env=clean_environment(),
+                                    cwd=self.folder, check=False)
+            self.assertEqual(result.returncode, status, (redirection, args, result.stderr))
+
+    def test_signals_that_are_ignored_stay_ignored(self):
+        server = self.server(Answer(200, b"body", hold=threading.Event()))
+        process = subprocess.Popen(
+            ["sh", "-c", f"trap '' INT TERM; exec '{PROGRAM}' -sS {server.url()}"],
+            stdout=subprocess.PIPE, env=clean_environment(), cwd=self.folder)
+        self.addCleanup(process.stdout.close)
+        server.arrived.get(timeout=LIMIT)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        server.answers[0].hold.set()
+        self.assertEqual(process.stdout.read(), b"body")
+        self.assertEqual(process.wait(), 0)
+
+    def test_a_password_of_a_proxy_or_a_url_is_in_no_message(self):
+        for proxy in ("http://user:s/cret@127.0.0.1:3128", "http://user:s cret@127.0.0.1:x"):
+            result = self.run_program("-sS", "--retry", 0, "http://foo.invalid/", status=(5, 7, 56),
+                                      env={"http_proxy": proxy})
+            self.assertNotIn(b"cret@", result.stderr)
+            self.assertNotIn(b"user:s", result.stderr)
+        url = "http://us:s3cret@127.0.0.1:1/?token=q1"
+        for args in (("--report", "-", url), ("-C", "-", url), ("-O", url)):
+            said = self.usage_error(*args)
+            self.assertNotIn("s3cret", said)
+            self.assertNotIn("q1", said)
+
+    def test_a_scheme_in_the_query_is_none_of_the_url(self):
+        server = self.server(Answer(200, b"body"))
+        result = self.run_program(server.url("/login?next=http://x/")[len("http://"):])
+        self.assertEqual(result.stdout, b"body")
+        self.assertEqual(server.seen[0].target, "/login?next=http://x/")
+
+    def test_until_compares_numbers_as_numbers_and_takes_the_status_that_was_waited_for(self):
+        server = self.server(Answer(200, b'{"progress": 1.0, "h": 1e2}'))
+        for wanted in ("progress=1.0", "progress=1", "h=100.0", "h=1e2"):
+            self.run_program("-sS", "-m", 5, "--until", f"json:/{wanted}", server.url())
+        gone = self.server(Answer(200), Answer(404, b"gone"))
+        self.run_program("-sS", "-m", 5, "--retry-delay", "0.001", "--until", "status=404",
+                         gone.url())
+
+    def test_a_key_of_ones_own_is_kept(self):
+        server = self.server(Answer(200))
+        self.run_program("-d", "x", "--idempotency-key", "-H", "Idempotency-Key: mine", server.url())
+        self.assertEqual(server.seen[0].headers["idempotency-key"], "mine")
 
     def test_a_plain_get_looks_like_curls(self):
         seen = self.sent()

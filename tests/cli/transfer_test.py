@@ -73,6 +73,20 @@ class Files(ProgramTest):
         self.run_program("-o", "read-only", server.url(), status=23)
         self.assertEqual((self.folder / "read-only").read_text(), "old")
 
+    def test_an_error_does_not_take_the_place_of_the_beginning_of_a_download(self):
+        (self.folder / "out").write_text("the beginning")
+        server = self.server(Answer(503, b"error page"))
+        for name in (("-o", "out"), ("-O",)):
+            self.run_program("-sS", "-C", "-", "--retry", 0, *name, server.url("/out"), status=22)
+            self.assertEqual((self.folder / "out").read_text(), "the beginning")
+
+    def test_a_304_leaves_the_file_alone(self):
+        (self.folder / "cached").write_text("mine")
+        server = self.server(Answer(304, headers=[("ETag", '"v1"')]))
+        for args in (("-o", "cached"), ("-f", "-O"), ("-f", "-C", "-", "-O")):
+            self.run_program("-sS", *args, server.url("/cached"))
+            self.assertEqual((self.folder / "cached").read_text(), "mine")
+
     def test_a_limit_of_0_is_none(self):
         server = self.server(Answer(200, b"all of it"))
         result = self.run_program("--max-filesize", 0, "--connect-timeout", 0, server.url())
@@ -118,7 +132,7 @@ class Files(ProgramTest):
         self.addCleanup(hold.set)
         server = self.server(Answer(200, b"n" * 300000, hold_rest=hold))
         (self.folder / "out").write_bytes(b"old")
-        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        for number, status in ((signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGTERM, 143)):
             process = self.start("-o", "out", server.url())
             wait_until(lambda: any(path.stat().st_size >= 100000
                                    for path in self.folder.iterdir()))

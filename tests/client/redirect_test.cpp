@@ -168,3 +168,22 @@ TEST_CASE("a hop begins with the first wait again, and hears only what its own a
   CHECK(sends == std::vector<Time>{Time(0s), Time(1s), Time(3s), Time(3s), Time(4s), Time(6s)});
   CHECK_FALSE(outcome->history.attempts[3].server_delay);
 }
+
+TEST_CASE("an empty Location is not followed") {
+  Conversation talk;
+  talk.network->say(redirect_to(302, ""));
+  const auto outcome = talk.client({redirect()}).get("http://x.test/a");
+  REQUIRE(outcome);
+  CHECK(outcome->status == 302);
+  CHECK(talk.sends() == 1);
+}
+
+TEST_CASE("name and password in the URL stay for the same origin, and for no other") {
+  Conversation talk;
+  talk.network->say(redirect_to(302, "/x?q=@"))
+      .say(redirect_to(302, "http://other.test/y"))
+      .say(Response(200));
+  REQUIRE(talk.client({redirect()}).get("http://ann:p%40ss@x.test/a"));
+  CHECK(talk.sent(1).url() == "http://ann:p%40ss@x.test/x?q=@");
+  CHECK(talk.sent(2).url() == "http://other.test/y");
+}

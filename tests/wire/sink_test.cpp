@@ -657,6 +657,42 @@ TEST_CASE("a device has no beginning to go on with") {
   CHECK(get_into(server, save_to("/dev/zero", go_on)));
 }
 
+TEST_CASE("what goes nowhere can begin anew") {
+  FaultServer server(Scenario{broken({}), {200, kBody}});
+  const auto outcome = get_into(server, save_to("/dev/null"));
+  REQUIRE(outcome);
+  CHECK(outcome->history.attempts.size() == 2);
+  CHECK(outcome->delivered == kBody.size());
+}
+
+TEST_CASE("a file may have the longest name that there is") {
+  const TemporaryDirectory directory;
+  const auto path = directory.file(std::string(255, 'n'));
+  FaultServer server(Scenario{{200, kBody}});
+  REQUIRE(get_into(server, save_to(path)));
+  CHECK(read_file(path) == kBody);
+}
+
+TEST_CASE("a body in a coding that nobody asked for is no answer") {
+  struct Row {
+    const char* coding;
+    bool good;
+  };
+  for (const auto& row : std::vector<Row>{
+           {"identity", true}, {"gzip, gzip", false}, {"foo", false}, {"br, gzip", false}}) {
+    CAPTURE(row.coding);
+    FaultServer server(Scenario{{200, Headers{{"Content-Encoding", row.coding}}, kBody}});
+    auto request = Request::get(server.url());
+    request.edit_options().compressed = true;
+    const auto outcome = Client().send(request);
+    REQUIRE(outcome.has_value() == row.good);
+    if (row.good) continue;
+    CHECK(outcome.error().code == Errc::Protocol);
+    CHECK(outcome.error().curl_code == 61);
+    CHECK(outcome.error().permanent);
+  }
+}
+
 TEST_CASE("a link to what is not there yet stays, and leads to the file") {
   const TemporaryDirectory directory;
   std::filesystem::create_symlink("beside", directory.file("first"));
