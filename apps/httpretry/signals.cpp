@@ -15,18 +15,16 @@
 namespace httpretry::cli {
 namespace {
 
-// What whoever started us has had ignored stays so: a shell's job in the background, nohup.
-bool is_ignored(int signal) {
-  struct ::sigaction now {};
-  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
-}
-
+// Also where a shell has a job in the background ignore SIGINT: who sends one means it. A SIGHUP
+// that is ignored stays so, for nohup.
 ::sigset_t our_signals() {
   ::sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    if (!is_ignored(signal)) ::sigaddset(&set, signal);
-  }
+  ::sigaddset(&set, SIGINT);
+  ::sigaddset(&set, SIGTERM);
+  struct ::sigaction now {};
+  const bool nohup = ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+  if (!nohup) ::sigaddset(&set, SIGHUP);
   return set;
 }
 

@@ -28,15 +28,14 @@ class Requests(ProgramTest):
                                     cwd=self.folder, check=False)
             self.assertEqual(result.returncode, status, (redirection, args, result.stderr))
 
-    def test_signals_that_are_ignored_stay_ignored(self):
+    def test_a_hangup_that_is_ignored_stays_ignored(self):
         server = self.server(Answer(200, b"body", hold=threading.Event()))
         process = subprocess.Popen(
-            ["sh", "-c", f"trap '' INT TERM; exec '{PROGRAM}' -sS {server.url()}"],
+            ["sh", "-c", f"trap '' HUP; exec '{PROGRAM}' -sS {server.url()}"],
             stdout=subprocess.PIPE, env=clean_environment(), cwd=self.folder)
         self.addCleanup(process.stdout.close)
         server.arrived.get(timeout=LIMIT)
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGHUP)
         server.answers[0].hold.set()
         self.assertEqual(process.stdout.read(), b"body")
         self.assertEqual(process.wait(), 0)
