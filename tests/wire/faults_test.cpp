@@ -383,3 +383,23 @@ TEST_CASE("the elapsed time ends an attempt that has no headers yet, and spares 
   FaultServer dripping(Scenario{slow});
   CHECK(Client({retry(policy)}).get(dripping.url())->body.size() == 30);
 }
+
+TEST_CASE("a body in a coding that nobody asked for is no answer") {
+  struct Row {
+    const char* coding;
+    bool good;
+  };
+  for (const auto& row : std::vector<Row>{
+           {"identity", true}, {"gzip, gzip", false}, {"foo", false}, {"br, gzip", false}}) {
+    CAPTURE(row.coding);
+    FaultServer server(Scenario{{200, Headers{{"Content-Encoding", row.coding}}, "0123456789"}});
+    auto request = Request::get(server.url());
+    request.edit_options().compressed = true;
+    const auto outcome = Client().send(request);
+    REQUIRE(outcome.has_value() == row.good);
+    if (row.good) continue;
+    CHECK(outcome.error().code == Errc::Protocol);
+    CHECK(outcome.error().curl_code == 61);
+    CHECK(outcome.error().permanent);
+  }
+}
