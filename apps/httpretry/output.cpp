@@ -1,5 +1,7 @@
 #include "output.hpp"
 
+#include <httpretry/sink.hpp>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -7,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <filesystem>
 #include <system_error>
 
 namespace httpretry::cli {
@@ -20,70 +21,14 @@ namespace {
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
+  ~Descriptor() { ::close(number_); }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   [[nodiscard]] int get() const { return number_; }
-  int close() {
-    const int number = number_;
-    number_ = -1;
-    return ::close(number);
-  }
 
  private:
   int number_;
 };
-
-// Goes with this object, unless it took its target's place.
-class Aside {
- public:
-  explicit Aside(const std::string& target) : path_(target + ".XXXXXX") {
-    descriptor_ = ::mkostemp(path_.data(), O_CLOEXEC);
-    if (descriptor_ < 0) fail(target, errno);
-  }
-  ~Aside() {
-    if (!renamed_) ::unlink(path_.c_str());
-  }
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-  void become(const std::string& target) {
-    if (::rename(path_.c_str(), target.c_str()) != 0) fail(target, errno);
-    renamed_ = true;
-  }
-
- private:
-  std::string path_;
-  int descriptor_;
-  bool renamed_ = false;
-};
-
-::mode_t mask_at_start() {
-  const auto mask = ::umask(0);
-  ::umask(mask);
-  return mask;
-}
-// Asked for before there are threads: they would make files without it meanwhile.
-const ::mode_t kMask = mask_at_start();
-
-// A file as open() would have made it, or with the permissions of the one that it replaces.
-::mode_t mode_for(const struct ::stat* old) {
-  return old != nullptr ? old->st_mode & 07777U : 0666U & ~kMask;
-}
-
-// What a link leads to is replaced, not the link, also where nothing is there yet.
-std::string behind_links(std::string path) {
-  std::error_code failed;
-  // The system follows no more of them either.
-  for (int links = 0; links < 40 && std::filesystem::is_symlink(path, failed); ++links) {
-    const auto target = std::filesystem::read_symlink(path, failed);
-    if (failed) break;
-    path = (std::filesystem::path(path).parent_path() / target).string();
-  }
-  return path;
-}
 
 // A pipe that nobody reads yet is waited for.
 int open_device(const std::string& path, int give_up) {
@@ -98,15 +43,13 @@ int open_device(const std::string& path, int give_up) {
   }
 }
 
-void write_aside(const std::string& target, std::string_view bytes, ::mode_t mode, int give_up,
-                 const std::string& name) {
-  Aside aside(target);
-  Descriptor file(aside.descriptor());
-  if (::fchmod(file.get(), mode) != 0) fail(name, errno);
-  write_all(file.get(), bytes, give_up, name);
-  // Some file systems tell only here that the disk is full.
-  if (file.close() != 0) fail(name, errno);
-  aside.become(target);
+// As the body of an answer goes into a file: aside, and into its place when it is whole.
+Result<void> write_file(const std::string& path, std::string_view bytes) {
+  auto file = save_to(path)->open(Request::get(""));
+  if (!file) return std::move(file).error();
+  if (auto begun = (*file)->begin(Response(200), 0); !begun) return begun;
+  if (auto written = (*file)->write(bytes); !written) return std::move(written).error();
+  return (*file)->finish();
 }
 
 }  // namespace
@@ -135,12 +78,10 @@ bool is_pipe(const std::string& path) {
 void write_to(const std::string& path, std::string_view bytes, int give_up) {
   if (path == "-") return write_all(STDOUT_FILENO, bytes, give_up, "standard output");
   struct ::stat about {};
-  const bool exists = ::stat(path.c_str(), &about) == 0;
-  // Renaming would get past a file that we may not write to.
-  if (exists && ::access(path.c_str(), W_OK) != 0) fail(path, errno);
-  if (!exists || S_ISREG(about.st_mode)) {
-    return write_aside(behind_links(path), bytes, mode_for(exists ? &about : nullptr), give_up,
-                       path);
+  if (::stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode)) {
+    const auto written = write_file(path, bytes);
+    if (!written) throw WriteError(written.error().message);
+    return;
   }
   const Descriptor device(open_device(path, give_up));
   write_all(device.get(), bytes, give_up, path);
