@@ -152,9 +152,7 @@ TEST_CASE("tls_stall accepts and never speaks, until the server stops") {
 
   RawClient stuck(server.port());
   stuck.send("\x16\x03\x01");
-  const auto start = std::chrono::steady_clock::now();
-  server.stop();
-  CHECK(std::chrono::steady_clock::now() - start < 100ms);
+  server.stop();  // for ever, where it waits for the client
 }
 
 TEST_CASE("a client that speaks no TLS is hung up on") {
@@ -213,7 +211,8 @@ TEST_CASE("stop ends a TLS connection that hangs, and one in the middle of its h
   RawClient half(server.port());
   half.send("\x16\x03\x01");
 
-  const auto start = std::chrono::steady_clock::now();
-  server.stop();
-  CHECK(std::chrono::steady_clock::now() - start < 100ms);
+  server.stop();  // for ever, where it waits for one of them
+  for (auto* client : {&idle, &hanging}) CHECK(client->read(1).empty());
+  half.read_to_end();
+  CHECK(half.end() != End::Open);
 }
