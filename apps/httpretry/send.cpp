@@ -64,7 +64,7 @@ void check_target(const SendOptions& options, std::size_t index, const Request& 
 }
 
 int print_version() {
-  std::printf("httpretry %s %s\n", HTTPRETRY_VERSION, transport_version().c_str());
+  write_to("-", std::string("httpretry " HTTPRETRY_VERSION " ") + transport_version() + "\n", -1);
   return kOk;
 }
 

@@ -28,8 +28,7 @@ void write_answer(const SendOptions& options, const Request& request, const Resp
   if (target != "-" && keeps && !options.include) return;
   const bool head = request.method() == "HEAD" && options.head;
   if (!options.include && !head) return write_to(target, response.body, give_up);
-  const auto shown = head_of(response.http_version, response.status, response.headers);
-  write_to(target, shown + response.body, give_up);
+  write_to(target, head_of(response) + response.body, give_up);
 }
 
 std::uint64_t received_of(const Ended& ended) {

@@ -83,7 +83,8 @@ MiddlewarePtr verbose_stage() {
     say("> " + request.method() + " " + url_of(request));
     say_headers("> ", request.headers());
     if (!outcome) return say("* " + printable(outcome.error().message));
-    say("< HTTP/" + outcome->http_version + " " + std::to_string(outcome->status));
+    say("< HTTP/" + outcome->http_version + " " + std::to_string(outcome->status) + " " +
+        printable(outcome->reason));
     say_headers("< ", outcome->headers);
   });
 }

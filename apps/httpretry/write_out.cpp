@@ -76,9 +76,10 @@ class Writer {
 
 }  // namespace
 
-std::string head_of(std::string_view http_version, int status, const Headers& headers) {
-  std::string text = "HTTP/" + std::string(http_version) + " " + std::to_string(status) + " \r\n";
-  for (const auto field : headers) {
+std::string head_of(const Response& response) {
+  std::string text = "HTTP/" + response.http_version + " " + std::to_string(response.status) + " " +
+                     response.reason + "\r\n";
+  for (const auto field : response.headers) {
     text.append(field.name).append(": ").append(field.value).append("\r\n");
   }
   return text + "\r\n";

@@ -35,6 +35,6 @@ bool asks_for_connection(std::string_view format);
 std::string write_out(std::string_view format, const Transferred& about, std::string& to_stderr);
 
 // The status line and the headers, as -i shows them.
-std::string head_of(std::string_view http_version, int status, const Headers& headers);
+std::string head_of(const Response& response);
 
 }  // namespace httpretry::cli

@@ -54,7 +54,10 @@ std::string speed(const Transferred& t, std::uint64_t bytes) {
 
 std::size_t head_size(const Transferred& t) {
   if (status_of(t) == 0) return 0;
-  return head_of(version_of(t), status_of(t), headers_of(t)).size();
+  if (t.outcome) return head_of(*t.outcome).size();
+  Response begun(status_of(t));
+  begun.headers = headers_of(t);
+  return head_of(begun).size();
 }
 
 std::string scheme(const Transferred& t) {

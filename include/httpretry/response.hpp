@@ -25,6 +25,7 @@ struct HTTPRETRY_API Response {
   Response& operator=(Response&&) noexcept;
 
   int status = 0;
+  std::string reason;                // the words after the status, as sent; HTTP/2 has none
   std::string http_version = "1.1";  // "1.0", "1.1", "2"
   Headers headers;                   // of the final answer; 1xx answers and trailers are not kept
   std::string body;                  // decoded, where compression was asked for

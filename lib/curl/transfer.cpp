@@ -321,12 +321,16 @@ void Transfer::begin_block(std::string_view status_line) {
   if (headers_.size() == 0) headers_.reserve(12, 384);
   in_headers_ = true;
   status_ = 0;
+  reason_.clear();
   const auto space = status_line.find(' ');
   if (space == std::string_view::npos) return;
   const auto version = status_line.substr(5, space - 5);
   version_ = version == "2" ? "2" : version == "1.0" ? "1.0" : "1.1";
-  const char* digits = status_line.data() + space + 1;
-  std::from_chars(digits, status_line.data() + status_line.size(), status_);
+  const char* end = status_line.data() + status_line.find_last_not_of("\r\n ") + 1;
+  const auto [rest, problem] = std::from_chars(status_line.data() + space + 1, end, status_);
+  if (rest == end) return;
+  const std::string_view reason(rest + 1, end);
+  if (valid_header_value(reason)) reason_ = reason;
 }
 
 bool Transfer::end_block() {
@@ -346,6 +350,7 @@ bool Transfer::end_block() {
 
 Response Transfer::head() const {
   Response head(status_);
+  head.reason = reason_;
   head.http_version = version_;
   head.headers = headers_;
   head.url = request_.url();

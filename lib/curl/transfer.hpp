@@ -162,6 +162,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   std::size_t header_bytes_ = 0;
 
   std::string_view version_ = "1.1";
+  std::string reason_;
   Headers headers_;
   Headers proxy_headers_;
   int proxy_status_ = 0;

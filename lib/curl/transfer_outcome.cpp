@@ -103,6 +103,7 @@ Outcome Transfer::answer() {
   Outcome outcome(std::in_place);
   auto& response = *outcome;
   response.status = status_;
+  response.reason = std::move(reason_);
   response.http_version = version_;
   if (gunzip_) {  // the body is no longer what these describe
     headers_.remove("Content-Encoding");

@@ -216,9 +216,12 @@ class Output(ProgramTest):
         with open("/dev/full", "wb") as full:
             done = subprocess.run([PROGRAM, server.url()], stdout=full, stderr=subprocess.PIPE,
                                   env=clean_environment(), check=False)
-        self.assertEqual(done.returncode, 23)
-        self.assertEqual(done.stderr.decode(), "httpretry: cannot write to standard output: "
-                                               "No space left on device\n")
+            version = subprocess.run([PROGRAM, "-V"], stdout=full, stderr=subprocess.PIPE,
+                                     env=clean_environment(), check=False)
+        for each in (done, version):
+            self.assertEqual(each.returncode, 23)
+            self.assertEqual(each.stderr.decode(), "httpretry: cannot write to standard output: "
+                                                   "No space left on device\n")
 
     def test_outputs_belong_to_urls_in_order(self):
         server = self.server(Answer(200, b"1"), Answer(200, b"2"))
@@ -228,7 +231,7 @@ class Output(ProgramTest):
 
     def test_include_and_head_show_the_headers(self):
         server = self.server(Answer(200, b"body", [("X-A", "b")]))
-        head = b"HTTP/1.1 200 \r\nContent-Length: 4\r\nX-A: b\r\n\r\n"
+        head = b"HTTP/1.1 200 Reason\r\nContent-Length: 4\r\nX-A: b\r\n\r\n"
         self.assertEqual(self.run_program("-i", server.url()).stdout, head + b"body")
         self.assertEqual(self.run_program("-sI", server.url()).stdout, head)
         self.assertEqual(server.seen[-1].method, "HEAD")
@@ -244,7 +247,7 @@ class Output(ProgramTest):
         server = self.server(Answer(200, b"x"))
         shown = self.run_program("-v", "--oauth2-bearer", "t0k", server.url("/?s=3")).stderr
         self.assertIn(b"> GET http://127.0.0.1", shown)
-        self.assertIn(b"< HTTP/1.1 200", shown)
+        self.assertIn(b"< HTTP/1.1 200 Reason\n", shown)
         self.assertNotIn(b"t0k", shown)
 
 

@@ -1,6 +1,10 @@
 // What each misbehaviour of a server leads to, for a request that may be repeated and for one that
 // may not; and that the server saw as many requests as we say that we sent.
+#include "raw_server.hpp"
 #include "wire.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -167,7 +171,7 @@ TEST_CASE(
     CAPTURE(row.url);
     auto policy = hasty();
     policy.max_attempts = 2;
-    policy.connect_timeout = 150ms;
+    policy.connect_timeout = row.code == Errc::Timeout ? 150ms : 30s;
     Client client({retry(policy)});
     for (auto request : {Request::get(row.url), Request::post(row.url, "d")}) {
       const auto outcome = client.send(request);
@@ -330,6 +334,32 @@ TEST_CASE("interim answers leave nothing behind in the final one") {
   REQUIRE(outcome);
   CHECK(outcome->headers.contains("X-Final"));
   CHECK_FALSE(outcome->headers.contains("X-Early"));
+}
+
+TEST_CASE("the reason of a status line is kept, where it is one") {
+  struct Row {
+    const char* line;
+    const char* reason;
+  };
+  for (const auto& row : std::vector<Row>{{"HTTP/1.1 200 OK", "OK"},
+                                          {"HTTP/1.0 404 Not  Found, sorry ", "Not  Found, sorry"},
+                                          {"HTTP/1.1 200 ", ""},
+                                          {"HTTP/1.1 200", ""},
+                                          {"HTTP/1.1 503 Caf\xc3\xa9", "Caf\xc3\xa9"},
+                                          {"HTTP/1.1 200 \x1b[2J", ""}}) {
+    CAPTURE(row.line);
+    RawServer server([&](int listener) {
+      const int connection = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+      read_until(connection, "\r\n\r\n");
+      // What an interim answer is called is not for the final one.
+      write_all(connection, "HTTP/1.1 103 Early Hints\r\n\r\n" + std::string(row.line) +
+                                "\r\nContent-Length: 0\r\n\r\n");
+      ::close(connection);
+    });
+    const auto outcome = Client().get(server.url());
+    REQUIRE(outcome);
+    CHECK(outcome->reason == row.reason);
+  }
 }
 
 TEST_CASE("gzip is decoded where it was asked for, whole or not at all") {

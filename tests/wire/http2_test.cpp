@@ -23,6 +23,7 @@ TEST_CASE("HTTP/2 is negotiated over TLS, and not where a request asks for HTTP/
   const auto two = client.get(server.url());
   REQUIRE(two);
   CHECK(two->http_version == "2");
+  CHECK(two->reason.empty());
   CHECK(two->body == "hello, two");
   CHECK(two->headers.contains("server"));
 
