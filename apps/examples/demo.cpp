@@ -36,12 +36,14 @@ class Narrator final : public Observer {
   }
 };
 
-void tell(const Outcome& outcome) {
+// Whether it came to an answer.
+bool tell(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   const std::string what = outcome ? std::to_string(outcome->status) + " \"" + outcome->body + "\""
                                    : outcome.error().message;
   std::printf("  => %s, %zu attempt(s) in %.1f ms: %s\n", what.c_str(), history.attempts.size(),
               ms(history.elapsed), std::string(to_string(history.stop_reason)).c_str());
+  return outcome.has_value();
 }
 
 Step slow(Step step) {
@@ -70,16 +72,16 @@ int main() {
   options.observers = {std::make_shared<Narrator>()};
   Client client(options);
 
-  tell(client.get(server.url("/busy")));
-  tell(client.get(server.url("/broken")));
-  tell(client.get(server.url("/slow")));
-  tell(client.get(server.url("/limited")));
+  bool as_it_should = true;
+  for (const auto* path : {"/busy", "/broken", "/slow", "/limited"}) {
+    as_it_should &= tell(client.get(server.url(path)));
+  }
 
   std::printf("\n-- a POST that may have been executed is not repeated; with a key it may be --\n");
-  tell(client.post(server.url("/orders"), "one, please"));
-  tell(client.send(Request::post(server.url("/orders"), "one, please")
-                       .set_header("Idempotency-Key", "order-7")));
+  as_it_should &= !tell(client.post(server.url("/orders"), "one, please"));
+  as_it_should &= tell(client.send(Request::post(server.url("/orders"), "one, please")
+                                       .set_header("Idempotency-Key", "order-7")));
 
   std::printf("\nthe server saw %zu requests\n", server.requests());
-  return 0;
+  return as_it_should ? 0 : 1;
 }

@@ -2,6 +2,7 @@
 
 #include "words.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>

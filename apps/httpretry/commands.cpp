@@ -3,7 +3,6 @@
 #include "output.hpp"
 
 #include <unistd.h>
-#include <algorithm>
 #include <array>
 #include <csignal>
 

@@ -24,9 +24,9 @@ std::string form_encode(std::string_view text) {
 
 }  // namespace
 
-std::string read_named(const std::string& path) {
+std::string read_named(const std::string& path, int give_up) {
   try {
-    return read_whole(path);
+    return read_whole(path, give_up);
   } catch (const ReadError& error) {
     throw ReadError("cannot read " + path + ": " + error.what());
   }

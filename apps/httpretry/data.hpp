@@ -14,7 +14,7 @@ std::string query_item(const std::string& value);    // --url-query
 // Joins with "&", as a form does.
 void add_data(std::optional<std::string>& data, const std::string& more);
 
-// A file that a flag names; ReadError tells which.
-std::string read_named(const std::string& path);
+// A file that a flag names, as read_whole has it; ReadError tells which.
+std::string read_named(const std::string& path, int give_up = -1);
 
 }  // namespace httpretry::cli

@@ -20,8 +20,8 @@ std::optional<std::uint64_t> length_of(const Response& head) {
 }
 
 Error too_large(std::uint64_t most) {
-  Error error(Errc::TooLarge, "the answer is larger than --max-filesize allows: " +
-                                  std::to_string(most) + " bytes");
+  Error error(Errc::TooLarge,
+              "the body of the answer is larger than " + std::to_string(most) + " bytes");
   error.curl_code = 63;  // curl's number for it
   error.permanent = true;
   return error;

@@ -20,9 +20,9 @@ std::string_view trimmed(std::string_view text) {
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 // Without comments and empty lines; a line that begins with a blank goes on with the one before.
-std::vector<std::string> header_lines(const std::string& file) {
+std::vector<std::string> header_lines(const std::string& file, int give_up) {
   std::vector<std::string> lines;
-  auto text = read_named(file);
+  auto text = read_named(file, give_up);
   for (std::string_view rest = text; !rest.empty();) {
     const auto end = std::min(rest.find('\n'), rest.size());
     auto line = rest.substr(0, end);
@@ -38,10 +38,11 @@ std::vector<std::string> header_lines(const std::string& file) {
   return lines;
 }
 
+// What it reads may be a secret: its messages have the field's name alone.
 class FieldReader {
  public:
-  FieldReader(std::string_view whole, std::string_view content, int give_up)
-      : whole_(whole), rest_(content), give_up_(give_up) {}
+  FieldReader(std::string_view name, std::string_view content, int give_up)
+      : name_(name), rest_(content), give_up_(give_up) {}
 
   // A text, or what is in a file; or files, of which each is a part.
   void read_into(FormPart& part) {
@@ -49,7 +50,7 @@ class FieldReader {
     const bool from_file = rest_.starts_with('<');
     if (from_file) rest_.remove_prefix(1);
     const auto content = word('\0');
-    part.body = Body(from_file ? read_named(content) : content);
+    part.body = Body(from_file ? read_named(content, give_up_) : content);
     read_attributes(part, '\0');
   }
 
@@ -122,20 +123,20 @@ class FieldReader {
       } else if (of_type) {
         part.content_type.append(";").append(trimmed(take_plain(end)));
       } else {
-        throw not_an_attribute(take_plain(end));
+        throw not_an_attribute();
       }
     }
-    if (!rest_.empty() && rest_.front() != end) throw not_an_attribute(take_plain(end));
+    if (!rest_.empty() && rest_.front() != end) throw not_an_attribute();
   }
 
   void read_headers(FormPart& part, char end) {
     const bool from_file = rest_.starts_with('@') || rest_.starts_with('<');
     if (from_file) rest_.remove_prefix(1);
     const auto text = word(end);
-    for (const auto& line : from_file ? header_lines(text) : std::vector{text}) {
+    for (const auto& line : from_file ? header_lines(text, give_up_) : std::vector{text}) {
       const auto colon = line.find(':');
       if (colon == std::string::npos) {
-        throw UsageError("option -F: \"" + line + "\" is not a header, as NAME: VALUE");
+        throw bad("what stands behind ;headers= is not a header, as NAME: VALUE");
       }
       part.headers.add(line.substr(0, colon), trimmed(std::string_view(line).substr(colon + 1)));
     }
@@ -144,19 +145,22 @@ class FieldReader {
   [[nodiscard]] std::string checked_type(std::string_view type) const {
     const auto slash = type.find('/');
     if (slash == std::string_view::npos || slash == 0 || slash + 1 == type.size()) {
-      throw UsageError("option -F: \"" + std::string(whole_) +
-                       "\" has no content type, as text/html, behind its ;type=");
+      throw bad("there is no content type, as text/html, behind ;type=");
     }
     return std::string(type);
   }
 
-  [[nodiscard]] UsageError not_an_attribute(std::string_view text) const {
-    return UsageError("option -F: \"" + std::string(whole_) + "\" has \"" + std::string(text) +
-                      "\" where only ;type=, ;filename= and ;headers= can stand; a text with \";\" "
-                      "needs quotes");
+  [[nodiscard]] UsageError not_an_attribute() const {
+    return bad(
+        "only ;type=, ;filename= and ;headers= can stand behind a content; one with \";\" in it "
+        "needs quotes");
   }
 
-  std::string_view whole_;
+  [[nodiscard]] UsageError bad(const std::string& what) const {
+    return UsageError("option -F, \"" + std::string(name_) + "\": " + what);
+  }
+
+  std::string_view name_;
   std::string_view rest_;
   int give_up_;
 };
@@ -168,7 +172,7 @@ FormPart form_part(const FormField& field, int give_up) {
   const auto equals = value.find('=');
   if (equals == std::string::npos || equals == 0) {
     const auto* flag = field.literal ? "--form-string" : "-F";
-    throw UsageError(std::string("option ") + flag + ": \"" + value + "\" is not NAME=CONTENT");
+    throw UsageError(std::string("option ") + flag + ": expected NAME=CONTENT, found no name");
   }
   FormPart part;
   part.name = value.substr(0, equals);
@@ -176,7 +180,7 @@ FormPart form_part(const FormField& field, int give_up) {
   if (field.literal) {
     part.body = Body(std::string(content));
   } else {
-    FieldReader(value, content, give_up).read_into(part);
+    FieldReader(part.name, content, give_up).read_into(part);
   }
   return part;
 }

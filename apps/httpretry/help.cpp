@@ -1,6 +1,8 @@
 // --help: the tables, for a terminal of 80 columns.
 #include "commands.hpp"
 
+#include <algorithm>
+
 namespace httpretry::cli {
 namespace {
 

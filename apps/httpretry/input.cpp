@@ -20,16 +20,13 @@ constexpr auto kAll = std::numeric_limits<std::size_t>::max();
 
 [[noreturn]] void fail(int cause) { throw ReadError(std::generic_category().message(cause)); }
 
-// `give_up` (-1: never) ends the wait for a pipe.
 std::size_t read_some(int descriptor, char* into, std::size_t size, int give_up) {
   for (;;) {
     std::array<struct ::pollfd, 2> wait{{{descriptor, POLLIN, 0}, {give_up, POLLIN, 0}}};
-    if (give_up >= 0 && ::poll(wait.data(), wait.size(), -1) > 0 && wait[1].revents != 0) {
-      fail(EINTR);
-    }
+    if (::poll(wait.data(), wait.size(), -1) > 0 && wait[1].revents != 0) fail(EINTR);
     const auto count = ::read(descriptor, into, size);
     if (count >= 0) return static_cast<std::size_t>(count);
-    if (errno != EINTR) fail(errno);
+    if (errno != EINTR && errno != EAGAIN) fail(errno);
   }
 }
 
@@ -45,8 +42,9 @@ std::string read_all(int descriptor, std::size_t most, int give_up) {
   return bytes;
 }
 
+// Does not wait for one who writes to a pipe; to read from it does.
 int open_file(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) fail(errno);
   return descriptor;
 }
@@ -101,14 +99,14 @@ Body piped_body(const std::string& path, int give_up, std::uint64_t offset) {
 
 }  // namespace
 
-std::string read_whole(const std::string& path) {
+std::string read_whole(const std::string& path, int give_up) {
   if (path == "-") {
-    if (!standard_input) standard_input = read_all(STDIN_FILENO, kAll, -1);
+    if (!standard_input) standard_input = read_all(STDIN_FILENO, kAll, give_up);
     return *standard_input;
   }
   const int descriptor = open_file(path);
   try {
-    auto bytes = read_all(descriptor, kAll, -1);
+    auto bytes = read_all(descriptor, kAll, give_up);
     ::close(descriptor);
     return bytes;
   } catch (...) {

@@ -4,7 +4,6 @@
 #include "output.hpp"
 
 #include <unistd.h>
-#include <algorithm>
 
 namespace httpretry::cli {
 namespace {

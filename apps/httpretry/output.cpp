@@ -8,7 +8,9 @@
 #include <unistd.h>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <climits>
+#include <optional>
 #include <system_error>
 
 namespace httpretry::cli {
@@ -35,12 +37,26 @@ int open_device(const std::string& path, int give_up) {
   for (;;) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor >= 0) return descriptor;
-    if (errno != ENXIO || !is_pipe(path)) fail(path, errno);
+    if (errno != ENXIO || !is_stream(path)) fail(path, errno);
     struct ::pollfd wait {
       give_up, POLLIN, 0
     };
     if (::poll(&wait, 1, 50) > 0) fail(path, EINTR);
   }
+}
+
+// Of /dev/stdout and its like. To open them again would be another place in the same file.
+std::optional<int> own_descriptor(const std::string& path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    int number = 0;
+    const auto end = path.data() + path.size();
+    const auto [stop, code] = std::from_chars(path.data() + folder.size(), end, number);
+    if (code == std::errc() && stop == end && number >= 0) return number;
+  }
+  return std::nullopt;
 }
 
 // As the body of an answer goes into a file: aside, and into its place when it is whole.
@@ -57,12 +73,13 @@ Result<void> write_file(const std::string& path, std::string_view bytes) {
 void write_all(int descriptor, std::string_view bytes, int give_up, const std::string& name) {
   struct ::stat about {};
   const bool regular = ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
+  constexpr std::size_t kShort = 1U << 20U;
   while (!bytes.empty()) {
     // A pipe that poll() calls writable takes this much without blocking.
     const auto piece = regular ? bytes : bytes.substr(0, PIPE_BUF);
     std::array<struct ::pollfd, 2> wait{{{descriptor, POLLOUT, 0}, {give_up, POLLIN, 0}}};
     if (!regular && ::poll(wait.data(), wait.size(), -1) > 0 && (wait[1].revents & POLLIN) != 0) {
-      fail(name, EINTR);
+      if (wait[0].revents == 0 || bytes.size() > kShort) fail(name, EINTR);
     }
     const auto count = ::write(descriptor, piece.data(), piece.size());
     if (count < 0 && errno != EINTR && errno != EAGAIN) fail(name, errno);
@@ -70,13 +87,14 @@ void write_all(int descriptor, std::string_view bytes, int give_up, const std::s
   }
 }
 
-bool is_pipe(const std::string& path) {
+bool is_stream(const std::string& path) {
   struct ::stat about {};
-  return ::stat(path.c_str(), &about) == 0 && S_ISFIFO(about.st_mode);
+  return own_descriptor(path) || (::stat(path.c_str(), &about) == 0 && S_ISFIFO(about.st_mode));
 }
 
 void write_to(const std::string& path, std::string_view bytes, int give_up) {
   if (path == "-") return write_all(STDOUT_FILENO, bytes, give_up, "standard output");
+  if (const auto own = own_descriptor(path)) return write_all(*own, bytes, give_up, path);
   struct ::stat about {};
   if (::stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode)) {
     const auto written = write_file(path, bytes);

@@ -7,7 +7,6 @@
 #include <httpretry/client.hpp>
 #include <httpretry/testing.hpp>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 

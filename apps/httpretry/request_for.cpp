@@ -13,8 +13,6 @@
 namespace httpretry::cli {
 namespace {
 
-constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62U;
-
 std::string with_query_text(std::string url, const std::string& items) {
   if (items.empty()) return url;
   const auto fragment = std::min(url.find('#'), url.size());
@@ -70,11 +68,15 @@ void set_defaults(const SendOptions& options, Request& request) {
   }
 }
 
-// "Name: value" sets, "Name;" sets an empty one, "Name:" leaves ours out.
+// "Name: value" sets, "Name;" sets an empty one, "Name:" leaves ours out. A value may be a secret,
+// so that no message has it.
 void apply_header(Request& request, const std::string& line, std::vector<std::string>& given) {
   const auto end = line.find_first_of(":;");
   if (end == std::string::npos || end == 0) {
-    throw UsageError("option -H: \"" + line + "\" is not a header: \"Name: value\"");
+    const auto word = line.find(' ');
+    const auto what =
+        word == std::string::npos ? std::string("a text") : "\"" + line.substr(0, word) + " …\"";
+    throw UsageError("option -H: " + what + " is not a header: \"Name: value\"");
   }
   const auto name = line.substr(0, end);
   const auto value = line.substr(end + 1);
@@ -87,19 +89,19 @@ void apply_header(Request& request, const std::string& line, std::vector<std::st
   given.push_back(name);
   if (blank && line[end] == ':') return;
   if (!blank && line[end] == ';') {
-    throw UsageError("option -H: \"" + line + "\" has text behind its \";\"");
+    throw UsageError("option -H: \"" + name + ";\" has text behind its \";\"");
   }
   request.add_header(name, blank ? std::string() : value);
 }
 
-void apply_headers(const SendOptions& options, Request& request) {
+void apply_headers(const SendOptions& options, int give_up, Request& request) {
   std::vector<std::string> given;
   for (const auto& header : options.headers) {
     if (!header.starts_with('@')) {
       apply_header(request, header, given);
       continue;
     }
-    auto text = read_named(header.substr(1));
+    auto text = read_named(header.substr(1), give_up);
     std::erase(text, '\r');
     for (std::size_t at = 0; at < text.size();) {
       const auto end = std::min(text.find('\n', at), text.size());
@@ -131,7 +133,7 @@ void apply_options(const SendOptions& options, Request& request) {
   auto& own = request.edit_options();
   own.compressed = options.compressed;
   own.connect_timeout = options.connect_timeout;
-  own.max_body = options.max_file_size.value_or(kNoLimit);
+  own.max_body = options.max_file_size.value_or(kMostInMemory);
   own.http_version = options.http_version;
   own.upload_rate = options.bytes_per_second;
   if (!options.user) return;
@@ -147,6 +149,7 @@ void apply_options(const SendOptions& options, Request& request) {
 std::string remote_name(const SendOptions& options, std::size_t index, const Request& request) {
   const auto& path = request.parsed_url()->path();
   auto name = path.substr(path.find_last_of('/') + 1);
+  if (name == "-") return "./-";  // that is a file
   if (!name.empty()) return name;
   throw UsageError("option -O: the path of " + without_secrets(options.urls[index]) +
                    " does not end in a name: use -o FILE");
@@ -157,7 +160,8 @@ std::string remote_name(const SendOptions& options, std::size_t index, const Req
 std::string target_for(const SendOptions& options, std::size_t index, const Request& request) {
   if (index >= options.outputs.size()) return "-";
   const auto& output = options.outputs[index];
-  return output == kRemoteName ? remote_name(options, index, request) : output;
+  if (output == kRemoteName) return remote_name(options, index, request);
+  return output == "/dev/stdout" ? "-" : output;
 }
 
 Request request_for(const SendOptions& options, std::size_t index, int give_up) {
@@ -170,7 +174,7 @@ Request request_for(const SendOptions& options, std::size_t index, int give_up) 
     }
     set_defaults(options, request);
     if (!options.form.empty()) request.set_form(form_of(options, give_up));
-    apply_headers(options, request);
+    apply_headers(options, give_up, request);
     if (uploads) {
       set_upload(options, options.uploads[index], give_up, request);
     } else if (options.data && !options.data_in_url) {

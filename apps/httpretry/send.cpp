@@ -23,7 +23,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
@@ -89,7 +88,9 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   RetryOptions retrying;
   retrying.policies = policies;
   if (!options.until.empty()) {
-    poll_until(retrying, Until::parse(options.until), options.retry_delay);
+    auto until = Until::parse(options.until);
+    until.follows = options.follow;
+    poll_until(retrying, std::move(until), options.retry_delay);
   }
   client.middlewares.push_back(retry(std::move(retrying)));
   if (options.verbose) client.middlewares.push_back(verbose_stage());
@@ -121,17 +122,19 @@ constexpr std::uint64_t kPieceOfBody = 65536;
 std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t index,
                                        const Request& request) {
   const auto target = target_for(options, index, request);
-  const bool to_pipe = is_pipe(target);
+  const bool to_stream = is_stream(target);
   DownloadOptions download;
   if (index >= options.uploads.size()) download.offset = options.offset;
-  const bool as_whole = options.include || options.head || !options.until.empty() || to_pipe;
+  const bool as_whole = options.include || options.head || !options.until.empty() || to_stream;
   if (as_whole && download.offset == 0) return nullptr;
   download.show_progress = shows_bar(options);
   download.bytes_per_second = options.bytes_per_second;
-  download.max_size = options.max_file_size;
+  const bool to_file = target != "-" && !to_stream;
+  download.max_size =
+      to_file ? options.max_file_size : options.max_file_size.value_or(kMostInMemory);
   const bool plain = !download.show_progress && !download.bytes_per_second && download.offset == 0;
   if (target == "-" && plain) return nullptr;
-  if (target != "-" && !to_pipe) {
+  if (to_file) {
     download.file = save_to(target, {options.resume, options.resume || download.offset > 0});
   }
   return std::make_shared<Download>(std::move(download));
@@ -157,11 +160,12 @@ struct Sums {
 
 class Sending {
  public:
-  Sending(const SendOptions& options, const Signals& signals, PolicySet policies)
+  Sending(const SendOptions& options, const Signals& signals, PolicySet policies,
+          std::shared_ptr<CookieJar> cookies)
       : options_(options),
         signals_(signals),
         policies_(std::move(policies)),
-        cookies_(cookie_jar(options)),
+        cookies_(std::move(cookies)),
         client_(client_options(options, policies_, cookies_)) {}
 
   int run(std::vector<Request> requests) {
@@ -175,12 +179,25 @@ class Sending {
     } else {
       send_in_order();
     }
-    write_report();
-    save_cookies();
-    return signals_.received() != 0 ? 128 + signals_.received() : last_failure();
+    // That one of them cannot be written keeps the other from nothing.
+    const bool reported = written([this] { write_report(); });
+    const bool saved = written([this] { save_cookies(); });
+    if (signals_.received() != 0) return 128 + signals_.received();
+    return reported && saved ? last_failure() : kWriteError;
   }
 
  private:
+  template <class Write>
+  static bool written(Write write) {
+    try {
+      write();
+      return true;
+    } catch (const WriteError& error) {
+      say(std::string("httpretry: ") + error.what());
+      return false;
+    }
+  }
+
   void send_in_order() {
     for (std::size_t i = 0; i < requests_.size() && signals_.received() == 0; ++i) {
       auto options = prepare(i);
@@ -286,6 +303,7 @@ class Sending {
       if (!report.empty()) text += (text.empty() ? "" : ",\n") + report;
     }
     const bool several = options_.urls.size() > 1;
+    if (text.empty() && !several) text = "null";  // a signal came first
     write_to(options_.report, several ? "[" + text + "]\n" : text + "\n", signals_.descriptor());
   }
 
@@ -325,10 +343,12 @@ std::vector<Request> requests_for(const SendOptions& options, int give_up) {
   return requests;
 }
 
-int send_all(const SendOptions& options, PolicySet policies, const Signals& signals) {
+int send_all(const SendOptions& options, PolicySet policies, std::shared_ptr<CookieJar> cookies,
+             const Signals& signals) {
   try {
     auto requests = requests_for(options, signals.descriptor());
-    return Sending(options, signals, std::move(policies)).run(std::move(requests));
+    Sending sending(options, signals, std::move(policies), std::move(cookies));
+    return sending.run(std::move(requests));
   } catch (const ReadError&) {
     if (signals.received() == 0) throw;
     return 128 + signals.received();
@@ -347,9 +367,10 @@ int send(const Args& args) {
   add_retry_all(options);
   if (!options.until.empty()) static_cast<void>(Until::parse(options.until));
   auto policies = chosen_policies(options.policy);
+  auto cookies = cookie_jar(options);
   // Before the client, so that all of its threads are made after the signals were blocked.
   const Signals signals;
-  const int status = send_all(options, std::move(policies), signals);
+  const int status = send_all(options, std::move(policies), std::move(cookies), signals);
   if (status == 128 + SIGINT && signals.from_terminal()) end_interrupted();
   return status;
 }

@@ -117,7 +117,8 @@ std::vector<Flag> answer_flags(SendOptions& to) {
        "write that after each answer: curl's variables, as %{http_code} and %{json}, and "
        "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads it",
        [&](Text v) { to.write_out = v.starts_with('@') ? data_bytes(v) : v; }},
-      {'\0', "max-filesize", "BYTES", "fail where an answer is larger; 20K, 3M, 1G",
+      {'\0', "max-filesize", "BYTES",
+       "fail where an answer is larger; 20K, 3M, 1G; what goes into no file may have 1G",
        [&](Text v) {
          to.max_file_size = parse_bytes(v, "--max-filesize");
          if (*to.max_file_size == 0) to.max_file_size.reset();
@@ -212,7 +213,9 @@ std::vector<Flag> retry_flags(SendOptions& to) {
        "retries in "
        "a row, or any number with --set budget=none",
        [&](Text v) {
-         to.policy.set("max_attempts", std::to_string(parse_count(v, "--retry") + 1));
+         const auto most =
+             std::min<long>(parse_count(v, "--retry"), std::numeric_limits<int>::max() - 1);
+         to.policy.set("max_attempts", std::to_string(most + 1));
        }},
       {'\0', "retry-delay", "SECONDS", "wait that long each time; 0: as the policy says",
        [&](Text v) {

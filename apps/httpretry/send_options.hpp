@@ -25,6 +25,9 @@ enum class OnBadAnswer : std::uint8_t {
 // -O, among the names of -o: no file is called so.
 inline constexpr const char* kRemoteName = "";
 
+// Of a body that does not go into a file, where --max-filesize says nothing else.
+inline constexpr std::uint64_t kMostInMemory = std::uint64_t{1} << 30U;
+
 struct SendOptions {
   std::vector<std::string> urls;
   int config_depth = 0;  // of -K within -K

@@ -12,9 +12,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include <cerrno>
-#include <cstdio>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <system_error>
 
 namespace httpretry::cli {
@@ -88,12 +88,14 @@ class RequestLog {
       throw WriteError("cannot write to " + path + ": " + std::generic_category().message(errno));
     }
   }
+  // A reader is waited for until that is readable.
+  void give_up_at(int descriptor) { give_up_ = descriptor; }
   // While it is held, nothing is logged, and so nothing is answered.
   std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
   void add(const SeenRequest& seen) {
     const std::lock_guard lock(mutex_);
     try {
-      write_all(descriptor_, json_of(seen), -1, name_);
+      write_all(descriptor_, json_of(seen), give_up_, name_);
     } catch (const WriteError& error) {
       say(std::string("httpretry: ") + error.what());
     }
@@ -101,6 +103,7 @@ class RequestLog {
 
  private:
   std::string name_;
+  int give_up_ = -1;
   int descriptor_ = STDOUT_FILENO;
   std::mutex mutex_;
 };
@@ -121,14 +124,17 @@ int serve(const Args& args) {
   if (options.tls) server_options.tls = Tls::Good;
   server_options.max_seen = 0;  // the log has them: a server that runs for long keeps none
   RequestLog log(options.log);
-  server_options.on_request = [&log](const SeenRequest& seen) { log.add(seen); };
   const Signals signals;
+  log.give_up_at(signals.descriptor());
+  server_options.on_request = [&log](const SeenRequest& seen) { log.add(seen); };
   try {
-    auto address_first = log.hold();
-    const FaultServer server(scenario, server_options);
-    write_all(STDOUT_FILENO, server.url("") + '\n', -1, "standard output");
-    address_first.unlock();
-    if (options.tls) say("the certificate of the authority: " + server.ca_file());
+    std::optional<FaultServer> server;
+    {
+      const auto address_first = log.hold();
+      server.emplace(scenario, server_options);
+      write_all(STDOUT_FILENO, server->url("") + '\n', signals.descriptor(), "standard output");
+    }
+    if (options.tls) say("the certificate of the authority: " + server->ca_file());
     signals.wait();
     return kOk;
   } catch (const std::invalid_argument& error) {

@@ -37,8 +37,11 @@ std::uint64_t received_of(const Ended& ended) {
 }
 
 // What to do about it, where a flag would help.
-std::string advice(const Request& request, Reason reason) {
-  switch (reason) {
+std::string advice(const SendOptions& options, const Request& request, const Outcome& outcome) {
+  if (!outcome && outcome.error().code == Errc::TooLarge && !options.max_file_size) {
+    return "what does not go into a file is held in memory: -o FILE, or --max-filesize BYTES";
+  }
+  switch (history_of(outcome).stop_reason) {
     case Reason::UnsafeToRepeat:
       return "--idempotency-key, or --retry-all-errors, has it sent again";
     case Reason::BudgetExhausted: return "--set budget=none goes on all the same";
@@ -64,7 +67,7 @@ void explain(const SendOptions& options, const Request& request, const Outcome& 
     say("httpretry: " + which + "(" + std::to_string(status) + ") " +
         printable(outcome.error().message));
   }
-  if (const auto help = advice(request, reason); !help.empty()) {
+  if (const auto help = advice(options, request, outcome); !help.empty()) {
     say("httpretry: " + which + help);
   }
   say(which + describe(outcome));
@@ -78,24 +81,29 @@ int show(const SendOptions& options, const Ended& ended, int give_up) {
   const auto target = target_for(options, index, request);
   auto status = status_of(options, outcome);
   bool explained = false;
-  try {
+  const auto guarded = [&](const auto& write) {
+    try {
+      write();
+    } catch (const WriteError& error) {
+      if (speaks(options)) say(std::string("httpretry: ") + error.what());
+      status = kWriteError;
+      explained = true;
+    }
+  };
+  guarded([&] {
     if (download != nullptr && download->whole) {
       if (!download->options().file) write_to(target, download->bytes, give_up);
     } else if (outcome) {
       write_answer(options, request, *outcome, target, give_up);
     }
-  } catch (const WriteError& error) {
-    if (speaks(options)) say(std::string("httpretry: ") + error.what());
-    status = kWriteError;
-    explained = true;
-  }
+  });
   if (!options.write_out.empty()) {
     std::string to_stderr;
     const auto file = outcome && target != "-" ? target : std::string();
     const Transferred about{outcome, request, index, file, status, connections, received_of(ended)};
     const auto text = write_out(options.write_out, about, to_stderr);
-    write_all(STDERR_FILENO, to_stderr, give_up, "standard error");
-    write_all(STDOUT_FILENO, text, give_up, "standard output");
+    guarded([&] { write_all(STDERR_FILENO, to_stderr, give_up, "standard error"); });
+    guarded([&] { write_all(STDOUT_FILENO, text, give_up, "standard output"); });
   }
   if (!explained) explain(options, request, outcome, status);
   return status;

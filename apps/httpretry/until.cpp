@@ -30,17 +30,27 @@ std::string as_text(const JsonValue& value) {
   return std::visit(Visitor(), value);
 }
 
-// 1, 1.0 and 1e0 are one number, however they are spelled.
+template <class Number>
+std::optional<Number> number_in(const std::string& text) {
+  Number number{};
+  const auto end = text.data() + text.size();
+  const auto [stopped, failure] = std::from_chars(text.data(), end, number);
+  return failure == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
+}
+
+// 1, 1.0 and 1e0 are one number, however they are spelled; whole ones that no double can tell
+// apart are two.
 bool is_number(const JsonValue& found, const std::string& wanted) {
-  double number = 0;
-  const auto end = wanted.data() + wanted.size();
-  const auto [stopped, failure] = std::from_chars(wanted.data(), end, number);
-  if (failure != std::errc() || stopped != end) return false;
-  if (const auto* value = std::get_if<double>(&found)) return *value == number;
-  if (const auto* value = std::get_if<std::int64_t>(&found))
-    return static_cast<double>(*value) == number;
+  const auto as_double = number_in<double>(wanted);
+  if (!as_double) return false;
+  if (const auto* value = std::get_if<double>(&found)) return *value == *as_double;
+  const auto is = [&](auto value) {
+    const auto exact = number_in<decltype(value)>(wanted);
+    return exact ? value == *exact : static_cast<double>(value) == *as_double;
+  };
+  if (const auto* value = std::get_if<std::int64_t>(&found)) return is(*value);
   const auto* value = std::get_if<std::uint64_t>(&found);
-  return value != nullptr && static_cast<double>(*value) == number;
+  return value != nullptr && is(*value);
 }
 
 }  // namespace
@@ -62,6 +72,8 @@ Until Until::parse(const std::string& text) {
 }
 
 bool Until::concerns(const Response& response) const {
+  const bool redirects = response.status > 300 && response.status < 400 && response.status != 304;
+  if (follows && redirects && response.headers.contains("Location")) return false;
   return status != 0 || response.status < 400;
 }
 

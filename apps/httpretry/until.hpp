@@ -12,7 +12,7 @@ namespace httpretry::cli {
 //
 // An answer for which it does not hold is pending: asked for again after a while, outside
 // max_attempts and the budget. For `status` that is any answer; for `json`, any below 400, so that
-// an error stays an error.
+// an error stays an error. With `follows` a redirect is on its way to the answer.
 struct Until {
   static Until parse(const std::string& text);
   [[nodiscard]] bool holds(const Response& response) const;
@@ -21,6 +21,7 @@ struct Until {
   int status = 0;       // 0: the pointer counts
   std::string pointer;  // of a scalar in the JSON body
   std::string value;
+  bool follows = false;
 };
 
 // Classifies as ever, and then by `until`. Asks at that `interval`, where one is given.

@@ -39,19 +39,6 @@ std::string fine(Duration time) {
   return formatted("%.2f s", as_seconds(time));
 }
 
-std::string printable(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7F) {
-      safe += c;
-    } else {
-      safe += formatted("\\x%02x", unsigned{byte});
-    }
-  }
-  return safe;
-}
-
 std::string with_scheme(const std::string& url) {
   const auto scheme = url.find("://");
   const bool has_one = scheme != std::string::npos && url.find_first_of("/?#") > scheme;

@@ -13,9 +13,6 @@ std::string seconds(Duration time);
 // As fine as the number needs: "1.50 s", "19.53 ms", "51.20 us".
 std::string fine(Duration time);
 
-// Text from outside, with control bytes escaped.
-std::string printable(std::string_view text);
-
 // curl's rule: what has no scheme is http.
 std::string with_scheme(const std::string& url);
 

@@ -122,5 +122,8 @@ inline Headers::Iterator Headers::end() const { return {*this, entries_.size()};
 // Whether a header's name speaks of something secret (Authorization, Cookie, X-Api-Key …): then its
 // value is not for a log.
 [[nodiscard]] HTTPRETRY_API bool tells_secret(std::string_view header_name);
+// Text from outside, for a terminal or a log: control characters, and bytes that are no UTF-8, as
+// "\x1b".
+[[nodiscard]] HTTPRETRY_API std::string printable(std::string_view text);
 
 }  // namespace httpretry

@@ -13,15 +13,6 @@ namespace {
 
 Duration since_zero(curl_off_t microseconds) { return std::chrono::microseconds(microseconds); }
 
-// A server's text in a message of ours: no control byte of it reaches a terminal or a log.
-std::string printable(std::string_view text) {
-  std::string safe(text);
-  std::replace_if(
-      safe.begin(), safe.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
-  return safe;
-}
-
 // libcurl quotes the URL of a proxy that it cannot read, with its password.
 std::string without_userinfo(std::string text) {
   const auto at = text.rfind('@');

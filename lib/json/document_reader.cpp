@@ -1,6 +1,6 @@
 // The reader of lib/json/document.hpp: nlohmann's gives no positions.
 #include "lib/json/document.hpp"
-#include "lib/json/utf8.hpp"
+#include "lib/values/utf8.hpp"
 
 #include <algorithm>
 #include <optional>

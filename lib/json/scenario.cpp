@@ -127,8 +127,8 @@ class Reader {
   std::uint64_t number(const Json& json, std::uint64_t least, std::uint64_t most) {
     std::uint64_t value = 0;
     const auto* end = json.text.data() + json.text.size();
-    const bool whole =
-        json.is(Json::Type::Number) && std::from_chars(json.text.data(), end, value).ptr == end;
+    const auto [stop, failure] = std::from_chars(json.text.data(), end, value);
+    const bool whole = json.is(Json::Type::Number) && failure == std::errc() && stop == end;
     if (!whole || value < least || value > most) {
       const auto range = most == kMost ? std::to_string(least) + " or more"
                                        : std::to_string(least) + " to " + std::to_string(most);

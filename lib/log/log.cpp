@@ -5,20 +5,6 @@
 namespace httpretry {
 namespace {
 
-// A server chose some of this text: no control byte of it gets into a log.
-std::string printable(std::string_view text) {
-  std::string safe;
-  for (char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7F) {
-      safe.push_back(c);
-    } else {
-      safe += fmt::format("\\x{:02x}", byte);
-    }
-  }
-  return safe;
-}
-
 std::string in_words(const Headers& headers) {
   std::string text;
   for (const auto field : headers) {

@@ -97,8 +97,10 @@ class FileSource final : public Body::Source {
 
  private:
   [[nodiscard]] Error cannot_open(int cause) const {
-    return Error(Errc::InvalidRequest,
-                 "cannot read body file " + path_ + ": " + std::generic_category().message(cause));
+    Error error(Errc::InvalidRequest,
+                "cannot read body file " + path_ + ": " + std::generic_category().message(cause));
+    error.curl_code = 26;  // libcurl's number for it
+    return error;
   }
   std::string path_;
   std::uint64_t offset_;

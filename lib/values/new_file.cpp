@@ -129,6 +129,7 @@ Result<NewFile> NewFile::part(const std::string& target) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     Error error(Errc::InvalidRequest, path + " is being written by somebody else");
     error.permanent = true;
+    error.curl_code = kWriteError;
     return error;
   }
   if (::fstat(fd, &about) != 0) return cannot_write(path, errno);

@@ -57,13 +57,20 @@ using Work = std::function<void(long count)>;
 
 // --- by hand ---
 
-Work raw(const std::string& url, bool headers, bool poll) {
+std::vector<std::string> five_lines() {
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : kFiveHeaders) lines.push_back(name + ": " + value);
+  return lines;
+}
+
+Work raw_plain(const std::string& url, const std::vector<std::string>& lines) {
+  auto request = std::make_shared<RawRequest>(url, lines, Options::Plain);
+  return [=](long count) { perform(*request, count); };
+}
+
+Work raw(const std::string& url, const std::vector<std::string>& lines, bool poll) {
   const auto together = static_cast<std::size_t>(width);
   auto requests = std::make_shared<std::vector<std::unique_ptr<RawRequest>>>();
-  std::vector<std::string> lines;
-  if (headers) {
-    for (const auto& [name, value] : kFiveHeaders) lines.push_back(name + ": " + value);
-  }
   for (std::size_t i = 0; i < together; ++i)
     requests->push_back(std::make_unique<RawRequest>(url, lines));
   // Past that a multi's look-up of a connection is what costs.
@@ -155,9 +162,11 @@ using Make = std::function<Work(const Server&)>;
 const std::map<std::string, Make>& cases() {
   static const auto plain_get = [](const Server& server) { return Request::get(server.url()); };
   static const std::map<std::string, Make> all{
-      {"raw_poll", [](const Server& s) { return raw(s.url(), false, true); }},
-      {"raw_epoll", [](const Server& s) { return raw(s.url(), false, false); }},
-      {"raw_poll_headers5", [](const Server& s) { return raw(s.url(), true, true); }},
+      {"raw_plain", [](const Server& s) { return raw_plain(s.url(), {}); }},
+      {"raw_plain_headers5", [](const Server& s) { return raw_plain(s.url(), five_lines()); }},
+      {"raw_poll", [](const Server& s) { return raw(s.url(), {}, true); }},
+      {"raw_epoll", [](const Server& s) { return raw(s.url(), {}, false); }},
+      {"raw_poll_headers5", [](const Server& s) { return raw(s.url(), five_lines(), true); }},
       {"get", [](const Server& s) { return blocking({}, plain_get(s)); }},
       {"get_from_text",
        [](const Server& s) { return blocking({}, [url = s.url()] { return Request::get(url); }); }},

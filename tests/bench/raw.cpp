@@ -12,18 +12,23 @@
 
 namespace bench {
 
-RawRequest::RawRequest(const std::string& url, const std::vector<std::string>& headers)
+RawRequest::RawRequest(const std::string& url, const std::vector<std::string>& headers,
+                       Options options)
     : easy_(curl_easy_init()), url_(curl_url()), text_(headers) {
   demand(easy_ != nullptr && url_ != nullptr, "libcurl gives no handle");
-  curl_url_set(url_, CURLUPART_URL, url.c_str(), 0);
-  text_.emplace_back("Accept:");
+  if (options == Options::Tuned) {
+    curl_url_set(url_, CURLUPART_URL, url.c_str(), 0);
+    curl_easy_setopt(easy_, CURLOPT_CURLU, url_);
+    curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy_, CURLOPT_PROXY, "");
+    text_.emplace_back("Accept:");
+  } else {
+    curl_easy_setopt(easy_, CURLOPT_URL, url.c_str());
+  }
   for (auto& line : text_) lines_.push_back({line.data(), nullptr});
   for (std::size_t i = 1; i < lines_.size(); ++i) lines_[i - 1].next = &lines_[i];
 
-  curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(easy_, CURLOPT_PROXY, "");
-  curl_easy_setopt(easy_, CURLOPT_CURLU, url_);
-  curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, lines_.data());
+  if (!lines_.empty()) curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, lines_.data());
   curl_easy_setopt(easy_, CURLOPT_HEADERFUNCTION, &on_header);
   curl_easy_setopt(easy_, CURLOPT_HEADERDATA, this);
   curl_easy_setopt(easy_, CURLOPT_WRITEFUNCTION, &on_body);
@@ -60,6 +65,23 @@ std::size_t RawRequest::on_body(char* data, std::size_t size, std::size_t count,
   return size * count;
 }
 
+namespace {
+
+void demand_good(const Answer& answer) {
+  demand(answer.status == 200 && !answer.headers.empty() && !answer.body.empty(),
+         "a raw request was not answered as it should be");
+}
+
+}  // namespace
+
+void perform(RawRequest& request, long count) {
+  while (count-- > 0) {
+    request.begin();
+    demand(curl_easy_perform(request.handle()) == CURLE_OK, "a raw request failed");
+    demand_good(request.take());
+  }
+}
+
 void Drive::run(const std::vector<std::unique_ptr<RawRequest>>& requests, long count) {
   left_to_start_ = left_to_end_ = count;
   for (const auto& request : requests) {
@@ -79,9 +101,7 @@ void Drive::reap(CURLM* multi) {
     RawRequest* request = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
     curl_multi_remove_handle(multi, request->handle());
-    const Answer answer = request->take();
-    demand(answer.status == 200 && !answer.headers.empty() && !answer.body.empty(),
-           "a raw request was not answered as it should be");
+    demand_good(request->take());
     --left_to_end_;
     if (left_to_start_ == 0) continue;
     --left_to_start_;

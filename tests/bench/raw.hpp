@@ -18,11 +18,15 @@ struct Answer {
   std::string body;
 };
 
-// One easy handle with its request, set up once and sent again and again. The bytes it sends are
-// those that httpretry sends.
+// Plain: as one first writes it, with no option that can be left out.
+enum class Options { Tuned, Plain };
+
+// One easy handle with its request, set up once and sent again and again. Tuned, the bytes it sends
+// are those that httpretry sends.
 class RawRequest {
  public:
-  RawRequest(const std::string& url, const std::vector<std::string>& headers);
+  RawRequest(const std::string& url, const std::vector<std::string>& headers,
+             Options options = Options::Tuned);
   ~RawRequest();
   RawRequest(const RawRequest&) = delete;
   RawRequest& operator=(const RawRequest&) = delete;
@@ -41,6 +45,9 @@ class RawRequest {
   std::vector<curl_slist> lines_;
   Answer answer_;
 };
+
+// One after the other, by curl_easy_perform.
+void perform(RawRequest& request, long count);
 
 // Keeps `width` requests in flight until `count` have been answered.
 class Drive {

@@ -4,9 +4,8 @@ error is expected by one of them, as far as its words stand in the source."""
 import ast
 import pathlib
 import re
-import unittest
 
-from program import ProgramTest
+from program import ProgramTest, main
 
 HERE = pathlib.Path(__file__).parent
 SOURCES = HERE.parents[1] / "apps" / "httpretry"
@@ -104,4 +103,4 @@ class Coverage(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -6,7 +6,7 @@ import re
 import subprocess
 import unittest
 
-from program import LIMIT, PROGRAM, ProgramTest, clean_environment
+from program import LIMIT, PROGRAM, ProgramTest, clean_environment, main
 
 EXAMPLES = pathlib.Path(PROGRAM).parent / "examples"
 SOURCES = pathlib.Path(__file__).parents[2] / "apps" / "examples"
@@ -48,4 +48,4 @@ class Examples(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -6,9 +6,8 @@ import json
 import os
 import pathlib
 import re
-import unittest
 
-from program import ProgramTest
+from program import ProgramTest, main
 
 ROOT = pathlib.Path(__file__).parents[2]
 SHOWN_WAITS = 5
@@ -105,4 +104,4 @@ class PolicyFile(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

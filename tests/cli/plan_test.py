@@ -2,10 +2,9 @@
 
 import json
 import os
-import unittest
 import xml.etree.ElementTree
 
-from program import DATA, ProgramTest
+from program import DATA, ProgramTest, main
 
 
 class Plan(ProgramTest):
@@ -193,4 +192,4 @@ class Plan(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -2,9 +2,8 @@
 
 import json
 import pathlib
-import unittest
 
-from program import ProgramTest
+from program import ProgramTest, main
 
 GOOD = {"version": 1, "default": "careful",
         "policies": {"careful": {"preset": "constant", "max_attempts": 2,
@@ -189,4 +188,4 @@ class Policy(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -7,9 +7,8 @@ import os
 import pathlib
 import re
 import subprocess
-import unittest
 
-from program import LIMIT, PROGRAM, ProgramTest, clean_environment
+from program import LIMIT, PROGRAM, ProgramTest, clean_environment, main
 
 README = pathlib.Path(__file__).parents[2] / "README.md"
 
@@ -54,4 +53,4 @@ class Readme(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -1,9 +1,8 @@
 """The report says what the server saw."""
 
 import json
-import unittest
 
-from program import Answer, ProgramTest, QUICK, closed_port
+from program import Answer, ProgramTest, QUICK, closed_port, main
 
 CALL = ["url", "method", "policy", "outcome", "status", "error", "stop_reason", "retry_at",
         "elapsed_ms", "bytes", "http_version", "attempts"]
@@ -94,4 +93,4 @@ class Report(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

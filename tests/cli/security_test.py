@@ -7,9 +7,8 @@ import shutil
 import ssl
 import stat
 import subprocess
-import unittest
 
-from program import Answer, LIMIT, ProgramTest, clean_environment, closed_port
+from program import Answer, LIMIT, PROGRAM, ProgramTest, clean_environment, closed_port, main
 
 CRLF = "x\r\nInjected: yes"
 SECRET = "s3cr3t"
@@ -37,17 +36,13 @@ class Injection(ProgramTest):
                       (f"--idempotency-key={CRLF}", "-d", "x"), ("-H", f"{CRLF}: a"),
                       ("-F", f"a=b;type=text/{CRLF}"), ("-x", f"http://a:{CRLF}@127.0.0.1:1")):
             with self.subTest(flags=flags):
-                done = subprocess.run([self.program(), *flags, server.url()], check=False,
+                done = subprocess.run([PROGRAM, *flags, server.url()], check=False,
                                       capture_output=True, timeout=LIMIT, cwd=self.folder,
                                       env=clean_environment())
                 self.assertNotIn(done.returncode, (0, 70), done.stderr)
                 self.assertNotIn(b"Injected: yes\n", done.stderr)
                 for seen in server.seen:
                     self.assertNotIn("injected", seen.headers)
-
-    @staticmethod
-    def program():
-        return os.environ["HTTPRETRY"]
 
     def test_a_url_stays_one_line(self):
         server = self.server(200)
@@ -61,7 +56,7 @@ class Injection(ProgramTest):
         for location in ("/b%0d%0aInjected:%20yes", "/b\x0bInjected", "/b\rInjected:yes"):
             with self.subTest(location=location):
                 server = self.server(Answer(302, b"", [("Location", location)]), 200)
-                done = subprocess.run([self.program(), "-L", "--retry", "0", server.url()],
+                done = subprocess.run([PROGRAM, "-L", "--retry", "0", server.url()],
                                       capture_output=True, timeout=LIMIT, check=False,
                                       cwd=self.folder, env=clean_environment())
                 self.assertNotEqual(done.returncode, 70)
@@ -78,10 +73,21 @@ class Injection(ProgramTest):
                 self.assertNotIn(SECRET, shown)
                 self.assertRegex(shown, r"^[\n -~]+$")
 
+    def test_a_value_that_is_refused_is_in_no_message(self):
+        (self.folder / "lines").write_text(f"Authorization Bearer {SECRET}\n")
+        for args in (("-H", f"X-Api-Key;{SECRET}"), ("-H", SECRET), ("-H", "@lines"),
+                     ("-H", f"Authorization Bearer {SECRET}"), ("-F", f"password=pa;{SECRET}"),
+                     ("-F", SECRET), ("-F", f"a={SECRET};type=x"),
+                     ("-F", f'a=b;headers="{SECRET}"'), ("--form-string", SECRET)):
+            with self.subTest(args=args):
+                self.assertNotIn(SECRET, self.usage_error(*args, "http://h/"))
+
     def test_what_a_server_says_does_not_steer_the_terminal(self):
-        server = self.server(Answer(500, b"", [("X-A", "\x1b[2J")]))
-        done = self.run_program("-v", "--trace", "--retry", 0, server.url(), status=22)
-        self.assertNotIn(b"\x1b", done.stderr)
+        for code, shown in (("\x1b[2J", b""), ("\x9b2J", b"X-A: \\xc2\\x9b2J\n")):
+            server = self.server(Answer(500, b"", [("X-A", code)]))
+            done = self.run_program("-v", "--trace", "--retry", 0, server.url(), status=22)
+            self.assertRegex(done.stderr, rb"^[\n -~]+$")
+            self.assertIn(shown, done.stderr)
 
 
 class Schemes(ProgramTest):
@@ -91,13 +97,13 @@ class Schemes(ProgramTest):
                     "dict://127.0.0.1/d:a", "ldap://127.0.0.1/", "smb://127.0.0.1/a/b",
                     "scp://127.0.0.1/a", "telnet://127.0.0.1/", "data:,a", "javascript:alert(1)"):
             with self.subTest(url=url):
-                done = subprocess.run([os.environ["HTTPRETRY"], url], capture_output=True,
+                done = subprocess.run([PROGRAM, url], capture_output=True,
                                       timeout=LIMIT, check=False, cwd=self.folder,
                                       env=clean_environment())
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertEqual(done.stdout, b"")
                 server = self.server(Answer(302, b"", [("Location", url)]), 200)
-                done = subprocess.run([os.environ["HTTPRETRY"], "-L", server.url()],
+                done = subprocess.run([PROGRAM, "-L", server.url()],
                                       capture_output=True, timeout=LIMIT, check=False,
                                       cwd=self.folder, env=clean_environment())
                 self.assertNotEqual(done.returncode, 0)
@@ -109,7 +115,7 @@ class Schemes(ProgramTest):
         secure = self.start("serve", "--tls", "--outcomes", f"302:location={plain.url()}")
         address = secure.stdout.readline().decode().strip()
         authority = secure.stderr.readline().decode().split(": ")[1].strip()
-        done = subprocess.run([os.environ["HTTPRETRY"], "-L", "--cacert", authority, address],
+        done = subprocess.run([PROGRAM, "-L", "--cacert", authority, address],
                               capture_output=True, timeout=LIMIT, check=False, cwd=self.folder,
                               env=clean_environment())
         self.assertNotEqual(done.returncode, 0)
@@ -133,7 +139,7 @@ class Schemes(ProgramTest):
 class Bombs(ProgramTest):
     def peak(self, *args, statuses):
         """The program's largest memory, in MiB, when it is run with these."""
-        process = subprocess.Popen([os.environ["HTTPRETRY"], *map(str, args)], cwd=self.folder,
+        process = subprocess.Popen([PROGRAM, *map(str, args)], cwd=self.folder,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                    env=clean_environment())
         said = process.stderr.read()
@@ -201,7 +207,7 @@ class Tls(ProgramTest):
         return server, f"https://127.0.0.1:{server.port}/"
 
     def refused(self, server, url, *flags, statuses=(60,)):
-        done = subprocess.run([os.environ["HTTPRETRY"], "--retry", "0", *flags, url],
+        done = subprocess.run([PROGRAM, "--retry", "0", *flags, url],
                               capture_output=True, timeout=LIMIT, check=False, cwd=self.folder,
                               env=clean_environment())
         self.assertIn(done.returncode, statuses, done.stderr)
@@ -235,7 +241,7 @@ class Tls(ProgramTest):
                                  f"127.0.0.1:{server.port}"], input=b"", capture_output=True,
                                 timeout=LIMIT, check=False, env=old)
         self.assertIn(b"Protocol  : TLSv1.1", spoken.stdout)
-        done = subprocess.run([os.environ["HTTPRETRY"], "--retry", "0", "-k", url], check=False,
+        done = subprocess.run([PROGRAM, "--retry", "0", "-k", url], check=False,
                               capture_output=True, timeout=LIMIT, cwd=self.folder,
                               env=clean_environment() | {"OPENSSL_CONF": old["OPENSSL_CONF"]})
         self.assertEqual(done.returncode, 35, done.stderr)
@@ -263,7 +269,7 @@ class Secrets(ProgramTest):
                         self.shows_nothing(*flags, url)
 
     def shows_nothing(self, *args):
-        done = subprocess.run([os.environ["HTTPRETRY"], "-v", "--trace", "--report", "report.json",
+        done = subprocess.run([PROGRAM, "-v", "--trace", "--report", "report.json",
                                "--retry", "1", "--retry-delay", "0", "--set",
                                "backoff.initial=1ms", *args],
                               capture_output=True, timeout=LIMIT, check=False, cwd=self.folder,
@@ -348,4 +354,4 @@ char* getenv(const char* name) {
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

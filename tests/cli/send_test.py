@@ -4,10 +4,9 @@ import shlex
 import signal
 import subprocess
 import threading
-import unittest
 
 from program import (LIMIT, PROGRAM, Answer, ProgramTest, QUICK, clean_environment,
-                     closed_port)
+                     closed_port, main)
 
 
 class Requests(ProgramTest):
@@ -18,12 +17,12 @@ class Requests(ProgramTest):
 
     def test_closed_streams_are_errors_and_no_descriptor_of_ours(self):
         server = self.server(Answer(200, b"body"))
-        quoted = f'exec "{PROGRAM}" -sS -m 5 '
+        quoted = f'exec "{PROGRAM}" -sS '
         for redirection, args, status in ((">&-", server.url(), 23),
                                           (">&- <&-", server.url(), 23),
                                           ("<&-", f"-T - {server.url()}", 26),
                                           (">&-", f"-o f -w %{{http_code}} {server.url()}", 23)):
-            result = subprocess.run(["sh", "-c", f"{quoted}{args} {redirection}"], timeout=20,
+            result = subprocess.run(["sh", "-c", f"{quoted}{args} {redirection}"], timeout=LIMIT,
                                     stderr=subprocess.PIPE, env=clean_environment(),
                                     cwd=self.folder, check=False)
             self.assertEqual(result.returncode, status, (redirection, args, result.stderr))
@@ -41,7 +40,9 @@ class Requests(ProgramTest):
         self.assertEqual(process.wait(), 0)
 
     def test_a_password_of_a_proxy_or_a_url_is_in_no_message(self):
-        for proxy in ("http://user:s/cret@127.0.0.1:3128", "http://user:s cret@127.0.0.1:x"):
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        for proxy in (f"http://user:s/cret@127.0.0.1:{port}", "http://user:s cret@127.0.0.1:x"):
             result = self.run_program("-sS", "--retry", 0, "http://foo.invalid/", status=(5, 7, 56),
                                       env={"http_proxy": proxy})
             self.assertNotIn(b"cret@", result.stderr)
@@ -61,10 +62,25 @@ class Requests(ProgramTest):
     def test_until_compares_numbers_as_numbers_and_takes_the_status_that_was_waited_for(self):
         server = self.server(Answer(200, b'{"progress": 1.0, "h": 1e2}'))
         for wanted in ("progress=1.0", "progress=1", "h=100.0", "h=1e2"):
-            self.run_program("-sS", "-m", 5, "--until", f"json:/{wanted}", server.url())
+            self.run_program("-sS", "-m", LIMIT, "--until", f"json:/{wanted}", server.url())
+        large = self.server(Answer(200, b'{"id": 9007199254740993, "double": 9007199254740993.0}'))
+        self.run_program("-sS", "--until", "json:/id=9007199254740993", large.url())
+        self.run_program("-sS", "-m", 0.3, "--retry-delay", 0.01, "--until",
+                         "json:/id=9007199254740992", large.url(), status=28)
         gone = self.server(Answer(200), Answer(404, b"gone"))
-        self.run_program("-sS", "-m", 5, "--retry-delay", "0.001", "--until", "status=404",
+        self.run_program("-sS", "-m", LIMIT, "--retry-delay", "0.001", "--until", "status=404",
                          gone.url())
+
+    def test_until_looks_at_where_redirects_lead(self):
+        for until in ("status=200", "json:/state=DONE"):
+            server = self.server(Answer(302, b"", [("Location", "/b")]), Answer(200, b"{}"),
+                                 Answer(302, b"", [("Location", "/b")]),
+                                 Answer(200, b'{"state": "DONE"}'))
+            result = self.run_program("-sSL", "-m", LIMIT, "--retry-delay", "0.001", "--until",
+                                      until, server.url("/a"))
+            seen = [each.target for each in server.seen]
+            self.assertEqual(seen[:2], ["/a", "/b"])
+            self.assertEqual(result.stdout, b"{}" if until == "status=200" else b'{"state": "DONE"}')
 
     def test_a_key_of_ones_own_is_kept(self):
         server = self.server(Answer(200))
@@ -171,7 +187,7 @@ class Requests(ProgramTest):
                          (b"xx", ["/a", "/b"]))
         server = self.server(503)
         result = self.run_program("--set", "max_attempts=unlimited", "--retry-delay", "0.05",
-                                  "--retry-max-time", "0.5", server.url(), status=(22, 28))
+                                  "--retry-max-time", "1", server.url(), status=(22, 28))
         self.assertIn("(elapsed_exhausted)", result.stderr.decode())  # 28: in the last attempt
         self.assertGreater(len(server.seen), 4)
         result = self.run_program("-sS", "--retry", 0, server.url(), status=22)
@@ -222,6 +238,21 @@ class Output(ProgramTest):
             self.assertEqual(each.returncode, 23)
             self.assertEqual(each.stderr.decode(), "httpretry: cannot write to standard output: "
                                                    "No space left on device\n")
+
+    def test_what_w_cannot_write_keeps_nothing_else_from_being_written(self):
+        server = self.server(Answer(200, b"one", [("Set-Cookie", "a=b; Max-Age=999")]))
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, "-Z", "-o", "1", server.url("/1"), "-o", "2",
+                                   server.url("/2"), "-w", "%{http_code}", "--report", "report.json",
+                                   "-c", "jar"], stdout=full, stderr=subprocess.PIPE,
+                                  env=clean_environment(), cwd=self.folder, check=False)
+        self.assertEqual(done.returncode, 23, done.stderr)
+        self.assertEqual([each["status"] for each in self.report()], [200, 200])
+        self.assertEqual((self.folder / "2").read_bytes(), b"one")
+        self.assertIn("a\tb", (self.folder / "jar").read_text())
+        done = self.run_program("-sS", "--report", "no/where", "-c", "other", server.url(), status=23)
+        self.assertIn(b"cannot write no/where", done.stderr)
+        self.assertTrue((self.folder / "other").exists())
 
     def test_outputs_belong_to_urls_in_order(self):
         server = self.server(Answer(200, b"1"), Answer(200, b"2"))
@@ -326,13 +357,14 @@ class ExitStatus(ProgramTest):
     def test_signals_end_a_wait_at_once(self):
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             server = self.server(Answer(503, b"", [("Retry-After", "50")]))
-            process = self.start("--report", "report.json", "--trace", server.url())
+            process = self.start("--report", "report.json", "--trace", "-w", "%{exitcode}",
+                                 server.url())
             for line in process.stderr:
                 if b"again in" in line:
                     break
             process.send_signal(number)
-            _, rest = process.communicate(timeout=20)
-            self.assertEqual(process.returncode, status)
+            said, rest = process.communicate(timeout=LIMIT)
+            self.assertEqual((process.returncode, said), (status, b"42"))
             self.assertIn(b"(canceled)", rest)
             self.assertEqual(self.report()["stop_reason"], "canceled")
 
@@ -379,4 +411,4 @@ class Until(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -2,9 +2,9 @@
 
 import json
 import signal
-import unittest
+import subprocess
 
-from program import ProgramTest
+from program import LIMIT, ProgramTest, main
 
 
 class Serve(ProgramTest):
@@ -24,6 +24,17 @@ class Serve(ProgramTest):
             self.assertEqual(seen["headers"]["X-A"], "b")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(20), 0)
+
+    def test_a_signal_ends_it_also_where_nobody_reads_the_log(self):
+        process, address = self.serve("--outcomes", "200")
+        process.stdout.flush()
+        waiting = self.start("-Z", "-s", "-K", "-", stdin=subprocess.PIPE)
+        waiting.stdin.write(b"".join(b'url = "%s/?%s"\n' % (address.encode(), b"x" * 1000)
+                                     for _ in range(200)))
+        waiting.stdin.close()
+        self.assertRaises(subprocess.TimeoutExpired, waiting.wait, 0.5)  # the log is full
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(LIMIT), 0)
 
     def test_the_log_is_written_before_the_answer(self):
         _, address = self.serve("--log", "log.jsonl")
@@ -60,4 +71,4 @@ class Serve(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

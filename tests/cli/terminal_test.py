@@ -12,9 +12,10 @@ import threading
 import time
 import unittest
 
-from program import Answer, LIMIT, PROGRAM, ProgramTest, clean_environment
+from program import Answer, LIMIT, PROGRAM, ProgramTest, clean_environment, main
 
 WAIT = [("Retry-After", "1")]
+LONG_WAIT = [("Retry-After", "4")]  # for what must be seen in the meantime
 
 
 class Terminal(ProgramTest):
@@ -114,7 +115,7 @@ class Terminal(ProgramTest):
         self.assertEqual([seen.headers["content-length"] for seen in server.seen], ["250000"] * 2)
 
     def test_many_urls_share_the_line(self):
-        server = self.server(Answer(503, b"", WAIT), Answer(200, b"x"))
+        server = self.server(Answer(503, b"", LONG_WAIT), Answer(200, b"x"))
         said = self.at_terminal("-Z", server.url("/1"), server.url("/2"))
         self.assertIn("1 of 2 done, 1 under way, 1 of them waiting…", said)
         self.assertRegex(said, r"\x1b\[Khttpretry: 2 done, 0 failed, 3 attempts, 2 bytes in .* s\r\n$")
@@ -143,7 +144,7 @@ class Session(ProgramTest):
                               timeout=LIMIT).stdout.decode()
 
     def wait_for(self, pattern):
-        end = time.monotonic() + 20
+        end = time.monotonic() + LIMIT
         while time.monotonic() < end:
             screen = self.tmux("capture-pane", "-p")
             if re.search(pattern, screen):
@@ -154,12 +155,12 @@ class Session(ProgramTest):
     def test_the_line_comes_and_goes(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
-        server = self.server(Answer(503, b"", WAIT), Answer(200, b"the body\n", hold=gate))
+        server = self.server(Answer(503, b"", LONG_WAIT), Answer(200, b"the body\n", hold=gate))
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "20", "sh")
         self.addCleanup(self.tmux, "kill-server")
         command = f"{shlex.quote(str(PROGRAM))} {server.url()}; echo status $?"
         self.tmux("send-keys", command, "Enter")
-        self.wait_for(r"attempt 1 of 4: 503, waiting 1 s \(server asked 1 s\)…")
+        self.wait_for(r"attempt 1 of 4: 503, waiting 4 s \(server asked 4 s\)…")
         gate.set()
         screen = self.wait_for(r"status 0")
         self.assertIn("the body\nstatus 0", screen)
@@ -167,4 +168,4 @@ class Session(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

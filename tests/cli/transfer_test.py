@@ -1,6 +1,7 @@
 """What a transfer can do: files, forms, cookies, proxies, TLS, other ways to a server. Each flag is
 used against something real: a server of the tests', `httpretry serve`, nginx, openssl."""
 
+import fcntl
 import http.server
 import json
 import os
@@ -15,7 +16,7 @@ import time
 import unittest
 
 from program import (LIMIT, PROGRAM, QUICK, Answer, ProgramTest, clean_environment,
-                     closed_port)
+                     closed_port, main)
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 
@@ -50,6 +51,49 @@ class Files(ProgramTest):
             self.assertEqual(self.report("r")["bytes"], len(body))
             self.assertEqual(self.run_program(server.url()).stdout, body)
 
+    def test_streams_of_the_shells_are_not_replaced(self):
+        server = self.server(Answer(200, b"body"))
+        for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+            command = f'"{PROGRAM}" -sS -o {name} -w " and %{{http_code}}" {server.url()} > out'
+            subprocess.run(["sh", "-c", command], env=clean_environment(), cwd=self.folder,
+                           check=True, timeout=LIMIT)
+            self.assertEqual((self.folder / "out").read_bytes(), b"body and 200")
+        (self.folder / "log").write_text("before\n")
+        command = f'"{PROGRAM}" -sS -o o --report /dev/stderr {server.url()} 2>> log'
+        subprocess.run(["sh", "-c", command], env=clean_environment(), cwd=self.folder, check=True,
+                       timeout=LIMIT)
+        log = (self.folder / "log").read_text()
+        self.assertEqual((log[:8], json.loads(log[7:])["status"]), ("before\n{", 200))
+
+    def test_what_goes_through_memory_has_a_limit(self):
+        head = b"HTTP/1.1 %d Reason\r\nContent-Length: 1073741825\r\n\r\nx"
+        for status, args in ((200, ()), (200, ("-i",)), (200, ("--limit-rate", "1K")),
+                             (400, ("-o", "out"))):
+            server = self.server(Answer(status, raw=head % status))
+            result = self.run_program(*args, "--retry", 0, server.url(), status=63)
+            self.assertIn(b"(63) ", result.stderr)
+            self.assertIn(b"is larger than 1073741824 bytes\nhttpretry: what does not go into a file "
+                          b"is held in memory: -o FILE, or --max-filesize BYTES\n", result.stderr)
+
+    def test_who_writes_the_file_already_is_an_error_of_the_file(self):
+        server = self.server(Answer(200, b"body"))
+        with (self.folder / "out.part").open("wb") as part:
+            fcntl.flock(part, fcntl.LOCK_EX)
+            result = self.run_program("-C", "-", "-o", "out", server.url(), status=23)
+        self.assertIn(b"out.part is being written by somebody else", result.stderr)
+
+    def test_a_file_that_goes_away_between_attempts_is_an_error_of_the_file(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        server = self.server(Answer(503, hold=gate))
+        (self.folder / "body").write_bytes(b"b" * 1000)
+        process = self.start(*QUICK, "-T", "body", server.url("/x"))
+        server.arrived.get(timeout=LIMIT)
+        (self.folder / "body").unlink()
+        gate.set()
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 26, said)
+
     def test_the_name_comes_from_the_url(self):
         server = self.server(Answer(200, b"1"), Answer(200, b"2"))
         result = self.run_program("-O", "-O", "-w", "%{filename_effective} ",
@@ -57,6 +101,8 @@ class Files(ProgramTest):
         self.assertEqual(self.names(), ["b%20c", "d"])
         self.assertEqual((self.folder / "b%20c").read_bytes(), b"1")
         self.assertEqual(result.stdout, b"b%20c d ")
+        self.assertEqual(self.run_program("-O", server.url("/-")).stdout, b"")
+        self.assertEqual((self.folder / "-").read_bytes(), b"2")
 
     def test_a_bad_answer_is_written_to_the_file_unless_f(self):
         server = self.server(Answer(404, b"no"))
@@ -65,13 +111,16 @@ class Files(ProgramTest):
         self.run_program("-f", "-o", "none", server.url(), status=22)
         self.assertEqual(self.names(), ["out"])
 
-    @unittest.skipIf(os.geteuid() == 0, "root may write to any file")
     def test_a_file_that_may_not_be_written_is_not_replaced_by_an_error_either(self):
-        (self.folder / "read-only").write_text("old")
-        (self.folder / "read-only").chmod(0o444)
+        target = self.folder / "read-only"
+        target.write_text("old")
+        target.chmod(0o444)
+        if os.geteuid() == 0:  # who may write to any file, but for those of the kernel
+            target = pathlib.Path("/proc/version")
+        old = target.read_text()
         server = self.server(Answer(404, b"not there"))
-        self.run_program("-o", "read-only", server.url(), status=23)
-        self.assertEqual((self.folder / "read-only").read_text(), "old")
+        self.run_program("-o", target, server.url(), status=23)
+        self.assertEqual(target.read_text(), old)
 
     def test_an_error_does_not_take_the_place_of_the_beginning_of_a_download(self):
         (self.folder / "out").write_text("the beginning")
@@ -295,6 +344,24 @@ class Uploads(ProgramTest):
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(LIMIT), 130)
             self.assertEqual(server.seen, [])
+
+    def test_a_signal_ends_the_wait_for_one_who_writes(self):
+        os.mkfifo(self.folder / "fifo")
+        for args in (("-T", "fifo"), ("-F", "a=@fifo"), ("-F", "a=<fifo"), ("-H", "@fifo"),
+                     ("-F", "a=b;headers=@fifo")):
+            with self.subTest(args=args):
+                process = self.start(*args, "http://127.0.0.1:1/x")
+                wait_until(lambda p=process: blocks_its_signals(p.pid))
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.wait(LIMIT), 143)
+
+    def test_a_pipe_is_read_from_when_one_writes(self):
+        os.mkfifo(self.folder / "fifo")
+        server = self.server(200)
+        process = self.start("-T", "fifo", server.url("/x"))
+        (self.folder / "fifo").write_bytes(b"at last")
+        self.assertEqual(process.wait(LIMIT), 0)
+        self.assertEqual(server.seen[0].body, b"at last")
 
     def test_a_form(self):
         (self.folder / "cat.jpg").write_bytes(b"\xff\xd8")
@@ -553,7 +620,7 @@ class Many(ProgramTest):
         for _ in range(3):
             server.arrived.get(timeout=LIMIT)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10)
+        process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 130)
 
 
@@ -716,4 +783,4 @@ class WithNginx(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import DATA, LIMIT, PROGRAM, ProgramTest
+from program import DATA, LIMIT, PROGRAM, ProgramTest, main
 
 
 class Usage(ProgramTest):
@@ -150,14 +150,15 @@ class Usage(ProgramTest):
                  "option -r is unknown (in -retry); did you mean --retry?"),
                 (("-I", "-d", "x", "u"), "only one of -I, -T, -F and -d"),
                 (("-F", "a=b", "-T", "x", "u"), "only one of -I, -T, -F and -d"),
-                (("-F", "nothing", "u"), 'option -F: "nothing" is not NAME=CONTENT'),
+                (("-F", "nothing", "u"), "option -F: expected NAME=CONTENT, found no name"),
                 (("--form-string", "nothing", "u"),
-                 'option --form-string: "nothing" is not NAME=CONTENT'),
-                (("-F", 'a="b"c', "u"), 'has "c" where only ;type=, ;filename= and ;headers='),
-                (("-F", "a=b;c", "u"), 'a text with ";" needs quotes'),
-                (("-F", "a=b;type=none", "u"), "has no content type, as text/html, behind its"),
+                 "option --form-string: expected NAME=CONTENT, found no name"),
+                (("-F", 'a="b"c', "u"), 'option -F, "a": only ;type=, ;filename= and ;headers='),
+                (("-F", "a=b;c", "u"), 'one with ";" in it needs quotes'),
+                (("-F", "a=b;type=none", "u"), "there is no content type, as text/html, behind"),
                 (("-F", "a=b;type=a/no\nne", "u"), "content type"),
-                (("-F", "a=b;headers=none", "u"), '"none" is not a header, as NAME: VALUE'),
+                (("-F", "a=b;headers=none", "u"),
+                 'option -F, "a": what stands behind ;headers= is not a header, as NAME: VALUE'),
                 (("-U", "me", "u"), "option -U: the password is missing"),
                 (("--resolve", "h:1", "u"), '"h:1" is not HOST:PORT:ADDRESS'),
                 (("--connect-to", "h", "u"), 'option --connect-to: "h" is not HOST:PORT'),
@@ -177,8 +178,9 @@ class Usage(ProgramTest):
                 (("completion",), "completion takes one of bash, zsh, fish"),
                 (("completion", "csh"), '"csh" is not one of bash, zsh, fish'),
                 (("manual", "x"), "manual takes no operand"),
-                (("-H", "nonsense", "u"), '"nonsense" is not a header'),
-                (("-H", "a;b", "u"), 'has text behind its ";"'),
+                (("-H", "nonsense", "u"), "option -H: a text is not a header"),
+                (("-H", "Accept text/html", "u"), 'option -H: "Accept …" is not a header'),
+                (("-H", "a;b", "u"), 'option -H: "a;" has text behind its ";"'),
                 (("-X", "GE T", "u"), "a request method must be a token"),
                 (("-u", "me", "u"), "the password is missing"),
                 (("-T", "a", "-T", "b", "u"), "more -T than URLs"),
@@ -205,4 +207,4 @@ class Usage(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -10,22 +10,21 @@ import socket
 import subprocess
 import sys
 import time
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "cli"))
 
-from program import LIMIT, ProgramTest, clean_environment  # noqa: E402  pylint: disable=C0413
+from program import LIMIT, ProgramTest, clean_environment, main as main_of_tests  # noqa: E402  pylint: disable=C0413
 
 NO_BUDGET = {"budget": "none"}
 
 
 def main(program, package):
-    """Runs the tests of the calling file; 77, which ctest calls skipped, without the server."""
+    """As program.main; skipped without the server."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     if shutil.which(program) is None:
         print(f"skipped: {program} is not installed (package {package})")
         sys.exit(77)
-    unittest.main()
+    main_of_tests()
 
 
 def free_port():
@@ -76,8 +75,10 @@ class ServerTest(ProgramTest):
             {"version": 1, "default": {"preset": "standard", **NO_BUDGET, **keys}}))
 
     def load(self, url, count, *args, at_once=16):
-        """So many requests at once, of which each has a number: "URL?N"; the process."""
-        (self.folder / "urls").write_text("".join(f'url = "{url}?{i}"\n' for i in range(count)))
+        """So many requests, of which each has a number: "URL?N"; the process. The answers go nowhere,
+        for it would wait until somebody reads them."""
+        (self.folder / "urls").write_text("".join(f'url = "{url}?{i}"\noutput = "/dev/null"\n'
+                                                  for i in range(count)))
         return self.start("-Z", "--parallel-max", at_once, "--policy", "policy.json",
                           "--report", "report.json", "-s", "-K", "urls", *args)
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from daemon import ServerTest, main
-from program import LIMIT, PROGRAM, clean_environment
+from program import LIMIT, NOT_HERE, PROGRAM, clean_environment
 
 SPACE = f"httpretry-{os.getpid()}"
 # Dropped where they arrive: a sender sees nothing of it. One in twelve makes timeouts of connections
@@ -39,8 +39,8 @@ class Loss(ServerTest):
                         check=False)
         why = lossy_network()
         if why:
-            print("skipped, for this machine gives us no such network:", why, file=sys.stderr)
-            self.skipTest(why)
+            print("skipped:", why, file=sys.stderr)
+            self.skipTest(NOT_HERE + why)
 
     def start(self, *args):
         """As everywhere, but inside the name space."""

@@ -72,6 +72,31 @@ TEST_CASE("a refused header value is not in the message") {
   }
 }
 
+TEST_CASE("what steers a terminal is printed as what it is") {
+  struct Row {
+    std::string_view text;
+    std::string_view shown;
+  };
+  using namespace std::string_view_literals;
+  for (const auto& row : std::vector<Row>{
+           {"", ""},
+           {"plain ~ text", "plain ~ text"},
+           {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+            "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+           {"\x1b[2J\r\n\t\x7f", "\\x1b[2J\\x0d\\x0a\\x09\\x7f"},
+           {"a\0b"sv, "a\\x00b"},
+           {"\xc2\x9b"
+            "2J \xc2\x80 \xc2\xa0",
+            "\\xc2\\x9b2J \\xc2\\x80 \xc2\xa0"},  // U+009B is CSI
+           {"\x9b 2J", "\\x9b 2J"},               // and so is its byte in ISO 8859
+           {"\xe0\x82\x9b", "\\xe0\\x82\\x9b"},   // nor in a form that is too long
+           {"caf\xe9", "caf\\xe9"},               // ISO 8859-1
+           {"\xed\xa0\x80 \xe2\x82", "\\xed\\xa0\\x80 \\xe2\\x82"}}) {  // a surrogate; cut off
+    CAPTURE(row.text);
+    CHECK(httpretry::printable(row.text) == row.shown);
+  }
+}
+
 TEST_CASE("lines are as libcurl wants them") {
   Headers headers{{"A", "  padded\t"}, {"Empty", ""}};
   CHECK(std::string_view(headers.line(0)) == "A: padded");

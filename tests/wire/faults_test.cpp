@@ -108,7 +108,7 @@ std::vector<Row> rows() {
 Outcome meet(const Row& row, const Request& asked) {
   auto policy = hasty();
   policy.max_attempts = 2;
-  policy.attempt_timeout = row.error == Errc::Timeout ? 150ms : 30s;
+  policy.attempt_timeout = row.error == Errc::Timeout ? 500ms : 30s;
   ClientOptions options;
   options.middlewares = {retry(policy)};
   options.connection.max_body = 1 << 20;
@@ -171,7 +171,7 @@ TEST_CASE(
     CAPTURE(row.url);
     auto policy = hasty();
     policy.max_attempts = 2;
-    policy.connect_timeout = row.code == Errc::Timeout ? 150ms : 30s;
+    policy.connect_timeout = row.code == Errc::Timeout ? 500ms : 30s;
     Client client({retry(policy)});
     for (auto request : {Request::get(row.url), Request::post(row.url, "d")}) {
       const auto outcome = client.send(request);

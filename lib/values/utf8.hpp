@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace httpretry::policy_file {
+namespace httpretry {
 
 // The length of the UTF-8 character at the front; 0 where it is none: surrogates and
 // overlong forms are none.
@@ -44,4 +44,4 @@ inline void append_utf8(std::string& out, unsigned code) {
   }
 }
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry
