@@ -84,7 +84,9 @@ std::vector<Flag> body_flags(SendOptions& to) {
        [&](Text) { to.data_in_url = true; }},
       {'\0', "url-query", "DATA", "add to the URL's query, encoded; +TEXT as it stands",
        [&](Text v) { to.url_query.push_back(query_item(v)); }},
-      {'T', "upload-file", "FILE", "PUT the file; - reads standard input",
+      {'T', "upload-file", "FILE",
+       "PUT the file; - reads standard input: 64 MiB before it sends, to send them again; no "
+       "limit of time ends a wait for more of it",
        [&](Text v) { to.uploads.push_back(v); }},
   };
 }
