@@ -177,8 +177,8 @@ std::vector<std::string> parse(const std::vector<std::string>& args, const FlagT
 
 std::string nearest(std::string_view wrong, const std::vector<std::string>& words) {
   std::string best;
-  // A third of the letters may be wrong, and two of a short word: more is another word.
-  const std::size_t few = wrong.size() > 3 ? 2 : 1;
+  // A third of the letters may be wrong, or two of six: more is another word.
+  const std::size_t few = wrong.size() > 5 ? 2 : 1;
   auto least = std::max(wrong.size() / 3, few) + 1;
   for (const auto& word : words) {
     const auto far = distance(wrong, word);

@@ -62,7 +62,7 @@ class Writer final : public BodyWriter {
     new_bytes_ = 0;
     bar_.begin(had_, total_);
     if (file_) return file_->begin(head, offset);
-    download_.bytes.resize(offset - options_.offset);
+    download_.spool.cut(offset - options_.offset);
     return {};
   }
 
@@ -73,8 +73,8 @@ class Writer final : public BodyWriter {
     if (options_.show_progress) bar_.add(bytes.size());
     if (file_) {
       if (auto written = file_->write(bytes); !written || *written != Wish::More) return written;
-    } else {
-      download_.bytes += bytes;
+    } else if (auto kept = download_.spool.append(bytes); !kept) {
+      return std::move(kept).error();
     }
     return options_.bytes_per_second ? Wish::Pause : Wish::More;
   }
@@ -122,7 +122,7 @@ class Writer final : public BodyWriter {
 Result<std::unique_ptr<BodyWriter>> Download::open(const Request& request) {
   whole = false;
   received = 0;
-  bytes.clear();
+  spool.cut(0);
   std::unique_ptr<BodyWriter> file;
   if (options_.file) {
     auto opened = options_.file->open(request);

@@ -1,17 +1,18 @@
-// Download: where the body of a good answer arrives, piece by piece: in a file, or in memory until
+// Download: where the body of a good answer arrives, piece by piece: in a file, or in a spool until
 // it may be shown. It shows how far it is, holds the speed down and minds the size.
 #pragma once
+
+#include "spool.hpp"
 
 #include <httpretry/sink.hpp>
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 namespace httpretry::cli {
 
 struct DownloadOptions {
-  SinkPtr file;                // left out: into memory
+  SinkPtr file;                // left out: into the spool
   bool show_progress = false;  // a bar, on a terminal
   std::optional<std::uint64_t> bytes_per_second;
   std::uint64_t offset =
@@ -29,7 +30,7 @@ class Download final : public Sink {
   // Whether the body is here, and whole. Else it is where it would be without a sink.
   bool whole = false;
   std::uint64_t received = 0;  // bytes of it that this call brought
-  std::string bytes;           // of a body in memory
+  Spool spool;
 
  private:
   DownloadOptions options_;

@@ -20,18 +20,6 @@ namespace {
   throw WriteError("cannot write to " + name + ": " + std::generic_category().message(cause));
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { ::close(number_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return number_; }
-
- private:
-  int number_;
-};
-
 // A pipe that nobody reads yet is waited for.
 int open_device(const std::string& path, int give_up) {
   for (;;) {
@@ -45,9 +33,10 @@ int open_device(const std::string& path, int give_up) {
   }
 }
 
-// Of /dev/stdout and its like. To open them again would be another place in the same file.
+// Of standard output, /dev/stdout and its like. To open them again would be another place in the
+// same file.
 std::optional<int> own_descriptor(const std::string& path) {
-  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
   for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
     if (!path.starts_with(folder)) continue;
@@ -87,22 +76,29 @@ void write_all(int descriptor, std::string_view bytes, int give_up, const std::s
   }
 }
 
+Direct::Direct(const std::string& path, int give_up)
+    : name_(path == "-" ? "standard output" : path), give_up_(give_up) {
+  const auto there = own_descriptor(path);
+  own_ = !there;
+  descriptor_ = there ? *there : open_device(path, give_up);
+}
+
+Direct::~Direct() {
+  if (own_) ::close(descriptor_);
+}
+
 bool is_stream(const std::string& path) {
   struct ::stat about {};
   return own_descriptor(path) || (::stat(path.c_str(), &about) == 0 && S_ISFIFO(about.st_mode));
 }
 
 void write_to(const std::string& path, std::string_view bytes, int give_up) {
-  if (path == "-") return write_all(STDOUT_FILENO, bytes, give_up, "standard output");
-  if (const auto own = own_descriptor(path)) return write_all(*own, bytes, give_up, path);
   struct ::stat about {};
-  if (::stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode)) {
-    const auto written = write_file(path, bytes);
-    if (!written) throw WriteError(written.error().message);
-    return;
+  const bool file = ::stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode);
+  if (!file || own_descriptor(path)) return Direct(path, give_up).write(bytes);
+  if (const auto written = write_file(path, bytes); !written) {
+    throw WriteError(written.error().message);
   }
-  const Descriptor device(open_device(path, give_up));
-  write_all(device.get(), bytes, give_up, path);
 }
 
 }  // namespace httpretry::cli

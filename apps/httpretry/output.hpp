@@ -16,7 +16,24 @@ struct WriteError : std::runtime_error {
 // with WriteError: so a signal ends it. `name` is for the message.
 void write_all(int descriptor, std::string_view bytes, int give_up, const std::string& name);
 
-// Whether it is a pipe, or a descriptor of ours as /dev/fd/3: nothing that can be put in a place.
+// Standard output ("-"), a stream, a device: what is written to directly, piece by piece.
+class Direct {
+ public:
+  Direct(const std::string& path, int give_up);
+  ~Direct();
+  Direct(const Direct&) = delete;
+  Direct& operator=(const Direct&) = delete;
+  void write(std::string_view bytes) const { write_all(descriptor_, bytes, give_up_, name_); }
+
+ private:
+  std::string name_;
+  int give_up_;
+  int descriptor_;
+  bool own_;
+};
+
+// Whether it is "-", a pipe, or a descriptor of ours as /dev/fd/3: nothing that can be put in a
+// place.
 bool is_stream(const std::string& path);
 
 // "-" is standard output. A regular file is written beside its target and renamed when it is whole,

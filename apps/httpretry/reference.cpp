@@ -30,7 +30,7 @@ std::span<const Entry> stop_reasons() {
   static constexpr std::array<Entry, 9> kAll{{
       {"success", "an answer that the policy does not retry, or the one that was waited for"},
       {"not_retryable", "sending it again would give the same"},
-      {"attempts_exhausted", "--retry, or max_attempts of the policy"},
+      {"attempts_exhausted", "--retry, or max_attempts or pending.max of the policy"},
       {"elapsed_exhausted",
        "no time is left: -m, --retry-max-time, or max_elapsed_time of the policy"},
       {"unsafe_to_repeat",
@@ -54,18 +54,27 @@ std::span<const Entry> sent_words() {
 }
 
 std::span<const Entry> differences() {
-  static constexpr std::array<Entry, 11> kAll{{
+  static constexpr std::array<Entry, 15> kAll{{
       {"retries", "happen without a flag: up to three, within 60 s, with chance in the waits"},
       {"-X POST", "is not sent again where the server may have done it, unless it has a key"},
       {"-m", "is for all attempts together; --set attempt_timeout=5s is for each"},
-      {"--retry-max-time", "ends an attempt that is under way, too"},
+      {"--retry-max-time", "ends an attempt that has no answer by then, too"},
       {"Retry-After", "of more than a minute ends the call: --set server_delay.max=10m allows it"},
       {"-o", "is written when the answer has come whole; -C - keeps a part, in FILE.part"},
+      {"output", "is written when the answer has come whole; past 8 MiB it waits in TMPDIR"},
       {"exit status", "22 for an answer of 400 or more, without -f; --no-fail makes it 0"},
+      {"several URLs", "the exit status is that of the last one that failed"},
       {"-o, -C -", "an error's text does not replace what -C - goes on with, nor a 304 the file"},
       {"-L", "to another origin takes no body along (8), and of your headers only harmless ones"},
+      {"-L -i, -L -I", "show the head of the last answer only"},
+      {"-L -X POST", "a 301, 302 or 303 makes a GET of it, as of any POST"},
       {"[1-3], {a,b}", "in a URL are letters like others"},
-      {"not here", "-D, -J, -N, -R, -r, -z, --next, ~/.curlrc, and what is not HTTP"},
+      {"not here",
+       "-0, -D, -J, -N, -R, -Y, -g, -j, -q, -r, -z, --anyauth, --create-dirs, --digest, "
+       "--fail-early, "
+       "--netrc-optional, --next, --output-dir, --proto, --remote-name-all, ~/.curlrc, a question "
+       "for "
+       "the password of -u, and what is not HTTP"},
   }};
   return kAll;
 }

@@ -117,23 +117,18 @@ bool shows_bar(const SendOptions& options) { return !options.parallel && shows_l
 
 constexpr std::uint64_t kPieceOfBody = 65536;
 
-// A body in a file arrives there piece by piece. One that is shown with its headers, that --until
-// looks into, or whose reader may be slow, has to be had whole before.
+// A body arrives piece by piece: in its file, or where it waits for its end. One that goes into a
+// file behind its headers, or that --until looks into, is had in memory.
 std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t index,
                                        const Request& request) {
   const auto target = target_for(options, index, request);
-  const bool to_stream = is_stream(target);
+  const bool to_file = !is_stream(target);
+  if (options.head || (options.include && to_file) || !options.until.empty()) return nullptr;
   DownloadOptions download;
   if (index >= options.uploads.size()) download.offset = options.offset;
-  const bool as_whole = options.include || options.head || !options.until.empty() || to_stream;
-  if (as_whole && download.offset == 0) return nullptr;
   download.show_progress = shows_bar(options);
   download.bytes_per_second = options.bytes_per_second;
-  const bool to_file = target != "-" && !to_stream;
-  download.max_size =
-      to_file ? options.max_file_size : options.max_file_size.value_or(kMostInMemory);
-  const bool plain = !download.show_progress && !download.bytes_per_second && download.offset == 0;
-  if (target == "-" && plain) return nullptr;
+  download.max_size = options.max_file_size;
   if (to_file) {
     download.file = save_to(target, {options.resume, options.resume || download.offset > 0});
   }

@@ -103,7 +103,9 @@ std::vector<Flag> answer_flags(SendOptions& to) {
        [&](Text) { to.outputs.emplace_back(kRemoteName); }},
       {'C', "continue-at", "OFFSET",
        "leave out so many bytes of the answer, or of -T; -: go on where an earlier download broke "
-       "off, and keep what came in FILE.part where this one does, too",
+       "off (where the server's ETag or Last-Modified tell that it is the same; else anew), and "
+       "keep "
+       "what came in FILE.part where this one does, too",
        [&](Text v) {
          to.resume = v == "-";
          to.offset = to.resume ? 0 : parse_bytes(v, "-C");
@@ -119,15 +121,14 @@ std::vector<Flag> answer_flags(SendOptions& to) {
        "write that after each answer: curl's variables, as %{http_code} and %{json}, and "
        "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads it",
        [&](Text v) { to.write_out = v.starts_with('@') ? data_bytes(v) : v; }},
-      {'\0', "max-filesize", "BYTES",
-       "fail where an answer is larger; 20K, 3M, 1G; what goes into no file may have 1G",
+      {'\0', "max-filesize", "BYTES", "fail where an answer is larger; 20K, 3M, 1G",
        [&](Text v) {
          to.max_file_size = parse_bytes(v, "--max-filesize");
          if (*to.max_file_size == 0) to.max_file_size.reset();
        }},
       {'\0', "limit-rate", "SPEED",
        "at most so many bytes a second, down and up; 20K, 3M; not for an answer that is taken as a "
-       "whole: of -i, --until, or into a pipe",
+       "whole: of --until, or of -i into a file",
        [&](Text v) {
          to.bytes_per_second = parse_bytes(v, "--limit-rate");
          if (*to.bytes_per_second == 0) to.bytes_per_second.reset();

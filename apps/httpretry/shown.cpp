@@ -13,22 +13,34 @@ namespace httpretry::cli {
 namespace {
 
 int status_of(const SendOptions& options, const Outcome& outcome) {
-  if (!outcome) return exit_status(outcome.error());
+  const bool never = !options.until.empty() && never_held(outcome);
+  if (!outcome) return never ? kTimeout : exit_status(outcome.error());
   if (options.on_bad_answer == OnBadAnswer::TakeAsAnswer) return kOk;
-  if (!options.until.empty() && never_held(*outcome)) return kTimeout;
+  if (never) return kTimeout;
   if (!options.until.empty() && held(*outcome)) return kOk;
   return outcome->status >= 400 ? kBadAnswer : kOk;
 }
 
-void write_answer(const SendOptions& options, const Request& request, const Response& response,
-                  const std::string& target, int give_up) {
-  if (response.status >= 400 && options.on_bad_answer == OnBadAnswer::FailWithout) return;
+// Of an answer that is in memory.
+void write_answer(const SendOptions& options, const Response& response, const std::string& target,
+                  int give_up) {
+  const bool with_head = options.include || options.head;
+  const bool unwanted = response.status >= 400 && options.on_bad_answer == OnBadAnswer::FailWithout;
+  if (unwanted && !with_head) return;
   // What the file has is the beginning of the body, or (304) all of it, and this is neither.
   const bool keeps = response.status == 304 || (options.resume && response.status >= 300);
   if (target != "-" && keeps && !options.include) return;
-  const bool head = request.method() == "HEAD" && options.head;
-  if (!options.include && !head) return write_to(target, response.body, give_up);
-  write_to(target, head_of(response) + response.body, give_up);
+  const bool with_body = !options.head && !unwanted;
+  write_to(target, (with_head ? head_of(response) : "") + (with_body ? response.body : ""),
+           give_up);
+}
+
+// Of one that waited for its end.
+void write_spool(const SendOptions& options, const Response& response, const Spool& spool,
+                 const std::string& target, int give_up) {
+  const Direct out(target, give_up);
+  if (options.include) out.write(head_of(response));
+  spool.read([&](std::string_view bytes) { out.write(bytes); });
 }
 
 std::uint64_t received_of(const Ended& ended) {
@@ -39,13 +51,20 @@ std::uint64_t received_of(const Ended& ended) {
 // What to do about it, where a flag would help.
 std::string advice(const SendOptions& options, const Request& request, const Outcome& outcome) {
   if (!outcome && outcome.error().code == Errc::TooLarge && !options.max_file_size) {
-    return "what does not go into a file is held in memory: -o FILE, or --max-filesize BYTES";
+    return "it would have to be held in memory: --max-filesize BYTES allows for more";
   }
-  switch (history_of(outcome).stop_reason) {
+  if (!options.until.empty() && never_held(outcome)) {
+    return "--until " + printable(options.until) + " did not hold";
+  }
+  const auto& history = history_of(outcome);
+  switch (history.stop_reason) {
     case Reason::UnsafeToRepeat:
+      if (options.give_key || options.retry_all_errors) return {};
       return "--idempotency-key, or --retry-all-errors, has it sent again";
     case Reason::BudgetExhausted: return "--set budget=none goes on all the same";
-    case Reason::ServerDelayTooLong: return "--set server_delay.max=TIME allows for longer waits";
+    case Reason::ServerDelayTooLong:
+      if (history.detail.find("server_delay.max") == std::string::npos) return {};
+      return "--set server_delay.max=TIME allows for longer waits";
     case Reason::NotReplayable:
       if (request.body().replayable()) return {};
       return "the body came from a pipe and is longer than " + std::to_string(kKeptOfPipe >> 20U) +
@@ -59,7 +78,8 @@ void explain(const SendOptions& options, const Request& request, const Outcome& 
              int status) {
   if (!speaks(options)) return;
   const auto reason = history_of(outcome).stop_reason;
-  const bool plain = reason == Reason::Success || reason == Reason::NotRetryable;
+  const bool final = reason == Reason::NotRetryable && outcome && outcome->status >= 400;
+  const bool plain = reason == Reason::Success || final;
   if (status == kOk && plain) return;
   const auto& url = request.parsed_url();
   const auto which = options.urls.size() > 1 && url ? printable(url->without_secrets()) + ": " : "";
@@ -92,9 +112,11 @@ int show(const SendOptions& options, const Ended& ended, int give_up) {
   };
   guarded([&] {
     if (download != nullptr && download->whole) {
-      if (!download->options().file) write_to(target, download->bytes, give_up);
+      if (!download->options().file) {
+        write_spool(options, *outcome, download->spool, target, give_up);
+      }
     } else if (outcome) {
-      write_answer(options, request, *outcome, target, give_up);
+      write_answer(options, *outcome, target, give_up);
     }
   });
   if (!options.write_out.empty()) {

@@ -57,7 +57,8 @@ bool is_number(const JsonValue& found, const std::string& wanted) {
 
 Until Until::parse(const std::string& text) {
   const auto equals = text.find('=');
-  if (equals == std::string::npos) throw bad(text);
+  if (equals == std::string::npos || equals == 0) throw bad(text);
+  if (std::string_view("!<>~").find(text[equals - 1]) != std::string_view::npos) throw bad(text);
   Until until;
   until.value = text.substr(equals + 1);
   if (text.starts_with("status=")) {
@@ -92,7 +93,13 @@ void poll_until(RetryOptions& options, Until until, std::optional<Duration> inte
                                                 const Observed& observed) {
     auto classified = classify(policy, observed);
     const auto& outcome = *observed.outcome;
-    if (!outcome || !until.concerns(*outcome)) return classified;
+    if (!outcome || !until.concerns(*outcome)) {
+      // What passes is on the way to the answer, too: a service that is not up yet.
+      const bool passes = classified.cls == Class::Transient || classified.cls == Class::Transport;
+      if (passes) classified.cls = Class::Pending;
+      if (passes) classified.once = false;
+      return classified;
+    }
     const bool done = until.holds(*outcome);
     classified.cls = done ? Class::Success : Class::Pending;
     if (!done) {
@@ -109,9 +116,11 @@ bool held(const Response& response) {
   return !attempts.empty() && attempts.back().cls == Class::Success;
 }
 
-bool never_held(const Response& response) {
-  const auto& attempts = response.history.attempts;
-  return !attempts.empty() && attempts.back().cls == Class::Pending;
+bool never_held(const Outcome& outcome) {
+  const auto& history = history_of(outcome);
+  if (history.attempts.empty()) return false;
+  if (!outcome && history.stop_reason != Reason::ElapsedExhausted) return false;
+  return history.attempts.back().cls == Class::Pending;
 }
 
 }  // namespace httpretry::cli

@@ -12,7 +12,8 @@ namespace httpretry::cli {
 //
 // An answer for which it does not hold is pending: asked for again after a while, outside
 // max_attempts and the budget. For `status` that is any answer; for `json`, any below 400, so that
-// an error stays an error. With `follows` a redirect is on its way to the answer.
+// an error stays an error. So is a failure that passes. With `follows` a redirect is on its way to
+// the answer.
 struct Until {
   static Until parse(const std::string& text);
   [[nodiscard]] bool holds(const Response& response) const;
@@ -29,6 +30,6 @@ void poll_until(RetryOptions& options, Until until, std::optional<Duration> inte
 // Whether it held for the last answer; whether it did not, and nobody asked again. An answer that
 // it does not concern is neither.
 bool held(const Response& response);
-bool never_held(const Response& response);
+bool never_held(const Outcome& outcome);
 
 }  // namespace httpretry::cli

@@ -138,6 +138,7 @@ bool Transfer::check_private() {
   if (netrc && own_origin_ && !netrc->empty() && ::access(netrc->c_str(), R_OK) != 0) {
     refused_.emplace(Errc::InvalidRequest, "cannot read netrc file " + *netrc + ": " +
                                                std::generic_category().message(errno));
+    refused_->curl_code = CURLE_READ_ERROR;
     return false;
   }
   return true;

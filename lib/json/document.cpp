@@ -109,6 +109,12 @@ std::string compact(const Json& json) {
   return out;
 }
 
+bool stands_in(const Json& json, const Json& object) {
+  const auto* at = &json;
+  while (at != nullptr && at != &object) at = at->parent;
+  return at == &object;
+}
+
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   escape_into(out, text, true);

@@ -72,6 +72,8 @@ std::string pointer_to(const Json& json);
 std::string compact(const Json& json);
 // As a message quotes it: a string or number shortened and on one line, "an array", "an object".
 std::string described(const Json& json);
+// Whether it is `object` or in it.
+bool stands_in(const Json& json, const Json& object);
 // In double quotes, with control bytes escaped.
 std::string quoted(std::string_view text);
 // "a", with control bytes escaped and at most some two hundred bytes of it.

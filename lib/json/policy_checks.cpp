@@ -13,12 +13,6 @@ namespace {
 
 constexpr int kWaitsLookedAt = 10'000;
 
-bool stands_in(const Json& json, const Json& object) {
-  const auto* at = &json;
-  while (at != nullptr && at != &object) at = at->parent;
-  return at == &object;
-}
-
 bool is_finite(Duration duration) { return duration != kForever; }
 
 std::string over(std::string_view key, Duration value, std::string_view limit, Duration most) {
@@ -94,6 +88,7 @@ class Checker {
         !is_finite(elapsed)) {
       warn({pending}, "without its \"max\", or a max_elapsed_time, it may be asked for ever");
     }
+    useless_poll(pending);
     const auto reached = attempts_reached();
     if (resolved_.max_attempts && reached < *resolved_.max_attempts) {
       warn({layered_.find("max_attempts"), layered_.find("max_elapsed_time"),
@@ -103,6 +98,17 @@ class Checker {
                " can never be reached: even the shortest waits before it pass max_elapsed_time (" +
                httpretry::to_text(elapsed) + ")");
     }
+  }
+
+  void useless_poll(const Layered* pending) {
+    if (pending == nullptr || !resolved_.retry_on.pending) return;
+    const auto wait = delay_range(resolved_.retry_on.pending->backoff, 1, {}).least;
+    const bool waits = resolved_.elapsed_rule == ElapsedRule::IncludeWait;
+    if (!waits || !is_finite(resolved_.max_elapsed_time) || wait <= resolved_.max_elapsed_time)
+      return;
+    warn({pending->find("backoff"), pending, layered_.find("max_elapsed_time")},
+         over("the wait of pending", wait, "max_elapsed_time", resolved_.max_elapsed_time) +
+             ": it is never asked again");
   }
 
   // How many attempts fit into max_elapsed_time where the waits are the shortest possible.

@@ -292,7 +292,8 @@ class PolicyReader {
     return &fallback_;
   }
   [[nodiscard]] const Json& place_of(const Layered& layered) const {
-    const auto said = layered.source != nullptr && layered.source->positions;
+    if (layered.source == nullptr) return policy_;
+    const auto said = layered.source->positions || stands_in(*layered.json, policy_);
     return said ? *layered.json : policy_;
   }
 

@@ -1,5 +1,6 @@
 """Sending: what goes out, what comes to standard output and the files, and the exit status."""
 
+import json
 import shlex
 import signal
 import subprocess
@@ -70,6 +71,22 @@ class Requests(ProgramTest):
         gone = self.server(Answer(200), Answer(404, b"gone"))
         self.run_program("-sS", "-m", LIMIT, "--retry-delay", "0.001", "--until", "status=404",
                          gone.url())
+
+    def test_until_waits_for_a_service_that_is_not_up_yet(self):
+        down = [Answer(0, reset=True)] * 6
+        for until, late in (("status=200", down), ("json:/state=DONE", down + [503] * 6)):
+            server = self.server(*late, Answer(200, b'{"state": "DONE"}'))
+            self.run_program("-sS", "-m", LIMIT, "--retry-delay", "0.001", "--until", until,
+                             server.url())
+            self.assertEqual(len(server.seen), len(late) + 1)
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        result = self.run_program("--retry-max-time", "0.2", "--retry-delay", "0.01", "--until",
+                                  "status=200", f"http://127.0.0.1:{port}/", status=28)
+        self.assertIn(b"httpretry: --until status=200 did not hold\n", result.stderr)
+        posted = self.server(*down)  # which may have been done each time
+        self.run_program("-d", "x", "--until", "status=200", posted.url(), status=52)
+        self.assertEqual(len(posted.seen), 1)
 
     def test_until_looks_at_where_redirects_lead(self):
         for until in ("status=200", "json:/state=DONE"):
@@ -266,6 +283,12 @@ class Output(ProgramTest):
         self.assertEqual(self.run_program("-i", server.url()).stdout, head + b"body")
         self.assertEqual(self.run_program("-sI", server.url()).stdout, head)
         self.assertEqual(server.seen[-1].method, "HEAD")
+        self.assertEqual(self.run_program("-I", "-X", "GET", server.url()).stdout, head)
+        self.assertEqual(server.seen[-1].method, "GET")
+        gone = self.server(Answer(404, b"gone"))
+        for flag in ("-i", "-I"):
+            shown = self.run_program("-f", flag, gone.url(), status=22).stdout
+            self.assertEqual(shown, b"HTTP/1.1 404 Reason\r\nContent-Length: 4\r\n\r\n")
 
     def test_write_out(self):
         server = self.server(Answer(200, b"body", [("X-A", "b"), ("Content-Type", "a/b")]))
@@ -322,6 +345,23 @@ class ExitStatus(ProgramTest):
         server = self.server(Answer(503, b"", [("Retry-After", "600")]))
         self.assertIn("--set server_delay.max=TIME",
                       self.run_program(server.url(), status=22).stderr.decode())
+
+    def test_advice_is_given_only_where_it_helps(self):
+        server = self.server(Answer(503, b"", [("Retry-After", "30")]))
+        result = self.run_program("-m", 5, server.url(), status=22)
+        self.assertNotIn(b"--set", result.stderr)
+        server = self.server(500)
+        result = self.run_program("-d", "x", "--idempotency-key", "--set", 'repeat="never"',
+                                  server.url(), status=22)
+        self.assertNotIn(b"--idempotency-key", result.stderr)
+        self.assertIn(b"(unsafe_to_repeat)", result.stderr)
+
+    def test_a_good_status_that_is_a_failure_is_not_passed_over_in_silence(self):
+        (self.folder / "p.json").write_text(json.dumps({"version": 1, "default": {"retry_on": {
+            "error_codes": [{"json": "/state", "in": ["FAILED"], "as": "permanent"}]}}}))
+        server = self.server(Answer(200, b'{"state": "FAILED"}'))
+        result = self.run_program("--policy", "p.json", server.url())
+        self.assertEqual(result.stderr.decode().split(": ", 1)[1], "200 (not_retryable)\n")
 
     def test_help_is_cut_off_in_silence(self):
         done = subprocess.run(f"{shlex.quote(str(PROGRAM))} --help | head -1; exit ${{PIPESTATUS[0]}}",

@@ -67,13 +67,13 @@ class Files(ProgramTest):
 
     def test_what_goes_through_memory_has_a_limit(self):
         head = b"HTTP/1.1 %d Reason\r\nContent-Length: 1073741825\r\n\r\nx"
-        for status, args in ((200, ()), (200, ("-i",)), (200, ("--limit-rate", "1K")),
-                             (400, ("-o", "out"))):
+        for status, args in ((200, ("-i", "-o", "out")), (400, ()), (400, ("-o", "out")),
+                             (200, ("--until", "json:/a=1"))):
             server = self.server(Answer(status, raw=head % status))
             result = self.run_program(*args, "--retry", 0, server.url(), status=63)
             self.assertIn(b"(63) ", result.stderr)
-            self.assertIn(b"is larger than 1073741824 bytes\nhttpretry: what does not go into a file "
-                          b"is held in memory: -o FILE, or --max-filesize BYTES\n", result.stderr)
+            self.assertIn(b"is larger than 1073741824 bytes\nhttpretry: it would have to be held in "
+                          b"memory: --max-filesize BYTES allows for more\n", result.stderr)
 
     def test_who_writes_the_file_already_is_an_error_of_the_file(self):
         server = self.server(Answer(200, b"body"))
@@ -93,6 +93,31 @@ class Files(ProgramTest):
         gate.set()
         _, said = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 26, said)
+
+    def test_a_large_answer_waits_on_disk_until_it_is_whole(self):
+        body = os.urandom(30 << 20)
+        server = self.server(broken(body[:20 << 20], len(body), b'ETag: "v1"\r\n'),
+                             Answer(206, body[20 << 20:],
+                                    [("Content-Range", f"bytes {20 << 20}-{len(body) - 1}/{len(body)}"),
+                                     ("ETag", '"v1"')]),
+                             broken(body[:25 << 20], len(body)), Answer(200, body),
+                             broken(body[:25 << 20], len(body)))
+        os.mkfifo(self.folder / "fifo")
+        # It goes on where it broke off; and begins anew.
+        self.assertTrue(self.run_program(*QUICK, server.url()).stdout == body)
+        with (self.folder / "read").open("wb") as read:
+            reader = subprocess.Popen(["cat", "fifo"], stdout=read, cwd=self.folder)
+        self.addCleanup(reader.wait)
+        self.addCleanup(reader.kill)
+        self.run_program(*QUICK, "-o", "fifo", "-i", server.url())
+        reader.wait(LIMIT)
+        head, _, came = (self.folder / "read").read_bytes().partition(b"\r\n\r\n")
+        self.assertTrue(head.startswith(b"HTTP/1.1 200 Reason\r\n"), head[:1000])
+        self.assertTrue(came == body)
+        result = self.run_program(*QUICK, "--retry", 1, server.url(), status=18)
+        self.assertEqual(result.stdout, b"")  # nothing of what failed
+        result = self.run_program(server.url(), status=23, env={"TMPDIR": "/no/where"})
+        self.assertIn(b"cannot keep the answer in /no/where: No such file", result.stderr)
 
     def test_the_name_comes_from_the_url(self):
         server = self.server(Answer(200, b"1"), Answer(200, b"2"))
@@ -482,7 +507,7 @@ class Ways(ProgramTest):
         for args in (("--netrc-file", ".netrc"), ("-n",)):
             self.run_program(*args, server.url(), env={"HOME": str(self.folder)})
             self.assertEqual(server.seen[-1].headers["authorization"], "Basic bWU6cHc=")
-        self.run_program("--netrc-file", "none", server.url(), status=2)
+        self.run_program("--netrc-file", "none", server.url(), status=26)
 
     def test_versions_of_http(self):
         server = self.server(Answer(200, b"x"))

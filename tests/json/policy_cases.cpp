@@ -188,6 +188,7 @@ const std::vector<Case>& policies() {
       {R"({"server_delay": {"max_over_own": "-5s"}})", "\"-5s\" is negative"},
       {R"({"server_delay": {"max": "2m"}, "max_elapsed_time": "1m"})", "warning: /default/server_delay/max: server_delay.max (2m) is over max_elapsed_time (1m)", false},
       {R"({"max_attempts": 3, "max_elapsed_time": "8s", "backoff": {"kind": "constant", "interval": "4s"}, "throttle_backoff": "none"})", ""},
+      {R"({"max_elapsed_time": "60s", "retry_on": {"pending": {"statuses": [202], "backoff": {"interval": "5m"}}}})", "warning: /default/retry_on/pending/backoff: the wait of pending (5m) is over max_elapsed_time (1m): it is never asked again", false},
       {R"({"max_elapsed_time": "none", "retry_on": {"pending": {"statuses": [202]}}})", "warning: /default/retry_on/pending: without its \"max\", or a max_elapsed_time, it may be asked for ever", false},
       {R"({"max_attempts": 4, "max_elapsed_time": "8s", "backoff": {"kind": "constant", "interval": "4s"}, "throttle_backoff": "none"})", "warning: /default/max_attempts: attempt 4 of 4 can never be reached", false},
       {R"({"max_attempts": 9, "max_elapsed_time": "10s", "backoff": {"kind": "constant", "interval": "4s"}, "throttle_backoff": "none"})", "warning: /default/max_attempts: attempt 4 of 9 can never be reached", false},

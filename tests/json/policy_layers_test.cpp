@@ -210,7 +210,7 @@ TEST_CASE("a bad setting is named") {
       {{{"max_attemps", "6"}}, "--set max_attemps: unknown key; did you mean \"max_attempts\"?"},
       {{{"backoff.initial", "200"}},
        "--set backoff.initial: 200 has no unit; write a string such as \"200s\""},
-      {{{"backoff.kind", "constant"}}, "--set: missing key \"interval\""},
+      {{{"backoff.kind", "constant"}}, "--set backoff: missing key \"interval\""},
       {{{"attempt_timeout", "2h"}},
        "--set attempt_timeout: attempt_timeout (2h) is over max_elapsed_time (1m)"},
       {{{"preset", "gsc"}}, "--set preset: there is no preset \"gsc\"; did you mean \"gcs\"?"},
