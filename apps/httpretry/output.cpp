@@ -62,7 +62,7 @@ Result<void> write_file(const std::string& path, std::string_view bytes) {
 void write_all(int descriptor, std::string_view bytes, int give_up, const std::string& name) {
   struct ::stat about {};
   const bool regular = ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
-  constexpr std::size_t kShort = 1U << 20U;
+  constexpr std::size_t kShort = 256U << 10U;
   while (!bytes.empty()) {
     // A pipe that poll() calls writable takes this much without blocking.
     const auto piece = regular ? bytes : bytes.substr(0, PIPE_BUF);

@@ -119,6 +119,18 @@ class Files(ProgramTest):
         result = self.run_program(server.url(), status=23, env={"TMPDIR": "/no/where"})
         self.assertIn(b"cannot keep the answer in /no/where: No such file", result.stderr)
 
+    def test_a_signal_ends_what_is_being_shown(self):
+        body = b"b" * (64 << 20)
+        server = self.server(Answer(200, body))
+        process = self.start("-s", server.url())
+        shown = len(process.stdout.read(16 << 20))
+        process.send_signal(signal.SIGINT)
+        while piece := os.read(process.stdout.fileno(), 4096):  # who reads all the time
+            shown += len(piece)
+            time.sleep(0.001)
+        self.assertEqual(process.wait(LIMIT), 130)
+        self.assertLess(shown, len(body))
+
     def test_the_name_comes_from_the_url(self):
         server = self.server(Answer(200, b"1"), Answer(200, b"2"))
         result = self.run_program("-O", "-O", "-w", "%{filename_effective} ",
