@@ -266,7 +266,7 @@ class Sending {
   }
 
   void finish(std::size_t index, const Outcome& outcome) {
-    const auto& request = requests_[index];
+    auto& request = requests_[index];
     if (!options_.report.empty()) {
       reports_[index] = report_json(request, outcome, policy_for(request));
     }
@@ -276,6 +276,8 @@ class Sending {
     ++(statuses_[index] == kOk ? sums_.done : sums_.failed);
     sums_.attempts += history_of(outcome).attempts.size();
     if (outcome) sums_.bytes += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
+    request.edit_options().sink.reset();  // with what it has of the answer
+    downloads_[index].reset();
   }
 
   void sum_up(Duration time) const {

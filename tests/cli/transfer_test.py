@@ -119,6 +119,13 @@ class Files(ProgramTest):
         result = self.run_program(server.url(), status=23, env={"TMPDIR": "/no/where"})
         self.assertIn(b"cannot keep the answer in /no/where: No such file", result.stderr)
 
+    def test_what_has_been_shown_is_let_go(self):
+        server = self.server(Answer(200, b"b" * (9 << 20)))
+        done = subprocess.run(["bash", "-c", 'ulimit -n 20 && exec "$@" | wc -c', "-", PROGRAM, "-s",
+                               *[server.url()] * 12], capture_output=True, check=True,
+                              cwd=self.folder, env=clean_environment(), timeout=LIMIT)
+        self.assertEqual(int(done.stdout), 12 * (9 << 20), done.stderr)
+
     def test_a_signal_ends_what_is_being_shown(self):
         body = b"b" * (64 << 20)
         server = self.server(Answer(200, body))
