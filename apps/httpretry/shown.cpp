@@ -43,6 +43,16 @@ void write_spool(const SendOptions& options, const Response& response, const Spo
   spool.read([&](std::string_view bytes) { out.write(bytes); });
 }
 
+void write_body(const SendOptions& options, const Ended& ended, const std::string& target,
+                int give_up) {
+  const auto* download = ended.download;
+  if (download == nullptr || !download->whole) {
+    if (ended.outcome) write_answer(options, *ended.outcome, target, give_up);
+  } else if (!download->options().file) {
+    write_spool(options, *ended.outcome, download->spool, target, give_up);
+  }
+}
+
 std::uint64_t received_of(const Ended& ended) {
   if (ended.download != nullptr && ended.download->whole) return ended.download->received;
   return ended.outcome ? ended.outcome->body.size() : 0;
@@ -96,11 +106,12 @@ void explain(const SendOptions& options, const Request& request, const Outcome& 
 }  // namespace
 
 int show(const SendOptions& options, const Ended& ended, int give_up) {
-  const auto& [request, outcome, index, download, connections] = ended;
   say_for_now("");
-  const auto target = target_for(options, index, request);
+  const auto& outcome = ended.outcome;
+  const auto target = target_for(options, ended.index, ended.request);
   auto status = status_of(options, outcome);
   bool explained = false;
+  // What cannot be written keeps nothing else from being written.
   const auto guarded = [&](const auto& write) {
     try {
       write();
@@ -110,24 +121,17 @@ int show(const SendOptions& options, const Ended& ended, int give_up) {
       explained = true;
     }
   };
-  guarded([&] {
-    if (download != nullptr && download->whole) {
-      if (!download->options().file) {
-        write_spool(options, *outcome, download->spool, target, give_up);
-      }
-    } else if (outcome) {
-      write_answer(options, *outcome, target, give_up);
-    }
-  });
+  guarded([&] { write_body(options, ended, target, give_up); });
   if (!options.write_out.empty()) {
     std::string to_stderr;
     const auto file = outcome && target != "-" ? target : std::string();
-    const Transferred about{outcome, request, index, file, status, connections, received_of(ended)};
+    const Transferred about{outcome, ended.request,     ended.index,       file,
+                            status,  ended.connections, received_of(ended)};
     const auto text = write_out(options.write_out, about, to_stderr);
     guarded([&] { write_all(STDERR_FILENO, to_stderr, give_up, "standard error"); });
     guarded([&] { write_all(STDOUT_FILENO, text, give_up, "standard output"); });
   }
-  if (!explained) explain(options, request, outcome, status);
+  if (!explained) explain(options, ended.request, outcome, status);
   return status;
 }
 
