@@ -74,6 +74,7 @@ http {{
         process = self.nginx("")
         self.policy(max_attempts=6, backoff={"kind": "constant", "interval": "5ms"})
         load = self.load(self.url(), 1500)
+        self.log(50)
         reloads = 0
         while load.poll() is None and reloads < 20:
             process.send_signal(signal.SIGHUP)
