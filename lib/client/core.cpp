@@ -1,6 +1,7 @@
 #include "core.hpp"
 
 #include "lib/curl/errors.hpp"
+#include "lib/flow/hop.hpp"
 #include "lib/flow/random.hpp"
 
 #include <httpretry/inside_retry.hpp>
@@ -235,6 +236,10 @@ Prepared ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Reques
   } catch (...) {  // only for want of memory: what a stage throws is an outcome
     came.emplace(out_of_memory());
   }
+  if (RunQueue::strayed_from(*where.scheduler)) {
+    const Hop home(*where.scheduler);
+    co_await home;
+  }
   Outcome outcome = *std::move(came);
   finish(outcome, state);
   call.emit(&Observer::call_ended, outcome);
@@ -336,6 +341,10 @@ Prepared ClientCore::carry_work(Where where, std::shared_ptr<Work> work) {
     co_await running;
   } catch (...) {  // as with a call
     work->give_up(out_of_memory());
+  }
+  if (RunQueue::strayed_from(*where.scheduler)) {
+    const Hop home(*where.scheduler);
+    co_await home;
   }
   work.reset();
   if (where.background) where.background->call_ended();

@@ -1,3 +1,5 @@
+#include "hop.hpp"
+
 #include <httpretry/middleware.hpp>
 #include <httpretry/transport.hpp>
 
@@ -5,6 +7,14 @@ namespace httpretry {
 namespace {
 
 Task<Outcome> failed(Error error) { co_return error; }
+
+// A stage that awaited something of another client's, say, went on there.
+Task<Outcome> at_home(Next next, Request request, Call& call) {
+  const Hop home(call.scheduler());
+  co_await home;
+  Outcome outcome = co_await next(std::move(request), call);
+  co_return outcome;
+}
 
 class OnRequest final : public Middleware {
  public:
@@ -54,6 +64,7 @@ class Coroutine final : public Middleware {
 }  // namespace
 
 Task<Outcome> Next::operator()(Request request, Call& call) const {
+  if (RunQueue::strayed_from(call.scheduler())) return at_home(*this, std::move(request), call);
   const bool last = index_ == chain_->size();
   std::string_view name = "transport";
   try {

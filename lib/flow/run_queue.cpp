@@ -1,5 +1,7 @@
 #include "run_queue.hpp"
 
+#include "hop.hpp"
+
 #include <algorithm>
 #include <new>
 
@@ -122,6 +124,10 @@ RunQueue::~RunQueue() = default;
 
 RunQueue* RunQueue::current() { return driven; }
 
+bool RunQueue::strayed_from(const Scheduler& home) {
+  return driven != &home && dynamic_cast<const RunQueue*>(&home) != nullptr;
+}
+
 RunQueue::Driving::Driving(RunQueue& queue) : before_(driven) { driven = &queue; }
 RunQueue::Driving::~Driving() { driven = before_; }
 
@@ -218,6 +224,10 @@ void RunQueue::call_off(Waiter& waiter) {
 }
 
 Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
+  if (driven != nullptr && driven != this) {
+    const Hop home(*this);
+    co_await home;
+  }
   Sleep sleep(*this, when, std::move(stop));
   const bool slept = co_await sleep;
   co_return slept;

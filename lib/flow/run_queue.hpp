@@ -116,6 +116,9 @@ class HTTPRETRY_API RunQueue : public Scheduler {
 
   // The queue that this thread is driving; nullptr where it drives none.
   static RunQueue* current();
+  // Whether this thread drives another one than `home`, or none: what a stage awaited resumed it
+  // here, and what is of `home` must get back there.
+  static bool strayed_from(const Scheduler& home);
 
   void post(std::coroutine_handle<> handle) final;
   Task<bool> sleep_until(Time when, std::stop_token stop) final;
