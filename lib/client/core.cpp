@@ -163,6 +163,9 @@ ClientCore::ClientCore(ClientOptions options)
       pool_(connection_, resolver_) {
   init_curl();
   check_chain(options_.middlewares);
+  for (const auto& observer : options_.observers) {
+    if (!observer) throw std::invalid_argument("an observer of the client is null");
+  }
   if (options_.max_in_flight < 0 || options_.max_in_flight_per_origin < 0) {
     throw std::invalid_argument("ClientOptions::max_in_flight must not be negative (0: no limit)");
   }

@@ -128,6 +128,9 @@ TEST_CASE("a chain that cannot work is refused when the client is made") {
   ClientOptions no_transport;
   no_transport.scheduler = talk.clock;
   CHECK_THROWS_AS(Client{no_transport}, std::invalid_argument);
+  ClientOptions no_observer;
+  no_observer.observers = {nullptr};
+  CHECK_THROWS_AS(Client{no_observer}, std::invalid_argument);
 }
 
 TEST_CASE("a timeout above retry bounds the call, below it each attempt") {
