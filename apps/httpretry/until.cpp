@@ -96,8 +96,9 @@ void poll_until(RetryOptions& options, Until until, std::optional<Duration> inte
     if (!outcome || !until.concerns(*outcome)) {
       // What passes is on the way to the answer, too: a service that is not up yet.
       const bool passes = classified.cls == Class::Transient || classified.cls == Class::Transport;
-      if (passes) classified.cls = Class::Pending;
-      if (passes) classified.once = false;
+      if (!passes) return classified;
+      classified.cls = Class::Pending;
+      classified.once = false;
       return classified;
     }
     const bool done = until.holds(*outcome);

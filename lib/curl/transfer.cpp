@@ -317,18 +317,20 @@ bool Transfer::header_line(std::string_view line) noexcept {
   }
 }
 
-void Transfer::begin_block(std::string_view status_line) {
+void Transfer::begin_block(std::string_view line) {
   headers_.clear();
   if (headers_.size() == 0) headers_.reserve(12, 384);
   in_headers_ = true;
   status_ = 0;
   reason_.clear();
-  const auto space = status_line.find(' ');
+  line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
+  const auto space = line.find(' ');
   if (space == std::string_view::npos) return;
-  const auto version = status_line.substr(5, space - 5);
+  const auto version = line.substr(5, space - 5);
   version_ = version == "2" ? "2" : version == "1.0" ? "1.0" : "1.1";
-  const char* end = status_line.data() + status_line.find_last_not_of("\r\n ") + 1;
-  const auto [rest, problem] = std::from_chars(status_line.data() + space + 1, end, status_);
+  const char* digits = line.data() + line.find_first_not_of(' ', space);
+  const char* end = line.data() + line.size();
+  const auto [rest, problem] = std::from_chars(digits, end, status_);
   if (rest == end) return;
   const std::string_view reason(rest + 1, end);
   if (valid_header_value(reason)) reason_ = reason;

@@ -90,7 +90,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   [[nodiscard]] Time limit() const;
   bool fail(Abort why);
   void end(Abort why);
-  void begin_block(std::string_view status_line);
+  void begin_block(std::string_view line);
   bool end_block();
   void resume_awaiter();
   [[nodiscard]] Response head() const;

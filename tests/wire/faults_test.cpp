@@ -339,14 +339,17 @@ TEST_CASE("interim answers leave nothing behind in the final one") {
 TEST_CASE("the reason of a status line is kept, where it is one") {
   struct Row {
     const char* line;
+    int status;
     const char* reason;
   };
-  for (const auto& row : std::vector<Row>{{"HTTP/1.1 200 OK", "OK"},
-                                          {"HTTP/1.0 404 Not  Found, sorry ", "Not  Found, sorry"},
-                                          {"HTTP/1.1 200 ", ""},
-                                          {"HTTP/1.1 200", ""},
-                                          {"HTTP/1.1 503 Caf\xc3\xa9", "Caf\xc3\xa9"},
-                                          {"HTTP/1.1 200 \x1b[2J", ""}}) {
+  for (const auto& row :
+       std::vector<Row>{{"HTTP/1.1 200 OK", 200, "OK"},
+                        {"HTTP/1.0 404 Not  Found, sorry ", 404, "Not  Found, sorry"},
+                        {"HTTP/1.1 200 ", 200, ""},
+                        {"HTTP/1.1 200", 200, ""},
+                        {"HTTP/1.1  200   ", 200, ""},
+                        {"HTTP/1.1 503 Caf\xc3\xa9", 503, "Caf\xc3\xa9"},
+                        {"HTTP/1.1 200 \x1b[2J", 200, ""}}) {
     CAPTURE(row.line);
     RawServer server([&](int listener) {
       const int connection = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
@@ -358,6 +361,7 @@ TEST_CASE("the reason of a status line is kept, where it is one") {
     });
     const auto outcome = Client().get(server.url());
     REQUIRE(outcome);
+    CHECK(outcome->status == row.status);
     CHECK(outcome->reason == row.reason);
   }
 }
