@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Checks who includes whom, from the #include lines of include/, lib/ and apps/.
 
-  values <- policy <- flow <- (middleware | curl | testing) <- client <- apps
-                        ^---- json, log
+  http <- retry <- flow <- (policy | middleware | curl | log | testing) <- client <- apps
+              ^---- json <- (policy | client | testing)
 
-lib/README.md says why. Exit status 0: as it should be; 1: the offending lines are listed."""
+A room is a folder, with the same name under include/httpretry and lib. lib/README.md says what each
+is for. Exit status 0: as it should be; 1: the offending lines are listed."""
 
 import pathlib
 import re
@@ -13,36 +14,32 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# Which layers a file of a layer may include.
+# Which rooms a file of a room may include.
 MAY_INCLUDE = {
-    "values": {"values"},
-    "policy": {"values", "policy"},
-    "flow": {"values", "policy", "flow"},
-    "middleware": {"values", "policy", "flow", "middleware"},
+    "http": {"http"},
+    "retry": {"http", "retry"},
+    "json": {"http", "retry", "json"},
+    "flow": {"http", "retry", "flow"},
+    "policy": {"http", "retry", "json", "flow", "policy"},
+    "middleware": {"http", "retry", "flow", "policy", "middleware"},
     # The transport knows no policy: what may be sent again is decided above it.
-    "curl": {"values", "flow", "curl"},
-    "testing": {"values", "policy", "flow", "testing"},
-    "json": {"values", "policy", "flow", "json"},
-    "log": {"values", "policy", "flow", "log"},
-    "client": {"values", "policy", "flow", "middleware", "curl", "json", "log", "client"},
-    "apps": {"values", "policy", "flow", "middleware", "curl", "json", "log", "client", "testing",
-             "apps"},
+    "curl": {"http", "flow", "curl"},
+    "log": {"http", "retry", "flow", "policy", "log"},
+    "testing": {"http", "retry", "json", "flow", "policy", "testing"},
+    "client": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "log", "client"},
+    "apps": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "log", "client",
+             "testing", "apps"},
 }
+# The headers outside of the rooms: the macro that every room uses, and all the rooms at once.
+OUTSIDE = {"export", "httpretry"}
+MAY_INCLUDE["httpretry"] = MAY_INCLUDE["client"]
+for rooms in MAY_INCLUDE.values():
+    rooms.add("export")
+MAY_INCLUDE["export"] = set()
+MAY_INCLUDE["apps"].add("httpretry")
 
-# The layer of each header of include/httpretry. A new header gets its line here.
-PUBLIC = {
-    "values": "form headers request body response result error attempt time export url scenario "
-              "connection_facts",
-    "policy": "backoff retry_policy retry classify server_delay budget policy_set "
-              "policy_source policy_builder policy_import endpoint presets report",
-    "flow": "task scheduler transport middleware event call inside_retry shared sink cookies when_all",
-    "client": "client builtin retry_call httpretry",
-    "testing": "testing fault_server",
-}
-LAYER_OF_PUBLIC = {name: layer for layer, names in PUBLIC.items() for name in names.split()}
-
-# A header that is implemented in other layers than its own: they include it to be checked by it.
-IMPLEMENTED_IN = {"builtin": {"middleware", "log", "json"}, "retry_call": {"middleware"}}
+# A header that is implemented in other rooms than its own: they include it to be checked by it.
+IMPLEMENTED_IN = {"builtin": {"log"}}
 
 # The room of each library that we are made of: nothing else sees it.
 ROOMS = {
@@ -70,8 +67,8 @@ SYSTEM = re.compile(r"^(sys|netinet|arpa|net|linux)/[\w/]+\.h$|^(unistd|fcntl|lo
                     r"pthread|errno|string|strings|stdlib|stdio|time|termios|dirent|spawn|pwd|"
                     r"malloc|dlfcn|ifaddrs|resolv|sched|getopt)\.h$")
 
-# The policy layer is arithmetic: time and chance are handed to it.
-NOT_IN_POLICY = {"thread", "mutex", "shared_mutex", "condition_variable", "coroutine", "random",
+# The room `retry` is arithmetic: time and chance are handed to it.
+NOT_IN_RETRY = {"thread", "mutex", "shared_mutex", "condition_variable", "coroutine", "random",
                  "future", "semaphore", "latch", "barrier", "stop_token", "ctime", "iostream",
                  "fstream", "filesystem"}
 READS_A_CLOCK = re.compile(r"::now\s*\(|\b(clock_gettime|gettimeofday|time\s*\(\s*(nullptr|NULL|0))")
@@ -88,38 +85,40 @@ def without_comments(text):
     return COMMENT.sub(keep, text)
 
 
-def layer_of(path, root):
-    """The layer of one of our files, or None where the tables do not say."""
+def room_of(path, root):
+    """The room of one of our files, or None where the tables do not say."""
     parts = path.relative_to(root).parts
-    if parts[:2] == ("include", "httpretry"):
-        return LAYER_OF_PUBLIC.get(path.stem) if len(parts) == 3 else None
-    if parts[0] == "lib":
-        return parts[1] if parts[1] in MAY_INCLUDE and len(parts) > 2 else None
-    return "apps"
+    if parts[0] == "apps":
+        return "apps"
+    inside = parts[2:] if parts[:2] == ("include", "httpretry") else parts[1:]
+    if parts[0] == "include" and inside == (path.name,) and path.stem in OUTSIDE:
+        return path.stem
+    known = len(inside) == 2 and inside[0] in MAY_INCLUDE and inside[0] not in OUTSIDE | {"apps"}
+    return inside[0] if known else None
 
 
 def find_ours(path, name, root):
-    for folder in (path.parent, root / "include", root, root / "lib"):
+    for folder in (path.parent, root / "include", root, root / "lib", root / "apps/httpretry"):
         found = (folder / name).resolve()
         if found.is_file() and root in found.parents:
             return found
     return None
 
 
-def check_ours(layer, target, name, root):
-    target_layer = layer_of(target, root)
-    if target_layer is None:
-        return f"{name} is in no layer: add it to the table in tests/layers_test.py"
-    if layer in IMPLEMENTED_IN.get(target.stem, ()) and "include" in target.relative_to(root).parts:
+def check_ours(room, target, name, root):
+    target_room = room_of(target, root)
+    if target_room is None:
+        return f"{name} is in no room: add it to the tables in tests/layers_test.py"
+    if room in IMPLEMENTED_IN.get(target.stem, ()) and "include" in target.relative_to(root).parts:
         return None
-    if target_layer not in MAY_INCLUDE[layer]:
-        return f"{layer} may not include {name}, which is {target_layer}"
+    if target_room not in MAY_INCLUDE[room]:
+        return f"{room} may not include {name}, which is {target_room}"
     return None
 
 
-def check_foreign(layer, public, name):
-    if layer == "policy" and name in NOT_IN_POLICY:
-        return f"policy may not include <{name}>: no threads, no clocks, no chance, no files"
+def check_foreign(room, public, name):
+    if room == "retry" and name in NOT_IN_RETRY:
+        return f"retry may not include <{name}>: no threads, no clocks, no chance, no files"
     if name in STANDARD:
         return None
     if public:
@@ -127,16 +126,16 @@ def check_foreign(layer, public, name):
     for prefix, rooms in ROOMS.items():
         if name == prefix or (prefix.endswith("/") and name.startswith(prefix)):
             where = " and ".join(sorted(rooms))
-            return None if layer in rooms else f"<{name}> is seen from {where} only, not from {layer}"
+            return None if room in rooms else f"<{name}> is seen from {where} only, not from {room}"
     if SYSTEM.match(name):
-        return f"policy may not include <{name}>" if layer == "policy" else None
+        return f"retry may not include <{name}>" if room == "retry" else None
     return f"<{name}> is unknown: add it to the tables in tests/layers_test.py"
 
 
-def check_line(path, line, layer, root):
+def check_line(path, line, room, root):
     """What is wrong with one line, or None."""
-    if layer == "policy" and READS_A_CLOCK.search(line):
-        return "policy reads no clock: take the time as an argument"
+    if room == "retry" and READS_A_CLOCK.search(line):
+        return "retry reads no clock: take the time as an argument"
     match = INCLUDE.match(line)
     if not match:
         return None
@@ -146,13 +145,13 @@ def check_line(path, line, layer, root):
         target = root / "include" / name
         if not target.is_file():
             return f"{name} does not exist"
-        return check_ours(layer, target, name, root)
+        return check_ours(room, target, name, root)
     if not quoted and not name.startswith("lib/"):
-        return check_foreign(layer, public, name)
+        return check_foreign(room, public, name)
     if public:
         return f"a public header includes <httpretry/...> only, not {name}"
     target = find_ours(path, name, root)
-    return check_ours(layer, target, name, root) if target else f"{name} does not exist"
+    return check_ours(room, target, name, root) if target else f"{name} does not exist"
 
 
 def check(root):
@@ -162,32 +161,34 @@ def check(root):
         for path in sorted((root / folder).rglob("*.[ch]pp")):
             count += 1
             where = path.relative_to(root)
-            layer = layer_of(path, root)
-            if layer is None:
-                problems.append(f"{where}:1: is in no layer: add it to the table in "
+            room = room_of(path, root)
+            if room is None:
+                problems.append(f"{where}:1: is in no room: add it to the tables in "
                                 "tests/layers_test.py")
                 continue
             lines = without_comments(path.read_text()).splitlines()
             for number, line in enumerate(lines, 1):
-                if problem := check_line(path, line, layer, root):
+                if problem := check_line(path, line, room, root):
                     problems.append(f"{where}:{number}: {problem}")
     return problems, count
 
 
 # One wrong line each, and a word of what must be said about it. The files that it may include exist.
 WRONG = [
-    ("include/httpretry/headers.hpp", "#include <httpretry/retry.hpp>", "which is policy"),
-    ("include/httpretry/headers.hpp", "#include <curl/curl.h>", "public header"),
-    ("include/httpretry/headers.hpp", '#include "url_parts.hpp"', "public header"),
-    ("include/httpretry/headers.hpp", "#include <httpretry/nothing.hpp>", "does not exist"),
+    ("include/httpretry/http/headers.hpp", "#include <httpretry/retry/decide.hpp>", "which is retry"),
+    ("include/httpretry/http/headers.hpp", "#include <curl/curl.h>", "public header"),
+    ("include/httpretry/http/headers.hpp", '#include "url_parts.hpp"', "public header"),
+    ("include/httpretry/http/headers.hpp", "#include <httpretry/http/nothing.hpp>", "does not exist"),
     ("include/httpretry/surprise.hpp", "", "add it to the table"),
+    ("include/httpretry/utils/a.hpp", "", "add it to the table"),
     ("lib/utils/a.cpp", "", "add it to the table"),
-    ("lib/policy/a.cpp", "#include <mutex>", "no threads"),
-    ("lib/policy/a.cpp", "  # include  <random>", "no threads"),
-    ("lib/policy/a.cpp", "auto t = std::chrono::steady_clock::now();", "reads no clock"),
-    ("lib/policy/a.cpp", "#include <httpretry/task.hpp>", "which is flow"),
-    ("lib/policy/a.cpp", "#include <unistd.h>", "policy"),
-    ("lib/curl/a.cpp", "#include <httpretry/retry.hpp>", "which is policy"),
+    ("lib/httpretry/a.cpp", "", "add it to the table"),
+    ("lib/retry/a.cpp", "#include <mutex>", "no threads"),
+    ("lib/retry/a.cpp", "  # include  <random>", "no threads"),
+    ("lib/retry/a.cpp", "auto t = std::chrono::steady_clock::now();", "reads no clock"),
+    ("lib/retry/a.cpp", "#include <httpretry/flow/task.hpp>", "which is flow"),
+    ("lib/retry/a.cpp", "#include <unistd.h>", "retry"),
+    ("lib/curl/a.cpp", "#include <httpretry/retry/decide.hpp>", "which is retry"),
     ("lib/curl/a.cpp", '#include "lib/middleware/b.hpp"', "which is middleware"),
     ("lib/curl/a.cpp", "#include <lib/middleware/b.hpp>", "which is middleware"),
     ("lib/middleware/a.cpp", '#include "../curl/b.hpp"', "which is curl"),
@@ -195,27 +196,28 @@ WRONG = [
     ("lib/middleware/a.cpp", "#include <spdlog/spdlog.h>", "from log only"),
     ("lib/client/a.cpp", "#include <zlib.h>", "from curl and testing only"),
     ("lib/curl/a.cpp", "#include <openssl/ssl.h>", "from testing only"),
-    ("lib/client/a.cpp", "#include <httpretry/testing.hpp>", "which is testing"),
-    ("lib/flow/a.cpp", "#include <httpretry/builtin.hpp>", "which is client"),
+    ("lib/client/a.cpp", "#include <httpretry/testing/testing.hpp>", "which is testing"),
+    ("lib/flow/a.cpp", "#include <httpretry/middleware/builtin.hpp>", "which is middleware"),
+    ("lib/client/a.cpp", "#include <httpretry/httpretry.hpp>", "which is httpretry"),
     ("lib/client/a.cpp", "#include <boost/asio.hpp>", "unknown"),
     ("apps/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
 ]
 RIGHT = [
-    ("lib/policy/a.cpp", "#include <chrono>\n#include <atomic>\n// ::now( and #include <mutex>\n"
-                         "/*\n#include <random>\n*/\n#include <httpretry/headers.hpp>"),
+    ("lib/retry/a.cpp", "#include <chrono>\n#include <atomic>\n// ::now( and #include <mutex>\n"
+                        "/*\n#include <random>\n*/\n#include <httpretry/http/headers.hpp>"),
     ("lib/curl/a.cpp", '#include "b.hpp"\n#include <curl/curl.h>\n#include <sys/socket.h>'),
     ("lib/client/a.cpp", '#include "lib/curl/b.hpp"\n#include "middleware/b.hpp"\n#include <thread>'),
-    ("lib/middleware/a.cpp", "#include <httpretry/builtin.hpp>"),
-    ("lib/log/a.cpp", "#include <spdlog/spdlog.h>"),
-    ("apps/a.cpp", "#include <httpretry/testing.hpp>\n#include <CLI/CLI.hpp>"),
+    ("lib/log/a.cpp", "#include <httpretry/middleware/builtin.hpp>\n#include <spdlog/spdlog.h>"),
+    ("apps/a.cpp", "#include <httpretry/testing/testing.hpp>\n#include <httpretry/httpretry.hpp>"),
 ]
 
 
 def problems_of(file, text):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder).resolve()
-        existing = ["include/httpretry/" + name + ".hpp"
-                    for name in "headers retry task builtin testing".split()]
+        existing = ["include/httpretry/" + name + ".hpp" for name in
+                    ("http/headers", "retry/decide", "flow/task", "middleware/builtin",
+                     "testing/testing", "httpretry")]
         for name in existing + ["lib/curl/b.hpp", "lib/middleware/b.hpp", file]:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).touch()

@@ -1,7 +1,7 @@
 // A client with static storage, whose TLS connections and threads are still there when main
 // returns: its end must be an ordinary one.
-#include <httpretry/client.hpp>
-#include <httpretry/fault_server.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <csignal>
 #include <cstdio>

@@ -1,7 +1,8 @@
 // Bearer tokens that are fetched once for all calls that wait, and again when a server answers 401.
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/fault_server.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
 #include <future>

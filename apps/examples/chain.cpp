@@ -1,6 +1,6 @@
 // A chain with stages of one's own, a policy in code, and all four doors.
-#include <httpretry/fault_server.hpp>
 #include <httpretry/httpretry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
 #include <future>

@@ -1,7 +1,7 @@
 // What the library is for, in one screen: a server that misbehaves, requests that meet it, and what
 // was sent, when, and why. Run by `./dev demo`.
-#include <httpretry/fault_server.hpp>
 #include <httpretry/httpretry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
 #include <string>

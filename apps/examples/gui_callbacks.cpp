@@ -1,8 +1,9 @@
 // A program with a window: one thread that must never wait, and to which everything is told as an
 // event. Calls run on the client's thread; their callbacks only post.
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/fault_server.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <condition_variable>
 #include <cstdio>

@@ -2,9 +2,10 @@
 // bears the same Idempotency-Key, by which the server knows the request again.
 //
 //   example_idempotent_upload [FILE]     (itself, where no file is named)
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/fault_server.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
 #include <filesystem>

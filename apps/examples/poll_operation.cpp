@@ -1,8 +1,9 @@
 // A long operation: begun by a POST, then asked for until it is done. An answer that says "not yet"
 // is a matter of policy, so the program has no loop.
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/fault_server.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
 #include <memory>

@@ -2,10 +2,11 @@
 // it is whole; until then, and if it never is, what stood there stands.
 //
 //   example_resume_download [URL FILE]
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/fault_server.hpp>
-#include <httpretry/sink.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/flow/sink.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
 #include <filesystem>

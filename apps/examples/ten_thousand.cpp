@@ -1,9 +1,10 @@
 // Ten thousand requests at once, on one thread: all are begun, 64 of them are with the server at
 // any time, and of those that it turns away each waits for its retry without a thread or a
 // connection.
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/fault_server.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
 #include <future>

@@ -1,8 +1,9 @@
 // A middleware of one's own, and its test: no network, no waiting. The checks are plain ifs here;
 // any test framework will do.
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/testing.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
 #include <string>

@@ -1,6 +1,6 @@
 // What a transfer can do beside a plain request: bodies in and out, credentials, ways to a server.
-#include <httpretry/fault_server.hpp>
 #include <httpretry/httpretry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <algorithm>
 #include <cstdio>

@@ -2,8 +2,8 @@
 // loops of a client. What comes beyond that waits for its turn.
 #pragma once
 
-#include <httpretry/shared.hpp>
-#include <httpretry/transport.hpp>
+#include <httpretry/flow/shared.hpp>
+#include <httpretry/flow/transport.hpp>
 
 #include <cstdint>
 #include <map>

@@ -1,4 +1,4 @@
-#include <httpretry/client.hpp>
+#include <httpretry/client/client.hpp>
 
 #include "core.hpp"
 
@@ -7,20 +7,6 @@
 #include <mutex>
 
 namespace httpretry {
-
-ClientOptions::ClientOptions() = default;
-ClientOptions::~ClientOptions() = default;
-ClientOptions::ClientOptions(const ClientOptions&) = default;
-ClientOptions::ClientOptions(ClientOptions&&) noexcept = default;
-ClientOptions& ClientOptions::operator=(const ClientOptions&) = default;
-ClientOptions& ClientOptions::operator=(ClientOptions&&) noexcept = default;
-
-CallOptions::CallOptions() = default;
-CallOptions::~CallOptions() = default;
-CallOptions::CallOptions(const CallOptions&) = default;
-CallOptions::CallOptions(CallOptions&&) noexcept = default;
-CallOptions& CallOptions::operator=(const CallOptions&) = default;
-CallOptions& CallOptions::operator=(CallOptions&&) noexcept = default;
 
 detail::Completion::~Completion() = default;
 

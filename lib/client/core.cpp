@@ -4,7 +4,7 @@
 #include "lib/flow/hop.hpp"
 #include "lib/flow/random.hpp"
 
-#include <httpretry/inside_retry.hpp>
+#include <httpretry/flow/inside_retry.hpp>
 
 #include <unistd.h>
 

@@ -7,7 +7,7 @@
 #include "lib/curl/resolver.hpp"
 #include "lib/flow/prepared.hpp"
 
-#include <httpretry/client.hpp>
+#include <httpretry/client/client.hpp>
 
 #include <condition_variable>
 #include <mutex>

@@ -1,8 +1,8 @@
 // What libcurl remembers of an exchange's connection.
 #pragma once
 
-#include <httpretry/connection_facts.hpp>
-#include <httpretry/headers.hpp>
+#include <httpretry/http/headers.hpp>
+#include <httpretry/http/request.hpp>
 
 #include <curl/curl.h>
 

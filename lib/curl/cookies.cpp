@@ -1,6 +1,6 @@
-#include <httpretry/cookies.hpp>
+#include <httpretry/curl/cookies.hpp>
 
-#include "lib/values/new_file.hpp"
+#include "lib/http/new_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -87,9 +87,6 @@ std::string problem(std::string_view line) {
 }
 
 }  // namespace
-
-CookieJar::CookieJar() = default;
-CookieJar::~CookieJar() = default;
 
 Result<void> CookieJar::load(const std::string& path) {
   errno = 0;

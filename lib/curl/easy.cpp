@@ -2,7 +2,7 @@
 
 #include "url_parts.hpp"
 
-#include <httpretry/cookies.hpp>
+#include <httpretry/curl/cookies.hpp>
 
 #include <unistd.h>
 

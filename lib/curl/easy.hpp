@@ -2,8 +2,9 @@
 // that an exchange sets only what differs from the one before.
 #pragma once
 
-#include <httpretry/request.hpp>
-#include <httpretry/transport.hpp>
+#include <httpretry/curl/transport_options.hpp>
+#include <httpretry/flow/transport.hpp>
+#include <httpretry/http/request.hpp>
 
 #include <curl/curl.h>
 

@@ -1,7 +1,7 @@
 // CURLcode -> Errc, in one place.
 #pragma once
 
-#include <httpretry/error.hpp>
+#include <httpretry/http/result.hpp>
 
 #include <curl/curl.h>
 

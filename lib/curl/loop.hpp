@@ -9,7 +9,8 @@
 
 #include "lib/flow/run_queue.hpp"
 
-#include <httpretry/transport.hpp>
+#include <httpretry/curl/transport_options.hpp>
+#include <httpretry/flow/transport.hpp>
 
 #include <curl/curl.h>
 

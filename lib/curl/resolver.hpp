@@ -2,8 +2,9 @@
 // makes a thread each time, and a loop that wants to end one has to wait for it.
 #pragma once
 
-#include <httpretry/shared.hpp>
-#include <httpretry/transport.hpp>
+#include <httpretry/curl/transport_options.hpp>
+#include <httpretry/flow/shared.hpp>
+#include <httpretry/flow/transport.hpp>
 
 #include <memory>
 #include <string>

@@ -1,4 +1,5 @@
-#include <httpretry/transport.hpp>
+#include <httpretry/curl/transport_options.hpp>
+#include <httpretry/flow/transport.hpp>
 
 #include <curl/curl.h>
 

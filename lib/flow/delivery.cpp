@@ -1,6 +1,6 @@
 #include "delivery.hpp"
 
-#include <httpretry/server_delay.hpp>
+#include <httpretry/retry/server_delay.hpp>
 
 #include <algorithm>
 #include <charconv>

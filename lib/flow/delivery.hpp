@@ -1,7 +1,7 @@
 // Delivery: how the body of a call comes to its sink, over all attempts and whoever makes them.
 #pragma once
 
-#include <httpretry/sink.hpp>
+#include <httpretry/flow/sink.hpp>
 
 #include <functional>
 

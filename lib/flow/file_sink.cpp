@@ -1,6 +1,6 @@
-#include "lib/values/new_file.hpp"
+#include "lib/http/new_file.hpp"
 
-#include <httpretry/sink.hpp>
+#include <httpretry/flow/sink.hpp>
 
 #include <unistd.h>
 

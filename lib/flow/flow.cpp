@@ -1,33 +1,12 @@
 // What the interfaces of the flow layer need out of line.
-#include <httpretry/middleware.hpp>
-#include <httpretry/transport.hpp>
+#include <httpretry/flow/middleware.hpp>
+#include <httpretry/flow/transport.hpp>
 
 namespace httpretry {
 
 Scheduler::~Scheduler() = default;
 Transport::~Transport() = default;
 Middleware::~Middleware() = default;
-
-ClientCertificate::ClientCertificate() = default;
-ClientCertificate::~ClientCertificate() = default;
-ClientCertificate::ClientCertificate(const ClientCertificate&) = default;
-ClientCertificate::ClientCertificate(ClientCertificate&&) noexcept = default;
-ClientCertificate& ClientCertificate::operator=(const ClientCertificate&) = default;
-ClientCertificate& ClientCertificate::operator=(ClientCertificate&&) noexcept = default;
-
-ProxyOptions::ProxyOptions() = default;
-ProxyOptions::~ProxyOptions() = default;
-ProxyOptions::ProxyOptions(const ProxyOptions&) = default;
-ProxyOptions::ProxyOptions(ProxyOptions&&) noexcept = default;
-ProxyOptions& ProxyOptions::operator=(const ProxyOptions&) = default;
-ProxyOptions& ProxyOptions::operator=(ProxyOptions&&) noexcept = default;
-
-TransportOptions::TransportOptions() = default;
-TransportOptions::~TransportOptions() = default;
-TransportOptions::TransportOptions(const TransportOptions&) = default;
-TransportOptions::TransportOptions(TransportOptions&&) noexcept = default;
-TransportOptions& TransportOptions::operator=(const TransportOptions&) = default;
-TransportOptions& TransportOptions::operator=(TransportOptions&&) noexcept = default;
 
 Observer::~Observer() = default;
 void Observer::call_started(const Call& /*call*/, const Request& /*request*/) noexcept {}

@@ -1,5 +1,5 @@
 // Coroutine frames from per-thread free lists, by size.
-#include <httpretry/task.hpp>
+#include <httpretry/flow/task.hpp>
 
 #include <array>
 #include <new>

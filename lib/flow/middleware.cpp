@@ -1,7 +1,7 @@
 #include "hop.hpp"
 
-#include <httpretry/middleware.hpp>
-#include <httpretry/transport.hpp>
+#include <httpretry/flow/middleware.hpp>
+#include <httpretry/flow/transport.hpp>
 
 namespace httpretry {
 namespace {

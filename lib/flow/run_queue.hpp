@@ -2,7 +2,7 @@
 // ready, the timers, and the mailbox through which other threads reach it.
 #pragma once
 
-#include <httpretry/scheduler.hpp>
+#include <httpretry/flow/scheduler.hpp>
 
 #include <condition_variable>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <httpretry/shared.hpp>
+#include <httpretry/flow/shared.hpp>
 
 namespace httpretry::detail {
 namespace {

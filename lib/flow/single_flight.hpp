@@ -4,8 +4,8 @@
 
 #include "return_to.hpp"
 
-#include <httpretry/call.hpp>
-#include <httpretry/task.hpp>
+#include <httpretry/flow/call.hpp>
+#include <httpretry/flow/task.hpp>
 
 #include <functional>
 #include <memory>

@@ -1,17 +1,10 @@
-#include <httpretry/sink.hpp>
+#include <httpretry/flow/sink.hpp>
 
 #include "lib/flow/return_to.hpp"
 
 namespace httpretry {
 
 using Wish = BodyWriter::Wish;
-
-BodyStart::BodyStart() = default;
-BodyStart::~BodyStart() = default;
-BodyStart::BodyStart(const BodyStart&) = default;
-BodyStart::BodyStart(BodyStart&&) noexcept = default;
-BodyStart& BodyStart::operator=(const BodyStart&) = default;
-BodyStart& BodyStart::operator=(BodyStart&&) noexcept = default;
 
 Sink::~Sink() = default;
 BodyWriter::~BodyWriter() = default;

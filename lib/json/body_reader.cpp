@@ -1,4 +1,4 @@
-#include "lib/policy/body_reader.hpp"
+#include "lib/retry/body_reader.hpp"
 
 #include <nlohmann/json.hpp>
 

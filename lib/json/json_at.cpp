@@ -1,5 +1,5 @@
 // Response::json_at: the scalars of a JSON body, in standard types.
-#include <httpretry/response.hpp>
+#include <httpretry/http/response.hpp>
 
 #include <nlohmann/json.hpp>
 

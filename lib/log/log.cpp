@@ -1,4 +1,4 @@
-#include <httpretry/builtin.hpp>
+#include <httpretry/middleware/builtin.hpp>
 
 #include <spdlog/spdlog.h>
 
@@ -66,13 +66,6 @@ class Log final : public Middleware {
 };
 
 }  // namespace
-
-LogOptions::LogOptions() = default;
-LogOptions::~LogOptions() = default;
-LogOptions::LogOptions(const LogOptions&) = default;
-LogOptions::LogOptions(LogOptions&&) noexcept = default;
-LogOptions& LogOptions::operator=(const LogOptions&) = default;
-LogOptions& LogOptions::operator=(LogOptions&&) noexcept = default;
 
 MiddlewarePtr log(LogOptions options) { return std::make_shared<Log>(std::move(options)); }
 

@@ -1,4 +1,4 @@
-#include <httpretry/inside_retry.hpp>
+#include <httpretry/flow/inside_retry.hpp>
 
 #include <spdlog/spdlog.h>
 

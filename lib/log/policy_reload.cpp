@@ -1,4 +1,4 @@
-#include <httpretry/policy_source.hpp>
+#include <httpretry/policy/policy_set.hpp>
 
 #include <spdlog/spdlog.h>
 

@@ -1,20 +1,14 @@
 #include "lib/flow/single_flight.hpp"
 
-#include <httpretry/builtin.hpp>
+#include <httpretry/middleware/builtin.hpp>
 
 #include <algorithm>
 #include <stdexcept>
 
 namespace httpretry {
 
-BearerToken::BearerToken() = default;
 BearerToken::BearerToken(std::string token, Duration lasts)
     : text(std::move(token)), valid_for(lasts) {}
-BearerToken::~BearerToken() = default;
-BearerToken::BearerToken(const BearerToken&) = default;
-BearerToken::BearerToken(BearerToken&&) noexcept = default;
-BearerToken& BearerToken::operator=(const BearerToken&) = default;
-BearerToken& BearerToken::operator=(BearerToken&&) noexcept = default;
 
 namespace {
 

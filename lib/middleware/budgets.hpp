@@ -2,8 +2,9 @@
 // are on.
 #pragma once
 
-#include <httpretry/budget.hpp>
-#include <httpretry/builtin.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/retry/budget.hpp>
 
 #include <array>
 #include <memory>

@@ -1,4 +1,4 @@
-#include <httpretry/builtin.hpp>
+#include <httpretry/middleware/builtin.hpp>
 
 namespace httpretry {
 namespace {

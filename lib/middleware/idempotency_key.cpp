@@ -1,6 +1,6 @@
-#include <httpretry/builtin.hpp>
+#include <httpretry/middleware/builtin.hpp>
 
-#include "lib/values/random_bytes.hpp"
+#include "lib/http/random_bytes.hpp"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include <httpretry/builtin.hpp>
+#include <httpretry/middleware/builtin.hpp>
 
 #include <algorithm>
 #include <array>
@@ -129,8 +129,6 @@ class Redirect final : public Middleware {
 };
 
 }  // namespace
-
-RedirectOptions::RedirectOptions() = default;
 
 MiddlewarePtr redirect(RedirectOptions options) {
   return std::make_shared<Redirect>(std::move(options));

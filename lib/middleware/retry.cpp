@@ -4,7 +4,7 @@
 
 #include "lib/flow/delivery.hpp"
 
-#include <httpretry/inside_retry.hpp>
+#include <httpretry/flow/inside_retry.hpp>
 
 #include <atomic>
 
@@ -111,13 +111,6 @@ class Retry final : public Middleware {
 }  // namespace
 
 RetryBudget::~RetryBudget() = default;
-
-RetryOptions::RetryOptions() = default;
-RetryOptions::~RetryOptions() = default;
-RetryOptions::RetryOptions(const RetryOptions&) = default;
-RetryOptions::RetryOptions(RetryOptions&&) noexcept = default;
-RetryOptions& RetryOptions::operator=(const RetryOptions&) = default;
-RetryOptions& RetryOptions::operator=(RetryOptions&&) noexcept = default;
 
 MiddlewarePtr retry(RetryOptions options) { return std::make_shared<Retry>(std::move(options)); }
 

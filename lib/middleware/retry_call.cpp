@@ -1,9 +1,9 @@
-#include <httpretry/retry_call.hpp>
+#include <httpretry/middleware/retry_call.hpp>
 
 #include "budgets.hpp"
 
 #include "lib/flow/random.hpp"
-#include "lib/policy/progress.hpp"
+#include "lib/retry/progress.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -24,32 +24,13 @@ Classified classified_as(const TriedFacts& tried) {
 
 }  // namespace
 
-TriedFacts::TriedFacts() = default;
 TriedFacts::TriedFacts(Class outcome, std::string why) : cls(outcome), reason(std::move(why)) {}
-TriedFacts::~TriedFacts() = default;
-TriedFacts::TriedFacts(const TriedFacts&) = default;
-TriedFacts::TriedFacts(TriedFacts&&) noexcept = default;
-TriedFacts& TriedFacts::operator=(const TriedFacts&) = default;
-TriedFacts& TriedFacts::operator=(TriedFacts&&) noexcept = default;
 
 Trying::Trying(int count, Time end, std::stop_token token)
     : number(count), deadline(end), stop(std::move(token)) {}
-Trying::~Trying() = default;
-Trying::Trying(const Trying&) = default;
-Trying::Trying(Trying&&) noexcept = default;
-Trying& Trying::operator=(const Trying&) = default;
-Trying& Trying::operator=(Trying&&) noexcept = default;
-
-RetryCallOptions::RetryCallOptions() = default;
-RetryCallOptions::~RetryCallOptions() = default;
-RetryCallOptions::RetryCallOptions(const RetryCallOptions&) = default;
-RetryCallOptions::RetryCallOptions(RetryCallOptions&&) noexcept = default;
-RetryCallOptions& RetryCallOptions::operator=(const RetryCallOptions&) = default;
-RetryCallOptions& RetryCallOptions::operator=(RetryCallOptions&&) noexcept = default;
 
 CallBudget::CallBudget(const BudgetPolicy& policy)
     : shared_(std::make_shared<SharedBudget>(policy, Time())) {}
-CallBudget::~CallBudget() = default;
 std::optional<std::int64_t> CallBudget::left(Time now) const { return shared_->left(now); }
 
 BlockingClock::~BlockingClock() = default;
@@ -93,13 +74,14 @@ struct RetryLoop::State {
   bool ended = false;
 };
 
+RetryLoop::~RetryLoop() = default;
+
 RetryLoop::RetryLoop(const RetryPolicy& policy, const RetryCallOptions& options, Time now)
     : state_(std::make_unique<State>(policy, options,
                                      options.budget ? options.budget->shared_ : nullptr, now)) {
   check(policy);
   if (inside_retry()) warn_of_nested_retry();
 }
-RetryLoop::~RetryLoop() = default;
 
 std::optional<Time> RetryLoop::held_until(Time now) {
   auto& state = *state_;

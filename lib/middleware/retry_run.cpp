@@ -1,7 +1,7 @@
 #include "retry_run.hpp"
 
 #include "lib/flow/delivery.hpp"
-#include "lib/policy/error_codes.hpp"
+#include "lib/retry/error_codes.hpp"
 
 #include <algorithm>
 

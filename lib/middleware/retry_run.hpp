@@ -4,9 +4,10 @@
 
 #include "budgets.hpp"
 
-#include "lib/policy/progress.hpp"
+#include "lib/retry/progress.hpp"
 
-#include <httpretry/builtin.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
 
 namespace httpretry {
 

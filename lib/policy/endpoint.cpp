@@ -1,9 +1,9 @@
-#include <httpretry/endpoint.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 #include "endpoint_host.hpp"
 #include "endpoint_path.hpp"
 
-#include <httpretry/headers.hpp>
+#include <httpretry/http/headers.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -29,21 +29,8 @@ void check_methods(const std::vector<std::string>& methods, std::vector<PatternP
 
 }  // namespace
 
-EndpointPattern::EndpointPattern() = default;
-EndpointPattern::~EndpointPattern() = default;
-EndpointPattern::EndpointPattern(const EndpointPattern&) = default;
-EndpointPattern::EndpointPattern(EndpointPattern&&) noexcept = default;
-EndpointPattern& EndpointPattern::operator=(const EndpointPattern&) = default;
-EndpointPattern& EndpointPattern::operator=(EndpointPattern&&) noexcept = default;
-
-PatternProblem::PatternProblem() = default;
 PatternProblem::PatternProblem(std::string_view wrong_part, std::string what)
     : part(wrong_part), message(std::move(what)) {}
-PatternProblem::~PatternProblem() = default;
-PatternProblem::PatternProblem(const PatternProblem&) = default;
-PatternProblem::PatternProblem(PatternProblem&&) noexcept = default;
-PatternProblem& PatternProblem::operator=(const PatternProblem&) = default;
-PatternProblem& PatternProblem::operator=(PatternProblem&&) noexcept = default;
 
 std::vector<PatternProblem> problems_of(const EndpointPattern& pattern) {
   std::vector<PatternProblem> problems;

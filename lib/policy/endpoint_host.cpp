@@ -1,6 +1,6 @@
 #include "endpoint_host.hpp"
 
-#include <httpretry/url.hpp>
+#include <httpretry/http/url.hpp>
 
 #include <algorithm>
 

@@ -155,8 +155,6 @@ bool same_path(const policy::Specificity& a, const policy::Specificity& b) {
 
 }  // namespace
 
-EndpointIndex::EndpointIndex() = default;
-
 EndpointIndex::EndpointIndex(const std::vector<EndpointPattern>& patterns) {
   auto data = std::make_shared<Data>();
   for (const auto& pattern : patterns) {

@@ -10,7 +10,7 @@
 #include "endpoint_host.hpp"
 #include "endpoint_path.hpp"
 
-#include <httpretry/endpoint.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 #include <array>
 #include <bitset>

@@ -1,7 +1,7 @@
 // Answer: writes what one step makes of one request.
 #pragma once
 
-#include <httpretry/fault_server.hpp>
+#include <httpretry/testing/testing.hpp>
 #include <lib/testing/channel.hpp>
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // Certificates: an authority and a leaf, made at run time, so that none expires in the repository.
 #pragma once
 
-#include <httpretry/fault_server.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <openssl/ssl.h>
 

@@ -4,7 +4,7 @@
 // server. Whoever is told "no" by a channel has nothing left to do but to let go of it.
 #pragma once
 
-#include <httpretry/time.hpp>
+#include <httpretry/http/time.hpp>
 #include <lib/testing/descriptor.hpp>
 
 #include <openssl/ssl.h>

@@ -1,7 +1,7 @@
 // Connection: serves one client, on one thread, from its first byte to its end.
 #pragma once
 
-#include <httpretry/fault_server.hpp>
+#include <httpretry/testing/testing.hpp>
 #include <lib/testing/certificates.hpp>
 #include <lib/testing/channel.hpp>
 #include <lib/testing/request_log.hpp>

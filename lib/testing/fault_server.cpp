@@ -1,4 +1,4 @@
-#include <httpretry/fault_server.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <lib/testing/acceptor.hpp>
 #include <lib/testing/address.hpp>
@@ -7,18 +7,6 @@
 #include <utility>
 
 namespace httpretry {
-
-SeenRequest::SeenRequest() = default;
-SeenRequest::~SeenRequest() = default;
-SeenRequest::SeenRequest(const SeenRequest&) = default;
-SeenRequest::SeenRequest(SeenRequest&&) noexcept = default;
-SeenRequest& SeenRequest::operator=(const SeenRequest&) = default;
-SeenRequest& SeenRequest::operator=(SeenRequest&&) noexcept = default;
-
-FaultServerOptions::FaultServerOptions() = default;
-FaultServerOptions::~FaultServerOptions() = default;
-FaultServerOptions::FaultServerOptions(const FaultServerOptions&) = default;
-FaultServerOptions& FaultServerOptions::operator=(const FaultServerOptions&) = default;
 
 struct FaultServer::State {
   State(Scenario scenario, const FaultServerOptions& options)

@@ -1,5 +1,5 @@
-#include <httpretry/policy_source.hpp>
-#include <httpretry/testing.hpp>
+#include <httpretry/policy/policy_set.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <mutex>
 

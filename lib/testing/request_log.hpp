@@ -1,7 +1,7 @@
 // RequestLog: the requests that a server saw, kept up to a number and counted beyond it.
 #pragma once
 
-#include <httpretry/fault_server.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <condition_variable>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // RequestReader: takes HTTP/1 requests from a channel, one after the other.
 #pragma once
 
-#include <httpretry/fault_server.hpp>
+#include <httpretry/testing/testing.hpp>
 #include <lib/testing/channel.hpp>
 
 #include <cstddef>

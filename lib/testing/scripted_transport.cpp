@@ -1,6 +1,6 @@
 #include "lib/flow/delivery.hpp"
 
-#include <httpretry/testing.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <random>
 

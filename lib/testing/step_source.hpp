@@ -1,7 +1,7 @@
 // StepSource: deals the steps of a scenario out to requests, across all connections.
 #pragma once
 
-#include <httpretry/scenario.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,9 +6,10 @@
 #include "measure.hpp"
 #include "raw.hpp"
 
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/sink.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/flow/sink.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
 
 #include <sys/resource.h>
 

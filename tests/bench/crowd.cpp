@@ -6,8 +6,9 @@
 //   crowd threads COUNT REQUESTS    threads that send blocking calls
 #include "measure.hpp"
 
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
 
 #include <atomic>
 #include <cstdio>

@@ -6,7 +6,7 @@
 // `mixed` is as policy files are: hosts with some paths each, wildcards among them, and requests
 // that visit all of them in random order, so that caches help no more than they would. `hosts` has
 // one entry a host, `paths` all entries in one host.
-#include <httpretry/endpoint.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 #include <malloc.h>
 

@@ -3,10 +3,11 @@
 
 #include "lib/flow/run_queue.hpp"
 
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/retry.hpp>
-#include <httpretry/testing.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/retry/decide.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <benchmark/benchmark.h>
 

@@ -6,8 +6,9 @@
 #include "passing.hpp"
 #include "raw.hpp"
 
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,7 +1,7 @@
 // A stage that does nothing, as a coroutine.
 #pragma once
 
-#include <httpretry/middleware.hpp>
+#include <httpretry/flow/middleware.hpp>
 
 #include <memory>
 

@@ -7,7 +7,7 @@
 // that Debian's has built in, so that the multi keeps what it has read of the file.
 #include "measure.hpp"
 
-#include <httpretry/client.hpp>
+#include <httpretry/client/client.hpp>
 
 #include <curl/curl.h>
 

@@ -4,9 +4,10 @@
 //   waiting real COUNT    a loop, libcurl, and a server that says 503
 #include "measure.hpp"
 
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/testing.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <algorithm>
 #include <atomic>

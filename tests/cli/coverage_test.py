@@ -89,7 +89,7 @@ class Coverage(ProgramTest):
     def test_each_message_is_expected(self):
         texts = {regex_words(text) for text in texts_of_tests()}
         unseen, seen = [], 0
-        for path in sorted(SOURCES.glob("*.cpp")):
+        for path in sorted(SOURCES.rglob("*.cpp")):
             for literals in thrown(path.read_text()):
                 longest = max(literals, key=len)
                 if len(longest.strip(' :"')) < 6:

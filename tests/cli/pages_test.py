@@ -31,7 +31,7 @@ class Pages(ProgramTest):
     def test_every_outcome_that_the_manual_names_is_played(self):
         table = (ROOT / "apps/httpretry/manual.md").read_text().split("## Outcomes")[1].split("##")[0]
         words = re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE)
-        known = (ROOT / "lib/values/scenario.cpp").read_text()
+        known = (ROOT / "lib/testing/scenario.cpp").read_text()
         self.assertEqual(set(words) | {"hang", "none"},
                          set(re.findall(r'\{"([a-z_]+)", Fault::', known)))
         for word in words:

@@ -1,7 +1,7 @@
 // Tokens: fetched once for all who wait, renewed in time, and for one origin only.
 #include "conversation.hpp"
 
-#include <httpretry/fault_server.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,10 @@
 // A client in virtual time, for the tests of the chain.
 #pragma once
 
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/testing.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <memory>
 #include <vector>

@@ -1,7 +1,8 @@
 // The coroutine door in virtual time: what a user's own tests of coroutines stand on.
 #include "conversation.hpp"
 
-#include <httpretry/when_all.hpp>
+#include <httpretry/flow/task.hpp>
+#include <httpretry/middleware/retry.hpp>
 
 #include <doctest/doctest.h>
 

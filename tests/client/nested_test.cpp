@@ -1,7 +1,8 @@
 #include "conversation.hpp"
 #include "policies.hpp"
 
-#include <httpretry/retry_call.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/middleware/retry_call.hpp>
 
 #include <doctest/doctest.h>
 

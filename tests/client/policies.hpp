@@ -1,7 +1,7 @@
 // Policies whose waits are easy to foresee.
 #pragma once
 
-#include <httpretry/retry_policy.hpp>
+#include <httpretry/retry/retry_policy.hpp>
 
 #include <cstdint>
 

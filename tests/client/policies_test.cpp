@@ -2,9 +2,10 @@
 #include "policies.hpp"
 #include "conversation.hpp"
 
-#include "tests/json/temporary.hpp"
+#include "tests/policy/temporary.hpp"
 
-#include <httpretry/policy_source.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/policy/policy_set.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,9 @@
 // A file that changes under the calls of many threads.
-#include "tests/json/temporary.hpp"
+#include "tests/policy/temporary.hpp"
 
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
 
 #include <doctest/doctest.h>
 

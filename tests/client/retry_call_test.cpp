@@ -1,8 +1,8 @@
 #include "policies.hpp"
 
-#include <httpretry/budget.hpp>
-#include <httpretry/retry_call.hpp>
-#include <httpretry/testing.hpp>
+#include <httpretry/middleware/retry_call.hpp>
+#include <httpretry/retry/budget.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <doctest/doctest.h>
 

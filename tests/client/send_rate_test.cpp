@@ -1,7 +1,8 @@
 #include "conversation.hpp"
 #include "policies.hpp"
 
-#include <httpretry/budget.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/retry/budget.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,8 @@
 #include "policies.hpp"
 
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // How long an answer about a name is used, in virtual time. The look-ups are made by real threads.
 #include "lib/curl/resolver.hpp"
 
-#include <httpretry/testing.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <doctest/doctest.h>
 

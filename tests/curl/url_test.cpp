@@ -1,4 +1,4 @@
-#include <httpretry/url.hpp>
+#include <httpretry/http/url.hpp>
 
 #include <doctest/doctest.h>
 

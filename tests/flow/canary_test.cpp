@@ -1,7 +1,7 @@
 // The coroutine forms that the library relies on, held on every compiler. g++ 12 gets some others
 // wrong; the rules against those are in task.hpp. `Counted` finds what a miscompilation does: an
 // object that is destroyed twice, or never, or used after its end.
-#include <httpretry/task.hpp>
+#include <httpretry/flow/task.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #include "lib/flow/run_queue.hpp"
 
-#include <httpretry/testing.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <doctest/doctest.h>
 

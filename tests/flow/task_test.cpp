@@ -1,4 +1,4 @@
-#include <httpretry/task.hpp>
+#include <httpretry/flow/task.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include <httpretry/when_all.hpp>
+#include <httpretry/flow/task.hpp>
 
 #include <doctest/doctest.h>
 

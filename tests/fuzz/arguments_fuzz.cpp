@@ -1,5 +1,5 @@
 // Any lines as the words of a command line: they are read, or there is a message for the user.
-#include "apps/httpretry/args.hpp"
+#include "apps/httpretry/cli/args.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Any body, classified and decided under a policy that reads it in every way there is. The first
 // byte chooses the status.
-#include <httpretry/retry.hpp>
+#include <httpretry/retry/decide.hpp>
 
 #include <array>
 #include <cstddef>

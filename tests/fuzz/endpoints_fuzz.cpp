@@ -1,6 +1,6 @@
 // Any lines as patterns, one "host path" a line with an optional method behind, the last line as a
 // request's URL. What is accepted must answer the same by find, by matches, and whatever the order.
-#include <httpretry/endpoint.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Any lines as received header fields. What is taken is found again under its name in any case, and
 // stands in one line that ends where it should.
-#include <httpretry/headers.hpp>
+#include <httpretry/http/headers.hpp>
 
 #include <algorithm>
 #include <cctype>

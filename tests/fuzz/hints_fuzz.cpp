@@ -1,6 +1,6 @@
 // Any lines as response headers, read for what the server asks for. The first byte chooses whether
 // the answer is a throttle.
-#include <httpretry/server_delay.hpp>
+#include <httpretry/retry/server_delay.hpp>
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Any text as an HTTP date, at any time of ours.
-#include <httpretry/server_delay.hpp>
+#include <httpretry/retry/server_delay.hpp>
 
 #include <cstddef>
 #include <cstdint>

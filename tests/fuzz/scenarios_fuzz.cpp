@@ -1,5 +1,5 @@
 // Any text as a scenario file: it is one, or there is a message with a position.
-#include <httpretry/scenario.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <httpretry/report.hpp>
+#include <httpretry/client/report.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include <httpretry/response.hpp>
+#include <httpretry/http/response.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // agree. A few bytes a call, so that a million of them fit.
 #pragma once
 
-#include <httpretry/response.hpp>
+#include <httpretry/http/response.hpp>
 
 #include <array>
 #include <atomic>

@@ -7,9 +7,10 @@
 #include "http2_fault_server.hpp"
 #include "ledger.hpp"
 
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/fault_server.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <dirent.h>
 #include <malloc.h>

@@ -1,8 +1,8 @@
 // Uses something of each library layer that a user links; what is right is tested elsewhere.
-#include <httpretry/client.hpp>
-#include <httpretry/headers.hpp>
-#include <httpretry/request.hpp>
-#include <httpretry/url.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/http/headers.hpp>
+#include <httpretry/http/request.hpp>
+#include <httpretry/http/url.hpp>
 
 #include <cstdio>
 #include <stdexcept>

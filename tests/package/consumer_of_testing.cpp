@@ -1,5 +1,5 @@
 // Links the test kit, which brings the library along.
-#include <httpretry/url.hpp>
+#include <httpretry/http/url.hpp>
 
 #include <cstdio>
 

@@ -1,8 +1,8 @@
 // What a look-up may cost: no allocation, and no input that makes it long.
-#include "allocations.hpp"
 #include "endpoint_patterns.hpp"
+#include "tests/retry/allocations.hpp"
 
-#include <httpretry/endpoint.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 #include "endpoint_patterns.hpp"
 #include "endpoint_reference.hpp"
 
-#include <httpretry/endpoint.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 #include <doctest/doctest.h>
 

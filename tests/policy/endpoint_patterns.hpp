@@ -1,7 +1,7 @@
 // Patterns and URLs as the tests write them: "host=*.b path=/x/** methods=GET,PUT".
 #pragma once
 
-#include <httpretry/endpoint.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 #include <sstream>
 #include <stdexcept>

@@ -1,6 +1,6 @@
 #include "endpoint_patterns.hpp"
 
-#include <httpretry/endpoint.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 #include <doctest/doctest.h>
 

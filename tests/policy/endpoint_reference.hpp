@@ -2,7 +2,7 @@
 // asked, and those that match are compared. It knows nothing of the index but its patterns.
 #pragma once
 
-#include <httpretry/endpoint.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // The rules of matching, one row a rule: which of the patterns wins.
 #include "endpoint_patterns.hpp"
 
-#include <httpretry/endpoint.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // the plain spelling goes; and what only looks alike does not.
 #include "endpoint_patterns.hpp"
 
-#include <httpretry/endpoint.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 #include <doctest/doctest.h>
 

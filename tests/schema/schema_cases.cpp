@@ -1,6 +1,6 @@
 // Prints the schema on the first line, and then each case that a schema can judge: "good" or "bad",
 // a space, and the text of a file.
-#include "tests/json/policy_cases.hpp"
+#include "tests/policy/policy_cases.hpp"
 
 #include <algorithm>
 #include <iostream>

@@ -6,9 +6,10 @@
 //   soak [--seconds N] [--seed N]
 //
 // What happens follows from the seed but for the races, which are the point of it.
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/fault_server.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <dirent.h>
 

@@ -1,4 +1,4 @@
-#include <httpretry/fault_server.hpp>
+#include <httpretry/testing/testing.hpp>
 #include <tests/testing/raw_client.hpp>
 
 #include <stdexcept>

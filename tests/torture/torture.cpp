@@ -4,11 +4,12 @@
 //   torture [RESOURCE [K]]     all of them; those of one resource; one, in this very process
 #include "failures.hpp"
 
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/cookies.hpp>
-#include <httpretry/fault_server.hpp>
-#include <httpretry/sink.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/curl/cookies.hpp>
+#include <httpretry/flow/sink.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <dirent.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 #include "files.hpp"
 #include "wire.hpp"
 
-#include <httpretry/cookies.hpp>
+#include <httpretry/curl/cookies.hpp>
 
 #include <sys/stat.h>
 

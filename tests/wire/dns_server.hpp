@@ -2,7 +2,8 @@
 // the C library's own resolver ask it.
 #pragma once
 
-#include <httpretry/transport.hpp>
+#include <httpretry/curl/transport_options.hpp>
+#include <httpretry/flow/transport.hpp>
 
 #include <atomic>
 #include <functional>

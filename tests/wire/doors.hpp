@@ -3,7 +3,7 @@
 
 #include "wire.hpp"
 
-#include <httpretry/testing.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <future>
 #include <thread>

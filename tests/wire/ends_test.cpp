@@ -3,7 +3,8 @@
 #include "holding_server.hpp"
 #include "wire.hpp"
 
-#include <httpretry/testing.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <sys/resource.h>
 #include <sys/wait.h>

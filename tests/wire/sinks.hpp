@@ -3,7 +3,8 @@
 
 #include "wire.hpp"
 
-#include <httpretry/sink.hpp>
+#include <httpretry/flow/sink.hpp>
+#include <httpretry/middleware/retry.hpp>
 
 namespace httpretry {
 

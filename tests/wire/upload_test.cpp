@@ -3,7 +3,8 @@
 #include "raw_server.hpp"
 #include "wire.hpp"
 
-#include <httpretry/form.hpp>
+#include <httpretry/http/body.hpp>
+#include <httpretry/middleware/retry.hpp>
 
 #include <sys/socket.h>
 #include <unistd.h>

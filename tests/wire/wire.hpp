@@ -1,9 +1,10 @@
 // Clients for the tests on real sockets, and what they ask again and again.
 #pragma once
 
-#include <httpretry/builtin.hpp>
-#include <httpretry/client.hpp>
-#include <httpretry/fault_server.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #include "peer.hpp"
 
-#include "../measure.hpp"
+#include "tests/bench/measure.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,0 +1,242 @@
+#include "cli/args.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace httpretry::cli {
+namespace {
+
+class Parser {
+ public:
+  using Operand = std::function<void(const std::string&)>;
+
+  Parser(const std::vector<std::string>& args, const FlagTable& table, const Operand& operand)
+      : args_(args), table_(table), operand_(operand) {}
+
+  void run() {
+    bool flags_end = false;
+    while (next_ < args_.size()) {
+      const auto& arg = args_[next_++];
+      if (flags_end || arg.size() < 2 || arg.front() != '-') {
+        operand_(arg);
+      } else if (arg == "--") {
+        flags_end = true;
+      } else if (arg.starts_with("--")) {
+        long_flag(arg);
+      } else {
+        short_flags(arg);
+      }
+    }
+  }
+
+ private:
+  template <class Matches>
+  const Flag* find(Matches matches) const {
+    for (const auto& group : table_) {
+      for (const auto& flag : group.flags) {
+        if (matches(flag)) return &flag;
+      }
+    }
+    return nullptr;
+  }
+
+  void long_flag(const std::string& arg) {
+    const auto equals = arg.find('=');
+    const auto name = arg.substr(2, equals == std::string::npos ? equals : equals - 2);
+    const auto* flag = find([&](const Flag& known) { return known.name == name; });
+    if (flag == nullptr) {
+      throw UsageError("option --" + name + " is unknown" + did_you_mean_flag(name));
+    }
+    const auto shown = "--" + name;
+    if (flag->takes_value()) {
+      apply(*flag, equals == std::string::npos ? value_after(shown) : arg.substr(equals + 1));
+    } else if (equals == std::string::npos) {
+      flag->apply({});
+    } else if (flag->value.empty()) {
+      throw UsageError("option " + shown + " takes no value");
+    } else if (equals + 1 == arg.size()) {
+      throw UsageError("option " + shown + " has an empty value");
+    } else {
+      flag->apply(arg.substr(equals + 1));
+    }
+  }
+
+  // "-sSL" is three flags; in "-XPOST" the first takes the rest as its value.
+  void short_flags(const std::string& arg) {
+    for (std::size_t i = 1; i < arg.size(); ++i) {
+      const auto* flag = find([&](const Flag& known) { return known.letter == arg[i]; });
+      const std::string shown{'-', arg[i]};
+      if (flag == nullptr) {
+        const auto within = arg.size() > 2 ? " (in " + arg + ")" : std::string();
+        const auto hint = arg.size() > 3 ? did_you_mean_flag(arg.substr(1)) : std::string();
+        throw unknown(shown, within, hint);
+      }
+      if (flag->takes_value()) {
+        return apply(*flag, i + 1 < arg.size() ? arg.substr(i + 1) : value_after(shown));
+      }
+      flag->apply({});
+    }
+  }
+
+  static UsageError unknown(const std::string& shown, const std::string& within,
+                            const std::string& hint) {
+    return UsageError("option " + shown + " is unknown" + within + hint);
+  }
+
+  std::string value_after(const std::string& shown) {
+    if (next_ == args_.size()) throw UsageError("option " + shown + " needs a value");
+    return args_[next_++];
+  }
+
+  static void apply(const Flag& flag, const std::string& value) {
+    const auto choices = flag.choices();
+    if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
+      std::string all;
+      for (const auto& choice : choices) all += (all.empty() ? "" : ", ") + choice;
+      throw UsageError("option --" + std::string(flag.name) + ": \"" + value + "\" is not one of " +
+                       all);
+    }
+    flag.apply(value);
+  }
+
+  [[nodiscard]] std::string did_you_mean_flag(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& group : table_) {
+      for (const auto& flag : group.flags) names.emplace_back(flag.name);
+    }
+    const auto near = nearest(name, names);
+    return near.empty() ? std::string() : "; did you mean --" + near + "?";
+  }
+
+  const std::vector<std::string>& args_;
+  const FlagTable& table_;
+  const Operand& operand_;
+  std::size_t next_ = 0;
+};
+
+// Insertions, deletions, substitutions and swaps of neighbours, a row at a time.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  auto last = row;
+  auto before = row;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    before = std::exchange(last, row);
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const auto replaced = last[j] + (a[i] == b[j] ? 0 : 1);
+      row[j + 1] = std::min({replaced, last[j + 1] + 1, row[j] + 1});
+      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+      if (swapped) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
+    }
+  }
+  return row.back();
+}
+
+double parse_number(const std::string& text, std::string_view flag, const char* expected) {
+  double number = 0;
+  const auto* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (code != std::errc() || stop != end || !std::isfinite(number)) {
+    throw UsageError("option " + std::string(flag) + ": \"" + text + "\" is not " + expected);
+  }
+  return number;
+}
+
+}  // namespace
+
+std::vector<std::string> Flag::choices() const {
+  std::vector<std::string> words;
+  if (value.find('|') == std::string_view::npos) return words;
+  for (std::size_t at = 0; at <= value.size();) {
+    const auto end = std::min(value.find('|', at), value.size());
+    words.emplace_back(value.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+Flag help_flag() {
+  return {'h', "help", "", "this", [](const std::string&) { throw HelpAsked(); }};
+}
+
+void parse(const std::vector<std::string>& args, const FlagTable& table,
+           const std::function<void(const std::string&)>& operand) {
+  Parser(args, table, operand).run();
+}
+
+std::vector<std::string> parse(const std::vector<std::string>& args, const FlagTable& table) {
+  std::vector<std::string> operands;
+  parse(args, table, [&](const std::string& operand) { operands.push_back(operand); });
+  return operands;
+}
+
+std::string nearest(std::string_view wrong, const std::vector<std::string>& words) {
+  std::string best;
+  // A third of the letters may be wrong, or two of six: more is another word.
+  const std::size_t few = wrong.size() > 5 ? 2 : 1;
+  auto least = std::max(wrong.size() / 3, few) + 1;
+  for (const auto& word : words) {
+    const auto far = distance(wrong, word);
+    if (far >= least) continue;
+    least = far;
+    best = word;
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& words) {
+  const auto near = nearest(wrong, words);
+  return near.empty() ? std::string() : "; did you mean \"" + near + "\"?";
+}
+
+Duration parse_seconds(const std::string& text, std::string_view flag) {
+  const auto seconds = parse_number(text, flag, "a number of seconds");
+  constexpr double kMost = 365.0 * 86400;  // what a policy file allows, too
+  if (seconds < 0 || seconds > kMost) {
+    throw UsageError("option " + std::string(flag) + ": \"" + text +
+                     "\" is not a number of seconds from 0 to a year");
+  }
+  return Duration(std::llround(seconds * 1e9));
+}
+
+long parse_count(const std::string& text, std::string_view flag) {
+  int number = 0;
+  const auto* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, number);
+  if (code != std::errc() || stop != end || number < 0) {
+    throw UsageError("option " + std::string(flag) + ": \"" + text + "\" is not a whole number");
+  }
+  return number;
+}
+
+double parse_unit(const std::string& text, std::string_view flag) {
+  const auto number = parse_number(text, flag, "a number from 0 to 1");
+  if (number < 0 || number > 1) {
+    throw UsageError("option " + std::string(flag) + ": \"" + text +
+                     "\" is not a number from 0 to 1");
+  }
+  return number;
+}
+
+std::uint64_t parse_bytes(const std::string& text, std::string_view flag) {
+  std::uint64_t number = 0;
+  const auto* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, number);
+  constexpr std::string_view kUnits = "BKMGT";  // powers of 1024, as curl has them
+  const auto unit = kUnits.find(stop == end ? 'B' : static_cast<char>(*stop & ~0x20));
+  const bool known = unit != std::string_view::npos && (stop == end || stop + 1 == end);
+  const auto shift = known ? 10 * unit : 0;
+  if (code != std::errc() || !known ||
+      number > (std::numeric_limits<std::uint64_t>::max() >> shift >> 1U)) {
+    throw UsageError("option " + std::string(flag) + ": \"" + text +
+                     "\" is not a number of bytes, as 500, 20K or 3M");
+  }
+  return number << shift;
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,245 @@
+// completion SHELL: the tables, as the shells' completions want them.
+#include "cli/commands.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/output.hpp"
+
+#include <unistd.h>
+
+namespace httpretry::cli {
+namespace {
+
+constexpr const char* kPresetNames = "httpretry policy presets 2>/dev/null | cut -d' ' -f1";
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+std::vector<Flag> flags_of(const Command& command) {
+  std::vector<Flag> all;
+  for (const auto& group : command.flags()) {
+    all.insert(all.end(), group.flags.begin(), group.flags.end());
+  }
+  return all;
+}
+
+bool names_file(const Flag& flag) {
+  return flag.value.starts_with("FILE") || flag.value == "FOLDER";
+}
+bool names_preset(const Flag& flag) { return flag.value == "PRESET"; }
+
+// "-o|--output", as the patterns of a shell's case.
+std::string spelled(const Flag& flag, const char* between) {
+  std::string text;
+  if (flag.letter != '\0') text = std::string("-") + flag.letter + between;
+  return text + "--" + std::string(flag.name);
+}
+
+std::vector<std::string> first_words() {
+  std::vector<std::string> words;
+  for (const auto& command : commands().subspan(1)) {
+    std::string word(command.name.substr(0, command.name.find(' ')));
+    if (words.empty() || words.back() != word) words.push_back(std::move(word));
+  }
+  return words;
+}
+
+// The second words of "policy", the choices of "completion".
+std::vector<std::string> second_words(const std::string& first) {
+  std::vector<std::string> words;
+  for (const auto& command : commands()) {
+    if (command.name.starts_with(first + ' ')) {
+      words.emplace_back(command.name.substr(first.size() + 1));
+    } else if (command.name == first && command.operands.find('|') != std::string_view::npos) {
+      words = Flag{'\0', "", command.operands, "", {}}.choices();
+    }
+  }
+  return words;
+}
+
+// --- bash ---
+
+std::string bash_values(const Flag& flag) {
+  if (names_preset(flag)) return "-W \"$(" + std::string(kPresetNames) + ")\"";
+  if (const auto choices = flag.choices(); !choices.empty()) return "-W '" + joined(choices) + "'";
+  return names_file(flag) ? "-f" : "";
+}
+
+std::string bash_command(const Command& command) {
+  std::vector<std::string> names;
+  std::string cases;
+  for (const auto& flag : flags_of(command)) {
+    if (flag.letter != '\0') names.push_back(std::string("-") + flag.letter);
+    names.push_back("--" + std::string(flag.name));
+    if (!flag.takes_value()) continue;
+    const auto values = bash_values(flag);
+    cases += "        " + spelled(flag, " | ") + ") _httpretry_words " + values + "; return ;;\n";
+  }
+  const auto name = command.name.empty() ? std::string("*") : "'" + std::string(command.name) + "'";
+  return "    " + name + ")\n      case $previous in\n" + cases + "      esac\n      flags='" +
+         joined(names) + "' ;;\n";
+}
+
+std::string bash() {
+  std::string text =
+      "# bash completion for httpretry\n"
+      "_httpretry_words() {\n"
+      "  [ $# -gt 0 ] || return 0\n"
+      "  mapfile -t COMPREPLY < <(compgen \"$@\" -- \"${COMP_WORDS[COMP_CWORD]}\")\n"
+      "}\n\n"
+      "_httpretry() {\n"
+      "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
+      "  local command=${COMP_WORDS[1]} flags=\n"
+      "  COMPREPLY=()\n";
+  text +=
+      "  if [ \"$COMP_CWORD\" -eq 1 ] && [[ $current != -* ]]; then\n    _httpretry_words -W '" +
+      joined(first_words()) + "'\n    return\n  fi\n";
+  for (const auto& first : first_words()) {
+    const auto words = second_words(first);
+    if (words.empty()) continue;
+    text += "  if [ \"$command\" = " + first + " ] && [ \"$COMP_CWORD\" -eq 2 ]; then\n" +
+            "    _httpretry_words -W '" + joined(words) + "'\n    return\n  fi\n";
+  }
+  text +=
+      "  if [ \"$command\" = policy ]; then command=\"policy ${COMP_WORDS[2]}\"; fi\n"
+      "  case $command in\n";
+  for (const auto& command : commands().subspan(1)) text += bash_command(command);
+  text += bash_command(commands().front());
+  return text +
+         "  esac\n"
+         "  if [[ $current == -* ]]; then\n"
+         "    _httpretry_words -W \"$flags\"\n"
+         "  else\n"
+         "    _httpretry_words -f\n"
+         "  fi\n"
+         "}\n\n"
+         "complete -o filenames -F _httpretry httpretry\n";
+}
+
+// --- zsh ---
+
+std::string zsh_quoted(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') safe += '\\';
+    safe += c == '\'' ? "'\\''" : std::string(1, c);
+  }
+  return safe;
+}
+
+std::string zsh_values(const Flag& flag) {
+  if (flag.value.empty()) return "";
+  const auto label = ":" + zsh_quoted(flag.choices().empty() ? flag.value : "value") + ":";
+  if (names_preset(flag)) return label + "($(" + zsh_quoted(kPresetNames) + "))";
+  if (!flag.choices().empty()) return label + "(" + joined(flag.choices()) + ")";
+  return names_file(flag) ? label + "_files" : label;
+}
+
+std::string zsh_flag(const Flag& flag) {
+  const std::string help = "[" + zsh_quoted(flag.help) + "]";
+  const auto* after_long = flag.takes_value() ? "=" : flag.value.empty() ? "" : "=-";
+  const auto values = flag.takes_value() ? zsh_values(flag) : std::string();
+  auto text = "    '*--" + std::string(flag.name) + after_long + help + values +
+              (flag.takes_value() || flag.value.empty() ? "" : "::value:") + "' \\\n";
+  if (flag.letter != '\0') {
+    text += std::string("    '*-") + flag.letter + (flag.takes_value() ? "+" : "") + help + values +
+            "' \\\n";
+  }
+  return text;
+}
+
+std::string zsh_command(const Command& command) {
+  const auto name = command.name.empty() ? std::string("*") : "'" + std::string(command.name) + "'";
+  std::string text = "  " + name + ") _arguments -s -S \\\n";
+  for (const auto& flag : flags_of(command)) text += zsh_flag(flag);
+  return text + "    '*:operand:_files' ;;\n";
+}
+
+std::string zsh() {
+  std::string text =
+      "#compdef httpretry\n"
+      "local command=${words[2]}\n";
+  text += "if (( CURRENT == 2 )) && [[ ${words[2]} != -* ]]; then\n  compadd -- " +
+          joined(first_words()) + "\n  _urls\n  return\nfi\n";
+  for (const auto& first : first_words()) {
+    const auto seconds = second_words(first);
+    if (seconds.empty()) continue;
+    text += "if [[ $command == " + first + " ]] && (( CURRENT == 3 )); then\n  compadd -- " +
+            joined(seconds) + "\n  return\nfi\n";
+  }
+  text +=
+      "if [[ $command == policy ]]; then command=\"policy ${words[3]}\"; fi\n"
+      "case $command in\n";
+  for (const auto& command : commands().subspan(1)) text += zsh_command(command);
+  return text + zsh_command(commands().front()) + "esac\n";
+}
+
+// --- fish ---
+
+std::string fish_quoted(std::string_view text) {
+  std::string safe = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') safe += '\\';
+    safe += c;
+  }
+  return safe + "'";
+}
+
+std::string fish_flag(const Flag& flag, const std::string& condition) {
+  auto line = "complete -c httpretry -n " + fish_quoted(condition);
+  if (flag.letter != '\0') line += std::string(" -s '") + flag.letter + "'";
+  line += " -l " + std::string(flag.name);
+  if (flag.takes_value()) line += names_file(flag) ? " -r -F" : " -x";
+  if (names_preset(flag)) line += " -a " + fish_quoted("(" + std::string(kPresetNames) + ")");
+  if (!flag.choices().empty()) line += " -a " + fish_quoted(joined(flag.choices()));
+  return line + " -d " + fish_quoted(flag.help) + '\n';
+}
+
+std::string fish_condition(const Command& command) {
+  if (command.name.empty()) return "not __fish_seen_subcommand_from " + joined(first_words());
+  const auto space = command.name.find(' ');
+  auto text = "__fish_seen_subcommand_from " + std::string(command.name.substr(0, space));
+  if (space == std::string_view::npos) return text;
+  return text + "; and __fish_seen_subcommand_from " + std::string(command.name.substr(space + 1));
+}
+
+std::string fish() {
+  std::string text = "# fish completion for httpretry\n";
+  text += "complete -c httpretry -n __fish_is_first_arg -a " + fish_quoted(joined(first_words())) +
+          '\n';
+  for (const auto& first : first_words()) {
+    const auto words = second_words(first);
+    if (words.empty()) continue;
+    text += "complete -c httpretry -f -n " +
+            fish_quoted("__fish_seen_subcommand_from " + first +
+                        "; and not __fish_seen_subcommand_from " + joined(words)) +
+            " -a " + fish_quoted(joined(words)) + '\n';
+  }
+  for (const auto& command : commands()) {
+    const auto condition = fish_condition(command);
+    for (const auto& flag : flags_of(command)) text += fish_flag(flag, condition);
+  }
+  return text;
+}
+
+}  // namespace
+
+FlagTable completion_table() { return {{"Options", {help_flag()}}}; }
+
+int completion(const Args& args) {
+  const auto shells = parse(args, completion_table());
+  if (shells.size() != 1) throw UsageError("completion takes one of bash, zsh, fish");
+  const auto& shell = shells.front();
+  const std::string text = shell == "bash"   ? bash()
+                           : shell == "zsh"  ? zsh()
+                           : shell == "fish" ? fish()
+                                             : "";
+  if (text.empty()) {
+    throw UsageError("completion: \"" + shell + "\" is not one of bash, zsh, fish");
+  }
+  write_all(STDOUT_FILENO, text, -1, "standard output");
+  return kOk;
+}
+
+}  // namespace httpretry::cli

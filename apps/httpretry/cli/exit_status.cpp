@@ -1,0 +1,27 @@
+#include "cli/exit_status.hpp"
+
+namespace httpretry::cli {
+
+int exit_status(const Error& error) {
+  constexpr int kMalformedUrl = 3;  // curl's; with us it is the command line that is wrong
+  if (error.code != Errc::Canceled && error.curl_code != 0 && error.curl_code != kMalformedUrl) {
+    return error.curl_code;
+  }
+  switch (error.code) {
+    case Errc::InvalidRequest: return kUsage;
+    case Errc::Resolve: return 6;
+    case Errc::Connect: return 7;
+    case Errc::Tls: return 35;
+    case Errc::Timeout: return kTimeout;
+    case Errc::Send: return 55;
+    case Errc::Receive: return 56;
+    case Errc::Protocol: return 8;
+    case Errc::TooLarge: return 63;
+    case Errc::Canceled: return 42;  // by a signal in practice, which has its own status
+    case Errc::CircuitOpen:
+    case Errc::Internal: break;
+  }
+  return kInternalError;
+}
+
+}  // namespace httpretry::cli

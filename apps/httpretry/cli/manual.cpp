@@ -1,0 +1,120 @@
+// manual: the manual page, in the language of man(7), from the tables.
+#include "cli/commands.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/output.hpp"
+
+#include <unistd.h>
+
+namespace httpretry::cli {
+namespace {
+
+// Text as troff takes it: a dash is a dash, and nothing at a line's beginning is a request.
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    const bool line_start = safe.empty() || safe.back() == '\n';
+    if (line_start && (c == '.' || c == '\'')) safe += "\\&";
+    if (c == '-') {
+      safe += "\\-";
+    } else if (c == '\\') {
+      safe += "\\e";
+    } else if (c == '\n') {
+      safe += "\n.PP\n";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string entry(const std::string& term, std::string_view text) {
+  return ".TP\n" + term + '\n' + escaped(text) + '\n';
+}
+
+std::string flag_term(const Flag& flag) {
+  std::string term;
+  if (flag.letter != '\0') term = "\\fB" + escaped(std::string("-") + flag.letter) + "\\fR, ";
+  term += "\\fB" + escaped("--" + std::string(flag.name)) + "\\fR";
+  if (flag.takes_value()) term += ' ';
+  return flag.value.empty() ? term : term + "\\fI" + escaped(flag.value) + "\\fR";
+}
+
+std::string flags_of(const Command& command, const char* heading) {
+  std::string text;
+  for (const auto& group : command.flags()) {
+    if (*heading != '\0') text += heading + std::string(" \"") + std::string(group.title) + "\"\n";
+    for (const auto& flag : group.flags) text += entry(flag_term(flag), flag.help);
+  }
+  return text;
+}
+
+std::string other_commands() {
+  std::string text = ".SH COMMANDS\n";
+  for (const auto& command : commands().subspan(1)) {
+    text += ".SS \"" + escaped(command.synopsis()) + "\"\n" + escaped(command.about) + '\n' +
+            flags_of(command, "");
+  }
+  return text;
+}
+
+std::string examples() {
+  std::string text = ".SH EXAMPLES\n";
+  for (const auto& command : commands()) {
+    for (const auto& [line, about] : command.examples) {
+      text += ".TP\n\\fB" + escaped(line) + "\\fR\n" +
+              escaped(about.empty() ? command.summary : about) + '\n';
+    }
+  }
+  return text;
+}
+
+std::string synopsis() {
+  std::string text = ".SH SYNOPSIS\n";
+  for (const auto& command : commands()) {
+    text += (command.name.empty() ? "" : ".br\n") + escaped(command.synopsis()) + '\n';
+  }
+  return text;
+}
+
+std::string list_of(const char* title, std::span<const Entry> entries) {
+  auto text = std::string(".SH \"") + title + "\"\n";
+  for (const auto& [name, meaning] : entries) text += entry(escaped(name), meaning);
+  return text;
+}
+
+std::string page() {
+  auto text = std::string(".TH HTTPRETRY 1 \"\" \"httpretry ") + HTTPRETRY_VERSION +
+              "\" \"User Commands\"\n"
+              ".SH NAME\nhttpretry \\- send HTTP requests, and retry them by a policy\n";
+  text += synopsis();
+  text += ".SH DESCRIPTION\n" + escaped(commands().front().about) + '\n';
+  text += ".SH OPTIONS\n" + flags_of(commands().front(), ".SS");
+  text += other_commands() + examples() + list_of("OTHER THAN WITH CURL", differences()) +
+          list_of("EXIT STATUS", exit_statuses()) + list_of("WHY IT ENDED", stop_reasons()) +
+          list_of("WHAT MAY HAVE BEEN SEEN", sent_words()) +
+          list_of("OUTCOMES, FOR PLAN AND SERVE", outcomes()) +
+          list_of("ENVIRONMENT", environment());
+  return text + ".SH \"SEE ALSO\"\n.BR curl (1)\n";
+}
+
+FlagTable table_of(bool& markdown) {
+  return {{"Options",
+           {{'\0', "markdown", "", "as Markdown", [&](const std::string&) { markdown = true; }},
+            help_flag()}}};
+}
+
+}  // namespace
+
+FlagTable manual_table() {
+  static bool unused;
+  return table_of(unused);
+}
+
+int manual(const Args& args) {
+  bool markdown = false;
+  if (!parse(args, table_of(markdown)).empty()) throw UsageError("manual takes no operand");
+  write_all(STDOUT_FILENO, markdown ? manual_in_markdown() : page(), -1, "standard output");
+  return kOk;
+}
+
+}  // namespace httpretry::cli

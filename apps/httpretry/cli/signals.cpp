@@ -1,0 +1,91 @@
+#include "cli/signals.hpp"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <system_error>
+
+namespace httpretry::cli {
+namespace {
+
+// Also where a shell has a job in the background ignore SIGINT: who sends one means it. A SIGHUP
+// that is ignored stays so, for nohup.
+::sigset_t our_signals() {
+  ::sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGINT);
+  ::sigaddset(&set, SIGTERM);
+  struct ::sigaction now {};
+  const bool nohup = ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+  if (!nohup) ::sigaddset(&set, SIGHUP);
+  return set;
+}
+
+int checked(int descriptor) {
+  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), "signals");
+  return descriptor;
+}
+
+void raise(int event) {
+  const std::uint64_t one = 1;
+  static_cast<void>(::write(event, &one, sizeof one));
+}
+
+}  // namespace
+
+Signals::Signals() {
+  const auto set = our_signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signals_ = checked(::signalfd(-1, &set, SFD_CLOEXEC));
+  came_ = checked(::eventfd(0, EFD_CLOEXEC));
+  over_ = checked(::eventfd(0, EFD_CLOEXEC));
+  thread_ = std::thread(&Signals::watch, this);
+}
+
+// The signals stay blocked: what is left to do takes no time, and one that came too late must not
+// change the exit status.
+Signals::~Signals() {
+  raise(over_);
+  thread_.join();
+  for (const int descriptor : {signals_, came_, over_}) ::close(descriptor);
+}
+
+void Signals::watch() {
+  for (;;) {
+    std::array<struct ::pollfd, 2> wait{{{signals_, POLLIN, 0}, {over_, POLLIN, 0}}};
+    if (::poll(wait.data(), wait.size(), -1) < 0) continue;
+    if ((wait[1].revents & POLLIN) != 0) return;
+    struct ::signalfd_siginfo info {};
+    if (::read(signals_, &info, sizeof info) != sizeof info) continue;
+    int none = 0;
+    if (received_ == none) from_terminal_ = info.ssi_signo == SIGINT && info.ssi_code == SI_KERNEL;
+    received_.compare_exchange_strong(none, static_cast<int>(info.ssi_signo));
+    raise(came_);
+    source_.request_stop();
+  }
+}
+
+void Signals::wait() const {
+  struct ::pollfd wait {
+    came_, POLLIN, 0
+  };
+  while (::poll(&wait, 1, -1) < 0) {
+  }
+}
+
+void end_interrupted() {
+  std::signal(SIGINT, SIG_DFL);
+  const auto set = our_signals();
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  std::raise(SIGINT);
+  std::_Exit(128 + SIGINT);
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,34 @@
+// policy check FILE...: every problem of the files, a line each.
+#include "cli/commands.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/output.hpp"
+#include "policy/policies.hpp"
+
+#include <httpretry/policy/policy_set.hpp>
+
+#include <unistd.h>
+
+namespace httpretry::cli {
+
+FlagTable policy_check_table() { return {{"Options", {help_flag()}}}; }
+
+int policy_check(const Args& args) {
+  const auto files = parse(args, policy_check_table());
+  if (files.empty()) throw UsageError("policy check: a FILE is missing");
+  std::string lines;
+  int status = kOk;
+  for (const auto& file : files) {
+    try {
+      const auto checked = check_policies(read_policy_file(file), file);
+      for (const auto& problem : checked.problems) lines += to_string(problem) + '\n';
+      if (!checked.set) status = kFailed;
+    } catch (const BadPolicyFile& error) {
+      lines += error.what();
+      status = kFailed;
+    }
+  }
+  write_all(STDOUT_FILENO, lines, -1, "standard output");
+  return status;
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,43 @@
+// policy presets [NAME]: the list, or one as a policy that can be pasted into a file.
+#include "cli/commands.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/output.hpp"
+
+#include <httpretry/retry/presets.hpp>
+
+#include <unistd.h>
+#include <algorithm>
+
+namespace httpretry::cli {
+namespace {
+
+std::string list() {
+  std::size_t width = 0;
+  for (const auto& preset : presets()) width = std::max(width, preset.name.size());
+  std::string text;
+  for (const auto& preset : presets()) {
+    text += std::string(preset.name) + std::string(width - preset.name.size() + 2, ' ') +
+            std::string(preset.description) + '\n';
+  }
+  return text;
+}
+
+std::string one(const std::string& name) {
+  if (const auto* preset = find_preset(name)) return std::string(preset->json) + '\n';
+  std::vector<std::string> names;
+  for (const auto& preset : presets()) names.emplace_back(preset.name);
+  throw UsageError("there is no preset \"" + name + "\"" + did_you_mean(name, names));
+}
+
+}  // namespace
+
+FlagTable policy_presets_table() { return {{"Options", {help_flag()}}}; }
+
+int policy_presets(const Args& args) {
+  const auto names = parse(args, policy_presets_table());
+  if (names.size() > 1) throw UsageError("policy presets takes one NAME");
+  write_all(STDOUT_FILENO, names.empty() ? list() : one(names.front()), -1, "standard output");
+  return kOk;
+}
+
+}  // namespace httpretry::cli

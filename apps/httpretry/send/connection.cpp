@@ -1,0 +1,86 @@
+#include "send/connection.hpp"
+
+#include "cli/args.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+namespace httpretry::cli {
+namespace {
+
+// What curl's own program reads, and libcurl does not.
+std::string from_environment(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  return {};
+}
+
+}  // namespace
+
+Credentials proxy_credentials(const std::string& text) {
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) {
+    throw UsageError("option -U: the password is missing: NAME:PASSWORD");
+  }
+  return {Credentials::Scheme::Basic, text.substr(0, colon), text.substr(colon + 1)};
+}
+
+std::string resolve_entry(const std::string& text) {
+  const auto begin = text.starts_with('+') ? std::size_t{1} : std::size_t{0};
+  const auto host_end = text.find(':', begin);
+  const auto port_end = host_end == std::string::npos ? host_end : text.find(':', host_end + 1);
+  const auto address = port_end == std::string::npos ? "" : text.substr(port_end + 1);
+  if (address.empty() || host_end == begin || text.starts_with('-')) {
+    throw UsageError("option --resolve: \"" + text + "\" is not HOST:PORT:ADDRESS");
+  }
+  auto host = text.substr(begin, host_end - begin);
+  if (host == "*") host.clear();
+  const auto port = text.substr(host_end + 1, port_end - host_end - 1);
+  auto first = address.substr(0, address.find(','));
+  if (first.find(':') != std::string::npos && !first.starts_with('[')) first = "[" + first + "]";
+  return host + ":" + port + ":" + first + ":" + port;
+}
+
+void set_certificate(ClientCertificate& certificate, const std::string& text) {
+  certificate.file.clear();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ':') {
+      certificate.key_password = text.substr(i + 1);
+      return;
+    }
+    if (text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == ':' || text[i + 1] == '\\')) ++i;
+    certificate.file += text[i];
+  }
+}
+
+std::string in_words_of_flags(std::string message) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kFlags{{
+      {"TransportOptions::ca_file", "option --cacert"},
+      {"TransportOptions::ca_path", "option --capath"},
+      {"TransportOptions::client_certificate.file", "option --cert"},
+      {"TransportOptions::client_certificate.key_file", "option --key"},
+      {"TransportOptions::connect_to", "option --connect-to"},
+      {"TransportOptions::local_interface", "option --interface"},
+      {"TransportOptions::netrc", "option --netrc-file"},
+      {"TransportOptions::pinned_keys", "option --pinnedpubkey"},
+      {"TransportOptions::proxy.url", "option --proxy"},
+      {"TransportOptions::unix_socket", "option --unix-socket"},
+  }};
+  for (const auto& [field, flag] : kFlags) {
+    if (message.starts_with(field)) return message.replace(0, field.size(), flag);
+  }
+  return message;
+}
+
+void add_environment(TransportOptions& connection) {
+  if (!connection.ca_file.empty() || !connection.ca_path.empty()) return;
+  connection.ca_file = from_environment({"CURL_CA_BUNDLE", "SSL_CERT_FILE"});
+  connection.ca_path = from_environment({"SSL_CERT_DIR"});
+}
+
+}  // namespace httpretry::cli

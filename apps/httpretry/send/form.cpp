@@ -1,0 +1,188 @@
+#include "send/form.hpp"
+
+#include "cli/args.hpp"
+#include "cli/input.hpp"
+#include "send/data.hpp"
+
+#include <string_view>
+#include <vector>
+
+namespace httpretry::cli {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+// Without comments and empty lines; a line that begins with a blank goes on with the one before.
+std::vector<std::string> header_lines(const std::string& file, int give_up) {
+  std::vector<std::string> lines;
+  auto text = read_named(file, give_up);
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto end = std::min(rest.find('\n'), rest.size());
+    auto line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
+    if (line.empty() || line.front() == '#') continue;
+    if (!lines.empty() && kBlanks.find(line.front()) != std::string_view::npos) {
+      lines.back() += line;
+    } else {
+      lines.emplace_back(line);
+    }
+  }
+  return lines;
+}
+
+// What it reads may be a secret: its messages have the field's name alone.
+class FieldReader {
+ public:
+  FieldReader(std::string_view name, std::string_view content, int give_up)
+      : name_(name), rest_(content), give_up_(give_up) {}
+
+  // A text, or what is in a file; or files, of which each is a part.
+  void read_into(FormPart& part) {
+    if (rest_.starts_with('@')) return read_files(part);
+    const bool from_file = rest_.starts_with('<');
+    if (from_file) rest_.remove_prefix(1);
+    const auto content = word('\0');
+    part.body = Body(from_file ? read_named(content, give_up_) : content);
+    read_attributes(part, '\0');
+  }
+
+ private:
+  void read_files(FormPart& part) {
+    while (!rest_.empty()) {
+      rest_.remove_prefix(1);  // the "@", or the comma before a further one
+      FormPart file;
+      const auto path = word(',');
+      file.body = upload_body(path, give_up_);
+      file.file_name = file_name(path);
+      read_attributes(file, ',');
+      part.files.push_back(std::move(file));
+    }
+    if (part.files.size() > 1) return;
+    auto only = std::move(part.files.front());
+    only.name = std::move(part.name);
+    part = std::move(only);
+  }
+
+  // What stands between quotes, with \" and \\ in it; else up to a ";" or `end`.
+  std::string word(char end) {
+    rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
+    std::string text;
+    if (rest_.starts_with('"') && take_quoted(text)) return text;
+    return std::string(trimmed(take_plain(end)));
+  }
+
+  bool take_quoted(std::string& text) {
+    for (std::size_t i = 1; i < rest_.size(); ++i) {
+      if (rest_[i] == '"') {
+        rest_.remove_prefix(i + 1);
+        rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
+        return true;
+      }
+      const auto next = i + 1 < rest_.size() ? rest_[i + 1] : '\0';
+      if (rest_[i] == '\\' && (next == '\\' || next == '"')) ++i;
+      text += rest_[i];
+    }
+    text.clear();  // there is no second quote: the first is a letter like others
+    return false;
+  }
+
+  std::string_view take_plain(char end) {
+    std::size_t at = 0;
+    while (at < rest_.size() && rest_[at] != ';' && (end == '\0' || rest_[at] != end)) ++at;
+    const auto taken = rest_.substr(0, at);
+    rest_.remove_prefix(at);
+    return taken;
+  }
+
+  bool take_key(std::string_view key) {
+    if (!rest_.starts_with(key)) return false;
+    rest_.remove_prefix(key.size());
+    return true;
+  }
+
+  void read_attributes(FormPart& part, char end) {
+    bool of_type = false;  // ";charset=utf-8" behind a type belongs to it
+    while (!rest_.empty() && rest_.front() == ';') {
+      rest_.remove_prefix(1);
+      rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
+      if (take_key("filename=")) {
+        part.file_name = word(end);
+      } else if (take_key("headers=")) {
+        read_headers(part, end);
+      } else if (!of_type && take_key("type=")) {
+        part.content_type = checked_type(trimmed(take_plain(end)));
+        of_type = true;
+      } else if (of_type) {
+        part.content_type.append(";").append(trimmed(take_plain(end)));
+      } else {
+        throw not_an_attribute();
+      }
+    }
+    if (!rest_.empty() && rest_.front() != end) throw not_an_attribute();
+  }
+
+  void read_headers(FormPart& part, char end) {
+    const bool from_file = rest_.starts_with('@') || rest_.starts_with('<');
+    if (from_file) rest_.remove_prefix(1);
+    const auto text = word(end);
+    for (const auto& line : from_file ? header_lines(text, give_up_) : std::vector{text}) {
+      const auto colon = line.find(':');
+      if (colon == std::string::npos) {
+        throw bad("what stands behind ;headers= is not a header, as NAME: VALUE");
+      }
+      part.headers.add(line.substr(0, colon), trimmed(std::string_view(line).substr(colon + 1)));
+    }
+  }
+
+  [[nodiscard]] std::string checked_type(std::string_view type) const {
+    const auto slash = type.find('/');
+    if (slash == std::string_view::npos || slash == 0 || slash + 1 == type.size()) {
+      throw bad("there is no content type, as text/html, behind ;type=");
+    }
+    return std::string(type);
+  }
+
+  [[nodiscard]] UsageError not_an_attribute() const {
+    return bad(
+        "only ;type=, ;filename= and ;headers= can stand behind a content; one with \";\" in it "
+        "needs quotes");
+  }
+
+  [[nodiscard]] UsageError bad(const std::string& what) const {
+    return UsageError("option -F, \"" + std::string(name_) + "\": " + what);
+  }
+
+  std::string_view name_;
+  std::string_view rest_;
+  int give_up_;
+};
+
+}  // namespace
+
+FormPart form_part(const FormField& field, int give_up) {
+  const auto& value = field.value;
+  const auto equals = value.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    const auto* flag = field.literal ? "--form-string" : "-F";
+    throw UsageError(std::string("option ") + flag + ": expected NAME=CONTENT, found no name");
+  }
+  FormPart part;
+  part.name = value.substr(0, equals);
+  const auto content = std::string_view(value).substr(equals + 1);
+  if (field.literal) {
+    part.body = Body(std::string(content));
+  } else {
+    FieldReader(part.name, content, give_up).read_into(part);
+  }
+  return part;
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,40 @@
+// -w: what curl's --write-out says about a transfer, and what we know beside it.
+#pragma once
+
+#include <httpretry/http/request.hpp>
+#include <httpretry/http/response.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace httpretry::cli {
+
+// What the connections of a call came to, over all of its exchanges.
+struct Connections {
+  ConnectionFacts last;
+  int made = 0;
+  std::uint64_t request_bytes = 0;
+};
+
+struct Transferred {
+  const Outcome& outcome;
+  const Request& request;
+  std::size_t index;  // of the URL
+  std::string file;   // where the answer was written; empty: standard output
+  int exit_status;
+  const Connections& connections;
+  std::uint64_t downloaded;  // bytes of the body
+};
+
+// Whether `format` tells of connections: they are asked for only then.
+bool asks_for_connection(std::string_view format);
+
+// The text for standard output; `to_stderr` gets what stands behind %{stderr}.
+std::string write_out(std::string_view format, const Transferred& about, std::string& to_stderr);
+
+// The status line and the headers, as -i shows them.
+std::string head_of(const Response& response);
+
+}  // namespace httpretry::cli

@@ -1,0 +1,260 @@
+#include "send/write_out_values.hpp"
+
+#include "cli/input.hpp"
+#include "cli/words.hpp"
+
+#include <httpretry/client/report.hpp>
+#include <httpretry/curl/transport_options.hpp>
+#include <httpretry/flow/transport.hpp>
+#include <httpretry/http/url.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <iterator>
+#include <vector>
+
+namespace httpretry::cli {
+namespace {
+
+const Exchange& exchange_of(const Transferred& t) {
+  return t.outcome ? t.outcome->exchange : t.outcome.error().exchange;
+}
+
+int status_of(const Transferred& t) {
+  return t.outcome ? t.outcome->status : t.outcome.error().status;
+}
+
+std::string in_seconds(Duration time) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.6f", std::chrono::duration<double>(time).count());
+  return text.data();
+}
+
+// As curl has it: scripts compare with "000".
+std::string three_digits(int status) {
+  const auto digits = std::to_string(status);
+  return std::string(digits.size() < 3 ? 3 - digits.size() : 0, '0') + digits;
+}
+
+std::string status_text(const Transferred& t) { return three_digits(status_of(t)); }
+
+std::string version_of(const Transferred& t) { return t.outcome ? t.outcome->http_version : "0"; }
+
+// As it was announced; a body of unknown size counts as none.
+std::uint64_t uploaded(const Transferred& t) {
+  if (!t.request.body().present() || exchange_of(t).sent == Sent::Never) return 0;
+  return size_of(t.request.body());
+}
+
+std::string speed(const Transferred& t, std::uint64_t bytes) {
+  const auto time = std::chrono::duration<double>(history_of(t.outcome).elapsed).count();
+  return std::to_string(time > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes) / time)
+                                 : 0);
+}
+
+std::size_t head_size(const Transferred& t) {
+  if (status_of(t) == 0) return 0;
+  if (t.outcome) return head_of(*t.outcome).size();
+  Response begun(status_of(t));
+  begun.headers = headers_of(t);
+  return head_of(begun).size();
+}
+
+std::string scheme(const Transferred& t) {
+  const auto& url = t.request.parsed_url();
+  return !url || status_of(t) == 0 ? "" : url->scheme() == "https" ? "HTTPS" : "HTTP";
+}
+
+// Where a redirect that was not followed leads.
+std::string redirect_url(const Transferred& t) {
+  const auto location = headers_of(t).get("Location");
+  if (!t.outcome || !location || status_of(t) / 100 != 3) return {};
+  const auto base = Url::parse(t.outcome->url);
+  const auto target = base ? base->resolve(*location) : base;
+  return target ? target->to_string() : std::string();
+}
+
+// An attempt that was not retried and still has another behind it was redirected.
+std::size_t redirects(const Transferred& t) {
+  const auto& attempts = history_of(t.outcome).attempts;
+  if (attempts.empty()) return 0;
+  return static_cast<std::size_t>(std::count_if(attempts.begin(), attempts.end() - 1,
+                                                [](const Attempt& each) { return !each.retried; }));
+}
+
+std::string retries(const Transferred& t) {
+  const auto& attempts = history_of(t.outcome).attempts;
+  return std::to_string(std::count_if(attempts.begin(), attempts.end(),
+                                      [](const Attempt& each) { return each.retried; }));
+}
+
+std::string wire_sends(const Transferred& t) {
+  int sum = 0;
+  for (const auto& attempt : history_of(t.outcome).attempts) sum += attempt.wire_sends;
+  return std::to_string(sum);
+}
+
+std::string header_json(const Transferred& t) {
+  std::vector<std::string> names;
+  std::string text;
+  for (const auto field : headers_of(t)) {
+    std::string name(field.name);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    names.push_back(name);
+    std::string values;
+    for (const auto other : headers_of(t)) {
+      if (!equal_ignoring_case(other.name, name)) continue;
+      values += (values.empty() ? "" : ",") + quote_json(other.value);
+    }
+    text += (text.empty() ? "" : ",\n") + quote_json(name) + ":[" + values + "]";
+  }
+  return "{" + text + "\n}";
+}
+
+std::string certificates(const Transferred& t) {
+  std::string text;
+  for (const auto& certificate : t.connections.last.certificates) text += certificate;
+  return text;
+}
+
+std::string all_as_json(const Transferred& t);
+
+// What stands here as a fixed text curl knows and we do not: scripts that print all of them go on
+// working.
+constexpr auto kVariables = std::to_array<WriteOutVariable>({
+    {"attempts", Kind::Number,
+     [](const Transferred& t) { return std::to_string(history_of(t.outcome).attempts.size()); }},
+    {"content_type", Kind::Text,
+     [](const Transferred& t) { return header(headers_of(t), "Content-Type"); }},
+    {"errormsg", Kind::Text,
+     [](const Transferred& t) { return t.outcome ? std::string() : t.outcome.error().message; }},
+    {"exitcode", Kind::Number, [](const Transferred& t) { return std::to_string(t.exit_status); }},
+    {"filename_effective", Kind::Text, [](const Transferred& t) { return t.file; }},
+    {"header_json", Kind::Json, header_json},
+    {"http_code", Kind::Number, status_text},
+    {"http_version", Kind::Text, version_of},
+    {"json", Kind::Json, all_as_json},
+    {"method", Kind::Text, [](const Transferred& t) { return t.request.method(); }},
+    {"num_headers", Kind::Number,
+     [](const Transferred& t) {
+       return std::to_string(std::distance(headers_of(t).begin(), headers_of(t).end()));
+     }},
+    {"num_redirects", Kind::Number,
+     [](const Transferred& t) { return std::to_string(redirects(t)); }},
+    {"num_retries", Kind::Number, retries},
+    {"redirect_url", Kind::Text, redirect_url},
+    {"referer", Kind::Text,
+     [](const Transferred& t) { return header(t.request.headers(), "Referer"); }},
+    {"response_code", Kind::Number, status_text},
+    {"scheme", Kind::Text, scheme},
+    {"size_download", Kind::Number,
+     [](const Transferred& t) { return std::to_string(t.downloaded); }},
+    {"size_header", Kind::Number,
+     [](const Transferred& t) { return std::to_string(head_size(t)); }},
+    {"size_upload", Kind::Number, [](const Transferred& t) { return std::to_string(uploaded(t)); }},
+    {"speed_download", Kind::Number, [](const Transferred& t) { return speed(t, t.downloaded); }},
+    {"speed_upload", Kind::Number, [](const Transferred& t) { return speed(t, uploaded(t)); }},
+    {"stop_reason", Kind::Text,
+     [](const Transferred& t) {
+       return std::string(to_string(history_of(t.outcome).stop_reason));
+     }},
+    {"time_appconnect", Kind::Number,
+     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.secured); }},
+    {"time_connect", Kind::Number,
+     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.connected); }},
+    {"time_namelookup", Kind::Number,
+     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.resolved); }},
+    {"time_pretransfer", Kind::Number,
+     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.sent); }},
+    {"time_redirect", Kind::Number,
+     [](const Transferred& t) {
+       const auto& attempts = history_of(t.outcome).attempts;
+       return in_seconds(redirects(t) == 0 ? Duration{} : attempts.back().start);
+     }},
+    {"time_starttransfer", Kind::Number,
+     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.first_byte); }},
+    {"time_total", Kind::Number,
+     [](const Transferred& t) { return in_seconds(history_of(t.outcome).elapsed); }},
+    {"url", Kind::Text, [](const Transferred& t) { return t.request.url(); }},
+    {"url_effective", Kind::Text,
+     [](const Transferred& t) { return t.outcome ? t.outcome->url : t.request.url(); }},
+    {"urlnum", Kind::Number, [](const Transferred& t) { return std::to_string(t.index); }},
+    {"wire_sends", Kind::Number, wire_sends},
+    {"certs", Kind::Certificates, certificates, true},
+    {"http_connect", Kind::Number,
+     [](const Transferred& t) { return three_digits(t.connections.last.proxy_status); }, true},
+    {"local_ip", Kind::Text, [](const Transferred& t) { return t.connections.last.local_ip; },
+     true},
+    {"local_port", Kind::Number,
+     [](const Transferred& t) { return std::to_string(t.connections.last.local_port); }, true},
+    {"num_certs", Kind::Number,
+     [](const Transferred& t) { return std::to_string(t.connections.last.certificates.size()); },
+     true},
+    {"num_connects", Kind::Number,
+     [](const Transferred& t) { return std::to_string(t.connections.made); }, true},
+    {"proxy_ssl_verify_result", Kind::Number,
+     [](const Transferred& t) { return std::to_string(t.connections.last.proxy_verify_result); },
+     true},
+    {"remote_ip", Kind::Text, [](const Transferred& t) { return t.connections.last.remote_ip; },
+     true},
+    {"remote_port", Kind::Number,
+     [](const Transferred& t) { return std::to_string(t.connections.last.remote_port); }, true},
+    {"size_request", Kind::Number,
+     [](const Transferred& t) { return std::to_string(t.connections.request_bytes); }, true},
+    {"ssl_verify_result", Kind::Number,
+     [](const Transferred& t) { return std::to_string(t.connections.last.verify_result); }, true},
+    {"ftp_entry_path", Kind::Text, [](const Transferred& /*t*/) { return std::string(); }},
+});
+
+// A number of JSON has no zeros before it.
+std::string json_number(std::string text) {
+  const auto digits = text.find_first_not_of('0');
+  if (digits == std::string::npos) return "0";
+  return text.substr(text[digits] == '.' ? digits - 1 : digits);
+}
+
+std::string all_as_json(const Transferred& t) {
+  std::string text;
+  for (const auto& known : kVariables) {
+    if (known.kind == Kind::Json) continue;
+    const auto value = known.text(t);
+    text += (text.empty() ? "" : ",") + quote_json(known.name) + ":";
+    if (known.kind == Kind::Number) {
+      text += json_number(value);
+    } else {
+      const bool none = value.empty() && known.kind == Kind::Text;
+      text += none ? "null" : quote_json(value);
+    }
+  }
+  return "{" + text + ",\"curl_version\":" + quote_json(transport_version()) + "}";
+}
+
+}  // namespace
+
+const Headers& headers_of(const Transferred& t) {
+  return t.outcome ? t.outcome->headers : t.outcome.error().headers;
+}
+
+std::string header(const Headers& headers, std::string_view name) {
+  return std::string(headers.get(name).value_or(""));
+}
+
+const WriteOutVariable* write_out_variable(std::string_view name) {
+  const auto* found =
+      std::find_if(kVariables.begin(), kVariables.end(),
+                   [&](const WriteOutVariable& known) { return known.name == name; });
+  return found == kVariables.end() ? nullptr : found;
+}
+
+bool asks_for_connection(std::string_view format) {
+  return format.find("%{json}") != std::string_view::npos ||
+         std::any_of(kVariables.begin(), kVariables.end(), [&](const WriteOutVariable& known) {
+           return known.of_connection &&
+                  format.find("%{" + std::string(known.name) + "}") != std::string_view::npos;
+         });
+}
+
+}  // namespace httpretry::cli

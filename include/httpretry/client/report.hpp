@@ -1,0 +1,53 @@
+// Report: a call and its history as JSON, for programs, and as a line, for people. What
+// `httpretry --report` and the last line of `httpretry` on standard error say.
+//
+//   const auto& policy = policies.find(request.method(), *request.parsed_url());
+//   std::string json = report_json(request, outcome, policy);
+//
+// Every key is always there; what does not apply is null. Times are in milliseconds, the words are
+// those of `to_string`.
+//
+//   {"url": …, "method": …,
+//    "policy": {"endpoint": …, "name": …, "preset": …, "source": …},
+//    "outcome": "response", "status": 200, "error": null,
+//    "stop_reason": "success", "retry_at": null,
+//    "elapsed_ms": 1312.4, "bytes": 5120, "http_version": "2",
+//    "attempts": [
+//      {"number": 1, "start_ms": 0.0, "duration_ms": 12.1, "status": 503, "error": null,
+//       "class": "throttle", "rule": "status 503", "sent": "answered", "wire_sends": 1,
+//       "server_delay_ms": 1000.0, "server_delay_source": "retry-after", "backoff_ms": 731.2,
+//       "wait_ms": 1000.0, "budget_left": 495, "decision": "retry"}, …]}
+//
+// An "error" is {"kind": "connect", "curl_code": 7, "message": "…", "maybe_sent": false}.
+#pragma once
+
+#include <httpretry/http/request.hpp>
+#include <httpretry/http/response.hpp>
+#include <httpretry/policy/policy_set.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace httpretry {
+
+// One object, in UTF-8 whatever the server sent, without a line end. `policy` is what the request
+// was retried by; left out, the report's policy is null. `virtual_time` adds "virtual": true, for
+// what was played and not sent.
+[[nodiscard]] HTTPRETRY_API std::string report_json(const Request& request, const Outcome& outcome,
+                                                    const ResolvedPolicy& policy = ResolvedPolicy(),
+                                                    bool virtual_time = false);
+
+// "gave up after 4 attempts in 12.3 s: 503 each time (attempts_exhausted)", or "succeeded after 2
+// attempts in 0.213 s: 503, 200". The message of an Error, with its URL, is not part of it.
+[[nodiscard]] HTTPRETRY_API std::string describe(const Outcome& outcome);
+
+// What an attempt came to: "503", "timeout".
+[[nodiscard]] HTTPRETRY_API std::string came_to(const Attempt& attempt);
+
+// A text as a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD.
+[[nodiscard]] HTTPRETRY_API std::string quote_json(std::string_view text);
+
+// "2026-11-21T05:04:48.250Z": a time as reports have it (RFC 3339, in UTC).
+[[nodiscard]] HTTPRETRY_API std::string rfc3339(WallTime time);
+
+}  // namespace httpretry

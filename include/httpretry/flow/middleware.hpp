@@ -1,0 +1,64 @@
+// Middleware: a stage of the chain that every request passes. It stands around what comes after it:
+// it may change the request, look at the outcome, ask again, answer by itself.
+//
+// The list of a client's middlewares reads outside-in. What stands above `retry` happens once per
+// call, what stands below it once per attempt:
+//
+//   log -> redirect -> retry -> timeout -> bearer -> (libcurl)
+//
+// Most stages need no coroutine:
+//
+//   on_request("tenant", [](Request& request, Call&) { request.set_header("X-Tenant", "7"); })
+//   on_outcome("count", [&](const Request&, Outcome& outcome, Call&) { if (!outcome) ++failures; })
+#pragma once
+
+#include <httpretry/flow/call.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace httpretry {
+
+class Middleware;
+using MiddlewarePtr = std::shared_ptr<Middleware>;
+
+// The rest of the chain. A small value: keep it, call it never, once or several times.
+class HTTPRETRY_API Next {
+ public:
+  Next(const std::vector<MiddlewarePtr>& chain, std::size_t index)
+      : chain_(&chain), index_(index) {}
+  // `call` must outlive the task.
+  Task<Outcome> operator()(Request request, Call& call) const;
+
+ private:
+  const std::vector<MiddlewarePtr>* chain_;
+  std::size_t index_;
+};
+
+// One Middleware object serves all calls of its client, on several threads at once: what it keeps
+// between calls needs a lock of its own; what belongs to one call lives in the coroutine.
+class HTTPRETRY_API Middleware {
+ public:
+  virtual ~Middleware();
+  // For messages, and for the order of the chain. Must not change.
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  // What it throws ends the call with an Errc::Internal that names it. It awaits every task that it
+  // starts before it returns.
+  virtual Task<Outcome> handle(Request request, Call& call, Next next) = 0;
+};
+
+// A stage that changes the request, or only looks at it.
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr on_request(std::string name,
+                                                     std::function<void(Request&, Call&)> change);
+// A stage that looks at the outcome, or changes it.
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr
+on_outcome(std::string name, std::function<void(const Request&, Outcome&, Call&)> look);
+// A stage from a coroutine. The function is kept as long as the client; a lambda's captures are
+// therefore safe to use in the coroutine.
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr
+middleware(std::string name, std::function<Task<Outcome>(Request, Call&, Next)> handle);
+
+}  // namespace httpretry

@@ -1,0 +1,95 @@
+// Endpoints: which entry of many a request belongs to, by method and URL.
+//
+// The most specific pattern wins, whatever their order: compare host (exact > longer suffix >
+// shorter suffix > any), then port (given > any), then path (segment by segment: literal > one >
+// rest; then longer > shorter), then methods (given > any), then scheme (given > any).
+#pragma once
+
+#include <httpretry/export.hpp>
+#include <httpretry/http/url.hpp>
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace httpretry {
+
+// What an entry matches, as it was written; each part may be left out.
+//
+// Requests and patterns are compared in one normal form, so that no spelling of a URL gets past its
+// pattern:
+//   host     lower case, without trailing dots; addresses as libcurl writes them ([0:0::1] is
+//   [::1]).
+//            A Unicode name is its punycode. Lower case is made of the scripts that have it and are
+//            in use for names (Latin, Greek, Cyrillic, Armenian); composing is not done: write "é"
+//            as one character, as keyboards do.
+//   path     by segments; "%41" is "A" and "%3A" is ":", but "%2F" is data in its segment and never
+//            ends it. "." and ".." are gone, however they were spelled. "//" holds an empty
+//            segment, and "/a/" ends in one; "*" matches an empty one as any other.
+//   port     the scheme's where the URL has none.
+//   methods  as written: "get" is not "GET".
+// Userinfo, query and fragment are not looked at.
+struct HTTPRETRY_API EndpointPattern {
+  EndpointPattern() = default;
+  friend bool operator==(const EndpointPattern&, const EndpointPattern&) = default;
+
+  std::optional<std::string> scheme;  // "http", "https"
+  std::optional<std::string> host;    // exact, "*.suffix", "[::1]", a Unicode name, or "*"
+  std::optional<std::uint16_t> port;  // 1 to 65535
+  std::optional<std::string> path;    // "/a/{id}/*/**", 16 segments at most; a literal "*" is "%2A"
+  std::vector<std::string> methods;   // empty: all
+};
+
+// What is wrong with one part of a pattern ("host", "path", …), in a sentence.
+struct HTTPRETRY_API PatternProblem {
+  PatternProblem() = default;
+  PatternProblem(std::string_view wrong_part, std::string what);
+
+  std::string part;  // empty where the whole is wrong: a pattern without any part
+  std::string message;
+};
+// Empty where nothing is wrong.
+[[nodiscard]] HTTPRETRY_API std::vector<PatternProblem> problems_of(const EndpointPattern& pattern);
+
+// Finds the winning pattern. Immutable; patterns keep the number they were given in, and where two
+// are equally specific, the first wins. Copies share.
+//
+// "/a" and "/a/**" both match "/a"; the longer wins, as everywhere.
+class HTTPRETRY_API EndpointIndex {
+ public:
+  EndpointIndex() = default;
+  // Throws std::invalid_argument where a pattern has a problem.
+  explicit EndpointIndex(const std::vector<EndpointPattern>& patterns);
+
+  // The number of the winner; empty where none matches. Does not allocate. Its cost does not grow
+  // with the number of patterns, but with the number of ways to read the path: where patterns have
+  // both a literal and a "*" in the same place, both are followed, which is 2^16 ways at the worst.
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view method, const Url& url) const;
+
+  // Every pattern that matches, the winner first.
+  [[nodiscard]] std::vector<std::size_t> matches(std::string_view method, const Url& url) const;
+  // Why pattern `loser` is less specific than `winner`: "its host is a suffix, not exact".
+  [[nodiscard]] std::string why_less(std::size_t loser, std::size_t winner) const;
+
+  // Patterns that can match the same request as an earlier one and are equally specific: each with
+  // the first such, in ascending order.
+  struct Tie {
+    std::size_t later = 0;
+    std::size_t earlier = 0;
+    friend bool operator==(const Tie&, const Tie&) = default;
+    friend auto operator<=>(const Tie&, const Tie&) = default;
+  };
+  [[nodiscard]] const std::vector<Tie>& ties() const;
+
+  struct Data;  // lib/policy/endpoint_tree.hpp
+
+ private:
+  std::shared_ptr<const Data> data_;
+};
+
+}  // namespace httpretry

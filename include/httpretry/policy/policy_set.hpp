@@ -1,0 +1,363 @@
+// PolicySet: which policy a request is retried by, endpoint by endpoint, as one JSON file says it.
+//
+// Immutable once built: copying is cheap, and any number of threads may look up at once. A program
+// that replaces it builds a new one; calls in flight keep the policy they began with.
+//
+//   auto policies = PolicySet::load("policy.json").value();
+//   Client client({retry(policies)});
+//
+// A file that is read again when it changes is a PolicySource (policy_source.hpp); a set that is
+// written in C++ begins with PolicySet::builder() (policy_builder.hpp).
+#pragma once
+
+#include <httpretry/http/result.hpp>
+#include <httpretry/http/time.hpp>
+#include <httpretry/http/url.hpp>
+#include <httpretry/policy/endpoint.hpp>
+#include <httpretry/retry/retry_policy.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace httpretry {
+
+// Something wrong with a policy file, or, as a warning, something in it that can never matter.
+struct HTTPRETRY_API Problem {
+  Problem() = default;
+
+  std::string file;
+  int line = 0;  // from 1
+  int column = 0;
+  std::string pointer;  // "/policies/careful/max_attempts"
+  std::string message;
+  bool warning = false;
+};
+
+// "policy.json:14:9: /policies/careful/max_attemps: unknown key; did you mean \"max_attempts\"?"
+[[nodiscard]] HTTPRETRY_API std::string to_string(const Problem& problem);
+
+// One effective value of a policy and where it was written.
+struct HTTPRETRY_API PolicyValue {
+  PolicyValue() = default;
+
+  std::string key;     // "backoff.max_interval"
+  std::string json;    // its value, as JSON text
+  std::string source;  // "policy.json:31:5", "preset google-drive", "built in"
+};
+
+// All of a policy's, in the order of the format's reference. Copies share them, and policies of one
+// file share those that are the same: most are.
+class HTTPRETRY_API PolicyValues {
+ public:
+  using Shared = std::vector<std::shared_ptr<const PolicyValue>>;
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = PolicyValue;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const PolicyValue*;
+    using reference = const PolicyValue&;
+
+    Iterator() = default;
+    explicit Iterator(Shared::const_iterator at) : at_(at) {}
+    const PolicyValue& operator*() const { return **at_; }
+    const PolicyValue* operator->() const { return at_->get(); }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) { return Iterator(at_++); }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    Shared::const_iterator at_;
+  };
+
+  PolicyValues();
+  explicit PolicyValues(Shared values);
+
+  [[nodiscard]] Iterator begin() const;
+  [[nodiscard]] Iterator end() const;
+  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  // nullptr where the policy has no such key: a constant backoff has no "backoff.multiplier".
+  [[nodiscard]] const PolicyValue* find(std::string_view key) const;
+
+ private:
+  std::shared_ptr<const Shared> values_;
+};
+
+// A policy as a request gets it: the numbers, and where they came from.
+struct HTTPRETRY_API ResolvedPolicy {
+  ResolvedPolicy() = default;
+
+  std::shared_ptr<const RetryPolicy> policy;
+  std::string endpoint;  // the entry's name, or its pointer; empty where no entry matched
+  // What the entry is recognized by when its file has been read again: its name, or what it
+  // matches. Empty where no entry matched.
+  std::string identity;
+  std::string name;    // of the policy; empty where it is inline or a bare preset
+  std::string preset;  // the nearest preset below it: "standard" where none is named
+  std::string source;  // where the policy stands: "policy.json:31:5", "preset gcs", "built in"
+  PolicyValues values;
+};
+
+class PolicySetBuilder;
+
+class HTTPRETRY_API PolicySet {
+ public:
+  // Reads a policy file. Errc::InvalidRequest with a line for each problem.
+  [[nodiscard]] static Result<PolicySet> load(const std::string& path);
+  // Begins a set that is written in C++: what it gives is what the same JSON gives.
+  [[nodiscard]] static PolicySetBuilder builder();
+
+  // No endpoints; everything gets `standard`.
+  PolicySet();
+  // No endpoints; everything gets this.
+  explicit PolicySet(ResolvedPolicy policy);
+
+  // The policy of a request. Costs the same whatever the number of entries, and allocates nothing.
+  [[nodiscard]] const ResolvedPolicy& find(std::string_view method, const Url& url) const;
+
+  // The entries that match, the winner first, and why each of the others lost to it.
+  struct HTTPRETRY_API Candidate {
+    const ResolvedPolicy* resolved = nullptr;
+    std::string why_lost;  // empty for the winner
+  };
+  [[nodiscard]] std::vector<Candidate> candidates(std::string_view method, const Url& url) const;
+  // The entries that come close: of those whose host fits, the ones whose path fits too; where no
+  // entry matches, the others as well. And what of each does not fit: "its methods are POST".
+  [[nodiscard]] std::vector<Candidate> near_misses(std::string_view method, const Url& url) const;
+
+  // The set as a policy file that gives the same set: parse_policies(print(), …) equals this.
+  [[nodiscard]] std::string print() const;
+  // What can never matter in the file it came from.
+  [[nodiscard]] const std::vector<Problem>& warnings() const;
+
+  friend HTTPRETRY_API bool operator==(const PolicySet& a, const PolicySet& b);
+
+  struct Data;  // lib/policy/policy_set_data.hpp
+  explicit PolicySet(std::shared_ptr<const Data> data);
+  [[nodiscard]] const Data& data() const { return *data_; }  // for the library itself
+
+ private:
+  std::shared_ptr<const Data> data_;
+};
+
+// Reads a policy file's text. All problems are found at once.
+struct HTTPRETRY_API CheckedPolicies {
+  CheckedPolicies() = default;
+
+  std::optional<PolicySet> set;   // empty where there is an error among the problems
+  std::vector<Problem> problems;  // in the order of the file; warnings included
+};
+[[nodiscard]] HTTPRETRY_API CheckedPolicies check_policies(std::string_view json,
+                                                           std::string_view file_name);
+// The same, as one result: Errc::InvalidRequest with a line for each error.
+[[nodiscard]] HTTPRETRY_API Result<PolicySet> parse_policies(std::string_view json,
+                                                             std::string file_name);
+
+// A preset, resolved. Errc::InvalidRequest for an unknown name, with the nearest one.
+[[nodiscard]] HTTPRETRY_API Result<ResolvedPolicy> resolve_preset(std::string_view name);
+
+// Settings laid over every policy of a set, as one layer that is merged and then checked: keys as
+// "max_attempts" or "backoff.initial", values as JSON text where that parses, else as a string.
+// `origin` is what the values then name as their source ("--set").
+[[nodiscard]] HTTPRETRY_API Result<PolicySet> with_settings(
+    const PolicySet& set, std::span<const std::pair<std::string, std::string>> settings,
+    std::string_view origin);
+
+// The JSON Schema (draft-07) of the file.
+[[nodiscard]] HTTPRETRY_API std::string_view policy_schema();
+
+// PolicySource: where policies come from: a PolicySet, or a file that is read again when it
+// changes.
+//
+//   ClientOptions options;
+//   options.middlewares = {retry()};
+//   options.policies = PolicySource::watch("policy.json").value();
+//
+// No thread watches a file: a call that asks for its policy looks at it, at most once a second. A
+// file that is found changed is read and checked there and then. One that is bad, or gone, changes
+// nothing: the policies read before stay in force, the log says why, and so does
+// Observer::policies_reloaded. Calls in flight keep the policy they began with, and budgets are
+// kept for all that is still there under the same name, or, without a name, with the same pattern.
+//
+// Write the file beside its place and rename it: a file that is written in place may be read half
+// written. That is refused, almost certainly, and mended a second later, but why have it.
+
+// What came of reading a file again.
+struct HTTPRETRY_API PolicyReload {
+  PolicyReload() = default;
+
+  std::string file;
+  bool accepted = false;          // its policies are in force; else those from before are
+  std::vector<Problem> problems;  // why not; of an accepted file, its warnings
+  std::uint64_t number = 0;       // 1 for the first of its source
+};
+
+// A small handle: copies share what they watch. Safe to use from many threads at once.
+class HTTPRETRY_API PolicySource {
+ public:
+  PolicySource(PolicySet policies);  // NOLINT(google-explicit-constructor): a set is a source
+
+  // Reads the file, and looks at it again from then on. The errors of PolicySet::load; and what is
+  // no regular file cannot be watched.
+  [[nodiscard]] static Result<PolicySource> watch(std::string path);
+
+  // The policies in force, and the reload that had to do with them last (nullptr where there was
+  // none).
+  struct HTTPRETRY_API Current {
+    explicit Current(PolicySet set) : policies(std::move(set)) {}
+    PolicySet policies;
+    std::shared_ptr<const PolicyReload> reload;
+  };
+  // Looks at the file where the last look is a second ago by the caller's clock. Without a change
+  // it takes no lock and allocates nothing.
+  [[nodiscard]] Current current(Time now) const;
+
+  // Reads the file now, changed or not. The policies that are in force then; where the file is bad,
+  // its problems, a line each, and nothing has changed. A source without a file has nothing to
+  // read.
+  Result<PolicySet> reload() const;
+
+ private:
+  class Watch;
+  explicit PolicySource(std::shared_ptr<Watch> watch);
+  std::variant<PolicySet, std::shared_ptr<Watch>> source_;
+};
+
+namespace detail {
+
+// Through spdlog: at level info what was accepted, at level error what was not, and why.
+void log_policy_reload(const PolicyReload& reload);
+
+}  // namespace detail
+
+// PolicyBuilder and PolicySetBuilder: policies for programs that prefer code to a file.
+//
+//   auto policies = PolicySet::builder()
+//                       .policy("careful", PolicyBuilder().preset("standard").max_attempts(6))
+//                       .endpoint(drive, PolicyBuilder().extends("careful").preset("google-drive"))
+//                       .fallback("careful")
+//                       .build()
+//                       .value();
+//
+// A builder writes a policy file and has it read: what it gives is what that file gives, with the
+// same checks and the same problems. `json` shows the file.
+
+// One policy: what it says, and nothing of what lies below it. Said twice, the last counts.
+class HTTPRETRY_API PolicyBuilder {
+ public:
+  PolicyBuilder() = default;
+
+  PolicyBuilder& extends(std::string_view policy);
+  PolicyBuilder& preset(std::string_view name);
+
+  PolicyBuilder& max_attempts(int sends);
+  PolicyBuilder& unlimited_attempts();
+  PolicyBuilder& max_elapsed_time(Duration limit);  // of this and the next three, kForever is none
+  PolicyBuilder& attempt_timeout(Duration limit);
+  PolicyBuilder& connect_timeout(Duration limit);
+  PolicyBuilder& stall_timeout(Duration limit);
+  PolicyBuilder& elapsed_rule(ElapsedRule rule);
+  PolicyBuilder& backoff(const Backoff& backoff);
+  PolicyBuilder& throttle_backoff(const std::optional<Backoff>& backoff);
+  PolicyBuilder& retry_on(const RetryOn& what);
+  PolicyBuilder& repeat(Repeat repeat);
+  PolicyBuilder& idempotency_key(std::string_view header);
+  PolicyBuilder& server_delay(const ServerDelayPolicy& delay);
+  PolicyBuilder& budget(const BudgetPolicy& budget);
+  PolicyBuilder& adaptive(bool on);
+
+  // One key, or one of a block's, as `--set` has it: set("backoff.initial", "200ms"). The text is
+  // JSON where it parses, else a string.
+  PolicyBuilder& set(std::string_view key, std::string_view text);
+
+  // As it stands in a file.
+  [[nodiscard]] std::string json() const;
+
+ private:
+  template <class T, class Value>
+  PolicyBuilder& say(std::string_view key, T RetryPolicy::*field, const Value& value);
+  std::vector<std::pair<std::string, std::string>> settings_;
+};
+
+class HTTPRETRY_API PolicySetBuilder {
+ public:
+  PolicySetBuilder() = default;
+
+  // A policy with a name, for others to extend and for entries to refer to.
+  PolicySetBuilder& policy(std::string_view name, const PolicyBuilder& policy);
+  // An entry; the name is for reports.
+  PolicySetBuilder& endpoint(const EndpointPattern& match, std::string_view policy,
+                             std::string_view name = {});
+  PolicySetBuilder& endpoint(const EndpointPattern& match, const PolicyBuilder& policy,
+                             std::string_view name = {});
+  // Where no entry matches: the "default" of the file.
+  PolicySetBuilder& fallback(std::string_view policy);
+  PolicySetBuilder& fallback(const PolicyBuilder& policy);
+
+  // The file. Lines and columns of problems and sources are those of this text.
+  [[nodiscard]] std::string json() const;
+  // `origin` stands where the name of a file would.
+  [[nodiscard]] CheckedPolicies check(std::string_view origin = "built") const;
+  [[nodiscard]] Result<PolicySet> build(std::string origin = "built") const;
+
+ private:
+  PolicySetBuilder& entry(const EndpointPattern& match, std::string_view policy,
+                          std::string_view name);
+  std::string default_;  // JSON, as all of them
+  std::string policies_;
+  std::string endpoints_;
+};
+
+// Policies from what other clients are configured with: gRPC's service config, and the retry
+// settings of AWS.
+//
+//   auto imported = import_grpc_service_config(text, "service_config.json").value();
+//   for (const auto& problem : imported.problems) std::puts(to_string(problem).c_str());
+//   save("policy.json", imported.json);
+//
+// What has no counterpart here, or only a similar one, is named in `problems`, as warnings with
+// line and column; nothing is dropped in silence. Text that the other client would refuse is
+// refused here: Errc::InvalidRequest, with a line for each problem.
+
+struct HTTPRETRY_API ImportedPolicies {
+  explicit ImportedPolicies(PolicySet set);
+
+  PolicySet policies;
+  std::string json;               // the policy file that says the same
+  std::vector<Problem> problems;  // what could not be carried over as it was
+};
+
+// A gRPC service config: methodConfig, its retryPolicy and timeout, and retryThrottling. A method
+// becomes an entry for the path /service/method, a service one for /service/*, the config of all
+// methods the default; without one, what is not named is sent once.
+//
+// A status code becomes what an HTTP server says in its place: the header grpc-status of an answer
+// without a body, "/error/status" in JSON, and the HTTP statuses (UNAVAILABLE: 502, 503, 504, 429,
+// and a lost connection; RESOURCE_EXHAUSTED: 429; DEADLINE_EXCEEDED: 504, and a timeout; …).
+// Methods are repeated whatever they are, as gRPC does.
+[[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_grpc_service_config(
+    std::string_view json, const std::string& file_name);
+
+// retry_mode and max_attempts of one profile in an AWS config file (~/.aws/config). They become the
+// policy "aws", for the hosts *.amazonaws.com, *.amazonaws.com.cn and *.api.aws.
+[[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_aws_config(
+    std::string_view text, const std::string& file_name, std::string_view profile = "default");
+
+// The same of AWS_RETRY_MODE and AWS_MAX_ATTEMPTS, in lines "NAME=VALUE" such as `env` prints.
+[[nodiscard]] HTTPRETRY_API Result<ImportedPolicies> import_aws_environment(
+    std::string_view lines, const std::string& name);
+
+}  // namespace httpretry

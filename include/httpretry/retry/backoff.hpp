@@ -1,0 +1,85 @@
+// Backoff: how long to wait before the next attempt. Data, and one pure function of it.
+//
+// Why chance has a part in it: clients that failed together and wait the same time come back
+// together. "Full" jitter spreads them over the whole wait and needs the fewest calls in total.
+//
+// Exponential, initial 100 ms, multiplier 2, max_interval 1 s:
+//
+//   retry                1     2     3     4     5      6
+//   v                  100   200   400   800  1000   1000 ms
+//   jitter none        100   200   400   800  1000   1000
+//   full              0-100 0-200 0-400 0-800 0-1000 0-1000
+//   equal            50-100 ...
+//   proportional 0.5 50-150 ...                      500-1500   (the cap is on v: Google's rule)
+#pragma once
+
+#include <httpretry/export.hpp>
+#include <httpretry/http/time.hpp>
+
+#include <cstdint>
+
+namespace httpretry {
+
+// `retry` below is 1 for the wait after the first attempt; `u` is uniform in [0, 1). All arithmetic
+// saturates.
+struct Backoff {
+  enum class Kind : std::uint8_t {
+    None,             // 0
+    Constant,         // initial
+    Linear,           // min(max_interval, initial + increment * (retry - 1))
+    Exponential,      // v = min(max_interval, initial * multiplier^(retry - 1)), then jitter
+    Decorrelated,     // min(max_interval, U(initial, previous * multiplier)), previous starts at
+                      // initial
+    TruncatedBinary,  // U(0, a * 2^(min(retry, steps) - 1)), a = max_interval / 2^(steps - 1)
+    Slots,  // randint[0, 2^min(retry, steps) - 1] * initial; no retry after `abort` failures
+  };
+  enum class Jitter : std::uint8_t {
+    None,          // v
+    Full,          // U(0, v)
+    Equal,         // v/2 + U(0, v/2)
+    Proportional,  // v * (1 - randomization) + u * 2 * randomization * v
+    Range,         // v * (low + u * (high - low))
+    Additive,      // v + U(0, add)
+  };
+
+  Kind kind = Kind::Exponential;
+  Jitter jitter = Jitter::Full;
+  bool cap_after_jitter = false;  // max_interval bounds the jittered wait, not v
+  Duration initial{};             // "interval" of Constant, "slot" of Slots
+  Duration increment{};
+  Duration add{};
+  Duration max_interval = kForever;
+  double multiplier = 2;
+  double randomization = 0.5;
+  double low = 1;
+  double high = 1;
+  int steps = 10;  // "truncate" of Slots
+  int abort = 16;
+
+  friend bool operator==(const Backoff&, const Backoff&) = default;
+};
+
+// The wait after failed attempt number `retry`. `previous` is our own wait before that attempt,
+// zero for the first; only Decorrelated asks for it. `unit_random` is uniform in [0, 1); 0 gives
+// the least wait and 1 the most, what lies outside is moved to the nearer of them. Never negative,
+// and kForever where the arithmetic would overflow.
+[[nodiscard]] HTTPRETRY_API Duration delay(const Backoff& backoff, int retry, Duration previous,
+                                           double unit_random);
+
+// Whether the backoff itself gives up after that many failures: Slots does after `abort`.
+[[nodiscard]] HTTPRETRY_API bool gives_up(const Backoff& backoff, int failures);
+
+struct DelayRange {
+  Duration least{};
+  Duration mean{};
+  Duration most{};
+  friend bool operator==(const DelayRange&, const DelayRange&) = default;
+};
+
+// What `delay` can give, from the same formula, for people who want to see a policy before they use
+// it. `previous` is the range of the wait before. The mean is exact but for Decorrelated after the
+// first wait, where it stands for the previous wait's whole distribution.
+[[nodiscard]] HTTPRETRY_API DelayRange delay_range(const Backoff& backoff, int retry,
+                                                   const DelayRange& previous = {});
+
+}  // namespace httpretry

@@ -1,0 +1,178 @@
+// RetryPolicy: how one endpoint is retried. Data only: it is what a policy file says, resolved.
+//
+// The default-constructed policy is the preset `standard`.
+#pragma once
+
+#include <httpretry/http/attempt.hpp>
+#include <httpretry/retry/backoff.hpp>
+
+#include <bitset>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace httpretry {
+
+// A set of HTTP statuses, 100 to 599.
+class HTTPRETRY_API StatusSet {
+ public:
+  StatusSet() = default;
+  // {500, 503}; the list is read like the array of a policy file, so ranges have their own
+  // function.
+  StatusSet(std::initializer_list<int> statuses);
+  // Whatever lies outside of 100 to 599 is left out.
+  void add(int first, int last);
+  void add(int status) { add(status, status); }
+  void remove(int first, int last);
+  [[nodiscard]] bool contains(int status) const {
+    return status >= 100 && status <= 599 && bits_[static_cast<std::size_t>(status - 100)];
+  }
+  [[nodiscard]] bool empty() const { return bits_.none(); }
+  friend bool operator==(const StatusSet&, const StatusSet&) = default;
+
+ private:
+  std::bitset<500> bits_;
+};
+
+// Kinds of transport failure, as retry_on.transport names them.
+enum class TransportKind : std::uint8_t {
+  Resolve,
+  Connect,
+  Tls,
+  Timeout,
+  Send,
+  Receive,
+  Protocol,
+  Partial
+};
+
+// One entry of retry_on.error_codes.
+struct HTTPRETRY_API ErrorRule {
+  enum class Family : std::uint8_t { Custom, Aws, Google, Github, Openai, Stripe };
+  enum class Source : std::uint8_t { Json, Header, Xml };
+
+  ErrorRule() = default;
+  explicit ErrorRule(Family rules);
+  friend bool operator==(const ErrorRule&, const ErrorRule&) = default;
+
+  Family family = Family::Custom;
+  // The rest belongs to Custom.
+  std::optional<StatusSet> status;  // any status where left out
+  Source source = Source::Json;
+  std::string selector;         // a JSON pointer ("*" is any array index), a header, an element
+  std::vector<std::string> in;  // empty: presence is enough
+  Class as = Class::Transient;
+};
+
+struct HTTPRETRY_API PendingRule {
+  PendingRule();
+  friend bool operator==(const PendingRule&, const PendingRule&) = default;
+
+  StatusSet statuses;
+  std::string json;             // a pointer; empty: the status is enough
+  std::vector<std::string> in;  // empty: presence is enough
+  std::optional<int> max;       // polls; no limit where left out
+  Backoff backoff;              // constant 1 s
+};
+
+struct HTTPRETRY_API RetryOn {
+  RetryOn();
+  friend bool operator==(const RetryOn&, const RetryOn&) = default;
+
+  StatusSet statuses;
+  StatusSet throttle_statuses;
+  std::vector<ErrorRule> error_codes;
+  std::uint8_t transport = 0xFF;  // a bit for each TransportKind
+  std::optional<PendingRule> pending;
+  [[nodiscard]] bool covers(TransportKind kind) const {
+    return ((transport >> static_cast<unsigned>(kind)) & 1U) != 0;
+  }
+};
+
+// Where a server says how long to wait.
+enum class HintSource : std::uint8_t {
+  RetryAfterMs,       // retry-after-ms
+  XMsRetryAfterMs,    // x-ms-retry-after-ms
+  XAmzRetryAfter,     // x-amz-retry-after
+  RetryAfter,         // retry-after
+  XRateLimitReset,    // x-ratelimit-reset
+  RateLimitReset,     // ratelimit-reset
+  RateLimit,          // ratelimit
+  GrpcRetryPushback,  // grpc-retry-pushback-ms
+  RetryInfo,          // google.rpc.RetryInfo in a body; not for ServerDelayPolicy::headers
+  SecondaryLimit,     // GitHub's message in a body; not for ServerDelayPolicy::headers
+  Function,           // what retry_call calls; not for ServerDelayPolicy::headers
+};
+
+// The words of a policy file: "connect", "aws" (Custom is "custom"), "retry-after".
+[[nodiscard]] HTTPRETRY_API std::string_view to_string(TransportKind kind);
+[[nodiscard]] HTTPRETRY_API std::string_view to_string(ErrorRule::Family family);
+[[nodiscard]] HTTPRETRY_API std::string_view to_string(HintSource source);
+
+struct HTTPRETRY_API ServerDelayPolicy {
+  enum class Combine : std::uint8_t { Max, Server, Own };
+  enum class OverMax : std::uint8_t { Stop, Clamp };
+
+  ServerDelayPolicy();
+  friend bool operator==(const ServerDelayPolicy&, const ServerDelayPolicy&) = default;
+
+  std::vector<HintSource> headers;  // asked in this order; the first valid one counts
+  Combine combine = Combine::Max;
+  Duration max;
+  OverMax over_max = OverMax::Stop;
+  Duration max_over_own = kForever;  // a hint counts for at most this much more than our own wait
+  double spread = 0;                 // a random extra of up to this share of the hint
+};
+
+// Amounts are in thousandths of a token.
+struct BudgetPolicy {
+  enum class Kind : std::uint8_t { None, Tokens, Ratio, Grpc };
+  enum class Scope : std::uint8_t { Host, Endpoint, Policy };
+
+  Kind kind = Kind::None;
+  Scope scope = Scope::Host;
+  // Tokens; Grpc uses capacity (max_tokens) and refill (token_ratio).
+  std::int64_t capacity = 500'000;
+  std::int64_t retry_cost = 14'000;
+  std::int64_t throttle_cost = 14'000;
+  std::int64_t timeout_cost = 14'000;
+  std::int64_t refill = 1'000;
+  // Ratio.
+  std::int64_t ratio = 200;
+  Duration window = std::chrono::seconds(10);
+  std::int64_t min_per_second = 10'000;
+
+  friend bool operator==(const BudgetPolicy&, const BudgetPolicy&) = default;
+};
+
+enum class ElapsedRule : std::uint8_t { IncludeWait, BeforeWait, ClipWait };
+enum class Repeat : std::uint8_t { Safe, Always, Never };
+
+struct HTTPRETRY_API RetryPolicy {
+  RetryPolicy();  // the preset `standard`
+  friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
+
+  std::optional<int> max_attempts;  // sends, the first included; no limit where left out
+  Duration max_elapsed_time;
+  ElapsedRule elapsed_rule = ElapsedRule::IncludeWait;
+  Duration attempt_timeout = kForever;
+  Duration connect_timeout;
+  Duration stall_timeout;
+  Backoff backoff;
+  std::optional<Backoff> throttle_backoff;  // as `backoff` where left out
+  RetryOn retry_on;
+  Repeat repeat = Repeat::Safe;
+  std::string idempotency_key;  // a header name; none is made where empty
+  ServerDelayPolicy server_delay;
+  BudgetPolicy budget;
+  bool adaptive = false;  // the client-side send-rate limiter
+};
+
+// Throws std::invalid_argument, with what is wrong, for a policy that makes no sense: no attempt at
+// all, a time below zero, a backoff that begins above its end. A policy file is held to more.
+HTTPRETRY_API void check(const RetryPolicy& policy);
+
+}  // namespace httpretry

@@ -1,0 +1,225 @@
+#include <httpretry/http/headers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+
+namespace httpretry {
+namespace {
+
+constexpr char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+}
+
+// tchar of RFC 9110 §5.6.2.
+constexpr std::array<bool, 256> kTokenBytes = [] {
+  std::array<bool, 256> table{};
+  for (int c = '0'; c <= '9'; ++c) table[static_cast<std::size_t>(c)] = true;
+  for (int c = 'a'; c <= 'z'; ++c) table[static_cast<std::size_t>(c)] = true;
+  for (int c = 'A'; c <= 'Z'; ++c) table[static_cast<std::size_t>(c)] = true;
+  for (char c : std::string_view("!#$%&'*+-.^_`|~")) table[static_cast<unsigned char>(c)] = true;
+  return table;
+}();
+
+// Whether one of these eight bytes is below 0x20 or 0x7F, found in all of them at once: a byte of a
+// difference has its top bit set where the byte it was made from was too small.
+bool has_control_byte(const char* eight) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, eight, sizeof bytes);
+  const std::uint64_t no_delete = bytes ^ (kOnes * 0x7F);
+  const std::uint64_t below_space = (bytes - kOnes * 0x20) & ~bytes;
+  const std::uint64_t is_delete = (no_delete - kOnes) & ~no_delete;
+  return ((below_space | is_delete) & (kOnes * 0x80)) != 0;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+void demand_valid(std::string_view name, std::string_view value) {
+  if (!valid_header_name(name)) {
+    throw std::invalid_argument("a header name must be letters, digits and !#$%&'*+-.^_`|~ only");
+  }
+  if (!valid_header_value(value)) {
+    throw std::invalid_argument("the value of header " + std::string(name) +
+                                " holds a control byte (CR, LF, NUL or the like)");
+  }
+}
+
+}  // namespace
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
+           return x == y || lower(x) == lower(y);
+         });
+}
+
+bool valid_header_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return kTokenBytes[static_cast<unsigned char>(c)];
+  });
+}
+
+bool valid_header_value(std::string_view value) {
+  while (value.size() >= 8 && !has_control_byte(value.data())) {
+    if (value.size() == 8) return true;
+    value.remove_prefix(std::min<std::size_t>(8, value.size() - 8));  // the last eight may overlap
+  }
+  return std::none_of(value.begin(), value.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\t') || byte == 0x7F;
+  });
+}
+
+bool tells_secret(std::string_view header_name) {
+  std::string name(header_name);
+  std::transform(name.begin(), name.end(), name.begin(), lower);
+  constexpr std::array<std::string_view, 8> kWords{
+      "authorization", "cookie", "key", "token", "secret", "password", "signature", "credential"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+
+Headers::Headers(std::initializer_list<Field> fields) {
+  for (const auto& field : fields) add(field.name, field.value);
+}
+
+void Headers::add(std::string_view name, std::string_view value) {
+  demand_valid(name, value);
+  append(name, trimmed(value));
+}
+
+bool Headers::try_add(std::string_view name, std::string_view value) {
+  if (!valid_header_name(name) || !valid_header_value(value)) return false;
+  append(name, trimmed(value));
+  return true;
+}
+
+bool Headers::try_add_line(std::string_view line) {
+  std::size_t colon = 0;  // the name is judged while its end is sought
+  while (colon < line.size() && kTokenBytes[static_cast<unsigned char>(line[colon])]) ++colon;
+  if (colon == 0 || colon == line.size() || line[colon] != ':') return false;
+  if (line.back() == '\n') line.remove_suffix(1);
+  if (line.back() == '\r') line.remove_suffix(1);
+  const auto name = line.substr(0, colon);
+  const auto value = trimmed(line.substr(colon + 1));
+  if (!valid_header_value(value)) return false;
+  const bool as_we_write_it =
+      !value.empty() && line[colon + 1] == ' ' && line.size() == name.size() + 2 + value.size();
+  if (!as_we_write_it) {
+    append(name, value);
+    return true;
+  }
+  const auto offset = block_.size();
+  block_.append(line).push_back('\0');
+  add_entry(offset, name, value);
+  return true;
+}
+
+void Headers::add_entry(std::size_t offset, std::string_view name, std::string_view value) {
+  entries_.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(name.size()),
+                      static_cast<std::uint32_t>(value.size())});
+}
+
+bool Headers::holds(std::string_view text) const {
+  const std::less<const char*> before;
+  return !before(text.data(), block_.data()) && before(text.data(), block_.data() + block_.size());
+}
+
+void Headers::append(std::string_view name, std::string_view value) {
+  // Where it makes room for more, what it has moves away from under a view of it.
+  if (holds(name) || holds(value)) return append(std::string(name), std::string(value));
+  const auto offset = block_.size();
+  // At once: the string looks after its room, and moves its end, each time that it is appended to.
+  block_.resize(offset + name.size() + (value.empty() ? 2 : 3 + value.size()));
+  char* line = std::copy(name.begin(), name.end(), block_.data() + offset);
+  if (value.empty()) {
+    *line = ';';
+  } else {
+    *line = ':';
+    line[1] = ' ';
+    std::copy(value.begin(), value.end(), line + 2);
+  }
+  add_entry(offset, name, value);
+}
+
+void Headers::set(std::string_view name, std::string_view value) {
+  demand_valid(name, value);
+  if (!contains(name)) return append(name, trimmed(value));
+
+  Headers changed;
+  changed.reserve(size(), block_.size() + value.size());
+  bool placed = false;
+  for (const auto field : *this) {
+    if (!equal_ignoring_case(field.name, name)) {
+      changed.append(field.name, field.value);
+    } else if (!placed) {
+      changed.append(name, trimmed(value));
+      placed = true;
+    }
+  }
+  *this = std::move(changed);
+}
+
+std::size_t Headers::remove(std::string_view name) {
+  if (!contains(name)) return 0;
+  Headers kept;
+  kept.reserve(size(), block_.size());
+  for (const auto field : *this) {
+    if (!equal_ignoring_case(field.name, name)) kept.append(field.name, field.value);
+  }
+  const auto removed = size() - kept.size();
+  *this = std::move(kept);
+  return removed;
+}
+
+void Headers::clear() {
+  block_.clear();
+  entries_.clear();
+}
+
+void Headers::reserve(std::size_t fields, std::size_t bytes) {
+  entries_.reserve(fields);
+  block_.reserve(bytes);
+}
+
+std::optional<std::string_view> Headers::get(std::string_view name) const {
+  for (const auto& entry : entries_) {
+    if (entry.name_size != name.size()) continue;
+    if (equal_ignoring_case({block_.data() + entry.offset, entry.name_size}, name)) {
+      return std::string_view(block_.data() + entry.offset + entry.name_size + 2, entry.value_size);
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string_view> Headers::get_all(std::string_view name) const {
+  std::vector<std::string_view> values;
+  for (const auto field : *this) {
+    if (equal_ignoring_case(field.name, name)) values.push_back(field.value);
+  }
+  return values;
+}
+
+Headers::Field Headers::operator[](std::size_t index) const {
+  const auto& entry = entries_[index];
+  const char* name = block_.data() + entry.offset;
+  return {{name, entry.name_size}, {name + entry.name_size + 2, entry.value_size}};
+}
+
+const char* Headers::line(std::size_t index) const {
+  return block_.data() + entries_[index].offset;
+}
+
+bool operator==(const Headers& a, const Headers& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return equal_ignoring_case(x.name, y.name) && x.value == y.value;
+  });
+}
+
+}  // namespace httpretry

@@ -1,0 +1,186 @@
+#include <httpretry/http/request.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <stdexcept>
+
+namespace httpretry {
+
+Credentials::Credentials(Scheme how, std::string name, std::string secret)
+    : scheme(how), user(std::move(name)), password(std::move(secret)) {}
+
+namespace {
+
+// Shared between handles by count, and copied before one of several handles changes it.
+struct Shared {
+  Shared() = default;
+  Shared(const Shared& /*other*/) {}
+  Shared& operator=(const Shared&) = delete;
+  std::atomic<int> owners = 1;
+};
+
+template <class T>
+T* retain(T* shared) {
+  if (shared != nullptr) shared->owners.fetch_add(1, std::memory_order_relaxed);
+  return shared;
+}
+
+template <class T>
+void let_go(T* shared) {
+  if (shared != nullptr && shared->owners.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    delete shared;
+}
+
+template <class T>
+T& own(T*& shared) {
+  if (shared->owners.load(std::memory_order_acquire) != 1) {
+    auto* mine = new T(*shared);
+    let_go(std::exchange(shared, mine));
+  }
+  return *shared;
+}
+
+}  // namespace
+
+struct Request::Text : Shared {
+  Text(std::string method_, std::string url_) : method(std::move(method_)), url(std::move(url_)) {}
+  Text(const Text& other)
+      : Shared(other),
+        method(other.method),
+        url(other.url),
+        headers(other.headers),
+        body(other.body) {
+    const auto* known = other.parsed.load(std::memory_order_acquire);
+    if (known != nullptr) parsed = new Result<Url>(*known);
+  }
+  Text& operator=(const Text&) = delete;
+  ~Text() { forget_parsed(); }
+
+  void forget_parsed() { delete parsed.exchange(nullptr); }
+
+  std::string method;
+  std::string url;
+  Headers headers;
+  Body body;
+  mutable std::atomic<const Result<Url>*> parsed = nullptr;
+};
+
+struct Request::Options : Shared {
+  RequestOptions value;
+};
+
+namespace {
+
+std::string checked_method(std::string method) {
+  if (!valid_header_name(method)) {
+    throw std::invalid_argument(
+        "a request method must be a token of RFC 9110, such as GET or PROPFIND");
+  }
+  return method;
+}
+
+bool one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+}  // namespace
+
+Request::Request(std::string method, std::string url)
+    : text_(new Text(checked_method(std::move(method)), std::move(url))) {}
+
+Request Request::get(std::string url) { return {"GET", std::move(url)}; }
+Request Request::head(std::string url) { return {"HEAD", std::move(url)}; }
+Request Request::del(std::string url) { return {"DELETE", std::move(url)}; }
+Request Request::post(std::string url, Body body) {
+  return Request("POST", std::move(url)).set_body(std::move(body));
+}
+Request Request::put(std::string url, Body body) {
+  return Request("PUT", std::move(url)).set_body(std::move(body));
+}
+Request Request::patch(std::string url, Body body) {
+  return Request("PATCH", std::move(url)).set_body(std::move(body));
+}
+
+Request::Request(const Request& other) noexcept
+    : text_(retain(other.text_)), options_(retain(other.options_)) {}
+Request& Request::operator=(const Request& other) noexcept { return *this = Request(other); }
+Request& Request::operator=(Request&& other) noexcept {
+  std::swap(text_, other.text_);
+  std::swap(options_, other.options_);
+  return *this;
+}
+void Request::release() noexcept {
+  let_go(text_);
+  let_go(options_);
+}
+
+const std::string& Request::method() const { return text_->method; }
+const std::string& Request::url() const { return text_->url; }
+const Headers& Request::headers() const { return text_->headers; }
+const Body& Request::body() const { return text_->body; }
+const RequestOptions& Request::options() const {
+  static const RequestOptions defaults;
+  return options_ == nullptr ? defaults : options_->value;
+}
+
+const Result<Url>& Request::parsed_url() const {
+  const auto* known = text_->parsed.load(std::memory_order_acquire);
+  if (known != nullptr) return *known;
+  auto* mine = new Result<Url>(Url::parse(text_->url));
+  // Another thread may have been first; then its result serves both.
+  if (text_->parsed.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) return *mine;
+  delete mine;
+  return *known;
+}
+
+Request::Text& Request::edit() { return own(text_); }
+
+Request& Request::set_method(std::string method) {
+  method = checked_method(std::move(method));
+  edit().method = std::move(method);
+  return *this;
+}
+Request& Request::set_url(std::string url) {
+  auto& text = edit();
+  text.url = std::move(url);
+  text.forget_parsed();
+  return *this;
+}
+Request& Request::set_header(std::string_view name, std::string_view value) {
+  edit().headers.set(name, value);
+  return *this;
+}
+Request& Request::add_header(std::string_view name, std::string_view value) {
+  edit().headers.add(name, value);
+  return *this;
+}
+Request& Request::remove_header(std::string_view name) {
+  if (headers().contains(name)) edit().headers.remove(name);
+  return *this;
+}
+Request& Request::add_query(std::string_view name, std::string_view value) {
+  return set_url(with_query(url(), name, value));
+}
+Request& Request::set_body(Body body) {
+  edit().body = std::move(body);
+  return *this;
+}
+Request& Request::set_form(const Form& form) {
+  return set_header("Content-Type", form.content_type()).set_body(form.body());
+}
+RequestOptions& Request::edit_options() {
+  if (options_ == nullptr) options_ = new Options;
+  return own(options_).value;
+}
+
+bool Request::repeatable() const {
+  if (options().repeatable) return *options().repeatable;
+  if (one_of(method(), {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"})) return true;
+  if (headers().contains("Idempotency-Key") || headers().contains("If-Match")) return true;
+  if (headers().get("If-None-Match") == "*") return true;
+  const auto& parsed = parsed_url();
+  return parsed && ("&" + parsed->query()).find("&ifGenerationMatch=") != std::string::npos;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,187 @@
+#include "lib/policy/checks.hpp"
+
+#include "lib/retry/saturating.hpp"
+
+#include <httpretry/retry/decide.hpp>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+
+namespace httpretry::policy_file {
+namespace {
+
+constexpr int kWaitsLookedAt = 10'000;
+
+bool is_finite(Duration duration) { return duration != kForever; }
+
+std::string over(std::string_view key, Duration value, std::string_view limit, Duration most) {
+  return std::string(key) + " (" + httpretry::to_text(value) + ") is over " + std::string(limit) +
+         " (" + httpretry::to_text(most) + ")";
+}
+
+class Checker {
+ public:
+  Checker(const Layered& layered, const RetryPolicy& resolved, const Json& policy, Report& report)
+      : layered_(layered), resolved_(resolved), policy_(policy), report_(report) {}
+
+  void run() {
+    limits();
+    check_backoff(layered_.find("backoff"), resolved_.backoff);
+    if (resolved_.throttle_backoff) {
+      check_backoff(layered_.find("throttle_backoff"), *resolved_.throttle_backoff);
+    }
+    pending();
+    useless();
+  }
+
+ private:
+  using Parts = std::initializer_list<const Layered*>;
+
+  void limits() {
+    const auto* const elapsed = layered_.find("max_elapsed_time");
+    const auto* const attempts = layered_.find("max_attempts");
+    if (!resolved_.max_attempts && !is_finite(resolved_.max_elapsed_time)) {
+      error({attempts, elapsed}, "\"unlimited\" attempts need a max_elapsed_time");
+    }
+    const auto timeout = resolved_.attempt_timeout;
+    if (is_finite(timeout) && timeout > resolved_.max_elapsed_time) {
+      error({layered_.find("attempt_timeout"), elapsed},
+            over("attempt_timeout", timeout, "max_elapsed_time", resolved_.max_elapsed_time));
+    }
+  }
+
+  void check_backoff(const Layered* object, const Backoff& backoff) {
+    if (object == nullptr) return;
+    const auto* const initial = object->find("initial");
+    const auto* const max = object->find("max_interval");
+    if (initial != nullptr && max != nullptr && backoff.initial > backoff.max_interval) {
+      error({initial, max}, over("initial", backoff.initial, "max_interval", backoff.max_interval));
+    }
+    if (backoff.low > backoff.high)
+      error({object->find("low"), object->find("high")}, "low is over high");
+  }
+
+  void pending() {
+    if (!resolved_.retry_on.pending) return;
+    const auto* const object = layered_.find("retry_on")->find("pending");
+    if (object == nullptr) return;
+    check_backoff(object->find("backoff"), resolved_.retry_on.pending->backoff);
+    const auto* const in = object->find("in");
+    if (in != nullptr && object->find("json") == nullptr) {
+      error({in}, "\"in\" needs \"json\": where the values stand");
+    }
+  }
+
+  void useless() {
+    const auto elapsed = resolved_.max_elapsed_time;
+    const auto* const server_delay = layered_.find("server_delay");
+    const auto* const max = server_delay == nullptr ? nullptr : server_delay->find("max");
+    // What nobody wrote is no mistake of theirs.
+    if (max != nullptr && written(*max) && is_finite(resolved_.server_delay.max) &&
+        resolved_.server_delay.max > elapsed) {
+      warn({max, layered_.find("max_elapsed_time")},
+           over("server_delay.max", resolved_.server_delay.max, "max_elapsed_time", elapsed));
+    }
+    const auto* const pending = layered_.find("retry_on")->find("pending");
+    if (pending != nullptr && resolved_.retry_on.pending && !resolved_.retry_on.pending->max &&
+        !is_finite(elapsed)) {
+      warn({pending}, "without its \"max\", or a max_elapsed_time, it may be asked for ever");
+    }
+    useless_poll(pending);
+    const auto reached = attempts_reached();
+    if (resolved_.max_attempts && reached < *resolved_.max_attempts) {
+      warn({layered_.find("max_attempts"), layered_.find("max_elapsed_time"),
+            layered_.find("backoff")},
+           "attempt " + std::to_string(reached + 1) + " of " +
+               std::to_string(*resolved_.max_attempts) +
+               " can never be reached: even the shortest waits before it pass max_elapsed_time (" +
+               httpretry::to_text(elapsed) + ")");
+    }
+  }
+
+  void useless_poll(const Layered* pending) {
+    if (pending == nullptr || !resolved_.retry_on.pending) return;
+    const auto wait = delay_range(resolved_.retry_on.pending->backoff, 1, {}).least;
+    const bool waits = resolved_.elapsed_rule == ElapsedRule::IncludeWait;
+    if (!waits || !is_finite(resolved_.max_elapsed_time) || wait <= resolved_.max_elapsed_time)
+      return;
+    warn({pending->find("backoff"), pending, layered_.find("max_elapsed_time")},
+         over("the wait of pending", wait, "max_elapsed_time", resolved_.max_elapsed_time) +
+             ": it is never asked again");
+  }
+
+  // How many attempts fit into max_elapsed_time where the waits are the shortest possible.
+  [[nodiscard]] int attempts_reached() const {
+    const auto most = resolved_.max_attempts.value_or(1);
+    if (!is_finite(resolved_.max_elapsed_time)) return most;
+    const auto& other =
+        resolved_.throttle_backoff ? *resolved_.throttle_backoff : resolved_.backoff;
+    // The server's word may be shorter than our own wait only where it alone counts.
+    if (resolved_.server_delay.combine == ServerDelayPolicy::Combine::Server) return most;
+    DelayRange own;
+    DelayRange throttled;
+    Duration spent{};
+    for (auto attempt = 1; attempt < std::min(most, kWaitsLookedAt); ++attempt) {
+      own = delay_range(resolved_.backoff, attempt, own);
+      throttled = delay_range(other, attempt, throttled);
+      auto wait = std::min(own.least, throttled.least);
+      const auto left = policy::minus(resolved_.max_elapsed_time, spent);
+      switch (resolved_.elapsed_rule) {
+        case ElapsedRule::IncludeWait:
+          if (wait > left) return attempt;
+          break;
+        case ElapsedRule::BeforeWait:
+          if (left < Duration::zero()) return attempt;
+          break;
+        case ElapsedRule::ClipWait:
+          if (left <= Duration::zero()) return attempt;
+          wait = std::min(wait, left);
+          break;
+      }
+      spent = policy::plus(spent, wait);
+    }
+    return most;
+  }
+
+  [[nodiscard]] bool written(const Layered& value) const {
+    return value.source->positions || stands_in(*value.json, policy_);
+  }
+  // Where to say it: at what this policy says, else at what one below it says.
+  [[nodiscard]] const Json* blamed(Parts parts) const {
+    for (const auto* const part : parts) {
+      if (part != nullptr && stands_in(*part->json, policy_)) return part->json;
+    }
+    for (const auto* const part : parts) {
+      if (part != nullptr && part->source->positions) return part->json;
+    }
+    return nullptr;
+  }
+  static bool doubtful(Parts parts) {
+    return std::any_of(parts.begin(), parts.end(),
+                       [](const Layered* part) { return part != nullptr && part->doubtful; });
+  }
+  void error(Parts parts, std::string message) {
+    if (doubtful(parts)) return;
+    const auto* const at = blamed(parts);
+    report_.error(at == nullptr ? policy_ : *at, std::move(message));
+  }
+  void warn(Parts parts, std::string message) {
+    const auto* const at = blamed(parts);
+    if (at != nullptr && !doubtful(parts)) report_.warn(*at, std::move(message));
+  }
+
+  const Layered& layered_;
+  const RetryPolicy& resolved_;
+  const Json& policy_;
+  Report& report_;
+};
+
+}  // namespace
+
+void check_policy(const Layered& layered, const RetryPolicy& resolved, const Json& policy,
+                  Report& report) {
+  Checker(layered, resolved, policy, report).run();
+}
+
+}  // namespace httpretry::policy_file

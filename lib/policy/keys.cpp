@@ -1,0 +1,226 @@
+#include "lib/policy/fields.hpp"
+
+namespace httpretry::policy_file {
+namespace {
+
+// Words stand in the order of the enum whose values they name.
+constexpr std::string_view kElapsedRules[] = {"include_wait", "before_wait", "clip_wait"};
+constexpr std::string_view kRepeats[] = {"safe", "always", "never"};
+constexpr std::string_view kCombines[] = {"max", "server", "own"};
+constexpr std::string_view kOverMax[] = {"stop", "clamp"};
+constexpr std::string_view kTransports[] = {"resolve", "connect", "tls",      "timeout",
+                                            "send",    "receive", "protocol", "partial"};
+constexpr std::string_view kHints[] = {
+    "retry-after-ms",    "x-ms-retry-after-ms", "x-amz-retry-after", "retry-after",
+    "x-ratelimit-reset", "ratelimit-reset",     "ratelimit",         "grpc-retry-pushback-ms"};
+
+void* budget_if_any(void* object) {
+  auto& budget = static_cast<RetryPolicy*>(object)->budget;
+  return budget.kind == BudgetPolicy::Kind::None ? nullptr : &budget;
+}
+
+constexpr Key kPendingKeys[] = {
+    {.name = "statuses",
+     .form = Form::Statuses,
+     .field = at<&PendingRule::statuses>,
+     .required = kAll,
+     .about = "The statuses of an answer that means \"not yet\"."},
+    {.name = "json",
+     .form = Form::Pointer,
+     .field = at<&PendingRule::json>,
+     .about = "What says so in the body; \"*\" is any index of an array."},
+    {.name = "in",
+     .form = Form::Values,
+     .field = at<&PendingRule::in>,
+     .about = "The values there; left out, being there is enough."},
+    {.name = "max",
+     .form = Form::Attempts,
+     .field = at<&PendingRule::max>,
+     .fallback = "\"unlimited\"",
+     .least = 1,
+     .most = kInts,
+     .about = "At so many such answers it gives up."},
+    {.name = "backoff",
+     .form = Form::Object,
+     .field = renewed<&PendingRule::backoff>,
+     .existing = at<&PendingRule::backoff>,
+     .shape = &kBackoff,
+     .about = "The waits in between (a second)."},
+};
+constexpr Shape kPending{.name = "pending",
+                         .keys = kPendingKeys,
+                         .whole = true,
+                         .base = R"({"backoff": {"kind": "constant", "interval": "1s"}})"};
+
+constexpr Key kRetryOnKeys[] = {
+    {.name = "statuses",
+     .form = Form::Statuses,
+     .field = at<&RetryOn::statuses>,
+     .about = "Failures that pass: 408, \"5xx\", \"500-504\", \"!501\"; later items win."},
+    {.name = "throttle_statuses",
+     .form = Form::Statuses,
+     .field = at<&RetryOn::throttle_statuses>,
+     .about = "The server asks for less."},
+    {.name = "error_codes",
+     .form = Form::ErrorCodes,
+     .field = at<&RetryOn::error_codes>,
+     .about = "What answers say besides their status; the first rule that fits decides."},
+    {.name = "transport",
+     .form = Form::Transports,
+     .field = at<&RetryOn::transport>,
+     .words = kTransports,
+     .about = "No answer came."},
+    {.name = "pending",
+     .form = Form::ObjectOrNone,
+     .field = emplaced<&RetryOn::pending>,
+     .existing = if_any<&RetryOn::pending>,
+     .fallback = "\"none\"",
+     .shape = &kPending,
+     .about = "Answers that mean \"not yet\"."},
+};
+constexpr Shape kRetryOn{.name = "retry_on", .keys = kRetryOnKeys};
+
+constexpr Key kServerDelayKeys[] = {
+    {.name = "headers",
+     .form = Form::Hints,
+     .field = at<&ServerDelayPolicy::headers>,
+     .words = kHints,
+     .about = "Where a server says when to come back; the first valid counts."},
+    {.name = "combine",
+     .form = Form::Word,
+     .field = at<&ServerDelayPolicy::combine>,
+     .fallback = "\"max\"",
+     .words = kCombines,
+     .about = "Which wait counts: the larger one, the server's, ours."},
+    {.name = "max",
+     .form = Form::Limit,
+     .field = at<&ServerDelayPolicy::max>,
+     .fallback = "\"none\"",
+     .about = "What we wait at most because a server asks."},
+    {.name = "over_max",
+     .form = Form::Word,
+     .field = at<&ServerDelayPolicy::over_max>,
+     .fallback = "\"stop\"",
+     .words = kOverMax,
+     .about = "What if it asks for more."},
+    {.name = "max_over_own",
+     .form = Form::Limit,
+     .field = at<&ServerDelayPolicy::max_over_own>,
+     .fallback = "\"none\"",
+     .about = "It counts for at most this much more than our own wait."},
+    {.name = "spread",
+     .form = Form::Number,
+     .field = at<&ServerDelayPolicy::spread>,
+     .fallback = "0",
+     .least = 0,
+     .most = 1,
+     .about = "A random extra of up to this share of what it asks for."},
+};
+constexpr Shape kServerDelay{.name = "server_delay", .keys = kServerDelayKeys};
+
+// What of retry_policy.hpp a file can say; each of them but `extends` and `preset` is a value.
+constexpr Key kPolicyKeys[] = {
+    {.name = "extends", .form = Form::Name, .about = "The policy below this one."},
+    {.name = "preset", .form = Form::Name, .about = "A built-in policy to begin with."},
+    {.name = "max_attempts",
+     .form = Form::Attempts,
+     .field = at<&RetryPolicy::max_attempts>,
+     .least = 1,
+     .most = kInts,
+     .block = true,
+     .about = "How often a request is sent, the first time included: 1 is no retry."},
+    {.name = "max_elapsed_time",
+     .form = Form::Limit,
+     .field = at<&RetryPolicy::max_elapsed_time>,
+     .least = 1,
+     .block = true,
+     .about = "Covers sends and waits, from the first send."},
+    {.name = "elapsed_rule",
+     .form = Form::Word,
+     .field = at<&RetryPolicy::elapsed_rule>,
+     .fallback = "\"include_wait\"",
+     .words = kElapsedRules,
+     .block = true,
+     .about = "What of a wait that would end past max_elapsed_time."},
+    {.name = "attempt_timeout",
+     .form = Form::Limit,
+     .field = at<&RetryPolicy::attempt_timeout>,
+     .fallback = "\"none\"",
+     .least = 1,
+     .about = "For each attempt."},
+    {.name = "connect_timeout",
+     .form = Form::Limit,
+     .field = at<&RetryPolicy::connect_timeout>,
+     .fallback = "\"10s\"",
+     .least = 1,
+     .about = "For a connection, TLS included."},
+    {.name = "stall_timeout",
+     .form = Form::Limit,
+     .field = at<&RetryPolicy::stall_timeout>,
+     .fallback = "\"30s\"",
+     .least = 1,
+     .about = "For a transfer without a byte."},
+    {.name = "backoff",
+     .form = Form::Object,
+     .field = renewed<&RetryPolicy::backoff>,
+     .existing = at<&RetryPolicy::backoff>,
+     .shape = &kBackoff,
+     .block = true,
+     .about = "The waits between attempts."},
+    {.name = "throttle_backoff",
+     .form = Form::ObjectOrNone,
+     .field = emplaced<&RetryPolicy::throttle_backoff>,
+     .existing = if_any<&RetryPolicy::throttle_backoff>,
+     .fallback = "\"none\"",
+     .shape = &kBackoff,
+     .block = true,
+     .about = "The waits where the server asks for less; \"none\": as backoff."},
+    {.name = "retry_on",
+     .form = Form::Object,
+     .field = renewed<&RetryPolicy::retry_on>,
+     .existing = at<&RetryPolicy::retry_on>,
+     .shape = &kRetryOn,
+     .block = true,
+     .about = "What is retried."},
+    {.name = "repeat",
+     .form = Form::Word,
+     .field = at<&RetryPolicy::repeat>,
+     .fallback = "\"safe\"",
+     .words = kRepeats,
+     .block = true,
+     .about = "What may be sent again: what does no harm, everything, what was not sent."},
+    {.name = "idempotency_key",
+     .form = Form::Header,
+     .field = at<&RetryPolicy::idempotency_key>,
+     .about = "The header whose generated value makes a POST or PATCH repeatable."},
+    {.name = "server_delay",
+     .form = Form::Object,
+     .field = renewed<&RetryPolicy::server_delay>,
+     .existing = at<&RetryPolicy::server_delay>,
+     .shape = &kServerDelay,
+     .about = "What of a server's own word on when to come back."},
+    {.name = "budget",
+     .form = Form::ObjectOrNone,
+     .field = renewed<&RetryPolicy::budget>,
+     .existing = budget_if_any,
+     .fallback = "\"none\"",
+     .shape = &kBudget,
+     .block = true,
+     .about = "How many retries a client may make in all."},
+    {.name = "adaptive",
+     .form = Form::Flag,
+     .field = at<&RetryPolicy::adaptive>,
+     .fallback = "false",
+     .block = true,
+     .about = "Limit the rate of sends once throttled, as the AWS SDKs' adaptive mode does."},
+};
+constexpr Shape kPolicy{.name = "policy", .keys = kPolicyKeys};
+
+}  // namespace
+
+const Shape& policy_shape() { return kPolicy; }
+
+Words transport_words() { return kTransports; }
+Words hint_words() { return kHints; }
+
+}  // namespace httpretry::policy_file

@@ -1,0 +1,194 @@
+#include <httpretry/retry/classify.hpp>
+
+#include "lib/retry/error_codes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace httpretry {
+namespace {
+
+using namespace std::chrono_literals;
+using policy::Answer;
+
+constexpr std::size_t kCodeKept = 64;
+
+// A value of a server's, fit for a log line.
+std::string printable(std::string_view text) {
+  std::string kept(text.substr(0, kCodeKept));
+  std::replace_if(
+      kept.begin(), kept.end(), [](char c) { return c < 0x20 || c > 0x7E; }, '?');
+  return kept;
+}
+
+bool by_error_codes(const RetryOn& retry_on, const Answer& answer, policy::BodyValues& body,
+                    Classified& result) {
+  for (const auto& rule : retry_on.error_codes) {
+    auto verdict = policy::apply(rule, answer, body);
+    if (!verdict) continue;
+    result.cls = verdict->cls;
+    result.rule.kind = Rule::Kind::ErrorCode;
+    result.rule.family = rule.family;
+    result.rule.selector = rule.selector;
+    result.rule.code = printable(verdict->code);
+    result.hint = std::move(verdict->hint);
+    return true;
+  }
+  return false;
+}
+
+bool by_pending(const RetryOn& retry_on, const Answer& answer, policy::BodyValues& body,
+                Classified& result) {
+  if (!retry_on.pending) return false;
+  const auto value = policy::pending_value(*retry_on.pending, answer, body);
+  if (!value) return false;
+  result.cls = Class::Pending;
+  result.rule.kind = Rule::Kind::Pending;
+  result.rule.code = printable(*value);
+  return true;
+}
+
+Class by_status(const RetryOn& retry_on, int status) {
+  if (retry_on.throttle_statuses.contains(status)) return Class::Throttle;
+  if (retry_on.statuses.contains(status)) return Class::Transient;
+  return status < 400 ? Class::Success : Class::Permanent;
+}
+
+// What a header asks for goes before what the body asked for.
+void add_hint(const RetryPolicy& policy, const Answer& answer, Classified& result) {
+  const auto throttled = result.cls == Class::Throttle;
+  auto hint = server_delay(answer.headers, policy.server_delay.headers, throttled, answer.wall_now);
+  if (hint) result.hint = std::move(hint);
+  if (!result.hint) return;
+  if (result.hint->do_not_retry) {
+    result.cls = Class::Permanent;
+    result.rule.kind = Rule::Kind::ServerSays;
+  }
+  // GitHub's reset is the last second in which nothing is to be had.
+  if (result.rule.family == ErrorRule::Family::Github &&
+      result.hint->source == HintSource::XRateLimitReset) {
+    result.hint->delay = later(Time(result.hint->delay), 1s).time_since_epoch();
+  }
+}
+
+bool refused_by_status(int status, bool says_when) {
+  return status == 429 || status == 425 || status == 421 || (status == 503 && says_when);
+}
+
+Classified classify_answer(const RetryPolicy& policy, const Response& response,
+                           const Observed& observed) {
+  Classified result;
+  result.status = response.status;
+  result.rule.status = response.status;
+  const Answer answer{response.status, response.headers, observed.wall_now};
+  policy::BodyValues body(policy.retry_on, observed.body);
+  const auto coded = by_error_codes(policy.retry_on, answer, body, result);
+  if (!coded && !by_pending(policy.retry_on, answer, body, result)) {
+    result.cls = by_status(policy.retry_on, response.status);
+  }
+  if (result.cls == Class::Success || result.cls == Class::Permanent) return result;
+
+  add_hint(policy, answer, result);
+  if (response.status == 503 && result.hint && result.cls == Class::Transient) {
+    result.cls = Class::Throttle;
+  }
+  // A 5xx that the policy merely lists as a throttle may still have been worked on.
+  const auto client_status = response.status >= 400 && response.status < 500;
+  result.refused = refused_by_status(response.status, result.hint.has_value()) ||
+                   (result.cls == Class::Throttle && (coded || client_status));
+  result.once = response.status == 421;
+  result.fresh_connection = result.once;
+  return result;
+}
+
+std::optional<TransportKind> transport_kind(const Error& error) {
+  switch (error.code) {
+    case Errc::Resolve: return TransportKind::Resolve;
+    case Errc::Connect: return TransportKind::Connect;
+    case Errc::Tls: return TransportKind::Tls;
+    case Errc::Timeout: return TransportKind::Timeout;
+    case Errc::Send: return TransportKind::Send;
+    case Errc::Receive: return error.partial ? TransportKind::Partial : TransportKind::Receive;
+    case Errc::Protocol: return TransportKind::Protocol;
+    case Errc::InvalidRequest:
+    case Errc::TooLarge:
+    case Errc::Canceled:
+    case Errc::CircuitOpen:
+    case Errc::Internal: break;
+  }
+  return std::nullopt;
+}
+
+Reason stop_reason(Errc code) {
+  if (code == Errc::Canceled) return Reason::Canceled;
+  return code == Errc::CircuitOpen ? Reason::CircuitOpen : Reason::NotRetryable;
+}
+
+// A proxy's refusal to connect: its 407 and most of its 4xx stay, its gateway errors pass.
+Class class_of_proxy_answer(int status) {
+  if (status == 429) return Class::Throttle;
+  return status == 502 || status == 503 || status == 504 ? Class::Transport : Class::Permanent;
+}
+
+Classified classify_error(const RetryPolicy& policy, const Error& error, WallTime wall_now) {
+  Classified result;
+  const auto kind = transport_kind(error);
+  const auto by_proxy = error.from_proxy && error.status != 0;
+  result.status = error.from_proxy ? 0 : error.status;
+  result.sent = error.from_proxy ? Sent::Never : error.exchange.sent;
+  result.rule.kind = by_proxy ? Rule::Kind::Proxy : Rule::Kind::Error;
+  if (!by_proxy && kind) result.rule.kind = Rule::Kind::Transport;
+  result.rule.transport = kind.value_or(TransportKind::Connect);
+  result.rule.error = error.code;
+  result.rule.status = error.status;
+  result.timeout = error.code == Errc::Timeout;
+  result.stop = stop_reason(error.code);
+  result.cls = Class::Permanent;
+  if (!kind || error.permanent || !policy.retry_on.covers(*kind)) return result;
+  result.cls = by_proxy ? class_of_proxy_answer(error.status) : Class::Transport;
+  if (result.cls == Class::Permanent) return result;
+
+  const auto throttled_by = error.status == 429 || error.status == 503;
+  if (throttled_by) add_hint(policy, {error.status, error.headers, wall_now}, result);
+  if (by_proxy && result.hint && result.cls == Class::Transport) result.cls = Class::Throttle;
+  result.refused =
+      error.exchange.refused || refused_by_status(result.status, result.hint.has_value());
+  result.once = error.code == Errc::Protocol;
+  result.fresh_connection = result.once || error.code == Errc::Send || error.code == Errc::Receive;
+  return result;
+}
+
+}  // namespace
+
+Observed::Observed(const Outcome& result, WallTime now)
+    : Observed(result, result.has_value() ? std::string_view(result->body) : std::string_view(),
+               now) {}
+Observed::Observed(const Outcome& result, std::string_view body_start, WallTime now)
+    : outcome(&result), body(body_start.substr(0, kClassifiedBody)), wall_now(now) {}
+
+std::string to_string(const Rule& rule) {
+  const auto word = [](std::string_view text) { return std::string(text); };
+  switch (rule.kind) {
+    case Rule::Kind::Status: return "status " + std::to_string(rule.status);
+    case Rule::Kind::ErrorCode: {
+      const auto custom = rule.family == ErrorRule::Family::Custom;
+      const auto where = custom ? rule.selector : word(to_string(rule.family));
+      return "error_codes: " + where + (rule.code.empty() ? "" : " ") + rule.code;
+    }
+    case Rule::Kind::Pending: return "pending" + (rule.code.empty() ? "" : " " + rule.code);
+    case Rule::Kind::Transport: return "transport: " + word(to_string(rule.transport));
+    case Rule::Kind::Error: return "error: " + word(to_string(rule.error));
+    case Rule::Kind::Proxy: return "proxy: status " + std::to_string(rule.status);
+    case Rule::Kind::ServerSays: return word(to_string(HintSource::GrpcRetryPushback));
+  }
+  return "?";
+}
+
+Classified classify(const RetryPolicy& policy, const Observed& observed) {
+  if (observed.outcome->has_value()) {
+    return classify_answer(policy, **observed.outcome, observed);
+  }
+  return classify_error(policy, observed.outcome->error(), observed.wall_now);
+}
+
+}  // namespace httpretry

@@ -1,0 +1,144 @@
+#include <httpretry/retry/retry_policy.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace httpretry {
+namespace {
+
+using namespace std::chrono_literals;
+
+Backoff full_jitter(Duration initial, Duration max_interval) {
+  Backoff backoff;
+  backoff.initial = initial;
+  backoff.max_interval = max_interval;
+  return backoff;
+}
+
+}  // namespace
+
+StatusSet::StatusSet(std::initializer_list<int> statuses) {
+  for (const auto status : statuses) add(status);
+}
+
+void StatusSet::add(int first, int last) {
+  for (auto status = std::max(first, 100); status <= std::min(last, 599); ++status) {
+    bits_.set(static_cast<std::size_t>(status - 100));
+  }
+}
+
+void StatusSet::remove(int first, int last) {
+  for (auto status = std::max(first, 100); status <= std::min(last, 599); ++status) {
+    bits_.reset(static_cast<std::size_t>(status - 100));
+  }
+}
+
+ErrorRule::ErrorRule(Family rules) : family(rules) {}
+
+PendingRule::PendingRule() {
+  backoff.kind = Backoff::Kind::Constant;
+  backoff.initial = 1s;
+}
+
+// 501 505 507 511 say that asking again would give the same.
+RetryOn::RetryOn() : statuses{408, 421, 425}, throttle_statuses{429} {
+  statuses.add(500, 599);
+  for (const auto hopeless : {501, 505, 507, 511}) statuses.remove(hopeless, hopeless);
+  using Family = ErrorRule::Family;
+  for (const auto family :
+       {Family::Aws, Family::Google, Family::Github, Family::Openai, Family::Stripe}) {
+    error_codes.emplace_back(family);
+  }
+}
+
+ServerDelayPolicy::ServerDelayPolicy()
+    : headers{HintSource::RetryAfter,     HintSource::RetryAfterMs,     HintSource::XMsRetryAfterMs,
+              HintSource::XAmzRetryAfter, HintSource::XRateLimitReset,  HintSource::RateLimitReset,
+              HintSource::RateLimit,      HintSource::GrpcRetryPushback},
+      max(1min) {}
+
+RetryPolicy::RetryPolicy()
+    : max_attempts(4),
+      max_elapsed_time(60s),
+      connect_timeout(10s),
+      stall_timeout(30s),
+      backoff(full_jitter(100ms, 20s)),
+      throttle_backoff(full_jitter(1s, 20s)) {
+  budget.kind = BudgetPolicy::Kind::Tokens;
+  budget.throttle_cost = 5'000;
+}
+
+namespace {
+
+void demand(bool good, const char* otherwise) {
+  if (!good)
+    throw std::invalid_argument(std::string("a retry policy cannot be used: ") + otherwise);
+}
+
+void check(const Backoff& backoff) {
+  demand(std::min({backoff.initial, backoff.increment, backoff.add, backoff.max_interval}) >=
+             Duration::zero(),
+         "a time of its backoff is below zero");
+  demand(backoff.initial <= backoff.max_interval, "its backoff begins above its max_interval");
+  demand(backoff.low <= backoff.high, "the low of its backoff is over the high");
+}
+
+}  // namespace
+
+void check(const RetryPolicy& policy) {
+  demand(policy.max_attempts.value_or(1) >= 1, "max_attempts is below 1");
+  demand(std::min({policy.max_elapsed_time, policy.attempt_timeout, policy.connect_timeout,
+                   policy.stall_timeout, policy.server_delay.max,
+                   policy.server_delay.max_over_own}) >= Duration::zero(),
+         "one of its limits is below zero");
+  check(policy.backoff);
+  if (policy.throttle_backoff) check(*policy.throttle_backoff);
+  if (policy.retry_on.pending) check(policy.retry_on.pending->backoff);
+}
+
+std::string_view to_string(TransportKind kind) {
+  switch (kind) {
+    case TransportKind::Resolve: return "resolve";
+    case TransportKind::Connect: return "connect";
+    case TransportKind::Tls: return "tls";
+    case TransportKind::Timeout: return "timeout";
+    case TransportKind::Send: return "send";
+    case TransportKind::Receive: return "receive";
+    case TransportKind::Protocol: return "protocol";
+    case TransportKind::Partial: return "partial";
+  }
+  return "?";
+}
+
+std::string_view to_string(ErrorRule::Family family) {
+  switch (family) {
+    case ErrorRule::Family::Custom: return "custom";
+    case ErrorRule::Family::Aws: return "aws";
+    case ErrorRule::Family::Google: return "google";
+    case ErrorRule::Family::Github: return "github";
+    case ErrorRule::Family::Openai: return "openai";
+    case ErrorRule::Family::Stripe: return "stripe";
+  }
+  return "?";
+}
+
+std::string_view to_string(HintSource source) {
+  switch (source) {
+    case HintSource::RetryAfterMs: return "retry-after-ms";
+    case HintSource::XMsRetryAfterMs: return "x-ms-retry-after-ms";
+    case HintSource::XAmzRetryAfter: return "x-amz-retry-after";
+    case HintSource::RetryAfter: return "retry-after";
+    case HintSource::XRateLimitReset: return "x-ratelimit-reset";
+    case HintSource::RateLimitReset: return "ratelimit-reset";
+    case HintSource::RateLimit: return "ratelimit";
+    case HintSource::GrpcRetryPushback: return "grpc-retry-pushback-ms";
+    case HintSource::RetryInfo: return "google.rpc.RetryInfo";
+    case HintSource::SecondaryLimit: return "github secondary rate limit";
+    case HintSource::Function: return "function";
+  }
+  return "?";
+}
+
+}  // namespace httpretry

@@ -1,0 +1,48 @@
+// Sums of times that stop at the ends of their range.
+#pragma once
+
+#include <httpretry/http/time.hpp>
+
+#include <cstdint>
+
+namespace httpretry::policy {
+
+inline Duration plus(Duration a, Duration b) {
+  Duration::rep sum = 0;
+  if (!__builtin_add_overflow(a.count(), b.count(), &sum)) return Duration(sum);
+  return a < Duration::zero() ? Duration::min() : Duration::max();
+}
+
+inline Duration minus(Duration a, Duration b) {
+  Duration::rep rest = 0;
+  if (!__builtin_sub_overflow(a.count(), b.count(), &rest)) return Duration(rest);
+  return a < Duration::zero() ? Duration::min() : Duration::max();
+}
+
+template <class Point>
+Point plus(Point point, Duration wait) {
+  return Point(plus(point.time_since_epoch(), wait));
+}
+
+template <class Point>
+Duration between(Point from, Point to) {
+  return minus(to.time_since_epoch(), from.time_since_epoch());
+}
+
+// For amounts of at least 0.
+inline Duration times(std::uint64_t count, Duration unit) {
+  Duration::rep product = 0;
+  if (count > static_cast<std::uint64_t>(kForever.count())) return kForever;
+  const auto overflow =
+      __builtin_mul_overflow(static_cast<Duration::rep>(count), unit.count(), &product);
+  return overflow ? kForever : Duration(product);
+}
+
+// The next multiple of `unit`; 0 for what is negative.
+inline Duration round_up(Duration wait, Duration unit) {
+  if (wait <= Duration::zero()) return Duration::zero();
+  const auto rest = wait % unit;
+  return rest == Duration::zero() ? wait : plus(wait, unit - rest);
+}
+
+}  // namespace httpretry::policy

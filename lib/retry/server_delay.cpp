@@ -1,0 +1,281 @@
+#include <httpretry/retry/server_delay.hpp>
+
+#include "lib/retry/saturating.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace httpretry {
+namespace {
+
+using namespace std::chrono_literals;
+using policy::between;
+using policy::plus;
+using policy::round_up;
+using policy::times;
+
+constexpr std::size_t kRawKept = 64;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::size_t digits_at_front(std::string_view text) {
+  std::size_t count = 0;
+  while (count < text.size() && is_digit(text[count])) ++count;
+  return count;
+}
+
+// Of digits only; saturates.
+std::uint64_t number(std::string_view digits) {
+  std::uint64_t value = 0;
+  for (const auto c : digits) {
+    if (value > (UINT64_MAX - 9) / 10) return UINT64_MAX;
+    value = value * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return value;
+}
+
+std::optional<Duration> whole_number(std::string_view text, Duration unit) {
+  if (text.empty() || digits_at_front(text) != text.size()) return std::nullopt;
+  return times(number(text), unit);
+}
+
+// "12" or "12.5".
+struct Decimal {
+  std::uint64_t whole = 0;
+  std::uint64_t billionths = 0;
+  bool more = false;  // digits other than 0 behind the ninth
+  std::size_t size = 0;
+
+  [[nodiscard]] Duration of(Duration unit) const {
+    const auto count = static_cast<Duration::rep>(billionths);
+    const auto part = unit >= 1s ? Duration(count * (unit / 1s) + (more ? 1 : 0))
+                                 : Duration((count * unit.count() + 999'999'999) / 1'000'000'000);
+    return plus(times(whole, unit), part);
+  }
+};
+
+std::optional<Decimal> decimal_at_front(std::string_view text) {
+  Decimal decimal;
+  decimal.size = digits_at_front(text);
+  if (decimal.size == 0) return std::nullopt;
+  decimal.whole = number(text.substr(0, decimal.size));
+  if (text.substr(decimal.size, 1) != ".") return decimal;
+
+  const auto fraction = text.substr(decimal.size + 1);
+  const auto digits = digits_at_front(fraction);
+  if (digits == 0) return std::nullopt;
+  for (std::size_t i = 0; i < 9; ++i) {
+    decimal.billionths *= 10;
+    if (i < digits) decimal.billionths += static_cast<std::uint64_t>(fraction[i] - '0');
+  }
+  const auto tail = fraction.substr(0, digits).substr(std::min<std::size_t>(digits, 9));
+  decimal.more = tail.find_first_not_of('0') != std::string_view::npos;
+  decimal.size += 1 + digits;
+  return decimal;
+}
+
+struct Unit {
+  std::string_view name;
+  Duration size;
+};
+// "ms" before "m": the longest name that fits is meant.
+constexpr Unit kUnits[] = {{"ms", 1ms}, {"us", 1us}, {"ns", 1ns},
+                           {"h", 1h},   {"m", 1min}, {"s", 1s}};
+
+// Dates and epochs are read against the server's own clock where that is believable.
+WallTime reference(const Headers& headers, WallTime wall_now) {
+  const auto field = headers.get("date");
+  if (!field) return wall_now;
+  const auto date = parse_http_date(*field, wall_now);
+  if (!date) return wall_now;
+  const auto apart = between(wall_now, *date);
+  return apart >= -24h && apart <= 24h ? *date : wall_now;
+}
+
+Duration until(WallTime then, WallTime now, Duration unit) {
+  return round_up(between(now, then), unit);
+}
+
+std::optional<Duration> seconds_or_date(std::string_view text, const Headers& headers,
+                                        WallTime wall_now) {
+  if (const auto seconds = whole_number(text, 1s)) return seconds;
+  const auto date = parse_http_date(text, wall_now);
+  if (!date) return std::nullopt;
+  return until(*date, reference(headers, wall_now), 1s);
+}
+
+// Below 10^9 (September 2001 as an epoch, 31 years as a delta) a number is a delta; up to 10^11 an
+// epoch in seconds; up to 10^14 one in milliseconds; beyond, only a delta too long to wait for.
+std::optional<Duration> reset(std::string_view text, const Headers& headers, WallTime wall_now) {
+  const auto decimal = decimal_at_front(text);
+  if (!decimal) return std::nullopt;
+  if (decimal->size != text.size()) return parse_go_duration(text);
+  if (decimal->whole < 1'000'000'000) return decimal->of(1s);
+  const auto now = reference(headers, wall_now);
+  if (decimal->whole < 100'000'000'000) return until(WallTime(decimal->of(1s)), now, 1s);
+  if (decimal->whole < 100'000'000'000'000) return until(WallTime(decimal->of(1ms)), now, 1ms);
+  return kForever;
+}
+
+bool is_zero(std::string_view text) {
+  return !text.empty() && text.find_first_not_of('0') == std::string_view::npos;
+}
+
+bool nothing_remains(const Headers& headers, std::string_view name) {
+  const auto remaining = headers.get(name);
+  return !remaining || is_zero(*remaining);
+}
+
+// A list of items of RFC 9651, as far as `"name";r=0;t=30, "other";r=5;t=60` needs it.
+class RateLimitText {
+ public:
+  explicit RateLimitText(std::string_view text) : rest_(text) {}
+
+  // The longest wait among the limits that are used up; empty where none is, or where the text is
+  // no such list.
+  std::optional<Duration> longest() {
+    std::optional<Duration> wait;
+    do {
+      skip_space();
+      const auto found = item();
+      if (!good_) return std::nullopt;
+      if (found) wait = std::max(wait.value_or(Duration::zero()), *found);
+      skip_space();
+    } while (take(','));
+    return rest_.empty() ? wait : std::nullopt;
+  }
+
+ private:
+  std::optional<Duration> item() {
+    std::optional<Duration> reset_after;
+    bool used_up = true;
+    value();
+    while (good_ && take(';')) {
+      skip_space();
+      const auto key = run("abcdefghijklmnopqrstuvwxyz0123456789_-.*");
+      if (key.empty()) good_ = false;
+      const auto given = take('=') ? value() : std::string_view("?1");
+      if (key == "r") used_up = is_zero(given);
+      if (key == "t") {
+        reset_after = whole_number(given, 1s);
+        good_ = good_ && reset_after.has_value();
+      }
+    }
+    return used_up ? reset_after : std::nullopt;
+  }
+  std::string_view value() {
+    if (take('"')) return quoted();
+    const auto text =
+        run("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.*:/?!#$%&'+^`|~=");
+    if (text.empty()) good_ = false;
+    return text;
+  }
+  std::string_view quoted() {
+    const auto start = rest_;
+    while (!rest_.empty() && rest_.front() != '"') {
+      rest_.remove_prefix(rest_.front() == '\\' && rest_.size() > 1 ? 2 : 1);
+    }
+    const auto text = start.substr(0, start.size() - rest_.size());
+    if (!take('"')) good_ = false;
+    return text;
+  }
+  std::string_view run(std::string_view allowed) {
+    const auto text = rest_.substr(0, rest_.find_first_not_of(allowed));
+    rest_.remove_prefix(text.size());
+    return text;
+  }
+  bool take(char c) {
+    if (rest_.empty() || rest_.front() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void skip_space() { run(" \t"); }
+
+  std::string_view rest_;
+  bool good_ = true;
+};
+
+std::optional<ServerDelay> pushback(std::string_view text) {
+  const auto negative = text.substr(0, 1) == "-";
+  const auto wait = whole_number(negative ? text.substr(1) : text, 1ms);
+  if (!wait) return std::nullopt;
+  ServerDelay hint(negative ? Duration::zero() : *wait, HintSource::GrpcRetryPushback, text);
+  hint.do_not_retry = negative && *wait > Duration::zero();
+  return hint;
+}
+
+std::optional<Duration> read(HintSource source, std::string_view text, const Headers& headers,
+                             WallTime wall_now) {
+  switch (source) {
+    case HintSource::RetryAfterMs:
+    case HintSource::XMsRetryAfterMs:
+    case HintSource::XAmzRetryAfter: return whole_number(text, 1ms);
+    case HintSource::RetryAfter: return seconds_or_date(text, headers, wall_now);
+    case HintSource::XRateLimitReset:
+    case HintSource::RateLimitReset: return reset(text, headers, wall_now);
+    case HintSource::RateLimit: return RateLimitText(text).longest();
+    case HintSource::GrpcRetryPushback:
+    case HintSource::RetryInfo:
+    case HintSource::SecondaryLimit:
+    case HintSource::Function: break;
+  }
+  return std::nullopt;
+}
+
+bool counts(HintSource source, const Headers& headers, bool throttled) {
+  switch (source) {
+    case HintSource::XRateLimitReset:
+      return throttled && nothing_remains(headers, "x-ratelimit-remaining");
+    case HintSource::RateLimitReset:
+      return throttled && nothing_remains(headers, "ratelimit-remaining");
+    case HintSource::RateLimit: return throttled;
+    default: return true;
+  }
+}
+
+std::optional<ServerDelay> ask(HintSource source, const Headers& headers, WallTime wall_now) {
+  const auto name = to_string(source);
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    const auto field = headers[i];
+    if (!equal_ignoring_case(field.name, name)) continue;
+    if (source == HintSource::GrpcRetryPushback) {
+      if (auto hint = pushback(field.value)) return hint;
+    } else if (const auto wait = read(source, field.value, headers, wall_now)) {
+      return ServerDelay(*wait, source, field.value);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+ServerDelay::ServerDelay(Duration wait, HintSource from, std::string_view text)
+    : delay(wait), source(from), raw(text.substr(0, kRawKept)) {}
+
+std::optional<ServerDelay> server_delay(const Headers& headers, std::span<const HintSource> sources,
+                                        bool throttled, WallTime wall_now) {
+  for (const auto source : sources) {
+    if (!headers.contains(to_string(source)) || !counts(source, headers, throttled)) continue;
+    if (auto hint = ask(source, headers, wall_now)) return hint;
+  }
+  return std::nullopt;
+}
+
+std::optional<Duration> parse_go_duration(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  Duration sum{};
+  while (!text.empty()) {
+    const auto amount = decimal_at_front(text);
+    if (!amount) return std::nullopt;
+    text.remove_prefix(amount->size);
+    const auto* const unit = std::find_if(std::begin(kUnits), std::end(kUnits), [&](const Unit& u) {
+      return text.substr(0, u.name.size()) == u.name;
+    });
+    if (unit == std::end(kUnits)) return std::nullopt;
+    text.remove_prefix(unit->name.size());
+    sum = plus(sum, amount->of(unit->size));
+  }
+  return sum;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,115 @@
+#include <httpretry/http/body.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+using namespace httpretry;
+
+namespace {
+
+std::string read_all(const Body& body) {
+  std::string text;
+  auto reader = body.open();
+  REQUIRE(reader);
+  std::array<char, 3> buffer{};  // small, so that it takes several reads
+  for (;;) {
+    const auto count = (*reader)->read(buffer);
+    REQUIRE(count);
+    if (*count == 0) return text;
+    text.append(buffer.data(), *count);
+  }
+}
+
+// A file of its own, removed at the end.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& content) {
+    const int fd = ::mkstemp(path_.data());
+    REQUIRE(fd >= 0);
+    std::FILE* file = ::fdopen(fd, "wb");
+    REQUIRE(std::fwrite(content.data(), 1, content.size(), file) == content.size());
+    std::fclose(file);
+  }
+  ~TemporaryFile() { std::remove(path_.c_str()); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/httpretry-body-XXXXXX";
+};
+
+Body counting_once(int& asked) {
+  return Body::once(
+      [&asked](std::span<char> into) -> std::size_t {
+        if (asked++ > 0) return 0;
+        into[0] = 'x';
+        return 1;
+      },
+      1);
+}
+
+}  // namespace
+
+TEST_CASE("no body and an empty body are two things") {
+  CHECK_FALSE(Body().present());
+  CHECK(Body("").present());
+  CHECK(Body("").bytes()->empty());
+  CHECK_FALSE(Body().open());
+}
+
+TEST_CASE("bytes and files can be read again and again, with their size") {
+  const TemporaryFile file("hello, file");
+  for (const auto& body : {Body("hello, file"), Body::file(file.path())}) {
+    CHECK(body.replayable());
+    CHECK((*body.open())->size() == 11);
+    CHECK(read_all(body) == "hello, file");
+    CHECK(read_all(body) == "hello, file");
+    CHECK(body.replayable());
+  }
+}
+
+TEST_CASE("a file can be read from an offset on, again and again") {
+  const TemporaryFile file("hello, file");
+  const auto body = Body::file(file.path(), 7);
+  CHECK((*body.open())->size() == 4);
+  CHECK(read_all(body) == "file");
+  CHECK(read_all(body) == "file");
+  CHECK(read_all(Body::file(file.path(), 100)).empty());
+}
+
+TEST_CASE("a file that is not there, or is a directory, is an error that names it") {
+  const auto gone = Body::file("/no/such/file").open();
+  REQUIRE_FALSE(gone);
+  CHECK(gone.error().code == Errc::InvalidRequest);
+  CHECK(gone.error().message == "cannot read body file /no/such/file: No such file or directory");
+  CHECK(Body::file("/tmp").open().error().message == "cannot read body file /tmp: Is a directory");
+}
+
+TEST_CASE("a file that shrinks while it is sent is an error, not a short body") {
+  const TemporaryFile file("hello, file");
+  auto reader = *Body::file(file.path()).open();
+  REQUIRE(::truncate(file.path().c_str(), 4) == 0);
+  std::array<char, 64> buffer{};
+  CHECK_FALSE(reader->read(buffer));
+}
+
+TEST_CASE("a body that can be read once may be opened until somebody reads") {
+  int asked = 0;
+  const auto body = counting_once(asked);
+  auto first = body.open();
+  auto second = body.open();
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(body.replayable());
+
+  std::array<char, 8> buffer{};
+  CHECK(*(*first)->read(buffer) == 1);
+  CHECK_FALSE(body.replayable());
+  CHECK_FALSE((*second)->read(buffer));  // not the rest as if it were the whole
+  CHECK_FALSE(body.open());
+  CHECK(*(*first)->read(buffer) == 0);
+}

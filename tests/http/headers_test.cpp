@@ -1,0 +1,106 @@
+#include <httpretry/http/headers.hpp>
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+using httpretry::Headers;
+
+TEST_CASE("a header is found in any case and repeated ones stay in order") {
+  Headers headers{{"Accept", "text/plain"}, {"X-Tag", "a"}, {"x-tag", "b"}};
+
+  CHECK(headers.get("ACCEPT") == "text/plain");
+  CHECK(headers.get("X-TAG") == "a");
+  CHECK(headers.get_all("x-tag") == std::vector<std::string_view>{"a", "b"});
+  CHECK_FALSE(headers.get("X-Ta").has_value());
+}
+
+TEST_CASE("set replaces all fields of a name in the place of the first") {
+  Headers headers{{"A", "1"}, {"B", "2"}, {"a", "3"}, {"C", "4"}};
+
+  headers.set("A", "9");
+
+  CHECK(headers == Headers{{"A", "9"}, {"B", "2"}, {"C", "4"}});
+  CHECK(headers.remove("b") == 1);
+  CHECK(headers.remove("b") == 0);
+  CHECK(headers == Headers{{"A", "9"}, {"C", "4"}});
+}
+
+TEST_CASE("a field may be made of another one's text") {
+  Headers headers{{"X-Key", std::string(100, 'k')}};
+  for (int i = 0; i < 8; ++i) headers.add("X-Copy", *headers.get("X-Key"));
+  headers.set("X-Other", *headers.get("X-Copy"));
+  headers.set(headers[0].name, headers[1].value);
+  for (const auto field : headers) CHECK(field.value == std::string(100, 'k'));
+  CHECK(headers.size() == 10);
+}
+
+TEST_CASE("nothing that would end a header line early gets in") {
+  Headers headers;
+  using namespace std::string_view_literals;
+  for (auto value : {"a\r\nX: b"sv, "a\nb"sv, "a\rb"sv, "a\0b"sv, "\x7f"sv, "\x01"sv}) {
+    CHECK_THROWS_AS(headers.add("X", value), std::invalid_argument);
+    CHECK_THROWS_AS(headers.set("X", value), std::invalid_argument);
+    CHECK_FALSE(headers.try_add("X", value));
+  }
+  for (auto name : {""sv, "a b"sv, "a:"sv, "a\r"sv, "\xc3\xa4"sv}) {
+    CHECK_THROWS_AS(headers.add(name, "v"), std::invalid_argument);
+    CHECK_FALSE(headers.try_add(name, "v"));
+  }
+  CHECK(headers.empty());
+}
+
+TEST_CASE("received lines become fields, or are refused") {
+  Headers headers;
+  for (auto line : {"A: 1\r\n", "B:2\n", "C:\t 3 ", "D:", "E: \r\n", "F: a:b\r\n"})
+    CHECK(headers.try_add_line(line));
+  CHECK(headers == Headers{{"A", "1"}, {"B", "2"}, {"C", "3"}, {"D", ""}, {"E", ""}, {"F", "a:b"}});
+  for (auto line : {"", "\r\n", "no colon\r\n", ": no name", "A : 1", " A: 1", "A: 1\r\nB: 2\r\n",
+                    "A: 1\r\r\n", "A: \x01"})
+    CHECK_FALSE(headers.try_add_line(line));
+  CHECK(headers.size() == 6);
+}
+
+TEST_CASE("a refused header value is not in the message") {
+  Headers headers;
+  try {
+    headers.add("Authorization", "secret\r\n");
+    FAIL("was accepted");
+  } catch (const std::invalid_argument& refused) {
+    CHECK(std::string_view(refused.what()).find("secret") == std::string_view::npos);
+    CHECK(std::string_view(refused.what()).find("Authorization") != std::string_view::npos);
+  }
+}
+
+TEST_CASE("what steers a terminal is printed as what it is") {
+  struct Row {
+    std::string_view text;
+    std::string_view shown;
+  };
+  using namespace std::string_view_literals;
+  for (const auto& row : std::vector<Row>{
+           {"", ""},
+           {"plain ~ text", "plain ~ text"},
+           {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+            "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+           {"\x1b[2J\r\n\t\x7f", "\\x1b[2J\\x0d\\x0a\\x09\\x7f"},
+           {"a\0b"sv, "a\\x00b"},
+           {"\xc2\x9b"
+            "2J \xc2\x80 \xc2\xa0",
+            "\\xc2\\x9b2J \\xc2\\x80 \xc2\xa0"},  // U+009B is CSI
+           {"\x9b 2J", "\\x9b 2J"},               // and so is its byte in ISO 8859
+           {"\xe0\x82\x9b", "\\xe0\\x82\\x9b"},   // nor in a form that is too long
+           {"caf\xe9", "caf\\xe9"},               // ISO 8859-1
+           {"\xed\xa0\x80 \xe2\x82", "\\xed\\xa0\\x80 \\xe2\\x82"}}) {  // a surrogate; cut off
+    CAPTURE(row.text);
+    CHECK(httpretry::printable(row.text) == row.shown);
+  }
+}
+
+TEST_CASE("lines are as libcurl wants them") {
+  Headers headers{{"A", "  padded\t"}, {"Empty", ""}};
+  CHECK(std::string_view(headers.line(0)) == "A: padded");
+  CHECK(std::string_view(headers.line(1)) == "Empty;");
+  CHECK(headers[1].value.empty());
+  CHECK(headers[0].value == "padded");
+}

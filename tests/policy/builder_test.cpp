@@ -1,0 +1,179 @@
+// What is built is what the same JSON gives.
+#include "tests/policy/policy_cases.hpp"
+
+#include <httpretry/policy/policy_set.hpp>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+EndpointPattern host(std::string name) {
+  EndpointPattern pattern;
+  pattern.host = std::move(name);
+  return pattern;
+}
+
+PolicySet read(const std::string& text) { return parse_policies(text, "p.json").value(); }
+
+// The set whose default is that policy.
+PolicySet built(const PolicyBuilder& policy) {
+  return PolicySet::builder().fallback(policy).build().value();
+}
+
+std::string problems_of(const PolicySetBuilder& builder) {
+  std::string lines;
+  for (const auto& problem : builder.check("b").problems) lines += to_string(problem) + "\n";
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("each word of the builder is the key of the file") {
+  struct Row {
+    PolicyBuilder policy;
+    const char* json;
+  };
+  Backoff backoff;
+  backoff.kind = Backoff::Kind::Constant;
+  backoff.initial = 3s;
+  RetryOn on;
+  on.statuses = {503};
+  on.throttle_statuses = {};
+  on.error_codes = {ErrorRule(ErrorRule::Family::Aws)};
+  on.transport = 1U << static_cast<unsigned>(TransportKind::Connect);
+  ServerDelayPolicy delay;
+  delay.headers = {HintSource::RetryAfter};
+  delay.max = 9s;
+  BudgetPolicy ratio;
+  ratio.kind = BudgetPolicy::Kind::Ratio;
+  const Row rows[] = {
+      {PolicyBuilder(), "{}"},
+      {PolicyBuilder().preset("gcs"), R"({"preset": "gcs"})"},
+      {PolicyBuilder().max_attempts(7), R"({"max_attempts": 7})"},
+      {PolicyBuilder().unlimited_attempts(), R"({"max_attempts": "unlimited"})"},
+      {PolicyBuilder().max_elapsed_time(90s), R"({"max_elapsed_time": "1m30s"})"},
+      {PolicyBuilder().max_elapsed_time(kForever), R"({"max_elapsed_time": "none"})"},
+      {PolicyBuilder().attempt_timeout(250ms), R"({"attempt_timeout": "250ms"})"},
+      {PolicyBuilder().connect_timeout(2s), R"({"connect_timeout": "2s"})"},
+      {PolicyBuilder().stall_timeout(2s), R"({"stall_timeout": "2s"})"},
+      {PolicyBuilder().elapsed_rule(ElapsedRule::ClipWait), R"({"elapsed_rule": "clip_wait"})"},
+      {PolicyBuilder().backoff(backoff), R"({"backoff": {"kind": "constant", "interval": "3s"}})"},
+      {PolicyBuilder().throttle_backoff(backoff),
+       R"({"throttle_backoff": {"kind": "constant", "interval": "3s"}})"},
+      {PolicyBuilder().throttle_backoff(std::nullopt), R"({"throttle_backoff": "none"})"},
+      {PolicyBuilder().retry_on(on),
+       R"({"retry_on": {"statuses": [503], "throttle_statuses": [], "error_codes": ["aws"],
+                        "transport": ["connect"], "pending": "none"}})"},
+      {PolicyBuilder().repeat(Repeat::Always), R"({"repeat": "always"})"},
+      {PolicyBuilder().idempotency_key("K"), R"({"idempotency_key": "K"})"},
+      {PolicyBuilder().server_delay(delay),
+       R"({"server_delay": {"headers": ["retry-after"], "combine": "max", "max": "9s",
+                            "over_max": "stop", "max_over_own": "none", "spread": 0}})"},
+      {PolicyBuilder().budget(ratio), R"({"budget": {"kind": "ratio"}})"},
+      {PolicyBuilder().budget(BudgetPolicy()), R"({"budget": "none"})"},
+      {PolicyBuilder().adaptive(true), R"({"adaptive": true})"},
+      {PolicyBuilder().set("backoff.initial", "200ms"), R"({"backoff": {"initial": "200ms"}})"},
+      {PolicyBuilder().set("retry_on.statuses", "[500]").set("retry_on.transport", "[]"),
+       R"({"retry_on": {"statuses": [500], "transport": []}})"},
+      {PolicyBuilder().max_attempts(7).max_attempts(8), R"({"max_attempts": 8})"},
+      {PolicyBuilder().backoff(backoff).set("backoff.interval", "4s"),
+       R"({"backoff": {"kind": "constant", "interval": "4s"}})"},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.json);
+    CHECK(built(row.policy) == read(cases::file_of(row.json)));
+  }
+}
+
+TEST_CASE("names, entries and the default are those of the file") {
+  auto users = host("*.internal");
+  users.scheme = "https";
+  users.port = 8443;
+  users.path = "/v1/users/{id}";
+  users.methods = {"GET", "PUT"};
+  const auto builder = PolicySet::builder()
+                           .policy("careful", PolicyBuilder().preset("standard").max_attempts(4))
+                           .policy("uploads", PolicyBuilder().extends("careful").max_attempts(2))
+                           .endpoint(host("www.googleapis.com"),
+                                     PolicyBuilder().extends("careful").preset("gcs"), "storage")
+                           .endpoint(users, "uploads")
+                           .fallback("careful");
+  const auto set = builder.build().value();
+  CHECK(set == read(R"({"version": 1, "default": "careful", "policies": {
+      "careful": {"preset": "standard", "max_attempts": 4},
+      "uploads": {"extends": "careful", "max_attempts": 2}}, "endpoints": [
+      {"name": "storage", "match": {"host": "www.googleapis.com"},
+       "policy": {"extends": "careful", "preset": "gcs"}},
+      {"match": {"scheme": "https", "host": "*.internal", "port": 8443, "path": "/v1/users/{id}",
+                 "methods": ["GET", "PUT"]}, "policy": "uploads"}]})"));
+  CHECK(set == read(builder.json()));
+  CHECK(PolicySet::builder().build().value() == PolicySet());
+  // Each stands on a line of its own, for sources and problems to name.
+  const auto& found = set.find("GET", Url::parse("https://www.googleapis.com/").value());
+  CHECK(found.source == "built:7:74");
+  CHECK(found.values.find("max_attempts")->source == "preset gcs");
+}
+
+TEST_CASE("what is wrong is told as it is of the file") {
+  CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().max_attempts(0))) ==
+        "b:2:28: /default/max_attempts: 0 is out of range: at least 1; the first send counts\n");
+  CHECK(problems_of(PolicySet::builder().fallback("nobody")) ==
+        "b:2:12: /default: there is no policy \"nobody\"\n");
+  CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().attempt_timeout(-1500ms))) ==
+        "b:2:31: /default/attempt_timeout: \"-1.5s\" is negative\n");
+  CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().idempotency_key("\xff")))
+            .find("invalid UTF-8") != std::string::npos);
+  CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().set("max_attemps", "3")))
+            .find("unknown key; did you mean \"max_attempts\"?") != std::string::npos);
+  CHECK(problems_of(PolicySet::builder().endpoint(EndpointPattern(), "standard"))
+            .find("/endpoints/0/match: at least one key is needed") != std::string::npos);
+  CHECK(problems_of(PolicySet::builder().policy("a", PolicyBuilder()).policy("a", PolicyBuilder()))
+            .find("/policies/a: duplicate key") != std::string::npos);
+  CHECK(problems_of(PolicySet::builder().endpoint(host("a"), "standard").endpoint(host("A"), "x"))
+            .find("/endpoints/1: matches the same requests as /endpoints/0 (b:3:1)") !=
+        std::string::npos);
+
+  Backoff backoff;
+  backoff.initial = 1s;
+  backoff.multiplier = std::numeric_limits<double>::quiet_NaN();
+  CHECK_FALSE(problems_of(PolicySet::builder().fallback(PolicyBuilder().backoff(backoff))).empty());
+  BudgetPolicy budget;
+  budget.kind = BudgetPolicy::Kind::Tokens;
+  budget.capacity = -1'500;
+  CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().budget(budget)))
+            .find("/default/budget/capacity: -1.5 is out of range") != std::string::npos);
+  CHECK(PolicySet::builder().fallback("nobody").build("code").error().message ==
+        "code:2:12: /default: there is no policy \"nobody\"");
+}
+
+TEST_CASE("every good case of a policy is built from its own values as the same") {
+  for (const auto& one : cases::policies()) {
+    if (!one.problem.empty()) continue;
+    CAPTURE(one.text);
+    const auto set = read(cases::file_of(one.text));
+    const auto& policy = *set.find("GET", Url::parse("http://a/").value()).policy;
+    auto builder = PolicyBuilder()
+                       .max_elapsed_time(policy.max_elapsed_time)
+                       .attempt_timeout(policy.attempt_timeout)
+                       .connect_timeout(policy.connect_timeout)
+                       .stall_timeout(policy.stall_timeout)
+                       .elapsed_rule(policy.elapsed_rule)
+                       .backoff(policy.backoff)
+                       .throttle_backoff(policy.throttle_backoff)
+                       .retry_on(policy.retry_on)
+                       .repeat(policy.repeat)
+                       .server_delay(policy.server_delay)
+                       .budget(policy.budget)
+                       .adaptive(policy.adaptive);
+    if (policy.max_attempts) builder.max_attempts(*policy.max_attempts);
+    if (!policy.max_attempts) builder.unlimited_attempts();
+    if (!policy.idempotency_key.empty()) builder.idempotency_key(policy.idempotency_key);
+    const auto again = built(builder);
+    CHECK(*again.find("GET", Url::parse("http://a/").value()).policy == policy);
+  }
+}

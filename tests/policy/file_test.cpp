@@ -1,0 +1,124 @@
+#include "tests/policy/policy_cases.hpp"
+
+#include <httpretry/policy/policy_set.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+using namespace httpretry;
+using namespace httpretry::cases;
+
+namespace {
+
+// A bad text is refused with just the one line that names the problem.
+void check(const Case& one, const std::string& file) {
+  CAPTURE(one.text);
+  const auto said = said_of(file);
+  CAPTURE(said);
+  if (one.problem.empty()) {
+    CHECK(said.empty());
+    return;
+  }
+  const auto checked = check_policies(file, "p.json");
+  CHECK(checked.set.has_value() == (one.problem.find("warning: ") != std::string::npos));
+  CHECK(said.find(one.problem) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("each rule for a policy lets good ones pass and names what is bad") {
+  for (const auto& one : policies()) check(one, file_of(one.text));
+}
+
+TEST_CASE("each rule for a file lets good ones pass and names what is bad") {
+  for (const auto& one : files()) check(one, std::string(one.text));
+}
+
+TEST_CASE("one mistake is told once") {
+  for (const auto& one : policies()) {
+    CAPTURE(one.text);
+    const auto said = said_of(file_of(one.text));
+    CAPTURE(said);
+    CHECK(std::count(said.begin(), said.end(), '\n') == (one.problem.empty() ? 0 : 1));
+  }
+}
+
+TEST_CASE("all problems are told at once, in the order of the file") {
+  const auto said = said_of(R"({
+  "version": 1,
+  "policies": {
+    "a": { "max_attemps": 3, "repeat": "maybe" },
+    "b": { "extends": "c", "connect_timeout": 5 }, // five seconds
+  },
+  "endpoints": [{ "match": { "host": "*.*.com" }, "policy": "d" }]
+})");
+  CHECK(said ==
+        "p.json:4:12: /policies/a/max_attemps: unknown key; did you mean \"max_attempts\"?\n"
+        "p.json:4:40: /policies/a/repeat: \"maybe\" is not one of safe, always, never\n"
+        "p.json:5:23: /policies/b/extends: there is no policy \"c\"\n"
+        "p.json:5:47: /policies/b/connect_timeout: 5 has no unit; write a string such as \"5s\"\n"
+        "p.json:5:52: /policies: JSON has no comments\n"
+        "p.json:6:3: /policies: there is a comma before this\n"
+        "p.json:7:38: /endpoints/0/match/host: \"*.*.com\" is not a host pattern: one leading "
+        "\"*.\" is allowed\n"
+        "p.json:7:61: /endpoints/0/policy: there is no policy \"d\"\n");
+}
+
+TEST_CASE("what can never matter is a warning, where somebody wrote it") {
+  const auto said = said_of(file_of(
+      R"({"max_elapsed_time": "10s", "max_attempts": 9, "server_delay": {"max": "11s"},
+          "backoff": {"kind": "constant", "interval": "4s"}, "throttle_backoff": "none"})"));
+  CHECK(said.find("/default/max_attempts: attempt 4 of 9 can never be reached") !=
+        std::string::npos);
+  CHECK(said.find("/default/server_delay/max: server_delay.max (11s) is over max_elapsed_time "
+                  "(10s)") != std::string::npos);
+  CHECK(said_of(file_of(R"({"max_elapsed_time": "10s"})")).empty());
+}
+
+TEST_CASE("a key that would break a line is told on one line") {
+  const auto said = said_of("{\"version\": 1, \"a\\u000ab\\u001b\": 1}");
+  CHECK(said ==
+        "p.json:1:16: /a\\u000ab\\u001b: unknown key; there are: $schema, version, default, "
+        "policies, endpoints\n");
+}
+
+TEST_CASE("a key of `match` that could not be read is no missing key") {
+  const auto said = [](std::string_view match) {
+    return said_of(R"({"version": 1, "endpoints": [{"match": )" + std::string(match) +
+                   R"(, "policy": {}}]})");
+  };
+  CHECK(said(R"({"port": "443"})") ==
+        "p.json:1:49: /endpoints/0/match/port: expected a number, found \"443\"\n");
+  CHECK(said(R"({"method": "GET"})") ==
+        "p.json:1:41: /endpoints/0/match/method: unknown key; did you mean \"methods\"?\n");
+  CHECK(said(R"({"scheme": "ftp", "host": "a*"})") ==
+        "p.json:1:51: /endpoints/0/match/scheme: \"ftp\" is not one of http, https\n"
+        "p.json:1:66: /endpoints/0/match/host: \"a*\" is not a host pattern: one leading \"*.\" is "
+        "allowed\n");
+}
+
+TEST_CASE("the policy standard has its name where a file names it") {
+  const auto url = Url::parse("http://a/").value();
+  const auto name_in = [&](const char* text) {
+    return parse_policies(text, "p.json").value().find("GET", url).name;
+  };
+  CHECK(name_in(R"({"version": 1})").empty());
+  CHECK(name_in(R"({"version": 1, "default": "standard"})") == "standard");
+  CHECK(
+      name_in(R"({"version": 1, "endpoints": [{"match": {"host": "a"}, "policy": "standard"}]})") ==
+      "standard");
+  CHECK(name_in(R"({"version": 1, "default": {"preset": "standard"}})").empty());
+}
+
+TEST_CASE("a refused file is one error with a line for each problem") {
+  const auto result = parse_policies(R"({"version": 2, "a": 1})", "p.json");
+  REQUIRE_FALSE(result.has_value());
+  CHECK(result.error().code == Errc::InvalidRequest);
+  CHECK(result.error().message ==
+        "p.json:1:13: /version: 2 is not a version of this format: 1\n"
+        "p.json:1:16: /a: unknown key; there are: $schema, version, default, policies, endpoints");
+  CHECK(PolicySet::load("/does/not/exist").error().message ==
+        "cannot read the policy file /does/not/exist: No such file or directory");
+}

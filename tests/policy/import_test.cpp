@@ -1,0 +1,290 @@
+// What other clients are configured with, as policies.
+#include <httpretry/policy/policy_set.hpp>
+#include <httpretry/retry/classify.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+ResolvedPolicy found(const ImportedPolicies& imported, const std::string& url) {
+  return imported.policies.find("POST", Url::parse(url).value());
+}
+
+std::string lines(const ImportedPolicies& imported) {
+  std::string all;
+  for (const auto& problem : imported.problems) all += to_string(problem) + "\n";
+  return all;
+}
+
+std::string grpc_error(std::string_view json) {
+  const auto result = import_grpc_service_config(json, "s.json");
+  return result ? "none" : result.error().message;
+}
+
+std::string with_retry(const std::string& retry) {
+  return R"({"methodConfig": [{"name": [{"service": "a.B"}], "retryPolicy": )" + retry + "}]}";
+}
+
+std::string retry_with(const std::string& key, const std::string& value) {
+  const auto of = [&](const char* name, const char* usual) {
+    return "\"" + std::string(name) + "\": " + (key == name ? value : usual);
+  };
+  return with_retry("{" + of("maxAttempts", "3") + ", " + of("initialBackoff", "\"0.1s\"") + ", " +
+                    of("maxBackoff", "\"1s\"") + ", " + of("backoffMultiplier", "2") + ", " +
+                    of("retryableStatusCodes", "[\"UNAVAILABLE\"]") + "}");
+}
+
+Class judged(const RetryPolicy& policy, const Response& response) {
+  const Outcome outcome(response);
+  return classify(policy, Observed(outcome, WallTime())).cls;
+}
+
+}  // namespace
+
+TEST_CASE("a gRPC service config becomes a policy for each method's path") {
+  const auto imported = import_grpc_service_config(R"({
+  "methodConfig": [
+    { "name": [ { "service": "pets.v1.Pets", "method": "Get" }, { "service": "toys.Toys" } ],
+      "timeout": "20s",
+      "retryPolicy": { "maxAttempts": 4, "initialBackoff": "0.25s", "maxBackoff": "8s",
+                       "backoffMultiplier": 1.5,
+                       "retryableStatusCodes": [ "UNAVAILABLE", 8 ] } },
+    { "name": [ { "service": "pets.v1.Pets" } ], "timeout": "1.5s" }
+  ],
+  "retryThrottling": { "maxTokens": 12, "tokenRatio": 0.25 }
+})",
+                                                   "s.json")
+                            .value();
+  CHECK(lines(imported).empty());
+  CHECK(parse_policies(imported.json, "again.json").value() == imported.policies);
+
+  const auto get = found(imported, "https://any/pets.v1.Pets/Get");
+  CHECK(get.endpoint == "pets.v1.Pets/Get");
+  const auto& policy = *get.policy;
+  CHECK(policy.max_attempts == 4);
+  CHECK(policy.max_elapsed_time == 20s);
+  CHECK(policy.backoff.initial == 250ms);
+  CHECK(policy.backoff.max_interval == 8s);
+  CHECK(policy.backoff.multiplier == 1.5);
+  CHECK(policy.backoff.jitter == Backoff::Jitter::Range);
+  CHECK(policy.backoff.low == 0.8);
+  CHECK(policy.backoff.high == 1.2);
+  CHECK(policy.repeat == Repeat::Always);
+  CHECK(policy.retry_on.statuses == StatusSet{502, 503, 504});
+  CHECK(policy.retry_on.throttle_statuses == StatusSet{429});
+  CHECK(policy.retry_on.covers(TransportKind::Connect));
+  CHECK_FALSE(policy.retry_on.covers(TransportKind::Timeout));
+  CHECK(policy.budget.kind == BudgetPolicy::Kind::Grpc);
+  CHECK(policy.budget.capacity == 12'000);
+  CHECK(policy.budget.refill == 250);
+  CHECK(policy.server_delay.headers == std::vector{HintSource::GrpcRetryPushback});
+  CHECK(policy.server_delay.combine == ServerDelayPolicy::Combine::Server);
+
+  CHECK(*found(imported, "http://any/toys.Toys/Any").policy == policy);
+  const auto other = found(imported, "http://any/pets.v1.Pets/Put");
+  CHECK(other.endpoint == "pets.v1.Pets");
+  CHECK(other.policy->max_attempts == 1);
+  CHECK(other.policy->max_elapsed_time == 1500ms);
+  CHECK(found(imported, "http://any/others.Others/Any").policy->max_attempts == 1);
+}
+
+TEST_CASE("a status code is heard in a header, in JSON and in the HTTP status") {
+  const auto imported =
+      import_grpc_service_config(
+          retry_with("retryableStatusCodes",
+                     "[\"unavailable\", \"DEADLINE_EXCEEDED\", \"RESOURCE_EXHAUSTED\", 10]"),
+          "s.json")
+          .value();
+  const auto policy = found(imported, "http://any/a.B/c").policy;
+  Response trailers_only(200);
+  trailers_only.headers = {{"content-type", "application/grpc"}, {"grpc-status", "14"}};
+  CHECK(judged(*policy, trailers_only) == Class::Transient);
+  trailers_only.headers = {{"content-type", "application/grpc"}, {"grpc-status", "8"}};
+  CHECK(judged(*policy, trailers_only) == Class::Throttle);
+  trailers_only.headers = {{"content-type", "application/grpc"}, {"grpc-status", "0"}};
+  CHECK(judged(*policy, trailers_only) == Class::Success);
+  Response json(400, R"({"error": {"code": 409, "status": "ABORTED"}})");
+  json.headers = {{"content-type", "application/json"}};
+  CHECK(judged(*policy, json) == Class::Transient);
+  json.body = R"({"error": {"status": "INVALID_ARGUMENT"}})";
+  CHECK(judged(*policy, json) == Class::Permanent);
+  for (const auto status : {409, 502, 503, 504}) {
+    CHECK(judged(*policy, Response(status)) == Class::Transient);
+  }
+  CHECK(judged(*policy, Response(429)) == Class::Throttle);
+  CHECK(judged(*policy, Response(500)) == Class::Permanent);
+  CHECK(policy->retry_on.covers(TransportKind::Timeout));
+}
+
+TEST_CASE(
+    "the config of all methods becomes the default, and a name with odd signs a literal path") {
+  const auto imported = import_grpc_service_config(R"({"methodConfig": [
+      {"name": [{}], "timeout": "3s"}, {"name": [{"service": "*", "method": "{a}"}], "timeout": "4s"}]})",
+                                                   "s.json")
+                            .value();
+  CHECK(found(imported, "http://any/a/b").policy->max_elapsed_time == 3s);
+  CHECK(found(imported, "http://any/*/%7Ba%7D").policy->max_elapsed_time == 4s);
+}
+
+TEST_CASE("what gRPC has and we have not is named") {
+  const auto imported = import_grpc_service_config(R"({
+  "loadBalancingConfig": [],
+  "methodConfig": [
+    {"name": [{"service": "a"}], "waitForReady": true, "hedgingPolicy": {"maxAttempts": 2}},
+    {"name": [{"service": "b"}],
+     "retryPolicy": {"maxAttempts": 9, "initialBackoff": "2s", "maxBackoff": "1s",
+                     "backoffMultiplier": 0.5, "retryableStatusCodes": ["UNAVAILABLE"],
+                     "surprise": 1}},
+    {"timeout": "1s"}],
+  "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1239}
+})",
+                                                   "s.json")
+                            .value();
+  CHECK(lines(imported) ==
+        "s.json:2:26: warning: /loadBalancingConfig: is not carried over\n"
+        "s.json:4:50: warning: /methodConfig/0/waitForReady: is not carried over\n"
+        "s.json:4:73: warning: /methodConfig/0/hedgingPolicy: hedging is not carried over: these "
+        "methods are sent once\n"
+        "s.json:6:37: warning: /methodConfig/1/retryPolicy/maxAttempts: gRPC makes 5 at most\n"
+        "s.json:6:58: warning: /methodConfig/1/retryPolicy/initialBackoff: is over maxBackoff, "
+        "which is what every wait then is\n"
+        "s.json:7:43: warning: /methodConfig/1/retryPolicy/backoffMultiplier: waits cannot shrink "
+        "here: 1 is taken\n"
+        "s.json:8:34: warning: /methodConfig/1/retryPolicy/surprise: is not carried over\n"
+        "s.json:9:5: warning: /methodConfig/2: it has no \"name\", so it is of no method\n"
+        "s.json:10:54: warning: /retryThrottling/tokenRatio: counts to three decimal places, as in "
+        "gRPC\n");
+  const auto policy = found(imported, "http://any/b/c").policy;
+  CHECK(policy->max_attempts == 5);
+  CHECK(policy->backoff.initial == 1s);
+  CHECK(policy->backoff.multiplier == 1);
+  CHECK(policy->budget.refill == 123);
+}
+
+TEST_CASE("a service config that gRPC would refuse is refused, with all its problems") {
+  CHECK(grpc_error("{") == "s.json:1:2: expected a key in double quotes, but the text ends");
+  CHECK(grpc_error("[]") == "s.json:1:1: expected an object, found an array");
+  CHECK(grpc_error("{}") ==
+        "s.json:1:1: missing key \"methodConfig\": there is nothing to carry over");
+  CHECK(grpc_error(with_retry("{}")).find("missing key \"maxAttempts\"") != std::string::npos);
+  CHECK(grpc_error(with_retry("{}")).find("missing key \"maxBackoff\"") != std::string::npos);
+  struct Row {
+    const char* key;
+    const char* value;
+    const char* message;
+  };
+  const Row rows[] = {
+      {"maxAttempts", "1", "1 is not a number of attempts: at least 2"},
+      {"maxAttempts", "2.5", "2.5 is not a number of attempts"},
+      {"maxAttempts", "\"3\"", "expected a number, found \"3\""},
+      {"initialBackoff", "\"0s\"", "\"0s\" is not a time in seconds, over 0"},
+      {"initialBackoff", "\"100ms\"", "\"100ms\" is not a time in seconds"},
+      {"initialBackoff", "\"1m\"", "\"1m\" is not a time in seconds"},
+      {"maxBackoff", "\"-1s\"", "\"-1s\" is not a time in seconds"},
+      {"maxBackoff", "1", "expected a duration such as \"1.5s\", found 1"},
+      {"maxBackoff", "\"99999999999s\"", "\"99999999999s\" is over 365 days"},
+      {"backoffMultiplier", "0", "0 is out of range: over 0"},
+      {"retryableStatusCodes", "[]", "an empty list retries nothing"},
+      {"retryableStatusCodes", "[\"BUSY\"]", "\"BUSY\" is not a status code that can be retried"},
+      {"retryableStatusCodes", "[0]", "0 is not a status code that can be retried"},
+      {"retryableStatusCodes", "[1e999]", "1e999 is not a status code"},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.value);
+    const auto message = grpc_error(retry_with(row.key, row.value));
+    CAPTURE(message);
+    CHECK(message.find("/methodConfig/0/retryPolicy/" + std::string(row.key)) != std::string::npos);
+    CHECK(message.find(row.message) != std::string::npos);
+  }
+  CHECK(grpc_error(R"({"methodConfig": [{"name": [{"service": "a"}, {"service": "a"}]}]})") ==
+        "s.json:1:47: /methodConfig/0/name/1: it is named at line 1, column 29 too");
+  CHECK(grpc_error(R"({"methodConfig": [{"name": [{"method": "a"}]}]})") ==
+        "s.json:1:29: /methodConfig/0/name/0: a method without its service");
+  CHECK(grpc_error(R"({"methodConfig": [], "retryThrottling": {"maxTokens": 1001}})")
+            .find("1001 is out of range: over 0, 1000 at most") != std::string::npos);
+}
+
+TEST_CASE("an AWS profile becomes the policy of the hosts of AWS") {
+  const auto imported = import_aws_config(
+                            "# mine\n[default]\nregion = eu-west-1\n\n[profile busy]\n"
+                            "Retry_Mode = adaptive   # slower\nmax_attempts=7\n"
+                            "s3 =\n  max_attempts = 99\n",
+                            "config", "busy")
+                            .value();
+  CHECK(lines(imported).empty());
+  for (const auto* const url : {"https://s3.eu-west-1.amazonaws.com/",
+                                "https://x.amazonaws.com.cn/", "https://a.api.aws/"}) {
+    const auto policy = found(imported, url);
+    CHECK(policy.name == "aws");
+    CHECK(policy.preset == "aws-adaptive");
+    CHECK(policy.policy->adaptive);
+    CHECK(policy.policy->max_attempts == 7);
+  }
+  CHECK(*found(imported, "https://elsewhere/").policy == RetryPolicy());
+  CHECK(parse_policies(imported.json, "again.json").value() == imported.policies);
+}
+
+TEST_CASE("each retry mode of AWS has its policy") {
+  const auto of_mode = [](const std::string& mode) {
+    return import_aws_config("[default]\nretry_mode = " + mode + "\n", "config").value();
+  };
+  CHECK(found(of_mode("standard"), "https://s3.amazonaws.com/").preset == "aws-standard");
+  CHECK(found(of_mode("adaptive"), "https://s3.amazonaws.com/").preset == "aws-adaptive");
+  const auto legacy = of_mode("legacy");
+  const auto policy = found(legacy, "https://s3.amazonaws.com/").policy;
+  CHECK(policy->max_attempts == 5);
+  CHECK(policy->budget.kind == BudgetPolicy::Kind::None);
+  CHECK(policy->backoff.max_interval == kForever);
+  CHECK(lines(legacy).find("config:2:14: warning: /retry_mode: legacy differs between the SDKs") ==
+        0);
+  const auto only_attempts = import_aws_config("[default]\nmax_attempts = 2\n", "config").value();
+  CHECK(found(only_attempts, "https://s3.amazonaws.com/").preset == "aws-standard");
+  CHECK(found(only_attempts, "https://s3.amazonaws.com/").policy->max_attempts == 2);
+}
+
+TEST_CASE("the environment of AWS says the same in its own words") {
+  const auto imported =
+      import_aws_environment("PATH=/bin\nexport AWS_RETRY_MODE='standard'\r\nAWS_MAX_ATTEMPTS=4\n",
+                             "environment")
+          .value();
+  CHECK(found(imported, "https://s3.amazonaws.com/").policy->max_attempts == 4);
+  CHECK(import_aws_environment("PATH=/bin\n", "environment").error().message ==
+        "environment sets neither AWS_RETRY_MODE nor AWS_MAX_ATTEMPTS");
+}
+
+TEST_CASE("what is wrong with the settings of AWS is named, and what is left behind") {
+  const auto error = [](const std::string& text, std::string_view profile = "default") {
+    const auto result = import_aws_config(text, "config", profile);
+    return result ? "none" : result.error().message;
+  };
+  CHECK(error("[default]\nretry_mode = fast\nmax_attempts = 0\nwhat\n") ==
+        "config:2:14: /retry_mode: \"fast\" is not one of legacy, standard, adaptive\n"
+        "config:3:16: /max_attempts: \"0\" is not a number of attempts: at least 1\n"
+        "config:4:1: expected \"name = value\", found \"what\"");
+  CHECK(error("[default]\nretry_mode = standart\n").find("did you mean \"standard\"?") !=
+        std::string::npos);
+  CHECK(error("[default]\nmax_attempts = 3x\n").find("\"3x\" is not a number") !=
+        std::string::npos);
+  CHECK(error("[default]\nmax_attempts = 3\nmax_attempts = 4\n") ==
+        "config:3:16: /max_attempts: it stands at line 2 too");
+  CHECK(error("[default\n") == "config:1:1: a section's name has no \"]\"");
+  CHECK(error("[profile busy]\n", "bussy") ==
+        "config: there is no profile \"bussy\"; did you mean \"busy\"?");
+  CHECK(error("[default]\nregion = x\n") ==
+        "config: the profile \"default\" sets neither retry_mode nor max_attempts");
+  const auto imported = import_aws_config(
+                            "[default]\nmax_attempts = 3\ndefaults_mode = mobile\n"
+                            "metadata_service_timeout = 1\n",
+                            "config")
+                            .value();
+  CHECK(lines(imported) ==
+        "config:3:17: warning: /defaults_mode: is not carried over: only retry_mode and "
+        "max_attempts are\n"
+        "config:4:28: warning: /metadata_service_timeout: is not carried over: only retry_mode and "
+        "max_attempts are\n");
+}

@@ -1,0 +1,240 @@
+#include <httpretry/policy/policy_set.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+PolicySet parsed(const std::string& text) { return parse_policies(text, "p.json").value(); }
+
+ResolvedPolicy found(const PolicySet& set, const std::string& url = "https://elsewhere/") {
+  return set.find("GET", Url::parse(url).value());
+}
+
+// The default of a file with those policies.
+ResolvedPolicy resolved(const std::string& policies, const std::string& chosen) {
+  return found(
+      parsed(R"({"version": 1, "policies": )" + policies + R"(, "default": )" + chosen + "}"));
+}
+
+std::string source_of(const ResolvedPolicy& policy, std::string_view key) {
+  const auto* const value = policy.values.find(key);
+  return value == nullptr ? "nothing" : value->json + " " + value->source;
+}
+
+}  // namespace
+
+TEST_CASE("objects merge key by key and an object that names its kind replaces") {
+  const auto merged = resolved(R"({"a": {"backoff": {"initial": "7s"}}})", "\"a\"");
+  CHECK(merged.policy->backoff.initial == 7s);
+  CHECK(merged.policy->backoff.max_interval == 20s);
+
+  const auto replaced =
+      resolved(R"({"a": {"backoff": {"kind": "exponential", "initial": "7s"}}})", "\"a\"");
+  CHECK(replaced.policy->backoff.max_interval == kForever);
+
+  const auto statuses = resolved(R"({"a": {"retry_on": {"statuses": [500]}}})", "\"a\"");
+  CHECK(statuses.policy->retry_on.statuses == StatusSet{500});
+  CHECK(statuses.policy->retry_on.throttle_statuses == StatusSet{429});
+}
+
+TEST_CASE("null returns to the value below, and none switches off") {
+  const std::string base = R"({"base": {"max_attempts": 7, "backoff": {"initial": "7s"},
+                               "budget": "none", "throttle_backoff": "none"},)";
+  const auto back = resolved(
+      base + R"("a": {"extends": "base", "max_attempts": null, "backoff": {"initial": null}}})",
+      "\"a\"");
+  CHECK(back.policy->max_attempts == 7);
+  CHECK(back.policy->backoff.initial == 7s);
+  CHECK(back.policy->budget.kind == BudgetPolicy::Kind::None);
+  CHECK_FALSE(back.policy->throttle_backoff.has_value());
+}
+
+TEST_CASE("a preset replaces its blocks and leaves timeouts, hints and key") {
+  const auto both = resolved(R"({"base": {"connect_timeout": "2s", "idempotency_key": "K",
+      "server_delay": {"max": "9s"}, "max_attempts": 9, "preset": "aws-adaptive",
+      "retry_on": {"pending": {"statuses": [202]}}}})",
+                             R"({"extends": "base", "preset": "github"})");
+  const auto& policy = *both.policy;
+  CHECK(policy.max_attempts == 4);
+  CHECK(policy.max_elapsed_time == 15min);
+  CHECK_FALSE(policy.retry_on.pending.has_value());
+  CHECK_FALSE(policy.adaptive);
+  CHECK(policy.connect_timeout == 2s);
+  CHECK(policy.idempotency_key == "K");
+  CHECK(policy.server_delay.max == 9s);
+  CHECK(policy.server_delay.combine == ServerDelayPolicy::Combine::Server);
+  CHECK(both.preset == "github");
+}
+
+TEST_CASE("the chain of extends counts from its root") {
+  const auto last = resolved(R"({
+      "c": {"extends": "b", "repeat": "never"},
+      "b": {"extends": "a", "max_attempts": 3, "connect_timeout": "3s"},
+      "a": {"max_attempts": 2, "connect_timeout": "2s", "stall_timeout": "2s"}})",
+                             "\"c\"");
+  CHECK(last.policy->max_attempts == 3);
+  CHECK(last.policy->connect_timeout == 3s);
+  CHECK(last.policy->stall_timeout == 2s);
+  CHECK(last.policy->repeat == Repeat::Never);
+  CHECK(last.name == "c");
+}
+
+TEST_CASE("every value knows where it was written") {
+  const auto policy = resolved(R"({"base": {
+  "connect_timeout": "2s",
+  "backoff": {"initial": "3s"}}})",
+                               R"({"extends": "base", "preset": "gcs", "repeat": "safe"})");
+  CHECK(source_of(policy, "connect_timeout") == "\"2s\" p.json:2:22");
+  CHECK(source_of(policy, "backoff.initial") == "\"1s\" preset gcs");
+  CHECK(source_of(policy, "repeat") == "\"safe\" p.json:3:93");
+  CHECK(source_of(policy, "stall_timeout") == "\"30s\" built in");
+  CHECK(source_of(policy, "backoff.cap") == "\"before\" built in");
+  CHECK(source_of(policy, "backoff.interval") == "nothing");
+  CHECK(source_of(policy, "budget") == "\"none\" preset gcs");
+  CHECK(policy.source == "p.json:3:46");
+  CHECK(policy.preset == "gcs");
+  CHECK(policy.name.empty());
+}
+
+TEST_CASE("what is left out has the value that the format says") {
+  const auto backoff = [](const std::string& json) {
+    return resolved(R"({"a": {"backoff": )" + json + "}}", "\"a\"").policy->backoff;
+  };
+  const auto exponential = backoff(R"({"kind": "exponential", "initial": "1s"})");
+  CHECK(exponential.multiplier == 2);
+  CHECK(exponential.jitter == Backoff::Jitter::Full);
+  CHECK(exponential.max_interval == kForever);
+  CHECK_FALSE(exponential.cap_after_jitter);
+  CHECK(backoff(R"({"kind": "exponential", "initial": "1s", "jitter": "proportional"})")
+            .randomization == 0.5);
+  CHECK(backoff(R"({"kind": "decorrelated", "initial": "1s"})").multiplier == 3);
+  CHECK(backoff(R"({"kind": "slots", "slot": "1ms"})").steps == 10);
+  CHECK(backoff(R"({"kind": "slots", "slot": "1ms"})").abort == 16);
+
+  const auto tokens =
+      resolved(R"({"a": {"budget": {"kind": "tokens", "retry_cost": 7}}})", "\"a\"").policy->budget;
+  CHECK(tokens.throttle_cost == 7'000);
+  CHECK(tokens.timeout_cost == 7'000);
+  CHECK(tokens.scope == BudgetPolicy::Scope::Host);
+  const auto ratio = resolved(R"({"a": {"budget": {"kind": "ratio"}}})", "\"a\"").policy->budget;
+  CHECK(ratio.ratio == 200);
+  CHECK(ratio.window == 10s);
+  CHECK(ratio.min_per_second == 10'000);
+
+  const auto pending = resolved(R"({"a": {"retry_on": {"pending": {"statuses": [202]}}}})", "\"a\"")
+                           .policy->retry_on.pending;
+  REQUIRE(pending.has_value());
+  CHECK(pending->backoff.kind == Backoff::Kind::Constant);
+  CHECK(pending->backoff.initial == 1s);
+  CHECK_FALSE(pending->max.has_value());
+
+  const auto plain = resolved("{}", "{}");
+  CHECK(*plain.policy == RetryPolicy());
+  CHECK(plain.policy->elapsed_rule == ElapsedRule::IncludeWait);
+  CHECK(plain.policy->repeat == Repeat::Safe);
+  CHECK(plain.policy->server_delay.headers ==
+        std::vector{HintSource::RetryAfter, HintSource::RetryAfterMs, HintSource::XMsRetryAfterMs,
+                    HintSource::XAmzRetryAfter, HintSource::XRateLimitReset,
+                    HintSource::RateLimitReset, HintSource::RateLimit,
+                    HintSource::GrpcRetryPushback});
+}
+
+TEST_CASE("of the items of a status set, later ones win") {
+  const auto statuses = [](const std::string& items) {
+    return resolved(R"({"a": {"retry_on": {"statuses": )" + items + "}}}", "\"a\"")
+        .policy->retry_on.statuses;
+  };
+  CHECK(statuses(R"(["5xx", "!501"])").contains(599));
+  CHECK_FALSE(statuses(R"(["5xx", "!501"])").contains(501));
+  CHECK(statuses(R"(["!501", "5xx"])").contains(501));
+  CHECK(statuses(R"(["!500-509", 503])") == StatusSet{503});
+  CHECK(statuses(R"(["500-509", "!5xx", 503])") == StatusSet{503});
+}
+
+TEST_CASE("an entry is called by its name or its pointer, and says why others lost") {
+  const auto set = parsed(R"({"version": 1, "policies": {"p": {"max_attempts": 2}}, "endpoints": [
+      {"match": {"host": "*.b.c"}, "policy": {"max_attempts": 3}},
+      {"name": "exact", "match": {"host": "a.b.c"}, "policy": "p"}]})");
+  CHECK(found(set, "https://a.b.c/x").endpoint == "exact");
+  CHECK(found(set, "https://a.b.c/x").name == "p");
+  CHECK(found(set, "https://x.b.c/x").endpoint == "/endpoints/0");
+  CHECK(found(set).endpoint.empty());
+
+  const auto candidates = set.candidates("GET", Url::parse("https://a.b.c/").value());
+  REQUIRE(candidates.size() == 2);
+  CHECK(candidates[0].resolved->endpoint == "exact");
+  CHECK(candidates[0].why_lost.empty());
+  CHECK_FALSE(candidates[1].why_lost.empty());
+}
+
+TEST_CASE("settings lie over every policy of a set") {
+  const auto set = parsed(R"({"version": 1, "policies": {"p": {"max_attempts": 2}}, "endpoints": [
+      {"match": {"host": "a"}, "policy": "p"}, {"match": {"host": "b"}, "policy": "p"}]})");
+  const auto result = with_settings(set,
+                                    Settings{{"max_attempts", "6"},
+                                             {"backoff.initial", "200ms"},
+                                             {"retry_on.statuses", "[500]"},
+                                             {"backoff.initial", "300ms"}},
+                                    "--set");
+  REQUIRE(result.has_value());
+  for (const auto* const url : {"https://a/", "https://b/", "https://c/"}) {
+    const auto policy = found(*result, url);
+    CHECK(policy.policy->max_attempts == 6);
+    CHECK(policy.policy->backoff.initial == 300ms);
+    CHECK(policy.policy->backoff.max_interval == 20s);
+    CHECK(policy.policy->retry_on.statuses == StatusSet{500});
+    CHECK(source_of(policy, "max_attempts") == "6 --set");
+    CHECK(source_of(policy, "backoff.initial") == "\"300ms\" --set");
+    CHECK(source_of(policy, "stall_timeout") == "\"30s\" built in");
+  }
+  CHECK(found(*result, "https://a/").policy == found(*result, "https://b/").policy);
+  CHECK(found(*result, "https://a/").endpoint == "/endpoints/0");
+  CHECK(with_settings(set, {}, "--set").value() == set);
+}
+
+TEST_CASE("a bad setting is named") {
+  struct Row {
+    Settings settings;
+    std::string message;
+  };
+  const Row rows[] = {
+      {{{"max_attemps", "6"}}, "--set max_attemps: unknown key; did you mean \"max_attempts\"?"},
+      {{{"backoff.initial", "200"}},
+       "--set backoff.initial: 200 has no unit; write a string such as \"200s\""},
+      {{{"backoff.kind", "constant"}}, "--set backoff: missing key \"interval\""},
+      {{{"attempt_timeout", "2h"}},
+       "--set attempt_timeout: attempt_timeout (2h) is over max_elapsed_time (1m)"},
+      {{{"preset", "gsc"}}, "--set preset: there is no preset \"gsc\"; did you mean \"gcs\"?"},
+      {{{"extends", "a"}}, "--set extends: a setting lies over every policy; it cannot extend one"},
+      {{{"max_attempts.x", "1"}},
+       "--set max_attempts: expected a number or \"unlimited\", found an object"},
+      {{{"", "1"}}, "--set: unknown key"},
+  };
+  for (const auto& row : rows) {
+    const auto result = with_settings(PolicySet(), row.settings, "--set");
+    CAPTURE(row.message);
+    REQUIRE_FALSE(result.has_value());
+    CHECK(result.error().message.substr(0, row.message.size()) == row.message);
+  }
+}
+
+TEST_CASE("settings may name a kind with its keys, and a preset") {
+  const auto constant = with_settings(
+      PolicySet(), Settings{{"backoff.kind", "constant"}, {"backoff.interval", "2s"}}, "--set");
+  CHECK(found(constant.value()).policy->backoff.initial == 2s);
+
+  const auto preset =
+      with_settings(PolicySet(), Settings{{"preset", "gcs"}, {"max_attempts", "3"}}, "--set");
+  CHECK(found(preset.value()).preset == "gcs");
+  CHECK(found(preset.value()).policy->max_elapsed_time == 15min);
+  CHECK(found(preset.value()).policy->max_attempts == 3);
+}

@@ -1,0 +1,384 @@
+#include <httpretry/retry/budget.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/retry/random.hpp"
+
+using namespace std::chrono_literals;
+using namespace httpretry;  // NOLINT
+using httpretry_test::Random;
+
+namespace {
+
+BudgetPolicy tokens(std::int64_t capacity, std::int64_t cost) {
+  BudgetPolicy policy;
+  policy.kind = BudgetPolicy::Kind::Tokens;
+  policy.capacity = capacity * 1000;
+  policy.retry_cost = cost * 1000;
+  policy.throttle_cost = 5'000;
+  policy.timeout_cost = 10'000;
+  return policy;
+}
+
+BudgetPolicy ratio(Duration window, std::int64_t floor, double share) {
+  BudgetPolicy policy;
+  policy.kind = BudgetPolicy::Kind::Ratio;
+  policy.window = window;
+  policy.min_per_second = floor * 1000;
+  policy.ratio = static_cast<std::int64_t>(share * 1000);
+  return policy;
+}
+
+int withdrawals(RatioBudget& budget, Time now, int tries) {
+  int taken = 0;
+  for (int i = 0; i < tries; ++i) {
+    BudgetClaim claim;
+    if (budget.take(claim, now)) ++taken;
+  }
+  return taken;
+}
+
+}  // namespace
+
+TEST_CASE("tokens: what is not there is not given, and nothing is taken") {
+  TokenBudget budget(tokens(50, 14));
+  BudgetClaim a;
+  BudgetClaim b;
+  CHECK(budget.take(a, 49'000));
+  CHECK(budget.left() == 1'000);
+  CHECK_FALSE(budget.take(b, 10'000));
+  CHECK(budget.left() == 1'000);
+}
+
+// botocore's test_quota.py, where ten tokens come back at a time.
+TEST_CASE("tokens: what comes back does not pass the capacity") {
+  auto policy = tokens(50, 5);
+  policy.refill = 10'000;
+  TokenBudget budget(policy);
+  BudgetClaim claim;
+  CHECK(budget.take(claim, 5'000));
+  CHECK(budget.left() == 45'000);
+  for (int i = 0; i < 2; ++i) {
+    BudgetClaim other;
+    budget.settle(other, true);
+    CHECK(budget.left() == 50'000);
+  }
+}
+
+TEST_CASE("tokens: costs by class") {
+  const TokenBudget budget(tokens(500, 14));
+  CHECK(budget.cost(Class::Transient, false) == 14'000);
+  CHECK(budget.cost(Class::Transport, false) == 14'000);
+  CHECK(budget.cost(Class::Transport, true) == 10'000);
+  CHECK(budget.cost(Class::Throttle, false) == 5'000);
+
+  // botocore's TestRetryQuotaChecker, in both of AWS's modes.
+  struct Row {
+    std::int64_t cost;
+    Class cls;
+    bool timeout;
+    std::int64_t left;
+  };
+  for (const auto& row : {Row{5, Class::Transport, true, 490}, Row{5, Class::Transient, false, 495},
+                          Row{14, Class::Transient, false, 486}}) {
+    Budget shared(tokens(500, row.cost));
+    BudgetClaim claim;
+    CHECK(shared.take(claim, row.cls, row.timeout, Time()));
+    CHECK(shared.left(Time()) == row.left * 1000);
+  }
+}
+
+TEST_CASE("tokens: a success gives back the last cost, or one token where nothing was taken") {
+  TokenBudget budget(tokens(500, 14));
+  BudgetClaim claim;
+  budget.take(claim, 14'000);
+  budget.take(claim, 14'000);
+  budget.settle(claim, true);
+  CHECK(budget.left() == 486'000);
+  BudgetClaim plain;
+  budget.settle(plain, true);
+  CHECK(budget.left() == 487'000);
+  BudgetClaim failed;
+  budget.settle(failed, false);
+  CHECK(budget.left() == 487'000);
+}
+
+TEST_CASE("tokens: nothing is given back twice") {
+  TokenBudget budget(tokens(500, 14));
+  BudgetClaim other;
+  budget.take(other, 100'000);
+  BudgetClaim claim;
+  budget.take(claim, 14'000);
+  budget.cancel(claim);
+  CHECK(budget.left() == 400'000);
+  budget.cancel(claim);
+  budget.settle(claim, true);
+  CHECK(budget.left() == 400'000);
+  CHECK_FALSE(budget.take(claim, 1'000));  // the call has ended
+}
+
+TEST_CASE("tokens: a capacity under the cost allows no retry at all") {
+  for (const auto capacity : {0, 13}) {
+    TokenBudget budget(tokens(capacity, 14));
+    BudgetClaim claim;
+    CHECK_FALSE(budget.take(claim, 14'000));
+    CHECK(budget.full());
+  }
+}
+
+// twitter/finagle RetryBudgetTest, tower's tps_budget.rs.
+TEST_CASE("ratio: the floor, the share and the window") {
+  RatioBudget only_floor(ratio(1s, 5, 1.0));
+  CHECK(withdrawals(only_floor, Time(0s), 6) == 5);
+
+  RatioBudget nothing(ratio(1s, 0, 1.0));
+  CHECK(withdrawals(nothing, Time(0s), 1) == 0);
+
+  RatioBudget expired(ratio(1s, 0, 1.0));
+  expired.request(Time(0s));
+  CHECK(withdrawals(expired, Time(3s), 1) == 0);
+
+  RatioBudget halves(ratio(1s, 0, 0.5));
+  halves.request(Time(0s));
+  halves.request(Time(0s));
+  CHECK(withdrawals(halves, Time(901ms), 2) == 1);
+
+  RatioBudget shared(ratio(1s, 10, 0.1));
+  for (int i = 0; i < 10000; ++i) shared.request(Time(0s));
+  CHECK(withdrawals(shared, Time(0s), 10000) == 1010);
+
+  RatioBudget floor_alone(ratio(1s, 10, 0));
+  CHECK(floor_alone.left(Time(0s)) == 10'000);
+  RatioBudget floor_of_two_seconds(ratio(2s, 5, 0));
+  CHECK(floor_of_two_seconds.left(Time(0s)) == 10'000);
+
+  RatioBudget two_seconds(ratio(2s, 5, 0.5));
+  CHECK(two_seconds.left(Time(0s)) == 10'000);
+  for (int i = 0; i < 10000; ++i) two_seconds.request(Time(0s));
+  CHECK(withdrawals(two_seconds, Time(0s), 10000) == 5010);
+
+  RatioBudget over_one(ratio(1s, 0, 2.0));
+  for (int i = 0; i < 10000; ++i) over_one.request(Time(0s));
+  CHECK(over_one.left(Time(0s)) == 20'000'000);
+}
+
+TEST_CASE("ratio: what was taken comes back when it leaves the window, and not twice") {
+  RatioBudget budget(ratio(1s, 1, 0));
+  BudgetClaim claim;
+  CHECK(budget.take(claim, Time(0s)));
+  CHECK(budget.left(Time(900ms)) == 0);
+  CHECK(budget.left(Time(1s)) == 1'000);
+  budget.cancel(claim, Time(5s));
+  CHECK(budget.left(Time(5s)) == 1'000);
+
+  BudgetClaim canceled;
+  CHECK(budget.take(canceled, Time(6s)));
+  budget.cancel(canceled, Time(6500ms));
+  budget.cancel(canceled, Time(6500ms));
+  CHECK(budget.left(Time(6500ms)) == 1'000);
+}
+
+// grpc/proposal A6, "Throttling".
+TEST_CASE("grpc: retries while more than half of the tokens are left") {
+  BudgetPolicy policy;
+  policy.kind = BudgetPolicy::Kind::Grpc;
+  policy.capacity = 10'000;
+  policy.refill = 100;
+  GrpcBudget budget(policy);
+  for (const auto allowed : {true, true, true, true, false, false})
+    CHECK(budget.failed() == allowed);
+  CHECK(budget.left() == 4'000);
+  budget.succeeded();
+  CHECK(budget.left() == 4'100);
+  for (int i = 0; i < 9; ++i) budget.succeeded();
+  CHECK(budget.left() == 5'000);
+  for (int i = 0; i < 10; ++i) budget.succeeded();
+  CHECK_FALSE(budget.failed());  // 5 of 10 are not more than half
+  for (int i = 0; i < 11; ++i) budget.succeeded();
+  CHECK(budget.failed());
+  CHECK(budget.left() == 5'100);
+  for (int i = 0; i < 20; ++i) budget.failed();
+  CHECK(budget.left() == 0);
+}
+
+// The proposal counts failures, whether another attempt was still allowed or not.
+TEST_CASE(
+    "grpc: each failure counts once, the last of a call included, and a canceled call does not") {
+  BudgetPolicy policy;
+  policy.kind = BudgetPolicy::Kind::Grpc;
+  policy.capacity = 4'000;
+  policy.refill = 500;
+  const Time now;
+  Budget budget(policy);
+  BudgetClaim exhausted;
+  CHECK(budget.take(exhausted, Class::Transient, false, now));
+  budget.settle(exhausted, Class::Transient, now);  // no attempts left
+  CHECK(budget.left(now) == 2'000);
+  BudgetClaim refused;
+  CHECK_FALSE(budget.take(refused, Class::Throttle, false, now));
+  budget.settle(refused, Class::Throttle, now);
+  CHECK(budget.left(now) == 1'000);
+  for (const auto cls : {Class::Permanent, Class::Pending}) {
+    BudgetClaim claim;
+    budget.settle(claim, cls, now);
+  }
+  BudgetClaim canceled;
+  budget.cancel(canceled, now);
+  budget.settle(canceled, Class::Transport, now);
+  CHECK(budget.left(now) == 1'000);
+  BudgetClaim good;
+  budget.settle(good, Class::Success, now);
+  CHECK(budget.left(now) == 1'500);
+}
+
+TEST_CASE(
+    "any budget: no sequence of calls takes more than there is or gives more than was taken") {
+  Random random(99);
+  CAPTURE(random.seed());
+  auto grpc = tokens(20, 1);
+  grpc.kind = BudgetPolicy::Kind::Grpc;
+  const BudgetPolicy none;
+  for (const auto& policy : {tokens(100, 14), ratio(1s, 3, 0.2), grpc, none}) {
+    Budget budget(policy);
+    std::vector<BudgetClaim> calls(50);
+    Time now(0s);
+    for (int i = 0; i < 20000; ++i) {
+      now += Duration(random.between(0, 20'000'000));
+      auto& call = calls[static_cast<std::size_t>(random.between(0, 49))];
+      switch (random.between(0, 4)) {
+        case 0: budget.take(call, random.one_of(Class::Transport), random.coin(), now); break;
+        case 1: budget.cancel(call, now); break;
+        case 2: budget.settle(call, random.coin() ? Class::Success : Class::Transient, now); break;
+        case 3:
+          budget.settle(call, Class::Permanent, now);
+          call = {};
+          budget.begin(now);
+          break;
+        default: break;
+      }
+      const auto left = budget.left(now).value_or(0);
+      REQUIRE(left >= 0);
+      if (policy.kind != BudgetPolicy::Kind::Ratio) REQUIRE(left <= policy.capacity);
+    }
+    CHECK(budget.left(now).has_value() == (policy.kind != BudgetPolicy::Kind::None));
+  }
+}
+
+TEST_CASE("a ratio budget that was left alone is as new") {
+  Budget budget(ratio(1s, 1, 0.2));
+  CHECK(budget.full(Time(0s)));
+  budget.begin(Time(100s));
+  CHECK_FALSE(budget.full(Time(100s)));
+  CHECK(budget.full(Time(102s)));
+}
+
+namespace {
+
+Time at(double seconds) { return Time(Duration(static_cast<std::int64_t>(seconds * 1e9 + 0.5))); }
+
+}  // namespace
+
+// smithy-kotlin's and smithy-rs's test_client_sending_rates; tolerance 5e-7 as there.
+TEST_CASE("adaptive: the client's rate after each outcome") {
+  struct Row {
+    double t;
+    bool throttled;
+    double measured;
+    double rate;
+  };
+  const std::vector<Row> rows = {{0.2, false, 0, 0.5},
+                                 {0.4, false, 0, 0.5},
+                                 {0.6, false, 4.8, 0.5},
+                                 {0.8, false, 4.8, 0.5},
+                                 {1.0, false, 4.16, 0.5},
+                                 {1.2, false, 4.16, 0.6912},
+                                 {1.4, false, 4.16, 1.0976},
+                                 {1.6, false, 5.632, 1.6384},
+                                 {1.8, false, 5.632, 2.3328},
+                                 {2.0, true, 4.3264, 3.02848},
+                                 {2.2, false, 4.3264, 3.486639},
+                                 {2.4, false, 4.3264, 3.821874},
+                                 {2.6, false, 5.66528, 4.053386},
+                                 {2.8, false, 5.66528, 4.200373},
+                                 {3.0, false, 4.333056, 4.282037},
+                                 {3.2, true, 4.333056, 2.997426},
+                                 {3.4, false, 4.333056, 3.452226}};
+  SendRate limiter(Time(0s));
+  for (const auto& row : rows) {
+    CAPTURE(row.t);
+    limiter.update(at(row.t), row.throttled);
+    CHECK(std::abs(limiter.measured() - row.measured) < 5e-7);
+    CHECK(std::abs(limiter.rate() - row.rate) < 5e-7);
+    CHECK(limiter.enabled() == (row.t >= 2));
+  }
+}
+
+// smithy-kotlin's and smithy-rs's cubic tables, there for a throttle at t = 5: ten sends a second
+// until the rate is measured exactly, then the throttle, then the curve back and past it.
+TEST_CASE("adaptive: after a throttle at ten a second, the cubic curve") {
+  SendRate limiter(Time(0s));
+  for (int tenth = 1; tenth <= 200; ++tenth) limiter.update(at(tenth * 0.1), tenth == 200);
+  CHECK(limiter.rate() == doctest::Approx(7.0).epsilon(1e-9));
+  limiter.update(at(20), false);
+  CHECK(limiter.rate() == doctest::Approx(7.0).epsilon(1e-9));
+  // Twenty sends a second from here on, so that the curve is not held to twice what was measured.
+  const std::vector<double> expected = {9.64893600966,      10.000030849917364, 10.453284520772092,
+                                        13.408697022224185, 21.26626835427364,  36.425998516920465};
+  for (int second = 21; second <= 26; ++second) {
+    for (int part = 1; part <= 20; ++part) limiter.update(at(second - 1 + part * 0.05), false);
+    CAPTURE(second);
+    CHECK(std::abs(limiter.rate() - expected[static_cast<std::size_t>(second) - 21]) < 1e-7);
+  }
+}
+
+// botocore's tests of the curve's beta and of test_bucket.py, with AWS's own 0.7 and 0.5.
+TEST_CASE("adaptive: a throttle leaves seven tenths, and never less than a send in two seconds") {
+  SendRate eight(Time(0s));
+  for (int part = 1; part <= 160; ++part) eight.update(at(part * 0.125), part == 160);
+  CHECK(eight.rate() == doctest::Approx(5.6).epsilon(1e-9));
+  SendRate idle(Time(0s));
+  idle.update(at(100), true);
+  CHECK(idle.rate() == 0.5);
+  idle.update(at(200), false);
+  CHECK(idle.acquire(at(1000)) == 0ns);  // whatever the pause, one send is saved up, and not two
+  CHECK(idle.acquire(at(1000)) > 0ns);
+}
+
+// botocore's TestRateClocker.
+TEST_CASE("adaptive: sends are counted in half seconds") {
+  SendRate grouped(Time(0s));
+  for (const auto t : {0.1, 0.2, 0.3, 0.4, 0.49, 0.5}) grouped.update(at(t), false);
+  CHECK(grouped.measured() == doctest::Approx(9.6));
+  SendRate single(Time(0s));
+  single.update(at(1), false);
+  CHECK(single.measured() == doctest::Approx(0.8));
+}
+
+// smithy-rs, test_capacity_never_goes_negative.
+TEST_CASE("adaptive: a short bucket says how long, takes nothing, and is right") {
+  SendRate limiter(Time(0s));
+  CHECK(limiter.acquire(Time(1h)) == 0ns);  // not enabled: go
+  limiter.update(at(0.01), true);
+  CHECK(limiter.rate() == 0.5);
+  limiter.acquire(at(0.01));
+  CHECK(limiter.capacity() == 0);
+  CHECK(std::chrono::abs(limiter.acquire(at(0.11)) - 1900ms) <= 1us);
+  CHECK(std::chrono::abs(limiter.acquire(at(0.11)) - 1900ms) <= 1us);
+  CHECK(limiter.capacity() == doctest::Approx(0.05));
+  const auto wait = limiter.acquire(at(0.11));
+  CHECK(limiter.acquire(at(0.11) + wait) == 0ns);
+  CHECK(limiter.capacity() >= 0);
+  CHECK(limiter.acquire(at(0.11) + wait) > 1900ms);
+}
+
+TEST_CASE("adaptive: time may stand still or run backwards") {
+  SendRate limiter(Time(0s));
+  limiter.update(at(5), true);
+  limiter.update(at(4), false);
+  limiter.update(at(5), false);
+  CHECK(limiter.acquire(at(3)) >= 0ns);
+  CHECK(limiter.rate() >= 0.5);
+}

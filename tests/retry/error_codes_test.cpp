@@ -1,0 +1,179 @@
+#include "tests/retry/answers.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace httpretry_test;  // NOLINT
+
+namespace {
+
+Classified google(int status, const std::string& reason) {
+  return classified(
+      answer(status, {}, R"({"error":{"errors":[{"domain":"d","reason":")" + reason + R"("}]}})"));
+}
+
+}  // namespace
+
+// smithy-lang/smithy: restJson1/errors.smithy, aws-restxml, aws-query and ec2-query protocols.
+TEST_CASE("where AWS puts its error code") {
+  struct Row {
+    Headers headers;
+    const char* body;
+  };
+  const std::vector<Row> rows = {
+      {{{"X-Amzn-Errortype", "SlowDown"}}, ""},
+      {{{"X-Amzn-Errortype", "SlowDown:http://internal.amazon.com/coral/x/"}}, ""},
+      {{{"X-Amzn-Errortype", "aws.protocoltests.restjson#SlowDown:http://internal.amazon.com/"}},
+       ""},
+      {{{"x-amzn-query-error", "SlowDown;Sender"}}, R"({"__type":"com.amazonaws.sqs#Other"})"},
+      {{}, R"({"code": "SlowDown"})"},
+      {{}, R"({"code": "aws.protocoltests.restjson#SlowDown"})"},
+      {{}, R"({"code": "ns#SlowDown:http://internal.amazon.com/"})"},
+      {{}, R"({"__type": "SlowDown"})"},
+      {{}, R"({"__type": "aws.protocoltests.restjson#SlowDown"})"},
+      {{}, R"({"__type": "ns#SlowDown:http://internal.amazon.com/coral/x/"})"},
+      {{}, R"({"__type": "ns#SlowDown", "ErrorDetails": [{"__type": "ns#Nested"}]})"},
+      {{}, R"({"code": 400, "__type": "SlowDown"})"},
+      {{},
+       "<ErrorResponse><Error><Type>Sender</Type><Code>SlowDown</Code></Error></ErrorResponse>"},
+      {{}, "<Error><Type>Sender</Type><Code>SlowDown</Code><Message>Hi</Message></Error>"},
+      {{}, "<Response><Errors><Error><Code>SlowDown</Code></Error></Errors></Response>"},
+      {{}, "<?xml version=\"1.0\"?>\n<Error xmlns=\"http://s3\"><Code>SlowDown</Code></Error>"},
+      {{}, "<Error><!-- <Code>Other</Code> --><Code><![CDATA[SlowDown]]></Code></Error>"}};
+  for (const auto& row : rows) {
+    CAPTURE(std::string(row.body));
+    const auto result = classified(answer(400, row.headers, row.body));
+    CHECK(result.cls == Class::Throttle);
+    CHECK(to_string(result.rule) == "error_codes: aws SlowDown");
+  }
+}
+
+// aws-query's compatibility header, which the body does not overrule.
+TEST_CASE("an AWS code in a header is the code, whatever the body says") {
+  const Headers headers{{"x-amzn-query-error", "AWS.SimpleQueueService.NonExistentQueue;Sender"}};
+  for (const auto* body : {R"({"__type": "com.amazonaws.sqs#QueueDoesNotExist"})",
+                           R"({"__type": "SlowDown"})", R"({"code": "SlowDown"})"}) {
+    CHECK(classified(answer(400, headers, body)).cls == Class::Permanent);
+  }
+}
+
+TEST_CASE("where AWS does not put its error code") {
+  for (const auto* body :
+       {R"({"ErrorDetails": [{"__type": "SlowDown"}]})", R"({"error": {"code": "SlowDown"}})",
+        R"({"Message": "SlowDown"})", "<Error Code=\"SlowDown\"/>",
+        "<Error><!--<Code>SlowDown</Code>--></Error>", "<Other><Code>SlowDown</Code></Other>",
+        "<Code>SlowDown</Code>",
+        "<!DOCTYPE x [<!ENTITY c \"SlowDown\">]><Error><Code>&c;</Code></Error>",
+        "<Error><Code>SlowDown", "SlowDown", "{", "[[[[", "<", "<<<"}) {
+    CAPTURE(std::string(body));
+    CHECK(classified(answer(400, {}, body)).cls == Class::Permanent);
+  }
+}
+
+// botocore's RETRYABLE_TRANSIENT_ERRORS and smithy's lists.
+TEST_CASE("AWS codes by class") {
+  struct Row {
+    int status;
+    const char* code;
+    Class cls;
+  };
+  for (const auto& row :
+       std::vector<Row>{{400, "RequestTimeout", Class::Transient},
+                        {400, "RequestTimeoutException", Class::Transient},
+                        {400, "PriorRequestNotComplete", Class::Throttle},
+                        {400, "Throttling", Class::Throttle},
+                        {400, "ThrottlingException", Class::Throttle},
+                        {400, "ProvisionedThroughputExceededException", Class::Throttle},
+                        {500, "InternalServiceError", Class::Transient},
+                        {502, "BadError", Class::Transient},
+                        {503, "SlowDown", Class::Throttle},
+                        {400, "ValidationException", Class::Permanent},
+                        {400, "slowdown", Class::Permanent}}) {
+    CAPTURE(std::string(row.code));
+    CHECK(classified(answer(row.status, {{"x-amzn-errortype", row.code}})).cls == row.cls);
+  }
+}
+
+TEST_CASE("S3 fails with a 200 at times") {
+  const auto* body = "<?xml version=\"1.0\"?>\n\n<Error><Code>InternalError</Code></Error>";
+  CHECK(classified(answer(200, {}, body)).cls == Class::Transient);
+  CHECK(classified(answer(200, {}, "<CopyObjectResult/>")).cls == Class::Success);
+  CHECK(classified(answer(200, {}, R"({"code":"SlowDown"})")).cls == Class::Success);
+}
+
+// googleapiclient/http.py _should_retry_response.
+TEST_CASE("Google's reasons beat the status") {
+  CHECK(google(403, "userRateLimitExceeded").cls == Class::Throttle);
+  CHECK(google(403, "rateLimitExceeded").cls == Class::Throttle);
+  CHECK(google(403, "sharingRateLimitExceeded").cls == Class::Throttle);
+  CHECK(google(403, "dailyLimitExceeded").cls == Class::Permanent);
+  CHECK(google(429, "quotaExceeded").cls == Class::Permanent);
+  CHECK(google(403, "insufficientPermissions").cls == Class::Permanent);
+  CHECK(google(400, "backendError").cls == Class::Transient);
+  CHECK(google(403, "other").cls == Class::Permanent);
+  CHECK(google(503, "other").cls == Class::Transient);
+  CHECK(classified(answer(403, {}, R"({"error":{"errors":[]}})")).cls == Class::Permanent);
+  CHECK(classified(answer(403, {}, "<html>")).cls == Class::Permanent);
+  CHECK(to_string(google(403, "rateLimitExceeded").rule) ==
+        "error_codes: google rateLimitExceeded");
+}
+
+// google/rpc/error_details.proto in its JSON mapping.
+TEST_CASE("RetryInfo in a body is a hint") {
+  const auto body = [](const std::string& delay) {
+    return R"({"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[
+      {"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"RATE_LIMIT_EXCEEDED"},
+      {"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":")" +
+           delay + R"("}]}})";
+  };
+  const auto result = classified(answer(429, {}, body("34.074824224s")));
+  CHECK(result.cls == Class::Throttle);
+  CHECK(result.rule.code == "RATE_LIMIT_EXCEEDED");
+  CHECK(result.hint->delay == 34074824224ns);
+  CHECK(result.hint->source == HintSource::RetryInfo);
+  CHECK(result.hint->raw == "34.074824224s");
+  CHECK(classified(answer(429, {}, body("3.000000001s"))).hint->delay == 3000000001ns);
+  for (const auto* bad : {"-1s", "1m", "1m0s", "100ms", "1.5", "soon", ""}) {
+    CHECK_FALSE(classified(answer(429, {}, body(bad))).hint.has_value());
+  }
+  const auto status_only = R"({"error":{"status":"UNAVAILABLE"}})";
+  CHECK(classified(answer(400, {}, status_only)).cls == Class::Transient);
+}
+
+// octokit's plugin-throttling; "Best practices" on docs.github.com.
+TEST_CASE("GitHub's limits, primary and secondary") {
+  const auto* secondary = R"({"message":"You have exceeded a Secondary Rate limit."})";
+  const auto told = classified(answer(403, {{"retry-after", "30"}}, secondary));
+  CHECK(told.cls == Class::Throttle);
+  CHECK(told.hint->delay == 30s);
+  const auto untold = classified(answer(403, {}, secondary));
+  CHECK(untold.cls == Class::Throttle);
+  CHECK(untold.hint->delay == 60s);
+  CHECK(untold.hint->at_least);
+  const auto primary = classified(answer(429, {{"x-ratelimit-remaining", "0"},
+                                               {"x-ratelimit-reset", "1000000100"},
+                                               {"date", "Sun, 09 Sep 2001 01:46:40 GMT"}}));
+  CHECK(primary.cls == Class::Throttle);
+  // The clock of this test is in 1970, more than a day off: the epoch is read against it.
+  CHECK(primary.hint->delay == 1000000101s);
+  CHECK(classified(answer(403, {{"x-ratelimit-remaining", "4999"}})).cls == Class::Permanent);
+  const auto* graphql = R"({"errors":[{"type":"RATE_LIMITED"}]})";
+  CHECK(classified(answer(200, {{"x-ratelimit-remaining", "0"}}, graphql)).cls == Class::Throttle);
+  CHECK(classified(answer(200, {{"x-ratelimit-remaining", "0"}}, R"({"data":1})")).cls ==
+        Class::Success);
+}
+
+TEST_CASE("OpenAI's and Stripe's advice overrides the status") {
+  for (const auto* name : {"x-should-retry", "stripe-should-retry"}) {
+    CHECK(classified(answer(400, {{name, "true"}})).cls == Class::Transient);
+    CHECK(classified(answer(429, {{name, "true"}})).cls == Class::Throttle);
+    CHECK(classified(answer(503, {{name, "false"}})).cls == Class::Permanent);
+    CHECK(classified(answer(503, {{name, "maybe"}})).cls == Class::Transient);
+    CHECK(classified(answer(200, {{name, "false"}})).cls == Class::Success);
+  }
+  const auto* quota = R"({"error":{"type":"insufficient_quota","code":"insufficient_quota"}})";
+  CHECK(classified(answer(429, {}, quota)).cls == Class::Permanent);
+}
