@@ -32,10 +32,6 @@ void add_lookup(Timings& timings, Duration took) {
   timings.total += took;
 }
 
-Exchange& exchange_of(Outcome& outcome) {
-  return outcome ? outcome->exchange : outcome.error().exchange;
-}
-
 }  // namespace
 
 Task<Outcome> LoopTransport::send(Request request, Call& call) {

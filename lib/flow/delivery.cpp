@@ -1,9 +1,10 @@
 #include "delivery.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <httpretry/retry/server_delay.hpp>
 
 #include <algorithm>
-#include <charconv>
 
 namespace httpretry {
 namespace {
@@ -37,22 +38,14 @@ struct ContentRange {
   std::optional<std::uint64_t> total;
 };
 
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto end = text.data() + text.size();
-  const auto [stopped, failure] = std::from_chars(text.data(), end, value);
-  if (text.empty() || failure != std::errc() || stopped != end) return std::nullopt;
-  return value;
-}
-
 ContentRange content_range(const Headers& headers) {
   ContentRange range;
   auto text = headers.get("Content-Range").value_or("");
   const auto slash = text.find('/');
   if (!text.starts_with("bytes ") || slash == std::string_view::npos) return range;
-  range.total = number(text.substr(slash + 1));
+  range.total = to_number<std::uint64_t>(text.substr(slash + 1));
   const auto dash = std::min(text.find('-'), slash);
-  range.first = number(text.substr(6, dash - 6));
+  range.first = to_number<std::uint64_t>(text.substr(6, dash - 6));
   return range;
 }
 

@@ -1,5 +1,7 @@
 #include <httpretry/http/headers.hpp>
 
+#include "text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -8,10 +10,6 @@
 
 namespace httpretry {
 namespace {
-
-constexpr char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-}
 
 // tchar of RFC 9110 §5.6.2.
 constexpr std::array<bool, 256> kTokenBytes = [] {
@@ -35,12 +33,6 @@ bool has_control_byte(const char* eight) {
   return ((below_space | is_delete) & (kOnes * 0x80)) != 0;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 void demand_valid(std::string_view name, std::string_view value) {
   if (!valid_header_name(name)) {
     throw std::invalid_argument("a header name must be letters, digits and !#$%&'*+-.^_`|~ only");
@@ -55,7 +47,7 @@ void demand_valid(std::string_view name, std::string_view value) {
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
-           return x == y || lower(x) == lower(y);
+           return x == y || to_lower(x) == to_lower(y);
          });
 }
 
@@ -77,8 +69,7 @@ bool valid_header_value(std::string_view value) {
 }
 
 bool tells_secret(std::string_view header_name) {
-  std::string name(header_name);
-  std::transform(name.begin(), name.end(), name.begin(), lower);
+  const auto name = to_lower(header_name);
   constexpr std::array<std::string_view, 8> kWords{
       "authorization", "cookie", "key", "token", "secret", "password", "signature", "credential"};
   return std::any_of(kWords.begin(), kWords.end(),

@@ -1,9 +1,10 @@
 #include "random_bytes.hpp"
 
+#include "text.hpp"
+
 #include <sys/random.h>
 
 #include <cerrno>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -19,14 +20,10 @@ void fill_random(std::span<unsigned char> bytes) {
 }
 
 std::string random_hex(std::size_t count) {
-  static constexpr std::string_view kHex = "0123456789abcdef";
   std::vector<unsigned char> bytes(count);
   fill_random(bytes);
   std::string text;
-  for (const auto byte : bytes) {
-    text.push_back(kHex[byte >> 4U]);
-    text.push_back(kHex[byte & 15U]);
-  }
+  for (const auto byte : bytes) append_hex(text, byte);
   return text;
 }
 

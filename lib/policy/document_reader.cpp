@@ -1,5 +1,5 @@
 // The reader of lib/policy/document.hpp: nlohmann's gives no positions.
-#include "lib/http/utf8.hpp"
+#include "lib/http/text.hpp"
 #include "lib/policy/document.hpp"
 
 #include <algorithm>

@@ -31,9 +31,6 @@ inline RetryPolicy patient() {
   return policy;
 }
 
-inline const Exchange& exchange_of(const Outcome& outcome) {
-  return outcome ? outcome->exchange : outcome.error().exchange;
-}
 inline int wire_sends(const Outcome& outcome) {
   int sends = 0;
   for (const auto& attempt : history_of(outcome).attempts) sends += attempt.wire_sends;

@@ -41,9 +41,15 @@ struct HTTPRETRY_API Response {
 // What every door of a Client, every middleware and every transport answers with.
 using Outcome = Result<Response>;
 
-// How it went, whichever it is.
+// A Response and an Error have these in common.
 [[nodiscard]] inline const History& history_of(const Outcome& outcome) {
   return outcome ? outcome->history : outcome.error().history;
+}
+[[nodiscard]] inline const Exchange& exchange_of(const Outcome& outcome) {
+  return outcome ? outcome->exchange : outcome.error().exchange;
+}
+[[nodiscard]] inline Exchange& exchange_of(Outcome& outcome) {
+  return outcome ? outcome->exchange : outcome.error().exchange;
 }
 
 }  // namespace httpretry

@@ -1,0 +1,97 @@
+#include "text.hpp"
+
+#include <httpretry/http/headers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace httpretry {
+namespace {
+
+// Terminals obey control characters: C0, DEL, and C1, which UTF-8 spells as C2 80 to C2 9F.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  return character.size() == 2 && first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
+}
+
+}  // namespace
+
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = to_lower(c);
+  return lower;
+}
+
+void append_hex(std::string& out, unsigned char byte) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  out += kDigits[byte >> 4U];
+  out += kDigits[byte & 0xFU];
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+std::string seconds_text(Duration time) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), time < std::chrono::seconds(1) ? "%.3f s" : "%.1f s",
+                std::chrono::duration<double>(time).count());
+  return text.data();
+}
+
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto first = byte(0);
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  const auto length = first < 0xE0 ? 2U : first < 0xF0 ? 3U : 4U;
+  // RFC 3629 §4: the second byte excludes overlong forms, surrogates, and what is over 0x10FFFF.
+  const auto least = first == 0xE0 ? 0xA0U : first == 0xF0 ? 0x90U : 0x80U;
+  const auto most = first == 0xED ? 0x9FU : first == 0xF4 ? 0x8FU : 0xBFU;
+  if (byte(1) < least || byte(1) > most) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80U) return 0;
+  }
+  return length;
+}
+
+void append_utf8(std::string& out, unsigned code) {
+  const auto tail = [&](unsigned shift) {
+    out += static_cast<char>(0x80U | ((code >> shift) & 0x3FU));
+  };
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xC0U | (code >> 6U));
+    tail(0);
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xE0U | (code >> 12U));
+    tail(6), tail(0);
+  } else {
+    out += static_cast<char>(0xF0U | (code >> 18U));
+    tail(12), tail(6), tail(0);
+  }
+}
+
+std::string printable(std::string_view text) {
+  std::string safe;
+  while (!text.empty()) {
+    const auto length = character_length(text);
+    const auto character = text.substr(0, std::max<std::size_t>(length, 1));
+    if (length > 0 && !is_control(character)) {
+      safe += character;
+    } else {
+      for (const char c : character) append_hex(safe += "\\x", static_cast<unsigned char>(c));
+    }
+    text.remove_prefix(character.size());
+  }
+  return safe;
+}
+
+}  // namespace httpretry

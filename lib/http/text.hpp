@@ -1,0 +1,53 @@
+// Small functions on text that several rooms need. ASCII only, whatever the program's locale is.
+// The public ones (equal_ignoring_case, printable, ...) are in headers.hpp.
+#pragma once
+
+#include <httpretry/export.hpp>
+#include <httpretry/http/time.hpp>
+
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace httpretry {
+
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+[[nodiscard]] HTTPRETRY_API std::string to_lower(std::string_view text);
+
+// The value of a hexadecimal digit; empty for any other character.
+constexpr std::optional<unsigned> hex_value(char c) {
+  if (is_digit(c)) return static_cast<unsigned>(c - '0');
+  const char lower = to_lower(c);
+  if (lower < 'a' || lower > 'f') return std::nullopt;
+  return static_cast<unsigned>(lower - 'a') + 10;
+}
+// Appends the byte as two lower case digits.
+HTTPRETRY_API void append_hex(std::string& out, unsigned char byte);
+
+// Without the spaces and tabs at both ends.
+[[nodiscard]] HTTPRETRY_API std::string_view trimmed(std::string_view text);
+
+// The number that the whole of `text` is; empty where it is none, or does not fit.
+template <class Number>
+[[nodiscard]] std::optional<Number> to_number(std::string_view text, int base = 10) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto [stopped, failure] = std::from_chars(text.data(), end, number, base);
+  if (failure != std::errc() || stopped != end) return std::nullopt;
+  return number;
+}
+
+// "0.250 s", "12.5 s": milliseconds matter only in short times.
+[[nodiscard]] HTTPRETRY_API std::string seconds_text(Duration time);
+
+// The length of the UTF-8 character (RFC 3629) at the front of a text that is not empty; 0 where
+// there is no valid one. Surrogates and overlong forms are not valid.
+[[nodiscard]] HTTPRETRY_API std::size_t character_length(std::string_view text);
+// Appends a code point, at most 0x10FFFF, as UTF-8.
+HTTPRETRY_API void append_utf8(std::string& out, unsigned code);
+
+}  // namespace httpretry

@@ -1,0 +1,59 @@
+#include "lib/http/text.hpp"
+
+#include <httpretry/http/headers.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+TEST_CASE("a number is the whole text, and fits") {
+  CHECK(to_number<int>("42") == 42);
+  CHECK(to_number<int>("-1") == -1);
+  CHECK(to_number<std::uint64_t>("ff", 16) == 255);
+  for (const auto* text : {"", " 1", "1 ", "+1", "1.5", "0x1", "99999999999"}) {
+    CAPTURE(text);
+    CHECK_FALSE(to_number<int>(text));
+  }
+  CHECK_FALSE(to_number<std::uint64_t>("-1"));
+}
+
+TEST_CASE("only spaces and tabs are trimmed") {
+  CHECK(trimmed(" \ta b\t ") == "a b");
+  CHECK(trimmed(" \t ").empty());
+  CHECK(trimmed("a\r") == "a\r");
+}
+
+TEST_CASE("letters of ASCII are made lower case, and no others") {
+  CHECK(to_lower("AZaz09[@\xC3\x84") == "azaz09[@\xC3\x84");
+  CHECK(hex_value('F') == 15);
+  CHECK(hex_value('f') == 15);
+  CHECK_FALSE(hex_value('g'));
+}
+
+TEST_CASE("short times show milliseconds") {
+  CHECK(seconds_text(250ms) == "0.250 s");
+  CHECK(seconds_text(12500ms) == "12.5 s");
+}
+
+TEST_CASE("the length of a UTF-8 character is 0 where it is not valid") {
+  CHECK(character_length("a") == 1);
+  CHECK(character_length("\xC3\xA4") == 2);
+  CHECK(character_length("\xE2\x82\xAC") == 3);
+  CHECK(character_length("\xF0\x9F\x98\x80") == 4);
+  for (const auto* text : {"\x80", "\xC0\x80", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xE2\x82",
+                           "\xF4\x90\x80\x80", "\xF5\x80\x80\x80"}) {
+    CAPTURE(printable(text));
+    CHECK(character_length(text) == 0);
+  }
+}
+
+TEST_CASE("a code point that is written as UTF-8 is a valid character") {
+  for (const unsigned code : {0x24U, 0xA4U, 0x20ACU, 0x1F600U}) {
+    std::string text;
+    append_utf8(text, code);
+    CHECK(character_length(text) == text.size());
+  }
+}
