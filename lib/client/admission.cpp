@@ -1,6 +1,7 @@
 #include "admission.hpp"
 
 #include "lib/curl/loop.hpp"
+#include "lib/flow/call_state.hpp"
 
 namespace httpretry::detail {
 
@@ -103,7 +104,7 @@ Task<Outcome> Admission::send(Request request, Call& call) {
   const auto since = scheduler.now();
   Turn turn(*this, url->origin());
   if (!turn.happened()) {
-    const auto limit = std::min(call.admission_deadline(), request.options().answer_by);
+    const auto limit = std::min(Call::State::admission_deadline(call), request.options().answer_by);
     const bool whole = co_await turn.wait(scheduler, limit, call.stop());
     if (call.stop().stop_requested() || !turn.happened()) {
       auto error =
@@ -113,9 +114,9 @@ Task<Outcome> Admission::send(Request request, Call& call) {
     }
   }
   const auto waited = scheduler.now() - since;
-  Call admitted = call.admitted_after(waited);
+  Call admitted = Call::State::admitted_after(call, waited);
   Outcome outcome = co_await transport.send(std::move(request), admitted);
-  (outcome ? outcome->exchange : outcome.error().exchange).timings.queued = waited;
+  exchange_of(outcome).timings.queued = waited;
   co_return outcome;
 }
 

@@ -1,6 +1,7 @@
 #include "core.hpp"
 
 #include "lib/curl/errors.hpp"
+#include "lib/flow/call_state.hpp"
 #include "lib/flow/hop.hpp"
 #include "lib/flow/random.hpp"
 
@@ -43,7 +44,7 @@ std::shared_ptr<const TransportOptions> checked(const TransportOptions& options)
 }
 
 // A chain without a retry stage leaves no history: then there was this one attempt.
-void add_only_attempt(const Outcome& outcome, CallState& state) {
+void add_only_attempt(const Outcome& outcome, Call::State& state) {
   const auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
   auto& attempt = state.history.attempts.emplace_back();
   attempt.number = state.exchanges;
@@ -69,7 +70,7 @@ Error out_of_memory() {
   return error;
 }
 
-void finish(Outcome& outcome, CallState& state) {
+void finish(Outcome& outcome, Call::State& state) {
   auto& history = state.history;
   if (!outcome && state.exchanges == 0) outcome.error().exchange.sent = Sent::Never;
   try {
@@ -218,7 +219,7 @@ bool ClientCore::closed() {
 // All of a call, on the scheduler's thread.
 Prepared ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Request request,
                            CallOptions options, Completion& completion) {
-  CallState state;
+  Call::State state;
   state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
   state.scheduler = where.scheduler;
   state.transport = where.transport;

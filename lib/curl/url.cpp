@@ -12,7 +12,6 @@ namespace httpretry {
 namespace {
 
 using detail::CurlUrl;
-using detail::UrlParts;
 
 // libcurl has brought every spelling of an IPv4 address into its usual one.
 bool is_name(const std::string& host) {
@@ -77,8 +76,8 @@ Result<std::string> ascii_host(CURLU* url) {
   return host;
 }
 
-Result<std::shared_ptr<const UrlParts>> take_apart(CurlUrl handle) {
-  auto parts = std::make_shared<UrlParts>();
+Result<std::shared_ptr<const Url::Parts>> take_apart(CurlUrl handle) {
+  auto parts = std::make_shared<Url::Parts>();
   parts->scheme = part(handle.get(), CURLUPART_SCHEME);
   lower_case(parts->scheme);
   if (parts->scheme != "http" && parts->scheme != "https") {
@@ -101,7 +100,7 @@ Result<std::shared_ptr<const UrlParts>> take_apart(CurlUrl handle) {
       parts->scheme + "://" + parts->host + (usual ? "" : ":" + std::to_string(parts->port));
   curl_url_set(handle.get(), CURLUPART_FRAGMENT, nullptr, 0);
   parts->handle = std::move(handle);
-  return std::shared_ptr<const UrlParts>(std::move(parts));
+  return std::shared_ptr<const Url::Parts>(std::move(parts));
 }
 
 }  // namespace

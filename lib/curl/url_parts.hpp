@@ -1,21 +1,26 @@
 // What a Url shares among its copies: libcurl's parsed form, and its parts as text.
 #pragma once
 
+#include <httpretry/http/url.hpp>
+
 #include <curl/curl.h>
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
-namespace httpretry::detail {
+namespace httpretry {
+namespace detail {
 
 struct CloseUrl {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
 };
 using CurlUrl = std::unique_ptr<CURLU, CloseUrl>;
 
-struct UrlParts {
-  CurlUrl handle;  // never changed once shared: libcurl copies it for each transfer
+}  // namespace detail
+
+struct Url::Parts {
+  detail::CurlUrl handle;  // never changed once shared: libcurl copies it for each transfer
   std::string scheme;
   std::string host;
   std::string path;
@@ -26,4 +31,4 @@ struct UrlParts {
   bool named = false;  // the host is a name to look up, not an address or localhost
 };
 
-}  // namespace httpretry::detail
+}  // namespace httpretry

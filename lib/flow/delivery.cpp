@@ -1,4 +1,4 @@
-#include "delivery.hpp"
+#include "call_state.hpp"
 
 #include "lib/http/text.hpp"
 
@@ -84,7 +84,7 @@ Delivery::Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> write
 Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   const auto& sink = request.options().sink;
   if (!sink) return static_cast<Delivery*>(nullptr);
-  auto& delivery = call.state_->delivery;
+  auto& delivery = Call::State::of(call).delivery;
   if (delivery && delivery->sink_ == sink) return delivery.get();
   delivery.reset();  // before another is opened: it may hold the same file
   auto writer = sink->open(request);
@@ -93,7 +93,7 @@ Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   return delivery.get();
 }
 
-Delivery* Delivery::begun(const Call& call) { return call.state_->delivery.get(); }
+Delivery* Delivery::begun(const Call& call) { return Call::State::of(call).delivery.get(); }
 
 bool Delivery::can_go_on() const {
   return have_ == 0 || writer_->restartable() || !validator_.empty();

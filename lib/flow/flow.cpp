@@ -1,4 +1,4 @@
-// What the interfaces of the flow layer need out of line.
+// The members of the interfaces that are not inline.
 #include <httpretry/flow/middleware.hpp>
 #include <httpretry/flow/transport.hpp>
 
@@ -17,11 +17,6 @@ void Observer::attempt_ended(const Call& /*call*/, const Request& /*request*/,
 void Observer::redirected(const Call& /*call*/, const Request& /*next*/) noexcept {}
 void Observer::policies_reloaded(const Call& /*call*/, const PolicyReload& /*reload*/) noexcept {}
 void Observer::call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept {}
-
-const std::string& Call::origin() const {
-  static const std::string none;
-  return state_->first_url ? state_->first_url->origin() : none;
-}
 
 Error detail::internal_error(std::string_view thrower, const std::exception_ptr& thrown) {
   const auto said = [&](std::string_view what) {

@@ -1,4 +1,4 @@
-// Awaited to go on, on a scheduler.
+// Awaited to continue on a scheduler.
 #pragma once
 
 #include "run_queue.hpp"
@@ -14,6 +14,17 @@ class Hop {
 
  private:
   Scheduler& scheduler_;
+};
+
+// After code of a user, which may have continued on another thread. Does nothing if it did not.
+class ReturnTo : public Hop {
+ public:
+  explicit ReturnTo(Scheduler& scheduler)
+      : Hop(scheduler), here_(static_cast<Scheduler*>(RunQueue::current()) == &scheduler) {}
+  [[nodiscard]] bool await_ready() const noexcept { return here_; }
+
+ private:
+  bool here_;
 };
 
 }  // namespace httpretry

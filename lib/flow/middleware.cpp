@@ -1,15 +1,15 @@
+#include "call_state.hpp"
 #include "hop.hpp"
 
 #include <httpretry/flow/middleware.hpp>
-#include <httpretry/flow/transport.hpp>
 
 namespace httpretry {
 namespace {
 
 Task<Outcome> failed(Error error) { co_return error; }
 
-// A stage that awaited something of another client's, say, went on there.
-Task<Outcome> at_home(Next next, Request request, Call& call) {
+// For a middleware that awaited something of another client, and continued on that client's loop.
+Task<Outcome> return_and_send(Next next, Request request, Call& call) {
   const Hop home(call.scheduler());
   co_await home;
   Outcome outcome = co_await next(std::move(request), call);
@@ -64,20 +64,23 @@ class Coroutine final : public Middleware {
 }  // namespace
 
 Task<Outcome> Next::operator()(Request request, Call& call) const {
-  if (RunQueue::strayed_from(call.scheduler())) return at_home(*this, std::move(request), call);
+  auto& state = Call::State::of(call);
+  if (RunQueue::strayed_from(*state.scheduler)) {
+    return return_and_send(*this, std::move(request), call);
+  }
   const bool last = index_ == chain_->size();
   std::string_view name = "transport";
   try {
     if (last) {
-      ++call.state_->exchanges;
-      auto task = call.state_->transport->send(std::move(request), call);
-      task.blame(name);
+      ++state.exchanges;
+      auto task = state.transport->send(std::move(request), call);
+      task.set_thrower(name);
       return task;
     }
-    Middleware& stage = *(*chain_)[index_];
-    name = stage.name();
-    auto task = stage.handle(std::move(request), call, Next(*chain_, index_ + 1));
-    task.blame(name);
+    Middleware& middleware = *(*chain_)[index_];
+    name = middleware.name();
+    auto task = middleware.handle(std::move(request), call, Next(*chain_, index_ + 1));
+    task.set_thrower(name);
     return task;
   } catch (...) {
     return failed(detail::internal_error(name, std::current_exception()));

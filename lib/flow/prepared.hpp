@@ -1,5 +1,5 @@
-// Prepared: a coroutine that nobody awaits, made on one thread to run on a scheduler. To make it
-// and to post it may fail, with an exception; then nothing of it has run.
+// A coroutine that nobody awaits, made on one thread to run on a scheduler. Making it and posting
+// it may throw; then none of it has run.
 #pragma once
 
 #include "run_queue.hpp"
@@ -12,11 +12,7 @@ namespace httpretry {
 
 class Prepared {
  public:
-  struct promise_type {
-    static void* operator new(std::size_t size) { return detail::allocate_frame(size); }
-    static void operator delete(void* frame, std::size_t size) noexcept {
-      detail::free_frame(frame, size);
-    }
+  struct promise_type : detail::PooledFrame {
     Prepared get_return_object() noexcept {
       return Prepared(std::coroutine_handle<promise_type>::from_promise(*this));
     }
@@ -32,8 +28,8 @@ class Prepared {
     if (handle_) handle_.destroy();
   }
 
-  // From then on it is its own. `own`: the same scheduler, where no other thread drives it; then it
-  // needs no mail.
+  // From then on it owns itself. `own`: the same scheduler, if this thread will drive it; then no
+  // lock is needed.
   void post_to(Scheduler& scheduler, RunQueue* own = nullptr) {
     if (own != nullptr) {
       own->ready(handle_);

@@ -12,7 +12,7 @@ struct Forward {
 
 Happening::~Happening() = default;
 
-// A wait takes one token, and these are two reasons to end it.
+// sleep_until takes one stop token, and there are two reasons to end this wait.
 Task<bool> Happening::wait(Scheduler& scheduler, Time limit, std::stop_token stop) const {
   const auto stop_of_call = stop;
   std::stop_source either;
@@ -32,11 +32,11 @@ Error Work::thrown_by_work(const std::exception_ptr& thrown) {
   }
 }
 
-Error wait_ended(bool called_off, std::string_view waited_for) {
-  const auto code = called_off ? Errc::Canceled : Errc::Timeout;
-  Error error(code, (called_off ? "canceled while waiting for " : "out of time waiting for ") +
+Error wait_ended(bool canceled, std::string_view waited_for) {
+  const auto code = canceled ? Errc::Canceled : Errc::Timeout;
+  Error error(code, (canceled ? "canceled while waiting for " : "out of time waiting for ") +
                         std::string(waited_for));
-  error.curl_code = called_off ? 42 : 28;  // what libcurl's transport says then
+  error.curl_code = canceled ? 42 : 28;  // what libcurl's transport says then
   return error;
 }
 

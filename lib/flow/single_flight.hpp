@@ -2,7 +2,7 @@
 // first of them; the others wait for what it brings. Shared by loops and threads.
 #pragma once
 
-#include "return_to.hpp"
+#include "hop.hpp"
 
 #include <httpretry/flow/call.hpp>
 #include <httpretry/flow/task.hpp>

@@ -1,6 +1,6 @@
 #include <httpretry/flow/sink.hpp>
 
-#include "lib/flow/return_to.hpp"
+#include "hop.hpp"
 
 namespace httpretry {
 

@@ -2,7 +2,7 @@
 // then, are pure functions of the policy layer; what is counted between attempts is in RetryRun.
 #include "retry_run.hpp"
 
-#include "lib/flow/delivery.hpp"
+#include "lib/flow/call_state.hpp"
 
 #include <httpretry/flow/inside_retry.hpp>
 
@@ -48,7 +48,7 @@ class Retry final : public Middleware {
         if (!waited) co_return run.canceled();
       }
       {  // the frames of the attempt are gone when the wait begins
-        Call branch = call.attempt(run.attempt_deadline());
+        Call branch = Call::State::attempt(call, run.attempt_deadline());
         const auto attempt = begin(next, run.begin_attempt(), branch);
         const detail::AwaitInside inside(attempt);
         last = co_await inside;

@@ -1,6 +1,6 @@
 #include "retry_run.hpp"
 
-#include "lib/flow/delivery.hpp"
+#include "lib/flow/call_state.hpp"
 #include "lib/retry/error_codes.hpp"
 
 #include <algorithm>
@@ -76,7 +76,7 @@ bool RetryRun::too_long(Duration wait) const {
 
 Request RetryRun::begin_attempt() {
   began_ = now();
-  exchanges_before_ = call_.exchanges();
+  exchanges_before_ = Call::State::of(call_).exchanges;
   budget_.begin_attempt();
   call_.emit(&Observer::attempt_started, request_, next_number());
   if (request_.options().sink) hold_back_what_rules_read();
@@ -215,7 +215,7 @@ Attempt RetryRun::attempt_from(const Outcome& outcome) const {
     attempt.curl_code = outcome.error().curl_code;
     attempt.error_message = outcome.error().message;
   }
-  const bool begun = call_.exchanges() != exchanges_before_;
+  const bool begun = Call::State::of(call_).exchanges != exchanges_before_;
   attempt.sent = begun ? exchange.sent : Sent::Never;
   attempt.wire_sends = exchange.wire_sends;
   attempt.budget_left = budget_.left(now());

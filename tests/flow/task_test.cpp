@@ -70,9 +70,9 @@ TEST_CASE("an exception reaches the awaiter") {
   CHECK_THROWS_WITH_AS(sync_wait(throwing()), "as told", std::runtime_error);
 }
 
-TEST_CASE("an exception in a task that is blamed on somebody is an error that names them") {
+TEST_CASE("an exception in a task with a thrower is an error that names the thrower") {
   auto task = throwing_result();
-  task.blame("grumpy");
+  task.set_thrower("grumpy");
   const auto result = sync_wait(std::move(task));
   REQUIRE_FALSE(result);
   CHECK(result.error().code == Errc::Internal);

@@ -1,12 +1,12 @@
-// Middleware: a stage of the chain that every request passes. It stands around what comes after it:
-// it may change the request, look at the outcome, ask again, answer by itself.
+// Middleware: a member of the chain that every request passes. It wraps what comes after it: it may
+// change the request, look at the outcome, send again, or respond by itself.
 //
-// The list of a client's middlewares reads outside-in. What stands above `retry` happens once per
-// call, what stands below it once per attempt:
+// A client's list of middlewares reads from the outside in. What stands above `retry` happens once
+// per call, what stands below it once per attempt:
 //
 //   log -> redirect -> retry -> timeout -> bearer -> (libcurl)
 //
-// Most stages need no coroutine:
+// Most middlewares need no coroutine:
 //
 //   on_request("tenant", [](Request& request, Call&) { request.set_header("X-Tenant", "7"); })
 //   on_outcome("count", [&](const Request&, Outcome& outcome, Call&) { if (!outcome) ++failures; })
@@ -43,21 +43,21 @@ class HTTPRETRY_API Next {
 class HTTPRETRY_API Middleware {
  public:
   virtual ~Middleware();
-  // For messages, and for the order of the chain. Must not change.
+  // For messages, and for checks of the chain's order. Must not change.
   [[nodiscard]] virtual std::string_view name() const = 0;
-  // What it throws ends the call with an Errc::Internal that names it. It awaits every task that it
-  // starts before it returns.
+  // An exception ends the call with an Errc::Internal that names the middleware. It must await
+  // every task that it starts before it returns.
   virtual Task<Outcome> handle(Request request, Call& call, Next next) = 0;
 };
 
-// A stage that changes the request, or only looks at it.
+// A middleware that changes the request, or only looks at it.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr on_request(std::string name,
                                                      std::function<void(Request&, Call&)> change);
-// A stage that looks at the outcome, or changes it.
+// A middleware that looks at the outcome, or changes it.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr
 on_outcome(std::string name, std::function<void(const Request&, Outcome&, Call&)> look);
-// A stage from a coroutine. The function is kept as long as the client; a lambda's captures are
-// therefore safe to use in the coroutine.
+// A middleware from a coroutine. The function is kept as long as the client, so the coroutine may
+// use the captures of a lambda.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr
 middleware(std::string name, std::function<Task<Outcome>(Request, Call&, Next)> handle);
 

@@ -1,8 +1,8 @@
-// Scheduler: where a call runs, and its clocks. A call lives on one Scheduler from its first line
-// to its last, driven by one thread at a time: middlewares need no locks for what belongs to the
-// call.
+// Scheduler: where a call runs, and its clocks. A call stays on one Scheduler from beginning to
+// end, driven by one thread at a time: middlewares need no locks for what belongs to the call.
 //
-// In a program it is a loop of the Client; in tests it is a ManualScheduler, and nothing waits.
+// In a program it is an event loop of the Client; in tests it is a ManualScheduler, and nothing
+// really waits.
 #pragma once
 
 #include <httpretry/flow/task.hpp>
@@ -18,7 +18,7 @@ class HTTPRETRY_API Scheduler {
  public:
   virtual ~Scheduler();
 
-  // Stands still while one coroutine after another runs, and moves between their turns.
+  // The time of the current turn of the loop: it does not move while a coroutine runs.
   [[nodiscard]] virtual Time now() const = 0;
   [[nodiscard]] virtual WallTime wall_now() const = 0;
 
@@ -29,7 +29,7 @@ class HTTPRETRY_API Scheduler {
   // entry in a heap: it holds no thread.
   virtual Task<bool> sleep_until(Time when, std::stop_token stop) = 0;
 
-  // Drives what is on this scheduler, on the calling thread, until `done`.
+  // Runs what is on this scheduler, on the calling thread, until `done`.
   virtual void run_until(const std::atomic<bool>& done) = 0;
 };
 

@@ -1,28 +1,27 @@
-// Sink: where the body of a good answer goes instead of into Response::body: a file, a function, a
+// Sink: receives the body of a successful response instead of Response::body: a file, a function, a
 // coroutine, a writer of your own.
 //
 //   auto request = Request::get("https://example.com/big.iso");
 //   request.edit_options().sink = save_to("big.iso");
 //   Outcome outcome = client.send(request);
 //
-// Only a good answer's: a status of 200 to 299, and nothing in it that the policy retries. The
-// bodies of all others are in Response::body as ever, within max_body; a sink takes any size. Where
-// a rule of the policy reads bodies of good answers (XML, for AWS's errors), the sink gets the
-// first 64 KiB when they have been looked at.
+// Successful means a status of 200 to 299 that no rule of the policy retries. All other bodies are
+// in Response::body as usual, up to max_body; for a sink there is no limit. If a rule of the policy
+// reads the bodies of such responses (XML, for AWS's errors), it reads the first 64 KiB before the
+// sink receives them.
 //
-// What a retry means for a sink, when an answer broke off after its first bytes:
+// How a retry continues when the connection was lost in the middle of a body:
 //
-//   the answer had a validator (a strong ETag, or a   the next attempt asks for the rest, with
-//   Last-Modified), and was for a GET                 Range and If-Range
-//   the answer has changed meanwhile, or the server   a sink that can begin anew does; for others
-//   sends all of it                                   the call ends, or the same bytes are skipped
-//                                                     where the ETag says that they are the same
-//   no validator                                      a sink that can begin anew does; for others
+//   the response had a validator (a strong ETag or    the next attempt asks for the rest, with
+//   Last-Modified) and was to a GET                   Range and If-Range
+//   the response has changed since, or the server     a sink that can restart does; for others the
+//   sends all of it                                   call ends, or skips the bytes it has if the
+//                                                     ETag shows that they are the same
+//   no validator                                      a sink that can restart does; for others
 //                                                     there is no retry (`not_replayable`)
 //
-// No byte reaches a sink twice, or from two versions of what was asked for. The Response is the
-// last answer: a 206 about the rest where one broke off before, and `delivered` counts all that the
-// sink has.
+// So a sink never receives a byte twice, nor bytes of two versions. The Response is the last one: a
+// 206 with the rest after a lost connection; `delivered` counts all bytes that the sink has.
 #pragma once
 
 #include <httpretry/flow/call.hpp>
@@ -38,37 +37,37 @@
 
 namespace httpretry {
 
-// The beginning of a body that a writer has already, from an earlier call.
+// The beginning of a body, which a writer has from an earlier call.
 struct HTTPRETRY_API BodyStart {
   BodyStart() = default;
 
   std::uint64_t size = 0;
-  // What If-Range may be asked with. Empty: the user vouches that it is still the same body.
+  // For If-Range. Empty: the user guarantees that it is still the same body.
   std::string validator;
 };
 
-// Takes the body of one call. On the thread that drives the call; an error ends the call, and is
-// its outcome.
+// Receives the body of one call, on the thread that drives the call. An Error ends the call and
+// becomes its outcome.
 class HTTPRETRY_API BodyWriter {
  public:
   enum class Wish : std::uint8_t {
     More,
-    Pause,  // no more until `drain` is done: the transfer stands still meanwhile
-    Stop,   // no more at all: the call ends with Errc::Canceled
+    Pause,  // the transfer pauses until `drain` is done
+    Stop,   // the call ends with Errc::Canceled
   };
 
-  virtual ~BodyWriter();  // where the call has not finished it, it failed
+  virtual ~BodyWriter();  // without `finish` before it, the call failed
   [[nodiscard]] virtual std::optional<BodyStart> had() const;
-  // Whether `begin` with offset 0 may come again after bytes were written.
+  // Whether `begin` may be called with offset 0 after bytes were written.
   [[nodiscard]] virtual bool restartable() const;
-  // A good answer comes. `head` has no body; `url` is the one that was asked for. The bytes that
-  // follow stand at `offset` of the whole: 0, or as many as were written before.
+  // A successful response begins; `head` has no body. The bytes that follow belong at `offset` of
+  // the whole body: 0, or the number of bytes written so far.
   virtual Result<void> begin(const Response& head, std::uint64_t offset);
-  // Takes all of `bytes`. Called from inside libcurl: it must not block for long, and not send.
+  // Takes all of `bytes`. Called by libcurl: it must not block for long, and must not send.
   virtual Result<Wish> write(std::string_view bytes) = 0;
-  // Awaited after each Pause, and when no more bytes will come.
+  // Awaited after each Pause, and after the last bytes.
   virtual Task<Result<Wish>> drain(Call& call);
-  // The body is whole.
+  // The body is complete.
   virtual Result<void> finish();
 };
 
@@ -76,28 +75,28 @@ class HTTPRETRY_API BodyWriter {
 class HTTPRETRY_API Sink {
  public:
   virtual ~Sink();
-  // Before anything is sent. An error is the outcome of the call.
+  // Called before anything is sent. An Error becomes the outcome of the call.
   virtual Result<std::unique_ptr<BodyWriter>> open(const Request& request) = 0;
 };
 using SinkPtr = std::shared_ptr<Sink>;
 
 struct HTTPRETRY_API FileOptions {
-  // Where the call fails, PATH.part keeps what came of the body (and PATH.part.info which body that
-  // was), and the next call goes on behind it: where it has changed meanwhile, from its beginning.
+  // If the call fails, PATH.part keeps the bytes received so far and PATH.part.info says which body
+  // they belong to. The next call continues after them, or restarts if the body has changed.
   bool keep_partial = false;
-  // What stands in PATH is the beginning of the body, on the user's word.
+  // PATH contains the beginning of the body already; the user guarantees that it is the same body.
   bool continue_existing = false;
 };
-// A file that is written aside and takes its place when it is whole; the old one survives every
-// failure. What is no regular file, a device or a pipe, is written to directly.
+// Saves to a temporary file that replaces PATH when the body is complete, so an old file survives
+// every failure. A device or a pipe is written to directly.
 [[nodiscard]] HTTPRETRY_API SinkPtr save_to(std::string path, FileOptions options = FileOptions());
 
-// A function; false: it wants no more. It cannot take bytes back, so it is no retry's to call it
-// with the first ones again.
+// Passes the body to a function; `false` ends the call with Errc::Canceled. The function cannot
+// restart, so a retry never passes the first bytes again.
 [[nodiscard]] HTTPRETRY_API SinkPtr pass_to(std::function<bool(std::string_view bytes)> take);
 
-// A coroutine, awaited for each piece of the body, while the transfer stands still: so a slow
-// reader slows the server down, and no more than a piece is in memory. Ends early with false.
+// Passes the body to a coroutine that is awaited for each piece, while the transfer pauses: a slow
+// reader slows the server down, and only one piece is in memory. `false` ends the call.
 //
 //   request.edit_options().sink =
 //       pass_to([&](std::string bytes, Call& call) -> Task<bool> { ... co_return true; });

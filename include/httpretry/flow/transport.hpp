@@ -8,9 +8,9 @@ namespace httpretry {
 class HTTPRETRY_API Transport {
  public:
   virtual ~Transport();
-  // Sends the request once and answers with what came back. Gives up at call.deadline() with
-  // Errc::Timeout and, when call.stop() is requested, with Errc::Canceled. Must not throw; what was
-  // sent is told in the outcome's `exchange`.
+  // Sends the request once and returns the outcome, whose `exchange` tells what was sent. Gives up
+  // at call.deadline() with Errc::Timeout, and with Errc::Canceled when call.stop() is requested.
+  // Must not throw.
   virtual Task<Outcome> send(Request request, Call& call) = 0;
 };
 

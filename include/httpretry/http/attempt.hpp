@@ -1,7 +1,7 @@
-// What is remembered of a call: one Attempt for each try at sending it, and why it ended.
+// The history of a call: its attempts, and why it ended.
 //
-// The words here are the same everywhere: in these enums, in the log, in the JSON report, in
-// `httpretry plan` and in the documentation. `to_string` gives them as they are printed.
+// The words of these enums are the same everywhere: in the log, in the JSON report, in `httpretry
+// plan` and in the documentation. `to_string` gives them as they are printed.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -15,30 +15,30 @@
 
 namespace httpretry {
 
-// Whether the server can have seen the request: counted from what was put on the wire, never
-// guessed from an error code.
+// Whether the server may have seen the request. Counted by the transport, never guessed from an
+// error code.
 enum class Sent : std::uint8_t {
-  Never,     // not one byte of it: repeating it is safe for every method
-  Maybe,     // it went out and no final status came back
-  Answered,  // a final status came back
+  Never,     // no byte of it was sent: a retry is safe for every method
+  Maybe,     // it was sent, and no final status was received
+  Answered,  // a final status was received
 };
 
 // What an outcome means for a retry.
 enum class Class : std::uint8_t {
   Success,
-  Pending,    // an answer that means "not yet": ask again
-  Throttle,   // the server asks for less; waits follow the throttle curve
-  Transient,  // the server failed in a way that passes
-  Transport,  // no answer came
-  Permanent,  // asking again would give the same
+  Pending,    // a response that means "not yet"
+  Throttle,   // the server asks for fewer requests; waits follow the throttle curve
+  Transient,  // the server failed for a reason that passes
+  Transport,  // there was no response
+  Permanent,  // a retry would give the same
 };
 
 // Why a call ended.
 enum class Reason : std::uint8_t {
   Success,
   NotRetryable,
-  UnsafeToRepeat,  // the server may have done it already, and doing it twice may do harm
-  NotReplayable,   // the body cannot be read again, or part of the answer was handed out
+  UnsafeToRepeat,  // the server may have executed it, and executing it twice may do harm
+  NotReplayable,   // the body cannot be read again, or the sink has part of the response
   AttemptsExhausted,
   ElapsedExhausted,
   ServerDelayTooLong,  // the server asked for a longer wait than the limits allow
@@ -53,71 +53,71 @@ enum class Errc : std::uint8_t;
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Class cls);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Reason reason);
 
-// Where the time of one exchange went. Each is counted from the start of the exchange; zero where
-// the step did not happen (a reused connection has no connect).
+// When each step of one exchange was done, counted from the start of the exchange. Zero if the step
+// did not happen (a reused connection has no connect).
 struct Timings {
-  Duration queued{};  // before that: waiting for admission (ClientOptions::max_in_flight)
+  Duration queued{};  // before the start: waiting for admission (ClientOptions::max_in_flight)
   Duration resolved{};
   Duration connected{};
-  Duration secured{};     // TLS done
-  Duration sent{};        // about to send the request
-  Duration first_byte{};  // of the final answer
+  Duration secured{};     // by TLS
+  Duration sent{};        // sending the request began
+  Duration first_byte{};  // of the final response
   Duration total{};
 };
 
-// The facts of one exchange, as the transport counted them.
+// One request and its response at the transport.
 struct Exchange {
   Sent sent = Sent::Never;
-  int wire_sends = 0;  // 2 and more where authentication took rounds
+  int wire_sends = 0;  // more than 1 if authentication took several rounds
   bool reused_connection = false;
-  // The connection was reused and died before any answer: the server may merely have closed it for
-  // being idle.
+  // The connection was reused and failed before any response: the server may only have closed it
+  // because it was idle.
   bool stale_connection = false;
-  // The server turned the request away before it looked at it (HTTP/2 REFUSED_STREAM).
+  // The server rejected the request without processing it (HTTP/2 REFUSED_STREAM).
   bool refused = false;
   Timings timings;
 };
 
-// One try at sending a request, and what was decided after it. Where it failed before anything was
-// sent (no connection, no body to be read) `sent` is Never.
+// One attempt to send a request, and what was decided after it. If it failed before anything was
+// sent (no connection, an unreadable body) `sent` is Never.
 struct HTTPRETRY_API Attempt {
   Attempt() = default;
 
-  int number = 1;    // counts through the whole call, redirects included
+  int number = 1;    // from 1, over the whole call with its redirects
   Duration start{};  // since the call began
   Duration duration{};
-  Duration queued{};          // of that, waiting for admission
-  int status = 0;             // 0: no final status came
-  std::optional<Errc> error;  // set where the attempt ended in an error
-  int curl_code = 0;          // Error::curl_code and Error::message then
+  Duration queued{};          // the part of it spent waiting for admission
+  int status = 0;             // 0: no final status
+  std::optional<Errc> error;  // set if the attempt ended in an error
+  int curl_code = 0;          // then Error::curl_code and Error::message
   std::string error_message;
   Class cls = Class::Success;
-  // What decided the class: "status 503", "error_codes: aws SlowDown", "no retry stage".
+  // The rule that gave the class: "status 503", "error_codes: aws SlowDown", "no retry stage".
   std::string rule;
   Sent sent = Sent::Never;
   int wire_sends = 0;
-  std::optional<Duration> server_delay;  // what the server asked for
-  std::string_view server_delay_source;  // the header or field that asked: static text
-  std::optional<Duration> backoff;       // our own wait; set only where a retry followed
-  std::optional<Duration> wait;          // the wait that was taken; set only where a retry followed
-  // What the budget held after the decision, in whole tokens; empty without a budget.
+  std::optional<Duration> server_delay;  // the delay that the server asked for
+  std::string_view server_delay_source;  // the header or field that says so: static text
+  std::optional<Duration> backoff;       // our own delay; set only if a retry followed
+  std::optional<Duration> wait;          // the delay that was used; set only if a retry followed
+  // Whole tokens left in the budget after the decision; empty without a budget.
   std::optional<std::int64_t> budget_left;
-  bool retried = false;  // another attempt followed, or would have but for the end of the wait
-  // A 404, 409 or 412 after an attempt that may have been executed: our own first write may be why.
+  bool retried = false;  // a retry followed, or the call was canceled while waiting for it
+  // A 404, 409 or 412 after an attempt that may have been executed: that attempt may be its cause.
   bool ambiguous = false;
 };
 
-// The whole of a call. Every Response and every Error that a Client hands out carries one.
+// Of a whole call. Every Response and every Error that a Client returns has one.
 struct HTTPRETRY_API History {
   History() = default;
 
   std::vector<Attempt> attempts;
   Reason stop_reason = Reason::Success;
-  // More about that, for people: which limit ended the call, and by how much. May be empty.
+  // For people: which limit ended the call, and by how much. May be empty.
   std::string detail;
-  // When the server said to come back, where it said so and we did not wait.
+  // The time at which the server asked for a retry, if it did and the call ended instead.
   std::optional<WallTime> retry_at;
-  Duration elapsed{};  // of the whole call, waits included
+  Duration elapsed{};  // waits included
 };
 
 }  // namespace httpretry

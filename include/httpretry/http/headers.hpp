@@ -1,10 +1,10 @@
-// The header fields of a request or a response: ordered, case-insensitive by name, with repeated
-// fields kept as they came.
+// The headers of a request or a response: ordered, with names that ignore case. Repeated headers
+// are kept as received.
 //
 // A Headers is a value: copy it, compare it. It is not synchronised.
 //
-// The fields stand in one block of text, each as a finished "Name: value" line, so that sending
-// them costs no further allocation and receiving them one.
+// All headers are stored in one block of text, each as a complete "Name: value" line, so that
+// sending them needs no allocation and receiving them needs one.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -22,7 +22,7 @@ namespace httpretry {
 
 class HTTPRETRY_API Headers {
  public:
-  // One field, as a view into its Headers: valid until that is changed.
+  // One header: views into its Headers, valid until that is changed.
   struct Field {
     std::string_view name;
     std::string_view value;
@@ -34,26 +34,26 @@ class HTTPRETRY_API Headers {
   // Headers{{"Accept", "text/plain"}, {"X-Tag", "a"}}. Throws as `add` does.
   Headers(std::initializer_list<Field> fields);
 
-  // Appends a field, beside others of the same name.
-  // Throws std::invalid_argument where `name` is not a token of RFC 9110 or `value` holds CR, LF,
-  // NUL or another control byte except tab: the message names the field, never the value. White
-  // space around the value is dropped, as it is on the wire.
+  // Appends a header, also if there is one of the same name.
+  // Throws std::invalid_argument if `name` is not a token of RFC 9110, or `value` contains CR, LF,
+  // NUL or another control byte except tab. The message contains the name, never the value. White
+  // space around the value is removed, as HTTP does.
   void add(std::string_view name, std::string_view value);
-  // As `add`, for fields that came from outside: false, and nothing added, where `add` would throw.
+  // For headers from outside: where `add` would throw, returns false and adds nothing.
   [[nodiscard]] bool try_add(std::string_view name, std::string_view value);
-  // The same for a line as it is received: "Name: value", with or without a line ending.
+  // The same for a line as received: "Name: value", with or without a line ending.
   [[nodiscard]] bool try_add_line(std::string_view line);
-  // Replaces every field of that name by one, in the place of the first.
+  // Replaces all headers of that name by one, at the position of the first.
   void set(std::string_view name, std::string_view value);
-  // Removes every field of that name and says how many there were.
+  // Removes all headers of that name and returns how many there were.
   std::size_t remove(std::string_view name);
   void clear();
-  // Room for that many fields and bytes of text (names, values, 3 bytes each).
+  // Reserves memory for that many headers and bytes of text (names, values, 3 bytes each).
   void reserve(std::size_t fields, std::size_t bytes);
 
-  // The first value of that name, in any case; empty where there is none.
+  // The first value of that name; empty if there is none.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const;
-  // Every value of that name, in order.
+  // All values of that name, in order.
   [[nodiscard]] std::vector<std::string_view> get_all(std::string_view name) const;
   [[nodiscard]] bool contains(std::string_view name) const { return get(name).has_value(); }
 
@@ -63,11 +63,11 @@ class HTTPRETRY_API Headers {
   [[nodiscard]] Iterator begin() const;
   [[nodiscard]] Iterator end() const;
 
-  // The field as a NUL-terminated line: "Name: value", or "Name;" where the value is empty (the
-  // spelling that libcurl sends as an empty field).
+  // The header as a NUL-terminated line: "Name: value", or "Name;" if the value is empty (libcurl
+  // sends that as a header with an empty value).
   [[nodiscard]] const char* line(std::size_t index) const;
 
-  // Equal: the same fields in the same order, names in any case.
+  // The same headers in the same order; the names ignore case.
   friend HTTPRETRY_API bool operator==(const Headers& a, const Headers& b);
 
  private:
@@ -76,7 +76,7 @@ class HTTPRETRY_API Headers {
     std::uint32_t name_size;
     std::uint32_t value_size;
   };
-  [[nodiscard]] bool holds(std::string_view text) const;  // a view of what is in here
+  [[nodiscard]] bool holds(std::string_view text) const;  // whether it is a view into block_
   void append(std::string_view name, std::string_view value);
   void add_entry(std::size_t offset, std::string_view name, std::string_view value);
 
@@ -114,16 +114,16 @@ class Headers::Iterator {
 inline Headers::Iterator Headers::begin() const { return {*this, 0}; }
 inline Headers::Iterator Headers::end() const { return {*this, entries_.size()}; }
 
-// Whether two ASCII texts are the same but for the case of their letters.
+// Whether two texts are equal if the case of ASCII letters is ignored.
 [[nodiscard]] HTTPRETRY_API bool equal_ignoring_case(std::string_view a, std::string_view b);
-// What `Headers::add` demands of a name and of a value.
+// What `Headers::add` accepts.
 [[nodiscard]] HTTPRETRY_API bool valid_header_name(std::string_view name);
 [[nodiscard]] HTTPRETRY_API bool valid_header_value(std::string_view value);
-// Whether a header's name speaks of something secret (Authorization, Cookie, X-Api-Key …): then its
-// value is not for a log.
+// Whether a header's name says that its value is secret (Authorization, Cookie, X-Api-Key, …) and
+// must not be logged.
 [[nodiscard]] HTTPRETRY_API bool tells_secret(std::string_view header_name);
-// Text from outside, for a terminal or a log: control characters, and bytes that are no UTF-8, as
-// "\x1b".
+// Makes text from outside safe for a terminal or a log: control characters, and bytes that are not
+// UTF-8, become "\x1b".
 [[nodiscard]] HTTPRETRY_API std::string printable(std::string_view text);
 
 }  // namespace httpretry

@@ -1,11 +1,11 @@
-// Request: what is to be sent. A thin handle, two pointers, on shared data that is copied when it
-// is changed: copying is cheap, and a middleware that changes its copy changes nobody else's.
+// Request: method, URL, headers, body and options. A handle of two pointers to shared data that is
+// copied on write: copying is cheap, and a middleware that changes its copy changes no other.
 //
 //   auto request = Request::post("https://api.example.com/v1/orders", R"({"sku": 7})")
 //                      .set_header("Content-Type", "application/json");
 //
-// One Request object may be sent from many threads at once; changing one while another thread uses
-// the same object needs the usual care.
+// One Request object may be sent from many threads at once. Changing it while another thread uses
+// the same object needs synchronisation.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -24,22 +24,21 @@
 
 namespace httpretry {
 
-// ConnectionFacts: what the transport knows of the connection of one exchange, for those who ask
-// with RequestOptions::on_connection. Nobody else pays for it.
+// The connection of one exchange, for RequestOptions::on_connection.
 struct HTTPRETRY_API ConnectionFacts {
   ConnectionFacts() = default;
 
-  std::string remote_ip;  // the proxy's, where there is one; empty without a connection
+  std::string remote_ip;  // the proxy's, if there is one; empty without a connection
   std::string local_ip;
   int remote_port = 0;
   int local_port = 0;
   int new_connections = 0;          // 0: a pooled one was used
-  std::uint64_t request_bytes = 0;  // of the request's head, as it went out
-  // 0, or OpenSSL's number for what is wrong with the certificate.
+  std::uint64_t request_bytes = 0;  // the request without its body
+  // 0, or OpenSSL's error code for the certificate.
   long verify_result = 0;
   long proxy_verify_result = 0;
-  int proxy_status = 0;  // what a proxy answered to CONNECT
-  // The server's chain as readable text, each with its PEM at the end. Of a new connection only.
+  int proxy_status = 0;  // of the proxy's response to CONNECT
+  // The server's chain as readable text, each with its PEM at the end. Only for a new connection.
   std::vector<std::string> certificates;
 };
 
@@ -47,14 +46,15 @@ struct RetryPolicy;
 class Sink;
 
 enum class HttpVersion : std::uint8_t {
-  Any,    // HTTP/2 where TLS negotiates it, else HTTP/1.1
+  Any,    // HTTP/2 if TLS negotiates it, else HTTP/1.1
   Http1,  // HTTP/1.1 only
-  // HTTP/2 from the first byte. Without TLS and with a libcurl older than 8.0, which cannot use
-  // such a connection twice, each exchange has a connection of its own.
+  // HTTP/2 from the first byte. Without TLS, libcurl before 8.0 cannot reuse such a connection:
+  // then each exchange makes its own.
   Http2PriorKnowledge,
 };
 
-// A name and a password, for the server to ask for. They go to the origin of the request alone.
+// A name and a password, used when the server asks for them. Sent to the origin of the request
+// only.
 struct HTTPRETRY_API Credentials {
   enum class Scheme : std::uint8_t { Basic, Digest };
   Credentials() = default;
@@ -65,56 +65,56 @@ struct HTTPRETRY_API Credentials {
   std::string password;
 };
 
-// What belongs to one request and is no part of its text.
+// Options of one request that are not part of its text.
 struct HTTPRETRY_API RequestOptions {
   RequestOptions() = default;
 
-  // false: the retry stage sends it once, whatever its policy says.
+  // false: it is sent once, whatever the policy says.
   bool retry = true;
   // Used instead of the endpoint's policy.
   std::shared_ptr<const RetryPolicy> policy;
-  // Whether sending it twice does no more than sending it once. Left out, the method and the
-  // headers say: see Request::repeatable.
+  // Whether sending it twice has the same effect as sending it once. If empty, it follows from the
+  // method and the headers: see Request::repeatable.
   std::optional<bool> repeatable;
-  // Ask for gzip and hand out the decoded body.
+  // Asks for gzip, and decodes the body.
   bool compressed = false;
   HttpVersion http_version = HttpVersion::Any;
   std::optional<Credentials> credentials;
-  // Asks the server ("Expect: 100-continue") before it sends a body of so many bytes or more, or of
-  // unknown size. Where an answer comes instead, the body was not touched, and one that can be read
-  // only once can still be sent again. A server that cannot be asked answers 417. HTTP/1.1 only;
-  // left out, nobody is asked.
+  // Sends "Expect: 100-continue" before a body of that many bytes or more, or of unknown size. If
+  // the server responds with a final status instead, the body was not read, and one that can be
+  // read only once can still be sent. A server that does not support it responds 417. HTTP/1.1
+  // only; empty: never.
   std::optional<std::uint64_t> expect_continue_from;
-  // How long it waits for the server's word before it sends all the same.
+  // The body is sent after that time even if the server has not responded. 1 s as in libcurl.
   Duration expect_timeout = std::chrono::seconds(1);
-  // Where the body of a good answer goes instead of into memory: see sink.hpp.
+  // Receives the body of a successful response instead of Response::body: see sink.hpp.
   std::shared_ptr<Sink> sink;
-  // Bytes of body (decoded) that are taken into memory; the client's limit where left out.
+  // The most bytes of (decoded) body that are kept in memory. Empty: the client's limit.
   std::optional<std::uint64_t> max_body;
-  // The body goes out with at most so many bytes a second.
+  // The most bytes of body that are sent per second.
   std::optional<std::uint64_t> upload_rate;
-  // Hears of the connection of each exchange, retries and redirects included, on the thread that
-  // drives the call. It must not send.
+  // Called for each exchange, also of retries and redirects, on the thread that drives the call. It
+  // must not send.
   std::function<void(const ConnectionFacts&)> on_connection;
-  // No pooled connection.
+  // Does not use a pooled connection.
   bool fresh_connection = false;
-  // The transport's where left out.
+  // Empty: the transport's.
   std::optional<Duration> connect_timeout;
-  // The final header block must have come by then; a body may take longer.
+  // The headers of the final response must have been received by then; the body may take longer.
   Time answer_by = kNever;
-  // The longest pause within the body of the answer.
+  // The longest pause within the body of the response.
   Duration stall_timeout = kForever;
 };
 
 class HTTPRETRY_API Request {
  public:
-  // Throws std::invalid_argument where `method` is not a token of RFC 9110. The URL is looked at
-  // when the request is sent: a bad one is an Outcome with Errc::InvalidRequest.
+  // Throws std::invalid_argument if `method` is not a token of RFC 9110. The URL is parsed when the
+  // request is sent: a bad one gives an Outcome with Errc::InvalidRequest.
   Request(std::string method, std::string url);
   static Request get(std::string url);
   static Request head(std::string url);
   static Request del(std::string url);
-  // No Content-Type is made up for a body: set the one that it has.
+  // Without a Content-Type: set the one that the body has.
   static Request post(std::string url, Body body);
   static Request put(std::string url, Body body);
   static Request patch(std::string url, Body body);
@@ -135,10 +135,10 @@ class HTTPRETRY_API Request {
   [[nodiscard]] const Headers& headers() const;
   [[nodiscard]] const Body& body() const;
   [[nodiscard]] const RequestOptions& options() const;
-  // The URL, parsed once for all copies.
+  // Parsed once for all copies.
   [[nodiscard]] const Result<Url>& parsed_url() const;
 
-  // Each changes this handle only. The header functions throw as those of Headers do.
+  // Each changes this Request only. The header functions throw as those of Headers do.
   Request& set_method(std::string method);
   Request& set_url(std::string url);
   Request& set_header(std::string_view name, std::string_view value);
@@ -146,19 +146,20 @@ class HTTPRETRY_API Request {
   Request& remove_header(std::string_view name);
   Request& add_query(std::string_view name, std::string_view value);
   Request& set_body(Body body);
-  // The body, and the Content-Type that goes with it.
+  // Sets the body and its Content-Type.
   Request& set_form(const Form& form);
-  // The options, for changing: request.edit_options().compressed = true.
+  // For changes: request.edit_options().compressed = true.
   RequestOptions& edit_options();
 
-  // Whether sending it twice does no more than sending it once: what options().repeatable says,
-  // else GET HEAD OPTIONS TRACE PUT DELETE QUERY, and any method with an Idempotency-Key, If-Match
-  // or "If-None-Match: *" header or an ifGenerationMatch query item.
+  // Whether sending it twice has the same effect as sending it once. options().repeatable decides
+  // if it is set. Otherwise true for GET HEAD OPTIONS TRACE PUT DELETE QUERY, and for any method
+  // with an Idempotency-Key, If-Match or "If-None-Match: *" header or an ifGenerationMatch query
+  // item.
   [[nodiscard]] bool repeatable() const;
 
  private:
-  struct Text;     // all that is sent
-  struct Options;  // the options; most requests have none of their own
+  struct Text;     // everything that is sent
+  struct Options;  // nullptr for the many requests that have the defaults
   Text& edit();
   void release() noexcept;
   Text* text_;  // nullptr: moved from

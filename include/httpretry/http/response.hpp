@@ -1,4 +1,4 @@
-// Response: what a server answered, and how the call went.
+// Response: the response of a server, and the history of the call.
 #pragma once
 
 #include <httpretry/http/headers.hpp>
@@ -20,12 +20,12 @@ struct HTTPRETRY_API Response {
   explicit Response(int code, std::string text = {});
 
   int status = 0;
-  std::string reason;                // the words after the status, as sent; HTTP/2 has none
+  std::string reason;                // the text after the status; HTTP/2 has none
   std::string http_version = "1.1";  // "1.0", "1.1", "2"
-  Headers headers;                   // of the final answer; 1xx answers and trailers are not kept
-  std::string body;                  // decoded, where compression was asked for
-  std::uint64_t delivered = 0;       // bytes of it that are with the request's sink
-  std::string url;                   // the URL that answered, after redirects
+  Headers headers;                   // of the final response; without trailers
+  std::string body;                  // decoded, if RequestOptions::compressed is set
+  std::uint64_t delivered = 0;       // bytes of the body that the request's sink has
+  std::string url;                   // after redirects
   Exchange exchange;
   History history;
 
@@ -33,12 +33,12 @@ struct HTTPRETRY_API Response {
   [[nodiscard]] bool ok() const { return status >= 200 && status < 300; }
 
   // The scalar at a JSON pointer of RFC 6901 ("/items/0/name"; "" is the whole body).
-  // Errc::Protocol where the body is no JSON, where nothing stands at the pointer, and where it is
-  // an array or an object; Errc::InvalidRequest where `pointer` is no JSON pointer.
+  // Errc::Protocol if the body is not JSON, or there is no scalar at the pointer;
+  // Errc::InvalidRequest if `pointer` is not a JSON pointer.
   [[nodiscard]] Result<JsonValue> json_at(std::string_view pointer) const;
 };
 
-// What every door of a Client, every middleware and every transport answers with.
+// What all send functions of a Client, all middlewares and all transports return.
 using Outcome = Result<Response>;
 
 // A Response and an Error have these in common.

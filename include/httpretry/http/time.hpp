@@ -1,9 +1,9 @@
-// Time, as every part of the library speaks of it.
+// The types of time that the whole library uses.
 //
 // A Duration counts nanoseconds. A Time is a point on the monotonic clock of a Scheduler: deadlines
-// and waits are measured on it, so that a change of the wall clock does no harm. A WallTime is what
-// a calendar shows: only server dates ("Retry-After: Fri, 31 Dec 1999 23:59:59 GMT") and reports
-// for people need it. None of these types reads a clock; `Scheduler` does, and tests replace it.
+// and waits use it, so a change of the wall clock does no harm. A WallTime is a date: only server
+// dates ("Retry-After: Fri, 31 Dec 1999 23:59:59 GMT") and reports for people need it. None of
+// these types reads a clock; `Scheduler` does, and tests replace it.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ using Duration = std::chrono::nanoseconds;
 using Time = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
-// "No limit", where a limit is meant. Sums with these saturate in the library: nothing overflows.
+// "No limit". Sums with these saturate in the library: nothing overflows.
 inline constexpr Duration kForever = Duration::max();
 inline constexpr Time kNever = Time::max();
 

@@ -1,0 +1,165 @@
+// What the compiler asks of Task: its promise, and the memory of its frames.
+#pragma once
+
+#include <httpretry/http/result.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace httpretry {
+
+template <class T>
+class Task;
+
+namespace detail {
+
+// Frames come from a free list of the thread: a call through a chain of middlewares makes one frame
+// for each, of the same few sizes every time.
+HTTPRETRY_API void* allocate_frame(std::size_t size);
+HTTPRETRY_API void free_frame(void* frame, std::size_t size) noexcept;
+
+struct PooledFrame {
+  static void* operator new(std::size_t size) { return allocate_frame(size); }
+  static void operator delete(void* frame, std::size_t size) noexcept { free_frame(frame, size); }
+};
+
+// What a middleware threw, as an Error that names the middleware.
+HTTPRETRY_API Error internal_error(std::string_view thrower, const std::exception_ptr& thrown);
+
+template <class T>
+inline constexpr bool kIsResult = false;
+template <class T>
+inline constexpr bool kIsResult<Result<T>> = true;
+
+class PromiseBase : public PooledFrame {
+ public:
+  // The awaiter and the end of the coroutine race when they are on different threads: whichever
+  // comes second resumes the awaiter. So any number of tasks in a row can complete without
+  // suspending and without a deeper stack, which symmetric transfer on g++ 12 at -O0 cannot do.
+  struct FinalAwaiter {
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> done) const noexcept {
+      PromiseBase& promise = done.promise();
+      if (promise.is_second()) promise.awaiter_.resume();
+    }
+    void await_resume() const noexcept {}
+  };
+
+  [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
+  [[nodiscard]] FinalAwaiter final_suspend() const noexcept { return {}; }
+  void unhandled_exception() noexcept { thrown_ = std::current_exception(); }
+
+  // For the awaiter, once the coroutine was started. False if it is done already: then nobody will
+  // resume the awaiter.
+  [[nodiscard]] bool resume_at_end(std::coroutine_handle<> awaiter) {
+    awaiter_ = awaiter;
+    return !is_second();
+  }
+  void set_thrower(std::string_view name) noexcept { thrower_ = name; }
+
+ protected:
+  std::exception_ptr thrown_;
+  std::string_view thrower_;
+
+ private:
+  bool is_second() noexcept { return one_arrived_.exchange(true, std::memory_order_acq_rel); }
+
+  std::coroutine_handle<> awaiter_;
+  std::atomic<bool> one_arrived_ = false;
+};
+
+// The end of a coroutine: its value, or what it threw.
+template <class T>
+class PromiseOf : public PromiseBase {
+ public:
+  template <class U>
+  requires std::constructible_from<T, U&&>
+  void return_value(U&& value) { value_.emplace(std::forward<U>(value)); }
+  T take() {
+    if (thrown_) {
+      if constexpr (kIsResult<T>) {
+        if (!thrower_.empty()) return internal_error(thrower_, thrown_);
+      }
+      std::rethrow_exception(thrown_);
+    }
+    return *std::move(value_);
+  }
+
+ private:
+  std::optional<T> value_;
+};
+
+template <>
+class PromiseOf<void> : public PromiseBase {
+ public:
+  void return_void() const noexcept {}
+  void take() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+};
+
+template <class T>
+class Promise final : public PromiseOf<T> {
+ public:
+  Task<T> get_return_object() noexcept {
+    return Task<T>(std::coroutine_handle<Promise>::from_promise(*this));
+  }
+};
+
+// A coroutine that nobody awaits: it runs until its first suspension when called, and frees itself
+// at its end. No exception may leave it.
+struct Detached {
+  struct promise_type : PooledFrame {
+    Detached get_return_object() const noexcept { return {}; }
+    std::suspend_never initial_suspend() const noexcept { return {}; }
+    std::suspend_never final_suspend() const noexcept { return {}; }
+    void return_void() const noexcept {}
+    void unhandled_exception() const noexcept { std::terminate(); }
+  };
+};
+
+// A task that was started for a thread that waits for its end.
+template <class T>
+class Running {
+ public:
+  [[nodiscard]] const std::atomic<bool>& done() const { return done_; }
+  T take() {
+    if (thrown_) std::rethrow_exception(thrown_);
+    if constexpr (!std::is_void_v<T>) return *std::move(value_);
+  }
+
+ private:
+  template <class U>
+  friend Detached run_into(std::shared_ptr<Running<U>> running, Task<U> task);
+  std::conditional_t<std::is_void_v<T>, std::optional<bool>, std::optional<T>> value_;
+  std::exception_ptr thrown_;
+  std::atomic<bool> done_ = false;
+};
+
+// Starts the task. Shared, because the thread may give up before it is done.
+template <class T>
+Detached run_into(std::shared_ptr<Running<T>> running, Task<T> task) {
+  try {
+    if constexpr (std::is_void_v<T>) {
+      co_await task;
+    } else {
+      running->value_.emplace(co_await task);
+    }
+  } catch (...) {
+    running->thrown_ = std::current_exception();
+  }
+  running->done_.store(true, std::memory_order_release);
+  running->done_.notify_one();
+}
+
+}  // namespace detail
+}  // namespace httpretry

@@ -1,0 +1,74 @@
+// What Shared and Client::spawn are made of.
+#pragma once
+
+#include <httpretry/flow/scheduler.hpp>
+#include <httpretry/http/result.hpp>
+
+#include <exception>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <utility>
+
+namespace httpretry::detail {
+
+// Something that happens once, on any thread.
+class HTTPRETRY_API Happening {
+ public:
+  virtual ~Happening();
+  [[nodiscard]] bool happened() const { return happened_.stop_requested(); }
+  // Continues on `scheduler` at the first of these: it has happened, `limit` has come, `stop` is
+  // requested, the scheduler is closed. False only where the wait was canceled.
+  Task<bool> wait(Scheduler& scheduler, Time limit, std::stop_token stop) const;
+
+ protected:
+  // What was written before this call is visible to every thread that finds it happened.
+  void happen() { happened_.request_stop(); }
+
+ private:
+  std::stop_source happened_;
+};
+
+// The Error of a wait that ended before what it waited for.
+[[nodiscard]] HTTPRETRY_API Error wait_ended(bool canceled, std::string_view waited_for);
+
+// What a client runs for `spawn`.
+class HTTPRETRY_API Work : public Happening {
+ public:
+  virtual Task<void> run(Scheduler& scheduler) = 0;
+  // It cannot be run, or it threw.
+  virtual void give_up(Error why) = 0;
+
+ protected:
+  static Error thrown_by_work(const std::exception_ptr& thrown);
+};
+
+template <class T>
+class SharedWork final : public Work {
+ public:
+  using Function = std::function<Task<Result<T>>(Scheduler&)>;
+  explicit SharedWork(Function work) : work_(std::move(work)) {}
+
+  Task<void> run(Scheduler& scheduler) override {
+    try {
+      Result<T> value = co_await work_(scheduler);
+      value_.emplace(std::move(value));
+    } catch (...) {
+      value_.emplace(thrown_by_work(std::current_exception()));
+    }
+    work_ = nullptr;
+    happen();
+  }
+  void give_up(Error why) override {
+    value_.emplace(std::move(why));
+    happen();
+  }
+  [[nodiscard]] const Result<T>& value() const { return *value_; }
+
+ private:
+  Function work_;
+  std::optional<Result<T>> value_;
+};
+
+}  // namespace httpretry::detail

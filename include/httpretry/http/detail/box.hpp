@@ -1,0 +1,39 @@
+// How a Result holds its value and its error.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace httpretry::detail {
+
+// A T on the heap, or none. Copying it copies the T.
+template <class T>
+class HeapOptional {
+ public:
+  HeapOptional() = default;
+  template <class... Args>
+  explicit HeapOptional(std::in_place_t /*tag*/, Args&&... args)
+      : value_(std::make_unique<T>(std::forward<Args>(args)...)) {}
+  HeapOptional(HeapOptional&&) noexcept = default;
+  HeapOptional& operator=(HeapOptional&&) noexcept = default;
+  HeapOptional(const HeapOptional& other) : value_(other ? std::make_unique<T>(*other) : nullptr) {}
+  HeapOptional& operator=(const HeapOptional& other) { return *this = HeapOptional(other); }
+  ~HeapOptional() = default;
+
+  explicit operator bool() const noexcept { return value_ != nullptr; }
+  T& operator*() noexcept { return *value_; }
+  const T& operator*() const noexcept { return *value_; }
+
+ private:
+  std::unique_ptr<T> value_;
+};
+
+// Small values are held in place, others on the heap: so a Result of a Response is two words.
+template <class T>
+using Box =
+    std::conditional_t<sizeof(T) <= 2 * sizeof(void*) && std::is_nothrow_move_constructible_v<T>,
+                       std::optional<T>, HeapOptional<T>>;
+
+}  // namespace httpretry::detail

@@ -1,0 +1,40 @@
+#include "call_state.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+
+std::uint64_t Call::id() const { return state_->id; }
+Scheduler& Call::scheduler() const { return *state_->scheduler; }
+Time Call::started() const { return state_->started; }
+History& Call::history() const { return state_->history; }
+const PolicySource* Call::policies() const { return state_->policies; }
+double Call::random() const { return (*state_->random)(); }
+const std::vector<std::shared_ptr<Observer>>& Call::observers() const { return *state_->observers; }
+
+const std::string& Call::origin() const {
+  static const std::string none;
+  return state_->first_url ? state_->first_url->origin() : none;
+}
+
+Call Call::with(Time deadline, std::stop_token stop) const {
+  Call branch(*state_, std::min(deadline_, deadline), std::move(stop));
+  branch.in_attempt_ = in_attempt_;
+  if (in_attempt_) branch.limit_ = limit_;
+  return branch;
+}
+
+Call Call::State::attempt(const Call& call, Time deadline) {
+  Call branch(call);
+  branch.deadline_ = std::min(call.deadline_, deadline);
+  branch.in_attempt_ = true;
+  return branch;
+}
+
+Call Call::State::admitted_after(const Call& call, Duration waited) {
+  Call branch(call);
+  branch.deadline_ = std::min(call.limit_, later(call.deadline_, waited));
+  return branch;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,42 @@
+// What only the library knows of a Call.
+#pragma once
+
+#include "delivery.hpp"
+
+#include <httpretry/flow/call.hpp>
+#include <httpretry/flow/transport.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace httpretry {
+
+// Lives in the frame of the coroutine that carries the call.
+struct Call::State {
+  std::uint64_t id = 0;
+  Scheduler* scheduler = nullptr;
+  Transport* transport = nullptr;
+  const std::function<double()>* random = nullptr;
+  const std::vector<std::shared_ptr<Observer>>* observers = nullptr;
+  const PolicySource* policies = nullptr;
+  std::optional<Url> first_url;
+  int exchanges = 0;  // begun by the transport, of all branches
+  Time started{};
+  std::unique_ptr<Delivery> delivery;  // of the body to the request's sink
+  History history;
+
+  static State& of(const Call& call) { return *call.state_; }
+
+  // A branch for one attempt. Its deadline, and those of its own branches, are for the exchange: a
+  // wait for admission (ClientOptions::max_in_flight) moves them back, but not past the deadline of
+  // `call`.
+  static Call attempt(const Call& call, Time deadline);
+  // An exchange may wait for admission until then. The branch for it when it has waited.
+  static Time admission_deadline(const Call& call) { return call.limit_; }
+  static Call admitted_after(const Call& call, Duration waited);
+};
+
+}  // namespace httpretry
