@@ -4,8 +4,9 @@
   http <- retry <- flow <- (policy | middleware | curl | log | testing) <- client <- apps
               ^---- json <- (policy | client | testing)
 
-A room is a folder, with the same name under include/httpretry and lib. lib/README.md says what each
-is for. Exit status 0: as it should be; 1: the offending lines are listed."""
+A room is a folder, with the same name under include/httpretry and lib; `detail` under
+include/httpretry/ROOM belongs to ROOM. lib/README.md says what each is for.
+Exit status 0: no problem; 1: the problems are listed, one a line."""
 
 import pathlib
 import re
@@ -93,6 +94,8 @@ def room_of(path, root):
     inside = parts[2:] if parts[:2] == ("include", "httpretry") else parts[1:]
     if parts[0] == "include" and inside == (path.name,) and path.stem in OUTSIDE:
         return path.stem
+    if parts[0] == "include" and len(inside) == 3 and inside[1] == "detail":
+        inside = (inside[0], inside[2])
     known = len(inside) == 2 and inside[0] in MAY_INCLUDE and inside[0] not in OUTSIDE | {"apps"}
     return inside[0] if known else None
 
@@ -183,6 +186,13 @@ WRONG = [
     ("include/httpretry/utils/a.hpp", "", "add it to the table"),
     ("lib/utils/a.cpp", "", "add it to the table"),
     ("lib/httpretry/a.cpp", "", "add it to the table"),
+    ("lib/flow/detail/a.cpp", "", "add it to the table"),
+    ("include/httpretry/detail/a.hpp", "", "add it to the table"),
+    ("include/httpretry/flow/other/a.hpp", "", "add it to the table"),
+    ("include/httpretry/http/headers.hpp", "#include <httpretry/flow/detail/promise.hpp>",
+     "which is flow"),
+    ("include/httpretry/flow/detail/b.hpp", "#include <httpretry/middleware/builtin.hpp>",
+     "which is middleware"),
     ("lib/retry/a.cpp", "#include <mutex>", "no threads"),
     ("lib/retry/a.cpp", "  # include  <random>", "no threads"),
     ("lib/retry/a.cpp", "auto t = std::chrono::steady_clock::now();", "reads no clock"),
@@ -209,6 +219,10 @@ RIGHT = [
     ("lib/client/a.cpp", '#include "lib/curl/b.hpp"\n#include "middleware/b.hpp"\n#include <thread>'),
     ("lib/log/a.cpp", "#include <httpretry/middleware/builtin.hpp>\n#include <spdlog/spdlog.h>"),
     ("apps/a.cpp", "#include <httpretry/testing/testing.hpp>\n#include <httpretry/httpretry.hpp>"),
+    ("include/httpretry/flow/task.hpp", "#include <httpretry/flow/detail/promise.hpp>"),
+    ("include/httpretry/flow/detail/b.hpp", "#include <httpretry/http/headers.hpp>"),
+    ("include/httpretry/testing/testing.hpp", "#include <httpretry/flow/detail/promise.hpp>"),
+    ("lib/curl/a.cpp", "#include <httpretry/flow/detail/promise.hpp>"),
 ]
 
 
@@ -216,7 +230,7 @@ def problems_of(file, text):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder).resolve()
         existing = ["include/httpretry/" + name + ".hpp" for name in
-                    ("http/headers", "retry/decide", "flow/task", "middleware/builtin",
+                    ("http/headers", "retry/decide", "flow/task", "flow/detail/promise", "middleware/builtin",
                      "testing/testing", "httpretry")]
         for name in existing + ["lib/curl/b.hpp", "lib/middleware/b.hpp", file]:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
