@@ -11,15 +11,10 @@ namespace {
 
 using Wish = BodyWriter::Wish;
 
-Error refused(std::string why, bool permanent) {
-  Error error(Errc::Protocol, std::move(why));
-  error.permanent = permanent;
-  return error;
-}
-
 bool is_strong(std::string_view etag) { return etag.starts_with('"'); }
 
-// What If-Range may name (RFC 9110 §13.1.5): a strong ETag, or a date that is one (§8.8.2.2).
+// The validator for If-Range (RFC 9110 §13.1.5): a strong ETag, or a Last-Modified that is a strong
+// validator (§8.8.2.2).
 std::string validator_of(const Headers& headers) {
   if (const auto etag = headers.get("ETag"); etag && is_strong(*etag)) return std::string(*etag);
   const auto modified = headers.get("Last-Modified");
@@ -32,7 +27,7 @@ std::string validator_of(const Headers& headers) {
   return strong ? std::string(*modified) : std::string();
 }
 
-// "bytes 100-199/200", "bytes */200"; a size of "*" is left out.
+// "bytes 100-199/200", "bytes */200", "bytes 100-199/*".
 struct ContentRange {
   std::optional<std::uint64_t> first;
   std::optional<std::uint64_t> total;
@@ -54,13 +49,13 @@ bool can_be_resumed(const Request& request, const Headers& headers) {
          !headers.contains("Content-Encoding") && headers.get("Accept-Ranges") != "none";
 }
 
-// The answer was there; what it was to go into would not have it.
-Error not_taken(const Request& request, const Response& response, Error error) {
+// The response was received, but the sink failed.
+Error sink_failed(const Request& request, const Response& response, Error error) {
   const auto& url = request.parsed_url();
   if (url) error.message = request.method() + " " + url->without_secrets() + ": " + error.message;
   error.exchange = response.exchange;
   error.status = response.status;
-  if (error.curl_code == 0) error.curl_code = 23;  // libcurl's number
+  if (error.curl_code == 0) error.curl_code = 23;  // CURLE_WRITE_ERROR
   return error;
 }
 
@@ -78,7 +73,7 @@ Delivery::Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> write
   if (!had) return;
   have_ = had->size;
   validator_ = had->validator;
-  vouched_ = had->validator.empty();
+  guaranteed_ = had->validator.empty();
 }
 
 Result<Delivery*> Delivery::of(const Request& request, Call& call) {
@@ -86,7 +81,7 @@ Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   if (!sink) return static_cast<Delivery*>(nullptr);
   auto& delivery = Call::State::of(call).delivery;
   if (delivery && delivery->sink_ == sink) return delivery.get();
-  delivery.reset();  // before another is opened: it may hold the same file
+  delivery.reset();  // before opening the next, which may be for the same file
   auto writer = sink->open(request);
   if (!writer) return std::move(writer).error();
   delivery.reset(new Delivery(sink, *std::move(writer)));
@@ -104,7 +99,7 @@ const Delivery::Rest& Delivery::ask(const Request& request) {
   skip_ = 0;
   const bool same = url_.empty() || url_ == request.url();
   rest_ = Rest();
-  if (have_ == 0 || !same || (validator_.empty() && !vouched_)) return rest_;
+  if (have_ == 0 || !same || (validator_.empty() && !guaranteed_)) return rest_;
   if (!can_be_resumed(request, Headers())) return rest_;
   asked_ = true;
   rest_.range = "Range: bytes=" + std::to_string(have_) + "-";
@@ -113,7 +108,7 @@ const Delivery::Rest& Delivery::ask(const Request& request) {
 }
 
 Result<bool> Delivery::begin(const Request& request, const Response& head) {
-  if (asked_ && is_all_there(head)) {
+  if (asked_ && is_complete_already(head)) {
     complete_ = true;
     return true;
   }
@@ -122,10 +117,10 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
     held_ = true;
     return false;
   }
-  auto begun = asked_ && head.status == 206 ? go_on_with(head) : start_anew(head);
+  auto begun = asked_ && head.status == 206 ? continue_with(head) : restart_with(head);
   if (!begun) return begun;
   url_ = request.url();
-  vouched_ = false;
+  guaranteed_ = false;
   const bool resumable = (head.status == 200 || asked_) && can_be_resumed(request, head.headers);
   validator_ = resumable ? validator_of(head.headers) : std::string();
   return true;
@@ -138,21 +133,22 @@ Result<bool> Delivery::release(const Request& request, const Response& begun) {
   return begin(request, begun);
 }
 
-// The beginning is all that there is: nothing follows it.
-bool Delivery::is_all_there(const Response& head) const {
+// 416: no bytes follow those that the writer has.
+bool Delivery::is_complete_already(const Response& head) const {
   return head.status == 416 && content_range(head.headers).total == have_;
 }
 
-Result<bool> Delivery::go_on_with(const Response& head) {
+Result<bool> Delivery::continue_with(const Response& head) {
   const auto range = content_range(head.headers);
   const auto etag = head.headers.get("ETag");
-  const bool other = etag && is_strong(validator_) && *etag != validator_;
-  if (other || range.first != have_ || head.headers.contains("Content-Encoding")) {
-    validator_.clear();  // so that the next attempt asks for all of it
-    vouched_ = false;
-    return refused(
-        "the server was asked for the bytes from " + std::to_string(have_) + " on and sent others",
-        !writer_->restartable());
+  const bool changed = etag && is_strong(validator_) && *etag != validator_;
+  if (changed || range.first != have_ || head.headers.contains("Content-Encoding")) {
+    validator_.clear();  // so that the next attempt asks for the whole body
+    guaranteed_ = false;
+    Error error(Errc::Protocol, "the server was asked for the bytes from " + std::to_string(have_) +
+                                    " on and sent others");
+    error.permanent = !writer_->restartable();
+    return error;
   }
   total_ = range.total;
   if (auto begun = writer_->begin(head, have_); !begun) return std::move(begun).error();
@@ -163,11 +159,13 @@ bool Delivery::is_same(const Response& head) const {
   return head.status == 200 && is_strong(validator_) && head.headers.get("ETag") == validator_;
 }
 
-Result<bool> Delivery::start_anew(const Response& head) {
+Result<bool> Delivery::restart_with(const Response& head) {
   total_.reset();
   if (have_ > 0 && !writer_->restartable()) {
     if (!is_same(head) || head.headers.contains("Content-Encoding")) {
-      return refused("the answer has changed since its first part was taken", true);
+      Error error(Errc::Protocol, "the response has changed since its first part was received");
+      error.permanent = true;
+      return error;
     }
     skip_ = have_;
     return true;
@@ -178,7 +176,7 @@ Result<bool> Delivery::start_anew(const Response& head) {
 }
 
 Result<Wish> Delivery::write(std::string_view bytes) {
-  if (complete_) return Wish::More;  // the text of a 416
+  if (complete_) return Wish::More;  // the body of a 416
   if (skip_ > 0) {
     const auto known = std::min<std::uint64_t>(skip_, bytes.size());
     skip_ -= known;
@@ -191,17 +189,16 @@ Result<Wish> Delivery::write(std::string_view bytes) {
 
 Result<void> Delivery::finish(Response& response) {
   if (skip_ > 0 || (total_ && *total_ != have_)) {
-    Error error(Errc::Receive, "the body of the answer ends early: " + std::to_string(have_) +
+    Error error(Errc::Receive, "the body of the response ends early: " + std::to_string(have_) +
                                    " bytes of " + std::to_string(total_.value_or(have_ + skip_)));
     error.partial = true;
-    error.curl_code = 18;  // libcurl's number
+    error.curl_code = 18;  // CURLE_PARTIAL_FILE
     return error;
   }
   if (complete_) response.status = 206;
   response.delivered = have_;
   auto finished = writer_->finish();
-  // No later attempt may add to it.
-  validator_.clear();
+  validator_.clear();  // no later attempt may append to it
   return finished;
 }
 
@@ -213,17 +210,17 @@ Task<Outcome> Delivery::hand_over(Request request, Call& call, Outcome outcome) 
   delivery->hold_back_.reset();
   const auto body = std::exchange(outcome->body, std::string());
   auto begun = delivery->begin(request, *outcome);
-  if (!begun) co_return not_taken(request, *outcome, std::move(begun).error());
+  if (!begun) co_return sink_failed(request, *outcome, std::move(begun).error());
   if (!*begun) {
     outcome->body = body;
     co_return outcome;
   }
   auto wish = delivery->write(body);
   if (wish && *wish == Wish::Pause) wish = co_await delivery->drain(call);
-  if (!wish) co_return not_taken(request, *outcome, std::move(wish).error());
-  if (*wish == Wish::Stop) co_return not_taken(request, *outcome, wants_no_more());
+  if (!wish) co_return sink_failed(request, *outcome, std::move(wish).error());
+  if (*wish == Wish::Stop) co_return sink_failed(request, *outcome, wants_no_more());
   auto finished = delivery->finish(*outcome);
-  if (!finished) co_return not_taken(request, *outcome, std::move(finished).error());
+  if (!finished) co_return sink_failed(request, *outcome, std::move(finished).error());
   co_return outcome;
 }
 

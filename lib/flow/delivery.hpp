@@ -1,4 +1,4 @@
-// Delivery: how the body of a call comes to its sink, over all attempts and whoever makes them.
+// Delivery: brings the body of a call to its sink, over all attempts of the call.
 #pragma once
 
 #include <httpretry/flow/sink.hpp>
@@ -7,76 +7,74 @@
 
 namespace httpretry {
 
-// A reader has said Wish::Stop.
+// For Wish::Stop.
 HTTPRETRY_API Error wants_no_more();
 
 class HTTPRETRY_API Delivery {
  public:
-  // Which good answers must be looked at before the sink sees them; how much of a body is looked
-  // at; and whether an answer is good still where that much of it has come.
+  // Rules of the policy that read the bodies of successful responses, before the sink gets them.
   struct HoldBack {
-    std::function<bool(int status, const Headers& headers)> which;
-    std::size_t enough;
-    std::function<bool(const Response& begun)> is_good;
+    std::function<bool(int status, const Headers& headers)> which;  // whose body must be read
+    std::size_t enough;                                             // bytes that the rules read
+    std::function<bool(const Response& begun)> is_good;             // with that many bytes
   };
 
-  // The one of this call, opened at its first attempt; nullptr where the request has no sink.
+  // The delivery of this call, opened at its first attempt; nullptr if the request has no sink.
   static Result<Delivery*> of(const Request& request, Call& call);
-  // The one that was opened, if any.
+  // The same if it is open, else nullptr.
   static Delivery* begun(const Call& call);
 
   void hold_back(HoldBack rules) { hold_back_ = std::move(rules); }
-  // Whether another attempt may be made.
+  // Whether a retry is possible: the writer can restart, or the next attempt can ask for the rest.
   [[nodiscard]] bool can_go_on() const;
 
-  // --- one exchange ---
+  // For each exchange, in this order.
 
-  // The header lines that ask for the rest of the body, where there is a beginning.
+  // The header lines that ask for the rest of the body, if the writer has its beginning.
   struct Rest {
-    std::string range;     // empty: for all of it
+    std::string range;     // empty: the whole body is wanted
     std::string if_range;  // may be empty
   };
   [[nodiscard]] const Rest& ask(const Request& request);
-  // An answer's final headers are there: true where its body is for the sink.
+  // The final headers were received. True if the body is for the sink.
   Result<bool> begin(const Request& request, const Response& head);
   Result<BodyWriter::Wish> write(std::string_view bytes);
   Task<Result<BodyWriter::Wish>> drain(Call& call) { return writer_->drain(call); }
-  // Whether so much is there of an answer that is held back that it can be judged; and then, once:
-  // true where it is for the sink after all, beginning with the body of `begun`.
+  // Whether enough of a body that is held back was received to judge it. Then `release` does, once:
+  // true if it is for the sink, beginning with the body of `begun`.
   [[nodiscard]] bool can_judge(std::size_t have) const {
     return held_ && hold_back_ && have >= hold_back_->enough;
   }
   Result<bool> release(const Request& request, const Response& begun);
-  // The body is whole; `outcome` has the head.
+  // The body is complete.
   Result<void> finish(Response& response);
 
-  // An outcome that holds its body in memory (it was held back, or comes from a transport that
-  // knows no sinks), given to the sink where it is for it.
+  // Delivers a body that is in memory: it was held back, or the transport does not support sinks.
   static Task<Outcome> hand_over(Request request, Call& call, Outcome outcome);
-  // The last answer was held back.
+  // Whether the last response was held back.
   [[nodiscard]] bool held() const { return held_; }
 
  private:
   Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> writer);
-  Result<bool> go_on_with(const Response& head);
-  Result<bool> start_anew(const Response& head);
+  Result<bool> continue_with(const Response& head);
+  Result<bool> restart_with(const Response& head);
   [[nodiscard]] bool is_same(const Response& head) const;
-  [[nodiscard]] bool is_all_there(const Response& head) const;
+  [[nodiscard]] bool is_complete_already(const Response& head) const;
 
   std::shared_ptr<Sink> sink_;
   std::unique_ptr<BodyWriter> writer_;
   std::optional<HoldBack> hold_back_;
   bool held_ = false;
 
-  std::uint64_t have_ = 0;  // bytes of the body that are with the writer
-  std::uint64_t skip_ = 0;  // of what comes next: the writer has them
+  std::uint64_t have_ = 0;  // bytes of the body that the writer has
+  std::uint64_t skip_ = 0;  // bytes that will be received again
   std::optional<std::uint64_t> total_;
   std::string validator_;
-  std::string url_;  // which `have_` is of; empty: the writer had it from an earlier call
+  std::string url_;  // of the bytes in `have_`; empty: they are from an earlier call
   Rest rest_;
-  bool vouched_ = false;   // for the beginning, by the user: asked for without a validator
-  bool asked_ = false;     // for the rest, in this exchange
-  bool complete_ = false;  // the server has no more than we have
+  bool guaranteed_ = false;  // by the user: the rest is asked for without a validator
+  bool asked_ = false;       // this exchange asks for the rest
+  bool complete_ = false;    // the server has no more bytes
 };
 
 }  // namespace httpretry

@@ -1,36 +1,38 @@
 #include "lib/http/new_file.hpp"
+#include "lib/http/text.hpp"
 
 #include <httpretry/flow/sink.hpp>
 
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <fstream>
-#include <iterator>
-#include <system_error>
 
 namespace httpretry {
 namespace {
 
 using Wish = BodyWriter::Wish;
 
-// FNV-1a: tells one URL from another without writing down what may be secret in it.
+// Identifies a URL without storing it: it may contain secrets. FNV-1a, with its constants for 64
+// bits.
 std::string fingerprint(std::string_view url) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : url) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
-  return text.data();
+  std::string text;
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    append_hex(text, static_cast<unsigned char>(hash >> static_cast<unsigned>(shift)));
+  }
+  return text;
 }
 
-// Beside a part: of which body it is. Two lines: the fingerprint of the URL, and the validator.
+// PATH.part.info says which body PATH.part is the beginning of. Two lines: the fingerprint of the
+// URL, and the validator.
 class PartInfo {
  public:
   PartInfo(std::string path, std::string_view url)
       : path_(std::move(path)), url_(fingerprint(url)) {}
 
-  // The validator; empty where there is none, or it is of another URL.
+  // The validator; empty if there is none, or the file is for another URL.
   [[nodiscard]] std::string read() const {
     std::ifstream file(path_, std::ios::binary);
     std::string url;
@@ -61,7 +63,7 @@ class FileWriter final : public BodyWriter {
 
   Result<void> begin(const Response& head, std::uint64_t offset) override {
     if (offset == 0) {
-      if (info_) info_->remove();  // before the bytes that it speaks of
+      if (info_) info_->remove();  // first, so that it never describes other bytes
       if (auto emptied = file_.restart(); !emptied) return emptied;
     }
     const auto etag = head.headers.get("ETag");

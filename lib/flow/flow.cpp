@@ -1,4 +1,6 @@
 // The members of the interfaces that are not inline.
+#include "lib/http/text.hpp"
+
 #include <httpretry/flow/middleware.hpp>
 #include <httpretry/flow/transport.hpp>
 
@@ -19,19 +21,10 @@ void Observer::policies_reloaded(const Call& /*call*/, const PolicyReload& /*rel
 void Observer::call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept {}
 
 Error detail::internal_error(std::string_view thrower, const std::exception_ptr& thrown) {
-  const auto said = [&](std::string_view what) {
-    Error error(Errc::Internal,
-                "middleware \"" + std::string(thrower) + "\" threw: " + std::string(what));
-    error.exchange.sent = Sent::Maybe;  // an exception does not say
-    return error;
-  };
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& exception) {
-    return said(exception.what());
-  } catch (...) {
-    return said("something that is no std::exception");
-  }
+  Error error(Errc::Internal,
+              "middleware \"" + std::string(thrower) + "\" threw: " + text_of(thrown));
+  error.exchange.sent = Sent::Maybe;  // the exception does not say
+  return error;
 }
 
 }  // namespace httpretry

@@ -16,40 +16,10 @@ Task<Outcome> return_and_send(Next next, Request request, Call& call) {
   co_return outcome;
 }
 
-class OnRequest final : public Middleware {
+template <class Handle>
+class FunctionMiddleware final : public Middleware {
  public:
-  OnRequest(std::string name, std::function<void(Request&, Call&)> change)
-      : name_(std::move(name)), change_(std::move(change)) {}
-  [[nodiscard]] std::string_view name() const override { return name_; }
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
-    change_(request, call);
-    return next(std::move(request), call);
-  }
-
- private:
-  std::string name_;
-  std::function<void(Request&, Call&)> change_;
-};
-
-class OnOutcome final : public Middleware {
- public:
-  OnOutcome(std::string name, std::function<void(const Request&, Outcome&, Call&)> look)
-      : name_(std::move(name)), look_(std::move(look)) {}
-  [[nodiscard]] std::string_view name() const override { return name_; }
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
-    Outcome outcome = co_await next(request, call);
-    look_(request, outcome, call);
-    co_return outcome;
-  }
-
- private:
-  std::string name_;
-  std::function<void(const Request&, Outcome&, Call&)> look_;
-};
-
-class Coroutine final : public Middleware {
- public:
-  Coroutine(std::string name, std::function<Task<Outcome>(Request, Call&, Next)> handle)
+  FunctionMiddleware(std::string name, Handle handle)
       : name_(std::move(name)), handle_(std::move(handle)) {}
   [[nodiscard]] std::string_view name() const override { return name_; }
   Task<Outcome> handle(Request request, Call& call, Next next) override {
@@ -58,8 +28,13 @@ class Coroutine final : public Middleware {
 
  private:
   std::string name_;
-  std::function<Task<Outcome>(Request, Call&, Next)> handle_;
+  Handle handle_;
 };
+
+template <class Handle>
+MiddlewarePtr from_function(std::string name, Handle handle) {
+  return std::make_shared<FunctionMiddleware<Handle>>(std::move(name), std::move(handle));
+}
 
 }  // namespace
 
@@ -88,15 +63,27 @@ Task<Outcome> Next::operator()(Request request, Call& call) const {
 }
 
 MiddlewarePtr on_request(std::string name, std::function<void(Request&, Call&)> change) {
-  return std::make_shared<OnRequest>(std::move(name), std::move(change));
+  return from_function(std::move(name),
+                       [change = std::move(change)](Request request, Call& call, const Next& next) {
+                         change(request, call);
+                         return next(std::move(request), call);
+                       });
 }
+
 MiddlewarePtr on_outcome(std::string name,
                          std::function<void(const Request&, Outcome&, Call&)> look) {
-  return std::make_shared<OnOutcome>(std::move(name), std::move(look));
+  return from_function(
+      std::move(name),
+      [look = std::move(look)](Request request, Call& call, Next next) -> Task<Outcome> {
+        Outcome outcome = co_await next(request, call);
+        look(request, outcome, call);
+        co_return outcome;
+      });
 }
+
 MiddlewarePtr middleware(std::string name,
                          std::function<Task<Outcome>(Request, Call&, Next)> handle) {
-  return std::make_shared<Coroutine>(std::move(name), std::move(handle));
+  return from_function(std::move(name), std::move(handle));
 }
 
 }  // namespace httpretry

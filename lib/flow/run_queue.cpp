@@ -11,7 +11,7 @@ namespace {
 thread_local RunQueue* driven = nullptr;
 
 template <class T>
-void have_room(std::vector<T>& list, std::size_t count) {
+void reserve_room(std::vector<T>& list, std::size_t count) {
   if (list.capacity() < count) list.reserve(std::max(count, 2 * list.capacity()));
 }
 
@@ -79,19 +79,19 @@ void Waiter::begin_waiting() {
   queue_.enter(*this);
   waiting_ = true;
   if (stop_.stop_possible()) {
-    on_stop_.emplace(stop_, Mail{&queue_, slot_, queue_.slots_[slot_].generation});
+    on_stop_.emplace(stop_, PostCancel{&queue_, slot_, queue_.slots_[slot_].generation});
   }
 }
 
 void Waiter::end_waiting() {
   if (!waiting_) return;
   waiting_ = false;
-  on_stop_.reset();  // waits for a callback that is running on another thread
+  on_stop_.reset();  // waits until a callback on another thread has returned
   queue_.leave(*this);
 }
 
-// On whatever thread requests the stop, which may be in the middle of anything: so only mail.
-void Waiter::Mail::operator()() const { queue->mail_call_off({slot, generation}); }
+// Runs on the thread that requests the stop, which may hold locks of its own: so it only posts.
+void Waiter::PostCancel::operator()() const { queue->post_cancel({slot, generation}); }
 
 void Sleep::await_suspend(std::coroutine_handle<> awaiter) {
   awaiter_ = awaiter;
@@ -110,7 +110,7 @@ void Sleep::due() {
 }
 
 void Sleep::called_off() {
-  if (slept_) return;  // due in the same turn: it has slept in full
+  if (slept_) return;  // the timer was due in the same turn
   queue_.timers().remove(*this);
   queue_.ready(awaiter_);
 }
@@ -134,49 +134,49 @@ RunQueue::Driving::~Driving() { driven = before_; }
 void RunQueue::post(std::coroutine_handle<> handle) {
   const std::lock_guard lock(mutex_);
   posted_.push_back(handle);
-  mail_came();
+  notify();
 }
 
-void RunQueue::mail_call_off(CallOff which) noexcept {
+void RunQueue::post_cancel(Cancel which) noexcept {
   const std::lock_guard lock(mutex_);
   try {
-    call_offs_.push_back(which);
+    cancels_.push_back(which);
   } catch (const std::bad_alloc&) {
-    call_offs_lost_ = true;
+    cancels_lost_ = true;
   }
-  mail_came();
+  notify();
 }
 
 void RunQueue::close(Closed* told) noexcept {
   const std::lock_guard lock(mutex_);
   close_asked_ = true;
-  if (told != nullptr) tell_closed_ = told;
-  mail_came();
+  if (told != nullptr) on_closed_ = told;
+  notify();
 }
 
-// With the mutex held, so that whoever drives the queue cannot end it meanwhile: it takes the mail,
-// and so the mutex, before it finds that it is done.
-void RunQueue::mail_came() {
-  mail_.store(true, std::memory_order_seq_cst);
+// The mutex is held, so the driver cannot destroy the queue meanwhile: it takes what was posted,
+// and for that the mutex, before it finds that it is done.
+void RunQueue::notify() {
+  has_posted_.store(true, std::memory_order_seq_cst);
   if (blocked_.exchange(false, std::memory_order_seq_cst)) wake();
 }
 
 bool RunQueue::prepare_to_block() {
   if (!ready_.empty()) return false;
   blocked_.store(true, std::memory_order_seq_cst);
-  if (!mail_.load(std::memory_order_seq_cst)) return true;
+  if (!has_posted_.load(std::memory_order_seq_cst)) return true;
   unblocked();
   return false;
 }
 
 bool RunQueue::turn() {
-  if (mail_.load(std::memory_order_acquire)) take_mail();
+  if (has_posted_.load(std::memory_order_acquire)) take_posted();
   const auto time = now();
   while (Timer* timer = timers_.take_due(time)) timer->due();
   if (ready_.empty()) return false;
-  // What becomes ready meanwhile waits for the next turn, so that the sockets get theirs.
+  // Coroutines that become ready now are left for the next turn, so that sockets are not starved.
   running_.swap(ready_);
-  // By index: whoever begins to wait may make room in it.
+  // By index: a wait that begins may reallocate the vector.
   for (std::size_t i = 0; i < running_.size(); ++i) {
     const auto handle = running_[i];
     handle.resume();
@@ -185,41 +185,41 @@ bool RunQueue::turn() {
   return true;
 }
 
-void RunQueue::take_mail() {
-  std::vector<CallOff> call_offs;
+void RunQueue::take_posted() {
+  std::vector<Cancel> cancels;
   Closed* tell = nullptr;
   bool lost = false;
   {
     const std::lock_guard lock(mutex_);
     try {
-      have_room(ready_, ready_.size() + posted_.size() + slots_.size());
+      reserve_room(ready_, ready_.size() + posted_.size() + slots_.size());
     } catch (const std::bad_alloc&) {
-      return;  // the mail stays where it is, for the next turn
+      return;  // the next turn tries again
     }
-    mail_.store(false, std::memory_order_relaxed);
+    has_posted_.store(false, std::memory_order_relaxed);
     ready_.insert(ready_.end(), posted_.begin(), posted_.end());
     posted_.clear();
-    call_offs.swap(call_offs_);
+    cancels.swap(cancels_);
     if (close_asked_) closed_ = true;
-    lost = std::exchange(call_offs_lost_, false);
-    tell = std::exchange(tell_closed_, nullptr);
+    lost = std::exchange(cancels_lost_, false);
+    tell = std::exchange(on_closed_, nullptr);
   }
-  for (const auto& which : call_offs) {
+  for (const auto& which : cancels) {
     const auto& slot = slots_[which.slot];
-    if (slot.generation == which.generation && slot.waiter != nullptr) call_off(*slot.waiter);
+    if (slot.generation == which.generation && slot.waiter != nullptr) cancel(*slot.waiter);
   }
-  if (closed_ || lost) call_off_stopped();
+  if (closed_ || lost) cancel_stopped();
   if (tell != nullptr) tell->closed();
 }
 
-void RunQueue::call_off_stopped() {
+void RunQueue::cancel_stopped() {
   for (const auto& slot : slots_) {
-    if (slot.waiter != nullptr && slot.waiter->stop_requested()) call_off(*slot.waiter);
+    if (slot.waiter != nullptr && slot.waiter->stop_requested()) cancel(*slot.waiter);
   }
 }
 
-void RunQueue::call_off(Waiter& waiter) {
-  if (std::exchange(waiter.called_off_, true)) return;
+void RunQueue::cancel(Waiter& waiter) {
+  if (std::exchange(waiter.canceled_, true)) return;
   waiter.called_off();
 }
 
@@ -233,22 +233,22 @@ Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
   co_return slept;
 }
 
-// All memory that a waiter will need until it leaves is taken here, where its coroutine can be told
-// that there is none.
+// Reserves all memory that the wait will need, because here its coroutine can be told that there is
+// none.
 void RunQueue::enter(Waiter& waiter) {
   if (free_slots_.empty()) {
-    have_room(free_slots_, slots_.size() + 1);
+    reserve_room(free_slots_, slots_.size() + 1);
     slots_.emplace_back();
     free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
   }
-  have_room(ready_, ready_.size() + slots_.size());
-  have_room(running_, slots_.size());
+  reserve_room(ready_, ready_.size() + slots_.size());
+  reserve_room(running_, slots_.size());
   waiter.slot_ = free_slots_.back();
   free_slots_.pop_back();
   slots_[waiter.slot_].waiter = &waiter;
 }
 
-// A new generation: mail that is under way for this waiter will not find the slot's next one.
+// The new generation invalidates cancellations that were posted for this wait.
 void RunQueue::leave(Waiter& waiter) {
   auto& slot = slots_[waiter.slot_];
   slot.waiter = nullptr;

@@ -1,5 +1,5 @@
-// RunQueue: what every scheduler has, whatever its clock and its sockets: the coroutines that are
-// ready, the timers, and the mailbox through which other threads reach it.
+// RunQueue: the part that all our schedulers share: the coroutines that are ready, the timers, and
+// the work that other threads post.
 #pragma once
 
 #include <httpretry/flow/scheduler.hpp>
@@ -14,7 +14,7 @@
 
 namespace httpretry {
 
-// An entry of the timer heap. It lives where its owner puts it (a coroutine frame): no allocation.
+// An entry of the timer heap. It is a member of its owner, so it needs no allocation.
 class Timer {
  public:
   virtual ~Timer() = default;
@@ -26,14 +26,14 @@ class Timer {
   std::size_t index_ = kIdle;
 };
 
-// A binary heap by (time, order of arrival) that can give up any of its entries.
+// A binary heap by (time, order of arrival), from which any entry can be removed.
 class TimerHeap {
  public:
   void add(Timer& timer, Time when);
-  void remove(Timer& timer);  // does nothing where it is not in
+  void remove(Timer& timer);  // does nothing if it is not in the heap
   [[nodiscard]] Time next() const { return heap_.empty() ? kNever : heap_.front().when; }
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
-  // Takes out the next timer that is due at `now`; nullptr where there is none.
+  // Removes the next timer that is due at `now`; nullptr if there is none.
   Timer* take_due(Time now);
 
  private:
@@ -55,8 +55,7 @@ class TimerHeap {
 
 class RunQueue;
 
-// Something that a coroutine waits for and that can be called off: by the stop token it was begun
-// with, from any thread, or by the end of its queue.
+// A wait that can be canceled: by its stop token, from any thread, or when its queue is closed.
 class Waiter {
  public:
   Waiter(RunQueue& queue, std::stop_token stop);
@@ -65,7 +64,7 @@ class Waiter {
   virtual ~Waiter();
 
  protected:
-  // On the queue's thread, at any time between `begin_waiting` and `end_waiting`, once.
+  // Called at most once, on the queue's thread, between `begin_waiting` and `end_waiting`.
   virtual void called_off() = 0;
   [[nodiscard]] bool stop_requested() const;
   void begin_waiting();
@@ -75,20 +74,20 @@ class Waiter {
 
  private:
   friend class RunQueue;
-  struct Mail {
+  struct PostCancel {
     RunQueue* queue;
     std::uint32_t slot;
     std::uint32_t generation;
     void operator()() const;
   };
   std::stop_token stop_;
-  std::optional<std::stop_callback<Mail>> on_stop_;
+  std::optional<std::stop_callback<PostCancel>> on_stop_;
   std::uint32_t slot_ = 0;
   bool waiting_ = false;
-  bool called_off_ = false;
+  bool canceled_ = false;
 };
 
-// Awaited for true (its time has come) or false (called off).
+// co_await gives true (the time has come) or false (canceled).
 class Sleep final : public Waiter, private Timer {
  public:
   Sleep(RunQueue& queue, Time when, std::stop_token stop)
@@ -108,22 +107,22 @@ class Sleep final : public Waiter, private Timer {
   bool slept_ = false;
 };
 
-// Not synchronised but for `post` and `call_off`: one thread at a time drives it.
-// Exported for the test kit, which is a library of its own.
+// One thread at a time drives it. Only `post`, `close` and the stop tokens of its waits may be used
+// by other threads. Exported for the test kit, which is a separate library.
 class HTTPRETRY_API RunQueue : public Scheduler {
  public:
   ~RunQueue() override;
 
-  // The queue that this thread is driving; nullptr where it drives none.
+  // The queue that this thread is driving; nullptr if none.
   static RunQueue* current();
-  // Whether this thread drives another one than `home`, or none: what a stage awaited resumed it
-  // here, and what is of `home` must get back there.
+  // Whether this thread does not drive `home`, although it runs a coroutine of `home`: something
+  // that a middleware awaited has resumed it here. It must return before it uses the queue.
   static bool strayed_from(const Scheduler& home);
 
   void post(std::coroutine_handle<> handle) final;
   Task<bool> sleep_until(Time when, std::stop_token stop) final;
 
-  // Told by the driver when it has called everything off.
+  // Is told by the driver when all waits are canceled.
   class Closed {
    public:
     virtual void closed() noexcept = 0;
@@ -131,16 +130,16 @@ class HTTPRETRY_API RunQueue : public Scheduler {
    protected:
     ~Closed() = default;
   };
-  // From any thread: calls off everything that waits here, now and from now on. Takes no memory.
+  // Cancels all waits, also those that begin later. For any thread. Allocates no memory.
   void close(Closed* told = nullptr) noexcept;
 
-  // For a coroutine that waits here, as a Waiter, this takes no memory: there is room for it.
+  // Allocates no memory for a coroutine in a wait of this queue: `enter` has reserved it.
   void ready(std::coroutine_handle<> handle) { ready_.push_back(handle); }
   TimerHeap& timers() { return timers_; }
   [[nodiscard]] const TimerHeap& timers() const { return timers_; }
 
  protected:
-  // Marks this thread as the driver, for as long as it lives.
+  // While it lives, this thread is the driver.
   class Driving {
    public:
     explicit Driving(RunQueue& queue);
@@ -152,11 +151,10 @@ class HTTPRETRY_API RunQueue : public Scheduler {
     RunQueue* before_;
   };
 
-  // One turn: the mail, the timers that are due, and the coroutines that were ready then. True
-  // where it did anything.
+  // One turn: what was posted, the timers that are due, and then the coroutines that are ready.
+  // True if it resumed any.
   bool turn();
-  // Whether the driver may block: it then must look at the mailbox again when `wake` was called.
-  // Between the two, `wake` is called at the first mail.
+  // Whether the driver may block. From then until `unblocked`, the first post calls `wake`.
   bool prepare_to_block();
   void unblocked() { blocked_.store(false, std::memory_order_relaxed); }
   virtual void wake() noexcept = 0;
@@ -168,17 +166,17 @@ class HTTPRETRY_API RunQueue : public Scheduler {
     Waiter* waiter = nullptr;
     std::uint32_t generation = 0;
   };
-  struct CallOff {
+  struct Cancel {
     std::uint32_t slot;
     std::uint32_t generation;
   };
   void enter(Waiter& waiter);
   void leave(Waiter& waiter);
-  void mail_call_off(CallOff which) noexcept;
-  void take_mail();
-  void call_off_stopped();
-  void mail_came();
-  static void call_off(Waiter& waiter);
+  void post_cancel(Cancel which) noexcept;
+  void take_posted();
+  void cancel_stopped();
+  void notify();
+  static void cancel(Waiter& waiter);
 
   std::vector<std::coroutine_handle<>> ready_;
   std::vector<std::coroutine_handle<>> running_;
@@ -189,11 +187,11 @@ class HTTPRETRY_API RunQueue : public Scheduler {
 
   std::mutex mutex_;  // guards the five below
   std::vector<std::coroutine_handle<>> posted_;
-  std::vector<CallOff> call_offs_;
-  bool call_offs_lost_ = false;  // there was no memory to write one down
+  std::vector<Cancel> cancels_;
+  bool cancels_lost_ = false;  // there was no memory for one
   bool close_asked_ = false;
-  Closed* tell_closed_ = nullptr;
-  std::atomic<bool> mail_ = false;  // read without the mutex
+  Closed* on_closed_ = nullptr;
+  std::atomic<bool> has_posted_ = false;  // read without the mutex
   std::atomic<bool> blocked_ = false;
 };
 

@@ -1,3 +1,5 @@
+#include "lib/http/text.hpp"
+
 #include <httpretry/flow/shared.hpp>
 
 namespace httpretry::detail {
@@ -23,13 +25,7 @@ Task<bool> Happening::wait(Scheduler& scheduler, Time limit, std::stop_token sto
 }
 
 Error Work::thrown_by_work(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& exception) {
-    return Error(Errc::Internal, std::string("the work of spawn threw: ") + exception.what());
-  } catch (...) {
-    return Error(Errc::Internal, "the work of spawn threw something that is no std::exception");
-  }
+  return Error(Errc::Internal, "the work of spawn threw: " + text_of(thrown));
 }
 
 Error wait_ended(bool canceled, std::string_view waited_for) {

@@ -1,18 +1,18 @@
-// SingleFlight: something that many calls need at once, such as a new token, is fetched by the
-// first of them; the others wait for what it brings. Shared by loops and threads.
+// SingleFlight: when many calls need the same thing at once, such as a new token, the first of them
+// fetches it and the others wait for its result. Shared by loops and threads.
 #pragma once
 
 #include "hop.hpp"
 
 #include <httpretry/flow/call.hpp>
+#include <httpretry/flow/detail/shared_work.hpp>
 #include <httpretry/flow/task.hpp>
 
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <stop_token>
-#include <vector>
+#include <utility>
 
 namespace httpretry {
 
@@ -21,91 +21,74 @@ class SingleFlight {
  public:
   using Fetch = std::function<Task<Result<T>>(Call&)>;
 
-  // What the flight brings that is under way, or else one that this call makes. A call that is
-  // canceled, or has come to its deadline, hands over to one that waits; any other failure is
-  // everybody's who waited for it.
+  // The result of the fetch that is running, or of a new one. If the call that fetches is canceled
+  // or reaches its deadline, one of the waiting calls fetches instead; any other error is returned
+  // to all of them.
   Task<Result<T>> join(const Fetch& fetch, Call& call) {
     for (;;) {
-      std::stop_source wake;
-      const auto [flight, leads] = board(wake);
+      const auto [flight, leads] = board();
       if (leads) {
-        const Landing landing(*this, *flight);
-        Result<T> brought = co_await lead(fetch, call, *flight);
-        co_return brought;
+        const EndGuard guard(*this, *flight);
+        Result<T> result = co_await lead(fetch, call, *flight);
+        co_return result;
       }
-      const std::stop_callback forward(call.stop(), Wake{wake});
-      const bool late = co_await call.scheduler().sleep_until(call.deadline(), wake.get_token());
-      if (late) co_return Error(Errc::Timeout, "waited in vain for what another call fetches");
-      // Called off, by its caller or with the client: then nobody has landed.
-      if (call.stop().stop_requested() || !over(*flight))
-        co_return Error(Errc::Canceled, "canceled");
-      if (flight->brought) co_return *flight->brought;
+      const bool whole = co_await flight->wait(call.scheduler(), call.deadline(), call.stop());
+      if (call.stop().stop_requested() || !whole) co_return Error(Errc::Canceled, "canceled");
+      if (!flight->happened()) {
+        co_return Error(Errc::Timeout, "timed out waiting for what another call fetches");
+      }
+      if (flight->result) co_return *flight->result;
     }
   }
 
  private:
-  struct Flight {
-    bool over = false;
-    std::optional<Result<T>> brought;  // empty where it is whoever led that ended
-    std::vector<std::stop_source> waiting;
-  };
-  struct Wake {
-    std::stop_source which;
-    void operator()() { which.request_stop(); }
+  struct Flight final : detail::Happening {
+    std::optional<Result<T>> result;  // empty if the call that fetched ended first
+    using Happening::happen;
   };
   struct Boarded {
     std::shared_ptr<Flight> flight;
     bool leads;
   };
-  // Lands also where the coroutine that leads is destroyed, or cannot begin.
-  class Landing {
+  // Ends the flight also if the coroutine that leads is destroyed, or cannot start.
+  class EndGuard {
    public:
-    Landing(SingleFlight& owner, Flight& flight) : owner_(owner), flight_(flight) {}
-    ~Landing() { owner_.land(flight_, std::nullopt); }
-    Landing(const Landing&) = delete;
-    Landing& operator=(const Landing&) = delete;
+    EndGuard(SingleFlight& owner, Flight& flight) : owner_(owner), flight_(flight) {}
+    ~EndGuard() {
+      if (!flight_.happened()) owner_.end(flight_, std::nullopt);
+    }
+    EndGuard(const EndGuard&) = delete;
+    EndGuard& operator=(const EndGuard&) = delete;
 
    private:
     SingleFlight& owner_;
     Flight& flight_;
   };
 
-  Boarded board(const std::stop_source& wake) {
+  Boarded board() {
     const std::lock_guard lock(mutex_);
-    if (current_) {
-      current_->waiting.push_back(wake);
-      return {current_, false};
-    }
-    current_ = std::make_shared<Flight>();
-    return {current_, true};
+    const bool leads = current_ == nullptr;
+    if (leads) current_ = std::make_shared<Flight>();
+    return {current_, leads};
   }
 
   Task<Result<T>> lead(const Fetch& fetch, Call& call, Flight& flight) {
-    Result<T> brought = co_await fetch(call);
+    Result<T> result = co_await fetch(call);
     const ReturnTo loop(call.scheduler());
     co_await loop;
-    const bool own_end = !brought && (brought.error().code == Errc::Canceled ||
-                                      call.scheduler().now() >= call.deadline());
-    land(flight, own_end ? std::nullopt : std::optional<Result<T>>(brought));
-    co_return brought;
+    const bool call_ended = !result && (result.error().code == Errc::Canceled ||
+                                        call.scheduler().now() >= call.deadline());
+    end(flight, call_ended ? std::nullopt : std::optional<Result<T>>(result));
+    co_return result;
   }
 
-  void land(Flight& flight, std::optional<Result<T>> brought) {
-    std::vector<std::stop_source> waiting;
+  void end(Flight& flight, std::optional<Result<T>> result) {
     {
       const std::lock_guard lock(mutex_);
-      if (flight.over) return;
-      flight.over = true;
-      flight.brought = std::move(brought);
-      waiting.swap(flight.waiting);
-      if (current_.get() == &flight) current_.reset();
+      current_.reset();
     }
-    for (auto& waiter : waiting) waiter.request_stop();
-  }
-
-  bool over(const Flight& flight) {
-    const std::lock_guard lock(mutex_);
-    return flight.over;
+    flight.result = std::move(result);
+    flight.happen();
   }
 
   std::mutex mutex_;

@@ -40,17 +40,19 @@ class BytesSource final : public Body::Source {
   std::string bytes_;
 };
 
+using FilePtr = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
 class FileReader final : public BodyReader {
  public:
-  FileReader(std::FILE* file, std::string path, std::optional<std::uint64_t> size)
-      : file_(file, &std::fclose), path_(std::move(path)), left_(size) {}
+  FileReader(FilePtr file, std::string path, std::optional<std::uint64_t> size)
+      : file_(std::move(file)), path_(std::move(path)), left_(size) {}
 
   Result<std::size_t> read(std::span<char> into) override {
     const auto wanted = left_ ? std::min<std::uint64_t>(into.size(), *left_) : into.size();
     const auto count = std::fread(into.data(), 1, wanted, file_.get());
     if (std::ferror(file_.get()) != 0)
       return Error(Errc::InvalidRequest, "reading body file " + path_ + " failed");
-    // A shorter body than was announced would leave the server waiting.
+    // The server would wait for the rest of a body that is shorter than announced.
     if (count < wanted && left_) {
       return Error(Errc::InvalidRequest,
                    "body file " + path_ + " became shorter while it was sent");
@@ -61,50 +63,35 @@ class FileReader final : public BodyReader {
   [[nodiscard]] std::optional<std::uint64_t> size() const override { return left_; }
 
  private:
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  FilePtr file_;
   std::string path_;
-  std::optional<std::uint64_t> left_;  // unknown for what is no regular file
+  std::optional<std::uint64_t> left_;  // known only for a regular file
 };
 
-class FileSource final : public Body::Source {
- public:
-  FileSource(std::string path, std::uint64_t offset) : path_(std::move(path)), offset_(offset) {}
-  Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& /*self*/) override {
-    std::FILE* file = std::fopen(path_.c_str(), "rbe");
-    if (file == nullptr) return cannot_open(errno);
-    struct ::stat about {};
-    if (::fstat(::fileno(file), &about) != 0) {
-      const int cause = errno;
-      std::fclose(file);
-      return cannot_open(cause);
-    }
-    if (S_ISDIR(about.st_mode)) {
-      std::fclose(file);
-      return cannot_open(EISDIR);
-    }
-    std::optional<std::uint64_t> size;
-    if (S_ISREG(about.st_mode)) {
-      size = static_cast<std::uint64_t>(about.st_size);
-      *size -= std::min(*size, offset_);
-    }
-    if (offset_ > 0 && ::fseeko(file, static_cast<::off_t>(offset_), SEEK_SET) != 0) {
-      const int cause = errno;
-      std::fclose(file);
-      return cannot_open(cause);
-    }
-    return std::unique_ptr<BodyReader>(std::make_unique<FileReader>(file, path_, size));
-  }
+Error cannot_open(const std::string& path, int cause) {
+  Error error(Errc::InvalidRequest,
+              "cannot read body file " + path + ": " + std::generic_category().message(cause));
+  error.curl_code = 26;  // CURLE_READ_ERROR
+  return error;
+}
 
- private:
-  [[nodiscard]] Error cannot_open(int cause) const {
-    Error error(Errc::InvalidRequest,
-                "cannot read body file " + path_ + ": " + std::generic_category().message(cause));
-    error.curl_code = 26;  // libcurl's number for it
-    return error;
+Result<std::unique_ptr<BodyReader>> open_file(const std::string& path, std::uint64_t offset) {
+  FilePtr file(std::fopen(path.c_str(), "rbe"), &std::fclose);
+  struct ::stat about {};
+  if (file == nullptr || ::fstat(::fileno(file.get()), &about) != 0) {
+    return cannot_open(path, errno);
   }
-  std::string path_;
-  std::uint64_t offset_;
-};
+  if (S_ISDIR(about.st_mode)) return cannot_open(path, EISDIR);
+  std::optional<std::uint64_t> size;
+  if (S_ISREG(about.st_mode)) {
+    size = static_cast<std::uint64_t>(about.st_size);
+    *size -= std::min(*size, offset);
+  }
+  if (offset > 0 && ::fseeko(file.get(), static_cast<::off_t>(offset), SEEK_SET) != 0) {
+    return cannot_open(path, errno);
+  }
+  return std::unique_ptr<BodyReader>(std::make_unique<FileReader>(std::move(file), path, size));
+}
 
 class ReopenedSource final : public Body::Source {
  public:
@@ -145,7 +132,7 @@ class OnceSource final : public Body::Source {
    public:
     explicit Reader(std::shared_ptr<OnceSource> source) : source_(std::move(source)) {}
     Result<std::size_t> read(std::span<char> into) override {
-      // The first to read owns it: a second reader that was opened before must not get the rest.
+      // The first reader that reads owns the body: another one must not get the rest of it.
       if (!mine_ && source_->touched_.exchange(true)) {
         return Error(Errc::InvalidRequest, "the body can be read only once, and was");
       }
@@ -172,7 +159,7 @@ std::optional<std::uint64_t> BodyReader::size() const { return std::nullopt; }
 Body::Body(std::string bytes) : source_(std::make_shared<BytesSource>(std::move(bytes))) {}
 Body::Body(const char* bytes) : Body(std::string(bytes)) {}
 Body Body::file(std::string path, std::uint64_t offset) {
-  return Body(std::make_shared<FileSource>(std::move(path), offset));
+  return reopened([path = std::move(path), offset] { return open_file(path, offset); });
 }
 Body Body::reopened(Opener open) { return Body(std::make_shared<ReopenedSource>(std::move(open))); }
 Body Body::generated(std::function<Generator()> start, std::optional<std::uint64_t> size) {

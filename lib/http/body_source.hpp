@@ -1,4 +1,4 @@
-// What a Body is made of.
+// The implementation of a Body.
 #pragma once
 
 #include <httpretry/http/body.hpp>

@@ -11,7 +11,7 @@
 namespace httpretry {
 namespace {
 
-// As browsers do, and the HTML standard has it: so no name can end its header line.
+// Escapes as the HTML standard says, so that no name can end its header line.
 std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -52,10 +52,10 @@ std::string content_type_of(const FormPart& part) {
   return std::string(type_of(part.file_name));
 }
 
-// No delimiter of the one begins as one of the other does.
+// The boundary of several files in one field. Neither boundary is a prefix of the other.
 std::string inner(const std::string& boundary) { return "files-" + boundary; }
 
-// `disposition`: up to the name of the file.
+// `disposition`: the value of Content-Disposition, without the name of the file.
 std::string head_of(const FormPart& part, const std::string& disposition,
                     const std::string& boundary) {
   std::string head = "Content-Disposition: " + disposition;
@@ -72,10 +72,10 @@ std::string head_of(const FormPart& part, const std::string& disposition,
   return head + "\r\n";
 }
 
-// Bodies one after the other: the text between the parts, and the parts.
+// The form as a sequence of bodies: the text between the parts, and the parts.
 using Pieces = std::vector<Body>;
 
-// `text`: what comes before the next body.
+// `text`: the text before the next body, which is not yet in `pieces`.
 void add_part(const FormPart& part, const std::string& disposition, const std::string& boundary,
               Pieces& pieces, std::string& text) {
   text += "--" + boundary + "\r\n" + head_of(part, disposition, boundary);

@@ -21,8 +21,8 @@ constexpr std::array<bool, 256> kTokenBytes = [] {
   return table;
 }();
 
-// Whether one of these eight bytes is below 0x20 or 0x7F, found in all of them at once: a byte of a
-// difference has its top bit set where the byte it was made from was too small.
+// Whether one of eight bytes is below 0x20, or is 0x7F. All eight are tested at once: a subtraction
+// sets the top bit of each byte that is too small.
 bool has_control_byte(const char* eight) {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   std::uint64_t bytes = 0;
@@ -60,7 +60,7 @@ bool valid_header_name(std::string_view name) {
 bool valid_header_value(std::string_view value) {
   while (value.size() >= 8 && !has_control_byte(value.data())) {
     if (value.size() == 8) return true;
-    value.remove_prefix(std::min<std::size_t>(8, value.size() - 8));  // the last eight may overlap
+    value.remove_prefix(std::min<std::size_t>(8, value.size() - 8));  // the last two may overlap
   }
   return std::none_of(value.begin(), value.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -92,7 +92,7 @@ bool Headers::try_add(std::string_view name, std::string_view value) {
 }
 
 bool Headers::try_add_line(std::string_view line) {
-  std::size_t colon = 0;  // the name is judged while its end is sought
+  std::size_t colon = 0;  // checks the name while searching for its end
   while (colon < line.size() && kTokenBytes[static_cast<unsigned char>(line[colon])]) ++colon;
   if (colon == 0 || colon == line.size() || line[colon] != ':') return false;
   if (line.back() == '\n') line.remove_suffix(1);
@@ -100,9 +100,9 @@ bool Headers::try_add_line(std::string_view line) {
   const auto name = line.substr(0, colon);
   const auto value = trimmed(line.substr(colon + 1));
   if (!valid_header_value(value)) return false;
-  const bool as_we_write_it =
+  const bool has_our_form =
       !value.empty() && line[colon + 1] == ' ' && line.size() == name.size() + 2 + value.size();
-  if (!as_we_write_it) {
+  if (!has_our_form) {
     append(name, value);
     return true;
   }
@@ -123,10 +123,10 @@ bool Headers::holds(std::string_view text) const {
 }
 
 void Headers::append(std::string_view name, std::string_view value) {
-  // Where it makes room for more, what it has moves away from under a view of it.
+  // Growing the block would invalidate views into it.
   if (holds(name) || holds(value)) return append(std::string(name), std::string(value));
   const auto offset = block_.size();
-  // At once: the string looks after its room, and moves its end, each time that it is appended to.
+  // One resize costs less than an append for each part.
   block_.resize(offset + name.size() + (value.empty() ? 2 : 3 + value.size()));
   char* line = std::copy(name.begin(), name.end(), block_.data() + offset);
   if (value.empty()) {
@@ -142,31 +142,27 @@ void Headers::append(std::string_view name, std::string_view value) {
 void Headers::set(std::string_view name, std::string_view value) {
   demand_valid(name, value);
   if (!contains(name)) return append(name, trimmed(value));
-
-  Headers changed;
-  changed.reserve(size(), block_.size() + value.size());
-  bool placed = false;
-  for (const auto field : *this) {
-    if (!equal_ignoring_case(field.name, name)) {
-      changed.append(field.name, field.value);
-    } else if (!placed) {
-      changed.append(name, trimmed(value));
-      placed = true;
-    }
-  }
-  *this = std::move(changed);
+  const auto kept = trimmed(value);
+  replace(name, &kept);
 }
 
 std::size_t Headers::remove(std::string_view name) {
-  if (!contains(name)) return 0;
-  Headers kept;
-  kept.reserve(size(), block_.size());
+  return contains(name) ? replace(name, nullptr) : 0;
+}
+
+std::size_t Headers::replace(std::string_view name, const std::string_view* value) {
+  Headers changed;
+  changed.reserve(size(), block_.size() + (value == nullptr ? 0 : value->size()));
+  std::size_t found = 0;
   for (const auto field : *this) {
-    if (!equal_ignoring_case(field.name, name)) kept.append(field.name, field.value);
+    if (!equal_ignoring_case(field.name, name)) {
+      changed.append(field.name, field.value);
+    } else if (found++ == 0 && value != nullptr) {
+      changed.append(name, *value);
+    }
   }
-  const auto removed = size() - kept.size();
-  *this = std::move(kept);
-  return removed;
+  *this = std::move(changed);
+  return found;
 }
 
 void Headers::clear() {

@@ -16,36 +16,39 @@
 namespace httpretry {
 namespace {
 
-constexpr int kWriteError = 23;  // libcurl's number
+constexpr int kWriteError = 23;  // CURLE_WRITE_ERROR
 
-Error cannot_write(const std::string& path, int cause, Errc code = Errc::Internal) {
-  Error error(code, "cannot write " + path + ": " + std::generic_category().message(cause));
+Error write_error(Errc code, std::string message) {
+  Error error(code, std::move(message));
   error.permanent = true;
   error.curl_code = kWriteError;
   return error;
 }
 
-// Nothing ran out, and nothing was sent: the file is not one to write to.
+std::string because(const std::string& path, int cause) {
+  return "cannot write " + path + ": " + std::generic_category().message(cause);
+}
+
+Error cannot_write(const std::string& path, int cause) {
+  return write_error(Errc::Internal, because(path, cause));
+}
+
+// The request names a file that cannot be written to.
 Error cannot_open(const std::string& path, int cause) {
-  return cannot_write(path, cause, Errc::InvalidRequest);
+  return write_error(Errc::InvalidRequest, because(path, cause));
 }
 
-Error no_name() {
-  Error error(Errc::InvalidRequest, "the file to write to has no name");
-  error.permanent = true;
-  error.curl_code = kWriteError;
-  return error;
-}
+Error no_name() { return write_error(Errc::InvalidRequest, "the file to write to has no name"); }
 
-// What it takes is gone, so it can begin anew at any time.
+// It keeps nothing, so it can restart at any time.
 bool is_null_device(const struct ::stat& about) {
   return S_ISCHR(about.st_mode) && about.st_rdev == makedev(1, 3);
 }
 
-// Where a link leads, also where nothing is there yet.
+// The target of a link, whether it exists or not.
 std::string behind_links(std::string path) {
   std::error_code failed;
-  // The system follows no more of them either.
+  // Linux follows 40 links at most.
   for (int links = 0; links < 40 && std::filesystem::is_symlink(path, failed); ++links) {
     const auto target = std::filesystem::read_symlink(path, failed);
     if (failed) break;
@@ -54,9 +57,9 @@ std::string behind_links(std::string path) {
   return path;
 }
 
-// With the target's own name before it, where that leaves room.
+// Begins with the target's own name if that is not too long.
 std::string name_beside(const std::string& target) {
-  constexpr std::size_t kMostBytes = 230;  // of the 255 that a name may have
+  constexpr std::size_t kMostBytes = 230;  // NAME_MAX is 255; we add 21
   const std::filesystem::path path(target);
   const bool fits = path.filename().native().size() <= kMostBytes;
   const auto stem = fits ? target : (path.parent_path() / ".httpretry").string();
@@ -65,35 +68,17 @@ std::string name_beside(const std::string& target) {
 
 }  // namespace
 
-// Without its descriptor: what takes memory comes before what must be closed.
+// Does not open the file yet: memory is allocated before there is a descriptor to close.
 NewFile::NewFile(Kind kind, std::string path, std::string target)
     : kind_(kind), path_(std::move(path)), target_(std::move(target)) {}
 
 bool NewFile::open(int flags, mode_t mode) {
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | flags, mode);
-  return fd_ >= 0;
-}
-
-NewFile::NewFile(NewFile&& other) noexcept
-    : kind_(other.kind_),
-      fd_(std::exchange(other.fd_, -1)),
-      size_(other.size_),
-      path_(std::move(other.path_)),
-      target_(std::move(other.target_)) {}
-
-NewFile& NewFile::operator=(NewFile&& other) noexcept {
-  std::swap(kind_, other.kind_);
-  std::swap(fd_, other.fd_);
-  std::swap(size_, other.size_);
-  std::swap(path_, other.path_);
-  std::swap(target_, other.target_);
-  return *this;
+  fd_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | flags, mode));
+  return fd_.open();
 }
 
 NewFile::~NewFile() {
-  if (fd_ < 0) return;
-  close();
-  if (kind_ == Kind::Aside) ::unlink(path_.c_str());
+  if (fd_.open() && kind_ == Kind::Aside) ::unlink(path_.c_str());
 }
 
 Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
@@ -107,11 +92,11 @@ Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
     if (!file.open(0)) return cannot_open(target, errno);
     return file;
   }
-  // Renaming would get past a file that we may not write to.
+  // A rename would replace even a file that we may not write to.
   if (exists && ::access(there.c_str(), W_OK) != 0) return cannot_open(target, errno);
   NewFile file(Kind::Aside, name_beside(there), there);
   if (!file.open(O_CREAT | O_EXCL, mode)) return cannot_open(target, errno);
-  if (exists && mode != 0600 && ::fchmod(file.fd_, old.st_mode & 07777U) != 0) {
+  if (exists && mode != 0600 && ::fchmod(file.fd_.get(), old.st_mode & 07777U) != 0) {
     return cannot_write(target, errno);
   }
   return file;
@@ -125,12 +110,9 @@ Result<NewFile> NewFile::part(const std::string& target) {
   NewFile file(Kind::Part, there + ".part", there);
   const auto& path = file.path_;
   if (!file.open(O_CREAT | O_NOFOLLOW, 0666)) return cannot_open(path, errno);
-  const int fd = file.fd_;
+  const int fd = file.fd_.get();
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    Error error(Errc::InvalidRequest, path + " is being written by somebody else");
-    error.permanent = true;
-    error.curl_code = kWriteError;
-    return error;
+    return write_error(Errc::InvalidRequest, path + " is being written by another process");
   }
   if (::fstat(fd, &about) != 0) return cannot_write(path, errno);
   file.size_ = static_cast<std::uint64_t>(about.st_size);
@@ -140,7 +122,7 @@ Result<NewFile> NewFile::part(const std::string& target) {
 
 Result<void> NewFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
-    const auto count = ::write(fd_, bytes.data(), bytes.size());
+    const auto count = ::write(fd_.get(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return cannot_write(path_, errno);
     bytes.remove_prefix(static_cast<std::size_t>(count));
@@ -153,23 +135,22 @@ Result<void> NewFile::restart() {
   if (size_ == 0) return {};
   if (kind_ == Kind::Direct) return cannot_write(path_, ESPIPE);
   if (kind_ == Kind::Nowhere) return size_ = 0, Result<void>();
-  if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) < 0) return cannot_write(path_, errno);
+  if (::ftruncate(fd_.get(), 0) != 0 || ::lseek(fd_.get(), 0, SEEK_SET) < 0)
+    return cannot_write(path_, errno);
   size_ = 0;
   return {};
 }
 
 Result<void> NewFile::commit() {
-  // A file system over a network tells only at a close that something is not there. Of a copy of
-  // the descriptor, for the old file must still be in its place then, and a part be locked.
-  const int copy = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  // A network file system reports some errors only at close. So a copy of the descriptor is closed
+  // first: at an error the old file is still there, and a partial file is still locked.
+  const int copy = ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0);
   if (copy >= 0 && ::close(copy) != 0 && errno != EINTR) return cannot_write(target_, errno);
   if (!direct() && ::rename(path_.c_str(), target_.c_str()) != 0) {
     return cannot_write(target_, errno);
   }
-  close();
+  fd_.close();
   return {};
 }
-
-void NewFile::close() { ::close(std::exchange(fd_, -1)); }
 
 }  // namespace httpretry

@@ -1,5 +1,7 @@
-// NewFile: a file that takes another one's place when it is whole. Until then the old one stays.
+// NewFile: a file that replaces another one when it is complete. Until then the old one stays.
 #pragma once
+
+#include "descriptor.hpp"
 
 #include <httpretry/http/result.hpp>
 
@@ -8,23 +10,22 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace httpretry {
 
 class NewFile {
  public:
-  // A file of its own beside `target` (where that is a link, beside what it leads to). It has the
-  // mode of the old file, or else `mode` as far as the process's umask lets it; `mode` of 0600
-  // holds always. What is no regular file (a device, a pipe) is written to directly.
+  // A temporary file beside `target` (beside its target, if it is a link). It has the mode of the
+  // old file; without one, `mode` as limited by the umask. A `mode` of 0600 is always kept. A
+  // device or a pipe is written to directly.
   static Result<NewFile> beside(const std::string& target, mode_t mode);
-  // "TARGET.part", which stays where it is not committed, and is gone on with when it is opened
-  // again. One process at a time has it.
+  // "TARGET.part", which stays if it is not committed, and is appended to when it is opened again.
+  // One process at a time can open it.
   static Result<NewFile> part(const std::string& target);
 
-  NewFile(NewFile&& other) noexcept;
-  NewFile& operator=(NewFile&& other) noexcept;
-  ~NewFile();  // removes it, where it was not committed and is no part
+  NewFile(NewFile&& other) noexcept = default;
+  NewFile& operator=(NewFile&& other) = delete;
+  ~NewFile();  // removes a temporary file that was not committed
 
   Result<void> write(std::string_view bytes);
   // Empties it.
@@ -35,17 +36,16 @@ class NewFile {
   // A device or a pipe, which keeps nothing.
   [[nodiscard]] bool direct() const { return kind_ == Kind::Direct || kind_ == Kind::Nowhere; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
-  // Its own name; the target's where that is written to directly.
+  // Its own name; the target's if that is written to directly.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   enum class Kind { Aside, Part, Direct, Nowhere };
   NewFile(Kind kind, std::string path, std::string target);
   bool open(int flags, mode_t mode = 0);
-  void close();
 
   Kind kind_;
-  int fd_ = -1;
+  Descriptor fd_;
   std::uint64_t size_ = 0;
   std::string path_;
   std::string target_;

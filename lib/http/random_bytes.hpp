@@ -1,4 +1,4 @@
-// Chance that nobody can foresee, from the system.
+// Random bytes from the system, which nobody can predict.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace httpretry {
 
-// Throws std::system_error where the system gives none.
+// Throws std::system_error if getrandom fails.
 void fill_random(std::span<unsigned char> bytes);
-// Two digits a byte.
+// Two digits for each byte.
 std::string random_hex(std::size_t bytes);
 
 }  // namespace httpretry

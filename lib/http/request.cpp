@@ -12,7 +12,8 @@ Credentials::Credentials(Scheme how, std::string name, std::string secret)
 
 namespace {
 
-// Shared between handles by count, and copied before one of several handles changes it.
+// Shared by several handles. A handle that changes it takes a copy first, unless it is the only
+// one.
 struct Shared {
   Shared() = default;
   Shared(const Shared& /*other*/) {}
@@ -27,7 +28,7 @@ T* retain(T* shared) {
 }
 
 template <class T>
-void let_go(T* shared) {
+void release_one(T* shared) {
   if (shared != nullptr && shared->owners.fetch_sub(1, std::memory_order_acq_rel) == 1)
     delete shared;
 }
@@ -36,7 +37,7 @@ template <class T>
 T& own(T*& shared) {
   if (shared->owners.load(std::memory_order_acquire) != 1) {
     auto* mine = new T(*shared);
-    let_go(std::exchange(shared, mine));
+    release_one(std::exchange(shared, mine));
   }
   return *shared;
 }
@@ -111,8 +112,8 @@ Request& Request::operator=(Request&& other) noexcept {
   return *this;
 }
 void Request::release() noexcept {
-  let_go(text_);
-  let_go(options_);
+  release_one(text_);
+  release_one(options_);
 }
 
 const std::string& Request::method() const { return text_->method; }
@@ -128,7 +129,7 @@ const Result<Url>& Request::parsed_url() const {
   const auto* known = text_->parsed.load(std::memory_order_acquire);
   if (known != nullptr) return *known;
   auto* mine = new Result<Url>(Url::parse(text_->url));
-  // Another thread may have been first; then its result serves both.
+  // If another thread was first, its result is used.
   if (text_->parsed.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) return *mine;
   delete mine;
   return *known;

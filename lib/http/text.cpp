@@ -36,6 +36,16 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+std::string text_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "something that is no std::exception";
+  }
+}
+
 std::string seconds_text(Duration time) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), time < std::chrono::seconds(1) ? "%.3f s" : "%.1f s",

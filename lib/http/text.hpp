@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ template <class Number>
   if (failure != std::errc() || stopped != end) return std::nullopt;
   return number;
 }
+
+// The text of an exception.
+[[nodiscard]] HTTPRETRY_API std::string text_of(const std::exception_ptr& thrown);
 
 // "0.250 s", "12.5 s": milliseconds matter only in short times.
 [[nodiscard]] HTTPRETRY_API std::string seconds_text(Duration time);

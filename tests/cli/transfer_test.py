@@ -80,7 +80,7 @@ class Files(ProgramTest):
         with (self.folder / "out.part").open("wb") as part:
             fcntl.flock(part, fcntl.LOCK_EX)
             result = self.run_program("-C", "-", "-o", "out", server.url(), status=23)
-        self.assertIn(b"out.part is being written by somebody else", result.stderr)
+        self.assertIn(b"out.part is being written by another process", result.stderr)
 
     def test_a_file_that_goes_away_between_attempts_is_an_error_of_the_file(self):
         gate = threading.Event()

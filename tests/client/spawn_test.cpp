@@ -170,7 +170,7 @@ TEST_CASE("work that throws is an error for all who wait") {
   CHECK(Client(options).get("http://x/"));
   CHECK(texts ==
         std::vector<std::string>{"the work of spawn threw: out of tokens",
-                                 "the work of spawn threw something that is no std::exception"});
+                                 "the work of spawn threw: something that is no std::exception"});
 }
 
 TEST_CASE(
