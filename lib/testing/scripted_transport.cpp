@@ -43,7 +43,7 @@ ScriptedTransport& ScriptedTransport::say(Answer answer, Duration after) {
 Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   if (const auto& url = request.parsed_url(); !url) co_return url.error();
   auto& clock = call.scheduler();
-  seen_.push_back({request, clock.now()});
+  seen_.emplace_back(request, clock.now());
   const auto number = static_cast<int>(seen_.size());
   if (steps_.empty()) co_return Error(Errc::Internal, "the script of the transport is empty");
 

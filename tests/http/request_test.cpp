@@ -8,26 +8,10 @@
 
 #include <stdexcept>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
 using namespace httpretry;
 
-// g++ 12 destroys an aggregate with a destructor twice in some statements with co_await: none of
-// the types that stand in such statements may be one.
-static_assert(!std::is_aggregate_v<Request> && !std::is_aggregate_v<RequestOptions> &&
-              !std::is_aggregate_v<Credentials> && !std::is_aggregate_v<Response> &&
-              !std::is_aggregate_v<Error> && !std::is_aggregate_v<Attempt> &&
-              !std::is_aggregate_v<History> && !std::is_aggregate_v<CallOptions> &&
-              !std::is_aggregate_v<ClientOptions> && !std::is_aggregate_v<TransportOptions> &&
-              !std::is_aggregate_v<RetryPolicy> && !std::is_aggregate_v<RetryOptions> &&
-              !std::is_aggregate_v<RedirectOptions> && !std::is_aggregate_v<LogOptions> &&
-              !std::is_aggregate_v<Headers> && !std::is_aggregate_v<Body> &&
-              !std::is_aggregate_v<Url> && !std::is_aggregate_v<Outcome> &&
-              !std::is_aggregate_v<ClientCertificate> && !std::is_aggregate_v<ProxyOptions> &&
-              !std::is_aggregate_v<Form> && !std::is_aggregate_v<FormPart> &&
-              !std::is_aggregate_v<BodyStart> && !std::is_aggregate_v<ConnectionFacts> &&
-              !std::is_aggregate_v<BearerToken>);
 static_assert(sizeof(Request) <= 2 * sizeof(void*));
 
 TEST_CASE("a copy of a request that is changed leaves the others as they were") {

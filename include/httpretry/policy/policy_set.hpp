@@ -130,6 +130,10 @@ class HTTPRETRY_API PolicySet {
 
   // The entries that match, the winner first, and why each of the others lost to it.
   struct HTTPRETRY_API Candidate {
+    Candidate() = default;
+    Candidate(const ResolvedPolicy* policy, std::string why)
+        : resolved(policy), why_lost(std::move(why)) {}
+
     const ResolvedPolicy* resolved = nullptr;
     std::string why_lost;  // empty for the winner
   };

@@ -103,6 +103,8 @@ class HTTPRETRY_API ScriptedTransport final : public Transport {
 
   // What was sent, in order, and when.
   struct Seen {
+    Seen(Request sent, Time at) : request(std::move(sent)), when(at) {}
+
     Request request;
     Time when;
   };
