@@ -1,4 +1,4 @@
-// Coroutine frames from per-thread free lists, by size.
+// Memory for coroutine frames, from free lists of each thread.
 #include <httpretry/flow/task.hpp>
 
 #include <array>
@@ -18,10 +18,10 @@
 namespace httpretry::detail {
 namespace {
 
-constexpr std::size_t kGrain = 16;     // as malloc has it
-constexpr std::size_t kClasses = 128;  // frames up to 2 KiB are kept
-constexpr std::size_t kKeptPerClass =
-    256;  // so that a burst of calls does not hold memory for ever
+constexpr std::size_t kGrain = 16;     // the alignment of malloc
+constexpr std::size_t kClasses = 128;  // frames of up to 2 KiB: larger ones are rare
+// At most 256 frames of a size are kept, so that a burst of calls does not hold memory for ever.
+constexpr std::size_t kKeptPerClass = 256;
 
 class FrameLists {
  public:
@@ -58,8 +58,8 @@ class FrameLists {
   std::array<List, kClasses> lists_{};
 };
 
-// A plain pointer beside the lists: it can still be read when the thread's objects are gone, so
-// that a frame that dies late is simply freed.
+// A plain pointer, because it can still be read when the thread's objects are destroyed: frames
+// that are freed after that are simply deleted.
 thread_local FrameLists* current_lists = nullptr;
 
 struct OwnLists {
@@ -84,7 +84,7 @@ constexpr std::size_t class_of(std::size_t size) { return (size - 1) / kGrain; }
 
 }  // namespace
 
-// The sanitizers can only see a use after the end of a frame where the frame is really freed.
+// With AddressSanitizer every frame is really freed, so that it finds a use after that.
 void* allocate_frame(std::size_t size) {
   const auto index = class_of(size);
   if (HTTPRETRY_POOL_FRAMES != 0 && index < kClasses) {

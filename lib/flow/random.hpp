@@ -1,9 +1,9 @@
-// The chance of whoever was given none.
+// The default for ClientOptions::random.
 #pragma once
 
 namespace httpretry {
 
-// Uniform in [0, 1), from a generator of this thread that the system seeded.
+// Uniform in [0, 1), from a generator of this thread with a seed from the system.
 double system_random();
 
 }  // namespace httpretry

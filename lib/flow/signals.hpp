@@ -3,8 +3,9 @@
 
 namespace httpretry {
 
-// The program's handlers run on the program's threads. SIGPIPE above all: OpenSSL's writes raise it
-// where the server has closed, and the error that comes with it is all that is needed.
+// Blocks all signals on this thread, so that the program's handlers run on the program's threads.
+// SIGPIPE must be blocked: OpenSSL raises it when it writes to a closed connection. The error that
+// it returns as well is enough.
 void block_signals();
 
 }  // namespace httpretry

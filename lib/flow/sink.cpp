@@ -22,7 +22,7 @@ Error sink_threw(const std::exception_ptr& thrown) {
   return error;
 }
 
-// Opens a writer of type W with what the sink was made of.
+// Opens writers of type W, which share one function.
 template <class W, class Take>
 class FunctionSink final : public Sink {
  public:
@@ -72,7 +72,7 @@ class CoroutineWriter final : public BodyWriter {
     } catch (...) {
       thrown = std::current_exception();
     }
-    // The reader may have gone to another thread; the transfer stays on its own.
+    // The reader may have continued on another thread.
     const ReturnTo loop(call.scheduler());
     co_await loop;
     if (thrown) co_return sink_threw(thrown);
