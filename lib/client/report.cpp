@@ -1,5 +1,6 @@
 #include <httpretry/client/report.hpp>
 
+#include "lib/http/text.hpp"
 #include "lib/json/ordered_json.hpp"
 
 #include <algorithm>
@@ -58,13 +59,6 @@ void add_outcome(Json& json, const Outcome& outcome) {
   json["error"] = error_json(error.code, error.curl_code, error.message, error.exchange.sent);
 }
 
-std::string seconds(Duration time) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), time < std::chrono::seconds(1) ? "%.3f s" : "%.1f s",
-                std::chrono::duration<double>(time).count());
-  return text.data();
-}
-
 // "503 each time", "503, 503, timeout", and the last ones where there were many.
 std::string what_came(const std::vector<Attempt>& attempts) {
   constexpr std::size_t kShown = 6;
@@ -91,7 +85,7 @@ std::string describe(const Outcome& outcome) {
   const auto count = history.attempts.size();
   std::string line = history.stop_reason == Reason::Success ? "succeeded" : "gave up";
   line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") + " in " +
-          seconds(history.elapsed);
+          seconds_text(history.elapsed);
   if (count > 0) line += ": " + what_came(history.attempts);
   const bool counted = history.stop_reason == Reason::AttemptsExhausted;
   if (!history.detail.empty() && !counted) line += "; " + history.detail;

@@ -1,11 +1,11 @@
 #include <httpretry/curl/cookies.hpp>
 
 #include "lib/http/new_file.hpp"
+#include "lib/http/text.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <optional>
@@ -37,26 +37,17 @@ std::optional<Fields> split(std::string_view line, std::size_t& count) {
   return fields;
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return result;
-}
-
 std::string domain_of(const Fields& fields) {
   auto domain = fields[kDomain];
   if (domain.starts_with(kHttpOnly)) domain.remove_prefix(kHttpOnly.size());
   if (domain.starts_with('.')) domain.remove_prefix(1);
-  return lower(domain);
+  return to_lower(domain);
 }
 
 // libcurl keeps what a server has deleted in its list, as long expired.
 bool is_expired(const Fields& fields) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  std::int64_t expires = 0;
-  const auto text = fields[kExpires];
-  std::from_chars(text.data(), text.data() + text.size(), expires);
+  const auto expires = to_number<std::int64_t>(fields[kExpires]).value_or(0);
   return expires > 0 && expires <= std::chrono::floor<std::chrono::seconds>(now).count();
 }
 
@@ -74,11 +65,7 @@ std::string problem(std::string_view line) {
   if (!is_flag((*fields)[kTail])) return "the second field must be TRUE or FALSE";
   if (!(*fields)[kPath].starts_with('/')) return "the third field must be a path";
   if (!is_flag((*fields)[kSecure])) return "the fourth field must be TRUE or FALSE";
-  const auto expires = (*fields)[kExpires];
-  std::int64_t seconds = 0;
-  const auto end = expires.data() + expires.size();
-  const auto [stopped, failure] = std::from_chars(expires.data(), end, seconds);
-  if (failure != std::errc() || stopped != end || seconds < 0) {
+  if (to_number<std::int64_t>((*fields)[kExpires]).value_or(-1) < 0) {
     return "the fifth field must be a time in seconds since 1970, or 0";
   }
   if ((*fields)[kName].empty()) return "the sixth field must be the name of a cookie";

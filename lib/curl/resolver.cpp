@@ -3,6 +3,7 @@
 #include "errors.hpp"
 
 #include "lib/flow/signals.hpp"
+#include "lib/http/text.hpp"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -75,10 +76,8 @@ Result<Addresses> asked(const Lookup& lookup, const std::string& host) {
     return found;
   } catch (const std::bad_alloc&) {
     return Error(Errc::Internal, "out of memory");
-  } catch (const std::exception& thrown) {
-    return resolve_error("the look-up of " + host + " threw: " + thrown.what());
   } catch (...) {
-    return resolve_error("the look-up of " + host + " threw something that is no std::exception");
+    return resolve_error("the look-up of " + host + " threw: " + text_of(std::current_exception()));
   }
 }
 

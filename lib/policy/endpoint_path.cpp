@@ -1,19 +1,14 @@
 #include "endpoint_path.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <algorithm>
 
 namespace httpretry::policy {
 namespace {
 
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 bool encodes_byte(std::string_view text) {
-  return text.size() >= 3 && text[0] == '%' && hex_value(text[1]) >= 0 && hex_value(text[2]) >= 0;
+  return text.size() >= 3 && text[0] == '%' && hex_value(text[1]) && hex_value(text[2]);
 }
 
 // 1 for ".", 2 for "..", in any spelling; else 0.
@@ -88,7 +83,7 @@ char take_byte(std::string_view& segment) {
     segment.remove_prefix(1);
     return byte;
   }
-  const auto byte = static_cast<char>(hex_value(segment[1]) * 16 + hex_value(segment[2]));
+  const auto byte = static_cast<char>(*hex_value(segment[1]) * 16 + *hex_value(segment[2]));
   segment.remove_prefix(3);
   return byte;
 }
