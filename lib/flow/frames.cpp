@@ -58,26 +58,25 @@ class FrameLists {
   std::array<List, kClasses> lists_{};
 };
 
-// A plain pointer, because it can still be read when the thread's objects are destroyed: frames
-// that are freed after that are simply deleted.
+// Plain values, because they can still be read when the thread's objects are destroyed: frames that
+// are freed after that are simply deleted.
 thread_local FrameLists* current_lists = nullptr;
+thread_local bool thread_ends = false;
 
 struct OwnLists {
   OwnLists() { current_lists = &lists; }
-  ~OwnLists() { current_lists = nullptr; }
+  ~OwnLists() {
+    current_lists = nullptr;
+    thread_ends = true;
+  }
   FrameLists lists;
 };
 
-FrameLists* first_use() {
-  thread_local bool made = false;
-  if (made) return nullptr;  // this thread is ending
-  made = true;
-  thread_local OwnLists own;
-  return current_lists;
-}
-
 FrameLists* lists_of_this_thread() {
-  return current_lists != nullptr ? current_lists : first_use();
+  if (current_lists == nullptr && !thread_ends) {
+    thread_local const OwnLists own;
+  }
+  return current_lists;
 }
 
 constexpr std::size_t class_of(std::size_t size) { return (size - 1) / kGrain; }

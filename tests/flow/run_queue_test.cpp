@@ -36,7 +36,7 @@ struct Sleeper {
 
 }  // namespace
 
-TEST_CASE("the timer heap gives timers out by time, then by arrival, and can lose any of them") {
+TEST_CASE("timers are due in the order of time, then of arrival, and any of them can be removed") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -84,7 +84,7 @@ TEST_CASE("each sleep wakes at its own time however far the clock is moved") {
   }
 }
 
-TEST_CASE("a stop ends a sleep, once, whoever asks and however often") {
+TEST_CASE("a stop ends a sleep once, from any thread and however often") {
   ManualScheduler clock;
   Sleeper sleeper(clock);
   sleeper.sleep(1h);
@@ -123,7 +123,7 @@ TEST_CASE("a sleep with a stop that was requested before does not begin") {
   CHECK_FALSE(sleeper.slept);
 }
 
-TEST_CASE("destroying a scheduler ends what sleeps on it") {
+TEST_CASE("destroying a scheduler ends every sleep on it") {
   auto clock = std::make_unique<ManualScheduler>();
   Sleeper sleeper(*clock);
   sleeper.sleep(1h);

@@ -79,7 +79,7 @@ TEST_CASE("an exception in a task with a thrower is an error that names the thro
   CHECK(result.error().message == "middleware \"grumpy\" threw: as told");
 }
 
-TEST_CASE("a task goes on where it was resumed, and its awaiter with it") {
+TEST_CASE("a task continues on the thread that resumes it, and so does its awaiter") {
   std::thread thread;
   const auto id = sync_wait(elsewhere(thread));
   CHECK(id == thread.get_id());

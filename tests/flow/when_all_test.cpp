@@ -32,6 +32,19 @@ Task<int> elsewhere(std::vector<std::thread>& threads, int value) {
   co_return value;
 }
 
+struct ByHand {
+  std::vector<std::coroutine_handle<>>* waiting;
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> handle) const { waiting->push_back(handle); }
+  void await_resume() const noexcept {}
+};
+
+Task<int> by_hand(std::vector<std::coroutine_handle<>>& waiting, int value) {
+  const ByHand suspended{&waiting};
+  co_await suspended;
+  co_return value;
+}
+
 Task<int> holding(std::shared_ptr<int> held) {
   co_await std::suspend_always();
   co_return *held;
@@ -46,7 +59,7 @@ TEST_CASE("the values of all tasks come in the order of the tasks") {
   CHECK(sync_wait(when_all(std::vector<Task<int>>())).empty());
 }
 
-TEST_CASE("all tasks are under way at once, and may end on any thread") {
+TEST_CASE("all tasks run at once, and may end on any thread") {
   constexpr int kTasks = 50;
   std::vector<std::thread> threads;
   threads.reserve(kTasks);
@@ -61,7 +74,25 @@ TEST_CASE("all tasks are under way at once, and may end on any thread") {
   for (auto& thread : threads) thread.join();
 }
 
-TEST_CASE("what the first of the tasks threw is thrown on when all are done") {
+TEST_CASE("tasks may end in any order, and only the last one resumes the awaiter") {
+  for (const auto& order : {std::vector{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {2, 1, 0}}) {
+    CAPTURE(order);
+    std::vector<std::coroutine_handle<>> waiting;
+    std::vector<Task<int>> tasks;
+    for (int i = 0; i < 3; ++i) tasks.push_back(by_hand(waiting, i));
+    const auto running = std::make_shared<detail::Running<std::vector<int>>>();
+    detail::run_into(running, when_all(std::move(tasks)));
+    REQUIRE(waiting.size() == 3);
+    for (const int next : order) {
+      CHECK_FALSE(running->done());
+      waiting[static_cast<std::size_t>(next)].resume();
+    }
+    REQUIRE(running->done());
+    CHECK(running->take() == std::vector{0, 1, 2});
+  }
+}
+
+TEST_CASE("the exception of the first task that throws is rethrown when all are done") {
   std::vector<std::thread> threads;
   threads.reserve(1);
   std::vector<Task<int>> tasks;
@@ -72,7 +103,7 @@ TEST_CASE("what the first of the tasks threw is thrown on when all are done") {
   threads.front().join();
 }
 
-TEST_CASE("destroying the whole destroys the tasks, started or not") {
+TEST_CASE("destroying when_all destroys its tasks, started or not") {
   const auto held = std::make_shared<int>(7);
   const auto two = [&] {
     std::vector<Task<int>> tasks;

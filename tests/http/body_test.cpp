@@ -54,7 +54,7 @@ Body counting_once(int& asked) {
 
 }  // namespace
 
-TEST_CASE("no body and an empty body are two things") {
+TEST_CASE("no body is not the same as an empty body") {
   CHECK_FALSE(Body().present());
   CHECK(Body("").present());
   CHECK(Body("").bytes()->empty());
@@ -97,7 +97,7 @@ TEST_CASE("a file that shrinks while it is sent is an error, not a short body") 
   CHECK_FALSE(reader->read(buffer));
 }
 
-TEST_CASE("a body that can be read once may be opened until somebody reads") {
+TEST_CASE("a body that can be read once may be opened until it is read") {
   int asked = 0;
   const auto body = counting_once(asked);
   auto first = body.open();

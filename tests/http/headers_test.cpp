@@ -15,7 +15,7 @@ TEST_CASE("a header is found in any case and repeated ones stay in order") {
   CHECK_FALSE(headers.get("X-Ta").has_value());
 }
 
-TEST_CASE("set replaces all fields of a name in the place of the first") {
+TEST_CASE("set replaces all headers of a name, at the position of the first") {
   Headers headers{{"A", "1"}, {"B", "2"}, {"a", "3"}, {"C", "4"}};
 
   headers.set("A", "9");
@@ -26,7 +26,7 @@ TEST_CASE("set replaces all fields of a name in the place of the first") {
   CHECK(headers == Headers{{"A", "9"}, {"C", "4"}});
 }
 
-TEST_CASE("a field may be made of another one's text") {
+TEST_CASE("a header may be made from the text of another one") {
   Headers headers{{"X-Key", std::string(100, 'k')}};
   for (int i = 0; i < 8; ++i) headers.add("X-Copy", *headers.get("X-Key"));
   headers.set("X-Other", *headers.get("X-Copy"));
@@ -35,7 +35,7 @@ TEST_CASE("a field may be made of another one's text") {
   CHECK(headers.size() == 10);
 }
 
-TEST_CASE("nothing that would end a header line early gets in") {
+TEST_CASE("nothing that would end a header line early is accepted") {
   Headers headers;
   using namespace std::string_view_literals;
   for (auto value : {"a\r\nX: b"sv, "a\nb"sv, "a\rb"sv, "a\0b"sv, "\x7f"sv, "\x01"sv}) {
@@ -50,7 +50,7 @@ TEST_CASE("nothing that would end a header line early gets in") {
   CHECK(headers.empty());
 }
 
-TEST_CASE("received lines become fields, or are refused") {
+TEST_CASE("received lines become headers, or are rejected") {
   Headers headers;
   for (auto line : {"A: 1\r\n", "B:2\n", "C:\t 3 ", "D:", "E: \r\n", "F: a:b\r\n"})
     CHECK(headers.try_add_line(line));
@@ -61,7 +61,7 @@ TEST_CASE("received lines become fields, or are refused") {
   CHECK(headers.size() == 6);
 }
 
-TEST_CASE("a refused header value is not in the message") {
+TEST_CASE("an invalid header value is not in the message") {
   Headers headers;
   try {
     headers.add("Authorization", "secret\r\n");
@@ -72,7 +72,7 @@ TEST_CASE("a refused header value is not in the message") {
   }
 }
 
-TEST_CASE("what steers a terminal is printed as what it is") {
+TEST_CASE("control characters for a terminal are escaped") {
   struct Row {
     std::string_view text;
     std::string_view shown;

@@ -51,7 +51,7 @@ TEST_CASE("many threads may ask one request for its parsed URL") {
   CHECK(right == 8);
 }
 
-TEST_CASE("a method that would break the request line is refused") {
+TEST_CASE("a method that would break the request line is an error") {
   for (const char* method : {"", "GET ", "GET\r\nX: y", "G T"}) {
     CHECK_THROWS_AS(Request(method, "http://x/"), std::invalid_argument);
     CHECK_THROWS_AS(Request::get("http://x/").set_method(method), std::invalid_argument);
@@ -67,7 +67,7 @@ TEST_CASE("a failed change leaves a request as it was") {
   CHECK(request.method() == "GET");
 }
 
-TEST_CASE("what may be repeated by its method, its headers, its query or because one says so") {
+TEST_CASE("a request is repeatable by its method, its headers, its query or its options") {
   for (const char* method : {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"}) {
     CHECK(Request(method, "http://x/").repeatable());
   }
