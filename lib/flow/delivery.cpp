@@ -62,7 +62,7 @@ Error sink_failed(const Request& request, const Response& response, Error error)
 }  // namespace
 
 Error wants_no_more() {
-  Error error(Errc::Canceled, "the reader of the body wants no more");
+  Error error(Errc::Canceled, "stopped by the reader of the body");
   error.permanent = true;
   return error;
 }

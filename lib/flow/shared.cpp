@@ -30,7 +30,7 @@ Error Work::thrown_by_work(const std::exception_ptr& thrown) {
 
 Error wait_ended(bool canceled, std::string_view waited_for) {
   const auto code = canceled ? Errc::Canceled : Errc::Timeout;
-  Error error(code, (canceled ? "canceled while waiting for " : "out of time waiting for ") +
+  Error error(code, (canceled ? "canceled while waiting for " : "timed out while waiting for ") +
                         std::string(waited_for));
   error.curl_code = canceled ? 42 : 28;  // what libcurl's transport says then
   return error;

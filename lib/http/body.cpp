@@ -55,7 +55,7 @@ class FileReader final : public BodyReader {
     // The server would wait for the rest of a body that is shorter than announced.
     if (count < wanted && left_) {
       return Error(Errc::InvalidRequest,
-                   "body file " + path_ + " became shorter while it was sent");
+                   "body file " + path_ + " became shorter while it was being sent");
     }
     if (left_) *left_ -= count;
     return count;
@@ -116,13 +116,17 @@ class GeneratorReader final : public BodyReader {
   std::optional<std::uint64_t> size_;
 };
 
+Error already_read() {
+  return Error(Errc::InvalidRequest, "the body can be read only once, and has been read");
+}
+
 class OnceSource final : public Body::Source {
  public:
   OnceSource(Body::Generator generate, std::optional<std::uint64_t> size)
       : generate_(std::move(generate)), size_(size) {}
   [[nodiscard]] bool replayable() const override { return !touched_; }
   Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& self) override {
-    if (touched_) return Error(Errc::InvalidRequest, "the body can be read only once, and was");
+    if (touched_) return already_read();
     return std::unique_ptr<BodyReader>(
         std::make_unique<Reader>(std::static_pointer_cast<OnceSource>(self)));
   }
@@ -134,7 +138,7 @@ class OnceSource final : public Body::Source {
     Result<std::size_t> read(std::span<char> into) override {
       // The first reader that reads owns the body: another one must not get the rest of it.
       if (!mine_ && source_->touched_.exchange(true)) {
-        return Error(Errc::InvalidRequest, "the body can be read only once, and was");
+        return already_read();
       }
       mine_ = true;
       return source_->generate_(into);

@@ -91,12 +91,12 @@ void add_part(const FormPart& part, const std::string& disposition, const std::s
 void check(const FormPart& part, const std::string& field) {
   for (const auto* text : {&part.name, &part.file_name}) {
     if (text->find('\0') != std::string::npos) {
-      throw std::invalid_argument("a name in a form holds a NUL byte");
+      throw std::invalid_argument("a name in a form contains a NUL byte");
     }
   }
   if (!valid_header_value(part.content_type)) {
     throw std::invalid_argument("the content type of form field \"" + field +
-                                "\" holds a control byte");
+                                "\" contains a control byte");
   }
   for (const auto& file : part.files) check(file, field);
 }

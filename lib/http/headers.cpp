@@ -39,7 +39,7 @@ void demand_valid(std::string_view name, std::string_view value) {
   }
   if (!valid_header_value(value)) {
     throw std::invalid_argument("the value of header " + std::string(name) +
-                                " holds a control byte (CR, LF, NUL or the like)");
+                                " contains a control byte (CR, LF, NUL or another)");
   }
 }
 
