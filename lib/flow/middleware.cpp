@@ -63,11 +63,11 @@ Task<Outcome> Next::operator()(Request request, Call& call) const {
 }
 
 MiddlewarePtr on_request(std::string name, std::function<void(Request&, Call&)> change) {
-  return from_function(std::move(name),
-                       [change = std::move(change)](Request request, Call& call, const Next& next) {
-                         change(request, call);
-                         return next(std::move(request), call);
-                       });
+  return from_function(std::move(name), [change = std::move(change)](Request&& request, Call& call,
+                                                                     const Next& next) {
+    change(request, call);
+    return next(std::move(request), call);
+  });
 }
 
 MiddlewarePtr on_outcome(std::string name,

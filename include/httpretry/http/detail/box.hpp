@@ -15,10 +15,10 @@ class HeapOptional {
   HeapOptional() = default;
   template <class... Args>
   explicit HeapOptional(std::in_place_t /*tag*/, Args&&... args)
-      : value_(std::make_unique<T>(std::forward<Args>(args)...)) {}
+      : value_(new T(std::forward<Args>(args)...)) {}
   HeapOptional(HeapOptional&&) noexcept = default;
   HeapOptional& operator=(HeapOptional&&) noexcept = default;
-  HeapOptional(const HeapOptional& other) : value_(other ? std::make_unique<T>(*other) : nullptr) {}
+  HeapOptional(const HeapOptional& other) : value_(other ? new T(*other) : nullptr) {}
   HeapOptional& operator=(const HeapOptional& other) { return *this = HeapOptional(other); }
   ~HeapOptional() = default;
 
@@ -27,7 +27,12 @@ class HeapOptional {
   const T& operator*() const noexcept { return *value_; }
 
  private:
-  std::unique_ptr<T> value_;
+  // Most Results are moved from before they are destroyed: only the test for that is worth
+  // inlining.
+  struct Delete {
+    [[gnu::noinline]] void operator()(T* value) const noexcept { delete value; }
+  };
+  std::unique_ptr<T, Delete> value_;
 };
 
 // Small values are held in place, others on the heap: so a Result of a Response is two words.
