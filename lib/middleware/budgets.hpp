@@ -19,8 +19,7 @@ namespace httpretry {
 // What calls share. Each function is one atomic step.
 class SharedBudget {
  public:
-  SharedBudget(const BudgetPolicy& policy, Time now)
-      : policy_(policy), budget_(policy), rate_(now) {}
+  SharedBudget(const BudgetPolicy& policy, Time now) : budget_(policy), rate_(now) {}
 
   void begin_call(Time now);
   // Zero: send now. Otherwise nothing was taken: ask again after that time.
@@ -33,7 +32,7 @@ class SharedBudget {
   // In whole tokens; empty for a policy of kind None.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
 
-  [[nodiscard]] const BudgetPolicy& policy() const { return policy_; }
+  [[nodiscard]] const BudgetPolicy& policy() const { return budget_.policy(); }
   struct Usage {
     bool as_new;  // a new one would be the same
     Time last_used;
@@ -43,7 +42,6 @@ class SharedBudget {
  private:
   [[nodiscard]] std::optional<std::int64_t> whole_tokens(Time now) const;
 
-  const BudgetPolicy policy_;
   mutable std::mutex mutex_;  // guards what follows
   Budget budget_;
   SendRate rate_;

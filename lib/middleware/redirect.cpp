@@ -1,7 +1,6 @@
 #include <httpretry/middleware/builtin.hpp>
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 
 namespace httpretry {
@@ -10,26 +9,26 @@ namespace {
 constexpr int kTooManyRedirects = 47;  // libcurl's number
 
 // What tells another origin nothing that it must not know.
-constexpr std::array<std::string_view, 13> kHarmless{"Accept",
-                                                     "Accept-Encoding",
-                                                     "Accept-Language",
-                                                     "Cache-Control",
-                                                     "Content-Type",
-                                                     "Content-Language",
-                                                     "Range",
-                                                     "If-Range",
-                                                     "If-Match",
-                                                     "If-None-Match",
-                                                     "User-Agent",
-                                                     "If-Modified-Since",
-                                                     "If-Unmodified-Since"};
+constexpr std::string_view kHarmless[] = {"Accept",
+                                          "Accept-Encoding",
+                                          "Accept-Language",
+                                          "Cache-Control",
+                                          "Content-Type",
+                                          "Content-Language",
+                                          "Range",
+                                          "If-Range",
+                                          "If-Match",
+                                          "If-None-Match",
+                                          "User-Agent",
+                                          "If-Modified-Since",
+                                          "If-Unmodified-Since"};
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
 bool names(const auto& list, std::string_view name) {
-  return std::any_of(list.begin(), list.end(),
+  return std::any_of(std::begin(list), std::end(list),
                      [&](std::string_view known) { return equal_ignoring_case(known, name); });
 }
 

@@ -104,7 +104,7 @@ void RequestAttempts::hold_back_what_rules_read() {
 }
 
 RetryStep RequestAttempts::end(const Outcome& outcome) {
-  last_ = outcome ? outcome->exchange : outcome.error().exchange;
+  last_ = exchange_of(outcome);
   const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
   EndedAttempt ended;
   ended.now = now();

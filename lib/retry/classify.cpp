@@ -13,8 +13,8 @@ using policy::Answer;
 
 constexpr std::size_t kCodeKept = 64;
 
-// A value of a server's, fit for a log line.
-std::string printable(std::string_view text) {
+// A value that a server sent, fit for a log line.
+std::string ascii(std::string_view text) {
   std::string kept(text.substr(0, kCodeKept));
   std::replace_if(
       kept.begin(), kept.end(), [](char c) { return c < 0x20 || c > 0x7E; }, '?');
@@ -30,7 +30,7 @@ bool by_error_codes(const RetryOn& retry_on, const Answer& answer, policy::BodyV
     result.rule.kind = Rule::Kind::ErrorCode;
     result.rule.family = rule.family;
     result.rule.selector = rule.selector;
-    result.rule.code = printable(verdict->code);
+    result.rule.code = ascii(verdict->code);
     result.hint = std::move(verdict->hint);
     return true;
   }
@@ -44,7 +44,7 @@ bool by_pending(const RetryOn& retry_on, const Answer& answer, policy::BodyValue
   if (!value) return false;
   result.cls = Class::Pending;
   result.rule.kind = Rule::Kind::Pending;
-  result.rule.code = printable(*value);
+  result.rule.code = ascii(*value);
   return true;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 
 namespace httpretry {
 namespace {
@@ -249,39 +248,6 @@ std::string limit_text(const Decision& decision) {
 bool may_have_executed(const Classified& classified) {
   const auto failed = classified.cls == Class::Transient || classified.cls == Class::Transport;
   return failed && classified.sent != Sent::Never && !classified.refused;
-}
-
-std::string to_text(Duration duration) {
-  if (duration == kForever) return "none";
-  if (duration < 0ns) return "-" + to_text(-std::max(duration, 1ns - kForever));
-  std::string text;
-  auto rest = duration;
-  const auto whole = [&](Duration unit, const char* name) {
-    if (rest < unit) return;
-    text += std::to_string(rest / unit) + name;
-    rest %= unit;
-  };
-  whole(1h, "h");
-  whole(1min, "m");
-  if (rest == 0ns) return text.empty() ? "0s" : text;
-  struct Unit {
-    Duration size;
-    const char* name;
-    int digits;
-  };
-  constexpr Unit kUnits[] = {{1s, "s", 9}, {1ms, "ms", 6}, {1us, "us", 3}, {1ns, "ns", 0}};
-  const auto* const unit = text.empty()
-                               ? std::find_if(std::begin(kUnits), std::end(kUnits),
-                                              [&](const Unit& u) { return rest >= u.size; })
-                               : std::begin(kUnits);
-  auto fraction = std::to_string((rest % unit->size).count());
-  fraction.insert(0,
-                  static_cast<std::size_t>(unit->digits) -
-                      std::min(fraction.size(), static_cast<std::size_t>(unit->digits)),
-                  '0');
-  fraction.erase(fraction.find_last_not_of('0') + 1);
-  return text + std::to_string(rest / unit->size) + (fraction.empty() ? "" : ".") + fraction +
-         unit->name;
 }
 
 }  // namespace httpretry

@@ -1,5 +1,7 @@
 #include "lib/retry/error_codes.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <span>
@@ -9,33 +11,25 @@ namespace {
 
 using namespace std::chrono_literals;
 using Family = ErrorRule::Family;
-using Words = std::span<const std::string_view>;
+using Paths = std::span<const std::string_view>;
 
-// Botocore's and smithy's lists: throttling, transient.
-constexpr std::string_view kAwsThrottle[] = {"Throttling",
-                                             "ThrottlingException",
-                                             "ThrottledException",
-                                             "RequestThrottledException",
-                                             "RequestThrottled",
-                                             "TooManyRequestsException",
-                                             "ProvisionedThroughputExceededException",
-                                             "TransactionInProgressException",
-                                             "RequestLimitExceeded",
-                                             "BandwidthLimitExceeded",
-                                             "LimitExceededException",
-                                             "SlowDown",
-                                             "PriorRequestNotComplete",
-                                             "EC2ThrottledException"};
-constexpr std::string_view kAwsTransient[] = {"RequestTimeout",     "RequestTimeoutException",
-                                              "InternalError",      "InternalFailure",
-                                              "ServiceUnavailable", "IDPCommunicationError"};
-constexpr std::string_view kGoogleThrottle[] = {"rateLimitExceeded", "userRateLimitExceeded",
-                                                "sharingRateLimitExceeded", "jobRateLimitExceeded",
-                                                "RATE_LIMIT_EXCEEDED"};
-constexpr std::string_view kGoogleTransient[] = {"backendError", "internalError"};
-constexpr std::string_view kGooglePermanent[] = {
-    "dailyLimitExceeded",      "dailyLimitExceededUnreg", "quotaExceeded", "storageQuotaExceeded",
-    "insufficientPermissions", "accessNotConfigured",     "authError",     "domainPolicy"};
+// Lists of words, separated by spaces. Botocore's and smithy's lists: throttling, transient.
+constexpr std::string_view kAwsThrottle =
+    "Throttling ThrottlingException ThrottledException RequestThrottledException RequestThrottled "
+    "TooManyRequestsException ProvisionedThroughputExceededException "
+    "TransactionInProgressException "
+    "RequestLimitExceeded BandwidthLimitExceeded LimitExceededException SlowDown "
+    "PriorRequestNotComplete EC2ThrottledException";
+constexpr std::string_view kAwsTransient =
+    "RequestTimeout RequestTimeoutException InternalError InternalFailure ServiceUnavailable "
+    "IDPCommunicationError";
+constexpr std::string_view kGooglePermanent =
+    "dailyLimitExceeded dailyLimitExceededUnreg quotaExceeded storageQuotaExceeded "
+    "insufficientPermissions accessNotConfigured authError domainPolicy";
+constexpr std::string_view kGoogleThrottle =
+    "rateLimitExceeded userRateLimitExceeded sharingRateLimitExceeded jobRateLimitExceeded "
+    "RATE_LIMIT_EXCEEDED";
+constexpr std::string_view kGoogleTransient = "backendError internalError";
 
 constexpr std::string_view kAwsCode = "/code";
 constexpr std::string_view kAwsType = "/__type";
@@ -51,7 +45,7 @@ constexpr std::string_view kS3Error = "/Error/Code";
 constexpr std::string_view kAwsElements[] = {"/ErrorResponse/Error/Code", kS3Error,
                                              "/Response/Errors/Error/Code"};
 
-Words json_paths(Family family) {
+Paths json_paths(Family family) {
   static constexpr std::string_view kAws[] = {kAwsCode, kAwsType};
   static constexpr std::string_view kGoogle[] = {kGoogleReason, kGoogleDetail, kGoogleDelay,
                                                  kGoogleStatus};
@@ -68,8 +62,20 @@ Words json_paths(Family family) {
   return {};
 }
 
-bool any_of(Words words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+bool contains_word(std::string_view words, std::string_view word) {
+  while (!words.empty() && !word.empty()) {
+    const auto first = words.substr(0, words.find(' '));
+    if (first == word) return true;
+    words.remove_prefix(std::min(first.size() + 1, words.size()));
+  }
+  return false;
+}
+
+bool contains_ignoring_case(std::string_view text, std::string_view word) {
+  for (; text.size() >= word.size(); text.remove_prefix(1)) {
+    if (equal_ignoring_case(text.substr(0, word.size()), word)) return true;
+  }
+  return false;
 }
 
 bool is_string(const BodyValue& value) { return value.is_string; }
@@ -103,8 +109,8 @@ std::optional<Verdict> aws(const Answer& answer, BodyValues& body) {
   // S3 sends some failures with a 200 whose body is an <Error>; no other success is looked into.
   if (answer.status < 400 && !(answer.status == 200 && body.is_xml())) return std::nullopt;
   const auto code = aws_code(answer, body);
-  if (any_of(kAwsThrottle, code)) return Verdict{Class::Throttle, std::string(code), {}};
-  if (any_of(kAwsTransient, code)) return Verdict{Class::Transient, std::string(code), {}};
+  if (contains_word(kAwsThrottle, code)) return Verdict{Class::Throttle, std::string(code), {}};
+  if (contains_word(kAwsTransient, code)) return Verdict{Class::Transient, std::string(code), {}};
   return std::nullopt;
 }
 
@@ -128,31 +134,24 @@ std::optional<Verdict> google(const Answer& answer, BodyValues& body) {
   if (answer.status < 400 || !body.is_json()) return std::nullopt;
   for (const auto path : {kGoogleReason, kGoogleDetail}) {
     // A permanent reason beats its neighbours: the quota is gone, whatever the rate is.
-    for (const auto& [words, cls] : {std::pair(Words(kGooglePermanent), Class::Permanent),
-                                     std::pair(Words(kGoogleThrottle), Class::Throttle),
-                                     std::pair(Words(kGoogleTransient), Class::Transient)}) {
-      const auto* value = body.find(
-          path, [known = words](const BodyValue& found) { return any_of(known, found.text); });
+    for (const auto& [words, cls] : {std::pair(kGooglePermanent, Class::Permanent),
+                                     std::pair(kGoogleThrottle, Class::Throttle),
+                                     std::pair(kGoogleTransient, Class::Transient)}) {
+      const auto* value = body.find(path, [known = words](const BodyValue& found) {
+        return contains_word(known, found.text);
+      });
       if (value != nullptr) return Verdict{cls, value->text, retry_info(body)};
     }
   }
-  if (const auto* value = body.find(kGoogleStatus, is_string)) {
-    if (value->text == "RESOURCE_EXHAUSTED") {
-      return Verdict{Class::Throttle, value->text, retry_info(body)};
-    }
-    if (value->text == "UNAVAILABLE") {
-      return Verdict{Class::Transient, value->text, retry_info(body)};
-    }
-  }
-  return std::nullopt;
+  const auto* status = body.find(kGoogleStatus, is_string);
+  if (status == nullptr) return std::nullopt;
+  const bool exhausted = status->text == "RESOURCE_EXHAUSTED";
+  if (!exhausted && status->text != "UNAVAILABLE") return std::nullopt;
+  return Verdict{exhausted ? Class::Throttle : Class::Transient, status->text, retry_info(body)};
 }
 
 bool mentions_secondary_rate(const BodyValue& message) {
-  constexpr std::string_view kPhrase = "secondary rate";
-  const auto at =
-      std::search(message.text.begin(), message.text.end(), kPhrase.begin(), kPhrase.end(),
-                  [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; });
-  return at != message.text.end();
+  return contains_ignoring_case(message.text, "secondary rate");
 }
 
 std::optional<Verdict> github(const Answer& answer, BodyValues& body) {
@@ -209,10 +208,9 @@ bool accepts(const std::vector<std::string>& in, std::string_view text) {
 std::optional<Verdict> custom(const ErrorRule& rule, const Answer& answer, BodyValues& body) {
   if (rule.status && !rule.status->contains(answer.status)) return std::nullopt;
   if (rule.source == ErrorRule::Source::Header) {
-    for (std::size_t i = 0; i < answer.headers.size(); ++i) {
-      const auto field = answer.headers[i];
-      if (equal_ignoring_case(field.name, rule.selector) && accepts(rule.in, field.value)) {
-        return Verdict{rule.as, std::string(field.value), {}};
+    for (const auto header : answer.headers) {
+      if (equal_ignoring_case(header.name, rule.selector) && accepts(rule.in, header.value)) {
+        return Verdict{rule.as, std::string(header.value), {}};
       }
     }
     return std::nullopt;
@@ -239,7 +237,7 @@ void BodyValues::read() {
   done_ = true;
   const auto json = is_json();
   for (const auto& rule : retry_on_.error_codes) {
-    const auto builtin = json ? json_paths(rule.family) : Words{};
+    const auto builtin = json ? json_paths(rule.family) : Paths{};
     paths_.insert(paths_.end(), builtin.begin(), builtin.end());
     if (!json && rule.family == Family::Aws) {
       paths_.insert(paths_.end(), std::begin(kAwsElements), std::end(kAwsElements));
@@ -278,20 +276,10 @@ std::optional<std::string> pending_value(const PendingRule& rule, const Answer& 
 
 namespace {
 
-bool contains_ignoring_case(std::string_view text, std::string_view word) {
-  for (; text.size() >= word.size(); text.remove_prefix(1)) {
-    if (equal_ignoring_case(text.substr(0, word.size()), word)) return true;
-  }
-  return false;
-}
-
 // "application/vnd.openxmlformats-officedocument.wordprocessingml.document" is none.
 bool is_xml_type(std::string_view type) {
-  type = type.substr(0, type.find(';'));
-  type = type.substr(0, type.find_last_not_of(" \t") + 1);
-  const auto last = type.substr(type.size() - std::min<std::size_t>(4, type.size()));
-  return equal_ignoring_case(type, "application/xml") || equal_ignoring_case(type, "text/xml") ||
-         equal_ignoring_case(last, "+xml");
+  const auto name = to_lower(trimmed(type.substr(0, type.find(';'))));
+  return name == "application/xml" || name == "text/xml" || name.ends_with("+xml");
 }
 
 bool looks_into(const ErrorRule& rule, int status, const Headers& headers, std::string_view type) {

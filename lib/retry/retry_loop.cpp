@@ -13,7 +13,7 @@ RetryStep wait_until(Time when) {
 }
 
 void add_outcome(Attempt& attempt, const Outcome& outcome) {
-  const auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
+  const auto& exchange = exchange_of(outcome);
   attempt.queued = exchange.timings.queued;
   attempt.sent = exchange.sent;
   attempt.wire_sends = exchange.wire_sends;

@@ -110,7 +110,4 @@ struct Decision {
 // Whether the origin may have done what the request asks for in the attempt that ended so.
 [[nodiscard]] HTTPRETRY_API bool may_have_executed(const Classified& classified);
 
-// A Duration as a policy file writes it, exactly: "1m30s", "250ms", "1.5s"; kForever is "none".
-[[nodiscard]] HTTPRETRY_API std::string to_text(Duration duration);
-
 }  // namespace httpretry
