@@ -9,7 +9,7 @@ namespace httpretry {
 namespace {
 
 using namespace std::chrono_literals;
-using policy::Answer;
+using policy::ResponseHead;
 
 constexpr std::size_t kCodeKept = 64;
 
@@ -21,10 +21,10 @@ std::string ascii(std::string_view text) {
   return kept;
 }
 
-bool by_error_codes(const RetryOn& retry_on, const Answer& answer, policy::BodyValues& body,
+bool by_error_codes(const RetryOn& retry_on, const ResponseHead& head, policy::BodyValues& body,
                     Classified& result) {
   for (const auto& rule : retry_on.error_codes) {
-    auto verdict = policy::apply(rule, answer, body);
+    auto verdict = policy::apply(rule, head, body);
     if (!verdict) continue;
     result.cls = verdict->cls;
     result.rule.kind = Rule::Kind::ErrorCode;
@@ -37,10 +37,10 @@ bool by_error_codes(const RetryOn& retry_on, const Answer& answer, policy::BodyV
   return false;
 }
 
-bool by_pending(const RetryOn& retry_on, const Answer& answer, policy::BodyValues& body,
+bool by_pending(const RetryOn& retry_on, const ResponseHead& head, policy::BodyValues& body,
                 Classified& result) {
   if (!retry_on.pending) return false;
-  const auto value = policy::pending_value(*retry_on.pending, answer, body);
+  const auto value = policy::pending_value(*retry_on.pending, head, body);
   if (!value) return false;
   result.cls = Class::Pending;
   result.rule.kind = Rule::Kind::Pending;
@@ -55,9 +55,9 @@ Class by_status(const RetryOn& retry_on, int status) {
 }
 
 // What a header asks for goes before what the body asked for.
-void add_hint(const RetryPolicy& policy, const Answer& answer, Classified& result) {
+void add_hint(const RetryPolicy& policy, const ResponseHead& head, Classified& result) {
   const auto throttled = result.cls == Class::Throttle;
-  auto hint = server_delay(answer.headers, policy.server_delay.headers, throttled, answer.wall_now);
+  auto hint = server_delay(head.headers, policy.server_delay.headers, throttled, head.wall_now);
   if (hint) result.hint = std::move(hint);
   if (!result.hint) return;
   if (result.hint->do_not_retry) {
@@ -80,15 +80,15 @@ Classified classify_answer(const RetryPolicy& policy, const Response& response,
   Classified result;
   result.status = response.status;
   result.rule.status = response.status;
-  const Answer answer{response.status, response.headers, observed.wall_now};
+  const ResponseHead head{response.status, response.headers, observed.wall_now};
   policy::BodyValues body(policy.retry_on, observed.body);
-  const auto coded = by_error_codes(policy.retry_on, answer, body, result);
-  if (!coded && !by_pending(policy.retry_on, answer, body, result)) {
+  const auto coded = by_error_codes(policy.retry_on, head, body, result);
+  if (!coded && !by_pending(policy.retry_on, head, body, result)) {
     result.cls = by_status(policy.retry_on, response.status);
   }
   if (result.cls == Class::Success || result.cls == Class::Permanent) return result;
 
-  add_hint(policy, answer, result);
+  add_hint(policy, head, result);
   if (response.status == 503 && result.hint && result.cls == Class::Transient) {
     result.cls = Class::Throttle;
   }
