@@ -22,14 +22,14 @@ void SharedBudget::update_rate(bool throttled, Time now) {
   rate_.update(now, throttled);
 }
 
-SharedLimits::Verdict SharedBudget::end_attempt(BudgetClaim& claim, Class cls, bool timeout,
-                                                SharedLimits::Next next, Time now) {
+SharedLimits::Permit SharedBudget::end_attempt(BudgetClaim& claim, Class cls, bool timeout,
+                                               SharedLimits::Next next, Time now) {
   const std::lock_guard lock(mutex_);
-  SharedLimits::Verdict verdict;
-  if (next == SharedLimits::Next::Retry) verdict.allowed = budget_.take(claim, cls, timeout, now);
-  if (next == SharedLimits::Next::Stop || !verdict.allowed) budget_.settle(claim, cls, now);
-  verdict.left = whole_tokens(now);
-  return verdict;
+  SharedLimits::Permit permit;
+  if (next == SharedLimits::Next::Retry) permit.allowed = budget_.take(claim, cls, timeout, now);
+  if (next == SharedLimits::Next::Stop || !permit.allowed) budget_.settle(claim, cls, now);
+  permit.left = whole_tokens(now);
+  return permit;
 }
 
 void SharedBudget::cancel(BudgetClaim& claim, bool give_back, Time now) {
@@ -53,22 +53,20 @@ SharedBudget::Usage SharedBudget::usage(Time now) const {
   return {budget_.full(now) && !rate_.enabled(), last_used_};
 }
 
-BudgetUse::BudgetUse(std::shared_ptr<SharedBudget> shared, bool adaptive, Time now)
-    : shared_(std::move(shared)), last_(now), adaptive_(adaptive && shared_ != nullptr) {
+BudgetUse::BudgetUse(std::shared_ptr<SharedBudget> shared, bool adaptive, Time now,
+                     RetryBudget* own, const Request* request)
+    : shared_(std::move(shared)),
+      own_(own),
+      request_(request),
+      last_(now),
+      adaptive_(adaptive && shared_ != nullptr) {
   if (shared_) shared_->begin_call(now);
-}
-
-BudgetUse::BudgetUse(std::shared_ptr<SharedBudget> shared, bool adaptive, RetryBudget* own,
-                     const Request& request, Time now)
-    : BudgetUse(std::move(shared), adaptive, now) {
-  own_ = own;
-  request_ = &request;
 }
 
 BudgetUse::~BudgetUse() {
   try {
     cancel(last_);
-  } catch (...) {  // thrown by the user's own budget; nobody is left to be told
+  } catch (...) {  // thrown by the user's own budget; there is nobody to report it to
   }
 }
 
@@ -78,18 +76,18 @@ Duration BudgetUse::begin_attempt(Time now) {
   return wait;
 }
 
-SharedLimits::Verdict BudgetUse::end_attempt(const Classified& classified, Next next, Time now) {
+SharedLimits::Permit BudgetUse::end_attempt(const Classified& classified, Next next, Time now) {
   last_ = now;
   if (adaptive_) shared_->update_rate(classified.cls == Class::Throttle, now);
-  Verdict verdict;
+  Permit permit;
   if (own_ != nullptr) {
-    verdict.allowed = ask_own(classified, next, now);
+    permit.allowed = ask_own(classified, next, now);
   } else if (shared_) {
-    verdict = shared_->end_attempt(claim_, classified.cls, classified.timeout, next, now);
+    permit = shared_->end_attempt(claim_, classified.cls, classified.timeout, next, now);
   }
-  paid_ = next == Next::Retry && verdict.allowed;
-  closed_ = next == Next::Stop || !verdict.allowed;
-  return verdict;
+  paid_ = next == Next::Retry && permit.allowed;
+  closed_ = next == Next::Stop || !permit.allowed;
+  return permit;
 }
 
 bool BudgetUse::ask_own(const Classified& classified, Next next, Time now) {
@@ -130,7 +128,7 @@ std::shared_ptr<SharedBudget> Budgets::at(const std::string& key, const BudgetPo
 }
 
 // Drops all unused budgets that are as new, but at most half of the part, so that this is seldom
-// done. Of the others at most one goes, the one used longest ago, since what it knows is lost.
+// done. Of the others it drops at most one, the one used longest ago, since its state is lost.
 void Budgets::make_room(Part& part, Time now) {
   struct Unused {
     SharedBudget::Usage usage;

@@ -25,8 +25,8 @@ class SharedBudget {
   // Zero: send now. Otherwise nothing was taken: ask again after that time.
   Duration acquire_send(Time now);
   void update_rate(bool throttled, Time now);
-  SharedLimits::Verdict end_attempt(BudgetClaim& claim, Class cls, bool timeout,
-                                    SharedLimits::Next next, Time now);
+  SharedLimits::Permit end_attempt(BudgetClaim& claim, Class cls, bool timeout,
+                                   SharedLimits::Next next, Time now);
   // The call ends before its next attempt. Gives back what was taken for that one.
   void cancel(BudgetClaim& claim, bool give_back, Time now);
   // In whole tokens; empty for a policy of kind None.
@@ -52,18 +52,16 @@ class SharedBudget {
 // given back once at most: at the latest by the destructor.
 class BudgetUse final : public SharedLimits {
  public:
-  // `shared` may be nullptr: no limits.
-  BudgetUse(std::shared_ptr<SharedBudget> shared, bool adaptive, Time now);
-  // Asks `own` instead of the shared budget, of which only the send rate counts then. Both must
-  // outlive this.
-  BudgetUse(std::shared_ptr<SharedBudget> shared, bool adaptive, RetryBudget* own,
-            const Request& request, Time now);
+  // Without `shared` there are no limits. With `own` that is asked instead of the shared budget, of
+  // which only the send rate counts then; it needs the request. Both must outlive this.
+  BudgetUse(std::shared_ptr<SharedBudget> shared, bool adaptive, Time now,
+            RetryBudget* own = nullptr, const Request* request = nullptr);
   ~BudgetUse() override;
   BudgetUse(const BudgetUse&) = delete;
   BudgetUse& operator=(const BudgetUse&) = delete;
 
   Duration begin_attempt(Time now) override;
-  Verdict end_attempt(const Classified& classified, Next next, Time now) override;
+  Permit end_attempt(const Classified& classified, Next next, Time now) override;
   void cancel(Time now) override;
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
 
@@ -71,10 +69,10 @@ class BudgetUse final : public SharedLimits {
   bool ask_own(const Classified& classified, Next next, Time now);
 
   std::shared_ptr<SharedBudget> shared_;
-  RetryBudget* own_ = nullptr;
-  const Request* request_ = nullptr;
+  RetryBudget* const own_;
+  const Request* const request_;
   BudgetClaim claim_;
-  Time last_;            // the latest time that this heard of
+  Time last_;            // the latest time that this was given
   bool adaptive_;        // the send rate counts
   bool paid_ = false;    // for a retry that has not begun
   bool closed_ = false;  // the call has ended

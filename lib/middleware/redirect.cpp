@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kTooManyRedirects = 47;  // libcurl's number
 
-// What tells another origin nothing that it must not know.
+// Headers without secrets.
 constexpr std::string_view kHarmless[] = {"Accept",
                                           "Accept-Encoding",
                                           "Accept-Language",
@@ -57,7 +57,7 @@ class Redirect final : public Middleware {
       Outcome outcome = co_await next(request, call);
       if (!outcome || !is_redirect(outcome->status)) co_return outcome;
       const auto location = outcome->headers.get("Location");
-      if (!location || location->empty()) co_return outcome;  // an empty one leads nowhere else
+      if (!location || location->empty()) co_return outcome;
       if (hops == options_.limit)
         co_return refused(*outcome, kTooManyRedirects,
                           "more than " + std::to_string(hops) + " redirects");
@@ -70,7 +70,7 @@ class Redirect final : public Middleware {
   }
 
  private:
-  // The request that the answer asks for, or why it is not sent.
+  // The next request, or the error why it is not sent.
   [[nodiscard]] Result<Request> follow(const Request& request, const Response& response,
                                        std::string_view location) const {
     const auto& from = request.parsed_url();

@@ -45,19 +45,19 @@ RequestAttempts::RequestAttempts(const RetryOptions& options, const ChosenPolicy
       policy_(chosen.policy),
       request_(request),
       call_(call),
-      budget_(find_budget(budgets, chosen), policy_->adaptive, options.budget.get(), request,
-              now()),
-      loop_(*policy_, budget_, call.history(), loop_call()) {}
+      budget_(find_budget(budgets, chosen), policy_->adaptive, now(), options.budget.get(),
+              &request),
+      loop_(*policy_, budget_, call.history(), loop_options()) {}
 
-RetryLoop::Call RequestAttempts::loop_call() const {
-  RetryLoop::Call call;
-  call.call_started = call_.started();
-  call.started = now();
-  call.deadline = call_.deadline();
-  call.repeatable = request_.repeatable();
-  call.changes_nothing = changes_nothing(request_);
-  if (options_.backoff) call.backoff = &options_.backoff;
-  return call;
+RetryLoop::Options RequestAttempts::loop_options() const {
+  RetryLoop::Options options;
+  options.call_started = call_.started();
+  options.started = now();
+  options.deadline = call_.deadline();
+  options.repeatable = request_.repeatable();
+  options.changes_nothing = changes_nothing(request_);
+  if (options_.backoff) options.backoff = &options_.backoff;
+  return options;
 }
 
 std::shared_ptr<SharedBudget> RequestAttempts::find_budget(Budgets& budgets,
@@ -93,7 +93,7 @@ Request RequestAttempts::prepare(const RetryStep& step) {
 // reach the user before it is judged.
 void RequestAttempts::hold_back_what_rules_read() {
   const auto delivery = Delivery::of(request_, call_);
-  if (!delivery) return;  // the transport will meet the same error, and return it
+  if (!delivery) return;  // the transport will find the same error, and return it
   auto which = [policy = policy_](int status, const Headers& headers) {
     return policy::looks_into(policy->retry_on, status, headers);
   };
@@ -142,7 +142,7 @@ Error RequestAttempts::cancel() {
   loop_.cancel(now());
   const auto& url = request_.parsed_url();
   Error error(Errc::Canceled, request_.method() + " " + (url ? url->without_secrets() : "") +
-                                  ": canceled while waiting to send again");
+                                  ": canceled while waiting to retry");
   if (last_) error.exchange = *last_;
   return error;
 }

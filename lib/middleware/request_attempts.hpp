@@ -50,7 +50,7 @@ class RequestAttempts {
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
   [[nodiscard]] std::shared_ptr<SharedBudget> find_budget(Budgets& budgets,
                                                           const ChosenPolicy& chosen) const;
-  [[nodiscard]] RetryLoop::Call loop_call() const;
+  [[nodiscard]] RetryLoop::Options loop_options() const;
   [[nodiscard]] Classified classified(const Outcome& outcome, WallTime wall_now) const;
   void hold_back_what_rules_read();
 

@@ -17,17 +17,18 @@ Classified classified_as(const AttemptResultBase& result) {
   classified.cls = result.cls;
   classified.refused = result.cls == Class::Throttle;
   if (result.delay && result.cls != Class::Success) {
-    classified.hint.emplace(std::max(*result.delay, Duration::zero()), HintSource::Function, "");
+    classified.server_delay.emplace(std::max(*result.delay, Duration::zero()), HintSource::Function,
+                                    "");
   }
   return classified;
 }
 
-RetryLoop::Call loop_call(const RetryCallOptions& options, Time now) {
-  RetryLoop::Call call;
-  call.call_started = call.started = now;
-  call.deadline = later(now, options.timeout);
-  call.repeatable = options.repeatable;
-  return call;
+RetryLoop::Options loop_options(const RetryCallOptions& call, Time now) {
+  RetryLoop::Options options;
+  options.call_started = options.started = now;
+  options.deadline = later(now, call.timeout);
+  options.repeatable = call.repeatable;
+  return options;
 }
 
 }  // namespace
@@ -58,12 +59,12 @@ struct RetryCallLoop::State {
   State(const RetryPolicy& policy, const RetryCallOptions& options_,
         std::shared_ptr<SharedBudget> shared, Time now)
       : options(options_),
-        call(loop_call(options_, now)),
+        started(now),
         budget(std::move(shared), policy.adaptive, now),
-        loop(policy, budget, history, call) {}
+        loop(policy, budget, history, loop_options(options_, now)) {}
 
   const RetryCallOptions& options;
-  RetryLoop::Call call;
+  const Time started;
   History history;
   BudgetUse budget;
   RetryLoop loop;
@@ -89,8 +90,9 @@ std::optional<Time> RetryCallLoop::wait_until() const {
 
 AttemptInfo RetryCallLoop::attempt() const {
   const auto& next = state_->next;
-  const auto deadline = std::min({state_->call.deadline, next.until, next.respond_by});
-  return {next.number, deadline, state_->options.stop};
+  const auto& options = state_->options;
+  const auto end = later(state_->started, options.timeout);
+  return {next.number, std::min({end, next.until, next.respond_by}), options.stop};
 }
 
 void RetryCallLoop::end_wait(bool complete, Time now) {
@@ -112,7 +114,7 @@ void RetryCallLoop::end_attempt(const AttemptResultBase& result, Time now, WallT
 }
 
 History RetryCallLoop::finish(Time now) {
-  state_->history.elapsed = now - state_->call.started;
+  state_->history.elapsed = now - state_->started;
   return std::move(state_->history);
 }
 

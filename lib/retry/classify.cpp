@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using policy::ResponseHead;
 
-constexpr std::size_t kCodeKept = 64;
+constexpr std::size_t kCodeKept = 64;  // enough for all known codes; keeps log lines short
 
 // A value that a server sent, fit for a log line.
 std::string ascii(std::string_view text) {
@@ -31,7 +31,7 @@ bool by_error_codes(const RetryOn& retry_on, const ResponseHead& head, policy::B
     result.rule.family = rule.family;
     result.rule.selector = rule.selector;
     result.rule.code = ascii(verdict->code);
-    result.hint = std::move(verdict->hint);
+    result.server_delay = std::move(verdict->server_delay);
     return true;
   }
   return false;
@@ -54,20 +54,20 @@ Class by_status(const RetryOn& retry_on, int status) {
   return status < 400 ? Class::Success : Class::Permanent;
 }
 
-// What a header asks for goes before what the body asked for.
-void add_hint(const RetryPolicy& policy, const ResponseHead& head, Classified& result) {
+// The delay in a header goes before the one in the body.
+void add_server_delay(const RetryPolicy& policy, const ResponseHead& head, Classified& result) {
   const auto throttled = result.cls == Class::Throttle;
-  auto hint = server_delay(head.headers, policy.server_delay.headers, throttled, head.wall_now);
-  if (hint) result.hint = std::move(hint);
-  if (!result.hint) return;
-  if (result.hint->do_not_retry) {
+  auto delay = server_delay(head.headers, policy.server_delay.headers, throttled, head.wall_now);
+  if (delay) result.server_delay = std::move(delay);
+  if (!result.server_delay) return;
+  if (result.server_delay->do_not_retry) {
     result.cls = Class::Permanent;
     result.rule.kind = Rule::Kind::ServerSays;
   }
-  // GitHub's reset is the last second in which nothing is to be had.
+  // GitHub's reset is the last second of the limit; we come after it.
   if (result.rule.family == ErrorRule::Family::Github &&
-      result.hint->source == HintSource::XRateLimitReset) {
-    result.hint->delay = later(Time(result.hint->delay), 1s).time_since_epoch();
+      result.server_delay->source == HintSource::XRateLimitReset) {
+    result.server_delay->delay = later(Time(result.server_delay->delay), 1s).time_since_epoch();
   }
 }
 
@@ -75,8 +75,8 @@ bool refused_by_status(int status, bool says_when) {
   return status == 429 || status == 425 || status == 421 || (status == 503 && says_when);
 }
 
-Classified classify_answer(const RetryPolicy& policy, const Response& response,
-                           const Observed& observed) {
+Classified classify_response(const RetryPolicy& policy, const Response& response,
+                             const Observed& observed) {
   Classified result;
   result.status = response.status;
   result.rule.status = response.status;
@@ -88,13 +88,13 @@ Classified classify_answer(const RetryPolicy& policy, const Response& response,
   }
   if (result.cls == Class::Success || result.cls == Class::Permanent) return result;
 
-  add_hint(policy, head, result);
-  if (response.status == 503 && result.hint && result.cls == Class::Transient) {
+  add_server_delay(policy, head, result);
+  if (response.status == 503 && result.server_delay && result.cls == Class::Transient) {
     result.cls = Class::Throttle;
   }
   // A 5xx that the policy merely lists as a throttle may still have been worked on.
   const auto client_status = response.status >= 400 && response.status < 500;
-  result.refused = refused_by_status(response.status, result.hint.has_value()) ||
+  result.refused = refused_by_status(response.status, result.server_delay.has_value()) ||
                    (result.cls == Class::Throttle && (coded || client_status));
   result.once = response.status == 421;
   result.fresh_connection = result.once;
@@ -124,8 +124,8 @@ Reason stop_reason(Errc code) {
   return code == Errc::CircuitOpen ? Reason::CircuitOpen : Reason::NotRetryable;
 }
 
-// A proxy's refusal to connect: its 407 and most of its 4xx stay, its gateway errors pass.
-Class class_of_proxy_answer(int status) {
+// A proxy that refuses to connect: its gateway errors may pass, the others do not.
+Class class_of_proxy_status(int status) {
   if (status == 429) return Class::Throttle;
   return status == 502 || status == 503 || status == 504 ? Class::Transport : Class::Permanent;
 }
@@ -145,14 +145,15 @@ Classified classify_error(const RetryPolicy& policy, const Error& error, WallTim
   result.stop = stop_reason(error.code);
   result.cls = Class::Permanent;
   if (!kind || error.permanent || !policy.retry_on.covers(*kind)) return result;
-  result.cls = by_proxy ? class_of_proxy_answer(error.status) : Class::Transport;
+  result.cls = by_proxy ? class_of_proxy_status(error.status) : Class::Transport;
   if (result.cls == Class::Permanent) return result;
 
   const auto throttled_by = error.status == 429 || error.status == 503;
-  if (throttled_by) add_hint(policy, {error.status, error.headers, wall_now}, result);
-  if (by_proxy && result.hint && result.cls == Class::Transport) result.cls = Class::Throttle;
+  if (throttled_by) add_server_delay(policy, {error.status, error.headers, wall_now}, result);
+  if (by_proxy && result.server_delay && result.cls == Class::Transport)
+    result.cls = Class::Throttle;
   result.refused =
-      error.exchange.refused || refused_by_status(result.status, result.hint.has_value());
+      error.exchange.refused || refused_by_status(result.status, result.server_delay.has_value());
   result.once = error.code == Errc::Protocol;
   result.fresh_connection = result.once || error.code == Errc::Send || error.code == Errc::Receive;
   return result;
@@ -186,7 +187,7 @@ std::string to_string(const Rule& rule) {
 
 Classified classify(const RetryPolicy& policy, const Observed& observed) {
   if (observed.outcome->has_value()) {
-    return classify_answer(policy, **observed.outcome, observed);
+    return classify_response(policy, **observed.outcome, observed);
   }
   return classify_error(policy, observed.outcome->error(), observed.wall_now);
 }

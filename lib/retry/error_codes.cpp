@@ -121,9 +121,9 @@ bool is_proto_duration(const BodyValue& value) {
 std::optional<ServerDelay> retry_info(BodyValues& body) {
   const auto* value = body.find_json({&kGoogleDelay, 1}, is_proto_duration);
   if (value == nullptr) return std::nullopt;
-  ServerDelay hint(*parse_go_duration(value->text), HintSource::RetryInfo, value->text);
-  hint.at_least = true;
-  return hint;
+  ServerDelay delay(*parse_go_duration(value->text), HintSource::RetryInfo, value->text);
+  delay.at_least = true;
+  return delay;
 }
 
 std::optional<Verdict> google(const ResponseHead& head, BodyValues& body) {

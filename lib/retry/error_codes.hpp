@@ -69,7 +69,7 @@ struct ResponseHead {
 struct Verdict {
   Class cls = Class::Transient;
   std::string code;
-  std::optional<ServerDelay> hint;  // from the body
+  std::optional<ServerDelay> server_delay;  // from the body
 };
 
 // Empty where the rule does not match.

@@ -53,7 +53,7 @@ bool take_name(std::string_view& text, std::span<const std::string_view> names, 
   return false;
 }
 
-// One field, named as in strptime; strptime itself depends on the locale.
+// One conversion of strptime, which cannot be used itself: it depends on the locale.
 bool take_field(std::string_view& text, char field, Date& date) {
   int weekday = 0;
   switch (field) {

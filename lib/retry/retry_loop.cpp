@@ -1,6 +1,7 @@
 #include "lib/retry/retry_loop.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace httpretry {
 namespace {
@@ -34,18 +35,19 @@ std::string detail_of(const Decision& decision, Repeat repeat) {
 }  // namespace
 
 RetryLoop::RetryLoop(const RetryPolicy& policy, SharedLimits& limits, History& history,
-                     const Call& call)
-    : policy_(policy), limits_(limits), history_(history), call_(call) {
+                     const Options& options)
+    : policy_(policy), limits_(limits), history_(history), options_(options) {
   state_.failures = 0;
-  state_.repeatable = call.repeatable;
+  state_.repeatable = options.repeatable;
 }
 
 RetryStep RetryLoop::begin(Time now) {
-  const auto elapsed_limit = later(call_.started, policy_.max_elapsed_time);
+  assert(!in_attempt_);
+  const auto elapsed_limit = later(options_.started, policy_.max_elapsed_time);
   const bool waits_count = policy_.elapsed_rule == ElapsedRule::IncludeWait;
   if (const auto wait = limits_.begin_attempt(now); wait > Duration::zero()) {
     const auto when = later(now, wait);
-    if (when < std::min(call_.deadline, waits_count ? elapsed_limit : kNever)) {
+    if (when < std::min(options_.deadline, waits_count ? elapsed_limit : kNever)) {
       return wait_until(when);
     }
     limits_.cancel(now);
@@ -53,6 +55,7 @@ RetryStep RetryLoop::begin(Time now) {
     history_.detail = "the send rate allows the next attempt in " + to_text(wait) + ", too late";
     return {};
   }
+  in_attempt_ = true;
   began_ = now;
   RetryStep step;
   step.kind = RetryStep::Kind::Send;
@@ -70,8 +73,8 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
   state_.replayable = ended.replayable;
   state_.streaming = ended.streaming;
   count(classified.cls);
-  if (call_.backoff != nullptr) ask_own_backoff(classified, ended.random);
-  const Clocks clocks{ended.now, call_.started, call_.deadline, ended.wall_now};
+  if (options_.backoff != nullptr) ask_own_backoff(classified, ended.random);
+  const Clocks clocks{ended.now, options_.started, options_.deadline, ended.wall_now};
   auto decision = decide(policy_, classified, state_, clocks, ended.random);
   // The budget comes last, so that nothing is taken for a retry that another limit forbids; and
   // before the wait, so that a thousand calls that fail together do not all find it full.
@@ -95,7 +98,7 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
 }
 
 std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
-  const bool may_resend = !resent_ && call_.repeatable && ended.replayable &&
+  const bool may_resend = !resent_ && options_.repeatable && ended.replayable &&
                           policy_.repeat != Repeat::Never && !ended.outcome->has_value() &&
                           ended.outcome->error().exchange.stale_connection;
   if (!may_resend) return std::nullopt;
@@ -121,7 +124,7 @@ void RetryLoop::count(Class cls) {
 
 void RetryLoop::ask_own_backoff(const Classified& classified, double random) {
   if (classified.cls == Class::Success || classified.cls == Class::Permanent) return;
-  const auto own = (*call_.backoff)(policy_, classified, state_, random);
+  const auto own = (*options_.backoff)(policy_, classified, state_, random);
   state_.own_wait = std::max(own, Duration::zero());
 }
 
@@ -132,13 +135,15 @@ void RetryLoop::remember(const Classified& classified, const Decision& decision)
   fresh_connection_ = decision.fresh_connection;
 }
 
-void RetryLoop::maybe_executed() { state_.maybe_executed = !call_.changes_nothing; }
+void RetryLoop::maybe_executed() { state_.maybe_executed = !options_.changes_nothing; }
 
 Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rule,
                            std::optional<std::int64_t> budget_left) {
+  assert(in_attempt_);
+  in_attempt_ = false;
   auto& attempt = history_.attempts.emplace_back();
   attempt.number = static_cast<int>(history_.attempts.size());
-  attempt.start = began_ - call_.call_started;
+  attempt.start = began_ - options_.call_started;
   attempt.duration = ended.now - began_;
   attempt.cls = cls;
   attempt.rule = std::move(rule);

@@ -1,4 +1,6 @@
-// RetryLoop: the order in which attempts are made, judged, paid for, recorded and waited for.
+// RetryLoop: the order in which attempts are made, judged, paid for, recorded and waited for. It is
+// the only place that knows this order.
+//
 // Requests (the middleware `retry`) and functions (retry_call, co_retry_call) are retried by it.
 //
 //   auto step = loop.begin(now);
@@ -32,8 +34,8 @@ class SharedLimits {
  public:
   // What the loop wants to do after an attempt.
   enum class Next : std::uint8_t { Retry, Poll, Stop };
-  struct Verdict {
-    bool allowed = true;               // for Next::Retry only
+  struct Permit {
+    bool allowed = true;               // false only for Next::Retry
     std::optional<std::int64_t> left;  // Attempt::budget_left
   };
 
@@ -42,7 +44,7 @@ class SharedLimits {
   virtual Duration begin_attempt(Time now) = 0;
   // Takes what a retry costs. Where the call ends with this attempt, because it is the last or
   // because the retry is not allowed, the account of the call is closed.
-  virtual Verdict end_attempt(const Classified& classified, Next next, Time now) = 0;
+  virtual Permit end_attempt(const Classified& classified, Next next, Time now) = 0;
   // The call ended before the attempt that was paid for, which is given back.
   virtual void cancel(Time now) = 0;
   [[nodiscard]] virtual std::optional<std::int64_t> left(Time now) const = 0;
@@ -75,7 +77,7 @@ using BackoffFunction =
 
 class RetryLoop {
  public:
-  struct Call {
+  struct Options {
     Time call_started{};  // Attempt::start counts from here
     Time started{};       // max_elapsed_time counts from here
     Time deadline = kNever;
@@ -84,9 +86,10 @@ class RetryLoop {
     const BackoffFunction* backoff = nullptr;  // instead of the policy's, where it is set
   };
 
-  // All but `call` must outlive the loop. `history` gets an Attempt for each attempt, and the
+  // All but `options` must outlive the loop. `history` gets an Attempt for each attempt, and the
   // reason for the end.
-  RetryLoop(const RetryPolicy& policy, SharedLimits& limits, History& history, const Call& call);
+  RetryLoop(const RetryPolicy& policy, SharedLimits& limits, History& history,
+            const Options& options);
 
   // Before each attempt: Send; or Wait or Stop where the send rate says so.
   [[nodiscard]] RetryStep begin(Time now);
@@ -112,12 +115,13 @@ class RetryLoop {
   const RetryPolicy& policy_;
   SharedLimits& limits_;
   History& history_;
-  Call call_;
+  Options options_;
   AttemptFacts state_;
   Time began_{};  // the current attempt
   // Failures and polls have backoffs of their own, each of which grows from its own last wait.
   Duration last_backoff_{};
   Duration last_poll_backoff_{};
+  bool in_attempt_ = false;
   bool fresh_connection_ = false;
   bool resent_ = false;
 };

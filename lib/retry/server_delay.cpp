@@ -15,7 +15,7 @@ using policy::plus;
 using policy::round_up;
 using policy::times;
 
-constexpr std::size_t kRawKept = 64;
+constexpr std::size_t kRawKept = 64;  // as server_delay.hpp says
 
 std::size_t digits_at_front(std::string_view text) {
   return std::min(text.find_first_not_of("0123456789"), text.size());
@@ -40,7 +40,7 @@ std::optional<Duration> whole_number(std::string_view text, Duration unit) {
 struct Decimal {
   std::uint64_t whole = 0;
   std::uint64_t billionths = 0;
-  bool more = false;  // digits other than 0 behind the ninth
+  bool more = false;  // digits other than 0 after the ninth
   std::size_t size = 0;
 
   [[nodiscard]] Duration of(Duration unit) const {
@@ -133,7 +133,7 @@ std::string_view take_run(std::string_view& text, std::string_view allowed) {
   return run;
 }
 
-// Behind the opening quote.
+// After the opening quote.
 std::optional<std::string_view> take_quoted(std::string_view& text) {
   std::size_t end = 0;
   while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;

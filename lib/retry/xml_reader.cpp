@@ -14,7 +14,7 @@ std::string_view local_name(std::string_view name) {
   return colon == std::string_view::npos ? name : name.substr(colon + 1);
 }
 
-// The character of "amp" or "#38"; 0 for what is no entity of XML itself, or is not ASCII.
+// The character of "amp" or "#38". 0 for entities that XML does not define, and outside ASCII.
 char entity(std::string_view name) {
   constexpr std::pair<std::string_view, char> kNamed[] = {
       {"lt", '<'}, {"gt", '>'}, {"amp", '&'}, {"quot", '"'}, {"apos", '\''}};

@@ -22,7 +22,7 @@ class NotingLimits final : public SharedLimits {
     waits.erase(waits.begin());
     return note("held back"), wait;
   }
-  Verdict end_attempt(const Classified&, Next next, Time) override {
+  Permit end_attempt(const Classified&, Next next, Time) override {
     note(next == Next::Retry ? "retry" : next == Next::Poll ? "poll" : "stop");
     return {next != Next::Retry || tokens-- > 0, tokens};
   }
@@ -57,7 +57,7 @@ struct Run {
   RetryPolicy policy = steady();
   NotingLimits limits;
   History history;
-  RetryLoop::Call call;
+  RetryLoop::Options options;
   Duration takes = 0s;  // each attempt
   double random = 0;
   int canceled_after = 0;  // that many waits; 0: never
@@ -67,7 +67,7 @@ struct Run {
   // The steps of a call in which `outcomes` come back: "send 1, wait 1s, send 2, stop". It never
   // waits longer than it is told to.
   std::string steps(const std::vector<Outcome>& outcomes) {
-    RetryLoop loop(policy, limits, history, call);
+    RetryLoop loop(policy, limits, history, options);
     std::string text;
     std::size_t attempts = 0;
     int waits = 0;
@@ -159,14 +159,14 @@ TEST_CASE("a retry that the budget refuses ends the call, and so does a limit of
                "the budget has not enough left for a retry"},
            Row{"503", [](Run& run) { run.policy.max_attempts = 1; }, "send 1, stop", "begin, stop",
                Reason::AttemptsExhausted, "max_attempts 1 reached"},
-           Row{"503 503", [](Run& run) { run.call.deadline = Time(2s); },
+           Row{"503 503", [](Run& run) { run.options.deadline = Time(2s); },
                "send 1, wait 1s, send 2, stop", "begin, retry, begin, stop",
                Reason::ElapsedExhausted, "a wait of 2s would pass the deadline by 1s"},
            Row{"503", [](Run& run) { run.policy.max_elapsed_time = 500ms; }, "send 1, stop",
                "begin, stop", Reason::ElapsedExhausted,
                "a wait of 1s would pass max_elapsed_time 500ms by 500ms"},
-           Row{"503", [](Run& run) { run.call.repeatable = false; }, "send 1, stop", "begin, stop",
-               Reason::UnsafeToRepeat,
+           Row{"503", [](Run& run) { run.options.repeatable = false; }, "send 1, stop",
+               "begin, stop", Reason::UnsafeToRepeat,
                "the server may have done it, and doing it twice may do harm"},
            Row{"503 503", [](Run& run) { run.canceled_after = 1; }, "send 1, wait 1s, canceled",
                "begin, retry, cancel", Reason::Canceled, ""},
@@ -225,7 +225,7 @@ TEST_CASE("the send rate holds an attempt back, and ends a call that would have 
     CAPTURE(row.steps);
     Run run;
     run.limits.waits = row.waits;
-    run.call.deadline = row.deadline;
+    run.options.deadline = row.deadline;
     run.policy.elapsed_rule = row.rule;
     CHECK(run.steps("200") == row.steps);
     CHECK(run.limits.notes == row.limits);
@@ -250,7 +250,7 @@ TEST_CASE("after a stale connection a request is sent once on a new one, without
                "begin, begin, retry, begin, stop"},
            Row{"stale 200", [](Run& run) { run.may_resend = false; },
                "send 1, wait 1s, send 2 fresh, stop", "begin, retry, begin, stop"},
-           Row{"stale", [](Run& run) { run.call.repeatable = false; }, "send 1, stop",
+           Row{"stale", [](Run& run) { run.options.repeatable = false; }, "send 1, stop",
                "begin, stop"},
            Row{"stale", [](Run& run) { run.replayable = false; }, "send 1, stop", "begin, stop"},
            Row{"stale", [](Run& run) { run.policy.repeat = Repeat::Never; }, "send 1, stop",
@@ -267,7 +267,7 @@ TEST_CASE("after a stale connection a request is sent once on a new one, without
 TEST_CASE("an attempt is recorded with its outcome, its time and what was decided") {
   Run run;
   run.takes = 100ms;
-  run.call.call_started = Time(-10s);  // a redirect came before
+  run.options.call_started = Time(-10s);  // a redirect came before
   run.history.attempts.emplace_back();
   Error reset(Errc::Receive, "connection reset");
   reset.exchange.sent = Sent::Maybe;
@@ -306,7 +306,7 @@ TEST_CASE("an attempt is recorded with its outcome, its time and what was decide
 
 TEST_CASE("what changes nothing is never ambiguous") {
   Run run;
-  run.call.changes_nothing = true;
+  run.options.changes_nothing = true;
   (void)run.steps("503 412");
   CHECK_FALSE(run.history.attempts[1].ambiguous);
 }
@@ -329,7 +329,7 @@ TEST_CASE("an attempt is told its deadline, and until when the response must hav
     run.policy.attempt_timeout = 5s;
     run.policy.max_elapsed_time = 10s;
     run.policy.elapsed_rule = row.rule;
-    RetryLoop loop(run.policy, run.limits, run.history, run.call);
+    RetryLoop loop(run.policy, run.limits, run.history, run.options);
     const auto step = loop.begin(row.now);
     CHECK(step.until == row.until);
     CHECK(step.respond_by == row.respond_by);
@@ -356,7 +356,7 @@ TEST_CASE("a backoff of one's own is asked after failures and polls, and is neve
     asked.push_back(state.failures);
     return state.failures == 1 ? Duration(7s) : Duration(-1s);
   };
-  run.call.backoff = &own;
+  run.options.backoff = &own;
   CHECK(run.steps("503 503 404") == "send 1, wait 7s, send 2, wait 0s, send 3, stop");
   CHECK(asked == std::vector{1, 2});
 }
