@@ -26,7 +26,7 @@ void add_idempotency_key(const RetryPolicy& policy, Request& request);
 
 class RequestAttempts {
  public:
-  // All but the policy must outlive this.
+  // All of these must outlive this.
   RequestAttempts(const RetryOptions& options, const ChosenPolicy& chosen, Budgets& budgets,
                   const Request& request, Call& call);
   RequestAttempts(const RequestAttempts&) = delete;
@@ -55,7 +55,7 @@ class RequestAttempts {
   void hold_back_what_rules_read();
 
   const RetryOptions& options_;
-  std::shared_ptr<const RetryPolicy> policy_;
+  const std::shared_ptr<const RetryPolicy>& policy_;
   const Request& request_;
   Call& call_;
   BudgetUse budget_;
