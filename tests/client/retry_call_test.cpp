@@ -152,7 +152,7 @@ TEST_CASE("a wait that is too long, or that would end too late, is not begun") {
   CHECK(test.clock->now() == Time(1s));
 }
 
-TEST_CASE("what may do harm twice is repeated only where it was refused") {
+TEST_CASE("what may do harm twice is retried only where it was refused") {
   Fixture test;
   auto options = test.options();
   options.repeatable = false;
@@ -168,7 +168,7 @@ TEST_CASE("what may do harm twice is repeated only where it was refused") {
   CHECK(run(always, Class::Transient).attempts.size() == 4);
 }
 
-TEST_CASE("a function is told which try it makes, and until when") {
+TEST_CASE("a function is told the number of its attempt, and its deadline") {
   Fixture test;
   auto policy = steady_policy();
   policy.attempt_timeout = 5s;
@@ -200,7 +200,7 @@ TEST_CASE("calls share a budget, and its refusal ends a call") {
   CHECK(options.budget->left(Time()) == 6);
 }
 
-TEST_CASE("an adaptive policy holds tries back at the rate that its budget keeps") {
+TEST_CASE("an adaptive policy holds attempts back at the rate that its budget keeps") {
   Fixture test;
   auto policy = times(4, 0s);
   policy.adaptive = true;
@@ -226,7 +226,7 @@ TEST_CASE("an adaptive policy holds tries back at the rate that its budget keeps
   CHECK(late.history.detail.find("the send rate allows") == 0);
 }
 
-TEST_CASE("what a function throws is thrown on, and costs what was spent") {
+TEST_CASE("an exception of the function is passed on, and what was spent is lost") {
   Fixture test;
   const auto policy = thrifty_policy(100);
   auto options = test.options();
@@ -240,7 +240,7 @@ TEST_CASE("what a function throws is thrown on, and costs what was spent") {
   CHECK(options.budget->left(Time()) == 90);
 }
 
-TEST_CASE("stop before the first try means that there is none") {
+TEST_CASE("stop before the first attempt means that there is none") {
   Fixture test;
   std::stop_source stop;
   stop.request_stop();

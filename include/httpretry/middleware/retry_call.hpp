@@ -37,6 +37,7 @@
 #include <httpretry/middleware/detail/retry_call.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
