@@ -3,9 +3,8 @@
 #include "lib/curl/errors.hpp"
 #include "lib/flow/call_state.hpp"
 #include "lib/flow/hop.hpp"
+#include "lib/flow/nested_retry.hpp"
 #include "lib/flow/random.hpp"
-
-#include <httpretry/flow/inside_retry.hpp>
 
 #include <unistd.h>
 

@@ -1,18 +1,19 @@
-#include <httpretry/flow/inside_retry.hpp>
+#include "lib/flow/nested_retry.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <atomic>
 
-namespace httpretry::detail {
+namespace httpretry {
 
 void warn_of_nested_retry() {
-  static std::atomic<bool> said = false;
+  static std::atomic<bool> warned = false;
   const auto logger = spdlog::default_logger();
-  if (!logger || said.exchange(true, std::memory_order_relaxed)) return;
+  if (!logger || warned.exchange(true, std::memory_order_relaxed)) return;
   logger->warn(
-      "httpretry: a call that retries was made inside of another one: their attempts multiply. "
-      "Leave the retrying to one of them (RequestOptions::retry, max_attempts). Said only once.");
+      "httpretry: a call that retries was made inside the function of retry_call: their attempts "
+      "multiply. Let only one of them retry (RequestOptions::retry, max_attempts). Logged only "
+      "once.");
 }
 
-}  // namespace httpretry::detail
+}  // namespace httpretry

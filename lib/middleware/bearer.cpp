@@ -12,7 +12,7 @@ BearerToken::BearerToken(std::string token, Duration lasts)
 
 namespace {
 
-constexpr Duration kMostAhead = std::chrono::seconds(30);
+constexpr Duration kMostAhead = std::chrono::seconds(30);  // as BearerToken::valid_for says
 
 // The token that calls share.
 class Tokens {
@@ -20,7 +20,7 @@ class Tokens {
   explicit Tokens(TokenSource fetch)
       : fetch_([this, fetch = std::move(fetch)](Call& call) { return renew(fetch, call); }) {}
 
-  // One that is not `refused`, which a server said no to.
+  // A token other than `refused`, which a server did not accept.
   Task<Result<std::string>> get(std::string refused, Call& call) {
     auto known = current(refused, call.scheduler().now());
     if (known) co_return *std::move(known);
@@ -85,9 +85,9 @@ class Bearer final : public Middleware {
       Request attempt = request;
       attempt.set_header("Authorization", "Bearer " + *token);
       Outcome outcome = co_await next(std::move(attempt), call);
-      const bool again =
+      const bool retry =
           outcome && outcome->status == 401 && refused.empty() && request.body().replayable();
-      if (!again) co_return outcome;
+      if (!retry) co_return outcome;
       refused = *std::move(token);
     }
   }

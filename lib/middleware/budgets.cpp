@@ -6,125 +6,149 @@
 
 namespace httpretry {
 
+void SharedBudget::begin_call(Time now) {
+  const std::lock_guard lock(mutex_);
+  budget_.begin(now);
+  last_used_ = now;
+}
+
+Duration SharedBudget::acquire_send(Time now) {
+  const std::lock_guard lock(mutex_);
+  return rate_.acquire(now);
+}
+
+void SharedBudget::update_rate(bool throttled, Time now) {
+  const std::lock_guard lock(mutex_);
+  rate_.update(now, throttled);
+}
+
+SharedLimits::Permit SharedBudget::end_attempt(BudgetClaim& claim, Class cls, bool timeout,
+                                               SharedLimits::Next next, Time now) {
+  const std::lock_guard lock(mutex_);
+  SharedLimits::Permit permit;
+  if (next == SharedLimits::Next::Retry) permit.allowed = budget_.take(claim, cls, timeout, now);
+  if (next == SharedLimits::Next::Stop || !permit.allowed) budget_.settle(claim, cls, now);
+  permit.left = whole_tokens(now);
+  return permit;
+}
+
+void SharedBudget::cancel(BudgetClaim& claim, bool give_back, Time now) {
+  const std::lock_guard lock(mutex_);
+  if (give_back) budget_.cancel(claim, now);
+  budget_.settle(claim, Class::Permanent, now);
+}
+
 std::optional<std::int64_t> SharedBudget::left(Time now) const {
-  const std::lock_guard lock(mutex);
-  const auto thousandths = budget.left(now);
+  const std::lock_guard lock(mutex_);
+  return whole_tokens(now);
+}
+
+std::optional<std::int64_t> SharedBudget::whole_tokens(Time now) const {
+  const auto thousandths = budget_.left(now);
   return thousandths ? std::optional(*thousandths / 1000) : std::nullopt;
 }
 
-BudgetUse::BudgetUse(std::shared_ptr<SharedBudget> shared, Time now)
-    : shared_(std::move(shared)), last_(now) {
-  if (!shared_) return;
-  const std::lock_guard lock(shared_->mutex);
-  shared_->budget.begin(now);
-  shared_->last_used = now;
+SharedBudget::Usage SharedBudget::usage(Time now) const {
+  const std::lock_guard lock(mutex_);
+  return {budget_.full(now) && !rate_.enabled(), last_used_};
 }
 
-BudgetUse::BudgetUse(std::shared_ptr<SharedBudget> shared, RetryBudget* own, const Request& request,
-                     Time now)
-    : BudgetUse(std::move(shared), now) {
-  own_ = own;
-  request_ = &request;
+BudgetUse::BudgetUse(std::shared_ptr<SharedBudget> shared, bool adaptive, Time now,
+                     RetryBudget* own, const Request* request)
+    : shared_(std::move(shared)),
+      own_(own),
+      request_(request),
+      last_(now),
+      adaptive_(adaptive && shared_ != nullptr) {
+  if (shared_) shared_->begin_call(now);
 }
 
 BudgetUse::~BudgetUse() {
   try {
     cancel(last_);
-  } catch (...) {  // from a budget of the user's: the call has ended and hears of nothing any more
+  } catch (...) {  // thrown by the user's own budget; there is nobody to report it to
   }
 }
 
-Duration BudgetUse::wait_for_rate(Time now) {
-  if (!shared_) return {};
-  const std::lock_guard lock(shared_->mutex);
-  return shared_->rate.acquire(now);
+Duration BudgetUse::begin_attempt(Time now) {
+  const auto wait = adaptive_ ? shared_->acquire_send(now) : Duration::zero();
+  if (wait == Duration::zero()) paid_ = false;
+  return wait;
 }
 
-void BudgetUse::heard(Time now, bool throttled) {
-  if (!shared_) return;
-  const std::lock_guard lock(shared_->mutex);
-  shared_->rate.update(now, throttled);
-}
-
-bool BudgetUse::take(const Classified& classified, Time now) {
+SharedLimits::Permit BudgetUse::end_attempt(const Classified& classified, Next next, Time now) {
   last_ = now;
+  if (adaptive_) shared_->update_rate(classified.cls == Class::Throttle, now);
+  Permit permit;
   if (own_ != nullptr) {
-    owed_ = own_->take(*request_, classified, now);
+    permit.allowed = ask_own(classified, next, now);
   } else if (shared_) {
-    const std::lock_guard lock(shared_->mutex);
-    owed_ = shared_->budget.take(claim_, classified.cls, classified.timeout, now);
-  } else {
-    owed_ = true;
+    permit = shared_->end_attempt(claim_, classified.cls, classified.timeout, next, now);
   }
-  return owed_;
+  paid_ = next == Next::Retry && permit.allowed;
+  closed_ = next == Next::Stop || !permit.allowed;
+  return permit;
+}
+
+bool BudgetUse::ask_own(const Classified& classified, Next next, Time now) {
+  const bool allowed = next != Next::Retry || own_->take(*request_, classified, now);
+  if (next == Next::Stop || !allowed) {
+    closed_ = true;  // also where `settle` throws
+    own_->settle(*request_, classified.cls == Class::Success, now);
+  }
+  return allowed;
 }
 
 void BudgetUse::cancel(Time now) {
-  if (std::exchange(owed_, false)) {
-    if (own_ != nullptr) {
-      own_->give_back(*request_, now);
-    } else if (shared_) {
-      const std::lock_guard lock(shared_->mutex);
-      shared_->budget.cancel(claim_, now);
-    }
+  if (std::exchange(closed_, true)) return;
+  const bool give_back = std::exchange(paid_, false);
+  if (own_ != nullptr) {
+    if (give_back) own_->give_back(*request_, now);
+    own_->settle(*request_, false, now);
+  } else if (shared_) {
+    shared_->cancel(claim_, give_back, now);
   }
-  settle(Class::Permanent, now);
-}
-
-void BudgetUse::settle(Class last, Time now) {
-  if (std::exchange(settled_, true)) return;
-  owed_ = false;
-  if (own_ != nullptr) return own_->settle(*request_, last == Class::Success, now);
-  if (!shared_) return;
-  const std::lock_guard lock(shared_->mutex);
-  shared_->budget.settle(claim_, last, now);
 }
 
 std::optional<std::int64_t> BudgetUse::left(Time now) const {
   return shared_ && own_ == nullptr ? shared_->left(now) : std::nullopt;
 }
 
-std::shared_ptr<SharedBudget> Budgets::at(const std::string& place, const BudgetPolicy& policy,
+std::shared_ptr<SharedBudget> Budgets::at(const std::string& key, const BudgetPolicy& policy,
                                           Time now) {
-  auto& part = parts_[std::hash<std::string>()(place) % kParts];
+  auto& part = parts_[std::hash<std::string>()(key) % kParts];
   const std::lock_guard lock(part.mutex);
-  // Two policies with budgets of their own may speak of one host.
-  const auto [first, last] = part.places.equal_range(place);
-  const auto found =
-      std::find_if(first, last, [&](const auto& entry) { return entry.second->policy == policy; });
+  // Two policies for one host may have different budgets.
+  const auto [first, last] = part.budgets.equal_range(key);
+  const auto found = std::find_if(
+      first, last, [&](const auto& entry) { return entry.second->policy() == policy; });
   if (found != last) return found->second;
-  if (part.places.size() >= kMostPlaces / kParts) make_room(part, now);
-  auto fresh = std::make_shared<SharedBudget>(policy, now);
-  part.places.emplace(place, fresh);
-  return fresh;
+  if (part.budgets.size() >= kMaxBudgets / kParts) make_room(part, now);
+  return part.budgets.emplace(key, std::make_shared<SharedBudget>(policy, now))->second;
 }
 
-// Frees up to half of the part, so that this is seldom done; of places that are not as new, no more
-// than one, for what they know is lost.
+// Drops all unused budgets that are as new, but at most half of the part, so that this is seldom
+// done. Of the others it drops at most one, the one used longest ago, since its state is lost.
 void Budgets::make_room(Part& part, Time now) {
-  using Place = decltype(part.places)::iterator;
-  struct Candidate {
-    bool as_new;
-    Time last_used;
-    Place place;
+  struct Unused {
+    SharedBudget::Usage usage;
+    decltype(part.budgets)::iterator entry;
   };
-  std::vector<Candidate> unused;
-  for (auto place = part.places.begin(); place != part.places.end(); ++place) {
-    auto& shared = *place->second;
-    if (place->second.use_count() > 1) continue;
-    const std::lock_guard lock(shared.mutex);
-    const bool as_new = shared.budget.full(now) && !shared.rate.enabled();
-    unused.push_back({as_new, shared.last_used, place});
+  std::vector<Unused> unused;
+  for (auto entry = part.budgets.begin(); entry != part.budgets.end(); ++entry) {
+    if (entry->second.use_count() == 1) unused.push_back({entry->second->usage(now), entry});
   }
-  std::sort(unused.begin(), unused.end(), [](const Candidate& a, const Candidate& b) {
-    return a.as_new != b.as_new ? a.as_new : a.last_used < b.last_used;
+  std::sort(unused.begin(), unused.end(), [](const Unused& a, const Unused& b) {
+    if (a.usage.as_new != b.usage.as_new) return a.usage.as_new;
+    return a.usage.last_used < b.usage.last_used;
   });
-  const auto as_new =
-      std::count_if(unused.begin(), unused.end(), [](const Candidate& one) { return one.as_new; });
-  const auto most = std::clamp(static_cast<std::size_t>(as_new), std::size_t{1},
-                               std::max(part.places.size() / 2, std::size_t{1}));
-  unused.resize(std::min(unused.size(), most));
-  for (const auto& one : unused) part.places.erase(one.place);
+  const auto half = std::max(part.budgets.size() / 2, std::size_t{1});
+  std::size_t dropped = 0;
+  for (const auto& one : unused) {
+    if (dropped == half || (dropped > 0 && !one.usage.as_new)) break;
+    part.budgets.erase(one.entry);
+    ++dropped;
+  }
 }
 
 }  // namespace httpretry

@@ -1,8 +1,9 @@
-// The budgets and send rates of a client: one for each place that calls share, whatever loop they
-// are on.
+// The budgets and send rates of a client. Calls to one host, endpoint or policy share one, whatever
+// loop they are on.
 #pragma once
 
-#include <httpretry/middleware/builtin.hpp>
+#include "lib/retry/retry_loop.hpp"
+
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/retry/budget.hpp>
 
@@ -15,68 +16,82 @@
 
 namespace httpretry {
 
-// What the calls to one place have in common.
-struct SharedBudget {
-  SharedBudget(const BudgetPolicy& policy_, Time now)
-      : policy(policy_), budget(policy_), rate(now) {}
-  // In whole tokens.
+// What calls share. Each function is one atomic step.
+class SharedBudget {
+ public:
+  SharedBudget(const BudgetPolicy& policy, Time now) : budget_(policy), rate_(now) {}
+
+  void begin_call(Time now);
+  // Zero: send now. Otherwise nothing was taken: ask again after that time.
+  Duration acquire_send(Time now);
+  void update_rate(bool throttled, Time now);
+  SharedLimits::Permit end_attempt(BudgetClaim& claim, Class cls, bool timeout,
+                                   SharedLimits::Next next, Time now);
+  // The call ends before its next attempt. Gives back what was taken for that one.
+  void cancel(BudgetClaim& claim, bool give_back, Time now);
+  // In whole tokens; empty for a policy of kind None.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
 
-  const BudgetPolicy policy;
-  mutable std::mutex mutex;  // guards what follows
-  Budget budget;
-  SendRate rate;
-  Time last_used{};
+  [[nodiscard]] const BudgetPolicy& policy() const { return budget_.policy(); }
+  struct Usage {
+    bool as_new;  // a new one would be the same
+    Time last_used;
+  };
+  [[nodiscard]] Usage usage(Time now) const;
+
+ private:
+  [[nodiscard]] std::optional<std::int64_t> whole_tokens(Time now) const;
+
+  mutable std::mutex mutex_;  // guards what follows
+  Budget budget_;
+  SendRate rate_;
+  Time last_used_{};
 };
 
-// One call's share in it, or in a budget of the user's own. What the call took it gives back
-// exactly once, however the call ends: this object's end, at the latest, does it.
-class BudgetUse {
+// How one call uses the limits that it shares with others. However the call ends, what it took is
+// given back once at most: at the latest by the destructor.
+class BudgetUse final : public SharedLimits {
  public:
-  BudgetUse(std::shared_ptr<SharedBudget> shared, Time now);
-  // Asks `own` instead of the shared budget; of that, the send rate still counts. Both must outlive
-  // this.
-  BudgetUse(std::shared_ptr<SharedBudget> shared, RetryBudget* own, const Request& request,
-            Time now);
-  ~BudgetUse();
+  // Without `shared` there are no limits. With `own` that is asked instead of the shared budget, of
+  // which only the send rate counts then; it needs the request. Both must outlive this.
+  BudgetUse(std::shared_ptr<SharedBudget> shared, bool adaptive, Time now,
+            RetryBudget* own = nullptr, const Request* request = nullptr);
+  ~BudgetUse() override;
   BudgetUse(const BudgetUse&) = delete;
   BudgetUse& operator=(const BudgetUse&) = delete;
 
-  // How long to wait before the next send.
-  [[nodiscard]] Duration wait_for_rate(Time now);
-  void heard(Time now, bool throttled);
-  bool take(const Classified& classified, Time now);
-  // The retry that was paid for is on its way: from here on nothing of it comes back by `cancel`.
-  void begin_attempt() { owed_ = false; }
-  // The call ends in a wait.
-  void cancel(Time now);
-  void settle(Class last, Time now);
-  // In whole tokens; empty without a budget, and for one of the user's own.
-  [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
+  Duration begin_attempt(Time now) override;
+  Permit end_attempt(const Classified& classified, Next next, Time now) override;
+  void cancel(Time now) override;
+  [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
 
  private:
+  bool ask_own(const Classified& classified, Next next, Time now);
+
   std::shared_ptr<SharedBudget> shared_;
-  RetryBudget* own_ = nullptr;
-  const Request* request_ = nullptr;
+  RetryBudget* const own_;
+  const Request* const request_;
   BudgetClaim claim_;
-  Time last_;
-  bool owed_ = false;  // paid for a retry that has not begun
-  bool settled_ = false;
+  Time last_;            // the latest time that this was given
+  bool adaptive_;        // the send rate counts
+  bool paid_ = false;    // for a retry that has not begun
+  bool closed_ = false;  // the call has ended
 };
 
-// From a place's name to what its calls share. Bounded: of places that nobody uses, those that are
-// as new go first, for a new one is the same.
+// A map from keys (a host, an endpoint, a policy) to budgets. Bounded: budgets that no call uses
+// are dropped, first those that are as new.
 class Budgets {
  public:
-  std::shared_ptr<SharedBudget> at(const std::string& place, const BudgetPolicy& policy, Time now);
+  std::shared_ptr<SharedBudget> at(const std::string& key, const BudgetPolicy& policy, Time now);
 
-  static constexpr std::size_t kMostPlaces = 4096;
+  // About 400 bytes each: 1.6 MB for a client that calls ever new hosts.
+  static constexpr std::size_t kMaxBudgets = 4096;
 
  private:
-  // Several maps, so that loops seldom meet at one lock.
+  // Several maps, so that loops seldom wait for each other's lock.
   struct Part {
     std::mutex mutex;
-    std::unordered_multimap<std::string, std::shared_ptr<SharedBudget>> places;
+    std::unordered_multimap<std::string, std::shared_ptr<SharedBudget>> budgets;
   };
   static constexpr std::size_t kParts = 16;
   static void make_room(Part& part, Time now);

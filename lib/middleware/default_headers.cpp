@@ -1,33 +1,18 @@
 #include <httpretry/middleware/builtin.hpp>
 
 namespace httpretry {
-namespace {
-
-class DefaultHeaders final : public Middleware {
- public:
-  explicit DefaultHeaders(Headers headers) : headers_(std::move(headers)) {}
-  [[nodiscard]] std::string_view name() const override { return "default_headers"; }
-
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
-    const auto& url = request.parsed_url();
-    if (url && url->origin() == call.origin()) add_missing(request);
-    return next(std::move(request), call);
-  }
-
- private:
-  void add_missing(Request& request) const {
-    const Headers given = request.headers();
-    for (const auto field : headers_) {
-      if (!given.contains(field.name)) request.add_header(field.name, field.value);
-    }
-  }
-  Headers headers_;
-};
-
-}  // namespace
 
 MiddlewarePtr default_headers(Headers headers) {
-  return std::make_shared<DefaultHeaders>(std::move(headers));
+  return on_request("default_headers",
+                    [headers = std::move(headers)](Request& request, Call& call) {
+                      const auto& url = request.parsed_url();
+                      if (!url || url->origin() != call.origin()) return;
+                      const Headers given = request.headers();
+                      for (const auto header : headers) {
+                        if (!given.contains(header.name))
+                          request.add_header(header.name, header.value);
+                      }
+                    });
 }
 
 }  // namespace httpretry

@@ -1,6 +1,7 @@
 #include <httpretry/middleware/builtin.hpp>
 
 #include "lib/http/random_bytes.hpp"
+#include "lib/http/text.hpp"
 
 #include <array>
 
@@ -12,12 +13,10 @@ std::string new_idempotency_key() {
   bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0FU) | 0x40U);
   bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3FU) | 0x80U);
 
-  static constexpr std::string_view kHex = "0123456789abcdef";
   std::string key;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) key.push_back('-');
-    key.push_back(kHex[bytes[i] >> 4U]);
-    key.push_back(kHex[bytes[i] & 15U]);
+    append_hex(key, bytes[i]);
   }
   return key;
 }

@@ -1,7 +1,6 @@
 #include <httpretry/middleware/builtin.hpp>
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 
 namespace httpretry {
@@ -9,27 +8,27 @@ namespace {
 
 constexpr int kTooManyRedirects = 47;  // libcurl's number
 
-// What tells another origin nothing that it must not know.
-constexpr std::array<std::string_view, 13> kHarmless{"Accept",
-                                                     "Accept-Encoding",
-                                                     "Accept-Language",
-                                                     "Cache-Control",
-                                                     "Content-Type",
-                                                     "Content-Language",
-                                                     "Range",
-                                                     "If-Range",
-                                                     "If-Match",
-                                                     "If-None-Match",
-                                                     "User-Agent",
-                                                     "If-Modified-Since",
-                                                     "If-Unmodified-Since"};
+// Headers without secrets.
+constexpr std::string_view kHarmless[] = {"Accept",
+                                          "Accept-Encoding",
+                                          "Accept-Language",
+                                          "Cache-Control",
+                                          "Content-Type",
+                                          "Content-Language",
+                                          "Range",
+                                          "If-Range",
+                                          "If-Match",
+                                          "If-None-Match",
+                                          "User-Agent",
+                                          "If-Modified-Since",
+                                          "If-Unmodified-Since"};
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
 bool names(const auto& list, std::string_view name) {
-  return std::any_of(list.begin(), list.end(),
+  return std::any_of(std::begin(list), std::end(list),
                      [&](std::string_view known) { return equal_ignoring_case(known, name); });
 }
 
@@ -58,7 +57,7 @@ class Redirect final : public Middleware {
       Outcome outcome = co_await next(request, call);
       if (!outcome || !is_redirect(outcome->status)) co_return outcome;
       const auto location = outcome->headers.get("Location");
-      if (!location || location->empty()) co_return outcome;  // an empty one leads nowhere else
+      if (!location || location->empty()) co_return outcome;
       if (hops == options_.limit)
         co_return refused(*outcome, kTooManyRedirects,
                           "more than " + std::to_string(hops) + " redirects");
@@ -71,7 +70,7 @@ class Redirect final : public Middleware {
   }
 
  private:
-  // The request that the answer asks for, or why it is not sent.
+  // The next request, or the error why it is not sent.
   [[nodiscard]] Result<Request> follow(const Request& request, const Response& response,
                                        std::string_view location) const {
     const auto& from = request.parsed_url();

@@ -1,32 +1,24 @@
-// The retry stage: send, look, decide, wait, again. What to make of an outcome, and what to do
-// then, are pure functions of the policy layer; what is counted between attempts is in RetryRun.
-#include "retry_run.hpp"
+// The middleware `retry`: finds the policy of a request, and does what the RetryLoop says.
+#include "request_attempts.hpp"
 
 #include "lib/flow/call_state.hpp"
-
-#include <httpretry/flow/inside_retry.hpp>
 
 #include <atomic>
 
 namespace httpretry {
 namespace {
 
-std::shared_ptr<const RetryPolicy> sent_once(const RetryPolicy& policy) {
+std::shared_ptr<const RetryPolicy> without_retries(const RetryPolicy& policy) {
   auto once = std::make_shared<RetryPolicy>(policy);
   once->max_attempts = 1;
   once->retry_on.pending.reset();
   return once;
 }
 
-PolicySource everywhere(RetryPolicy policy) {
+PolicySource for_all_requests(RetryPolicy policy) {
   ResolvedPolicy resolved;
   resolved.policy = std::make_shared<const RetryPolicy>(std::move(policy));
   return PolicySet(std::move(resolved));
-}
-
-Task<Outcome> begin(const Next& next, Request request, Call& branch) {
-  const detail::InsideRetry inside;
-  return next(std::move(request), branch);
 }
 
 class Retry final : public Middleware {
@@ -35,35 +27,27 @@ class Retry final : public Middleware {
   [[nodiscard]] std::string_view name() const override { return "retry"; }
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
-    auto& clock = call.scheduler();
     const auto chosen = choose(request, call);
-    give_key(*chosen.policy, request);
-    RetryRun run(options_, chosen, budgets_, request, call);
+    add_idempotency_key(*chosen.policy, request);
+    RequestAttempts attempts(options_, chosen, budgets_, request, call);
     std::optional<Outcome> last;
-    for (;;) {
-      // Another call may take what was free when this one was told to wait: so it asks again.
-      for (auto wait = run.wait_for_rate(); wait > Duration::zero(); wait = run.wait_for_rate()) {
-        if (run.too_long(wait)) co_return run.held_back(wait, std::move(last));
-        const bool waited = co_await clock.sleep_until(later(clock.now(), wait), call.stop());
-        if (!waited) co_return run.canceled();
+    auto step = attempts.begin();
+    while (step.kind != RetryStep::Kind::Stop) {
+      if (step.kind == RetryStep::Kind::Send) {
+        Call branch = Call::State::attempt(call, step.until);
+        last = co_await next(attempts.prepare(step), branch);
+        step = attempts.end(*last);
+      } else {
+        if (!attempts.keeps_outcome()) last.reset();  // a call that waits holds no response
+        const bool waited = co_await call.scheduler().sleep_until(step.until, call.stop());
+        if (!waited) co_return attempts.cancel();
+        step = attempts.begin();
       }
-      {  // the frames of the attempt are gone when the wait begins
-        Call branch = Call::State::attempt(call, run.attempt_deadline());
-        const auto attempt = begin(next, run.begin_attempt(), branch);
-        const detail::AwaitInside inside(attempt);
-        last = co_await inside;
-      }
-      if (!run.judge(*last)) {
-        if (run.owes_body()) break;
-        co_return *std::move(last);
-      }
-      if (!run.may_be_held_back()) last.reset();  // a call that waits holds nothing of the answer
-
-      const bool waited = co_await clock.sleep_until(later(clock.now(), run.wait()), call.stop());
-      if (!waited) co_return run.canceled();
     }
-    Outcome handed_over = co_await Delivery::hand_over(request, call, *std::move(last));
-    co_return handed_over;
+    if (!last) co_return attempts.never_sent();
+    if (!attempts.owes_body()) co_return *std::move(last);
+    Outcome delivered = co_await Delivery::hand_over(request, call, *std::move(last));
+    co_return delivered;
   }
 
  private:
@@ -75,16 +59,16 @@ class Retry final : public Middleware {
       chosen.own = chosen.policy.get();
     } else if (url) {
       auto current = policies_of(call).current(call.scheduler().now());
-      if (current.reload) tell(call, *current.reload);
+      if (current.reload) report(call, *current.reload);
       const auto& resolved = current.policies.find(request.method(), *url);
       chosen.policy = resolved.policy;
       chosen.identity = resolved.identity;
       chosen.name = resolved.name;
       chosen.policies = std::move(current.policies);
     } else {
-      chosen.policy = std::make_shared<const RetryPolicy>();  // it will not be sent
+      chosen.policy = std::make_shared<const RetryPolicy>();  // the transport will refuse it
     }
-    if (!request.options().retry) chosen.policy = sent_once(*chosen.policy);
+    if (!request.options().retry) chosen.policy = without_retries(*chosen.policy);
     return chosen;
   }
 
@@ -93,18 +77,19 @@ class Retry final : public Middleware {
     return call.policies() != nullptr ? *call.policies() : standard_;
   }
 
-  // Each reload once, whichever call comes first.
-  void tell(const Call& call, const PolicyReload& reload) {
-    auto told = told_.load(std::memory_order_relaxed);
-    while (told < reload.number) {
-      if (!told_.compare_exchange_weak(told, reload.number, std::memory_order_relaxed)) continue;
-      return call.emit(&Observer::policies_reloaded, reload);
+  // Tells the observers of each reload once, whichever call sees it first.
+  void report(const Call& call, const PolicyReload& reload) {
+    auto reported = reported_.load(std::memory_order_relaxed);
+    while (reported < reload.number) {
+      if (reported_.compare_exchange_weak(reported, reload.number, std::memory_order_relaxed)) {
+        return call.emit(&Observer::policies_reloaded, reload);
+      }
     }
   }
 
   const RetryOptions options_;
   const PolicySource standard_{PolicySet()};
-  std::atomic<std::uint64_t> told_ = 0;  // the number of the latest reload that observers heard of
+  std::atomic<std::uint64_t> reported_ = 0;  // PolicyReload::number of the latest
   Budgets budgets_;
 };
 
@@ -122,7 +107,7 @@ MiddlewarePtr retry(PolicySource policies) {
 
 MiddlewarePtr retry(RetryPolicy policy) {
   check(policy);
-  return retry(everywhere(std::move(policy)));
+  return retry(for_all_requests(std::move(policy)));
 }
 
 }  // namespace httpretry

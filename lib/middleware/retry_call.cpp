@@ -2,8 +2,8 @@
 
 #include "budgets.hpp"
 
+#include "lib/flow/nested_retry.hpp"
 #include "lib/flow/random.hpp"
-#include "lib/retry/progress.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -12,21 +12,31 @@
 namespace httpretry {
 namespace {
 
-Classified classified_as(const TriedFacts& tried) {
-  Classified result;
-  result.cls = tried.cls;
-  result.refused = tried.cls == Class::Throttle;
-  if (tried.delay && tried.cls != Class::Success) {
-    result.hint.emplace(std::max(*tried.delay, Duration::zero()), HintSource::Function, "");
+Classified classified_as(const AttemptResultBase& result) {
+  Classified classified;
+  classified.cls = result.cls;
+  classified.refused = result.cls == Class::Throttle;
+  if (result.delay && result.cls != Class::Success) {
+    classified.server_delay.emplace(std::max(*result.delay, Duration::zero()), HintSource::Function,
+                                    "");
   }
-  return result;
+  return classified;
+}
+
+RetryLoop::Options loop_options(const RetryCallOptions& call, Time now) {
+  RetryLoop::Options options;
+  options.call_started = options.started = now;
+  options.deadline = later(now, call.timeout);
+  options.repeatable = call.repeatable;
+  return options;
 }
 
 }  // namespace
 
-TriedFacts::TriedFacts(Class outcome, std::string why) : cls(outcome), reason(std::move(why)) {}
+AttemptResultBase::AttemptResultBase(Class outcome, std::string why)
+    : cls(outcome), reason(std::move(why)) {}
 
-Trying::Trying(int count, Time end, std::stop_token token)
+AttemptInfo::AttemptInfo(int count, Time end, std::stop_token token)
     : number(count), deadline(end), stop(std::move(token)) {}
 
 CallBudget::CallBudget(const BudgetPolicy& policy)
@@ -39,117 +49,95 @@ WallTime BlockingClock::wall_now() const { return std::chrono::system_clock::now
 
 bool BlockingClock::wait_until(Time when, const std::stop_token& stop) const {
   std::mutex mutex;
-  std::condition_variable_any nothing;
+  std::condition_variable_any never;
   std::unique_lock lock(mutex);
-  nothing.wait_until(lock, stop, when, [] { return false; });
+  never.wait_until(lock, stop, when, [] { return false; });
   return !stop.stop_requested();
 }
 
-namespace detail {
-
-const BlockingClock& clock_of(const RetryCallOptions& options) {
-  static const BlockingClock system;
-  return options.clock ? *options.clock : system;
-}
-
-struct RetryLoop::State {
-  State(const RetryPolicy& policy_, const RetryCallOptions& options_,
+struct RetryCallLoop::State {
+  State(const RetryPolicy& policy, const RetryCallOptions& options_,
         std::shared_ptr<SharedBudget> shared, Time now)
-      : policy(policy_),
-        options(options_),
+      : options(options_),
         started(now),
-        deadline(later(now, options_.timeout)),
-        budget(std::move(shared), now),
-        progress(options_.repeatable, false) {}
+        budget(std::move(shared), policy.adaptive, now),
+        loop(policy, budget, history, loop_options(options_, now)) {}
 
-  const RetryPolicy& policy;
   const RetryCallOptions& options;
-  Time started;
-  Time deadline;  // of the whole call
-  BudgetUse budget;
-  policy::Progress progress;
+  const Time started;
   History history;
-  Time began{};
-  Time next{};
-  bool ended = false;
+  BudgetUse budget;
+  RetryLoop loop;
+  RetryStep next;
 };
 
-RetryLoop::~RetryLoop() = default;
-
-RetryLoop::RetryLoop(const RetryPolicy& policy, const RetryCallOptions& options, Time now)
+RetryCallLoop::RetryCallLoop(const RetryPolicy& policy, const RetryCallOptions& options, Time now)
     : state_(std::make_unique<State>(policy, options,
                                      options.budget ? options.budget->shared_ : nullptr, now)) {
   check(policy);
   if (inside_retry()) warn_of_nested_retry();
+  end_wait(true, now);
 }
 
-std::optional<Time> RetryLoop::held_until(Time now) {
-  auto& state = *state_;
-  if (!state.policy.adaptive) return std::nullopt;
-  const auto wait = state.budget.wait_for_rate(now);
-  if (wait == Duration::zero()) return std::nullopt;
-  const auto until = later(now, wait);
-  if (policy::too_late(state.policy, state.started, state.deadline, until)) {
-    state.budget.cancel(now);
-    state.history.stop_reason = Reason::ElapsedExhausted;
-    state.history.detail = policy::too_late_text(wait);
-    state.ended = true;
+RetryCallLoop::~RetryCallLoop() = default;
+
+bool RetryCallLoop::ended() const { return state_->next.kind == RetryStep::Kind::Stop; }
+
+std::optional<Time> RetryCallLoop::wait_until() const {
+  const auto& next = state_->next;
+  return next.kind == RetryStep::Kind::Wait ? std::optional(next.until) : std::nullopt;
+}
+
+AttemptInfo RetryCallLoop::attempt() const {
+  const auto& next = state_->next;
+  const auto& options = state_->options;
+  const auto end = later(state_->started, options.timeout);
+  return {next.number, std::min({end, next.until, next.respond_by}), options.stop};
+}
+
+void RetryCallLoop::end_wait(bool complete, Time now) {
+  if (complete && !state_->options.stop.stop_requested()) {
+    state_->next = state_->loop.begin(now);
+  } else {
+    state_->loop.cancel(now);
+    state_->next = RetryStep();
   }
-  return until;
 }
 
-bool RetryLoop::ended() const { return state_->ended; }
-
-Trying RetryLoop::begin(Time now) {
-  state_->began = now;
-  state_->budget.begin_attempt();
-  auto deadline = std::min(state_->deadline, later(now, state_->policy.attempt_timeout));
-  // As for requests: a try that begins behind the elapsed limit, as two of its rules allow, is not
-  // bounded by it.
-  const auto end = later(state_->started, state_->policy.max_elapsed_time);
-  const bool bounded = end > now || state_->policy.elapsed_rule == ElapsedRule::IncludeWait;
-  if (bounded) deadline = std::min(deadline, end);
-  return {static_cast<int>(state_->history.attempts.size()) + 1, deadline, state_->options.stop};
+void RetryCallLoop::end_attempt(const AttemptResultBase& result, Time now, WallTime wall_now) {
+  EndedAttempt ended;
+  ended.now = now;
+  ended.wall_now = wall_now;
+  ended.random = state_->options.random ? state_->options.random() : system_random();
+  auto reason = result.reason.empty() ? std::string(to_string(result.cls)) : result.reason;
+  state_->next = state_->loop.end(ended, classified_as(result), std::move(reason));
 }
 
-bool RetryLoop::judge(const TriedFacts& tried, Time now, WallTime wall_now) {
-  auto& state = *state_;
-  const auto classified = classified_as(tried);
-  if (state.policy.adaptive) state.budget.heard(now, tried.cls == Class::Throttle);
-  state.progress.ended(tried.cls);
-  const auto& facts = state.progress.facts();
-  const Clocks clocks{now, state.started, state.deadline, wall_now};
-  const auto random = state.options.random ? state.options.random() : system_random();
-  auto decision = decide(state.policy, classified, facts, clocks, random);
-  if (decision.retry && !decision.poll && !state.budget.take(classified, now)) {
-    decision = over_budget(decision, classified, facts, clocks);
-  }
-  if (!decision.retry) state.budget.settle(tried.cls, now);
-  state.progress.decided(classified, decision);
-
-  auto& attempt = state.history.attempts.emplace_back();
-  attempt.number = static_cast<int>(state.history.attempts.size());
-  attempt.start = state.began - state.started;
-  attempt.duration = now - state.began;
-  attempt.cls = tried.cls;
-  attempt.rule = tried.reason.empty() ? std::string(to_string(tried.cls)) : tried.reason;
-  attempt.budget_left = state.budget.left(now);
-  policy::write_down(decision, state.policy.repeat, attempt, state.history);
-  state.next = later(now, decision.wait);
-  state.ended = !decision.retry;
-  return decision.retry;
-}
-
-Time RetryLoop::next() const { return state_->next; }
-
-History RetryLoop::finish(Time now) {
-  if (!state_->ended) {
-    state_->budget.cancel(now);
-    state_->history.stop_reason = Reason::Canceled;
-  }
+History RetryCallLoop::finish(Time now) {
   state_->history.elapsed = now - state_->started;
   return std::move(state_->history);
 }
 
-}  // namespace detail
+History detail::retry_call(
+    const RetryPolicy& policy, const RetryCallOptions& options,
+    const std::function<const AttemptResultBase&(const AttemptInfo&)>& attempt) {
+  static const BlockingClock system;
+  const auto& clock = options.clock ? *options.clock : system;
+  const auto make_attempt = [&](const AttemptInfo& info) -> const AttemptResultBase& {
+    const InsideRetry inside;
+    return attempt(info);
+  };
+  RetryCallLoop loop(policy, options, clock.now());
+  while (!loop.ended()) {
+    if (const auto until = loop.wait_until()) {
+      const bool complete = clock.wait_until(*until, options.stop);
+      loop.end_wait(complete, clock.now());
+    } else {
+      const auto& result = make_attempt(loop.attempt());
+      loop.end_attempt(result, clock.now(), clock.wall_now());
+    }
+  }
+  return loop.finish(clock.now());
+}
+
 }  // namespace httpretry

@@ -6,8 +6,8 @@
 namespace httpretry {
 namespace {
 
-// Nanoseconds that a Duration cannot hold any more. Doubles are exact to the nanosecond up to 104
-// days and to 4 ns up to a year, the longest wait a policy can ask for.
+// In nanoseconds; a Duration must be less. Doubles are exact to the nanosecond up to 104 days, and
+// to 4 ns up to a year, the longest wait of a policy file.
 constexpr double kTooLong = 0x1p63;
 
 double nanoseconds(Duration wait) { return static_cast<double>(wait.count()); }

@@ -1,5 +1,4 @@
-// What the classifier may ask of a body. Bounded and never failing: what cannot be read is not
-// there.
+// What the classifier reads from a body. Bounded, and without errors: malformed parts are ignored.
 #pragma once
 
 #include <cstddef>
@@ -10,26 +9,26 @@
 
 namespace httpretry::policy {
 
-inline constexpr std::size_t kBodyDepth = 64;    // nothing deeper is looked at
+// Far more than any error body of an API has; they bound time and memory for hostile ones.
+inline constexpr std::size_t kBodyDepth = 64;    // nothing deeper is read
 inline constexpr std::size_t kBodyValues = 256;  // values found in one body
 inline constexpr std::size_t kBodyText = 4096;   // bytes kept of one value
 
 struct BodyValue {
-  std::size_t path = 0;  // index of the path at which it stands
-  std::string text;      // numbers and booleans as they are spelled; empty for objects and arrays
+  std::size_t path = 0;  // the index of its path
+  std::string text;      // numbers and booleans as in the body; empty for objects and arrays
   bool is_string = false;
 };
 
-// What stands at any of `pointers` (RFC 6901, where "*" is any array index), in the order of the
-// text; null is nothing. Where the text breaks off or is no JSON, what came before that.
-// Defined in lib/json: this layer knows no JSON library.
+// The values at any of `pointers` (RFC 6901, where "*" is any array index), in the order of the
+// text, without null. Where the text is cut short or malformed, those before that position.
+// Defined in lib/json, since this room has no JSON library.
 std::vector<BodyValue> json_values(std::string_view json,
                                    std::span<const std::string_view> pointers);
 
 // The texts of the elements at any of `paths`, in the order in which they end: "/Error/Code" is
-// counted from the root, "Code" is an element of that name anywhere; namespace prefixes do not
-// count. What comments, attributes and processing instructions hold is no element. A text with a
-// document type is not read at all: nothing that needs one is an answer of an API.
+// relative to the root, "Code" is an element of that name anywhere; namespace prefixes are ignored.
+// A text with a document type is not read at all: no response of an API has one.
 std::vector<BodyValue> xml_values(std::string_view xml, std::span<const std::string_view> paths);
 
 }  // namespace httpretry::policy

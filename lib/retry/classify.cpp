@@ -9,42 +9,42 @@ namespace httpretry {
 namespace {
 
 using namespace std::chrono_literals;
-using policy::Answer;
+using policy::ResponseHead;
 
-constexpr std::size_t kCodeKept = 64;
+constexpr std::size_t kCodeKept = 64;  // enough for all known codes; keeps log lines short
 
-// A value of a server's, fit for a log line.
-std::string printable(std::string_view text) {
+// A value that a server sent, fit for a log line.
+std::string ascii(std::string_view text) {
   std::string kept(text.substr(0, kCodeKept));
   std::replace_if(
       kept.begin(), kept.end(), [](char c) { return c < 0x20 || c > 0x7E; }, '?');
   return kept;
 }
 
-bool by_error_codes(const RetryOn& retry_on, const Answer& answer, policy::BodyValues& body,
+bool by_error_codes(const RetryOn& retry_on, const ResponseHead& head, policy::BodyValues& body,
                     Classified& result) {
   for (const auto& rule : retry_on.error_codes) {
-    auto verdict = policy::apply(rule, answer, body);
+    auto verdict = policy::apply(rule, head, body);
     if (!verdict) continue;
     result.cls = verdict->cls;
     result.rule.kind = Rule::Kind::ErrorCode;
     result.rule.family = rule.family;
     result.rule.selector = rule.selector;
-    result.rule.code = printable(verdict->code);
-    result.hint = std::move(verdict->hint);
+    result.rule.code = ascii(verdict->code);
+    result.server_delay = std::move(verdict->server_delay);
     return true;
   }
   return false;
 }
 
-bool by_pending(const RetryOn& retry_on, const Answer& answer, policy::BodyValues& body,
+bool by_pending(const RetryOn& retry_on, const ResponseHead& head, policy::BodyValues& body,
                 Classified& result) {
   if (!retry_on.pending) return false;
-  const auto value = policy::pending_value(*retry_on.pending, answer, body);
+  const auto value = policy::pending_value(*retry_on.pending, head, body);
   if (!value) return false;
   result.cls = Class::Pending;
   result.rule.kind = Rule::Kind::Pending;
-  result.rule.code = printable(*value);
+  result.rule.code = ascii(*value);
   return true;
 }
 
@@ -54,20 +54,20 @@ Class by_status(const RetryOn& retry_on, int status) {
   return status < 400 ? Class::Success : Class::Permanent;
 }
 
-// What a header asks for goes before what the body asked for.
-void add_hint(const RetryPolicy& policy, const Answer& answer, Classified& result) {
+// The delay in a header goes before the one in the body.
+void add_server_delay(const RetryPolicy& policy, const ResponseHead& head, Classified& result) {
   const auto throttled = result.cls == Class::Throttle;
-  auto hint = server_delay(answer.headers, policy.server_delay.headers, throttled, answer.wall_now);
-  if (hint) result.hint = std::move(hint);
-  if (!result.hint) return;
-  if (result.hint->do_not_retry) {
+  auto delay = server_delay(head.headers, policy.server_delay.headers, throttled, head.wall_now);
+  if (delay) result.server_delay = std::move(delay);
+  if (!result.server_delay) return;
+  if (result.server_delay->do_not_retry) {
     result.cls = Class::Permanent;
     result.rule.kind = Rule::Kind::ServerSays;
   }
-  // GitHub's reset is the last second in which nothing is to be had.
+  // GitHub's reset is the last second of the limit; we come after it.
   if (result.rule.family == ErrorRule::Family::Github &&
-      result.hint->source == HintSource::XRateLimitReset) {
-    result.hint->delay = later(Time(result.hint->delay), 1s).time_since_epoch();
+      result.server_delay->source == HintSource::XRateLimitReset) {
+    result.server_delay->delay = later(Time(result.server_delay->delay), 1s).time_since_epoch();
   }
 }
 
@@ -75,26 +75,26 @@ bool refused_by_status(int status, bool says_when) {
   return status == 429 || status == 425 || status == 421 || (status == 503 && says_when);
 }
 
-Classified classify_answer(const RetryPolicy& policy, const Response& response,
-                           const Observed& observed) {
+Classified classify_response(const RetryPolicy& policy, const Response& response,
+                             const Observed& observed) {
   Classified result;
   result.status = response.status;
   result.rule.status = response.status;
-  const Answer answer{response.status, response.headers, observed.wall_now};
+  const ResponseHead head{response.status, response.headers, observed.wall_now};
   policy::BodyValues body(policy.retry_on, observed.body);
-  const auto coded = by_error_codes(policy.retry_on, answer, body, result);
-  if (!coded && !by_pending(policy.retry_on, answer, body, result)) {
+  const auto coded = by_error_codes(policy.retry_on, head, body, result);
+  if (!coded && !by_pending(policy.retry_on, head, body, result)) {
     result.cls = by_status(policy.retry_on, response.status);
   }
   if (result.cls == Class::Success || result.cls == Class::Permanent) return result;
 
-  add_hint(policy, answer, result);
-  if (response.status == 503 && result.hint && result.cls == Class::Transient) {
+  add_server_delay(policy, head, result);
+  if (response.status == 503 && result.server_delay && result.cls == Class::Transient) {
     result.cls = Class::Throttle;
   }
   // A 5xx that the policy merely lists as a throttle may still have been worked on.
   const auto client_status = response.status >= 400 && response.status < 500;
-  result.refused = refused_by_status(response.status, result.hint.has_value()) ||
+  result.refused = refused_by_status(response.status, result.server_delay.has_value()) ||
                    (result.cls == Class::Throttle && (coded || client_status));
   result.once = response.status == 421;
   result.fresh_connection = result.once;
@@ -124,8 +124,8 @@ Reason stop_reason(Errc code) {
   return code == Errc::CircuitOpen ? Reason::CircuitOpen : Reason::NotRetryable;
 }
 
-// A proxy's refusal to connect: its 407 and most of its 4xx stay, its gateway errors pass.
-Class class_of_proxy_answer(int status) {
+// A proxy that refuses to connect: its gateway errors may pass, the others do not.
+Class class_of_proxy_status(int status) {
   if (status == 429) return Class::Throttle;
   return status == 502 || status == 503 || status == 504 ? Class::Transport : Class::Permanent;
 }
@@ -145,14 +145,15 @@ Classified classify_error(const RetryPolicy& policy, const Error& error, WallTim
   result.stop = stop_reason(error.code);
   result.cls = Class::Permanent;
   if (!kind || error.permanent || !policy.retry_on.covers(*kind)) return result;
-  result.cls = by_proxy ? class_of_proxy_answer(error.status) : Class::Transport;
+  result.cls = by_proxy ? class_of_proxy_status(error.status) : Class::Transport;
   if (result.cls == Class::Permanent) return result;
 
   const auto throttled_by = error.status == 429 || error.status == 503;
-  if (throttled_by) add_hint(policy, {error.status, error.headers, wall_now}, result);
-  if (by_proxy && result.hint && result.cls == Class::Transport) result.cls = Class::Throttle;
+  if (throttled_by) add_server_delay(policy, {error.status, error.headers, wall_now}, result);
+  if (by_proxy && result.server_delay && result.cls == Class::Transport)
+    result.cls = Class::Throttle;
   result.refused =
-      error.exchange.refused || refused_by_status(result.status, result.hint.has_value());
+      error.exchange.refused || refused_by_status(result.status, result.server_delay.has_value());
   result.once = error.code == Errc::Protocol;
   result.fresh_connection = result.once || error.code == Errc::Send || error.code == Errc::Receive;
   return result;
@@ -186,7 +187,7 @@ std::string to_string(const Rule& rule) {
 
 Classified classify(const RetryPolicy& policy, const Observed& observed) {
   if (observed.outcome->has_value()) {
-    return classify_answer(policy, **observed.outcome, observed);
+    return classify_response(policy, **observed.outcome, observed);
   }
   return classify_error(policy, observed.outcome->error(), observed.wall_now);
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 
 namespace httpretry {
 namespace {
@@ -14,7 +13,7 @@ using policy::between;
 using policy::minus;
 using policy::plus;
 
-// A limit that would be passed; `limit` is None where none is.
+// A limit that a retry would pass; None where it passes none.
 struct Passed {
   Limit limit = Limit::None;
   Duration size{};
@@ -47,48 +46,50 @@ Passed attempts_limit(const RetryPolicy& policy, Class cls, const AttemptFacts& 
 }
 
 bool may_repeat(Repeat repeat, const Classified& classified, const AttemptFacts& facts) {
-  // What never left cannot have been done.
+  // A request that was never sent cannot have been executed.
   if (classified.sent == Sent::Never) return true;
-  // The user trusts nobody's word for what was not done.
+  // The user allows nothing else.
   if (repeat == Repeat::Never) return false;
-  // The server's word that it did nothing.
+  // The server says that it did nothing.
   if (classified.refused) return true;
-  // Doing it twice does no harm: the user says so, or the request itself.
+  // Doing it twice does no harm: the policy says so, or the request.
   return repeat == Repeat::Always || facts.repeatable;
 }
 
-// How long the hint asks us to wait, as far as the policy listens; empty where it does not.
-std::optional<Duration> heard(const ServerDelayPolicy& policy, const Classified& classified,
-                              Duration own) {
-  if (!classified.hint || policy.combine == ServerDelayPolicy::Combine::Own) return std::nullopt;
-  return std::min(classified.hint->delay, plus(own, policy.max_over_own));
+// The part of the server delay that counts for the policy. Empty where none does.
+std::optional<Duration> counted_delay(const ServerDelayPolicy& policy, const Classified& classified,
+                                      Duration own) {
+  if (!classified.server_delay || policy.combine == ServerDelayPolicy::Combine::Own) {
+    return std::nullopt;
+  }
+  return std::min(classified.server_delay->delay, plus(own, policy.max_over_own));
 }
 
-Passed hint_limit(const ServerDelayPolicy& rules, std::optional<Duration> hint,
-                  const Clocks& clocks) {
-  if (!hint) return {};
-  if (*hint > rules.max && rules.over_max == ServerDelayPolicy::OverMax::Stop) {
-    return {Limit::ServerDelayMax, rules.max, minus(*hint, rules.max), 0};
+Passed server_delay_limit(const ServerDelayPolicy& rules, std::optional<Duration> delay,
+                          const Clocks& clocks) {
+  if (!delay) return {};
+  if (*delay > rules.max && rules.over_max == ServerDelayPolicy::OverMax::Stop) {
+    return {Limit::ServerDelayMax, rules.max, minus(*delay, rules.max), 0};
   }
-  const auto asked = std::min(*hint, rules.max);
+  const auto asked = std::min(*delay, rules.max);
   const auto left = between(clocks.now, clocks.deadline);
-  // An attempt that begins at the deadline has no time to be answered.
+  // An attempt that begins at the deadline has no time for its response.
   if (clocks.deadline == kNever || asked < left) return {};
   return {Limit::Deadline, left, minus(asked, left), 0};
 }
 
-// The larger of ours and the server's, unless the policy has it otherwise. The share `spread` comes
-// on top of the hint: never earlier than asked.
-Duration combined(const ServerDelayPolicy& policy, const ServerDelay& hint, Duration asked,
+// The larger of our own wait and the server's, unless the policy says otherwise. `spread` adds to
+// the server's: we never come earlier than it asks for.
+Duration combined(const ServerDelayPolicy& policy, const ServerDelay& delay, Duration asked,
                   Duration own, double unit_random) {
   asked = std::min(asked, policy.max);
   const auto extra = static_cast<double>(asked.count()) * policy.spread * unit_random;
   if (extra > 0 && extra < 0x1p62) asked = plus(asked, Duration(static_cast<std::int64_t>(extra)));
-  const auto server_alone = policy.combine == ServerDelayPolicy::Combine::Server && !hint.at_least;
+  const auto server_alone = policy.combine == ServerDelayPolicy::Combine::Server && !delay.at_least;
   return server_alone ? asked : std::max(asked, own);
 }
 
-// Of max_elapsed_time; below 0 where it is passed.
+// The rest of max_elapsed_time; below 0 where it is over.
 Duration time_left(const RetryPolicy& policy, const Clocks& clocks) {
   return policy.max_elapsed_time == kForever
              ? kForever
@@ -97,7 +98,7 @@ Duration time_left(const RetryPolicy& policy, const Clocks& clocks) {
 
 struct Waits {
   Duration own{};
-  std::optional<Duration> hint;  // as far as the policy listens to it
+  std::optional<Duration> server;  // the part of the server delay that counts
   Duration wait{};
 };
 
@@ -109,15 +110,15 @@ Waits waits(const RetryPolicy& policy, const Classified& classified, const Attem
   const auto& backoff = backoff_for(policy, classified.cls);
   waits.own = facts.own_wait ? *facts.own_wait : delay(backoff, retry, facts.previous, unit_random);
   waits.wait = waits.own;
-  waits.hint = heard(policy.server_delay, classified, waits.own);
-  if (waits.hint) {
-    waits.wait =
-        combined(policy.server_delay, *classified.hint, *waits.hint, waits.own, unit_random);
+  waits.server = counted_delay(policy.server_delay, classified, waits.own);
+  if (waits.server) {
+    waits.wait = combined(policy.server_delay, *classified.server_delay, *waits.server, waits.own,
+                          unit_random);
   }
-  // clip_wait shortens our own wait to what is left, and never below what the server asked for.
+  // clip_wait shortens our own wait to the time that is left, but not below the server delay.
   const auto left = time_left(policy, clocks);
   const auto clips = policy.elapsed_rule == ElapsedRule::ClipWait && left > 0ns;
-  if (clips && waits.hint.value_or(0ns) <= left) waits.wait = std::min(waits.wait, left);
+  if (clips && waits.server.value_or(0ns) <= left) waits.wait = std::min(waits.wait, left);
   return waits;
 }
 
@@ -136,7 +137,7 @@ Passed time_limit(const RetryPolicy& policy, Duration wait, const Clocks& clocks
     case ElapsedRule::IncludeWait: return wait > left ? passed_by(minus(wait, left)) : Passed{};
     // Only the time already spent counts: the wait may end late.
     case ElapsedRule::BeforeWait: return left < 0ns ? passed_by(-left) : Passed{};
-    // What could be clipped is: a wait that is still too long is the server's.
+    // Our own wait has been clipped: one that is still too long is the server's.
     case ElapsedRule::ClipWait:
       return left <= 0ns || wait > left ? passed_by(minus(wait, left)) : Passed{};
   }
@@ -149,9 +150,9 @@ Decision begun(const Classified& classified, const Waits& waits) {
   decision.backoff = waits.own;
   decision.poll = classified.cls == Class::Pending;
   decision.fresh_connection = classified.fresh_connection;
-  if (classified.hint && !classified.hint->do_not_retry) {
-    decision.server_delay = classified.hint->delay;
-    decision.source = classified.hint->source;
+  if (classified.server_delay && !classified.server_delay->do_not_retry) {
+    decision.server_delay = classified.server_delay->delay;
+    decision.source = classified.server_delay->source;
   }
   return decision;
 }
@@ -171,9 +172,9 @@ Decision stopped(Decision decision, Reason reason, const Passed& passed,
   return decision;
 }
 
-// Enough for a person: milliseconds from a second on.
+// For people: whole milliseconds where it is a second or more.
 std::string rounded(Duration time) {
-  if (time == kForever) return "292 years or more";  // the longest that a Duration holds
+  if (time == kForever) return "292 years or more";  // the range of Duration
   const auto unit = time >= 1s ? Duration(1ms) : time >= 1ms ? Duration(1us) : Duration(1ns);
   return to_text(policy::round_up(time, unit));
 }
@@ -192,25 +193,25 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const A
   const auto stop = [&](Reason reason, const Passed& passed = {}) {
     return stopped(decision, reason, passed, classified, facts, clocks);
   };
-  // The call has what it wanted.
+  // The call has succeeded.
   if (cls == Class::Success) return stop(Reason::Success);
-  // Asking again would give the same, or nobody waits for the answer any more.
+  // Another attempt would give the same, or nobody waits for the response any more.
   if (cls == Class::Permanent) return stop(classified.stop);
   // A second fresh connection would lead to the same wrong server.
   if (classified.once && facts.once_used) return stop(Reason::NotRetryable);
-  // The user said how often.
+  // The user says how many attempts (or polls) there may be.
   if (const auto passed = attempts_limit(policy, cls, facts)) {
     return stop(Reason::AttemptsExhausted, passed);
   }
-  // A body that is gone cannot be sent, and what the user has seen cannot be taken back.
+  // The request body cannot be read again, or the user has part of the response already.
   if (!facts.replayable || facts.streaming) return stop(Reason::NotReplayable);
   // The server may have done it, and doing it twice may do harm.
   if (!may_repeat(policy.repeat, classified, facts)) return stop(Reason::UnsafeToRepeat);
-  // Coming back before the server's time is no use: say now when that is, rather than hang.
-  if (const auto passed = hint_limit(policy.server_delay, time.hint, clocks)) {
+  // The server would refuse an earlier attempt. End now and say when to come back: `retry_at`.
+  if (const auto passed = server_delay_limit(policy.server_delay, time.server, clocks)) {
     return stop(Reason::ServerDelayTooLong, passed);
   }
-  // A wait that leaves no time for an attempt is not begun.
+  // The wait would leave no time for an attempt.
   if (const auto passed = time_limit(policy, time.wait, clocks)) {
     return stop(Reason::ElapsedExhausted, passed);
   }
@@ -249,39 +250,6 @@ std::string limit_text(const Decision& decision) {
 bool may_have_executed(const Classified& classified) {
   const auto failed = classified.cls == Class::Transient || classified.cls == Class::Transport;
   return failed && classified.sent != Sent::Never && !classified.refused;
-}
-
-std::string to_text(Duration duration) {
-  if (duration == kForever) return "none";
-  if (duration < 0ns) return "-" + to_text(-std::max(duration, 1ns - kForever));
-  std::string text;
-  auto rest = duration;
-  const auto whole = [&](Duration unit, const char* name) {
-    if (rest < unit) return;
-    text += std::to_string(rest / unit) + name;
-    rest %= unit;
-  };
-  whole(1h, "h");
-  whole(1min, "m");
-  if (rest == 0ns) return text.empty() ? "0s" : text;
-  struct Unit {
-    Duration size;
-    const char* name;
-    int digits;
-  };
-  constexpr Unit kUnits[] = {{1s, "s", 9}, {1ms, "ms", 6}, {1us, "us", 3}, {1ns, "ns", 0}};
-  const auto* const unit = text.empty()
-                               ? std::find_if(std::begin(kUnits), std::end(kUnits),
-                                              [&](const Unit& u) { return rest >= u.size; })
-                               : std::begin(kUnits);
-  auto fraction = std::to_string((rest % unit->size).count());
-  fraction.insert(0,
-                  static_cast<std::size_t>(unit->digits) -
-                      std::min(fraction.size(), static_cast<std::size_t>(unit->digits)),
-                  '0');
-  fraction.erase(fraction.find_last_not_of('0') + 1);
-  return text + std::to_string(rest / unit->size) + (fraction.empty() ? "" : ".") + fraction +
-         unit->name;
 }
 
 }  // namespace httpretry

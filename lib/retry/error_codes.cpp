@@ -1,75 +1,86 @@
 #include "lib/retry/error_codes.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <algorithm>
 #include <array>
-#include <span>
 
 namespace httpretry::policy {
 namespace {
 
 using namespace std::chrono_literals;
 using Family = ErrorRule::Family;
-using Words = std::span<const std::string_view>;
 
-// Botocore's and smithy's lists: throttling, transient.
-constexpr std::string_view kAwsThrottle[] = {"Throttling",
-                                             "ThrottlingException",
-                                             "ThrottledException",
-                                             "RequestThrottledException",
-                                             "RequestThrottled",
-                                             "TooManyRequestsException",
-                                             "ProvisionedThroughputExceededException",
-                                             "TransactionInProgressException",
-                                             "RequestLimitExceeded",
-                                             "BandwidthLimitExceeded",
-                                             "LimitExceededException",
-                                             "SlowDown",
-                                             "PriorRequestNotComplete",
-                                             "EC2ThrottledException"};
-constexpr std::string_view kAwsTransient[] = {"RequestTimeout",     "RequestTimeoutException",
-                                              "InternalError",      "InternalFailure",
-                                              "ServiceUnavailable", "IDPCommunicationError"};
-constexpr std::string_view kGoogleThrottle[] = {"rateLimitExceeded", "userRateLimitExceeded",
-                                                "sharingRateLimitExceeded", "jobRateLimitExceeded",
-                                                "RATE_LIMIT_EXCEEDED"};
-constexpr std::string_view kGoogleTransient[] = {"backendError", "internalError"};
-constexpr std::string_view kGooglePermanent[] = {
-    "dailyLimitExceeded",      "dailyLimitExceededUnreg", "quotaExceeded", "storageQuotaExceeded",
-    "insufficientPermissions", "accessNotConfigured",     "authError",     "domainPolicy"};
+// Lists of words, separated by spaces. Botocore's and smithy's lists: throttling, transient.
+constexpr std::string_view kAwsThrottle =
+    "Throttling ThrottlingException ThrottledException RequestThrottledException RequestThrottled "
+    "TooManyRequestsException ProvisionedThroughputExceededException "
+    "TransactionInProgressException "
+    "RequestLimitExceeded BandwidthLimitExceeded LimitExceededException SlowDown "
+    "PriorRequestNotComplete EC2ThrottledException";
+constexpr std::string_view kAwsTransient =
+    "RequestTimeout RequestTimeoutException InternalError InternalFailure ServiceUnavailable "
+    "IDPCommunicationError";
+constexpr std::string_view kGooglePermanent =
+    "dailyLimitExceeded dailyLimitExceededUnreg quotaExceeded storageQuotaExceeded "
+    "insufficientPermissions accessNotConfigured authError domainPolicy";
+constexpr std::string_view kGoogleThrottle =
+    "rateLimitExceeded userRateLimitExceeded sharingRateLimitExceeded jobRateLimitExceeded "
+    "RATE_LIMIT_EXCEEDED";
+constexpr std::string_view kGoogleTransient = "backendError internalError";
 
-constexpr std::string_view kAwsCode = "/code";
-constexpr std::string_view kAwsType = "/__type";
-constexpr std::string_view kErrorCode = "/error/code";
-constexpr std::string_view kErrorType = "/error/type";
+// Where the codes stand in a body, by priority.
+constexpr std::string_view kAwsJson[] = {"/code", "/__type"};
+constexpr std::string_view kAwsXml[] = {"/ErrorResponse/Error/Code", "/Error/Code",
+                                        "/Response/Errors/Error/Code"};
 constexpr std::string_view kGoogleReason = "/error/errors/*/reason";
 constexpr std::string_view kGoogleDetail = "/error/details/*/reason";
 constexpr std::string_view kGoogleDelay = "/error/details/*/retryDelay";
 constexpr std::string_view kGoogleStatus = "/error/status";
-constexpr std::string_view kMessage = "/message";
-constexpr std::string_view kGraphqlType = "/errors/*/type";
-constexpr std::string_view kS3Error = "/Error/Code";
-constexpr std::string_view kAwsElements[] = {"/ErrorResponse/Error/Code", kS3Error,
-                                             "/Response/Errors/Error/Code"};
+constexpr std::string_view kGoogleJson[] = {kGoogleReason, kGoogleDetail, kGoogleDelay,
+                                            kGoogleStatus};
+constexpr std::string_view kGithubMessage = "/message";
+constexpr std::string_view kGithubType = "/errors/*/type";  // of GraphQL
+constexpr std::string_view kGithubJson[] = {kGithubMessage, kGithubType};
+constexpr std::string_view kOpenaiJson[] = {"/error/code", "/error/type"};
 
-Words json_paths(Family family) {
-  static constexpr std::string_view kAws[] = {kAwsCode, kAwsType};
-  static constexpr std::string_view kGoogle[] = {kGoogleReason, kGoogleDetail, kGoogleDelay,
-                                                 kGoogleStatus};
-  static constexpr std::string_view kGithub[] = {kMessage, kGraphqlType};
-  static constexpr std::string_view kOpenai[] = {kErrorCode, kErrorType};
+Paths json_paths(Family family) {
   switch (family) {
-    case Family::Aws: return kAws;
-    case Family::Google: return kGoogle;
-    case Family::Github: return kGithub;
-    case Family::Openai: return kOpenai;
+    case Family::Aws: return kAwsJson;
+    case Family::Google: return kGoogleJson;
+    case Family::Github: return kGithubJson;
+    case Family::Openai: return kOpenaiJson;
     case Family::Stripe:
     case Family::Custom: break;
   }
   return {};
 }
 
-bool any_of(Words words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+bool contains_ignoring_case(std::string_view text, std::string_view word) {
+  for (; text.size() >= word.size(); text.remove_prefix(1)) {
+    if (equal_ignoring_case(text.substr(0, word.size()), word)) return true;
+  }
+  return false;
+}
+
+bool contains_word(std::string_view words, std::string_view word) {
+  while (!words.empty() && !word.empty()) {
+    const auto first = words.substr(0, words.find(' '));
+    if (first == word) return true;
+    words.remove_prefix(std::min(first.size() + 1, words.size()));
+  }
+  return false;
+}
+
+auto one_of(std::string_view words) {
+  return [words](const BodyValue& value) { return contains_word(words, value.text); };
+}
+
+// An empty list accepts everything.
+auto one_of(const std::vector<std::string>& list) {
+  return [&list](const auto& value) {
+    return list.empty() || std::find(list.begin(), list.end(), value.text) != list.end();
+  };
 }
 
 bool is_string(const BodyValue& value) { return value.is_string; }
@@ -77,34 +88,25 @@ bool is_string(const BodyValue& value) { return value.is_string; }
 // "aws.protocoltests.restjson#FooError:http://internal.amazon.com/" is FooError.
 std::string_view trimmed_type(std::string_view type) {
   type = type.substr(0, type.find(':'));
-  const auto hash = type.rfind('#');
-  return hash == std::string_view::npos ? type : type.substr(hash + 1);
+  return type.substr(type.rfind('#') + 1);  // npos + 1 is 0
 }
 
-std::string_view aws_code(const Answer& answer, BodyValues& body) {
-  if (const auto field = answer.headers.get("x-amzn-query-error")) {
-    return field->substr(0, field->find(';'));
+std::string_view aws_code(const ResponseHead& head, BodyValues& body) {
+  if (const auto header = head.headers.get("x-amzn-query-error")) {
+    return header->substr(0, header->find(';'));
   }
-  if (const auto field = answer.headers.get("x-amzn-errortype")) return trimmed_type(*field);
-  if (body.is_json()) {
-    for (const auto path : {kAwsCode, kAwsType}) {
-      if (const auto* value = body.find(path, is_string)) return trimmed_type(value->text);
-    }
-  }
-  if (body.is_xml()) {
-    for (const auto path : kAwsElements) {
-      if (const auto* value = body.find(path, is_string)) return value->text;
-    }
-  }
+  if (const auto header = head.headers.get("x-amzn-errortype")) return trimmed_type(*header);
+  if (const auto* value = body.find_json(kAwsJson, is_string)) return trimmed_type(value->text);
+  if (const auto* value = body.find_xml(kAwsXml, is_string)) return value->text;
   return {};
 }
 
-std::optional<Verdict> aws(const Answer& answer, BodyValues& body) {
-  // S3 sends some failures with a 200 whose body is an <Error>; no other success is looked into.
-  if (answer.status < 400 && !(answer.status == 200 && body.is_xml())) return std::nullopt;
-  const auto code = aws_code(answer, body);
-  if (any_of(kAwsThrottle, code)) return Verdict{Class::Throttle, std::string(code), {}};
-  if (any_of(kAwsTransient, code)) return Verdict{Class::Transient, std::string(code), {}};
+std::optional<Verdict> aws(const ResponseHead& head, BodyValues& body) {
+  // S3 sends some failures with a 200 whose body is an <Error>; no other success is read.
+  if (head.status < 400 && !(head.status == 200 && body.is_xml())) return std::nullopt;
+  const auto code = aws_code(head, body);
+  if (contains_word(kAwsThrottle, code)) return Verdict{Class::Throttle, std::string(code), {}};
+  if (contains_word(kAwsTransient, code)) return Verdict{Class::Transient, std::string(code), {}};
   return std::nullopt;
 }
 
@@ -117,110 +119,87 @@ bool is_proto_duration(const BodyValue& value) {
 }
 
 std::optional<ServerDelay> retry_info(BodyValues& body) {
-  const auto* value = body.find(kGoogleDelay, is_proto_duration);
+  const auto* value = body.find_json({&kGoogleDelay, 1}, is_proto_duration);
   if (value == nullptr) return std::nullopt;
-  ServerDelay hint(*parse_go_duration(value->text), HintSource::RetryInfo, value->text);
-  hint.at_least = true;
-  return hint;
+  ServerDelay delay(*parse_go_duration(value->text), HintSource::RetryInfo, value->text);
+  delay.at_least = true;
+  return delay;
 }
 
-std::optional<Verdict> google(const Answer& answer, BodyValues& body) {
-  if (answer.status < 400 || !body.is_json()) return std::nullopt;
-  for (const auto path : {kGoogleReason, kGoogleDetail}) {
-    // A permanent reason beats its neighbours: the quota is gone, whatever the rate is.
-    for (const auto& [words, cls] : {std::pair(Words(kGooglePermanent), Class::Permanent),
-                                     std::pair(Words(kGoogleThrottle), Class::Throttle),
-                                     std::pair(Words(kGoogleTransient), Class::Transient)}) {
-      const auto* value = body.find(
-          path, [known = words](const BodyValue& found) { return any_of(known, found.text); });
+std::optional<Verdict> google(const ResponseHead& head, BodyValues& body) {
+  if (head.status < 400) return std::nullopt;
+  for (const auto& path : {kGoogleReason, kGoogleDetail}) {
+    // A permanent reason goes before the others: the quota is gone, whatever the rate is.
+    for (const auto& [words, cls] : {std::pair(kGooglePermanent, Class::Permanent),
+                                     std::pair(kGoogleThrottle, Class::Throttle),
+                                     std::pair(kGoogleTransient, Class::Transient)}) {
+      const auto* value = body.find_json({&path, 1}, one_of(words));
       if (value != nullptr) return Verdict{cls, value->text, retry_info(body)};
     }
   }
-  if (const auto* value = body.find(kGoogleStatus, is_string)) {
-    if (value->text == "RESOURCE_EXHAUSTED") {
-      return Verdict{Class::Throttle, value->text, retry_info(body)};
-    }
-    if (value->text == "UNAVAILABLE") {
-      return Verdict{Class::Transient, value->text, retry_info(body)};
-    }
-  }
-  return std::nullopt;
+  const auto* status = body.find_json({&kGoogleStatus, 1}, is_string);
+  if (status == nullptr) return std::nullopt;
+  const bool exhausted = status->text == "RESOURCE_EXHAUSTED";
+  if (!exhausted && status->text != "UNAVAILABLE") return std::nullopt;
+  return Verdict{exhausted ? Class::Throttle : Class::Transient, status->text, retry_info(body)};
 }
 
 bool mentions_secondary_rate(const BodyValue& message) {
-  constexpr std::string_view kPhrase = "secondary rate";
-  const auto at =
-      std::search(message.text.begin(), message.text.end(), kPhrase.begin(), kPhrase.end(),
-                  [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; });
-  return at != message.text.end();
+  return contains_ignoring_case(message.text, "secondary rate");
 }
 
-std::optional<Verdict> github(const Answer& answer, BodyValues& body) {
-  const auto remaining = answer.headers.get("x-ratelimit-remaining");
-  const auto used_up = remaining && *remaining == "0";
-  // GraphQL answers 200 to everything.
-  if (answer.status == 200 && used_up && body.is_json()) {
-    const auto* type = body.find(
-        kGraphqlType, [](const BodyValue& found) { return found.text == "RATE_LIMITED"; });
+std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
+  const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";
+  if (head.status == 200 && used_up) {  // GraphQL's status is always 200
+    const auto* type = body.find_json({&kGithubType, 1}, one_of("RATE_LIMITED"));
     return type == nullptr ? std::nullopt : std::optional(Verdict{Class::Throttle, type->text, {}});
   }
-  if (answer.status != 403 && answer.status != 429) return std::nullopt;
+  if (head.status != 403 && head.status != 429) return std::nullopt;
   constexpr std::array kRetryAfter = {HintSource::RetryAfter};
-  if (server_delay(answer.headers, kRetryAfter, false, answer.wall_now)) {
+  if (server_delay(head.headers, kRetryAfter, false, head.wall_now)) {
     return Verdict{Class::Throttle, "retry-after", {}};
   }
   if (used_up) return Verdict{Class::Throttle, "x-ratelimit-remaining 0", {}};
-  if (!body.is_json() || body.find(kMessage, mentions_secondary_rate) == nullptr) {
-    return std::nullopt;
-  }
-  // GitHub: "wait for at least one minute".
-  ServerDelay hint(60s, HintSource::SecondaryLimit, "secondary rate");
-  hint.at_least = true;
-  return Verdict{Class::Throttle, "secondary rate", hint};
+  if (body.find_json({&kGithubMessage, 1}, mentions_secondary_rate) == nullptr) return std::nullopt;
+  // GitHub's documentation: "wait for at least one minute before retrying".
+  ServerDelay delay(60s, HintSource::SecondaryLimit, "secondary rate");
+  delay.at_least = true;
+  return Verdict{Class::Throttle, "secondary rate", delay};
 }
 
-std::optional<Verdict> advice(const Answer& answer, std::string_view name) {
-  if (answer.status < 400) return std::nullopt;
-  const auto field = answer.headers.get(name);
-  if (!field) return std::nullopt;
-  if (equal_ignoring_case(*field, "false")) {
-    return Verdict{Class::Permanent, std::string(name) + ": false", {}};
-  }
-  if (!equal_ignoring_case(*field, "true")) return std::nullopt;
-  const auto cls = answer.status == 429 ? Class::Throttle : Class::Transient;
-  return Verdict{cls, std::string(name) + ": true", {}};
+// A header that says whether to retry.
+std::optional<Verdict> advice(const ResponseHead& head, std::string_view name) {
+  if (head.status < 400) return std::nullopt;
+  const auto value = to_lower(head.headers.get(name).value_or(""));
+  if (value != "true" && value != "false") return std::nullopt;
+  const auto retry = head.status == 429 ? Class::Throttle : Class::Transient;
+  const auto cls = value == "true" ? retry : Class::Permanent;
+  return Verdict{cls, std::string(name) + ": " + value, {}};
 }
 
-std::optional<Verdict> openai(const Answer& answer, BodyValues& body) {
-  if (auto verdict = advice(answer, "x-should-retry")) return verdict;
-  if (answer.status < 400 || !body.is_json()) return std::nullopt;
-  for (const auto path : {kErrorCode, kErrorType}) {
-    const auto* value =
-        body.find(path, [](const BodyValue& found) { return found.text == "insufficient_quota"; });
-    if (value != nullptr) return Verdict{Class::Permanent, value->text, {}};
-  }
-  return std::nullopt;
+std::optional<Verdict> openai(const ResponseHead& head, BodyValues& body) {
+  if (auto verdict = advice(head, "x-should-retry")) return verdict;
+  if (head.status < 400) return std::nullopt;
+  const auto* value = body.find_json(kOpenaiJson, one_of("insufficient_quota"));
+  if (value == nullptr) return std::nullopt;
+  return Verdict{Class::Permanent, value->text, {}};
 }
 
-bool accepts(const std::vector<std::string>& in, std::string_view text) {
-  return in.empty() || std::find(in.begin(), in.end(), text) != in.end();
-}
-
-std::optional<Verdict> custom(const ErrorRule& rule, const Answer& answer, BodyValues& body) {
-  if (rule.status && !rule.status->contains(answer.status)) return std::nullopt;
+std::optional<Verdict> custom(const ErrorRule& rule, const ResponseHead& head, BodyValues& body) {
+  if (rule.status && !rule.status->contains(head.status)) return std::nullopt;
+  const auto accepted = one_of(rule.in);
   if (rule.source == ErrorRule::Source::Header) {
-    for (std::size_t i = 0; i < answer.headers.size(); ++i) {
-      const auto field = answer.headers[i];
-      if (equal_ignoring_case(field.name, rule.selector) && accepts(rule.in, field.value)) {
-        return Verdict{rule.as, std::string(field.value), {}};
-      }
+    for (const auto header : head.headers) {
+      BodyValue value;
+      if (!equal_ignoring_case(header.name, rule.selector)) continue;
+      value.text = header.value;
+      if (accepted(value)) return Verdict{rule.as, value.text, {}};
     }
     return std::nullopt;
   }
-  const auto readable = rule.source == ErrorRule::Source::Json ? body.is_json() : body.is_xml();
-  if (!readable) return std::nullopt;
-  const auto* value = body.find(
-      rule.selector, [&](const BodyValue& found) { return accepts(rule.in, found.text); });
+  const std::string_view path = rule.selector;
+  const auto* value = rule.source == ErrorRule::Source::Json ? body.find_json({&path, 1}, accepted)
+                                                             : body.find_xml({&path, 1}, accepted);
   if (value == nullptr) return std::nullopt;
   return Verdict{rule.as, value->text, {}};
 }
@@ -239,10 +218,10 @@ void BodyValues::read() {
   done_ = true;
   const auto json = is_json();
   for (const auto& rule : retry_on_.error_codes) {
-    const auto builtin = json ? json_paths(rule.family) : Words{};
+    const auto builtin = json ? json_paths(rule.family) : Paths{};
     paths_.insert(paths_.end(), builtin.begin(), builtin.end());
     if (!json && rule.family == Family::Aws) {
-      paths_.insert(paths_.end(), std::begin(kAwsElements), std::end(kAwsElements));
+      paths_.insert(paths_.end(), std::begin(kAwsXml), std::end(kAwsXml));
     }
     const auto wanted = json ? ErrorRule::Source::Json : ErrorRule::Source::Xml;
     if (rule.family == Family::Custom && rule.source == wanted) paths_.push_back(rule.selector);
@@ -253,45 +232,34 @@ void BodyValues::read() {
   values_ = json ? json_values(body_, paths_) : xml_values(body_, paths_);
 }
 
-std::optional<Verdict> apply(const ErrorRule& rule, const Answer& answer, BodyValues& body) {
+std::optional<Verdict> apply(const ErrorRule& rule, const ResponseHead& head, BodyValues& body) {
   switch (rule.family) {
-    case Family::Aws: return aws(answer, body);
-    case Family::Google: return google(answer, body);
-    case Family::Github: return github(answer, body);
-    case Family::Openai: return openai(answer, body);
-    case Family::Stripe: return advice(answer, "stripe-should-retry");
-    case Family::Custom: return custom(rule, answer, body);
+    case Family::Aws: return aws(head, body);
+    case Family::Google: return google(head, body);
+    case Family::Github: return github(head, body);
+    case Family::Openai: return openai(head, body);
+    case Family::Stripe: return advice(head, "stripe-should-retry");
+    case Family::Custom: return custom(rule, head, body);
   }
   return std::nullopt;
 }
 
-std::optional<std::string> pending_value(const PendingRule& rule, const Answer& answer,
+std::optional<std::string> pending_value(const PendingRule& rule, const ResponseHead& head,
                                          BodyValues& body) {
-  if (!rule.statuses.contains(answer.status)) return std::nullopt;
+  if (!rule.statuses.contains(head.status)) return std::nullopt;
   if (rule.json.empty()) return std::string();
-  if (!body.is_json()) return std::nullopt;
-  const auto* value =
-      body.find(rule.json, [&](const BodyValue& found) { return accepts(rule.in, found.text); });
+  const std::string_view path = rule.json;
+  const auto* value = body.find_json({&path, 1}, one_of(rule.in));
   if (value == nullptr) return std::nullopt;
   return value->text;
 }
 
 namespace {
 
-bool contains_ignoring_case(std::string_view text, std::string_view word) {
-  for (; text.size() >= word.size(); text.remove_prefix(1)) {
-    if (equal_ignoring_case(text.substr(0, word.size()), word)) return true;
-  }
-  return false;
-}
-
 // "application/vnd.openxmlformats-officedocument.wordprocessingml.document" is none.
 bool is_xml_type(std::string_view type) {
-  type = type.substr(0, type.find(';'));
-  type = type.substr(0, type.find_last_not_of(" \t") + 1);
-  const auto last = type.substr(type.size() - std::min<std::size_t>(4, type.size()));
-  return equal_ignoring_case(type, "application/xml") || equal_ignoring_case(type, "text/xml") ||
-         equal_ignoring_case(last, "+xml");
+  const auto name = to_lower(trimmed(type.substr(0, type.find(';'))));
+  return name == "application/xml" || name == "text/xml" || name.ends_with("+xml");
 }
 
 bool looks_into(const ErrorRule& rule, int status, const Headers& headers, std::string_view type) {

@@ -1,162 +1,122 @@
 #include <httpretry/retry/server_delay.hpp>
 
-#include <algorithm>
-#include <array>
+#include "lib/http/text.hpp"
+
+#include <span>
 
 namespace httpretry {
 namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::sys_days;
-using std::chrono::year;
 using std::chrono::year_month_day;
 
-constexpr std::array<std::string_view, 7> kDays = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
-constexpr std::array<std::string_view, 7> kLongDays = {
-    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"};
-constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-
-// Reads a date from left to right. After the first thing that does not fit, nothing fits.
-class DateText {
- public:
-  explicit DateText(std::string_view text) : rest_(text) {}
-
-  void literal(std::string_view expected) {
-    good_ = good_ && rest_.substr(0, expected.size()) == expected;
-    if (good_) rest_.remove_prefix(expected.size());
-  }
-  // Exactly that many digits.
-  int digits(std::size_t count) {
-    int value = 0;
-    good_ = good_ && rest_.size() >= count;
-    for (std::size_t i = 0; good_ && i < count; ++i) {
-      good_ = rest_[i] >= '0' && rest_[i] <= '9';
-      value = value * 10 + (rest_[i] - '0');
-    }
-    if (good_) rest_.remove_prefix(count);
-    return good_ ? value : 0;
-  }
-  // The number, from 1, of the name that comes next.
-  template <std::size_t Size>
-  unsigned name(const std::array<std::string_view, Size>& names) {
-    for (unsigned i = 0; good_ && i < Size; ++i) {
-      if (rest_.substr(0, names[i].size()) != names[i]) continue;
-      rest_.remove_prefix(names[i].size());
-      return i + 1;
-    }
-    good_ = false;
-    return 1;
-  }
-  // asctime pads the day with a space.
-  int padded_day() {
-    if (rest_.substr(0, 1) != " ") return digits(2);
-    literal(" ");
-    return digits(1);
-  }
-  Duration time_of_day() {
-    const auto hour = digits(2);
-    literal(":");
-    const auto minute = digits(2);
-    literal(":");
-    const auto second = digits(2);
-    good_ = good_ && hour <= 23 && minute <= 59 && second <= 60;
-    return hour * 1h + minute * 1min + second * 1s;
-  }
-  [[nodiscard]] bool finished() const { return good_ && rest_.empty(); }
-
- private:
-  std::string_view rest_;
-  bool good_ = true;
-};
+constexpr std::string_view kDays[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
+constexpr std::string_view kLongDays[] = {"Monday", "Tuesday",  "Wednesday", "Thursday",
+                                          "Friday", "Saturday", "Sunday"};
+constexpr std::string_view kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
 struct Date {
   int year = 0;
-  unsigned month = 0;
+  int month = 0;
   int day = 0;
-  Duration time{};
+  int hour = 0;
+  int minute = 0;
+  int second = 0;
 };
 
+// Each of these takes what it reads from the front of `text`.
+bool take(std::string_view& text, char c) {
+  if (!text.starts_with(c)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+bool take_digits(std::string_view& text, std::size_t count, int& value) {
+  const auto digits = text.substr(0, count);
+  const auto number = to_number<unsigned short>(digits);
+  if (!number || digits.size() != count) return false;
+  value = *number;
+  text.remove_prefix(count);
+  return true;
+}
+
+// `number` is the position of the name in `names`, from 1.
+bool take_name(std::string_view& text, std::span<const std::string_view> names, int& number) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!text.starts_with(names[i])) continue;
+    text.remove_prefix(names[i].size());
+    number = static_cast<int>(i) + 1;
+    return true;
+  }
+  return false;
+}
+
+// One conversion of strptime, which cannot be used itself: it depends on the locale.
+bool take_field(std::string_view& text, char field, Date& date) {
+  int weekday = 0;
+  switch (field) {
+    case 'a': return take_name(text, kDays, weekday);
+    case 'A': return take_name(text, kLongDays, weekday);
+    case 'b': return take_name(text, kMonths, date.month);
+    case 'd': return take_digits(text, 2, date.day);
+    case 'e': return take_digits(text, take(text, ' ') ? 1 : 2, date.day);  // padded by a space
+    case 'Y': return take_digits(text, 4, date.year);
+    case 'y': return take_digits(text, 2, date.year);
+    case 'H': return take_digits(text, 2, date.hour);
+    case 'M': return take_digits(text, 2, date.minute);
+    case 'S': return take_digits(text, 2, date.second);
+  }
+  return false;
+}
+
+std::optional<Date> read_date(std::string_view text, std::string_view format) {
+  Date date;
+  for (std::size_t i = 0; i < format.size(); ++i) {
+    const bool good =
+        format[i] == '%' ? take_field(text, format[++i], date) : take(text, format[i]);
+    if (!good) return std::nullopt;
+  }
+  const bool good = text.empty() && date.hour <= 23 && date.minute <= 59 && date.second <= 60;
+  return good ? std::optional(date) : std::nullopt;
+}
+
 std::optional<WallTime> wall_time(const Date& date) {
-  const year_month_day day(year(date.year), std::chrono::month(date.month),
+  const year_month_day day(std::chrono::year(date.year),
+                           std::chrono::month(static_cast<unsigned>(date.month)),
                            std::chrono::day(static_cast<unsigned>(date.day)));
   if (!day.ok()) return std::nullopt;
   // The years of WallTime are 1677 to 2262.
   if (date.year < 1678) return WallTime::min();
   if (date.year > 2261) return WallTime::max();
-  return WallTime(sys_days(day)) + date.time;
+  return WallTime(sys_days(day)) + date.hour * 1h + date.minute * 1min + date.second * 1s;
 }
 
-// RFC 9110: a two-digit year that appears to be more than 50 years in the future is the most recent
-// past year with these digits.
-int full_year(int two_digits, Date date, WallTime now) {
+// RFC 9110 §5.6.7: a two-digit year that appears to be more than 50 years in the future is the most
+// recent past year with these digits.
+int full_year(const Date& date, WallTime now) {
   const year_month_day today(std::chrono::floor<std::chrono::days>(now));
   const auto this_year = static_cast<int>(today.year());
-  const auto month_and_day = [](unsigned month, unsigned day) { return month * 32 + day; };
-  date.year = this_year - this_year % 100 + two_digits;
-  if (date.year <= this_year - 50) date.year += 100;
-  const auto later_in_year =
-      month_and_day(date.month, static_cast<unsigned>(date.day)) >
-      month_and_day(static_cast<unsigned>(today.month()), static_cast<unsigned>(today.day()));
-  const auto ahead = date.year - this_year;
-  return ahead > 50 || (ahead == 50 && later_in_year) ? date.year - 100 : date.year;
-}
-
-std::optional<WallTime> imf_fixdate(std::string_view value) {
-  DateText text(value);
-  Date date;
-  text.name(kDays);
-  text.literal(", ");
-  date.day = text.digits(2);
-  text.literal(" ");
-  date.month = text.name(kMonths);
-  text.literal(" ");
-  date.year = text.digits(4);
-  text.literal(" ");
-  date.time = text.time_of_day();
-  text.literal(" GMT");
-  return text.finished() ? wall_time(date) : std::nullopt;
-}
-
-std::optional<WallTime> rfc850_date(std::string_view value, WallTime now) {
-  DateText text(value);
-  Date date;
-  text.name(kLongDays);
-  text.literal(", ");
-  date.day = text.digits(2);
-  text.literal("-");
-  date.month = text.name(kMonths);
-  text.literal("-");
-  const auto two_digits = text.digits(2);
-  text.literal(" ");
-  date.time = text.time_of_day();
-  text.literal(" GMT");
-  if (!text.finished()) return std::nullopt;
-  date.year = full_year(two_digits, date, now);
-  return wall_time(date);
-}
-
-std::optional<WallTime> asctime_date(std::string_view value) {
-  DateText text(value);
-  Date date;
-  text.name(kDays);
-  text.literal(" ");
-  date.month = text.name(kMonths);
-  text.literal(" ");
-  date.day = text.padded_day();
-  text.literal(" ");
-  date.time = text.time_of_day();
-  text.literal(" ");
-  date.year = text.digits(4);
-  return text.finished() ? wall_time(date) : std::nullopt;
+  auto year = this_year - this_year % 100 + date.year;
+  if (year <= this_year - 50) year += 100;
+  const auto ahead = year - this_year;
+  const auto today_in_year =
+      static_cast<unsigned>(today.month()) * 32 + static_cast<unsigned>(today.day());
+  const bool later_in_year = static_cast<unsigned>(date.month * 32 + date.day) > today_in_year;
+  return ahead > 50 || (ahead == 50 && later_in_year) ? year - 100 : year;
 }
 
 }  // namespace
 
 std::optional<WallTime> parse_http_date(std::string_view text, WallTime now) {
-  if (const auto date = imf_fixdate(text)) return date;
-  if (const auto date = rfc850_date(text, now)) return date;
-  return asctime_date(text);
+  if (const auto date = read_date(text, "%a, %d %b %Y %H:%M:%S GMT")) return wall_time(*date);
+  if (auto date = read_date(text, "%A, %d-%b-%y %H:%M:%S GMT")) {
+    date->year = full_year(*date, now);
+    return wall_time(*date);
+  }
+  if (const auto date = read_date(text, "%a %b %e %H:%M:%S %Y")) return wall_time(*date);
+  return std::nullopt;
 }
 
 }  // namespace httpretry

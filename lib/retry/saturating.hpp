@@ -1,4 +1,4 @@
-// Sums of times that stop at the ends of their range.
+// Arithmetic with times that saturates instead of overflowing.
 #pragma once
 
 #include <httpretry/http/time.hpp>
@@ -38,7 +38,7 @@ inline Duration times(std::uint64_t count, Duration unit) {
   return overflow ? kForever : Duration(product);
 }
 
-// The next multiple of `unit`; 0 for what is negative.
+// The next multiple of `unit`; 0 for negative waits.
 inline Duration round_up(Duration wait, Duration unit) {
   if (wait <= Duration::zero()) return Duration::zero();
   const auto rest = wait % unit;

@@ -8,7 +8,7 @@
 namespace httpretry {
 namespace {
 
-// AWS's own numbers.
+// From botocore's retries/ (adaptive.py, bucket.py, throttling.py).
 constexpr double kMinFillRate = 0.5;
 constexpr double kMinCapacity = 1;
 constexpr double kSmooth = 0.8;
@@ -17,7 +17,7 @@ constexpr double kScale = 0.4;
 constexpr double kBucketsPerSecond = 2;
 constexpr double kNanosecond = 1e-9;
 
-// How long after a throttle the curve is back at the rate that caused it.
+// How long after a throttle the curve is back at the rate that caused it: CUBIC's K, RFC 9438.
 double plateau(double last_max_rate) { return std::cbrt(last_max_rate * (1 - kBeta) / kScale); }
 
 }  // namespace
@@ -38,7 +38,7 @@ Duration SendRate::acquire(Time now) {
   if (!enabled_) return Duration::zero();
   refill(seconds(now));
   const auto wait = (1 - capacity_) / fill_rate_;
-  // A timer that fired on time must not find a rounding error in its way.
+  // A rounding error must not hold back an attempt whose timer fired on time.
   if (wait >= kNanosecond)
     return Duration(static_cast<Duration::rep>(std::ceil(wait / kNanosecond)));
   capacity_ = std::max(capacity_ - 1, 0.0);

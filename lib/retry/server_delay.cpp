@@ -1,5 +1,6 @@
 #include <httpretry/retry/server_delay.hpp>
 
+#include "lib/http/text.hpp"
 #include "lib/retry/saturating.hpp"
 
 #include <algorithm>
@@ -14,14 +15,10 @@ using policy::plus;
 using policy::round_up;
 using policy::times;
 
-constexpr std::size_t kRawKept = 64;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr std::size_t kRawKept = 64;  // as server_delay.hpp says
 
 std::size_t digits_at_front(std::string_view text) {
-  std::size_t count = 0;
-  while (count < text.size() && is_digit(text[count])) ++count;
-  return count;
+  return std::min(text.find_first_not_of("0123456789"), text.size());
 }
 
 // Of digits only; saturates.
@@ -43,7 +40,7 @@ std::optional<Duration> whole_number(std::string_view text, Duration unit) {
 struct Decimal {
   std::uint64_t whole = 0;
   std::uint64_t billionths = 0;
-  bool more = false;  // digits other than 0 behind the ninth
+  bool more = false;  // digits other than 0 after the ninth
   std::size_t size = 0;
 
   [[nodiscard]] Duration of(Duration unit) const {
@@ -84,9 +81,7 @@ constexpr Unit kUnits[] = {{"ms", 1ms}, {"us", 1us}, {"ns", 1ns},
 
 // Dates and epochs are read against the server's own clock where that is believable.
 WallTime reference(const Headers& headers, WallTime wall_now) {
-  const auto field = headers.get("date");
-  if (!field) return wall_now;
-  const auto date = parse_http_date(*field, wall_now);
+  const auto date = parse_http_date(headers.get("date").value_or(""), wall_now);
   if (!date) return wall_now;
   const auto apart = between(wall_now, *date);
   return apart >= -24h && apart <= 24h ? *date : wall_now;
@@ -122,86 +117,70 @@ bool is_zero(std::string_view text) {
 }
 
 bool nothing_remains(const Headers& headers, std::string_view name) {
-  const auto remaining = headers.get(name);
-  return !remaining || is_zero(*remaining);
+  return is_zero(headers.get(name).value_or("0"));
 }
 
-// A list of items of RFC 9651, as far as `"name";r=0;t=30, "other";r=5;t=60` needs it.
-class RateLimitText {
- public:
-  explicit RateLimitText(std::string_view text) : rest_(text) {}
+// The next four take what they find from the front of a header of RFC 9651.
+bool take(std::string_view& text, char c) {
+  if (!text.starts_with(c)) return false;
+  text.remove_prefix(1);
+  return true;
+}
 
-  // The longest wait among the limits that are used up; empty where none is, or where the text is
-  // no such list.
-  std::optional<Duration> longest() {
-    std::optional<Duration> wait;
-    do {
-      skip_space();
-      const auto found = item();
-      if (!good_) return std::nullopt;
-      if (found) wait = std::max(wait.value_or(Duration::zero()), *found);
-      skip_space();
-    } while (take(','));
-    return rest_.empty() ? wait : std::nullopt;
-  }
+std::string_view take_run(std::string_view& text, std::string_view allowed) {
+  const auto run = text.substr(0, text.find_first_not_of(allowed));
+  text.remove_prefix(run.size());
+  return run;
+}
 
- private:
-  std::optional<Duration> item() {
+// After the opening quote.
+std::optional<std::string_view> take_quoted(std::string_view& text) {
+  std::size_t end = 0;
+  while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+  if (end >= text.size()) return std::nullopt;
+  const auto inside = text.substr(0, end);
+  text.remove_prefix(end + 1);
+  return inside;
+}
+
+std::optional<std::string_view> take_value(std::string_view& text) {
+  if (take(text, '"')) return take_quoted(text);
+  const auto run = take_run(
+      text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.*:/?!#$%&'+^`|~=");
+  return run.empty() ? std::nullopt : std::optional(run);
+}
+
+// The longest wait among the limits of `"name";r=0;t=30, "other";r=5;t=60` that are used up; empty
+// where none is, or where the text is no such list.
+std::optional<Duration> longest_wait(std::string_view text) {
+  std::optional<Duration> longest;
+  do {
+    take_run(text, " \t");
+    if (!take_value(text)) return std::nullopt;
     std::optional<Duration> reset_after;
     bool used_up = true;
-    value();
-    while (good_ && take(';')) {
-      skip_space();
-      const auto key = run("abcdefghijklmnopqrstuvwxyz0123456789_-.*");
-      if (key.empty()) good_ = false;
-      const auto given = take('=') ? value() : std::string_view("?1");
-      if (key == "r") used_up = is_zero(given);
-      if (key == "t") {
-        reset_after = whole_number(given, 1s);
-        good_ = good_ && reset_after.has_value();
-      }
+    while (take(text, ';')) {
+      take_run(text, " \t");
+      const auto key = take_run(text, "abcdefghijklmnopqrstuvwxyz0123456789_-.*");
+      const auto value = take(text, '=') ? take_value(text) : std::optional<std::string_view>("?1");
+      if (key.empty() || !value) return std::nullopt;
+      if (key == "r") used_up = is_zero(*value);
+      if (key == "t") reset_after = whole_number(*value, 1s);
+      if (key == "t" && !reset_after) return std::nullopt;
     }
-    return used_up ? reset_after : std::nullopt;
-  }
-  std::string_view value() {
-    if (take('"')) return quoted();
-    const auto text =
-        run("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.*:/?!#$%&'+^`|~=");
-    if (text.empty()) good_ = false;
-    return text;
-  }
-  std::string_view quoted() {
-    const auto start = rest_;
-    while (!rest_.empty() && rest_.front() != '"') {
-      rest_.remove_prefix(rest_.front() == '\\' && rest_.size() > 1 ? 2 : 1);
-    }
-    const auto text = start.substr(0, start.size() - rest_.size());
-    if (!take('"')) good_ = false;
-    return text;
-  }
-  std::string_view run(std::string_view allowed) {
-    const auto text = rest_.substr(0, rest_.find_first_not_of(allowed));
-    rest_.remove_prefix(text.size());
-    return text;
-  }
-  bool take(char c) {
-    if (rest_.empty() || rest_.front() != c) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-  void skip_space() { run(" \t"); }
-
-  std::string_view rest_;
-  bool good_ = true;
-};
+    if (used_up && reset_after) longest = std::max(longest.value_or(0s), *reset_after);
+    take_run(text, " \t");
+  } while (take(text, ','));
+  return text.empty() ? longest : std::nullopt;
+}
 
 std::optional<ServerDelay> pushback(std::string_view text) {
-  const auto negative = text.substr(0, 1) == "-";
-  const auto wait = whole_number(negative ? text.substr(1) : text, 1ms);
+  const auto negative = text.starts_with('-');
+  const auto wait = whole_number(text.substr(negative ? 1 : 0), 1ms);
   if (!wait) return std::nullopt;
-  ServerDelay hint(negative ? Duration::zero() : *wait, HintSource::GrpcRetryPushback, text);
-  hint.do_not_retry = negative && *wait > Duration::zero();
-  return hint;
+  ServerDelay delay(negative ? 0s : *wait, HintSource::GrpcRetryPushback, text);
+  delay.do_not_retry = negative && *wait > 0s;
+  return delay;
 }
 
 std::optional<Duration> read(HintSource source, std::string_view text, const Headers& headers,
@@ -213,7 +192,7 @@ std::optional<Duration> read(HintSource source, std::string_view text, const Hea
     case HintSource::RetryAfter: return seconds_or_date(text, headers, wall_now);
     case HintSource::XRateLimitReset:
     case HintSource::RateLimitReset: return reset(text, headers, wall_now);
-    case HintSource::RateLimit: return RateLimitText(text).longest();
+    case HintSource::RateLimit: return longest_wait(text);
     case HintSource::GrpcRetryPushback:
     case HintSource::RetryInfo:
     case HintSource::SecondaryLimit:
@@ -233,20 +212,6 @@ bool counts(HintSource source, const Headers& headers, bool throttled) {
   }
 }
 
-std::optional<ServerDelay> ask(HintSource source, const Headers& headers, WallTime wall_now) {
-  const auto name = to_string(source);
-  for (std::size_t i = 0; i < headers.size(); ++i) {
-    const auto field = headers[i];
-    if (!equal_ignoring_case(field.name, name)) continue;
-    if (source == HintSource::GrpcRetryPushback) {
-      if (auto hint = pushback(field.value)) return hint;
-    } else if (const auto wait = read(source, field.value, headers, wall_now)) {
-      return ServerDelay(*wait, source, field.value);
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 ServerDelay::ServerDelay(Duration wait, HintSource from, std::string_view text)
@@ -255,8 +220,16 @@ ServerDelay::ServerDelay(Duration wait, HintSource from, std::string_view text)
 std::optional<ServerDelay> server_delay(const Headers& headers, std::span<const HintSource> sources,
                                         bool throttled, WallTime wall_now) {
   for (const auto source : sources) {
-    if (!headers.contains(to_string(source)) || !counts(source, headers, throttled)) continue;
-    if (auto hint = ask(source, headers, wall_now)) return hint;
+    const auto name = to_string(source);
+    if (!headers.contains(name) || !counts(source, headers, throttled)) continue;
+    for (const auto header : headers) {
+      if (!equal_ignoring_case(header.name, name)) continue;
+      if (source == HintSource::GrpcRetryPushback) {
+        if (auto delay = pushback(header.value)) return delay;
+      } else if (const auto wait = read(source, header.value, headers, wall_now)) {
+        return ServerDelay(*wait, source, header.value);
+      }
+    }
   }
   return std::nullopt;
 }

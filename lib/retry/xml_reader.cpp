@@ -1,7 +1,7 @@
+#include "lib/http/text.hpp"
 #include "lib/retry/body_reader.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 namespace httpretry::policy {
@@ -14,34 +14,36 @@ std::string_view local_name(std::string_view name) {
   return colon == std::string_view::npos ? name : name.substr(colon + 1);
 }
 
-// "&amp;" as "&"; what is no entity of XML itself, and what is not ASCII, stays as it is spelled.
+// The character of "amp" or "#38". 0 for entities that XML does not define, and outside ASCII.
 char entity(std::string_view name) {
-  if (name == "lt") return '<';
-  if (name == "gt") return '>';
-  if (name == "amp") return '&';
-  if (name == "quot") return '"';
-  if (name == "apos") return '\'';
-  if (name.substr(0, 1) != "#") return '\0';
-  const auto hex = name.substr(1, 1) == "x";
-  const auto digits = name.substr(hex ? 2 : 1);
-  int code = 0;
-  const auto read =
-      std::from_chars(digits.data(), digits.data() + digits.size(), code, hex ? 16 : 10);
-  const auto whole = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
-  return whole && code > 0 && code < 0x80 ? static_cast<char>(code) : '\0';
+  constexpr std::pair<std::string_view, char> kNamed[] = {
+      {"lt", '<'}, {"gt", '>'}, {"amp", '&'}, {"quot", '"'}, {"apos", '\''}};
+  for (const auto& [known, c] : kNamed) {
+    if (name == known) return c;
+  }
+  if (!name.starts_with('#')) return '\0';
+  const auto hex = name.starts_with("#x");
+  const auto code = to_number<unsigned>(name.substr(hex ? 2 : 1), hex ? 16 : 10).value_or(0);
+  return code < 0x80 ? static_cast<char>(code) : '\0';
 }
 
+// Entities that are not understood stay as they are spelled.
 void append_decoded(std::string& to, std::string_view text) {
   while (!text.empty()) {
-    const auto amp = text.find('&');
+    const auto amp = std::min(text.find('&'), text.size());
     to.append(text.substr(0, amp));
-    if (amp == std::string_view::npos) return;
     text.remove_prefix(amp);
-    const auto end = text.substr(0, 12).find(';');
+    if (text.empty()) return;
+    const auto end = text.substr(0, 12).find(';');  // no entity of ASCII is longer
     const auto c = end == std::string_view::npos ? '\0' : entity(text.substr(1, end - 1));
     to.push_back(c == '\0' ? '&' : c);
     text.remove_prefix(c == '\0' ? 1 : end + 1);
   }
+}
+
+std::string_view without_spaces(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  return text.substr(0, text.find_last_not_of(kSpace) + 1);
 }
 
 class Finder {
@@ -51,7 +53,8 @@ class Finder {
 
   std::vector<BodyValue> run() {
     while (good_ && !rest_.empty()) {
-      text(rest_.substr(0, rest_.find('<')));
+      const auto text = take(std::min(rest_.find('<'), rest_.size()));
+      if (collecting()) append_decoded(open_.back().text, text.substr(0, kBodyText));
       if (!rest_.empty()) markup();
     }
     return std::move(found_);
@@ -64,121 +67,110 @@ class Finder {
     bool wanted = false;
   };
 
-  void text(std::string_view run) {
-    rest_.remove_prefix(run.size());
-    if (collecting()) append_decoded(way_.back().text, run.substr(0, kBodyText));
-  }
   [[nodiscard]] bool collecting() const {
-    return !way_.empty() && way_.back().wanted && way_.back().text.size() < kBodyText;
+    return !open_.empty() && open_.back().wanted && open_.back().text.size() < kBodyText;
   }
-
   void markup() {
-    if (take("<!--")) {
-      until("-->");
-    } else if (take("<![CDATA[")) {
-      const auto data = until("]]>");
-      if (collecting()) way_.back().text.append(data.substr(0, kBodyText));
-    } else if (take("<?")) {
-      until("?>");
-    } else if (take("<!")) {
+    if (skip("<!--")) {
+      take_until("-->");
+    } else if (skip("<![CDATA[")) {
+      const auto data = take_until("]]>");
+      if (collecting()) open_.back().text.append(data.substr(0, kBodyText));
+    } else if (skip("<?")) {
+      take_until("?>");
+    } else if (skip("<!")) {
       good_ = false;
-    } else if (take("</")) {
-      const auto name = until(">");
+    } else if (skip("</")) {
+      const auto name = take_until(">");
       close(name.substr(0, name.find_last_not_of(kSpace) + 1));
     } else {
-      take("<");
-      open(tag());
+      skip("<");
+      open(start_tag());
     }
   }
-  bool take(std::string_view start) {
-    if (rest_.substr(0, start.size()) != start) return false;
-    rest_.remove_prefix(start.size());
-    return true;
+
+  std::string_view take(std::size_t size) {
+    const auto taken = rest_.substr(0, size);
+    rest_.remove_prefix(taken.size());
+    return taken;
   }
-  // What stands before `end`, which is taken as well.
-  std::string_view until(std::string_view end) {
+  bool skip(std::string_view start) {
+    const auto found = rest_.starts_with(start);
+    if (found) take(start.size());
+    return found;
+  }
+  // The text before `end`, which is skipped.
+  std::string_view take_until(std::string_view end) {
     const auto at = rest_.find(end);
     good_ = good_ && at != std::string_view::npos;
-    if (!good_) return {};
-    const auto before = rest_.substr(0, at);
-    rest_.remove_prefix(at + end.size());
+    const auto before = take(good_ ? at : 0);
+    if (good_) skip(end);
     return before;
   }
-  // A start tag without its brackets. A ">" in an attribute's value does not end it.
-  std::string_view tag() {
-    std::size_t at = 0;
-    for (char quote = '\0'; at < rest_.size(); ++at) {
-      const auto c = rest_[at];
-      if (quote != '\0') {
-        quote = c == quote ? '\0' : quote;
-      } else if (c == '"' || c == '\'') {
-        quote = c;
-      } else if (c == '>' || c == '<') {
-        break;
-      }
+  // A start tag without its brackets. A ">" in the value of an attribute does not end it.
+  std::string_view start_tag() {
+    auto at = rest_.find_first_of("\"'<>");
+    while (at < rest_.size() && (rest_[at] == '"' || rest_[at] == '\'')) {
+      const auto closing = rest_.find(rest_[at], at + 1);
+      at = closing == std::string_view::npos ? closing : rest_.find_first_of("\"'<>", closing + 1);
     }
     good_ = good_ && at < rest_.size() && rest_[at] == '>';
-    if (!good_) return {};
-    const auto inside = rest_.substr(0, at);
-    rest_.remove_prefix(at + 1);
+    const auto inside = take(good_ ? at : 0);
+    if (good_) skip(">");
     return inside;
   }
 
   void open(std::string_view inside) {
-    const auto empty = !inside.empty() && inside.back() == '/';
+    const auto empty = inside.ends_with('/');
     if (empty) inside.remove_suffix(1);
     const auto name = inside.substr(0, inside.find_first_of(kSpace));
-    good_ = good_ && !name.empty() && way_.size() < kBodyDepth && !(way_.empty() && rooted_);
+    const bool second_root = open_.empty() && rooted_;
+    good_ = good_ && !name.empty() && open_.size() < kBodyDepth && !second_root;
     if (!good_) return;
     rooted_ = true;
-    way_.push_back({name, {}, false});
-    way_.back().wanted =
+    open_.push_back({name, {}, false});
+    open_.back().wanted =
         std::any_of(paths_.begin(), paths_.end(), [this](auto path) { return stands_at(path); });
-    if (way_.size() == 1 && hopeless()) good_ = false;
+    if (open_.size() == 1) good_ = may_lead_to_a_path();
     if (good_ && empty) close(name);
   }
   void close(std::string_view name) {
-    good_ = good_ && !way_.empty() && way_.back().name == name;
+    good_ = good_ && !open_.empty() && open_.back().name == name;
     if (!good_) return;
-    if (way_.back().wanted) keep(way_.back().text);
-    way_.pop_back();
+    if (open_.back().wanted) keep(without_spaces(open_.back().text));
+    open_.pop_back();
   }
   void keep(std::string_view text) {
-    const auto first = text.find_first_not_of(kSpace);
-    text = first == std::string_view::npos ? std::string_view() : text.substr(first);
-    text = text.substr(0, text.find_last_not_of(kSpace) + 1);
     for (std::size_t i = 0; i < paths_.size() && found_.size() < kBodyValues; ++i) {
       if (stands_at(paths_[i])) found_.push_back({i, std::string(text.substr(0, kBodyText)), true});
     }
   }
 
+  // Whether the innermost open element is at `path`.
   [[nodiscard]] bool stands_at(std::string_view path) const {
-    if (path.substr(0, 1) != "/") return local_name(way_.back().name) == path;
-    for (const auto& element : way_) {
-      if (path.substr(0, 1) != "/") return false;
-      path.remove_prefix(1);
-      const auto step = path.substr(0, path.find('/'));
+    if (!path.starts_with('/')) return local_name(open_.back().name) == path;
+    for (const auto& element : open_) {
+      if (!path.starts_with('/')) return false;
+      const auto step = path.substr(1, path.find('/', 1) - 1);
       if (step != local_name(element.name)) return false;
-      path.remove_prefix(step.size());
+      path.remove_prefix(1 + step.size());
     }
     return path.empty();
   }
-  // Whether no path can lead into this root: a page of HTML need not be read to its end.
-  [[nodiscard]] bool hopeless() const {
-    const auto root = local_name(way_.front().name);
-    return std::none_of(paths_.begin(), paths_.end(), [root](std::string_view path) {
-      if (path.substr(0, 1) != "/") return true;
-      path.remove_prefix(1);
-      return path.substr(0, path.find('/')) == root;
+  // Whether any path can begin at this root: a page of HTML need not be read to its end.
+  [[nodiscard]] bool may_lead_to_a_path() const {
+    const auto root = local_name(open_.front().name);
+    return std::any_of(paths_.begin(), paths_.end(), [root](std::string_view path) {
+      return !path.starts_with('/') || path.substr(1, path.find('/', 1) - 1) == root;
     });
   }
 
   std::string_view rest_;
   std::span<const std::string_view> paths_;
-  std::vector<Element> way_;
+  std::vector<Element> open_;  // outermost first
   std::vector<BodyValue> found_;
-  bool rooted_ = false;
-  bool good_ = true;
+  bool rooted_ = false;  // the root element has begun
+  bool good_ = true;     // the text so far is understood
 };
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST_CASE("a policy in code that makes no sense is refused where the stage is ma
   RetryPolicy policy;
   policy.max_attempts = 0;
   CHECK_THROWS_AS(static_cast<void>(retry(policy)), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(retry_call(policy, [] { return Tried<>::success(); })),
+  CHECK_THROWS_AS(static_cast<void>(retry_call(policy, [] { return AttemptResult<>::success(); })),
                   std::invalid_argument);
 }
 

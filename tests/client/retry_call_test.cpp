@@ -63,7 +63,7 @@ TEST_CASE("a function that fails is called n times, with a pause") {
       times(5, 2s),
       [&] {
         test.note();
-        return Tried<>::transient("locked");
+        return AttemptResult<>::transient("locked");
       },
       test.options());
   CHECK_FALSE(done);
@@ -85,9 +85,9 @@ TEST_CASE("a function that succeeds is not called again, and its value comes out
   int calls = 0;
   const auto done = retry_call(
       steady_policy(),
-      [&]() -> Tried<std::string> {
-        if (++calls < 3) return Tried<std::string>::transient();
-        return Tried<std::string>::success("it");
+      [&]() -> AttemptResult<std::string> {
+        if (++calls < 3) return AttemptResult<std::string>::transient();
+        return AttemptResult<std::string>::success("it");
       },
       test.options());
   REQUIRE(done);
@@ -106,12 +106,12 @@ TEST_CASE("a long operation is polled until it is done, when it says") {
   int polls = 0;
   const auto video = retry_call(
       policy,
-      [&]() -> Tried<int> {
+      [&]() -> AttemptResult<int> {
         test.note();
         ++polls;
-        if (polls == 4) return Tried<int>::pending("encoding").after(30s);
-        if (polls < 6) return Tried<int>::pending();
-        return Tried<int>::success(7);
+        if (polls == 4) return AttemptResult<int>::pending("encoding").after(30s);
+        if (polls < 6) return AttemptResult<int>::pending();
+        return AttemptResult<int>::success(7);
       },
       test.options());
   CHECK(video.last.value == 7);
@@ -123,7 +123,7 @@ TEST_CASE("a long operation is polled until it is done, when it says") {
 TEST_CASE("permanent ends at once; a throttle follows its own curve") {
   Fixture test;
   const auto never = retry_call(
-      steady_policy(), [] { return Tried<>::permanent("no"); }, test.options());
+      steady_policy(), [] { return AttemptResult<>::permanent("no"); }, test.options());
   CHECK(never.history.stop_reason == Reason::NotRetryable);
   CHECK(never.history.attempts.size() == 1);
 
@@ -131,14 +131,14 @@ TEST_CASE("permanent ends at once; a throttle follows its own curve") {
   policy.throttle_backoff = doubling(10s);
   policy.max_attempts = 2;
   (void)retry_call(
-      policy, [] { return Tried<>::throttle(); }, test.options());
+      policy, [] { return AttemptResult<>::throttle(); }, test.options());
   CHECK(test.clock->now() == Time(10s));
 }
 
 TEST_CASE("a wait that is too long, or that would end too late, is not begun") {
   Fixture test;
   const auto asked = retry_call(
-      steady_policy(), [] { return Tried<>::throttle().after(2min); }, test.options());
+      steady_policy(), [] { return AttemptResult<>::throttle().after(2min); }, test.options());
   CHECK(asked.history.stop_reason == Reason::ServerDelayTooLong);
   CHECK(asked.history.detail == "function asks for 2m, 1m more than server_delay.max 1m");
   CHECK(asked.history.retry_at == WallTime(2min));
@@ -146,19 +146,19 @@ TEST_CASE("a wait that is too long, or that would end too late, is not begun") {
   auto options = test.options();
   options.timeout = 2s;
   const auto late = retry_call(
-      steady_policy(), [] { return Tried<>::transient(); }, options);
+      steady_policy(), [] { return AttemptResult<>::transient(); }, options);
   CHECK(late.history.stop_reason == Reason::ElapsedExhausted);
   CHECK(late.history.attempts.size() == 2);
   CHECK(test.clock->now() == Time(1s));
 }
 
-TEST_CASE("what may do harm twice is repeated only where it was refused") {
+TEST_CASE("what may do harm twice is retried only where it was refused") {
   Fixture test;
   auto options = test.options();
   options.repeatable = false;
   const auto run = [&](const RetryPolicy& policy, Class cls) {
     return retry_call(
-               policy, [&] { return Tried<>(cls); }, options)
+               policy, [&] { return AttemptResult<>(cls); }, options)
         .history;
   };
   CHECK(run(steady_policy(), Class::Transient).stop_reason == Reason::UnsafeToRepeat);
@@ -168,17 +168,17 @@ TEST_CASE("what may do harm twice is repeated only where it was refused") {
   CHECK(run(always, Class::Transient).attempts.size() == 4);
 }
 
-TEST_CASE("a function is told which try it makes, and until when") {
+TEST_CASE("a function is told the number of its attempt, and its deadline") {
   Fixture test;
   auto policy = steady_policy();
   policy.attempt_timeout = 5s;
   auto options = test.options();
   options.timeout = 7s;
   std::vector<Duration> deadlines;
-  const auto run = [&](const Trying& trying) {
-    CHECK(trying.number == static_cast<int>(deadlines.size()) + 1);
-    deadlines.push_back(trying.deadline.time_since_epoch());
-    return Tried<>::transient();
+  const auto run = [&](const AttemptInfo& attempt) {
+    CHECK(attempt.number == static_cast<int>(deadlines.size()) + 1);
+    deadlines.push_back(attempt.deadline.time_since_epoch());
+    return AttemptResult<>::transient();
   };
   (void)retry_call(policy, run, options);
   CHECK(deadlines == Times{5s, 6s, 7s});
@@ -189,18 +189,18 @@ TEST_CASE("calls share a budget, and its refusal ends a call") {
   const auto policy = thrifty_policy(25);
   auto options = test.options();
   options.budget = std::make_shared<CallBudget>(policy.budget);
-  const auto fails = [] { return Tried<>::transient(); };
+  const auto fails = [] { return AttemptResult<>::transient(); };
   const auto first = retry_call(policy, fails, options);
   CHECK(first.history.stop_reason == Reason::BudgetExhausted);
   CHECK(first.history.attempts.size() == 3);
   CHECK(first.history.attempts[1].budget_left == 5);
   CHECK(retry_call(policy, fails, options).history.attempts.size() == 1);
   CHECK(retry_call(
-      policy, [] { return Tried<>::success(); }, options));
+      policy, [] { return AttemptResult<>::success(); }, options));
   CHECK(options.budget->left(Time()) == 6);
 }
 
-TEST_CASE("an adaptive policy holds tries back at the rate that its budget keeps") {
+TEST_CASE("an adaptive policy holds attempts back at the rate that its budget keeps") {
   Fixture test;
   auto policy = times(4, 0s);
   policy.adaptive = true;
@@ -209,7 +209,7 @@ TEST_CASE("an adaptive policy holds tries back at the rate that its budget keeps
   int tries = 0;
   const auto throttled_once = [&] {
     test.note();
-    return ++tries == 1 ? Tried<>::throttle() : Tried<>::success();
+    return ++tries == 1 ? AttemptResult<>::throttle() : AttemptResult<>::success();
   };
   CHECK(retry_call(policy, throttled_once, options));
   SendRate rate{Time()};  // the limiter's own arithmetic
@@ -226,28 +226,28 @@ TEST_CASE("an adaptive policy holds tries back at the rate that its budget keeps
   CHECK(late.history.detail.find("the send rate allows") == 0);
 }
 
-TEST_CASE("what a function throws is thrown on, and costs what was spent") {
+TEST_CASE("an exception of the function is passed on, and what was spent is lost") {
   Fixture test;
   const auto policy = thrifty_policy(100);
   auto options = test.options();
   options.budget = std::make_shared<CallBudget>(policy.budget);
   int calls = 0;
-  const auto throws = [&]() -> Tried<> {
+  const auto throws = [&]() -> AttemptResult<> {
     if (++calls == 2) throw std::runtime_error("no");
-    return Tried<>::transient();
+    return AttemptResult<>::transient();
   };
   CHECK_THROWS_WITH_AS((void)retry_call(policy, throws, options), "no", std::runtime_error);
   CHECK(options.budget->left(Time()) == 90);
 }
 
-TEST_CASE("stop before the first try means that there is none") {
+TEST_CASE("stop before the first attempt means that there is none") {
   Fixture test;
   std::stop_source stop;
   stop.request_stop();
   auto options = test.options();
   options.stop = stop.get_token();
   const auto none = retry_call(
-      steady_policy(), [&] { return test.note(), Tried<>::success(); }, options);
+      steady_policy(), [&] { return test.note(), AttemptResult<>::success(); }, options);
   CHECK_FALSE(none);
   CHECK(test.tries.empty());
   CHECK(none.last.reason == "canceled");
@@ -272,7 +272,7 @@ TEST_CASE("stop ends a wait on the system's clock at once, and gives back what i
       [&] {
         tried = true;
         tried.notify_one();
-        return Tried<>::transient("busy");
+        return AttemptResult<>::transient("busy");
       },
       options);
   other.join();
@@ -284,7 +284,7 @@ TEST_CASE("stop ends a wait on the system's clock at once, and gives back what i
 
 TEST_CASE("the system's clock waits, and never less than asked") {
   const auto begin = std::chrono::steady_clock::now();
-  const auto done = retry_call(times(2, 5ms), [] { return Tried<>::transient(); });
+  const auto done = retry_call(times(2, 5ms), [] { return AttemptResult<>::transient(); });
   CHECK(done.history.attempts.size() == 2);
   CHECK(std::chrono::steady_clock::now() - begin >= 5ms);
 }
@@ -295,16 +295,16 @@ namespace {
 struct Slow {
   ManualScheduler& clock;
   int& calls;
-  Task<Tried<int>> operator()(const Trying& trying) {
+  Task<AttemptResult<int>> operator()(const AttemptInfo& attempt) {
     ++calls;
-    const bool slept = co_await clock.sleep_until(clock.now() + 100ms, trying.stop);
-    if (!slept) co_return Tried<int>::permanent("stopped");
-    if (calls < 3) co_return Tried<int>::transient();
-    co_return Tried<int>::success(calls);
+    const bool slept = co_await clock.sleep_until(clock.now() + 100ms, attempt.stop);
+    if (!slept) co_return AttemptResult<int>::permanent("stopped");
+    if (calls < 3) co_return AttemptResult<int>::transient();
+    co_return AttemptResult<int>::success(calls);
   }
 };
 
-detail::Detached keep(Task<Retried<int>> task, std::optional<Retried<int>>& result) {
+detail::Detached keep(Task<RetryResult<int>> task, std::optional<RetryResult<int>>& result) {
   result = co_await task;
 }
 
@@ -314,7 +314,7 @@ TEST_CASE("co_retry_call waits on its scheduler") {
   ManualScheduler clock;
   int calls = 0;
   auto task = co_retry_call(steady_policy(), clock, Slow{clock, calls});
-  std::optional<Retried<int>> done;
+  std::optional<RetryResult<int>> done;
   keep(std::move(task), done);
   clock.advance(3300ms - 1ns);
   CHECK_FALSE(done);
@@ -333,13 +333,13 @@ TEST_CASE("a co_retry_call is held back at the rate that its budget keeps") {
   RetryCallOptions options;
   options.budget = std::make_shared<CallBudget>(policy.budget);
   std::vector<Time> tries;
-  const auto throttled_once = [&]() -> Task<Tried<int>> {
+  const auto throttled_once = [&]() -> Task<AttemptResult<int>> {
     tries.push_back(clock.now());
-    if (tries.size() == 1) co_return Tried<int>::throttle();
-    co_return Tried<int>::success(7);
+    if (tries.size() == 1) co_return AttemptResult<int>::throttle();
+    co_return AttemptResult<int>::success(7);
   };
   auto task = co_retry_call(policy, clock, throttled_once, options);
-  std::optional<Retried<int>> done;
+  std::optional<RetryResult<int>> done;
   keep(std::move(task), done);
   CHECK(tries.size() == 1);
   clock.advance(2s - 1ns);

@@ -53,9 +53,9 @@ RetryPolicy standard_2_1(int max_attempts) {
 
 // A step with the outcome "success" ends a call; the next step begins another.
 void play(const RetryPolicy& policy, std::int64_t tokens, const std::vector<Step>& steps) {
-  TokenBudget bucket(policy.budget);
-  BudgetClaim earlier;
-  REQUIRE(bucket.take(earlier, (500 - tokens) * 1000));
+  auto started_with = policy.budget;
+  started_with.capacity = tokens * 1000;
+  Budget bucket(started_with);
   BudgetClaim claim;
   AttemptFacts facts;
   for (const auto& step : steps) {
@@ -66,12 +66,15 @@ void play(const RetryPolicy& policy, std::int64_t tokens, const std::vector<Step
     const auto decision = decide(policy, classified, facts, {}, 1);
 
     std::string result = decision.retry ? "retry_request" : std::string(to_string(decision.reason));
-    const auto cost = bucket.cost(classified.cls, classified.timeout);
-    if (decision.retry && !bucket.take(claim, cost)) result = "retry_quota_exceeded";
-    if (decision.reason == Reason::Success && !decision.retry) bucket.settle(claim, true);
+    if (decision.retry && !bucket.take(claim, classified.cls, classified.timeout, Time())) {
+      result = "retry_quota_exceeded";
+    }
+    if (decision.reason == Reason::Success && !decision.retry) {
+      bucket.settle(claim, Class::Success, Time());
+    }
 
     CHECK(result == std::string(step.outcome));
-    CHECK(bucket.left() == step.quota * 1000);
+    CHECK(bucket.left(Time()) == step.quota * 1000);
     if (decision.retry) CHECK(decision.wait == step.delay);
     ++facts.failures;
     if (decision.reason == Reason::Success && !decision.retry) {
@@ -134,7 +137,7 @@ TEST_CASE("two calls that share a bucket leave the same in it, whatever their or
   std::vector<std::size_t> order = {0, 0, 0, 1, 1};  // whose answer comes
   int orders = 0;
   do {
-    TokenBudget bucket(policy.budget);
+    Budget bucket(policy.budget);
     std::array<BudgetClaim, 2> claims;
     std::array<std::size_t, 2> told{};
     for (const auto call : order) {
@@ -142,12 +145,12 @@ TEST_CASE("two calls that share a bucket leave the same in it, whatever their or
       const Outcome outcome{Response(status)};
       const auto classified = classify(policy, Observed(outcome, {}));
       if (classified.cls == Class::Success) {
-        bucket.settle(claims.at(call), true);
+        bucket.settle(claims.at(call), Class::Success, Time());
       } else {
-        CHECK(bucket.take(claims.at(call), bucket.cost(classified.cls, classified.timeout)));
+        CHECK(bucket.take(claims.at(call), classified.cls, classified.timeout, Time()));
       }
     }
-    CHECK(bucket.left() == 486'000);
+    CHECK(bucket.left(Time()) == 486'000);
     ++orders;
   } while (std::next_permutation(order.begin(), order.end()));
   CHECK(orders == 10);

@@ -32,150 +32,154 @@ BudgetPolicy ratio(Duration window, std::int64_t floor, double share) {
   return policy;
 }
 
-int withdrawals(RatioBudget& budget, Time now, int tries) {
+// For budgets where the class does not matter.
+bool take(Budget& budget, BudgetClaim& claim, Time now = Time()) {
+  return budget.take(claim, Class::Transient, false, now);
+}
+
+int withdrawals(Budget& budget, Time now, int tries) {
   int taken = 0;
   for (int i = 0; i < tries; ++i) {
     BudgetClaim claim;
-    if (budget.take(claim, now)) ++taken;
+    if (take(budget, claim, now)) ++taken;
   }
   return taken;
+}
+
+// One call that ends with its first attempt.
+void call(Budget& budget, Class cls) {
+  BudgetClaim claim;
+  budget.settle(claim, cls, Time());
 }
 
 }  // namespace
 
 TEST_CASE("tokens: what is not there is not given, and nothing is taken") {
-  TokenBudget budget(tokens(50, 14));
+  Budget budget(tokens(50, 49));
   BudgetClaim a;
   BudgetClaim b;
-  CHECK(budget.take(a, 49'000));
-  CHECK(budget.left() == 1'000);
-  CHECK_FALSE(budget.take(b, 10'000));
-  CHECK(budget.left() == 1'000);
+  CHECK(take(budget, a));
+  CHECK(budget.left(Time()) == 1'000);
+  CHECK_FALSE(budget.take(b, Class::Transport, true, Time()));
+  CHECK(budget.left(Time()) == 1'000);
 }
 
 // botocore's test_quota.py, where ten tokens come back at a time.
 TEST_CASE("tokens: what comes back does not pass the capacity") {
   auto policy = tokens(50, 5);
   policy.refill = 10'000;
-  TokenBudget budget(policy);
+  Budget budget(policy);
   BudgetClaim claim;
-  CHECK(budget.take(claim, 5'000));
-  CHECK(budget.left() == 45'000);
+  CHECK(take(budget, claim));
+  CHECK(budget.left(Time()) == 45'000);
   for (int i = 0; i < 2; ++i) {
-    BudgetClaim other;
-    budget.settle(other, true);
-    CHECK(budget.left() == 50'000);
+    call(budget, Class::Success);
+    CHECK(budget.left(Time()) == 50'000);
   }
 }
 
 TEST_CASE("tokens: costs by class") {
-  const TokenBudget budget(tokens(500, 14));
-  CHECK(budget.cost(Class::Transient, false) == 14'000);
-  CHECK(budget.cost(Class::Transport, false) == 14'000);
-  CHECK(budget.cost(Class::Transport, true) == 10'000);
-  CHECK(budget.cost(Class::Throttle, false) == 5'000);
-
-  // botocore's TestRetryQuotaChecker, in both of AWS's modes.
   struct Row {
-    std::int64_t cost;
+    std::int64_t retry_cost;
     Class cls;
     bool timeout;
     std::int64_t left;
   };
-  for (const auto& row : {Row{5, Class::Transport, true, 490}, Row{5, Class::Transient, false, 495},
-                          Row{14, Class::Transient, false, 486}}) {
-    Budget shared(tokens(500, row.cost));
+  for (const auto& row :
+       {Row{14, Class::Transient, false, 486}, Row{14, Class::Transport, false, 486},
+        Row{14, Class::Transport, true, 490}, Row{14, Class::Throttle, false, 495},
+        // botocore's TestRetryQuotaChecker, in both of AWS's modes
+        Row{5, Class::Transport, true, 490}, Row{5, Class::Transient, false, 495}}) {
+    Budget budget(tokens(500, row.retry_cost));
     BudgetClaim claim;
-    CHECK(shared.take(claim, row.cls, row.timeout, Time()));
-    CHECK(shared.left(Time()) == row.left * 1000);
+    CHECK(budget.take(claim, row.cls, row.timeout, Time()));
+    CHECK(budget.left(Time()) == row.left * 1000);
   }
 }
 
 TEST_CASE("tokens: a success gives back the last cost, or one token where nothing was taken") {
-  TokenBudget budget(tokens(500, 14));
+  Budget budget(tokens(500, 14));
   BudgetClaim claim;
-  budget.take(claim, 14'000);
-  budget.take(claim, 14'000);
-  budget.settle(claim, true);
-  CHECK(budget.left() == 486'000);
-  BudgetClaim plain;
-  budget.settle(plain, true);
-  CHECK(budget.left() == 487'000);
-  BudgetClaim failed;
-  budget.settle(failed, false);
-  CHECK(budget.left() == 487'000);
+  take(budget, claim);
+  take(budget, claim);
+  budget.settle(claim, Class::Success, Time());
+  CHECK(budget.left(Time()) == 486'000);
+  call(budget, Class::Success);
+  CHECK(budget.left(Time()) == 487'000);
+  call(budget, Class::Transient);
+  CHECK(budget.left(Time()) == 487'000);
 }
 
 TEST_CASE("tokens: nothing is given back twice") {
-  TokenBudget budget(tokens(500, 14));
+  Budget budget(tokens(500, 14));
   BudgetClaim other;
-  budget.take(other, 100'000);
+  for (int i = 0; i < 7; ++i) take(budget, other);
   BudgetClaim claim;
-  budget.take(claim, 14'000);
-  budget.cancel(claim);
-  CHECK(budget.left() == 400'000);
-  budget.cancel(claim);
-  budget.settle(claim, true);
-  CHECK(budget.left() == 400'000);
-  CHECK_FALSE(budget.take(claim, 1'000));  // the call has ended
+  take(budget, claim);
+  budget.cancel(claim, Time());
+  CHECK(budget.left(Time()) == 402'000);
+  budget.cancel(claim, Time());
+  budget.settle(claim, Class::Success, Time());
+  CHECK(budget.left(Time()) == 402'000);
+  CHECK_FALSE(take(budget, claim));  // the call has ended
 }
 
 TEST_CASE("tokens: a capacity under the cost allows no retry at all") {
   for (const auto capacity : {0, 13}) {
-    TokenBudget budget(tokens(capacity, 14));
+    Budget budget(tokens(capacity, 14));
     BudgetClaim claim;
-    CHECK_FALSE(budget.take(claim, 14'000));
-    CHECK(budget.full());
+    CHECK_FALSE(take(budget, claim));
+    CHECK(budget.full(Time()));
   }
 }
 
 // twitter/finagle RetryBudgetTest, tower's tps_budget.rs.
 TEST_CASE("ratio: the floor, the share and the window") {
-  RatioBudget only_floor(ratio(1s, 5, 1.0));
+  Budget only_floor(ratio(1s, 5, 1.0));
   CHECK(withdrawals(only_floor, Time(0s), 6) == 5);
 
-  RatioBudget nothing(ratio(1s, 0, 1.0));
+  Budget nothing(ratio(1s, 0, 1.0));
   CHECK(withdrawals(nothing, Time(0s), 1) == 0);
 
-  RatioBudget expired(ratio(1s, 0, 1.0));
-  expired.request(Time(0s));
+  Budget expired(ratio(1s, 0, 1.0));
+  expired.begin(Time(0s));
   CHECK(withdrawals(expired, Time(3s), 1) == 0);
 
-  RatioBudget halves(ratio(1s, 0, 0.5));
-  halves.request(Time(0s));
-  halves.request(Time(0s));
+  Budget halves(ratio(1s, 0, 0.5));
+  halves.begin(Time(0s));
+  halves.begin(Time(0s));
   CHECK(withdrawals(halves, Time(901ms), 2) == 1);
 
-  RatioBudget shared(ratio(1s, 10, 0.1));
-  for (int i = 0; i < 10000; ++i) shared.request(Time(0s));
+  Budget shared(ratio(1s, 10, 0.1));
+  for (int i = 0; i < 10000; ++i) shared.begin(Time(0s));
   CHECK(withdrawals(shared, Time(0s), 10000) == 1010);
 
-  RatioBudget floor_alone(ratio(1s, 10, 0));
+  Budget floor_alone(ratio(1s, 10, 0));
   CHECK(floor_alone.left(Time(0s)) == 10'000);
-  RatioBudget floor_of_two_seconds(ratio(2s, 5, 0));
+  Budget floor_of_two_seconds(ratio(2s, 5, 0));
   CHECK(floor_of_two_seconds.left(Time(0s)) == 10'000);
 
-  RatioBudget two_seconds(ratio(2s, 5, 0.5));
+  Budget two_seconds(ratio(2s, 5, 0.5));
   CHECK(two_seconds.left(Time(0s)) == 10'000);
-  for (int i = 0; i < 10000; ++i) two_seconds.request(Time(0s));
+  for (int i = 0; i < 10000; ++i) two_seconds.begin(Time(0s));
   CHECK(withdrawals(two_seconds, Time(0s), 10000) == 5010);
 
-  RatioBudget over_one(ratio(1s, 0, 2.0));
-  for (int i = 0; i < 10000; ++i) over_one.request(Time(0s));
+  Budget over_one(ratio(1s, 0, 2.0));
+  for (int i = 0; i < 10000; ++i) over_one.begin(Time(0s));
   CHECK(over_one.left(Time(0s)) == 20'000'000);
 }
 
 TEST_CASE("ratio: what was taken comes back when it leaves the window, and not twice") {
-  RatioBudget budget(ratio(1s, 1, 0));
+  Budget budget(ratio(1s, 1, 0));
   BudgetClaim claim;
-  CHECK(budget.take(claim, Time(0s)));
+  CHECK(take(budget, claim, Time(0s)));
   CHECK(budget.left(Time(900ms)) == 0);
   CHECK(budget.left(Time(1s)) == 1'000);
   budget.cancel(claim, Time(5s));
   CHECK(budget.left(Time(5s)) == 1'000);
 
   BudgetClaim canceled;
-  CHECK(budget.take(canceled, Time(6s)));
+  CHECK(take(budget, canceled, Time(6s)));
   budget.cancel(canceled, Time(6500ms));
   budget.cancel(canceled, Time(6500ms));
   CHECK(budget.left(Time(6500ms)) == 1'000);
@@ -187,21 +191,22 @@ TEST_CASE("grpc: retries while more than half of the tokens are left") {
   policy.kind = BudgetPolicy::Kind::Grpc;
   policy.capacity = 10'000;
   policy.refill = 100;
-  GrpcBudget budget(policy);
-  for (const auto allowed : {true, true, true, true, false, false})
-    CHECK(budget.failed() == allowed);
-  CHECK(budget.left() == 4'000);
-  budget.succeeded();
-  CHECK(budget.left() == 4'100);
-  for (int i = 0; i < 9; ++i) budget.succeeded();
-  CHECK(budget.left() == 5'000);
-  for (int i = 0; i < 10; ++i) budget.succeeded();
-  CHECK_FALSE(budget.failed());  // 5 of 10 are not more than half
-  for (int i = 0; i < 11; ++i) budget.succeeded();
-  CHECK(budget.failed());
-  CHECK(budget.left() == 5'100);
-  for (int i = 0; i < 20; ++i) budget.failed();
-  CHECK(budget.left() == 0);
+  Budget budget(policy);
+  for (const auto allowed : {true, true, true, true, false, false}) {
+    CHECK(withdrawals(budget, Time(), 1) == (allowed ? 1 : 0));
+  }
+  CHECK(budget.left(Time()) == 4'000);
+  call(budget, Class::Success);
+  CHECK(budget.left(Time()) == 4'100);
+  for (int i = 0; i < 9; ++i) call(budget, Class::Success);
+  CHECK(budget.left(Time()) == 5'000);
+  for (int i = 0; i < 10; ++i) call(budget, Class::Success);
+  CHECK(withdrawals(budget, Time(), 1) == 0);  // 5 of 10 are not more than half
+  for (int i = 0; i < 11; ++i) call(budget, Class::Success);
+  CHECK(withdrawals(budget, Time(), 1) == 1);
+  CHECK(budget.left(Time()) == 5'100);
+  for (int i = 0; i < 20; ++i) call(budget, Class::Transient);
+  CHECK(budget.left(Time()) == 0);
 }
 
 // The proposal counts failures, whether another attempt was still allowed or not.

@@ -80,10 +80,10 @@ TEST_CASE("which answers say that the server did nothing") {
 TEST_CASE("a 503 that says when to come back is a throttle, and a reset does not say it") {
   const auto told = classified(answer(503, {{"Retry-After", "7"}}));
   CHECK(told.cls == Class::Throttle);
-  CHECK(told.hint->delay == 7s);
+  CHECK(told.server_delay->delay == 7s);
   CHECK(classified(answer(503, {{"x-ratelimit-reset", "7"}})).cls == Class::Transient);
   const auto limited = classified(answer(429, {{"x-ratelimit-reset", "7"}}));
-  CHECK(limited.hint->delay == 7s);
+  CHECK(limited.server_delay->delay == 7s);
 }
 
 TEST_CASE("a misdirected request is worth one retry, on a connection of its own") {
@@ -163,7 +163,7 @@ TEST_CASE("a proxy that refuses to connect us is heard, and the origin saw nothi
   busy.status = 503;
   busy.headers.add("Retry-After", "9");
   CHECK(classified(busy).cls == Class::Throttle);
-  CHECK(classified(busy).hint->delay == 9s);
+  CHECK(classified(busy).server_delay->delay == 9s);
 }
 
 TEST_CASE("a refused stream is refused work") {
@@ -223,7 +223,7 @@ TEST_CASE("pending answers, by status and by what the body says") {
       classified(answer(202, {{"Retry-After", "3"}}, R"({"status":"RUNNING"})"), policy);
   CHECK(running.cls == Class::Pending);
   CHECK(to_string(running.rule) == "pending RUNNING");
-  CHECK(running.hint->delay == 3s);
+  CHECK(running.server_delay->delay == 3s);
   CHECK(classified(answer(202, {}, R"({"status":"DONE"})"), policy).cls == Class::Success);
   CHECK(classified(answer(202), policy).cls == Class::Success);
 }

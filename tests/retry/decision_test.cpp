@@ -92,18 +92,6 @@ TEST_CASE("a hint over a client's limit ends the call, one at it does not") {
   CHECK_FALSE(decision_of(curl, outcome_of("503; Retry-After: 200")).retry);
 }
 
-TEST_CASE("durations as a policy file writes them") {
-  CHECK(to_text(0ns) == "0s");
-  CHECK(to_text(1ns) == "1ns");
-  CHECK(to_text(51200ns) == "51.2us");
-  CHECK(to_text(250ms) == "250ms");
-  CHECK(to_text(1500ms) == "1.5s");
-  CHECK(to_text(90s) == "1m30s");
-  CHECK(to_text(1h + 1ms) == "1h0.001s");
-  CHECK(to_text(24h) == "24h");
-  CHECK(to_text(kForever) == "none");
-}
-
 TEST_CASE("no decision waits past a limit, and attempts never exceed theirs") {
   Random random(20260101);
   CAPTURE(random.seed());

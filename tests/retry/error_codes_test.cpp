@@ -132,12 +132,12 @@ TEST_CASE("RetryInfo in a body is a hint") {
   const auto result = classified(answer(429, {}, body("34.074824224s")));
   CHECK(result.cls == Class::Throttle);
   CHECK(result.rule.code == "RATE_LIMIT_EXCEEDED");
-  CHECK(result.hint->delay == 34074824224ns);
-  CHECK(result.hint->source == HintSource::RetryInfo);
-  CHECK(result.hint->raw == "34.074824224s");
-  CHECK(classified(answer(429, {}, body("3.000000001s"))).hint->delay == 3000000001ns);
+  CHECK(result.server_delay->delay == 34074824224ns);
+  CHECK(result.server_delay->source == HintSource::RetryInfo);
+  CHECK(result.server_delay->raw == "34.074824224s");
+  CHECK(classified(answer(429, {}, body("3.000000001s"))).server_delay->delay == 3000000001ns);
   for (const auto* bad : {"-1s", "1m", "1m0s", "100ms", "1.5", "soon", ""}) {
-    CHECK_FALSE(classified(answer(429, {}, body(bad))).hint.has_value());
+    CHECK_FALSE(classified(answer(429, {}, body(bad))).server_delay.has_value());
   }
   const auto status_only = R"({"error":{"status":"UNAVAILABLE"}})";
   CHECK(classified(answer(400, {}, status_only)).cls == Class::Transient);
@@ -148,17 +148,17 @@ TEST_CASE("GitHub's limits, primary and secondary") {
   const auto* secondary = R"({"message":"You have exceeded a Secondary Rate limit."})";
   const auto told = classified(answer(403, {{"retry-after", "30"}}, secondary));
   CHECK(told.cls == Class::Throttle);
-  CHECK(told.hint->delay == 30s);
+  CHECK(told.server_delay->delay == 30s);
   const auto untold = classified(answer(403, {}, secondary));
   CHECK(untold.cls == Class::Throttle);
-  CHECK(untold.hint->delay == 60s);
-  CHECK(untold.hint->at_least);
+  CHECK(untold.server_delay->delay == 60s);
+  CHECK(untold.server_delay->at_least);
   const auto primary = classified(answer(429, {{"x-ratelimit-remaining", "0"},
                                                {"x-ratelimit-reset", "1000000100"},
                                                {"date", "Sun, 09 Sep 2001 01:46:40 GMT"}}));
   CHECK(primary.cls == Class::Throttle);
   // The clock of this test is in 1970, more than a day off: the epoch is read against it.
-  CHECK(primary.hint->delay == 1000000101s);
+  CHECK(primary.server_delay->delay == 1000000101s);
   CHECK(classified(answer(403, {{"x-ratelimit-remaining", "4999"}})).cls == Class::Permanent);
   const auto* graphql = R"({"errors":[{"type":"RATE_LIMITED"}]})";
   CHECK(classified(answer(200, {{"x-ratelimit-remaining", "0"}}, graphql)).cls == Class::Throttle);

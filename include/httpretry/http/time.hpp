@@ -6,7 +6,10 @@
 // these types reads a clock; `Scheduler` does, and tests replace it.
 #pragma once
 
+#include <httpretry/export.hpp>
+
 #include <chrono>
+#include <string>
 
 namespace httpretry {
 
@@ -22,5 +25,8 @@ inline constexpr Time kNever = Time::max();
 constexpr Time later(Time time, Duration wait) {
   return kNever - time <= wait ? kNever : time + wait;
 }
+
+// A Duration as a policy file writes it, exactly: "1m30s", "250ms", "1.5s"; kForever is "none".
+[[nodiscard]] HTTPRETRY_API std::string to_text(Duration duration);
 
 }  // namespace httpretry

@@ -1,4 +1,4 @@
-// retry: the stage that sends a request again when that may help, by a policy.
+// retry: the middleware that retries requests, by a policy.
 #pragma once
 
 #include <httpretry/flow/middleware.hpp>
@@ -11,42 +11,41 @@
 
 namespace httpretry {
 
-// A budget of your own for retries; see budget.hpp for what budgets are for. Asked by calls on
-// several threads at once.
+// A budget of your own for retries; budget.hpp says what budgets are for. Called on several threads
+// at once.
 class HTTPRETRY_API RetryBudget {
  public:
   virtual ~RetryBudget();
-  // A retry of the request is decided; false forbids it.
+  // Before the wait for each retry; false forbids it.
   virtual bool take(const Request& request, const Classified& classified, Time now) = 0;
-  // The retry that the last `take` allowed is not made after all: the call was canceled in its
-  // wait.
+  // The retry that the last `take` allowed is not made: the call was canceled in its wait.
   virtual void give_back(const Request& request, Time now) = 0;
-  // The call is over, once.
+  // Once for each call, at its end.
   virtual void settle(const Request& request, bool success, Time now) = 0;
 };
 
 struct HTTPRETRY_API RetryOptions {
   RetryOptions() = default;
 
-  // Each request gets the policy of its endpoint. Left out: the client's
-  // (ClientOptions::policies), or the preset `standard`.
+  // Each request gets the policy of its endpoint. By default those of the client
+  // (ClientOptions::policies), or else the preset `standard`.
   std::optional<PolicySource> policies;
-  // Each replaces one part of the stage where it is set, and leaves the rest as it is. They are
-  // called on several threads at once.
+  // Each of the next three replaces one part of the middleware. They are called on several threads
+  // at once.
   std::function<Classified(const RetryPolicy&, const Request&, const Observed&)> classify;
-  // Our own wait, before the server is heard; the last argument is uniform in [0, 1).
+  // The backoff; a server delay still counts. The last argument is uniform in [0, 1).
   std::function<Duration(const RetryPolicy&, const Classified&, const AttemptFacts&, double)>
       backoff;
   std::shared_ptr<RetryBudget> budget;
 };
 
-// Sends again what failed and may succeed, by a policy. It looks at each outcome (classify),
-// decides (decide), asks the budget and waits; it holds no thread, no connection and no handle of
-// libcurl's meanwhile. A request's own policy (RequestOptions::policy) and RequestOptions::retry go
-// first.
+// Retries requests that failed and may succeed. After each attempt it classifies the outcome
+// (classify), decides (decide), takes from the budget and waits. A wait holds no thread, no
+// connection and no handle of libcurl. RequestOptions::policy and RequestOptions::retry go before
+// the options here.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryOptions options = RetryOptions());
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(PolicySource policies);
-// Throws std::invalid_argument for a policy that `check` refuses.
+// Throws std::invalid_argument where `check` does.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryPolicy policy);
 
 }  // namespace httpretry

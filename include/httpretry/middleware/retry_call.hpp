@@ -1,42 +1,43 @@
-// retry_call: the same policies for a function that is no HTTP request.
+// retry_call: retries a function that is not an HTTP request, by the same policies.
 //
-// The function says what came of one try; the policy decides about the next, by the same `decide`
-// that requests are retried by: attempts, elapsed time, backoff, polls, budget. Of a policy, what
-// speaks of statuses and headers has no meaning here.
+// The function returns the result of one attempt, and the policy decides whether there is another:
+// by attempts, elapsed time, backoff, polls and budget. What a policy says about statuses and
+// headers has no meaning here.
 //
-// Do something up to n times, with a pause:
+// Call a function up to n times, with a pause:
 //
 //   RetryPolicy policy;
 //   policy.max_attempts = 5;
 //   policy.backoff.kind = Backoff::Kind::Constant;
 //   policy.backoff.initial = std::chrono::milliseconds(200);
 //   auto done = retry_call(policy, [&] {
-//     return lock_file() ? Tried<>::success() : Tried<>::transient("locked");
+//     return lock_file() ? AttemptResult<>::success() : AttemptResult<>::transient("locked");
 //   });
-//   if (!done) std::cerr << done.history.attempts.size() << " tries: " << done.last.reason;
+//   if (!done) std::cerr << done.history.attempts.size() << " attempts: " << done.last.reason;
 //
 // Poll a long operation until it is done:
 //
 //   RetryPolicy policy;
 //   policy.max_elapsed_time = std::chrono::minutes(10);
-//   policy.server_delay.max = std::chrono::minutes(5);  // a longer time_left ends it
+//   policy.server_delay.max = std::chrono::minutes(5);  // a longer time_left ends the call
 //   policy.retry_on.pending.emplace().backoff.initial = std::chrono::seconds(2);
-//   auto video = retry_call(policy, [&]() -> Tried<Url> {
+//   auto video = retry_call(policy, [&]() -> AttemptResult<Url> {
 //     const Status status = ask();
-//     if (status.failed) return Tried<Url>::permanent(status.why);
-//     if (status.running) return Tried<Url>::pending().after(status.time_left);
-//     return Tried<Url>::success(status.url);
+//     if (status.failed) return AttemptResult<Url>::permanent(status.why);
+//     if (status.running) return AttemptResult<Url>::pending().after(status.time_left);
+//     return AttemptResult<Url>::success(status.url);
 //   });
 //
-// A client with a `retry` stage that is used inside such a function multiplies the attempts of the
-// two; once in a program, a warning in the log says so.
+// A client with the middleware `retry` that is used inside such a function multiplies the attempts
+// of the two. The first time that a blocking retry_call sees this, it logs a warning.
 #pragma once
 
-#include <httpretry/flow/inside_retry.hpp>
 #include <httpretry/flow/scheduler.hpp>
 #include <httpretry/http/attempt.hpp>
+#include <httpretry/middleware/detail/retry_call.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -44,86 +45,83 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace httpretry {
 
-struct SharedBudget;
-namespace detail {
-class RetryLoop;
-}
-
-// What one try came to, but for its value.
-struct HTTPRETRY_API TriedFacts {
-  TriedFacts() = default;
-  explicit TriedFacts(Class outcome, std::string why = {});
+// The result of one attempt, without its value.
+struct HTTPRETRY_API AttemptResultBase {
+  AttemptResultBase() = default;
+  explicit AttemptResultBase(Class outcome, std::string why = {});
 
   Class cls = Class::Success;
   std::string reason;  // for people: Attempt::rule
-  // What the service asked for. The policy's `server_delay` says how far that is listened to.
+  // How long the service asks to wait. The policy's `server_delay` says how far that counts.
   std::optional<Duration> delay;
 };
 
-// What one try came to. A try that failed may have a value too: the last one is handed out.
+// The result of one attempt. A failure may have a value too: the last one is returned.
 template <class T = void>
-struct Tried : TriedFacts {
-  using TriedFacts::TriedFacts;
-  static Tried success(T result) {
-    Tried tried(Class::Success);
-    tried.value.emplace(std::move(result));
-    return tried;
+struct AttemptResult : AttemptResultBase {
+  using AttemptResultBase::AttemptResultBase;
+  using Value = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+  static AttemptResult success() requires(std::is_void_v<T>) {
+    return AttemptResult(Class::Success);
   }
-  // A failure that passes.
-  static Tried transient(std::string why = {}) { return Tried(Class::Transient, std::move(why)); }
-  // The service asks for less, and has done nothing.
-  static Tried throttle(std::string why = {}) { return Tried(Class::Throttle, std::move(why)); }
-  // Trying again would give the same.
-  static Tried permanent(std::string why = {}) { return Tried(Class::Permanent, std::move(why)); }
-  // Not yet: ask again. Counted apart from attempts, with the policy's `pending.backoff`.
-  static Tried pending(std::string why = {}) { return Tried(Class::Pending, std::move(why)); }
-  Tried after(Duration wait) && {
+  static AttemptResult success(Value result) requires(!std::is_void_v<T>) {
+    AttemptResult done(Class::Success);
+    done.value.emplace(std::move(result));
+    return done;
+  }
+  // A failure that may pass.
+  static AttemptResult transient(std::string why = {}) {
+    return AttemptResult(Class::Transient, std::move(why));
+  }
+  // The service asks for fewer calls, and has done nothing.
+  static AttemptResult throttle(std::string why = {}) {
+    return AttemptResult(Class::Throttle, std::move(why));
+  }
+  // Another attempt would give the same result.
+  static AttemptResult permanent(std::string why = {}) {
+    return AttemptResult(Class::Permanent, std::move(why));
+  }
+  // Not done yet: ask again. Polls are counted apart, and wait by the policy's `pending.backoff`.
+  static AttemptResult pending(std::string why = {}) {
+    return AttemptResult(Class::Pending, std::move(why));
+  }
+  AttemptResult after(Duration wait) && {
     delay = wait;
     return std::move(*this);
   }
 
-  std::optional<T> value;
+  std::optional<Value> value;
 };
 
-template <>
-struct Tried<void> : TriedFacts {
-  using TriedFacts::TriedFacts;
-  static Tried success() { return Tried(Class::Success); }
-  static Tried transient(std::string why = {}) { return Tried(Class::Transient, std::move(why)); }
-  static Tried throttle(std::string why = {}) { return Tried(Class::Throttle, std::move(why)); }
-  static Tried permanent(std::string why = {}) { return Tried(Class::Permanent, std::move(why)); }
-  static Tried pending(std::string why = {}) { return Tried(Class::Pending, std::move(why)); }
-  Tried after(Duration wait) && {
-    delay = wait;
-    return std::move(*this);
-  }
-};
-
-// The last try, and how it came to that. In the history's attempts, what is HTTP's own (status,
-// sent, wire_sends) stays as it is made, and `rule` is the try's reason, or else the word for its
-// class. Where stop was requested before the first, or the send rate left no time for it,
-// `last` is permanent, "canceled", and the history is empty but for its stop_reason.
+// The result of the last attempt, and the history of the call. The attempts in it have no status,
+// `sent` and `wire_sends`; their `rule` is the reason, or else the word for the class. Where stop
+// was requested before the first attempt, or the send rate left no time for it, `last` is
+// permanent, "canceled", and the history has only a stop_reason.
 template <class T = void>
-struct [[nodiscard]] Retried {
-  Retried() : last(Class::Permanent, "canceled") {}
+struct [[nodiscard]] RetryResult {
+  RetryResult() : last(Class::Permanent, "canceled") {}
   explicit operator bool() const { return last.cls == Class::Success; }
 
-  Tried<T> last;
+  AttemptResult<T> last;
   History history;
 };
 
-// What a function is told of the try that it makes, if it takes an argument. Nobody ends a try for
-// it: it should not go on past `deadline`, and not after stop is requested.
-struct HTTPRETRY_API Trying {
-  Trying(int count, Time end, std::stop_token token);
+// The argument of the function, if it takes one. Nobody interrupts an attempt: it should end by
+// itself at `deadline`, and when stop is requested.
+struct HTTPRETRY_API AttemptInfo {
+  AttemptInfo(int count, Time end, std::stop_token token);
 
   int number;  // from 1, polls included
   Time deadline;
   std::stop_token stop;
 };
+
+class SharedBudget;
 
 // A budget that several calls share, on any threads (budget.hpp says what for).
 class HTTPRETRY_API CallBudget {
@@ -135,145 +133,71 @@ class HTTPRETRY_API CallBudget {
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
 
  private:
-  friend class detail::RetryLoop;
+  friend class RetryCallLoop;
   std::shared_ptr<SharedBudget> shared_;
 };
 
 // The clocks of a blocking retry_call, and how it waits. This one is the system's; tests derive
-// theirs.
+// their own.
 class HTTPRETRY_API BlockingClock {
  public:
   virtual ~BlockingClock();
   [[nodiscard]] virtual Time now() const;
   [[nodiscard]] virtual WallTime wall_now() const;
-  // True when `when` has come, false as soon as stop is requested.
+  // True when it is `when`, false as soon as stop is requested.
   virtual bool wait_until(Time when, const std::stop_token& stop) const;
 };
 
 struct HTTPRETRY_API RetryCallOptions {
   RetryCallOptions() = default;
 
-  // Ends a wait at once; the last try is handed out.
+  // Ends a wait at once; the result of the last attempt is returned.
   std::stop_token stop;
-  // For all of it: no wait is begun that would end later.
+  // For the whole call: no wait is begun that would end later.
   Duration timeout = kForever;
-  // false: doing it twice may do harm, so that only what the service refused (a throttle) is done
-  // again, unless the policy says `repeat: always`.
+  // false: doing it twice may do harm. Then only a throttle is retried, because the service did
+  // nothing, unless the policy says `repeat: always`.
   bool repeatable = true;
-  // Where left out there is none; the policy's `budget` is what CallBudget is made from. It keeps
-  // the send rate of an `adaptive` policy, too.
+  // Without one, retries are not limited by a budget: the policy's `budget` is only what a
+  // CallBudget is made from. It also keeps the send rate of an `adaptive` policy.
   std::shared_ptr<CallBudget> budget;
-  // Uniform in [0, 1). Seeded from the system where left out.
+  // Uniform in [0, 1). By default a generator of the library.
   std::function<double()> random;
-  // The system's where left out. co_retry_call has its scheduler instead.
+  // By default the system's. co_retry_call uses its scheduler instead.
   std::shared_ptr<const BlockingClock> clock;
 };
 
-namespace detail {
-
-// What retry_call and co_retry_call have in common: everything but the waiting.
-class HTTPRETRY_API RetryLoop {
- public:
-  // Both must outlive the loop. Throws std::invalid_argument for a policy that `check` refuses.
-  RetryLoop(const RetryPolicy& policy, const RetryCallOptions& options, Time now);
-  // What was taken of the budget for a try that is not made is given back.
-  ~RetryLoop();
-  RetryLoop(const RetryLoop&) = delete;
-  RetryLoop& operator=(const RetryLoop&) = delete;
-
-  // Until when the budget's send rate holds the next try back. Where that is too late the call has
-  // ended.
-  [[nodiscard]] std::optional<Time> held_until(Time now);
-  [[nodiscard]] bool ended() const;
-  Trying begin(Time now);
-  // Whether to try again, at `next()`.
-  bool judge(const TriedFacts& tried, Time now, WallTime wall_now);
-  [[nodiscard]] Time next() const;
-  History finish(Time now);
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-HTTPRETRY_API const BlockingClock& clock_of(const RetryCallOptions& options);
-
+// Calls `f`, an `AttemptResult<T>()` or `AttemptResult<T>(const AttemptInfo&)`, on this thread
+// until the policy ends the call. An exception from `f` ends it too, and is passed on.
 template <class F>
-decltype(auto) try_once(F& f, const Trying& trying) {
-  const InsideRetry inside;
-  if constexpr (std::is_invocable_v<F&, const Trying&>) {
-    return f(trying);
-  } else {
-    return f();
-  }
-}
-
-template <class F>
-using TryOf = decltype(try_once(std::declval<F&>(), std::declval<const Trying&>()));
-
-template <class T>
-struct TriedIn {
-  static_assert(!sizeof(T), "what is retried must return a Tried<T> (or a Task of one)");
-  using Value = void;
-};
-template <class T>
-struct TriedIn<Tried<T>> {
-  using Value = T;
-};
-template <class T>
-struct TriedIn<Task<Tried<T>>> {
-  using Value = T;
-};
-template <class F>
-using ValueOf = typename TriedIn<TryOf<F>>::Value;
-
-}  // namespace detail
-
-// Calls `f`, `Tried<T>()` or `Tried<T>(const Trying&)`, on this thread until the policy has it end.
-// What `f` throws ends it too, and is thrown on.
-template <class F>
-Retried<detail::ValueOf<F>> retry_call(const RetryPolicy& policy, F&& f,
-                                       const RetryCallOptions& options = RetryCallOptions()) {
-  const auto& clock = detail::clock_of(options);
-  detail::RetryLoop loop(policy, options, clock.now());
-  Retried<detail::ValueOf<F>> result;
-  while (!options.stop.stop_requested()) {
-    if (const auto until = loop.held_until(clock.now())) {
-      if (loop.ended() || !clock.wait_until(*until, options.stop)) break;
-      continue;  // another call may have taken what came free
-    }
-    result.last = detail::try_once(f, loop.begin(clock.now()));
-    if (!loop.judge(result.last, clock.now(), clock.wall_now())) break;
-    if (!clock.wait_until(loop.next(), options.stop)) break;
-  }
-  result.history = loop.finish(clock.now());
+RetryResult<detail::ValueOf<F>> retry_call(const RetryPolicy& policy, F&& f,
+                                           const RetryCallOptions& options = RetryCallOptions()) {
+  RetryResult<detail::ValueOf<F>> result;
+  result.history = detail::retry_call(policy, options,
+                                      [&](const AttemptInfo& attempt) -> const AttemptResultBase& {
+                                        return result.last = detail::call(f, attempt);
+                                      });
   return result;
 }
 
-// The same where `f` gives a Task<Tried<T>>, in a coroutine on `scheduler`; the thread is free
-// while it waits. `scheduler` must outlive the task, as must what `f` refers to. Destroying the
-// task gives up.
+// The same for an `f` that returns a Task<AttemptResult<T>>, in a coroutine on `scheduler`; no
+// thread is blocked while it waits. `scheduler`, and what `f` refers to, must outlive the task.
+// Destroying the task ends the call.
 template <class F>
-Task<Retried<detail::ValueOf<F>>> co_retry_call(RetryPolicy policy, Scheduler& scheduler, F f,
-                                                RetryCallOptions options = RetryCallOptions()) {
-  detail::RetryLoop loop(policy, options, scheduler.now());
-  Retried<detail::ValueOf<F>> result;
-  while (!options.stop.stop_requested()) {
-    if (const auto until = loop.held_until(scheduler.now())) {
-      if (loop.ended()) break;
-      const bool held = co_await scheduler.sleep_until(*until, options.stop);
-      if (!held) break;
-      continue;  // another call may have taken what came free
+Task<RetryResult<detail::ValueOf<F>>> co_retry_call(RetryPolicy policy, Scheduler& scheduler, F f,
+                                                    RetryCallOptions options = RetryCallOptions()) {
+  RetryCallLoop loop(policy, options, scheduler.now());
+  RetryResult<detail::ValueOf<F>> result;
+  while (!loop.ended()) {
+    if (const auto until = loop.wait_until()) {
+      const bool complete = co_await scheduler.sleep_until(*until, options.stop);
+      loop.end_wait(complete, scheduler.now());
+    } else {
+      const AttemptInfo attempt = loop.attempt();
+      auto task = detail::call(f, attempt);
+      result.last = co_await task;
+      loop.end_attempt(result.last, scheduler.now(), scheduler.wall_now());
     }
-    const Trying trying = loop.begin(scheduler.now());
-    {  // its frame is gone when the wait begins
-      auto task = detail::try_once(f, trying);
-      const detail::AwaitInside inside(task);
-      result.last = co_await inside;
-    }
-    if (!loop.judge(result.last, scheduler.now(), scheduler.wall_now())) break;
-    const bool waited = co_await scheduler.sleep_until(loop.next(), options.stop);
-    if (!waited) break;
   }
   result.history = loop.finish(scheduler.now());
   co_return result;

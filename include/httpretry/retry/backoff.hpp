@@ -1,7 +1,7 @@
 // Backoff: how long to wait before the next attempt. Data, and one pure function of it.
 //
-// Why chance has a part in it: clients that failed together and wait the same time come back
-// together. "Full" jitter spreads them over the whole wait and needs the fewest calls in total.
+// Why it is random: clients that failed together and wait the same time come back together. "Full"
+// jitter spreads them over the whole wait, and needs the fewest calls in total.
 //
 // Exponential, initial 100 ms, multiplier 2, max_interval 1 s:
 //
@@ -60,13 +60,13 @@ struct Backoff {
 };
 
 // The wait after failed attempt number `retry`. `previous` is our own wait before that attempt,
-// zero for the first; only Decorrelated asks for it. `unit_random` is uniform in [0, 1); 0 gives
-// the least wait and 1 the most, what lies outside is moved to the nearer of them. Never negative,
-// and kForever where the arithmetic would overflow.
+// zero for the first; only Decorrelated uses it. `unit_random` is uniform in [0, 1); 0 gives the
+// least wait and 1 the most, and values outside are clamped. Never negative, and kForever where the
+// arithmetic would overflow.
 [[nodiscard]] HTTPRETRY_API Duration delay(const Backoff& backoff, int retry, Duration previous,
                                            double unit_random);
 
-// Whether the backoff itself gives up after that many failures: Slots does after `abort`.
+// Whether the backoff itself allows no more attempts: Slots after `abort` failures.
 [[nodiscard]] HTTPRETRY_API bool gives_up(const Backoff& backoff, int failures);
 
 struct DelayRange {
@@ -76,9 +76,9 @@ struct DelayRange {
   friend bool operator==(const DelayRange&, const DelayRange&) = default;
 };
 
-// What `delay` can give, from the same formula, for people who want to see a policy before they use
-// it. `previous` is the range of the wait before. The mean is exact but for Decorrelated after the
-// first wait, where it stands for the previous wait's whole distribution.
+// The range of `delay`, by the same formula, to show a policy before it is used. `previous` is the
+// range of the wait before. The mean is exact except for Decorrelated after the first wait, which
+// is computed from the mean of the previous wait.
 [[nodiscard]] HTTPRETRY_API DelayRange delay_range(const Backoff& backoff, int retry,
                                                    const DelayRange& previous = {});
 

@@ -1,18 +1,17 @@
 // classify: what an outcome means for a retry. Pure.
 //
-// Asked in this order; the first that knows decides:
+// In this order; the first that applies decides:
 //
-//   1. the transport's error, by its kind: there is no answer to look at
-//   2. retry_on.error_codes, rule by rule: a reason in the body beats the status
+//   1. an error of the transport, by its kind: there is no response
+//   2. retry_on.error_codes, rule by rule: a code in the body goes before the status
 //   3. retry_on.pending
 //   4. retry_on.throttle_statuses, then retry_on.statuses
 //   5. a status under 400 is a success, any other permanent
 //
-// A 503 that says when to come back is a throttle. A 421 is worth one more try, on a connection of
-// its own.
+// A 503 with a server delay is a throttle. A 421 is retried once, on a new connection.
 //
-// Of a body the first 64 KiB are looked at, and only where a rule needs it. A body that is not what
-// it claims to be is no error: what was readable counts, the rest is not there.
+// Only the first 64 KiB of a body are read, and only where a rule needs them. A malformed body is
+// not an error: what stands before the malformed part counts.
 #pragma once
 
 #include <httpretry/http/request.hpp>
@@ -28,11 +27,11 @@
 
 namespace httpretry {
 
-// What one attempt came to. Views: valid while what they point at is.
+// The outcome of one attempt. It must outlive this.
 struct HTTPRETRY_API Observed {
-  // Takes the body from the response.
+  // With the body of the response.
   Observed(const Outcome& result, WallTime now);
-  // The body went elsewhere and `body_start` was kept of it.
+  // For a body that went to a sink: `body_start` is its beginning.
   Observed(const Outcome& result, std::string_view body_start, WallTime now);
 
   const Outcome* outcome;
@@ -42,16 +41,16 @@ struct HTTPRETRY_API Observed {
 
 inline constexpr std::size_t kClassifiedBody = std::size_t{64} * 1024;
 
-// What decided the class; `to_string` gives it as reports print it.
+// What decided the class. `to_string` gives the text for reports.
 struct HTTPRETRY_API Rule {
   enum class Kind : std::uint8_t {
     Status,      // "status 503"
     ErrorCode,   // "error_codes: aws SlowDown", "error_codes: /error/reason quotaBurst"
     Pending,     // "pending", "pending RUNNING"
     Transport,   // "transport: connect"
-    Error,       // "error: canceled": no retry can help
+    Error,       // "error: canceled": a retry cannot help
     Proxy,       // "proxy: status 503"
-    ServerSays,  // "grpc-retry-pushback-ms": the server asks for no retry
+    ServerSays,  // "grpc-retry-pushback-ms": the server asks not to retry
   };
 
   Rule() = default;
@@ -62,7 +61,7 @@ struct HTTPRETRY_API Rule {
   Errc error{};
   int status = 0;
   std::string selector;  // of a custom error rule
-  // The value that matched. It came from outside: printable ASCII is left of it, 64 bytes at most.
+  // The value that matched, from the server: printable ASCII only, at most 64 bytes.
   std::string code;
 };
 
@@ -75,15 +74,15 @@ struct HTTPRETRY_API Classified {
   Rule rule;
   int status = 0;                      // 0: no final status
   Reason stop = Reason::NotRetryable;  // why a Permanent outcome ends the call
-  Sent sent = Sent::Answered;          // could the origin have seen the request?
+  Sent sent = Sent::Answered;          // whether the server can have seen the request
   bool timeout = false;                // budgets may charge more for one
-  // The server says that it did nothing with the request (429, 425, 421, a 503 that says when to
-  // come back, a throttling code, a refused HTTP/2 stream): any method may be sent again.
+  // The server says that it did nothing with the request (429, 425, 421, a 503 with a server delay,
+  // a throttling code, a refused HTTP/2 stream): any method may be retried.
   bool refused = false;
-  bool once = false;              // worth a single retry in a call: 421, an answer that is no HTTP
+  bool once = false;              // worth one retry in a call: 421, a response that is not HTTP
   bool fresh_connection = false;  // the retry should not use a pooled connection
-  // What the server asks for; empty for a success.
-  std::optional<ServerDelay> hint;
+  // Empty for a success.
+  std::optional<ServerDelay> server_delay;
 };
 
 [[nodiscard]] HTTPRETRY_API Classified classify(const RetryPolicy& policy,

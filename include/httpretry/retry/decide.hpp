@@ -1,29 +1,28 @@
-// decide: whether a request is sent again, when, and if not, why not. Pure: the clocks and the
-// random number are arguments, and the same arguments give the same decision.
+// decide: whether a request is retried, after which wait, and if not, why not. Pure: the clocks and
+// the random number are arguments, and the same arguments give the same decision.
 //
-// The guards stand in this order, and the first that holds ends the call:
+// It checks in this order, and the first check that holds ends the call:
 //
-//   the outcome is a success or permanent      success, not_retryable, canceled, circuit_open
-//   the attempts (or the polls) are used up    attempts_exhausted
-//   the body is gone, or part of the answer    not_replayable
-//     is already with the user
-//   it may have been done, and doing it        unsafe_to_repeat
-//     twice may do harm
-//   the server asks for too long a wait        server_delay_too_long, and retry_at says when
-//   the time is used up                        elapsed_exhausted
+//   the outcome is a success or permanent       success, not_retryable, canceled, circuit_open
+//   the attempts (or the polls) are used up     attempts_exhausted
+//   the body cannot be read again, or the user  not_replayable
+//     has part of the response already
+//   it may have been executed, and executing    unsafe_to_repeat
+//     it twice may do harm
+//   the server asks for too long a wait         server_delay_too_long, and retry_at says when
+//   the time is used up                         elapsed_exhausted
 //
-// One limit is left to the caller: the budget, which is shared between calls. Take from it after
-// `decide` said yes and before waiting (budget.hpp); where it says no, `over_budget` is the
-// decision.
+// The caller checks one more limit, the budget, because calls share it: take from it when `decide`
+// has decided to retry, before the wait (budget.hpp). If it refuses, the decision is `over_budget`.
 //
-// When may a request be repeated?
+// Which requests may be repeated?
 //                                   GET HEAD OPTIONS TRACE PUT      POST, PATCH
 //                                   DELETE QUERY, or with a key     and others
 //   never sent                      yes                             yes
 //   refused by the server           yes                             yes
-//   maybe sent, or answered 5xx     yes                             with repeat: always
+//   maybe sent, or a response 5xx   yes                             with repeat: always
 //
-// repeat: never allows the first row only.
+// repeat: never allows only the first row.
 #pragma once
 
 #include <httpretry/retry/classify.hpp>
@@ -34,30 +33,30 @@
 
 namespace httpretry {
 
-// The moments that `decide` needs to know.
+// The times that `decide` needs.
 struct Clocks {
   Time now;
-  Time started;            // when the call reached the retry stage
+  Time started;            // when the call reached the middleware `retry`
   Time deadline = kNever;  // the caller's
   WallTime wall_now{};     // `now`, on the calendar
 };
 
-// The call so far, as its loop counts it. The attempt that has just ended is counted in.
+// The state of the call, including the attempt that has just ended.
 struct AttemptFacts {
-  // Attempts that ended in a failure. Pending answers count apart, and so does the one resend on a
-  // fresh connection after a stale one.
+  // Attempts that failed. Without pending responses, and without an attempt on a stale connection
+  // that was sent again at once.
   int failures = 1;
-  int polls = 0;           // pending answers
+  int polls = 0;           // pending responses
   bool repeatable = true;  // Request::repeatable()
   bool replayable = true;  // the body can be read from its beginning again
-  // Part of the answer is with the user. Not set where the next attempt can resume behind it.
+  // The user has part of the response already, and the next attempt cannot resume after it.
   bool streaming = false;
   bool once_used = false;  // an earlier failure of this call had Classified::once
-  // `may_have_executed` held after an earlier attempt of this call. Leave it false for GET and its
-  // like, which change nothing.
+  // `may_have_executed` after an earlier attempt of this call. Always false for methods that change
+  // nothing, such as GET.
   bool maybe_executed = false;
   Duration previous{};               // Decision::backoff before this attempt
-  std::optional<Duration> own_wait;  // instead of what the policy's backoff gives
+  std::optional<Duration> own_wait;  // instead of the policy's backoff
 };
 
 // Which limit ended the call.
@@ -74,20 +73,19 @@ enum class Limit : std::uint8_t {
 
 struct Decision {
   bool retry = false;
-  Reason reason = Reason::NotRetryable;  // why not; means nothing where `retry` is true
-  Duration wait{};     // before the next attempt; what it would have been where there is none
-  Duration backoff{};  // our own part of it, before the server was heard
-  // What the server asked for, and where. Set also where it did not change the wait.
+  Reason reason = Reason::NotRetryable;  // why not; without meaning where `retry` is true
+  Duration wait{};     // before the next attempt, or before the one that a limit forbids
+  Duration backoff{};  // our own part of it, without the server delay
+  // The server delay and its source. Also set where it did not change the wait.
   std::optional<Duration> server_delay;
   HintSource source = HintSource::RetryAfter;
-  // When the server said to come back, where it said so and there is no retry.
+  // When the server asks us to come back; only where there is no retry.
   std::optional<WallTime> retry_at;
-  bool poll = false;              // the answer was "not yet": no budget is taken
+  bool poll = false;              // the response was a pending one: the budget does not count
   bool fresh_connection = false;  // the next attempt must not use a pooled connection
-  // A final 404, 409 or 412 after an attempt that may have been executed: our own first write may
-  // be why.
+  // A final 404, 409 or 412 after an attempt that may have been executed, which may be the cause.
   bool ambiguous = false;
-  // For `limit_text`: the limit, its size (a count or a time), and by how much it would be passed.
+  // For `limit_text`: the limit, its size (a count or a time), and how far a retry would exceed it.
   Limit limit = Limit::None;
   int limit_count = 0;
   Duration limit_time{};
@@ -98,19 +96,16 @@ struct Decision {
                                             const AttemptFacts& facts, const Clocks& clocks,
                                             double unit_random);
 
-// What becomes of a decision to retry that the budget forbids.
+// Instead of a decision to retry, where the budget forbids it.
 [[nodiscard]] HTTPRETRY_API Decision over_budget(const Decision& decision,
                                                  const Classified& classified,
                                                  const AttemptFacts& facts, const Clocks& clocks);
 
-// Where a limit ended the call, which and by how much: "retry-after asks for 2m, 1m more than
-// server_delay.max (1m)". Empty otherwise.
+// The limit that ended the call, and by how much: "retry-after asks for 2m, 1m more than
+// server_delay.max 1m". Empty where none did.
 [[nodiscard]] HTTPRETRY_API std::string limit_text(const Decision& decision);
 
-// Whether the origin may have done what the request asks for in the attempt that ended so.
+// Whether the server may have executed the request in the attempt with this outcome.
 [[nodiscard]] HTTPRETRY_API bool may_have_executed(const Classified& classified);
-
-// A Duration as a policy file writes it, exactly: "1m30s", "250ms", "1.5s"; kForever is "none".
-[[nodiscard]] HTTPRETRY_API std::string to_text(Duration duration);
 
 }  // namespace httpretry

@@ -1,4 +1,4 @@
-// RetryPolicy: how one endpoint is retried. Data only: it is what a policy file says, resolved.
+// RetryPolicy: how the requests to one endpoint are retried. Data only, as in a policy file.
 //
 // The default-constructed policy is the preset `standard`.
 #pragma once
@@ -20,10 +20,9 @@ namespace httpretry {
 class HTTPRETRY_API StatusSet {
  public:
   StatusSet() = default;
-  // {500, 503}; the list is read like the array of a policy file, so ranges have their own
-  // function.
+  // {500, 503}
   StatusSet(std::initializer_list<int> statuses);
-  // Whatever lies outside of 100 to 599 is left out.
+  // Statuses outside 100 to 599 are ignored.
   void add(int first, int last);
   void add(int status) { add(status, status); }
   void remove(int first, int last);
@@ -37,7 +36,7 @@ class HTTPRETRY_API StatusSet {
   std::bitset<500> bits_;
 };
 
-// Kinds of transport failure, as retry_on.transport names them.
+// Kinds of transport errors, as in retry_on.transport.
 enum class TransportKind : std::uint8_t {
   Resolve,
   Connect,
@@ -59,8 +58,8 @@ struct HTTPRETRY_API ErrorRule {
   friend bool operator==(const ErrorRule&, const ErrorRule&) = default;
 
   Family family = Family::Custom;
-  // The rest belongs to Custom.
-  std::optional<StatusSet> status;  // any status where left out
+  // The rest is for Custom.
+  std::optional<StatusSet> status;  // empty: any
   Source source = Source::Json;
   std::string selector;         // a JSON pointer ("*" is any array index), a header, an element
   std::vector<std::string> in;  // empty: presence is enough
@@ -74,7 +73,7 @@ struct HTTPRETRY_API PendingRule {
   StatusSet statuses;
   std::string json;             // a pointer; empty: the status is enough
   std::vector<std::string> in;  // empty: presence is enough
-  std::optional<int> max;       // polls; no limit where left out
+  std::optional<int> max;       // polls; empty: no limit
   Backoff backoff;              // constant 1 s
 };
 
@@ -92,7 +91,7 @@ struct HTTPRETRY_API RetryOn {
   }
 };
 
-// Where a server says how long to wait.
+// Where a server delay comes from.
 enum class HintSource : std::uint8_t {
   RetryAfterMs,       // retry-after-ms
   XMsRetryAfterMs,    // x-ms-retry-after-ms
@@ -104,7 +103,7 @@ enum class HintSource : std::uint8_t {
   GrpcRetryPushback,  // grpc-retry-pushback-ms
   RetryInfo,          // google.rpc.RetryInfo in a body; not for ServerDelayPolicy::headers
   SecondaryLimit,     // GitHub's message in a body; not for ServerDelayPolicy::headers
-  Function,           // what retry_call calls; not for ServerDelayPolicy::headers
+  Function,           // the function of retry_call; not for ServerDelayPolicy::headers
 };
 
 // The words of a policy file: "connect", "aws" (Custom is "custom"), "retry-after".
@@ -119,12 +118,12 @@ struct HTTPRETRY_API ServerDelayPolicy {
   ServerDelayPolicy();
   friend bool operator==(const ServerDelayPolicy&, const ServerDelayPolicy&) = default;
 
-  std::vector<HintSource> headers;  // asked in this order; the first valid one counts
+  std::vector<HintSource> headers;  // in this order; the first valid one counts
   Combine combine = Combine::Max;
   Duration max;
   OverMax over_max = OverMax::Stop;
-  Duration max_over_own = kForever;  // a hint counts for at most this much more than our own wait
-  double spread = 0;                 // a random extra of up to this share of the hint
+  Duration max_over_own = kForever;  // a server delay counts up to our own wait plus this
+  double spread = 0;                 // a random extra of up to this share of the server delay
 };
 
 // Amounts are in thousandths of a token.
@@ -155,24 +154,25 @@ struct HTTPRETRY_API RetryPolicy {
   RetryPolicy();  // the preset `standard`
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 
-  std::optional<int> max_attempts;  // sends, the first included; no limit where left out
+  std::optional<int> max_attempts;  // including the first; empty: no limit
   Duration max_elapsed_time;
   ElapsedRule elapsed_rule = ElapsedRule::IncludeWait;
   Duration attempt_timeout = kForever;
   Duration connect_timeout;
   Duration stall_timeout;
   Backoff backoff;
-  std::optional<Backoff> throttle_backoff;  // as `backoff` where left out
+  std::optional<Backoff> throttle_backoff;  // empty: `backoff`
   RetryOn retry_on;
   Repeat repeat = Repeat::Safe;
-  std::string idempotency_key;  // a header name; none is made where empty
+  std::string idempotency_key;  // a header name; empty: no key is made
   ServerDelayPolicy server_delay;
   BudgetPolicy budget;
   bool adaptive = false;  // the client-side send-rate limiter
 };
 
-// Throws std::invalid_argument, with what is wrong, for a policy that makes no sense: no attempt at
-// all, a time below zero, a backoff that begins above its end. A policy file is held to more.
+// Throws std::invalid_argument, with the error, for a policy that makes no sense: no attempt at
+// all, a time below zero, a backoff that begins above its end. Policy files are checked more
+// strictly.
 HTTPRETRY_API void check(const RetryPolicy& policy);
 
 }  // namespace httpretry

@@ -1,0 +1,163 @@
+#include "lib/retry/retry_loop.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace httpretry {
+namespace {
+
+RetryStep wait_until(Time when) {
+  RetryStep step;
+  step.kind = RetryStep::Kind::Wait;
+  step.until = when;
+  return step;
+}
+
+void add_outcome(Attempt& attempt, const Outcome& outcome) {
+  const auto& exchange = exchange_of(outcome);
+  attempt.queued = exchange.timings.queued;
+  attempt.sent = exchange.sent;
+  attempt.wire_sends = exchange.wire_sends;
+  attempt.status = outcome ? outcome->status : outcome.error().status;
+  if (outcome) return;
+  attempt.error = outcome.error().code;
+  attempt.curl_code = outcome.error().curl_code;
+  attempt.error_message = outcome.error().message;
+}
+
+// Why a call ended, where there is more to say than Reason does.
+std::string detail_of(const Decision& decision, Repeat repeat) {
+  if (decision.reason != Reason::UnsafeToRepeat) return limit_text(decision);
+  return repeat == Repeat::Never ? "the policy says repeat: never"
+                                 : "the server may have done it, and doing it twice may do harm";
+}
+
+}  // namespace
+
+RetryLoop::RetryLoop(const RetryPolicy& policy, SharedLimits& limits, History& history,
+                     const Options& options)
+    : policy_(policy), limits_(limits), history_(history), options_(options) {
+  state_.failures = 0;
+  state_.repeatable = options.repeatable;
+}
+
+RetryStep RetryLoop::begin(Time now) {
+  assert(!in_attempt_);
+  const auto elapsed_limit = later(options_.started, policy_.max_elapsed_time);
+  const bool waits_count = policy_.elapsed_rule == ElapsedRule::IncludeWait;
+  if (const auto wait = limits_.begin_attempt(now); wait > Duration::zero()) {
+    const auto when = later(now, wait);
+    if (when < std::min(options_.deadline, waits_count ? elapsed_limit : kNever)) {
+      return wait_until(when);
+    }
+    limits_.cancel(now);
+    history_.stop_reason = Reason::ElapsedExhausted;
+    history_.detail = "the send rate allows the next attempt in " + to_text(wait) + ", too late";
+    return {};
+  }
+  in_attempt_ = true;
+  began_ = now;
+  RetryStep step;
+  step.kind = RetryStep::Kind::Send;
+  step.fresh_connection = fresh_connection_;
+  step.number = static_cast<int>(history_.attempts.size()) + 1;
+  step.until = later(now, policy_.attempt_timeout);
+  // Two of the elapsed rules allow an attempt that begins after max_elapsed_time: it is not bounded
+  // by it.
+  if (waits_count || elapsed_limit > now) step.respond_by = elapsed_limit;
+  return step;
+}
+
+RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified,
+                         std::string rule) {
+  state_.replayable = ended.replayable;
+  state_.streaming = ended.streaming;
+  count(classified.cls);
+  if (options_.backoff != nullptr) ask_own_backoff(classified, ended.random);
+  const Clocks clocks{ended.now, options_.started, options_.deadline, ended.wall_now};
+  auto decision = decide(policy_, classified, state_, clocks, ended.random);
+  // The budget comes last, so that nothing is taken for a retry that another limit forbids; and
+  // before the wait, so that a thousand calls that fail together do not all find it full.
+  using Next = SharedLimits::Next;
+  const auto next = !decision.retry ? Next::Stop : decision.poll ? Next::Poll : Next::Retry;
+  const auto [allowed, budget_left] = limits_.end_attempt(classified, next, ended.now);
+  if (!allowed) decision = over_budget(decision, classified, state_, clocks);
+
+  remember(classified, decision);
+  auto& attempt = record(ended, classified.cls, std::move(rule), budget_left);
+  attempt.ambiguous = decision.ambiguous;
+  if (decision.server_delay) {
+    attempt.server_delay = decision.server_delay;
+    attempt.server_delay_source = to_string(decision.source);
+  }
+  if (decision.retry) return retry(attempt, decision.backoff, decision.wait, ended.now);
+  history_.stop_reason = decision.reason;
+  history_.retry_at = decision.retry_at;
+  history_.detail = detail_of(decision, policy_.repeat);
+  return {};
+}
+
+std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
+  const bool may_resend = !resent_ && options_.repeatable && ended.replayable &&
+                          policy_.repeat != Repeat::Never && !ended.outcome->has_value() &&
+                          ended.outcome->error().exchange.stale_connection;
+  if (!may_resend) return std::nullopt;
+  resent_ = true;
+  fresh_connection_ = true;
+  if (ended.outcome->error().exchange.sent != Sent::Never) maybe_executed();
+  auto& attempt = record(ended, Class::Transport, "stale connection", limits_.left(ended.now));
+  return retry(attempt, Duration::zero(), Duration::zero(), ended.now);
+}
+
+void RetryLoop::cancel(Time now) {
+  limits_.cancel(now);
+  history_.stop_reason = Reason::Canceled;
+}
+
+// The state that `decide` is to see: the attempt that has just ended counts.
+void RetryLoop::count(Class cls) {
+  const bool poll = cls == Class::Pending;
+  if (poll) ++state_.polls;
+  if (!poll && cls != Class::Success) ++state_.failures;
+  state_.previous = poll ? last_poll_backoff_ : last_backoff_;
+}
+
+void RetryLoop::ask_own_backoff(const Classified& classified, double random) {
+  if (classified.cls == Class::Success || classified.cls == Class::Permanent) return;
+  const auto own = (*options_.backoff)(policy_, classified, state_, random);
+  state_.own_wait = std::max(own, Duration::zero());
+}
+
+void RetryLoop::remember(const Classified& classified, const Decision& decision) {
+  state_.once_used = state_.once_used || classified.once;
+  if (may_have_executed(classified)) maybe_executed();
+  (decision.poll ? last_poll_backoff_ : last_backoff_) = decision.backoff;
+  fresh_connection_ = decision.fresh_connection;
+}
+
+void RetryLoop::maybe_executed() { state_.maybe_executed = !options_.changes_nothing; }
+
+Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rule,
+                           std::optional<std::int64_t> budget_left) {
+  assert(in_attempt_);
+  in_attempt_ = false;
+  auto& attempt = history_.attempts.emplace_back();
+  attempt.number = static_cast<int>(history_.attempts.size());
+  attempt.start = began_ - options_.call_started;
+  attempt.duration = ended.now - began_;
+  attempt.cls = cls;
+  attempt.rule = std::move(rule);
+  attempt.budget_left = budget_left;
+  if (ended.outcome != nullptr) add_outcome(attempt, *ended.outcome);
+  if (!ended.begun) attempt.sent = Sent::Never;
+  return attempt;
+}
+
+RetryStep RetryLoop::retry(Attempt& attempt, Duration backoff, Duration wait, Time now) {
+  attempt.retried = true;
+  attempt.backoff = backoff;
+  attempt.wait = wait;
+  return wait_until(later(now, wait));
+}
+
+}  // namespace httpretry
