@@ -72,11 +72,14 @@ struct OwnLists {
   FrameLists lists;
 };
 
-FrameLists* lists_of_this_thread() {
-  if (current_lists == nullptr && !thread_ends) {
-    thread_local const OwnLists own;
-  }
+FrameLists* first_use() {
+  if (thread_ends) return nullptr;
+  thread_local const OwnLists own;
   return current_lists;
+}
+
+FrameLists* lists_of_this_thread() {
+  return current_lists != nullptr ? current_lists : first_use();
 }
 
 constexpr std::size_t class_of(std::size_t size) { return (size - 1) / kGrain; }
