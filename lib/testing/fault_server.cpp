@@ -1,7 +1,7 @@
 #include <httpretry/testing/testing.hpp>
 
 #include <lib/testing/acceptor.hpp>
-#include <lib/testing/address.hpp>
+#include <lib/testing/socket_address.hpp>
 
 #include <atomic>
 #include <utility>

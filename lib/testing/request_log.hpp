@@ -1,4 +1,4 @@
-// RequestLog: the requests that a server saw, kept up to a number and counted beyond it.
+// RequestLog: the requests that a server received. Counts all of them and keeps the last `limit`.
 #pragma once
 
 #include <httpretry/testing/testing.hpp>

@@ -46,7 +46,7 @@ class Serve(ProgramTest):
     def test_tls(self):
         process, address = self.serve("--tls", "--outcomes", "200")
         said = process.stderr.readline().decode()
-        self.assertTrue(said.startswith("the certificate of the authority: "), said)
+        self.assertTrue(said.startswith("certificate authority: "), said)
         authority = said.split(": ")[1].strip()
         self.assertTrue(address.startswith("https://"))
         self.run_program("--cacert", authority, address)
@@ -65,8 +65,8 @@ class Serve(ProgramTest):
     def test_what_it_refuses(self):
         for args, message in ((("x",), "serve takes options only"),
                               (("--listen", "1"), "is not ADDRESS:PORT"),
-                              (("--listen", "127.0.0.1:70000"), "option --listen: a port is at most 65535"),
-                              (("--outcomes", "refused"), "they are for plans")):
+                              (("--listen", "127.0.0.1:70000"), "option --listen: the port must be at most 65535"),
+                              (("--outcomes", "refused"), "a server cannot play")):
             self.assertIn(message, self.usage_error("serve", *args))
 
 

@@ -1,8 +1,7 @@
-#include <lib/testing/answer.hpp>
+#include <lib/testing/response_writer.hpp>
 
 #include <lib/testing/gzip.hpp>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -11,52 +10,29 @@
 namespace httpretry::faults {
 namespace {
 
-constexpr std::size_t kBlock = 64 * 1024;  // of Huge
+constexpr std::size_t kBlock = 64 * 1024;  // the chunk size of Huge: one write, little memory
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr const char* kLastChunk = "0\r\n\r\n";
-// Looks like TLS for two bytes, and like nothing after that.
-constexpr std::string_view kNoise = "\x16\xFF not \r\n\r\n HTTP at all \x01\x02\r\n\r\n";
+// Neither TLS, after two bytes that look like it, nor HTTP.
+constexpr std::string_view kGarbage = "\x16\xFF not \r\n\r\n HTTP at all \x01\x02\r\n\r\n";
+
+// Each as "CODE PHRASE|"; digits occur only in the codes.
+constexpr std::string_view kReasons =
+    "100 Continue|102 Processing|103 Early Hints|200 OK|201 Created|202 Accepted|"
+    "204 No Content|206 Partial Content|301 Moved Permanently|302 Found|303 See Other|"
+    "304 Not Modified|307 Temporary Redirect|308 Permanent Redirect|400 Bad Request|"
+    "401 Unauthorized|403 Forbidden|404 Not Found|405 Method Not Allowed|"
+    "407 Proxy Authentication Required|408 Request Timeout|409 Conflict|"
+    "412 Precondition Failed|413 Content Too Large|416 Range Not Satisfiable|"
+    "417 Expectation Failed|425 Too Early|429 Too Many Requests|"
+    "431 Request Header Fields Too Large|500 Internal Server Error|502 Bad Gateway|"
+    "503 Service Unavailable|504 Gateway Timeout|505 HTTP Version Not Supported|";
 
 std::string_view reason(int status) {
-  constexpr std::array<std::pair<int, std::string_view>, 34> kReasons{{
-      {100, "Continue"},
-      {102, "Processing"},
-      {103, "Early Hints"},
-      {200, "OK"},
-      {201, "Created"},
-      {202, "Accepted"},
-      {204, "No Content"},
-      {206, "Partial Content"},
-      {301, "Moved Permanently"},
-      {302, "Found"},
-      {303, "See Other"},
-      {304, "Not Modified"},
-      {307, "Temporary Redirect"},
-      {308, "Permanent Redirect"},
-      {400, "Bad Request"},
-      {401, "Unauthorized"},
-      {403, "Forbidden"},
-      {404, "Not Found"},
-      {405, "Method Not Allowed"},
-      {407, "Proxy Authentication Required"},
-      {408, "Request Timeout"},
-      {409, "Conflict"},
-      {412, "Precondition Failed"},
-      {413, "Content Too Large"},
-      {416, "Range Not Satisfiable"},
-      {417, "Expectation Failed"},
-      {425, "Too Early"},
-      {429, "Too Many Requests"},
-      {431, "Request Header Fields Too Large"},
-      {500, "Internal Server Error"},
-      {502, "Bad Gateway"},
-      {503, "Service Unavailable"},
-      {504, "Gateway Timeout"},
-      {505, "HTTP Version Not Supported"},
-  }};
-  const auto* known = std::find_if(kReasons.begin(), kReasons.end(),
-                                   [status](const auto& entry) { return entry.first == status; });
-  return known == kReasons.end() ? "" : known->second;
+  const auto code = kReasons.find(std::to_string(status));
+  if (code == std::string_view::npos) return "";
+  const auto phrase = kReasons.substr(code + 4);
+  return phrase.substr(0, phrase.find('|'));
 }
 
 std::string_view first_half(const std::string& text) {
@@ -71,9 +47,9 @@ std::string chunk(std::string_view bytes) {
   return whole;
 }
 
-// What a step's body is before anything happens to it on the wire.
-std::string content_of(const Step& step) {
-  constexpr std::size_t kFiller = 1024;
+// The body of a step before framing; filler for a fault that needs a body.
+std::string body_of(const Step& step) {
+  constexpr std::size_t kFiller = 1024;  // as Fault promises
   const bool plain =
       step.fault == Fault::None || step.fault == Fault::Stale || step.fault == Fault::HugeHeaders;
   const auto text = step.body.empty() && !plain ? std::string(kFiller, 'x') : step.body;
@@ -88,7 +64,7 @@ std::string status_line(int status) {
   return line.append(reason(status)).append("\r\n");
 }
 
-std::string field_lines(const Headers& headers) {
+std::string header_lines(const Headers& headers) {
   std::string lines;
   for (const auto field : headers) {
     lines.append(field.name).append(": ").append(field.value).append("\r\n");
@@ -96,12 +72,12 @@ std::string field_lines(const Headers& headers) {
   return lines;
 }
 
-std::string refusal(int status) {
+std::string error_response(int status) {
   return status_line(status) + "Content-Length: 0\r\nConnection: close\r\n\r\n";
 }
 
-Answer::Answer(Channel& channel, const Step& step, const SeenRequest& request, bool persistent,
-               std::optional<std::chrono::seconds> idle_timeout)
+ResponseWriter::ResponseWriter(Channel& channel, const Step& step, const SeenRequest& request,
+                               bool persistent, std::optional<std::chrono::seconds> idle_timeout)
     : channel_(channel),
       step_(step),
       bodiless_(request.method == "HEAD" || step.status == 204 || step.status == 304),
@@ -109,33 +85,33 @@ Answer::Answer(Channel& channel, const Step& step, const SeenRequest& request, b
       persistent_(persistent &&
                   !equal_ignoring_case(step.headers.get("Connection").value_or(""), "close")),
       idle_timeout_(idle_timeout),
-      content_(content_of(step)) {}
+      body_(body_of(step)) {}
 
-bool Answer::send() {
+bool ResponseWriter::send() {
   if (!send_interims() || !channel_.pause(step_.delay)) return false;
   switch (step_.fault) {
     case Fault::None:
     case Fault::Stale:
-    case Fault::GzipCutShort: return channel_.write(head() + framed_content()) && persistent_;
+    case Fault::GzipCutShort: return channel_.write(head() + framed_body()) && persistent_;
     case Fault::Drip: return send_drip() && persistent_;
     case Fault::Huge: return send_huge() && persistent_;
     case Fault::HugeHeaders: return send_huge_headers() && persistent_;
     default: break;
   }
-  break_off();
+  end_connection();
   return false;
 }
 
-bool Answer::send_interims() {
+bool ResponseWriter::send_interims() {
   std::string blocks;
   for (const auto& interim : step_.interims) {
-    blocks += status_line(interim.status) + field_lines(interim.headers) + "\r\n";
+    blocks += status_line(interim.status) + header_lines(interim.headers) + "\r\n";
   }
   return !interims_allowed_ || channel_.write(blocks);
 }
 
-// Whether the client is still there does not matter to any of these: the connection ends.
-void Answer::break_off() {
+// The faults that end the connection. Write errors do not matter here.
+void ResponseWriter::end_connection() {
   [[maybe_unused]] bool written = false;
   switch (step_.fault) {
     case Fault::Reset:
@@ -144,26 +120,24 @@ void Answer::break_off() {
     case Fault::Hang:
     case Fault::TlsStall: channel_.hold(); break;
     case Fault::ResetDuring:
-      written = channel_.write(head().append(first_half(framed_content())));
+      written = channel_.write(head().append(first_half(framed_body())));
       channel_.reset();
       break;
-    case Fault::Truncate:
-      written = channel_.write(head().append(first_half(framed_content())));
-      break;
+    case Fault::Truncate: written = channel_.write(head().append(first_half(framed_body()))); break;
     case Fault::Garbage:
-      written = channel_.write(step_.body.empty() ? kNoise : std::string_view(step_.body));
+      written = channel_.write(step_.body.empty() ? kGarbage : std::string_view(step_.body));
       break;
     case Fault::BadChunk:
       written = channel_.write(chunked_head() +
-                               (bodiless_ ? "" : chunk(first_half(content_)) + "no number\r\n"));
+                               (bodiless_ ? "" : chunk(first_half(body_)) + "no number\r\n"));
       break;
     case Fault::EndlessInterim: send_endless_interim(); break;
-    default: break;  // Close: nothing to do
+    default: break;  // Close: the caller sends the FIN
   }
 }
 
-bool Answer::send_drip() {
-  const auto bytes = framed_content();
+bool ResponseWriter::send_drip() {
+  const auto bytes = framed_body();
   bool alive = channel_.write(head());
   for (std::size_t i = 0; alive && i < bytes.size(); ++i) {
     alive = channel_.pause(step_.interval) && channel_.write({&bytes[i], 1});
@@ -171,7 +145,7 @@ bool Answer::send_drip() {
   return alive;
 }
 
-bool Answer::send_huge() {
+bool ResponseWriter::send_huge() {
   if (!channel_.write(chunked_head())) return false;
   if (bodiless_) return true;
   const std::string filler(kBlock, 'x');
@@ -183,7 +157,7 @@ bool Answer::send_huge() {
   return channel_.write((rest == 0 ? "" : chunk({filler.data(), rest})) + kLastChunk);
 }
 
-bool Answer::send_huge_headers() {
+bool ResponseWriter::send_huge_headers() {
   std::string line = "X-Filler: ";
   line.append(1024 - line.size() - kLineEnd.size(), 'x').append(kLineEnd);
 
@@ -193,45 +167,45 @@ bool Answer::send_huge_headers() {
   for (std::uint64_t sent = 0; sent < step_.size; sent += line.size()) {
     if (!channel_.write(line)) return false;
   }
-  return channel_.write(std::string(kLineEnd) + framed_content());
+  return channel_.write(std::string(kLineEnd) + framed_body());
 }
 
-void Answer::send_endless_interim() {
+void ResponseWriter::send_endless_interim() {
   const auto block = status_line(103) + "X-Filler: x\r\n\r\n";
   for (std::uint64_t sent = 0; sent < step_.size; sent += block.size()) {
     if (!channel_.write(block)) return;
   }
 }
 
-std::string Answer::framed_content() const {
+std::string ResponseWriter::framed_body() const {
   if (bodiless_) return {};
-  if (!step_.headers.contains("Transfer-Encoding")) return content_;
-  return (content_.empty() ? "" : chunk(content_)) + kLastChunk;
+  if (!step_.headers.contains("Transfer-Encoding")) return body_;
+  return (body_.empty() ? "" : chunk(body_)) + kLastChunk;
 }
 
-std::string Answer::head() const {
-  auto fields = step_.headers;
+std::string ResponseWriter::head() const {
+  auto headers = step_.headers;
   const bool unframed = step_.status == 204 || step_.status == 304;
-  if (!unframed && !fields.contains("Transfer-Encoding") && !fields.contains("Content-Length")) {
-    fields.add("Content-Length", std::to_string(content_.size()));
+  if (!unframed && !headers.contains("Transfer-Encoding") && !headers.contains("Content-Length")) {
+    headers.add("Content-Length", std::to_string(body_.size()));
   }
-  return finished_head(std::move(fields));
+  return head_with(std::move(headers));
 }
 
-std::string Answer::chunked_head() const {
-  auto fields = step_.headers;
-  fields.set("Transfer-Encoding", "chunked");
-  return finished_head(std::move(fields));
+std::string ResponseWriter::chunked_head() const {
+  auto headers = step_.headers;
+  headers.set("Transfer-Encoding", "chunked");
+  return head_with(std::move(headers));
 }
 
-std::string Answer::finished_head(Headers fields) const {
+std::string ResponseWriter::head_with(Headers headers) const {
   const bool compressed = step_.gzip || step_.fault == Fault::GzipCutShort;
-  if (compressed && !fields.contains("Content-Encoding")) fields.add("Content-Encoding", "gzip");
-  if (!persistent_ && !fields.contains("Connection")) fields.add("Connection", "close");
-  if (persistent_ && idle_timeout_ && !fields.contains("Keep-Alive")) {
-    fields.add("Keep-Alive", "timeout=" + std::to_string(idle_timeout_->count()));
+  if (compressed && !headers.contains("Content-Encoding")) headers.add("Content-Encoding", "gzip");
+  if (!persistent_ && !headers.contains("Connection")) headers.add("Connection", "close");
+  if (persistent_ && idle_timeout_ && !headers.contains("Keep-Alive")) {
+    headers.add("Keep-Alive", "timeout=" + std::to_string(idle_timeout_->count()));
   }
-  return status_line(step_.status) + field_lines(fields) + "\r\n";
+  return status_line(step_.status) + header_lines(headers) + "\r\n";
 }
 
 }  // namespace httpretry::faults

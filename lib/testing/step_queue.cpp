@@ -1,4 +1,4 @@
-#include <lib/testing/step_source.hpp>
+#include <lib/testing/step_queue.hpp>
 
 #include <stdexcept>
 #include <string>
@@ -7,58 +7,58 @@
 namespace httpretry::faults {
 namespace {
 
-void demand(bool holds, const std::string& where, const char* what) {
-  if (!holds) throw std::invalid_argument(where + ": " + what);
+void require(bool valid, const std::string& where, const char* what) {
+  if (!valid) throw std::invalid_argument(where + ": " + what);
 }
 
 void check(const Script& script, const std::string& name) {
   for (std::size_t i = 0; i < script.steps.size(); ++i) {
     const auto& step = script.steps[i];
     const auto where = name + " step " + std::to_string(i);
-    demand(step.status >= 200 && step.status <= 999, where, "the status must be 200 to 999");
-    demand(step.fault != Fault::Refused && step.fault != Fault::Resolve, where,
-           "\"refused\" and \"resolve\" happen before a server is reached: they are for plans");
-    demand(step.times > 0, where, "a step must be taken at least once");
-    demand(step.delay >= Duration(0), where, "the delay must not be negative");
-    demand(step.interval >= Duration(0), where, "the interval must not be negative");
+    require(step.status >= 200 && step.status <= 999, where, "the status must be 200 to 999");
+    require(step.fault != Fault::Refused && step.fault != Fault::Resolve, where,
+            "a server cannot play \"refused\" or \"resolve\": use them with `httpretry plan`");
+    require(step.times > 0, where, "times must be at least 1");
+    require(step.delay >= Duration(0), where, "the delay must not be negative");
+    require(step.interval >= Duration(0), where, "the interval must not be negative");
     for (const auto& interim : step.interims) {
-      demand(interim.status >= 100 && interim.status <= 199, where,
-             "an interim status must be 100 to 199");
+      require(interim.status >= 100 && interim.status <= 199, where,
+              "an interim status must be 100 to 199");
     }
   }
 }
 
-bool acts_unread(Fault fault) {
+bool happens_unread(Fault fault) {
   return fault == Fault::ResetEarly || fault == Fault::TlsStall || fault == Fault::TlsReset;
 }
 
 }  // namespace
 
-StepSource::StepSource(Scenario scenario) : scenario_(std::move(scenario)) {
-  check(scenario_, "the scenario,");
+StepQueue::StepQueue(Scenario scenario) : scenario_(std::move(scenario)) {
+  check(scenario_, "scenario,");
   for (const auto& [path, script] : scenario_.paths) {
-    check(script, "the scenario of " + path + ",");
+    check(script, "scenario of " + path + ",");
     path_cursors_.emplace(path, Cursor());
   }
 }
 
-Turn StepSource::take(std::string_view path) {
+TakenStep StepQueue::take(std::string_view path) {
   const std::lock_guard lock(mutex_);
   const auto script = scenario_.paths.find(path);
   if (script == scenario_.paths.end()) return advance(scenario_, cursor_);
   return advance(script->second, path_cursors_.find(path)->second);
 }
 
-const Step* StepSource::take_unread() {
+const Step* StepQueue::take_unread() {
   const std::lock_guard lock(mutex_);
   auto cursor = cursor_;
-  const auto turn = advance(scenario_, cursor);
-  if (!acts_unread(turn.step->fault)) return nullptr;
+  const auto taken = advance(scenario_, cursor);
+  if (!happens_unread(taken.step->fault)) return nullptr;
   cursor_ = cursor;
-  return turn.step;
+  return taken.step;
 }
 
-Turn StepSource::advance(const Script& script, Cursor& cursor) {
+TakenStep StepQueue::advance(const Script& script, Cursor& cursor) {
   static const Step plain;
   static const Step closing(Fault::Close);
 
