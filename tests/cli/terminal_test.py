@@ -100,7 +100,7 @@ class Terminal(ProgramTest):
         server = self.server(Answer(200, b"x" * 90000))
         for target in (("-o", "out"), ()):
             said = self.at_terminal("-#", "--limit-rate", "60K", *target, server.url())
-            self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 87\.9 KiB, [\d.]+ KiB a second")
+            self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 87\.9 KiB, [\d.]+ KiB/s")
             self.assertTrue(said.endswith("\r\x1b[K"), said)
         self.assertEqual(len(self.out), 90000)
 
@@ -109,7 +109,7 @@ class Terminal(ProgramTest):
         server = self.server(503, 200)
         said = self.at_terminal("--limit-rate", "200K", "--retry-delay", "0.001", "-T", "file",
                                 server.url("/x"))
-        self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 244\.1 KiB, [\d.]+ KiB a second")
+        self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 244\.1 KiB, [\d.]+ KiB/s")
         self.assertTrue(said.endswith("\r\x1b[K"), said)
         self.assertEqual([seen.body == b"u" * 250000 for seen in server.seen], [True, True])
         self.assertEqual([seen.headers["content-length"] for seen in server.seen], ["250000"] * 2)
@@ -117,8 +117,8 @@ class Terminal(ProgramTest):
     def test_many_urls_share_the_line(self):
         server = self.server(Answer(503, b"", LONG_WAIT), Answer(200, b"x"))
         said = self.at_terminal("-Z", server.url("/1"), server.url("/2"))
-        self.assertIn("1 of 2 done, 1 under way, 1 of them waiting…", said)
-        self.assertRegex(said, r"\x1b\[Khttpretry: 2 done, 0 failed, 3 attempts, 2 bytes in .* s\r\n$")
+        self.assertIn("1 of 2 done, 1 running, 1 of them waiting…", said)
+        self.assertRegex(said, r"\x1b\[Khttpretry: 2 succeeded, 0 failed, 3 attempts, 2 bytes in .* s\r\n$")
 
     def test_colours_only_on_a_terminal(self):
         def trace(*args, env=None):

@@ -72,8 +72,8 @@ class Files(ProgramTest):
             server = self.server(Answer(status, raw=head % status))
             result = self.run_program(*args, "--retry", 0, server.url(), status=63)
             self.assertIn(b"(63) ", result.stderr)
-            self.assertIn(b"is larger than 1073741824 bytes\nhttpretry: it would have to be held in "
-                          b"memory: --max-filesize BYTES allows for more\n", result.stderr)
+            self.assertIn(b"is larger than 1073741824 bytes\nhttpretry: the response is too large to hold in "
+                          b"memory; --max-filesize BYTES raises the limit\n", result.stderr)
 
     def test_who_writes_the_file_already_is_an_error_of_the_file(self):
         server = self.server(Answer(200, b"body"))
@@ -117,7 +117,7 @@ class Files(ProgramTest):
         result = self.run_program(*QUICK, "--retry", 1, server.url(), status=18)
         self.assertEqual(result.stdout, b"")  # nothing of what failed
         result = self.run_program(server.url(), status=23, env={"TMPDIR": "/no/where"})
-        self.assertIn(b"cannot keep the answer in /no/where: No such file", result.stderr)
+        self.assertIn(b"cannot write the response to a temporary file in /no/where: No such file", result.stderr)
 
     def test_what_has_been_shown_is_let_go(self):
         server = self.server(Answer(200, b"b" * (9 << 20)))
@@ -263,7 +263,7 @@ class Files(ProgramTest):
         server = self.server(Answer(200, b"0123456"))
         for target in (("-o", "out"), ()):
             result = self.run_program("-C", "2", *target, server.url(), status=33)
-            self.assertIn("sends all of it, and not the part that -C asks for",
+            self.assertIn("the server sent the whole file instead of the part that -C asks for",
                           result.stderr.decode())
         self.assertEqual((self.folder / "out").read_bytes(), b"0123456")
         os.mkfifo(self.folder / "pipe")
@@ -340,7 +340,7 @@ class Uploads(ProgramTest):
         server = self.server(503, 200)
         result = self.run_program(*QUICK, "-T", "-", server.url("/x"), stdin=self.LARGE, status=22)
         self.assertEqual(len(server.seen), 1)
-        self.assertIn("longer than 64 MiB, so it cannot be sent again: put it into a file",
+        self.assertIn("longer than 64 MiB, so it cannot be sent again; save it in a file",
                       result.stderr.decode())
         self.assertIn("(not_replayable)", result.stderr.decode())
 
@@ -356,9 +356,9 @@ class Uploads(ProgramTest):
         for args in (("-T", "ten"), ("-T-",)):
             result = self.run_program("-C", "10", *args, server.url(), status=26,
                                       stdin=b"0123456789")
-            self.assertIn("it has 10 bytes, of which -C leaves 10 out", result.stderr.decode())
+            self.assertIn("it has 10 bytes, but -C skips 10", result.stderr.decode())
         result = self.run_program("-C", "1", "-T-", server.url(), status=26, stdin=self.LARGE)
-        self.assertIn("it is too long to leave out its beginning", result.stderr.decode())
+        self.assertIn("it is too long for -C, which needs to know its size", result.stderr.decode())
 
     def test_the_rate_is_limited(self):
         (self.folder / "file").write_bytes(b"u" * 180000)
@@ -372,7 +372,7 @@ class Uploads(ProgramTest):
     def test_more_than_can_be_kept_is_not_for_two(self):
         result = self.run_program("-T", "-", "-T", "-", "http://h/1", "http://h/2",
                                   stdin=self.LARGE, status=26)
-        self.assertIn("longer than 64 MiB, and is needed twice", result.stderr.decode())
+        self.assertIn("longer than 64 MiB, so it cannot be read twice", result.stderr.decode())
 
     def test_a_signal_ends_the_wait_for_a_pipe(self):
         for begun in (b"some", self.LARGE):
@@ -613,7 +613,7 @@ class Many(ProgramTest):
         result = self.run_program("-Z", "-K", "one", "-K", "two", server.url("/three"))
         self.assertEqual(sorted(seen.target for seen in server.seen), ["/one", "/three", "/two"])
         self.assertEqual((result.stdout, (self.folder / "two.out").read_bytes()), (b"x", b"x"))
-        self.assertRegex(result.stderr.decode(), r"^httpretry: 3 done, 0 failed, 3 attempts, 3 bytes")
+        self.assertRegex(result.stderr.decode(), r"^httpretry: 3 succeeded, 0 failed, 3 attempts, 3 bytes")
 
     def test_urls_at_once_each_by_its_policy(self):
         gate = threading.Event()
@@ -639,7 +639,7 @@ class Many(ProgramTest):
         self.assertEqual((self.folder / "1").read_bytes(), b"slow")
         lines = said.decode().splitlines()
         self.assertRegex(lines[-1],
-                         r"^httpretry: 2 done, 1 failed, 4 attempts, \d+ bytes in \d+\.\d+ s$")
+                         r"^httpretry: 2 succeeded, 1 failed, 4 attempts, \d+ bytes in \d+\.\d+ s$")
         self.assertTrue(any(line.startswith(bad.url("/b") + ": gave up after 2 attempts")
                             for line in lines))
 
@@ -686,11 +686,11 @@ class Config(ProgramTest):
 
     def test_what_it_refuses(self):
         for text, message in (("\nretyr 3", "c:2: option --retyr is unknown; did you mean --retry?"),
-                              ('data = "open', "c:1: a quote is not closed"),
-                              ('data = "a" b', "c:1: there is text behind the quotes"),
+                              ('data = "open', "c:1: the closing quote is missing"),
+                              ('data = "a" b', "c:1: unexpected text after the closing quote"),
                               ("silent = yes", "c:1: option --silent takes no value"),
                               ("max-time", "c:1: option --max-time needs a value"),
-                              ("config c", "c: files of options within each other, 16 deep")):
+                              ("config c", "c: option files include each other more than 16 levels deep")):
             (self.folder / "c").write_text(text)
             self.assertIn(message, self.usage_error("-K", "c", "http://h/"))
         result = self.run_program("-K", "none", "http://h/", status=26)

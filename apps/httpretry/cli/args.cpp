@@ -1,11 +1,11 @@
 #include "cli/args.hpp"
 
+#include "cli/did_you_mean.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <utility>
 
 namespace httpretry::cli {
 namespace {
@@ -59,13 +59,13 @@ class Parser {
     } else if (flag->value.empty()) {
       throw UsageError("option " + shown + " takes no value");
     } else if (equals + 1 == arg.size()) {
-      throw UsageError("option " + shown + " has an empty value");
+      throw UsageError("option " + shown + "= needs a value after the \"=\"");
     } else {
       flag->apply(arg.substr(equals + 1));
     }
   }
 
-  // "-sSL" is three flags; in "-XPOST" the first takes the rest as its value.
+  // "-sSL" is three flags; "-XPOST" is one with its value.
   void short_flags(const std::string& arg) {
     for (std::size_t i = 1; i < arg.size(); ++i) {
       const auto* flag = find([&](const Flag& known) { return known.letter == arg[i]; });
@@ -104,12 +104,12 @@ class Parser {
   }
 
   [[nodiscard]] std::string did_you_mean_flag(const std::string& name) const {
-    std::vector<std::string> names;
+    std::vector<std::string_view> names;
     for (const auto& group : table_) {
-      for (const auto& flag : group.flags) names.emplace_back(flag.name);
+      for (const auto& flag : group.flags) names.push_back(flag.name);
     }
     const auto near = nearest(name, names);
-    return near.empty() ? std::string() : "; did you mean --" + near + "?";
+    return near.empty() ? "" : "; did you mean --" + std::string(near) + "?";
   }
 
   const std::vector<std::string>& args_;
@@ -117,25 +117,6 @@ class Parser {
   const Operand& operand_;
   std::size_t next_ = 0;
 };
-
-// Insertions, deletions, substitutions and swaps of neighbours, a row at a time.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  auto last = row;
-  auto before = row;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    before = std::exchange(last, row);
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const auto replaced = last[j] + (a[i] == b[j] ? 0 : 1);
-      row[j + 1] = std::min({replaced, last[j + 1] + 1, row[j] + 1});
-      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
-      if (swapped) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
-    }
-  }
-  return row.back();
-}
 
 double parse_number(const std::string& text, std::string_view flag, const char* expected) {
   double number = 0;
@@ -161,7 +142,7 @@ std::vector<std::string> Flag::choices() const {
 }
 
 Flag help_flag() {
-  return {'h', "help", "", "this", [](const std::string&) { throw HelpAsked(); }};
+  return {'h', "help", "", "show this help", [](const std::string&) { throw HelpRequested(); }};
 }
 
 void parse(const std::vector<std::string>& args, const FlagTable& table,
@@ -175,28 +156,9 @@ std::vector<std::string> parse(const std::vector<std::string>& args, const FlagT
   return operands;
 }
 
-std::string nearest(std::string_view wrong, const std::vector<std::string>& words) {
-  std::string best;
-  // A third of the letters may be wrong, or two of six: more is another word.
-  const std::size_t few = wrong.size() > 5 ? 2 : 1;
-  auto least = std::max(wrong.size() / 3, few) + 1;
-  for (const auto& word : words) {
-    const auto far = distance(wrong, word);
-    if (far >= least) continue;
-    least = far;
-    best = word;
-  }
-  return best;
-}
-
-std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& words) {
-  const auto near = nearest(wrong, words);
-  return near.empty() ? std::string() : "; did you mean \"" + near + "\"?";
-}
-
 Duration parse_seconds(const std::string& text, std::string_view flag) {
   const auto seconds = parse_number(text, flag, "a number of seconds");
-  constexpr double kMost = 365.0 * 86400;  // what a policy file allows, too
+  constexpr double kMost = 365.0 * 86400;  // as in a policy file
   if (seconds < 0 || seconds > kMost) {
     throw UsageError("option " + std::string(flag) + ": \"" + text +
                      "\" is not a number of seconds from 0 to a year");
@@ -227,14 +189,14 @@ std::uint64_t parse_bytes(const std::string& text, std::string_view flag) {
   std::uint64_t number = 0;
   const auto* end = text.data() + text.size();
   const auto [stop, code] = std::from_chars(text.data(), end, number);
-  constexpr std::string_view kUnits = "BKMGT";  // powers of 1024, as curl has them
+  constexpr std::string_view kUnits = "BKMGT";  // powers of 1024, as for curl
   const auto unit = kUnits.find(stop == end ? 'B' : static_cast<char>(*stop & ~0x20));
   const bool known = unit != std::string_view::npos && (stop == end || stop + 1 == end);
   const auto shift = known ? 10 * unit : 0;
   if (code != std::errc() || !known ||
       number > (std::numeric_limits<std::uint64_t>::max() >> shift >> 1U)) {
     throw UsageError("option " + std::string(flag) + ": \"" + text +
-                     "\" is not a number of bytes, as 500, 20K or 3M");
+                     "\" is not a number of bytes, such as 500, 20K or 3M");
   }
   return number << shift;
 }

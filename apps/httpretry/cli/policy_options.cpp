@@ -1,4 +1,4 @@
-#include "policy/policies.hpp"
+#include "cli/policy_options.hpp"
 
 #include "cli/input.hpp"
 
@@ -8,10 +8,10 @@
 namespace httpretry::cli {
 namespace {
 
-std::pair<std::string, std::string> setting(const std::string& text) {
+std::pair<std::string, std::string> parse_setting(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw UsageError("option --set: \"" + text + "\" is not KEY=VALUE");
+    throw UsageError("option --set: \"" + text + "\" is not KEY=VALUE, such as max_attempts=6");
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
@@ -32,14 +32,15 @@ PolicySet from_preset(const std::string& name) {
   return PolicySet(*std::move(resolved));
 }
 
-PolicySet without_settings(const PolicyChoice& choice) {
+PolicySet base_policies(const PolicyChoice& choice) {
   if (choice.file && choice.preset) {
-    throw UsageError("--policy and --preset exclude each other: a file names its presets");
+    throw UsageError(
+        "--policy and --preset cannot be combined; a policy file can name presets itself");
   }
   if (choice.file) return from_file(*choice.file);
   if (choice.preset) return from_preset(*choice.preset);
-  const char* usual = std::getenv("HTTPRETRY_POLICY");
-  return usual != nullptr && *usual != '\0' ? from_file(usual) : PolicySet();
+  const char* file = std::getenv("HTTPRETRY_POLICY");
+  return file != nullptr && *file != '\0' ? from_file(file) : PolicySet();
 }
 
 }  // namespace
@@ -51,13 +52,13 @@ void PolicyChoice::set(std::string key, std::string value) {
 
 std::vector<Flag> policy_flags(PolicyChoice& choice) {
   return {
-      {'\0', "policy", "FILE", "per-endpoint policies (or HTTPRETRY_POLICY)",
+      {'\0', "policy", "FILE", "use the policies in FILE (default: $HTTPRETRY_POLICY)",
        [&](const std::string& value) { choice.file = value; }},
-      {'\0', "preset", "PRESET", "a built-in policy; httpretry policy presets lists them",
+      {'\0', "preset", "PRESET", "use a built-in policy; httpretry policy presets lists them",
        [&](const std::string& value) { choice.preset = value; }},
-      {'\0', "set", "KEY=VALUE", "override one key of the policies, as backoff.initial=200ms",
+      {'\0', "set", "KEY=VALUE", "set one key of the policies, such as backoff.initial=200ms",
        [&](const std::string& value) {
-         auto [key, text] = setting(value);
+         auto [key, text] = parse_setting(value);
          choice.set(std::move(key), std::move(text));
        }},
   };
@@ -72,11 +73,11 @@ std::string read_policy_file(const std::string& path) {
 }
 
 PolicySet chosen_policies(const PolicyChoice& choice) {
-  auto set = without_settings(choice);
+  auto set = base_policies(choice);
   if (choice.settings.empty()) return set;
-  auto laid_over = with_settings(set, choice.settings, "--set");
-  if (!laid_over) throw UsageError(laid_over.error().message);
-  return *std::move(laid_over);
+  auto overridden = with_settings(set, choice.settings, "--set");
+  if (!overridden) throw UsageError(overridden.error().message);
+  return *std::move(overridden);
 }
 
 }  // namespace httpretry::cli

@@ -1,4 +1,4 @@
-// Which policies a command line asks for.
+// --policy, --preset and --set: the policies of a command line.
 #pragma once
 
 #include "cli/args.hpp"
@@ -13,31 +13,31 @@
 
 namespace httpretry::cli {
 
-// what() is the problems, a line each: exit status 3.
+// what() has one line for each problem. Exit status 3.
 struct BadPolicyFile : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Every kind of retry_on.transport, as JSON.
+// All words of retry_on.transport, as JSON.
 inline constexpr const char* kAllTransport =
     R"(["resolve", "connect", "tls", "timeout", "send", "receive", "protocol", "partial"])";
 
 struct PolicyChoice {
   std::optional<std::string> file;
   std::optional<std::string> preset;
-  // One layer over every policy; a later value of a key replaces an earlier one.
+  // From --set and the flags that imply settings: applied to every policy, the last value of a key
+  // counts.
   std::vector<std::pair<std::string, std::string>> settings;
 
   void set(std::string key, std::string value);
 };
 
-// --policy, --preset and --set.
 std::vector<Flag> policy_flags(PolicyChoice& choice);
 
-// The file, or HTTPRETRY_POLICY where neither a file nor a preset is named; `standard` without any.
+// Without a file and a preset: the file in HTTPRETRY_POLICY, or else the preset `standard`.
 PolicySet chosen_policies(const PolicyChoice& choice);
 
-// A file's text; throws BadPolicyFile where it cannot be read.
+// The text of a file. Throws BadPolicyFile if it cannot be read.
 std::string read_policy_file(const std::string& path);
 
 }  // namespace httpretry::cli

@@ -1,4 +1,4 @@
-// --scenario and --outcomes, for `plan` and `serve`.
+// --scenario and --outcomes: what happens to the requests of `plan` and `serve`.
 #pragma once
 
 #include "cli/args.hpp"
@@ -18,7 +18,7 @@ struct ScenarioChoice {
 
 std::vector<Flag> scenario_flags(ScenarioChoice& choice);
 
-// Empty where neither was given. Throws UsageError for what cannot be read.
+// Empty if neither was given. Throws UsageError for an invalid scenario.
 std::optional<Scenario> chosen_scenario(const ScenarioChoice& choice);
 
 // "503,timeout,429:retry-after=7,refused,200".

@@ -1,10 +1,8 @@
-#include "cli/words.hpp"
+#include "cli/text.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <mutex>
-#include <utility>
 
 namespace httpretry::cli {
 namespace {
@@ -18,12 +16,6 @@ std::string formatted(const char* format, Args... args) {
 
 double as_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
-constexpr const char* kErase = "\r\x1b[K";
-std::mutex speaking;
-bool said_for_now = false;
-
-void put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
-
 }  // namespace
 
 std::string seconds(Duration time) {
@@ -31,7 +23,7 @@ std::string seconds(Duration time) {
   return formatted(short_time ? "%.3f s" : "%.1f s", as_seconds(time));
 }
 
-std::string fine(Duration time) {
+std::string precise(Duration time) {
   using namespace std::chrono_literals;
   if (time == Duration::zero()) return "0 s";
   if (time < 1ms) return formatted("%.2f us", as_seconds(time) * 1e6);
@@ -45,27 +37,14 @@ std::string with_scheme(const std::string& url) {
   return has_one ? url : "http://" + url;
 }
 
-// Nobody knows where its parts end, so rather too much is left out.
-std::string without_secrets(std::string_view no_url) {
-  std::string shown(no_url.substr(0, no_url.find_first_of("?#")));
+// Where its parts end is unknown, so this rather removes too much.
+std::string without_secrets(std::string_view malformed_url) {
+  std::string shown(malformed_url.substr(0, malformed_url.find_first_of("?#")));
   const auto scheme = shown.find("://");
   const auto begin = scheme == std::string::npos ? 0 : scheme + 3;
   const auto at = shown.rfind('@');
   if (at != std::string::npos && at >= begin) shown.erase(begin, at + 1 - begin);
   return printable(shown);
-}
-
-void say(const std::string& line) {
-  const std::lock_guard lock(speaking);
-  put((std::exchange(said_for_now, false) ? kErase : "") + line + '\n');
-}
-
-void say_for_now(const std::string& line) {
-  const std::lock_guard lock(speaking);
-  if (std::exchange(said_for_now, !line.empty()))
-    put(kErase + line);
-  else if (!line.empty())
-    put(line);
 }
 
 }  // namespace httpretry::cli

@@ -1,7 +1,7 @@
-#include "plan/played.hpp"
+#include "plan/simulated_call.hpp"
 
 #include "cli/args.hpp"
-#include "cli/words.hpp"
+#include "cli/text.hpp"
 
 #include <httpretry/client/client.hpp>
 #include <httpretry/middleware/builtin.hpp>
@@ -16,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What a client without an attempt timeout is taken to bear.
-constexpr Duration kPatience = 30s;
+// How long a timeout takes if the policy has no limit; as documented in `plan --help`.
+constexpr Duration kDefaultTimeout = 30s;
 
 Error failure(Errc code, int curl_code, const char* message) {
   Error error(code, message);
@@ -25,8 +25,8 @@ Error failure(Errc code, int curl_code, const char* message) {
   return error;
 }
 
-// The head arrived, and then it broke off.
-Error broken_off(const Step& step, Errc code, int curl_code, const char* message) {
+// An error after the head of the response arrived.
+Error cut_off(const Step& step, Errc code, int curl_code, const char* message) {
   auto error = failure(code, curl_code, message);
   error.status = step.status;
   error.headers = step.headers;
@@ -37,7 +37,7 @@ Error broken_off(const Step& step, Errc code, int curl_code, const char* message
 }
 
 Error stale() {
-  auto error = failure(Errc::Receive, 56, "the idle connection was closed as it was used again");
+  auto error = failure(Errc::Receive, 56, "the idle connection was closed when it was reused");
   error.exchange.sent = Sent::Maybe;
   error.exchange.wire_sends = 1;
   error.exchange.reused_connection = true;
@@ -45,10 +45,10 @@ Error stale() {
   return error;
 }
 
-Outcome answer(const Step& step) {
-  Response response(step.status, step.body);
-  response.headers = step.headers;
-  return response;
+Outcome response(const Step& step) {
+  Response result(step.status, step.body);
+  result.headers = step.headers;
+  return result;
 }
 
 Outcome outcome_of(const Step& step) {
@@ -56,35 +56,35 @@ Outcome outcome_of(const Step& step) {
     case Fault::None:
     case Fault::Drip:
     case Fault::Stale:
-    case Fault::GzipCutShort: return answer(step);
+    case Fault::GzipCutShort: return response(step);
     case Fault::Refused: return failure(Errc::Connect, 7, "the connection was refused");
     case Fault::Resolve: return failure(Errc::Resolve, 6, "the name has no address");
     case Fault::TlsReset: return failure(Errc::Tls, 35, "the TLS handshake was reset");
     case Fault::TlsStall: return failure(Errc::Timeout, 28, "the TLS handshake took too long");
-    case Fault::Hang: return failure(Errc::Timeout, 28, "no answer in time");
+    case Fault::Hang: return failure(Errc::Timeout, 28, "no response in time");
     case Fault::Reset:
     case Fault::ResetEarly: return failure(Errc::Receive, 56, "the connection was reset");
-    case Fault::Close: return failure(Errc::Receive, 52, "the connection ended without an answer");
-    case Fault::Garbage: return failure(Errc::Protocol, 1, "what came back is not HTTP");
+    case Fault::Close: return failure(Errc::Receive, 52, "the connection ended without a response");
+    case Fault::Garbage: return failure(Errc::Protocol, 1, "the response is not HTTP");
     case Fault::EndlessInterim:
     case Fault::HugeHeaders: return failure(Errc::TooLarge, 63, "the headers are too large");
     case Fault::ResetDuring:
-      return broken_off(step, Errc::Receive, 56, "the connection was reset within the answer");
+      return cut_off(step, Errc::Receive, 56, "the connection was reset during the response");
     case Fault::Truncate:
-      return broken_off(step, Errc::Receive, 18, "the connection ended within the answer");
+      return cut_off(step, Errc::Receive, 18, "the connection ended during the response");
     case Fault::BadChunk:
-      return broken_off(step, Errc::Receive, 56, "the answer's chunks are malformed");
-    case Fault::Huge: return broken_off(step, Errc::TooLarge, 63, "the answer is too large");
+      return cut_off(step, Errc::Receive, 56, "the chunks of the response are malformed");
+    case Fault::Huge: return cut_off(step, Errc::TooLarge, 63, "the response is too large");
   }
-  return failure(Errc::Internal, 0, "a fault without a meaning");
+  return failure(Errc::Internal, 0, "unknown fault");
 }
 
 Duration time_of(const Step& step, const RetryPolicy& policy) {
   switch (step.fault) {
     case Fault::Hang:
-      return policy.attempt_timeout == kForever ? kPatience : policy.attempt_timeout;
+      return policy.attempt_timeout == kForever ? kDefaultTimeout : policy.attempt_timeout;
     case Fault::TlsStall:
-      return policy.connect_timeout == kForever ? kPatience : policy.connect_timeout;
+      return policy.connect_timeout == kForever ? kDefaultTimeout : policy.connect_timeout;
     case Fault::Drip: {
       const auto bytes = static_cast<std::int64_t>(step.body.size());
       const bool fits = bytes == 0 || step.interval < (kForever - step.delay) / bytes;
@@ -94,27 +94,27 @@ Duration time_of(const Step& step, const RetryPolicy& policy) {
   }
 }
 
-void say(ScriptedTransport& network, const Step& step, const RetryPolicy& policy) {
+void add_step(ScriptedTransport& network, const Step& step, const RetryPolicy& policy) {
   network.say(outcome_of(step), time_of(step, policy));
   if (step.fault == Fault::Stale) network.say(stale());
 }
 
-// As many steps as a call can meet; where the last one repeats, the transport does that.
+// As many outcomes as a call can use. The transport repeats the last one itself.
 std::unique_ptr<ScriptedTransport> scripted(const Script& script, const RetryPolicy& policy) {
   auto network = std::make_unique<ScriptedTransport>();
-  auto written = 0;
+  auto added = 0;
   do {
     for (const auto& step : script.steps) {
-      for (std::uint64_t i = 0; i < step.times && written < kMostAttempts; ++i, ++written) {
-        say(*network, step, policy);
+      for (std::uint64_t i = 0; i < step.times && added < kMostAttempts; ++i, ++added) {
+        add_step(*network, step, policy);
       }
     }
-  } while (script.then == Then::Restart && written < kMostAttempts);
-  if (script.then == Then::Close) say(*network, Step(Fault::Close), policy);
+  } while (script.then == Then::Restart && added < kMostAttempts);
+  if (script.then == Then::Close) add_step(*network, Step(Fault::Close), policy);
   return network;
 }
 
-// Each call meets the script from its beginning.
+// Starts the script again for each call.
 class Replay final : public Transport {
  public:
   void begin(std::unique_ptr<ScriptedTransport> network) { network_ = std::move(network); }
@@ -126,8 +126,8 @@ class Replay final : public Transport {
   std::unique_ptr<ScriptedTransport> network_;
 };
 
-// Stops a call that would never end by itself: no time passes where nothing waits, and none is left
-// where a wait is longer than the clock can count.
+// Stops a call that would never end: one without waits, for which no time passes, or with a wait
+// longer than the clock can represent.
 class Limit final : public Observer {
  public:
   void call_started(const Call& /*call*/, const Request& /*request*/) noexcept override {
@@ -146,7 +146,8 @@ class Limit final : public Observer {
   [[nodiscard]] std::string why() const {
     const auto attempts = std::to_string(attempts_);
     if (endless) {
-      return "at attempt " + attempts + ": its wait is longer than the clock can count, 292 years";
+      return "at attempt " + attempts +
+             ": its wait is longer than the clock can represent (292 years)";
     }
     return reached ? "after " + attempts + " attempts" : "";
   }
@@ -179,39 +180,40 @@ Request plain_request(const std::string& method, const std::string& url) {
   }
 }
 
-Played play(const Play& what) {
+SimulatedCalls simulate(const Simulation& simulation) {
   const auto& policy =
-      *what.policies.find(what.request.method(), *what.request.parsed_url()).policy;
+      *simulation.policies.find(simulation.request.method(), *simulation.request.parsed_url())
+           .policy;
   auto network = std::make_shared<Replay>();
   auto limit = std::make_shared<Limit>();
 
   ClientOptions options;
-  options.middlewares = {retry(what.policies)};
+  options.middlewares = {retry(simulation.policies)};
   options.observers = {limit};
   options.scheduler = std::make_shared<ManualScheduler>();
   options.transport = network;
-  options.random = what.random;
+  options.random = simulation.random;
   Client client(options);
 
-  Played played;
-  for (int i = 0; i < what.calls; ++i) {
+  SimulatedCalls simulated;
+  for (int i = 0; i < simulation.calls; ++i) {
     CallOptions call;
-    network->begin(scripted(what.script, policy));
+    network->begin(scripted(simulation.script, policy));
     limit->stop = std::stop_source();
     call.stop = limit->stop.get_token();
-    played.outcomes.push_back(client.send(what.request, call));
-    if (auto why = limit->why(); !why.empty()) played.cut_short = std::move(why);
+    simulated.outcomes.push_back(client.send(simulation.request, call));
+    if (auto why = limit->why(); !why.empty()) simulated.stopped = std::move(why);
   }
-  return played;
+  return simulated;
 }
 
-std::vector<Outcome> play_extremes(Play what, std::string& cut_short) {
+std::vector<Outcome> simulate_extremes(Simulation simulation, std::string& stopped) {
   std::vector<Outcome> outcomes;
   for (const double draw : {0.0, 0.5, 1.0}) {
-    what.random = fixed_random(draw);
-    auto played = play(what);
-    if (!played.cut_short.empty()) cut_short = played.cut_short;
-    outcomes.push_back(std::move(played.outcomes.front()));
+    simulation.random = fixed_random(draw);
+    auto simulated = simulate(simulation);
+    if (!simulated.stopped.empty()) stopped = simulated.stopped;
+    outcomes.push_back(std::move(simulated.outcomes.front()));
   }
   return outcomes;
 }

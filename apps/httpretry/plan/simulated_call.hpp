@@ -1,5 +1,5 @@
-// A scenario as a client meets it, in virtual time: the client and the middlewares that send, with
-// a clock that jumps and a network that says what the scenario has.
+// Runs calls in virtual time: a real client with its middlewares, a ManualScheduler as the clock
+// and a ScriptedTransport that performs a scenario.
 #pragma once
 
 #include <httpretry/http/request.hpp>
@@ -13,30 +13,30 @@
 
 namespace httpretry::cli {
 
-inline constexpr int kMostAttempts = 1000;  // of one call
+inline constexpr int kMostAttempts = 1000;  // of one call; a policy may have no limit
 
-struct Play {
+struct Simulation {
   const PolicySet& policies;
   Request request;
   Script script;
   std::function<double()> random;
-  int calls = 1;  // one after the other, through one client
+  int calls = 1;  // in sequence, through one client
 };
 
-struct Played {
+struct SimulatedCalls {
   std::vector<Outcome> outcomes;
-  std::string cut_short;  // why, where a call was stopped that would have gone on
+  std::string stopped;  // where and why a call was stopped before its end; or empty
 };
 
-Played play(const Play& what);
+SimulatedCalls simulate(const Simulation& simulation);
 
-// Over all draws: the call with the shortest waits, with the middle ones, with the longest.
-std::vector<Outcome> play_extremes(Play what, std::string& cut_short);
+// Three calls: with the shortest, the mean and the longest waits.
+std::vector<Outcome> simulate_extremes(Simulation simulation, std::string& stopped);
 
-// What a call is planned for: without headers and body. Throws UsageError.
+// A request without headers and body. Throws UsageError.
 Request plain_request(const std::string& method, const std::string& url);
 
-// The steps for that request's path.
+// The steps for the path of that request.
 Script script_for(const Scenario& scenario, const Request& request);
 
 }  // namespace httpretry::cli

@@ -1,6 +1,6 @@
-#include "plan/plan_svg.hpp"
+#include "plan/svg.hpp"
 
-#include "cli/words.hpp"
+#include "cli/text.hpp"
 
 #include <httpretry/retry/decide.hpp>
 
@@ -49,8 +49,8 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
-std::string text_at(double x, double y, const std::string& what, const char* more = "") {
-  return "  <text x=\"" + number(x) + "\" y=\"" + number(y) + "\"" + more + ">" + escaped(what) +
+std::string text_at(double x, double y, const std::string& text, const char* more = "") {
+  return "  <text x=\"" + number(x) + "\" y=\"" + number(y) + "\"" + more + ">" + escaped(text) +
          "</text>\n";
 }
 
@@ -69,7 +69,7 @@ double round_in_tens(double wanted) {
   return 10 * power;
 }
 
-// The next larger of what a clock divides into.
+// The next larger of the usual divisions of minutes, hours and days.
 double round_in_minutes(double seconds) {
   for (const double nice : {30, 60, 120, 180, 300, 600, 900, 1800, 3600, 7200, 14400, 43200}) {
     if (nice >= seconds) return nice;
@@ -78,7 +78,7 @@ double round_in_minutes(double seconds) {
   return kDay * round_in_tens(seconds / kDay);
 }
 
-// From time to pixels; ends on a round number of ticks.
+// Maps times to pixels. Its end is a whole number of ticks.
 class Axis {
  public:
   explicit Axis(Duration longest) {
@@ -91,7 +91,7 @@ class Axis {
   [[nodiscard]] double x(double in_seconds) const {
     return kLeft + (kRight - kLeft) * std::min(in_seconds / (step_ * ticks_), 1.0);
   }
-  // Lines from `top` to `bottom`, with their times below.
+  // Vertical lines from `top` to `bottom`, with their times below.
   [[nodiscard]] std::string grid(int top, int bottom) const {
     std::string text;
     for (int i = 0; i <= ticks_; ++i) {
@@ -128,13 +128,13 @@ std::string row(const Planned& planned, const Axis& axis, int y) {
   text += "  <rect x=\"" + number(left) + "\" y=\"" + number(y - 6) + "\" width=\"" +
           number(axis.x(wait.most) - left) + "\" height=\"12\" fill=\"" + kBar + "\"/>\n";
   text += line(axis.x(wait.mean), y - 8, axis.x(wait.mean), y + 8, kMark, " stroke-width=\"2.5\"");
-  const auto range =
-      wait.least == wait.most ? fine(wait.mean) : fine(wait.least) + " to " + fine(wait.most);
+  const auto range = wait.least == wait.most ? precise(wait.mean)
+                                             : precise(wait.least) + " to " + precise(wait.most);
   return text + text_at(kRight + 130, y + 4, range, " text-anchor=\"end\"") +
-         text_at(kWidth - 16, y + 4, fine(total), " text-anchor=\"end\"");
+         text_at(kWidth - 16, y + 4, precise(total), " text-anchor=\"end\"");
 }
 
-std::string heads(bool ranges) {
+std::string column_titles(bool ranges) {
   const auto y = kTop - 24;
   return text_at(16, y, "attempt", " class=\"small\"") +
          text_at(kLeft, y, ranges ? "wait: its range, and the mean" : "wait", " class=\"small\"") +
@@ -143,7 +143,7 @@ std::string heads(bool ranges) {
                  " class=\"small\" text-anchor=\"end\"");
 }
 
-// When the attempts of a call begin, as dots on a line.
+// The starts of a call's attempts, as dots on a line.
 std::string run_line(const Run& run, const Axis& axis, int y) {
   const auto& history = history_of(*run.outcome);
   auto text = text_at(16, y + 4, run.name) +
@@ -151,13 +151,13 @@ std::string run_line(const Run& run, const Axis& axis, int y) {
   std::string last;
   for (const auto& attempt : history.attempts) {
     auto x = number(axis.x(attempt.start));
-    if (x == last) continue;  // it would hide behind the one before
+    if (x == last) continue;  // the previous dot would hide it
     text +=
         "  <circle cx=\"" + x + "\" cy=\"" + number(y) + "\" r=\"3.5\" fill=\"" + kMark + "\"/>\n";
     last = std::move(x);
   }
   return text + text_at(kRight + 16, y + 4,
-                        fine(history.elapsed) + ", " + std::string(why_ended(history)));
+                        precise(history.elapsed) + ", " + std::string(stop_reason_text(history)));
 }
 
 std::string limit_line(Duration limit, const Axis& axis, int top, int bottom) {
@@ -170,7 +170,7 @@ std::string timeline(const RetryPolicy& policy, const std::vector<Run>& runs, in
   Duration longest{};
   for (const auto& run : runs) longest = std::max(longest, history_of(*run.outcome).elapsed);
   const auto limit = policy.max_elapsed_time;
-  // A limit that is far away would leave the dots no room.
+  // With a distant limit the dots would be too close together.
   const bool near = limit != kForever && limit / 2 <= longest;
   const Axis axis(near ? std::max(limit, longest) : longest);
   const auto bottom = top + kRow * static_cast<int>(runs.size());
@@ -183,7 +183,7 @@ std::string timeline(const RetryPolicy& policy, const std::vector<Run>& runs, in
   return near ? text + limit_line(limit, axis, top, bottom) : text;
 }
 
-// What there is room for; the whole stands in the drawing's title.
+// What fits on a line; the whole text is in <title>.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMost = 88;
   return text.size() <= kMost ? text : text.substr(0, kMost - 3) + "...";
@@ -214,8 +214,8 @@ std::string svg(const std::string& title, const RetryPolicy& policy, const Sched
   const int height = runs_top + kRow * static_cast<int>(runs.size()) + 52;
 
   auto text = opening(title, height) + text_at(16, 28, shortened(title), " class=\"title\"") +
-              text_at(16, 50, limits_of(policy), " class=\"small\"") + heads(runs.size() > 1) +
-              axis.grid(kTop - kRow / 2, bottom);
+              text_at(16, 50, limits_of(policy), " class=\"small\"") +
+              column_titles(runs.size() > 1) + axis.grid(kTop - kRow / 2, bottom);
   int y = kTop;
   for (std::size_t i = 0; i < shown; ++i, y += kRow) text += row(schedule[i], axis, y);
   if (shown < schedule.size()) {
@@ -224,7 +224,7 @@ std::string svg(const std::string& title, const RetryPolicy& policy, const Sched
   }
   text += timeline(policy, runs, runs_top);
   const auto& usual = *runs[runs.size() / 2].outcome;
-  return text + text_at(16, height - 14, "Ends " + ending(usual) + ".", " class=\"small\"") +
+  return text + text_at(16, height - 14, "Ends " + end_text(usual) + ".", " class=\"small\"") +
          "</svg>\n";
 }
 

@@ -1,4 +1,4 @@
-// `plan --format svg`: the schedule, drawn for a document. The same input gives the same bytes.
+// `plan --format svg`: a drawing of the schedule. The same input gives the same bytes.
 #pragma once
 
 #include "plan/schedule.hpp"
@@ -8,14 +8,14 @@
 
 namespace httpretry::cli {
 
-// A line of the lower part: when the attempts of one call begin.
+// A line of the lower part: the attempts of one call in time.
 struct Run {
   std::string name;
   const Outcome* outcome;
 };
 
-// A bar for the range of each wait, its numbers beside it, and below it the runs in time, with the
-// limit of the policy where it is near.
+// A bar for the range of each wait, with its numbers. Below, the attempts of each run in time, and
+// max_elapsed_time if it is near.
 std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule& schedule,
                 const std::vector<Run>& runs);
 

@@ -1,6 +1,6 @@
-#include "plan/plan_table.hpp"
+#include "plan/table.hpp"
 
-#include "cli/words.hpp"
+#include "cli/text.hpp"
 #include "plan/schedule.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// Columns as wide as they need to be, numbers to the right; what stands in the last is text.
+// Aligns columns to the right, the last one to the left.
 std::string aligned(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
@@ -31,7 +31,7 @@ std::string aligned(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string or_dash(const std::optional<Duration>& time) { return time ? fine(*time) : "-"; }
+std::string or_dash(const std::optional<Duration>& time) { return time ? precise(*time) : "-"; }
 
 }  // namespace
 
@@ -41,11 +41,12 @@ std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
   for (const auto& [attempt, wait, total] : schedule_of_ranges(policy, shortest, middle, longest)) {
     Row row{std::to_string(attempt->number), came_to(*attempt)};
     if (attempt->retried) {
-      row.insert(row.end(), {fine(wait.least), fine(wait.mean), fine(wait.most), fine(total), ""});
+      row.insert(row.end(),
+                 {precise(wait.least), precise(wait.mean), precise(wait.most), precise(total), ""});
     }
     rows.push_back(std::move(row));
   }
-  auto text = aligned(rows) + "ends " + ending(middle) + '\n';
+  auto text = aligned(rows) + "ends " + end_text(middle) + '\n';
   const auto& usual = history_of(middle);
   for (const auto& [outcome, which] :
        {std::pair(&shortest, "shortest"), std::pair(&longest, "longest")}) {
@@ -53,7 +54,7 @@ std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
     if (other.stop_reason == usual.stop_reason && other.attempts.size() == usual.attempts.size()) {
       continue;
     }
-    text += std::string("with the ") + which + " waits " + ending(*outcome) + '\n';
+    text += std::string("with the ") + which + " waits " + end_text(*outcome) + '\n';
   }
   return text;
 }
@@ -62,13 +63,13 @@ std::string table_of_decisions(const Outcome& outcome) {
   std::vector<Row> rows{
       {"attempt", "at", "outcome", "class", "server asks", "backoff", "wait", "budget", "rule"}};
   for (const auto& attempt : history_of(outcome).attempts) {
-    rows.push_back({std::to_string(attempt.number), fine(attempt.start), came_to(attempt),
+    rows.push_back({std::to_string(attempt.number), precise(attempt.start), came_to(attempt),
                     std::string(to_string(attempt.cls)), or_dash(attempt.server_delay),
                     or_dash(attempt.backoff), or_dash(attempt.wait),
                     attempt.budget_left ? std::to_string(*attempt.budget_left) : "-",
                     printable(attempt.rule)});
   }
-  return aligned(rows) + "ends " + ending(outcome) + '\n';
+  return aligned(rows) + "ends " + end_text(outcome) + '\n';
 }
 
 }  // namespace httpretry::cli

@@ -1,4 +1,4 @@
-// `plan` for people.
+// `plan --format table`.
 #pragma once
 
 #include <httpretry/http/response.hpp>
@@ -8,12 +8,12 @@
 
 namespace httpretry::cli {
 
-// Each wait's least, mean and most over all draws, the total, and what ends it. The outcomes are
-// those of the shortest waits, of the middle ones and of the longest.
+// The least, mean and most of each wait over all random draws, the total, and why the call ends.
+// The outcomes are those of the calls with the shortest, mean and longest waits.
 std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
                             const Outcome& middle, const Outcome& longest);
 
-// What happened in one call.
+// The attempts and decisions of one call.
 std::string table_of_decisions(const Outcome& outcome);
 
 }  // namespace httpretry::cli

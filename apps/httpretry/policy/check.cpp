@@ -1,8 +1,8 @@
-// policy check FILE...: every problem of the files, a line each.
+// policy check FILE...: prints a line for each problem in the files.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
-#include "policy/policies.hpp"
+#include "cli/policy_options.hpp"
 
 #include <httpretry/policy/policy_set.hpp>
 
@@ -14,7 +14,7 @@ FlagTable policy_check_table() { return {{"Options", {help_flag()}}}; }
 
 int policy_check(const Args& args) {
   const auto files = parse(args, policy_check_table());
-  if (files.empty()) throw UsageError("policy check: a FILE is missing");
+  if (files.empty()) throw UsageError("policy check needs at least one FILE");
   std::string lines;
   int status = kOk;
   for (const auto& file : files) {
@@ -27,7 +27,7 @@ int policy_check(const Args& args) {
       status = kFailed;
     }
   }
-  write_all(STDOUT_FILENO, lines, -1, "standard output");
+  write_stdout(lines);
   return status;
 }
 

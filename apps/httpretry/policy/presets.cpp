@@ -1,5 +1,6 @@
-// policy presets [NAME]: the list, or one as a policy that can be pasted into a file.
+// policy presets [NAME]: lists the presets, or prints one as a policy for a file.
 #include "cli/commands.hpp"
+#include "cli/did_you_mean.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
 
@@ -24,8 +25,8 @@ std::string list() {
 
 std::string one(const std::string& name) {
   if (const auto* preset = find_preset(name)) return std::string(preset->json) + '\n';
-  std::vector<std::string> names;
-  for (const auto& preset : presets()) names.emplace_back(preset.name);
+  std::vector<std::string_view> names;
+  for (const auto& preset : presets()) names.push_back(preset.name);
   throw UsageError("there is no preset \"" + name + "\"" + did_you_mean(name, names));
 }
 
@@ -35,8 +36,8 @@ FlagTable policy_presets_table() { return {{"Options", {help_flag()}}}; }
 
 int policy_presets(const Args& args) {
   const auto names = parse(args, policy_presets_table());
-  if (names.size() > 1) throw UsageError("policy presets takes one NAME");
-  write_all(STDOUT_FILENO, names.empty() ? list() : one(names.front()), -1, "standard output");
+  if (names.size() > 1) throw UsageError("policy presets takes at most one NAME");
+  write_stdout(names.empty() ? list() : one(names.front()));
   return kOk;
 }
 

@@ -1,5 +1,5 @@
-// Spool: a body that may not be shown before it is whole. The first 8 MiB are in memory, the rest
-// is in a file without a name, in TMPDIR.
+// BodyBuffer: holds a response body until it is complete. The first 8 MiB are kept in memory, the
+// rest in an unnamed file in TMPDIR.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -11,18 +11,17 @@
 
 namespace httpretry::cli {
 
-class Spool {
+class BodyBuffer {
  public:
-  Spool() = default;
-  ~Spool();
-  Spool(const Spool&) = delete;
-  Spool& operator=(const Spool&) = delete;
+  BodyBuffer() = default;
+  ~BodyBuffer();
+  BodyBuffer(const BodyBuffer&) = delete;
+  BodyBuffer& operator=(const BodyBuffer&) = delete;
 
   Result<void> append(std::string_view bytes);
-  // Forgets what lies behind the first `size` bytes.
-  void cut(std::uint64_t size);
+  void truncate(std::uint64_t size);
   [[nodiscard]] std::uint64_t size() const { return memory_.size() + in_file_; }
-  // All of it, from the beginning. Throws WriteError.
+  // Passes the whole body to `take`, in pieces. Throws WriteError.
   void read(const std::function<void(std::string_view)>& take) const;
 
  private:

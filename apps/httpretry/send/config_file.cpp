@@ -1,4 +1,4 @@
-#include "cli/config_file.hpp"
+#include "send/config_file.hpp"
 
 #include "send/data.hpp"
 
@@ -8,9 +8,9 @@ namespace httpretry::cli {
 namespace {
 
 constexpr const char* kBlanks = " \t\r\f\v";
-constexpr int kDeepest = 16;  // a file that names itself has no end
+constexpr int kMaxDepth = 16;  // stops a file that includes itself
 
-// What stands between quotes; `at` is behind the first.
+// Text in quotes; `at` is the position after the first quote.
 std::string quoted(const std::string& line, std::size_t at) {
   std::string text;
   for (; at < line.size() && line[at] != '"'; ++at) {
@@ -22,15 +22,15 @@ std::string quoted(const std::string& line, std::size_t at) {
     const auto which = kLetters.find(line[++at]);
     text += which == std::string_view::npos ? line[at] : "\t\n\r\v"[which];
   }
-  if (at >= line.size()) throw UsageError("a quote is not closed");
+  if (at >= line.size()) throw UsageError("the closing quote is missing");
   if (line.find_first_not_of(kBlanks, at + 1) != std::string::npos &&
       line[line.find_first_not_of(kBlanks, at + 1)] != '#') {
-    throw UsageError("there is text behind the quotes");
+    throw UsageError("unexpected text after the closing quote");
   }
   return text;
 }
 
-// A line as it would stand on a command line; nothing where it is for people.
+// A line as command-line arguments; none for a comment.
 Args arguments(const std::string& line) {
   const auto begin = line.find_first_not_of(kBlanks);
   if (begin == std::string::npos || line[begin] == '#') return {};
@@ -49,9 +49,9 @@ Args arguments(const std::string& line) {
 }  // namespace
 
 void read_config(const std::string& path, SendOptions& to) {
-  if (++to.config_depth > kDeepest) {
-    throw UsageError("option -K: " + path + ": files of options within each other, " +
-                     std::to_string(kDeepest) + " deep");
+  if (++to.config_depth > kMaxDepth) {
+    throw UsageError("option -K: " + path + ": option files include each other more than " +
+                     std::to_string(kMaxDepth) + " levels deep");
   }
   std::istringstream text(read_named(path));
   int number = 0;

@@ -1,8 +1,8 @@
-// The flags of sending: curl's words with curl's meaning, and ours.
-#include "cli/config_file.hpp"
+// The flags of sending: curl's, with curl's meaning, and our own.
+#include "send/config_file.hpp"
 #include "send/connection.hpp"
 #include "send/data.hpp"
-#include "send/send_options.hpp"
+#include "send/options.hpp"
 
 #include <limits>
 
@@ -15,120 +15,126 @@ std::string in_microseconds(Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::microseconds>(time).count()) + "us";
 }
 
-// A text with "=" is cookies; else it names a file, which need not be there yet.
+// As curl: text with "=" is cookies; other text names a file, which need not exist.
 void add_cookies(Text value, SendOptions& to) {
   if (value.find('=') != std::string::npos) {
     to.cookies.push_back(value);
   } else {
-    to.keeps_cookies = true;
+    to.use_cookies = true;
     if (!value.empty()) to.cookie_files.push_back(value);
   }
 }
 
 std::vector<Flag> request_flags(SendOptions& to) {
   return {
-      {'X', "request", "METHOD", "the request's method", [&](Text v) { to.method = v; }},
-      {'H', "header", "LINE", "a header, or @FILE with some; \"Name:\" leaves one of ours out",
+      {'X', "request", "METHOD", "the request method", [&](Text v) { to.method = v; }},
+      {'H', "header", "LINE",
+       "add a header, or the headers in @FILE; \"Name:\" removes a default header",
        [&](Text v) { to.headers.push_back(v); }},
-      {'A', "user-agent", "NAME", "the User-Agent header; empty: none",
+      {'A', "user-agent", "NAME", "the User-Agent header; empty: send none",
        [&](Text v) { to.user_agent = v; }},
       {'e', "referer", "URL", "the Referer header", [&](Text v) { to.referer = v; }},
-      {'u', "user", "NAME:PASSWORD", "for basic authentication", [&](Text v) { to.user = v; }},
-      {'\0', "oauth2-bearer", "TOKEN", "the token of an Authorization header",
+      {'u', "user", "NAME:PASSWORD", "name and password for basic authentication",
+       [&](Text v) { to.user = v; }},
+      {'\0', "oauth2-bearer", "TOKEN", "send this token in the Authorization header",
        [&](Text v) { to.bearer = v; }},
-      {'b', "cookie", "DATA", "cookies: \"NAME=VALUE; ...\", or a file with some",
+      {'b', "cookie", "DATA", "send cookies (\"NAME=VALUE; ...\"), or those in a file",
        [&](Text v) { add_cookies(v, to); }},
-      {'c', "cookie-jar", "FILE", "keep cookies, and write them there in the end; - prints them",
+      {'c', "cookie-jar", "FILE",
+       "use cookies, and write them to FILE at the end; - is standard output",
        [&](Text v) {
          to.cookie_jar = v;
-         to.keeps_cookies = true;
+         to.use_cookies = true;
        }},
-      {'n', "netrc", "", "look for name and password in ~/.netrc",
+      {'n', "netrc", "", "read name and password from ~/.netrc",
        [&](Text) { to.connection.netrc = ""; }},
-      {'\0', "netrc-file", "FILE", "the same, in this file",
+      {'\0', "netrc-file", "FILE", "like --netrc, with this file",
        [&](Text v) { to.connection.netrc = v; }},
-      {'I', "head", "", "ask for the headers only", [&](Text) { to.head = true; }},
-      {'\0', "compressed", "", "ask for gzip and show the decoded body",
+      {'I', "head", "", "send HEAD, and show the headers only", [&](Text) { to.head = true; }},
+      {'\0', "compressed", "", "request gzip, and show the decoded body",
        [&](Text) { to.compressed = true; }},
-      {'\0', "url", "URL", "the same as the URL alone; for files of options",
+      {'\0', "url", "URL", "a URL, for use in a file of options (-K)",
        [&](Text v) { to.urls.push_back(v); }},
   };
 }
 
 std::vector<Flag> body_flags(SendOptions& to) {
   return {
-      {'d', "data", "DATA", "send it with POST; @FILE or @- reads it",
+      {'d', "data", "DATA", "send DATA with POST; @FILE reads a file, @- standard input",
        [&](Text v) { add_data(to.data, data_text(v)); }},
-      {'\0', "data-raw", "DATA", "as --data, but \"@\" is a letter like others",
+      {'\0', "data-raw", "DATA", "like --data, but \"@\" has no special meaning",
        [&](Text v) { add_data(to.data, v); }},
-      {'\0', "data-binary", "DATA", "as --data, and line ends stay as they are",
+      {'\0', "data-binary", "DATA", "like --data, but keep line ends",
        [&](Text v) { add_data(to.data, data_bytes(v)); }},
-      {'\0', "data-urlencode", "DATA", "as --data, percent-encoded: TEXT, NAME=TEXT, NAME@FILE",
+      {'\0', "data-urlencode", "DATA", "like --data, percent-encoded: TEXT, NAME=TEXT, NAME@FILE",
        [&](Text v) { add_data(to.data, data_encoded(v)); }},
-      {'\0', "json", "DATA", "as --data-binary, with the headers that say that it is JSON",
+      {'\0', "json", "DATA", "like --data-binary, with the Content-Type and Accept headers of JSON",
        [&](Text v) {
          to.json = true;
          to.data = to.data.value_or("") + data_bytes(v);
        }},
       {'F', "form", "NAME=CONTENT",
-       "a field of a form, as multipart/form-data; CONTENT is a text, <FILE or @FILE,FILE..., with "
-       ";type=TYPE, ;filename=NAME and ;headers=LINE behind it",
+       "a field of a multipart/form-data form; CONTENT is text, <FILE or @FILE,FILE..., optionally "
+       "followed by ;type=TYPE, ;filename=NAME or ;headers=LINE",
        [&](Text v) {
          to.form.push_back({v, false});
        }},
-      {'\0', "form-string", "NAME=TEXT", "as --form, and TEXT is nothing but a text",
+      {'\0', "form-string", "NAME=TEXT", "like --form, but no character of TEXT is special",
        [&](Text v) {
          to.form.push_back({v, true});
        }},
-      {'G', "get", "", "put the data into the URL, and GET it",
+      {'G', "get", "", "put the data into the query of the URL, and send a GET",
        [&](Text) { to.data_in_url = true; }},
-      {'\0', "url-query", "DATA", "add to the URL's query, encoded; +TEXT as it stands",
+      {'\0', "url-query", "DATA",
+       "add DATA to the query of the URL, encoded; +TEXT is added as it is",
        [&](Text v) { to.url_query.push_back(query_item(v)); }},
       {'T', "upload-file", "FILE",
-       "PUT the file; - reads standard input: 64 MiB before it sends, to send them again; no "
-       "limit of time ends a wait for more of it",
+       "upload FILE with PUT; - is standard input, which is read before sending, up to 64 MiB, so "
+       "that "
+       "a retry can send it again; no timeout ends a wait for input",
        [&](Text v) { to.uploads.push_back(v); }},
   };
 }
 
-std::vector<Flag> answer_flags(SendOptions& to) {
+std::vector<Flag> response_flags(SendOptions& to) {
   return {
       {'o', "output", "FILE",
-       "write the answer there when it has come whole; the n-th belongs to the n-th URL",
+       "write the response to FILE when it is complete; the n-th -o belongs to the n-th URL",
        [&](Text v) {
-         if (v == kRemoteName) throw UsageError("option --output has an empty value");
+         if (v == kRemoteName)
+           throw UsageError("option --output needs a file name, or - for standard output");
          to.outputs.push_back(v);
        }},
-      {'O', "remote-name", "", "the same, into a file that is named as the end of the URL's path",
+      {'O', "remote-name", "", "like --output, with the last part of the URL's path as FILE",
        [&](Text) { to.outputs.emplace_back(kRemoteName); }},
       {'C', "continue-at", "OFFSET",
-       "leave out so many bytes of the answer, or of -T; -: go on where an earlier download broke "
-       "off (where the server's ETag or Last-Modified tell that it is the same; else anew), and "
-       "keep "
-       "what came in FILE.part where this one does, too",
+       "skip this many bytes of the response, or of the -T file; -: resume an interrupted download "
+       "if the server's ETag or Last-Modified shows that the file is unchanged, else start again; "
+       "an interrupted download is kept in FILE.part",
        [&](Text v) {
          to.resume = v == "-";
          to.offset = to.resume ? 0 : parse_bytes(v, "-C");
        }},
-      {'i', "include", "", "show the headers of the answer, too", [&](Text) { to.include = true; }},
-      {'f', "fail", "", "an answer of 400 or more is not shown",
-       [&](Text) { to.on_bad_answer = OnBadAnswer::FailWithout; }},
-      {'\0', "fail-with-body", "", "it is shown, and the exit status is 22: as without any flag",
-       [&](Text) { to.on_bad_answer = OnBadAnswer::Fail; }},
-      {'\0', "no-fail", "", "exit with 0 for any answer, as curl does without -f",
-       [&](Text) { to.on_bad_answer = OnBadAnswer::TakeAsAnswer; }},
+      {'i', "include", "", "show the response headers too", [&](Text) { to.include = true; }},
+      {'f', "fail", "", "do not show a response of 400 or more",
+       [&](Text) { to.on_error_status = OnErrorStatus::FailWithoutBody; }},
+      {'\0', "fail-with-body", "", "show it, and exit with 22 (the default)",
+       [&](Text) { to.on_error_status = OnErrorStatus::Fail; }},
+      {'\0', "no-fail", "", "exit with 0 for any response, as curl does without -f",
+       [&](Text) { to.on_error_status = OnErrorStatus::Succeed; }},
       {'w', "write-out", "FORMAT",
-       "write that after each answer: curl's variables, as %{http_code} and %{json}, and "
-       "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads it",
+       "print FORMAT after each response: curl's variables, such as %{http_code} and %{json}, and "
+       "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads FORMAT from a file",
        [&](Text v) { to.write_out = v.starts_with('@') ? data_bytes(v) : v; }},
-      {'\0', "max-filesize", "BYTES", "fail where an answer is larger; 20K, 3M, 1G",
+      {'\0', "max-filesize", "BYTES", "fail if a response is larger than this: 500, 20K, 3M, 1G",
        [&](Text v) {
          to.max_file_size = parse_bytes(v, "--max-filesize");
          if (*to.max_file_size == 0) to.max_file_size.reset();
        }},
       {'\0', "limit-rate", "SPEED",
-       "at most so many bytes a second, down and up; 20K, 3M; not for an answer that is taken as a "
-       "whole: of --until, or of -i into a file",
+       "transfer at most this many bytes a second, down and up: 20K, 3M; has no effect on a "
+       "response "
+       "that is held in memory, with --until or with -i into a file",
        [&](Text v) {
          to.bytes_per_second = parse_bytes(v, "--limit-rate");
          if (*to.bytes_per_second == 0) to.bytes_per_second.reset();
@@ -137,43 +143,48 @@ std::vector<Flag> answer_flags(SendOptions& to) {
 }
 
 std::vector<Flag> connection_flags(SendOptions& to) {
-  auto& way = to.connection;
+  auto& connection = to.connection;
   return {
       {'L', "location", "", "follow redirects", [&](Text) { to.follow = true; }},
-      {'\0', "max-redirs", "N", "at most that many (10); -1: any number",
+      {'\0', "max-redirs", "N", "follow at most N redirects (10); -1: no limit",
        [&](Text v) {
          to.max_redirects = v == "-1" ? std::numeric_limits<int>::max()
                                       : static_cast<int>(parse_count(v, "--max-redirs"));
        }},
       {'m', "max-time", "SECONDS",
-       "for the whole of a URL: attempts, waits, redirects; for one attempt: --set "
+       "time limit for each URL: all attempts, waits and redirects; for each attempt, use --set "
        "attempt_timeout=5s",
        [&](Text v) { to.max_time = parse_seconds(v, "--max-time"); }},
-      {'\0', "connect-timeout", "SECONDS", "for each connection",
+      {'\0', "connect-timeout", "SECONDS", "time limit for connecting",
        [&](Text v) {
          to.connect_timeout = parse_seconds(v, "--connect-timeout");
          if (*to.connect_timeout == Duration::zero()) to.connect_timeout.reset();
        }},
-      {'x', "proxy", "URL", "http, https, socks4, socks4a, socks5 or socks5h; \"\": none",
-       [&](Text v) { way.proxy.url = v; }},
-      {'U', "proxy-user", "NAME:PASSWORD", "for the proxy alone",
-       [&](Text v) { way.proxy.credentials = proxy_credentials(v); }},
-      {'\0', "noproxy", "LIST", "hosts that are reached without it; * is all",
-       [&](Text v) { way.proxy.no_proxy = v; }},
-      {'\0', "resolve", "HOST:PORT:ADDRESS", "connect there for this host and port",
-       [&](Text v) { way.connect_to.push_back(resolve_entry(v)); }},
-      {'\0', "connect-to", "HOST:PORT:TO:PORT", "the same by name; empty parts are any",
-       [&](Text v) { way.connect_to.push_back(v); }},
-      {'4', "ipv4", "", "only IPv4 addresses", [&](Text) { way.ip_version = IpVersion::V4; }},
-      {'6', "ipv6", "", "only IPv6 addresses", [&](Text) { way.ip_version = IpVersion::V6; }},
-      {'\0', "interface", "NAME", "from this interface, address or host",
-       [&](Text v) { way.local_interface = v; }},
-      {'\0', "unix-socket", "FILE", "connect to this socket", [&](Text v) { way.unix_socket = v; }},
-      {'\0', "http1.1", "", "speak HTTP/1.1 only",
+      {'x', "proxy", "URL",
+       "use a proxy: http, https, socks4, socks4a, socks5 or socks5h; \"\": none",
+       [&](Text v) { connection.proxy.url = v; }},
+      {'U', "proxy-user", "NAME:PASSWORD", "name and password for the proxy",
+       [&](Text v) { connection.proxy.credentials = proxy_credentials(v); }},
+      {'\0', "noproxy", "LIST", "hosts to reach without the proxy; * is all",
+       [&](Text v) { connection.proxy.no_proxy = v; }},
+      {'\0', "resolve", "HOST:PORT:ADDRESS", "connect to ADDRESS for this host and port",
+       [&](Text v) { connection.connect_to.push_back(resolve_entry(v)); }},
+      {'\0', "connect-to", "HOST:PORT:TO:PORT",
+       "connect to TO:PORT instead; an empty part matches any",
+       [&](Text v) { connection.connect_to.push_back(v); }},
+      {'4', "ipv4", "", "use IPv4 addresses only",
+       [&](Text) { connection.ip_version = IpVersion::V4; }},
+      {'6', "ipv6", "", "use IPv6 addresses only",
+       [&](Text) { connection.ip_version = IpVersion::V6; }},
+      {'\0', "interface", "NAME", "connect from this network interface, address or host",
+       [&](Text v) { connection.local_interface = v; }},
+      {'\0', "unix-socket", "FILE", "connect to this Unix socket",
+       [&](Text v) { connection.unix_socket = v; }},
+      {'\0', "http1.1", "", "use HTTP/1.1 only",
        [&](Text) { to.http_version = HttpVersion::Http1; }},
-      {'\0', "http2", "", "HTTP/2 where TLS negotiates it: as without any flag",
+      {'\0', "http2", "", "use HTTP/2 if TLS negotiates it (the default)",
        [&](Text) { to.http_version = HttpVersion::Any; }},
-      {'\0', "http2-prior-knowledge", "", "HTTP/2 from the first byte",
+      {'\0', "http2-prior-knowledge", "", "use HTTP/2 without negotiating it",
        [&](Text) { to.http_version = HttpVersion::Http2PriorKnowledge; }},
   };
 }
@@ -182,45 +193,48 @@ std::vector<Flag> tls_flags(SendOptions& to) {
   auto& tls = to.connection;
   auto& own = tls.client_certificate;
   return {
-      {'k', "insecure", "", "take any certificate", [&](Text) { tls.verify_tls = false; }},
-      {'\0', "cacert", "FILE", "the certificates to trust", [&](Text v) { tls.ca_file = v; }},
-      {'\0', "capath", "FOLDER", "a folder of them, hashed", [&](Text v) { tls.ca_path = v; }},
-      {'E', "cert", "FILE[:PASSWORD]", "our own certificate, PEM or PKCS #12",
+      {'k', "insecure", "", "accept any certificate", [&](Text) { tls.verify_tls = false; }},
+      {'\0', "cacert", "FILE", "trust the certificates in FILE", [&](Text v) { tls.ca_file = v; }},
+      {'\0', "capath", "FOLDER", "trust the certificates in FOLDER, which c_rehash prepared",
+       [&](Text v) { tls.ca_path = v; }},
+      {'E', "cert", "FILE[:PASSWORD]", "the client certificate, PEM or PKCS #12",
        [&](Text v) { set_certificate(own, v); }},
-      {'\0', "key", "FILE", "its key, where it is not in the same file",
+      {'\0', "key", "FILE", "its private key, if it is in another file",
        [&](Text v) { own.key_file = v; }},
-      {'\0', "pass", "PASSWORD", "the key's", [&](Text v) { own.key_password = v; }},
-      {'\0', "pinnedpubkey", "HASHES", "the server's public key: sha256//..., or a file",
+      {'\0', "pass", "PASSWORD", "the password of the private key",
+       [&](Text v) { own.key_password = v; }},
+      {'\0', "pinnedpubkey", "HASHES",
+       "accept only these public keys of the server: sha256//..., or a file",
        [&](Text v) { tls.pinned_keys = v; }},
-      {'\0', "tlsv1.2", "", "TLS 1.2 or later: as without any flag",
+      {'\0', "tlsv1.2", "", "use TLS 1.2 or later (the default)",
        [&](Text) { tls.min_tls = TlsVersion::Tls12; }},
-      {'\0', "tlsv1.3", "", "TLS 1.3 or later", [&](Text) { tls.min_tls = TlsVersion::Tls13; }},
+      {'\0', "tlsv1.3", "", "use TLS 1.3 or later", [&](Text) { tls.min_tls = TlsVersion::Tls13; }},
   };
 }
 
 std::vector<Flag> retry_flags(SendOptions& to) {
   auto flags = policy_flags(to.policy);
   const std::vector<Flag> more{
-      {'\0', "idempotency-key", "[=KEY]", "send one, the same on all attempts",
+      {'\0', "idempotency-key", "[=KEY]",
+       "send an idempotency key, the same on all attempts; generated if KEY is not given",
        [&](Text v) {
-         to.give_key = true;
+         to.use_idempotency_key = true;
          to.idempotency_key = v;
        }},
       {'\0', "until", "EXPR",
-       "ask until it holds: status=200, json:/state=DONE; every second, or as --retry-delay says, "
-       "within "
-       "the time of -m or --retry-max-time; 28 where it never does",
+       "send the request until EXPR is true: status=200, json:/state=DONE; every second or every "
+       "--retry-delay, within -m or --retry-max-time; exit status 28 if it never is",
        [&](Text v) { to.until = v; }},
       {'\0', "retry", "N",
-       "send again up to N times (3): max_attempts is N + 1; a budget allows a host some 35 "
-       "retries in "
-       "a row, or any number with --set budget=none",
+       "retry up to N times (3): sets max_attempts to N + 1; a budget also limits each host to "
+       "about "
+       "35 retries in a row, unless --set budget=none",
        [&](Text v) {
          const auto most =
              std::min<long>(parse_count(v, "--retry"), std::numeric_limits<int>::max() - 1);
          to.policy.set("max_attempts", std::to_string(most + 1));
        }},
-      {'\0', "retry-delay", "SECONDS", "wait that long each time; 0: as the policy says",
+      {'\0', "retry-delay", "SECONDS", "wait this long before each retry; 0: as the policy says",
        [&](Text v) {
          const auto delay = parse_seconds(v, "--retry-delay");
          if (delay == Duration::zero()) return;
@@ -230,15 +244,16 @@ std::vector<Flag> retry_flags(SendOptions& to) {
          to.policy.set("throttle_backoff", R"("none")");
        }},
       {'\0', "retry-max-time", "SECONDS",
-       "for all attempts and waits (60, unless a policy says otherwise); 0: no limit",
+       "time limit for all attempts and waits (60, unless a policy sets it); 0: none",
        [&](Text v) {
          const auto limit = parse_seconds(v, "--retry-max-time");
          const bool none = limit == Duration::zero();
          to.policy.set("max_elapsed_time", none ? "none" : in_microseconds(limit));
        }},
-      {'\0', "retry-all-errors", "", "after any failure, whatever the request may have done",
+      {'\0', "retry-all-errors", "",
+       "retry after any failure, even if the server may have processed the request",
        [&](Text) { to.retry_all_errors = true; }},
-      {'\0', "retry-connrefused", "", "after a refused connection, too (most policies do)",
+      {'\0', "retry-connrefused", "", "retry after a refused connection too (most policies do)",
        [&](Text) { to.policy.set("retry_on.transport", kAllTransport); }},
   };
   flags.insert(flags.end(), more.begin(), more.end());
@@ -247,37 +262,39 @@ std::vector<Flag> retry_flags(SendOptions& to) {
 
 std::vector<Flag> message_flags(SendOptions& to) {
   return {
-      {'\0', "report", "FILE", "a JSON report; - is standard output",
+      {'\0', "report", "FILE", "write a JSON report; - is standard output",
        [&](Text v) { to.report = v; }},
-      {'\0', "trace", "", "each attempt and decision, on standard error, as it happens",
+      {'\0', "trace", "", "show each attempt and decision on standard error as it happens",
        [&](Text) { to.trace = true; }},
       {'v', "verbose", "",
-       "show the headers of each attempt on standard error; URLs without their query, which may be "
-       "secret",
+       "show the headers of each attempt on standard error; URLs are shown without their query, "
+       "which may be secret",
        [&](Text) { to.verbose = true; }},
-      {'s', "silent", "", "no messages", [&](Text) { to.silent = true; }},
-      {'S', "show-error", "", "with -s: messages about failures",
+      {'s', "silent", "", "show no messages", [&](Text) { to.silent = true; }},
+      {'S', "show-error", "", "with -s: show messages about failures",
        [&](Text) { to.show_error = true; }},
-      {'\0', "no-progress-meter", "", "no live line on a terminal",
+      {'\0', "no-progress-meter", "", "show no status line on a terminal",
        [&](Text) { to.progress = false; }},
-      {'#', "progress-bar", "", "a bar for long transfers: a terminal has it anyway",
+      {'#', "progress-bar", "",
+       "show a progress bar for long transfers (the default on a terminal)",
        [&](Text) { to.progress = true; }},
-      {'\0', "color", "auto|always|never", "auto: on a terminal, unless NO_COLOR is set",
-       [&](Text v) { to.color = v; }},
+      {'\0', "color", "auto|always|never",
+       "use colors; auto: on a terminal, unless NO_COLOR is set", [&](Text v) { to.color = v; }},
   };
 }
 
 std::vector<Flag> other_flags(SendOptions& to) {
   return {
-      {'Z', "parallel", "", "send to all URLs at once", [&](Text) { to.parallel = true; }},
-      {'\0', "parallel-max", "N", "with -Z: at most that many at a time (50)",
+      {'Z', "parallel", "", "send all requests at the same time",
+       [&](Text) { to.parallel = true; }},
+      {'\0', "parallel-max", "N", "with -Z: at most N requests at a time (50)",
        [&](Text v) {
          to.parallel_max = parse_count(v, "--parallel-max");
-         if (to.parallel_max == 0) throw UsageError("option --parallel-max: at least 1");
+         if (to.parallel_max == 0) throw UsageError("option --parallel-max must be at least 1");
        }},
-      {'K', "config", "FILE", "read options from a file, one a line; - is standard input",
+      {'K', "config", "FILE", "read options from FILE, one per line; - is standard input",
        [&](Text v) { read_config(v, to); }},
-      {'V', "version", "", "our version and libcurl's", [&](Text) { to.version = true; }},
+      {'V', "version", "", "show our version and libcurl's", [&](Text) { to.version = true; }},
       help_flag(),
   };
 }
@@ -286,9 +303,9 @@ std::vector<Flag> other_flags(SendOptions& to) {
 
 FlagTable send_flags(SendOptions& to) {
   return {{"Request", request_flags(to)},       {"Body", body_flags(to)},
-          {"Answer", answer_flags(to)},         {"Retries", retry_flags(to)},
+          {"Response", response_flags(to)},     {"Retries", retry_flags(to)},
           {"Connection", connection_flags(to)}, {"TLS", tls_flags(to)},
-          {"Messages", message_flags(to)},      {"Others", other_flags(to)}};
+          {"Messages", message_flags(to)},      {"Other", other_flags(to)}};
 }
 
 FlagTable send_table() {

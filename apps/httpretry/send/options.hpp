@@ -1,8 +1,8 @@
-// What `httpretry [options] URL...` was asked to do.
+// The options of `httpretry [options] URL...`.
 #pragma once
 
 #include "cli/commands.hpp"
-#include "policy/policies.hpp"
+#include "cli/policy_options.hpp"
 #include "send/form.hpp"
 
 #include <httpretry/curl/transport_options.hpp>
@@ -16,34 +16,34 @@
 
 namespace httpretry::cli {
 
-// What becomes of an answer of 400 or more.
-enum class OnBadAnswer : std::uint8_t {
-  Fail,          // it is shown, and the exit status says so
-  FailWithout,   // -f: it is not shown
-  TakeAsAnswer,  // --no-fail: it is an answer like any other
+// What happens to a response of 400 or more.
+enum class OnErrorStatus : std::uint8_t {
+  Fail,             // it is shown, and the exit status is an error
+  FailWithoutBody,  // -f: it is not shown
+  Succeed,          // --no-fail: it is shown like any other
 };
 
-// -O, among the names of -o: no file is called so.
+// -O in SendOptions::outputs: no file has this name.
 inline constexpr const char* kRemoteName = "";
 
-// Of a body that does not go into a file, where --max-filesize says nothing else.
+// The limit of a body in memory, unless --max-filesize sets it.
 inline constexpr std::uint64_t kMostInMemory = std::uint64_t{1} << 30U;
 
 struct SendOptions {
   std::vector<std::string> urls;
-  int config_depth = 0;  // of -K within -K
+  int config_depth = 0;  // of nested -K files
 
-  std::string method;                // -X; empty: what the rest implies
-  std::vector<std::string> headers;  // lines, as curl's -H takes them
-  std::optional<std::string> data;   // of all -d and their kin, joined
+  std::string method;                // -X; empty: implied by other options
+  std::vector<std::string> headers;  // in the syntax of curl's -H
+  std::optional<std::string> data;   // of all -d, --json etc., joined
   std::vector<FormField> form;       // of -F and --form-string
   bool json = false;
   bool data_in_url = false;               // -G
   bool head = false;                      // -I
-  std::vector<std::string> url_query;     // items, encoded
+  std::vector<std::string> url_query;     // encoded
   std::vector<std::string> uploads;       // the n-th belongs to the n-th URL
-  std::vector<std::string> outputs;       // likewise; kRemoteName: the last part of the URL's path
-  std::optional<std::string> user_agent;  // -A; empty: none at all
+  std::vector<std::string> outputs;       // likewise; or kRemoteName
+  std::optional<std::string> user_agent;  // -A; empty: send none
   std::string referer;
   std::optional<std::string> user;  // "name:password"
   std::string bearer;
@@ -58,9 +58,9 @@ struct SendOptions {
   std::vector<std::string> cookies;       // of -b: "NAME=VALUE"
   std::vector<std::string> cookie_files;  // of -b: files
   std::string cookie_jar;                 // -c
-  bool keeps_cookies = false;             // -b FILE or -c
+  bool use_cookies = false;               // -b FILE or -c
   bool resume = false;                    // -C -
-  std::uint64_t offset = 0;               // -C N: so many bytes are not wanted
+  std::uint64_t offset = 0;               // -C N: bytes to skip
   std::optional<std::uint64_t> max_file_size;
   std::optional<std::uint64_t> bytes_per_second;
 
@@ -69,16 +69,16 @@ struct SendOptions {
 
   PolicyChoice policy;
   bool retry_all_errors = false;
-  bool give_key = false;        // --idempotency-key
-  std::string idempotency_key;  // empty: one is generated for each URL
+  bool use_idempotency_key = false;  // --idempotency-key
+  std::string idempotency_key;       // empty: generated for each URL
   std::optional<Duration> retry_delay;
   std::string until;
 
-  OnBadAnswer on_bad_answer = OnBadAnswer::Fail;
+  OnErrorStatus on_error_status = OnErrorStatus::Fail;
   bool include = false;
   bool silent = false;
   bool show_error = false;
-  bool progress = true;  // a live line, on a terminal
+  bool progress = true;  // a status line on a terminal
   bool verbose = false;
   bool trace = false;
   std::string color = "auto";
@@ -88,20 +88,22 @@ struct SendOptions {
   bool version = false;
 };
 
-// The one table of the flags of sending.
+// The table of these flags.
 FlagTable send_flags(SendOptions& to);
 
-// Applies a command line. Throws UsageError, ReadError and HelpAsked.
+// Parses a command line. Throws UsageError, ReadError and HelpRequested.
 void parse_send(const Args& args, SendOptions& to);
 
-// The request for the URL at `index`. Throws UsageError and ReadError; `give_up` as for
+// The request for the URL at `index`. Throws UsageError and ReadError; `cancel` as for
 // upload_body.
-Request request_for(const SendOptions& options, std::size_t index, int give_up);
+Request request_for(const SendOptions& options, std::size_t index, int cancel);
 
-// Where its answer goes: a file, or "-". Throws UsageError.
+// Where its response goes: a file, or "-". Throws UsageError.
 std::string target_for(const SendOptions& options, std::size_t index, const Request& request);
 
-// Whether a message for people may be written to standard error.
-inline bool speaks(const SendOptions& options) { return !options.silent || options.show_error; }
+// Whether error messages may be shown.
+inline bool shows_errors(const SendOptions& options) {
+  return !options.silent || options.show_error;
+}
 
 }  // namespace httpretry::cli

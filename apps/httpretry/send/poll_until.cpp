@@ -1,4 +1,4 @@
-#include "send/until.hpp"
+#include "send/poll_until.hpp"
 
 #include "cli/args.hpp"
 
@@ -10,8 +10,7 @@ namespace httpretry::cli {
 namespace {
 
 UsageError bad(const std::string& text) {
-  return UsageError("option --until: \"" + text +
-                    "\" is neither status=CODE nor json:/POINTER=VALUE");
+  return UsageError("option --until: \"" + text + "\" is not status=CODE or json:/POINTER=VALUE");
 }
 
 std::string as_text(const JsonValue& value) {
@@ -38,8 +37,7 @@ std::optional<Number> number_in(const std::string& text) {
   return failure == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
 }
 
-// 1, 1.0 and 1e0 are one number, however they are spelled; whole ones that no double can tell
-// apart are two.
+// 1, 1.0 and 1e0 are equal. Integers are compared exactly, even if they are too large for a double.
 bool is_number(const JsonValue& found, const std::string& wanted) {
   const auto as_double = number_in<double>(wanted);
   if (!as_double) return false;
@@ -55,53 +53,54 @@ bool is_number(const JsonValue& found, const std::string& wanted) {
 
 }  // namespace
 
-Until Until::parse(const std::string& text) {
+PollCondition PollCondition::parse(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0) throw bad(text);
   if (std::string_view("!<>~").find(text[equals - 1]) != std::string_view::npos) throw bad(text);
-  Until until;
-  until.value = text.substr(equals + 1);
+  PollCondition condition;
+  condition.value = text.substr(equals + 1);
   if (text.starts_with("status=")) {
-    until.status = static_cast<int>(parse_count(until.value, "--until"));
-    if (until.status < 100 || until.status > 599) throw bad(text);
+    condition.status = static_cast<int>(parse_count(condition.value, "--until"));
+    if (condition.status < 100 || condition.status > 599) throw bad(text);
   } else if (text.starts_with("json:/") || text.starts_with("json:=")) {
-    until.pointer = text.substr(5, equals - 5);
+    condition.pointer = text.substr(5, equals - 5);
   } else {
     throw bad(text);
   }
-  return until;
+  return condition;
 }
 
-bool Until::concerns(const Response& response) const {
+bool PollCondition::applies_to(const Response& response) const {
   const bool redirects = response.status > 300 && response.status < 400 && response.status != 304;
-  if (follows && redirects && response.headers.contains("Location")) return false;
+  if (follow_redirects && redirects && response.headers.contains("Location")) return false;
   return status != 0 || response.status < 400;
 }
 
-bool Until::holds(const Response& response) const {
+bool PollCondition::met_by(const Response& response) const {
   if (status != 0) return response.status == status;
   const auto found = response.json_at(pointer);
   return found && (as_text(*found) == value || is_number(*found, value));
 }
 
-void poll_until(RetryOptions& options, Until until, std::optional<Duration> interval) {
+void poll_until(RetryOptions& options, PollCondition condition, std::optional<Duration> interval) {
   if (interval) {
     options.backoff = [every = *interval](const RetryPolicy&, const Classified&,
                                           const AttemptFacts&, double) { return every; };
   }
-  options.classify = [until = std::move(until)](const RetryPolicy& policy, const Request&,
-                                                const Observed& observed) {
+  options.classify = [condition = std::move(condition)](const RetryPolicy& policy, const Request&,
+                                                        const Observed& observed) {
     auto classified = classify(policy, observed);
     const auto& outcome = *observed.outcome;
-    if (!outcome || !until.concerns(*outcome)) {
-      // What passes is on the way to the answer, too: a service that is not up yet.
-      const bool passes = classified.cls == Class::Transient || classified.cls == Class::Transport;
-      if (!passes) return classified;
+    if (!outcome || !condition.applies_to(*outcome)) {
+      // Poll on after a transient failure: the service may not be up yet.
+      const bool transient =
+          classified.cls == Class::Transient || classified.cls == Class::Transport;
+      if (!transient) return classified;
       classified.cls = Class::Pending;
       classified.once = false;
       return classified;
     }
-    const bool done = until.holds(*outcome);
+    const bool done = condition.met_by(*outcome);
     classified.cls = done ? Class::Success : Class::Pending;
     if (!done) {
       classified.rule = Rule();
@@ -112,12 +111,12 @@ void poll_until(RetryOptions& options, Until until, std::optional<Duration> inte
   };
 }
 
-bool held(const Response& response) {
+bool condition_met(const Response& response) {
   const auto& attempts = response.history.attempts;
   return !attempts.empty() && attempts.back().cls == Class::Success;
 }
 
-bool never_held(const Outcome& outcome) {
+bool condition_unmet(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   if (history.attempts.empty()) return false;
   if (!outcome && history.stop_reason != Reason::ElapsedExhausted) return false;

@@ -1,4 +1,4 @@
-// --until: what an answer must be for the asking to end.
+// --until: sends a request until the response meets a condition.
 #pragma once
 
 #include <httpretry/middleware/builtin.hpp>
@@ -9,28 +9,29 @@
 
 namespace httpretry::cli {
 
-// "status=200", "json:/state=DONE". Throws UsageError.
+// "status=200" or "json:/state=DONE".
 //
-// An answer for which it does not hold is pending: asked for again after a while, outside
-// max_attempts and the budget. For `status` that is any answer; for `json`, any below 400, so that
-// an error stays an error. So is a failure that passes. With `follows` a redirect is on its way to
-// the answer.
-struct Until {
-  static Until parse(const std::string& text);
-  [[nodiscard]] bool holds(const Response& response) const;
-  [[nodiscard]] bool concerns(const Response& response) const;
+// A response that does not meet it is classified as pending: it is polled again, which counts
+// neither for max_attempts nor for the budget. A `status` condition applies to all responses; a
+// `json` condition to those below 400, so that an error stays an error. Transient failures are
+// pending too. With `follow_redirects`, redirects are not tested.
+struct PollCondition {
+  // Throws UsageError.
+  static PollCondition parse(const std::string& text);
+  [[nodiscard]] bool met_by(const Response& response) const;
+  [[nodiscard]] bool applies_to(const Response& response) const;
 
-  int status = 0;       // 0: the pointer counts
+  int status = 0;       // 0: use `pointer`
   std::string pointer;  // of a scalar in the JSON body
   std::string value;
-  bool follows = false;
+  bool follow_redirects = false;
 };
 
-// Classifies as ever, and then by `until`. Asks at that `interval`, where one is given.
-void poll_until(RetryOptions& options, Until until, std::optional<Duration> interval);
-// Whether it held for the last answer; whether it did not, and nobody asked again. An answer that
-// it does not concern is neither.
-bool held(const Response& response);
-bool never_held(const Outcome& outcome);
+// Makes `retry` poll until `condition` is met; without `interval`, as often as the policy says.
+void poll_until(RetryOptions& options, PollCondition condition, std::optional<Duration> interval);
+// Whether the last response met the condition; whether polling ended without that. Both are false
+// for a response to which the condition does not apply.
+bool condition_met(const Response& response);
+bool condition_unmet(const Outcome& outcome);
 
 }  // namespace httpretry::cli

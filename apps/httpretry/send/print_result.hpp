@@ -1,8 +1,8 @@
-// What a user sees of an outcome.
+// Prints the outcome of a call.
 #pragma once
 
 #include "send/download.hpp"
-#include "send/send_options.hpp"
+#include "send/options.hpp"
 #include "send/write_out.hpp"
 
 #include <httpretry/http/response.hpp>
@@ -12,7 +12,7 @@
 namespace httpretry::cli {
 
 // A call that has ended.
-struct Ended {
+struct EndedCall {
   const Request& request;
   const Outcome& outcome;
   std::size_t index;         // of the URL
@@ -20,8 +20,8 @@ struct Ended {
   const Connections& connections;
 };
 
-// Writes the answer where it belongs, what is to be said to standard error, and answers with the
-// exit status. `give_up` as for write_all.
-int show(const SendOptions& options, const Ended& ended, int give_up);
+// Writes the response to its target and messages to standard error; returns the exit status.
+// `cancel` as for write_all.
+int print_result(const SendOptions& options, const EndedCall& ended, int cancel);
 
 }  // namespace httpretry::cli

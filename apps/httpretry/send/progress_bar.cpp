@@ -1,6 +1,7 @@
-#include "send/bar.hpp"
+#include "send/progress_bar.hpp"
 
-#include "cli/words.hpp"
+#include "cli/message.hpp"
+#include "cli/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,9 +15,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A short transfer needs no bar, and nobody reads more than that a second.
-constexpr Duration kPatience = 500ms;
-constexpr Duration kRedraw = 100ms;
+// A shorter transfer needs no bar; more updates than this are not readable.
+constexpr Duration kDelay = 500ms;
+constexpr Duration kInterval = 100ms;
 
 std::string amount(double bytes) {
   constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
@@ -27,8 +28,8 @@ std::string amount(double bytes) {
   return text.data();
 }
 
-// "[=====>    ]  52 %  5.2 MiB of 10.0 MiB, 1.3 MiB a second"
-std::string drawing(std::uint64_t had, std::optional<std::uint64_t> total, double speed) {
+// "[=====>    ]  52 %  5.2 MiB of 10.0 MiB, 1.3 MiB/s"
+std::string bar_text(std::uint64_t had, std::optional<std::uint64_t> total, double speed) {
   std::string text;
   if (total && *total > 0) {
     constexpr std::size_t kWidth = 24;
@@ -41,12 +42,12 @@ std::string drawing(std::uint64_t had, std::optional<std::uint64_t> total, doubl
   }
   text += amount(static_cast<double>(had));
   if (total) text += " of " + amount(static_cast<double>(*total));
-  return text + ", " + amount(speed) + " a second";
+  return text + ", " + amount(speed) + "/s";
 }
 
-class ShownReader final : public BodyReader {
+class BarReader final : public BodyReader {
  public:
-  explicit ShownReader(std::unique_ptr<BodyReader> reader)
+  explicit BarReader(std::unique_ptr<BodyReader> reader)
       : reader_(std::move(reader)), left_(reader_->size()) {
     bar_.begin(0, left_);
   }
@@ -56,7 +57,7 @@ class ShownReader final : public BodyReader {
     if (!count) return count;
     bar_.add(*count);
     if (left_) *left_ -= *count;
-    if (*count == 0 || left_ == 0U) Bar::end();
+    if (*count == 0 || left_ == 0U) ProgressBar::end();
     return count;
   }
   [[nodiscard]] std::optional<std::uint64_t> size() const override { return reader_->size(); }
@@ -64,34 +65,34 @@ class ShownReader final : public BodyReader {
  private:
   std::unique_ptr<BodyReader> reader_;
   std::optional<std::uint64_t> left_;
-  Bar bar_;
+  ProgressBar bar_;
 };
 
 }  // namespace
 
-void Bar::begin(std::uint64_t had, std::optional<std::uint64_t> total) {
+void ProgressBar::begin(std::uint64_t had, std::optional<std::uint64_t> total) {
   had_ = had;
   added_ = 0;
   total_ = total;
   began_ = drawn_ = Clock::now();
 }
 
-void Bar::add(std::uint64_t bytes) {
+void ProgressBar::add(std::uint64_t bytes) {
   added_ += bytes;
   const auto now = Clock::now();
-  if (now - began_ < kPatience || now - drawn_ < kRedraw) return;
+  if (now - began_ < kDelay || now - drawn_ < kInterval) return;
   drawn_ = now;
   const auto time = std::chrono::duration<double>(now - began_).count();
-  say_for_now(drawing(had_ + added_, total_, static_cast<double>(added_) / time));
+  show_status(bar_text(had_ + added_, total_, static_cast<double>(added_) / time));
 }
 
-void Bar::end() { say_for_now(""); }
+void ProgressBar::end() { show_status(""); }
 
 Body with_bar(const Body& body) {
   return Body::reopened([body]() -> Result<std::unique_ptr<BodyReader>> {
     auto reader = body.open();
     if (!reader) return std::move(reader).error();
-    return std::unique_ptr<BodyReader>(std::make_unique<ShownReader>(*std::move(reader)));
+    return std::unique_ptr<BodyReader>(std::make_unique<BarReader>(*std::move(reader)));
   });
 }
 

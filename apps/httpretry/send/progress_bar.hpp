@@ -1,4 +1,4 @@
-// Bar: how far a long transfer is, on a terminal, over and over on one line.
+// ProgressBar: the progress of a long transfer, on one line of a terminal.
 #pragma once
 
 #include <httpretry/http/body.hpp>
@@ -9,9 +9,9 @@
 
 namespace httpretry::cli {
 
-class Bar {
+class ProgressBar {
  public:
-  // What was there before, and how much it will be in the end.
+  // `had`: bytes of an earlier transfer; `total`: the size in the end, if known.
   void begin(std::uint64_t had, std::optional<std::uint64_t> total);
   void add(std::uint64_t bytes);
   static void end();
@@ -25,7 +25,7 @@ class Bar {
   Clock::time_point drawn_;
 };
 
-// The same body, which shows how much of it is on its way. It must be one that can be read again.
+// The same body, which updates a bar while it is read. It must be replayable.
 Body with_bar(const Body& body);
 
 }  // namespace httpretry::cli

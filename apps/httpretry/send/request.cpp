@@ -1,9 +1,9 @@
-// From the command line to a Request.
+// Makes the Request for a URL of the command line.
 #include "cli/input.hpp"
-#include "cli/words.hpp"
+#include "cli/text.hpp"
 #include "send/data.hpp"
 #include "send/form.hpp"
-#include "send/send_options.hpp"
+#include "send/options.hpp"
 
 #include <httpretry/http/url.hpp>
 
@@ -21,7 +21,7 @@ std::string with_query_text(std::string url, const std::string& items) {
   return url.insert(fragment, (has_query ? (glue ? "&" : "") : "?") + items);
 }
 
-// A file that is put into a folder keeps its name there.
+// For -T: a URL that ends in "/" gets the name of the file.
 std::string with_file_name(const std::string& url, const std::string& file) {
   const auto path_end = std::min(url.find_first_of("?#"), url.size());
   const auto authority = url.find("://") + 3;
@@ -44,7 +44,7 @@ std::string method_of(const SendOptions& options, bool upload) {
   const bool posts = options.data.has_value() && !options.data_in_url;
   const bool form = !options.form.empty();
   if (int{options.head} + int{upload} + int{posts} + int{form} > 1) {
-    throw UsageError("only one of -I, -T, -F and -d can be had in one request");
+    throw UsageError("a request can have only one of -I, -T, -F and -d");
   }
   if (!options.method.empty()) return options.method;
   return options.head ? "HEAD" : upload ? "PUT" : posts || form ? "POST" : "GET";
@@ -68,20 +68,20 @@ void set_defaults(const SendOptions& options, Request& request) {
   }
 }
 
-// "Name: value" sets, "Name;" sets an empty one, "Name:" leaves ours out. A value may be a secret,
-// so that no message has it.
+// "Name: value" sets a header, "Name;" sets an empty one, "Name:" removes a default. The value may
+// be secret, so messages do not contain it.
 void apply_header(Request& request, const std::string& line, std::vector<std::string>& given) {
   const auto end = line.find_first_of(":;");
   if (end == std::string::npos || end == 0) {
     const auto word = line.find(' ');
     const auto what =
-        word == std::string::npos ? std::string("a text") : "\"" + line.substr(0, word) + " …\"";
-    throw UsageError("option -H: " + what + " is not a header: \"Name: value\"");
+        word == std::string::npos ? std::string("the text") : "\"" + line.substr(0, word) + " …\"";
+    throw UsageError("option -H: " + what + " is not a header; expected \"Name: value\"");
   }
   const auto name = line.substr(0, end);
   const auto value = line.substr(end + 1);
   const bool blank = value.find_first_not_of(" \t") == std::string::npos;
-  // The first of a name replaces our own; further ones stand beside it.
+  // The first header of a name replaces our default; others are added.
   const bool first = std::none_of(given.begin(), given.end(), [&](const std::string& earlier) {
     return equal_ignoring_case(earlier, name);
   });
@@ -89,19 +89,20 @@ void apply_header(Request& request, const std::string& line, std::vector<std::st
   given.push_back(name);
   if (blank && line[end] == ':') return;
   if (!blank && line[end] == ';') {
-    throw UsageError("option -H: \"" + name + ";\" has text behind its \";\"");
+    throw UsageError("option -H: \"" + name +
+                     ";\" means an empty header, but text follows the \";\"");
   }
   request.add_header(name, blank ? std::string() : value);
 }
 
-void apply_headers(const SendOptions& options, int give_up, Request& request) {
+void apply_headers(const SendOptions& options, int cancel, Request& request) {
   std::vector<std::string> given;
   for (const auto& header : options.headers) {
     if (!header.starts_with('@')) {
       apply_header(request, header, given);
       continue;
     }
-    auto text = read_named(header.substr(1), give_up);
+    auto text = read_named(header.substr(1), cancel);
     std::erase(text, '\r');
     for (std::size_t at = 0; at < text.size();) {
       const auto end = std::min(text.find('\n', at), text.size());
@@ -111,16 +112,15 @@ void apply_headers(const SendOptions& options, int give_up, Request& request) {
   }
 }
 
-Form form_of(const SendOptions& options, int give_up) {
+Form form_of(const SendOptions& options, int cancel) {
   Form form;
-  for (const auto& part : options.form) form.add(form_part(part, give_up));
+  for (const auto& part : options.form) form.add(form_part(part, cancel));
   return form;
 }
 
-// Behind an offset it says which part of the whole it is.
-void set_upload(const SendOptions& options, const std::string& file, int give_up,
-                Request& request) {
-  auto body = upload_body(file, give_up, options.offset);
+// With an offset, Content-Range says which part of the file this is.
+void set_upload(const SendOptions& options, const std::string& file, int cancel, Request& request) {
+  auto body = upload_body(file, cancel, options.offset);
   if (options.offset > 0) {
     const auto end = options.offset + size_of(body);
     request.set_header("Content-Range", "bytes " + std::to_string(options.offset) + "-" +
@@ -139,20 +139,20 @@ void apply_options(const SendOptions& options, Request& request) {
   if (!options.user) return;
   const auto colon = options.user->find(':');
   if (colon == std::string::npos) {
-    throw UsageError("option -u: the password is missing: NAME:PASSWORD");
+    throw UsageError("option -u: no password given; expected NAME:PASSWORD");
   }
   own.credentials = Credentials(Credentials::Scheme::Basic, options.user->substr(0, colon),
                                 options.user->substr(colon + 1));
 }
 
-// The end of the path, as it stands in the URL.
+// The last part of the path, still percent-encoded.
 std::string remote_name(const SendOptions& options, std::size_t index, const Request& request) {
   const auto& path = request.parsed_url()->path();
   auto name = path.substr(path.find_last_of('/') + 1);
-  if (name == "-") return "./-";  // that is a file
+  if (name == "-") return "./-";  // "-" would be standard output
   if (!name.empty()) return name;
   throw UsageError("option -O: the path of " + without_secrets(options.urls[index]) +
-                   " does not end in a name: use -o FILE");
+                   " does not end in a file name; use -o FILE");
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ std::string target_for(const SendOptions& options, std::size_t index, const Requ
   return output == "/dev/stdout" ? "-" : output;
 }
 
-Request request_for(const SendOptions& options, std::size_t index, int give_up) {
+Request request_for(const SendOptions& options, std::size_t index, int cancel) {
   const bool uploads = index < options.uploads.size();
   try {
     Request request(method_of(options, uploads), url_of(options, index));
@@ -173,10 +173,10 @@ Request request_for(const SendOptions& options, std::size_t index, int give_up) 
                        url.error().message);
     }
     set_defaults(options, request);
-    if (!options.form.empty()) request.set_form(form_of(options, give_up));
-    apply_headers(options, give_up, request);
+    if (!options.form.empty()) request.set_form(form_of(options, cancel));
+    apply_headers(options, cancel, request);
     if (uploads) {
-      set_upload(options, options.uploads[index], give_up, request);
+      set_upload(options, options.uploads[index], cancel, request);
     } else if (options.data && !options.data_in_url) {
       request.set_body(*options.data);
     }

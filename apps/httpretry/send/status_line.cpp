@@ -1,6 +1,7 @@
-#include "send/live.hpp"
+#include "send/status_line.hpp"
 
-#include "cli/words.hpp"
+#include "cli/message.hpp"
+#include "cli/text.hpp"
 
 #include <httpretry/flow/call.hpp>
 
@@ -24,20 +25,20 @@ class OneCall final : public Observer {
 
   void attempt_started(const Call& /*call*/, const Request& /*request*/,
                        int /*number*/) noexcept override {
-    say_for_now("");
+    show_status("");
   }
 
   void attempt_ended(const Call& /*call*/, const Request& request,
                      const Attempt& attempt) noexcept override {
-    if (!attempt.retried) return say_for_now("");
+    if (!attempt.retried) return show_status("");
     auto line = "attempt " + std::to_string(attempt.number) + of_how_many(request) + ": " +
                 came_to(attempt) + ", waiting " + rounded(attempt.wait.value_or(Duration{}));
     if (attempt.server_delay) line += " (server asked " + rounded(*attempt.server_delay) + ")";
-    say_for_now(line + "…");
+    show_status(line + "…");
   }
 
   void call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept override {
-    say_for_now("");
+    show_status("");
   }
 
  private:
@@ -51,13 +52,13 @@ class OneCall final : public Observer {
   PolicySet policies_;
 };
 
-// Told by several threads.
+// Called by several threads.
 class ManyCalls final : public Observer {
  public:
   explicit ManyCalls(std::size_t calls) : calls_(calls) {}
 
   void call_started(const Call& /*call*/, const Request& /*request*/) noexcept override {
-    change([&] { ++under_way_; });
+    change([&] { ++running_; });
   }
   void attempt_ended(const Call& call, const Request& /*request*/,
                      const Attempt& attempt) noexcept override {
@@ -71,7 +72,7 @@ class ManyCalls final : public Observer {
     const auto reason = history_of(outcome).stop_reason;
     change([&] {
       waiting_.erase(call.id());
-      --under_way_;
+      --running_;
       ++done_;
       if (reason != Reason::Success) ++failed_;
     });
@@ -82,30 +83,30 @@ class ManyCalls final : public Observer {
   void change(Change apply) {
     const std::lock_guard lock(mutex_);
     apply();
-    if (done_ == calls_) return say_for_now("");
+    if (done_ == calls_) return show_status("");
     auto line = std::to_string(done_) + " of " + std::to_string(calls_) + " done, " +
-                std::to_string(under_way_) + " under way";
+                std::to_string(running_) + " running";
     if (!waiting_.empty()) line += ", " + std::to_string(waiting_.size()) + " of them waiting";
     if (failed_ > 0) line += ", " + std::to_string(failed_) + " failed";
-    say_for_now(line + "…");
+    show_status(line + "…");
   }
 
   std::mutex mutex_;
   std::size_t calls_;
   std::size_t done_ = 0;
-  std::size_t under_way_ = 0;
+  std::size_t running_ = 0;
   std::set<std::uint64_t> waiting_;
   std::size_t failed_ = 0;
 };
 
 }  // namespace
 
-bool shows_live_line(const SendOptions& options) {
+bool shows_status_line(const SendOptions& options) {
   const bool asked = options.progress && !options.silent && !options.trace && !options.verbose;
   return asked && ::isatty(STDERR_FILENO) == 1;
 }
 
-std::shared_ptr<Observer> live_line(const SendOptions& options, const PolicySet& policies) {
+std::shared_ptr<Observer> status_line(const SendOptions& options, const PolicySet& policies) {
   if (options.parallel) return std::make_shared<ManyCalls>(options.urls.size());
   return std::make_shared<OneCall>(policies);
 }
