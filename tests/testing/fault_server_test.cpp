@@ -10,18 +10,8 @@
 #include <thread>
 #include <vector>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::FaultServerOptions;
-using httpretry::Headers;
-using httpretry::Scenario;
-using httpretry::SeenRequest;
-using httpretry::Step;
-using raw::body_of;
-using raw::End;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 using namespace std::chrono_literals;
 
 TEST_CASE("a plain answer is the step, framed, byte for byte") {
@@ -48,8 +38,8 @@ TEST_CASE("an answer to HEAD has the length of the body and no body") {
   FaultServer server({{200, "body"}});
   RawClient client(server.port());
   client.send("HEAD / HTTP/1.1\r\n\r\n" + get());
-  CHECK(client.read_answer(false) == "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
-  CHECK(client.read_answer() == "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody");
+  CHECK(client.read_response(false) == "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+  CHECK(client.read_response() == "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody");
 }
 
 TEST_CASE("204 and 304 have neither body nor length, and the connection goes on") {
@@ -73,7 +63,7 @@ TEST_CASE("interim answers come before the delay, and not to HTTP/1.0") {
   const auto interims =
       client.read_until([](const auto& text) { return text.ends_with("</a>\r\n\r\n"); });
   CHECK(interims == "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
-  CHECK(status_of(client.read_answer()) == 200);
+  CHECK(status_of(client.read_response()) == 200);
   CHECK(std::chrono::steady_clock::now() - start >= 60ms);
 
   RawClient old(server.port());

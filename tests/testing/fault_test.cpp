@@ -7,15 +7,8 @@
 #include <chrono>
 #include <string>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::Headers;
-using httpretry::Step;
-using raw::body_of;
-using raw::End;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 using namespace std::chrono_literals;
 
 namespace {
@@ -114,8 +107,8 @@ TEST_CASE("reset_early takes no step for a connection on which nothing is said")
 }
 
 TEST_CASE("a fault that acts before reading acts after the head where only a path asks for it") {
-  httpretry::Scenario scenario({200});
-  scenario.paths.emplace("/a", httpretry::Script({Fault::ResetEarly}));
+  Scenario scenario({200});
+  scenario.paths.emplace("/a", Script({Fault::ResetEarly}));
   FaultServer server(scenario);
 
   RawClient other(server.port());

@@ -4,18 +4,8 @@
 #include <chrono>
 #include <string>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::FaultServerOptions;
-using httpretry::Headers;
-using httpretry::Scenario;
-using httpretry::Script;
-using httpretry::Step;
-using raw::body_of;
-using raw::End;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 using namespace std::chrono_literals;
 
 namespace {

@@ -5,13 +5,8 @@
 #include <string>
 #include <utility>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::Step;
-using raw::End;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 using namespace std::chrono_literals;
 
 TEST_CASE("a request is logged as it was sent") {
@@ -120,7 +115,7 @@ TEST_CASE("a request that comes in single bytes is read as any other") {
   const std::string request =
       "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n";
   for (const char byte : request) client.send({&byte, 1});
-  CHECK(status_of(client.read_answer()) == 200);
+  CHECK(status_of(client.read_response()) == 200);
   CHECK(server.seen()[0].body == "ab");
 }
 
@@ -139,7 +134,7 @@ TEST_CASE("a request that expects 100 Continue gets it before its body is sent")
   client.send(kExpecting);
   CHECK(client.read_until(head_ended) == "HTTP/1.1 100 Continue\r\n\r\n");
   client.send("abc");
-  CHECK(status_of(client.read_answer()) == 200);
+  CHECK(status_of(client.read_response()) == 200);
   CHECK(server.seen()[0].body == "abc");
 }
 
@@ -150,7 +145,7 @@ TEST_CASE("with ignore_expect no 100 Continue comes, and the body is read all th
   RawClient client(server.port());
   client.send(kExpecting);
   client.send("abc");
-  CHECK(status_of(client.read_answer()) == 200);
+  CHECK(status_of(client.read_response()) == 200);
   CHECK(server.seen()[0].body == "abc");
 }
 
@@ -158,7 +153,7 @@ TEST_CASE("a 417 answers the expectation without waiting for the body") {
   FaultServer server({417});
   RawClient client(server.port());
   client.send(kExpecting);
-  const auto answer = client.read_answer();
+  const auto answer = client.read_response();
   CHECK(status_of(answer) == 417);
   CHECK(answer.find("\r\nConnection: close\r\n") != std::string::npos);
   CHECK_FALSE(server.seen()[0].body_complete);
@@ -170,7 +165,7 @@ TEST_CASE("an early answer reaches a client that is still sending, with a FIN be
   FaultServer server({step});
   RawClient client(server.port());
   client.send("POST / HTTP/1.1\r\nContent-Length: 10000000\r\n\r\n");
-  CHECK(status_of(client.read_answer()) == 413);
+  CHECK(status_of(client.read_response()) == 413);
   client.send(std::string(8'000'000, 'x'));
   CHECK(client.read_to_end().empty());
   CHECK(client.end() == End::Fin);

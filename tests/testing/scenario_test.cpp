@@ -5,16 +5,8 @@
 #include <thread>
 #include <vector>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::parse_fault;
-using httpretry::Scenario;
-using httpretry::Script;
-using httpretry::Step;
-using httpretry::Then;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 
 namespace {
 

@@ -10,17 +10,8 @@
 #include <string>
 #include <utility>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::FaultServerOptions;
-using httpretry::Scenario;
-using httpretry::Step;
-using httpretry::Tls;
-using raw::body_of;
-using raw::End;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 using namespace std::chrono_literals;
 
 namespace {
