@@ -39,15 +39,20 @@ Channel::Channel(Descriptor socket, int stop_fd) : socket_(std::move(socket)), s
 
 Channel::~Channel() { finish(); }
 
+template <class Attempt>
+IoResult Channel::complete(Attempt attempt, Time deadline) {
+  for (;;) {
+    ERR_clear_error();
+    const auto result = attempt();
+    if (result.io != Io::WouldBlock) return result;
+    if (!wait(awaited_, deadline)) return {Io::Broken};
+  }
+}
+
 bool Channel::handshake(SSL_CTX& context) {
   tls_.reset(SSL_new(&context));
   if (!tls_ || SSL_set_fd(tls_.get(), socket_.get()) != 1) return false;
-  for (;;) {
-    ERR_clear_error();
-    const auto result = tls_result(SSL_accept(tls_.get()), 0);
-    if (result.io == Io::Done) return true;
-    if (result.io != Io::WouldBlock || !wait(awaited_, kNever)) return false;
-  }
+  return complete([this] { return tls_result(SSL_accept(tls_.get()), 0); }).io == Io::Done;
 }
 
 IoResult Channel::tls_result(int result, std::size_t bytes) {
@@ -92,21 +97,14 @@ IoResult Channel::try_write(std::string_view bytes) {
 }
 
 std::size_t Channel::read(std::span<char> into) {
-  for (;;) {
-    const auto result = try_read(into);
-    if (result.io == Io::Done) return result.bytes;
-    if (result.io != Io::WouldBlock || !wait(awaited_, kNever)) return 0;
-  }
+  return complete([&] { return try_read(into); }).bytes;
 }
 
 bool Channel::write(std::string_view bytes) {
   while (!bytes.empty()) {
-    const auto result = try_write(bytes);
-    if (result.io == Io::Done) {
-      bytes.remove_prefix(result.bytes);
-    } else if (result.io != Io::WouldBlock || !wait(awaited_, kNever)) {
-      return false;
-    }
+    const auto result = complete([&] { return try_write(bytes); });
+    if (result.io != Io::Done) return false;
+    bytes.remove_prefix(result.bytes);
   }
   return true;
 }
@@ -126,14 +124,11 @@ bool Channel::wait_for_bytes(Time deadline) {
   if (!tls_) {
     return wait(POLLIN, deadline) && ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
   }
-  for (;;) {
-    ERR_clear_error();
+  const auto peek = [&] {
     std::size_t bytes = 0;
-    const int result = SSL_peek_ex(tls_.get(), &byte, 1, &bytes);
-    const auto peeked = tls_result(result, bytes);
-    if (peeked.io == Io::Done) return true;
-    if (peeked.io != Io::WouldBlock || !wait(awaited_, deadline)) return false;
-  }
+    return tls_result(SSL_peek_ex(tls_.get(), &byte, 1, &bytes), 1);
+  };
+  return complete(peek, deadline).io == Io::Done;
 }
 
 void Channel::hold() {

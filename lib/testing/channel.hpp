@@ -77,6 +77,9 @@ class Channel {
   // False: the deadline passed, or the server stops.
   bool wait(short events, Time deadline);
   IoResult tls_result(int result, std::size_t bytes);
+  // Repeats `attempt` until its result is not WouldBlock.
+  template <class Attempt>
+  IoResult complete(Attempt attempt, Time deadline = kNever);
 
   Descriptor socket_;
   int stop_fd_;

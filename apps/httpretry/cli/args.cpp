@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace httpretry::cli {
 namespace {
@@ -118,13 +119,28 @@ class Parser {
   std::size_t next_ = 0;
 };
 
-double parse_number(const std::string& text, std::string_view flag, const char* expected) {
+UsageError invalid(std::string_view flag, const std::string& text, const std::string& expected) {
+  return UsageError("option " + std::string(flag) + ": \"" + text + "\" is not " + expected);
+}
+
+// The number at the start of `text`. `rest` receives what follows it.
+template <class Number>
+std::optional<Number> number_in(const std::string& text, std::string_view& rest) {
+  Number number{};
+  const auto* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, number);
+  rest = {stop, static_cast<std::size_t>(end - stop)};
+  return code == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+double parse_decimal(const std::string& text, std::string_view flag, double most,
+                     const char* expected) {
   double number = 0;
   const auto* end = text.data() + text.size();
   const auto [stop, code] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
-  if (code != std::errc() || stop != end || !std::isfinite(number)) {
-    throw UsageError("option " + std::string(flag) + ": \"" + text + "\" is not " + expected);
-  }
+  // The negation also rejects NaN.
+  const bool valid = code == std::errc() && stop == end && number >= 0 && number <= most;
+  if (!valid) throw invalid(flag, text, expected);
   return number;
 }
 
@@ -157,48 +173,34 @@ std::vector<std::string> parse(const std::vector<std::string>& args, const FlagT
 }
 
 Duration parse_seconds(const std::string& text, std::string_view flag) {
-  const auto seconds = parse_number(text, flag, "a number of seconds");
   constexpr double kMost = 365.0 * 86400;  // as in a policy file
-  if (seconds < 0 || seconds > kMost) {
-    throw UsageError("option " + std::string(flag) + ": \"" + text +
-                     "\" is not a number of seconds from 0 to a year");
-  }
+  const auto seconds = parse_decimal(text, flag, kMost, "a number of seconds from 0 to a year");
   return Duration(std::llround(seconds * 1e9));
 }
 
-long parse_count(const std::string& text, std::string_view flag) {
-  int number = 0;
-  const auto* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, number);
-  if (code != std::errc() || stop != end || number < 0) {
-    throw UsageError("option " + std::string(flag) + ": \"" + text + "\" is not a whole number");
-  }
-  return number;
+double parse_unit(const std::string& text, std::string_view flag) {
+  return parse_decimal(text, flag, 1, "a number from 0 to 1");
 }
 
-double parse_unit(const std::string& text, std::string_view flag) {
-  const auto number = parse_number(text, flag, "a number from 0 to 1");
-  if (number < 0 || number > 1) {
-    throw UsageError("option " + std::string(flag) + ": \"" + text +
-                     "\" is not a number from 0 to 1");
-  }
-  return number;
+long parse_count(const std::string& text, std::string_view flag) {
+  std::string_view rest;
+  const auto number = number_in<int>(text, rest);
+  if (!number || !rest.empty() || *number < 0) throw invalid(flag, text, "a whole number");
+  return *number;
 }
 
 std::uint64_t parse_bytes(const std::string& text, std::string_view flag) {
-  std::uint64_t number = 0;
-  const auto* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, number);
   constexpr std::string_view kUnits = "BKMGT";  // powers of 1024, as for curl
-  const auto unit = kUnits.find(stop == end ? 'B' : static_cast<char>(*stop & ~0x20));
-  const bool known = unit != std::string_view::npos && (stop == end || stop + 1 == end);
-  const auto shift = known ? 10 * unit : 0;
-  if (code != std::errc() || !known ||
-      number > (std::numeric_limits<std::uint64_t>::max() >> shift >> 1U)) {
-    throw UsageError("option " + std::string(flag) + ": \"" + text +
-                     "\" is not a number of bytes, such as 500, 20K or 3M");
+  std::string_view rest;
+  const auto number = number_in<std::uint64_t>(text, rest);
+  const auto unit = kUnits.find(rest.empty() ? 'B' : static_cast<char>(rest.front() & ~0x20));
+  const bool valid = number && rest.size() <= 1 && unit != std::string_view::npos;
+  const auto shift = valid ? 10 * unit : 0;
+  // One bit less than fits, so that it can become a signed size.
+  if (!valid || *number > (std::numeric_limits<std::uint64_t>::max() >> shift >> 1U)) {
+    throw invalid(flag, text, "a number of bytes, such as 500, 20K or 3M");
   }
-  return number << shift;
+  return *number << shift;
 }
 
 }  // namespace httpretry::cli

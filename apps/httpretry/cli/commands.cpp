@@ -29,6 +29,8 @@ constexpr auto kServing = std::to_array<Example>({
     {"httpretry serve --outcomes 503,reset,200", "two requests fail, the third succeeds"},
 });
 
+constexpr std::span<const Example> kNoExamples;
+
 constexpr auto kCommands = std::to_array<Command>({
     {"", "URL...", "send requests",
      "Sends requests as curl does, and retries them according to a policy. The response goes to "
@@ -56,31 +58,18 @@ constexpr auto kCommands = std::to_array<Command>({
     {"policy presets", "[NAME]", "list the built-in policies, or print one",
      "With a name, prints a policy that you can paste into a policy file.", kPresets,
      policy_presets_table, policy_presets},
-    {"policy schema",
-     "",
-     "print the JSON Schema of policy files",
-     "Editors can use it to complete and check policy files.",
-     {},
-     policy_schema_table,
+    {"policy schema", "", "print the JSON Schema of policy files",
+     "Editors can use it to complete and check policy files.", kNoExamples, policy_schema_table,
      policy_schema},
     {"serve", "", "run a server that fails on purpose",
      "Each request takes the next step of the scenario. The first line on standard output is the "
      "address. After it comes a JSON line for each request, written before the response.",
      kServing, serve_table, serve},
-    {"completion",
-     "bash|zsh|fish",
-     "print a completion script for a shell",
-     "For bash: source <(httpretry completion bash). Packages install these scripts.",
-     {},
-     completion_table,
-     completion},
-    {"manual",
-     "",
-     "print the manual page",
-     "The source of httpretry(1): httpretry manual | man -l -",
-     {},
-     manual_table,
-     manual},
+    {"completion", "bash|zsh|fish", "print a completion script for a shell",
+     "For bash: source <(httpretry completion bash). Packages install these scripts.", kNoExamples,
+     completion_table, completion},
+    {"manual", "", "print the manual page",
+     "The source of httpretry(1): httpretry manual | man -l -", kNoExamples, manual_table, manual},
 });
 
 }  // namespace

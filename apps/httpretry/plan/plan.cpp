@@ -85,8 +85,7 @@ std::function<double()> draws(const PlanOptions& options) {
 
 std::string json_of(const PlanOptions& options, const Simulation& simulation,
                     const SimulatedCalls& simulated) {
-  const auto& policy =
-      simulation.policies.find(simulation.request.method(), *simulation.request.parsed_url());
+  const auto& policy = simulation.policy();
   std::string text;
   for (const auto& outcome : simulated.outcomes) {
     text += (text.empty() ? "" : ",\n") + report_json(simulation.request, outcome, policy, true);
@@ -95,8 +94,7 @@ std::string json_of(const PlanOptions& options, const Simulation& simulation,
 }
 
 std::string title(const Simulation& simulation) {
-  const auto& policy =
-      simulation.policies.find(simulation.request.method(), *simulation.request.parsed_url());
+  const auto& policy = simulation.policy();
   auto text =
       simulation.request.method() + " " + simulation.request.parsed_url()->without_secrets() + ", ";
   text += policy.name.empty() ? "preset " + policy.preset : "policy " + policy.name;

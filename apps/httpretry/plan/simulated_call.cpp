@@ -181,9 +181,7 @@ Request plain_request(const std::string& method, const std::string& url) {
 }
 
 SimulatedCalls simulate(const Simulation& simulation) {
-  const auto& policy =
-      *simulation.policies.find(simulation.request.method(), *simulation.request.parsed_url())
-           .policy;
+  const auto& policy = *simulation.policy().policy;
   auto network = std::make_shared<Replay>();
   auto limit = std::make_shared<Limit>();
 

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
+#include <type_traits>
 #include <vector>
 
 namespace httpretry::cli {
@@ -120,6 +121,22 @@ std::string certificates(const Transferred& t) {
   return text;
 }
 
+template <Duration Timings::*Member>
+std::string timing(const Transferred& t) {
+  return in_seconds(exchange_of(t).timings.*Member);
+}
+
+// A text or a number about the last connection.
+template <auto Member>
+std::string last(const Transferred& t) {
+  const auto& value = t.connections.last.*Member;
+  if constexpr (std::is_convertible_v<decltype(value), std::string>) {
+    return value;
+  } else {
+    return std::to_string(value);
+  }
+}
+
 std::string all_as_json(const Transferred& t);
 
 // The last ones are curl's and have no meaning here; scripts that print all variables keep working.
@@ -160,21 +177,16 @@ constexpr auto kVariables = std::to_array<WriteOutVariable>({
      [](const Transferred& t) {
        return std::string(to_string(history_of(t.outcome).stop_reason));
      }},
-    {"time_appconnect", Kind::Number,
-     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.secured); }},
-    {"time_connect", Kind::Number,
-     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.connected); }},
-    {"time_namelookup", Kind::Number,
-     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.resolved); }},
-    {"time_pretransfer", Kind::Number,
-     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.sent); }},
+    {"time_appconnect", Kind::Number, timing<&Timings::secured>},
+    {"time_connect", Kind::Number, timing<&Timings::connected>},
+    {"time_namelookup", Kind::Number, timing<&Timings::resolved>},
+    {"time_pretransfer", Kind::Number, timing<&Timings::sent>},
     {"time_redirect", Kind::Number,
      [](const Transferred& t) {
        const auto& attempts = history_of(t.outcome).attempts;
        return in_seconds(redirects(t) == 0 ? Duration{} : attempts.back().start);
      }},
-    {"time_starttransfer", Kind::Number,
-     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.first_byte); }},
+    {"time_starttransfer", Kind::Number, timing<&Timings::first_byte>},
     {"time_total", Kind::Number,
      [](const Transferred& t) { return in_seconds(history_of(t.outcome).elapsed); }},
     {"url", Kind::Text, [](const Transferred& t) { return t.request.url(); }},
@@ -185,26 +197,19 @@ constexpr auto kVariables = std::to_array<WriteOutVariable>({
     {"certs", Kind::Certificates, certificates, true},
     {"http_connect", Kind::Number,
      [](const Transferred& t) { return three_digits(t.connections.last.proxy_status); }, true},
-    {"local_ip", Kind::Text, [](const Transferred& t) { return t.connections.last.local_ip; },
-     true},
-    {"local_port", Kind::Number,
-     [](const Transferred& t) { return std::to_string(t.connections.last.local_port); }, true},
+    {"local_ip", Kind::Text, last<&ConnectionFacts::local_ip>, true},
+    {"local_port", Kind::Number, last<&ConnectionFacts::local_port>, true},
     {"num_certs", Kind::Number,
      [](const Transferred& t) { return std::to_string(t.connections.last.certificates.size()); },
      true},
     {"num_connects", Kind::Number,
      [](const Transferred& t) { return std::to_string(t.connections.made); }, true},
-    {"proxy_ssl_verify_result", Kind::Number,
-     [](const Transferred& t) { return std::to_string(t.connections.last.proxy_verify_result); },
-     true},
-    {"remote_ip", Kind::Text, [](const Transferred& t) { return t.connections.last.remote_ip; },
-     true},
-    {"remote_port", Kind::Number,
-     [](const Transferred& t) { return std::to_string(t.connections.last.remote_port); }, true},
+    {"proxy_ssl_verify_result", Kind::Number, last<&ConnectionFacts::proxy_verify_result>, true},
+    {"remote_ip", Kind::Text, last<&ConnectionFacts::remote_ip>, true},
+    {"remote_port", Kind::Number, last<&ConnectionFacts::remote_port>, true},
     {"size_request", Kind::Number,
      [](const Transferred& t) { return std::to_string(t.connections.request_bytes); }, true},
-    {"ssl_verify_result", Kind::Number,
-     [](const Transferred& t) { return std::to_string(t.connections.last.verify_result); }, true},
+    {"ssl_verify_result", Kind::Number, last<&ConnectionFacts::verify_result>, true},
     {"ftp_entry_path", Kind::Text, [](const Transferred& /*t*/) { return std::string(); }},
 });
 
