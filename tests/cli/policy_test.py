@@ -52,10 +52,10 @@ class Policy(ProgramTest):
     def test_explain(self):
         self.write("good.json", GOOD)
         args = ("policy", "explain", "good.json", "GET", "http://h/api/x")
-        answer = json.loads(self.run_program(*args, "--format", "json").stdout)
-        self.assertEqual(list(answer), ["endpoint", "policy", "values"])
-        self.assertEqual(answer["endpoint"], "api")
-        value = next(v for v in answer["values"] if v["key"] == "max_attempts")
+        explained = json.loads(self.run_program(*args, "--format", "json").stdout)
+        self.assertEqual(list(explained), ["endpoint", "policy", "values"])
+        self.assertEqual(explained["endpoint"], "api")
+        value = next(v for v in explained["values"] if v["key"] == "max_attempts")
         self.assertEqual(value["value"], 3)
         self.assertRegex(value["source"], r"^good\.json:\d+:\d+$")
         words = self.run_program(*args).stdout.decode()
@@ -74,8 +74,8 @@ class Policy(ProgramTest):
     def test_explain_names_the_policy_standard_as_the_file_does(self):
         self.write("named.json", {"version": 1, "default": "standard"})
         args = ("policy", "explain", "named.json", "GET", "http://h/")
-        answer = json.loads(self.run_program(*args, "--format", "json").stdout)
-        self.assertEqual((answer["endpoint"], answer["policy"]), (None, "standard"))
+        explained = json.loads(self.run_program(*args, "--format", "json").stdout)
+        self.assertEqual((explained["endpoint"], explained["policy"]), (None, "standard"))
         self.assertRegex(self.run_program(*args).stdout.decode(),
                          r"^no endpoint matches; the default is used: policy standard \(built in\)\n")
 
@@ -130,12 +130,12 @@ class Policy(ProgramTest):
             {"match": {"host": "*.b"}, "policy": {"preset": "gcs"}},
             {"match": {"host": "a.b", "methods": ["PUT"]}, "policy": "standard"}]})
         args = ("policy", "explain", "good.json")
-        answer = json.loads(self.run_program(*args, "GET", "http://c/", "--format", "json").stdout)
-        self.assertEqual((answer["endpoint"], answer["policy"]), (None, None))
-        answer = json.loads(self.run_program(*args, "GET", "http://u:p@A.B.:80/x/../y?q",
+        explained = json.loads(self.run_program(*args, "GET", "http://c/", "--format", "json").stdout)
+        self.assertEqual((explained["endpoint"], explained["policy"]), (None, None))
+        explained = json.loads(self.run_program(*args, "GET", "http://u:p@A.B.:80/x/../y?q",
                                              "--format", "json").stdout)
-        self.assertEqual(answer["endpoint"], "/endpoints/0")
-        sources = {value["key"]: value["source"] for value in answer["values"]}
+        self.assertEqual(explained["endpoint"], "/endpoints/0")
+        sources = {value["key"]: value["source"] for value in explained["values"]}
         self.assertEqual(sources["backoff.initial"], "preset gcs")
         self.assertEqual(sources["connect_timeout"], "built in")
         words = self.run_program(*args, "PUT", "a.b").stdout.decode()

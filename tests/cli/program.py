@@ -35,8 +35,8 @@ def clean_environment():
     return kept
 
 
-class Answer:
-    """Status, body, headers; or raw bytes; or None: the connection is closed without an answer."""
+class Response:
+    """Status, body, headers; or raw bytes; or None: the connection is closed without a response."""
 
     def __init__(self, status, body=b"", headers=(), raw=None, hold=None, reset=False,
                  hold_rest=None):
@@ -60,10 +60,10 @@ class Seen:
 
 
 class Server:
-    """Each request takes the next answer; the last repeats."""
+    """Each request takes the next response; the last repeats."""
 
-    def __init__(self, *answers):
-        self.answers = [a if isinstance(a, Answer) else Answer(a) for a in answers]
+    def __init__(self, *responses):
+        self.responses = [a if isinstance(a, Response) else Response(a) for a in responses]
         self.seen = []
         self.arrived = queue.Queue()
         self.lock = threading.Lock()
@@ -95,24 +95,24 @@ class Server:
                     headers[name.strip().lower()] = value.strip()
                 body = self.read_body(stream, headers)
                 with self.lock:
-                    answer = self.answers[min(len(self.seen), len(self.answers) - 1)]
+                    response = self.responses[min(len(self.seen), len(self.responses) - 1)]
                     self.seen.append(Seen(line[0], line[1], headers, body))
                 self.arrived.put(None)
-                if answer.hold is not None:
-                    answer.hold.wait(LIMIT)
-                if answer.reset:
+                if response.hold is not None:
+                    response.hold.wait(LIMIT)
+                if response.reset:
                     return
                 try:
-                    rest = answer.bytes(line[0] == "HEAD")
-                    if answer.hold_rest is not None:
+                    rest = response.bytes(line[0] == "HEAD")
+                    if response.hold_rest is not None:
                         half = len(rest) // 2
                         connection.sendall(rest[:half])
                         rest = rest[half:]
-                        answer.hold_rest.wait(LIMIT)
+                        response.hold_rest.wait(LIMIT)
                     connection.sendall(rest)
                 except OSError:
                     return
-                if answer.raw is not None:
+                if response.raw is not None:
                     return
 
     @staticmethod
@@ -150,8 +150,8 @@ class ProgramTest(unittest.TestCase):
         environment.start()
         self.addCleanup(environment.stop)
 
-    def server(self, *answers):
-        server = Server(*answers)
+    def server(self, *responses):
+        server = Server(*responses)
         self.addCleanup(server.close)
         return server
 

@@ -36,7 +36,7 @@ class Serve(ProgramTest):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(LIMIT), 0)
 
-    def test_the_log_is_written_before_the_answer(self):
+    def test_the_log_is_written_before_the_response(self):
         _, address = self.serve("--log", "log.jsonl")
         self.run_program(address + "/1", address + "/2")
         paths = [json.loads(line)["path"] for line in
@@ -60,7 +60,7 @@ class Serve(ProgramTest):
         result = self.run_program("serve", "--log", "no/where", status=23)
         self.assertIn("cannot write to no/where: No such file", result.stderr.decode())
         _, address = self.serve("--log", "/dev/full", "--outcomes", "200")
-        self.run_program(address)  # a log that cannot be written keeps nobody from an answer
+        self.run_program(address)  # a log that cannot be written keeps nobody from a response
 
     def test_what_it_refuses(self):
         for args, message in ((("x",), "serve takes options only"),

@@ -75,7 +75,7 @@ class ServerTest(ProgramTest):
             {"version": 1, "default": {"preset": "standard", **NO_BUDGET, **keys}}))
 
     def load(self, url, count, *args, at_once=16):
-        """So many requests, of which each has a number: "URL?N"; the process. The answers go nowhere,
+        """So many requests, of which each has a number: "URL?N"; the process. The responses go nowhere,
         for it would wait until somebody reads them."""
         (self.folder / "urls").write_text("".join(f'url = "{url}?{i}"\noutput = "/dev/null"\n'
                                                   for i in range(count)))

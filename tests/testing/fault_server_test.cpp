@@ -14,7 +14,7 @@ using namespace httpretry;
 using namespace raw;
 using namespace std::chrono_literals;
 
-TEST_CASE("a plain answer is the step, framed, byte for byte") {
+TEST_CASE("a plain response is the step, framed, byte for byte") {
   FaultServer server({{429, Headers{{"Retry-After", "1"}, {"X-Empty", ""}}, "busy"}});
   RawClient client(server.port());
   CHECK(client.ask(get()) ==
@@ -34,7 +34,7 @@ TEST_CASE("a field that the step names replaces the server's own") {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
 }
 
-TEST_CASE("an answer to HEAD has the length of the body and no body") {
+TEST_CASE("a response to HEAD has the length of the body and no body") {
   FaultServer server({{200, "body"}});
   RawClient client(server.port());
   client.send("HEAD / HTTP/1.1\r\n\r\n" + get());
@@ -51,7 +51,7 @@ TEST_CASE("204 and 304 have neither body nor length, and the connection goes on"
   CHECK(server.connections() == 1);
 }
 
-TEST_CASE("interim answers come before the delay, and not to HTTP/1.0") {
+TEST_CASE("interim responses come before the delay, and not to HTTP/1.0") {
   Step step(200);
   step.interims = {100, {103, Headers{{"Link", "</a>"}}}};
   step.delay = 60ms;
@@ -164,7 +164,7 @@ TEST_CASE("the URL names where the server listens") {
   CHECK(server.ca_file().empty());
 }
 
-TEST_CASE("the sink has every request before its answer is written") {
+TEST_CASE("the sink has every request before its response is written") {
   std::atomic<int> calls = 0;
   std::string seen_path;
   FaultServerOptions options;

@@ -28,7 +28,7 @@ bool head_ended(const std::string& text) { return text.ends_with("\r\n\r\n"); }
 
 }  // namespace
 
-TEST_CASE("a CONNECT answered 200 becomes a tunnel, also for bytes sent before the answer") {
+TEST_CASE("a CONNECT answered 200 becomes a tunnel, also for bytes sent before the response") {
   FaultServer origin({{201, "first"}, {202, "second"}});
   FaultServer proxy({{200, Headers{{"Via", "x"}}}}, as_proxy());
   RawClient client(proxy.port());

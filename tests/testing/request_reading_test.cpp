@@ -53,7 +53,7 @@ TEST_CASE("a long body is counted whole and kept in part") {
   CHECK(server.seen()[0].body_complete);
 }
 
-TEST_CASE("a request whose body breaks off is logged, takes its step, and gets no answer") {
+TEST_CASE("a request whose body breaks off is logged, takes its step, and gets no response") {
   FaultServer server({500, 200});
   RawClient client(server.port());
   client.send("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
@@ -159,7 +159,7 @@ TEST_CASE("a 417 answers the expectation without waiting for the body") {
   CHECK_FALSE(server.seen()[0].body_complete);
 }
 
-TEST_CASE("an early answer reaches a client that is still sending, with a FIN behind it") {
+TEST_CASE("an early response reaches a client that is still sending, with a FIN behind it") {
   Step step(413);
   step.answer_early = true;
   FaultServer server({step});

@@ -175,7 +175,7 @@ TEST_CASE("over TLS a FIN comes with a close_notify, and an RST without") {
   }
 }
 
-TEST_CASE("a large answer arrives whole over TLS, and a large request too") {
+TEST_CASE("a large response arrives whole over TLS, and a large request too") {
   Step step(Fault::Huge);
   step.size = 3'000'000;
   step.headers.add("Connection", "close");

@@ -161,6 +161,8 @@ Flag help_flag() {
   return {'h', "help", "", "show this help", [](const std::string&) { throw HelpRequested(); }};
 }
 
+FlagTable help_only() { return {{"Options", {help_flag()}}}; }
+
 void parse(const std::vector<std::string>& args, const FlagTable& table,
            const std::function<void(const std::string&)>& operand) {
   Parser(args, table, operand).run();

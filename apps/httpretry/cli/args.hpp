@@ -45,6 +45,7 @@ using FlagTable = std::vector<FlagGroup>;
 
 // -h, --help, which every command has.
 Flag help_flag();
+FlagTable help_only();  // for a command without other flags
 
 // Applies the flags, and calls `operand` for other arguments, in the order of the command line.
 // Throws UsageError and HelpRequested.

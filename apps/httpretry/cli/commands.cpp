@@ -50,16 +50,16 @@ constexpr auto kCommands = std::to_array<Command>({
     {"policy check", "FILE...", "check policy files",
      "Prints a line for each problem in the files, with its position and what was expected. The "
      "exit status is 1 if a file has errors; warnings alone do not count.",
-     kChecking, policy_check_table, policy_check},
+     kChecking, help_only, policy_check},
     {"policy explain", "FILE METHOD URL", "show which policy a request gets, and why",
      "Shows the endpoint that matches best, the others that match or nearly match and why they "
      "lose, and each value of the policy with its source.",
      kExplaining, policy_explain_table, policy_explain},
     {"policy presets", "[NAME]", "list the built-in policies, or print one",
-     "With a name, prints a policy that you can paste into a policy file.", kPresets,
-     policy_presets_table, policy_presets},
+     "With a name, prints a policy that you can paste into a policy file.", kPresets, help_only,
+     policy_presets},
     {"policy schema", "", "print the JSON Schema of policy files",
-     "Editors can use it to complete and check policy files.", kNoExamples, policy_schema_table,
+     "Editors can use it to complete and check policy files.", kNoExamples, help_only,
      policy_schema},
     {"serve", "", "run a server that fails on purpose",
      "Each request takes the next step of the scenario. The first line on standard output is the "
@@ -67,7 +67,7 @@ constexpr auto kCommands = std::to_array<Command>({
      kServing, serve_table, serve},
     {"completion", "bash|zsh|fish", "print a completion script for a shell",
      "For bash: source <(httpretry completion bash). Packages install these scripts.", kNoExamples,
-     completion_table, completion},
+     help_only, completion},
     {"manual", "", "print the manual page",
      "The source of httpretry(1): httpretry manual | man -l -", kNoExamples, manual_table, manual},
 });

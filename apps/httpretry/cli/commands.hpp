@@ -49,12 +49,8 @@ int manual(const Args& args);
 // Their flags, for help, manual and completions.
 FlagTable send_table();
 FlagTable plan_table();
-FlagTable policy_check_table();
 FlagTable policy_explain_table();
-FlagTable policy_presets_table();
-FlagTable policy_schema_table();
 FlagTable serve_table();
-FlagTable completion_table();
 FlagTable manual_table();
 
 // The output of --help.

@@ -225,10 +225,8 @@ std::string fish() {
 
 }  // namespace
 
-FlagTable completion_table() { return {{"Options", {help_flag()}}}; }
-
 int completion(const Args& args) {
-  const auto shells = parse(args, completion_table());
+  const auto shells = parse(args, help_only());
   if (shells.size() != 1) throw UsageError("completion needs one of bash, zsh, fish");
   const auto& shell = shells.front();
   const std::string text = shell == "bash"   ? bash()

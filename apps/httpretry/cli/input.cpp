@@ -22,7 +22,7 @@ constexpr auto kAll = std::numeric_limits<std::size_t>::max();
 
 std::size_t read_some(int descriptor, char* into, std::size_t size, int cancel) {
   for (;;) {
-    std::array<struct ::pollfd, 2> wait{{{descriptor, POLLIN, 0}, {cancel, POLLIN, 0}}};
+    std::array<::pollfd, 2> wait{{{descriptor, POLLIN, 0}, {cancel, POLLIN, 0}}};
     if (::poll(wait.data(), wait.size(), -1) > 0 && wait[1].revents != 0) fail(EINTR);
     const auto count = ::read(descriptor, into, size);
     if (count >= 0) return static_cast<std::size_t>(count);
@@ -48,6 +48,14 @@ int open_file(const std::string& path) {
   if (descriptor < 0) fail(errno);
   return descriptor;
 }
+
+struct File {
+  explicit File(const std::string& path) : descriptor(open_file(path)) {}
+  ~File() { ::close(descriptor); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  const int descriptor;
+};
 
 // What was read from standard input, for later reads.
 std::optional<std::string> standard_input;
@@ -103,15 +111,8 @@ std::string read_whole(const std::string& path, int cancel) {
     if (!standard_input) standard_input = read_all(STDIN_FILENO, kAll, cancel);
     return *standard_input;
   }
-  const int descriptor = open_file(path);
-  try {
-    auto bytes = read_all(descriptor, kAll, cancel);
-    ::close(descriptor);
-    return bytes;
-  } catch (...) {
-    ::close(descriptor);
-    throw;
-  }
+  const File file(path);
+  return read_all(file.descriptor, kAll, cancel);
 }
 
 std::uint64_t size_of(const Body& body) {

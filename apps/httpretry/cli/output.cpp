@@ -26,9 +26,7 @@ int open_device(const std::string& path, int cancel) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor >= 0) return descriptor;
     if (errno != ENXIO || !is_stream(path)) fail(path, errno);
-    struct ::pollfd wait {
-      cancel, POLLIN, 0
-    };
+    ::pollfd wait{cancel, POLLIN, 0};
     if (::poll(&wait, 1, 50) > 0) fail(path, EINTR);
   }
 }
@@ -66,7 +64,7 @@ void write_all(int descriptor, std::string_view bytes, int cancel, const std::st
   while (!bytes.empty()) {
     // A writable pipe takes PIPE_BUF bytes without blocking.
     const auto piece = regular ? bytes : bytes.substr(0, PIPE_BUF);
-    std::array<struct ::pollfd, 2> wait{{{descriptor, POLLOUT, 0}, {cancel, POLLIN, 0}}};
+    std::array<::pollfd, 2> wait{{{descriptor, POLLOUT, 0}, {cancel, POLLIN, 0}}};
     if (!regular && ::poll(wait.data(), wait.size(), -1) > 0 && (wait[1].revents & POLLIN) != 0) {
       if (wait[0].revents == 0 || bytes.size() > kShort) fail(name, EINTR);
     }

@@ -59,7 +59,7 @@ Signals::~Signals() {
 
 void Signals::watch() {
   for (;;) {
-    std::array<struct ::pollfd, 2> wait{{{signals_, POLLIN, 0}, {stop_event_, POLLIN, 0}}};
+    std::array<::pollfd, 2> wait{{{signals_, POLLIN, 0}, {stop_event_, POLLIN, 0}}};
     if (::poll(wait.data(), wait.size(), -1) < 0) continue;
     if ((wait[1].revents & POLLIN) != 0) return;
     struct ::signalfd_siginfo info {};
@@ -73,9 +73,7 @@ void Signals::watch() {
 }
 
 void Signals::wait() const {
-  struct ::pollfd wait {
-    received_event_, POLLIN, 0
-  };
+  ::pollfd wait{received_event_, POLLIN, 0};
   while (::poll(&wait, 1, -1) < 0) {
   }
 }

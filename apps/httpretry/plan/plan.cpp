@@ -39,7 +39,7 @@ FlagTable table_of(PlanOptions& to) {
          [&](Text v) { to.random = parse_unit(v, "--random"); }},
         {'\0', "seed", "N", "draw random numbers; the same N gives the same numbers",
          [&](Text v) { to.seed = static_cast<std::uint64_t>(parse_count(v, "--seed")); }},
-        {'\0', "repeat", "N", "make N calls through one client, which share its budgets",
+        {'\0', "repeat", "N", "make N calls with one client, so that they share its budgets",
          [&](Text v) { to.repeat = static_cast<int>(parse_count(v, "--repeat")); }},
         {'\0', "format", "table|json|svg", "the output: a table, a JSON report, or a drawing",
          [&](Text v) { to.format = v; }},

@@ -10,10 +10,8 @@
 
 namespace httpretry::cli {
 
-FlagTable policy_check_table() { return {{"Options", {help_flag()}}}; }
-
 int policy_check(const Args& args) {
-  const auto files = parse(args, policy_check_table());
+  const auto files = parse(args, help_only());
   if (files.empty()) throw UsageError("policy check needs at least one FILE");
   std::string lines;
   int status = kOk;

@@ -32,10 +32,8 @@ std::string one(const std::string& name) {
 
 }  // namespace
 
-FlagTable policy_presets_table() { return {{"Options", {help_flag()}}}; }
-
 int policy_presets(const Args& args) {
-  const auto names = parse(args, policy_presets_table());
+  const auto names = parse(args, help_only());
   if (names.size() > 1) throw UsageError("policy presets takes at most one NAME");
   write_stdout(names.empty() ? list() : one(names.front()));
   return kOk;

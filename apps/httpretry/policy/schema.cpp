@@ -9,11 +9,8 @@
 
 namespace httpretry::cli {
 
-FlagTable policy_schema_table() { return {{"Options", {help_flag()}}}; }
-
 int policy_schema(const Args& args) {
-  if (!parse(args, policy_schema_table()).empty())
-    throw UsageError("policy schema takes no operands");
+  if (!parse(args, help_only()).empty()) throw UsageError("policy schema takes no operands");
   std::string text(httpretry::policy_schema());
   if (!text.ends_with('\n')) text += '\n';
   write_stdout(text);

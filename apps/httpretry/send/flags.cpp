@@ -11,6 +11,17 @@ namespace {
 
 using Text = const std::string&;
 
+template <class Target>
+auto store(Target& target) {
+  return [&target](Text value) { target = value; };
+}
+auto enable(bool& target) {
+  return [&target](Text) { target = true; };
+}
+auto append(std::vector<std::string>& target) {
+  return [&target](Text value) { target.push_back(value); };
+}
+
 std::string in_microseconds(Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::microseconds>(time).count()) + "us";
 }
@@ -27,17 +38,15 @@ void add_cookies(Text value, SendOptions& to) {
 
 std::vector<Flag> request_flags(SendOptions& to) {
   return {
-      {'X', "request", "METHOD", "the request method", [&](Text v) { to.method = v; }},
+      {'X', "request", "METHOD", "the request method", store(to.method)},
       {'H', "header", "LINE",
        "add a header, or the headers in @FILE; \"Name:\" removes a default header",
-       [&](Text v) { to.headers.push_back(v); }},
-      {'A', "user-agent", "NAME", "the User-Agent header; empty: send none",
-       [&](Text v) { to.user_agent = v; }},
-      {'e', "referer", "URL", "the Referer header", [&](Text v) { to.referer = v; }},
-      {'u', "user", "NAME:PASSWORD", "name and password for basic authentication",
-       [&](Text v) { to.user = v; }},
+       append(to.headers)},
+      {'A', "user-agent", "NAME", "the User-Agent header; empty: send none", store(to.user_agent)},
+      {'e', "referer", "URL", "the Referer header", store(to.referer)},
+      {'u', "user", "NAME:PASSWORD", "name and password for basic authentication", store(to.user)},
       {'\0', "oauth2-bearer", "TOKEN", "send this token in the Authorization header",
-       [&](Text v) { to.bearer = v; }},
+       store(to.bearer)},
       {'b', "cookie", "DATA", "send cookies (\"NAME=VALUE; ...\"), or those in a file",
        [&](Text v) { add_cookies(v, to); }},
       {'c', "cookie-jar", "FILE",
@@ -48,13 +57,10 @@ std::vector<Flag> request_flags(SendOptions& to) {
        }},
       {'n', "netrc", "", "read name and password from ~/.netrc",
        [&](Text) { to.connection.netrc = ""; }},
-      {'\0', "netrc-file", "FILE", "like --netrc, with this file",
-       [&](Text v) { to.connection.netrc = v; }},
-      {'I', "head", "", "send HEAD, and show the headers only", [&](Text) { to.head = true; }},
-      {'\0', "compressed", "", "request gzip, and show the decoded body",
-       [&](Text) { to.compressed = true; }},
-      {'\0', "url", "URL", "a URL, for use in a file of options (-K)",
-       [&](Text v) { to.urls.push_back(v); }},
+      {'\0', "netrc-file", "FILE", "like --netrc, with this file", store(to.connection.netrc)},
+      {'I', "head", "", "send HEAD, and show the headers only", enable(to.head)},
+      {'\0', "compressed", "", "request gzip, and show the decoded body", enable(to.compressed)},
+      {'\0', "url", "URL", "a URL, for use in a file of options (-K)", append(to.urls)},
   };
 }
 
@@ -84,7 +90,7 @@ std::vector<Flag> body_flags(SendOptions& to) {
          to.form.push_back({v, true});
        }},
       {'G', "get", "", "put the data into the query of the URL, and send a GET",
-       [&](Text) { to.data_in_url = true; }},
+       enable(to.data_in_url)},
       {'\0', "url-query", "DATA",
        "add DATA to the query of the URL, encoded; +TEXT is added as it is",
        [&](Text v) { to.url_query.push_back(query_item(v)); }},
@@ -92,7 +98,7 @@ std::vector<Flag> body_flags(SendOptions& to) {
        "upload FILE with PUT; - is standard input, which is read before sending, up to 64 MiB, so "
        "that "
        "a retry can send it again; no timeout ends a wait for input",
-       [&](Text v) { to.uploads.push_back(v); }},
+       append(to.uploads)},
   };
 }
 
@@ -115,7 +121,7 @@ std::vector<Flag> response_flags(SendOptions& to) {
          to.resume = v == "-";
          to.offset = to.resume ? 0 : parse_bytes(v, "-C");
        }},
-      {'i', "include", "", "show the response headers too", [&](Text) { to.include = true; }},
+      {'i', "include", "", "show the response headers too", enable(to.include)},
       {'f', "fail", "", "do not show a response of 400 or more",
        [&](Text) { to.on_error_status = OnErrorStatus::FailWithoutBody; }},
       {'\0', "fail-with-body", "", "show it, and exit with 22 (the default)",
@@ -145,7 +151,7 @@ std::vector<Flag> response_flags(SendOptions& to) {
 std::vector<Flag> connection_flags(SendOptions& to) {
   auto& connection = to.connection;
   return {
-      {'L', "location", "", "follow redirects", [&](Text) { to.follow = true; }},
+      {'L', "location", "", "follow redirects", enable(to.follow)},
       {'\0', "max-redirs", "N", "follow at most N redirects (10); -1: no limit",
        [&](Text v) {
          to.max_redirects = v == "-1" ? std::numeric_limits<int>::max()
@@ -162,24 +168,22 @@ std::vector<Flag> connection_flags(SendOptions& to) {
        }},
       {'x', "proxy", "URL",
        "use a proxy: http, https, socks4, socks4a, socks5 or socks5h; \"\": none",
-       [&](Text v) { connection.proxy.url = v; }},
+       store(connection.proxy.url)},
       {'U', "proxy-user", "NAME:PASSWORD", "name and password for the proxy",
        [&](Text v) { connection.proxy.credentials = proxy_credentials(v); }},
       {'\0', "noproxy", "LIST", "hosts to reach without the proxy; * is all",
-       [&](Text v) { connection.proxy.no_proxy = v; }},
+       store(connection.proxy.no_proxy)},
       {'\0', "resolve", "HOST:PORT:ADDRESS", "connect to ADDRESS for this host and port",
        [&](Text v) { connection.connect_to.push_back(resolve_entry(v)); }},
       {'\0', "connect-to", "HOST:PORT:TO:PORT",
-       "connect to TO:PORT instead; an empty part matches any",
-       [&](Text v) { connection.connect_to.push_back(v); }},
+       "connect to TO:PORT instead; an empty part matches any", append(connection.connect_to)},
       {'4', "ipv4", "", "use IPv4 addresses only",
        [&](Text) { connection.ip_version = IpVersion::V4; }},
       {'6', "ipv6", "", "use IPv6 addresses only",
        [&](Text) { connection.ip_version = IpVersion::V6; }},
       {'\0', "interface", "NAME", "connect from this network interface, address or host",
-       [&](Text v) { connection.local_interface = v; }},
-      {'\0', "unix-socket", "FILE", "connect to this Unix socket",
-       [&](Text v) { connection.unix_socket = v; }},
+       store(connection.local_interface)},
+      {'\0', "unix-socket", "FILE", "connect to this Unix socket", store(connection.unix_socket)},
       {'\0', "http1.1", "", "use HTTP/1.1 only",
        [&](Text) { to.http_version = HttpVersion::Http1; }},
       {'\0', "http2", "", "use HTTP/2 if TLS negotiates it (the default)",
@@ -194,18 +198,16 @@ std::vector<Flag> tls_flags(SendOptions& to) {
   auto& own = tls.client_certificate;
   return {
       {'k', "insecure", "", "accept any certificate", [&](Text) { tls.verify_tls = false; }},
-      {'\0', "cacert", "FILE", "trust the certificates in FILE", [&](Text v) { tls.ca_file = v; }},
+      {'\0', "cacert", "FILE", "trust the certificates in FILE", store(tls.ca_file)},
       {'\0', "capath", "FOLDER", "trust the certificates in FOLDER, which c_rehash prepared",
-       [&](Text v) { tls.ca_path = v; }},
+       store(tls.ca_path)},
       {'E', "cert", "FILE[:PASSWORD]", "the client certificate, PEM or PKCS #12",
        [&](Text v) { set_certificate(own, v); }},
-      {'\0', "key", "FILE", "its private key, if it is in another file",
-       [&](Text v) { own.key_file = v; }},
-      {'\0', "pass", "PASSWORD", "the password of the private key",
-       [&](Text v) { own.key_password = v; }},
+      {'\0', "key", "FILE", "its private key, if it is in another file", store(own.key_file)},
+      {'\0', "pass", "PASSWORD", "the password of the private key", store(own.key_password)},
       {'\0', "pinnedpubkey", "HASHES",
        "accept only these public keys of the server: sha256//..., or a file",
-       [&](Text v) { tls.pinned_keys = v; }},
+       store(tls.pinned_keys)},
       {'\0', "tlsv1.2", "", "use TLS 1.2 or later (the default)",
        [&](Text) { tls.min_tls = TlsVersion::Tls12; }},
       {'\0', "tlsv1.3", "", "use TLS 1.3 or later", [&](Text) { tls.min_tls = TlsVersion::Tls13; }},
@@ -224,7 +226,7 @@ std::vector<Flag> retry_flags(SendOptions& to) {
       {'\0', "until", "EXPR",
        "send the request until EXPR is true: status=200, json:/state=DONE; every second or every "
        "--retry-delay, within -m or --retry-max-time; exit status 28 if it never is",
-       [&](Text v) { to.until = v; }},
+       store(to.until)},
       {'\0', "retry", "N",
        "retry up to N times (3): sets max_attempts to N + 1; a budget also limits each host to "
        "about "
@@ -252,7 +254,7 @@ std::vector<Flag> retry_flags(SendOptions& to) {
        }},
       {'\0', "retry-all-errors", "",
        "retry after any failure, even if the server may have processed the request",
-       [&](Text) { to.retry_all_errors = true; }},
+       enable(to.retry_all_errors)},
       {'\0', "retry-connrefused", "", "retry after a refused connection too (most policies do)",
        [&](Text) { to.policy.set("retry_on.transport", kAllTransport); }},
   };
@@ -262,31 +264,27 @@ std::vector<Flag> retry_flags(SendOptions& to) {
 
 std::vector<Flag> message_flags(SendOptions& to) {
   return {
-      {'\0', "report", "FILE", "write a JSON report; - is standard output",
-       [&](Text v) { to.report = v; }},
+      {'\0', "report", "FILE", "write a JSON report; - is standard output", store(to.report)},
       {'\0', "trace", "", "show each attempt and decision on standard error as it happens",
-       [&](Text) { to.trace = true; }},
+       enable(to.trace)},
       {'v', "verbose", "",
        "show the headers of each attempt on standard error; URLs are shown without their query, "
        "which may be secret",
-       [&](Text) { to.verbose = true; }},
-      {'s', "silent", "", "show no messages", [&](Text) { to.silent = true; }},
-      {'S', "show-error", "", "with -s: show messages about failures",
-       [&](Text) { to.show_error = true; }},
+       enable(to.verbose)},
+      {'s', "silent", "", "show no messages", enable(to.silent)},
+      {'S', "show-error", "", "with -s: show messages about failures", enable(to.show_error)},
       {'\0', "no-progress-meter", "", "show no status line on a terminal",
        [&](Text) { to.progress = false; }},
       {'#', "progress-bar", "",
-       "show a progress bar for long transfers (the default on a terminal)",
-       [&](Text) { to.progress = true; }},
+       "show a progress bar for long transfers (the default on a terminal)", enable(to.progress)},
       {'\0', "color", "auto|always|never",
-       "use colors; auto: on a terminal, unless NO_COLOR is set", [&](Text v) { to.color = v; }},
+       "use colors; auto: on a terminal, unless NO_COLOR is set", store(to.color)},
   };
 }
 
 std::vector<Flag> other_flags(SendOptions& to) {
   return {
-      {'Z', "parallel", "", "send all requests at the same time",
-       [&](Text) { to.parallel = true; }},
+      {'Z', "parallel", "", "send all requests at the same time", enable(to.parallel)},
       {'\0', "parallel-max", "N", "with -Z: at most N requests at a time (50)",
        [&](Text v) {
          to.parallel_max = parse_count(v, "--parallel-max");
@@ -294,7 +292,7 @@ std::vector<Flag> other_flags(SendOptions& to) {
        }},
       {'K', "config", "FILE", "read options from FILE, one per line; - is standard input",
        [&](Text v) { read_config(v, to); }},
-      {'V', "version", "", "show our version and libcurl's", [&](Text) { to.version = true; }},
+      {'V', "version", "", "show our version and libcurl's", enable(to.version)},
       help_flag(),
   };
 }
