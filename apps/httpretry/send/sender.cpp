@@ -59,6 +59,15 @@ void add_idempotency_key(const SendOptions& options, const RetryPolicy& policy, 
   request.edit_options().repeatable = true;
 }
 
+// A URL of the command line.
+struct Job {
+  Request request;
+  std::shared_ptr<Download> download;  // null: the body is held in memory
+  Connections connections;             // filled only if -w needs them
+  std::string report;                  // empty if not sent, or without --report
+  int status = kOk;
+};
+
 // For the summary of -Z.
 struct Totals {
   std::size_t succeeded = 0;
@@ -78,11 +87,8 @@ class Sender {
         client_(client_options(options, policies_, cookies_)) {}
 
   int run(std::vector<Request> requests) {
-    requests_ = std::move(requests);
-    reports_.resize(requests_.size());
-    downloads_.resize(requests_.size());
-    connections_.resize(requests_.size());
-    statuses_.resize(requests_.size(), kOk);
+    jobs_.reserve(requests.size());
+    for (auto& request : requests) jobs_.push_back({std::move(request), nullptr, {}, {}});
     if (options_.parallel) {
       send_in_parallel();
     } else {
@@ -108,9 +114,9 @@ class Sender {
   }
 
   void send_in_order() {
-    for (std::size_t i = 0; i < requests_.size() && signals_.received() == 0; ++i) {
+    for (std::size_t i = 0; i < jobs_.size() && signals_.received() == 0; ++i) {
       auto options = prepare(i);
-      finish(i, client_.send(requests_[i], std::move(options)));
+      finish(i, client_.send(jobs_[i].request, std::move(options)));
     }
   }
 
@@ -120,7 +126,7 @@ class Sender {
     const auto most = static_cast<std::size_t>(options_.parallel_max);
     std::size_t next = 0;
     for (std::size_t running = 0;;) {
-      for (; next < requests_.size() && running < most && signals_.received() == 0; ++next) {
+      for (; next < jobs_.size() && running < most && signals_.received() == 0; ++next) {
         start(next);
         ++running;
       }
@@ -135,7 +141,7 @@ class Sender {
   void start(std::size_t index) {
     auto options = prepare(index);
     client_.send_then(
-        requests_[index],
+        jobs_[index].request,
         [this, index](Outcome outcome) {
           const std::lock_guard lock(mutex_);
           finished_.emplace_back(index, std::move(outcome));
@@ -157,18 +163,19 @@ class Sender {
   }
 
   CallOptions prepare(std::size_t index) {
-    auto& request = requests_[index];
+    auto& job = jobs_[index];
+    auto& request = job.request;
     add_idempotency_key(options_, *policy_for(request).policy, request);
-    downloads_[index] = download_for(options_, index, request);
-    request.edit_options().sink = downloads_[index];
+    job.download = download_for(options_, index, request);
+    request.edit_options().sink = job.download;
     // with_bar needs a body that can be read again.
     const bool bar = shows_bar(options_) && size_of(request.body()) > kMinBarSize;
     if (bar && request.body().replayable()) request.set_body(with_bar(request.body()));
     if (needs_connections(options_.write_out)) {
-      request.edit_options().on_connection = [&total = connections_[index]](ConnectionFacts facts) {
-        total.made += facts.new_connections;
-        total.request_bytes += facts.request_bytes;
-        total.last = std::move(facts);
+      request.edit_options().on_connection = [&total = job.connections](ConnectionFacts last) {
+        total.made += last.new_connections;
+        total.request_bytes += last.request_bytes;
+        total.last = std::move(last);
       };
     }
     CallOptions call;
@@ -180,18 +187,18 @@ class Sender {
   }
 
   void finish(std::size_t index, const Outcome& outcome) {
-    auto& request = requests_[index];
+    auto& job = jobs_[index];
     if (!options_.report.empty()) {
-      reports_[index] = report_json(request, outcome, policy_for(request));
+      job.report = report_json(job.request, outcome, policy_for(job.request));
     }
-    statuses_[index] = print_result(
-        options_, {request, outcome, index, downloads_[index].get(), connections_[index]},
-        signals_.descriptor());
-    ++(statuses_[index] == kOk ? totals_.succeeded : totals_.failed);
+    job.status =
+        print_result(options_, {job.request, outcome, index, job.download.get(), job.connections},
+                     signals_.descriptor());
+    ++(job.status == kOk ? totals_.succeeded : totals_.failed);
     totals_.attempts += history_of(outcome).attempts.size();
     if (outcome) totals_.bytes += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
-    request.edit_options().sink.reset();  // frees the body
-    downloads_[index].reset();
+    job.request.edit_options().sink.reset();  // frees the body
+    job.download.reset();
   }
 
   void print_summary(Duration time) const {
@@ -202,16 +209,16 @@ class Sender {
   }
 
   [[nodiscard]] int last_failure() const {
-    const auto last = std::find_if(statuses_.rbegin(), statuses_.rend(),
-                                   [](int status) { return status != kOk; });
-    return last == statuses_.rend() ? kOk : *last;
+    const auto last = std::find_if(jobs_.rbegin(), jobs_.rend(),
+                                   [](const Job& job) { return job.status != kOk; });
+    return last == jobs_.rend() ? kOk : last->status;
   }
 
   void write_report() const {
     if (options_.report.empty()) return;
     std::string text;
-    for (const auto& report : reports_) {
-      if (!report.empty()) text += (text.empty() ? "" : ",\n") + report;
+    for (const auto& job : jobs_) {
+      if (!job.report.empty()) text += (text.empty() ? "" : ",\n") + job.report;
     }
     const bool several = options_.urls.size() > 1;
     if (text.empty() && !several) text = "null";  // a signal came before the request
@@ -232,11 +239,7 @@ class Sender {
   const Signals& signals_;
   PolicySet policies_;
   std::shared_ptr<CookieJar> cookies_;
-  std::vector<Request> requests_;
-  std::vector<std::shared_ptr<Download>> downloads_;  // null: the body is held in memory
-  std::vector<Connections> connections_;              // filled only if -w needs them
-  std::vector<std::string> reports_;                  // empty if not sent
-  std::vector<int> statuses_;
+  std::vector<Job> jobs_;
   Totals totals_;
   std::mutex mutex_;
   std::condition_variable call_finished_;
