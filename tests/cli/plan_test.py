@@ -1,4 +1,4 @@
-"""plan: the numbers of the policies, in no time."""
+"""plan: the waits and decisions of policies, in virtual time."""
 
 import json
 import os

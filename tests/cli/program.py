@@ -1,5 +1,5 @@
-"""What the tests of the program share: running it, and a server on loopback that follows a script
-and writes down what it was sent."""
+"""Shared by the tests of the program: running it, and a server on the loopback interface that sends
+scripted responses and records the requests."""
 
 import contextlib
 import json
@@ -16,13 +16,13 @@ import unittest.mock
 
 PROGRAM = os.environ["HTTPRETRY"]
 DATA = pathlib.Path(__file__).parent / "data"
-NOT_HERE = "this machine has none: "  # begins the reason of a skip that nobody can mend
-LIMIT = 60  # seconds: only a test that hangs meets it
+NOT_HERE = "this machine has none: "  # starts the reason of a skip that no package can fix
+LIMIT = 60  # seconds: only a hanging test reaches it
 
 
 def main():
-    """Runs the tests of the calling file; 77, which ctest calls skipped, where one was left out for
-    something that can be installed."""
+    """Runs the tests of the calling file. The exit status is 77, which ctest shows as skipped, if a
+    test was skipped because something is not installed."""
     result = unittest.main(exit=False).result
     missing = [why for _, why in result.skipped if not why.startswith(NOT_HERE)]
     sys.exit(1 if not result.wasSuccessful() else 77 if missing else 0)
@@ -36,12 +36,12 @@ def clean_environment():
 
 
 class Response:
-    """Status, body, headers; or raw bytes; or None: the connection is closed without a response."""
+    """Status, body and headers; or raw bytes; or reset: the connection is closed without a response."""
 
     def __init__(self, status, body=b"", headers=(), raw=None, hold=None, reset=False,
                  hold_rest=None):
         self.status, self.body, self.headers, self.raw = status, body, headers, raw
-        self.hold = hold  # an Event to wait for before answering
+        self.hold = hold  # an Event to wait for before responding
         self.hold_rest = hold_rest  # the same before the second half of the body
         self.reset = reset
 
@@ -132,7 +132,7 @@ class Server:
 
 
 def closed_port():
-    """A port of this machine where nobody listens; the socket keeps it from others."""
+    """A port where nobody listens, and the socket that reserves it."""
     holder = socket.socket()
     holder.bind(("127.0.0.1", 0))
     return holder, holder.getsockname()[1]
@@ -145,7 +145,7 @@ class ProgramTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        # What is killed leaves its temporary files behind.
+        # A killed program leaves temporary files behind.
         environment = unittest.mock.patch.dict(os.environ, TMPDIR=folder.name)
         environment.start()
         self.addCleanup(environment.stop)

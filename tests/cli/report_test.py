@@ -1,4 +1,4 @@
-"""The report says what the server saw."""
+"""The report agrees with what the server received."""
 
 import json
 

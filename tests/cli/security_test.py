@@ -1,5 +1,5 @@
-"""What SECURITY.md promises, as far as it shows from outside of the program: servers that are out to
-harm, users' input that would end a line, secrets."""
+"""The promises of SECURITY.md that can be tested with the program: hostile servers, line ends in
+input, secrets."""
 
 import gzip
 import os
@@ -21,7 +21,7 @@ ALLOWED_ENVIRONMENT = {
 
 
 class Endless(Response):
-    """A head, then the same bytes until the client leaves."""
+    """A head, then the same bytes until the client disconnects."""
 
     def __init__(self, head, piece):
         super().__init__(200)

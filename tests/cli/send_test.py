@@ -1,4 +1,4 @@
-"""Sending: what goes out, what comes to standard output and the files, and the exit status."""
+"""Sending: the requests, the output to standard output and files, and the exit status."""
 
 import json
 import shlex

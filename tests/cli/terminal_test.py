@@ -1,5 +1,5 @@
-"""What only a terminal gets: the live line, the bar, colours. A pseudo-terminal for the bytes, and a
-session in tmux for what a user sees in the end."""
+"""Output that only a terminal gets: status line, progress bar, colors. Tested with a pseudo-terminal
+for the bytes, and with tmux for what a user sees."""
 
 import os
 import pty
@@ -20,8 +20,8 @@ LONG_WAIT = [("Retry-After", "4")]  # for what must be seen in the meantime
 
 class Terminal(ProgramTest):
     def at_terminal(self, *args, status=0, env=None, ready=None):
-        """What the program writes to standard error where that is a terminal. `ready` is called
-        with the process once the live line stands."""
+        """The program's standard error on a terminal. `ready` is called with the process when the
+        status line is shown."""
         own, its = pty.openpty()
         with (self.folder / "stdout").open("wb") as out:
             process = subprocess.Popen([PROGRAM, *map(str, args)], stdout=out, stderr=its,

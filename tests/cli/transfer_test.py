@@ -1,5 +1,5 @@
-"""What a transfer can do: files, forms, cookies, proxies, TLS, other ways to a server. Each flag is
-used against something real: a server of the tests', `httpretry serve`, nginx, openssl."""
+"""Files, forms, cookies, proxies, TLS and connections. Each flag is tested with a real server: one of
+the tests, `httpretry serve`, nginx or openssl."""
 
 import fcntl
 import http.server

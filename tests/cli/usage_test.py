@@ -1,6 +1,6 @@
-"""The command line itself: help, and what is refused, each in its own words.
+"""The command line: help texts, completions and usage errors.
 
-HTTPRETRY_UPDATE=1 writes the golden help texts anew."""
+HTTPRETRY_UPDATE=1 rewrites the golden help texts."""
 
 import os
 import pathlib

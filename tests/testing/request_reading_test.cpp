@@ -43,7 +43,7 @@ TEST_CASE("a chunked body is logged without its framing, extensions and trailers
   CHECK(status_of(client.ask(get())) == 200);
 }
 
-TEST_CASE("a long body is counted whole and kept in part") {
+TEST_CASE("a long body is counted completely and kept in part") {
   FaultServer server;
   RawClient client(server.port());
   const std::string body(3'000'000, 'b');
@@ -67,7 +67,7 @@ TEST_CASE("a request whose body breaks off is logged, takes its step, and gets n
   CHECK(status_of(RawClient(server.port()).ask(get())) == 200);
 }
 
-TEST_CASE("what is no readable request is refused, not logged, and takes no step") {
+TEST_CASE("an invalid request gets an error status, is not logged, and takes no step") {
   const std::pair<std::string, int> cases[] = {
       {"nonsense\r\n\r\n", 400},
       {"GET  HTTP/1.1\r\n\r\n", 400},
@@ -98,7 +98,7 @@ TEST_CASE("what is no readable request is refused, not logged, and takes no step
   CHECK(server.requests() == 0);
 }
 
-TEST_CASE("a chunk that is none is answered 400, and the request is in the log") {
+TEST_CASE("an invalid chunk gets a 400, and the request is logged") {
   FaultServer server;
   for (const auto* chunk : {"x\r\n", "2\r\nabc\r\n", "-1\r\n", "\r\n"}) {
     RawClient client(server.port());
@@ -109,7 +109,7 @@ TEST_CASE("a chunk that is none is answered 400, and the request is in the log")
   CHECK(server.requests() == 4);
 }
 
-TEST_CASE("a request that comes in single bytes is read as any other") {
+TEST_CASE("a request that arrives in single bytes is read like any other") {
   FaultServer server;
   RawClient client(server.port());
   const std::string request =
@@ -138,7 +138,7 @@ TEST_CASE("a request that expects 100 Continue gets it before its body is sent")
   CHECK(server.seen()[0].body == "abc");
 }
 
-TEST_CASE("with ignore_expect no 100 Continue comes, and the body is read all the same") {
+TEST_CASE("with ignore_expect no 100 Continue is sent, but the body is read") {
   Step step(200);
   step.ignore_expect = true;
   FaultServer server({step});
@@ -149,7 +149,7 @@ TEST_CASE("with ignore_expect no 100 Continue comes, and the body is read all th
   CHECK(server.seen()[0].body == "abc");
 }
 
-TEST_CASE("a 417 answers the expectation without waiting for the body") {
+TEST_CASE("a 417 is sent without waiting for the body") {
   FaultServer server({417});
   RawClient client(server.port());
   client.send(kExpecting);
@@ -159,7 +159,7 @@ TEST_CASE("a 417 answers the expectation without waiting for the body") {
   CHECK_FALSE(server.seen()[0].body_complete);
 }
 
-TEST_CASE("an early response reaches a client that is still sending, with a FIN behind it") {
+TEST_CASE("an early response and a FIN reach a client that is still sending") {
   Step step(413);
   step.answer_early = true;
   FaultServer server({step});
@@ -172,7 +172,7 @@ TEST_CASE("an early response reaches a client that is still sending, with a FIN 
   CHECK(server.seen()[0].body_size == 0);
 }
 
-TEST_CASE("an early reset meets a client before its body is read") {
+TEST_CASE("an early reset happens before the body is read") {
   Step step(Fault::Reset);
   step.answer_early = true;
   FaultServer server({step});
@@ -183,7 +183,7 @@ TEST_CASE("an early reset meets a client before its body is read") {
   CHECK(server.requests() == 1);
 }
 
-TEST_CASE("a stale connection says nothing to a request that expects 100 Continue") {
+TEST_CASE("a stale connection sends nothing to a request that expects 100 Continue") {
   FaultServer server({Fault::Stale});
   RawClient client(server.port());
   client.ask(get());
