@@ -1,7 +1,5 @@
-// Bearer tokens that are fetched once for all calls that wait, and again when a server answers 401.
-#include <httpretry/client/client.hpp>
-#include <httpretry/middleware/builtin.hpp>
-#include <httpretry/middleware/retry.hpp>
+// Bearer tokens: fetched once for all calls that need one, and fetched again after a 401 response.
+#include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
@@ -13,24 +11,25 @@ using namespace httpretry;
 
 namespace {
 
-// Asks the token server, by a client of its own, with retries of its own.
+// Fetches a token from the token server with a separate client, which retries on its own.
 Task<Result<BearerToken>> fetch_token(Client& issuer, std::string url, Call& call) {
   auto request = Request::post(url, "grant_type=client_credentials");
-  request.edit_options().repeatable = true;  // a POST, but two tokens do no harm
+  request.edit_options().repeatable =
+      true;  // allows retries of this POST: a second token does no harm
   CallOptions options;
   options.stop = call.stop();
   options.deadline = call.deadline();
-  Outcome answer = co_await issuer.co_send(request, options);
-  if (!answer) co_return answer.error();
-  const auto token = answer->json_at("/access_token");
-  const auto seconds = answer->json_at("/expires_in");
+  Outcome response = co_await issuer.co_send(request, options);
+  if (!response) co_return response.error();
+  const auto token = response->json_at("/access_token");
+  const auto seconds = response->json_at("/expires_in");
   if (!token) co_return token.error();
   if (!seconds) co_return seconds.error();
   co_return BearerToken(std::get<std::string>(*token),
                         std::chrono::seconds(std::get<std::int64_t>(*seconds)));
 }
 
-// The token server fails once; the API stops taking the first token after three requests.
+// The token server fails once. The API rejects the first token after three requests.
 Scenario servers() {
   Step good(200, "an item");
   good.times = 3;
@@ -47,7 +46,7 @@ Scenario servers() {
 int main() {
   FaultServer server(servers());
   Client issuer({retry()});
-  // Above `retry`: a fetch that retries, inside of a call that retries, would multiply attempts.
+  // `bearer` comes before `retry`: a fetch with retries inside an attempt would multiply attempts.
   Client api({redirect(),
               bearer([&](Call& call) { return fetch_token(issuer, server.url("/token"), call); }),
               retry()});
@@ -65,6 +64,6 @@ int main() {
     std::printf("%s %s  %s\n", seen.method.c_str(), seen.path.c_str(), token.c_str());
     tokens += seen.method == "POST" ? "T" : token.substr(token.size() - 1);
   }
-  // Two requests for the first token, three with it, one that finds it expired, and so on.
+  // Two requests for the first token, three with it, one for which it has expired, and so on.
   return good && tokens == "TTttttTd" ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// A chain with stages of one's own, a policy in code, and all four doors.
+// A chain with a middleware of your own, a policy in code, and all four send functions.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 

@@ -1,5 +1,5 @@
-// What the library is for, in one screen: a server that misbehaves, requests that meet it, and what
-// was sent, when, and why. Run by `./dev demo`.
+// A server that fails in several ways, and for each call what was sent, when, and why. Run it with
+// `./dev demo`.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -14,34 +14,35 @@ namespace {
 double ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
 // Prints each attempt as it ends.
-class Narrator final : public Observer {
+class Printer final : public Observer {
  public:
   void call_started(const Call& /*call*/, const Request& request) noexcept override {
     std::printf("\n%s %s\n", request.method().c_str(), request.url().c_str());
   }
   void attempt_ended(const Call& /*call*/, const Request& /*request*/,
                      const Attempt& attempt) noexcept override {
-    const std::string came =
+    const std::string result =
         attempt.error ? std::string(to_string(*attempt.error)) : std::to_string(attempt.status);
     std::printf("  attempt %d at %7.1f ms: %-8s (%s), sent: %s", attempt.number, ms(attempt.start),
-                came.c_str(), attempt.rule.c_str(), std::string(to_string(attempt.sent)).c_str());
+                result.c_str(), attempt.rule.c_str(), std::string(to_string(attempt.sent)).c_str());
     if (!attempt.retried) {
       std::printf("\n");
     } else if (attempt.server_delay) {
-      std::printf(" -> again in %.1f ms, as the server asked (%s)\n", ms(*attempt.wait),
+      std::printf(" -> retry in %.1f ms, as the server asked (%s)\n", ms(*attempt.wait),
                   std::string(attempt.server_delay_source).c_str());
     } else {
-      std::printf(" -> again in %.1f ms\n", ms(*attempt.wait));
+      std::printf(" -> retry in %.1f ms\n", ms(*attempt.wait));
     }
   }
 };
 
-// Whether it came to an answer.
-bool tell(const Outcome& outcome) {
+// Prints the result of a call. Returns whether it has a response.
+bool print(const Outcome& outcome) {
   const auto& history = history_of(outcome);
-  const std::string what = outcome ? std::to_string(outcome->status) + " \"" + outcome->body + "\""
-                                   : outcome.error().message;
-  std::printf("  => %s, %zu attempt(s) in %.1f ms: %s\n", what.c_str(), history.attempts.size(),
+  const std::string result = outcome
+                                 ? std::to_string(outcome->status) + " \"" + outcome->body + "\""
+                                 : outcome.error().message;
+  std::printf("  => %s, %zu attempt(s) in %.1f ms: %s\n", result.c_str(), history.attempts.size(),
               ms(history.elapsed), std::string(to_string(history.stop_reason)).c_str());
   return outcome.has_value();
 }
@@ -51,10 +52,10 @@ Step slow(Step step) {
   return step;
 }
 
-Scenario misbehaviour() {
+Scenario failures() {
   Scenario scenario;
   scenario.paths["/busy"] = Script({{503}, {503}, {200, "at last"}});
-  scenario.paths["/broken"] = Script({Fault::Reset, {200, "mended"}});
+  scenario.paths["/broken"] = Script({Fault::Reset, {200, "works again"}});
   scenario.paths["/slow"] = Script({slow({200, "too late"}), {200, "quick"}});
   scenario.paths["/limited"] = Script({{429, {{"Retry-After", "1"}}}, {200, "welcome back"}});
   scenario.paths["/orders"] = Script({Fault::Reset, Fault::Reset, {201, "ordered"}});
@@ -64,24 +65,26 @@ Scenario misbehaviour() {
 }  // namespace
 
 int main() {
-  FaultServer server(misbehaviour());
-  std::printf("a server that misbehaves listens on %s\n", server.url().c_str());
+  FaultServer server(failures());
+  std::printf("a server that fails on purpose listens on %s\n", server.url().c_str());
 
   ClientOptions options;
   options.middlewares = {redirect(), retry(), timeout(500ms)};
-  options.observers = {std::make_shared<Narrator>()};
+  options.observers = {std::make_shared<Printer>()};
   Client client(options);
 
-  bool as_it_should = true;
+  bool as_expected = true;
   for (const auto* path : {"/busy", "/broken", "/slow", "/limited"}) {
-    as_it_should &= tell(client.get(server.url(path)));
+    as_expected &= print(client.get(server.url(path)));
   }
 
-  std::printf("\n-- a POST that may have been executed is not repeated; with a key it may be --\n");
-  as_it_should &= !tell(client.post(server.url("/orders"), "one, please"));
-  as_it_should &= tell(client.send(Request::post(server.url("/orders"), "one, please")
+  std::printf(
+      "\n-- a POST that the server may have processed is not retried, unless it has an idempotency "
+      "key --\n");
+  as_expected &= !print(client.post(server.url("/orders"), "one, please"));
+  as_expected &= print(client.send(Request::post(server.url("/orders"), "one, please")
                                        .set_header("Idempotency-Key", "order-7")));
 
-  std::printf("\nthe server saw %zu requests\n", server.requests());
-  return as_it_should ? 0 : 1;
+  std::printf("\nthe server received %zu requests\n", server.requests());
+  return as_expected ? 0 : 1;
 }

@@ -1,8 +1,6 @@
-// A program with a window: one thread that must never wait, and to which everything is told as an
-// event. Calls run on the client's thread; their callbacks only post.
-#include <httpretry/client/client.hpp>
-#include <httpretry/middleware/builtin.hpp>
-#include <httpretry/middleware/retry.hpp>
+// A program with a window, whose thread must never block. Calls run on the client's thread; their
+// callbacks only post events to the window's thread.
+#include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <condition_variable>
@@ -17,7 +15,7 @@ using namespace httpretry;
 
 namespace {
 
-// What a toolkit brings along: QMetaObject::invokeMethod, g_idle_add, PostMessage.
+// A toolkit has something like it: QMetaObject::invokeMethod, g_idle_add, PostMessage.
 class Events {
  public:
   void post(std::function<void()> event) {
@@ -42,10 +40,10 @@ class Events {
 
 struct Window {
   std::string text = "loading", pictures = "loading";
-  [[nodiscard]] bool settled() const { return text != "loading" && pictures != "loading"; }
+  [[nodiscard]] bool loaded() const { return text != "loading" && pictures != "loading"; }
 };
 
-std::string shown(const Outcome& outcome) {
+std::string text_of(const Outcome& outcome) {
   return outcome ? outcome->body : std::string(to_string(outcome.error().code));
 }
 
@@ -56,27 +54,27 @@ int main() {
   scenario.paths["/text"] = Script({{503}, {503}, {200, "the text"}});
   scenario.paths["/pictures"] = Script({Fault::Hang});
   FaultServer server(scenario);
-  Events events;  // outlives the client, whose callbacks post to it
-  Window window;  // touched by this thread only
+  Events events;  // must outlive the client, whose callbacks post to it
+  Window window;  // used by this thread only
   Client client({redirect(), retry()});
 
   client.send_then(Request::get(server.url("/text")), [&](const Outcome& outcome) {
-    events.post([&, text = shown(outcome)] { window.text = text; });
+    events.post([&, text = text_of(outcome)] { window.text = text; });
   });
-  std::stop_source cancel;  // the button beside the pictures
+  std::stop_source cancel;  // the cancel button for the pictures
   CallOptions options;
   options.stop = cancel.get_token();
   client.send_then(
       Request::get(server.url("/pictures")),
       [&](const Outcome& outcome) {
-        events.post([&, text = shown(outcome)] { window.pictures = text; });
+        events.post([&, text = text_of(outcome)] { window.pictures = text; });
       },
       options);
 
-  while (!window.settled()) {
+  while (!window.loaded()) {
     events.run_one();
     std::printf("text: %s, pictures: %s\n", window.text.c_str(), window.pictures.c_str());
-    if (window.text != "loading") cancel.request_stop();  // the user has seen enough
+    if (window.text != "loading") cancel.request_stop();  // the user cancels the pictures
   }
   return window.text == "the text" && window.pictures == "canceled" ? 0 : 1;
 }

@@ -1,10 +1,8 @@
-// An upload by POST that survives what a network does to it, and is carried out once: every attempt
-// bears the same Idempotency-Key, by which the server knows the request again.
+// An upload by POST that may be retried safely: every attempt has the same Idempotency-Key, so the
+// server can recognize a repeated request and process it only once.
 //
-//   example_idempotent_upload [FILE]     (itself, where no file is named)
-#include <httpretry/client/client.hpp>
-#include <httpretry/middleware/builtin.hpp>
-#include <httpretry/middleware/retry.hpp>
+//   example_idempotent_upload [FILE]     (default: the program itself)
+#include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
@@ -16,11 +14,12 @@ using namespace httpretry;
 
 int main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "/proc/self/exe";
-  // Takes the request and breaks the connection; is busy; has it.
+  // Resets the connection after reading the request; is busy; stores the file.
   FaultServer server({Fault::Reset, {503, "busy"}, {201, "stored"}});
 
   RetryPolicy policy;
-  policy.idempotency_key = "Idempotency-Key";  // without it a POST that may have arrived is final
+  policy.idempotency_key =
+      "Idempotency-Key";  // without it, such a POST is not retried after a reset
   Client client({retry(policy)});
   const auto outcome = client.post(server.url("/files"), Body::file(path));
   if (!outcome) {
@@ -38,7 +37,7 @@ int main(int argc, char** argv) {
     keys.emplace(seen.headers.get("Idempotency-Key").value_or(""));
     whole = whole && seen.body_size == std::filesystem::file_size(path);
   }
-  std::printf("%d \"%s\"; the server saw %zu requests, all of them whole: %s, with %zu key\n",
+  std::printf("%d \"%s\"; the server received %zu requests, all complete: %s, with %zu key\n",
               outcome->status, outcome->body.c_str(), server.requests(), whole ? "yes" : "no",
               keys.size());
   return outcome->status == 201 && whole && keys.size() == 1 && server.requests() == 3 ? 0 : 1;

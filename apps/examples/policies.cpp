@@ -1,5 +1,5 @@
-// Three ways to policies: a file that is read again when it changes, code, and what another client
-// is configured with.
+// Three sources of policies: a file that is reloaded when it changes, code, and the configuration
+// of a gRPC client.
 //
 //   example_policies policy.json service_config.json https://api.example.com/
 #include <httpretry/httpretry.hpp>
@@ -33,7 +33,7 @@ PolicySet built() {
       .value();
 }
 
-// Returns the policy file; what it could not carry over goes to standard error.
+// Returns the policy file. Prints what could not be converted on standard error.
 std::string converted(const std::string& service_config, const std::string& name) {
   const auto imported = import_grpc_service_config(service_config, name).value();
   for (const auto& problem : imported.problems) {

@@ -1,8 +1,6 @@
-// A long operation: begun by a POST, then asked for until it is done. An answer that says "not yet"
-// is a matter of policy, so the program has no loop.
-#include <httpretry/client/client.hpp>
-#include <httpretry/middleware/builtin.hpp>
-#include <httpretry/middleware/retry.hpp>
+// A long operation: started by a POST, then polled until it is done. The policy says which
+// responses mean "not yet", so the program needs no loop.
+#include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
@@ -24,7 +22,7 @@ Scenario service() {
   return scenario;
 }
 
-// Asks every 50 ms, for a minute at most; failures in between are retried as ever.
+// Polls every 50 ms, for at most a minute. Failures in between are retried as usual.
 std::shared_ptr<const RetryPolicy> until_done() {
   auto policy = std::make_shared<RetryPolicy>();
   PendingRule pending;
@@ -43,10 +41,10 @@ int main() {
   FaultServer server(service());
   Client client({retry()});
 
-  const auto begun = client.post(server.url("/copies"), R"({"from": "a", "to": "b"})");
-  if (!begun || begun->status != 202) return 1;
-  const std::string operation(begun->headers.get("Location").value_or("/"));
-  std::printf("begun as %s\n", operation.c_str());
+  const auto started = client.post(server.url("/copies"), R"({"from": "a", "to": "b"})");
+  if (!started || started->status != 202) return 1;
+  const std::string operation(started->headers.get("Location").value_or("/"));
+  std::printf("started as %s\n", operation.c_str());
 
   CallOptions options;
   options.policy = until_done();

@@ -1,11 +1,8 @@
-// A download that breaks off half way and goes on where it broke off. The file takes its place when
-// it is whole; until then, and if it never is, what stood there stands.
+// A download that is interrupted halfway and resumed. The file is replaced when the download is
+// complete; if it fails, the old file remains.
 //
 //   example_resume_download [URL FILE]
-#include <httpretry/client/client.hpp>
-#include <httpretry/flow/sink.hpp>
-#include <httpretry/middleware/builtin.hpp>
-#include <httpretry/middleware/retry.hpp>
+#include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
@@ -18,8 +15,8 @@ namespace {
 
 constexpr std::size_t kHalf = std::size_t{512} * 1024;
 
-// A MiB, of which the first answer brings one half, and the second the other.
-Scenario breaking_off() {
+// A file of 1 MiB. The first response delivers one half of it, the second the other.
+Scenario interrupted() {
   Step broken(200, {{"ETag", "\"v1\""}}, std::string(kHalf, 'a') + std::string(kHalf, 'b'));
   broken.fault = Fault::Truncate;
   const Step rest(206, {{"ETag", "\"v1\""}, {"Content-Range", "bytes 524288-1048575/1048576"}},
@@ -30,13 +27,13 @@ Scenario breaking_off() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  FaultServer server(breaking_off());
+  FaultServer server(interrupted());
   const bool given = argc > 2;
   const std::string path = given ? argv[2] : "example_download";
 
   auto request = Request::get(given ? argv[1] : server.url("/big.iso"));
   FileOptions file;
-  file.keep_partial = true;  // where all attempts fail, the next run goes on
+  file.keep_partial = true;  // if all attempts fail, the next run resumes
   request.edit_options().sink = save_to(path, file);
   Client client({redirect(), retry()});
   const auto outcome = client.send(request);

@@ -1,9 +1,6 @@
-// Ten thousand requests at once, on one thread: all are begun, 64 of them are with the server at
-// any time, and of those that it turns away each waits for its retry without a thread or a
-// connection.
-#include <httpretry/client/client.hpp>
-#include <httpretry/middleware/builtin.hpp>
-#include <httpretry/middleware/retry.hpp>
+// Ten thousand calls at the same time on one thread. At most 64 of them are being sent at any time.
+// A call that waits for a retry needs neither a thread nor a connection.
+#include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
@@ -15,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// One answer in fifty is a 503.
+// One response in fifty is a 503.
 Scenario mostly_good() {
   Step good(200, "ok");
   good.times = 49;
@@ -38,7 +35,7 @@ int main() {
   options.max_in_flight = 64;
   Client client(options);
 
-  const auto begin = std::chrono::steady_clock::now();
+  const auto start = std::chrono::steady_clock::now();
   std::vector<std::future<Outcome>> calls;
   calls.reserve(kCalls);
   for (int i = 0; i < kCalls; ++i) {
@@ -51,9 +48,9 @@ int main() {
     if (outcome && outcome->ok()) ++good;
     attempts += history_of(outcome).attempts.size();
   }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
 
   std::printf("%d of %d calls succeeded, by %zu requests on %zu connections, in %.1f s\n", good,
-              kCalls, server.requests(), server.connections(), took.count());
+              kCalls, server.requests(), server.connections(), elapsed.count());
   return good == kCalls && attempts == server.requests() ? 0 : 1;
 }

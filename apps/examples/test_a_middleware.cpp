@@ -1,8 +1,6 @@
-// A middleware of one's own, and its test: no network, no waiting. The checks are plain ifs here;
-// any test framework will do.
-#include <httpretry/client/client.hpp>
-#include <httpretry/middleware/builtin.hpp>
-#include <httpretry/middleware/retry.hpp>
+// A middleware and its test, without a network and without waiting. Any test framework can be used;
+// here the checks are plain ifs.
+#include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
@@ -25,8 +23,8 @@ MiddlewarePtr fallback_to(std::string host) {
 }
 
 int failures = 0;
-void check(bool holds, const char* what) {
-  if (holds) return;
+void check(bool passed, const char* what) {
+  if (passed) return;
   std::printf("FAILED: %s\n", what);
   ++failures;
 }
@@ -49,9 +47,9 @@ int main() {
 
   const auto outcome = client.get("http://first/");
 
-  check(outcome && outcome->body == "from the second", "the second server answers");
-  check(network->requests().size() == 3, "the first was asked twice");
-  check(network->requests()[2].request.url() == "http://second/", "then the second");
-  check(clock->now() == Time(50ms), "and half of 100 ms was waited, in no time");
+  check(outcome && outcome->body == "from the second", "the second server responds");
+  check(network->requests().size() == 3, "there are two requests to the first server");
+  check(network->requests()[2].request.url() == "http://second/", "and then one to the second");
+  check(clock->now() == Time(50ms), "the wait was half of 100 ms, in virtual time");
   return failures;
 }

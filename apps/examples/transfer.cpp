@@ -1,4 +1,4 @@
-// What a transfer can do beside a plain request: bodies in and out, credentials, ways to a server.
+// Request and response bodies, credentials, and connection options.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -20,7 +20,7 @@ Task<Result<BearerToken>> fetch_token(Client& issuer, std::string url) {
 
 void print(const ConnectionFacts& facts) { std::printf("%s\n", facts.remote_ip.c_str()); }
 
-// Nothing is sent with these: they name files and proxies that are not there.
+// These are not used for sending: the files and proxies do not exist.
 void all_of_them(TransportOptions& connection, Request& request) {
   connection.client_certificate.file = "ann.p12";
   connection.client_certificate.key_password = "secret";
@@ -57,7 +57,7 @@ Form pictures(const std::string& path) {
 }
 
 bool upload(Client& client, const std::string& url, const std::string& path) {
-  // Gives a thousand letters; `start` gives one such function after the other.
+  // `start` returns a new function that generates a thousand letters.
   const auto start = [] {
     return [left = std::size_t{1000}](std::span<char> into) mutable {
       const auto count = std::min(into.size(), left);
@@ -87,7 +87,7 @@ int download(Client& client, const std::string& url, const std::string& path) {
 }  // namespace
 
 int main() {
-  FaultServer server(Scenario{{200, "an answer, or a token"}});
+  FaultServer server(Scenario{{200, "a response, or a token"}});
   const auto url = server.url("/v1/items");
   Client issuer;
   Client client({redirect(), retry(), bearer([&](Call&) { return fetch_token(issuer, url); })});

@@ -1,6 +1,6 @@
 #include <lib/testing/acceptor.hpp>
 
-#include <lib/testing/address.hpp>
+#include <lib/testing/socket_address.hpp>
 
 #include <poll.h>
 #include <pthread.h>
@@ -22,8 +22,8 @@ Descriptor listen_on(const std::string& address, std::uint16_t port) {
   return socket;
 }
 
-// The threads made by this one inherit it. SIGPIPE is the one that matters: OpenSSL writes to
-// sockets without MSG_NOSIGNAL.
+// Threads that this one starts inherit the mask. SIGPIPE matters most: OpenSSL writes to sockets
+// without MSG_NOSIGNAL.
 void block_signals() {
   sigset_t all;
   sigfillset(&all);
@@ -61,9 +61,9 @@ void Acceptor::accept_all() {
     if (socket.open()) {
       serve(std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      // The listener stays readable, and only the end of some connection can help.
-      std::array<pollfd, 2> relief{{{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}}};
-      ::poll(relief.data(), relief.size(), 10);
+      // The listener stays readable until another connection ends: pause instead of spinning.
+      std::array<pollfd, 2> ended{{{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}}};
+      ::poll(ended.data(), ended.size(), 10);
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
@@ -75,25 +75,25 @@ void Acceptor::serve(Descriptor socket) {
   const auto limit = shared_.options.max_connections;
   if (connections_.size() >= limit) join_finished();
   if (connections_.size() >= limit) {
-    if (!std::exchange(complained_, true)) {
-      std::cerr << "fault server: more than " << limit << " connections; the rest are reset\n";
+    if (!std::exchange(warned_, true)) {
+      std::cerr << "fault server: more than " << limit << " connections: new ones are reset\n";
     }
     Channel(std::move(socket), stop_.fd()).reset();
     return;
   }
   const auto number = ++accepted_;
-  const auto place = connections_.emplace(connections_.end());
+  const auto thread = connections_.emplace(connections_.end());
   try {
-    *place = std::thread([this, number, place, owned = std::move(socket)]() mutable {
+    *thread = std::thread([this, number, thread, owned = std::move(socket)]() mutable {
       Connection(shared_, number, std::move(owned), stop_.fd()).run();
       {
         const std::lock_guard lock(mutex_);
-        finished_connections_.push_back(place);
+        finished_connections_.push_back(thread);
       }
       finished_.signal();
     });
   } catch (const std::system_error&) {
-    connections_.erase(place);  // no thread to be had: the client is hung up on
+    connections_.erase(thread);  // no thread available: the connection is closed
   }
 }
 
@@ -104,9 +104,9 @@ void Acceptor::join_finished() {
     const std::lock_guard lock(mutex_);
     finished.swap(finished_connections_);
   }
-  for (const auto place : finished) {
-    place->join();
-    connections_.erase(place);
+  for (const auto thread : finished) {
+    thread->join();
+    connections_.erase(thread);
   }
 }
 

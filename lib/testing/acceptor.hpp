@@ -1,4 +1,4 @@
-// Acceptor: a listening socket, the thread that accepts, and the threads that serve.
+// Acceptor: a listening socket, the thread that accepts connections, and a thread for each of them.
 #pragma once
 
 #include <lib/testing/connection.hpp>
@@ -17,9 +17,9 @@ namespace httpretry::faults {
 
 class Acceptor {
  public:
-  // Listens when it returns. `accepted` counts connections. Throws std::system_error.
+  // Listens when it returns. Counts connections in `accepted`. Throws std::system_error.
   Acceptor(Shared& shared, std::uint16_t port, std::atomic<std::size_t>& accepted);
-  // Ends all connections and joins all threads.
+  // Closes all connections and joins all threads.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -34,12 +34,14 @@ class Acceptor {
 
   Shared& shared_;
   std::atomic<std::size_t>& accepted_;
-  Event stop_;
+  EventFd stop_;
   Descriptor listener_;
 
-  Threads connections_;  // of the accepting thread, as is the flag
-  bool complained_ = false;
-  Event finished_;
+  // Used only by the accepting thread.
+  Threads connections_;
+  bool warned_ = false;
+
+  EventFd finished_;
   std::mutex mutex_;
   std::vector<Threads::iterator> finished_connections_;  // guarded by mutex_
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr long kDay = 24L * 60 * 60;
 
-void demand(bool holds, const char* what) {
-  if (!holds) throw std::runtime_error(std::string("cannot make a certificate: ") + what);
+void require(bool succeeded, const char* step) {
+  if (!succeeded) throw std::runtime_error(std::string("cannot make a certificate: ") + step);
 }
 
 struct Free {
@@ -31,8 +31,8 @@ using Key = std::unique_ptr<EVP_PKEY, Free>;
 using Certificate = std::unique_ptr<X509, Free>;
 
 Key make_key() {
-  Key key(EVP_EC_gen("P-256"));  // some hundred times faster to make than an RSA key
-  demand(key != nullptr, "no key");
+  Key key(EVP_EC_gen("P-256"));  // generating an RSA key takes about a hundred times as long
+  require(key != nullptr, "generating the key failed");
   return key;
 }
 
@@ -41,7 +41,7 @@ void add_extension(X509& certificate, X509& issuer, int kind, const char* value)
   X509V3_set_ctx(&context, &issuer, &certificate, nullptr, nullptr, 0);
   const std::unique_ptr<X509_EXTENSION, Free> extension(
       X509V3_EXT_conf_nid(nullptr, &context, kind, value));
-  demand(extension && X509_add_ext(&certificate, extension.get(), -1) == 1, value);
+  require(extension && X509_add_ext(&certificate, extension.get(), -1) == 1, value);
 }
 
 struct Validity {
@@ -52,7 +52,7 @@ struct Validity {
 // A certificate without extensions, not yet signed.
 Certificate make_certificate(EVP_PKEY& key, const char* name, const X509* issuer, Validity valid) {
   Certificate certificate(X509_new());
-  demand(certificate != nullptr, "out of memory");
+  require(certificate != nullptr, "out of memory");
   std::uint32_t serial = 0;
   RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof(serial));
 
@@ -74,7 +74,7 @@ Certificate make_authority(EVP_PKEY& key) {
   add_extension(*authority, *authority, NID_basic_constraints, "critical,CA:TRUE");
   add_extension(*authority, *authority, NID_key_usage, "critical,keyCertSign,cRLSign");
   add_extension(*authority, *authority, NID_subject_key_identifier, "hash");
-  demand(X509_sign(authority.get(), &key, EVP_sha256()) > 0, "not signed");
+  require(X509_sign(authority.get(), &key, EVP_sha256()) > 0, "signing failed");
   return authority;
 }
 
@@ -88,36 +88,36 @@ Certificate make_leaf(Tls kind, EVP_PKEY& key, X509& authority, EVP_PKEY& author
   add_extension(*leaf, own ? *leaf : authority, NID_subject_alt_name,
                 elsewhere ? "DNS:elsewhere.invalid" : "DNS:localhost,IP:127.0.0.1,IP:::1");
   add_extension(*leaf, own ? *leaf : authority, NID_ext_key_usage, "serverAuth");
-  demand(X509_sign(leaf.get(), own ? &key : &authority_key, EVP_sha256()) > 0, "not signed");
+  require(X509_sign(leaf.get(), own ? &key : &authority_key, EVP_sha256()) > 0, "signing failed");
   return leaf;
 }
 
 std::string make_directory() {
   auto name = (std::filesystem::temp_directory_path() / "httpretry-XXXXXX").string();
-  demand(::mkdtemp(name.data()) != nullptr, "no temporary directory");
+  require(::mkdtemp(name.data()) != nullptr, "creating a temporary directory failed");
   return name;
 }
 
 }  // namespace
 
 Certificates::Certificates(Tls kind) : context_(SSL_CTX_new(TLS_server_method())) {
-  demand(context_ != nullptr, "no TLS");
-  // A write may be cut short and taken up again from another buffer, as on a plain socket.
+  require(context_ != nullptr, "creating the TLS context failed");
+  // Allows partial writes, resumed from another buffer, as on a plain socket.
   SSL_CTX_set_mode(context_.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   const auto authority_key = make_key();
   const auto authority = make_authority(*authority_key);
   const auto key = make_key();
   const auto leaf = make_leaf(kind, *key, *authority, *authority_key);
-  demand(SSL_CTX_use_certificate(context_.get(), leaf.get()) == 1, "not accepted by OpenSSL");
-  demand(SSL_CTX_use_PrivateKey(context_.get(), key.get()) == 1, "not accepted by OpenSSL");
+  require(SSL_CTX_use_certificate(context_.get(), leaf.get()) == 1, "OpenSSL did not accept it");
+  require(SSL_CTX_use_PrivateKey(context_.get(), key.get()) == 1, "OpenSSL did not accept it");
 
   const auto directory = make_directory();
   const auto file_name = directory + "/ca.pem";
   const std::unique_ptr<std::FILE, Free> file(std::fopen(file_name.c_str(), "we"));
   if (!file || PEM_write_X509(file.get(), authority.get()) != 1) {
     std::filesystem::remove_all(directory);
-    demand(false, "cannot write its file");
+    require(false, "writing its file failed");
   }
   directory_ = directory;
   ca_file_ = file_name;

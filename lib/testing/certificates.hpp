@@ -1,4 +1,5 @@
-// Certificates: an authority and a leaf, made at run time, so that none expires in the repository.
+// Certificates: a certificate authority and a server certificate, generated at run time so that
+// none in the repository can expire.
 #pragma once
 
 #include <httpretry/testing/testing.hpp>
@@ -12,14 +13,15 @@ namespace httpretry::faults {
 
 class Certificates {
  public:
-  // Makes them and writes the authority's into a new private directory. Throws std::runtime_error.
+  // Generates both, and writes the authority's certificate into a new private directory. Throws
+  // std::runtime_error.
   explicit Certificates(Tls kind);
   // Removes the directory.
   ~Certificates();
   Certificates(const Certificates&) = delete;
   Certificates& operator=(const Certificates&) = delete;
 
-  // What connections of the server are made from; safe to use on several threads.
+  // For the server's connections; safe to use on several threads.
   [[nodiscard]] SSL_CTX& context() const { return *context_; }
   [[nodiscard]] const std::string& ca_file() const { return ca_file_; }
 

@@ -18,9 +18,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+// Long enough for a client on the loopback interface to read a response.
 constexpr Duration kLinger = std::chrono::seconds(1);
 
-// For poll: rounded up, so that nobody wakes a fraction of a millisecond too early and spins.
+// For poll. Rounded up: waking a fraction of a millisecond early would spin.
 int poll_timeout(Time deadline) {
   if (deadline == kNever) return -1;
   const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
@@ -31,81 +32,79 @@ int poll_timeout(Time deadline) {
 
 Channel::Channel(Descriptor socket, int stop_fd) : socket_(std::move(socket)), stop_fd_(stop_fd) {
   ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
-  // Answers are written whole; Nagle would only hold the last piece of a large one back.
+  // Responses are written whole; Nagle's algorithm would only delay their last segment.
   const int on = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
 Channel::~Channel() { finish(); }
 
+template <class Attempt>
+IoResult Channel::complete(Attempt attempt, Time deadline) {
+  for (;;) {
+    ERR_clear_error();
+    const auto result = attempt();
+    if (result.io != Io::WouldBlock) return result;
+    if (!wait(awaited_, deadline)) return {Io::Broken};
+  }
+}
+
 bool Channel::handshake(SSL_CTX& context) {
   tls_.reset(SSL_new(&context));
   if (!tls_ || SSL_set_fd(tls_.get(), socket_.get()) != 1) return false;
-  for (;;) {
-    ERR_clear_error();
-    const auto progress = tls_progress(SSL_accept(tls_.get()), 0);
-    if (progress.io == Io::Moved) return true;
-    if (progress.io != Io::Again || !wait(awaited_, kNever)) return false;
-  }
+  return complete([this] { return tls_result(SSL_accept(tls_.get()), 0); }).io == Io::Done;
 }
 
-Progress Channel::tls_progress(int result, std::size_t bytes) {
-  if (result == 1) return {Io::Moved, bytes};
+IoResult Channel::tls_result(int result, std::size_t bytes) {
+  if (result == 1) return {Io::Done, bytes};
   switch (SSL_get_error(tls_.get(), result)) {
-    case SSL_ERROR_WANT_READ: awaited_ = POLLIN; return {Io::Again};
-    case SSL_ERROR_WANT_WRITE: awaited_ = POLLOUT; return {Io::Again};
+    case SSL_ERROR_WANT_READ: awaited_ = POLLIN; return {Io::WouldBlock};
+    case SSL_ERROR_WANT_WRITE: awaited_ = POLLOUT; return {Io::WouldBlock};
     case SSL_ERROR_ZERO_RETURN: return {Io::End};
-    default: tls_broken_ = true; return {Io::Lost};
+    default: tls_broken_ = true; return {Io::Broken};
   }
 }
 
-Progress Channel::try_read(std::span<char> into) {
-  if (!socket_.open()) return {Io::Lost};
+IoResult Channel::try_read(std::span<char> into) {
+  if (!socket_.open()) return {Io::Broken};
   if (tls_) {
     ERR_clear_error();
     std::size_t bytes = 0;
     const int result = SSL_read_ex(tls_.get(), into.data(), into.size(), &bytes);
-    return tls_progress(result, bytes);
+    return tls_result(result, bytes);
   }
   const auto bytes = ::recv(socket_.get(), into.data(), into.size(), 0);
-  if (bytes > 0) return {Io::Moved, static_cast<std::size_t>(bytes)};
+  if (bytes > 0) return {Io::Done, static_cast<std::size_t>(bytes)};
   if (bytes == 0) return {Io::End};
-  if (errno != EAGAIN && errno != EINTR) return {Io::Lost};
+  if (errno != EAGAIN && errno != EINTR) return {Io::Broken};
   awaited_ = POLLIN;
-  return {Io::Again};
+  return {Io::WouldBlock};
 }
 
-Progress Channel::try_write(std::string_view bytes) {
-  if (!socket_.open()) return {Io::Lost};
+IoResult Channel::try_write(std::string_view bytes) {
+  if (!socket_.open()) return {Io::Broken};
   if (tls_) {
     ERR_clear_error();
     std::size_t written = 0;
     const int result = SSL_write_ex(tls_.get(), bytes.data(), bytes.size(), &written);
-    return tls_progress(result, written);
+    return tls_result(result, written);
   }
   const auto written = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  if (written >= 0) return {Io::Moved, static_cast<std::size_t>(written)};
-  if (errno != EAGAIN && errno != EINTR) return {Io::Lost};
+  if (written >= 0) return {Io::Done, static_cast<std::size_t>(written)};
+  if (errno != EAGAIN && errno != EINTR) return {Io::Broken};
   awaited_ = POLLOUT;
-  return {Io::Again};
+  return {Io::WouldBlock};
 }
 
 std::size_t Channel::read(std::span<char> into) {
-  for (;;) {
-    const auto progress = try_read(into);
-    if (progress.io == Io::Moved) return progress.bytes;
-    if (progress.io != Io::Again || !wait(awaited_, kNever)) return 0;
-  }
+  return complete([&] { return try_read(into); }).bytes;
 }
 
 bool Channel::write(std::string_view bytes) {
   while (!bytes.empty()) {
-    const auto progress = try_write(bytes);
-    if (progress.io == Io::Moved) {
-      bytes.remove_prefix(progress.bytes);
-    } else if (progress.io != Io::Again || !wait(awaited_, kNever)) {
-      return false;
-    }
+    const auto result = complete([&] { return try_write(bytes); });
+    if (result.io != Io::Done) return false;
+    bytes.remove_prefix(result.bytes);
   }
   return true;
 }
@@ -125,14 +124,11 @@ bool Channel::wait_for_bytes(Time deadline) {
   if (!tls_) {
     return wait(POLLIN, deadline) && ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
   }
-  for (;;) {
-    ERR_clear_error();
+  const auto peek = [&] {
     std::size_t bytes = 0;
-    const int result = SSL_peek_ex(tls_.get(), &byte, 1, &bytes);
-    const auto progress = tls_progress(result, bytes);
-    if (progress.io == Io::Moved) return true;
-    if (progress.io != Io::Again || !wait(awaited_, deadline)) return false;
-  }
+    return tls_result(SSL_peek_ex(tls_.get(), &byte, 1, &bytes), 1);
+  };
+  return complete(peek, deadline).io == Io::Done;
 }
 
 void Channel::hold() {
@@ -158,7 +154,7 @@ void Channel::end_writing() {
 }
 
 void Channel::finish() {
-  // Twice the same FIN; `shutdown` is what sends the close_notify in front of it.
+  // `close` would send a FIN too, but without the TLS close_notify before it.
   end_writing();
   tls_.reset();
   socket_.close();
@@ -166,12 +162,12 @@ void Channel::finish() {
 
 void Channel::linger() {
   end_writing();
-  tls_.reset();  // what comes now is thrown away as it is
+  tls_.reset();  // the discarded bytes need not be decrypted
   const auto deadline = steady_clock::now() + kLinger;
-  std::array<char, 16 * 1024> thrown_away{};
+  std::array<char, 16 * 1024> discarded{};
   while (steady_clock::now() < deadline && socket_.open() && wait(POLLIN, deadline)) {
-    const auto progress = try_read(thrown_away);
-    if (progress.io == Io::End || progress.io == Io::Lost) break;
+    const auto result = try_read(discarded);
+    if (result.io == Io::End || result.io == Io::Broken) break;
   }
   socket_.close();
 }

@@ -1,7 +1,7 @@
-// Channel: the bytes of one connection, with or without TLS, and the two ways to end it.
+// Channel: reads and writes one connection, with or without TLS, and ends it by FIN or RST.
 //
-// The socket never blocks; waiting is done in one place, which also watches for the end of the
-// server. Whoever is told "no" by a channel has nothing left to do but to let go of it.
+// The socket is non-blocking. All waiting goes through `wait`, which also notices that the server
+// stops. After a function has returned false, destroy the channel.
 #pragma once
 
 #include <httpretry/http/time.hpp>
@@ -16,53 +16,54 @@
 
 namespace httpretry::faults {
 
-// What an attempt to move bytes without waiting came to.
+// The result of reading or writing without waiting.
 enum class Io {
-  Moved,
-  Again,  // nothing to be done now
-  End,    // the other side has finished sending
-  Lost,   // the connection is broken
+  Done,
+  WouldBlock,
+  End,  // the other side has finished sending
+  Broken
 };
 
-struct Progress {
+struct IoResult {
   Io io;
   std::size_t bytes = 0;
 };
 
 class Channel {
  public:
-  // Makes the socket non-blocking. `stop_fd` is readable once the server stops.
+  // Makes the socket non-blocking. `stop_fd` becomes readable when the server stops.
   Channel(Descriptor socket, int stop_fd);
-  // Finishes.
+  // Calls `finish`.
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // The server's side of a TLS handshake.
+  // Performs a TLS handshake as the server.
   [[nodiscard]] bool handshake(SSL_CTX& context);
 
-  [[nodiscard]] Progress try_read(std::span<char> into);
-  [[nodiscard]] Progress try_write(std::string_view bytes);
-  // 0: nothing more will come, or the server stops.
+  [[nodiscard]] IoResult try_read(std::span<char> into);
+  [[nodiscard]] IoResult try_write(std::string_view bytes);
+  // Waits for at least one byte. 0: the connection ended, or the server stops.
   [[nodiscard]] std::size_t read(std::span<char> into);
   [[nodiscard]] bool write(std::string_view bytes);
 
-  // Waits until there is something to read, and reads nothing. False: the connection ended, the
+  // Waits until there is something to read, without reading it. False: the connection ended, the
   // deadline passed, or the server stops.
   [[nodiscard]] bool wait_for_bytes(Time deadline = kNever);
-  // Waits until the other side ends the connection, or the server stops; reads nothing.
+  // Waits, without reading, until the client closes the connection or the server stops.
   void hold();
-  // False: the server stops.
+  // Sleeps. False: the server stops.
   [[nodiscard]] bool pause(Duration time);
 
-  // FIN. What has arrived and was not read would turn it into an RST: see `linger`.
+  // Closes with FIN. If received bytes were not read, the kernel sends an RST instead: see
+  // `linger`.
   void finish();
-  // FIN, then reads on and throws away for up to a second: a client that is still sending gets to
-  // read our answer.
+  // Sends FIN, then reads and discards for up to a second, so that a client that is still sending
+  // can read our response.
   void linger();
-  // FIN in our direction only.
+  // Sends FIN; reading continues.
   void end_writing();
-  // RST.
+  // Closes with RST.
   void reset();
 
   [[nodiscard]] int fd() const { return socket_.get(); }
@@ -75,13 +76,16 @@ class Channel {
 
   // False: the deadline passed, or the server stops.
   bool wait(short events, Time deadline);
-  Progress tls_progress(int result, std::size_t bytes);
+  IoResult tls_result(int result, std::size_t bytes);
+  // Repeats `attempt` until its result is not WouldBlock.
+  template <class Attempt>
+  IoResult complete(Attempt attempt, Time deadline = kNever);
 
   Descriptor socket_;
   int stop_fd_;
   std::unique_ptr<SSL, FreeSsl> tls_;
   bool tls_broken_ = false;
-  short awaited_ = 0;  // the poll events that the last Again was about
+  short awaited_ = 0;  // the poll events to wait for after WouldBlock
 };
 
 }  // namespace httpretry::faults

@@ -1,6 +1,6 @@
 #include <lib/testing/connection.hpp>
 
-#include <lib/testing/answer.hpp>
+#include <lib/testing/response_writer.hpp>
 #include <lib/testing/tunnel.hpp>
 
 #include <chrono>
@@ -18,12 +18,12 @@ void Connection::run() {
   }
 }
 
-// Nothing is done for a client that says nothing: opening a connection takes no step.
+// Waits for the first byte before it takes a step: opening a connection takes none.
 bool Connection::begin() {
   if (!shared_.certificates) return true;
   if (!channel_.wait_for_bytes()) return false;
   if (const auto* step = shared_.steps.take_unread()) {
-    act_unread(*step);
+    fail_unread(*step);
     return false;
   }
   return channel_.handshake(shared_.certificates->context());
@@ -42,10 +42,10 @@ bool Connection::serve_one() {
   request.arrived_wall = system_clock::now();
   request.connection = number_;
 
-  // A stale connection takes no steps any more.
+  // A stale connection takes no more steps.
   if (!stale_) {
     if (const auto* step = shared_.steps.take_unread()) {
-      act_unread(*step);
+      fail_unread(*step);
       return false;
     }
   }
@@ -58,14 +58,14 @@ bool Connection::serve_one() {
   }
   if (request.method == "CONNECT" && !shared_.options.proxy) return refuse(405);
 
-  const auto turn = shared_.steps.take(request.path);
-  request.step = turn.index;
-  if (!read_and_log(request, turn.step)) return false;
-  return answer(request, *turn.step, !request.body_complete);
+  const auto taken = shared_.steps.take(request.path);
+  request.step = taken.index;
+  if (!read_and_log(request, taken.step)) return false;
+  return respond(request, *taken.step, !request.body_complete);
 }
 
-// Without a step nothing is said, so that a body that waits for our "100 Continue" never comes.
-// False: the body broke off, and there is nobody left to answer or nothing to say.
+// `step` is null on a stale connection: no "100 Continue" is sent then, so the body never arrives.
+// False: the body did not arrive whole, and no response can be sent.
 bool Connection::read_and_log(SeenRequest& request, const Step* step) {
   const bool expects = reader_.expects_continue();
   const bool unread = step ? step->answer_early || (expects && step->status == 417) : expects;
@@ -81,29 +81,29 @@ bool Connection::read_and_log(SeenRequest& request, const Step* step) {
   return body == RequestReader::Body::Whole;
 }
 
-bool Connection::answer(const SeenRequest& request, const Step& step, bool unread_body) {
+bool Connection::respond(const SeenRequest& request, const Step& step, bool unread_body) {
   const bool success = step.status >= 200 && step.status <= 299;
   if (request.method == "CONNECT" && success && step.fault == Fault::None) {
     tunnel(request, step);
     return false;
   }
   const bool persistent = shared_.options.keep_alive && reader_.persistent() && !unread_body;
-  Answer answer(channel_, step, request, persistent, shared_.options.idle_timeout);
-  const bool goes_on = answer.send();
+  ResponseWriter writer(channel_, step, request, persistent, shared_.options.idle_timeout);
+  const bool keep_alive = writer.send();
   stale_ = step.fault == Fault::Stale;
-  // Closing with bytes unread would be an RST, which could overtake our answer.
+  // Closing with unread bytes sends an RST, which could destroy our response on its way.
   if (unread_body) channel_.linger();
-  return goes_on;
+  return keep_alive;
 }
 
-void Connection::act_unread(const Step& step) {
+void Connection::fail_unread(const Step& step) {
   if (!channel_.pause(step.delay)) return;
   if (step.fault == Fault::TlsStall) return channel_.hold();
   channel_.reset();
 }
 
 bool Connection::refuse(int status) {
-  if (channel_.write(refusal(status))) channel_.linger();
+  if (channel_.write(error_response(status))) channel_.linger();
   return false;
 }
 
@@ -115,7 +115,7 @@ void Connection::tunnel(const SeenRequest& request, const Step& step) {
     [[maybe_unused]] const bool refused = refuse(status);
     return;
   }
-  if (channel_.write(status_line(step.status) + field_lines(step.headers) + "\r\n")) {
+  if (channel_.write(status_line(step.status) + header_lines(step.headers) + "\r\n")) {
     relay(channel_, *origin, reader_.take_rest());
   }
 }

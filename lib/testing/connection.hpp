@@ -1,4 +1,4 @@
-// Connection: serves one client, on one thread, from its first byte to its end.
+// Connection: serves one client connection, on a thread of its own.
 #pragma once
 
 #include <httpretry/testing/testing.hpp>
@@ -6,7 +6,7 @@
 #include <lib/testing/channel.hpp>
 #include <lib/testing/request_log.hpp>
 #include <lib/testing/request_reader.hpp>
-#include <lib/testing/step_source.hpp>
+#include <lib/testing/step_queue.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace httpretry::faults {
 
-// What all connections of a server share; each part is safe to use on several threads.
+// What all connections of a server share. Each member is safe to use on several threads.
 struct Shared {
   Shared(Scenario scenario, const FaultServerOptions& chosen)
       : options(chosen), steps(std::move(scenario)), log(options.max_seen) {
@@ -22,7 +22,7 @@ struct Shared {
   }
 
   const FaultServerOptions options;
-  StepSource steps;
+  StepQueue steps;
   RequestLog log;
   std::optional<Certificates> certificates;
 };
@@ -39,8 +39,8 @@ class Connection {
   [[nodiscard]] bool serve_one();
   [[nodiscard]] bool wait_for_request();
   [[nodiscard]] bool read_and_log(SeenRequest& request, const Step* step);
-  [[nodiscard]] bool answer(const SeenRequest& request, const Step& step, bool unread_body);
-  void act_unread(const Step& step);
+  [[nodiscard]] bool respond(const SeenRequest& request, const Step& step, bool unread_body);
+  void fail_unread(const Step& step);
   [[nodiscard]] bool refuse(int status);
   void tunnel(const SeenRequest& request, const Step& step);
 
@@ -48,7 +48,7 @@ class Connection {
   const std::uint64_t number_;
   Channel channel_;
   RequestReader reader_;
-  bool stale_ = false;  // the next request is the last, and gets no answer
+  bool stale_ = false;  // after Fault::Stale: the next request gets a FIN
 };
 
 }  // namespace httpretry::faults

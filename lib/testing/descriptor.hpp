@@ -1,4 +1,4 @@
-// Descriptor: owns a file descriptor. Event: one that many threads can wait for with poll.
+// Descriptor: owns a file descriptor. EventFd: a flag that threads can wait for with poll.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -32,10 +32,10 @@ class Descriptor {
   int fd_;
 };
 
-// Readable from `signal` to `clear`, for everybody who polls it.
-class Event {
+// Readable from `signal` to `clear`.
+class EventFd {
  public:
-  Event() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  EventFd() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!fd_.open()) throw_errno("eventfd");
   }
   [[nodiscard]] int fd() const { return fd_.get(); }

@@ -1,7 +1,7 @@
 #include <httpretry/testing/testing.hpp>
 
 #include <lib/testing/acceptor.hpp>
-#include <lib/testing/address.hpp>
+#include <lib/testing/socket_address.hpp>
 
 #include <atomic>
 #include <utility>
@@ -20,8 +20,8 @@ struct FaultServer::State {
 
   faults::Shared shared;
   std::atomic<std::size_t> accepted{0};
-  // Bound and never listening: while the server is stopped, connecting to the port is refused, and
-  // the kernel gives it to nobody who asks for any port.
+  // Bound but never listening. While the server is stopped, it keeps the port reserved, and
+  // connections are refused.
   const faults::Descriptor reservation;
   const std::uint16_t port;
   std::optional<faults::Acceptor> acceptor;

@@ -1,4 +1,4 @@
-// gzip, the writing side.
+// Compresses to gzip.
 #pragma once
 
 #include <string>

@@ -15,16 +15,18 @@ class ManualScheduler::Queue final : public RunQueue {
 
   void run() {
     const Driving driving(*this);
-    settle();
+    run_ready();
   }
 
   void run_until(const std::atomic<bool>& done) override {
     const Driving driving(*this);
     for (;;) {
-      settle();
+      run_ready();
       if (done.load(std::memory_order_acquire)) return;
       if (timers().next() == kNever) {
-        throw std::logic_error("ManualScheduler: nothing is due that could ever end this");
+        throw std::logic_error(
+            "ManualScheduler: the call waits for something, but no timer is set that could end the "
+            "wait");
       }
       now_ = std::max(now_, timers().next());
     }
@@ -33,10 +35,10 @@ class ManualScheduler::Queue final : public RunQueue {
   void advance(Duration by) {
     const Driving driving(*this);
     const auto end = later(now_, by);
-    settle();
+    run_ready();
     while (timers().next() <= end && timers().next() != kNever) {
       now_ = std::max(now_, timers().next());
-      settle();
+      run_ready();
     }
     now_ = end;
   }
@@ -47,15 +49,16 @@ class ManualScheduler::Queue final : public RunQueue {
   }
 
  private:
-  // Mail may come without anything getting ready: a stop that is requested, for one.
-  void settle() {
-    while (turn() || !quiet()) {
+  // Runs everything that is ready. Posted work may arrive without making a coroutine ready: a stop
+  // request, for example.
+  void run_ready() {
+    while (turn() || !idle()) {
     }
   }
-  bool quiet() {
-    const bool nothing = prepare_to_block();
+  bool idle() {
+    const bool nothing_posted = prepare_to_block();
     unblocked();
-    return nothing;
+    return nothing_posted;
   }
   void wake() noexcept override {}
 

@@ -6,13 +6,13 @@
 namespace httpretry {
 namespace {
 
-std::string in_words(Duration time) {
+std::string in_milliseconds(Duration time) {
   const auto ms = std::chrono::floor<std::chrono::milliseconds>(time);
   if (ms == time) return std::to_string(ms.count()) + "ms";
   return std::to_string(time.count()) + "ns";
 }
 
-std::string came_to(const Attempt& attempt) {
+std::string attempt_text(const Attempt& attempt) {
   if (attempt.error) return std::string(to_string(*attempt.error));
   return std::to_string(attempt.status);
 }
@@ -53,9 +53,10 @@ void RecordingObserver::attempt_started(const Call& /*call*/, const Request& /*r
 
 void RecordingObserver::attempt_ended(const Call& /*call*/, const Request& /*request*/,
                                       const Attempt& attempt) noexcept {
-  auto line = "attempt " + std::to_string(attempt.number) + ": " + came_to(attempt) + " " +
+  auto line = "attempt " + std::to_string(attempt.number) + ": " + attempt_text(attempt) + " " +
               std::string(to_string(attempt.cls));
-  if (attempt.retried) line += ", again after " + in_words(attempt.wait.value_or(Duration{}));
+  if (attempt.retried)
+    line += ", again after " + in_milliseconds(attempt.wait.value_or(Duration{}));
   record_->add(std::move(line));
   const std::lock_guard lock(record_->mutex);
   record_->attempts.push_back(attempt);

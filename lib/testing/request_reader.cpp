@@ -8,9 +8,10 @@
 namespace httpretry::faults {
 namespace {
 
+// Far above what clients send: nginx and Apache allow 8 KiB for a header line.
 constexpr std::size_t kMaxHead = 64 * 1024;
-constexpr std::size_t kMaxLine = 8 * 1024;  // of chunk sizes and trailers
-constexpr std::size_t kMaxKeptBody = 1024 * 1024;
+constexpr std::size_t kMaxLine = 8 * 1024;         // of chunk sizes and trailers
+constexpr std::size_t kMaxKeptBody = 1024 * 1024;  // as SeenRequest::body promises
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
@@ -18,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-// Whether a comma-separated list holds the token, in any case.
+// Whether a comma-separated list contains the token, ignoring case.
 bool lists(std::string_view list, std::string_view token) {
   for (;;) {
     const auto comma = list.find(',');
@@ -46,7 +47,7 @@ std::string path_of(std::string_view method, std::string_view target) {
   return std::string(target);
 }
 
-// The lines of a head after the first. False where one is no header field.
+// Parses the header lines. False if a line is malformed.
 bool parse_fields(std::string_view lines, Headers& headers) {
   while (!lines.empty()) {
     const auto end = lines.find("\r\n");
@@ -106,7 +107,7 @@ bool RequestReader::parse_request_line(std::string_view line, SeenRequest& reque
   return true;
 }
 
-// RFC 9112 §6.3, without the guesses: what could be read in two ways is refused.
+// RFC 9112 §6.3, but stricter: ambiguous framing is an error.
 bool RequestReader::read_framing(const SeenRequest& request) {
   const auto& headers = request.headers;
   const auto connection = headers.get("Connection").value_or("");

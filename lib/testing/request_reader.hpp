@@ -1,4 +1,4 @@
-// RequestReader: takes HTTP/1 requests from a channel, one after the other.
+// RequestReader: reads HTTP/1 requests from a channel.
 #pragma once
 
 #include <httpretry/testing/testing.hpp>
@@ -16,21 +16,21 @@ class RequestReader {
  public:
   explicit RequestReader(Channel& channel) : channel_(channel) {}
 
-  // Whether bytes of a request are here already, sent together with the one before.
+  // Whether bytes of the next request have arrived together with the previous one.
   [[nodiscard]] bool buffered() const { return !buffer_.empty(); }
 
-  // Reads a head into `request`. 0 where that went well, else the status that it deserves; empty
-  // where the connection ended before.
+  // Reads a head into `request`. Returns 0 on success, an error status for a bad head, and nothing
+  // if the connection ended first.
   [[nodiscard]] std::optional<int> read_head(SeenRequest& request);
-  // What the head says.
+  // From the head that was read last.
   [[nodiscard]] bool persistent() const { return persistent_; }
   [[nodiscard]] bool expects_continue() const { return expects_continue_; }
 
   enum class Body { Whole, Broken, Malformed };
-  // Reads the body that the head announces; what of it is kept is in `request`.
+  // Reads the body into `request`.
   [[nodiscard]] Body read_body(SeenRequest& request);
 
-  // Bytes that were read and belong to no request yet: the start of a tunnel's traffic.
+  // Bytes read beyond the last request: the start of a tunnel's traffic.
   [[nodiscard]] std::string take_rest();
 
  private:

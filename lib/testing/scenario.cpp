@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 namespace httpretry {
 namespace {
@@ -12,7 +11,7 @@ struct Word {
   Fault fault;
 };
 
-// A fault's first word is its own; further ones are only understood.
+// `to_string` uses the first word of a fault; `parse_fault` accepts all of them.
 constexpr std::array<Word, 20> kWords{{
     {"none", Fault::None},
     {"reset", Fault::Reset},
@@ -50,18 +49,5 @@ std::optional<Fault> parse_fault(std::string_view word) {
   }
   return std::nullopt;
 }
-
-Interim::Interim(int code, Headers fields) : status(code), headers(std::move(fields)) {}
-
-Step::Step(Fault what) : fault(what) {}
-Step::Step(int code, std::string content) : status(code), body(std::move(content)) {}
-Step::Step(int code, Headers fields, std::string content)
-    : status(code), headers(std::move(fields)), body(std::move(content)) {}
-
-Script::Script(std::vector<Step> list) : steps(std::move(list)) {}
-Script::Script(std::initializer_list<Step> list) : steps(list) {}
-
-Scenario::Scenario(std::vector<Step> list) : Script(std::move(list)) {}
-Scenario::Scenario(std::initializer_list<Step> list) : Script(std::vector<Step>(list)) {}
 
 }  // namespace httpretry

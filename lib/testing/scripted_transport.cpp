@@ -12,7 +12,7 @@ bool before_sending(Errc code) {
          code == Errc::Tls;
 }
 
-// What a transport would have counted, where the script does not say.
+// Fills in what a real transport would have counted, if the script does not say.
 void fill_exchange(Outcome& outcome) {
   auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
   if (exchange.wire_sends != 0 || exchange.sent != Sent::Never) return;
@@ -27,16 +27,13 @@ void fill_exchange(Outcome& outcome) {
 
 }  // namespace
 
-ScriptedTransport::ScriptedTransport() = default;
-ScriptedTransport::~ScriptedTransport() = default;
-
 ScriptedTransport& ScriptedTransport::say(Outcome outcome, Duration after) {
   fill_exchange(outcome);
   return say([outcome = std::move(outcome)](const Request&, int) { return outcome; }, after);
 }
 
-ScriptedTransport& ScriptedTransport::say(Answer answer, Duration after) {
-  steps_.push_back({std::move(answer), after});
+ScriptedTransport& ScriptedTransport::say(Respond respond, Duration after) {
+  steps_.push_back({std::move(respond), after});
   return *this;
 }
 
@@ -45,21 +42,24 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   auto& clock = call.scheduler();
   seen_.emplace_back(request, clock.now());
   const auto number = static_cast<int>(seen_.size());
-  if (steps_.empty()) co_return Error(Errc::Internal, "the script of the transport is empty");
+  if (steps_.empty())
+    co_return Error(Errc::Internal,
+                    "ScriptedTransport has no response to give: call say() before sending");
 
   const auto& step = steps_[std::min(seen_.size(), steps_.size()) - 1];
   const auto ready = later(clock.now(), step.after);
   const auto limit = std::min(call.deadline(), request.options().answer_by);
-  const auto answer = step.answer;
+  const auto respond = step.respond;
   const bool waited = co_await clock.sleep_until(std::min(ready, limit), call.stop());
   if (!waited || ready > limit) {
-    Error error(waited ? Errc::Timeout : Errc::Canceled, waited ? "no answer in time" : "canceled");
-    error.curl_code = waited ? 28 : 42;  // what libcurl's transport says then
+    Error error(waited ? Errc::Timeout : Errc::Canceled,
+                waited ? "no response in time" : "canceled");
+    error.curl_code = waited ? 28 : 42;  // as libcurl reports them
     error.exchange.sent = Sent::Maybe;
     error.exchange.wire_sends = 1;
     co_return error;
   }
-  Outcome outcome = answer(request, number);
+  Outcome outcome = respond(request, number);
   fill_exchange(outcome);
   if (outcome && outcome->url.empty()) outcome->url = request.url();
   if (!request.options().sink) co_return outcome;

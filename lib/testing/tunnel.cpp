@@ -1,8 +1,8 @@
 #include <lib/testing/tunnel.hpp>
 
-#include <netdb.h>
+#include <lib/testing/socket_address.hpp>
+
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <array>
 #include <utility>
@@ -10,21 +10,22 @@
 namespace httpretry::faults {
 namespace {
 
-// A numeric address of the loopback interface; empty for any other host. Names are not looked up:
-// a proxy for tests must not ask the world.
+// The numeric address of a loopback host; empty for any other host. Names are not looked up,
+// because a test proxy must not reach the network.
 std::string loopback_address(std::string_view host) {
   if (host == "localhost") return "127.0.0.1";
   if (host == "[::1]") return "::1";
   return host.starts_with("127.") ? std::string(host) : std::string();
 }
 
-// One direction. Bytes are read only when those before are gone: that is all the flow control.
+// One direction of a tunnel. Reads only when everything read before was written, so that a slow
+// receiver slows down the sender.
 class Direction {
  public:
   Direction(Channel& from, Channel& to, std::string first)
       : from_(from), to_(to), pending_(std::move(first)) {}
 
-  // Moves what can be moved at once. False: the connection is lost.
+  // Forwards as much as it can without blocking. False if a connection is broken.
   [[nodiscard]] bool pump();
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] bool wants_read() const { return !ended_ && pending_.empty(); }
@@ -42,13 +43,13 @@ bool Direction::pump() {
   while (!ended_) {
     while (!pending_.empty()) {
       const auto written = to_.try_write(pending_);
-      if (written.io == Io::Again) return true;
-      if (written.io != Io::Moved) return false;
+      if (written.io == Io::WouldBlock) return true;
+      if (written.io != Io::Done) return false;
       pending_.erase(0, written.bytes);
     }
     const auto read = from_.try_read(bytes);
-    if (read.io == Io::Again) return true;
-    if (read.io == Io::Lost) return false;
+    if (read.io == Io::WouldBlock) return true;
+    if (read.io == Io::Broken) return false;
     pending_.assign(bytes.data(), read.bytes);
     ended_ = read.io == Io::End;
   }
@@ -60,7 +61,8 @@ short events(const Direction& outward, const Direction& inward) {
   return static_cast<short>(events);
 }
 
-// Negative: poll does not look at it. A side that awaits nothing would still report its hang-up.
+// Negative if there is nothing to wait for, so that poll ignores it: it would report a hang-up even
+// without events.
 int polled(const Channel& channel, short awaited) { return awaited == 0 ? -1 : channel.fd(); }
 
 }  // namespace
@@ -70,41 +72,29 @@ std::unique_ptr<Channel> connect_loopback(std::string_view authority, int stop_f
   const auto host = loopback_address(authority.substr(0, colon));
   status = 403;
   if (host.empty() || colon == std::string_view::npos) return nullptr;
-
-  const std::string port(authority.substr(colon + 1));
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return nullptr;
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> address(found, &::freeaddrinfo);
-
-  // Blocking, because on the loopback interface it is decided at once.
-  Descriptor socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  status = 502;
-  if (!socket.open() || ::connect(socket.get(), address->ai_addr, address->ai_addrlen) != 0) {
-    return nullptr;
-  }
-  return std::make_unique<Channel>(std::move(socket), stop_fd);
+  auto socket = connect_to(host, std::string(authority.substr(colon + 1)));
+  if (socket) status = 502;
+  if (!socket || !socket->open()) return nullptr;
+  return std::make_unique<Channel>(*std::move(socket), stop_fd);
 }
 
 void relay(Channel& client, Channel& origin, std::string first) {
-  Direction there(client, origin, std::move(first));
-  Direction back(origin, client, {});
-  bool there_closed = false;
-  bool back_closed = false;
+  Direction outward(client, origin, std::move(first));
+  Direction inward(origin, client, {});
+  bool outward_closed = false;
+  bool inward_closed = false;
   for (;;) {
-    if (!there.pump() || !back.pump()) {
+    if (!outward.pump() || !inward.pump()) {
       client.reset();
       origin.reset();
       return;
     }
-    if (there.ended() && !std::exchange(there_closed, true)) origin.end_writing();
-    if (back.ended() && !std::exchange(back_closed, true)) client.end_writing();
-    if (there_closed && back_closed) return;
+    if (outward.ended() && !std::exchange(outward_closed, true)) origin.end_writing();
+    if (inward.ended() && !std::exchange(inward_closed, true)) client.end_writing();
+    if (outward_closed && inward_closed) return;
 
-    const auto at_client = events(there, back);
-    const auto at_origin = events(back, there);
+    const auto at_client = events(outward, inward);
+    const auto at_origin = events(inward, outward);
     std::array<pollfd, 3> waited{{{polled(client, at_client), at_client, 0},
                                   {polled(origin, at_origin), at_origin, 0},
                                   {client.stop_fd(), POLLIN, 0}}};

@@ -1,4 +1,4 @@
-// What a proxy does after a CONNECT: bytes in both directions.
+// The proxy side of CONNECT: bytes in both directions.
 #pragma once
 
 #include <lib/testing/channel.hpp>
@@ -9,13 +9,13 @@
 
 namespace httpretry::faults {
 
-// A connection to "host:port", where host is this machine's loopback. On failure an empty pointer,
-// and in `status` what the proxy should answer.
+// Connects to "host:port", where host must be this machine's loopback. On failure returns null and
+// sets `status` to the proxy's response.
 [[nodiscard]] std::unique_ptr<Channel> connect_loopback(std::string_view authority, int stop_fd,
                                                         int& status);
 
-// Passes bytes on until both sides have finished; an RST on one side becomes one on the other.
-// `first` are bytes of the client that were read already.
+// Forwards bytes until both sides have finished sending; an RST on one side becomes an RST on the
+// other. `first` holds bytes of the client that were already read.
 void relay(Channel& client, Channel& origin, std::string first);
 
 }  // namespace httpretry::faults

@@ -1,5 +1,5 @@
-"""That the tests of the program leave nothing out: each flag is used, and each message about an
-error is expected by one of them, as far as its words stand in the source."""
+"""Checks that the tests of the program are complete: each flag is used, and each error message whose
+text is in the source is expected by a test."""
 
 import ast
 import pathlib
@@ -14,7 +14,7 @@ COMMANDS = ((), ("plan",), ("policy", "check"), ("policy", "explain"), ("policy"
 
 
 def texts_of_tests():
-    """The string constants of all tests, but for what documents them."""
+    """The string constants of all tests."""
     texts = set()
     for path in HERE.glob("*_test.py"):
         if path.name == pathlib.Path(__file__).name:
@@ -41,7 +41,7 @@ def uses(texts, flag, letter):
 
 
 def thrown(source):
-    """The words of each error: the literals of its expression, without what is filled in."""
+    """The texts of each error: the literals of its expression."""
     for match in re.finditer(r"(?:Usage|Read|Write)Error\(|\bfail\(|say\(", source):
         depth, at = 1, match.end()
         literals = []
@@ -62,12 +62,12 @@ def thrown(source):
 
 
 def regex_words(text):
-    """A pattern of a test as the text that it stands for, near enough."""
+    """A regular expression of a test, approximately as plain text."""
     return re.sub(r"\\(.)", r"\1", text)
 
 
 def is_seen(literals, texts):
-    """Whether a test has fifteen letters of it, or all of a short one."""
+    """Whether a test contains fifteen characters of it, or all of a short one."""
     longest = max(literals, key=len)
     need = min(15, len(longest.strip()))
     pieces = {longest[i:i + need] for i in range(len(longest) - need + 1)}

@@ -1,4 +1,4 @@
-"""plan: the numbers of the policies, in no time."""
+"""plan: the waits and decisions of policies, in virtual time."""
 
 import json
 import os
@@ -100,7 +100,7 @@ class Plan(ProgramTest):
             "plan", "--format", "json", "--random", "1", "--outcomes", "503",
             "--set", "max_attempts=60", "--set", "max_elapsed_time=none",
             "--set", 'backoff={"kind": "exponential", "initial": "1h", "multiplier": 10}')
-        self.assertIn(b"its wait is longer than the clock can count", result.stderr)
+        self.assertIn(b"its wait is longer than the clock can represent", result.stderr)
         waits = [a["wait_ms"] for a in json.loads(result.stdout)["attempts"]]
         self.assertEqual(waits[:3], [3.6e6, 3.6e7, 3.6e8])
         self.assertEqual(waits[-1], max(waits))
@@ -142,7 +142,7 @@ class Plan(ProgramTest):
             ' "then": "again"}')
         lines = self.run_program("plan", "--scenario", "s.json",
                                  status=2).stderr.decode().splitlines()
-        self.assertEqual(lines[0], "httpretry: the scenario is not understood:")
+        self.assertEqual(lines[0], "httpretry: the scenario has errors:")
         self.assertEqual(lines[1:-1], [
             's.json:1:22: /steps/0/fault: "rest" is no fault; did you mean "reset"?',
             's.json:2:3: /steps/1/statu: unknown key; did you mean "status"?',
@@ -172,21 +172,21 @@ class Plan(ProgramTest):
 
     def test_what_it_refuses(self):
         for args, message in (
-                (("--format", "svg", "--repeat", "2"), "it goes without --repeat"),
+                (("--format", "svg", "--repeat", "2"), "it cannot be combined with --repeat"),
                 (("--format", "xml"), 'option --format: "xml" is not one of table, json, svg'),
                 (("--random", "2"), '"2" is not a number from 0 to 1'),
-                (("--random", "0", "--seed", "1"), "exclude each other"),
+                (("--random", "0", "--seed", "1"), "--random and --seed cannot be combined"),
                 (("--outcomes", "503,tiemout"), 'did you mean "timeout"?'),
                 (("--outcomes", "503:x"), "a part that is not HEADER=VALUE"),
-                (("--repeat", "0"), "option --repeat: from 1 to 1000"),
+                (("--repeat", "0"), "option --repeat must be from 1 to 1000"),
                 (("--preset", "standrad"), 'option --preset: there is no preset "standrad"'),
                 (("--outcomes", ""), "option --outcomes: the list is empty"),
-                (("--outcomes", ",200"), 'option --outcomes: "" is empty'),
-                (("--outcomes", "503:a b=c"), "has a header that cannot be sent"),
+                (("--outcomes", ",200"), 'option --outcomes: "" is an empty item'),
+                (("--outcomes", "503:a b=c"), "has an invalid header"),
                 (("--scenario", "none"), "option --scenario: cannot read none: No such file"),
                 (("--scenario", "s", "--outcomes", "200"),
-                 "--scenario and --outcomes exclude each other"),
-                (("a", "b", "c"), "a METHOD and a URL"),
+                 "--scenario and --outcomes cannot be combined"),
+                (("a", "b", "c"), "plan takes at most a METHOD and a URL"),
                 (("ftp://h/",), "its scheme must be http or https")):
             self.assertIn(message, self.usage_error("plan", *args))
 

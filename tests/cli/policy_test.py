@@ -52,17 +52,17 @@ class Policy(ProgramTest):
     def test_explain(self):
         self.write("good.json", GOOD)
         args = ("policy", "explain", "good.json", "GET", "http://h/api/x")
-        answer = json.loads(self.run_program(*args, "--format", "json").stdout)
-        self.assertEqual(list(answer), ["endpoint", "policy", "values"])
-        self.assertEqual(answer["endpoint"], "api")
-        value = next(v for v in answer["values"] if v["key"] == "max_attempts")
+        explained = json.loads(self.run_program(*args, "--format", "json").stdout)
+        self.assertEqual(list(explained), ["endpoint", "policy", "values"])
+        self.assertEqual(explained["endpoint"], "api")
+        value = next(v for v in explained["values"] if v["key"] == "max_attempts")
         self.assertEqual(value["value"], 3)
         self.assertRegex(value["source"], r"^good\.json:\d+:\d+$")
         words = self.run_program(*args).stdout.decode()
         self.assertRegex(words, r"^endpoint api wins: ")
         self.assertRegex(words, r"\nendpoint all loses: ")
         self.assertRegex(words, r"\n  max_attempts +3 +good\.json:")
-        self.assertRegex(words, r"\nwhere each answer is 503:\nattempt +outcome .*\n +1 +503 +0 s")
+        self.assertRegex(words, r"\nif every response is 503:\nattempt +outcome .*\n +1 +503 +0 s")
         self.assertRegex(words, r"\nends after attempt 3, at .*: attempts_exhausted.*\n$")
         words = self.run_program("policy", "explain", "good.json", "POST", "http://h/x")
         self.assertIn(b"ends after attempt 1, at 0 s: unsafe_to_repeat", words.stdout)
@@ -74,10 +74,10 @@ class Policy(ProgramTest):
     def test_explain_names_the_policy_standard_as_the_file_does(self):
         self.write("named.json", {"version": 1, "default": "standard"})
         args = ("policy", "explain", "named.json", "GET", "http://h/")
-        answer = json.loads(self.run_program(*args, "--format", "json").stdout)
-        self.assertEqual((answer["endpoint"], answer["policy"]), (None, "standard"))
+        explained = json.loads(self.run_program(*args, "--format", "json").stdout)
+        self.assertEqual((explained["endpoint"], explained["policy"]), (None, "standard"))
         self.assertRegex(self.run_program(*args).stdout.decode(),
-                         r"^no endpoint matches: the default, policy standard \(built in\)\n")
+                         r"^no endpoint matches; the default is used: policy standard \(built in\)\n")
 
     def test_presets(self):
         names = [line.split()[0] for line in
@@ -99,12 +99,12 @@ class Policy(ProgramTest):
                          f"write it anew: httpretry policy schema > {installed}")
 
     def test_check_takes_what_it_is_given(self):
-        self.assertIn("a FILE is missing", self.usage_error("policy", "check"))
-        self.assertIn("takes nothing", self.usage_error("policy", "schema", "x"))
-        self.assertIn("takes one NAME", self.usage_error("policy", "presets", "none", "curl"))
-        self.assertIn("takes FILE METHOD URL", self.usage_error("policy", "explain", "x.json"))
-        self.assertIn("did you mean check?", self.usage_error("policy", "chekc"))
-        self.assertIn("is missing", self.usage_error("policy"))
+        self.assertIn("needs at least one FILE", self.usage_error("policy", "check"))
+        self.assertIn("takes no operands", self.usage_error("policy", "schema", "x"))
+        self.assertIn("takes at most one NAME", self.usage_error("policy", "presets", "none", "curl"))
+        self.assertIn("needs FILE METHOD URL", self.usage_error("policy", "explain", "x.json"))
+        self.assertIn('did you mean "check"?', self.usage_error("policy", "chekc"))
+        self.assertIn("policy needs a command", self.usage_error("policy"))
 
     def test_warnings_alone_are_no_failure(self):
         self.write("odd.json", '{"version": 1, "default": {"max_elapsed_time": "5s", '
@@ -130,12 +130,12 @@ class Policy(ProgramTest):
             {"match": {"host": "*.b"}, "policy": {"preset": "gcs"}},
             {"match": {"host": "a.b", "methods": ["PUT"]}, "policy": "standard"}]})
         args = ("policy", "explain", "good.json")
-        answer = json.loads(self.run_program(*args, "GET", "http://c/", "--format", "json").stdout)
-        self.assertEqual((answer["endpoint"], answer["policy"]), (None, None))
-        answer = json.loads(self.run_program(*args, "GET", "http://u:p@A.B.:80/x/../y?q",
+        explained = json.loads(self.run_program(*args, "GET", "http://c/", "--format", "json").stdout)
+        self.assertEqual((explained["endpoint"], explained["policy"]), (None, None))
+        explained = json.loads(self.run_program(*args, "GET", "http://u:p@A.B.:80/x/../y?q",
                                              "--format", "json").stdout)
-        self.assertEqual(answer["endpoint"], "/endpoints/0")
-        sources = {value["key"]: value["source"] for value in answer["values"]}
+        self.assertEqual(explained["endpoint"], "/endpoints/0")
+        sources = {value["key"]: value["source"] for value in explained["values"]}
         self.assertEqual(sources["backoff.initial"], "preset gcs")
         self.assertEqual(sources["connect_timeout"], "built in")
         words = self.run_program(*args, "PUT", "a.b").stdout.decode()
@@ -151,7 +151,7 @@ class Policy(ProgramTest):
             {"name": "away", "match": {"host": "c.d"}, "policy": "standard"}]})
         said = self.run_program("policy", "explain", "near.json", "GET", "http://a.b/x").stdout
         self.assertEqual(said.decode().splitlines()[:4], [
-            "no endpoint matches: the default, preset standard (built in)",
+            "no endpoint matches; the default is used: preset standard (built in)",
             "endpoint write does not match: its methods are POST PUT",
             "endpoint other does not match: its path is /y/**",
             "endpoint secure does not match: its port is 8443, its scheme is https"])
@@ -162,7 +162,7 @@ class Policy(ProgramTest):
         said = self.run_program("policy", "explain", "many.json", "GET", "http://a.b/x").stdout
         lines = said.decode().splitlines()
         self.assertEqual(lines[10], "endpoint /endpoints/9 does not match: its path is /9")
-        self.assertEqual(lines[11], "3 more do not match")
+        self.assertEqual(lines[11], "3 more endpoints do not match")
         said = self.run_program("policy", "explain", "many.json", "GET", "http://a.b/3").stdout
         self.assertNotIn(b"does not match", said)  # as another does, other paths are no surprise
 
@@ -173,7 +173,7 @@ class Policy(ProgramTest):
         self.assertEqual(len(server.seen), 2)
         self.assertIn("max_attemps", self.usage_error("--set", "max_attemps=2", "http://h/"))
         self.assertIn("is not KEY=VALUE", self.usage_error("--set", "max", "http://h/"))
-        self.assertIn("exclude each other",
+        self.assertIn("cannot be combined",
                       self.usage_error("--preset", "none", "--policy", "x", "http://h/"))
         self.usage_error("--preset", "nope", "http://h/")
 

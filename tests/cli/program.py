@@ -1,5 +1,5 @@
-"""What the tests of the program share: running it, and a server on loopback that follows a script
-and writes down what it was sent."""
+"""Shared by the tests of the program: running it, and a server on the loopback interface that sends
+scripted responses and records the requests."""
 
 import contextlib
 import json
@@ -16,13 +16,13 @@ import unittest.mock
 
 PROGRAM = os.environ["HTTPRETRY"]
 DATA = pathlib.Path(__file__).parent / "data"
-NOT_HERE = "this machine has none: "  # begins the reason of a skip that nobody can mend
-LIMIT = 60  # seconds: only a test that hangs meets it
+NOT_HERE = "this machine has none: "  # starts the reason of a skip that no package can fix
+LIMIT = 60  # seconds: only a hanging test reaches it
 
 
 def main():
-    """Runs the tests of the calling file; 77, which ctest calls skipped, where one was left out for
-    something that can be installed."""
+    """Runs the tests of the calling file. The exit status is 77, which ctest shows as skipped, if a
+    test was skipped because something is not installed."""
     result = unittest.main(exit=False).result
     missing = [why for _, why in result.skipped if not why.startswith(NOT_HERE)]
     sys.exit(1 if not result.wasSuccessful() else 77 if missing else 0)
@@ -35,13 +35,13 @@ def clean_environment():
     return kept
 
 
-class Answer:
-    """Status, body, headers; or raw bytes; or None: the connection is closed without an answer."""
+class Response:
+    """Status, body and headers; or raw bytes; or reset: the connection is closed without a response."""
 
     def __init__(self, status, body=b"", headers=(), raw=None, hold=None, reset=False,
                  hold_rest=None):
         self.status, self.body, self.headers, self.raw = status, body, headers, raw
-        self.hold = hold  # an Event to wait for before answering
+        self.hold = hold  # an Event to wait for before responding
         self.hold_rest = hold_rest  # the same before the second half of the body
         self.reset = reset
 
@@ -60,10 +60,10 @@ class Seen:
 
 
 class Server:
-    """Each request takes the next answer; the last repeats."""
+    """Each request takes the next response; the last repeats."""
 
-    def __init__(self, *answers):
-        self.answers = [a if isinstance(a, Answer) else Answer(a) for a in answers]
+    def __init__(self, *responses):
+        self.responses = [a if isinstance(a, Response) else Response(a) for a in responses]
         self.seen = []
         self.arrived = queue.Queue()
         self.lock = threading.Lock()
@@ -95,24 +95,24 @@ class Server:
                     headers[name.strip().lower()] = value.strip()
                 body = self.read_body(stream, headers)
                 with self.lock:
-                    answer = self.answers[min(len(self.seen), len(self.answers) - 1)]
+                    response = self.responses[min(len(self.seen), len(self.responses) - 1)]
                     self.seen.append(Seen(line[0], line[1], headers, body))
                 self.arrived.put(None)
-                if answer.hold is not None:
-                    answer.hold.wait(LIMIT)
-                if answer.reset:
+                if response.hold is not None:
+                    response.hold.wait(LIMIT)
+                if response.reset:
                     return
                 try:
-                    rest = answer.bytes(line[0] == "HEAD")
-                    if answer.hold_rest is not None:
+                    rest = response.bytes(line[0] == "HEAD")
+                    if response.hold_rest is not None:
                         half = len(rest) // 2
                         connection.sendall(rest[:half])
                         rest = rest[half:]
-                        answer.hold_rest.wait(LIMIT)
+                        response.hold_rest.wait(LIMIT)
                     connection.sendall(rest)
                 except OSError:
                     return
-                if answer.raw is not None:
+                if response.raw is not None:
                     return
 
     @staticmethod
@@ -132,7 +132,7 @@ class Server:
 
 
 def closed_port():
-    """A port of this machine where nobody listens; the socket keeps it from others."""
+    """A port where nobody listens, and the socket that reserves it."""
     holder = socket.socket()
     holder.bind(("127.0.0.1", 0))
     return holder, holder.getsockname()[1]
@@ -145,13 +145,13 @@ class ProgramTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        # What is killed leaves its temporary files behind.
+        # A killed program leaves temporary files behind.
         environment = unittest.mock.patch.dict(os.environ, TMPDIR=folder.name)
         environment.start()
         self.addCleanup(environment.stop)
 
-    def server(self, *answers):
-        server = Server(*answers)
+    def server(self, *responses):
+        server = Server(*responses)
         self.addCleanup(server.close)
         return server
 

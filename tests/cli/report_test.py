@@ -1,8 +1,8 @@
-"""The report says what the server saw."""
+"""The report agrees with what the server received."""
 
 import json
 
-from program import Answer, ProgramTest, QUICK, closed_port, main
+from program import Response, ProgramTest, QUICK, closed_port, main
 
 CALL = ["url", "method", "policy", "outcome", "status", "error", "stop_reason", "retry_at",
         "elapsed_ms", "bytes", "http_version", "attempts"]
@@ -13,7 +13,7 @@ ATTEMPT = ["number", "start_ms", "duration_ms", "status", "error", "class", "rul
 
 class Report(ProgramTest):
     def test_every_key_is_there(self):
-        server = self.server(Answer(503, b"", [("Retry-After", "0")]), Answer(200, b"hello"))
+        server = self.server(Response(503, b"", [("Retry-After", "0")]), Response(200, b"hello"))
         self.run_program("--report", "report.json", server.url("/x?a=b"))
         report = self.report()
         self.assertEqual(list(report), CALL)
@@ -54,7 +54,7 @@ class Report(ProgramTest):
         self.assertEqual(report["attempts"][0]["sent"], "never")
 
     def test_retry_at_says_when_to_come_back(self):
-        server = self.server(Answer(503, b"", [("Retry-After", "3600")]))
+        server = self.server(Response(503, b"", [("Retry-After", "3600")]))
         result = self.run_program("--report", "report.json", server.url(), status=22)
         report = self.report()
         self.assertEqual(report["stop_reason"], "server_delay_too_long")
@@ -62,13 +62,13 @@ class Report(ProgramTest):
         self.assertRegex(result.stderr.decode(), r"come back at \d{4}-.*\(server_delay_too_long\)")
 
     def test_several_urls_make_an_array(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         self.run_program("--report", "report.json", server.url("/1"), server.url("/2"))
         self.assertEqual([each["url"] for each in self.report()],
                          [server.url("/1"), server.url("/2")])
 
-    def test_on_standard_output_the_answer_needs_a_file(self):
-        server = self.server(Answer(200, b"x"))
+    def test_on_standard_output_the_response_needs_a_file(self):
+        server = self.server(Response(200, b"x"))
         result = self.run_program("--report", "-", "-o", "out", server.url())
         self.assertEqual(json.loads(result.stdout)["bytes"], 1)
         message = self.usage_error("--report", "-", server.url())
@@ -85,9 +85,9 @@ class Report(ProgramTest):
         self.assertEqual(len(lines), 5)
         self.assertEqual(lines[0], f"attempt 1: GET {server.url('/')}")
         self.assertRegex(lines[1], r"^attempt 1: 503 after .* transient \(status 503\), "
-                                   r"sent: answered, budget 486; again in ")
+                                   r"sent: answered, budget 486; retry in ")
         self.assertRegex(lines[4], r"^done: 200 after 2 attempts in .* \(success\)$")
-        server = self.server(Answer(302, b"", [("Location", "/b")]), 200)
+        server = self.server(Response(302, b"", [("Location", "/b")]), 200)
         said = self.run_program("-L", "--trace", server.url("/a")).stderr.decode()
         self.assertIn(f"\nredirect: GET {server.url('/b')}\n", said)
 

@@ -1,5 +1,5 @@
-"""What SECURITY.md promises, as far as it shows from outside of the program: servers that are out to
-harm, users' input that would end a line, secrets."""
+"""The promises of SECURITY.md that can be tested with the program: hostile servers, line ends in
+input, secrets."""
 
 import gzip
 import os
@@ -8,7 +8,7 @@ import ssl
 import stat
 import subprocess
 
-from program import Answer, LIMIT, PROGRAM, ProgramTest, clean_environment, closed_port, main
+from program import Response, LIMIT, PROGRAM, ProgramTest, clean_environment, closed_port, main
 
 CRLF = "x\r\nInjected: yes"
 SECRET = "s3cr3t"
@@ -20,8 +20,8 @@ ALLOWED_ENVIRONMENT = {
     "HTTPRETRY_POLICY", "NO_COLOR", "TERM", "COLUMNS", "TZ", "TMPDIR"}
 
 
-class Endless(Answer):
-    """A head, then the same bytes until the client leaves."""
+class Endless(Response):
+    """A head, then the same bytes until the client disconnects."""
 
     def __init__(self, head, piece):
         super().__init__(200)
@@ -55,7 +55,7 @@ class Injection(ProgramTest):
     def test_a_servers_location_stays_one_line(self):
         for location in ("/b%0d%0aInjected:%20yes", "/b\x0bInjected", "/b\rInjected:yes"):
             with self.subTest(location=location):
-                server = self.server(Answer(302, b"", [("Location", location)]), 200)
+                server = self.server(Response(302, b"", [("Location", location)]), 200)
                 done = subprocess.run([PROGRAM, "-L", "--retry", "0", server.url()],
                                       capture_output=True, timeout=LIMIT, check=False,
                                       cwd=self.folder, env=clean_environment())
@@ -84,7 +84,7 @@ class Injection(ProgramTest):
 
     def test_what_a_server_says_does_not_steer_the_terminal(self):
         for code, shown in (("\x1b[2J", b""), ("\x9b2J", b"X-A: \\xc2\\x9b2J\n")):
-            server = self.server(Answer(500, b"", [("X-A", code)]))
+            server = self.server(Response(500, b"", [("X-A", code)]))
             done = self.run_program("-v", "--trace", "--retry", 0, server.url(), status=22)
             self.assertRegex(done.stderr, rb"^[\n -~]+$")
             self.assertIn(shown, done.stderr)
@@ -102,7 +102,7 @@ class Schemes(ProgramTest):
                                       env=clean_environment())
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertEqual(done.stdout, b"")
-                server = self.server(Answer(302, b"", [("Location", url)]), 200)
+                server = self.server(Response(302, b"", [("Location", url)]), 200)
                 done = subprocess.run([PROGRAM, "-L", server.url()],
                                       capture_output=True, timeout=LIMIT, check=False,
                                       cwd=self.folder, env=clean_environment())
@@ -129,7 +129,7 @@ class Schemes(ProgramTest):
                       ("-e", f"http://{SECRET}/"), ("--idempotency-key=" + SECRET,)):
             with self.subTest(flags=flags):
                 other = self.server(200)
-                first = self.server(Answer(302, b"", [("Location", other.url("/there"))]))
+                first = self.server(Response(302, b"", [("Location", other.url("/there"))]))
                 self.run_program("-L", *flags, first.url())
                 shown = " ".join(f"{k}: {v}" for k, v in other.seen[0].headers.items())
                 self.assertNotIn(SECRET, shown)
@@ -149,17 +149,17 @@ class Bombs(ProgramTest):
         self.assertIn(process.returncode, statuses, said.decode())
         return used.ru_maxrss / 1024
 
-    def ends(self, answer, statuses, *args):
-        server = self.server(answer)
+    def ends(self, response, statuses, *args):
+        server = self.server(response)
         self.assertLess(self.peak("--retry", 0, *args, server.url(), statuses=statuses), 400)
         self.assertEqual(len(server.seen), 1)
 
     def test_a_small_gzip_body_that_is_large(self):
         bomb = gzip.compress(b"\0" * 50_000_000)
-        answer = Answer(200, bomb, [("Content-Encoding", "gzip")])
-        self.ends(answer, (63,), "--compressed", "--max-filesize", "1M", "-o", "out")
+        response = Response(200, bomb, [("Content-Encoding", "gzip")])
+        self.ends(response, (63,), "--compressed", "--max-filesize", "1M", "-o", "out")
         self.assertFalse((self.folder / "out").exists())
-        self.ends(Answer(500, bomb, [("Content-Encoding", "gzip")]), (22, 63), "--compressed",
+        self.ends(Response(500, bomb, [("Content-Encoding", "gzip")]), (22, 63), "--compressed",
                   "--max-filesize", "1M")
 
     def test_headers_without_an_end(self):
@@ -167,7 +167,7 @@ class Bombs(ProgramTest):
         self.ends(Endless(b"HTTP/1.1 200 OK\r\nA: ", b"b" * 1000), (27, 56, 63))
         self.ends(Endless(b"HTTP/1.1 ", b"b" * 1000), (1, 27, 56, 63))
 
-    def test_interim_answers_without_an_end(self):
+    def test_interim_responses_without_an_end(self):
         self.ends(Endless(b"", b"HTTP/1.1 103 Early\r\nA: b\r\n\r\n"), (63,))
 
     def test_trailers_without_an_end(self):
@@ -181,7 +181,7 @@ class Bombs(ProgramTest):
                           b"400\r\n" + b"c" * 1024 + b"\r\n"), (63, 56, 18), "--max-filesize", "1M")
 
     def test_redirects_without_an_end(self):
-        server = self.server(Answer(302, b"", [("Location", "/")]))
+        server = self.server(Response(302, b"", [("Location", "/")]))
         self.run_program("-L", server.url(), status=47)
         self.assertEqual(len(server.seen), 11)
 
@@ -258,10 +258,10 @@ class Secrets(ProgramTest):
                  ("-H", f"X-Api-Key: {SECRET}"), ("-H", f"Authorization: Basic {SECRET}"),
                  ("-x", f"http://me:{SECRET}@127.0.0.1:{closed}"), ("--netrc-file", "netrc"),
                  ("-H", f"X-Auth-Token: {SECRET}"))
-        for answer in (Answer(500, b"no", [("Set-Cookie", f"sid={SECRET}")]),
-                       Answer(200, reset=True)):
+        for response in (Response(500, b"no", [("Set-Cookie", f"sid={SECRET}")]),
+                       Response(200, reset=True)):
             for flags in kinds:
-                server = self.server(answer)
+                server = self.server(response)
                 port = server.port
                 for url in (f"http://127.0.0.1:{port}/", f"http://me:{SECRET}@127.0.0.1:{port}/",
                             f"http://me:{SECRET}@127.0.0.1:{closed}/"):
@@ -291,7 +291,7 @@ class Secrets(ProgramTest):
 
 class Surroundings(ProgramTest):
     def test_a_jar_is_its_owners_alone(self):
-        server = self.server(Answer(200, b"", [("Set-Cookie", "a=b")]))
+        server = self.server(Response(200, b"", [("Set-Cookie", "a=b")]))
         jar = self.folder / "jar"
         for before in (None, 0o644):
             if before:

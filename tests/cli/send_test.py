@@ -1,4 +1,4 @@
-"""Sending: what goes out, what comes to standard output and the files, and the exit status."""
+"""Sending: the requests, the output to standard output and files, and the exit status."""
 
 import json
 import shlex
@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 
-from program import (LIMIT, PROGRAM, Answer, ProgramTest, QUICK, clean_environment,
+from program import (LIMIT, PROGRAM, Response, ProgramTest, QUICK, clean_environment,
                      closed_port, main)
 
 
@@ -17,7 +17,7 @@ class Requests(ProgramTest):
         return server.seen[0]
 
     def test_closed_streams_are_errors_and_no_descriptor_of_ours(self):
-        server = self.server(Answer(200, b"body"))
+        server = self.server(Response(200, b"body"))
         quoted = f'exec "{PROGRAM}" -sS '
         for redirection, args, status in ((">&-", server.url(), 23),
                                           (">&- <&-", server.url(), 23),
@@ -29,14 +29,14 @@ class Requests(ProgramTest):
             self.assertEqual(result.returncode, status, (redirection, args, result.stderr))
 
     def test_a_hangup_that_is_ignored_stays_ignored(self):
-        server = self.server(Answer(200, b"body", hold=threading.Event()))
+        server = self.server(Response(200, b"body", hold=threading.Event()))
         process = subprocess.Popen(
             ["sh", "-c", f"trap '' HUP; exec '{PROGRAM}' -sS {server.url()}"],
             stdout=subprocess.PIPE, env=clean_environment(), cwd=self.folder)
         self.addCleanup(process.stdout.close)
         server.arrived.get(timeout=LIMIT)
         process.send_signal(signal.SIGHUP)
-        server.answers[0].hold.set()
+        server.responses[0].hold.set()
         self.assertEqual(process.stdout.read(), b"body")
         self.assertEqual(process.wait(), 0)
 
@@ -55,27 +55,27 @@ class Requests(ProgramTest):
             self.assertNotIn("q1", said)
 
     def test_a_scheme_in_the_query_is_none_of_the_url(self):
-        server = self.server(Answer(200, b"body"))
+        server = self.server(Response(200, b"body"))
         result = self.run_program(server.url("/login?next=http://x/")[len("http://"):])
         self.assertEqual(result.stdout, b"body")
         self.assertEqual(server.seen[0].target, "/login?next=http://x/")
 
     def test_until_compares_numbers_as_numbers_and_takes_the_status_that_was_waited_for(self):
-        server = self.server(Answer(200, b'{"progress": 1.0, "h": 1e2}'))
+        server = self.server(Response(200, b'{"progress": 1.0, "h": 1e2}'))
         for wanted in ("progress=1.0", "progress=1", "h=100.0", "h=1e2"):
             self.run_program("-sS", "-m", LIMIT, "--until", f"json:/{wanted}", server.url())
-        large = self.server(Answer(200, b'{"id": 9007199254740993, "double": 9007199254740993.0}'))
+        large = self.server(Response(200, b'{"id": 9007199254740993, "double": 9007199254740993.0}'))
         self.run_program("-sS", "--until", "json:/id=9007199254740993", large.url())
         self.run_program("-sS", "-m", 0.3, "--retry-delay", 0.01, "--until",
                          "json:/id=9007199254740992", large.url(), status=28)
-        gone = self.server(Answer(200), Answer(404, b"gone"))
+        gone = self.server(Response(200), Response(404, b"gone"))
         self.run_program("-sS", "-m", LIMIT, "--retry-delay", "0.001", "--until", "status=404",
                          gone.url())
 
     def test_until_waits_for_a_service_that_is_not_up_yet(self):
-        down = [Answer(0, reset=True)] * 6
+        down = [Response(0, reset=True)] * 6
         for until, late in (("status=200", down), ("json:/state=DONE", down + [503] * 6)):
-            server = self.server(*late, Answer(200, b'{"state": "DONE"}'))
+            server = self.server(*late, Response(200, b'{"state": "DONE"}'))
             self.run_program("-sS", "-m", LIMIT, "--retry-delay", "0.001", "--until", until,
                              server.url())
             self.assertEqual(len(server.seen), len(late) + 1)
@@ -83,16 +83,16 @@ class Requests(ProgramTest):
         self.addCleanup(holder.close)
         result = self.run_program("--retry-max-time", "0.2", "--retry-delay", "0.01", "--until",
                                   "status=200", f"http://127.0.0.1:{port}/", status=28)
-        self.assertIn(b"httpretry: --until status=200 did not hold\n", result.stderr)
+        self.assertIn(b"httpretry: the condition of --until was not met: status=200\n", result.stderr)
         posted = self.server(*down)  # which may have been done each time
         self.run_program("-d", "x", "--until", "status=200", posted.url(), status=52)
         self.assertEqual(len(posted.seen), 1)
 
     def test_until_looks_at_where_redirects_lead(self):
         for until in ("status=200", "json:/state=DONE"):
-            server = self.server(Answer(302, b"", [("Location", "/b")]), Answer(200, b"{}"),
-                                 Answer(302, b"", [("Location", "/b")]),
-                                 Answer(200, b'{"state": "DONE"}'))
+            server = self.server(Response(302, b"", [("Location", "/b")]), Response(200, b"{}"),
+                                 Response(302, b"", [("Location", "/b")]),
+                                 Response(200, b'{"state": "DONE"}'))
             result = self.run_program("-sSL", "-m", LIMIT, "--retry-delay", "0.001", "--until",
                                       until, server.url("/a"))
             seen = [each.target for each in server.seen]
@@ -100,7 +100,7 @@ class Requests(ProgramTest):
             self.assertEqual(result.stdout, b"{}" if until == "status=200" else b'{"state": "DONE"}')
 
     def test_a_key_of_ones_own_is_kept(self):
-        server = self.server(Answer(200))
+        server = self.server(Response(200))
         self.run_program("-d", "x", "--idempotency-key", "-H", "Idempotency-Key: mine", server.url())
         self.assertEqual(server.seen[0].headers["idempotency-key"], "mine")
 
@@ -172,7 +172,7 @@ class Requests(ProgramTest):
         self.assertEqual(self.sent("-XDELETE").method, "DELETE")
 
     def test_a_url_without_a_scheme_is_http(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         result = self.run_program(f"127.0.0.1:{server.port}/p")
         self.assertEqual(result.stdout, b"x")
 
@@ -191,13 +191,13 @@ class Requests(ProgramTest):
         self.assertEqual(server.seen[0].headers["idempotency-key"], "mine")
 
     def test_several_urls_share_one_client_and_the_last_failure_is_the_status(self):
-        server = self.server(Answer(200, b"1"), Answer(404, b"2"), Answer(200, b"3"))
+        server = self.server(Response(200, b"1"), Response(404, b"2"), Response(200, b"3"))
         result = self.run_program(*[server.url(f"/{i}") for i in range(3)], status=22)
         self.assertEqual(result.stdout, b"123")
         self.assertEqual([seen.target for seen in server.seen], ["/0", "/1", "/2"])
 
     def test_times_and_names(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         result = self.run_program("--connect-timeout", "5", "--url", server.url("/a"),
                                   server.url("/b"))
         self.assertEqual((result.stdout, [seen.target for seen in server.seen]),
@@ -213,22 +213,22 @@ class Requests(ProgramTest):
 
 
 class Output(ProgramTest):
-    def test_only_the_answer_that_counts_is_shown(self):
+    def test_only_the_response_that_counts_is_shown(self):
         body = bytes(range(256)) * 700
-        server = self.server(Answer(503, b"failed"), Answer(200, body))
+        server = self.server(Response(503, b"failed"), Response(200, body))
         result = self.run_program(*QUICK, server.url())
         self.assertEqual(result.stdout, body)
         self.assertEqual(result.stderr, b"")
 
     def test_a_file_is_whole_or_as_it_was(self):
-        server = self.server(Answer(200, raw=b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"))
+        server = self.server(Response(200, raw=b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"))
         (self.folder / "out").write_bytes(b"old")
         self.run_program(*QUICK, "-o", "out", server.url(), status=18)
         self.assertEqual((self.folder / "out").read_bytes(), b"old")
         self.assertEqual([p.name for p in self.folder.iterdir()], ["out"])
 
     def test_a_file_replaces_what_a_link_leads_to_and_keeps_its_mode(self):
-        server = self.server(Answer(200, b"new"))
+        server = self.server(Response(200, b"new"))
         target, link = self.folder / "target", self.folder / "link"
         target.write_bytes(b"old")
         target.chmod(0o640)
@@ -239,13 +239,13 @@ class Output(ProgramTest):
         self.assertEqual(target.stat().st_mode & 0o777, 0o640)
 
     def test_a_device_is_written_to_directly(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         self.run_program("-o", "/dev/null", server.url())
         result = self.run_program("-o", "/dev/full", server.url(), status=23)
         self.assertIn("cannot write /dev/full", result.stderr.decode())
 
-    def test_an_answer_that_cannot_be_written_is_no_failed_call(self):
-        server = self.server(Answer(200, b"x"))
+    def test_a_response_that_cannot_be_written_is_no_failed_call(self):
+        server = self.server(Response(200, b"x"))
         with open("/dev/full", "wb") as full:
             done = subprocess.run([PROGRAM, server.url()], stdout=full, stderr=subprocess.PIPE,
                                   env=clean_environment(), check=False)
@@ -257,7 +257,7 @@ class Output(ProgramTest):
                                                    "No space left on device\n")
 
     def test_what_w_cannot_write_keeps_nothing_else_from_being_written(self):
-        server = self.server(Answer(200, b"one", [("Set-Cookie", "a=b; Max-Age=999")]))
+        server = self.server(Response(200, b"one", [("Set-Cookie", "a=b; Max-Age=999")]))
         with open("/dev/full", "wb") as full:
             done = subprocess.run([PROGRAM, "-Z", "-o", "1", server.url("/1"), "-o", "2",
                                    server.url("/2"), "-w", "%{http_code}", "--report", "report.json",
@@ -272,33 +272,33 @@ class Output(ProgramTest):
         self.assertTrue((self.folder / "other").exists())
 
     def test_outputs_belong_to_urls_in_order(self):
-        server = self.server(Answer(200, b"1"), Answer(200, b"2"))
+        server = self.server(Response(200, b"1"), Response(200, b"2"))
         result = self.run_program("-o", "one", server.url(), server.url())
         self.assertEqual((self.folder / "one").read_bytes(), b"1")
         self.assertEqual(result.stdout, b"2")
 
     def test_include_and_head_show_the_headers(self):
-        server = self.server(Answer(200, b"body", [("X-A", "b")]))
+        server = self.server(Response(200, b"body", [("X-A", "b")]))
         head = b"HTTP/1.1 200 Reason\r\nContent-Length: 4\r\nX-A: b\r\n\r\n"
         self.assertEqual(self.run_program("-i", server.url()).stdout, head + b"body")
         self.assertEqual(self.run_program("-sI", server.url()).stdout, head)
         self.assertEqual(server.seen[-1].method, "HEAD")
         self.assertEqual(self.run_program("-I", "-X", "GET", server.url()).stdout, head)
         self.assertEqual(server.seen[-1].method, "GET")
-        gone = self.server(Answer(404, b"gone"))
+        gone = self.server(Response(404, b"gone"))
         for flag in ("-i", "-I"):
             shown = self.run_program("-f", flag, gone.url(), status=22).stdout
             self.assertEqual(shown, b"HTTP/1.1 404 Reason\r\nContent-Length: 4\r\n\r\n")
 
     def test_write_out(self):
-        server = self.server(Answer(200, b"body", [("X-A", "b"), ("Content-Type", "a/b")]))
+        server = self.server(Response(200, b"body", [("X-A", "b"), ("Content-Type", "a/b")]))
         result = self.run_program(
             "-w", r"|%{http_code} %{size_download} %{content_type} %header{x-a} %{num_retries} %%\n",
             server.url())
         self.assertEqual(result.stdout, b"body|200 4 a/b b 0 %\n")
 
     def test_secrets_do_not_show_in_verbose(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         shown = self.run_program("-v", "--oauth2-bearer", "t0k", server.url("/?s=3")).stderr
         self.assertIn(b"> GET http://127.0.0.1", shown)
         self.assertIn(b"< HTTP/1.1 200 Reason\n", shown)
@@ -306,8 +306,8 @@ class Output(ProgramTest):
 
 
 class ExitStatus(ProgramTest):
-    def test_an_answer_of_400_or_more_is_22_and_is_printed(self):
-        server = self.server(Answer(404, b"no"))
+    def test_a_response_of_400_or_more_is_22_and_is_printed(self):
+        server = self.server(Response(404, b"no"))
         result = self.run_program(server.url(), status=22)
         self.assertEqual(result.stdout, b"no")
         self.assertRegex(result.stderr.decode(),
@@ -319,7 +319,7 @@ class ExitStatus(ProgramTest):
         self.assertEqual((result.stdout, result.stderr), (b"no", b""))
 
     def test_giving_up_is_said_in_one_line(self):
-        server = self.server(Answer(503, b"busy"))
+        server = self.server(Response(503, b"busy"))
         result = self.run_program(*QUICK, server.url(), status=22)
         self.assertEqual(result.stdout, b"busy")
         self.assertRegex(
@@ -339,15 +339,16 @@ class ExitStatus(ProgramTest):
     def test_a_failure_says_what_would_help(self):
         server = self.server(500)
         ran = self.run_program("-d", "x", server.url(), status=22)
-        self.assertIn("httpretry: --idempotency-key, or --retry-all-errors, has it sent again\n",
+        self.assertIn("httpretry: not retried, because the server may have processed the request; "
+                      "--idempotency-key or --retry-all-errors allows retries\n",
                       ran.stderr.decode())
         self.assertTrue(ran.stderr.endswith(b"(unsafe_to_repeat)\n"), ran.stderr)
-        server = self.server(Answer(503, b"", [("Retry-After", "600")]))
+        server = self.server(Response(503, b"", [("Retry-After", "600")]))
         self.assertIn("--set server_delay.max=TIME",
                       self.run_program(server.url(), status=22).stderr.decode())
 
     def test_advice_is_given_only_where_it_helps(self):
-        server = self.server(Answer(503, b"", [("Retry-After", "30")]))
+        server = self.server(Response(503, b"", [("Retry-After", "30")]))
         result = self.run_program("-m", 5, server.url(), status=22)
         self.assertNotIn(b"--set", result.stderr)
         server = self.server(500)
@@ -359,7 +360,7 @@ class ExitStatus(ProgramTest):
     def test_a_good_status_that_is_a_failure_is_not_passed_over_in_silence(self):
         (self.folder / "p.json").write_text(json.dumps({"version": 1, "default": {"retry_on": {
             "error_codes": [{"json": "/state", "in": ["FAILED"], "as": "permanent"}]}}}))
-        server = self.server(Answer(200, b'{"state": "FAILED"}'))
+        server = self.server(Response(200, b'{"state": "FAILED"}'))
         result = self.run_program("--policy", "p.json", server.url())
         self.assertEqual(result.stderr.decode().split(": ", 1)[1], "200 (not_retryable)\n")
 
@@ -382,8 +383,8 @@ class ExitStatus(ProgramTest):
         self.assertRegex(result.stderr.decode(),
                          r"gave up after 1 attempt in [\d.]+ s: connect \(attempts_exhausted\)\n$")
         self.run_program("--retry", 0, "http://name.invalid/", status=6)
-        self.run_program("--retry", 0, self.server(Answer(0, reset=True)).url(), status=52)
-        redirecting = self.server(Answer(302, headers=[("Location", "/again")]))
+        self.run_program("--retry", 0, self.server(Response(0, reset=True)).url(), status=52)
+        redirecting = self.server(Response(302, headers=[("Location", "/again")]))
         self.run_program("-L", "--max-redirs", 2, redirecting.url(), status=47)
         self.assertEqual(len(redirecting.seen), 3)
 
@@ -391,16 +392,16 @@ class ExitStatus(ProgramTest):
         import threading
         never = threading.Event()
         self.addCleanup(never.set)
-        server = self.server(Answer(200, hold=never))
+        server = self.server(Response(200, hold=never))
         self.run_program("-m", "0.2", server.url(), status=28)
 
     def test_signals_end_a_wait_at_once(self):
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-            server = self.server(Answer(503, b"", [("Retry-After", "50")]))
+            server = self.server(Response(503, b"", [("Retry-After", "50")]))
             process = self.start("--report", "report.json", "--trace", "-w", "%{exitcode}",
                                  server.url())
             for line in process.stderr:
-                if b"again in" in line:
+                if b"retry in" in line:
                     break
             process.send_signal(number)
             said, rest = process.communicate(timeout=LIMIT)
@@ -409,9 +410,9 @@ class ExitStatus(ProgramTest):
             self.assertEqual(self.report()["stop_reason"], "canceled")
 
     def test_redirects_are_followed_only_when_asked(self):
-        server = self.server(Answer(302, b"go", [("Location", "/b")]), Answer(200, b"there"))
+        server = self.server(Response(302, b"go", [("Location", "/b")]), Response(200, b"there"))
         self.assertEqual(self.run_program(server.url("/a")).stdout, b"go")
-        server = self.server(Answer(302, b"go", [("Location", "/b")]), Answer(200, b"there"))
+        server = self.server(Response(302, b"go", [("Location", "/b")]), Response(200, b"there"))
         self.assertEqual(self.run_program("-sSL", server.url("/a")).stdout, b"there")
 
 
@@ -419,19 +420,19 @@ class Until(ProgramTest):
     SOON = ("--set", 'retry_on.pending={"statuses": [202], "backoff": {"kind": "none"}}')
 
     def test_it_asks_until_the_status_comes(self):
-        server = self.server(202, 404, 202, 202, 202, Answer(200, b"done"))
+        server = self.server(202, 404, 202, 202, 202, Response(200, b"done"))
         self.assertEqual(self.run_program(*self.SOON, "--until", "status=200",
                                           server.url()).stdout, b"done")
         self.assertEqual(len(server.seen), 6)
 
     def test_it_asks_until_the_value_comes(self):
-        server = self.server(Answer(200, b'{"state": "RUNNING"}'), Answer(200, b"no json"),
-                             Answer(200, b'{"state": "DONE"}'))
+        server = self.server(Response(200, b'{"state": "RUNNING"}'), Response(200, b"no json"),
+                             Response(200, b'{"state": "DONE"}'))
         self.run_program(*self.SOON, "--until", "json:/state=DONE", server.url())
         self.assertEqual(len(server.seen), 3)
 
     def test_what_never_came_is_a_failure(self):
-        server = self.server(Answer(200, b'{"state": "RUNNING"}'))
+        server = self.server(Response(200, b'{"state": "RUNNING"}'))
         pending = 'retry_on.pending={"statuses": [202], "max": 2, "backoff": {"kind": "none"}}'
         ran = self.run_program("--set", pending, "--until", "json:/state=DONE", server.url(),
                                status=28)
@@ -439,14 +440,14 @@ class Until(ProgramTest):
         self.run_program("--set", pending, "--no-fail", "--until", "status=201", server.url())
 
     def test_retry_delay_is_how_often_it_asks(self):
-        server = self.server(202, 202, 202, Answer(200, b"done"))
+        server = self.server(202, 202, 202, Response(200, b"done"))
         self.run_program("--retry-delay", "0.01", "--report", "report.json", "--until",
                          "status=200", server.url())
         self.assertEqual([each["wait_ms"] for each in self.report()["attempts"]],
                          [10, 10, 10, None])
 
     def test_an_error_stays_an_error(self):
-        server = self.server(Answer(200, b"{}"), 401)
+        server = self.server(Response(200, b"{}"), 401)
         self.run_program(*self.SOON, "--until", "json:/n=1", server.url(), status=22)
 
 

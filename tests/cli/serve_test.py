@@ -36,7 +36,7 @@ class Serve(ProgramTest):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(LIMIT), 0)
 
-    def test_the_log_is_written_before_the_answer(self):
+    def test_the_log_is_written_before_the_response(self):
         _, address = self.serve("--log", "log.jsonl")
         self.run_program(address + "/1", address + "/2")
         paths = [json.loads(line)["path"] for line in
@@ -46,7 +46,7 @@ class Serve(ProgramTest):
     def test_tls(self):
         process, address = self.serve("--tls", "--outcomes", "200")
         said = process.stderr.readline().decode()
-        self.assertTrue(said.startswith("the certificate of the authority: "), said)
+        self.assertTrue(said.startswith("certificate authority: "), said)
         authority = said.split(": ")[1].strip()
         self.assertTrue(address.startswith("https://"))
         self.run_program("--cacert", authority, address)
@@ -60,13 +60,13 @@ class Serve(ProgramTest):
         result = self.run_program("serve", "--log", "no/where", status=23)
         self.assertIn("cannot write to no/where: No such file", result.stderr.decode())
         _, address = self.serve("--log", "/dev/full", "--outcomes", "200")
-        self.run_program(address)  # a log that cannot be written keeps nobody from an answer
+        self.run_program(address)  # a log that cannot be written keeps nobody from a response
 
     def test_what_it_refuses(self):
         for args, message in ((("x",), "serve takes options only"),
                               (("--listen", "1"), "is not ADDRESS:PORT"),
-                              (("--listen", "127.0.0.1:70000"), "option --listen: a port is at most 65535"),
-                              (("--outcomes", "refused"), "they are for plans")):
+                              (("--listen", "127.0.0.1:70000"), "option --listen: the port must be at most 65535"),
+                              (("--outcomes", "refused"), "a server cannot play")):
             self.assertIn(message, self.usage_error("serve", *args))
 
 

@@ -1,5 +1,5 @@
-"""What only a terminal gets: the live line, the bar, colours. A pseudo-terminal for the bytes, and a
-session in tmux for what a user sees in the end."""
+"""Output that only a terminal gets: status line, progress bar, colors. Tested with a pseudo-terminal
+for the bytes, and with tmux for what a user sees."""
 
 import os
 import pty
@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from program import Answer, LIMIT, PROGRAM, ProgramTest, clean_environment, main
+from program import Response, LIMIT, PROGRAM, ProgramTest, clean_environment, main
 
 WAIT = [("Retry-After", "1")]
 LONG_WAIT = [("Retry-After", "4")]  # for what must be seen in the meantime
@@ -20,8 +20,8 @@ LONG_WAIT = [("Retry-After", "4")]  # for what must be seen in the meantime
 
 class Terminal(ProgramTest):
     def at_terminal(self, *args, status=0, env=None, ready=None):
-        """What the program writes to standard error where that is a terminal. `ready` is called
-        with the process once the live line stands."""
+        """The program's standard error on a terminal. `ready` is called with the process when the
+        status line is shown."""
         own, its = pty.openpty()
         with (self.folder / "stdout").open("wb") as out:
             process = subprocess.Popen([PROGRAM, *map(str, args)], stdout=out, stderr=its,
@@ -48,7 +48,7 @@ class Terminal(ProgramTest):
         return said.decode()
 
     def test_ctrl_c_ends_the_script_that_runs_it(self):
-        server = self.server(Answer(503, b"", [("Retry-After", "50")]))
+        server = self.server(Response(503, b"", [("Retry-After", "50")]))
         script = (f"for i in 1 2 3; do echo start $i; {shlex.quote(str(PROGRAM))} {server.url()}; "
                   "done; echo finished")
         child, terminal = pty.fork()
@@ -73,7 +73,7 @@ class Terminal(ProgramTest):
         self.assertTrue(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, said)
 
     def test_one_live_line_while_waiting(self):
-        server = self.server(Answer(503, b"", WAIT), Answer(200, b"x"))
+        server = self.server(Response(503, b"", WAIT), Response(200, b"x"))
         said = self.at_terminal(server.url())
         self.assertIn("attempt 1 of 4: 503, waiting 1 s (server asked 1 s)…", said)
         self.assertTrue(said.endswith("\r\x1b[K"), said)
@@ -82,14 +82,14 @@ class Terminal(ProgramTest):
 
     def test_nothing_of_it_where_nobody_wants_it(self):
         for args in (("-s",), ("--no-progress-meter",)):
-            server = self.server(503, Answer(200, b"x"))
+            server = self.server(503, Response(200, b"x"))
             self.assertEqual(self.at_terminal(*args, server.url()), "")
-        server = self.server(503, Answer(200, b"x"))
+        server = self.server(503, Response(200, b"x"))
         self.assertEqual(self.run_program(server.url()).stderr, b"")
 
     def test_a_signal_ends_the_wait(self):
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-            server = self.server(Answer(503, b"", [("Retry-After", "50")]))
+            server = self.server(Response(503, b"", [("Retry-After", "50")]))
             began = time.monotonic()
             said = self.at_terminal(server.url(), status=status,
                                     ready=lambda process, n=number: process.send_signal(n))
@@ -97,10 +97,10 @@ class Terminal(ProgramTest):
             self.assertRegex(said, r"\x1b\[Khttpretry: \(42\) .*\r\ngave up .*\(canceled\)\r\n$")
 
     def test_a_bar_for_a_long_download(self):
-        server = self.server(Answer(200, b"x" * 90000))
+        server = self.server(Response(200, b"x" * 90000))
         for target in (("-o", "out"), ()):
             said = self.at_terminal("-#", "--limit-rate", "60K", *target, server.url())
-            self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 87\.9 KiB, [\d.]+ KiB a second")
+            self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 87\.9 KiB, [\d.]+ KiB/s")
             self.assertTrue(said.endswith("\r\x1b[K"), said)
         self.assertEqual(len(self.out), 90000)
 
@@ -109,16 +109,16 @@ class Terminal(ProgramTest):
         server = self.server(503, 200)
         said = self.at_terminal("--limit-rate", "200K", "--retry-delay", "0.001", "-T", "file",
                                 server.url("/x"))
-        self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 244\.1 KiB, [\d.]+ KiB a second")
+        self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 244\.1 KiB, [\d.]+ KiB/s")
         self.assertTrue(said.endswith("\r\x1b[K"), said)
         self.assertEqual([seen.body == b"u" * 250000 for seen in server.seen], [True, True])
         self.assertEqual([seen.headers["content-length"] for seen in server.seen], ["250000"] * 2)
 
     def test_many_urls_share_the_line(self):
-        server = self.server(Answer(503, b"", LONG_WAIT), Answer(200, b"x"))
+        server = self.server(Response(503, b"", LONG_WAIT), Response(200, b"x"))
         said = self.at_terminal("-Z", server.url("/1"), server.url("/2"))
-        self.assertIn("1 of 2 done, 1 under way, 1 of them waiting…", said)
-        self.assertRegex(said, r"\x1b\[Khttpretry: 2 done, 0 failed, 3 attempts, 2 bytes in .* s\r\n$")
+        self.assertIn("1 of 2 done, 1 running, 1 of them waiting…", said)
+        self.assertRegex(said, r"\x1b\[Khttpretry: 2 succeeded, 0 failed, 3 attempts, 2 bytes in .* s\r\n$")
 
     def test_colours_only_on_a_terminal(self):
         def trace(*args, env=None):
@@ -155,7 +155,7 @@ class Session(ProgramTest):
     def test_the_line_comes_and_goes(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
-        server = self.server(Answer(503, b"", LONG_WAIT), Answer(200, b"the body\n", hold=gate))
+        server = self.server(Response(503, b"", LONG_WAIT), Response(200, b"the body\n", hold=gate))
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "20", "sh")
         self.addCleanup(self.tmux, "kill-server")
         command = f"{shlex.quote(str(PROGRAM))} {server.url()}; echo status $?"

@@ -1,5 +1,5 @@
-"""What a transfer can do: files, forms, cookies, proxies, TLS, other ways to a server. Each flag is
-used against something real: a server of the tests', `httpretry serve`, nginx, openssl."""
+"""Files, forms, cookies, proxies, TLS and connections. Each flag is tested with a real server: one of
+the tests, `httpretry serve`, nginx or openssl."""
 
 import fcntl
 import http.server
@@ -15,14 +15,14 @@ import threading
 import time
 import unittest
 
-from program import (LIMIT, PROGRAM, QUICK, Answer, ProgramTest, clean_environment,
+from program import (LIMIT, PROGRAM, QUICK, Response, ProgramTest, clean_environment,
                      closed_port, main)
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 
 
 def broken(body, length, headers=b""):
-    return Answer(200, raw=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n%s"
+    return Response(200, raw=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n%s"
                   % (length, headers, body))
 
 
@@ -45,14 +45,14 @@ class Files(ProgramTest):
 
     def test_bodies_binary_empty_and_large(self):
         for body in (b"", bytes(range(256)), os.urandom(9 << 20)):
-            server = self.server(Answer(200, body))
+            server = self.server(Response(200, body))
             self.run_program("-o", "out", "--report", "r", server.url())
             self.assertEqual((self.folder / "out").read_bytes(), body)
             self.assertEqual(self.report("r")["bytes"], len(body))
             self.assertEqual(self.run_program(server.url()).stdout, body)
 
     def test_streams_of_the_shells_are_not_replaced(self):
-        server = self.server(Answer(200, b"body"))
+        server = self.server(Response(200, b"body"))
         for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
             command = f'"{PROGRAM}" -sS -o {name} -w " and %{{http_code}}" {server.url()} > out'
             subprocess.run(["sh", "-c", command], env=clean_environment(), cwd=self.folder,
@@ -69,14 +69,14 @@ class Files(ProgramTest):
         head = b"HTTP/1.1 %d Reason\r\nContent-Length: 1073741825\r\n\r\nx"
         for status, args in ((200, ("-i", "-o", "out")), (400, ()), (400, ("-o", "out")),
                              (200, ("--until", "json:/a=1"))):
-            server = self.server(Answer(status, raw=head % status))
+            server = self.server(Response(status, raw=head % status))
             result = self.run_program(*args, "--retry", 0, server.url(), status=63)
             self.assertIn(b"(63) ", result.stderr)
-            self.assertIn(b"is larger than 1073741824 bytes\nhttpretry: it would have to be held in "
-                          b"memory: --max-filesize BYTES allows for more\n", result.stderr)
+            self.assertIn(b"is larger than 1073741824 bytes\nhttpretry: the response is too large to hold in "
+                          b"memory; --max-filesize BYTES raises the limit\n", result.stderr)
 
     def test_who_writes_the_file_already_is_an_error_of_the_file(self):
-        server = self.server(Answer(200, b"body"))
+        server = self.server(Response(200, b"body"))
         with (self.folder / "out.part").open("wb") as part:
             fcntl.flock(part, fcntl.LOCK_EX)
             result = self.run_program("-C", "-", "-o", "out", server.url(), status=23)
@@ -85,7 +85,7 @@ class Files(ProgramTest):
     def test_a_file_that_goes_away_between_attempts_is_an_error_of_the_file(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
-        server = self.server(Answer(503, hold=gate))
+        server = self.server(Response(503, hold=gate))
         (self.folder / "body").write_bytes(b"b" * 1000)
         process = self.start(*QUICK, "-T", "body", server.url("/x"))
         server.arrived.get(timeout=LIMIT)
@@ -94,13 +94,13 @@ class Files(ProgramTest):
         _, said = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 26, said)
 
-    def test_a_large_answer_waits_on_disk_until_it_is_whole(self):
+    def test_a_large_response_waits_on_disk_until_it_is_whole(self):
         body = os.urandom(30 << 20)
         server = self.server(broken(body[:20 << 20], len(body), b'ETag: "v1"\r\n'),
-                             Answer(206, body[20 << 20:],
+                             Response(206, body[20 << 20:],
                                     [("Content-Range", f"bytes {20 << 20}-{len(body) - 1}/{len(body)}"),
                                      ("ETag", '"v1"')]),
-                             broken(body[:25 << 20], len(body)), Answer(200, body),
+                             broken(body[:25 << 20], len(body)), Response(200, body),
                              broken(body[:25 << 20], len(body)))
         os.mkfifo(self.folder / "fifo")
         # It goes on where it broke off; and begins anew.
@@ -117,10 +117,10 @@ class Files(ProgramTest):
         result = self.run_program(*QUICK, "--retry", 1, server.url(), status=18)
         self.assertEqual(result.stdout, b"")  # nothing of what failed
         result = self.run_program(server.url(), status=23, env={"TMPDIR": "/no/where"})
-        self.assertIn(b"cannot keep the answer in /no/where: No such file", result.stderr)
+        self.assertIn(b"cannot write the response to a temporary file in /no/where: No such file", result.stderr)
 
     def test_what_has_been_shown_is_let_go(self):
-        server = self.server(Answer(200, b"b" * (9 << 20)))
+        server = self.server(Response(200, b"b" * (9 << 20)))
         done = subprocess.run(["bash", "-c", 'ulimit -n 20 && exec "$@" | wc -c', "-", PROGRAM, "-s",
                                *[server.url()] * 12], capture_output=True, check=True,
                               cwd=self.folder, env=clean_environment(), timeout=LIMIT)
@@ -128,7 +128,7 @@ class Files(ProgramTest):
 
     def test_a_signal_ends_what_is_being_shown(self):
         body = b"b" * (64 << 20)
-        server = self.server(Answer(200, body))
+        server = self.server(Response(200, body))
         process = self.start("-s", server.url())
         shown = len(process.stdout.read(16 << 20))
         process.send_signal(signal.SIGINT)
@@ -139,7 +139,7 @@ class Files(ProgramTest):
         self.assertLess(shown, len(body))
 
     def test_the_name_comes_from_the_url(self):
-        server = self.server(Answer(200, b"1"), Answer(200, b"2"))
+        server = self.server(Response(200, b"1"), Response(200, b"2"))
         result = self.run_program("-O", "-O", "-w", "%{filename_effective} ",
                                   server.url("/a/b%20c?x=/y"), server.url("/d"))
         self.assertEqual(self.names(), ["b%20c", "d"])
@@ -148,8 +148,8 @@ class Files(ProgramTest):
         self.assertEqual(self.run_program("-O", server.url("/-")).stdout, b"")
         self.assertEqual((self.folder / "-").read_bytes(), b"2")
 
-    def test_a_bad_answer_is_written_to_the_file_unless_f(self):
-        server = self.server(Answer(404, b"no"))
+    def test_a_bad_response_is_written_to_the_file_unless_f(self):
+        server = self.server(Response(404, b"no"))
         self.run_program("-o", "out", server.url(), status=22)
         self.assertEqual((self.folder / "out").read_bytes(), b"no")
         self.run_program("-f", "-o", "none", server.url(), status=22)
@@ -162,32 +162,32 @@ class Files(ProgramTest):
         if os.geteuid() == 0:  # who may write to any file, but for those of the kernel
             target = pathlib.Path("/proc/version")
         old = target.read_text()
-        server = self.server(Answer(404, b"not there"))
+        server = self.server(Response(404, b"not there"))
         self.run_program("-o", target, server.url(), status=23)
         self.assertEqual(target.read_text(), old)
 
     def test_an_error_does_not_take_the_place_of_the_beginning_of_a_download(self):
         (self.folder / "out").write_text("the beginning")
-        server = self.server(Answer(503, b"error page"))
+        server = self.server(Response(503, b"error page"))
         for name in (("-o", "out"), ("-O",)):
             self.run_program("-sS", "-C", "-", "--retry", 0, *name, server.url("/out"), status=22)
             self.assertEqual((self.folder / "out").read_text(), "the beginning")
 
     def test_a_304_leaves_the_file_alone(self):
         (self.folder / "cached").write_text("mine")
-        server = self.server(Answer(304, headers=[("ETag", '"v1"')]))
+        server = self.server(Response(304, headers=[("ETag", '"v1"')]))
         for args in (("-o", "cached"), ("-f", "-O"), ("-f", "-C", "-", "-O")):
             self.run_program("-sS", *args, server.url("/cached"))
             self.assertEqual((self.folder / "cached").read_text(), "mine")
 
     def test_a_limit_of_0_is_none(self):
-        server = self.server(Answer(200, b"all of it"))
+        server = self.server(Response(200, b"all of it"))
         result = self.run_program("--max-filesize", 0, "--connect-timeout", 0, server.url())
         self.assertEqual(result.stdout, b"all of it")
 
     def test_a_link_to_nothing_leads_to_the_file(self):
         (self.folder / "link").symlink_to("target")
-        server = self.server(Answer(404, b"not there"))
+        server = self.server(Response(404, b"not there"))
         self.run_program("-o", "link", server.url(), status=22)
         self.assertTrue((self.folder / "link").is_symlink())
         self.assertEqual((self.folder / "target").read_bytes(), b"not there")
@@ -195,7 +195,7 @@ class Files(ProgramTest):
     def test_a_killed_download_leaves_the_old_file(self):
         hold = threading.Event()
         self.addCleanup(hold.set)
-        server = self.server(Answer(200, b"n" * 300000, hold_rest=hold))
+        server = self.server(Response(200, b"n" * 300000, hold_rest=hold))
         for old in (b"old", None):
             if old:
                 (self.folder / "out").write_bytes(old)
@@ -223,7 +223,7 @@ class Files(ProgramTest):
     def test_an_interrupted_download_leaves_the_old_file(self):
         hold = threading.Event()
         self.addCleanup(hold.set)
-        server = self.server(Answer(200, b"n" * 300000, hold_rest=hold))
+        server = self.server(Response(200, b"n" * 300000, hold_rest=hold))
         (self.folder / "out").write_bytes(b"old")
         for number, status in ((signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGTERM, 143)):
             process = self.start("-o", "out", server.url())
@@ -238,8 +238,8 @@ class Files(ProgramTest):
         server = self.server(broken(b"0123", 10, etag))
         self.run_program("--retry", 0, "-C", "-", "-o", "out", server.url(), status=18)
         self.assertEqual((self.folder / "out.part").read_bytes(), b"0123")
-        rest = Answer(206, b"456789", [("Content-Range", "bytes 4-9/10"), ("ETag", '"v1"')])
-        server.answers, server.seen = [rest], []
+        rest = Response(206, b"456789", [("Content-Range", "bytes 4-9/10"), ("ETag", '"v1"')])
+        server.responses, server.seen = [rest], []
         self.run_program("-C", "-", "-o", "out", server.url())
         self.assertEqual(server.seen[0].headers["range"], "bytes=4-")
         self.assertEqual(server.seen[0].headers["if-range"], '"v1"')
@@ -247,7 +247,7 @@ class Files(ProgramTest):
         self.assertEqual(self.names(), ["out"])
 
     def test_the_first_bytes_are_left_out(self):
-        rest = Answer(206, b"456", [("Content-Range", "bytes 4-6/7")])
+        rest = Response(206, b"456", [("Content-Range", "bytes 4-6/7")])
         server = self.server(503, rest)
         (self.folder / "out").write_bytes(b"0123")
         self.run_program(*QUICK, "-C", "4", "-o", "out", server.url())
@@ -257,13 +257,13 @@ class Files(ProgramTest):
         self.assertEqual(result.stdout, b"456|3")
         self.assertEqual(self.run_program("-C", "0", server.url()).stdout, b"456")
         self.assertNotIn("range", server.seen[-1].headers)
-        server = self.server(Answer(416, b"", [("Content-Range", "bytes */7")]))
+        server = self.server(Response(416, b"", [("Content-Range", "bytes */7")]))
         self.run_program("-C", "7", "-o", "out", server.url())
         self.assertEqual((self.folder / "out").read_bytes(), b"0123456")
-        server = self.server(Answer(200, b"0123456"))
+        server = self.server(Response(200, b"0123456"))
         for target in (("-o", "out"), ()):
             result = self.run_program("-C", "2", *target, server.url(), status=33)
-            self.assertIn("sends all of it, and not the part that -C asks for",
+            self.assertIn("the server sent the whole file instead of the part that -C asks for",
                           result.stderr.decode())
         self.assertEqual((self.folder / "out").read_bytes(), b"0123456")
         os.mkfifo(self.folder / "pipe")
@@ -274,21 +274,21 @@ class Files(ProgramTest):
 
     def test_what_broke_off_behind_an_offset_goes_on(self):
         headers = b'ETag: "v"\r\nContent-Range: bytes 4-9/10\r\n'
-        half = Answer(206, raw=b"HTTP/1.1 206 P\r\nContent-Length: 6\r\n" + headers + b"\r\n456")
-        end = Answer(206, b"789", [("Content-Range", "bytes 7-9/10"), ("ETag", '"v"')])
+        half = Response(206, raw=b"HTTP/1.1 206 P\r\nContent-Length: 6\r\n" + headers + b"\r\n456")
+        end = Response(206, b"789", [("Content-Range", "bytes 7-9/10"), ("ETag", '"v"')])
         server = self.server(half, end)
         self.assertEqual(self.run_program(*QUICK, "-C", "4", server.url()).stdout, b"456789")
         self.assertEqual(server.seen[1].headers["range"], "bytes=7-")
 
     def test_a_retry_asks_for_the_rest(self):
         server = self.server(broken(b"0123", 10, b'ETag: "v1"\r\nAccept-Ranges: bytes\r\n'),
-                             Answer(206, b"456789", [("Content-Range", "bytes 4-9/10"),
+                             Response(206, b"456789", [("Content-Range", "bytes 4-9/10"),
                                                      ("ETag", '"v1"')]))
         self.run_program(*QUICK, "-o", "out", server.url())
         self.assertEqual((self.folder / "out").read_bytes(), b"0123456789")
 
     def test_a_file_that_is_too_large_is_63(self):
-        server = self.server(Answer(200, b"x" * 2000))
+        server = self.server(Response(200, b"x" * 2000))
         for target in (("-o", "out"), ()):
             result = self.run_program("--max-filesize", "1K", *target, server.url(), status=63)
             self.assertEqual(result.stdout, b"")
@@ -296,7 +296,7 @@ class Files(ProgramTest):
         self.run_program("--max-filesize", "2000", "-o", "out", server.url())
 
     def test_the_rate_is_limited(self):
-        server = self.server(Answer(200, b"x" * 40000))
+        server = self.server(Response(200, b"x" * 40000))
         for target in (("-o", "out"), ()):
             began = time.monotonic()
             result = self.run_program("--limit-rate", "40K", *target, server.url())
@@ -305,7 +305,7 @@ class Files(ProgramTest):
 
     def test_a_pipe_gets_the_body_when_somebody_reads(self):
         os.mkfifo(self.folder / "pipe")
-        server = self.server(Answer(200, b"x" * 200000))
+        server = self.server(Response(200, b"x" * 200000))
         process = self.start("-o", "pipe", server.url())
         self.assertEqual((self.folder / "pipe").read_bytes(), b"x" * 200000)
         self.assertEqual(process.wait(LIMIT), 0)
@@ -316,7 +316,7 @@ class Files(ProgramTest):
         self.assertEqual(process.wait(LIMIT), 143)
 
     def test_a_folder_that_is_not_there_is_23(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         for target in ("no/where", "."):
             result = self.run_program("-o", target, server.url(), status=23)
             self.assertIn("cannot write", result.stderr.decode())
@@ -340,7 +340,7 @@ class Uploads(ProgramTest):
         server = self.server(503, 200)
         result = self.run_program(*QUICK, "-T", "-", server.url("/x"), stdin=self.LARGE, status=22)
         self.assertEqual(len(server.seen), 1)
-        self.assertIn("longer than 64 MiB, so it cannot be sent again: put it into a file",
+        self.assertIn("longer than 64 MiB, so it cannot be sent again; save it in a file",
                       result.stderr.decode())
         self.assertIn("(not_replayable)", result.stderr.decode())
 
@@ -356,9 +356,9 @@ class Uploads(ProgramTest):
         for args in (("-T", "ten"), ("-T-",)):
             result = self.run_program("-C", "10", *args, server.url(), status=26,
                                       stdin=b"0123456789")
-            self.assertIn("it has 10 bytes, of which -C leaves 10 out", result.stderr.decode())
+            self.assertIn("it has 10 bytes, but -C skips 10", result.stderr.decode())
         result = self.run_program("-C", "1", "-T-", server.url(), status=26, stdin=self.LARGE)
-        self.assertIn("it is too long to leave out its beginning", result.stderr.decode())
+        self.assertIn("it is too long for -C, which needs to know its size", result.stderr.decode())
 
     def test_the_rate_is_limited(self):
         (self.folder / "file").write_bytes(b"u" * 180000)
@@ -372,7 +372,7 @@ class Uploads(ProgramTest):
     def test_more_than_can_be_kept_is_not_for_two(self):
         result = self.run_program("-T", "-", "-T", "-", "http://h/1", "http://h/2",
                                   stdin=self.LARGE, status=26)
-        self.assertIn("longer than 64 MiB, and is needed twice", result.stderr.decode())
+        self.assertIn("longer than 64 MiB, so it cannot be read twice", result.stderr.decode())
 
     def test_a_signal_ends_the_wait_for_a_pipe(self):
         for begun in (b"some", self.LARGE):
@@ -451,7 +451,7 @@ class Uploads(ProgramTest):
 
 class Cookies(ProgramTest):
     def test_cookies_are_sent_kept_and_written(self):
-        server = self.server(Answer(200, b"", [("Set-Cookie", "a=1; Path=/")]), 200)
+        server = self.server(Response(200, b"", [("Set-Cookie", "a=1; Path=/")]), 200)
         self.run_program("-b", "x=y", "-b", "z=w", "-c", "jar", server.url("/1"), server.url("/2"))
         self.assertEqual(server.seen[0].headers["cookie"], "x=y; z=w")
         self.assertIn("a=1", server.seen[1].headers["cookie"])
@@ -470,13 +470,13 @@ class Cookies(ProgramTest):
 
 class Ways(ProgramTest):
     def test_a_proxy(self):
-        proxy = self.server(Answer(200, b"by proxy"))
+        proxy = self.server(Response(200, b"by proxy"))
         address = f"127.0.0.1:{proxy.port}"
         result = self.run_program("-x", address, "-U", "me:pw", "http://nowhere.example/p")
         self.assertEqual(result.stdout, b"by proxy")
         self.assertEqual(proxy.seen[0].target, "http://nowhere.example/p")
         self.assertEqual(proxy.seen[0].headers["proxy-authorization"], "Basic bWU6cHc=")
-        server = self.server(Answer(200, b"direct"))
+        server = self.server(Response(200, b"direct"))
         for args in (("--noproxy", "*"), ("-x", "")):
             self.assertEqual(self.run_program("-x", address, *args, server.url()).stdout,
                              b"direct")
@@ -485,7 +485,7 @@ class Ways(ProgramTest):
                          b"by proxy")
 
     def test_a_name_is_sent_elsewhere(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         for args in (("--resolve", f"far.example:80:127.0.0.1"),
                      ("--resolve", "+*:80:127.0.0.1,127.0.0.2"),
                      ("--connect-to", f"far.example:80:127.0.0.1:{server.port}")):
@@ -496,7 +496,7 @@ class Ways(ProgramTest):
             self.assertEqual(server.seen[-1].headers["host"], f"far.example{port}")
 
     def test_families_and_interfaces(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         url = f"http://localhost:{server.port}/"
         self.run_program("-4", url)
         self.run_program("--ipv4", "--interface", "127.0.0.1", url)
@@ -510,13 +510,13 @@ class Ways(ProgramTest):
         listener.listen()
         self.addCleanup(listener.close)
 
-        def answer():
+        def response():
             connection, _ = listener.accept()
             with connection:
                 connection.recv(65536)
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nunix")
 
-        threading.Thread(target=answer, daemon=True).start()
+        threading.Thread(target=response, daemon=True).start()
         self.assertEqual(self.run_program("--unix-socket", path, "http://h/").stdout, b"unix")
 
     def test_netrc(self):
@@ -529,7 +529,7 @@ class Ways(ProgramTest):
         self.run_program("--netrc-file", "none", server.url(), status=26)
 
     def test_versions_of_http(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         for flag in ("--http1.1", "--http2"):
             result = self.run_program(flag, "-w", " %{http_version}", server.url())
             self.assertEqual(result.stdout, b"x 1.1")
@@ -550,7 +550,7 @@ class Ways(ProgramTest):
 
     def test_compressed(self):
         import gzip
-        server = self.server(Answer(200, gzip.compress(b"plain"), [("Content-Encoding", "gzip")]))
+        server = self.server(Response(200, gzip.compress(b"plain"), [("Content-Encoding", "gzip")]))
         self.assertEqual(self.run_program("--compressed", server.url()).stdout, b"plain")
         self.assertIn("gzip", server.seen[0].headers["accept-encoding"])
 
@@ -607,19 +607,19 @@ class Tls(ProgramTest):
 
 class Many(ProgramTest):
     def test_urls_of_files_of_options(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         for name in ("one", "two"):
             (self.folder / name).write_text(f'url = {server.url("/" + name)}\noutput = {name}.out\n')
         result = self.run_program("-Z", "-K", "one", "-K", "two", server.url("/three"))
         self.assertEqual(sorted(seen.target for seen in server.seen), ["/one", "/three", "/two"])
         self.assertEqual((result.stdout, (self.folder / "two.out").read_bytes()), (b"x", b"x"))
-        self.assertRegex(result.stderr.decode(), r"^httpretry: 3 done, 0 failed, 3 attempts, 3 bytes")
+        self.assertRegex(result.stderr.decode(), r"^httpretry: 3 succeeded, 0 failed, 3 attempts, 3 bytes")
 
     def test_urls_at_once_each_by_its_policy(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
-        slow = self.server(Answer(200, b"slow", hold=gate))
-        good = self.server(Answer(200, b"good"))
+        slow = self.server(Response(200, b"slow", hold=gate))
+        good = self.server(Response(200, b"good"))
         bad = self.server(503)
         (self.folder / "p.json").write_text(json.dumps({"version": 1, "endpoints": [
             {"match": {"host": "127.0.0.1", "port": bad.port},
@@ -639,14 +639,14 @@ class Many(ProgramTest):
         self.assertEqual((self.folder / "1").read_bytes(), b"slow")
         lines = said.decode().splitlines()
         self.assertRegex(lines[-1],
-                         r"^httpretry: 2 done, 1 failed, 4 attempts, \d+ bytes in \d+\.\d+ s$")
+                         r"^httpretry: 2 succeeded, 1 failed, 4 attempts, \d+ bytes in \d+\.\d+ s$")
         self.assertTrue(any(line.startswith(bad.url("/b") + ": gave up after 2 attempts")
                             for line in lines))
 
     def test_no_more_at_once_than_asked_for(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
-        server = self.server(Answer(200, b"x", hold=gate))
+        server = self.server(Response(200, b"x", hold=gate))
         process = self.start("-sZ", "--parallel-max", 2, *[server.url(f"/{i}") for i in range(5)])
         server.arrived.get(timeout=LIMIT)
         server.arrived.get(timeout=LIMIT)
@@ -659,7 +659,7 @@ class Many(ProgramTest):
     def test_a_signal_ends_all(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
-        server = self.server(Answer(200, hold=gate))
+        server = self.server(Response(200, hold=gate))
         process = self.start("-Z", *[server.url(f"/{i}") for i in range(3)])
         for _ in range(3):
             server.arrived.get(timeout=LIMIT)
@@ -670,7 +670,7 @@ class Many(ProgramTest):
 
 class Config(ProgramTest):
     def test_a_file_of_options(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         (self.folder / "inner").write_text('user-agent = "in\\"ner"\n')
         (self.folder / "c").write_text(
             f'# for people\n\nurl = "{server.url("/c")}"\nheader: "X-A: b c"  # why not\n'
@@ -686,11 +686,11 @@ class Config(ProgramTest):
 
     def test_what_it_refuses(self):
         for text, message in (("\nretyr 3", "c:2: option --retyr is unknown; did you mean --retry?"),
-                              ('data = "open', "c:1: a quote is not closed"),
-                              ('data = "a" b', "c:1: there is text behind the quotes"),
+                              ('data = "open', "c:1: the closing quote is missing"),
+                              ('data = "a" b', "c:1: unexpected text after the closing quote"),
                               ("silent = yes", "c:1: option --silent takes no value"),
                               ("max-time", "c:1: option --max-time needs a value"),
-                              ("config c", "c: files of options within each other, 16 deep")):
+                              ("config c", "c: option files include each other more than 16 levels deep")):
             (self.folder / "c").write_text(text)
             self.assertIn(message, self.usage_error("-K", "c", "http://h/"))
         result = self.run_program("-K", "none", "http://h/", status=26)
@@ -699,13 +699,13 @@ class Config(ProgramTest):
 
 class WriteOut(ProgramTest):
     def test_ours(self):
-        server = self.server(503, Answer(200, b"x"))
+        server = self.server(503, Response(200, b"x"))
         result = self.run_program(*QUICK, "-so", "/dev/null", "-w",
                                   "%{attempts} %{stop_reason} %{wire_sends}", server.url())
         self.assertEqual(result.stdout, b"2 success 2")
 
     def test_all_as_json(self):
-        server = self.server(Answer(200, b"x", [("X-A", "1"), ("x-a", "2")]))
+        server = self.server(Response(200, b"x", [("X-A", "1"), ("x-a", "2")]))
         result = self.run_program("-so", "/dev/null", "-w", "%{json}", server.url())
         values = json.loads(result.stdout)
         self.assertEqual((values["http_code"], values["attempts"], values["size_download"]),
@@ -714,7 +714,7 @@ class WriteOut(ProgramTest):
         self.assertEqual(json.loads(result.stdout)["x-a"], ["1", "2"])
 
     def test_from_a_file_and_to_standard_error(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         (self.folder / "f").write_text("%{stderr}%{http_code}%{stdout}%{onerror}never")
         result = self.run_program("-w", "@f", server.url())
         self.assertEqual((result.stdout, result.stderr), (b"x", b"200"))
@@ -722,7 +722,7 @@ class WriteOut(ProgramTest):
         self.assertIn(b"unknown --write-out variable: 'nonsense'", result.stderr)
 
     def test_connections(self):
-        server = self.server(Answer(302, b"", [("Location", "/b")]), Answer(200, b"x"))
+        server = self.server(Response(302, b"", [("Location", "/b")]), Response(200, b"x"))
         result = self.run_program("-sLo", "1", "-o", "2", "-w", "%{num_connects} %{remote_port} "
                                   "%{local_port} %{size_request}\n", server.url("/a"),
                                   server.url("/c"))
@@ -733,7 +733,7 @@ class WriteOut(ProgramTest):
         self.assertEqual(first[3], 2 * second[3])
         holder, port = closed_port()
         self.addCleanup(holder.close)
-        server.answers = [Answer(200, raw=b"HTTP/1.1 200 OK\r\n\r\n")]
+        server.responses = [Response(200, raw=b"HTTP/1.1 200 OK\r\n\r\n")]
         for args, status in (((f"http://127.0.0.1:{port}/",), 7),
                              (("-x", f"127.0.0.1:{server.port}", "https://h/"), 35)):
             result = self.run_program("--retry", 0, "-sw", "%{http_connect} %{num_connects} "
@@ -746,7 +746,7 @@ class WriteOut(ProgramTest):
 
     @unittest.skipUnless(shutil.which("curl"), "no curl")
     def test_json_has_what_curls_has(self):
-        server = self.server(Answer(200, b"x"))
+        server = self.server(Response(200, b"x"))
         ours, theirs = (json.loads(subprocess.run(
             [program, "-so", "out", "-w", "%{json}", server.url()], capture_output=True,
             cwd=self.folder, env=clean_environment(), timeout=LIMIT, check=False).stdout)
@@ -779,13 +779,13 @@ class WriteOut(ProgramTest):
                  "ssl_verify_result proxy_ssl_verify_result remote_ip remote_port local_ip "
                  "num_connects num_certs certs").split()
         template = "|".join(f"{name}=%{{{name}}}" for name in names) + r"\n%header{x-a} %% \\t\t"
-        for args, answers in (
-                (["-e", "http://from/", "-d", "four"], [Answer(200, b"body", [("X-A", "v"),
+        for args, responses in (
+                (["-e", "http://from/", "-d", "four"], [Response(200, b"body", [("X-A", "v"),
                  ("Content-Type", "a/b")])]),
-                (["-L"], [Answer(302, b"", [("Location", "/b?c")]), Answer(200, b"end")]),
-                ([], [Answer(302, b"go", [("Location", "b")])])):
+                (["-L"], [Response(302, b"", [("Location", "/b?c")]), Response(200, b"end")]),
+                ([], [Response(302, b"go", [("Location", "b")])])):
             seen = []
-            server = self.server(*answers)
+            server = self.server(*responses)
             for program in (PROGRAM, "curl"):
                 server.seen = []
                 seen.append(subprocess.run(

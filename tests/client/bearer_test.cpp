@@ -34,7 +34,7 @@ struct Issuer {
 };
 
 // Accepts one token and answers 401 to the others.
-ScriptedTransport::Answer accepts(std::shared_ptr<std::string> token) {
+ScriptedTransport::Respond accepts(std::shared_ptr<std::string> token) {
   return [token](const Request& request, int) {
     const auto sent = request.headers().get("Authorization");
     return Outcome(Response(sent == "Bearer " + *token ? 200 : 401));

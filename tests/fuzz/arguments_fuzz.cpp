@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (cli::parse(words, flags).size() > words.size()) std::abort();
   } catch (const cli::UsageError& wrong) {
     if (std::string_view(wrong.what()).empty()) std::abort();
-  } catch (const cli::HelpAsked&) {
+  } catch (const cli::HelpRequested&) {
   }
   return 0;
 }

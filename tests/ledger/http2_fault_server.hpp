@@ -5,7 +5,7 @@
 
 #include "ledger.hpp"
 
-#include "lib/testing/address.hpp"
+#include "lib/testing/socket_address.hpp"
 #include "lib/testing/certificates.hpp"
 
 #include <functional>
@@ -60,7 +60,7 @@ class Http2FaultServer {
   std::function<void(const Sight&)> saw_;
   std::mutex mutex_;
   std::mt19937_64 random_;
-  faults::Event stop_;
+  faults::EventFd stop_;
   std::thread thread_;
 };
 

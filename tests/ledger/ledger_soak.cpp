@@ -11,8 +11,8 @@
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
+#include <tests/open_files.hpp>
 
-#include <dirent.h>
 #include <malloc.h>
 
 #include <chrono>
@@ -32,14 +32,6 @@ using Clock = std::chrono::steady_clock;
 
 // Calls that are known to be blocked on their own thread; the others use callbacks.
 constexpr std::size_t kBlockingThreads = 8;
-
-std::size_t open_files() {
-  std::size_t count = 0;
-  DIR* listing = ::opendir("/proc/self/fd");
-  while (::readdir(listing) != nullptr) ++count;
-  ::closedir(listing);
-  return count;
-}
 
 // Bytes that were allocated and not given back; of sanitizers, which look for leaks themselves, 0.
 std::size_t memory_in_use() {

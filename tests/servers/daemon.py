@@ -1,5 +1,5 @@
-"""What the tests against grown-up servers share: starting them in a folder of their own, and counting
-at both ends."""
+"""Shared by the tests with production servers: starts them in a folder of their own, and compares what
+both ends counted."""
 
 import json
 import os
@@ -75,8 +75,8 @@ class ServerTest(ProgramTest):
             {"version": 1, "default": {"preset": "standard", **NO_BUDGET, **keys}}))
 
     def load(self, url, count, *args, at_once=16):
-        """So many requests, of which each has a number: "URL?N"; the process. The answers go nowhere,
-        for it would wait until somebody reads them."""
+        """Starts sending numbered requests, "URL?N". The responses are discarded, because the program
+        would wait for a reader."""
         (self.folder / "urls").write_text("".join(f'url = "{url}?{i}"\noutput = "/dev/null"\n'
                                                   for i in range(count)))
         return self.start("-Z", "--parallel-max", at_once, "--policy", "policy.json",

@@ -4,11 +4,11 @@ import threading
 import time
 
 from daemon import ServerTest, free_port, main
-from program import Answer
+from program import Response
 
 
 class Slow(threading.Event):
-    """An answer that takes its time."""
+    """A response that takes its time."""
 
     def wait(self, timeout=None):
         time.sleep(0.06)
@@ -17,7 +17,7 @@ class Slow(threading.Event):
 
 class Haproxy(ServerTest):
     def haproxy(self, frontend, server_options=""):
-        self.origin = self.server(Answer(200, b"done", hold=Slow()))
+        self.origin = self.server(Response(200, b"done", hold=Slow()))
         port = free_port()
         (self.folder / "haproxy.cfg").write_text(f"""
 defaults
@@ -38,7 +38,7 @@ backend out
         return f"http://127.0.0.1:{port}/"
 
     def done(self, reports, count):
-        """All have their answer, and the origin did each once."""
+        """All have their response, and the origin did each once."""
         self.assertEqual([each["status"] for each in reports], [200] * count)
         targets = [seen.target for seen in self.origin.seen]
         self.assertEqual(len(targets), count)

@@ -35,7 +35,7 @@ http {{
         return f"http://127.0.0.1:{self.port}{path}"
 
     def log(self, least=0):
-        """Its lines come after the answers; `least`: as many as there must be."""
+        """Its lines come after the responses; `least`: as many as there must be."""
         deadline = time.monotonic() + LIMIT
         while True:
             lines = (self.folder / "access_log").read_text().splitlines()
@@ -118,7 +118,7 @@ http {{
         self.assertTrue(all(a["rule"] == "stale connection" for a in attempts
                             if a["status"] is None), attempts)
 
-    def test_444_is_no_answer_and_a_post_is_not_repeated(self):
+    def test_444_is_no_response_and_a_post_is_not_repeated(self):
         self.nginx("location / { return 444; }")
         self.policy(max_attempts=3, backoff={"kind": "none"})
         self.run_program("--policy", "policy.json", "--report", "report.json", self.url("/g"),

@@ -3,7 +3,7 @@
 import signal
 
 from daemon import ServerTest, free_port, main
-from program import Answer, closed_port
+from program import Response, closed_port
 
 
 class Squid(ServerTest):
@@ -28,7 +28,7 @@ connect_retries 0
 
     def test_plain_requests_with_retries(self):
         proxy = self.squid()
-        origin = self.server(503, Answer(200, b"through"))
+        origin = self.server(503, Response(200, b"through"))
         self.policy(backoff={"kind": "none"})
         result = self.run_program("-x", proxy, "--policy", "policy.json", "--report", "report.json",
                                   origin.url("/a"))

@@ -10,8 +10,7 @@
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
-
-#include <dirent.h>
+#include <tests/open_files.hpp>
 
 #include <array>
 #include <atomic>
@@ -52,14 +51,6 @@ class Random {
 [[noreturn]] void fail(const std::string& text) {
   std::fprintf(stderr, "soak: %s\n", text.c_str());
   std::abort();  // for the core, and the sanitizers' stacks
-}
-
-std::size_t open_files() {
-  std::size_t count = 0;
-  DIR* listing = ::opendir("/proc/self/fd");
-  while (::readdir(listing) != nullptr) ++count;
-  ::closedir(listing);
-  return count;
 }
 
 // How calls ended, over all clients.

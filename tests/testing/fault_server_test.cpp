@@ -10,21 +10,11 @@
 #include <thread>
 #include <vector>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::FaultServerOptions;
-using httpretry::Headers;
-using httpretry::Scenario;
-using httpretry::SeenRequest;
-using httpretry::Step;
-using raw::body_of;
-using raw::End;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 using namespace std::chrono_literals;
 
-TEST_CASE("a plain answer is the step, framed, byte for byte") {
+TEST_CASE("a plain response is the framed step, byte for byte") {
   FaultServer server({{429, Headers{{"Retry-After", "1"}, {"X-Empty", ""}}, "busy"}});
   RawClient client(server.port());
   CHECK(client.ask(get()) ==
@@ -32,7 +22,7 @@ TEST_CASE("a plain answer is the step, framed, byte for byte") {
         "busy");
 }
 
-TEST_CASE("a field that the step names replaces the server's own") {
+TEST_CASE("a header of the step replaces the server's own") {
   FaultServer server({{200, Headers{{"content-length", "9"}}, "short"},
                       {200, Headers{{"Transfer-Encoding", "chunked"}}, "abc"}});
   RawClient client(server.port());
@@ -44,15 +34,15 @@ TEST_CASE("a field that the step names replaces the server's own") {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
 }
 
-TEST_CASE("an answer to HEAD has the length of the body and no body") {
+TEST_CASE("a response to HEAD has the length of the body and no body") {
   FaultServer server({{200, "body"}});
   RawClient client(server.port());
   client.send("HEAD / HTTP/1.1\r\n\r\n" + get());
-  CHECK(client.read_answer(false) == "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
-  CHECK(client.read_answer() == "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody");
+  CHECK(client.read_response(false) == "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+  CHECK(client.read_response() == "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody");
 }
 
-TEST_CASE("204 and 304 have neither body nor length, and the connection goes on") {
+TEST_CASE("204 and 304 have neither body nor length, and the connection is kept") {
   FaultServer server({{204, "x"}, {304, "x"}, 200});
   RawClient client(server.port());
   CHECK(client.ask(get()) == "HTTP/1.1 204 No Content\r\n\r\n");
@@ -61,7 +51,7 @@ TEST_CASE("204 and 304 have neither body nor length, and the connection goes on"
   CHECK(server.connections() == 1);
 }
 
-TEST_CASE("interim answers come before the delay, and not to HTTP/1.0") {
+TEST_CASE("interim responses come before the delay, and not to HTTP/1.0") {
   Step step(200);
   step.interims = {100, {103, Headers{{"Link", "</a>"}}}};
   step.delay = 60ms;
@@ -73,7 +63,7 @@ TEST_CASE("interim answers come before the delay, and not to HTTP/1.0") {
   const auto interims =
       client.read_until([](const auto& text) { return text.ends_with("</a>\r\n\r\n"); });
   CHECK(interims == "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
-  CHECK(status_of(client.read_answer()) == 200);
+  CHECK(status_of(client.read_response()) == 200);
   CHECK(std::chrono::steady_clock::now() - start >= 60ms);
 
   RawClient old(server.port());
@@ -82,7 +72,7 @@ TEST_CASE("interim answers come before the delay, and not to HTTP/1.0") {
   CHECK(old.end() == End::Fin);
 }
 
-TEST_CASE("a connection ends where the client, the step or the server says so") {
+TEST_CASE("a connection ends if the client, the step or the server says so") {
   FaultServer server({200, 200, {200, Headers{{"Connection", "Close"}}}});
   RawClient client(server.port());
   CHECK(status_of(client.ask(get())) == 200);
@@ -104,7 +94,7 @@ TEST_CASE("a connection ends where the client, the step or the server says so") 
   CHECK(cut.end() == End::Fin);
 }
 
-TEST_CASE("an idle timeout is announced and kept") {
+TEST_CASE("an idle timeout is announced and enforced") {
   FaultServerOptions options;
   options.idle_timeout = 1s;
   FaultServer server({200}, options);
@@ -133,14 +123,14 @@ TEST_CASE("stop ends hanging, dripping, idle and half-read connections") {
   clients.emplace_back(server.port()).send("GE");
   clients.emplace_back(server.port());
 
-  server.stop();  // an hour, or for ever, where it waits for one of them
+  server.stop();  // blocks for an hour or forever if it waits for one of them
   for (auto& client : clients) {
     client.read_to_end();
     CHECK(client.end() != End::Open);
   }
 }
 
-TEST_CASE("restart listens on the same port, and goes on with steps and counts") {
+TEST_CASE("restart listens on the same port, and keeps steps and counts") {
   FaultServer server({500, 501, 502});
   const auto port = server.port();
   RawClient before(port);
@@ -157,7 +147,7 @@ TEST_CASE("restart listens on the same port, and goes on with steps and counts")
   CHECK(server.connections() == 3);
 }
 
-TEST_CASE("an address that is taken, or is none, is an error of the constructor") {
+TEST_CASE("the constructor throws for an address that is in use or invalid") {
   FaultServer server;
   FaultServerOptions options;
   options.port = server.port();
@@ -166,7 +156,7 @@ TEST_CASE("an address that is taken, or is none, is an error of the constructor"
   CHECK_THROWS_AS(FaultServer({}, options), std::system_error);
 }
 
-TEST_CASE("the URL names where the server listens") {
+TEST_CASE("the URL has the address of the server") {
   FaultServer server;
   const auto port = std::to_string(server.port());
   CHECK(server.url() == "http://127.0.0.1:" + port + "/");
@@ -174,7 +164,7 @@ TEST_CASE("the URL names where the server listens") {
   CHECK(server.ca_file().empty());
 }
 
-TEST_CASE("the sink has every request before its answer is written") {
+TEST_CASE("on_request gets every request before its response is written") {
   std::atomic<int> calls = 0;
   std::string seen_path;
   FaultServerOptions options;
@@ -203,7 +193,7 @@ TEST_CASE("only the last `max_seen` requests are kept, and all are counted") {
   CHECK_FALSE(server.wait_for_requests(4, 1ms));
 }
 
-TEST_CASE("connections beyond the limit are reset, and room is made when one ends") {
+TEST_CASE("connections beyond the limit are reset, until another one ends") {
   FaultServerOptions options;
   options.max_connections = 2;
   FaultServer server({200}, options);

@@ -7,20 +7,13 @@
 #include <chrono>
 #include <string>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::Headers;
-using httpretry::Step;
-using raw::body_of;
-using raw::End;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 using namespace std::chrono_literals;
 
 namespace {
 
-// What one request to a server with one step got.
+// What a client received from a server with one step.
 struct Got {
   std::string bytes;
   End end;
@@ -41,7 +34,7 @@ Step faulty(Fault fault, std::string body = {}) {
   return step;
 }
 
-// What comes out of a gzip stream, and whether it came to its end.
+// The content of a gzip stream, and whether the stream is complete.
 struct Unzipped {
   std::string text;
   bool whole;
@@ -63,7 +56,7 @@ Unzipped unzip(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("reset answers with an RST and nothing else, after the request was seen") {
+TEST_CASE("reset sends only an RST, after the request was read") {
   FaultServer server({Fault::Reset});
   RawClient client(server.port());
   client.send("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc");
@@ -74,7 +67,7 @@ TEST_CASE("reset answers with an RST and nothing else, after the request was see
   CHECK(server.seen()[0].body == "abc");
 }
 
-TEST_CASE("close answers with a FIN and nothing else, after the request was seen") {
+TEST_CASE("close sends only a FIN, after the request was read") {
   FaultServer server({Fault::Close});
   RawClient client(server.port());
   client.send(get());
@@ -84,7 +77,7 @@ TEST_CASE("close answers with a FIN and nothing else, after the request was seen
   CHECK(server.requests() == 1);
 }
 
-TEST_CASE("reset_early counts the connection and no request, on a fresh or a kept connection") {
+TEST_CASE("reset_early counts the connection but no request, on a new or a reused connection") {
   FaultServer server({200, Fault::ResetEarly, Fault::ResetEarly, 200});
 
   RawClient kept(server.port());
@@ -102,7 +95,7 @@ TEST_CASE("reset_early counts the connection and no request, on a fresh or a kep
   CHECK(server.requests() == 1);
 }
 
-TEST_CASE("reset_early takes no step for a connection on which nothing is said") {
+TEST_CASE("a connection without any bytes takes no step for reset_early") {
   FaultServer server({Fault::ResetEarly, 200});
   { const RawClient silent(server.port()); }
   RawClient first(server.port());
@@ -113,9 +106,9 @@ TEST_CASE("reset_early takes no step for a connection on which nothing is said")
   CHECK(status_of(second.ask(get())) == 200);
 }
 
-TEST_CASE("a fault that acts before reading acts after the head where only a path asks for it") {
-  httpretry::Scenario scenario({200});
-  scenario.paths.emplace("/a", httpretry::Script({Fault::ResetEarly}));
+TEST_CASE("a fault before reading happens after the head if only a path asks for it") {
+  Scenario scenario({200});
+  scenario.paths.emplace("/a", Script({Fault::ResetEarly}));
   FaultServer server(scenario);
 
   RawClient other(server.port());
@@ -126,7 +119,7 @@ TEST_CASE("a fault that acts before reading acts after the head where only a pat
   CHECK(client.end() == End::Rst);
 }
 
-TEST_CASE("reset_during and truncate break off in the middle of the body, with RST and with FIN") {
+TEST_CASE("reset_during and truncate end in the middle of the body, with RST and with FIN") {
   for (const auto& [fault, end] :
        {std::pair{Fault::ResetDuring, End::Rst}, std::pair{Fault::Truncate, End::Fin}}) {
     const auto which = to_string(fault);
@@ -152,7 +145,7 @@ TEST_CASE("a truncated chunked body ends inside its chunk") {
   CHECK(got.end == End::Fin);
 }
 
-TEST_CASE("hang reads the request, says nothing, and lasts until the client leaves") {
+TEST_CASE("hang reads the request and sends nothing until the client disconnects") {
   FaultServer server({Fault::Hang, 200});
   RawClient client(server.port());
   client.send(get());
@@ -171,7 +164,7 @@ TEST_CASE("hang reads the request, says nothing, and lasts until the client leav
   CHECK(client.end() == End::Fin);
 }
 
-TEST_CASE("drip takes its interval for every byte of the body and delivers all of them") {
+TEST_CASE("drip waits its interval before every byte of the body and sends all of them") {
   auto step = faulty(Fault::Drip, "abcdef");
   step.interval = 20ms;
   const auto start = std::chrono::steady_clock::now();
@@ -181,7 +174,7 @@ TEST_CASE("drip takes its interval for every byte of the body and delivers all o
   CHECK(got.end == End::Fin);
 }
 
-TEST_CASE("garbage is no HTTP, and the step's body word for word where it has one") {
+TEST_CASE("garbage is not HTTP, or exactly the step's body if it has one") {
   const auto noise = play(Step(Fault::Garbage));
   CHECK_FALSE(noise.bytes.empty());
   CHECK_FALSE(noise.bytes.starts_with("HTTP/"));
@@ -191,7 +184,7 @@ TEST_CASE("garbage is no HTTP, and the step's body word for word where it has on
         "HTTP/1.1 twohundred\r\n\r\n");
 }
 
-TEST_CASE("stale answers, and ends the connection only when the next request comes on it") {
+TEST_CASE("stale responds, and ends the connection only at the next request") {
   FaultServer server({Step(Fault::Stale), 201});
   RawClient kept(server.port());
   const auto answer = kept.ask(get("/first"));
@@ -215,7 +208,7 @@ TEST_CASE("stale answers, and ends the connection only when the next request com
   CHECK(seen[2].step == 1);
 }
 
-TEST_CASE("huge sends as many bytes as it was asked for, in chunks that add up") {
+TEST_CASE("huge sends exactly `size` bytes, in valid chunks") {
   auto step = faulty(Fault::Huge);
   step.size = 3'000'001;
   const auto got = play(step);
@@ -236,7 +229,7 @@ TEST_CASE("huge sends as many bytes as it was asked for, in chunks that add up")
   CHECK(got.end == End::Fin);
 }
 
-TEST_CASE("an endless answer stops when the client leaves") {
+TEST_CASE("an endless response stops when the client disconnects") {
   for (const auto fault : {Fault::Huge, Fault::HugeHeaders, Fault::EndlessInterim, Fault::Drip}) {
     CAPTURE(to_string(fault));
     auto step = faulty(fault);
@@ -251,14 +244,14 @@ TEST_CASE("an endless answer stops when the client leaves") {
   }
 }
 
-TEST_CASE("bad_chunk begins well and then has a chunk size that is no number") {
+TEST_CASE("bad_chunk sends a valid chunk, then an invalid chunk size") {
   const auto got = play(faulty(Fault::BadChunk, "0123456789"));
   CHECK(got.bytes.find("Transfer-Encoding: chunked") != std::string::npos);
   CHECK(body_of(got.bytes) == "5\r\n01234\r\nno number\r\n");
   CHECK(got.end == End::Fin);
 }
 
-TEST_CASE("huge_headers puts at least `size` bytes of fields before the end of the head") {
+TEST_CASE("huge_headers sends at least `size` bytes of headers") {
   auto step = faulty(Fault::HugeHeaders, "ok");
   step.size = 300'000;
   const auto got = play(step);
@@ -269,7 +262,7 @@ TEST_CASE("huge_headers puts at least `size` bytes of fields before the end of t
   CHECK(body_of(got.bytes) == "ok");
 }
 
-TEST_CASE("endless_interim sends 1xx answers up to `size`, and no final one") {
+TEST_CASE("endless_interim sends `size` bytes of 1xx responses, and no final one") {
   auto step = faulty(Fault::EndlessInterim);
   step.size = 100'000;
   const auto got = play(step);
@@ -279,7 +272,7 @@ TEST_CASE("endless_interim sends 1xx answers up to `size`, and no final one") {
   CHECK(got.end == End::Fin);
 }
 
-TEST_CASE("the gzip flag sends a whole gzip body, and says so") {
+TEST_CASE("the gzip flag sends a complete gzip body with Content-Encoding") {
   Step step(200, std::string(10'000, 'a'));
   step.gzip = true;
   step.headers.add("Connection", "close");
@@ -290,7 +283,7 @@ TEST_CASE("the gzip flag sends a whole gzip body, and says so") {
   CHECK(unzipped.whole);
 }
 
-TEST_CASE("gzip_cut_short fills its Content-Length and still ends inside the gzip stream") {
+TEST_CASE("gzip_cut_short sends all of its Content-Length, but only part of the gzip stream") {
   FaultServer server({faulty(Fault::GzipCutShort, "hello, hello, hello")});
   RawClient client(server.port());
   const auto answer = client.ask(get());
@@ -302,7 +295,7 @@ TEST_CASE("gzip_cut_short fills its Content-Length and still ends inside the gzi
   CHECK_FALSE(unzip(content).whole);
 }
 
-TEST_CASE("tls_stall and tls_reset act on a plain server as on a TLS one") {
+TEST_CASE("tls_stall and tls_reset work without TLS as with TLS") {
   const auto reset = play(Step(Fault::TlsReset));
   CHECK(reset.bytes.empty());
   CHECK(reset.end == End::Rst);

@@ -4,18 +4,8 @@
 #include <chrono>
 #include <string>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::FaultServerOptions;
-using httpretry::Headers;
-using httpretry::Scenario;
-using httpretry::Script;
-using httpretry::Step;
-using raw::body_of;
-using raw::End;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 using namespace std::chrono_literals;
 
 namespace {
@@ -38,7 +28,7 @@ bool head_ended(const std::string& text) { return text.ends_with("\r\n\r\n"); }
 
 }  // namespace
 
-TEST_CASE("a CONNECT answered 200 becomes a tunnel, also for bytes sent before the answer") {
+TEST_CASE("a CONNECT with a 200 becomes a tunnel, also for bytes sent before the response") {
   FaultServer origin({{201, "first"}, {202, "second"}});
   FaultServer proxy({{200, Headers{{"Via", "x"}}}}, as_proxy());
   RawClient client(proxy.port());
@@ -72,7 +62,7 @@ TEST_CASE("both kinds of end pass through a tunnel") {
   }
 }
 
-TEST_CASE("a tunnel carries much in both directions at once") {
+TEST_CASE("a tunnel carries a lot of data in both directions at the same time") {
   Step huge(Fault::Huge);
   huge.size = 20'000'000;
   huge.answer_early = true;
@@ -85,7 +75,7 @@ TEST_CASE("a tunnel carries much in both directions at once") {
   CHECK(client.read_to_end().size() > huge.size);
 }
 
-TEST_CASE("a CONNECT meets the faults and refusals of its step, and the connection goes on") {
+TEST_CASE("a CONNECT gets the faults and errors of its step, and the connection is kept") {
   FaultServer origin;
   FaultServer proxy({{407, Headers{{"Proxy-Authenticate", "Basic realm=x"}}}, 503, Fault::Reset},
                     as_proxy());
@@ -100,7 +90,7 @@ TEST_CASE("a CONNECT meets the faults and refusals of its step, and the connecti
   CHECK(origin.connections() == 0);
 }
 
-TEST_CASE("a tunnel leads to nothing but this machine, and to nobody where nobody listens") {
+TEST_CASE("a tunnel leads only to this machine; 502 if nobody listens") {
   FaultServer gone;
   gone.stop();
   FaultServer proxy({200}, as_proxy());
@@ -113,7 +103,7 @@ TEST_CASE("a tunnel leads to nothing but this machine, and to nobody where nobod
   CHECK(status_of(RawClient(proxy.port()).ask(connect_to(local(gone)))) == 502);
 }
 
-TEST_CASE("a request in absolute form is answered by the steps of its path") {
+TEST_CASE("a request in absolute form takes the steps of its path") {
   Scenario scenario({200});
   scenario.paths.emplace("/a", Script({404}));
   scenario.paths.emplace("/", Script({201}));
@@ -133,7 +123,7 @@ TEST_CASE("stop ends an open tunnel") {
   client.send(connect_to(local(origin)) + get());
   REQUIRE(origin.wait_for_requests(1, 10s));
 
-  proxy.stop();  // for ever, where it waits for the tunnel
+  proxy.stop();  // blocks forever if it waits for the tunnel
   client.read_to_end();
   CHECK(client.end() != End::Open);
 }

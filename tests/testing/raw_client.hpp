@@ -1,5 +1,5 @@
-// RawClient: a blocking TCP connection to the loopback interface that says what it is told and
-// tells how the connection ended. Nothing of the library is in it.
+// RawClient: a blocking TCP connection to the loopback interface that sends given bytes and records
+// how the connection ended. It does not use the library.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@
 
 namespace raw {
 
-// How a connection ended; Open: not within ten seconds.
+// How a connection ended; Open: it did not end within ten seconds.
 enum class End { Fin, Rst, Open };
 
 class RawClient {
@@ -40,7 +40,7 @@ class RawClient {
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
       const auto sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      // An RST is reported once, to whoever comes first.
+      // An RST is reported only once, to the next call.
       if (sent <= 0) {
         reset_ = errno == ECONNRESET;
         return;
@@ -49,7 +49,7 @@ class RawClient {
     }
   }
 
-  // Reads until `enough` of what was received holds, or the connection ends. What was received.
+  // Reads until `enough(received)` or the end of the connection. Returns what was received.
   template <typename Enough>
   std::string read_until(Enough enough) {
     std::string all = std::exchange(rest_, {});
@@ -68,8 +68,8 @@ class RawClient {
   std::string read_to_end() {
     return read_until([](const std::string&) { return false; });
   }
-  // One answer with Content-Length (or none, where it says so).
-  std::string read_answer(bool has_body = true) {
+  // Reads one response.
+  std::string read_response(bool has_body = true) {
     auto all = read_until([&](const std::string& text) {
       return text.find("\r\n\r\n") != std::string::npos && text.size() >= size(text, has_body);
     });
@@ -79,12 +79,12 @@ class RawClient {
     }
     return all;
   }
-  // How it ended, where a read has found out.
+  // How the connection ended, after a read has reached the end.
   [[nodiscard]] End end() const { return end_; }
 
   std::string ask(std::string_view request) {
     send(request);
-    return read_answer(!request.starts_with("HEAD"));
+    return read_response(!request.starts_with("HEAD"));
   }
 
   void close() {
@@ -111,13 +111,13 @@ inline std::string get(std::string_view path = "/") {
   return "GET " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n\r\n";
 }
 
-inline int status_of(const std::string& answer) {
-  return answer.starts_with("HTTP/1.1 ") ? std::stoi(answer.substr(9)) : 0;
+inline int status_of(const std::string& response) {
+  return response.starts_with("HTTP/1.1 ") ? std::stoi(response.substr(9)) : 0;
 }
 
-inline std::string body_of(const std::string& answer) {
-  const auto end = answer.find("\r\n\r\n");
-  return end == std::string::npos ? std::string() : answer.substr(end + 4);
+inline std::string body_of(const std::string& response) {
+  const auto end = response.find("\r\n\r\n");
+  return end == std::string::npos ? std::string() : response.substr(end + 4);
 }
 
 }  // namespace raw

@@ -5,13 +5,8 @@
 #include <string>
 #include <utility>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::Step;
-using raw::End;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 using namespace std::chrono_literals;
 
 TEST_CASE("a request is logged as it was sent") {
@@ -48,7 +43,7 @@ TEST_CASE("a chunked body is logged without its framing, extensions and trailers
   CHECK(status_of(client.ask(get())) == 200);
 }
 
-TEST_CASE("a long body is counted whole and kept in part") {
+TEST_CASE("a long body is counted completely and kept in part") {
   FaultServer server;
   RawClient client(server.port());
   const std::string body(3'000'000, 'b');
@@ -58,7 +53,7 @@ TEST_CASE("a long body is counted whole and kept in part") {
   CHECK(server.seen()[0].body_complete);
 }
 
-TEST_CASE("a request whose body breaks off is logged, takes its step, and gets no answer") {
+TEST_CASE("a request whose body breaks off is logged, takes its step, and gets no response") {
   FaultServer server({500, 200});
   RawClient client(server.port());
   client.send("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
@@ -72,7 +67,7 @@ TEST_CASE("a request whose body breaks off is logged, takes its step, and gets n
   CHECK(status_of(RawClient(server.port()).ask(get())) == 200);
 }
 
-TEST_CASE("what is no readable request is refused, not logged, and takes no step") {
+TEST_CASE("an invalid request gets an error status, is not logged, and takes no step") {
   const std::pair<std::string, int> cases[] = {
       {"nonsense\r\n\r\n", 400},
       {"GET  HTTP/1.1\r\n\r\n", 400},
@@ -103,7 +98,7 @@ TEST_CASE("what is no readable request is refused, not logged, and takes no step
   CHECK(server.requests() == 0);
 }
 
-TEST_CASE("a chunk that is none is answered 400, and the request is in the log") {
+TEST_CASE("an invalid chunk gets a 400, and the request is logged") {
   FaultServer server;
   for (const auto* chunk : {"x\r\n", "2\r\nabc\r\n", "-1\r\n", "\r\n"}) {
     RawClient client(server.port());
@@ -114,13 +109,13 @@ TEST_CASE("a chunk that is none is answered 400, and the request is in the log")
   CHECK(server.requests() == 4);
 }
 
-TEST_CASE("a request that comes in single bytes is read as any other") {
+TEST_CASE("a request that arrives in single bytes is read like any other") {
   FaultServer server;
   RawClient client(server.port());
   const std::string request =
       "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n";
   for (const char byte : request) client.send({&byte, 1});
-  CHECK(status_of(client.read_answer()) == 200);
+  CHECK(status_of(client.read_response()) == 200);
   CHECK(server.seen()[0].body == "ab");
 }
 
@@ -139,45 +134,45 @@ TEST_CASE("a request that expects 100 Continue gets it before its body is sent")
   client.send(kExpecting);
   CHECK(client.read_until(head_ended) == "HTTP/1.1 100 Continue\r\n\r\n");
   client.send("abc");
-  CHECK(status_of(client.read_answer()) == 200);
+  CHECK(status_of(client.read_response()) == 200);
   CHECK(server.seen()[0].body == "abc");
 }
 
-TEST_CASE("with ignore_expect no 100 Continue comes, and the body is read all the same") {
+TEST_CASE("with ignore_expect no 100 Continue is sent, but the body is read") {
   Step step(200);
   step.ignore_expect = true;
   FaultServer server({step});
   RawClient client(server.port());
   client.send(kExpecting);
   client.send("abc");
-  CHECK(status_of(client.read_answer()) == 200);
+  CHECK(status_of(client.read_response()) == 200);
   CHECK(server.seen()[0].body == "abc");
 }
 
-TEST_CASE("a 417 answers the expectation without waiting for the body") {
+TEST_CASE("a 417 is sent without waiting for the body") {
   FaultServer server({417});
   RawClient client(server.port());
   client.send(kExpecting);
-  const auto answer = client.read_answer();
+  const auto answer = client.read_response();
   CHECK(status_of(answer) == 417);
   CHECK(answer.find("\r\nConnection: close\r\n") != std::string::npos);
   CHECK_FALSE(server.seen()[0].body_complete);
 }
 
-TEST_CASE("an early answer reaches a client that is still sending, with a FIN behind it") {
+TEST_CASE("an early response and a FIN reach a client that is still sending") {
   Step step(413);
   step.answer_early = true;
   FaultServer server({step});
   RawClient client(server.port());
   client.send("POST / HTTP/1.1\r\nContent-Length: 10000000\r\n\r\n");
-  CHECK(status_of(client.read_answer()) == 413);
+  CHECK(status_of(client.read_response()) == 413);
   client.send(std::string(8'000'000, 'x'));
   CHECK(client.read_to_end().empty());
   CHECK(client.end() == End::Fin);
   CHECK(server.seen()[0].body_size == 0);
 }
 
-TEST_CASE("an early reset meets a client before its body is read") {
+TEST_CASE("an early reset happens before the body is read") {
   Step step(Fault::Reset);
   step.answer_early = true;
   FaultServer server({step});
@@ -188,7 +183,7 @@ TEST_CASE("an early reset meets a client before its body is read") {
   CHECK(server.requests() == 1);
 }
 
-TEST_CASE("a stale connection says nothing to a request that expects 100 Continue") {
+TEST_CASE("a stale connection sends nothing to a request that expects 100 Continue") {
   FaultServer server({Fault::Stale});
   RawClient client(server.port());
   client.ask(get());

@@ -5,16 +5,8 @@
 #include <thread>
 #include <vector>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::parse_fault;
-using httpretry::Scenario;
-using httpretry::Script;
-using httpretry::Step;
-using httpretry::Then;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 
 namespace {
 
@@ -29,7 +21,7 @@ std::vector<int> statuses(const FaultServer& server, int requests, std::string_v
 
 }  // namespace
 
-TEST_CASE("a script of one step is written as one of several") {
+TEST_CASE("a script of one step is written like one of several") {
   const Script one({{503}});
   REQUIRE(one.steps.size() == 1);
   CHECK(one.steps[0].status == 503);
@@ -37,7 +29,7 @@ TEST_CASE("a script of one step is written as one of several") {
   CHECK(two.steps.size() == 2);
 }
 
-TEST_CASE("every fault's word is read back as that fault") {
+TEST_CASE("every fault can be parsed from its word") {
   for (int i = 0; i <= static_cast<int>(Fault::Resolve); ++i) {
     const auto fault = static_cast<Fault>(i);
     CHECK_FALSE(to_string(fault).empty());
@@ -50,7 +42,7 @@ TEST_CASE("every fault's word is read back as that fault") {
   CHECK_FALSE(parse_fault("").has_value());
 }
 
-TEST_CASE("each request takes the next step, whatever the connection, and the last repeats") {
+TEST_CASE("each request takes the next step, on any connection, and the last step repeats") {
   FaultServer server({503, 429, 200});
 
   RawClient kept(server.port());
@@ -65,7 +57,7 @@ TEST_CASE("each request takes the next step, whatever the connection, and the la
   CHECK(steps == std::vector<std::size_t>{0, 1, 2, 2, 2});
 }
 
-TEST_CASE("a step is taken as often as `times` says, and then starts over where told to") {
+TEST_CASE("a step is taken `times` times, and `restart` starts again after the last one") {
   Scenario scenario({503, 200});
   scenario.steps[0].times = 2;
   scenario.then = Then::Restart;
@@ -74,7 +66,7 @@ TEST_CASE("a step is taken as often as `times` says, and then starts over where 
   CHECK(statuses(server, 7) == std::vector{503, 503, 200, 503, 503, 200, 503});
 }
 
-TEST_CASE("with `then` close, requests after the last step meet a FIN and are still counted") {
+TEST_CASE("with `then` close, requests after the last step get a FIN and are counted") {
   Scenario scenario({200});
   scenario.then = Then::Close;
   FaultServer server(scenario);
@@ -88,7 +80,7 @@ TEST_CASE("with `then` close, requests after the last step meet a FIN and are st
   CHECK_FALSE(server.seen().back().step.has_value());
 }
 
-TEST_CASE("a path of its own does not use up the server's steps, nor the other way round") {
+TEST_CASE("a path with its own steps does not use the server's steps, nor the reverse") {
   Scenario scenario({500, 501, 502});
   scenario.paths.emplace("/a", Script({400, 401}));
   scenario.paths.emplace("/b", Script({410}));
@@ -102,12 +94,12 @@ TEST_CASE("a path of its own does not use up the server's steps, nor the other w
   CHECK(statuses(server, 1, "/a/b") == std::vector{502});
 }
 
-TEST_CASE("a server without steps answers 200") {
+TEST_CASE("a server without steps responds with 200") {
   FaultServer server;
   CHECK(statuses(server, 2) == std::vector{200, 200});
 }
 
-TEST_CASE("requests at the same time take each step once") {
+TEST_CASE("concurrent requests take each step once") {
   constexpr int kThreads = 8;
   constexpr int kEach = 25;
   std::vector<Step> steps;
@@ -131,7 +123,7 @@ TEST_CASE("requests at the same time take each step once") {
   CHECK(times == std::vector<int>(steps.size(), 1));
 }
 
-TEST_CASE("a scenario that cannot be played is refused before the server listens") {
+TEST_CASE("an invalid scenario throws before the server listens") {
   Step never(200);
   never.times = 0;
   Step back_in_time(200);

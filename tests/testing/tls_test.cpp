@@ -10,17 +10,8 @@
 #include <string>
 #include <utility>
 
-using httpretry::Fault;
-using httpretry::FaultServer;
-using httpretry::FaultServerOptions;
-using httpretry::Scenario;
-using httpretry::Step;
-using httpretry::Tls;
-using raw::body_of;
-using raw::End;
-using raw::get;
-using raw::RawClient;
-using raw::status_of;
+using namespace httpretry;
+using namespace raw;
 using namespace std::chrono_literals;
 
 namespace {
@@ -61,7 +52,7 @@ class TlsClient {
     all.resize(got);
     return all;
   }
-  // Whether the end came with a close_notify.
+  // Whether the connection ended with a close_notify.
   [[nodiscard]] bool ended_well() const { return ended_well_; }
 
  private:
@@ -76,7 +67,7 @@ const std::string kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 }  // namespace
 
-TEST_CASE("the good certificate is trusted by its authority, for the name and for the address") {
+TEST_CASE("the good certificate is valid for the name and for the address") {
   FaultServer server({{200, "ok"}}, with_tls(Tls::Good));
   CHECK(server.url("/") == "https://127.0.0.1:" + std::to_string(server.port()) + "/");
   for (const auto* host : {"localhost", "127.0.0.1"}) {
@@ -91,7 +82,7 @@ TEST_CASE("the good certificate is trusted by its authority, for the name and fo
   CHECK(server.requests() == 4);
 }
 
-TEST_CASE("each bad certificate is refused for its own reason, and no request is seen") {
+TEST_CASE("each bad certificate is rejected for its own reason, and no request arrives") {
   const std::pair<Tls, long> cases[] = {
       {Tls::Expired, X509_V_ERR_CERT_HAS_EXPIRED},
       {Tls::WrongHost, X509_V_ERR_HOSTNAME_MISMATCH},
@@ -108,7 +99,7 @@ TEST_CASE("each bad certificate is refused for its own reason, and no request is
   }
 }
 
-TEST_CASE("the authority's file goes with the server, and stays over a restart") {
+TEST_CASE("the authority's file exists as long as the server, also over a restart") {
   std::filesystem::path file;
   {
     FaultServer server({{200, "ok"}}, with_tls(Tls::Good));
@@ -123,7 +114,7 @@ TEST_CASE("the authority's file goes with the server, and stays over a restart")
   CHECK_FALSE(std::filesystem::exists(file.parent_path()));
 }
 
-TEST_CASE("tls resets the connection in the handshake, and the next one gets through") {
+TEST_CASE("tls resets the connection in the handshake, and the next connection works") {
   FaultServer server({Fault::TlsReset, {200, "ok"}}, with_tls(Tls::Good));
 
   TlsClient first(server);
@@ -135,7 +126,7 @@ TEST_CASE("tls resets the connection in the handshake, and the next one gets thr
   CHECK(server.requests() == 1);
 }
 
-TEST_CASE("the handshake is answered with an RST, not with a FIN") {
+TEST_CASE("a reset handshake ends with an RST, not with a FIN") {
   FaultServer server({Fault::TlsReset}, with_tls(Tls::Good));
   RawClient client(server.port());
   client.send("\x16\x03\x01");
@@ -143,7 +134,7 @@ TEST_CASE("the handshake is answered with an RST, not with a FIN") {
   CHECK(client.end() == End::Rst);
 }
 
-TEST_CASE("tls_stall accepts and never speaks, until the server stops") {
+TEST_CASE("tls_stall accepts and sends nothing until the server stops") {
   FaultServer server({Fault::TlsStall}, with_tls(Tls::Good));
   RawClient client(server.port());
   client.send("\x16\x03\x01");
@@ -152,10 +143,10 @@ TEST_CASE("tls_stall accepts and never speaks, until the server stops") {
 
   RawClient stuck(server.port());
   stuck.send("\x16\x03\x01");
-  server.stop();  // for ever, where it waits for the client
+  server.stop();  // blocks forever if it waits for the client
 }
 
-TEST_CASE("a client that speaks no TLS is hung up on") {
+TEST_CASE("the connection of a client without TLS is closed") {
   FaultServer server({200}, with_tls(Tls::Good));
   RawClient client(server.port());
   client.send(get());
@@ -164,7 +155,7 @@ TEST_CASE("a client that speaks no TLS is hung up on") {
   CHECK(server.requests() == 0);
 }
 
-TEST_CASE("over TLS a FIN comes with a close_notify, and an RST without") {
+TEST_CASE("over TLS a FIN follows a close_notify, and an RST does not") {
   const std::pair<Fault, bool> cases[] = {{Fault::Close, true},       {Fault::Truncate, true},
                                           {Fault::BadChunk, true},    {Fault::Garbage, true},
                                           {Fault::Reset, false},      {Fault::ResetEarly, false},
@@ -172,7 +163,7 @@ TEST_CASE("over TLS a FIN comes with a close_notify, and an RST without") {
   for (const auto& [fault, well] : cases) {
     const auto which = to_string(fault);
     CAPTURE(which);
-    // The first answer makes ResetEarly act after the handshake, not in its place.
+    // The first response makes ResetEarly happen after the handshake, not instead of it.
     FaultServer server({{200, "ok"}, fault}, with_tls(Tls::Good));
     TlsClient client(server);
     REQUIRE(client.connected());
@@ -184,7 +175,7 @@ TEST_CASE("over TLS a FIN comes with a close_notify, and an RST without") {
   }
 }
 
-TEST_CASE("a large answer arrives whole over TLS, and a large request too") {
+TEST_CASE("large responses and requests arrive complete over TLS") {
   Step step(Fault::Huge);
   step.size = 3'000'000;
   step.headers.add("Connection", "close");
@@ -211,7 +202,7 @@ TEST_CASE("stop ends a TLS connection that hangs, and one in the middle of its h
   RawClient half(server.port());
   half.send("\x16\x03\x01");
 
-  server.stop();  // for ever, where it waits for one of them
+  server.stop();  // blocks forever if it waits for one of them
   for (auto* client : {&idle, &hanging}) CHECK(client->read(1).empty());
   half.read_to_end();
   CHECK(half.end() != End::Open);

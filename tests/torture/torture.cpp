@@ -10,8 +10,8 @@
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
+#include <tests/open_files.hpp>
 
-#include <dirent.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -76,14 +76,6 @@ constexpr std::array<Meant, kCalls> kMeant{{{"GET", ""},
   no_failures();
   std::fprintf(stderr, "torture: %s\n", text.c_str());
   std::abort();
-}
-
-std::size_t open_files() {
-  std::size_t count = 0;
-  DIR* listing = ::opendir("/proc/self/fd");
-  while (::readdir(listing) != nullptr) ++count;
-  ::closedir(listing);
-  return count;
 }
 
 // --- the server, in a process of its own: its allocations are not ours ---

@@ -1,11 +1,12 @@
 #include "cli/args.hpp"
 
+#include "cli/did_you_mean.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <utility>
+#include <optional>
 
 namespace httpretry::cli {
 namespace {
@@ -59,13 +60,13 @@ class Parser {
     } else if (flag->value.empty()) {
       throw UsageError("option " + shown + " takes no value");
     } else if (equals + 1 == arg.size()) {
-      throw UsageError("option " + shown + " has an empty value");
+      throw UsageError("option " + shown + "= needs a value after the \"=\"");
     } else {
       flag->apply(arg.substr(equals + 1));
     }
   }
 
-  // "-sSL" is three flags; in "-XPOST" the first takes the rest as its value.
+  // "-sSL" is three flags; "-XPOST" is one with its value.
   void short_flags(const std::string& arg) {
     for (std::size_t i = 1; i < arg.size(); ++i) {
       const auto* flag = find([&](const Flag& known) { return known.letter == arg[i]; });
@@ -104,12 +105,12 @@ class Parser {
   }
 
   [[nodiscard]] std::string did_you_mean_flag(const std::string& name) const {
-    std::vector<std::string> names;
+    std::vector<std::string_view> names;
     for (const auto& group : table_) {
-      for (const auto& flag : group.flags) names.emplace_back(flag.name);
+      for (const auto& flag : group.flags) names.push_back(flag.name);
     }
     const auto near = nearest(name, names);
-    return near.empty() ? std::string() : "; did you mean --" + near + "?";
+    return near.empty() ? "" : "; did you mean --" + std::string(near) + "?";
   }
 
   const std::vector<std::string>& args_;
@@ -118,32 +119,28 @@ class Parser {
   std::size_t next_ = 0;
 };
 
-// Insertions, deletions, substitutions and swaps of neighbours, a row at a time.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  auto last = row;
-  auto before = row;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    before = std::exchange(last, row);
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const auto replaced = last[j] + (a[i] == b[j] ? 0 : 1);
-      row[j + 1] = std::min({replaced, last[j + 1] + 1, row[j] + 1});
-      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
-      if (swapped) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
-    }
-  }
-  return row.back();
+UsageError invalid(std::string_view flag, const std::string& text, const std::string& expected) {
+  return UsageError("option " + std::string(flag) + ": \"" + text + "\" is not " + expected);
 }
 
-double parse_number(const std::string& text, std::string_view flag, const char* expected) {
+// The number at the start of `text`. `rest` receives what follows it.
+template <class Number>
+std::optional<Number> number_in(const std::string& text, std::string_view& rest) {
+  Number number{};
+  const auto* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, number);
+  rest = {stop, static_cast<std::size_t>(end - stop)};
+  return code == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+double parse_decimal(const std::string& text, std::string_view flag, double most,
+                     const char* expected) {
   double number = 0;
   const auto* end = text.data() + text.size();
   const auto [stop, code] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
-  if (code != std::errc() || stop != end || !std::isfinite(number)) {
-    throw UsageError("option " + std::string(flag) + ": \"" + text + "\" is not " + expected);
-  }
+  // The negation also rejects NaN.
+  const bool valid = code == std::errc() && stop == end && number >= 0 && number <= most;
+  if (!valid) throw invalid(flag, text, expected);
   return number;
 }
 
@@ -161,8 +158,10 @@ std::vector<std::string> Flag::choices() const {
 }
 
 Flag help_flag() {
-  return {'h', "help", "", "this", [](const std::string&) { throw HelpAsked(); }};
+  return {'h', "help", "", "show this help", [](const std::string&) { throw HelpRequested(); }};
 }
+
+FlagTable help_only() { return {{"Options", {help_flag()}}}; }
 
 void parse(const std::vector<std::string>& args, const FlagTable& table,
            const std::function<void(const std::string&)>& operand) {
@@ -175,68 +174,35 @@ std::vector<std::string> parse(const std::vector<std::string>& args, const FlagT
   return operands;
 }
 
-std::string nearest(std::string_view wrong, const std::vector<std::string>& words) {
-  std::string best;
-  // A third of the letters may be wrong, or two of six: more is another word.
-  const std::size_t few = wrong.size() > 5 ? 2 : 1;
-  auto least = std::max(wrong.size() / 3, few) + 1;
-  for (const auto& word : words) {
-    const auto far = distance(wrong, word);
-    if (far >= least) continue;
-    least = far;
-    best = word;
-  }
-  return best;
-}
-
-std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& words) {
-  const auto near = nearest(wrong, words);
-  return near.empty() ? std::string() : "; did you mean \"" + near + "\"?";
-}
-
 Duration parse_seconds(const std::string& text, std::string_view flag) {
-  const auto seconds = parse_number(text, flag, "a number of seconds");
-  constexpr double kMost = 365.0 * 86400;  // what a policy file allows, too
-  if (seconds < 0 || seconds > kMost) {
-    throw UsageError("option " + std::string(flag) + ": \"" + text +
-                     "\" is not a number of seconds from 0 to a year");
-  }
+  constexpr double kMost = 365.0 * 86400;  // as in a policy file
+  const auto seconds = parse_decimal(text, flag, kMost, "a number of seconds from 0 to a year");
   return Duration(std::llround(seconds * 1e9));
 }
 
-long parse_count(const std::string& text, std::string_view flag) {
-  int number = 0;
-  const auto* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, number);
-  if (code != std::errc() || stop != end || number < 0) {
-    throw UsageError("option " + std::string(flag) + ": \"" + text + "\" is not a whole number");
-  }
-  return number;
+double parse_unit(const std::string& text, std::string_view flag) {
+  return parse_decimal(text, flag, 1, "a number from 0 to 1");
 }
 
-double parse_unit(const std::string& text, std::string_view flag) {
-  const auto number = parse_number(text, flag, "a number from 0 to 1");
-  if (number < 0 || number > 1) {
-    throw UsageError("option " + std::string(flag) + ": \"" + text +
-                     "\" is not a number from 0 to 1");
-  }
-  return number;
+long parse_count(const std::string& text, std::string_view flag) {
+  std::string_view rest;
+  const auto number = number_in<int>(text, rest);
+  if (!number || !rest.empty() || *number < 0) throw invalid(flag, text, "a whole number");
+  return *number;
 }
 
 std::uint64_t parse_bytes(const std::string& text, std::string_view flag) {
-  std::uint64_t number = 0;
-  const auto* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, number);
-  constexpr std::string_view kUnits = "BKMGT";  // powers of 1024, as curl has them
-  const auto unit = kUnits.find(stop == end ? 'B' : static_cast<char>(*stop & ~0x20));
-  const bool known = unit != std::string_view::npos && (stop == end || stop + 1 == end);
-  const auto shift = known ? 10 * unit : 0;
-  if (code != std::errc() || !known ||
-      number > (std::numeric_limits<std::uint64_t>::max() >> shift >> 1U)) {
-    throw UsageError("option " + std::string(flag) + ": \"" + text +
-                     "\" is not a number of bytes, as 500, 20K or 3M");
+  constexpr std::string_view kUnits = "BKMGT";  // powers of 1024, as for curl
+  std::string_view rest;
+  const auto number = number_in<std::uint64_t>(text, rest);
+  const auto unit = kUnits.find(rest.empty() ? 'B' : static_cast<char>(rest.front() & ~0x20));
+  const bool valid = number && rest.size() <= 1 && unit != std::string_view::npos;
+  const auto shift = valid ? 10 * unit : 0;
+  // One bit less than fits, so that it can become a signed size.
+  if (!valid || *number > (std::numeric_limits<std::uint64_t>::max() >> shift >> 1U)) {
+    throw invalid(flag, text, "a number of bytes, such as 500, 20K or 3M");
   }
-  return number << shift;
+  return *number << shift;
 }
 
 }  // namespace httpretry::cli

@@ -1,9 +1,9 @@
-// The command line, read by one table: the flags of a command, each with what it does and its line
-// in --help. The help, the manual page and the shells' completions are made from the same table.
+// Parses a command line with a table of flags. Each entry has the flag's action and its help text.
+// --help, the manual page and the shell completions are generated from the same table.
 //
-// A parser of our own rather than CLI11 or its like, for the habits that curl's users have: "-sSL",
-// "-XPOST", "-d@file", a value that begins with a dash, an option that is given twice and counts
-// twice, options and URLs that belong together by their order, and a file of options.
+// Why not CLI11 or a similar library: users expect what curl accepts. "-sSL", "-XPOST", "-d@file",
+// values that begin with a dash, repeated options, options and URLs matched by their order, and
+// files of options.
 #pragma once
 
 #include <httpretry/http/time.hpp>
@@ -16,23 +16,24 @@
 
 namespace httpretry::cli {
 
-// What is wrong with a command line: exit status 2.
+// An error in the command line. Exit status 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Somebody asked for --help: whatever else stands on the command line does not matter.
-struct HelpAsked {};
+// Thrown for --help, whatever else is on the command line.
+struct HelpRequested {};
 
 struct Flag {
-  char letter;             // '\0': it has none
-  std::string_view name;   // without dashes
-  std::string_view value;  // what --help calls it; empty: it takes none; "[=V]": only after a "=";
-                           // "a|b|c": one of these
+  char letter;            // '\0': no short form
+  std::string_view name;  // without dashes
+  // The name of its value in --help. Empty: the flag has no value. "[=V]": optional, after a "=".
+  // "a|b|c": must be one of these.
+  std::string_view value;
   std::string_view help;
   std::function<void(const std::string&)> apply;
   [[nodiscard]] bool takes_value() const { return !value.empty() && value.front() != '['; }
-  // "a", "b", "c"; empty where anything goes.
+  // The words of "a|b|c"; empty if any value is allowed.
   [[nodiscard]] std::vector<std::string> choices() const;
 };
 
@@ -42,24 +43,20 @@ struct FlagGroup {
 };
 using FlagTable = std::vector<FlagGroup>;
 
-// -h, --help: every command has it.
+// -h, --help, which every command has.
 Flag help_flag();
+FlagTable help_only();  // for a command without other flags
 
-// Applies the flags, and `operand` to what is none, in the order of the command line. Throws
-// UsageError and HelpAsked.
+// Applies the flags, and calls `operand` for other arguments, in the order of the command line.
+// Throws UsageError and HelpRequested.
 void parse(const std::vector<std::string>& args, const FlagTable& table,
            const std::function<void(const std::string&)>& operand);
-// The same, and answers with the operands.
+// The same; returns the operands.
 std::vector<std::string> parse(const std::vector<std::string>& args, const FlagTable& table);
 
-// The nearest of `words` to a misspelt one; empty where none is near.
-std::string nearest(std::string_view wrong, const std::vector<std::string>& words);
-// "; did you mean "WORD"?", or nothing.
-std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& words);
-
-// Values of flags; `flag` is for the message.
+// Parse the value of a flag. Throw UsageError; `flag` is its name in the message.
 Duration parse_seconds(const std::string& text, std::string_view flag);     // "2", "0.5"
-long parse_count(const std::string& text, std::string_view flag);           // 0 and more
+long parse_count(const std::string& text, std::string_view flag);           // 0 or more
 std::uint64_t parse_bytes(const std::string& text, std::string_view flag);  // "100", "20K", "3M"
 double parse_unit(const std::string& text, std::string_view flag);          // 0 to 1
 

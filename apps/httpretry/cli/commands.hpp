@@ -1,5 +1,5 @@
-// The table of the program's commands. What --help, the manual page and the completions say of them
-// comes from here, and from the tables of their flags.
+// The table of the program's commands. --help, the manual page and the shell completions are
+// generated from it and from the tables of flags.
 #pragma once
 
 #include "cli/args.hpp"
@@ -21,25 +21,21 @@ struct Example {
 struct Command {
   std::string_view name;      // "plan", "policy check"; empty for sending
   std::string_view operands;  // "[METHOD URL]"
-  std::string_view summary;   // a few words
-  std::string_view about;     // sentences; a line end begins a paragraph
-  std::vector<Example> examples;
+  std::string_view summary;   // one line
+  std::string_view about;     // sentences; a line end starts a paragraph
+  std::span<const Example> examples;
   FlagTable (*flags)();
-  // Takes what stands behind the name and answers with the exit status; throws UsageError for what
-  // cannot be understood.
+  // Runs the command with the arguments after its name; returns the exit status. Throws UsageError.
   int (*run)(const Args&);
 
   // "httpretry plan [options] [METHOD URL]"
   [[nodiscard]] std::string synopsis() const;
 };
 
-// Sending first.
+// All commands; sending is the first.
 std::span<const Command> commands();
 
-// Runs what the first words name; answers with the exit status.
-int run(const Args& args);
-
-// One file each.
+// Each command has a file of its own.
 int send(const Args& args);
 int plan(const Args& args);
 int policy_check(const Args& args);
@@ -50,32 +46,16 @@ int serve(const Args& args);
 int completion(const Args& args);
 int manual(const Args& args);
 
-// Their flags, for those who read about them.
+// Their flags, for help, manual and completions.
 FlagTable send_table();
 FlagTable plan_table();
-FlagTable policy_check_table();
 FlagTable policy_explain_table();
-FlagTable policy_presets_table();
-FlagTable policy_schema_table();
 FlagTable serve_table();
-FlagTable completion_table();
 FlagTable manual_table();
 
-// What --help prints.
+// The output of --help.
 std::string help_text(const Command& command);
-// The manual page as Markdown.
+// The manual page in Markdown.
 std::string manual_in_markdown();
-
-// What the manual page says beside them.
-struct Entry {
-  std::string_view name;
-  std::string_view meaning;
-};
-std::span<const Entry> exit_statuses();
-std::span<const Entry> stop_reasons();
-std::span<const Entry> sent_words();   // "sent" of --trace and of a report
-std::span<const Entry> differences();  // from curl
-std::span<const Entry> outcomes();     // of --outcomes and of a scenario
-std::span<const Entry> environment();
 
 }  // namespace httpretry::cli

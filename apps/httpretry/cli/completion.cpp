@@ -1,4 +1,4 @@
-// completion SHELL: the tables, as the shells' completions want them.
+// completion SHELL: completion scripts, generated from the tables of commands and flags.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
@@ -29,7 +29,7 @@ bool names_file(const Flag& flag) {
 }
 bool names_preset(const Flag& flag) { return flag.value == "PRESET"; }
 
-// "-o|--output", as the patterns of a shell's case.
+// The patterns of a flag in a shell's `case`: "-o | --output".
 std::string spelled(const Flag& flag, const char* between) {
   std::string text;
   if (flag.letter != '\0') text = std::string("-") + flag.letter + between;
@@ -45,7 +45,7 @@ std::vector<std::string> first_words() {
   return words;
 }
 
-// The second words of "policy", the choices of "completion".
+// What can follow a first word: the commands of "policy", the choices of "completion".
 std::vector<std::string> second_words(const std::string& first) {
   std::vector<std::string> words;
   for (const auto& command : commands()) {
@@ -225,11 +225,9 @@ std::string fish() {
 
 }  // namespace
 
-FlagTable completion_table() { return {{"Options", {help_flag()}}}; }
-
 int completion(const Args& args) {
-  const auto shells = parse(args, completion_table());
-  if (shells.size() != 1) throw UsageError("completion takes one of bash, zsh, fish");
+  const auto shells = parse(args, help_only());
+  if (shells.size() != 1) throw UsageError("completion needs one of bash, zsh, fish");
   const auto& shell = shells.front();
   const std::string text = shell == "bash"   ? bash()
                            : shell == "zsh"  ? zsh()
@@ -238,7 +236,7 @@ int completion(const Args& args) {
   if (text.empty()) {
     throw UsageError("completion: \"" + shell + "\" is not one of bash, zsh, fish");
   }
-  write_all(STDOUT_FILENO, text, -1, "standard output");
+  write_stdout(text);
   return kOk;
 }
 

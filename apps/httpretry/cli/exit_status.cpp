@@ -3,7 +3,7 @@
 namespace httpretry::cli {
 
 int exit_status(const Error& error) {
-  constexpr int kMalformedUrl = 3;  // curl's; with us it is the command line that is wrong
+  constexpr int kMalformedUrl = 3;  // curl's number; ours is kUsage
   if (error.code != Errc::Canceled && error.curl_code != 0 && error.curl_code != kMalformedUrl) {
     return error.curl_code;
   }
@@ -17,7 +17,7 @@ int exit_status(const Error& error) {
     case Errc::Receive: return 56;
     case Errc::Protocol: return 8;
     case Errc::TooLarge: return 63;
-    case Errc::Canceled: return 42;  // by a signal in practice, which has its own status
+    case Errc::Canceled: return 42;  // in practice by a signal, which has its own status
     case Errc::CircuitOpen:
     case Errc::Internal: break;
   }

@@ -1,4 +1,4 @@
-// What the program's exit status says. Where curl has a number for it, it is curl's.
+// The exit statuses of the program; curl's where curl has one.
 #pragma once
 
 #include <httpretry/http/response.hpp>
@@ -6,16 +6,16 @@
 namespace httpretry::cli {
 
 inline constexpr int kOk = 0;
-inline constexpr int kFailed = 1;  // `policy check` found something, `serve` cannot listen
+inline constexpr int kFailed = 1;  // `policy check` found errors, `serve` cannot listen
 inline constexpr int kUsage = 2;
 inline constexpr int kBadPolicyFile = 3;
-inline constexpr int kBadAnswer = 22;   // an answer of 400 or more
-inline constexpr int kWriteError = 23;  // standard output or a file
-inline constexpr int kReadError = 26;   // a body
-inline constexpr int kTimeout = 28;     // --until never held, too
+inline constexpr int kErrorStatus = 22;  // a response of 400 or more
+inline constexpr int kWriteError = 23;   // standard output or a file
+inline constexpr int kReadError = 26;    // a body or a file
+inline constexpr int kTimeout = 28;      // also if --until was never true
 inline constexpr int kInternalError = 70;
 
-// For an outcome that is an error.
+// The status for an outcome that is an error.
 int exit_status(const Error& error);
 
 }  // namespace httpretry::cli

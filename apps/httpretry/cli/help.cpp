@@ -1,5 +1,6 @@
-// --help: the tables, for a terminal of 80 columns.
+// --help: the help texts of the tables, for a terminal of 80 columns.
 #include "cli/commands.hpp"
+#include "cli/reference.hpp"
 
 #include <algorithm>
 
@@ -7,9 +8,9 @@ namespace httpretry::cli {
 namespace {
 
 constexpr std::size_t kWidth = 80;
-constexpr std::size_t kColumn = 30;  // where the help of a flag begins
+constexpr std::size_t kColumn = 30;  // the column where the help of a flag begins
 
-// Breaks lines between words; the first begins at column `at`, the others at `indent`.
+// Breaks lines between words. The first line begins at column `at`, the others at `indent`.
 std::string wrapped(std::string_view text, std::size_t at, std::size_t indent) {
   std::string lines;
   while (!text.empty()) {

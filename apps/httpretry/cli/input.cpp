@@ -20,9 +20,9 @@ constexpr auto kAll = std::numeric_limits<std::size_t>::max();
 
 [[noreturn]] void fail(int cause) { throw ReadError(std::generic_category().message(cause)); }
 
-std::size_t read_some(int descriptor, char* into, std::size_t size, int give_up) {
+std::size_t read_some(int descriptor, char* into, std::size_t size, int cancel) {
   for (;;) {
-    std::array<struct ::pollfd, 2> wait{{{descriptor, POLLIN, 0}, {give_up, POLLIN, 0}}};
+    std::array<::pollfd, 2> wait{{{descriptor, POLLIN, 0}, {cancel, POLLIN, 0}}};
     if (::poll(wait.data(), wait.size(), -1) > 0 && wait[1].revents != 0) fail(EINTR);
     const auto count = ::read(descriptor, into, size);
     if (count >= 0) return static_cast<std::size_t>(count);
@@ -30,34 +30,42 @@ std::size_t read_some(int descriptor, char* into, std::size_t size, int give_up)
   }
 }
 
-// Up to the end, or `most` bytes and a little more.
-std::string read_all(int descriptor, std::size_t most, int give_up) {
+// Reads to the end, or a little more than `most` bytes.
+std::string read_all(int descriptor, std::size_t most, int cancel) {
   std::string bytes;
   std::array<char, 65536> buffer{};
   while (bytes.size() <= most) {
-    const auto count = read_some(descriptor, buffer.data(), buffer.size(), give_up);
+    const auto count = read_some(descriptor, buffer.data(), buffer.size(), cancel);
     if (count == 0) break;
     bytes.append(buffer.data(), count);
   }
   return bytes;
 }
 
-// Does not wait for one who writes to a pipe; to read from it does.
+// Non-blocking: opening a pipe does not wait for a writer; reading from it does.
 int open_file(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) fail(errno);
   return descriptor;
 }
 
-// Standard input gives the same bytes however often it is asked; but not more than this was read.
+struct File {
+  explicit File(const std::string& path) : descriptor(open_file(path)) {}
+  ~File() { ::close(descriptor); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  const int descriptor;
+};
+
+// What was read from standard input, for later reads.
 std::optional<std::string> standard_input;
 
-// What was read of a pipe, and then the rest of it.
-Body the_rest(std::string begun, int descriptor, int give_up) {
+// A body that consists of `begun` and the rest of a pipe.
+Body streamed_body(std::string begun, int descriptor, int cancel) {
   auto given = std::make_shared<std::size_t>(0);
   auto bytes = std::make_shared<std::string>(std::move(begun));
-  return Body::once([given, bytes, descriptor, give_up](std::span<char> into) {
-    if (*given == bytes->size()) return read_some(descriptor, into.data(), into.size(), give_up);
+  return Body::once([given, bytes, descriptor, cancel](std::span<char> into) {
+    if (*given == bytes->size()) return read_some(descriptor, into.data(), into.size(), cancel);
     const auto count = bytes->copy(into.data(), into.size(), *given);
     *given += count;
     return count;
@@ -66,53 +74,45 @@ Body the_rest(std::string begun, int descriptor, int give_up) {
 
 void check_offset(std::uint64_t offset, std::uint64_t size) {
   if (offset == 0 || offset < size) return;
-  throw ReadError("it has " + std::to_string(size) + " bytes, of which -C leaves " +
-                  std::to_string(offset) + " out");
+  throw ReadError("it has " + std::to_string(size) + " bytes, but -C skips " +
+                  std::to_string(offset));
 }
 
-Body piped_body(const std::string& path, int give_up, std::uint64_t offset) {
-  static bool spent = false;
-  const auto behind_offset = [offset](const std::string& bytes) {
+Body piped_body(const std::string& path, int cancel, std::uint64_t offset) {
+  static bool consumed = false;
+  const auto skip_offset = [offset](const std::string& bytes) {
     check_offset(offset, bytes.size());
     return Body(bytes.substr(offset));
   };
-  if (path == "-" && standard_input) return behind_offset(*standard_input);
-  if (path == "-" && std::exchange(spent, true)) {
-    throw ReadError("it is longer than " + std::to_string(kKeptOfPipe >> 20U) +
-                    " MiB, and is needed twice");
+  if (path == "-" && standard_input) return skip_offset(*standard_input);
+  if (path == "-" && std::exchange(consumed, true)) {
+    throw ReadError("it is longer than " + std::to_string(kMaxPipeBuffer >> 20U) +
+                    " MiB, so it cannot be read twice");
   }
   const int descriptor = path == "-" ? STDIN_FILENO : open_file(path);
-  auto bytes = read_all(descriptor, kKeptOfPipe, give_up);
-  // Left open: the rest comes from there while the request is sent.
-  if (bytes.size() > kKeptOfPipe) {
-    if (offset > 0)
-      throw ReadError("it is too long to leave out its beginning: its size is not known");
-    return the_rest(std::move(bytes), descriptor, give_up);
+  auto bytes = read_all(descriptor, kMaxPipeBuffer, cancel);
+  // Stays open: the rest is read while the request is sent.
+  if (bytes.size() > kMaxPipeBuffer) {
+    if (offset > 0) throw ReadError("it is too long for -C, which needs to know its size");
+    return streamed_body(std::move(bytes), descriptor, cancel);
   }
   if (path == "-") {
     standard_input = bytes;
   } else {
     ::close(descriptor);
   }
-  return behind_offset(bytes);
+  return skip_offset(bytes);
 }
 
 }  // namespace
 
-std::string read_whole(const std::string& path, int give_up) {
+std::string read_whole(const std::string& path, int cancel) {
   if (path == "-") {
-    if (!standard_input) standard_input = read_all(STDIN_FILENO, kAll, give_up);
+    if (!standard_input) standard_input = read_all(STDIN_FILENO, kAll, cancel);
     return *standard_input;
   }
-  const int descriptor = open_file(path);
-  try {
-    auto bytes = read_all(descriptor, kAll, give_up);
-    ::close(descriptor);
-    return bytes;
-  } catch (...) {
-    ::close(descriptor);
-    throw;
-  }
+  const File file(path);
+  return read_all(file.descriptor, kAll, cancel);
 }
 
 std::uint64_t size_of(const Body& body) {
@@ -122,7 +122,7 @@ std::uint64_t size_of(const Body& body) {
   return reader ? (*reader)->size().value_or(0) : 0;
 }
 
-Body upload_body(const std::string& path, int give_up, std::uint64_t offset) {
+Body upload_body(const std::string& path, int cancel, std::uint64_t offset) {
   try {
     struct ::stat about {};
     if (path != "-") {
@@ -133,7 +133,7 @@ Body upload_body(const std::string& path, int give_up, std::uint64_t offset) {
         return Body::file(path, offset);
       }
     }
-    return piped_body(path, give_up, offset);
+    return piped_body(path, cancel, offset);
   } catch (const ReadError& error) {
     throw ReadError("cannot read " + path + ": " + error.what());
   }

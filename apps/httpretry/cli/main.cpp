@@ -1,11 +1,13 @@
-// httpretry: sends HTTP requests as curl does, and retries them by a policy.
+// httpretry: sends HTTP requests as curl does, and retries them according to a policy.
 #include "cli/commands.hpp"
+#include "cli/did_you_mean.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/input.hpp"
 #include "cli/output.hpp"
-#include "policy/policies.hpp"
+#include "cli/policy_options.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -13,14 +15,82 @@
 namespace httpretry::cli {
 namespace {
 
-int complain(const std::exception& error, int status) {
+// A reader such as `head` may close the pipe early. That is not an error for help texts.
+void print_help(const std::string& text) {
+  std::signal(SIGPIPE, SIG_DFL);
+  write_stdout(text);
+}
+
+int run(const Command& command, const Args& args) {
+  try {
+    return command.run(args);
+  } catch (const HelpRequested&) {
+    print_help(help_text(command));
+    return kOk;
+  }
+}
+
+// The commands of two words that begin with `family`, such as "policy".
+std::vector<const Command*> members(const std::string& family) {
+  std::vector<const Command*> found;
+  for (const auto& command : commands()) {
+    if (command.name.starts_with(family + " ")) found.push_back(&command);
+  }
+  return found;
+}
+
+// `args` begins with the name of a family, and no command follows.
+int run_family(const Args& args) {
+  const auto& family = args.front();
+  std::vector<std::string_view> names;
+  std::string help;
+  std::string list;
+  for (const auto* command : members(family)) {
+    names.push_back(command->name.substr(family.size() + 1));
+    list += (list.empty() ? "" : ", ") + std::string(names.back());
+    help += command->synopsis() + "\n    " + std::string(command->summary) + '\n';
+  }
+  if (args.size() == 1) throw UsageError(family + " needs a command: one of " + list);
+  if (args[1] == "-h" || args[1] == "--help") {
+    print_help(help);
+    return kOk;
+  }
+  throw UsageError(family + ": unknown command \"" + args[1] + "\"" + did_you_mean(args[1], names));
+}
+
+// "check policy.json" is hardly a request for http://check/: the user forgot "policy".
+void check_first_url(const std::string& url) {
+  for (const auto& command : commands()) {
+    const auto space = command.name.find(' ');
+    if (space == std::string_view::npos || command.name.substr(space + 1) != url) continue;
+    throw UsageError("\"" + url + "\" is not a URL; did you mean httpretry " +
+                     std::string(command.name) + "? (For a host of that name, use http://" + url +
+                     "/.)");
+  }
+}
+
+int run(const Args& args) {
+  std::string name;
+  for (std::size_t words = 1; words <= 2 && words <= args.size(); ++words) {
+    name += (words == 1 ? "" : " ") + args[words - 1];
+    for (const auto& command : commands()) {
+      if (command.name != name || name.empty()) continue;
+      return run(command, Args(args.begin() + static_cast<std::ptrdiff_t>(words), args.end()));
+    }
+  }
+  if (!args.empty() && !members(args.front()).empty()) return run_family(args);
+  if (!args.empty()) check_first_url(args.front());
+  return run(commands().front(), args);
+}
+
+int print_error(const std::exception& error, int status) {
   std::fprintf(stderr, "httpretry: %s\n", error.what());
   return status;
 }
 
-// A standard stream that is closed would be the number of the next descriptor, and be written to.
-// It is there, and fails as a closed one does.
-void hold_standard_streams() {
+// If a standard stream is closed, the next file that is opened would get its number, and messages
+// would be written into it. This opens it in a way that makes reading or writing fail.
+void reserve_standard_streams() {
   for (const int stream : {0, 1, 2}) {
     if (::fcntl(stream, F_GETFD) >= 0) continue;
     static_cast<void>(::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY));
@@ -32,23 +102,23 @@ void hold_standard_streams() {
 
 int main(int argc, char** argv) {
   using namespace httpretry::cli;
-  hold_standard_streams();
-  // A reader that went away is an error of write(), which we report.
+  reserve_standard_streams();
+  // So that a closed pipe is an error of write(), which we report.
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return run(Args(argv + (argc > 0 ? 1 : 0), argv + argc));
   } catch (const UsageError& error) {
-    complain(error, kUsage);
-    std::fputs("httpretry: --help lists the options\n", stderr);
+    print_error(error, kUsage);
+    std::fputs("httpretry: run httpretry --help for a list of options\n", stderr);
     return kUsage;
   } catch (const BadPolicyFile& error) {
     std::fputs(error.what(), stderr);
     return kBadPolicyFile;
   } catch (const ReadError& error) {
-    return complain(error, kReadError);
+    return print_error(error, kReadError);
   } catch (const WriteError& error) {
-    return complain(error, kWriteError);
+    return print_error(error, kWriteError);
   } catch (const std::exception& error) {
-    return complain(error, kInternalError);
+    return print_error(error, kInternalError);
   }
 }

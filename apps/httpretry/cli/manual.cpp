@@ -1,14 +1,16 @@
-// manual: the manual page, in the language of man(7), from the tables.
+// manual: the manual page in man(7) format, from the tables.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
+#include "cli/reference.hpp"
 
 #include <unistd.h>
 
 namespace httpretry::cli {
 namespace {
 
-// Text as troff takes it: a dash is a dash, and nothing at a line's beginning is a request.
+// Escapes what troff would interpret: dashes, backslashes, and dots or quotes at the start of a
+// line.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -76,30 +78,30 @@ std::string synopsis() {
   return text;
 }
 
-std::string list_of(const char* title, std::span<const Entry> entries) {
-  auto text = std::string(".SH \"") + title + "\"\n";
-  for (const auto& [name, meaning] : entries) text += entry(escaped(name), meaning);
+std::string section_of(const Section& section) {
+  std::string text = ".SH \"";
+  for (const char c : section.title) text += static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  text += "\"\n";
+  for (const auto& [name, meaning] : section.entries) text += entry(escaped(name), meaning);
   return text;
 }
 
 std::string page() {
   auto text = std::string(".TH HTTPRETRY 1 \"\" \"httpretry ") + HTTPRETRY_VERSION +
               "\" \"User Commands\"\n"
-              ".SH NAME\nhttpretry \\- send HTTP requests, and retry them by a policy\n";
+              ".SH NAME\nhttpretry \\- send HTTP requests, and retry them according to a policy\n";
   text += synopsis();
   text += ".SH DESCRIPTION\n" + escaped(commands().front().about) + '\n';
   text += ".SH OPTIONS\n" + flags_of(commands().front(), ".SS");
-  text += other_commands() + examples() + list_of("OTHER THAN WITH CURL", differences()) +
-          list_of("EXIT STATUS", exit_statuses()) + list_of("WHY IT ENDED", stop_reasons()) +
-          list_of("WHAT MAY HAVE BEEN SEEN", sent_words()) +
-          list_of("OUTCOMES, FOR PLAN AND SERVE", outcomes()) +
-          list_of("ENVIRONMENT", environment());
+  text += other_commands() + examples();
+  for (const auto& section : reference()) text += section_of(section);
   return text + ".SH \"SEE ALSO\"\n.BR curl (1)\n";
 }
 
 FlagTable table_of(bool& markdown) {
   return {{"Options",
-           {{'\0', "markdown", "", "as Markdown", [&](const std::string&) { markdown = true; }},
+           {{'\0', "markdown", "", "print Markdown instead",
+             [&](const std::string&) { markdown = true; }},
             help_flag()}}};
 }
 
@@ -112,8 +114,8 @@ FlagTable manual_table() {
 
 int manual(const Args& args) {
   bool markdown = false;
-  if (!parse(args, table_of(markdown)).empty()) throw UsageError("manual takes no operand");
-  write_all(STDOUT_FILENO, markdown ? manual_in_markdown() : page(), -1, "standard output");
+  if (!parse(args, table_of(markdown)).empty()) throw UsageError("manual takes no operands");
+  write_stdout(markdown ? manual_in_markdown() : page());
   return kOk;
 }
 

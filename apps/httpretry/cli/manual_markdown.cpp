@@ -1,12 +1,13 @@
-// manual --markdown: the same as a page of Markdown, from the same tables.
+// manual --markdown: the manual page in Markdown, from the same tables.
 #include "cli/commands.hpp"
+#include "cli/reference.hpp"
 
 #include <algorithm>
 
 namespace httpretry::cli {
 namespace {
 
-// Text that is no markup; a line end begins a paragraph.
+// Escapes markup. A line end starts a paragraph.
 std::string plain(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -17,7 +18,7 @@ std::string plain(std::string_view text) {
   return safe;
 }
 
-// Code that may stand in a table.
+// Code inside a table cell.
 std::string code(std::string_view text) {
   std::string safe = "`";
   for (const char c : text) {
@@ -56,15 +57,15 @@ std::string examples_of(const Command& command) {
   return text.empty() ? text : text + "```\n";
 }
 
-std::string section(const Command& command) {
+std::string section_of(const Command& command) {
   const auto title = command.name.empty() ? "Sending" : "httpretry " + std::string(command.name);
   return "\n## " + title + "\n\n`" + command.synopsis() + "`\n\n" + plain(command.about) + '\n' +
          examples_of(command) + flags_of(command);
 }
 
-std::string table_of(const char* title, std::span<const Entry> entries) {
-  auto text = std::string("\n## ") + title + "\n\n| | |\n|---|---|\n";
-  for (const auto& [name, meaning] : entries) {
+std::string table_of(const Section& section) {
+  auto text = "\n## " + std::string(section.title) + "\n\n| | |\n|---|---|\n";
+  for (const auto& [name, meaning] : section.entries) {
     text += "| " + code(name) + " | " + plain(meaning) + " |\n";
   }
   return text;
@@ -74,13 +75,9 @@ std::string table_of(const char* title, std::span<const Entry> entries) {
 
 std::string manual_in_markdown() {
   std::string text = "# The command line\n";
-  for (const auto& command : commands()) text += section(command);
-  return text + table_of("Other than with curl", differences()) +
-         table_of("Exit status", exit_statuses()) +
-         table_of("Why it ended (stop_reason)", stop_reasons()) +
-         table_of("What may have been seen (sent)", sent_words()) +
-         table_of("Outcomes, for plan and serve", outcomes()) +
-         table_of("Environment", environment());
+  for (const auto& command : commands()) text += section_of(command);
+  for (const auto& section : reference()) text += table_of(section);
+  return text;
 }
 
 }  // namespace httpretry::cli

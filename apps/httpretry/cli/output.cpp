@@ -20,22 +20,20 @@ namespace {
   throw WriteError("cannot write to " + name + ": " + std::generic_category().message(cause));
 }
 
-// A pipe that nobody reads yet is waited for.
-int open_device(const std::string& path, int give_up) {
+// Waits for a reader if `path` is a pipe.
+int open_device(const std::string& path, int cancel) {
   for (;;) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor >= 0) return descriptor;
     if (errno != ENXIO || !is_stream(path)) fail(path, errno);
-    struct ::pollfd wait {
-      give_up, POLLIN, 0
-    };
+    ::pollfd wait{cancel, POLLIN, 0};
     if (::poll(&wait, 1, 50) > 0) fail(path, EINTR);
   }
 }
 
-// Of standard output, /dev/stdout and its like. To open them again would be another place in the
-// same file.
-std::optional<int> own_descriptor(const std::string& path) {
+// The open descriptor that `path` names, such as /dev/stdout. Opening it again would start at
+// another file offset.
+std::optional<int> open_descriptor(const std::string& path) {
   if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
   for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
@@ -48,7 +46,7 @@ std::optional<int> own_descriptor(const std::string& path) {
   return std::nullopt;
 }
 
-// As the body of an answer goes into a file: aside, and into its place when it is whole.
+// Writes the file as a response body is saved: under another name, renamed when complete.
 Result<void> write_file(const std::string& path, std::string_view bytes) {
   auto file = save_to(path)->open(Request::get(""));
   if (!file) return std::move(file).error();
@@ -59,14 +57,14 @@ Result<void> write_file(const std::string& path, std::string_view bytes) {
 
 }  // namespace
 
-void write_all(int descriptor, std::string_view bytes, int give_up, const std::string& name) {
+void write_all(int descriptor, std::string_view bytes, int cancel, const std::string& name) {
   struct ::stat about {};
   const bool regular = ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
-  constexpr std::size_t kShort = 256U << 10U;
+  constexpr std::size_t kShort = 256U << 10U;  // still written after a signal, if somebody reads
   while (!bytes.empty()) {
-    // A pipe that poll() calls writable takes this much without blocking.
+    // A writable pipe takes PIPE_BUF bytes without blocking.
     const auto piece = regular ? bytes : bytes.substr(0, PIPE_BUF);
-    std::array<struct ::pollfd, 2> wait{{{descriptor, POLLOUT, 0}, {give_up, POLLIN, 0}}};
+    std::array<::pollfd, 2> wait{{{descriptor, POLLOUT, 0}, {cancel, POLLIN, 0}}};
     if (!regular && ::poll(wait.data(), wait.size(), -1) > 0 && (wait[1].revents & POLLIN) != 0) {
       if (wait[0].revents == 0 || bytes.size() > kShort) fail(name, EINTR);
     }
@@ -76,26 +74,30 @@ void write_all(int descriptor, std::string_view bytes, int give_up, const std::s
   }
 }
 
-Direct::Direct(const std::string& path, int give_up)
-    : name_(path == "-" ? "standard output" : path), give_up_(give_up) {
-  const auto there = own_descriptor(path);
-  own_ = !there;
-  descriptor_ = there ? *there : open_device(path, give_up);
+void write_stdout(std::string_view bytes, int cancel) {
+  write_all(STDOUT_FILENO, bytes, cancel, "standard output");
 }
 
-Direct::~Direct() {
-  if (own_) ::close(descriptor_);
+Stream::Stream(const std::string& path, int cancel)
+    : name_(path == "-" ? "standard output" : path), cancel_(cancel) {
+  const auto existing = open_descriptor(path);
+  owned_ = !existing;
+  descriptor_ = existing ? *existing : open_device(path, cancel);
+}
+
+Stream::~Stream() {
+  if (owned_) ::close(descriptor_);
 }
 
 bool is_stream(const std::string& path) {
   struct ::stat about {};
-  return own_descriptor(path) || (::stat(path.c_str(), &about) == 0 && S_ISFIFO(about.st_mode));
+  return open_descriptor(path) || (::stat(path.c_str(), &about) == 0 && S_ISFIFO(about.st_mode));
 }
 
-void write_to(const std::string& path, std::string_view bytes, int give_up) {
+void write_to(const std::string& path, std::string_view bytes, int cancel) {
   struct ::stat about {};
   const bool file = ::stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode);
-  if (!file || own_descriptor(path)) return Direct(path, give_up).write(bytes);
+  if (!file || open_descriptor(path)) return Stream(path, cancel).write(bytes);
   if (const auto written = write_file(path, bytes); !written) {
     throw WriteError(written.error().message);
   }

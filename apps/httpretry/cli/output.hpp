@@ -1,4 +1,4 @@
-// Where bytes go: standard output, and files that are whole or not there.
+// Writing to standard output and to files.
 #pragma once
 
 #include <stdexcept>
@@ -12,32 +12,34 @@ struct WriteError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// From when `give_up` is readable (-1: never) it waits for no reader, and leaves out what is long,
-// with WriteError: so a signal ends it. `name` is for the message.
-void write_all(int descriptor, std::string_view bytes, int give_up, const std::string& name);
+// Writes all bytes. When `cancel` becomes readable (-1: never), waiting for a slow reader ends with
+// WriteError. `name` is for its message.
+void write_all(int descriptor, std::string_view bytes, int cancel, const std::string& name);
 
-// Standard output ("-"), a stream, a device: what is written to directly, piece by piece.
-class Direct {
+void write_stdout(std::string_view bytes, int cancel = -1);
+
+// Writes directly to standard output ("-"), a stream or a device.
+class Stream {
  public:
-  Direct(const std::string& path, int give_up);
-  ~Direct();
-  Direct(const Direct&) = delete;
-  Direct& operator=(const Direct&) = delete;
-  void write(std::string_view bytes) const { write_all(descriptor_, bytes, give_up_, name_); }
+  Stream(const std::string& path, int cancel);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  void write(std::string_view bytes) const { write_all(descriptor_, bytes, cancel_, name_); }
 
  private:
   std::string name_;
-  int give_up_;
+  int cancel_;
   int descriptor_;
-  bool own_;
+  bool owned_;
 };
 
-// Whether it is "-", a pipe, or a descriptor of ours as /dev/fd/3: nothing that can be put in a
-// place.
+// Whether `path` is "-", a pipe, or an open descriptor such as /dev/fd/3, which cannot be replaced
+// by a renamed file.
 bool is_stream(const std::string& path);
 
-// "-" is standard output. A regular file is written beside its target and renamed when it is whole,
-// so that a failure leaves the old one as it was; a device or a stream is written to directly.
-void write_to(const std::string& path, std::string_view bytes, int give_up);
+// Writes a whole file; "-" is standard output. A regular file is written under another name and
+// renamed when complete, so that a failure leaves the old one unchanged.
+void write_to(const std::string& path, std::string_view bytes, int cancel);
 
 }  // namespace httpretry::cli

@@ -15,8 +15,8 @@
 namespace httpretry::cli {
 namespace {
 
-// Also where a shell has a job in the background ignore SIGINT: who sends one means it. A SIGHUP
-// that is ignored stays so, for nohup.
+// SIGINT also if it is ignored, as shells do for background jobs: somebody sent it on purpose. An
+// ignored SIGHUP stays ignored, for nohup.
 ::sigset_t our_signals() {
   ::sigset_t set;
   ::sigemptyset(&set);
@@ -44,22 +44,22 @@ Signals::Signals() {
   const auto set = our_signals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signals_ = checked(::signalfd(-1, &set, SFD_CLOEXEC));
-  came_ = checked(::eventfd(0, EFD_CLOEXEC));
-  over_ = checked(::eventfd(0, EFD_CLOEXEC));
+  received_event_ = checked(::eventfd(0, EFD_CLOEXEC));
+  stop_event_ = checked(::eventfd(0, EFD_CLOEXEC));
   thread_ = std::thread(&Signals::watch, this);
 }
 
-// The signals stay blocked: what is left to do takes no time, and one that came too late must not
-// change the exit status.
+// The signals stay blocked: the process is about to end, and a late signal must not change its exit
+// status.
 Signals::~Signals() {
-  raise(over_);
+  raise(stop_event_);
   thread_.join();
-  for (const int descriptor : {signals_, came_, over_}) ::close(descriptor);
+  for (const int descriptor : {signals_, received_event_, stop_event_}) ::close(descriptor);
 }
 
 void Signals::watch() {
   for (;;) {
-    std::array<struct ::pollfd, 2> wait{{{signals_, POLLIN, 0}, {over_, POLLIN, 0}}};
+    std::array<::pollfd, 2> wait{{{signals_, POLLIN, 0}, {stop_event_, POLLIN, 0}}};
     if (::poll(wait.data(), wait.size(), -1) < 0) continue;
     if ((wait[1].revents & POLLIN) != 0) return;
     struct ::signalfd_siginfo info {};
@@ -67,15 +67,13 @@ void Signals::watch() {
     int none = 0;
     if (received_ == none) from_terminal_ = info.ssi_signo == SIGINT && info.ssi_code == SI_KERNEL;
     received_.compare_exchange_strong(none, static_cast<int>(info.ssi_signo));
-    raise(came_);
+    raise(received_event_);
     source_.request_stop();
   }
 }
 
 void Signals::wait() const {
-  struct ::pollfd wait {
-    came_, POLLIN, 0
-  };
+  ::pollfd wait{received_event_, POLLIN, 0};
   while (::poll(&wait, 1, -1) < 0) {
   }
 }

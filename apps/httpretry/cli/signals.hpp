@@ -7,8 +7,8 @@
 
 namespace httpretry::cli {
 
-// While one of these lives they end nothing by themselves. Make it before any other
-// thread, so that all of them leave the signals alone.
+// While an object exists, these signals do not end the process. Create it before any other thread,
+// so that all threads block them.
 class Signals {
  public:
   Signals();
@@ -16,31 +16,31 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // Requested when a signal comes.
+  // Stop is requested when a signal arrives.
   [[nodiscard]] std::stop_token stop() const { return source_.get_token(); }
-  // The signal that came; 0 where none did.
+  // The first signal; 0 if none arrived.
   [[nodiscard]] int received() const { return received_; }
   // Whether it was Ctrl-C on a terminal.
   [[nodiscard]] bool from_terminal() const { return from_terminal_; }
-  // Readable from when a signal came, for poll().
-  [[nodiscard]] int descriptor() const { return came_; }
-  // Blocks until a signal comes.
+  // Becomes readable when a signal arrives; for poll().
+  [[nodiscard]] int descriptor() const { return received_event_; }
+  // Blocks until a signal arrives.
   void wait() const;
 
  private:
   void watch();
 
-  int signals_;  // a signalfd
-  int came_;     // an eventfd
-  int over_;     // an eventfd: tells the thread to end
+  int signals_;         // a signalfd
+  int received_event_;  // an eventfd
+  int stop_event_;      // an eventfd: tells the thread to end
   std::stop_source source_;
   std::atomic<int> received_ = 0;
   std::atomic<bool> from_terminal_ = false;
   std::thread thread_;
 };
 
-// Ends the process by an interrupt, as if it had never been caught: the loop of a shell script goes
-// on after a program that merely exits.
+// Ends the process by SIGINT instead of exiting. Otherwise a loop in a shell script would continue
+// with its next command.
 [[noreturn]] void end_interrupted();
 
 }  // namespace httpretry::cli

@@ -1,6 +1,6 @@
 #include "plan/schedule.hpp"
 
-#include "cli/words.hpp"
+#include "cli/text.hpp"
 
 #include <httpretry/retry/decide.hpp>
 
@@ -46,19 +46,19 @@ Schedule schedule_of(const Outcome& outcome) {
   return schedule;
 }
 
-// Nothing but the limit of attempts calls off what is only played.
-std::string_view why_ended(const History& history) {
-  return history.stop_reason == Reason::Canceled ? "not over" : to_string(history.stop_reason);
+// Only the limit of simulated attempts cancels these calls.
+std::string_view stop_reason_text(const History& history) {
+  return history.stop_reason == Reason::Canceled ? "not finished" : to_string(history.stop_reason);
 }
 
-std::string ending(const Outcome& outcome) {
+std::string end_text(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   auto text = "after attempt " + std::to_string(history.attempts.size()) + ", at " +
-              fine(history.elapsed) + ": " + std::string(why_ended(history));
+              precise(history.elapsed) + ": " + std::string(stop_reason_text(history));
   if (!history.detail.empty()) text += " (" + history.detail + ")";
-  // Not the time to come back at: that is of a calendar that nobody lives by.
+  // Not `retry_at` itself: that is a virtual time.
   if (history.retry_at && history.attempts.back().server_delay) {
-    text += ", the server asks for " + fine(*history.attempts.back().server_delay);
+    text += ", the server asks for " + precise(*history.attempts.back().server_delay);
   }
   return text;
 }

@@ -1,4 +1,4 @@
-// What `plan` shows of the calls that it played: each attempt with the wait behind it.
+// The schedule that `plan` shows: each attempt with the wait after it.
 #pragma once
 
 #include <httpretry/http/response.hpp>
@@ -13,23 +13,23 @@ namespace httpretry::cli {
 
 struct Planned {
   const Attempt* attempt;
-  DelayRange wait;   // zero where none follows
-  Duration total{};  // from the beginning to the end of that wait, by the means
+  DelayRange wait;   // zero if no retry follows
+  Duration total{};  // until the end of that wait; with ranges, the sum of the means
 };
 using Schedule = std::vector<Planned>;
 
-// The range of each wait over all draws. The outcomes are those of the shortest waits, of the
-// middle ones and of the longest; the one with the most attempts is listed.
+// The range of each wait over all random draws. The outcomes are those of the calls with the
+// shortest, mean and longest waits; the schedule has the attempts of the longest call.
 Schedule schedule_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
                             const Outcome& middle, const Outcome& longest);
 
-// The waits of one call, as they came.
+// The actual waits of one call.
 Schedule schedule_of(const Outcome& outcome);
 
-// "attempts_exhausted"; a call that was cut off in the plan is "not over".
-std::string_view why_ended(const History& history);
+// "attempts_exhausted"; "not finished" for a call that the simulation stopped.
+std::string_view stop_reason_text(const History& history);
 
 // "after attempt 4, at 3.00 s: attempts_exhausted (max_attempts 4 reached)"
-std::string ending(const Outcome& outcome);
+std::string end_text(const Outcome& outcome);
 
 }  // namespace httpretry::cli

@@ -11,7 +11,7 @@
 namespace httpretry::cli {
 namespace {
 
-// What curl's own program reads, and libcurl does not.
+// These variables are read by the curl program, not by libcurl.
 std::string from_environment(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const char* value = std::getenv(name);
@@ -25,7 +25,7 @@ std::string from_environment(std::initializer_list<const char*> names) {
 Credentials proxy_credentials(const std::string& text) {
   const auto colon = text.find(':');
   if (colon == std::string::npos) {
-    throw UsageError("option -U: the password is missing: NAME:PASSWORD");
+    throw UsageError("option -U: no password given; expected NAME:PASSWORD");
   }
   return {Credentials::Scheme::Basic, text.substr(0, colon), text.substr(colon + 1)};
 }
@@ -58,7 +58,7 @@ void set_certificate(ClientCertificate& certificate, const std::string& text) {
   }
 }
 
-std::string in_words_of_flags(std::string message) {
+std::string with_flag_name(std::string message) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kFlags{{
       {"TransportOptions::ca_file", "option --cacert"},
       {"TransportOptions::ca_path", "option --capath"},

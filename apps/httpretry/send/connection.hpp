@@ -1,4 +1,4 @@
-// Flags about the way to a server, as the options of the library's transport.
+// Converts the values of connection flags to TransportOptions.
 #pragma once
 
 #include <httpretry/curl/transport_options.hpp>
@@ -14,13 +14,14 @@ Credentials proxy_credentials(const std::string& text);
 // curl's --resolve HOST:PORT:ADDRESS as an entry of connect_to. Throws UsageError.
 std::string resolve_entry(const std::string& text);
 
-// curl's FILE[:PASSWORD]; a colon of the name is written "\:".
+// curl's FILE[:PASSWORD]; "\:" is a colon in the file name.
 void set_certificate(ClientCertificate& certificate, const std::string& text);
 
-// What the library says of an option, with the name of the flag that it came from.
-std::string in_words_of_flags(std::string message);
+// Replaces the option at the start of an error message by its flag: "TransportOptions::ca_file …"
+// becomes "option --cacert …".
+std::string with_flag_name(std::string message);
 
-// The certificates that curl's own program finds in the environment, where no flag names some.
+// As curl: if no flag sets the certificates to trust, takes them from the environment.
 void add_environment(TransportOptions& connection);
 
 }  // namespace httpretry::cli

@@ -10,7 +10,7 @@
 namespace httpretry::cli {
 namespace {
 
-// As forms are encoded: a space is a plus.
+// Form encoding: a space becomes "+".
 std::string form_encode(std::string_view text) {
   std::string encoded;
   for (;;) {
@@ -24,9 +24,9 @@ std::string form_encode(std::string_view text) {
 
 }  // namespace
 
-std::string read_named(const std::string& path, int give_up) {
+std::string read_named(const std::string& path, int cancel) {
   try {
-    return read_whole(path, give_up);
+    return read_whole(path, cancel);
   } catch (const ReadError& error) {
     throw ReadError("cannot read " + path + ": " + error.what());
   }

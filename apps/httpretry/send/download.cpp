@@ -1,6 +1,6 @@
 #include "send/download.hpp"
 
-#include "send/bar.hpp"
+#include "send/progress_bar.hpp"
 
 #include <charconv>
 #include <chrono>
@@ -10,6 +10,7 @@ namespace {
 
 using Wish = BodyWriter::Wish;
 using Clock = std::chrono::steady_clock;
+
 std::optional<std::uint64_t> length_of(const Response& head) {
   const auto field = head.headers.get("Content-Length");
   std::uint64_t length = 0;
@@ -21,15 +22,16 @@ std::optional<std::uint64_t> length_of(const Response& head) {
 
 Error too_large(std::uint64_t most) {
   Error error(Errc::TooLarge,
-              "the body of the answer is larger than " + std::to_string(most) + " bytes");
-  error.curl_code = 63;  // curl's number for it
+              "the response body is larger than " + std::to_string(most) + " bytes");
+  error.curl_code = 63;  // CURLE_FILESIZE_EXCEEDED
   error.permanent = true;
   return error;
 }
 
 Error no_ranges() {
-  Error error(Errc::Protocol, "the server sends all of it, and not the part that -C asks for");
-  error.curl_code = 33;
+  Error error(Errc::Protocol,
+              "the server sent the whole file instead of the part that -C asks for");
+  error.curl_code = 33;  // CURLE_RANGE_ERROR
   error.permanent = true;
   return error;
 }
@@ -41,9 +43,9 @@ class Writer final : public BodyWriter {
 
   [[nodiscard]] std::optional<BodyStart> had() const override {
     if (options_.offset == 0) return file_ ? file_->had() : std::nullopt;
-    BodyStart unwanted;
-    unwanted.size = options_.offset;
-    return unwanted;
+    BodyStart skipped;
+    skipped.size = options_.offset;
+    return skipped;
   }
   [[nodiscard]] bool restartable() const override {
     if (options_.offset > 0) return !begun_;
@@ -54,32 +56,32 @@ class Writer final : public BodyWriter {
     if (offset < options_.offset) return no_ranges();
     if (!begun_ || offset == 0) first_ = offset;
     begun_ = true;
-    had_ = offset;
+    position_ = offset;
     total_ = length_of(head);
     if (total_) *total_ += offset;
-    if (passes(total_.value_or(0))) return too_large(*options_.max_size);
+    if (exceeds_limit(total_.value_or(0))) return too_large(*options_.max_size);
     began_ = Clock::now();
     new_bytes_ = 0;
-    bar_.begin(had_, total_);
+    bar_.begin(position_, total_);
     if (file_) return file_->begin(head, offset);
-    download_.spool.cut(offset - options_.offset);
+    download_.buffer.truncate(offset - options_.offset);
     return {};
   }
 
   Result<Wish> write(std::string_view bytes) override {
-    had_ += bytes.size();
+    position_ += bytes.size();
     new_bytes_ += bytes.size();
-    if (passes(had_)) return too_large(*options_.max_size);
+    if (exceeds_limit(position_)) return too_large(*options_.max_size);
     if (options_.show_progress) bar_.add(bytes.size());
     if (file_) {
       if (auto written = file_->write(bytes); !written || *written != Wish::More) return written;
-    } else if (auto kept = download_.spool.append(bytes); !kept) {
-      return std::move(kept).error();
+    } else if (auto appended = download_.buffer.append(bytes); !appended) {
+      return std::move(appended).error();
     }
     return options_.bytes_per_second ? Wish::Pause : Wish::More;
   }
 
-  // Until so many bytes may have come.
+  // Sleeps to keep the average speed below the limit.
   Task<Result<Wish>> drain(Call& call) override {
     if (options_.bytes_per_second) {
       const auto due = Duration(static_cast<Duration::rep>(
@@ -91,17 +93,17 @@ class Writer final : public BodyWriter {
   }
 
   Result<void> finish() override {
-    if (options_.show_progress) Bar::end();
+    if (options_.show_progress) ProgressBar::end();
     if (file_) {
       if (auto finished = file_->finish(); !finished) return finished;
     }
-    download_.whole = true;
-    download_.received = had_ - first_;
+    download_.complete = true;
+    download_.received = position_ - first_;
     return {};
   }
 
  private:
-  [[nodiscard]] bool passes(std::uint64_t size) const {
+  [[nodiscard]] bool exceeds_limit(std::uint64_t size) const {
     return options_.max_size && size > *options_.max_size;
   }
 
@@ -109,20 +111,20 @@ class Writer final : public BodyWriter {
   const DownloadOptions& options_;
   std::unique_ptr<BodyWriter> file_;
   bool begun_ = false;
-  std::uint64_t had_ = 0;        // of the whole
-  std::uint64_t first_ = 0;      // of the whole: where this call began
-  std::uint64_t new_bytes_ = 0;  // of this answer
+  std::uint64_t position_ = 0;   // in the whole body
+  std::uint64_t first_ = 0;      // the position at which this call began
+  std::uint64_t new_bytes_ = 0;  // of this response
   std::optional<std::uint64_t> total_;
   Clock::time_point began_;
-  Bar bar_;
+  ProgressBar bar_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<BodyWriter>> Download::open(const Request& request) {
-  whole = false;
+  complete = false;
   received = 0;
-  spool.cut(0);
+  buffer.truncate(0);
   std::unique_ptr<BodyWriter> file;
   if (options_.file) {
     auto opened = options_.file->open(request);

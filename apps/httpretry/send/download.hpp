@@ -1,8 +1,8 @@
-// Download: where the body of a good answer arrives, piece by piece: in a file, or in a spool until
-// it may be shown. It shows how far it is, holds the speed down and minds the size.
+// Download: receives the body of a successful response, into a file or into a BodyBuffer. Shows the
+// progress bar and enforces --limit-rate and --max-filesize.
 #pragma once
 
-#include "send/spool.hpp"
+#include "send/body_buffer.hpp"
 
 #include <httpretry/flow/sink.hpp>
 
@@ -12,25 +12,24 @@
 namespace httpretry::cli {
 
 struct DownloadOptions {
-  SinkPtr file;                // left out: into the spool
-  bool show_progress = false;  // a bar, on a terminal
+  SinkPtr file;  // null: into the buffer
+  bool show_progress = false;
   std::optional<std::uint64_t> bytes_per_second;
-  std::uint64_t offset =
-      0;  // so many bytes of it are not wanted: the rest goes behind the old file
+  std::uint64_t offset = 0;  // skip these bytes, and append the rest to the old file
   std::optional<std::uint64_t> max_size;
 };
 
-// One for each URL; on one thread at a time.
+// One for each URL. Used by one thread at a time.
 class Download final : public Sink {
  public:
   explicit Download(DownloadOptions options) : options_(std::move(options)) {}
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override;
 
   [[nodiscard]] const DownloadOptions& options() const { return options_; }
-  // Whether the body is here, and whole. Else it is where it would be without a sink.
-  bool whole = false;
-  std::uint64_t received = 0;  // bytes of it that this call brought
-  Spool spool;
+  // Whether the whole body was received here. If not, it is in the Response.
+  bool complete = false;
+  std::uint64_t received = 0;  // bytes received by this call
+  BodyBuffer buffer;
 
  private:
   DownloadOptions options_;

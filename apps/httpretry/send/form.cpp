@@ -19,10 +19,11 @@ std::string_view trimmed(std::string_view text) {
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-// Without comments and empty lines; a line that begins with a blank goes on with the one before.
-std::vector<std::string> header_lines(const std::string& file, int give_up) {
+// The headers in a file, without comments and empty lines. A line that begins with a blank
+// continues the previous one.
+std::vector<std::string> header_lines(const std::string& file, int cancel) {
   std::vector<std::string> lines;
-  auto text = read_named(file, give_up);
+  auto text = read_named(file, cancel);
   for (std::string_view rest = text; !rest.empty();) {
     const auto end = std::min(rest.find('\n'), rest.size());
     auto line = rest.substr(0, end);
@@ -38,19 +39,19 @@ std::vector<std::string> header_lines(const std::string& file, int give_up) {
   return lines;
 }
 
-// What it reads may be a secret: its messages have the field's name alone.
+// The content may be secret: messages contain only the name of the field.
 class FieldReader {
  public:
-  FieldReader(std::string_view name, std::string_view content, int give_up)
-      : name_(name), rest_(content), give_up_(give_up) {}
+  FieldReader(std::string_view name, std::string_view content, int cancel)
+      : name_(name), rest_(content), cancel_(cancel) {}
 
-  // A text, or what is in a file; or files, of which each is a part.
+  // Text, the text in a file, or one or more files.
   void read_into(FormPart& part) {
     if (rest_.starts_with('@')) return read_files(part);
     const bool from_file = rest_.starts_with('<');
     if (from_file) rest_.remove_prefix(1);
     const auto content = word('\0');
-    part.body = Body(from_file ? read_named(content, give_up_) : content);
+    part.body = Body(from_file ? read_named(content, cancel_) : content);
     read_attributes(part, '\0');
   }
 
@@ -60,7 +61,7 @@ class FieldReader {
       rest_.remove_prefix(1);  // the "@", or the comma before a further one
       FormPart file;
       const auto path = word(',');
-      file.body = upload_body(path, give_up_);
+      file.body = upload_body(path, cancel_);
       file.file_name = file_name(path);
       read_attributes(file, ',');
       part.files.push_back(std::move(file));
@@ -71,7 +72,7 @@ class FieldReader {
     part = std::move(only);
   }
 
-  // What stands between quotes, with \" and \\ in it; else up to a ";" or `end`.
+  // Text in quotes, with \" and \\ as escapes; or text up to ";" or `end`.
   std::string word(char end) {
     rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
     std::string text;
@@ -90,7 +91,7 @@ class FieldReader {
       if (rest_[i] == '\\' && (next == '\\' || next == '"')) ++i;
       text += rest_[i];
     }
-    text.clear();  // there is no second quote: the first is a letter like others
+    text.clear();  // without a second quote, the first has no special meaning
     return false;
   }
 
@@ -109,7 +110,7 @@ class FieldReader {
   }
 
   void read_attributes(FormPart& part, char end) {
-    bool of_type = false;  // ";charset=utf-8" behind a type belongs to it
+    bool of_type = false;  // ";charset=utf-8" after a type belongs to it
     while (!rest_.empty() && rest_.front() == ';') {
       rest_.remove_prefix(1);
       rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
@@ -133,10 +134,10 @@ class FieldReader {
     const bool from_file = rest_.starts_with('@') || rest_.starts_with('<');
     if (from_file) rest_.remove_prefix(1);
     const auto text = word(end);
-    for (const auto& line : from_file ? header_lines(text, give_up_) : std::vector{text}) {
+    for (const auto& line : from_file ? header_lines(text, cancel_) : std::vector{text}) {
       const auto colon = line.find(':');
       if (colon == std::string::npos) {
-        throw bad("what stands behind ;headers= is not a header, as NAME: VALUE");
+        throw bad("expected NAME: VALUE after ;headers=");
       }
       part.headers.add(line.substr(0, colon), trimmed(std::string_view(line).substr(colon + 1)));
     }
@@ -145,15 +146,15 @@ class FieldReader {
   [[nodiscard]] std::string checked_type(std::string_view type) const {
     const auto slash = type.find('/');
     if (slash == std::string_view::npos || slash == 0 || slash + 1 == type.size()) {
-      throw bad("there is no content type, as text/html, behind ;type=");
+      throw bad("expected a content type after ;type=, such as text/html");
     }
     return std::string(type);
   }
 
   [[nodiscard]] UsageError not_an_attribute() const {
     return bad(
-        "only ;type=, ;filename= and ;headers= can stand behind a content; one with \";\" in it "
-        "needs quotes");
+        "expected ;type=, ;filename= or ;headers= after the content; put content with \";\" in "
+        "quotes");
   }
 
   [[nodiscard]] UsageError bad(const std::string& what) const {
@@ -162,12 +163,12 @@ class FieldReader {
 
   std::string_view name_;
   std::string_view rest_;
-  int give_up_;
+  int cancel_;
 };
 
 }  // namespace
 
-FormPart form_part(const FormField& field, int give_up) {
+FormPart form_part(const FormField& field, int cancel) {
   const auto& value = field.value;
   const auto equals = value.find('=');
   if (equals == std::string::npos || equals == 0) {
@@ -180,7 +181,7 @@ FormPart form_part(const FormField& field, int give_up) {
   if (field.literal) {
     part.body = Body(std::string(content));
   } else {
-    FieldReader(part.name, content, give_up).read_into(part);
+    FieldReader(part.name, content, cancel).read_into(part);
   }
   return part;
 }

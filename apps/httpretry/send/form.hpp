@@ -1,4 +1,4 @@
-// The values of -F and --form-string, as curl reads them.
+// The values of -F and --form-string, read as curl does.
 #pragma once
 
 #include <httpretry/http/body.hpp>
@@ -7,14 +7,14 @@
 
 namespace httpretry::cli {
 
-// One value of -F; `literal`: of --form-string, where no character means anything.
+// One value of -F, or, if `literal`, of --form-string.
 struct FormField {
   std::string value;
   bool literal = false;
 };
 
-// "name=text", "name=<file", "name=@file,file…", each with ";type=…", ";filename=…" and
-// ";headers=…" behind it. Throws UsageError and ReadError; `give_up` as for upload_body.
-FormPart form_part(const FormField& field, int give_up);
+// Parses "name=text", "name=<file" or "name=@file,file…", each optionally followed by ";type=…",
+// ";filename=…" and ";headers=…". Throws UsageError and ReadError; `cancel` as for upload_body.
+FormPart form_part(const FormField& field, int cancel);
 
 }  // namespace httpretry::cli

@@ -1,6 +1,7 @@
 #include "send/trace.hpp"
 
-#include "cli/words.hpp"
+#include "cli/message.hpp"
+#include "cli/text.hpp"
 
 namespace httpretry::cli {
 namespace {
@@ -12,14 +13,13 @@ constexpr const char* kPlain = "\x1b[0m";
 
 std::string url_of(const Request& request) {
   const auto& url = request.parsed_url();
-  return url ? printable(url->without_secrets()) : "(not a URL)";
+  return url ? printable(url->without_secrets()) : "(invalid URL)";
 }
 
-std::string why_that_wait(const Attempt& attempt) {
+std::string wait_reason(const Attempt& attempt) {
   if (!attempt.server_delay) return "";
-  const auto asked = std::string(attempt.server_delay_source) + " asks for ";
-  return " (" + asked + fine(*attempt.server_delay) + ", own backoff " +
-         fine(attempt.backoff.value_or(Duration{})) + ")";
+  return " (" + std::string(attempt.server_delay_source) + ": " + precise(*attempt.server_delay) +
+         ", backoff: " + precise(attempt.backoff.value_or(Duration{})) + ")";
 }
 
 class Tracer final : public Observer {
@@ -27,36 +27,38 @@ class Tracer final : public Observer {
   explicit Tracer(bool in_color) : in_color_(in_color) {}
 
   void attempt_started(const Call& /*call*/, const Request& request, int number) noexcept override {
-    say("attempt " + std::to_string(number) + ": " + request.method() + " " + url_of(request));
+    print_message("attempt " + std::to_string(number) + ": " + request.method() + " " +
+                  url_of(request));
   }
 
   void attempt_ended(const Call& /*call*/, const Request& /*request*/,
                      const Attempt& attempt) noexcept override {
-    auto line = "attempt " + std::to_string(attempt.number) + ": " + painted(attempt) + " after " +
-                fine(attempt.duration) + ": " + std::string(to_string(attempt.cls)) + " (" +
+    auto line = "attempt " + std::to_string(attempt.number) + ": " + colored(attempt) + " after " +
+                precise(attempt.duration) + ": " + std::string(to_string(attempt.cls)) + " (" +
                 printable(attempt.rule) + "), sent: " + std::string(to_string(attempt.sent));
     if (attempt.budget_left) line += ", budget " + std::to_string(*attempt.budget_left);
     if (attempt.retried) {
-      line += "; again in " + fine(attempt.wait.value_or(Duration{})) + why_that_wait(attempt);
+      line += "; retry in " + precise(attempt.wait.value_or(Duration{})) + wait_reason(attempt);
     }
-    say(line);
+    print_message(line);
   }
 
   void redirected(const Call& /*call*/, const Request& next) noexcept override {
-    say("redirect: " + next.method() + " " + url_of(next));
+    print_message("redirect: " + next.method() + " " + url_of(next));
   }
 
   void call_ended(const Call& /*call*/, const Outcome& outcome) noexcept override {
     const auto& history = history_of(outcome);
     const auto count = history.attempts.size();
-    say("done: " +
+    print_message(
+        "done: " +
         (outcome ? std::to_string(outcome->status) : std::string(to_string(outcome.error().code))) +
         " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") + " in " +
         seconds(history.elapsed) + " (" + std::string(to_string(history.stop_reason)) + ")");
   }
 
  private:
-  [[nodiscard]] std::string painted(const Attempt& attempt) const {
+  [[nodiscard]] std::string colored(const Attempt& attempt) const {
     if (!in_color_) return came_to(attempt);
     const bool good = attempt.cls == Class::Success;
     const auto* color = good ? kGreen : attempt.retried ? kYellow : kRed;
@@ -66,26 +68,26 @@ class Tracer final : public Observer {
   bool in_color_;
 };
 
-void say_headers(const char* mark, const Headers& headers) {
+void print_headers(const char* mark, const Headers& headers) {
   for (const auto field : headers) {
     const auto value = tells_secret(field.name) ? "(not shown)" : printable(field.value);
-    say(mark + std::string(field.name) + ": " + value);
+    print_message(mark + std::string(field.name) + ": " + value);
   }
-  say(mark);
+  print_message(mark);
 }
 
 }  // namespace
 
 std::shared_ptr<Observer> tracer(bool in_color) { return std::make_shared<Tracer>(in_color); }
 
-MiddlewarePtr verbose_stage() {
+MiddlewarePtr verbose() {
   return on_outcome("verbose", [](const Request& request, Outcome& outcome, Call& /*call*/) {
-    say("> " + request.method() + " " + url_of(request));
-    say_headers("> ", request.headers());
-    if (!outcome) return say("* " + printable(outcome.error().message));
-    say("< HTTP/" + outcome->http_version + " " + std::to_string(outcome->status) + " " +
-        printable(outcome->reason));
-    say_headers("< ", outcome->headers);
+    print_message("> " + request.method() + " " + url_of(request));
+    print_headers("> ", request.headers());
+    if (!outcome) return print_message("* " + printable(outcome.error().message));
+    print_message("< HTTP/" + outcome->http_version + " " + std::to_string(outcome->status) + " " +
+                  printable(outcome->reason));
+    print_headers("< ", outcome->headers);
   });
 }
 

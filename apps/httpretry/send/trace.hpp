@@ -1,4 +1,4 @@
-// --trace and --verbose: what happens, while it happens, on standard error.
+// --trace and --verbose: messages on standard error while a call runs.
 #pragma once
 
 #include <httpretry/middleware/builtin.hpp>
@@ -7,11 +7,11 @@
 
 namespace httpretry::cli {
 
-// A line for each attempt as it begins, and one for each decision.
+// A line when an attempt starts, and a line for each decision.
 std::shared_ptr<Observer> tracer(bool in_color);
 
-// The headers of each attempt, there ("> ") and back ("< "); stands below `retry`. Secrets are left
-// out.
-MiddlewarePtr verbose_stage();
+// Shows the headers of each request ("> ") and response ("< "), without secrets. Must come after
+// `retry` in the chain.
+MiddlewarePtr verbose();
 
 }  // namespace httpretry::cli

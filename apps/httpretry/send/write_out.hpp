@@ -1,4 +1,4 @@
-// -w: what curl's --write-out says about a transfer, and what we know beside it.
+// -w: curl's --write-out, with variables of our own.
 #pragma once
 
 #include <httpretry/http/request.hpp>
@@ -11,7 +11,7 @@
 
 namespace httpretry::cli {
 
-// What the connections of a call came to, over all of its exchanges.
+// The connections of a call, over all of its exchanges.
 struct Connections {
   ConnectionFacts last;
   int made = 0;
@@ -22,16 +22,16 @@ struct Transferred {
   const Outcome& outcome;
   const Request& request;
   std::size_t index;  // of the URL
-  std::string file;   // where the answer was written; empty: standard output
+  std::string file;   // where the response was written; empty: standard output
   int exit_status;
   const Connections& connections;
   std::uint64_t downloaded;  // bytes of the body
 };
 
-// Whether `format` tells of connections: they are asked for only then.
-bool asks_for_connection(std::string_view format);
+// Whether `format` needs Transferred::connections.
+bool needs_connections(std::string_view format);
 
-// The text for standard output; `to_stderr` gets what stands behind %{stderr}.
+// The text for standard output; `to_stderr` receives the text after %{stderr}.
 std::string write_out(std::string_view format, const Transferred& about, std::string& to_stderr);
 
 // The status line and the headers, as -i shows them.

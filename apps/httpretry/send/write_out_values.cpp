@@ -1,7 +1,7 @@
 #include "send/write_out_values.hpp"
 
 #include "cli/input.hpp"
-#include "cli/words.hpp"
+#include "cli/text.hpp"
 
 #include <httpretry/client/report.hpp>
 #include <httpretry/curl/transport_options.hpp>
@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
+#include <type_traits>
 #include <vector>
 
 namespace httpretry::cli {
@@ -31,7 +32,7 @@ std::string in_seconds(Duration time) {
   return text.data();
 }
 
-// As curl has it: scripts compare with "000".
+// As curl: scripts compare with "000".
 std::string three_digits(int status) {
   const auto digits = std::to_string(status);
   return std::string(digits.size() < 3 ? 3 - digits.size() : 0, '0') + digits;
@@ -41,7 +42,7 @@ std::string status_text(const Transferred& t) { return three_digits(status_of(t)
 
 std::string version_of(const Transferred& t) { return t.outcome ? t.outcome->http_version : "0"; }
 
-// As it was announced; a body of unknown size counts as none.
+// A body of unknown size counts as empty.
 std::uint64_t uploaded(const Transferred& t) {
   if (!t.request.body().present() || exchange_of(t).sent == Sent::Never) return 0;
   return size_of(t.request.body());
@@ -66,7 +67,7 @@ std::string scheme(const Transferred& t) {
   return !url || status_of(t) == 0 ? "" : url->scheme() == "https" ? "HTTPS" : "HTTP";
 }
 
-// Where a redirect that was not followed leads.
+// The target of a redirect that was not followed.
 std::string redirect_url(const Transferred& t) {
   const auto location = headers_of(t).get("Location");
   if (!t.outcome || !location || status_of(t) / 100 != 3) return {};
@@ -75,7 +76,7 @@ std::string redirect_url(const Transferred& t) {
   return target ? target->to_string() : std::string();
 }
 
-// An attempt that was not retried and still has another behind it was redirected.
+// An attempt that was not retried but is not the last one was redirected.
 std::size_t redirects(const Transferred& t) {
   const auto& attempts = history_of(t.outcome).attempts;
   if (attempts.empty()) return 0;
@@ -120,10 +121,25 @@ std::string certificates(const Transferred& t) {
   return text;
 }
 
+template <Duration Timings::*Member>
+std::string timing(const Transferred& t) {
+  return in_seconds(exchange_of(t).timings.*Member);
+}
+
+// A text or a number about the last connection.
+template <auto Member>
+std::string last(const Transferred& t) {
+  const auto& value = t.connections.last.*Member;
+  if constexpr (std::is_convertible_v<decltype(value), std::string>) {
+    return value;
+  } else {
+    return std::to_string(value);
+  }
+}
+
 std::string all_as_json(const Transferred& t);
 
-// What stands here as a fixed text curl knows and we do not: scripts that print all of them go on
-// working.
+// The last ones are curl's and have no meaning here; scripts that print all variables keep working.
 constexpr auto kVariables = std::to_array<WriteOutVariable>({
     {"attempts", Kind::Number,
      [](const Transferred& t) { return std::to_string(history_of(t.outcome).attempts.size()); }},
@@ -161,21 +177,16 @@ constexpr auto kVariables = std::to_array<WriteOutVariable>({
      [](const Transferred& t) {
        return std::string(to_string(history_of(t.outcome).stop_reason));
      }},
-    {"time_appconnect", Kind::Number,
-     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.secured); }},
-    {"time_connect", Kind::Number,
-     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.connected); }},
-    {"time_namelookup", Kind::Number,
-     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.resolved); }},
-    {"time_pretransfer", Kind::Number,
-     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.sent); }},
+    {"time_appconnect", Kind::Number, timing<&Timings::secured>},
+    {"time_connect", Kind::Number, timing<&Timings::connected>},
+    {"time_namelookup", Kind::Number, timing<&Timings::resolved>},
+    {"time_pretransfer", Kind::Number, timing<&Timings::sent>},
     {"time_redirect", Kind::Number,
      [](const Transferred& t) {
        const auto& attempts = history_of(t.outcome).attempts;
        return in_seconds(redirects(t) == 0 ? Duration{} : attempts.back().start);
      }},
-    {"time_starttransfer", Kind::Number,
-     [](const Transferred& t) { return in_seconds(exchange_of(t).timings.first_byte); }},
+    {"time_starttransfer", Kind::Number, timing<&Timings::first_byte>},
     {"time_total", Kind::Number,
      [](const Transferred& t) { return in_seconds(history_of(t.outcome).elapsed); }},
     {"url", Kind::Text, [](const Transferred& t) { return t.request.url(); }},
@@ -186,30 +197,23 @@ constexpr auto kVariables = std::to_array<WriteOutVariable>({
     {"certs", Kind::Certificates, certificates, true},
     {"http_connect", Kind::Number,
      [](const Transferred& t) { return three_digits(t.connections.last.proxy_status); }, true},
-    {"local_ip", Kind::Text, [](const Transferred& t) { return t.connections.last.local_ip; },
-     true},
-    {"local_port", Kind::Number,
-     [](const Transferred& t) { return std::to_string(t.connections.last.local_port); }, true},
+    {"local_ip", Kind::Text, last<&ConnectionFacts::local_ip>, true},
+    {"local_port", Kind::Number, last<&ConnectionFacts::local_port>, true},
     {"num_certs", Kind::Number,
      [](const Transferred& t) { return std::to_string(t.connections.last.certificates.size()); },
      true},
     {"num_connects", Kind::Number,
      [](const Transferred& t) { return std::to_string(t.connections.made); }, true},
-    {"proxy_ssl_verify_result", Kind::Number,
-     [](const Transferred& t) { return std::to_string(t.connections.last.proxy_verify_result); },
-     true},
-    {"remote_ip", Kind::Text, [](const Transferred& t) { return t.connections.last.remote_ip; },
-     true},
-    {"remote_port", Kind::Number,
-     [](const Transferred& t) { return std::to_string(t.connections.last.remote_port); }, true},
+    {"proxy_ssl_verify_result", Kind::Number, last<&ConnectionFacts::proxy_verify_result>, true},
+    {"remote_ip", Kind::Text, last<&ConnectionFacts::remote_ip>, true},
+    {"remote_port", Kind::Number, last<&ConnectionFacts::remote_port>, true},
     {"size_request", Kind::Number,
      [](const Transferred& t) { return std::to_string(t.connections.request_bytes); }, true},
-    {"ssl_verify_result", Kind::Number,
-     [](const Transferred& t) { return std::to_string(t.connections.last.verify_result); }, true},
+    {"ssl_verify_result", Kind::Number, last<&ConnectionFacts::verify_result>, true},
     {"ftp_entry_path", Kind::Text, [](const Transferred& /*t*/) { return std::string(); }},
 });
 
-// A number of JSON has no zeros before it.
+// JSON allows no leading zeros.
 std::string json_number(std::string text) {
   const auto digits = text.find_first_not_of('0');
   if (digits == std::string::npos) return "0";
@@ -249,7 +253,7 @@ const WriteOutVariable* write_out_variable(std::string_view name) {
   return found == kVariables.end() ? nullptr : found;
 }
 
-bool asks_for_connection(std::string_view format) {
+bool needs_connections(std::string_view format) {
   return format.find("%{json}") != std::string_view::npos ||
          std::any_of(kVariables.begin(), kVariables.end(), [&](const WriteOutVariable& known) {
            return known.of_connection &&

@@ -15,14 +15,14 @@ struct WriteOutVariable {
   std::string_view name;
   Kind kind;
   std::string (*text)(const Transferred&);
-  bool of_connection = false;  // it needs Transferred::connections
+  bool of_connection = false;  // needs Transferred::connections
 };
 
-// nullptr where there is none of that name.
+// Null if there is no such variable.
 const WriteOutVariable* write_out_variable(std::string_view name);
 
 const Headers& headers_of(const Transferred& t);
-// The first value; empty where there is none.
+// The first value; empty if there is none.
 std::string header(const Headers& headers, std::string_view name);
 
 }  // namespace httpretry::cli

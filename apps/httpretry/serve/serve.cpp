@@ -1,10 +1,11 @@
-// serve: the fault server, for people who want to see what their programs make of it.
+// serve: runs a FaultServer.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
+#include "cli/message.hpp"
 #include "cli/output.hpp"
+#include "cli/scenario_options.hpp"
 #include "cli/signals.hpp"
-#include "cli/words.hpp"
-#include "serve/scenarios.hpp"
+#include "cli/text.hpp"
 
 #include <httpretry/client/report.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -29,13 +30,15 @@ struct ServeOptions {
 
 FlagTable table_of(ServeOptions& to) {
   using Text = const std::string&;
-  FlagTable table{{"What happens", scenario_flags(to.scenario)}};
+  FlagTable table{{"Scenario", scenario_flags(to.scenario)}};
   table.push_back(
-      {"The server",
-       {{'\0', "listen", "ADDRESS:PORT", "where; 127.0.0.1:0, a free port, where left out",
+      {"Server",
+       {{'\0', "listen", "ADDRESS:PORT", "where to listen (127.0.0.1:0: any free port)",
          [&](Text v) { to.listen = v; }},
-        {'\0', "tls", "", "speak TLS", [&](Text) { to.tls = true; }},
-        {'\0', "log", "FILE", "a JSON line for each request; standard output where left out",
+        {'\0', "tls", "", "use TLS; the certificate authority is shown on standard error",
+         [&](Text) { to.tls = true; }},
+        {'\0', "log", "FILE",
+         "append a JSON line for each request to FILE (default: standard output)",
          [&](Text v) { to.log = v; }},
         help_flag()}});
   return table;
@@ -51,17 +54,17 @@ void set_address(const std::string& listen, FaultServerOptions& options) {
     address = address.substr(1, address.size() - 2);
   }
   const auto port = parse_count(listen.substr(colon + 1), "--listen");
-  if (port > 65535) throw UsageError("option --listen: a port is at most 65535");
+  if (port > 65535) throw UsageError("option --listen: the port must be at most 65535");
   options.address = address;
   options.port = static_cast<std::uint16_t>(port);
 }
 
-// A field that came several times is a list.
+// A header that occurs several times becomes a list.
 std::string json_of(const Headers& headers) {
-  std::map<std::string, std::vector<std::string>> fields;
-  for (const auto field : headers) fields[std::string(field.name)].emplace_back(field.value);
+  std::map<std::string, std::vector<std::string>> lists;
+  for (const auto field : headers) lists[std::string(field.name)].emplace_back(field.value);
   std::string text = "{";
-  for (const auto& [name, values] : fields) {
+  for (const auto& [name, values] : lists) {
     std::string list;
     for (const auto& value : values) list += (list.empty() ? "" : ", ") + quote_json(value);
     text += (text.size() == 1 ? "" : ", ") + quote_json(name) + ": " +
@@ -78,7 +81,7 @@ std::string json_of(const SeenRequest& seen) {
          ", \"connection\": " + std::to_string(seen.connection) + "}\n";
 }
 
-// Requests come on many threads; each line is written at once and whole.
+// Used by the threads of all connections; writes whole lines.
 class RequestLog {
  public:
   explicit RequestLog(const std::string& path) : name_(path == "-" ? "standard output" : path) {
@@ -88,22 +91,22 @@ class RequestLog {
       throw WriteError("cannot write to " + path + ": " + std::generic_category().message(errno));
     }
   }
-  // A reader is waited for until that is readable.
-  void give_up_at(int descriptor) { give_up_ = descriptor; }
-  // While it is held, nothing is logged, and so nothing is answered.
+  // When `descriptor` becomes readable, waiting for a slow reader ends.
+  void cancel_at(int descriptor) { cancel_ = descriptor; }
+  // While the lock is held, nothing is logged, so no response is sent.
   std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
   void add(const SeenRequest& seen) {
     const std::lock_guard lock(mutex_);
     try {
-      write_all(descriptor_, json_of(seen), give_up_, name_);
+      write_all(descriptor_, json_of(seen), cancel_, name_);
     } catch (const WriteError& error) {
-      say(std::string("httpretry: ") + error.what());
+      print_message(std::string("httpretry: ") + error.what());
     }
   }
 
  private:
   std::string name_;
-  int give_up_ = -1;
+  int cancel_ = -1;
   int descriptor_ = STDOUT_FILENO;
   std::mutex mutex_;
 };
@@ -117,30 +120,31 @@ FlagTable serve_table() {
 
 int serve(const Args& args) {
   ServeOptions options;
-  if (!parse(args, table_of(options)).empty()) throw UsageError("serve takes options only");
+  if (!parse(args, table_of(options)).empty())
+    throw UsageError("serve takes options only, no operands");
   const auto scenario = chosen_scenario(options.scenario).value_or(Scenario());
   FaultServerOptions server_options;
   set_address(options.listen, server_options);
   if (options.tls) server_options.tls = Tls::Good;
-  server_options.max_seen = 0;  // the log has them: a server that runs for long keeps none
+  server_options.max_seen = 0;  // the log has them; keeping them would need more and more memory
   RequestLog log(options.log);
   const Signals signals;
-  log.give_up_at(signals.descriptor());
+  log.cancel_at(signals.descriptor());
   server_options.on_request = [&log](const SeenRequest& seen) { log.add(seen); };
   try {
     std::optional<FaultServer> server;
     {
-      const auto address_first = log.hold();
+      const auto address_first = log.hold();  // the address is the first line of output
       server.emplace(scenario, server_options);
-      write_all(STDOUT_FILENO, server->url("") + '\n', signals.descriptor(), "standard output");
+      write_stdout(server->url("") + '\n', signals.descriptor());
     }
-    if (options.tls) say("the certificate of the authority: " + server->ca_file());
+    if (options.tls) print_message("certificate authority: " + server->ca_file());
     signals.wait();
     return kOk;
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());
   } catch (const std::system_error& error) {
-    say("httpretry: cannot listen on " + options.listen + ": " + error.what());
+    print_message("httpretry: cannot listen on " + options.listen + ": " + error.what());
     return kFailed;
   }
 }

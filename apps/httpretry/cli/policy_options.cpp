@@ -1,0 +1,83 @@
+#include "cli/policy_options.hpp"
+
+#include "cli/input.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace httpretry::cli {
+namespace {
+
+std::pair<std::string, std::string> parse_setting(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw UsageError("option --set: \"" + text + "\" is not KEY=VALUE, such as max_attempts=6");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+PolicySet from_file(const std::string& path) {
+  auto checked = check_policies(read_policy_file(path), path);
+  if (checked.set) return *std::move(checked.set);
+  std::string lines;
+  for (const auto& problem : checked.problems) {
+    if (!problem.warning) lines += to_string(problem) + '\n';
+  }
+  throw BadPolicyFile(lines);
+}
+
+PolicySet from_preset(const std::string& name) {
+  auto resolved = resolve_preset(name);
+  if (!resolved) throw UsageError("option --preset: " + resolved.error().message);
+  return PolicySet(*std::move(resolved));
+}
+
+PolicySet base_policies(const PolicyChoice& choice) {
+  if (choice.file && choice.preset) {
+    throw UsageError(
+        "--policy and --preset cannot be combined; a policy file can name presets itself");
+  }
+  if (choice.file) return from_file(*choice.file);
+  if (choice.preset) return from_preset(*choice.preset);
+  const char* file = std::getenv("HTTPRETRY_POLICY");
+  return file != nullptr && *file != '\0' ? from_file(file) : PolicySet();
+}
+
+}  // namespace
+
+void PolicyChoice::set(std::string key, std::string value) {
+  std::erase_if(settings, [&](const auto& earlier) { return earlier.first == key; });
+  settings.emplace_back(std::move(key), std::move(value));
+}
+
+std::vector<Flag> policy_flags(PolicyChoice& choice) {
+  return {
+      {'\0', "policy", "FILE", "use the policies in FILE (default: $HTTPRETRY_POLICY)",
+       [&](const std::string& value) { choice.file = value; }},
+      {'\0', "preset", "PRESET", "use a built-in policy; httpretry policy presets lists them",
+       [&](const std::string& value) { choice.preset = value; }},
+      {'\0', "set", "KEY=VALUE", "set one key of the policies, such as backoff.initial=200ms",
+       [&](const std::string& value) {
+         auto [key, text] = parse_setting(value);
+         choice.set(std::move(key), std::move(text));
+       }},
+  };
+}
+
+std::string read_policy_file(const std::string& path) {
+  try {
+    return read_whole(path);
+  } catch (const ReadError& error) {
+    throw BadPolicyFile(path + ": " + error.what() + '\n');
+  }
+}
+
+PolicySet chosen_policies(const PolicyChoice& choice) {
+  auto set = base_policies(choice);
+  if (choice.settings.empty()) return set;
+  auto overridden = with_settings(set, choice.settings, "--set");
+  if (!overridden) throw UsageError(overridden.error().message);
+  return *std::move(overridden);
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,24 @@
+// The tables of the manual page besides commands and flags.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace httpretry::cli {
+
+struct Entry {
+  std::string_view name;
+  std::string_view meaning;
+};
+struct Section {
+  std::string_view title;
+  std::span<const Entry> entries;
+};
+
+// In the order of the manual page.
+std::span<const Section> reference();
+
+// Also part of --help.
+std::span<const Entry> exit_statuses();
+
+}  // namespace httpretry::cli

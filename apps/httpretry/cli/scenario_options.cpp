@@ -1,0 +1,96 @@
+#include "cli/scenario_options.hpp"
+
+#include "cli/did_you_mean.hpp"
+#include "cli/input.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+namespace httpretry::cli {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  return parts;
+}
+
+UsageError bad(const std::string& item, const std::string& why) {
+  return UsageError("option --outcomes: \"" + item + "\" " + why);
+}
+
+Step step_named(const std::string& name, const std::string& item) {
+  if (const auto fault = parse_fault(name)) return {*fault};
+  const bool digits = name.size() == 3 && std::all_of(name.begin(), name.end(),
+                                                      [](char c) { return c >= '0' && c <= '9'; });
+  if (digits && name >= "200") return {std::stoi(name)};
+  std::vector<std::string_view> words;
+  for (int i = 0; i <= static_cast<int>(Fault::Resolve); ++i) {
+    words.push_back(to_string(static_cast<Fault>(i)));
+  }
+  throw bad(item, "is not a status (200 to 999) or a fault" + did_you_mean(name, words));
+}
+
+// Splits at colons; a part without "=" belongs to the header value before it.
+Step parse_item(const std::string& item) {
+  const auto parts = split(item, ':');
+  if (parts.empty()) throw bad(item, "is an empty item");
+  std::vector<std::string> headers;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i].find('=') != std::string::npos) {
+      headers.push_back(parts[i]);
+    } else if (headers.empty()) {
+      throw bad(item, "has a part that is not HEADER=VALUE");
+    } else {
+      headers.back() += ':' + parts[i];
+    }
+  }
+  auto step = step_named(parts[0], item);
+  for (const auto& header : headers) {
+    const auto equals = header.find('=');
+    if (!step.headers.try_add(header.substr(0, equals), header.substr(equals + 1))) {
+      throw bad(item, "has an invalid header");
+    }
+  }
+  return step;
+}
+
+}  // namespace
+
+std::vector<Flag> scenario_flags(ScenarioChoice& choice) {
+  return {
+      {'\0', "scenario", "FILE", "a JSON file with what happens to each request",
+       [&](const std::string& value) { choice.file = value; }},
+      {'\0', "outcomes", "LIST", "a scenario in short: 503,timeout,429:retry-after=7,200",
+       [&](const std::string& value) { choice.outcomes = value; }},
+  };
+}
+
+Scenario parse_outcomes(const std::string& list) {
+  Scenario scenario;
+  for (const auto& item : split(list, ',')) scenario.steps.push_back(parse_item(item));
+  if (scenario.steps.empty())
+    throw UsageError(
+        "option --outcomes: the list is empty; expected outcomes such as 503,timeout,200");
+  return scenario;
+}
+
+std::optional<Scenario> chosen_scenario(const ScenarioChoice& choice) {
+  if (choice.file && choice.outcomes) {
+    throw UsageError("--scenario and --outcomes cannot be combined");
+  }
+  if (choice.outcomes) return parse_outcomes(*choice.outcomes);
+  if (!choice.file) return std::nullopt;
+  std::string text;
+  try {
+    text = read_whole(*choice.file);
+  } catch (const ReadError& error) {
+    throw UsageError("option --scenario: cannot read " + *choice.file + ": " + error.what());
+  }
+  auto scenario = parse_scenario(text, *choice.file);
+  if (!scenario) throw UsageError("the scenario has errors:\n" + scenario.error().message);
+  return *std::move(scenario);
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,27 @@
+// --scenario and --outcomes: what happens to the requests of `plan` and `serve`.
+#pragma once
+
+#include "cli/args.hpp"
+
+#include <httpretry/testing/testing.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace httpretry::cli {
+
+struct ScenarioChoice {
+  std::optional<std::string> file;
+  std::optional<std::string> outcomes;
+};
+
+std::vector<Flag> scenario_flags(ScenarioChoice& choice);
+
+// Empty if neither was given. Throws UsageError for an invalid scenario.
+std::optional<Scenario> chosen_scenario(const ScenarioChoice& choice);
+
+// "503,timeout,429:retry-after=7,refused,200".
+Scenario parse_outcomes(const std::string& list);
+
+}  // namespace httpretry::cli

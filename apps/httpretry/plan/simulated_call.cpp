@@ -1,0 +1,219 @@
+#include "plan/simulated_call.hpp"
+
+#include "cli/args.hpp"
+#include "cli/text.hpp"
+
+#include <httpretry/client/client.hpp>
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <memory>
+#include <string>
+
+namespace httpretry::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long a timeout takes if the policy has no limit; as documented in `plan --help`.
+constexpr Duration kDefaultTimeout = 30s;
+
+Error failure(Errc code, int curl_code, const char* message) {
+  Error error(code, message);
+  error.curl_code = curl_code;
+  return error;
+}
+
+// An error after the head of the response arrived.
+Error cut_off(const Step& step, Errc code, int curl_code, const char* message) {
+  auto error = failure(code, curl_code, message);
+  error.status = step.status;
+  error.headers = step.headers;
+  error.partial = code == Errc::Receive;
+  error.exchange.sent = Sent::Answered;
+  error.exchange.wire_sends = 1;
+  return error;
+}
+
+Error stale() {
+  auto error = failure(Errc::Receive, 56, "the idle connection was closed when it was reused");
+  error.exchange.sent = Sent::Maybe;
+  error.exchange.wire_sends = 1;
+  error.exchange.reused_connection = true;
+  error.exchange.stale_connection = true;
+  return error;
+}
+
+Outcome response(const Step& step) {
+  Response result(step.status, step.body);
+  result.headers = step.headers;
+  return result;
+}
+
+Outcome outcome_of(const Step& step) {
+  switch (step.fault) {
+    case Fault::None:
+    case Fault::Drip:
+    case Fault::Stale:
+    case Fault::GzipCutShort: return response(step);
+    case Fault::Refused: return failure(Errc::Connect, 7, "the connection was refused");
+    case Fault::Resolve: return failure(Errc::Resolve, 6, "the name has no address");
+    case Fault::TlsReset: return failure(Errc::Tls, 35, "the TLS handshake was reset");
+    case Fault::TlsStall: return failure(Errc::Timeout, 28, "the TLS handshake took too long");
+    case Fault::Hang: return failure(Errc::Timeout, 28, "no response in time");
+    case Fault::Reset:
+    case Fault::ResetEarly: return failure(Errc::Receive, 56, "the connection was reset");
+    case Fault::Close: return failure(Errc::Receive, 52, "the connection ended without a response");
+    case Fault::Garbage: return failure(Errc::Protocol, 1, "the response is not HTTP");
+    case Fault::EndlessInterim:
+    case Fault::HugeHeaders: return failure(Errc::TooLarge, 63, "the headers are too large");
+    case Fault::ResetDuring:
+      return cut_off(step, Errc::Receive, 56, "the connection was reset during the response");
+    case Fault::Truncate:
+      return cut_off(step, Errc::Receive, 18, "the connection ended during the response");
+    case Fault::BadChunk:
+      return cut_off(step, Errc::Receive, 56, "the chunks of the response are malformed");
+    case Fault::Huge: return cut_off(step, Errc::TooLarge, 63, "the response is too large");
+  }
+  return failure(Errc::Internal, 0, "unknown fault");
+}
+
+Duration time_of(const Step& step, const RetryPolicy& policy) {
+  switch (step.fault) {
+    case Fault::Hang:
+      return policy.attempt_timeout == kForever ? kDefaultTimeout : policy.attempt_timeout;
+    case Fault::TlsStall:
+      return policy.connect_timeout == kForever ? kDefaultTimeout : policy.connect_timeout;
+    case Fault::Drip: {
+      const auto bytes = static_cast<std::int64_t>(step.body.size());
+      const bool fits = bytes == 0 || step.interval < (kForever - step.delay) / bytes;
+      return fits ? step.delay + step.interval * bytes : kForever;
+    }
+    default: return step.delay;
+  }
+}
+
+void add_step(ScriptedTransport& network, const Step& step, const RetryPolicy& policy) {
+  network.say(outcome_of(step), time_of(step, policy));
+  if (step.fault == Fault::Stale) network.say(stale());
+}
+
+// As many outcomes as a call can use. The transport repeats the last one itself.
+std::unique_ptr<ScriptedTransport> scripted(const Script& script, const RetryPolicy& policy) {
+  auto network = std::make_unique<ScriptedTransport>();
+  auto added = 0;
+  do {
+    for (const auto& step : script.steps) {
+      for (std::uint64_t i = 0; i < step.times && added < kMostAttempts; ++i, ++added) {
+        add_step(*network, step, policy);
+      }
+    }
+  } while (script.then == Then::Restart && added < kMostAttempts);
+  if (script.then == Then::Close) add_step(*network, Step(Fault::Close), policy);
+  return network;
+}
+
+// Starts the script again for each call.
+class Replay final : public Transport {
+ public:
+  void begin(std::unique_ptr<ScriptedTransport> network) { network_ = std::move(network); }
+  Task<Outcome> send(Request request, Call& call) override {
+    return network_->send(std::move(request), call);
+  }
+
+ private:
+  std::unique_ptr<ScriptedTransport> network_;
+};
+
+// Stops a call that would never end: one without waits, for which no time passes, or with a wait
+// longer than the clock can represent.
+class Limit final : public Observer {
+ public:
+  void call_started(const Call& /*call*/, const Request& /*request*/) noexcept override {
+    attempts_ = 0;
+    endless = reached = false;
+  }
+  void attempt_ended(const Call& call, const Request& /*request*/,
+                     const Attempt& attempt) noexcept override {
+    ++attempts_;
+    if (!attempt.retried) return;
+    endless = later(call.scheduler().now(), attempt.wait.value_or(Duration::zero())) == kNever;
+    reached = attempts_ >= kMostAttempts;
+    if (endless || reached) stop.request_stop();
+  }
+
+  [[nodiscard]] std::string why() const {
+    const auto attempts = std::to_string(attempts_);
+    if (endless) {
+      return "at attempt " + attempts +
+             ": its wait is longer than the clock can represent (292 years)";
+    }
+    return reached ? "after " + attempts + " attempts" : "";
+  }
+
+  std::stop_source stop;
+  bool endless = false;
+  bool reached = false;
+
+ private:
+  int attempts_ = 0;
+};
+
+}  // namespace
+
+Script script_for(const Scenario& scenario, const Request& request) {
+  const auto& url = request.parsed_url();
+  const auto found = url ? scenario.paths.find(url->path()) : scenario.paths.end();
+  return found == scenario.paths.end() ? static_cast<const Script&>(scenario) : found->second;
+}
+
+Request plain_request(const std::string& method, const std::string& url) {
+  try {
+    Request request(method, with_scheme(url));
+    if (const auto& parsed = request.parsed_url(); !parsed) {
+      throw UsageError("\"" + without_secrets(url) + "\" is " + parsed.error().message);
+    }
+    return request;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+}
+
+SimulatedCalls simulate(const Simulation& simulation) {
+  const auto& policy = *simulation.policy().policy;
+  auto network = std::make_shared<Replay>();
+  auto limit = std::make_shared<Limit>();
+
+  ClientOptions options;
+  options.middlewares = {retry(simulation.policies)};
+  options.observers = {limit};
+  options.scheduler = std::make_shared<ManualScheduler>();
+  options.transport = network;
+  options.random = simulation.random;
+  Client client(options);
+
+  SimulatedCalls simulated;
+  for (int i = 0; i < simulation.calls; ++i) {
+    CallOptions call;
+    network->begin(scripted(simulation.script, policy));
+    limit->stop = std::stop_source();
+    call.stop = limit->stop.get_token();
+    simulated.outcomes.push_back(client.send(simulation.request, call));
+    if (auto why = limit->why(); !why.empty()) simulated.stopped = std::move(why);
+  }
+  return simulated;
+}
+
+std::vector<Outcome> simulate_extremes(Simulation simulation, std::string& stopped) {
+  std::vector<Outcome> outcomes;
+  for (const double draw : {0.0, 0.5, 1.0}) {
+    simulation.random = fixed_random(draw);
+    auto simulated = simulate(simulation);
+    if (!simulated.stopped.empty()) stopped = simulated.stopped;
+    outcomes.push_back(std::move(simulated.outcomes.front()));
+  }
+  return outcomes;
+}
+
+}  // namespace httpretry::cli

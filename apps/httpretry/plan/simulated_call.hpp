@@ -1,0 +1,47 @@
+// Runs calls in virtual time: a real client with its middlewares, a ManualScheduler as the clock
+// and a ScriptedTransport that performs a scenario.
+#pragma once
+
+#include <httpretry/http/request.hpp>
+#include <httpretry/http/response.hpp>
+#include <httpretry/policy/policy_set.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace httpretry::cli {
+
+inline constexpr int kMostAttempts = 1000;  // of one call; a policy may have no limit
+
+struct Simulation {
+  // The policy that applies to the request.
+  [[nodiscard]] const ResolvedPolicy& policy() const {
+    return policies.find(request.method(), *request.parsed_url());
+  }
+
+  const PolicySet& policies;
+  Request request;
+  Script script;
+  std::function<double()> random;
+  int calls = 1;  // in sequence, through one client
+};
+
+struct SimulatedCalls {
+  std::vector<Outcome> outcomes;
+  std::string stopped;  // where and why a call was stopped before its end; or empty
+};
+
+SimulatedCalls simulate(const Simulation& simulation);
+
+// Three calls: with the shortest, the mean and the longest waits.
+std::vector<Outcome> simulate_extremes(Simulation simulation, std::string& stopped);
+
+// A request without headers and body. Throws UsageError.
+Request plain_request(const std::string& method, const std::string& url);
+
+// The steps for the path of that request.
+Script script_for(const Scenario& scenario, const Request& request);
+
+}  // namespace httpretry::cli

@@ -1,0 +1,22 @@
+// `plan --format svg`: a drawing of the schedule. The same input gives the same bytes.
+#pragma once
+
+#include "plan/schedule.hpp"
+
+#include <string>
+#include <vector>
+
+namespace httpretry::cli {
+
+// A line of the lower part: the attempts of one call in time.
+struct Run {
+  std::string name;
+  const Outcome* outcome;
+};
+
+// A bar for the range of each wait, with its numbers. Below, the attempts of each run in time, and
+// max_elapsed_time if it is near.
+std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule& schedule,
+                const std::vector<Run>& runs);
+
+}  // namespace httpretry::cli

@@ -1,0 +1,42 @@
+// policy presets [NAME]: lists the presets, or prints one as a policy for a file.
+#include "cli/commands.hpp"
+#include "cli/did_you_mean.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/output.hpp"
+
+#include <httpretry/retry/presets.hpp>
+
+#include <unistd.h>
+#include <algorithm>
+
+namespace httpretry::cli {
+namespace {
+
+std::string list() {
+  std::size_t width = 0;
+  for (const auto& preset : presets()) width = std::max(width, preset.name.size());
+  std::string text;
+  for (const auto& preset : presets()) {
+    text += std::string(preset.name) + std::string(width - preset.name.size() + 2, ' ') +
+            std::string(preset.description) + '\n';
+  }
+  return text;
+}
+
+std::string one(const std::string& name) {
+  if (const auto* preset = find_preset(name)) return std::string(preset->json) + '\n';
+  std::vector<std::string_view> names;
+  for (const auto& preset : presets()) names.push_back(preset.name);
+  throw UsageError("there is no preset \"" + name + "\"" + did_you_mean(name, names));
+}
+
+}  // namespace
+
+int policy_presets(const Args& args) {
+  const auto names = parse(args, help_only());
+  if (names.size() > 1) throw UsageError("policy presets takes at most one NAME");
+  write_stdout(names.empty() ? list() : one(names.front()));
+  return kOk;
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,86 @@
+#include "send/body_buffer.hpp"
+
+#include "cli/output.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+namespace httpretry::cli {
+namespace {
+
+constexpr std::size_t kMaxInMemory = 8U << 20U;  // as documented: "beyond 8 MiB"
+
+std::string folder() {
+  const char* named = std::getenv("TMPDIR");
+  return named != nullptr && *named != '\0' ? named : "/tmp";
+}
+
+// No other process can open it, and closing it deletes it.
+int open_unnamed_file() {
+  const int file = ::open(folder().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return file;
+  auto path = folder() + "/httpretry.XXXXXX";  // for file systems without O_TMPFILE
+  const int named = ::mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) ::unlink(path.c_str());
+  return named;
+}
+
+Error write_error(int number) {
+  Error error(Errc::Internal, "cannot write the response to a temporary file in " + folder() +
+                                  ": " + std::generic_category().message(number) +
+                                  "; set TMPDIR to another folder, or use -o FILE");
+  error.permanent = true;
+  error.curl_code = 23;  // CURLE_WRITE_ERROR
+  return error;
+}
+
+}  // namespace
+
+BodyBuffer::~BodyBuffer() {
+  if (file_ >= 0) ::close(file_);
+}
+
+Result<void> BodyBuffer::append(std::string_view bytes) {
+  const auto room = in_file_ == 0 ? kMaxInMemory - memory_.size() : 0;
+  memory_.append(bytes.substr(0, room));
+  bytes.remove_prefix(std::min(room, bytes.size()));
+  return bytes.empty() ? Result<void>() : append_to_file(bytes);
+}
+
+Result<void> BodyBuffer::append_to_file(std::string_view bytes) {
+  if (file_ < 0) file_ = open_unnamed_file();
+  if (file_ < 0) return write_error(errno);
+  while (!bytes.empty()) {
+    const auto count = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<::off_t>(in_file_));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return write_error(errno);
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+    in_file_ += static_cast<std::uint64_t>(count);
+  }
+  return {};
+}
+
+void BodyBuffer::truncate(std::uint64_t size) {
+  if (size >= this->size()) return;
+  in_file_ = size > memory_.size() ? size - memory_.size() : 0;
+  memory_.resize(std::min<std::uint64_t>(size, memory_.size()));
+}
+
+void BodyBuffer::read(const std::function<void(std::string_view)>& take) const {
+  if (!memory_.empty()) take(memory_);
+  std::string piece(in_file_ > 0 ? 1U << 20U : 0U, '\0');
+  for (std::uint64_t at = 0; at < in_file_;) {
+    const auto wanted = std::min<std::uint64_t>(piece.size(), in_file_ - at);
+    const auto count = ::pread(file_, piece.data(), wanted, static_cast<::off_t>(at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw WriteError(write_error(count == 0 ? EIO : errno).message);
+    take(std::string_view(piece).substr(0, static_cast<std::size_t>(count)));
+    at += static_cast<std::uint64_t>(count);
+  }
+}
+
+}  // namespace httpretry::cli

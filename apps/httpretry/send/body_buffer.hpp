@@ -1,0 +1,35 @@
+// BodyBuffer: holds a response body until it is complete. The first 8 MiB are kept in memory, the
+// rest in an unnamed file in TMPDIR.
+#pragma once
+
+#include <httpretry/http/result.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace httpretry::cli {
+
+class BodyBuffer {
+ public:
+  BodyBuffer() = default;
+  ~BodyBuffer();
+  BodyBuffer(const BodyBuffer&) = delete;
+  BodyBuffer& operator=(const BodyBuffer&) = delete;
+
+  Result<void> append(std::string_view bytes);
+  void truncate(std::uint64_t size);
+  [[nodiscard]] std::uint64_t size() const { return memory_.size() + in_file_; }
+  // Passes the whole body to `take`, in pieces. Throws WriteError.
+  void read(const std::function<void(std::string_view)>& take) const;
+
+ private:
+  Result<void> append_to_file(std::string_view bytes);
+
+  std::string memory_;
+  int file_ = -1;
+  std::uint64_t in_file_ = 0;
+};
+
+}  // namespace httpretry::cli

@@ -1,0 +1,62 @@
+#include "send/client_options.hpp"
+
+#include "cli/input.hpp"
+#include "send/connection.hpp"
+#include "send/poll_until.hpp"
+#include "send/status_line.hpp"
+#include "send/trace.hpp"
+
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+
+#include <unistd.h>
+#include <cstdlib>
+
+namespace httpretry::cli {
+namespace {
+
+bool use_colors(const SendOptions& options) {
+  if (options.color != "auto") return options.color == "always";
+  const char* no_color = std::getenv("NO_COLOR");
+  return ::isatty(STDERR_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+}
+
+}  // namespace
+
+std::shared_ptr<CookieJar> load_cookies(const SendOptions& options) {
+  if (!options.use_cookies) return nullptr;
+  auto jar = std::make_shared<CookieJar>();
+  for (const auto& file : options.cookie_files) {
+    if (::access(file.c_str(), F_OK) != 0) continue;  // as curl: -c may create it
+    if (const auto loaded = jar->load(file); !loaded) throw ReadError(loaded.error().message);
+  }
+  return jar;
+}
+
+ClientOptions client_options(const SendOptions& options, const PolicySet& policies,
+                             std::shared_ptr<CookieJar> cookies) {
+  ClientOptions client;
+  if (options.follow) {
+    RedirectOptions redirects;
+    redirects.limit = options.max_redirects;
+    client.middlewares.push_back(redirect(redirects));
+  }
+  RetryOptions retrying;
+  retrying.policies = policies;
+  if (!options.until.empty()) {
+    auto condition = PollCondition::parse(options.until);
+    condition.follow_redirects = options.follow;
+    poll_until(retrying, std::move(condition), options.retry_delay);
+  }
+  client.middlewares.push_back(retry(std::move(retrying)));
+  if (options.verbose) client.middlewares.push_back(verbose());
+  if (options.trace) client.observers.push_back(tracer(use_colors(options)));
+  if (shows_status_line(options)) client.observers.push_back(status_line(options, policies));
+
+  client.connection = options.connection;
+  add_environment(client.connection);
+  client.connection.cookies = std::move(cookies);
+  return client;
+}
+
+}  // namespace httpretry::cli

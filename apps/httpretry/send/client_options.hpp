@@ -1,0 +1,19 @@
+// The client that the flags ask for.
+#pragma once
+
+#include "send/options.hpp"
+
+#include <httpretry/client/client.hpp>
+#include <httpretry/curl/cookies.hpp>
+
+#include <memory>
+
+namespace httpretry::cli {
+
+// Null if no flag asks for cookies. Throws ReadError.
+std::shared_ptr<CookieJar> load_cookies(const SendOptions& options);
+
+ClientOptions client_options(const SendOptions& options, const PolicySet& policies,
+                             std::shared_ptr<CookieJar> cookies);
+
+}  // namespace httpretry::cli

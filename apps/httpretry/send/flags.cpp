@@ -1,0 +1,318 @@
+// The flags of sending: curl's, with curl's meaning, and our own.
+#include "send/config_file.hpp"
+#include "send/connection.hpp"
+#include "send/data.hpp"
+#include "send/options.hpp"
+
+#include <limits>
+
+namespace httpretry::cli {
+namespace {
+
+using Text = const std::string&;
+
+template <class Target>
+auto store(Target& target) {
+  return [&target](Text value) { target = value; };
+}
+auto enable(bool& target) {
+  return [&target](Text) { target = true; };
+}
+auto append(std::vector<std::string>& target) {
+  return [&target](Text value) { target.push_back(value); };
+}
+
+std::string in_microseconds(Duration time) {
+  return std::to_string(std::chrono::ceil<std::chrono::microseconds>(time).count()) + "us";
+}
+
+// As curl: text with "=" is cookies; other text names a file, which need not exist.
+void add_cookies(Text value, SendOptions& to) {
+  if (value.find('=') != std::string::npos) {
+    to.cookies.push_back(value);
+  } else {
+    to.use_cookies = true;
+    if (!value.empty()) to.cookie_files.push_back(value);
+  }
+}
+
+std::vector<Flag> request_flags(SendOptions& to) {
+  return {
+      {'X', "request", "METHOD", "the request method", store(to.method)},
+      {'H', "header", "LINE",
+       "add a header, or the headers in @FILE; \"Name:\" removes a default header",
+       append(to.headers)},
+      {'A', "user-agent", "NAME", "the User-Agent header; empty: send none", store(to.user_agent)},
+      {'e', "referer", "URL", "the Referer header", store(to.referer)},
+      {'u', "user", "NAME:PASSWORD", "name and password for basic authentication", store(to.user)},
+      {'\0', "oauth2-bearer", "TOKEN", "send this token in the Authorization header",
+       store(to.bearer)},
+      {'b', "cookie", "DATA", "send cookies (\"NAME=VALUE; ...\"), or those in a file",
+       [&](Text v) { add_cookies(v, to); }},
+      {'c', "cookie-jar", "FILE",
+       "use cookies, and write them to FILE at the end; - is standard output",
+       [&](Text v) {
+         to.cookie_jar = v;
+         to.use_cookies = true;
+       }},
+      {'n', "netrc", "", "read name and password from ~/.netrc",
+       [&](Text) { to.connection.netrc = ""; }},
+      {'\0', "netrc-file", "FILE", "like --netrc, with this file", store(to.connection.netrc)},
+      {'I', "head", "", "send HEAD, and show the headers only", enable(to.head)},
+      {'\0', "compressed", "", "request gzip, and show the decoded body", enable(to.compressed)},
+      {'\0', "url", "URL", "a URL, for use in a file of options (-K)", append(to.urls)},
+  };
+}
+
+std::vector<Flag> body_flags(SendOptions& to) {
+  return {
+      {'d', "data", "DATA", "send DATA with POST; @FILE reads a file, @- standard input",
+       [&](Text v) { add_data(to.data, data_text(v)); }},
+      {'\0', "data-raw", "DATA", "like --data, but \"@\" has no special meaning",
+       [&](Text v) { add_data(to.data, v); }},
+      {'\0', "data-binary", "DATA", "like --data, but keep line ends",
+       [&](Text v) { add_data(to.data, data_bytes(v)); }},
+      {'\0', "data-urlencode", "DATA", "like --data, percent-encoded: TEXT, NAME=TEXT, NAME@FILE",
+       [&](Text v) { add_data(to.data, data_encoded(v)); }},
+      {'\0', "json", "DATA", "like --data-binary, with the Content-Type and Accept headers of JSON",
+       [&](Text v) {
+         to.json = true;
+         to.data = to.data.value_or("") + data_bytes(v);
+       }},
+      {'F', "form", "NAME=CONTENT",
+       "a field of a multipart/form-data form; CONTENT is text, <FILE or @FILE,FILE..., optionally "
+       "followed by ;type=TYPE, ;filename=NAME or ;headers=LINE",
+       [&](Text v) {
+         to.form.push_back({v, false});
+       }},
+      {'\0', "form-string", "NAME=TEXT", "like --form, but no character of TEXT is special",
+       [&](Text v) {
+         to.form.push_back({v, true});
+       }},
+      {'G', "get", "", "put the data into the query of the URL, and send a GET",
+       enable(to.data_in_url)},
+      {'\0', "url-query", "DATA",
+       "add DATA to the query of the URL, encoded; +TEXT is added as it is",
+       [&](Text v) { to.url_query.push_back(query_item(v)); }},
+      {'T', "upload-file", "FILE",
+       "upload FILE with PUT; - is standard input, which is read before sending, up to 64 MiB, so "
+       "that "
+       "a retry can send it again; no timeout ends a wait for input",
+       append(to.uploads)},
+  };
+}
+
+std::vector<Flag> response_flags(SendOptions& to) {
+  return {
+      {'o', "output", "FILE",
+       "write the response to FILE when it is complete; the n-th -o belongs to the n-th URL",
+       [&](Text v) {
+         if (v == kRemoteName)
+           throw UsageError("option --output needs a file name, or - for standard output");
+         to.outputs.push_back(v);
+       }},
+      {'O', "remote-name", "", "like --output, with the last part of the URL's path as FILE",
+       [&](Text) { to.outputs.emplace_back(kRemoteName); }},
+      {'C', "continue-at", "OFFSET",
+       "skip this many bytes of the response, or of the -T file; -: resume an interrupted download "
+       "if the server's ETag or Last-Modified shows that the file is unchanged, else start again; "
+       "an interrupted download is kept in FILE.part",
+       [&](Text v) {
+         to.resume = v == "-";
+         to.offset = to.resume ? 0 : parse_bytes(v, "-C");
+       }},
+      {'i', "include", "", "show the response headers too", enable(to.include)},
+      {'f', "fail", "", "do not show a response of 400 or more",
+       [&](Text) { to.on_error_status = OnErrorStatus::FailWithoutBody; }},
+      {'\0', "fail-with-body", "", "show it, and exit with 22 (the default)",
+       [&](Text) { to.on_error_status = OnErrorStatus::Fail; }},
+      {'\0', "no-fail", "", "exit with 0 for any response, as curl does without -f",
+       [&](Text) { to.on_error_status = OnErrorStatus::Succeed; }},
+      {'w', "write-out", "FORMAT",
+       "print FORMAT after each response: curl's variables, such as %{http_code} and %{json}, and "
+       "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads FORMAT from a file",
+       [&](Text v) { to.write_out = v.starts_with('@') ? data_bytes(v) : v; }},
+      {'\0', "max-filesize", "BYTES", "fail if a response is larger than this: 500, 20K, 3M, 1G",
+       [&](Text v) {
+         to.max_file_size = parse_bytes(v, "--max-filesize");
+         if (*to.max_file_size == 0) to.max_file_size.reset();
+       }},
+      {'\0', "limit-rate", "SPEED",
+       "transfer at most this many bytes a second, down and up: 20K, 3M; has no effect on a "
+       "response "
+       "that is held in memory, with --until or with -i into a file",
+       [&](Text v) {
+         to.bytes_per_second = parse_bytes(v, "--limit-rate");
+         if (*to.bytes_per_second == 0) to.bytes_per_second.reset();
+       }},
+  };
+}
+
+std::vector<Flag> connection_flags(SendOptions& to) {
+  auto& connection = to.connection;
+  return {
+      {'L', "location", "", "follow redirects", enable(to.follow)},
+      {'\0', "max-redirs", "N", "follow at most N redirects (10); -1: no limit",
+       [&](Text v) {
+         to.max_redirects = v == "-1" ? std::numeric_limits<int>::max()
+                                      : static_cast<int>(parse_count(v, "--max-redirs"));
+       }},
+      {'m', "max-time", "SECONDS",
+       "time limit for each URL: all attempts, waits and redirects; for each attempt, use --set "
+       "attempt_timeout=5s",
+       [&](Text v) { to.max_time = parse_seconds(v, "--max-time"); }},
+      {'\0', "connect-timeout", "SECONDS", "time limit for connecting",
+       [&](Text v) {
+         to.connect_timeout = parse_seconds(v, "--connect-timeout");
+         if (*to.connect_timeout == Duration::zero()) to.connect_timeout.reset();
+       }},
+      {'x', "proxy", "URL",
+       "use a proxy: http, https, socks4, socks4a, socks5 or socks5h; \"\": none",
+       store(connection.proxy.url)},
+      {'U', "proxy-user", "NAME:PASSWORD", "name and password for the proxy",
+       [&](Text v) { connection.proxy.credentials = proxy_credentials(v); }},
+      {'\0', "noproxy", "LIST", "hosts to reach without the proxy; * is all",
+       store(connection.proxy.no_proxy)},
+      {'\0', "resolve", "HOST:PORT:ADDRESS", "connect to ADDRESS for this host and port",
+       [&](Text v) { connection.connect_to.push_back(resolve_entry(v)); }},
+      {'\0', "connect-to", "HOST:PORT:TO:PORT",
+       "connect to TO:PORT instead; an empty part matches any", append(connection.connect_to)},
+      {'4', "ipv4", "", "use IPv4 addresses only",
+       [&](Text) { connection.ip_version = IpVersion::V4; }},
+      {'6', "ipv6", "", "use IPv6 addresses only",
+       [&](Text) { connection.ip_version = IpVersion::V6; }},
+      {'\0', "interface", "NAME", "connect from this network interface, address or host",
+       store(connection.local_interface)},
+      {'\0', "unix-socket", "FILE", "connect to this Unix socket", store(connection.unix_socket)},
+      {'\0', "http1.1", "", "use HTTP/1.1 only",
+       [&](Text) { to.http_version = HttpVersion::Http1; }},
+      {'\0', "http2", "", "use HTTP/2 if TLS negotiates it (the default)",
+       [&](Text) { to.http_version = HttpVersion::Any; }},
+      {'\0', "http2-prior-knowledge", "", "use HTTP/2 without negotiating it",
+       [&](Text) { to.http_version = HttpVersion::Http2PriorKnowledge; }},
+  };
+}
+
+std::vector<Flag> tls_flags(SendOptions& to) {
+  auto& tls = to.connection;
+  auto& own = tls.client_certificate;
+  return {
+      {'k', "insecure", "", "accept any certificate", [&](Text) { tls.verify_tls = false; }},
+      {'\0', "cacert", "FILE", "trust the certificates in FILE", store(tls.ca_file)},
+      {'\0', "capath", "FOLDER", "trust the certificates in FOLDER, which c_rehash prepared",
+       store(tls.ca_path)},
+      {'E', "cert", "FILE[:PASSWORD]", "the client certificate, PEM or PKCS #12",
+       [&](Text v) { set_certificate(own, v); }},
+      {'\0', "key", "FILE", "its private key, if it is in another file", store(own.key_file)},
+      {'\0', "pass", "PASSWORD", "the password of the private key", store(own.key_password)},
+      {'\0', "pinnedpubkey", "HASHES",
+       "accept only these public keys of the server: sha256//..., or a file",
+       store(tls.pinned_keys)},
+      {'\0', "tlsv1.2", "", "use TLS 1.2 or later (the default)",
+       [&](Text) { tls.min_tls = TlsVersion::Tls12; }},
+      {'\0', "tlsv1.3", "", "use TLS 1.3 or later", [&](Text) { tls.min_tls = TlsVersion::Tls13; }},
+  };
+}
+
+std::vector<Flag> retry_flags(SendOptions& to) {
+  auto flags = policy_flags(to.policy);
+  const std::vector<Flag> more{
+      {'\0', "idempotency-key", "[=KEY]",
+       "send an idempotency key, the same on all attempts; generated if KEY is not given",
+       [&](Text v) {
+         to.use_idempotency_key = true;
+         to.idempotency_key = v;
+       }},
+      {'\0', "until", "EXPR",
+       "send the request until EXPR is true: status=200, json:/state=DONE; every second or every "
+       "--retry-delay, within -m or --retry-max-time; exit status 28 if it never is",
+       store(to.until)},
+      {'\0', "retry", "N",
+       "retry up to N times (3): sets max_attempts to N + 1; a budget also limits each host to "
+       "about "
+       "35 retries in a row, unless --set budget=none",
+       [&](Text v) {
+         const auto most =
+             std::min<long>(parse_count(v, "--retry"), std::numeric_limits<int>::max() - 1);
+         to.policy.set("max_attempts", std::to_string(most + 1));
+       }},
+      {'\0', "retry-delay", "SECONDS", "wait this long before each retry; 0: as the policy says",
+       [&](Text v) {
+         const auto delay = parse_seconds(v, "--retry-delay");
+         if (delay == Duration::zero()) return;
+         to.retry_delay = delay;
+         to.policy.set("backoff",
+                       R"({"kind": "constant", "interval": ")" + in_microseconds(delay) + R"("})");
+         to.policy.set("throttle_backoff", R"("none")");
+       }},
+      {'\0', "retry-max-time", "SECONDS",
+       "time limit for all attempts and waits (60, unless a policy sets it); 0: none",
+       [&](Text v) {
+         const auto limit = parse_seconds(v, "--retry-max-time");
+         const bool none = limit == Duration::zero();
+         to.policy.set("max_elapsed_time", none ? "none" : in_microseconds(limit));
+       }},
+      {'\0', "retry-all-errors", "",
+       "retry after any failure, even if the server may have processed the request",
+       enable(to.retry_all_errors)},
+      {'\0', "retry-connrefused", "", "retry after a refused connection too (most policies do)",
+       [&](Text) { to.policy.set("retry_on.transport", kAllTransport); }},
+  };
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+std::vector<Flag> message_flags(SendOptions& to) {
+  return {
+      {'\0', "report", "FILE", "write a JSON report; - is standard output", store(to.report)},
+      {'\0', "trace", "", "show each attempt and decision on standard error as it happens",
+       enable(to.trace)},
+      {'v', "verbose", "",
+       "show the headers of each attempt on standard error; URLs are shown without their query, "
+       "which may be secret",
+       enable(to.verbose)},
+      {'s', "silent", "", "show no messages", enable(to.silent)},
+      {'S', "show-error", "", "with -s: show messages about failures", enable(to.show_error)},
+      {'\0', "no-progress-meter", "", "show no status line on a terminal",
+       [&](Text) { to.progress = false; }},
+      {'#', "progress-bar", "",
+       "show a progress bar for long transfers (the default on a terminal)", enable(to.progress)},
+      {'\0', "color", "auto|always|never",
+       "use colors; auto: on a terminal, unless NO_COLOR is set", store(to.color)},
+  };
+}
+
+std::vector<Flag> other_flags(SendOptions& to) {
+  return {
+      {'Z', "parallel", "", "send all requests at the same time", enable(to.parallel)},
+      {'\0', "parallel-max", "N", "with -Z: at most N requests at a time (50)",
+       [&](Text v) {
+         to.parallel_max = parse_count(v, "--parallel-max");
+         if (to.parallel_max == 0) throw UsageError("option --parallel-max must be at least 1");
+       }},
+      {'K', "config", "FILE", "read options from FILE, one per line; - is standard input",
+       [&](Text v) { read_config(v, to); }},
+      {'V', "version", "", "show our version and libcurl's", enable(to.version)},
+      help_flag(),
+  };
+}
+
+}  // namespace
+
+FlagTable send_flags(SendOptions& to) {
+  return {{"Request", request_flags(to)},       {"Body", body_flags(to)},
+          {"Response", response_flags(to)},     {"Retries", retry_flags(to)},
+          {"Connection", connection_flags(to)}, {"TLS", tls_flags(to)},
+          {"Messages", message_flags(to)},      {"Other", other_flags(to)}};
+}
+
+FlagTable send_table() {
+  static SendOptions unused;
+  return send_flags(unused);
+}
+
+void parse_send(const Args& args, SendOptions& to) {
+  parse(args, send_flags(to), [&](Text url) { to.urls.push_back(url); });
+}
+
+}  // namespace httpretry::cli

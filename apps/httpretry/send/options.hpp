@@ -1,0 +1,109 @@
+// The options of `httpretry [options] URL...`.
+#pragma once
+
+#include "cli/commands.hpp"
+#include "cli/policy_options.hpp"
+#include "send/form.hpp"
+
+#include <httpretry/curl/transport_options.hpp>
+#include <httpretry/flow/transport.hpp>
+#include <httpretry/http/request.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace httpretry::cli {
+
+// What happens to a response of 400 or more.
+enum class OnErrorStatus : std::uint8_t {
+  Fail,             // it is shown, and the exit status is an error
+  FailWithoutBody,  // -f: it is not shown
+  Succeed,          // --no-fail: it is shown like any other
+};
+
+// -O in SendOptions::outputs: no file has this name.
+inline constexpr const char* kRemoteName = "";
+
+// The limit of a body in memory, unless --max-filesize sets it.
+inline constexpr std::uint64_t kMostInMemory = std::uint64_t{1} << 30U;
+
+struct SendOptions {
+  std::vector<std::string> urls;
+  int config_depth = 0;  // of nested -K files
+
+  std::string method;                // -X; empty: implied by other options
+  std::vector<std::string> headers;  // in the syntax of curl's -H
+  std::optional<std::string> data;   // of all -d, --json etc., joined
+  std::vector<FormField> form;       // of -F and --form-string
+  bool json = false;
+  bool data_in_url = false;               // -G
+  bool head = false;                      // -I
+  std::vector<std::string> url_query;     // encoded
+  std::vector<std::string> uploads;       // the n-th belongs to the n-th URL
+  std::vector<std::string> outputs;       // likewise; or kRemoteName
+  std::optional<std::string> user_agent;  // -A; empty: send none
+  std::string referer;
+  std::optional<std::string> user;  // "name:password"
+  std::string bearer;
+
+  bool follow = false;
+  int max_redirects = 10;
+  std::optional<Duration> max_time;
+  std::optional<Duration> connect_timeout;
+  bool compressed = false;
+  HttpVersion http_version = HttpVersion::Any;
+  TransportOptions connection;            // proxies, TLS, addresses
+  std::vector<std::string> cookies;       // of -b: "NAME=VALUE"
+  std::vector<std::string> cookie_files;  // of -b: files
+  std::string cookie_jar;                 // -c
+  bool use_cookies = false;               // -b FILE or -c
+  bool resume = false;                    // -C -
+  std::uint64_t offset = 0;               // -C N: bytes to skip
+  std::optional<std::uint64_t> max_file_size;
+  std::optional<std::uint64_t> bytes_per_second;
+
+  bool parallel = false;
+  long parallel_max = 50;
+
+  PolicyChoice policy;
+  bool retry_all_errors = false;
+  bool use_idempotency_key = false;  // --idempotency-key
+  std::string idempotency_key;       // empty: generated for each URL
+  std::optional<Duration> retry_delay;
+  std::string until;
+
+  OnErrorStatus on_error_status = OnErrorStatus::Fail;
+  bool include = false;
+  bool silent = false;
+  bool show_error = false;
+  bool progress = true;  // a status line on a terminal
+  bool verbose = false;
+  bool trace = false;
+  std::string color = "auto";
+  std::string write_out;
+  std::string report;  // a file, or "-"
+
+  bool version = false;
+};
+
+// The table of these flags.
+FlagTable send_flags(SendOptions& to);
+
+// Parses a command line. Throws UsageError, ReadError and HelpRequested.
+void parse_send(const Args& args, SendOptions& to);
+
+// The request for the URL at `index`. Throws UsageError and ReadError; `cancel` as for
+// upload_body.
+Request request_for(const SendOptions& options, std::size_t index, int cancel);
+
+// Where its response goes: a file, or "-". Throws UsageError.
+std::string target_for(const SendOptions& options, std::size_t index, const Request& request);
+
+// Whether error messages may be shown.
+inline bool shows_errors(const SendOptions& options) {
+  return !options.silent || options.show_error;
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,143 @@
+#include "send/print_result.hpp"
+
+#include "cli/exit_status.hpp"
+#include "cli/input.hpp"
+#include "cli/message.hpp"
+#include "cli/output.hpp"
+#include "cli/text.hpp"
+#include "send/poll_until.hpp"
+#include "send/write_out.hpp"
+
+#include <unistd.h>
+
+namespace httpretry::cli {
+namespace {
+
+int status_of(const SendOptions& options, const Outcome& outcome) {
+  const bool unmet = !options.until.empty() && condition_unmet(outcome);
+  if (!outcome) return unmet ? kTimeout : exit_status(outcome.error());
+  if (options.on_error_status == OnErrorStatus::Succeed) return kOk;
+  if (unmet) return kTimeout;
+  if (!options.until.empty() && condition_met(*outcome)) return kOk;
+  return outcome->status >= 400 ? kErrorStatus : kOk;
+}
+
+// Writes a response that is in memory.
+void write_response(const SendOptions& options, const Response& response, const std::string& target,
+                    int cancel) {
+  const bool with_head = options.include || options.head;
+  const bool headers_only =
+      response.status >= 400 && options.on_error_status == OnErrorStatus::FailWithoutBody;
+  if (headers_only && !with_head) return;
+  // Keeps the file: it has part of the body, or after a 304 all of it.
+  const bool keeps = response.status == 304 || (options.resume && response.status >= 300);
+  if (target != "-" && keeps && !options.include) return;
+  const bool with_body = !options.head && !headers_only;
+  write_to(target, (with_head ? head_of(response) : "") + (with_body ? response.body : ""), cancel);
+}
+
+// Writes a response whose body is in the buffer.
+void write_buffer(const SendOptions& options, const Response& response, const BodyBuffer& buffer,
+                  const std::string& target, int cancel) {
+  const Stream out(target, cancel);
+  if (options.include) out.write(head_of(response));
+  buffer.read([&](std::string_view bytes) { out.write(bytes); });
+}
+
+void write_body(const SendOptions& options, const EndedCall& ended, const std::string& target,
+                int cancel) {
+  const auto* download = ended.download;
+  if (download == nullptr || !download->complete) {
+    if (ended.outcome) write_response(options, *ended.outcome, target, cancel);
+  } else if (!download->options().file) {
+    write_buffer(options, *ended.outcome, download->buffer, target, cancel);
+  }
+}
+
+std::uint64_t received_of(const EndedCall& ended) {
+  if (ended.download != nullptr && ended.download->complete) return ended.download->received;
+  return ended.outcome ? ended.outcome->body.size() : 0;
+}
+
+// Suggests a flag that would help, if there is one.
+std::string advice(const SendOptions& options, const Request& request, const Outcome& outcome) {
+  if (!outcome && outcome.error().code == Errc::TooLarge && !options.max_file_size) {
+    return "the response is too large to hold in memory; --max-filesize BYTES raises the limit";
+  }
+  if (!options.until.empty() && condition_unmet(outcome)) {
+    return "the condition of --until was not met: " + printable(options.until);
+  }
+  const auto& history = history_of(outcome);
+  switch (history.stop_reason) {
+    case Reason::UnsafeToRepeat:
+      if (options.use_idempotency_key || options.retry_all_errors) return {};
+      return "not retried, because the server may have processed the request; "
+             "--idempotency-key or --retry-all-errors allows retries";
+    case Reason::BudgetExhausted:
+      return "the retry budget is used up; --set budget=none removes it";
+    case Reason::ServerDelayTooLong:
+      if (history.detail.find("server_delay.max") == std::string::npos) return {};
+      return "the server asks for a longer wait than allowed; --set server_delay.max=TIME raises "
+             "the limit";
+    case Reason::NotReplayable:
+      if (request.body().replayable()) return {};
+      return "the body came from a pipe and is longer than " +
+             std::to_string(kMaxPipeBuffer >> 20U) +
+             " MiB, so it cannot be sent again; save it in a file and use -T FILE";
+    default: return {};
+  }
+}
+
+// Explains a failure, or why the policy ended the call.
+void print_explanation(const SendOptions& options, const Request& request, const Outcome& outcome,
+                       int status) {
+  if (!shows_errors(options)) return;
+  const auto reason = history_of(outcome).stop_reason;
+  const bool final = reason == Reason::NotRetryable && outcome && outcome->status >= 400;
+  const bool plain = reason == Reason::Success || final;
+  if (status == kOk && plain) return;
+  const auto& url = request.parsed_url();
+  const auto which = options.urls.size() > 1 && url ? printable(url->without_secrets()) + ": " : "";
+  if (!outcome) {
+    print_message("httpretry: " + which + "(" + std::to_string(status) + ") " +
+                  printable(outcome.error().message));
+  }
+  if (const auto help = advice(options, request, outcome); !help.empty()) {
+    print_message("httpretry: " + which + help);
+  }
+  print_message(which + describe(outcome));
+}
+
+}  // namespace
+
+int print_result(const SendOptions& options, const EndedCall& ended, int cancel) {
+  show_status("");
+  const auto& outcome = ended.outcome;
+  const auto target = target_for(options, ended.index, ended.request);
+  auto status = status_of(options, outcome);
+  bool write_failed = false;
+  // After an error, the rest is still written.
+  const auto try_write = [&](const auto& write) {
+    try {
+      write();
+    } catch (const WriteError& error) {
+      if (shows_errors(options)) print_message(std::string("httpretry: ") + error.what());
+      status = kWriteError;
+      write_failed = true;
+    }
+  };
+  try_write([&] { write_body(options, ended, target, cancel); });
+  if (!options.write_out.empty()) {
+    std::string to_stderr;
+    const auto file = outcome && target != "-" ? target : std::string();
+    const Transferred about{outcome, ended.request,     ended.index,       file,
+                            status,  ended.connections, received_of(ended)};
+    const auto text = write_out(options.write_out, about, to_stderr);
+    try_write([&] { write_all(STDERR_FILENO, to_stderr, cancel, "standard error"); });
+    try_write([&] { write_stdout(text, cancel); });
+  }
+  if (!write_failed) print_explanation(options, ended.request, outcome, status);
+  return status;
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,190 @@
+// Makes the Request for a URL of the command line.
+#include "cli/input.hpp"
+#include "cli/text.hpp"
+#include "send/data.hpp"
+#include "send/form.hpp"
+#include "send/options.hpp"
+
+#include <httpretry/http/url.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace httpretry::cli {
+namespace {
+
+std::string with_query_text(std::string url, const std::string& items) {
+  if (items.empty()) return url;
+  const auto fragment = std::min(url.find('#'), url.size());
+  const bool has_query = url.find('?') < fragment;
+  const bool glue = has_query && fragment > 0 && url[fragment - 1] != '?';
+  return url.insert(fragment, (has_query ? (glue ? "&" : "") : "?") + items);
+}
+
+// For -T: a URL that ends in "/" gets the name of the file.
+std::string with_file_name(const std::string& url, const std::string& file) {
+  const auto path_end = std::min(url.find_first_of("?#"), url.size());
+  const auto authority = url.find("://") + 3;
+  const bool no_path = url.find('/', authority) >= path_end;
+  if (file == "-" || (!no_path && url[path_end - 1] != '/')) return url;
+  auto named = url;
+  const auto name = percent_encode(file.substr(file.find_last_of('/') + 1));
+  return named.insert(path_end, (no_path ? "/" : "") + name);
+}
+
+std::string url_of(const SendOptions& options, std::size_t index) {
+  auto url = with_scheme(options.urls[index]);
+  if (index < options.uploads.size()) url = with_file_name(url, options.uploads[index]);
+  for (const auto& item : options.url_query) url = with_query_text(url, item);
+  if (options.data_in_url && options.data) url = with_query_text(url, *options.data);
+  return url;
+}
+
+std::string method_of(const SendOptions& options, bool upload) {
+  const bool posts = options.data.has_value() && !options.data_in_url;
+  const bool form = !options.form.empty();
+  if (int{options.head} + int{upload} + int{posts} + int{form} > 1) {
+    throw UsageError("a request can have only one of -I, -T, -F and -d");
+  }
+  if (!options.method.empty()) return options.method;
+  return options.head ? "HEAD" : upload ? "PUT" : posts || form ? "POST" : "GET";
+}
+
+void put_default(Request& request, std::string_view name, std::string_view value) {
+  if (!value.empty()) request.set_header(name, value);
+}
+
+void set_defaults(const SendOptions& options, Request& request) {
+  put_default(request, "User-Agent", options.user_agent.value_or("httpretry/" HTTPRETRY_VERSION));
+  request.set_header("Accept", options.json ? "application/json" : "*/*");
+  put_default(request, "Referer", options.referer);
+  std::string cookies;
+  for (const auto& some : options.cookies) cookies += (cookies.empty() ? "" : "; ") + some;
+  put_default(request, "Cookie", cookies);
+  if (!options.bearer.empty()) request.set_header("Authorization", "Bearer " + options.bearer);
+  if (options.data && !options.data_in_url) {
+    request.set_header("Content-Type",
+                       options.json ? "application/json" : "application/x-www-form-urlencoded");
+  }
+}
+
+// "Name: value" sets a header, "Name;" sets an empty one, "Name:" removes a default. The value may
+// be secret, so messages do not contain it.
+void apply_header(Request& request, const std::string& line, std::vector<std::string>& given) {
+  const auto end = line.find_first_of(":;");
+  if (end == std::string::npos || end == 0) {
+    const auto word = line.find(' ');
+    const auto what =
+        word == std::string::npos ? std::string("the text") : "\"" + line.substr(0, word) + " …\"";
+    throw UsageError("option -H: " + what + " is not a header; expected \"Name: value\"");
+  }
+  const auto name = line.substr(0, end);
+  const auto value = line.substr(end + 1);
+  const bool blank = value.find_first_not_of(" \t") == std::string::npos;
+  // The first header of a name replaces our default; others are added.
+  const bool first = std::none_of(given.begin(), given.end(), [&](const std::string& earlier) {
+    return equal_ignoring_case(earlier, name);
+  });
+  if (first) request.remove_header(name);
+  given.push_back(name);
+  if (blank && line[end] == ':') return;
+  if (!blank && line[end] == ';') {
+    throw UsageError("option -H: \"" + name +
+                     ";\" means an empty header, but text follows the \";\"");
+  }
+  request.add_header(name, blank ? std::string() : value);
+}
+
+void apply_headers(const SendOptions& options, int cancel, Request& request) {
+  std::vector<std::string> given;
+  for (const auto& header : options.headers) {
+    if (!header.starts_with('@')) {
+      apply_header(request, header, given);
+      continue;
+    }
+    auto text = read_named(header.substr(1), cancel);
+    std::erase(text, '\r');
+    for (std::size_t at = 0; at < text.size();) {
+      const auto end = std::min(text.find('\n', at), text.size());
+      if (end > at) apply_header(request, text.substr(at, end - at), given);
+      at = end + 1;
+    }
+  }
+}
+
+Form form_of(const SendOptions& options, int cancel) {
+  Form form;
+  for (const auto& part : options.form) form.add(form_part(part, cancel));
+  return form;
+}
+
+// With an offset, Content-Range says which part of the file this is.
+void set_upload(const SendOptions& options, const std::string& file, int cancel, Request& request) {
+  auto body = upload_body(file, cancel, options.offset);
+  if (options.offset > 0) {
+    const auto end = options.offset + size_of(body);
+    request.set_header("Content-Range", "bytes " + std::to_string(options.offset) + "-" +
+                                            std::to_string(end - 1) + "/" + std::to_string(end));
+  }
+  request.set_body(std::move(body));
+}
+
+void apply_options(const SendOptions& options, Request& request) {
+  auto& own = request.edit_options();
+  own.compressed = options.compressed;
+  own.connect_timeout = options.connect_timeout;
+  own.max_body = options.max_file_size.value_or(kMostInMemory);
+  own.http_version = options.http_version;
+  own.upload_rate = options.bytes_per_second;
+  if (!options.user) return;
+  const auto colon = options.user->find(':');
+  if (colon == std::string::npos) {
+    throw UsageError("option -u: no password given; expected NAME:PASSWORD");
+  }
+  own.credentials = Credentials(Credentials::Scheme::Basic, options.user->substr(0, colon),
+                                options.user->substr(colon + 1));
+}
+
+// The last part of the path, still percent-encoded.
+std::string remote_name(const SendOptions& options, std::size_t index, const Request& request) {
+  const auto& path = request.parsed_url()->path();
+  auto name = path.substr(path.find_last_of('/') + 1);
+  if (name == "-") return "./-";  // "-" would be standard output
+  if (!name.empty()) return name;
+  throw UsageError("option -O: the path of " + without_secrets(options.urls[index]) +
+                   " does not end in a file name; use -o FILE");
+}
+
+}  // namespace
+
+std::string target_for(const SendOptions& options, std::size_t index, const Request& request) {
+  if (index >= options.outputs.size()) return "-";
+  const auto& output = options.outputs[index];
+  if (output == kRemoteName) return remote_name(options, index, request);
+  return output == "/dev/stdout" ? "-" : output;
+}
+
+Request request_for(const SendOptions& options, std::size_t index, int cancel) {
+  const bool uploads = index < options.uploads.size();
+  try {
+    Request request(method_of(options, uploads), url_of(options, index));
+    if (const auto& url = request.parsed_url(); !url) {
+      throw UsageError("\"" + without_secrets(options.urls[index]) + "\" is " +
+                       url.error().message);
+    }
+    set_defaults(options, request);
+    if (!options.form.empty()) request.set_form(form_of(options, cancel));
+    apply_headers(options, cancel, request);
+    if (uploads) {
+      set_upload(options, options.uploads[index], cancel, request);
+    } else if (options.data && !options.data_in_url) {
+      request.set_body(*options.data);
+    }
+    apply_options(options, request);
+    return request;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+}
+
+}  // namespace httpretry::cli

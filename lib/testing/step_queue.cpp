@@ -1,0 +1,82 @@
+#include <lib/testing/step_queue.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace httpretry::faults {
+namespace {
+
+void require(bool valid, const std::string& where, const char* what) {
+  if (!valid) throw std::invalid_argument(where + ": " + what);
+}
+
+void check(const Script& script, const std::string& name) {
+  for (std::size_t i = 0; i < script.steps.size(); ++i) {
+    const auto& step = script.steps[i];
+    const auto where = name + " step " + std::to_string(i);
+    require(step.status >= 200 && step.status <= 999, where, "the status must be 200 to 999");
+    require(step.fault != Fault::Refused && step.fault != Fault::Resolve, where,
+            "a server cannot play \"refused\" or \"resolve\": use them with `httpretry plan`");
+    require(step.times > 0, where, "times must be at least 1");
+    require(step.delay >= Duration(0), where, "the delay must not be negative");
+    require(step.interval >= Duration(0), where, "the interval must not be negative");
+    for (const auto& interim : step.interims) {
+      require(interim.status >= 100 && interim.status <= 199, where,
+              "an interim status must be 100 to 199");
+    }
+  }
+}
+
+bool happens_unread(Fault fault) {
+  return fault == Fault::ResetEarly || fault == Fault::TlsStall || fault == Fault::TlsReset;
+}
+
+}  // namespace
+
+StepQueue::StepQueue(Scenario scenario) : scenario_(std::move(scenario)) {
+  check(scenario_, "scenario,");
+  for (const auto& [path, script] : scenario_.paths) {
+    check(script, "scenario of " + path + ",");
+    path_cursors_.emplace(path, Cursor());
+  }
+}
+
+TakenStep StepQueue::take(std::string_view path) {
+  const std::lock_guard lock(mutex_);
+  const auto script = scenario_.paths.find(path);
+  if (script == scenario_.paths.end()) return advance(scenario_, cursor_);
+  return advance(script->second, path_cursors_.find(path)->second);
+}
+
+const Step* StepQueue::take_unread() {
+  const std::lock_guard lock(mutex_);
+  auto cursor = cursor_;
+  const auto taken = advance(scenario_, cursor);
+  if (!happens_unread(taken.step->fault)) return nullptr;
+  cursor_ = cursor;
+  return taken.step;
+}
+
+TakenStep StepQueue::advance(const Script& script, Cursor& cursor) {
+  static const Step plain;
+  static const Step closing(Fault::Close);
+
+  const auto& steps = script.steps;
+  if (steps.empty()) return {script.then == Then::Close ? &closing : &plain, std::nullopt};
+  if (cursor.index < steps.size() && cursor.used == steps[cursor.index].times) {
+    ++cursor.index;
+    cursor.used = 0;
+  }
+  if (cursor.index == steps.size()) {
+    switch (script.then) {
+      case Then::RepeatLast: return {&steps.back(), steps.size() - 1};
+      case Then::Restart: cursor.index = 0; break;
+      case Then::Close: return {&closing, std::nullopt};
+    }
+  }
+  ++cursor.used;
+  return {&steps[cursor.index], cursor.index};
+}
+
+}  // namespace httpretry::faults

@@ -1,0 +1,47 @@
+// StepQueue: gives each request its step of the scenario, across all connections.
+#pragma once
+
+#include <httpretry/testing/testing.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace httpretry::faults {
+
+// The step for one request. Valid as long as the queue.
+struct TakenStep {
+  const Step* step;
+  std::optional<std::size_t> index;  // empty if the scenario has no step for it
+};
+
+class StepQueue {
+ public:
+  // Throws std::invalid_argument for a step that a server cannot perform.
+  explicit StepQueue(Scenario scenario);
+
+  // The next step for that path.
+  [[nodiscard]] TakenStep take(std::string_view path);
+  // The next step of the scenario, if its fault happens before a request is read; else null, and
+  // no step is taken.
+  [[nodiscard]] const Step* take_unread();
+
+ private:
+  // The position in a script.
+  struct Cursor {
+    std::size_t index = 0;
+    std::uint64_t used = 0;
+  };
+  static TakenStep advance(const Script& script, Cursor& cursor);
+
+  const Scenario scenario_;
+  std::mutex mutex_;
+  Cursor cursor_;
+  std::map<std::string, Cursor, std::less<>> path_cursors_;
+};
+
+}  // namespace httpretry::faults
