@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The stage: asks a second server when the first has failed for good.
+// Asks a second server if the first one fails.
 MiddlewarePtr fallback_to(std::string host) {
   return middleware("fallback", [host](Request request, Call& call, Next next) -> Task<Outcome> {
     Outcome outcome = co_await next(request, call);
