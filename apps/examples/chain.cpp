@@ -50,7 +50,7 @@ int main() {
 
   std::promise<int> status;
   client.send_then(Request::get(url), [&status](Outcome outcome) {
-    status.set_value(outcome ? outcome->status : 0);  // on the loop's thread: must not block
+    status.set_value(outcome ? outcome->status : 0);  // runs on the client's thread: must not block
   });
 
   const int sum = sync_wait(two_requests(client, url));

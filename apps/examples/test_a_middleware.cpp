@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Asks a second server if the first one fails.
+// The middleware: sends the request to a second server if the first one failed.
 MiddlewarePtr fallback_to(std::string host) {
   return middleware("fallback", [host](Request request, Call& call, Next next) -> Task<Outcome> {
     Outcome outcome = co_await next(request, call);
