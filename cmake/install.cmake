@@ -1,12 +1,12 @@
-# What `cmake --install` puts where. A static library makes its users link what it is made of, so
-# that its package files name those packages; a shared one carries them along itself.
+# What `cmake --install` installs, and where. Users of a static library must also link the libraries that
+# it uses, so its package files name those packages. A shared library links them itself.
 include(CMakePackageConfigHelpers)
 
-# Debian's own packages use vendor-completions, and its zsh looks there.
+# Debian's packages use vendor-completions instead, because its zsh looks there.
 set(HTTPRETRY_ZSH_FOLDER site-functions CACHE STRING "Where in share/zsh the completion goes")
 mark_as_advanced(HTTPRETRY_ZSH_FOLDER)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/httpretry)
-# The components are Debian's packages, but for `elsewhere`: package.cmake has that in Debian's way.
+# The components are the Debian packages, except `elsewhere`: package.cmake installs that as Debian does.
 set(of_packages LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev ARCHIVE COMPONENT dev)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/httpretry
@@ -41,8 +41,8 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/httpretry-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/httpretry-config-version.cmake
         DESTINATION ${package_dir} COMPONENT dev)
 
-# The prefix is that of the place where the file is found, so that the tree can be moved and
-# `cmake --install --prefix` tells the truth.
+# The prefix is computed from where the file is, so that the tree can be moved and
+# `cmake --install --prefix` works.
 cmake_path(APPEND CMAKE_INSTALL_LIBDIR pkgconfig OUTPUT_VARIABLE pkg_config_dir)
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
   set(pkg_config_prefix "${CMAKE_INSTALL_PREFIX}")
@@ -72,7 +72,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/cmake/policy.schema.json
 
 if(TARGET httpretry_cli)
   install(TARGETS httpretry_cli COMPONENT tool)
-  if(NOT CMAKE_CROSSCOMPILING)  # where the program can be run, it has written these
+  if(NOT CMAKE_CROSSCOMPILING)  # the program writes these when it is built
     set(written_by_program ${PROJECT_BINARY_DIR}/apps)
     install(FILES ${written_by_program}/httpretry.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
             COMPONENT elsewhere)

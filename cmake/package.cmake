@@ -9,7 +9,7 @@ set(CPACK_PACKAGE_NAME httpretry)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has its own
-# Debian's own variables; whoever builds a package answers for it.
+# Debian's own variables: the person who builds a package is its maintainer.
 if(DEFINED ENV{DEBEMAIL})
   set(CPACK_PACKAGE_CONTACT "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
 else()
@@ -21,14 +21,14 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
-# Debian's name for libhttpretry.so.0.1; both libraries are in it, as they only change together.
+# Debian's name for libhttpretry.so.0.1. Both libraries are in it, because they change together.
 set(runtime libhttpretry${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(same_version "${runtime} (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
 
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
   "HTTP client library with retry middleware
-Sends HTTP requests by libcurl, and again what failed and may succeed: by
-policies in code or in a file, with budgets, and with a reason for all of it.")
+Sends HTTP requests with libcurl and retries failed ones, if a retry can help
+and can do no harm. Policies in code or in a file say how.")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${runtime})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
@@ -38,24 +38,24 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/triggers)
 
 set(CPACK_COMPONENT_DEV_DESCRIPTION
   "HTTP client library with retry middleware (development files)
-The headers of httpretry and of its test kit, and what CMake and pkg-config
-need to find them.")
+The headers of httpretry and of its test kit, and the files by which CMake and
+pkg-config find them.")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libhttpretry-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "${same_version}")
 
 set(CPACK_COMPONENT_TOOL_DESCRIPTION
   "send HTTP requests, and retry them by a policy
-A command with curl's options that retries by per-endpoint policies, shows
-what a policy would do without a network, and plays a server that misbehaves
-on purpose.")
+A command with curl's options that retries failed requests. It reads policies
+for each endpoint from a file, shows what a policy does without a network, and
+runs a server that fails on purpose, for tests.")
 set(CPACK_DEBIAN_TOOL_PACKAGE_NAME httpretry)
 set(CPACK_DEBIAN_TOOL_PACKAGE_SECTION web)
 set(CPACK_DEBIAN_TOOL_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOL_PACKAGE_DEPENDS "${same_version}")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
 
-# What Debian wants under other names, or compressed.
+# Files that Debian needs under other names, or compressed.
 function(install_compressed file as)
   cmake_parse_arguments(arg "" "DESTINATION;COMPONENT" "" ${ARGN})
   install(CODE "execute_process(COMMAND gzip -9nc \"${file}\" COMMAND_ERROR_IS_FATAL ANY

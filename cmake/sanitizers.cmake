@@ -1,16 +1,16 @@
-# Instrumented builds. Whatever is chosen here is used for the library, its tests and its programs
-# alike: a sanitizer that sees half of a program reports nonsense.
+# Builds with sanitizers. The library, its tests and its programs all use the same one: a sanitizer
+# that sees only half of a program reports wrong errors.
 set(HTTPRETRY_SANITIZE "" CACHE STRING
     "address (with undefined behaviour), thread, or fuzzer (clang; with address); empty for none")
 set_property(CACHE HTTPRETRY_SANITIZE PROPERTY STRINGS "" address thread fuzzer)
 option(HTTPRETRY_COVERAGE "Count which lines run (gcov)" OFF)
 
-# Undefined behaviour ends the program: a report that only scrolls past fails no test.
-# vptr opens a pipe to look at an object's type, and takes the object for broken where the process
-# may open no more files, which is a thing we test; AddressSanitizer sees the dead objects itself.
+# Undefined behavior ends the program: a mere message would not make a test fail.
+# vptr opens a pipe to check an object's type, and reports a broken object if the process may open no
+# more files. Our tests do that on purpose. AddressSanitizer finds dead objects by itself.
 set(sanitize_undefined -fsanitize=undefined -fno-sanitize=vptr -fno-sanitize-recover=all)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  # clang 14 takes a call through a pointer to a coroutine's frame for one of the wrong type.
+  # clang 14 reports a call through a pointer to a coroutine frame as a call of the wrong type.
   list(APPEND sanitize_undefined -fno-sanitize=function)
 endif()
 

@@ -48,16 +48,16 @@ int main() {
 
   std::future<Outcome> future = client.send_async(Request::get(url));
 
-  std::promise<int> told;
-  client.send_then(Request::get(url), [&told](Outcome outcome) {
-    told.set_value(outcome ? outcome->status : 0);  // on the loop's thread: must not block
+  std::promise<int> status;
+  client.send_then(Request::get(url), [&status](Outcome outcome) {
+    status.set_value(outcome ? outcome->status : 0);  // runs on the client's thread: must not block
   });
 
   const int sum = sync_wait(two_requests(client, url));
 
   const auto outcomes = sync_wait(all_of(client, {url, url, url}));
 
-  std::printf("%d %d %d %d %d\n", blocking->status, future.get()->status, told.get_future().get(),
+  std::printf("%d %d %d %d %d\n", blocking->status, future.get()->status, status.get_future().get(),
               sum, outcomes.back()->status);
   return server.seen()[0].headers.get("X-Tenant") == "7" ? 0 : 1;
 }

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The stage: asks a second server when the first has failed for good.
+// The middleware: sends the request to a second server if the first one failed.
 MiddlewarePtr fallback_to(std::string host) {
   return middleware("fallback", [host](Request request, Call& call, Next next) -> Task<Outcome> {
     Outcome outcome = co_await next(request, call);

@@ -77,7 +77,7 @@ bool upload(Client& client, const std::string& url, const std::string& path) {
 int download(Client& client, const std::string& url, const std::string& path) {
   auto request = Request::get(url);
   FileOptions options;
-  options.keep_partial = true;  // what failed goes on where it broke off
+  options.keep_partial = true;  // a failed download can be resumed
   request.edit_options().sink = save_to(path, options);
   const Outcome outcome = client.send(request);
   if (!outcome) std::fprintf(stderr, "%s\n", outcome.error().message.c_str());

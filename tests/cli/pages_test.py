@@ -1,6 +1,6 @@
-"""The reference pages are what the program says, and the page of policy files knows every key.
+"""The reference pages are what the program prints, and the page about policy files names every key.
 
-HTTPRETRY_UPDATE=1 writes the generated pages anew."""
+HTTPRETRY_UPDATE=1 writes the generated pages again."""
 
 import json
 import os
@@ -18,8 +18,8 @@ class Pages(ProgramTest):
         return self.run_program(*args).stdout.decode()
 
     def compare(self, page, text, made_by):
-        text += (f"\n---\nMade by `{made_by}`, from the tables that the program uses; a test compares."
-                 " After a change: `HTTPRETRY_UPDATE=1 ./dev test -R cli_pages`.\n")
+        text += (f"\n---\nThe program writes this page (`{made_by}`). Do not edit it by hand. After a change:"
+                 " `HTTPRETRY_UPDATE=1 ./dev test -R cli_pages`.\n")
         if os.environ.get("HTTPRETRY_UPDATE"):
             (ROOT / page).write_text(text)
         self.assertEqual((ROOT / page).read_text(), text, f"{page} is not up to date")
@@ -49,11 +49,12 @@ class Pages(ProgramTest):
             sections += (f"\n## {name}\n\n{about}.\n\n```json\n"
                          f"{self.said('policy', 'presets', name)}```\n")
         self.assertGreater(len(names), 20)
-        text = ("# Presets\n\nReady-made policies, named after the systems whose behaviour they are."
-                " What a preset does not state it has from `standard`. Use one by `\"preset\": NAME`"
-                " in a [policy file](policy-file.md), by `--preset NAME`, or paste it and change it;"
+        text = ("# Presets\n\nBuilt-in policies, named after the systems whose retries they copy. Keys that a"
+                " preset does not set have the value of `standard`. Use a preset with `\"preset\": NAME`"
+                " in a [policy file](policy-file.md) or with `--preset NAME`, or copy it and change it."
                 " `httpretry plan --preset NAME` shows all of its waits.\n\n"
-                "| | waits from least to most, as long as the server answers 503 | ends, with draws in the middle |\n"
+                "| preset | shortest and longest wait before each retry, if the server always responds 503"
+                " | how the call ends, with waits of medium length |\n"
                 f"|---|---|---|\n{rows}{sections}")
         self.compare("lib/policy/presets.md", text, "httpretry policy presets")
 
