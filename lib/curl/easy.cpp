@@ -187,10 +187,10 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_headers(request, plan);
   set_addresses(plan.addresses);
   if (const auto& credentials = options.credentials) set_credentials(*credentials);
-  if (!options_.client_certificate.file.empty()) set_certificate(plan.own_origin);
-  if (options_.netrc && plan.own_origin && !options.credentials) set_netrc(*options_.netrc);
+  if (!options_.client_certificate.file.empty()) set_certificate(plan.certificate);
+  if (plan.netrc && !options.credentials) set_netrc(*options_.netrc);
   if (plan.cookies) set_cookies(request, url);
-  // Never unset either: see Transfer::is_private.
+  // Never unset either: see SendPlan::private_handle.
   if (options.on_connection) curl_easy_setopt(handle(), CURLOPT_CERTINFO, 1L);
   set_upload_rate(options.upload_rate.value_or(0));
   set_http_version(request, url, plan);

@@ -2,6 +2,8 @@
 // that an exchange sets only what differs from the one before.
 #pragma once
 
+#include "send_plan.hpp"
+
 #include <httpretry/curl/transport_options.hpp>
 #include <httpretry/flow/transport.hpp>
 #include <httpretry/http/request.hpp>
@@ -34,21 +36,6 @@ struct SocketHooks {
   curl_opensocket_callback open;
   curl_closesocket_callback close;
   void* loop;
-};
-
-// How a request goes out, where the fields of Request do not say it.
-struct SendPlan {
-  bool streamed_body = false;   // read_body gives the body
-  std::int64_t body_size = -1;  // of a streamed body; -1 is unknown
-  bool fresh_connection = false;
-  long max_idle_seconds = 0;  // use no connection that was idle for longer
-  bool own_origin = false;    // where the client's certificate and its .netrc may be used
-  bool cookies = false;
-  const char* range = nullptr;  // header lines that ask for the rest of a body
-  const char* if_range = nullptr;
-  Duration connect_timeout{};
-  Duration time_left = kForever;
-  const std::string* addresses = nullptr;  // of the host, as CURLOPT_RESOLVE takes them
 };
 
 class Easy {
@@ -122,9 +109,6 @@ class Easy {
 
   std::unique_ptr<CURL, Cleanup> handle_;  // last: its clean-up may still call back
 };
-
-// Why these cannot be sent; nullptr where they can.
-const char* unusable(const Credentials& credentials);
 
 // Throws std::invalid_argument for options that make no sense.
 void check(const TransportOptions& options);

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
+#include <new>
 
 namespace httpretry {
 
@@ -51,7 +53,7 @@ CurlFailure failure_of(CURLcode code) {
     case CURLE_HTTP2_STREAM:
     case CURLE_HTTP3: return {Errc::Receive, false};
 
-    // Code 1 is HTTP/0.9 or an unknown version in the answer: our own scheme check comes before.
+    // HTTP/0.9 or an unknown version in the response: an unknown scheme is an error before this.
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY: return {Errc::Protocol, false};
     case CURLE_BAD_CONTENT_ENCODING:
@@ -59,7 +61,8 @@ CurlFailure failure_of(CURLcode code) {
 
     case CURLE_TOO_MANY_REDIRECTS: return {Errc::Protocol, true};
     case CURLE_FILESIZE_EXCEEDED: return {Errc::TooLarge, true};
-    case CURLE_ABORTED_BY_CALLBACK: return {Errc::Receive, false};  // our referee; see Transfer
+    case CURLE_ABORTED_BY_CALLBACK:
+      return {Errc::Receive, false};  // never seen: an abort has its own code
 
     default: return {Errc::Internal, true};
   }
@@ -72,6 +75,18 @@ std::string hint_at_limit(int error) {
   if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return {};
   return " (this process may have " + std::to_string(files.rlim_cur) +
          " files open, which `ulimit -n` can raise)";
+}
+
+std::optional<std::string> exception_text() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  } catch (const std::exception& thrown) {
+    return thrown.what();
+  } catch (...) {
+    return "something that is no std::exception";
+  }
 }
 
 }  // namespace httpretry

@@ -5,6 +5,7 @@
 
 #include <curl/curl.h>
 
+#include <optional>
 #include <string>
 
 namespace httpretry {
@@ -21,5 +22,8 @@ CurlFailure failure_of(CURLcode code);
 // it.
 std::string system_text(int error);
 std::string hint_at_limit(int error);  // the second half of that, often empty
+
+// What the exception that is being handled says; nullopt for std::bad_alloc.
+std::optional<std::string> exception_text();
 
 }  // namespace httpretry

@@ -105,20 +105,6 @@ void check_connect_to(const std::string& entry) {
 
 }  // namespace
 
-const char* unusable(const Credentials& credentials) {
-  constexpr std::string_view kBad("\r\n\0", 3);
-  if (credentials.user.find_first_of(kBad) != std::string::npos ||
-      credentials.password.find_first_of(kBad) != std::string::npos) {
-    return "a name or password with a line break or a NUL byte cannot be sent";
-  }
-  // RFC 7617 §2: the server takes the first colon for the end of the name.
-  const bool basic = credentials.scheme == Credentials::Scheme::Basic;
-  if (basic && credentials.user.find(':') != std::string::npos) {
-    return "a name with a colon cannot be sent by the scheme Basic";
-  }
-  return nullptr;
-}
-
 void check(const TransportOptions& options) {
   check_text("ca_file", options.ca_file);
   check_text("ca_path", options.ca_path);
