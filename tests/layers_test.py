@@ -93,6 +93,8 @@ def room_of(path, root):
     inside = parts[2:] if parts[:2] == ("include", "httpretry") else parts[1:]
     if parts[0] == "include" and inside == (path.name,) and path.stem in OUTSIDE:
         return path.stem
+    if len(inside) == 3 and inside[1] == "detail":  # what the templates of a room need
+        inside = (inside[0], inside[2])
     known = len(inside) == 2 and inside[0] in MAY_INCLUDE and inside[0] not in OUTSIDE | {"apps"}
     return inside[0] if known else None
 

@@ -12,7 +12,9 @@
 
 #include <array>
 #include <memory>
+#include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,23 @@ struct SocketHooks {
   void* loop;
 };
 
+// libcurl's list nodes, in an array that owns no text.
+class CurlList {
+ public:
+  void clear() { nodes_.clear(); }
+  [[nodiscard]] bool empty() const { return nodes_.empty(); }
+  // `text` must live as long as the list is used.
+  void add(const char* text) { nodes_.push_back({const_cast<char*>(text), nullptr}); }  // only read
+  // nullptr where there are none.
+  curl_slist* chained() {
+    for (std::size_t i = 1; i < nodes_.size(); ++i) nodes_[i - 1].next = &nodes_[i];
+    return nodes_.empty() ? nullptr : nodes_.data();
+  }
+
+ private:
+  std::vector<curl_slist> nodes_;
+};
+
 class Easy {
  public:
   Easy(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks, bool proxied);
@@ -59,11 +78,16 @@ class Easy {
   struct Cleanup {
     void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
   };
+  // What libcurl has no memory for must not be left out in silence: a method, a pin, an authority.
+  template <class Value>
+  void set(CURLoption option, Value value) {
+    if (curl_easy_setopt(handle(), option, value) == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+  }
   void configure(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks,
                  bool proxied);
   void configure_tls(const TransportOptions& options);
   void configure_proxy(const ProxyOptions& proxy, bool proxied);
-  void configure_way(const TransportOptions& options);
+  void configure_connections(const TransportOptions& options);
   void set_http_version(const Request& request, const Url& url, const SendPlan& plan);
   void set_certificate(bool wanted);
   void set_netrc(const std::string& file);
@@ -87,9 +111,9 @@ class Easy {
 
   const TransportOptions& options_;
   EasyListener* listener_ = nullptr;
-  std::vector<curl_slist> lines_;
-  curl_slist addresses_{};
-  std::vector<curl_slist> connect_to_;
+  CurlList lines_;
+  CurlList addresses_;
+  CurlList connect_to_;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 
   // What is set on the handle.
