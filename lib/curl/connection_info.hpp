@@ -1,4 +1,4 @@
-// What libcurl remembers of an exchange's connection.
+// What libcurl knows of the connection of an exchange.
 #pragma once
 
 #include <httpretry/http/headers.hpp>

@@ -1,5 +1,5 @@
-// Easy: one libcurl easy handle, configured once and used again. It remembers what is set on it, so
-// that an exchange sets only what differs from the one before.
+// Easy: one libcurl easy handle, used for one exchange after another. It remembers what is set on
+// it, so that only differences are set for the next.
 #pragma once
 
 #include "send_plan.hpp"
@@ -20,7 +20,7 @@
 
 namespace httpretry {
 
-// What an Easy tells about its exchange. Nothing in here may throw, or call libcurl except getinfo.
+// The callbacks of an exchange. They must not throw, nor call libcurl except getinfo.
 class EasyListener {
  public:
   virtual ~EasyListener() = default;

@@ -15,11 +15,10 @@ struct CurlFailure {
   bool permanent;  // the same would happen again
 };
 
-// A code that is newer than this table is not retried.
+// A code that is newer than this table is a permanent error.
 CurlFailure failure_of(CURLcode code);
 
-// What the system says about an `errno`; with the limit of this process, where one may be behind
-// it.
+// The system's text for an `errno`, with the limit of this process that may be the cause.
 std::string system_text(int error);
 std::string hint_at_limit(int error);  // the second half of that, often empty
 

@@ -1,8 +1,8 @@
 // Loop: the scheduler that real calls run on. A few libcurl multi handles, one epoll set, the
 // timers and ready coroutines of RunQueue; one thread at a time drives it.
 //
-// A loop that carries one call at a time (of the blocking door) has libcurl poll its few sockets
-// instead: 2 000 instructions less a request than keeping an epoll set of them.
+// A loop that carries one blocking call at a time lets libcurl poll its few sockets instead, which
+// takes 2 000 instructions less for each request than an epoll set.
 #pragma once
 
 #include "easy.hpp"
@@ -27,13 +27,13 @@ class Loop;
 class Resolver;
 class Transfer;
 
-// Prepares libcurl, once in a process. Never undone: a static object of the program may still send
-// while it is destroyed. OpenSSL does clean up when the program exits, after everything that was
-// made after this call: so a Client begins with it.
+// Initialises libcurl, once in a process, and never undoes it: a static object of the program may
+// still send while it is destroyed. OpenSSL cleans up at the program's exit, after the destruction
+// of all that was made after this call: so a Client begins with it.
 void init_curl();
 
-// One multi handle of a loop. libcurl looks a connection up among all of a multi's, so beyond a few
-// hundred it is cheaper to have several.
+// One multi handle of a loop. libcurl searches a connection among all of a multi's, so with many
+// transfers several multis are cheaper.
 struct Shard {
   Shard() = default;
   ~Shard() { curl_multi_cleanup(multi); }
@@ -62,16 +62,17 @@ class Loop final : public RunQueue {
   Transport& transport() { return transport_; }
   [[nodiscard]] const TransportOptions& options() const { return *options_; }
   [[nodiscard]] Resolver& resolver() const { return *resolver_; }
-  // libcurl knows the addresses of literals and of localhost, and leaves a proxy's to the proxy.
+  // Whether the host must be looked up: not for literals and localhost, nor with a proxy, and not
+  // while libcurl still has the addresses.
   [[nodiscard]] bool needs_addresses(const Url& url) const;
   // Nothing could be reached there: looks for others, for the next attempt.
   void renew_addresses(const Url& url);
   Origins& origins() { return origins_; }
 
-  // A handle for one exchange, and its way back. One that is not `sound` (it was aborted, or
-  // carries rare options) is destroyed.
+  // A handle for one exchange. One that is not `reusable` (it was aborted, or has rare options) is
+  // destroyed when it is given back.
   std::unique_ptr<Easy> take_easy();
-  void give_back(std::unique_ptr<Easy> easy, bool sound);
+  void give_back(std::unique_ptr<Easy> easy, bool reusable);
 
   // Why the system gave no socket when one was last asked for (errno); 0 where it did.
   [[nodiscard]] int socket_error() const { return sockets_.open_error(); }
@@ -104,7 +105,7 @@ class Loop final : public RunQueue {
   std::shared_ptr<Resolver> resolver_;
   Load load_;
   bool proxied_;
-  bool looks_up_;  // the host of a URL is what we connect to
+  bool looks_up_;  // we connect to the host of the URL
   LoopTransport transport_{*this};
   Time now_{};
   EpollSet sockets_;

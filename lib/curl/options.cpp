@@ -20,14 +20,6 @@ void check_text(std::string_view option, std::string_view text) {
   if (text.find('\0') != std::string_view::npos) refuse(option, "a NUL byte is not allowed");
 }
 
-std::string part(CURLU* url, CURLUPart which) {
-  char* text = nullptr;
-  if (curl_url_get(url, which, &text, 0) != CURLUE_OK) return {};
-  std::string copy(text);
-  curl_free(text);
-  return copy;
-}
-
 // The text is not repeated in messages: a password may stand in it.
 void check_proxy(const ProxyOptions& proxy) {
   if (proxy.credentials) {
@@ -42,7 +34,7 @@ void check_proxy(const ProxyOptions& proxy) {
   if (code != CURLUE_OK) refuse("proxy.url", std::string("not a URL: ") + curl_url_strerror(code));
   constexpr std::array<std::string_view, 6> kSchemes{"http",    "https",  "socks4",
                                                      "socks4a", "socks5", "socks5h"};
-  const auto scheme = part(url.get(), CURLUPART_SCHEME);
+  const auto scheme = detail::url_part(url.get(), CURLUPART_SCHEME);
   if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
     refuse("proxy.url",
            "the scheme must be one of http, https, socks4, socks4a, socks5 and "

@@ -9,7 +9,7 @@ namespace {
 // Memory is reserved for the announced length, but a server may announce more than any machine has.
 constexpr std::uint64_t kMaxReserved = 1U << 30U;
 
-// What most responses fit in without another allocation: the common APIs send 6 to 10 header lines.
+// Room for the headers of a usual response, so that they need no further allocation.
 constexpr std::size_t kUsualHeaderLines = 12;
 constexpr std::size_t kUsualHeaderBytes = 384;
 
@@ -34,25 +34,6 @@ int times_gzipped(const Headers& headers) {
 }
 
 }  // namespace
-
-bool ResponseReader::header_line(std::string_view line) {
-  block_ended_ = false;
-  header_bytes_ += line.size();
-  if (header_bytes_ > limits_.headers) {
-    return abort_.set_limit(Abort::HeadersTooLarge, limits_.headers);
-  }
-  if (!in_headers_) {
-    // Other lines outside a block are trailers.
-    if (line.starts_with("HTTP/")) begin_block(line);
-  } else if (line == "\r\n" || line == "\n") {
-    in_headers_ = false;
-    block_ended_ = true;
-  } else {
-    // Lines that libcurl accepts but RFC 9110 forbids are left out.
-    static_cast<void>(headers_.try_add_line(line));
-  }
-  return true;
-}
 
 void ResponseReader::begin_block(std::string_view line) {
   headers_.clear();
@@ -98,7 +79,7 @@ bool ResponseReader::begin_response() {
 
 bool ResponseReader::begin_body(std::int64_t announced) {
   body_begun_ = true;
-  if (request_.options().compressed) {
+  if (wanted_.compressed) {
     const auto gzips = times_gzipped(headers_);
     if (gzips != 0 && gzips != 1) return abort_.set(Abort::UnknownCoding);
     if (gzips == 1) {
@@ -108,7 +89,7 @@ bool ResponseReader::begin_body(std::int64_t announced) {
   }
   if (to_sink_ || (delivery_ != nullptr && delivery_->held()) || announced <= 0) return true;
   const auto length = static_cast<std::uint64_t>(announced);
-  if (length > limits_.body) return abort_.set_limit(Abort::BodyTooLarge, limits_.body);
+  if (length > max_body_) return abort_.set_limit(Abort::BodyTooLarge, max_body_);
   body_.reserve(std::min(length, kMaxReserved));
   return true;
 }
@@ -123,8 +104,8 @@ bool ResponseReader::body_bytes(std::string_view bytes) {
 
 bool ResponseReader::decoded_bytes(std::string_view bytes) {
   if (to_sink_) return write_to_sink(bytes);
-  if (bytes.size() > limits_.body - body_.size()) {
-    return abort_.set_limit(Abort::BodyTooLarge, limits_.body);
+  if (bytes.size() > max_body_ - body_.size()) {
+    return abort_.set_limit(Abort::BodyTooLarge, max_body_);
   }
   body_.append(bytes);
   return delivery_ == nullptr || !delivery_->can_judge(body_.size()) || release_to_sink();

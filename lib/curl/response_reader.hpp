@@ -8,6 +8,7 @@
 
 #include "lib/flow/delivery.hpp"
 
+#include <httpretry/curl/transport_options.hpp>
 #include <httpretry/http/request.hpp>
 
 #include <memory>
@@ -18,20 +19,39 @@ namespace httpretry {
 
 class ResponseReader {
  public:
-  struct Limits {
-    std::uint64_t body;   // decoded bytes in memory
-    std::size_t headers;  // all blocks and trailers
-  };
   // `delivery`: where the body goes, if to a sink.
-  ResponseReader(const Request& request, Limits limits, Delivery* delivery, AbortReason& abort)
-      : request_(request), limits_(limits), delivery_(delivery), abort_(abort) {}
+  ResponseReader(const Request& request, const TransportOptions& options, Delivery* delivery,
+                 AbortReason& abort)
+      : request_(request),
+        wanted_(request.options()),
+        max_body_(wanted_.max_body.value_or(options.max_body)),
+        max_headers_(options.max_headers),
+        delivery_(delivery),
+        abort_(abort) {}
 
-  // These are called from libcurl's callbacks. False: the exchange is to be aborted, and the reason
-  // is set. They throw what the sink throws, or std::bad_alloc.
+  // These are called from libcurl's callbacks. False (or Refused): the exchange is to be aborted,
+  // and the reason is set. They throw what the sink throws, or std::bad_alloc.
 
-  bool header_line(std::string_view line);
-  // After header_line: it was the empty line that ends a block.
-  [[nodiscard]] bool block_ended() const { return block_ended_; }
+  enum class Line { Taken, EndsBlock, Refused };
+  Line header_line(std::string_view line) {  // here, since it is called for each line
+    header_bytes_ += line.size();
+    if (header_bytes_ > max_headers_) {
+      abort_.set_limit(Abort::HeadersTooLarge, max_headers_);
+      return Line::Refused;
+    }
+    if (!in_headers_) {
+      // Other lines outside a block are trailers.
+      if (line.starts_with("HTTP/")) begin_block(line);
+      return Line::Taken;
+    }
+    if (line == "\r\n" || line == "\n") {
+      in_headers_ = false;
+      return Line::EndsBlock;
+    }
+    // Lines that libcurl accepts but RFC 9110 forbids are left out.
+    static_cast<void>(headers_.try_add_line(line));
+    return Line::Taken;
+  }
   // The block is a proxy's response to CONNECT.
   void keep_proxy_block();
   // The block is that of a final response.
@@ -68,14 +88,15 @@ class ResponseReader {
   bool release_to_sink();
 
   const Request& request_;
-  const Limits limits_;
+  const RequestOptions& wanted_;
+  const std::uint64_t max_body_;   // decoded bytes in memory
+  const std::size_t max_headers_;  // all blocks and trailers
   Delivery* const delivery_;
   AbortReason& abort_;
 
   std::size_t header_bytes_ = 0;
   int status_ = 0;           // of the last block
   bool in_headers_ = false;  // between a status line and the empty line after it
-  bool block_ended_ = false;
   bool body_begun_ = false;
   bool to_sink_ = false;
   bool paused_ = false;

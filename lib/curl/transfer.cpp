@@ -14,10 +14,8 @@ Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Cal
       addresses_(addresses),
       call_(call),
       delivery_(delivery),
-      reader_(request,
-              {request.options().max_body.value_or(loop.options().max_body),
-               loop.options().max_headers},
-              delivery, abort_),
+      options_(request.options()),
+      reader_(request, loop.options(), delivery, abort_),
       upload_(request.body(), abort_) {}
 
 Transfer::~Transfer() {
@@ -103,10 +101,9 @@ void Transfer::set_timer() {
 
 Time Transfer::limit() const {
   if (reader_.paused()) return call_.deadline();
-  const auto& options = request_.options();
   const bool headers_done = sends_.answered() && !reader_.in_headers();
   return std::min(call_.deadline(),
-                  headers_done ? later(last_byte_, options.stall_timeout) : options.answer_by);
+                  headers_done ? later(last_byte_, options_.stall_timeout) : options_.answer_by);
 }
 
 // Bytes that come only move the limit back, so the timer is set anew when it fires, not with each.
@@ -145,8 +142,8 @@ bool Transfer::about_to_send(int local_port) noexcept {
 // reused one, and sends that request again when the connection dies, too, as it would where a
 // stream was refused.
 void Transfer::tell_who_shares() const {
-  const bool may_multiplex = url_.scheme() == "https" ||
-                             request_.options().http_version == HttpVersion::Http2PriorKnowledge;
+  const bool may_multiplex =
+      url_.scheme() == "https" || options_.http_version == HttpVersion::Http2PriorKnowledge;
   if (!may_multiplex) return;
   for (auto* other : shard->active) {
     if (other != this && other->sends_.local_port() == sends_.local_port()) {
@@ -160,7 +157,9 @@ constexpr char kSink[] = "the sink of the body";
 
 bool Transfer::header_line(std::string_view line) noexcept {
   try {
-    return reader_.header_line(line) && (!reader_.block_ended() || end_of_headers());
+    const auto taken = reader_.header_line(line);
+    if (taken == ResponseReader::Line::EndsBlock) return end_of_headers();
+    return taken == ResponseReader::Line::Taken;
   } catch (...) {
     return abort_.set_thrown(Abort::SinkFailed, Errc::Internal, kSink);
   }

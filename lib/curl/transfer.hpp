@@ -84,6 +84,7 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   const std::string* addresses_;
   const Call& call_;
   Delivery* delivery_;
+  const RequestOptions& options_;  // of the request
   std::coroutine_handle<> awaiter_;
   std::unique_ptr<Easy> easy_;
   Time started_{};

@@ -60,8 +60,7 @@ Outcome Transfer::ended() {
   if (!easy_) return failure();
   easy_->listen(nullptr);
   try {
-    const auto& on_connection = request_.options().on_connection;
-    if (on_connection) on_connection(connection_info(handle()));
+    if (options_.on_connection) options_.on_connection(connection_info(handle()));
     return response_or_error();
   } catch (const std::bad_alloc&) {  // what was sent is told all the same
     Error error(Errc::Internal, "out of memory");

@@ -14,6 +14,9 @@ struct CloseUrl {
 };
 using CurlUrl = std::unique_ptr<CURLU, CloseUrl>;
 
+// Empty where the URL has none.
+std::string url_part(CURLU* url, CURLUPart which, unsigned flags = 0);
+
 struct UrlParts {
   CurlUrl handle;  // never changed once shared: libcurl copies it for each transfer
   std::string scheme;
