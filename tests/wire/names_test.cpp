@@ -15,7 +15,7 @@ namespace {
 
 using Says = DnsServer::Says;
 
-// A door in the way of a thread.
+// Holds a thread back until it is opened.
 class Gate {
  public:
   void open() {
