@@ -1,99 +1,24 @@
 #include "core.hpp"
 
 #include "lib/curl/errors.hpp"
-#include "lib/flow/call_state.hpp"
-#include "lib/flow/hop.hpp"
-#include "lib/flow/nested_retry.hpp"
 #include "lib/flow/random.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <new>
-#include <stdexcept>
 #include <system_error>
 
 namespace httpretry::detail {
 namespace {
 
-std::atomic<std::uint64_t> last_call_id = 0;
-
-// What a program gets wrong in a chain shows when the client is made, not in production.
-void check_chain(const std::vector<MiddlewarePtr>& chain) {
-  bool below_retry = false;
-  for (const auto& stage : chain) {
-    if (!stage) throw std::invalid_argument("a middleware of the client is null");
-    if (below_retry && stage->name() == "retry") {
-      throw std::invalid_argument(
-          "two retry stages in one chain: the attempts of the inner would be multiplied by the "
-          "outer");
-    }
-    if (below_retry && stage->name() == "redirect") {
-      throw std::invalid_argument(
-          "redirect stands below retry: put it above, so that each hop is retried by its own "
-          "endpoint's policy");
-    }
-    below_retry = below_retry || stage->name() == "retry";
-  }
-}
-
-std::shared_ptr<const TransportOptions> checked(const TransportOptions& options) {
+ClientOptions checked(ClientOptions options) {
   check(options);
-  return std::make_shared<const TransportOptions>(options);
+  if (!options.random) options.random = &system_random;
+  return options;
 }
 
-// A chain without a retry stage leaves no history: then there was this one attempt.
-void add_only_attempt(const Outcome& outcome, Call::State& state) {
-  const auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
-  auto& attempt = state.history.attempts.emplace_back();
-  attempt.number = state.exchanges;
-  attempt.status = outcome ? outcome->status : outcome.error().status;
-  if (!outcome) {
-    attempt.error = outcome.error().code;
-    attempt.curl_code = outcome.error().curl_code;
-    attempt.error_message = outcome.error().message;
-  }
-  const bool good = outcome && outcome->status < 400;
-  attempt.rule = "no retry stage";
-  attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
-  attempt.sent = exchange.sent;
-  attempt.wire_sends = exchange.wire_sends;
-  attempt.duration = exchange.timings.total;
-}
-
-// What was thrown tells nothing of what was sent; that nothing was begun does.
-Error out_of_memory() {
-  Error error(Errc::Internal, "out of memory");
-  error.permanent = true;
-  error.exchange.sent = Sent::Maybe;
-  return error;
-}
-
-void finish(Outcome& outcome, Call::State& state) {
-  auto& history = state.history;
-  if (!outcome && state.exchanges == 0) outcome.error().exchange.sent = Sent::Never;
-  try {
-    if (history.attempts.empty() && state.exchanges > 0) add_only_attempt(outcome, state);
-  } catch (const std::bad_alloc&) {
-    history.attempts.clear();  // the outcome itself tells
-  }
-  const bool canceled = !outcome && outcome.error().code == Errc::Canceled;
-  // A rule may call an answer of any status a success.
-  const bool good =
-      outcome && (outcome->status < 400 ||
-                  (!history.attempts.empty() && history.attempts.back().status == outcome->status &&
-                   history.attempts.back().cls == Class::Success));
-  if (canceled) {
-    history.stop_reason = Reason::Canceled;
-  } else if (history.stop_reason == Reason::Success && !good) {
-    history.stop_reason = Reason::NotRetryable;
-  }
-  history.elapsed = state.scheduler->now() - state.started;
-  (outcome ? outcome->history : outcome.error().history) = std::move(history);
-}
-
-// For a call that a thread waits for while it drives the call's scheduler.
-class Waited final : public Completion {
+// For a call whose thread drives its scheduler until the end.
+class BlockingCompletion final : public Completion {
  public:
   void complete(Outcome outcome) noexcept override {
     outcome_.emplace(std::move(outcome));
@@ -107,8 +32,8 @@ class Waited final : public Completion {
   std::atomic<bool> done_ = false;
 };
 
-// On a scheduler that is not ours, which nobody closes: stops the call by its own token or by the
-// client's, whichever comes first.
+// Nobody closes a scheduler that is not ours: a call there is stopped by its own token or by the
+// client's.
 class StoppedByEither final : public Completion {
  public:
   StoppedByEither(const std::stop_token& one, const std::stop_token& other,
@@ -131,23 +56,11 @@ class StoppedByEither final : public Completion {
   std::stop_callback<Forward> on_other_;
 };
 
-Error not_begun(Errc code, std::string why) {
-  Error error(code, std::move(why));
-  error.history.stop_reason = code == Errc::Canceled ? Reason::Canceled : Reason::NotRetryable;
-  return error;
-}
-
 Error client_gone() {
   return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
 }
 
-Error ignored_policy() {
-  return not_begun(Errc::InvalidRequest,
-                   "the call has a policy, and the client no stage that retries by it: add retry() "
-                   "to its middlewares");
-}
-
-// What a loop needs of the system: descriptors, a thread.
+// A loop needs descriptors and a thread.
 Error no_loop(const std::system_error& cause) {
   return not_begun(Errc::Internal, "the call cannot begin: " + std::string(cause.what()) +
                                        hint_at_limit(cause.code().value()));
@@ -155,55 +68,39 @@ Error no_loop(const std::system_error& cause) {
 
 }  // namespace
 
+Error not_begun(Errc code, std::string why) {
+  Error error(code, std::move(why));
+  error.history.stop_reason = code == Errc::Canceled ? Reason::Canceled : Reason::NotRetryable;
+  return error;
+}
+
 ClientCore::ClientCore(ClientOptions options)
-    : options_(std::move(options)),
+    : options_(checked(std::move(options))),
+      retries_(has_retry(options_)),
       process_(::getpid()),
-      connection_(checked(options_.connection)),
+      connection_(std::make_shared<const TransportOptions>(options_.connection)),
       resolver_(std::make_shared<Resolver>(connection_->lookup)),
       pool_(connection_, resolver_) {
   init_curl();
-  check_chain(options_.middlewares);
-  for (const auto& observer : options_.observers) {
-    if (!observer) throw std::invalid_argument("an observer of the client is null");
-  }
-  if (options_.max_in_flight < 0 || options_.max_in_flight_per_origin < 0) {
-    throw std::invalid_argument("ClientOptions::max_in_flight must not be negative (0: no limit)");
-  }
   if (options_.max_in_flight > 0 || options_.max_in_flight_per_origin > 0) {
     admission_.emplace(options_.max_in_flight, options_.max_in_flight_per_origin,
                        options_.transport.get());
   }
-  if (options_.threads < 1)
-    throw std::invalid_argument("ClientOptions::threads must be at least 1");
-  if (options_.scheduler && !options_.transport) {
-    throw std::invalid_argument("a client with a scheduler of its own needs a transport too");
-  }
-  if (!options_.random) options_.random = &system_random;
-  retries_ = std::any_of(options_.middlewares.begin(), options_.middlewares.end(),
-                         [](const auto& stage) { return stage->name() == "retry"; });
-  if (options_.policies && !retries_) {
-    throw std::invalid_argument(
-        "the client has policies and no stage that retries by them: add retry() to its "
-        "middlewares");
-  }
 }
 
-void ClientCore::check_nesting(const Request& request) const {
-  if (retries_ && inside_retry() && request.options().retry) warn_of_nested_retry();
-}
-
-class ClientCore::Beginning {
+// Counts a call on its loop until it is posted there; takes that back where it never is.
+class ClientCore::CountedCall {
  public:
-  Beginning(ClientCore& core, std::shared_ptr<BackgroundLoop> loop)
+  CountedCall(ClientCore& core, std::shared_ptr<BackgroundLoop> loop)
       : core_(core), loop_(std::move(loop)) {}
-  ~Beginning() {
+  ~CountedCall() {
     if (!loop_) return;
     loop_->call_not_begun();
     if (core_.closed()) loop_->close();
   }
-  Beginning(const Beginning&) = delete;
-  Beginning& operator=(const Beginning&) = delete;
-  void begun() { loop_.reset(); }
+  CountedCall(const CountedCall&) = delete;
+  CountedCall& operator=(const CountedCall&) = delete;
+  void posted() { loop_.reset(); }
 
  private:
   ClientCore& core_;
@@ -215,50 +112,16 @@ bool ClientCore::closed() {
   return closed_;
 }
 
-// All of a call, on the scheduler's thread.
-Prepared ClientCore::carry(std::shared_ptr<ClientCore> core, Where where, Request request,
-                           CallOptions options, Completion& completion) {
-  Call::State state;
-  state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
-  state.scheduler = where.scheduler;
-  state.transport = where.transport;
-  state.random = &core->options_.random;
-  state.observers = &core->options_.observers;
-  if (core->options_.policies) state.policies = &*core->options_.policies;
-  state.started = where.scheduler->now();
-  const auto deadline = std::min(options.deadline, later(state.started, options.timeout));
-  Call call(state, deadline, std::move(options.stop));
-
-  std::optional<Outcome> came;
-  try {
-    if (const auto& url = request.parsed_url()) state.first_url = *url;
-    call.emit(&Observer::call_started, request);
-    const Next chain(core->options_.middlewares, 0);
-    Outcome outcome = co_await chain(std::move(request), call);
-    came.emplace(std::move(outcome));
-  } catch (...) {  // only for want of memory: what a stage throws is an outcome
-    came.emplace(out_of_memory());
+std::optional<Error> ClientCore::apply(Request& request, CallOptions& options) const {
+  if (options.policy && !retries_) {
+    return not_begun(Errc::InvalidRequest,
+                     "the call has a policy, but the client has no retry middleware: add retry() "
+                     "to its middlewares");
   }
-  if (RunQueue::strayed_from(*where.scheduler)) {
-    const Hop home(*where.scheduler);
-    co_await home;
-  }
-  Outcome outcome = *std::move(came);
-  finish(outcome, state);
-  call.emit(&Observer::call_ended, outcome);
-  state.delivery.reset();  // a file that was not finished is gone when the user hears of it
-
-  completion.complete(std::move(outcome));
-  if (where.background) where.background->call_ended();
-}
-
-Outcome ClientCore::drive(const Where& where, Request&& request, CallOptions&& options) {
-  check_nesting(request);
-  Waited waited;
-  auto call = carry(shared_from_this(), where, std::move(request), std::move(options), waited);
-  call.post_to(*where.scheduler, where.leased);
-  where.scheduler->run_until(waited.done());
-  return waited.take();
+  if (options.policy) request.edit_options().policy = std::move(options.policy);
+  // Attempts multiply where a call that retries makes another one that does.
+  if (retries_ && inside_retry() && request.options().retry) warn_of_nested_retry();
+  return std::nullopt;
 }
 
 Outcome ClientCore::send(Request&& request, CallOptions&& options) {
@@ -268,49 +131,55 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
         "send() was called on a thread that drives a loop (in a callback, a middleware or after a "
         "co_send): it would wait for itself; use co_send or send_then there");
   }
-  if (options.policy && !retries_) return ignored_policy();
-  if (options.policy) request.edit_options().policy = std::move(options.policy);
   if (options_.blocking == Blocking::SharedLoop && !options_.scheduler) {
-    std::promise<Outcome> promise;
-    auto outcome = promise.get_future();
-    auto done = [promise = std::move(promise)](Outcome value) mutable {
-      promise.set_value(std::move(value));
-    };
-    start(std::move(request), std::move(options),
-          std::make_unique<CallbackCompletion<decltype(done)>>(std::move(done)));
-    return outcome.get();
+    return send_async(std::move(request), std::move(options)).get();
   }
-  return send_here(std::move(request), std::move(options));
+  if (auto error = apply(request, options)) return *std::move(error);
+  if (!options_.scheduler) return send_on_leased_loop(std::move(request), std::move(options));
+  if (!options.stop.stop_possible()) options.stop = external_stop_.get_token();
+  return run_here(external_scheduler(), std::move(request), std::move(options));
 }
 
-Outcome ClientCore::send_here(Request&& request, CallOptions&& options) {
-  if (options_.scheduler) {
-    if (!options.stop.stop_possible()) options.stop = external_stop_.get_token();
-    return drive(on_external_scheduler(), std::move(request), std::move(options));
-  }
-  // The call may destroy the client: the loop is given back to a pool that still is one.
+Outcome ClientCore::send_on_leased_loop(Request&& request, CallOptions&& options) {
+  // The call may destroy the client; the loop goes back to a pool that still exists.
   const auto self = shared_from_this();
   try {
     LoopPool::Lease lease(pool_);
-    const Where here{&lease.loop(), &transport_of(lease.loop()), &lease.loop(), nullptr};
-    return drive(here, std::move(request), std::move(options));
+    return run_here({&lease.loop(), &transport_of(lease.loop()), &lease.loop(), nullptr},
+                    std::move(request), std::move(options));
   } catch (const std::system_error& cause) {
     return no_loop(cause);
   }
 }
 
+Outcome ClientCore::run_here(RunsOn where, Request&& request, CallOptions&& options) {
+  BlockingCompletion completion;
+  auto call = run_call(shared_options(), where, std::move(request), std::move(options), completion);
+  call.post_to(*where.scheduler, where.leased);
+  where.scheduler->run_until(completion.done());
+  return completion.take();
+}
+
+std::future<Outcome> ClientCore::send_async(Request&& request, CallOptions&& options) {
+  std::promise<Outcome> promise;
+  auto outcome = promise.get_future();
+  auto done = [promise = std::move(promise)](Outcome value) mutable {
+    promise.set_value(std::move(value));
+  };
+  start(std::move(request), std::move(options),
+        std::make_unique<CallbackCompletion<decltype(done)>>(std::move(done)));
+  return outcome;
+}
+
 void ClientCore::start(Request&& request, CallOptions&& options,
                        std::unique_ptr<Completion> completion) {
-  check_nesting(request);
-  std::optional<Error> refused;
-  if (options.policy && !retries_) refused = ignored_policy();
-  if (options.policy) request.edit_options().policy = std::move(options.policy);
-  auto where = refused ? std::nullopt : place_for_call(refused);
+  auto error = apply(request, options);
+  auto where = error ? std::nullopt : find_loop(error);
   if (!where) {
-    Outcome outcome = *std::move(refused);
+    Outcome outcome = *std::move(error);
     return completion.release()->complete(std::move(outcome));
   }
-  Beginning beginning(*this, where->background);
+  CountedCall counted(*this, where->background);
   if (!where->background && !options.stop.stop_possible()) {
     options.stop = external_stop_.get_token();
   } else if (!where->background) {
@@ -320,37 +189,22 @@ void ClientCore::start(Request&& request, CallOptions&& options,
     completion = std::move(either);
   }
   auto& scheduler = *where->scheduler;
-  auto call = carry(shared_from_this(), *std::move(where), std::move(request), std::move(options),
-                    *completion);
+  auto call = run_call(shared_options(), *std::move(where), std::move(request), std::move(options),
+                       *completion);
   call.post_to(scheduler);
-  static_cast<void>(completion.release());  // the call's
-  beginning.begun();
+  static_cast<void>(completion.release());  // the call owns it now
+  counted.posted();
 }
 
 void ClientCore::run(std::shared_ptr<Work> work) {
-  std::optional<Error> refused;
-  auto where = place_for_call(refused);
-  if (!where) return work->give_up(*std::move(refused));
-  Beginning beginning(*this, where->background);
+  std::optional<Error> error;
+  auto where = find_loop(error);
+  if (!where) return work->give_up(*std::move(error));
+  CountedCall counted(*this, where->background);
   auto& scheduler = *where->scheduler;
-  auto call = carry_work(*std::move(where), std::move(work));
+  auto call = run_work(*std::move(where), std::move(work));
   call.post_to(scheduler);
-  beginning.begun();
-}
-
-Prepared ClientCore::carry_work(Where where, std::shared_ptr<Work> work) {
-  try {
-    const auto running = work->run(*where.scheduler);
-    co_await running;
-  } catch (...) {  // as with a call
-    work->give_up(out_of_memory());
-  }
-  if (RunQueue::strayed_from(*where.scheduler)) {
-    const Hop home(*where.scheduler);
-    co_await home;
-  }
-  work.reset();
-  if (where.background) where.background->call_ended();
+  counted.posted();
 }
 
 Transport& ClientCore::transport_of(Loop& loop) {
@@ -358,16 +212,16 @@ Transport& ClientCore::transport_of(Loop& loop) {
   return options_.transport ? *options_.transport : loop.transport();
 }
 
-ClientCore::Where ClientCore::on_external_scheduler() {
+RunsOn ClientCore::external_scheduler() {
   Transport* transport = options_.transport.get();
   if (admission_) transport = &*admission_;
   return {options_.scheduler.get(), transport, nullptr, nullptr};
 }
 
-std::optional<ClientCore::Where> ClientCore::place_for_call(std::optional<Error>& why) {
+std::optional<RunsOn> ClientCore::find_loop(std::optional<Error>& why) {
   try {
     const std::lock_guard lock(mutex_);
-    if (!closed_) return options_.scheduler ? on_external_scheduler() : on_background_loop();
+    if (!closed_) return options_.scheduler ? external_scheduler() : background_loop();
     why = client_gone();
   } catch (const std::system_error& cause) {
     why = no_loop(cause);
@@ -376,10 +230,10 @@ std::optional<ClientCore::Where> ClientCore::place_for_call(std::optional<Error>
 }
 
 // With the mutex held, so that the call is counted before the loop can be closed.
-ClientCore::Where ClientCore::on_background_loop() {
+RunsOn ClientCore::background_loop() {
   const auto index = next_loop_++ % static_cast<std::size_t>(options_.threads);
   if (index >= loops_.size()) {
-    loops_.reserve(loops_.size() + 1);  // what has started must be in the list
+    loops_.reserve(loops_.size() + 1);  // so that a loop that has started is in the list
     auto fresh = std::make_shared<BackgroundLoop>(connection_, resolver_);
     fresh->start();
     loops_.push_back(std::move(fresh));
@@ -390,7 +244,7 @@ ClientCore::Where ClientCore::on_background_loop() {
 }
 
 void ClientCore::shut_down() {
-  if (::getpid() != process_) {  // the locks, too, may be another process's
+  if (::getpid() != process_) {  // a lock may be held by a thread of the parent
     for (const auto& background : loops_) background->detach();
     return pool_.abandon();
   }

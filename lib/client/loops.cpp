@@ -1,4 +1,4 @@
-#include "core.hpp"
+#include "loops.hpp"
 
 #include "lib/flow/signals.hpp"
 
@@ -32,7 +32,7 @@ void BackgroundLoop::join() {
 
 namespace {
 
-// Nobody reads the sockets of an idle loop, so few are kept.
+// Nobody reads the sockets of an idle loop, so few are kept: one for each core.
 std::size_t most_idle() {
   static const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
   return most;

@@ -15,8 +15,9 @@
 namespace httpretry {
 namespace {
 
-constexpr std::size_t kMostCookies = 3000;
-constexpr std::size_t kMostOfDomain = 180;
+// What Chrome keeps: 3300 less the 300 that it drops at once, and 180 for a domain.
+constexpr std::size_t kMaxCookies = 3000;
+constexpr std::size_t kMaxOfDomain = 180;
 constexpr std::string_view kHttpOnly = "#HttpOnly_";
 
 enum Field : std::size_t { kDomain, kTail, kPath, kSecure, kExpires, kName, kValue, kFields };
@@ -135,7 +136,7 @@ void CookieJar::clear() {
   size_ = 0;
 }
 
-// Those of the host and of every domain above it; libcurl chooses among them.
+// Of the host and of every domain above it; libcurl chooses among them.
 std::vector<std::string> CookieJar::lines_for(std::string_view host) const {
   std::vector<std::string> lines;
   const std::lock_guard lock(mutex_);
@@ -174,8 +175,8 @@ void CookieJar::put(std::string line) {
   if (cookie.line.empty()) ++size_;
   cookie.line = std::move(line);
   cookie.age = ++arrivals_;
-  if (domain.size() > kMostOfDomain) drop_oldest(domain);
-  if (size_ > kMostCookies) drop_oldest();
+  if (domain.size() > kMaxOfDomain) drop_oldest(domain);
+  if (size_ > kMaxCookies) drop_oldest();
 }
 
 void CookieJar::remove(std::string_view line) {

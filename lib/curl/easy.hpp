@@ -1,6 +1,8 @@
-// Easy: one libcurl easy handle, configured once and used again. It remembers what is set on it, so
-// that an exchange sets only what differs from the one before.
+// Easy: one libcurl easy handle, used for one exchange after another. It remembers what is set on
+// it, so that only differences are set for the next.
 #pragma once
+
+#include "send_plan.hpp"
 
 #include <httpretry/curl/transport_options.hpp>
 #include <httpretry/flow/transport.hpp>
@@ -10,13 +12,15 @@
 
 #include <array>
 #include <memory>
+#include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace httpretry {
 
-// What an Easy tells about its exchange. Nothing in here may throw, or call libcurl except getinfo.
+// The callbacks of an exchange. They must not throw, nor call libcurl except getinfo.
 class EasyListener {
  public:
   virtual ~EasyListener() = default;
@@ -36,19 +40,21 @@ struct SocketHooks {
   void* loop;
 };
 
-// How a request goes out, where the fields of Request do not say it.
-struct SendPlan {
-  bool streamed_body = false;   // read_body gives the body
-  std::int64_t body_size = -1;  // of a streamed body; -1 is unknown
-  bool fresh_connection = false;
-  long max_idle_seconds = 0;  // use no connection that was idle for longer
-  bool own_origin = false;    // where the client's certificate and its .netrc may be used
-  bool cookies = false;
-  const char* range = nullptr;  // header lines that ask for the rest of a body
-  const char* if_range = nullptr;
-  Duration connect_timeout{};
-  Duration time_left = kForever;
-  const std::string* addresses = nullptr;  // of the host, as CURLOPT_RESOLVE takes them
+// libcurl's list nodes, in an array that owns no text.
+class CurlList {
+ public:
+  void clear() { nodes_.clear(); }
+  [[nodiscard]] bool empty() const { return nodes_.empty(); }
+  // `text` must live as long as the list is used.
+  void add(const char* text) { nodes_.push_back({const_cast<char*>(text), nullptr}); }  // only read
+  // nullptr where there are none.
+  curl_slist* chained() {
+    for (std::size_t i = 1; i < nodes_.size(); ++i) nodes_[i - 1].next = &nodes_[i];
+    return nodes_.empty() ? nullptr : nodes_.data();
+  }
+
+ private:
+  std::vector<curl_slist> nodes_;
 };
 
 class Easy {
@@ -72,11 +78,16 @@ class Easy {
   struct Cleanup {
     void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
   };
+  // What libcurl has no memory for must not be left out in silence: a method, a pin, an authority.
+  template <class Value>
+  void set(CURLoption option, Value value) {
+    if (curl_easy_setopt(handle(), option, value) == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+  }
   void configure(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks,
                  bool proxied);
   void configure_tls(const TransportOptions& options);
   void configure_proxy(const ProxyOptions& proxy, bool proxied);
-  void configure_way(const TransportOptions& options);
+  void configure_connections(const TransportOptions& options);
   void set_http_version(const Request& request, const Url& url, const SendPlan& plan);
   void set_certificate(bool wanted);
   void set_netrc(const std::string& file);
@@ -100,9 +111,9 @@ class Easy {
 
   const TransportOptions& options_;
   EasyListener* listener_ = nullptr;
-  std::vector<curl_slist> lines_;
-  curl_slist addresses_{};
-  std::vector<curl_slist> connect_to_;
+  CurlList lines_;
+  CurlList addresses_;
+  CurlList connect_to_;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 
   // What is set on the handle.
@@ -122,9 +133,6 @@ class Easy {
 
   std::unique_ptr<CURL, Cleanup> handle_;  // last: its clean-up may still call back
 };
-
-// Why these cannot be sent; nullptr where they can.
-const char* unusable(const Credentials& credentials);
 
 // Throws std::invalid_argument for options that make no sense.
 void check(const TransportOptions& options);

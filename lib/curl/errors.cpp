@@ -4,10 +4,33 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
+#include <new>
 
 namespace httpretry {
 
-// NOLINTNEXTLINE(readability-function-size): a table
+namespace {
+
+bool is_trust_or_tls_setup(CURLcode code) {
+  switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CRL_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_SSL_CLIENTCERT:
+    case CURLE_SSL_ENGINE_NOTFOUND:
+    case CURLE_SSL_ENGINE_SETFAILED:
+    case CURLE_SSL_ENGINE_INITFAILED: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
 CurlFailure failure_of(CURLcode code) {
   switch (code) {
     case CURLE_URL_MALFORMAT:
@@ -23,25 +46,13 @@ CurlFailure failure_of(CURLcode code) {
     case CURLE_PROXY:
     case CURLE_QUIC_CONNECT_ERROR: return {Errc::Connect, false};
 
-    // A handshake that breaks off may be the network's fault; trust and configuration are not.
+    // A handshake that breaks off may be the network's fault; is_trust_or_tls_setup() is not.
     case CURLE_SSL_CONNECT_ERROR: return {Errc::Tls, false};
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CRL_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR:
-    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-    case CURLE_SSL_INVALIDCERTSTATUS:
-    case CURLE_SSL_CLIENTCERT:
-    case CURLE_SSL_ENGINE_NOTFOUND:
-    case CURLE_SSL_ENGINE_SETFAILED:
-    case CURLE_SSL_ENGINE_INITFAILED: return {Errc::Tls, true};
 
     case CURLE_OPERATION_TIMEDOUT: return {Errc::Timeout, false};
     case CURLE_SEND_ERROR: return {Errc::Send, false};
-    // The body went out on a connection that died, and libcurl could not rewind it; the retry stage
-    // can, where the body can be opened again.
+    // The body went out on a connection that died, and libcurl could not rewind it; retry() can,
+    // where the body can be opened again.
     case CURLE_SEND_FAIL_REWIND: return {Errc::Send, false};
 
     case CURLE_RECV_ERROR:
@@ -51,7 +62,7 @@ CurlFailure failure_of(CURLcode code) {
     case CURLE_HTTP2_STREAM:
     case CURLE_HTTP3: return {Errc::Receive, false};
 
-    // Code 1 is HTTP/0.9 or an unknown version in the answer: our own scheme check comes before.
+    // HTTP/0.9 or an unknown version in the response: an unknown scheme is an error before this.
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY: return {Errc::Protocol, false};
     case CURLE_BAD_CONTENT_ENCODING:
@@ -59,9 +70,10 @@ CurlFailure failure_of(CURLcode code) {
 
     case CURLE_TOO_MANY_REDIRECTS: return {Errc::Protocol, true};
     case CURLE_FILESIZE_EXCEEDED: return {Errc::TooLarge, true};
-    case CURLE_ABORTED_BY_CALLBACK: return {Errc::Receive, false};  // our referee; see Transfer
+    case CURLE_ABORTED_BY_CALLBACK:
+      return {Errc::Receive, false};  // never seen: an abort has its own code
 
-    default: return {Errc::Internal, true};
+    default: return {is_trust_or_tls_setup(code) ? Errc::Tls : Errc::Internal, true};
   }
 }
 
@@ -72,6 +84,18 @@ std::string hint_at_limit(int error) {
   if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return {};
   return " (this process may have " + std::to_string(files.rlim_cur) +
          " files open, which `ulimit -n` can raise)";
+}
+
+std::optional<std::string> exception_text() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  } catch (const std::exception& thrown) {
+    return thrown.what();
+  } catch (...) {
+    return "something that is no std::exception";
+  }
 }
 
 }  // namespace httpretry

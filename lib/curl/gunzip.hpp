@@ -1,5 +1,5 @@
-// Decodes a gzip body as it arrives. Ours and not libcurl's, which hands on a body that ends early
-// inside its own Content-Length and calls it whole.
+// Gunzip: decodes a gzip body as it arrives. libcurl could do it, but takes a gzip body that ends
+// early, inside a correct Content-Length, for complete.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ class Gunzip {
   Gunzip& operator=(const Gunzip&) = delete;
 
   enum class Status { Ok, Corrupt, Refused };
-  // Takes `into` false as an answer to stop: the reader has enough.
+  // Stops where `into` returns false: Refused.
   using Sink = std::function<bool(std::string_view decoded)>;
   Status feed(std::string_view encoded, const Sink& into);
-  // Whether all that was fed is whole: every member that began has ended.
+  // Whether every gzip member that began has ended.
   [[nodiscard]] bool complete() const { return !inside_; }
 
  private:

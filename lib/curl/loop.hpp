@@ -1,11 +1,14 @@
 // Loop: the scheduler that real calls run on. A few libcurl multi handles, one epoll set, the
 // timers and ready coroutines of RunQueue; one thread at a time drives it.
 //
-// A loop that carries one call at a time (of the blocking door) has libcurl poll its few sockets
-// instead: 2 000 instructions less a request than keeping an epoll set of them.
+// A loop that carries one blocking call at a time lets libcurl poll its few sockets instead, which
+// takes 2 000 instructions less for each request than an epoll set.
 #pragma once
 
 #include "easy.hpp"
+#include "epoll_set.hpp"
+#include "loop_transport.hpp"
+#include "origins.hpp"
 
 #include "lib/flow/run_queue.hpp"
 
@@ -16,7 +19,6 @@
 
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace httpretry {
@@ -25,13 +27,13 @@ class Loop;
 class Resolver;
 class Transfer;
 
-// Prepares libcurl, once in a process. Never undone: a static object of the program may still send
-// while it is destroyed. OpenSSL does clean up when the program exits, after everything that was
-// made after this call: so a Client begins with it.
+// Initialises libcurl, once in a process, and never undoes it: a static object of the program may
+// still send while it is destroyed. OpenSSL cleans up at the program's exit, after the destruction
+// of all that was made after this call: so a Client begins with it.
 void init_curl();
 
-// One multi handle of a loop. libcurl looks a connection up among all of a multi's, so beyond a few
-// hundred it is cheaper to have several.
+// One multi handle of a loop. libcurl searches a connection among all of a multi's, so with many
+// transfers several multis are cheaper.
 struct Shard {
   Shard() = default;
   ~Shard() { curl_multi_cleanup(multi); }
@@ -42,30 +44,6 @@ struct Shard {
   CURLM* multi = nullptr;  // null where there was no memory to make it anew
   Time deadline = kNever;  // when libcurl wants to be called without an event
   std::vector<Transfer*> active;
-};
-
-// What a loop has learnt of an origin.
-struct OriginFacts {
-  bool speaks_http2 = false;
-  long keep_alive_seconds = -1;  // as the server last announced; -1: it did not
-  Time addresses_until{};        // libcurl has been told the host's addresses; ask again then
-};
-
-// The transport of a loop: its exchanges run on the loop that the call is on.
-class LoopTransport final : public Transport {
- public:
-  explicit LoopTransport(Loop& loop) : loop_(loop) {}
-  Task<Outcome> send(Request request, Call& call) override;
-
- private:
-  // For a host whose addresses libcurl does not have.
-  Task<Outcome> send_to_named(Request request, Call& call);
-  // `addresses`: of the host, where libcurl shall take them up.
-  Task<Outcome> exchange(Request request, Call& call, const std::string* addresses);
-  Task<Outcome> take(Request request, Call& call, const std::string* addresses);
-  // The same, for a request whose answer goes to a sink.
-  Task<Outcome> deliver(Request request, Call& call, const std::string* addresses);
-  Loop& loop_;
 };
 
 class Loop final : public RunQueue {
@@ -84,42 +62,32 @@ class Loop final : public RunQueue {
   Transport& transport() { return transport_; }
   [[nodiscard]] const TransportOptions& options() const { return *options_; }
   [[nodiscard]] Resolver& resolver() const { return *resolver_; }
-  // libcurl knows the addresses of literals and of localhost, and leaves a proxy's to the proxy.
+  // Whether the host must be looked up: not for literals and localhost, nor with a proxy, and not
+  // while libcurl still has the addresses.
   [[nodiscard]] bool needs_addresses(const Url& url) const;
-  // They have led nowhere: looks for others, for the next attempt.
+  // Nothing could be reached there: looks for others, for the next attempt.
   void renew_addresses(const Url& url);
-  OriginFacts& facts(const std::string& origin);
-  [[nodiscard]] OriginFacts known_facts(const std::string& origin) const;
+  Origins& origins() { return origins_; }
 
-  // A handle for one exchange, and its way back. One that is not `sound` (it was aborted, or
-  // carries rare options) is destroyed.
+  // A handle for one exchange. One that is not `reusable` (it was aborted, or has rare options) is
+  // destroyed when it is given back.
   std::unique_ptr<Easy> take_easy();
-  void give_back(std::unique_ptr<Easy> easy, bool sound);
+  void give_back(std::unique_ptr<Easy> easy, bool reusable);
 
   // Why the system gave no socket when one was last asked for (errno); 0 where it did.
-  [[nodiscard]] int socket_error() const { return socket_error_; }
+  [[nodiscard]] int socket_error() const { return sockets_.open_error(); }
 
   // Puts the transfer on a shard; an error text where libcurl refuses.
   const char* start(Transfer& transfer, bool multiplexed);
   void remove(Transfer& transfer);
 
  private:
-  // A socket of libcurl's in the epoll set. It stays there when libcurl has no wish for it: most
-  // will be wanted again for the next exchange, which saves two system calls each time.
-  struct Socket {
-    Shard* shard = nullptr;
-    std::uint32_t registered = 0;  // epoll events
-    std::uint32_t wanted = 0;
-    bool ours = false;  // opened by our hook, so that we hear of its closing
-  };
-
-  void wake() noexcept override;
+  void wake() noexcept override { sockets_.wake(); }
   void read_clock() { now_ = std::chrono::steady_clock::now(); }
   void drive_shards();
   void perform(Shard& shard);
   void wait_for_events();
   void poll(Shard& shard, int timeout);
-  void quieten();
   void on_event(int socket, std::uint32_t events);
   [[nodiscard]] int timeout_ms() const;
   void socket_action(Shard& shard, curl_socket_t socket, int events);
@@ -127,12 +95,6 @@ class Loop final : public RunQueue {
   void fail_all(Shard& shard, CURLMcode code);
   void open(Shard& shard);
   Shard& shard_for(bool multiplexed);
-  [[nodiscard]] bool has_place(int fd) noexcept;
-  Socket& socket_of(int fd);
-  [[nodiscard]] bool watch(int fd, Socket& socket);
-  void open_descriptors();
-  void release();
-  void forget(int fd, Socket& socket) const;
 
   static int on_socket(CURL*, curl_socket_t socket, int what, void* shard, void*);
   static int on_timer(CURLM*, long timeout_ms, void* shard);
@@ -143,15 +105,12 @@ class Loop final : public RunQueue {
   std::shared_ptr<Resolver> resolver_;
   Load load_;
   bool proxied_;
-  bool looks_up_;  // the host of a URL is what we connect to
-  int socket_error_ = 0;
+  bool looks_up_;  // we connect to the host of the URL
   LoopTransport transport_{*this};
   Time now_{};
-  int epoll_ = -1;
-  int wake_ = -1;
+  EpollSet sockets_;
   CURLSH* share_ = nullptr;
-  std::vector<Socket> sockets_;  // by descriptor
-  std::unordered_map<std::string, OriginFacts> origins_;
+  Origins origins_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<std::unique_ptr<Easy>> easies_;
 };

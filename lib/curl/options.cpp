@@ -20,14 +20,6 @@ void check_text(std::string_view option, std::string_view text) {
   if (text.find('\0') != std::string_view::npos) refuse(option, "a NUL byte is not allowed");
 }
 
-std::string part(CURLU* url, CURLUPart which) {
-  char* text = nullptr;
-  if (curl_url_get(url, which, &text, 0) != CURLUE_OK) return {};
-  std::string copy(text);
-  curl_free(text);
-  return copy;
-}
-
 // The text is not repeated in messages: a password may stand in it.
 void check_proxy(const ProxyOptions& proxy) {
   if (proxy.credentials) {
@@ -42,7 +34,7 @@ void check_proxy(const ProxyOptions& proxy) {
   if (code != CURLUE_OK) refuse("proxy.url", std::string("not a URL: ") + curl_url_strerror(code));
   constexpr std::array<std::string_view, 6> kSchemes{"http",    "https",  "socks4",
                                                      "socks4a", "socks5", "socks5h"};
-  const auto scheme = part(url.get(), CURLUPART_SCHEME);
+  const auto scheme = detail::url_part(url.get(), CURLUPART_SCHEME);
   if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
     refuse("proxy.url",
            "the scheme must be one of http, https, socks4, socks4a, socks5 and "
@@ -104,20 +96,6 @@ void check_connect_to(const std::string& entry) {
 }
 
 }  // namespace
-
-const char* unusable(const Credentials& credentials) {
-  constexpr std::string_view kBad("\r\n\0", 3);
-  if (credentials.user.find_first_of(kBad) != std::string::npos ||
-      credentials.password.find_first_of(kBad) != std::string::npos) {
-    return "a name or password with a line break or a NUL byte cannot be sent";
-  }
-  // RFC 7617 §2: the server takes the first colon for the end of the name.
-  const bool basic = credentials.scheme == Credentials::Scheme::Basic;
-  if (basic && credentials.user.find(':') != std::string::npos) {
-    return "a name with a colon cannot be sent by the scheme Basic";
-  }
-  return nullptr;
-}
 
 void check(const TransportOptions& options) {
   check_text("ca_file", options.ca_file);

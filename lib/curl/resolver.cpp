@@ -15,7 +15,6 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -25,10 +24,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kWorkers = 4;
-constexpr Duration kGood = 60s;
-constexpr Duration kUsable = 6min;  // while a new look-up is under way, or fails
+// getaddrinfo cannot be interrupted. A name server that does not answer holds a thread for some 10
+// s; four let other names pass meanwhile.
+constexpr std::size_t kMaxThreads = 4;
+// getaddrinfo does not tell for how long an address is valid. Browsers keep it for a minute, too.
+constexpr Duration kFresh = 60s;
+// Old addresses are used for so long, while a new look-up runs or fails.
+constexpr Duration kUsable = 6min;
+// How soon to ask again where a new look-up is running.
 constexpr Duration kSoon = 100ms;
+// Old names are dropped when there are that many, and then whenever their number has doubled.
 constexpr std::size_t kFewNames = 256;
 
 Error resolve_error(std::string text) {
@@ -37,7 +42,7 @@ Error resolve_error(std::string text) {
   return error;
 }
 
-// What getaddrinfo says; `cause` is errno then.
+// `code`: of getaddrinfo; `cause`: errno.
 Error lookup_error(const std::string& host, int code, int cause) {
   const auto said = " (" + std::string(::gai_strerror(code)) + ")";
   switch (code) {
@@ -46,7 +51,7 @@ Error lookup_error(const std::string& host, int code, int cause) {
     case EAI_NODATA:
 #endif
       return resolve_error("the host " + host + " does not exist, or has no address" + said);
-    case EAI_AGAIN: return resolve_error("no name server could tell the address of " + host + said);
+    case EAI_AGAIN: return resolve_error("no name server could give the address of " + host + said);
     case EAI_MEMORY: return Error(Errc::Internal, "no memory to look up " + host);
     case EAI_SYSTEM:
       return Error(Errc::Internal, "cannot look up " + host + ": " + system_text(cause));
@@ -60,24 +65,22 @@ bool is_numeric(const std::string& address) {
          ::inet_pton(AF_INET6, address.c_str(), bytes.data()) == 1;
 }
 
-// A look-up of the user's is believed as far as its addresses are addresses.
-Result<Addresses> asked(const Lookup& lookup, const std::string& host) {
+// Calls a function of the user's. Its result is checked: libcurl ignores what is no address.
+Result<Addresses> call_lookup(const Lookup& lookup, const std::string& host) {
   try {
     auto found = lookup(host);
     if (!found) return found;
     if (found->empty()) return resolve_error("the host " + host + " has no address");
     for (const auto& address : *found) {
-      if (!is_numeric(address)) {
-        std::string text = "the look-up of " + host + " gave \"";
-        text.append(address).append("\": expected an IPv4 or IPv6 address");
-        return resolve_error(std::move(text));
-      }
+      if (is_numeric(address)) continue;
+      return resolve_error("the look-up of " + host + " gave \"" + address +
+                           "\": expected an IPv4 or IPv6 address");
     }
     return found;
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::Internal, "out of memory");
   } catch (...) {
-    return resolve_error("the look-up of " + host + " threw: " + text_of(std::current_exception()));
+    const auto text = exception_text();
+    if (!text) return Error(Errc::Internal, "out of memory");
+    return resolve_error("the look-up of " + host + " threw: " + *text);
   }
 }
 
@@ -109,11 +112,11 @@ Result<Addresses> system_lookup(const std::string& host) {
   return found;
 }
 
-// One look-up of a name, and what came of it.
+// One look-up of a name. It happens when its result is there.
 class Resolver::Name final : public detail::Happening {
  public:
   Name(std::string host_, Time now) : host(std::move(host_)), asked_at(now) {}
-  void answer(Result<Addresses> addresses) {
+  void set_result(Result<Addresses> addresses) {
     found_.emplace(std::move(addresses));
     happen();
   }
@@ -121,18 +124,18 @@ class Resolver::Name final : public detail::Happening {
 
   const std::string host;
   const Time asked_at;
-  int wanted = 0;  // by how many; the state's mutex guards it
+  int waiting = 0;  // how many calls; guarded by the mutex of State
 
  private:
   std::optional<Result<Addresses>> found_;
 };
 
 struct Resolver::Entry {
-  std::shared_ptr<Name> known;  // the last answer with addresses
-  std::shared_ptr<Name> asked;  // the look-up that is queued or under way
+  std::shared_ptr<Name> known;  // the last with addresses
+  std::shared_ptr<Name> asked;  // the look-up that is queued or running
 };
 
-struct Resolver::State {
+struct Resolver::State : std::enable_shared_from_this<State> {
   explicit State(Lookup how) : lookup(how ? std::move(how) : Lookup(&system_lookup)) {}
 
   struct Worker {
@@ -140,33 +143,33 @@ struct Resolver::State {
     bool busy = false;
   };
 
-  static void work(const std::shared_ptr<State>& state, std::size_t index);
-  // These with the mutex held.
-  std::shared_ptr<Name> ask(const std::shared_ptr<State>& self, const std::string& host, Time now);
-  void need_worker(const std::shared_ptr<State>& self);
-  void take(const std::shared_ptr<Name>& name, std::unique_lock<std::mutex>& lock);
-  void drop(const std::string& host);
+  // All with the mutex held.
+  std::shared_ptr<Name> ask(const std::string& host, Time now);
+  void start_thread();
+  void work(Worker& worker, std::unique_lock<std::mutex>& lock);
+  void look_up(const std::shared_ptr<Name>& name, std::unique_lock<std::mutex>& lock);
+  void end_lookup(const std::string& host);
   void forget_old(Time now);
 
   const Lookup lookup;
-  std::mutex mutex;  // guards what is below
-  std::condition_variable work_came;
+  std::mutex mutex;  // guards the rest
   std::deque<std::shared_ptr<Name>> queue;
   std::unordered_map<std::string, Entry> names;
   std::size_t forget_at = kFewNames;
-  std::array<Worker, kWorkers> workers;
-  std::size_t made = 0;
+  std::condition_variable changed;  // the queue, or `closed`
+  std::array<Worker, kMaxThreads> workers;
+  std::size_t threads = 0;  // how many of them have been started
   std::size_t idle = 0;
   bool closed = false;
 };
 
-// Counts as one who wants the answer, for as long as it lives.
+// A call that waits for a name, for as long as this lives.
 class Resolver::Waiting {
  public:
   Waiting(State& state, std::shared_ptr<Name> name) : state_(state), name_(std::move(name)) {}
   ~Waiting() {
     const std::lock_guard lock(state_.mutex);
-    --name_->wanted;
+    --name_->waiting;
   }
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
@@ -177,66 +180,64 @@ class Resolver::Waiting {
   std::shared_ptr<Name> name_;
 };
 
-// The look-up that is under way, or a new one.
-std::shared_ptr<Resolver::Name> Resolver::State::ask(const std::shared_ptr<State>& self,
-                                                     const std::string& host, Time now) {
+// The look-up that is running, or a new one.
+std::shared_ptr<Resolver::Name> Resolver::State::ask(const std::string& host, Time now) {
   auto& entry = names[host];
   if (entry.asked) return entry.asked;
   auto name = std::make_shared<Name>(host, now);
   queue.push_back(name);
   entry.asked = name;
-  need_worker(self);
+  if (queue.size() > idle && threads < kMaxThreads) start_thread();
+  changed.notify_one();
   return name;
 }
 
-void Resolver::State::need_worker(const std::shared_ptr<State>& self) {
-  if (queue.size() > idle && made < workers.size()) {
-    try {
-      workers[made].thread = std::thread([self, index = made] { work(self, index); });
-      ++made;
-    } catch (const std::exception& cause) {  // no thread, or no memory for one
-      if (made == 0) {                       // nobody will ever come for it
-        const auto name = queue.back();
-        queue.pop_back();
-        drop(name->host);
-        name->answer(Error(Errc::Internal,
-                           "cannot make a thread to look up " + name->host + ": " + cause.what()));
-        return;
-      }
-    }
+void Resolver::State::start_thread() {
+  try {
+    auto& worker = workers[threads];
+    worker.thread = std::thread([self = shared_from_this(), &worker] {
+      block_signals();
+      std::unique_lock lock(self->mutex);
+      self->work(worker, lock);
+    });
+    ++threads;
+  } catch (const std::exception& cause) {  // no thread, or no memory for one
+    if (threads > 0) return;               // another will get to it
+    const auto name = queue.back();
+    queue.pop_back();
+    end_lookup(name->host);
+    name->set_result(Error(Errc::Internal,
+                           "cannot start a thread to look up " + name->host + ": " + cause.what()));
   }
-  work_came.notify_one();
 }
 
-void Resolver::State::work(const std::shared_ptr<State>& state, std::size_t index) {
-  block_signals();
-  std::unique_lock lock(state->mutex);
+void Resolver::State::work(Worker& worker, std::unique_lock<std::mutex>& lock) {
   for (;;) {
-    ++state->idle;
-    state->work_came.wait(lock, [&] { return state->closed || !state->queue.empty(); });
-    --state->idle;
-    if (state->closed) return;
-    const auto name = std::move(state->queue.front());
-    state->queue.pop_front();
-    state->workers[index].busy = true;
-    state->take(name, lock);
-    state->workers[index].busy = false;
+    ++idle;
+    changed.wait(lock, [this] { return closed || !queue.empty(); });
+    --idle;
+    if (closed) return;
+    const auto name = std::move(queue.front());
+    queue.pop_front();
+    worker.busy = true;
+    look_up(name, lock);
+    worker.busy = false;
   }
 }
 
-void Resolver::State::take(const std::shared_ptr<Name>& name, std::unique_lock<std::mutex>& lock) {
-  if (name->wanted == 0) return drop(name->host);
+void Resolver::State::look_up(const std::shared_ptr<Name>& name,
+                              std::unique_lock<std::mutex>& lock) {
+  if (name->waiting == 0) return end_lookup(name->host);
   lock.unlock();
-  auto found = asked(lookup, name->host);
+  auto found = call_lookup(lookup, name->host);
   lock.lock();
   auto& entry = names.find(name->host)->second;
   if (found) entry.known = name;  // a failure leaves what was known
-  drop(name->host);
-  name->answer(std::move(found));
+  end_lookup(name->host);
+  name->set_result(std::move(found));
 }
 
-// The look-up of that name is over.
-void Resolver::State::drop(const std::string& host) {
+void Resolver::State::end_lookup(const std::string& host) {
   const auto at = names.find(host);
   at->second.asked.reset();
   if (!at->second.known) names.erase(at);
@@ -254,28 +255,21 @@ void Resolver::State::forget_old(Time now) {
 Resolver::Resolver(Lookup lookup) : state_(std::make_shared<State>(std::move(lookup))) {}
 
 Resolver::~Resolver() {
-  std::array<std::thread, kWorkers> ending;
   {
     const std::lock_guard lock(state_->mutex);
     state_->closed = true;
     for (auto& worker : state_->workers) {
-      if (!worker.thread.joinable()) continue;
-      if (worker.busy) {
-        worker.thread.detach();
-      } else {
-        ending[static_cast<std::size_t>(&worker - state_->workers.data())] =
-            std::move(worker.thread);
-      }
+      if (worker.busy) worker.thread.detach();
     }
   }
-  state_->work_came.notify_all();
-  for (auto& thread : ending) {
-    if (thread.joinable()) thread.join();
+  state_->changed.notify_all();
+  for (auto& worker : state_->workers) {
+    if (worker.thread.joinable()) worker.thread.join();
   }
 }
 
-Task<Resolver::Answer> Resolver::resolve(std::string host, Scheduler& scheduler, Time limit,
-                                         std::stop_token stop) {
+Task<Resolver::Resolved> Resolver::resolve(std::string host, Scheduler& scheduler, Time limit,
+                                           std::stop_token stop) {
   const auto now = scheduler.now();
   std::shared_ptr<Name> name;
   {
@@ -285,29 +279,29 @@ Task<Resolver::Answer> Resolver::resolve(std::string host, Scheduler& scheduler,
     const auto known = at == state_->names.end() ? nullptr : at->second.known;
     const auto age = known ? now - known->asked_at : kForever;
     const bool looking = at != state_->names.end() && at->second.asked;
-    if (age < kGood && !looking) co_return Answer(known->found(), known->asked_at + kGood);
-    name = state_->ask(state_, host, now);
+    if (age < kFresh && !looking) co_return Resolved(known->found(), known->asked_at + kFresh);
+    name = state_->ask(host, now);
     if (age < kUsable) {
-      if (!looking) ++name->wanted;  // by whoever comes next
-      co_return Answer(known->found(), now + kSoon);
+      if (!looking) ++name->waiting;  // for whoever asks next
+      co_return Resolved(known->found(), now + kSoon);
     }
-    ++name->wanted;
+    ++name->waiting;
   }
   const Waiting waiting(*state_, name);
   if (!name->happened()) {
-    const bool whole = co_await name->wait(scheduler, limit, std::move(stop));
+    const bool waited = co_await name->wait(scheduler, limit, std::move(stop));
     if (!name->happened()) {
-      co_return Answer(detail::wait_ended(!whole, "the address of " + host), now);
+      co_return Resolved(detail::wait_ended(!waited, "the address of " + host), now);
     }
   }
-  co_return Answer(name->found(), now + kGood);
+  co_return Resolved(name->found(), now + kFresh);
 }
 
 void Resolver::renew(const std::string& host, Time now) {
   const std::lock_guard lock(state_->mutex);
   const auto at = state_->names.find(host);
   if (at == state_->names.end() || at->second.asked || !at->second.known) return;
-  if (now - at->second.known->asked_at >= kSoon) ++state_->ask(state_, host, now)->wanted;
+  if (now - at->second.known->asked_at >= kSoon) ++state_->ask(host, now)->waiting;
 }
 
 }  // namespace httpretry

@@ -12,20 +12,13 @@ namespace httpretry {
 namespace {
 
 using detail::CurlUrl;
+using detail::url_part;
 
 // libcurl has brought every spelling of an IPv4 address into its usual one.
 bool is_name(const std::string& host) {
   if (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos)
     return false;
   return host != "localhost" && !host.ends_with(".localhost");
-}
-
-std::string part(CURLU* url, CURLUPart which, unsigned flags = 0) {
-  char* text = nullptr;
-  if (curl_url_get(url, which, &text, flags) != CURLUE_OK) return {};
-  std::string copy(text);
-  curl_free(text);
-  return copy;
 }
 
 Error refused(std::string_view why) {
@@ -65,10 +58,10 @@ bool is_ascii(std::string_view text) {
 // The host as it is looked up; an international one is replaced in `url` too, so that libcurl need
 // not convert it when it connects.
 Result<std::string> ascii_host(CURLU* url) {
-  auto host = part(url, CURLUPART_HOST);
+  auto host = url_part(url, CURLUPART_HOST);
   if (!is_ascii(host)) {
     const Utf8Locale locale;
-    host = part(url, CURLUPART_HOST, CURLU_PUNYCODE);
+    host = url_part(url, CURLUPART_HOST, CURLU_PUNYCODE);
     if (host.empty()) return refused("its host is no valid international name");
     curl_url_set(url, CURLUPART_HOST, host.c_str(), 0);
   }
@@ -78,7 +71,7 @@ Result<std::string> ascii_host(CURLU* url) {
 
 Result<std::shared_ptr<const Url::Parts>> take_apart(CurlUrl handle) {
   auto parts = std::make_shared<Url::Parts>();
-  parts->scheme = part(handle.get(), CURLUPART_SCHEME);
+  parts->scheme = url_part(handle.get(), CURLUPART_SCHEME);
   lower_case(parts->scheme);
   if (parts->scheme != "http" && parts->scheme != "https") {
     return refused("its scheme must be http or https, not \"" + parts->scheme + "\"");
@@ -88,12 +81,12 @@ Result<std::shared_ptr<const Url::Parts>> take_apart(CurlUrl handle) {
   parts->host = *std::move(host);
   if (parts->host.empty()) return refused("it has no host");
 
-  const auto port = part(handle.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
+  const auto port = url_part(handle.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
   std::from_chars(port.data(), port.data() + port.size(), parts->port);
-  parts->path = part(handle.get(), CURLUPART_PATH);
-  parts->query = part(handle.get(), CURLUPART_QUERY);
-  parts->userinfo = !part(handle.get(), CURLUPART_USER).empty() ||
-                    !part(handle.get(), CURLUPART_PASSWORD).empty();
+  parts->path = url_part(handle.get(), CURLUPART_PATH);
+  parts->query = url_part(handle.get(), CURLUPART_QUERY);
+  parts->userinfo = !url_part(handle.get(), CURLUPART_USER).empty() ||
+                    !url_part(handle.get(), CURLUPART_PASSWORD).empty();
   parts->named = is_name(parts->host);
   const bool usual = parts->port == (parts->scheme == "https" ? 443 : 80);
   parts->origin =
@@ -104,6 +97,14 @@ Result<std::shared_ptr<const Url::Parts>> take_apart(CurlUrl handle) {
 }
 
 }  // namespace
+
+std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
+  char* text = nullptr;
+  if (curl_url_get(url, which, &text, flags) != CURLUE_OK) return {};
+  std::string copy(text);
+  curl_free(text);
+  return copy;
+}
 
 Result<Url> Url::parse(std::string_view text) {
   if (text.find('\0') != std::string_view::npos) return refused("it holds a NUL byte");

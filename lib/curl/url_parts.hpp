@@ -17,6 +17,9 @@ struct CloseUrl {
 };
 using CurlUrl = std::unique_ptr<CURLU, CloseUrl>;
 
+// Empty where the URL has none.
+std::string url_part(CURLU* url, CURLUPart which, unsigned flags = 0);
+
 }  // namespace detail
 
 struct Url::Parts {

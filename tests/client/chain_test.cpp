@@ -116,7 +116,7 @@ TEST_CASE("a stage that throws ends the call with its name, and the client lives
 
 TEST_CASE("a chain that cannot work is refused when the client is made") {
   Conversation talk;
-  CHECK_THROWS_WITH_AS(talk.client({retry(), retry()}), doctest::Contains("two retry stages"),
+  CHECK_THROWS_WITH_AS(talk.client({retry(), retry()}), doctest::Contains("two retry middlewares"),
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(talk.client({retry(), redirect()}), doctest::Contains("below retry"),
                        std::invalid_argument);

@@ -55,7 +55,7 @@ TEST_CASE("a policy of a call that no stage would follow is refused, and nothing
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error().code == Errc::InvalidRequest);
     CHECK(outcome.error().message ==
-          "the call has a policy, and the client no stage that retries by it: add retry() to its "
+          "the call has a policy, but the client has no retry middleware: add retry() to its "
           "middlewares");
     CHECK(outcome.error().history.stop_reason == Reason::NotRetryable);
   }

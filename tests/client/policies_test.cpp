@@ -104,8 +104,8 @@ TEST_CASE("policies that no stage would retry by are refused when the client is 
   options.policies = PolicySet();
   options.middlewares = {timeout(1s)};
   CHECK_THROWS_WITH_AS(Client{options},
-                       "the client has policies and no stage that retries by them: add retry() to "
-                       "its middlewares",
+                       "the client has policies but no retry middleware: add retry() to its "
+                       "middlewares",
                        std::invalid_argument);
 }
 

@@ -22,8 +22,8 @@ class Asking {
     const std::lock_guard lock(mutex_);
     address_ = address;
   }
-  Resolver::Answer ask(const std::string& host = "x.test") {
-    std::optional<Resolver::Answer> answer;
+  Resolver::Resolved ask(const std::string& host = "x.test") {
+    std::optional<Resolver::Resolved> answer;
     start(host, answer);
     while (!answer) clock.run();
     return *answer;
@@ -37,8 +37,8 @@ class Asking {
   ManualScheduler clock;
 
  private:
-  detail::Detached start(std::string host, std::optional<Resolver::Answer>& into) {
-    Resolver::Answer answer =
+  detail::Detached start(std::string host, std::optional<Resolver::Resolved>& into) {
+    Resolver::Resolved answer =
         co_await resolver_.resolve(std::move(host), clock, kNever, std::stop_token());
     into.emplace(std::move(answer));
   }

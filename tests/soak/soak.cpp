@@ -1,7 +1,7 @@
-// Everything at once, for as long as one likes: calls by every door against servers that fail, stop
-// and start again, with names that are slow or wrong; calls are stopped, tasks dropped and clients
-// destroyed at random moments. Each call must end once, and nothing be left behind. Meant for the
-// sanitizers.
+// Everything at once, for as long as one likes: calls by every send function against servers that
+// fail, stop and start again, with names that are slow or wrong; calls are stopped, tasks dropped
+// and clients destroyed at random moments. Each call must end once, and nothing be left behind.
+// Meant for the sanitizers.
 //
 //   soak [--seconds N] [--seed N]
 //

@@ -120,7 +120,7 @@ void serve(Sights& sights) {
 // How a call ended, or that it never began.
 struct Ending {
   std::atomic<int> ends = 0;
-  bool refused = false;  // the door threw
+  bool refused = false;  // the send function threw
   bool may_repeat = true;
   Sent sent = Sent::Never;  // at most, over its attempts
   std::atomic<bool> told = false;
@@ -166,20 +166,20 @@ class Calls {
     options.connection.proxy.url = "";
     return options;
   }
-  // The door may throw where it cannot begin the call: then nothing else may come of it.
-  void attempt(std::size_t call, const std::function<void(Ending&, Request)>& door,
+  // It may throw where the call cannot begin: then nothing else may happen.
+  void attempt(std::size_t call, const std::function<void(Ending&, Request)>& function,
                Request request) {
     auto& ending = endings_[call];
     try {
       request.set_header("X-Call", std::to_string(first_id_ + call));
       ending.may_repeat = request.repeatable();
-      door(ending, std::move(request));
+      function(ending, std::move(request));
     } catch (const std::bad_alloc&) {
       ending.refused = true;
     } catch (const std::system_error&) {
       ending.refused = true;
     } catch (const std::exception& thrown) {
-      fail(std::string("a door threw: ") + thrown.what());
+      fail(std::string("a send function threw: ") + thrown.what());
     }
   }
   void use(Client& client);

@@ -1,7 +1,7 @@
 // A call can be stopped wherever it waits: from another thread, at once, and nothing is sent after
 // that.
-#include "doors.hpp"
 #include "raw_server.hpp"
+#include "send_functions.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>

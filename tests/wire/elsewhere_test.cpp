@@ -42,7 +42,8 @@ MiddlewarePtr asking(Client& other, std::string url) {
 
 }  // namespace
 
-TEST_CASE("a stage may await another client's call, wherever it stands and whichever the door") {
+TEST_CASE(
+    "a middleware may await another client's call, wherever it stands and however it is sent") {
   FaultServer server(Scenario{503, 200, 200});
   FaultServer others;
   Client other;

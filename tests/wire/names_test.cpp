@@ -15,7 +15,7 @@ namespace {
 
 using Says = DnsServer::Says;
 
-// A door in the way of a thread.
+// Holds a thread back until it is opened.
 class Gate {
  public:
   void open() {
@@ -113,7 +113,7 @@ TEST_CASE("a host that does not exist is told apart from a name server that fail
   REQUIRE_FALSE(failing);
   CHECK(failing.error().code == Errc::Resolve);
   CHECK(failing.error().history.attempts.size() == 4);
-  CHECK(failing.error().message.find("no name server could tell the address of failing.test") !=
+  CHECK(failing.error().message.find("no name server could give the address of failing.test") !=
         std::string::npos);
 }
 

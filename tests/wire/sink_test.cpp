@@ -354,7 +354,7 @@ TEST_CASE("a slow coroutine slows the server down, and little is in memory") {
   CHECK(written < kSize);
 }
 
-TEST_CASE("a coroutine gets every byte, in order, by every door") {
+TEST_CASE("a coroutine gets every byte, in order, whichever function sends") {
   std::string content;
   for (int i = 0; i < 200'000; ++i) content.append(std::to_string(i)).append("\n");
   FaultServer server(Scenario{{200, content}});

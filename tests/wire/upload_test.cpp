@@ -184,7 +184,7 @@ TEST_CASE("a body of another size than it told ends the call, and is no second r
     const auto outcome = Client().put(server.url(), Body::once(letters(size), 100));
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error().code == Errc::InvalidRequest);
-    CHECK(outcome.error().message.find("the size that it had told") != std::string::npos);
+    CHECK(outcome.error().message.find("its announced size") != std::string::npos);
   }
 }
 

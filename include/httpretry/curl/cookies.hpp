@@ -3,12 +3,12 @@
 //
 //   options.connection.cookies = std::make_shared<CookieJar>();
 //
-// Which cookies a server may set, and which requests they are sent with, is libcurl's to say, with
-// the list of public suffixes that it was built with. Beside that, cookies are taken from and sent
-// to only the origin that a call was addressed to, whatever redirects follow, unless
-// TransportOptions::cookies_of_other_origins says otherwise.
+// libcurl decides which cookies a server may set, and which requests they are sent with, using its
+// list of public suffixes. In addition, cookies are taken from and sent to only the origin that a
+// call was addressed to, whatever redirects follow, unless
+// TransportOptions::cookies_of_other_origins is set.
 //
-// 3000 cookies at most, 180 for one domain: beyond it the oldest are dropped.
+// It holds at most 3000 cookies, 180 for one domain. The oldest are dropped for new ones.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -29,21 +29,21 @@ class HTTPRETRY_API CookieJar {
   CookieJar(const CookieJar&) = delete;
   CookieJar& operator=(const CookieJar&) = delete;
 
-  // Adds what stands in a file as Netscape's browser wrote it and curl does: seven fields a line,
-  // with tabs between. Errc::InvalidRequest where it cannot be read, or for a line that is none of
-  // that, by its number; nothing is added then.
+  // Adds the cookies of a file in Netscape's format, which curl writes: seven fields in each line,
+  // separated by tabs. Errc::InvalidRequest, with the line's number, where it cannot be read or a
+  // line is malformed; nothing is added then.
   Result<void> load(const std::string& path);
-  // The same from a text; `name` stands for it in messages.
+  // The same for a text; `name` is its name in messages.
   Result<void> add(std::string_view text, std::string_view name);
-  // Writes such a file, session cookies too, readable for its owner only (0600). It is written
-  // aside and renamed: an old file survives a failure.
+  // Writes such a file, with session cookies, readable only for its owner (0600). It is written
+  // under another name and then renamed, so a failure leaves an old file as it was.
   [[nodiscard]] Result<void> save(const std::string& path) const;
   [[nodiscard]] std::string to_text() const;
 
   [[nodiscard]] std::size_t size() const;
   void clear();
 
-  // For the transport. The lines that may be for `host`, and what became of them in an exchange.
+  // For the transport: the lines that may be for `host`, and how an exchange changed them.
   [[nodiscard]] std::vector<std::string> lines_for(std::string_view host) const;
   void learn(const std::vector<std::string>& before, const std::vector<std::string>& after);
 

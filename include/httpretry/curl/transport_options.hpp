@@ -1,4 +1,5 @@
-// TransportOptions: how the library's own transport, libcurl, connects and what it accepts.
+// TransportOptions: how libcurl connects, whom it trusts and what it accepts. All members have a
+// default that suits most programs.
 #pragma once
 
 #include <httpretry/http/request.hpp>
@@ -12,100 +13,184 @@
 
 namespace httpretry {
 
-// The addresses of a host, IPv4 and IPv6 in text ("192.0.2.1", "2001:db8::1"), best first.
+// The addresses of a host, IPv4 and IPv6 as text ("192.0.2.1", "2001:db8::1"), best first.
 using Addresses = std::vector<std::string>;
 using Lookup = std::function<Result<Addresses>(const std::string& host)>;
 
-// What the library asks where TransportOptions::lookup is left out: getaddrinfo, and so the
-// system's hosts file and name servers. The message of its Errc::Resolve tells a host that does not
-// exist from name servers that could not tell; both may be otherwise a moment later.
+// Asks the system, by getaddrinfo: its hosts file and its name servers. The error is Errc::Resolve;
+// its message tells a host that does not exist from name servers that could not answer.
 [[nodiscard]] HTTPRETRY_API Result<Addresses> system_lookup(const std::string& host);
 
 class CookieJar;
 
-// Who we are, for servers that ask for a certificate. Shown to the origin that a call was addressed
-// to, and not where a redirect leads elsewhere.
+enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
+enum class IpVersion : std::uint8_t { Any, V4, V6 };
+
+// For servers that ask for a certificate of the client. It is shown only to the origin that a call
+// was addressed to, not to others that a redirect leads to.
 struct HTTPRETRY_API ClientCertificate {
   ClientCertificate() = default;
 
-  // PEM; PKCS #12 where the name ends in .p12 or .pfx. Empty: none.
+  // PEM, or PKCS #12 where the name ends in .p12 or .pfx.
+  //
+  // Default: empty, no certificate
   std::string file;
-  std::string key_file;  // PEM; where it is left out the key stands in `file`
+
+  // The private key, in PEM.
+  //
+  // Default: empty, the key is in `file`
+  std::string key_file;
+
+  // Default: empty, the key is not encrypted
   std::string key_password;
 };
 
-// A proxy between us and every server.
+// The proxy between us and all servers.
 struct HTTPRETRY_API ProxyOptions {
   ProxyOptions() = default;
 
-  // "http://proxy.example:3128", https, socks4, socks4a, socks5 (we look the names up) or socks5h
-  // (the proxy does); http where no scheme is given. Empty: no proxy. Left out: what the
-  // environment says, in the variables that curl reads.
+  // "http://proxy.example:3128". The scheme is one of http, https, socks4, socks4a, socks5 (we look
+  // names up) and socks5h (the proxy does); http where there is none. Empty: no proxy.
+  //
+  // Default: what the environment says, in the variables that curl reads
   std::optional<std::string> url;
-  // For the proxy alone; no server sees them.
+
+  // For the proxy only; servers do not see them.
+  //
+  // Default: none
   std::optional<Credentials> credentials;
-  // Hosts that are reached without it: "localhost,.internal,10.0.0.0/8"; "*" is all. The
-  // environment's NO_PROXY where it is left out.
+
+  // Hosts to reach without the proxy: "localhost,.internal,10.0.0.0/8"; "*" is all of them.
+  //
+  // Default: NO_PROXY of the environment
   std::optional<std::string> no_proxy;
-  // For an https proxy, as the fields of the same names below.
+
+  // For an https proxy: a PEM file with the certificates to trust.
+  //
+  // Default: empty, the system's
   std::string ca_file;
+
+  // For an https proxy: false accepts any certificate.
+  //
+  // Default: true
   bool verify_tls = true;
 };
-
-enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
-enum class IpVersion : std::uint8_t { Any, V4, V6 };
 
 struct HTTPRETRY_API TransportOptions {
   TransportOptions() = default;
 
-  Duration connect_timeout = std::chrono::seconds(10);  // TCP and TLS together
-  // Finds the addresses of hosts that are named. It may block: it runs on threads of its own, up to
-  // four a client, and not for a host that nobody waits for any more. Its answers are kept for a
-  // minute. The end of the client does not wait for one that is under way, so it must own what it
-  // uses. Not asked for localhost, and not where something else than the host of the URL is
-  // connected to: a proxy, a unix socket, what `connect_to` names.
+  // The limit of connecting: looking up the name, TCP and TLS.
+  //
+  // Default: 10 s
+  Duration connect_timeout = std::chrono::seconds(10);
+
+  // Finds the addresses of host names. It may block: it runs on threads of its own, at most four
+  // for each client. Its results are used for a minute, and for five more while a new look-up runs
+  // or fails. ~Client does not wait for a look-up, so the function must own what it uses. It is not
+  // called for localhost, nor with a proxy, `unix_socket` or `connect_to`.
+  //
+  // Default: system_lookup
   Lookup lookup;
-  // Limits on an answer. More is Errc::TooLarge.
-  std::uint64_t max_body = 64U << 20U;    // decoded bytes in memory
-  std::size_t max_headers = 256U << 10U;  // all header blocks, 1xx and trailers included
-  // Pooled connections that were idle for longer are not used again.
+
+  // The largest body that is held in memory, in decoded bytes. A larger one is Errc::TooLarge. A
+  // body that goes to a sink has no limit.
+  //
+  // Default: 64 MiB
+  std::uint64_t max_body = 64U << 20U;
+
+  // The largest size of a response's headers, 1xx responses and trailers included. More is
+  // Errc::TooLarge.
+  //
+  // Default: 256 KiB
+  std::size_t max_headers = 256U << 10U;
+
+  // Connections that were idle for longer are not used again.
+  //
+  // Default: 118 s, as in libcurl
   Duration max_idle = std::chrono::seconds(118);
 
-  // A PEM file with the certificates to trust, instead of the system's.
+  // --- TLS ---
+
+  // A PEM file with the certificates to trust.
+  //
+  // Default: empty, the system's
   std::string ca_file;
-  // A directory of hashed certificates. Where it is left out, certificates that stand only in the
-  // system's directory are not trusted: libcurl cannot cache that directory, and reading it anew
-  // for each connection costs 20 ms and 0.8 MB.
+
+  // A directory of hashed certificates to trust. libcurl cannot cache it and reads it for each
+  // connection, which takes 20 ms and 0.8 MB. That is why the system's directory is not used:
+  // certificates that are only there are not trusted.
+  //
+  // Default: empty, none
   std::string ca_path;
+
   // How long a change of the trusted certificates may take to be seen.
+  //
+  // Default: 1 h
   Duration ca_reload = std::chrono::hours(1);
-  // false takes any certificate: for tests against servers of your own.
+
+  // false accepts any certificate. Only for tests against your own servers.
+  //
+  // Default: true
   bool verify_tls = true;
+
+  // Default: TLS 1.2
   TlsVersion min_tls = TlsVersion::Tls12;
+
+  // Default: none
   ClientCertificate client_certificate;
-  // The public keys that a server may have, beside a trusted certificate: "sha256//BASE64", several
-  // with ";" between, or a file with one in PEM or DER. Holds for every server, redirects included.
+
+  // The public keys that a server may have, in addition to a trusted certificate:
+  // "sha256//BASE64", several separated by ";", or a file with one in PEM or DER. They are checked
+  // for every server, also after redirects.
+  //
+  // Default: empty, any key
   std::string pinned_keys;
 
-  ProxyOptions proxy;
-  // Connections go to this socket, whatever the host of the URL.
-  std::string unix_socket;
-  // "HOST:PORT:TO-HOST:TO-PORT": connects elsewhere, while the name that is asked for and checked
-  // stays. An empty HOST or PORT is any, an empty TO-HOST or TO-PORT the one of the URL.
-  std::vector<std::string> connect_to;
-  IpVersion ip_version = IpVersion::Any;
-  std::string local_interface;  // a name ("eth0"), an address or a host of this machine
+  // --- where to connect ---
 
-  // Looks for a name and a password in this file, where a request has none: ~/.netrc where it is
-  // empty. For the origin that a call was addressed to.
+  // Default: what the environment says
+  ProxyOptions proxy;
+
+  // All connections go to this socket, whatever the host of the URL.
+  //
+  // Default: empty, TCP
+  std::string unix_socket;
+
+  // "HOST:PORT:TO-HOST:TO-PORT": connects to another host, while the name that is asked for and
+  // checked stays. An empty HOST or PORT is any; an empty TO-HOST or TO-PORT is the URL's.
+  //
+  // Default: empty
+  std::vector<std::string> connect_to;
+
+  // Default: both
+  IpVersion ip_version = IpVersion::Any;
+
+  // Connections start there: the name of an interface ("eth0"), an address or a host name of this
+  // machine.
+  //
+  // Default: empty, the system chooses
+  std::string local_interface;
+
+  // --- what to send along ---
+
+  // A file with names and passwords, for requests without Credentials; empty is ~/.netrc. Only for
+  // the origin that a call was addressed to.
+  //
+  // Default: no file is read
   std::optional<std::string> netrc;
-  // Keeps cookies, and sends them back to the hosts they came from; see cookies.hpp.
+
+  // Keeps the cookies that servers set, and sends them back. See cookies.hpp.
+  //
+  // Default: none, cookies are ignored
   std::shared_ptr<CookieJar> cookies;
-  // Cookies for (and from) other origins that a call is redirected to, too.
+
+  // true takes cookies from, and sends them to, other origins that a call is redirected to.
+  //
+  // Default: false
   bool cookies_of_other_origins = false;
 };
 
-// What the library's own transport is made of: "libcurl/7.88.1 OpenSSL/3.0.15 zlib/1.2.13 …".
+// The libraries behind it: "libcurl/7.88.1 OpenSSL/3.0.15 zlib/1.2.13 …".
 [[nodiscard]] HTTPRETRY_API std::string transport_version();
 
 }  // namespace httpretry

@@ -1,4 +1,4 @@
-// The doors of a client, as types: what is true of one must be true of all.
+// The send functions of a client, as types: what is true of one must be true of all.
 #pragma once
 
 #include "wire.hpp"
@@ -8,7 +8,7 @@
 #include <future>
 #include <thread>
 
-namespace httpretry::doors {
+namespace httpretry::send_functions {
 
 struct Blocking {
   static constexpr auto kBlocking = httpretry::Blocking::OwnThread;
@@ -51,14 +51,15 @@ struct Awaited {
   }
 };
 
-}  // namespace httpretry::doors
+}  // namespace httpretry::send_functions
 
-TYPE_TO_STRING(httpretry::doors::Blocking);
-TYPE_TO_STRING(httpretry::doors::BlockingOnLoop);
-TYPE_TO_STRING(httpretry::doors::Future);
-TYPE_TO_STRING(httpretry::doors::Callback);
-TYPE_TO_STRING(httpretry::doors::Awaited);
+TYPE_TO_STRING(httpretry::send_functions::Blocking);
+TYPE_TO_STRING(httpretry::send_functions::BlockingOnLoop);
+TYPE_TO_STRING(httpretry::send_functions::Future);
+TYPE_TO_STRING(httpretry::send_functions::Callback);
+TYPE_TO_STRING(httpretry::send_functions::Awaited);
 
-#define ALL_DOORS                                                                         \
-  httpretry::doors::Blocking, httpretry::doors::BlockingOnLoop, httpretry::doors::Future, \
-      httpretry::doors::Callback, httpretry::doors::Awaited
+#define ALL_SEND_FUNCTIONS                                                        \
+  httpretry::send_functions::Blocking, httpretry::send_functions::BlockingOnLoop, \
+      httpretry::send_functions::Future, httpretry::send_functions::Callback,     \
+      httpretry::send_functions::Awaited

@@ -1,4 +1,4 @@
-// What libcurl remembers of an exchange's connection.
+// What libcurl knows of the connection of an exchange.
 #pragma once
 
 #include <httpretry/http/headers.hpp>
@@ -9,6 +9,6 @@
 namespace httpretry {
 
 // Certificates only where CURLOPT_CERTINFO was set.
-ConnectionFacts connection_facts(CURL* easy);
+ConnectionFacts connection_info(CURL* easy);
 
 }  // namespace httpretry

@@ -1,5 +1,5 @@
-// One suite, through every door.
-#include "doors.hpp"
+// One suite, for every send function.
+#include "send_functions.hpp"
 
 #include <atomic>
 #include <stdexcept>
@@ -9,17 +9,17 @@ using namespace std::chrono_literals;
 
 namespace {
 
-template <class Door>
+template <class SendFunction>
 Client client_of(std::vector<MiddlewarePtr> chain) {
   ClientOptions options;
   options.middlewares = std::move(chain);
-  options.blocking = Door::kBlocking;
+  options.blocking = SendFunction::kBlocking;
   return Client(options);
 }
 
-template <class Door>
+template <class SendFunction>
 Outcome ask(Client& client, Request request, CallOptions options = CallOptions()) {
-  return Door::send(client, std::move(request), std::move(options));
+  return SendFunction::send(client, std::move(request), std::move(options));
 }
 
 // Requests a stop as soon as the server has seen so many requests.
@@ -32,12 +32,13 @@ std::jthread stop_after(const FaultServer& server, std::size_t requests, std::st
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a door leads through the chain, and tells all of the call", Door, ALL_DOORS) {
+TEST_CASE_TEMPLATE("a call goes through the chain, and its outcome tells all about it",
+                   SendFunction, ALL_SEND_FUNCTIONS) {
   FaultServer server({503, Fault::Reset, {200, "third"}});
   std::atomic<int> attempts = 0;
-  auto client = client_of<Door>(
+  auto client = client_of<SendFunction>(
       {redirect(), retry(hasty()), on_request("count", [&](auto&, auto&) { ++attempts; })});
-  const auto outcome = ask<Door>(client, Request::get(server.url("/")));
+  const auto outcome = ask<SendFunction>(client, Request::get(server.url("/")));
   REQUIRE(outcome);
   CHECK(outcome->body == "third");
   CHECK(attempts == 3);
@@ -50,37 +51,37 @@ TEST_CASE_TEMPLATE("a door leads through the chain, and tells all of the call", 
   CHECK(history.stop_reason == Reason::Success);
 }
 
-TEST_CASE_TEMPLATE("a body goes out by every door, and an error comes back", Door, ALL_DOORS) {
+TEST_CASE_TEMPLATE("a body is sent, and an error comes back", SendFunction, ALL_SEND_FUNCTIONS) {
   FaultServer server({{201, "made"}, Fault::Close});
-  auto client = client_of<Door>({retry(hasty())});
-  CHECK(ask<Door>(client, Request::post(server.url("/"), "data"))->body == "made");
-  const auto lost = ask<Door>(client, Request::post(server.url("/"), "data"));
+  auto client = client_of<SendFunction>({retry(hasty())});
+  CHECK(ask<SendFunction>(client, Request::post(server.url("/"), "data"))->body == "made");
+  const auto lost = ask<SendFunction>(client, Request::post(server.url("/"), "data"));
   REQUIRE_FALSE(lost);
   CHECK(lost.error().code == Errc::Receive);
   CHECK(lost.error().history.stop_reason == Reason::UnsafeToRepeat);
   CHECK(server.seen()[0].body == "data");
-  CHECK(ask<Door>(client, Request::get("nonsense")).error().code == Errc::InvalidRequest);
+  CHECK(ask<SendFunction>(client, Request::get("nonsense")).error().code == Errc::InvalidRequest);
 }
 
-TEST_CASE_TEMPLATE("a stage that throws is an error at every door", Door, ALL_DOORS) {
-  auto client =
-      client_of<Door>({on_request("grumpy", [](auto&, auto&) { throw std::runtime_error("no"); })});
-  const auto outcome = ask<Door>(client, Request::get("http://127.0.0.1/"));
+TEST_CASE_TEMPLATE("a middleware that throws is an error", SendFunction, ALL_SEND_FUNCTIONS) {
+  auto client = client_of<SendFunction>(
+      {on_request("grumpy", [](auto&, auto&) { throw std::runtime_error("no"); })});
+  const auto outcome = ask<SendFunction>(client, Request::get("http://127.0.0.1/"));
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().message == "middleware \"grumpy\" threw: no");
 }
 
-TEST_CASE_TEMPLATE("a stop ends the call wherever it waits, and it sends nothing more", Door,
-                   ALL_DOORS) {
+TEST_CASE_TEMPLATE("a stop ends the call wherever it waits, and it sends nothing more",
+                   SendFunction, ALL_SEND_FUNCTIONS) {
   FaultServer answering(Scenario({503}));
   FaultServer silent(Scenario({Fault::Hang}));
   for (const auto* server : {&answering, &silent}) {
-    auto client = client_of<Door>({retry(patient())});
+    auto client = client_of<SendFunction>({retry(patient())});
     CallOptions options;
     std::stop_source stop;
     options.stop = stop.get_token();
     const auto stopping = stop_after(*server, 1, stop);
-    const auto outcome = ask<Door>(client, Request::get(server->url("/")), options);
+    const auto outcome = ask<SendFunction>(client, Request::get(server->url("/")), options);
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error().code == Errc::Canceled);
     CHECK(outcome.error().history.stop_reason == Reason::Canceled);
@@ -88,21 +89,23 @@ TEST_CASE_TEMPLATE("a stop ends the call wherever it waits, and it sends nothing
   }
 }
 
-TEST_CASE_TEMPLATE("with a stop that was requested before, nothing is sent", Door, ALL_DOORS) {
+TEST_CASE_TEMPLATE("with a stop that was requested before, nothing is sent", SendFunction,
+                   ALL_SEND_FUNCTIONS) {
   FaultServer server;
-  auto client = client_of<Door>({retry(hasty())});
+  auto client = client_of<SendFunction>({retry(hasty())});
   CallOptions options;
   std::stop_source stop;
   stop.request_stop();
   options.stop = stop.get_token();
-  CHECK(ask<Door>(client, Request::get(server.url("/")), options).error().code == Errc::Canceled);
+  CHECK(ask<SendFunction>(client, Request::get(server.url("/")), options).error().code ==
+        Errc::Canceled);
   CHECK(server.requests() == 0);
 }
 
-TEST_CASE_TEMPLATE("a call ends by its timeout or its deadline, whichever is earlier", Door,
-                   ALL_DOORS) {
+TEST_CASE_TEMPLATE("a call ends by its timeout or its deadline, whichever is earlier", SendFunction,
+                   ALL_SEND_FUNCTIONS) {
   FaultServer server(Scenario({Fault::Hang}));
-  auto client = client_of<Door>({retry(patient())});
+  auto client = client_of<SendFunction>({retry(patient())});
   CallOptions by_timeout;
   by_timeout.timeout = 30ms;
   by_timeout.deadline = std::chrono::steady_clock::now() + 1h;
@@ -110,42 +113,43 @@ TEST_CASE_TEMPLATE("a call ends by its timeout or its deadline, whichever is ear
   by_deadline.timeout = 1h;
   by_deadline.deadline = std::chrono::steady_clock::now() + 30ms;
   for (const auto& options : {by_timeout, by_deadline}) {
-    const auto outcome = ask<Door>(client, Request::get(server.url("/")), options);
+    const auto outcome = ask<SendFunction>(client, Request::get(server.url("/")), options);
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error().code == Errc::Timeout);
   }
 }
 
-TEST_CASE_TEMPLATE("a call may bring a policy of its own", Door, ALL_DOORS) {
+TEST_CASE_TEMPLATE("a call may bring a policy of its own", SendFunction, ALL_SEND_FUNCTIONS) {
   FaultServer server(Scenario({503}));
-  auto client = client_of<Door>({retry(hasty())});
+  auto client = client_of<SendFunction>({retry(hasty())});
   auto twice = hasty();
   twice.max_attempts = 2;
   CallOptions options;
   options.policy = std::make_shared<const RetryPolicy>(twice);
-  CHECK(ask<Door>(client, Request::get(server.url("/")), options)->status == 503);
+  CHECK(ask<SendFunction>(client, Request::get(server.url("/")), options)->status == 503);
   CHECK(server.requests() == 2);
 }
 
-TEST_CASE_TEMPLATE("a blocking send inside of a call is an error, by whatever door it came", Door,
-                   ALL_DOORS) {
+TEST_CASE_TEMPLATE("a blocking send inside a call is an error, whichever function began the call",
+                   SendFunction, ALL_SEND_FUNCTIONS) {
   FaultServer server;
   Client other;
   Outcome refused = Response();
-  auto client = client_of<Door>({on_outcome(
+  auto client = client_of<SendFunction>({on_outcome(
       "curious", [&](const Request&, Outcome&, Call&) { refused = other.get("http://x/"); })});
-  CHECK(ask<Door>(client, Request::get(server.url("/")))->status == 200);
+  CHECK(ask<SendFunction>(client, Request::get(server.url("/")))->status == 200);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::Internal);
   CHECK(refused.error().message.find("it would wait for itself") != std::string::npos);
 }
 
-TEST_CASE_TEMPLATE("the end of the client ends the calls of every door", Door, ALL_DOORS) {
+TEST_CASE_TEMPLATE("the end of the client ends its calls", SendFunction, ALL_SEND_FUNCTIONS) {
   FaultServer server(Scenario({503}));
-  auto client = std::make_unique<Client>(client_of<Door>({retry(patient())}));
+  auto client = std::make_unique<Client>(client_of<SendFunction>({retry(patient())}));
   std::optional<Outcome> outcome;
-  std::thread calling(
-      [&, &alive = *client] { outcome.emplace(ask<Door>(alive, Request::get(server.url("/")))); });
+  std::thread calling([&, &alive = *client] {
+    outcome.emplace(ask<SendFunction>(alive, Request::get(server.url("/"))));
+  });
   CHECK(server.wait_for_requests(1, 30s));
   client.reset();
   calling.join();

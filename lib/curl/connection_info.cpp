@@ -1,4 +1,4 @@
-#include "connection_facts.hpp"
+#include "connection_info.hpp"
 
 #include <string_view>
 
@@ -32,23 +32,23 @@ std::string certificate(const curl_slist* fields) {
 
 }  // namespace
 
-ConnectionFacts connection_facts(CURL* easy) {
-  ConnectionFacts facts;
-  facts.remote_ip = text_of(easy, CURLINFO_PRIMARY_IP);
-  facts.local_ip = text_of(easy, CURLINFO_LOCAL_IP);
-  facts.remote_port = static_cast<int>(number_of(easy, CURLINFO_PRIMARY_PORT));
-  facts.local_port = static_cast<int>(number_of(easy, CURLINFO_LOCAL_PORT));
-  facts.new_connections = static_cast<int>(number_of(easy, CURLINFO_NUM_CONNECTS));
-  facts.request_bytes = static_cast<std::uint64_t>(number_of(easy, CURLINFO_REQUEST_SIZE));
-  facts.verify_result = number_of(easy, CURLINFO_SSL_VERIFYRESULT);
-  facts.proxy_verify_result = number_of(easy, CURLINFO_PROXY_SSL_VERIFYRESULT);
-  facts.proxy_status = static_cast<int>(number_of(easy, CURLINFO_HTTP_CONNECTCODE));
+ConnectionFacts connection_info(CURL* easy) {
+  ConnectionFacts info;
+  info.remote_ip = text_of(easy, CURLINFO_PRIMARY_IP);
+  info.local_ip = text_of(easy, CURLINFO_LOCAL_IP);
+  info.remote_port = static_cast<int>(number_of(easy, CURLINFO_PRIMARY_PORT));
+  info.local_port = static_cast<int>(number_of(easy, CURLINFO_LOCAL_PORT));
+  info.new_connections = static_cast<int>(number_of(easy, CURLINFO_NUM_CONNECTS));
+  info.request_bytes = static_cast<std::uint64_t>(number_of(easy, CURLINFO_REQUEST_SIZE));
+  info.verify_result = number_of(easy, CURLINFO_SSL_VERIFYRESULT);
+  info.proxy_verify_result = number_of(easy, CURLINFO_PROXY_SSL_VERIFYRESULT);
+  info.proxy_status = static_cast<int>(number_of(easy, CURLINFO_HTTP_CONNECTCODE));
   curl_certinfo* chain = nullptr;
   curl_easy_getinfo(easy, CURLINFO_CERTINFO, &chain);
   for (int i = 0; chain != nullptr && i < chain->num_of_certs; ++i) {
-    facts.certificates.push_back(certificate(chain->certinfo[i]));
+    info.certificates.push_back(certificate(chain->certinfo[i]));
   }
-  return facts;
+  return info;
 }
 
 }  // namespace httpretry

@@ -1,0 +1,129 @@
+// ClientOptions and CallOptions: what can be chosen for a client, and for one call. All members
+// have a default that suits most programs.
+#pragma once
+
+#include <httpretry/curl/transport_options.hpp>
+#include <httpretry/flow/middleware.hpp>
+#include <httpretry/flow/observer.hpp>
+#include <httpretry/flow/scheduler.hpp>
+#include <httpretry/flow/transport.hpp>
+#include <httpretry/http/time.hpp>
+#include <httpretry/policy/policy_set.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+namespace httpretry {
+
+// Where Client::send runs its call.
+enum class Blocking : std::uint8_t {
+  // On the calling thread. The fastest way.
+  OwnThread,
+  // On the client's loops, while the thread waits. Each call is handed over to another thread and
+  // back, but blocking calls can share HTTP/2 connections.
+  SharedLoop,
+};
+
+struct HTTPRETRY_API ClientOptions {
+  ClientOptions() = default;
+
+  // The chain, outermost first. What stands above retry() happens once per call, what stands below
+  // it once per attempt.
+  //
+  // Default: empty. Requests go straight to the transport, and nothing is retried.
+  std::vector<MiddlewarePtr> middlewares;
+
+  // The policies for a retry() that was given none itself: a PolicySet, or a file that is read
+  // again when it changes (PolicySource::watch).
+  //
+  // Default: none. retry() then uses the preset "standard" for every endpoint.
+  std::optional<PolicySource> policies;
+
+  // Told what happens in each call: attempts, waits, outcomes. Called on the threads that drive
+  // the calls.
+  //
+  // Default: none.
+  std::vector<std::shared_ptr<Observer>> observers;
+
+  // The number of loops, each with a thread, for co_send, send_async, send_then and spawn. They
+  // are started when first needed. One loop carries thousands of calls; more of them help only
+  // where callbacks and middlewares need much CPU.
+  //
+  // Default: 1
+  int threads = 1;
+
+  // Where Client::send runs its call. Programs whose threads send many requests to one HTTP/2
+  // server may want SharedLoop; all others should leave it alone.
+  //
+  // Default: OwnThread
+  Blocking blocking = Blocking::OwnThread;
+
+  // How many exchanges may run at once, over all threads. More wait, first come first served,
+  // without a thread or a connection; Timings::queued tells how long. The wait belongs to the call
+  // and not to the attempt: attempt_timeout, and a `timeout` below retry(), begin after it.
+  //
+  // Default: 0, no limit
+  int max_in_flight = 0;
+
+  // The same for each origin ("https://api.example.com").
+  //
+  // Default: 0, no limit
+  int max_in_flight_per_origin = 0;
+
+  // How to connect, whom to trust, and what to accept.
+  TransportOptions connection;
+
+  // Carries the exchanges instead of libcurl: for tests, and for programs with a network of their
+  // own.
+  //
+  // Default: libcurl
+  std::shared_ptr<Transport> transport;
+
+  // Every call runs on it, driven by whoever drives it: for tests, and for programs with a loop of
+  // their own. `transport` must be set, too.
+  //
+  // Default: the client's own loops
+  std::shared_ptr<Scheduler> scheduler;
+
+  // Uniform in [0, 1), for jitter. Called from several threads.
+  //
+  // Default: a generator that the system seeds
+  std::function<double()> random;
+};
+
+struct HTTPRETRY_API CallOptions {
+  CallOptions() = default;
+
+  // Ends the call with Errc::Canceled, within milliseconds, from any thread.
+  //
+  // Default: the call cannot be stopped
+  std::stop_token stop;
+
+  // The limit of the whole call: all attempts, waits and redirects. Errc::Timeout after it.
+  //
+  // Default: none
+  Duration timeout = kForever;
+
+  // The same as a point in time (of std::chrono::steady_clock), for several calls that share a
+  // limit. The earlier of `timeout` and `deadline` counts.
+  //
+  // Default: none
+  Time deadline = kNever;
+
+  // Used instead of the endpoint's policy and of RequestOptions::policy. Errc::InvalidRequest
+  // where the client has no retry().
+  //
+  // Default: the endpoint's policy
+  std::shared_ptr<const RetryPolicy> policy;
+
+  // Where a co_send resumes its awaiter.
+  //
+  // Default: on the loop that carried the call
+  Scheduler* resume_on = nullptr;
+};
+
+}  // namespace httpretry

@@ -1,0 +1,56 @@
+// A program's mistakes in the options of a client show when the client is made, not in production.
+#include "core.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace httpretry::detail {
+namespace {
+
+[[noreturn]] void refuse(const char* why) { throw std::invalid_argument(why); }
+
+void check_chain(const std::vector<MiddlewarePtr>& chain) {
+  bool below_retry = false;
+  for (const auto& middleware : chain) {
+    if (!middleware) refuse("a middleware of the client is null");
+    if (below_retry && middleware->name() == "retry") {
+      refuse(
+          "two retry middlewares in one chain: each attempt of the outer would be retried by the "
+          "inner; remove one");
+    }
+    if (below_retry && middleware->name() == "redirect") {
+      refuse(
+          "redirect stands below retry: put it above, so that each redirect is retried by the "
+          "policy of its own endpoint");
+    }
+    below_retry = below_retry || middleware->name() == "retry";
+  }
+}
+
+}  // namespace
+
+bool has_retry(const ClientOptions& options) {
+  return std::any_of(options.middlewares.begin(), options.middlewares.end(),
+                     [](const auto& middleware) { return middleware->name() == "retry"; });
+}
+
+void check(const ClientOptions& options) {
+  check(options.connection);
+  check_chain(options.middlewares);
+  const auto& observers = options.observers;
+  if (std::find(observers.begin(), observers.end(), nullptr) != observers.end()) {
+    refuse("an observer of the client is null");
+  }
+  if (options.max_in_flight < 0 || options.max_in_flight_per_origin < 0) {
+    refuse("ClientOptions::max_in_flight must not be negative (0: no limit)");
+  }
+  if (options.threads < 1) refuse("ClientOptions::threads must be at least 1");
+  if (options.scheduler && !options.transport) {
+    refuse("ClientOptions::scheduler is set: set ClientOptions::transport, too");
+  }
+  if (options.policies && !has_retry(options)) {
+    refuse("the client has policies but no retry middleware: add retry() to its middlewares");
+  }
+}
+
+}  // namespace httpretry::detail

@@ -1,0 +1,120 @@
+#include "run_call.hpp"
+
+#include "lib/flow/call_state.hpp"
+#include "lib/flow/hop.hpp"
+
+#include <new>
+
+namespace httpretry::detail {
+namespace {
+
+std::atomic<std::uint64_t> last_call_id = 0;
+
+// Without retry() nobody writes the history: then there was this one attempt.
+void add_only_attempt(const Outcome& outcome, Call::State& state) {
+  const auto& exchange = exchange_of(outcome);
+  auto& attempt = state.history.attempts.emplace_back();
+  attempt.number = state.exchanges;
+  attempt.status = outcome ? outcome->status : outcome.error().status;
+  if (!outcome) {
+    attempt.error = outcome.error().code;
+    attempt.curl_code = outcome.error().curl_code;
+    attempt.error_message = outcome.error().message;
+  }
+  const bool good = outcome && outcome->status < 400;
+  attempt.rule = "no retry stage";
+  attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
+  attempt.sent = exchange.sent;
+  attempt.wire_sends = exchange.wire_sends;
+  attempt.duration = exchange.timings.total;
+}
+
+// The exception does not tell what was sent. Only "no exchange was begun" is certain.
+Error out_of_memory() {
+  Error error(Errc::Internal, "out of memory");
+  error.permanent = true;
+  error.exchange.sent = Sent::Maybe;
+  return error;
+}
+
+// A policy may make a response of any status a success.
+bool is_good(const Outcome& outcome, const History& history) {
+  if (!outcome) return false;
+  if (outcome->status < 400) return true;
+  const auto& attempts = history.attempts;
+  return !attempts.empty() && attempts.back().status == outcome->status &&
+         attempts.back().cls == Class::Success;
+}
+
+// Completes the history, and moves it into the outcome.
+void finish(Outcome& outcome, Call::State& state) {
+  auto& history = state.history;
+  if (!outcome && state.exchanges == 0) outcome.error().exchange.sent = Sent::Never;
+  try {
+    if (history.attempts.empty() && state.exchanges > 0) add_only_attempt(outcome, state);
+  } catch (const std::bad_alloc&) {
+    history.attempts.clear();  // the outcome says enough
+  }
+  if (!outcome && outcome.error().code == Errc::Canceled) {
+    history.stop_reason = Reason::Canceled;
+  } else if (history.stop_reason == Reason::Success && !is_good(outcome, history)) {
+    history.stop_reason = Reason::NotRetryable;
+  }
+  history.elapsed = state.scheduler->now() - state.started;
+  (outcome ? outcome->history : outcome.error().history) = std::move(history);
+}
+
+}  // namespace
+
+Prepared run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
+                  CallOptions options, Completion& completion) {
+  Call::State state;
+  state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
+  state.scheduler = where.scheduler;
+  state.transport = where.transport;
+  state.random = &client->random;
+  state.observers = &client->observers;
+  if (client->policies) state.policies = &*client->policies;
+  state.started = where.scheduler->now();
+  const auto deadline = std::min(options.deadline, later(state.started, options.timeout));
+  Call call(state, deadline, std::move(options.stop));
+
+  std::optional<Outcome> result;
+  try {
+    if (const auto& url = request.parsed_url()) state.first_url = *url;
+    call.emit(&Observer::call_started, request);
+    const Next chain(client->middlewares, 0);
+    Outcome outcome = co_await chain(std::move(request), call);
+    result.emplace(std::move(outcome));
+  } catch (...) {  // std::bad_alloc: what a middleware throws is an outcome already
+    result.emplace(out_of_memory());
+  }
+  if (RunQueue::strayed_from(*where.scheduler)) {
+    const Hop home(*where.scheduler);
+    co_await home;
+  }
+  Outcome outcome = *std::move(result);
+  finish(outcome, state);
+  call.emit(&Observer::call_ended, outcome);
+  state.delivery.reset();  // removes an unfinished file before the user is told
+
+  completion.complete(std::move(outcome));
+  if (where.background) where.background->call_ended();
+}
+
+Prepared run_work(RunsOn where, std::shared_ptr<Work> work) {
+  try {
+    const auto running = work->run(*where.scheduler);
+    co_await running;
+  } catch (...) {  // as in a call
+    work->give_up(out_of_memory());
+  }
+  if (RunQueue::strayed_from(*where.scheduler)) {
+    const Hop home(*where.scheduler);
+    co_await home;
+  }
+  work.reset();
+  if (where.background) where.background->call_ended();
+}
+
+}  // namespace httpretry::detail

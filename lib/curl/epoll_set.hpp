@@ -1,0 +1,69 @@
+// EpollSet: libcurl's sockets in the epoll set of a loop, with a descriptor that wakes it from
+// other threads.
+#pragma once
+
+#include <curl/curl.h>
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace httpretry {
+
+struct Shard;
+
+class EpollSet {
+ public:
+  // Throws std::system_error where the process may open no more descriptors.
+  EpollSet();
+  ~EpollSet();
+  EpollSet(const EpollSet&) = delete;
+  EpollSet& operator=(const EpollSet&) = delete;
+
+  // From any thread: ends a wait.
+  void wake() noexcept;
+  void clear_wake();
+  [[nodiscard]] int wake_descriptor() const { return wake_; }
+
+  // More than come at once in practice; what is left over comes with the next wait.
+  static constexpr int kEventsPerWait = 256;
+  struct Events {
+    std::array<epoll_event, kEventsPerWait> list;  // NOLINT: epoll_wait fills it
+    int count;
+  };
+  [[nodiscard]] Events wait(int timeout_ms);
+  // Whose socket it is; nullptr where it has been closed, or is not wanted any more, since the
+  // kernel wrote the event.
+  Shard* owner_of(int fd);
+
+  // What libcurl's callbacks ask for. Nothing throws.
+  // `what`: CURL_POLL_IN and so on. False: the system has no memory for it.
+  bool want(int fd, Shard& shard, int what) noexcept;
+  curl_socket_t open(const curl_sockaddr& address) noexcept;
+  int close(curl_socket_t fd) noexcept;
+  // Why the last `open` failed (errno); 0 where it did not.
+  [[nodiscard]] int open_error() const { return open_error_; }
+
+ private:
+  // It stays in the epoll set when libcurl does not want its events: most are wanted again for the
+  // next exchange, which saves two system calls each time.
+  struct Socket {
+    Shard* shard = nullptr;
+    std::uint32_t registered = 0;  // epoll events
+    std::uint32_t wanted = 0;
+    bool ours = false;  // opened by `open`, so that `close` is called
+  };
+  [[nodiscard]] bool make_room(int fd) noexcept;
+  Socket& at(int fd) { return sockets_[static_cast<std::size_t>(fd)]; }
+  [[nodiscard]] bool watch(int fd, Socket& socket) const;
+  void forget(int fd, Socket& socket) const;
+  void release();
+
+  int epoll_ = -1;
+  int wake_ = -1;
+  int open_error_ = 0;
+  std::vector<Socket> sockets_;  // by descriptor
+};
+
+}  // namespace httpretry

@@ -1,0 +1,118 @@
+// What a server can have seen, from the order of sends and responses alone.
+#include "lib/curl/send_tracker.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace httpretry;
+
+namespace {
+
+// Events, in order, and what is known after them. "new" and "reused": libcurl is about to send, on
+// such a connection, and may; "stop": it is about to send, and must not; "shared": another exchange
+// sends on the connection; a number: the status of a final response.
+struct Row {
+  const char* name;
+  std::vector<std::string_view> events;
+  int sends;
+  Sent sent;
+  bool reused = false;
+  bool stale = false;
+  bool refused = false;
+};
+
+SendTracker after(const std::vector<std::string_view>& events) {
+  SendTracker tracker;
+  for (const auto event : events) {
+    if (event == "shared") {
+      tracker.connection_shared();
+    } else if (event == "new" || event == "reused") {
+      CHECK(tracker.about_to_send(event == "reused", 1234));
+    } else if (event == "stop") {
+      CHECK_FALSE(tracker.about_to_send(false, 1234));
+    } else {
+      tracker.response_came(std::stoi(std::string(event)));
+    }
+  }
+  return tracker;
+}
+
+Exchange described(const SendTracker& tracker, bool died = false) {
+  Exchange exchange;
+  tracker.describe(exchange, died);
+  return exchange;
+}
+
+}  // namespace
+
+TEST_CASE("one exchange is one send, and what the server can have seen follows from the count") {
+  const std::vector<Row> rows{
+      {"nothing was sent", {}, 0, Sent::Never},
+      {"sent, no response", {"new"}, 1, Sent::Maybe},
+      {"sent and answered", {"new", "200"}, 1, Sent::Answered},
+      {"sent on a reused connection", {"reused", "200"}, 1, Sent::Answered, true},
+      {"an error status is a response", {"new", "503"}, 1, Sent::Answered},
+      {"a dead reused connection", {"reused", "stop"}, 1, Sent::Maybe, true, true},
+      {"a refused stream on a connection of its own",
+       {"new", "stop"},
+       1,
+       Sent::Maybe,
+       false,
+       false,
+       true},
+      {"a dead connection that others use", {"new", "shared", "stop"}, 1, Sent::Maybe},
+      {"a response is not followed by another send", {"new", "200", "stop"}, 1, Sent::Answered},
+      {"a 503 is not either", {"new", "503", "stop"}, 1, Sent::Answered},
+      {"a round of authentication", {"new", "401", "reused", "200"}, 2, Sent::Answered},
+      {"a round of a proxy's authentication", {"new", "407", "new", "200"}, 2, Sent::Answered},
+      {"417 takes the expectation back", {"new", "417", "new", "200"}, 2, Sent::Answered},
+      {"the second round is not answered yet", {"new", "401", "new"}, 2, Sent::Maybe},
+      {"the connection dies in the second round", {"new", "401", "new", "stop"}, 2, Sent::Maybe},
+      {"the same on a reused connection",
+       {"reused", "401", "reused", "stop"},
+       2,
+       Sent::Maybe,
+       true,
+       true},
+  };
+  for (const auto& row : rows) {
+    INFO(row.name);
+    const auto exchange = described(after(row.events));
+    CHECK(exchange.wire_sends == row.sends);
+    CHECK(exchange.sent == row.sent);
+    CHECK(exchange.reused_connection == row.reused);
+    CHECK(exchange.stale_connection == row.stale);
+    CHECK(exchange.refused == row.refused);
+  }
+}
+
+TEST_CASE("a server that asks for authentication for ever gets five sends") {
+  SendTracker tracker;
+  for (int i = 0; i < 5; ++i) {
+    CHECK(tracker.about_to_send(false, 1));
+    tracker.response_came(401);
+  }
+  CHECK_FALSE(tracker.about_to_send(false, 1));
+  CHECK(tracker.sends() == 5);
+  CHECK(tracker.resend_stopped());
+  CHECK(described(tracker).sent == Sent::Answered);
+}
+
+TEST_CASE("only the first send says whether the connection was reused, and from which port") {
+  SendTracker tracker;
+  CHECK(tracker.about_to_send(false, 1));
+  tracker.response_came(401);
+  CHECK(tracker.about_to_send(true, 2));
+  CHECK_FALSE(tracker.reused());
+  CHECK(tracker.local_port() == 1);
+}
+
+TEST_CASE("a connection is stale only where it was reused and may have carried the request") {
+  CHECK(described(after({"reused"}), true).stale_connection);
+  CHECK_FALSE(described(after({"new"}), true).stale_connection);
+  CHECK_FALSE(described(after({"reused", "200"}), true).stale_connection);
+  CHECK_FALSE(described(after({}), true).stale_connection);
+}
