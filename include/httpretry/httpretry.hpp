@@ -21,6 +21,7 @@
 #include <httpretry/http/result.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/http/url.hpp>
+#include <httpretry/json/problem.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/middleware/retry_call.hpp>

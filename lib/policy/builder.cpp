@@ -8,8 +8,6 @@
 
 namespace httpretry {
 
-using policy_file::quoted;
-
 PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
   settings_.emplace_back(key, text);
   return *this;
@@ -24,10 +22,12 @@ PolicyBuilder& PolicyBuilder::say(std::string_view key, T RetryPolicy::*field, c
 }
 
 PolicyBuilder& PolicyBuilder::extends(std::string_view policy) {
-  return set("extends", quoted(policy));
+  return set("extends", quoted_text(policy));
 }
 
-PolicyBuilder& PolicyBuilder::preset(std::string_view name) { return set("preset", quoted(name)); }
+PolicyBuilder& PolicyBuilder::preset(std::string_view name) {
+  return set("preset", quoted_text(name));
+}
 
 PolicyBuilder& PolicyBuilder::max_attempts(int sends) {
   return say("max_attempts", &RetryPolicy::max_attempts, sends);
@@ -74,7 +74,7 @@ PolicyBuilder& PolicyBuilder::repeat(Repeat repeat) {
 }
 
 PolicyBuilder& PolicyBuilder::idempotency_key(std::string_view header) {
-  return set("idempotency_key", quoted(header));
+  return set("idempotency_key", quoted_text(header));
 }
 
 PolicyBuilder& PolicyBuilder::server_delay(const ServerDelayPolicy& delay) {
@@ -90,18 +90,18 @@ PolicyBuilder& PolicyBuilder::adaptive(bool on) {
 }
 
 std::string PolicyBuilder::json() const {
-  policy_file::Document document;
+  JsonTree document;
   return compact(policy_file::object_of(settings_, document));
 }
 
 PolicySetBuilder& PolicySetBuilder::policy(std::string_view name, const PolicyBuilder& policy) {
-  policies_ += (policies_.empty() ? "\n" : ",\n") + quoted(name) + ": " + policy.json();
+  policies_ += (policies_.empty() ? "\n" : ",\n") + quoted_text(name) + ": " + policy.json();
   return *this;
 }
 
 PolicySetBuilder& PolicySetBuilder::endpoint(const EndpointPattern& match, std::string_view policy,
                                              std::string_view name) {
-  return entry(match, quoted(policy), name);
+  return entry(match, quoted_text(policy), name);
 }
 
 PolicySetBuilder& PolicySetBuilder::endpoint(const EndpointPattern& match,
@@ -114,7 +114,7 @@ PolicySetBuilder& PolicySetBuilder::entry(const EndpointPattern& match, std::str
   auto pattern = policy_file::print_pattern(match, {});
   pattern.erase(std::remove(pattern.begin(), pattern.end(), '\n'), pattern.end());
   endpoints_ += endpoints_.empty() ? "\n{" : ",\n{";
-  if (!name.empty()) endpoints_ += "\"name\": " + quoted(name) + ", ";
+  if (!name.empty()) endpoints_ += "\"name\": " + quoted_text(name) + ", ";
   endpoints_ += "\"match\": " + pattern + ", \"policy\": ";
   endpoints_ += policy;
   endpoints_ += "}";
@@ -122,7 +122,7 @@ PolicySetBuilder& PolicySetBuilder::entry(const EndpointPattern& match, std::str
 }
 
 PolicySetBuilder& PolicySetBuilder::fallback(std::string_view policy) {
-  default_ = quoted(policy);
+  default_ = quoted_text(policy);
   return *this;
 }
 

@@ -22,7 +22,8 @@ std::string over(std::string_view key, Duration value, std::string_view limit, D
 
 class Checker {
  public:
-  Checker(const Layered& layered, const RetryPolicy& resolved, const Json& policy, Report& report)
+  Checker(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
+          Problems& report)
       : layered_(layered), resolved_(resolved), policy_(policy), report_(report) {}
 
   void run() {
@@ -145,12 +146,12 @@ class Checker {
   }
 
   [[nodiscard]] bool written(const Layered& value) const {
-    return value.source->positions || stands_in(*value.json, policy_);
+    return value.source->positions || is_within(*value.json, policy_);
   }
   // Where to say it: at what this policy says, else at what one below it says.
-  [[nodiscard]] const Json* blamed(Parts parts) const {
+  [[nodiscard]] const JsonNode* blamed(Parts parts) const {
     for (const auto* const part : parts) {
-      if (part != nullptr && stands_in(*part->json, policy_)) return part->json;
+      if (part != nullptr && is_within(*part->json, policy_)) return part->json;
     }
     for (const auto* const part : parts) {
       if (part != nullptr && part->source->positions) return part->json;
@@ -173,14 +174,14 @@ class Checker {
 
   const Layered& layered_;
   const RetryPolicy& resolved_;
-  const Json& policy_;
-  Report& report_;
+  const JsonNode& policy_;
+  Problems& report_;
 };
 
 }  // namespace
 
-void check_policy(const Layered& layered, const RetryPolicy& resolved, const Json& policy,
-                  Report& report) {
+void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
+                  Problems& report) {
   Checker(layered, resolved, policy, report).run();
 }
 

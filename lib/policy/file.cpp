@@ -16,8 +16,8 @@ namespace {
 struct Named {
   enum class State : std::uint8_t { New, Open, Done };
 
-  const Json* json = nullptr;
-  const Json* extends = nullptr;  // where it names a policy that there is
+  const JsonNode* json = nullptr;
+  const JsonNode* extends = nullptr;  // where it names a policy that there is
   State state = State::New;
   bool used = false;
   bool extended = false;
@@ -27,16 +27,17 @@ struct Named {
 
 class Loader {
  public:
-  Loader(const Json& root, Report& report)
+  Loader(const JsonNode& root, Problems& report)
       : root_(root), report_(report), source_{report.file(), true, nullptr} {}
 
   std::shared_ptr<PolicySet::Data> load() {
-    if (!expect(root_, Json::Type::Object, "an object", report_)) return nullptr;
+    if (!expect(root_, JsonNode::Type::Object, "an object", report_)) return nullptr;
     for (const auto* const member : root_.children) known_key(*member, file_shape(), report_);
     check_header();
-    if (const auto* const policies = typed("policies", Json::Type::Object)) read_names(*policies);
+    if (const auto* const policies = typed("policies", JsonNode::Type::Object))
+      read_names(*policies);
     for (auto* const named : in_order_) resolve(*named);
-    if (const auto* const endpoints = typed("endpoints", Json::Type::Array)) {
+    if (const auto* const endpoints = typed("endpoints", JsonNode::Type::Array)) {
       for (const auto* const entry : endpoints->children) read_endpoint(*entry);
     }
     read_default();
@@ -47,35 +48,35 @@ class Loader {
 
  private:
   // A member of the file, of that type.
-  const Json* typed(std::string_view key, Json::Type type) {
+  const JsonNode* typed(std::string_view key, JsonNode::Type type) {
     const auto& members = root_.children;
     const auto found = std::find_if(members.begin(), members.end(),
-                                    [&](const Json* member) { return member->key == key; });
+                                    [&](const JsonNode* member) { return member->key == key; });
     if (found == members.end()) return nullptr;
-    const auto* const what = type == Json::Type::Object  ? "an object"
-                             : type == Json::Type::Array ? "an array"
-                                                         : "a string";
+    const auto* const what = type == JsonNode::Type::Object  ? "an object"
+                             : type == JsonNode::Type::Array ? "an array"
+                                                             : "a string";
     return expect(**found, type, what, report_) ? *found : nullptr;
   }
 
   void check_header() {
-    typed("$schema", Json::Type::String);
+    typed("$schema", JsonNode::Type::String);
     const auto* const version = root_.find("version");
     if (version == nullptr) {
       report_.error(root_, "missing key \"version\": this is version 1");
-    } else if (!version->is(Json::Type::Number) || number_in(*version) != 1.0) {
+    } else if (!version->is(JsonNode::Type::Number) || number_in(*version) != 1.0) {
       report_.error(*version, described(*version) + " is not a version of this format: 1");
     }
   }
 
-  void read_names(const Json& policies) {
+  void read_names(const JsonNode& policies) {
     for (const auto* const json : policies.children) {
       const auto [at, fresh] = policies_.try_emplace(json->key);
       if (!fresh) continue;  // the reader has told
       names_.push_back(at->first);
       at->second.json = json;
       if (json->key.empty()) report_.error_at_key(*json, "an empty name");
-      if (!expect(*json, Json::Type::Object, "a policy", report_)) continue;
+      if (!expect(*json, JsonNode::Type::Object, "a policy", report_)) continue;
       check_object(*json, policy_shape(), report_);
       in_order_.push_back(&at->second);
     }
@@ -89,7 +90,7 @@ class Loader {
 
   // The policy that is named there; nullptr, and a problem, where there is none. `standard` is
   // always there.
-  Named* named_by(const Json& reference) {
+  Named* named_by(const JsonNode& reference) {
     const auto found = policies_.find(reference.text);
     if (found != policies_.end()) return &found->second;
     if (reference.text == "standard") return nullptr;
@@ -102,9 +103,9 @@ class Loader {
     report_.error(reference, std::move(message));
     return nullptr;
   }
-  Named* extended_by(const Json& policy) {
+  Named* extended_by(const JsonNode& policy) {
     const auto* const extends = policy.find("extends");
-    const auto good = extends != nullptr && extends->is(Json::Type::String) && !extends->bad;
+    const auto good = extends != nullptr && extends->is(JsonNode::Type::String) && !extends->bad;
     return good ? named_by(*extends) : nullptr;
   }
 
@@ -124,7 +125,7 @@ class Loader {
       const auto* below = named.extends == nullptr ? nullptr : &policies_.at(named.extends->key);
       if (below != nullptr && below->state != Named::State::Done) below = nullptr;
       named.state = Named::State::Done;
-      if (!named.json->is(Json::Type::Object)) continue;
+      if (!named.json->is(JsonNode::Type::Object)) continue;
       named.resolved = resolved(*named.json, below, &named.layered);
       named.resolved.name = named.json->key;
     }
@@ -132,17 +133,18 @@ class Loader {
   void report_cycle(const std::vector<Named*>& chain, const Named* first) {
     std::string way;
     const auto begin = std::find(chain.begin(), chain.end(), first);
-    for (auto one = begin; one != chain.end(); ++one) way += quoted((*one)->json->key) + " -> ";
+    for (auto one = begin; one != chain.end(); ++one)
+      way += quoted_text((*one)->json->key) + " -> ";
     report_.error(*first->json->find("extends"),
-                  "extends goes in a circle: " + one_line(way + quoted(first->json->key)));
+                  "extends goes in a circle: " + one_line(way + quoted_text(first->json->key)));
   }
 
-  ResolvedPolicy resolved(const Json& policy, const Named* below, Layered* keep = nullptr) {
+  ResolvedPolicy resolved(const JsonNode& policy, const Named* below, Layered* keep = nullptr) {
     auto layered = below == nullptr ? built_in() : below->layered;
     ResolvedPolicy result;
     result.preset = below == nullptr ? "standard" : below->resolved.preset;
     const auto* const preset = policy.find("preset");
-    if (preset != nullptr && preset->is(Json::Type::String) && !preset->text.empty()) {
+    if (preset != nullptr && preset->is(JsonNode::Type::String) && !preset->text.empty()) {
       if (const auto* const json = preset_json(preset->text)) {
         lay_preset_over(layered, *json, preset_source(preset->text));
         result.preset = preset->text;
@@ -161,8 +163,8 @@ class Loader {
   }
 
   // A name of a policy, or a policy.
-  ResolvedPolicy referred(const Json& json) {
-    if (json.is(Json::Type::String)) {
+  ResolvedPolicy referred(const JsonNode& json) {
+    if (json.is(JsonNode::Type::String)) {
       auto* const named = named_by(json);
       if (named == nullptr) {
         auto built_in = standard();
@@ -172,7 +174,7 @@ class Loader {
       use(*named);
       return named->resolved;
     }
-    if (!expect(json, Json::Type::Object, "a policy's name, or a policy", report_)) {
+    if (!expect(json, JsonNode::Type::Object, "a policy's name, or a policy", report_)) {
       return standard();
     }
     check_object(json, policy_shape(), report_);
@@ -194,14 +196,14 @@ class Loader {
       data_->fallback = standard();
       return;
     }
-    Json standard_name;
-    standard_name.type = Json::Type::String;
+    JsonNode standard_name;
+    standard_name.type = JsonNode::Type::String;
     standard_name.text = "standard";
     data_->fallback = referred(json == nullptr ? standard_name : *json);
   }
 
-  void read_endpoint(const Json& json) {
-    if (!expect(json, Json::Type::Object, "an endpoint", report_)) return;
+  void read_endpoint(const JsonNode& json) {
+    if (!expect(json, JsonNode::Type::Object, "an endpoint", report_)) return;
     PolicySet::Data::Entry entry;
     for (const auto* const member : json.children) {
       known_key(*member, endpoint_shape(), report_);
@@ -219,22 +221,22 @@ class Loader {
     data_->entries.push_back(std::move(entry));
     entry_places_.push_back(&json);
   }
-  bool read_name(const Json& name) {
-    if (!expect(name, Json::Type::String, "a name", report_)) return false;
+  bool read_name(const JsonNode& name) {
+    if (!expect(name, JsonNode::Type::String, "a name", report_)) return false;
     if (name.text.empty()) report_.error(name, "an empty name");
     return !name.text.empty();
   }
-  const Json* member_of(const Json& object, std::string_view key) {
+  const JsonNode* member_of(const JsonNode& object, std::string_view key) {
     const auto& members = object.children;
     const auto found = std::find_if(members.begin(), members.end(),
-                                    [&](const Json* member) { return member->key == key; });
+                                    [&](const JsonNode* member) { return member->key == key; });
     if (found != members.end()) return *found;
-    report_.error(object, "missing key " + quoted(key));
+    report_.error(object, "missing key " + quoted_text(key));
     return nullptr;
   }
 
-  bool read_match(const Json& json, EndpointPattern& pattern) {
-    if (!expect(json, Json::Type::Object, "an object", report_)) return false;
+  bool read_match(const JsonNode& json, EndpointPattern& pattern) {
+    if (!expect(json, JsonNode::Type::Object, "an object", report_)) return false;
     if (json.children.empty()) {
       report_.error(json, "at least one key is needed: \"host\": \"*\" matches every request");
       return false;
@@ -256,7 +258,7 @@ class Loader {
   }
 
   // Methods are what they are, letter for letter; but nobody means another one than GET by "get".
-  void warn_of_case(const Json& match) {
+  void warn_of_case(const JsonNode& match) {
     const auto* const methods = match.find("methods");
     if (methods == nullptr) return;
     constexpr std::array<std::string_view, 7> kUsual{"GET",   "HEAD",   "POST",   "PUT",
@@ -271,7 +273,7 @@ class Loader {
   }
 
   // Budgets of scope "endpoint" go by the name.
-  void warn_of_twin(const Json& name) {
+  void warn_of_twin(const JsonNode& name) {
     const auto [known, fresh] = endpoint_names_.emplace(name.text, &name);
     if (fresh) return;
     report_.warn(name, "the name of " + pointer_to(*known->second->parent) +
@@ -303,22 +305,22 @@ class Loader {
     return data_;
   }
 
-  const Json& root_;
-  Report& report_;
+  const JsonNode& root_;
+  Problems& report_;
   Source source_;
   ValuePool values_;
   std::map<std::string_view, Named> policies_;
   std::vector<Named*> in_order_;
   std::vector<std::string_view> names_;
-  std::vector<const Json*> entry_places_;
-  std::map<std::string_view, const Json*> endpoint_names_;
+  std::vector<const JsonNode*> entry_places_;
+  std::map<std::string_view, const JsonNode*> endpoint_names_;
   std::shared_ptr<PolicySet::Data> data_ = std::make_shared<PolicySet::Data>();
 };
 
 }  // namespace
 
 ResolvedPolicy resolved_preset(std::string_view name) {
-  Report report("preset " + std::string(name));
+  Problems report("preset " + std::string(name));
   const auto& json = *preset_json(name);
   auto layered = built_in();
   lay_preset_over(layered, json, preset_source(name));
@@ -346,9 +348,9 @@ const ResolvedPolicy& standard() {
 
 CheckedPolicies check_policies(std::string_view json, std::string_view file_name) {
   CheckedPolicies checked;
-  policy_file::Report report{std::string(file_name)};
-  policy_file::Document document;
-  policy_file::read(json, document, report);
+  Problems report{std::string(file_name)};
+  JsonTree document;
+  read_json(json, document, report);
   std::shared_ptr<PolicySet::Data> data;
   if (document.root != nullptr) data = policy_file::Loader(*document.root, report).load();
   const auto good = data != nullptr && !report.failed();

@@ -8,10 +8,10 @@ namespace httpretry {
 
 ImportedPolicies::ImportedPolicies(PolicySet set) : policies(std::move(set)) {}
 
-Result<ImportedPolicies> policy_file::imported(const PolicySetBuilder& builder, Report& report) {
+Result<ImportedPolicies> policy_file::imported(const PolicySetBuilder& builder, Problems& report) {
   const auto failed = report.failed();
   auto problems = report.take();
-  if (failed) return Error(Errc::InvalidRequest, lines_of(problems));
+  if (failed) return Error(Errc::InvalidRequest, error_lines(problems));
   // What is fine there and not here, such as a timeout of an attempt that is over that of the call.
   auto built = builder.build("imported from " + report.file());
   if (!built) return std::move(built.error());

@@ -63,10 +63,10 @@ bool is_one_of(std::string_view key, std::initializer_list<std::string_view> key
 
 class GrpcImport {
  public:
-  explicit GrpcImport(Report& report) : report_(report) {}
+  explicit GrpcImport(Problems& report) : report_(report) {}
 
-  Result<ImportedPolicies> run(const Json& root) {
-    if (expect(root, Json::Type::Object, "an object", report_)) {
+  Result<ImportedPolicies> run(const JsonNode& root) {
+    if (expect(root, JsonNode::Type::Object, "an object", report_)) {
       if (const auto* const throttling = root.find("retryThrottling")) read_throttling(*throttling);
       if (const auto* const configs = root.find("methodConfig")) {
         read_configs(*configs);
@@ -80,14 +80,14 @@ class GrpcImport {
   }
 
  private:
-  void warn_of_others(const Json& object, std::initializer_list<std::string_view> known) {
+  void warn_of_others(const JsonNode& object, std::initializer_list<std::string_view> known) {
     for (const auto* const member : object.children) {
       if (!is_one_of(member->key, known)) report_.warn(*member, "is not carried over");
     }
   }
 
-  void read_throttling(const Json& json) {
-    if (!expect(json, Json::Type::Object, "an object", report_)) return;
+  void read_throttling(const JsonNode& json) {
+    if (!expect(json, JsonNode::Type::Object, "an object", report_)) return;
     const auto most = number(json, "maxTokens", 1000);
     const auto ratio = number(json, "tokenRatio", 1000);
     warn_of_others(json, {"maxTokens", "tokenRatio"});
@@ -101,29 +101,29 @@ class GrpcImport {
     }
   }
   // A number over 0 and up to `most`.
-  std::optional<double> number(const Json& object, std::string_view key, double most) {
+  std::optional<double> number(const JsonNode& object, std::string_view key, double most) {
     const auto* const json = member(object, key);
-    if (json == nullptr || !expect(*json, Json::Type::Number, "a number", report_)) return {};
+    if (json == nullptr || !expect(*json, JsonNode::Type::Number, "a number", report_)) return {};
     const auto value = number_in(*json);
     if (value && *value > 0 && *value <= most) return value;
     report_.error(*json, described(*json) + " is out of range: over 0, " +
                              std::to_string(static_cast<int>(most)) + " at most");
     return {};
   }
-  const Json* member(const Json& object, std::string_view key) {
+  const JsonNode* member(const JsonNode& object, std::string_view key) {
     const auto* const json = object.find(key);
-    if (json == nullptr) report_.error(object, "missing key " + quoted(key));
+    if (json == nullptr) report_.error(object, "missing key " + quoted_text(key));
     return json;
   }
 
-  void read_configs(const Json& json) {
-    if (!expect(json, Json::Type::Array, "an array", report_)) return;
+  void read_configs(const JsonNode& json) {
+    if (!expect(json, JsonNode::Type::Array, "an array", report_)) return;
     for (const auto* const config : json.children) {
-      if (expect(*config, Json::Type::Object, "an object", report_)) read_config(*config);
+      if (expect(*config, JsonNode::Type::Object, "an object", report_)) read_config(*config);
     }
   }
 
-  void read_config(const Json& json) {
+  void read_config(const JsonNode& json) {
     PolicyBuilder policy;
     if (const auto* const retry = json.find("retryPolicy")) {
       policy.preset("grpc");
@@ -141,23 +141,23 @@ class GrpcImport {
     read_names(json, policy);
   }
 
-  void read_names(const Json& config, const PolicyBuilder& policy) {
+  void read_names(const JsonNode& config, const PolicyBuilder& policy) {
     const auto* const names = config.find("name");
     if (names == nullptr) {
       report_.warn(config, "it has no \"name\", so it is of no method");
       return;
     }
-    if (!expect(*names, Json::Type::Array, "an array", report_)) return;
+    if (!expect(*names, JsonNode::Type::Array, "an array", report_)) return;
     const auto policy_name = "methodConfig-" + std::to_string(count_++);
     auto used = false;
     for (const auto* const name : names->children) {
-      if (expect(*name, Json::Type::Object, "an object", report_)) {
+      if (expect(*name, JsonNode::Type::Object, "an object", report_)) {
         used = read_name(*name, policy_name) || used;
       }
     }
     if (used) builder_.policy(policy_name, policy);
   }
-  bool read_name(const Json& json, const std::string& policy) {
+  bool read_name(const JsonNode& json, const std::string& policy) {
     warn_of_others(json, {"service", "method"});
     const auto service = text(json, "service");
     const auto method = text(json, "method");
@@ -172,8 +172,9 @@ class GrpcImport {
                           ? "/" + percent_encode(*service) + "/*"
                           : "/" + percent_encode(*service) + "/" + percent_encode(*method);
     if (const auto [before, fresh] = names_.try_emplace(path, &json); !fresh) {
-      report_.error(json, "it is named at line " + std::to_string(before->second->place.line) +
-                              ", column " + std::to_string(before->second->place.column) + " too");
+      report_.error(json, "it is named at line " + std::to_string(before->second->position.line) +
+                              ", column " + std::to_string(before->second->position.column) +
+                              " too");
       return false;
     }
     if (all) {
@@ -187,15 +188,15 @@ class GrpcImport {
     return true;
   }
   // Empty where it is left out; nothing, and a problem, where it is no text.
-  std::optional<std::string> text(const Json& object, std::string_view key) {
+  std::optional<std::string> text(const JsonNode& object, std::string_view key) {
     const auto* const json = object.find(key);
     if (json == nullptr) return std::string();
-    if (!expect(*json, Json::Type::String, "a string", report_)) return std::nullopt;
+    if (!expect(*json, JsonNode::Type::String, "a string", report_)) return std::nullopt;
     return std::string(json->text);
   }
 
-  void read_retry(const Json& json, PolicyBuilder& policy) {
-    if (!expect(json, Json::Type::Object, "an object", report_)) return;
+  void read_retry(const JsonNode& json, PolicyBuilder& policy) {
+    if (!expect(json, JsonNode::Type::Object, "an object", report_)) return;
     read_attempts(json, policy);
     read_backoff(json, policy);
     read_codes(json, policy);
@@ -212,9 +213,10 @@ class GrpcImport {
     policy.server_delay(delay);
   }
 
-  void read_attempts(const Json& json, PolicyBuilder& policy) {
+  void read_attempts(const JsonNode& json, PolicyBuilder& policy) {
     const auto* const attempts = member(json, "maxAttempts");
-    if (attempts == nullptr || !expect(*attempts, Json::Type::Number, "a number", report_)) return;
+    if (attempts == nullptr || !expect(*attempts, JsonNode::Type::Number, "a number", report_))
+      return;
     const auto count = number_in(*attempts);
     if (!count || *count < 2 || *count != std::floor(*count)) {
       report_.error(*attempts, described(*attempts) + " is not a number of attempts: at least 2");
@@ -226,7 +228,7 @@ class GrpcImport {
     policy.max_attempts(static_cast<int>(std::min<double>(*count, kMostAttempts)));
   }
 
-  void read_backoff(const Json& json, PolicyBuilder& policy) {
+  void read_backoff(const JsonNode& json, PolicyBuilder& policy) {
     const auto* const first = member(json, "initialBackoff");
     const auto* const last = member(json, "maxBackoff");
     const auto initial = first == nullptr ? std::nullopt : duration(*first);
@@ -250,8 +252,8 @@ class GrpcImport {
     policy.backoff(backoff);
   }
   // "1.5s": protobuf's durations are seconds.
-  std::optional<Duration> duration(const Json& json) {
-    if (!expect(json, Json::Type::String, "a duration such as \"1.5s\"", report_)) return {};
+  std::optional<Duration> duration(const JsonNode& json) {
+    if (!expect(json, JsonNode::Type::String, "a duration such as \"1.5s\"", report_)) return {};
     const auto seconds = json.text.ends_with('s') &&
                          json.text.find_first_not_of("0123456789.") + 1 == json.text.size();
     const auto [value, problem] = duration_in(json.text);
@@ -263,9 +265,9 @@ class GrpcImport {
     return {};
   }
 
-  void read_codes(const Json& json, PolicyBuilder& policy) {
+  void read_codes(const JsonNode& json, PolicyBuilder& policy) {
     const auto* const codes = member(json, "retryableStatusCodes");
-    if (codes == nullptr || !expect(*codes, Json::Type::Array, "an array", report_)) return;
+    if (codes == nullptr || !expect(*codes, JsonNode::Type::Array, "an array", report_)) return;
     if (codes->children.empty()) report_.error(*codes, "an empty list retries nothing");
     RetryOn on;
     on.statuses = on.throttle_statuses = {};
@@ -293,13 +295,13 @@ class GrpcImport {
     if (number == kDeadlineExceeded) return kTimeout;
     return number == kUnavailable ? static_cast<std::uint8_t>(~kTimeout) : std::uint8_t{0};
   }
-  const Code* code_in(const Json& json) {
+  const Code* code_in(const JsonNode& json) {
     const auto* found = std::end(kCodes);
-    if (json.is(Json::Type::Number)) {
+    if (json.is(JsonNode::Type::Number)) {
       const auto number = number_in(json);
       found = std::find_if(std::begin(kCodes), std::end(kCodes),
                            [&](const Code& code) { return number == code.number; });
-    } else if (json.is(Json::Type::String)) {
+    } else if (json.is(JsonNode::Type::String)) {
       const auto name = upper(json.text);
       found = std::find_if(std::begin(kCodes), std::end(kCodes),
                            [&](const Code& code) { return name == code.name; });
@@ -330,10 +332,10 @@ class GrpcImport {
     rules.push_back(std::move(body));
   }
 
-  Report& report_;
+  Problems& report_;
   PolicySetBuilder builder_;
   BudgetPolicy budget_;
-  std::map<std::string, const Json*> names_;
+  std::map<std::string, const JsonNode*> names_;
   bool has_default_ = false;
   int count_ = 0;
 };
@@ -344,10 +346,10 @@ class GrpcImport {
 Result<ImportedPolicies> import_grpc_service_config(std::string_view json,
                                                     const std::string& file_name) {
   using namespace policy_file;
-  Report report(file_name);
-  Document document;
-  read(json, document, report);
-  if (document.root == nullptr) return Error(Errc::InvalidRequest, lines_of(report.take()));
+  Problems report(file_name);
+  JsonTree document;
+  read_json(json, document, report);
+  if (document.root == nullptr) return Error(Errc::InvalidRequest, error_lines(report.take()));
   return GrpcImport(report).run(*document.root);
 }
 

@@ -2,7 +2,7 @@
 // what is suggested for a misspelt one, where a value came from, printing, the JSON Schema.
 #pragma once
 
-#include "lib/policy/document.hpp"
+#include "lib/json/problems.hpp"
 
 #include <httpretry/retry/retry_policy.hpp>
 

@@ -1,6 +1,5 @@
 #include "lib/policy/layers.hpp"
 
-#include "lib/policy/suggest.hpp"
 #include "lib/policy/values.hpp"
 
 #include <httpretry/retry/presets.hpp>
@@ -20,30 +19,30 @@ const Key* key_for(const Shape& shape, std::string_view name, Mask kind) {
   return found == shape.keys.end() ? nullptr : &*found;
 }
 
-Mask word_mask(const Json* json, Words words) {
+Mask word_mask(const JsonNode* json, Words words) {
   if (json == nullptr) return kAll;
   const auto found = std::find(words.begin(), words.end(), json->text);
   return found == words.end() ? kAll : Mask{1} << static_cast<unsigned>(found - words.begin());
 }
 
-std::string not_of_kind(std::string_view key, const Json& kind) {
-  return quoted(key) + " does not belong to kind " + described(kind);
+std::string not_of_kind(std::string_view key, const JsonNode& kind) {
+  return quoted_text(key) + " does not belong to kind " + described(kind);
 }
 
-bool check_member(const Json& member, const Key& key, Report& report) {
-  if (member.is(Json::Type::Null) && key.nullable) return true;
+bool check_member(const JsonNode& member, const Key& key, Problems& report) {
+  if (member.is(JsonNode::Type::Null) && key.nullable) return true;
   switch (key.form) {
     case Form::Name:
-      if (!expect(member, Json::Type::String, "a name", report)) return false;
+      if (!expect(member, JsonNode::Type::String, "a name", report)) return false;
       if (!member.text.empty()) return true;
       report.error(member, "an empty name");
       return false;
     case Form::ObjectOrNone:
-      if (member.is(Json::Type::String) && member.text == "none") return true;
-      return expect(member, Json::Type::Object, "an object or \"none\"", report) &&
+      if (member.is(JsonNode::Type::String) && member.text == "none") return true;
+      return expect(member, JsonNode::Type::Object, "an object or \"none\"", report) &&
              check_object(member, *key.shape, report);
     case Form::Object:
-      return expect(member, Json::Type::Object, "an object", report) &&
+      return expect(member, JsonNode::Type::Object, "an object", report) &&
              check_object(member, *key.shape, report);
     default: return read_value(key, member, nullptr, report);
   }
@@ -59,7 +58,7 @@ Layered& find_or_add(Layered& object, std::string_view key) {
 }
 
 bool is_object(const Layered& layered) {
-  return layered.json != nullptr && layered.json->is(Json::Type::Object);
+  return layered.json != nullptr && layered.json->is(JsonNode::Type::Object);
 }
 
 const Source& built_in_source() {
@@ -68,21 +67,21 @@ const Source& built_in_source() {
 }
 
 // JSON of ours. It lives as long as the program, for policies point into it.
-const Document* compiled_in(std::string_view text) {
-  auto* const document = new Document;
-  Report report("compiled in");
-  read(text, *document, report);
+const JsonTree* compiled_in(std::string_view text) {
+  auto* const document = new JsonTree;
+  Problems report("compiled in");
+  read_json(text, *document, report);
   if (report.failed()) throw std::logic_error(to_string(report.take().front()));
   return document;
 }
 
-const Json& base_of(const Shape& shape) {
+const JsonNode& base_of(const Shape& shape) {
   static const auto* const pending = compiled_in(shape.base);  // no other shape has one
   return *pending->root;
 }
 
 struct LoadedPreset {
-  const Document* document;
+  const JsonTree* document;
   Source source;
 };
 const std::map<std::string_view, LoadedPreset>& loaded_presets() {
@@ -90,7 +89,7 @@ const std::map<std::string_view, LoadedPreset>& loaded_presets() {
     auto* const loaded = new std::map<std::string_view, LoadedPreset>;
     for (const auto& preset : presets()) {
       const auto* const document = compiled_in(preset.json);
-      Report report("preset " + std::string(preset.name));
+      Problems report("preset " + std::string(preset.name));
       if (!check_object(*document->root, policy_shape(), report)) {
         throw std::logic_error(to_string(report.take().front()));
       }
@@ -103,9 +102,10 @@ const std::map<std::string_view, LoadedPreset>& loaded_presets() {
 
 }  // namespace
 
-std::string Source::at(const Json& json) const {
+std::string Source::at(const JsonNode& json) const {
   if (!positions) return text;
-  return text + ":" + std::to_string(json.place.line) + ":" + std::to_string(json.place.column);
+  return text + ":" + std::to_string(json.position.line) + ":" +
+         std::to_string(json.position.column);
 }
 
 const Layered* Layered::find(std::string_view name) const {
@@ -114,7 +114,7 @@ const Layered* Layered::find(std::string_view name) const {
   return found == members.end() ? nullptr : &*found;
 }
 
-bool check_object(const Json& object, const Shape& shape, Report& report) {
+bool check_object(const JsonNode& object, const Shape& shape, Problems& report) {
   const auto* const kind = shape.kinds.empty() ? nullptr : object.find("kind");
   const auto kinds = word_mask(kind, shape.kinds);
   auto good = true;
@@ -135,13 +135,13 @@ bool check_object(const Json& object, const Shape& shape, Report& report) {
 
 namespace {
 
-void lay(Layered& below, const Json& object, const Shape& shape, const Source& source,
+void lay(Layered& below, const JsonNode& object, const Shape& shape, const Source& source,
          bool keep_written) {
   below.json = &object;
   below.source = &source;
   for (const auto* const member : object.children) {
     const auto* const key = shape.find(member->key);
-    if (key == nullptr || key->form == Form::Name || member->is(Json::Type::Null)) continue;
+    if (key == nullptr || key->form == Form::Name || member->is(JsonNode::Type::Null)) continue;
     auto& value = find_or_add(below, key->name);
     if (member->bad) {
       value.doubtful = true;
@@ -151,7 +151,7 @@ void lay(Layered& below, const Json& object, const Shape& shape, const Source& s
     if (keep_written && value.json != nullptr && !is_object(value) && value.source->positions) {
       continue;
     }
-    if (key->shape == nullptr || !member->is(Json::Type::Object)) {
+    if (key->shape == nullptr || !member->is(JsonNode::Type::Object)) {
       value = Layered{key->name, member, &source, false, {}};
       continue;
     }
@@ -168,11 +168,11 @@ void lay(Layered& below, const Json& object, const Shape& shape, const Source& s
 
 }  // namespace
 
-void lay_over(Layered& below, const Json& object, const Shape& shape, const Source& source) {
+void lay_over(Layered& below, const JsonNode& object, const Shape& shape, const Source& source) {
   lay(below, object, shape, source, false);
 }
 
-void lay_preset_over(Layered& below, const Json& preset, const Source& source) {
+void lay_preset_over(Layered& below, const JsonNode& preset, const Source& source) {
   auto& members = below.members;
   members.erase(std::remove_if(members.begin(), members.end(),
                                [](const Layered& member) {
@@ -192,7 +192,7 @@ const Layered& built_in() {
   return *standard;
 }
 
-const Json* preset_json(std::string_view name) {
+const JsonNode* preset_json(std::string_view name) {
   const auto found = loaded_presets().find(name);
   return found == loaded_presets().end() ? nullptr : &*found->second.document->root;
 }
@@ -231,17 +231,17 @@ Traits traits_of(const Layered& object, const Shape& shape) {
 }
 
 // The value of `key` where it is left out, as a file would have it.
-Json fallback_of(const Key& key) {
-  Json json;
+JsonNode fallback_of(const Key& key) {
+  JsonNode json;
   const auto text = key.fallback;
   if (text.front() == '"') {
-    json.type = Json::Type::String;
+    json.type = JsonNode::Type::String;
     json.text = text.substr(1, text.size() - 2);
   } else if (text == "true" || text == "false") {
-    json.type = Json::Type::Boolean;
+    json.type = JsonNode::Type::Boolean;
     json.boolean = text == "true";
   } else {
-    json.type = Json::Type::Number;
+    json.type = JsonNode::Type::Number;
     json.text = text;
   }
   return json;
@@ -249,7 +249,7 @@ Json fallback_of(const Key& key) {
 
 class PolicyReader {
  public:
-  PolicyReader(const Json& policy, Report& report) : policy_(policy), report_(report) {}
+  PolicyReader(const JsonNode& policy, Problems& report) : policy_(policy), report_(report) {}
 
   void object(const Layered& layered, const Shape& shape, void* target) {
     const auto traits = traits_of(layered, shape);
@@ -277,7 +277,7 @@ class PolicyReader {
     } else if (layered != nullptr) {
       read_value(key, *layered->json, key.field(target), report_);
     } else if ((key.required & traits.kind) != 0) {
-      report_.error(place_of(object_of_key), "missing key " + quoted(key.name));
+      report_.error(place_of(object_of_key), "missing key " + quoted_text(key.name));
     } else if (const auto* const other = shape.find(key.fallback)) {
       read_value(key, *given(object_of_key, *other), key.field(target), report_);
     } else if (!key.fallback.empty()) {
@@ -285,21 +285,21 @@ class PolicyReader {
     }
   }
   // The value of a key that others fall back on.
-  const Json* given(const Layered& object_of_key, const Key& key) {
+  const JsonNode* given(const Layered& object_of_key, const Key& key) {
     const auto* const layered = object_of_key.find(key.name);
     if (layered != nullptr) return layered->json;
     fallback_ = fallback_of(key);
     return &fallback_;
   }
-  [[nodiscard]] const Json& place_of(const Layered& layered) const {
+  [[nodiscard]] const JsonNode& place_of(const Layered& layered) const {
     if (layered.source == nullptr) return policy_;
-    const auto said = layered.source->positions || stands_in(*layered.json, policy_);
+    const auto said = layered.source->positions || is_within(*layered.json, policy_);
     return said ? *layered.json : policy_;
   }
 
-  const Json& policy_;
-  Report& report_;
-  Json fallback_;
+  const JsonNode& policy_;
+  Problems& report_;
+  JsonNode fallback_;
 };
 
 class ValueList {
@@ -359,8 +359,8 @@ class ValueList {
 
 }  // namespace
 
-std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const Json& policy,
-                                               Report& report) {
+std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const JsonNode& policy,
+                                               Problems& report) {
   auto result = std::make_shared<RetryPolicy>();
   result->throttle_backoff.reset();
   result->budget = {};

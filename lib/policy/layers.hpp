@@ -1,7 +1,7 @@
 // A policy is laid over others, key by key, and every value remembers which layer it came from.
 #pragma once
 
-#include "lib/policy/document.hpp"
+#include "lib/json/problems.hpp"
 #include "lib/policy/keys.hpp"
 
 #include <httpretry/policy/policy_set.hpp>
@@ -21,13 +21,13 @@ struct Source {
   // The values of a policy that was resolved before: shown as they were then.
   const PolicyValues* resolved = nullptr;
 
-  [[nodiscard]] std::string at(const Json& json) const;
+  [[nodiscard]] std::string at(const JsonNode& json) const;
 };
 
 // A value of a policy, of which upper layers may have replaced parts.
 struct Layered {
   std::string_view key;
-  const Json* json = nullptr;
+  const JsonNode* json = nullptr;
   const Source* source = nullptr;
   bool doubtful = false;  // what should have replaced it is wrong: nothing is concluded from it
   std::vector<Layered> members;
@@ -36,18 +36,18 @@ struct Layered {
 };
 
 // What is wrong with an object's own keys and values, whatever lies below it.
-bool check_object(const Json& object, const Shape& shape, Report& report);
+bool check_object(const JsonNode& object, const Shape& shape, Problems& report);
 
 // Only what check_object found good is laid over.
-void lay_over(Layered& below, const Json& object, const Shape& shape, const Source& source);
+void lay_over(Layered& below, const JsonNode& object, const Shape& shape, const Source& source);
 // A preset replaces the blocks that every preset states, whole. What the file says of timeouts,
 // hints and key stays: they belong to the place, not to the algorithm.
-void lay_preset_over(Layered& below, const Json& preset, const Source& source);
+void lay_preset_over(Layered& below, const JsonNode& preset, const Source& source);
 
 // The policy `standard`, as what lies below all others.
 const Layered& built_in();
 // nullptr where there is no preset of that name.
-const Json* preset_json(std::string_view name);
+const JsonNode* preset_json(std::string_view name);
 // "preset gcs"; of a name that has a preset.
 const Source& preset_source(std::string_view name);
 // "; did you mean …", or nothing.
@@ -55,8 +55,8 @@ std::string near_preset(std::string_view name);
 
 // Reads the whole. What only shows now (a key that is missing, or does not belong to its kind) is
 // reported; at `policy` where it can be said nowhere better.
-std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const Json& policy,
-                                               Report& report);
+std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const JsonNode& policy,
+                                               Problems& report);
 // The values of the policies of one file. Most of them come from the same place, and are made and
 // kept once.
 class ValuePool {
@@ -64,7 +64,7 @@ class ValuePool {
   struct Origin {
     const Key* parent;  // of the object that the key is in; nullptr at the top
     const Key* key;
-    const Json* json;      // nullptr where nobody has written it
+    const JsonNode* json;  // nullptr where nobody has written it
     const Source* source;  // likewise
     friend bool operator==(const Origin&, const Origin&) = default;
   };

@@ -42,8 +42,5 @@ std::string print_pattern(const EndpointPattern& pattern, std::string_view inden
 // Of an entry with a name.
 std::string identity_of(std::string_view endpoint);
 
-// One line for each error among the problems.
-std::string lines_of(const std::vector<Problem>& problems);
-
 }  // namespace policy_file
 }  // namespace httpretry

@@ -38,7 +38,7 @@ std::string thousandths(std::int64_t amount) {
 
 std::string list(const std::vector<std::string>& texts) {
   std::string out = "[";
-  for (const auto& text : texts) out += (out.size() > 1 ? ", " : "") + quoted(text);
+  for (const auto& text : texts) out += (out.size() > 1 ? ", " : "") + quoted_text(text);
   return out + "]";
 }
 
@@ -63,7 +63,7 @@ class Lines {
   explicit Lines(std::string indent) : indent_(std::move(indent)) {}
   void add(std::string_view key, std::string_view value) {
     if (!text_.empty()) text_ += ",";
-    text_ += "\n" + indent_ + "  " + (key.empty() ? "" : quoted(key) + ": ");
+    text_ += "\n" + indent_ + "  " + (key.empty() ? "" : quoted_text(key) + ": ");
     text_ += value;
   }
   [[nodiscard]] std::string within(std::string_view braces) const {
@@ -104,12 +104,12 @@ std::string print_object(const Shape& shape, void* object, const std::string& in
 }
 
 std::string print_reference(const ResolvedPolicy& resolved, const std::string& indent) {
-  return resolved.name.empty() ? print_policy(resolved, indent) : quoted(resolved.name);
+  return resolved.name.empty() ? print_policy(resolved, indent) : quoted_text(resolved.name);
 }
 
 std::string print_entry(const PolicySet::Data::Entry& entry, const std::string& indent) {
   Lines lines(indent);
-  if (entry.named) lines.add("name", quoted(entry.resolved.endpoint));
+  if (entry.named) lines.add("name", quoted_text(entry.resolved.endpoint));
   lines.add("match", print_pattern(entry.pattern, lines.inner()));
   lines.add("policy", print_reference(entry.resolved, lines.inner()));
   return lines.within("{}");
@@ -125,7 +125,7 @@ bool is_built_in(const ResolvedPolicy& resolved) {
 std::string print_value(const Key& key, const void* field) {
   switch (key.form) {
     case Form::Duration:
-    case Form::Limit: return quoted(httpretry::to_text(as<Duration>(field)));
+    case Form::Limit: return quoted_text(httpretry::to_text(as<Duration>(field)));
     case Form::Attempts: {
       const auto& count = as<std::optional<int>>(field);
       return count ? spelled(*count) : "\"unlimited\"";
@@ -134,7 +134,7 @@ std::string print_value(const Key& key, const void* field) {
     case Form::Number: return spelled(as<double>(field));
     case Form::Thousandths: return thousandths(as<std::int64_t>(field));
     case Form::Flag: return as<bool>(field) ? "true" : "false";
-    case Form::Word: return quoted(key.words[as<std::uint8_t>(field)]);
+    case Form::Word: return quoted_text(key.words[as<std::uint8_t>(field)]);
     case Form::Statuses: return print_statuses(as<StatusSet>(field));
     case Form::ErrorCodes: return print_error_codes(as<std::vector<ErrorRule>>(field));
     case Form::Transports: return words_of(as<std::uint8_t>(field), key.words);
@@ -148,11 +148,11 @@ std::string print_value(const Key& key, const void* field) {
     case Form::Pointer:
     case Form::Element: {
       const auto& text = as<std::string>(field);
-      return text.empty() ? std::string() : quoted(text);
+      return text.empty() ? std::string() : quoted_text(text);
     }
     case Form::Text: {
       const auto& text = as<std::optional<std::string>>(field);
-      return text ? quoted(*text) : std::string();
+      return text ? quoted_text(*text) : std::string();
     }
     case Form::Port: {
       const auto& port = as<std::optional<std::uint16_t>>(field);
@@ -166,8 +166,8 @@ std::string print_policy(const ResolvedPolicy& resolved, std::string_view indent
   auto policy = *resolved.policy;
   auto text = print_object(policy_shape(), &policy, std::string(indent));
   if (resolved.preset == "standard" || preset_json(resolved.preset) == nullptr) return text;
-  return text.insert(1,
-                     "\n" + std::string(indent) + "  \"preset\": " + quoted(resolved.preset) + ",");
+  return text.insert(
+      1, "\n" + std::string(indent) + "  \"preset\": " + quoted_text(resolved.preset) + ",");
 }
 
 std::string print_key(const RetryPolicy& policy, std::string_view key) {

@@ -36,8 +36,8 @@ std::optional<Range> range_in(std::string_view text, bool single) {
   return Range{*first, *last};
 }
 
-bool read_status(const Json& item, StatusSet& set, Report& report) {
-  if (item.is(Json::Type::Number)) {
+bool read_status(const JsonNode& item, StatusSet& set, Problems& report) {
+  if (item.is(JsonNode::Type::Number)) {
     const auto number = number_in(item);
     if (number && *number >= 100 && *number <= 599 && *number == static_cast<int>(*number)) {
       set.add(static_cast<int>(*number));
@@ -46,7 +46,8 @@ bool read_status(const Json& item, StatusSet& set, Report& report) {
     report.error(item, described(item) + " is not a status: 100 to 599");
     return false;
   }
-  if (!expect(item, Json::Type::String, "a status, or \"5xx\", \"500-504\", \"!501\"", report)) {
+  if (!expect(item, JsonNode::Type::String, "a status, or \"5xx\", \"500-504\", \"!501\"",
+              report)) {
     return false;
   }
   const auto out = item.text.substr(0, 1) == "!";
@@ -60,7 +61,7 @@ bool read_status(const Json& item, StatusSet& set, Report& report) {
   return false;
 }
 
-bool read_family(const Json& json, ErrorRule& rule, Report& report) {
+bool read_family(const JsonNode& json, ErrorRule& rule, Problems& report) {
   const auto words = family_words();
   const auto found = std::find(words.begin() + 1, words.end(), json.text);
   if (found == words.end()) {
@@ -79,7 +80,7 @@ constexpr Selector kSelectors[] = {{"json", ErrorRule::Source::Json},
                                    {"header", ErrorRule::Source::Header},
                                    {"xml", ErrorRule::Source::Xml}};
 
-bool read_rule(const Json& json, ErrorRule& rule, Report& report) {
+bool read_rule(const JsonNode& json, ErrorRule& rule, Problems& report) {
   auto good = true;
   auto selectors = 0;
   for (const auto* const member : json.children) {
@@ -124,19 +125,24 @@ void print_runs(std::string& out, const StatusSet& set, Range within, bool membe
 
 }  // namespace
 
-const Key* known_key(const Json& member, const Shape& shape, Report& report) {
+const Key* known_key(const JsonNode& member, const Shape& shape, Problems& report) {
   const auto* const key = shape.find(member.key);
   if (key != nullptr) return key;
   std::vector<std::string_view> names;
   for (const auto& one : shape.keys) {
     if (std::find(names.begin(), names.end(), one.name) == names.end()) names.push_back(one.name);
   }
-  report.error_at_key(member, "unknown key" + report.suggestion_or_all(member.key, names));
+  auto hint = report.suggestion(member.key, names);
+  if (hint.empty() && !report.full()) {
+    for (const auto name : names)
+      hint += (hint.empty() ? "; there are: " : ", ") + std::string(name);
+  }
+  report.error_at_key(member, "unknown key" + hint);
   return nullptr;
 }
 
-bool read_statuses(const Json& json, StatusSet* field, Report& report) {
-  if (!expect(json, Json::Type::Array, "an array of statuses", report)) return false;
+bool read_statuses(const JsonNode& json, StatusSet* field, Problems& report) {
+  if (!expect(json, JsonNode::Type::Array, "an array of statuses", report)) return false;
   StatusSet set;
   auto good = true;
   for (const auto* const item : json.children) good = read_status(*item, set, report) && good;
@@ -144,15 +150,16 @@ bool read_statuses(const Json& json, StatusSet* field, Report& report) {
   return good;
 }
 
-bool read_error_codes(const Json& json, std::vector<ErrorRule>* field, Report& report) {
-  if (!expect(json, Json::Type::Array, "an array of rules", report)) return false;
+bool read_error_codes(const JsonNode& json, std::vector<ErrorRule>* field, Problems& report) {
+  if (!expect(json, JsonNode::Type::Array, "an array of rules", report)) return false;
   std::vector<ErrorRule> rules;
   auto good = true;
   for (const auto* const item : json.children) {
     auto& rule = rules.emplace_back();
-    if (item->is(Json::Type::String)) {
+    if (item->is(JsonNode::Type::String)) {
       good = read_family(*item, rule, report) && good;
-    } else if (expect(*item, Json::Type::Object, "a family such as \"aws\", or a rule", report)) {
+    } else if (expect(*item, JsonNode::Type::Object, "a family such as \"aws\", or a rule",
+                      report)) {
       good = read_rule(*item, rule, report) && good;
     } else {
       good = false;
@@ -182,7 +189,7 @@ std::string print_error_codes(const std::vector<ErrorRule>& rules) {
   for (const auto& rule : rules) {
     if (!out.empty()) out += ", ";
     if (rule.family != ErrorRule::Family::Custom) {
-      out += quoted(to_string(rule.family));
+      out += quoted_text(to_string(rule.family));
       continue;
     }
     out += "{";
@@ -193,7 +200,7 @@ std::string print_error_codes(const std::vector<ErrorRule>& rules) {
       const auto other = selector != std::end(kSelectors) && selector->source != rule.source;
       if (key.field == nullptr || other) continue;
       const auto value = print_value(key, key.field(const_cast<ErrorRule*>(&rule)));
-      if (!value.empty()) out += quoted(key.name) + ": " + value + ", ";
+      if (!value.empty()) out += quoted_text(key.name) + ": " + value + ", ";
     }
     out.resize(out.size() - 2);
     out += "}";

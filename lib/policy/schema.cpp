@@ -24,7 +24,7 @@ std::string number(double value) {
 class Object {
  public:
   Object& add(std::string_view key, std::string_view json) {
-    text_ += (text_.empty() ? "" : ", ") + quoted(key) + ": ";
+    text_ += (text_.empty() ? "" : ", ") + quoted_text(key) + ": ";
     text_ += json;
     return *this;
   }
@@ -49,10 +49,14 @@ class Array {
   std::string text_;
 };
 
-std::string of_type(std::string_view type) { return Object().add("type", quoted(type)).text(); }
-std::string constant(std::string_view word) { return Object().add("const", quoted(word)).text(); }
+std::string of_type(std::string_view type) {
+  return Object().add("type", quoted_text(type)).text();
+}
+std::string constant(std::string_view word) {
+  return Object().add("const", quoted_text(word)).text();
+}
 std::string pattern(std::string_view text) {
-  return Object().add("type", "\"string\"").add("pattern", quoted(text)).text();
+  return Object().add("type", "\"string\"").add("pattern", quoted_text(text)).text();
 }
 std::string either(std::string_view one, std::string_view other) {
   return Object().add("anyOf", Array().add(one).add(other).text()).text();
@@ -64,14 +68,14 @@ std::string items(std::string_view of, bool some = false) {
   return array.text();
 }
 std::string reference(const Shape& shape) {
-  return Object().add("$ref", quoted("#/definitions/" + std::string(shape.name))).text();
+  return Object().add("$ref", quoted_text("#/definitions/" + std::string(shape.name))).text();
 }
 std::string name() { return Object().add("type", "\"string\"").add("minLength", "1").text(); }
 
 std::string words(Words among) {
   Array list;
   for (const auto word : among) {
-    if (!word.empty()) list.add(quoted(word));
+    if (!word.empty()) list.add(quoted_text(word));
   }
   return Object().add("enum", list.text()).text();
 }
@@ -102,7 +106,7 @@ std::string duration(const Key& key) {
 
 std::string ranged(std::string_view type, const Key& key) {
   return Object()
-      .add("type", quoted(type))
+      .add("type", quoted_text(type))
       .add("minimum", number(key.least))
       .add("maximum", number(key.most))
       .text();
@@ -158,7 +162,7 @@ std::string value_of(const Key& key) {
 std::string property(const Key& key) {
   auto value = value_of(key);
   if (key.nullable) value = either(value, of_type("null"));
-  if (!key.about.empty()) value.insert(1, "\"description\": " + quoted(key.about) + ", ");
+  if (!key.about.empty()) value.insert(1, "\"description\": " + quoted_text(key.about) + ", ");
   return value;
 }
 
@@ -172,10 +176,10 @@ std::string kind_rule(const Shape& shape, std::size_t kind, int jitter) {
   Object own;
   for (const auto& key : shape.keys) {
     if ((key.kinds & kinds) == 0) continue;
-    names.add(quoted(key.name));
+    names.add(quoted_text(key.name));
     const auto special = key.jitters != kAll;
     if (special != has_jitter || (key.jitters & jitters) == 0) continue;
-    if ((key.required & kinds) != 0) needed.add(quoted(key.name));
+    if ((key.required & kinds) != 0) needed.add(quoted_text(key.name));
     if (!has_jitter && shape.find(key.name) != &key) own.add(key.name, value_of(key));
   }
   if (has_jitter && needed.empty()) return {};
@@ -215,10 +219,10 @@ Object object_schema(const Shape& shape) {
   Array required;
   for (const auto& key : shape.keys) {
     if (shape.find(key.name) != &key) continue;
-    properties += (properties.empty() ? "\n    " : ",\n    ") + quoted(key.name) + ": ";
+    properties += (properties.empty() ? "\n    " : ",\n    ") + quoted_text(key.name) + ": ";
     properties += property(key);
     // What may come from a layer below is not needed in this one.
-    if (key.required != 0 && !key.nullable) required.add(quoted(key.name));
+    if (key.required != 0 && !key.nullable) required.add(quoted_text(key.name));
   }
   Object schema;
   schema.add("type", "\"object\"").add("additionalProperties", "false");
@@ -249,7 +253,7 @@ std::string schema() {
   }
   std::string defined;
   for (const auto& [key, json] : definitions) {
-    defined += (defined.empty() ? "\n  " : ",\n  ") + quoted(key) + ": " + json;
+    defined += (defined.empty() ? "\n  " : ",\n  ") + quoted_text(key) + ": " + json;
   }
   auto file = object_schema(file_shape());
   file.add("definitions", "{" + defined + "}");

@@ -2,7 +2,7 @@
 // with dots between, as a command line has them.
 #pragma once
 
-#include "lib/policy/document.hpp"
+#include "lib/json/problems.hpp"
 
 #include <span>
 #include <string>
@@ -14,6 +14,6 @@ using Setting = std::pair<std::string, std::string>;  // "backoff.initial", its 
 
 // One object of them all, which the document owns. A value is JSON where its text parses, else a
 // string; a later setting counts more than an earlier one.
-const Json& object_of(std::span<const Setting> settings, Document& document);
+const JsonNode& object_of(std::span<const Setting> settings, JsonTree& document);
 
 }  // namespace httpretry::policy_file

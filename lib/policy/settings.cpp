@@ -30,7 +30,7 @@ class Overlay {
       report_.error(*extends, "a setting lies over every policy; it cannot extend one");
     }
     const auto* const preset = root_.find("preset");
-    if (preset == nullptr || !preset->is(Json::Type::String)) return;
+    if (preset == nullptr || !preset->is(JsonNode::Type::String)) return;
     preset_ = preset_json(preset->text);
     if (preset_ != nullptr) preset_name_ = preset->text;
     if (preset_ == nullptr) {
@@ -64,10 +64,10 @@ class Overlay {
  private:
   ResolvedPolicy laid(const ResolvedPolicy& resolved) {
     auto& below = documents_.emplace_back();
-    Report none("");
+    Problems none("");
     ResolvedPolicy plain = resolved;
     plain.preset = "standard";
-    read(print_policy(plain, {}), below, none);
+    read_json(print_policy(plain, {}), below, none);
     const Source before{"built in", false, &resolved.values};
     auto layered = built_in();
     lay_over(layered, *below.root, policy_shape(), before);
@@ -82,14 +82,14 @@ class Overlay {
     return result;
   }
 
-  Report report_;
+  Problems report_;
   Source source_;
-  Document document_;
-  const Json& root_;
-  const Json* preset_ = nullptr;
+  JsonTree document_;
+  const JsonNode& root_;
+  const JsonNode* preset_ = nullptr;
   std::string preset_name_;
   std::map<const RetryPolicy*, ResolvedPolicy> made_;
-  std::deque<Document> documents_;
+  std::deque<JsonTree> documents_;
 };
 
 }  // namespace
@@ -98,7 +98,7 @@ class Overlay {
 Result<ResolvedPolicy> resolve_preset(std::string_view name) {
   if (policy_file::preset_json(name) != nullptr) return policy_file::resolved_preset(name);
   return Error(Errc::InvalidRequest,
-               "there is no preset " + policy_file::quoted(name) + policy_file::near_preset(name));
+               "there is no preset " + quoted_text(name) + policy_file::near_preset(name));
 }
 
 Result<PolicySet> with_settings(const PolicySet& set,

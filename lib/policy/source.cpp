@@ -1,5 +1,6 @@
 #include <httpretry/policy/policy_set.hpp>
 
+#include "lib/json/problems.hpp"
 #include "lib/policy/policy_set_data.hpp"
 #include "lib/policy/text.hpp"
 
@@ -48,7 +49,7 @@ class PolicySource::Watch {
     }();
     detail::log_policy_reload(*reload);
     if (!reload->accepted) {
-      return Error(Errc::InvalidRequest, policy_file::lines_of(reload->problems));
+      return Error(Errc::InvalidRequest, error_lines(reload->problems));
     }
     return in_force().policies;
   }

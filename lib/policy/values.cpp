@@ -21,18 +21,18 @@ bool put(Value value, void* field) {
   return true;
 }
 
-bool refuse(const Json& json, Report& report, std::string message) {
+bool refuse(const JsonNode& json, Problems& report, std::string message) {
   report.error(json, std::move(message));
   return false;
 }
 
-bool read_duration(const Key& key, const Json& json, void* field, Report& report) {
-  if (json.is(Json::Type::Number)) {
+bool read_duration(const Key& key, const JsonNode& json, void* field, Problems& report) {
+  if (json.is(JsonNode::Type::Number)) {
     const auto value = described(json);
     if (value.front() == '-') return refuse(json, report, value + " is negative, and has no unit");
     return refuse(json, report, value + " has no unit; write a string such as \"" + value + "s\"");
   }
-  if (!expect(json, Json::Type::String, "a duration such as \"1.5s\"", report)) return false;
+  if (!expect(json, JsonNode::Type::String, "a duration such as \"1.5s\"", report)) return false;
   const auto limit = key.form == Form::Limit;
   if (limit && json.text == "none") return put<Duration>(kForever, field);
   const auto [duration, problem] = duration_in(json.text);
@@ -56,8 +56,8 @@ std::string range(const Key& key, bool under) {
 }
 
 // Empty, and a problem, where it is no number of the key's range.
-std::optional<double> ranged(const Key& key, const Json& json, Report& report) {
-  if (!expect(json, Json::Type::Number, "a number", report)) return std::nullopt;
+std::optional<double> ranged(const Key& key, const JsonNode& json, Problems& report) {
+  if (!expect(json, JsonNode::Type::Number, "a number", report)) return std::nullopt;
   const auto number = number_in(json);
   if (number && *number >= key.least && *number <= key.most) return number;
   const auto under = number && *number < key.least;
@@ -68,7 +68,7 @@ std::optional<double> ranged(const Key& key, const Json& json, Report& report) {
 }
 
 template <class Field>
-bool read_whole(const Key& key, const Json& json, void* field, Report& report) {
+bool read_whole(const Key& key, const JsonNode& json, void* field, Problems& report) {
   const auto number = ranged(key, json, report);
   if (!number) return false;
   if (*number != std::floor(*number)) {
@@ -77,17 +77,17 @@ bool read_whole(const Key& key, const Json& json, void* field, Report& report) {
   return put<Field>(static_cast<int>(*number), field);
 }
 
-bool read_attempts(const Key& key, const Json& json, void* field, Report& report) {
-  if (json.is(Json::Type::String) && json.text == "unlimited") {
+bool read_attempts(const Key& key, const JsonNode& json, void* field, Problems& report) {
+  if (json.is(JsonNode::Type::String) && json.text == "unlimited") {
     return put<std::optional<int>>(std::nullopt, field);
   }
-  if (!json.is(Json::Type::Number)) {
+  if (!json.is(JsonNode::Type::Number)) {
     return refuse(json, report, "expected a number or \"unlimited\", found " + described(json));
   }
   return read_whole<std::optional<int>>(key, json, field, report);
 }
 
-bool read_thousandths(const Key& key, const Json& json, void* field, Report& report) {
+bool read_thousandths(const Key& key, const JsonNode& json, void* field, Problems& report) {
   const auto number = ranged(key, json, report);
   if (!number) return false;
   const auto thousandths = std::round(*number * 1000);
@@ -98,22 +98,22 @@ bool read_thousandths(const Key& key, const Json& json, void* field, Report& rep
 }
 
 // The number of the word among `words`; empty, and a problem, where it is none of them.
-std::optional<std::size_t> word_in(const Json& json, Words words, Report& report) {
+std::optional<std::size_t> word_in(const JsonNode& json, Words words, Problems& report) {
   const auto found = std::find(words.begin(), words.end(), json.text);
-  if (json.is(Json::Type::String) && found != words.end() && !found->empty()) {
+  if (json.is(JsonNode::Type::String) && found != words.end() && !found->empty()) {
     return static_cast<std::size_t>(found - words.begin());
   }
   report.error(json, not_one_of(json, words, report));
   return std::nullopt;
 }
 
-bool read_word(const Key& key, const Json& json, void* field, Report& report) {
+bool read_word(const Key& key, const JsonNode& json, void* field, Problems& report) {
   const auto word = word_in(json, key.words, report);
   return word && put<std::uint8_t>(static_cast<std::uint8_t>(*word), field);
 }
 
-bool read_transports(const Json& json, void* field, Report& report) {
-  if (!expect(json, Json::Type::Array, "an array", report)) return false;
+bool read_transports(const JsonNode& json, void* field, Problems& report) {
+  if (!expect(json, JsonNode::Type::Array, "an array", report)) return false;
   unsigned bits = 0;
   auto good = true;
   for (const auto* const child : json.children) {
@@ -124,8 +124,8 @@ bool read_transports(const Json& json, void* field, Report& report) {
   return good && put<std::uint8_t>(static_cast<std::uint8_t>(bits), field);
 }
 
-bool read_hints(const Json& json, void* field, Report& report) {
-  if (!expect(json, Json::Type::Array, "an array", report)) return false;
+bool read_hints(const JsonNode& json, void* field, Problems& report) {
+  if (!expect(json, JsonNode::Type::Array, "an array", report)) return false;
   std::vector<HintSource> headers;
   auto good = true;
   for (const auto* const child : json.children) {
@@ -133,7 +133,7 @@ bool read_hints(const Json& json, void* field, Report& report) {
     const auto found = std::find_if(words.begin(), words.end(), [&](std::string_view word) {
       return equal_ignoring_case(word, child->text);
     });
-    if (child->is(Json::Type::String) && found != words.end()) {
+    if (child->is(JsonNode::Type::String) && found != words.end()) {
       headers.push_back(static_cast<HintSource>(found - words.begin()));
     } else {
       good = word_in(*child, words, report).has_value() && good;
@@ -143,17 +143,17 @@ bool read_hints(const Json& json, void* field, Report& report) {
 }
 
 // Numbers, true and false as they are spelled: that is how they are compared.
-bool read_values(const Json& json, void* field, Report& report) {
-  if (!expect(json, Json::Type::Array, "an array of values", report)) return false;
+bool read_values(const JsonNode& json, void* field, Problems& report) {
+  if (!expect(json, JsonNode::Type::Array, "an array of values", report)) return false;
   if (json.children.empty()) {
     return refuse(json, report, "an empty list fits nothing; left out, being there is enough");
   }
   std::vector<std::string> values;
   auto good = true;
   for (const auto* const child : json.children) {
-    if (child->is(Json::Type::String) || child->is(Json::Type::Number)) {
+    if (child->is(JsonNode::Type::String) || child->is(JsonNode::Type::Number)) {
       values.emplace_back(child->text);
-    } else if (child->is(Json::Type::Boolean)) {
+    } else if (child->is(JsonNode::Type::Boolean)) {
       values.emplace_back(child->boolean ? "true" : "false");
     } else {
       good = refuse(*child, report,
@@ -179,7 +179,7 @@ bool is_element(std::string_view text) {
   return text.find_first_of(" \t\r\n<>&\"'=?!") == text.npos && text.front() != '/';
 }
 
-bool read_text(const Key& key, const Json& json, void* field, Report& report) {
+bool read_text(const Key& key, const JsonNode& json, void* field, Problems& report) {
   struct Rule {
     Form form;
     bool (*good)(std::string_view);
@@ -192,52 +192,52 @@ bool read_text(const Key& key, const Json& json, void* field, Report& report) {
   };
   const auto* const rule = std::find_if(std::begin(kRules), std::end(kRules),
                                         [&](const Rule& one) { return one.form == key.form; });
-  if (!expect(json, Json::Type::String, rule->what, report)) return false;
+  if (!expect(json, JsonNode::Type::String, rule->what, report)) return false;
   if (!rule->good(json.text)) {
     return refuse(json, report, described(json) + " is not " + std::string(rule->what));
   }
   return put<std::string>(std::string(json.text), field);
 }
 
-bool read_pattern_text(const Key& key, const Json& json, void* field, Report& report) {
+bool read_pattern_text(const Key& key, const JsonNode& json, void* field, Problems& report) {
   if (!key.words.empty() && !word_in(json, key.words, report)) return false;
-  if (!expect(json, Json::Type::String, "a string", report)) return false;
+  if (!expect(json, JsonNode::Type::String, "a string", report)) return false;
   return put<std::optional<std::string>>(std::string(json.text), field);
 }
 
-bool read_port(const Key& key, const Json& json, void* field, Report& report) {
+bool read_port(const Key& key, const JsonNode& json, void* field, Problems& report) {
   int port = 0;
   return read_whole<int>(key, json, &port, report) &&
          put<std::optional<std::uint16_t>>(static_cast<std::uint16_t>(port), field);
 }
 
-bool read_methods(const Json& json, void* field, Report& report) {
-  if (!expect(json, Json::Type::Array, "an array of methods", report)) return false;
+bool read_methods(const JsonNode& json, void* field, Problems& report) {
+  if (!expect(json, JsonNode::Type::Array, "an array of methods", report)) return false;
   if (json.children.empty()) {
     return refuse(json, report, "an empty list fits nothing; left out, it is every method");
   }
   std::vector<std::string> methods;
   auto good = true;
   for (const auto* const child : json.children) {
-    good = expect(*child, Json::Type::String, "a method", report) && good;
+    good = expect(*child, JsonNode::Type::String, "a method", report) && good;
     methods.emplace_back(child->text);
   }
   return good && put<std::vector<std::string>>(std::move(methods), field);
 }
 
-bool read_flag(const Json& json, void* field, Report& report) {
-  return expect(json, Json::Type::Boolean, "true or false", report) &&
+bool read_flag(const JsonNode& json, void* field, Problems& report) {
+  return expect(json, JsonNode::Type::Boolean, "true or false", report) &&
          put<bool>(json.boolean, field);
 }
 
-bool read_number(const Key& key, const Json& json, void* field, Report& report) {
+bool read_number(const Key& key, const JsonNode& json, void* field, Problems& report) {
   const auto number = ranged(key, json, report);
   return number && put<double>(*number, field);
 }
 
 }  // namespace
 
-std::optional<double> number_in(const Json& json) {
+std::optional<double> number_in(const JsonNode& json) {
   double number = 0;
   const auto* const end = json.text.data() + json.text.size();
   const auto result = std::from_chars(json.text.data(), end, number);
@@ -245,7 +245,7 @@ std::optional<double> number_in(const Json& json) {
   return number;
 }
 
-std::string not_one_of(const Json& json, Words words, const Report& report) {
+std::string not_one_of(const JsonNode& json, Words words, const Problems& report) {
   auto message = described(json) + " is not one of ";
   auto first = true;
   for (const auto word : words) {
@@ -256,12 +256,12 @@ std::string not_one_of(const Json& json, Words words, const Report& report) {
   return message + report.suggestion(json.text, words);
 }
 
-bool expect(const Json& json, Json::Type type, std::string_view what, Report& report) {
+bool expect(const JsonNode& json, JsonNode::Type type, std::string_view what, Problems& report) {
   if (json.is(type)) return true;
   return refuse(json, report, "expected " + std::string(what) + ", found " + described(json));
 }
 
-bool read_value(const Key& key, const Json& json, void* field, Report& report) {
+bool read_value(const Key& key, const JsonNode& json, void* field, Problems& report) {
   switch (key.form) {
     case Form::Duration:
     case Form::Limit: return read_duration(key, json, field, report);

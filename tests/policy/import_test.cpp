@@ -192,7 +192,7 @@ TEST_CASE("a service config that gRPC would refuse is refused, with all its prob
       {"retryableStatusCodes", "[]", "an empty list retries nothing"},
       {"retryableStatusCodes", "[\"BUSY\"]", "\"BUSY\" is not a status code that can be retried"},
       {"retryableStatusCodes", "[0]", "0 is not a status code that can be retried"},
-      {"retryableStatusCodes", "[1e999]", "1e999 is not a status code"},
+      {"retryableStatusCodes", "[1e999]", "1e999 is out of range"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.value);

@@ -13,6 +13,7 @@
 #include <httpretry/http/result.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/http/url.hpp>
+#include <httpretry/json/problem.hpp>
 #include <httpretry/policy/endpoint.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 
@@ -29,21 +30,6 @@
 #include <vector>
 
 namespace httpretry {
-
-// Something wrong with a policy file, or, as a warning, something in it that can never matter.
-struct HTTPRETRY_API Problem {
-  Problem() = default;
-
-  std::string file;
-  int line = 0;  // from 1
-  int column = 0;
-  std::string pointer;  // "/policies/careful/max_attempts"
-  std::string message;
-  bool warning = false;
-};
-
-// "policy.json:14:9: /policies/careful/max_attemps: unknown key; did you mean \"max_attempts\"?"
-[[nodiscard]] HTTPRETRY_API std::string to_string(const Problem& problem);
 
 // One effective value of a policy and where it was written.
 struct HTTPRETRY_API PolicyValue {
