@@ -27,10 +27,10 @@
 #include <httpretry/middleware/retry_call.hpp>
 #include <httpretry/policy/endpoint.hpp>
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/presets.hpp>
 #include <httpretry/retry/backoff.hpp>
 #include <httpretry/retry/budget.hpp>
 #include <httpretry/retry/classify.hpp>
 #include <httpretry/retry/decide.hpp>
-#include <httpretry/retry/presets.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 #include <httpretry/retry/server_delay.hpp>

@@ -23,8 +23,8 @@ std::string over(std::string_view key, Duration value, std::string_view limit, D
 class Checker {
  public:
   Checker(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
-          Problems& report)
-      : layered_(layered), resolved_(resolved), policy_(policy), report_(report) {}
+          Problems& problems)
+      : layered_(layered), resolved_(resolved), policy_(policy), problems_(problems) {}
 
   void run() {
     limits();
@@ -146,7 +146,7 @@ class Checker {
   }
 
   [[nodiscard]] bool written(const Layered& value) const {
-    return value.source->positions || is_within(*value.json, policy_);
+    return value.origin->positions || is_within(*value.json, policy_);
   }
   // Where to say it: at what this policy says, else at what one below it says.
   [[nodiscard]] const JsonNode* blamed(Parts parts) const {
@@ -154,7 +154,7 @@ class Checker {
       if (part != nullptr && is_within(*part->json, policy_)) return part->json;
     }
     for (const auto* const part : parts) {
-      if (part != nullptr && part->source->positions) return part->json;
+      if (part != nullptr && part->origin->positions) return part->json;
     }
     return nullptr;
   }
@@ -165,24 +165,24 @@ class Checker {
   void error(Parts parts, std::string message) {
     if (doubtful(parts)) return;
     const auto* const at = blamed(parts);
-    report_.error(at == nullptr ? policy_ : *at, std::move(message));
+    problems_.error(at == nullptr ? policy_ : *at, std::move(message));
   }
   void warn(Parts parts, std::string message) {
     const auto* const at = blamed(parts);
-    if (at != nullptr && !doubtful(parts)) report_.warn(*at, std::move(message));
+    if (at != nullptr && !doubtful(parts)) problems_.warn(*at, std::move(message));
   }
 
   const Layered& layered_;
   const RetryPolicy& resolved_;
   const JsonNode& policy_;
-  Problems& report_;
+  Problems& problems_;
 };
 
 }  // namespace
 
 void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
-                  Problems& report) {
-  Checker(layered, resolved, policy, report).run();
+                  Problems& problems) {
+  Checker(layered, resolved, policy, problems).run();
 }
 
 }  // namespace httpretry::policy_file

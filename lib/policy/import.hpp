@@ -8,6 +8,6 @@
 namespace httpretry::policy_file {
 
 // The set that was built, with the problems of the report; or the errors among them.
-Result<ImportedPolicies> imported(const PolicySetBuilder& builder, Problems& report);
+Result<ImportedPolicies> imported(const PolicySetBuilder& builder, Problems& problems);
 
 }  // namespace httpretry::policy_file

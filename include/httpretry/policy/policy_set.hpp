@@ -31,6 +31,10 @@
 
 namespace httpretry {
 
+namespace policy_file {
+struct Layer;  // JSON; lib/policy/policy_set_data.hpp
+}
+
 // One effective value of a policy and where it was written.
 struct HTTPRETRY_API PolicyValue {
   PolicyValue() = default;
@@ -222,13 +226,6 @@ class HTTPRETRY_API PolicySource {
   std::variant<PolicySet, std::shared_ptr<Watch>> source_;
 };
 
-namespace detail {
-
-// Through spdlog: at level info what was accepted, at level error what was not, and why.
-void log_policy_reload(const PolicyReload& reload);
-
-}  // namespace detail
-
 // PolicyBuilder and PolicySetBuilder: policies for programs that prefer code to a file.
 //
 //   auto policies = PolicySet::builder()
@@ -273,9 +270,10 @@ class HTTPRETRY_API PolicyBuilder {
   [[nodiscard]] std::string json() const;
 
  private:
+  friend class PolicySetBuilder;
   template <class T, class Value>
-  PolicyBuilder& say(std::string_view key, T RetryPolicy::*field, const Value& value);
-  std::vector<std::pair<std::string, std::string>> settings_;
+  PolicyBuilder& say(std::string_view name, T RetryPolicy::*field, const Value& value);
+  std::shared_ptr<policy_file::Layer> layer_;  // nullptr: nothing is said yet
 };
 
 class HTTPRETRY_API PolicySetBuilder {
@@ -300,11 +298,7 @@ class HTTPRETRY_API PolicySetBuilder {
   [[nodiscard]] Result<PolicySet> build(std::string origin = "built") const;
 
  private:
-  PolicySetBuilder& entry(const EndpointPattern& match, std::string_view policy,
-                          std::string_view name);
-  std::string default_;  // JSON, as all of them
-  std::string policies_;
-  std::string endpoints_;
+  std::shared_ptr<policy_file::Layer> layer_;
 };
 
 // Policies from what other clients are configured with: gRPC's service config, and the retry
