@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -57,10 +56,6 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-bool is_one_of(std::string_view key, std::initializer_list<std::string_view> keys) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
-}
-
 class GrpcImport {
  public:
   explicit GrpcImport(Problems& problems) : problems_(problems) {}
@@ -82,7 +77,8 @@ class GrpcImport {
  private:
   void warn_of_others(const JsonNode& object, std::initializer_list<std::string_view> known) {
     for (const auto* const member : object.children) {
-      if (!is_one_of(member->key, known)) problems_.warn(*member, "is not carried over");
+      const auto* const found = std::find(known.begin(), known.end(), member->key);
+      if (found == known.end()) problems_.warn(*member, "is not carried over");
     }
   }
 
@@ -222,9 +218,8 @@ class GrpcImport {
       problems_.error(*attempts, described(*attempts) + " is not a number of attempts: at least 2");
       return;
     }
-    if (*count > kMostAttempts) {
-      problems_.warn(*attempts, "gRPC makes " + std::to_string(kMostAttempts) + " at most");
-    }
+    const auto most = std::to_string(kMostAttempts);
+    if (*count > kMostAttempts) problems_.warn(*attempts, "gRPC makes " + most + " at most");
     policy.max_attempts(static_cast<int>(std::min<double>(*count, kMostAttempts)));
   }
 
@@ -239,9 +234,7 @@ class GrpcImport {
       problems_.warn(*json.find("backoffMultiplier"), "waits cannot shrink here: 1 is taken");
       multiplier = 1;
     }
-    if (*initial > *most) {
-      problems_.warn(*first, "is over maxBackoff, which is what every wait then is");
-    }
+    if (*initial > *most) problems_.warn(*first, "is over maxBackoff, so every wait is maxBackoff");
     Backoff backoff;
     backoff.jitter = Backoff::Jitter::Range;
     backoff.low = 0.8;
