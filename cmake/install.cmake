@@ -29,7 +29,7 @@ if(BUILD_SHARED_LIBS)
   set(pkg_config_testing_requires "")
 else()
   set(HTTPRETRY_IS_SHARED OFF)
-  set(pkg_config_requires "libcurl >= 7.88, zlib, spdlog")
+  set(pkg_config_requires "libcurl >= 7.88, zlib, libidn2, spdlog")
   set(pkg_config_testing_requires ", libssl, libcrypto, zlib")
 endif()
 configure_package_config_file(

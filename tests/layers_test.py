@@ -49,6 +49,7 @@ ROOMS = {
     "spdlog/": {"log"},
     "fmt/": {"log"},
     "zlib.h": {"curl", "testing"},
+    "idn2.h": {"policy"},
     "openssl/": {"testing"},
     "CLI/": {"apps"},
 }
@@ -205,6 +206,7 @@ WRONG = [
     ("lib/middleware/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
     ("lib/middleware/a.cpp", "#include <spdlog/spdlog.h>", "from log only"),
     ("lib/client/a.cpp", "#include <zlib.h>", "from curl and testing only"),
+    ("lib/curl/a.cpp", "#include <idn2.h>", "from policy only"),
     ("lib/curl/a.cpp", "#include <openssl/ssl.h>", "from testing only"),
     ("lib/client/a.cpp", "#include <httpretry/testing/testing.hpp>", "which is testing"),
     ("lib/flow/a.cpp", "#include <httpretry/middleware/builtin.hpp>", "which is middleware"),

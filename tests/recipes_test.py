@@ -20,6 +20,8 @@ VERSION = re.search(r"project\(httpretry VERSION (\S+)", CMAKE).group(1)
 OPTIONS = set(re.findall(r"option\((\w+)", CMAKE))
 PACKAGES = dict(re.findall(r"find_package\((\w+)(?: ([\d.]+))? REQUIRED\)", CMAKE))
 PACKAGES.pop("Threads")
+PACKAGES.pop("PkgConfig")
+PACKAGES |= {name: "" for name in re.findall(r"pkg_check_modules\(\w+ REQUIRED IMPORTED_TARGET (\w+)\)", CMAKE)}
 # Their names elsewhere.
 CONAN = {"CURL": "libcurl", "ZLIB": "zlib", "OpenSSL": "openssl"}
 VCPKG = {"CURL": "curl", "ZLIB": "zlib", "OpenSSL": "openssl", "nlohmann_json": "nlohmann-json"}

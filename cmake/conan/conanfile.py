@@ -46,6 +46,7 @@ class HttpretryConan(ConanFile):
     def requirements(self):
         self.requires("libcurl/[>=7.88 <9]")
         self.requires("zlib/[>=1.2.11 <2]")
+        self.requires("libidn2/[>=2.3 <3]")
         self.requires("nlohmann_json/[>=3.11 <4]")
         self.requires("spdlog/[>=1.10 <2]")
         if self.options.with_testing:
@@ -88,8 +89,8 @@ class HttpretryConan(ConanFile):
         library.set_property("cmake_target_name", "httpretry::httpretry")
         library.set_property("pkg_config_name", "httpretry")
         library.libs = ["httpretry"]
-        library.requires = ["libcurl::libcurl", "zlib::zlib", "nlohmann_json::nlohmann_json",
-                            "spdlog::spdlog"]
+        library.requires = ["libcurl::libcurl", "zlib::zlib", "libidn2::libidn2",
+                            "nlohmann_json::nlohmann_json", "spdlog::spdlog"]
         library.system_libs = ["pthread"]
         if self.options.with_testing:
             kit = self.cpp_info.components["testing"]

@@ -21,15 +21,16 @@
 #include <httpretry/http/result.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/http/url.hpp>
+#include <httpretry/json/problem.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/middleware/retry_call.hpp>
 #include <httpretry/policy/endpoint.hpp>
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/presets.hpp>
 #include <httpretry/retry/backoff.hpp>
 #include <httpretry/retry/budget.hpp>
 #include <httpretry/retry/classify.hpp>
 #include <httpretry/retry/decide.hpp>
-#include <httpretry/retry/presets.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 #include <httpretry/retry/server_delay.hpp>

@@ -1,8 +1,8 @@
-#include <httpretry/policy/policy_set.hpp>
+#include "lib/policy/policy_set_data.hpp"
 
 #include <spdlog/spdlog.h>
 
-namespace httpretry::detail {
+namespace httpretry {
 
 void log_policy_reload(const PolicyReload& reload) {
   const auto logger = spdlog::default_logger();
@@ -17,4 +17,4 @@ void log_policy_reload(const PolicyReload& reload) {
   }
 }
 
-}  // namespace httpretry::detail
+}  // namespace httpretry

@@ -1,33 +1,80 @@
+// A builder sets the members of the JSON that a policy file would hold.
 #include <httpretry/policy/policy_set.hpp>
 
 #include "lib/policy/policy_set_data.hpp"
-#include "lib/policy/setting_text.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace httpretry {
 
-using policy_file::quoted;
+using policy_file::Layer;
+
+namespace {
+
+// For a change: copies share a layer.
+OrderedJson& changed(std::shared_ptr<Layer>& layer) {
+  if (layer == nullptr) layer = std::make_shared<Layer>();
+  if (layer.use_count() > 1) layer = std::make_shared<Layer>(*layer);
+  return layer->json;
+}
+
+OrderedJson json_of(const std::shared_ptr<Layer>& layer) {
+  return layer == nullptr ? OrderedJson::object() : layer->json;
+}
+
+// JSON where the text is such, else a string.
+OrderedJson value_of(std::string_view text) {
+  JsonTree tree;
+  Problems problems("");
+  read_json(text, tree, problems);  // it knows limits, which nlohmann's parser does not
+  return problems.failed() ? OrderedJson(text) : OrderedJson::parse(text);
+}
+
+OrderedJson entry_of(const EndpointPattern& match, std::string_view name, OrderedJson policy) {
+  OrderedJson entry;
+  if (!name.empty()) entry["name"] = name;
+  entry["match"] = policy_file::write_object(policy_file::match_shape(), &match);
+  entry["policy"] = std::move(policy);
+  return entry;
+}
+
+}  // namespace
 
 PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
-  settings_.emplace_back(key, text);
+  auto* object = &changed(layer_);
+  for (auto dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
+    object = &(*object)[key.substr(0, dot)];
+    if (!object->is_object()) *object = OrderedJson::object();
+    key.remove_prefix(dot + 1);
+  }
+  (*object)[key] = value_of(text);
   return *this;
 }
 
-// As a file spells it.
 template <class T, class Value>
-PolicyBuilder& PolicyBuilder::say(std::string_view key, T RetryPolicy::*field, const Value& value) {
+PolicyBuilder& PolicyBuilder::say(std::string_view name, T RetryPolicy::*field,
+                                  const Value& value) {
   RetryPolicy policy;
   policy.*field = value;
-  return set(key, policy_file::print_key(policy, key));
+  const auto& key = *policy_file::policy_shape().find(name);
+  changed(layer_)[name] = key.type->write(key.field(&policy));
+  return *this;
 }
 
 PolicyBuilder& PolicyBuilder::extends(std::string_view policy) {
-  return set("extends", quoted(policy));
+  changed(layer_)["extends"] = policy;
+  return *this;
 }
 
-PolicyBuilder& PolicyBuilder::preset(std::string_view name) { return set("preset", quoted(name)); }
+PolicyBuilder& PolicyBuilder::preset(std::string_view name) {
+  changed(layer_)["preset"] = name;
+  return *this;
+}
+
+PolicyBuilder& PolicyBuilder::idempotency_key(std::string_view header) {
+  changed(layer_)["idempotency_key"] = header;  // an empty one, too, is an error for the reader
+  return *this;
+}
 
 PolicyBuilder& PolicyBuilder::max_attempts(int sends) {
   return say("max_attempts", &RetryPolicy::max_attempts, sends);
@@ -73,10 +120,6 @@ PolicyBuilder& PolicyBuilder::repeat(Repeat repeat) {
   return say("repeat", &RetryPolicy::repeat, repeat);
 }
 
-PolicyBuilder& PolicyBuilder::idempotency_key(std::string_view header) {
-  return set("idempotency_key", quoted(header));
-}
-
 PolicyBuilder& PolicyBuilder::server_delay(const ServerDelayPolicy& delay) {
   return say("server_delay", &RetryPolicy::server_delay, delay);
 }
@@ -89,62 +132,65 @@ PolicyBuilder& PolicyBuilder::adaptive(bool on) {
   return say("adaptive", &RetryPolicy::adaptive, on);
 }
 
-std::string PolicyBuilder::json() const {
-  policy_file::Document document;
-  return compact(policy_file::object_of(settings_, document));
-}
+std::string PolicyBuilder::json() const { return json_text(json_of(layer_), 1); }
 
 PolicySetBuilder& PolicySetBuilder::policy(std::string_view name, const PolicyBuilder& policy) {
-  policies_ += (policies_.empty() ? "\n" : ",\n") + quoted(name) + ": " + policy.json();
+  // Not by its name: a name that stands there twice is an error for the reader.
+  auto& policies = changed(layer_)["policies"];
+  if (policies.is_null()) policies = OrderedJson::object();
+  policies.get_ref<OrderedJson::object_t&>().emplace_back(name, json_of(policy.layer_));
   return *this;
 }
 
 PolicySetBuilder& PolicySetBuilder::endpoint(const EndpointPattern& match, std::string_view policy,
                                              std::string_view name) {
-  return entry(match, quoted(policy), name);
+  changed(layer_)["endpoints"].push_back(entry_of(match, name, policy));
+  return *this;
 }
 
 PolicySetBuilder& PolicySetBuilder::endpoint(const EndpointPattern& match,
                                              const PolicyBuilder& policy, std::string_view name) {
-  return entry(match, policy.json(), name);
-}
-
-PolicySetBuilder& PolicySetBuilder::entry(const EndpointPattern& match, std::string_view policy,
-                                          std::string_view name) {
-  auto pattern = policy_file::print_pattern(match, {});
-  pattern.erase(std::remove(pattern.begin(), pattern.end(), '\n'), pattern.end());
-  endpoints_ += endpoints_.empty() ? "\n{" : ",\n{";
-  if (!name.empty()) endpoints_ += "\"name\": " + quoted(name) + ", ";
-  endpoints_ += "\"match\": " + pattern + ", \"policy\": ";
-  endpoints_ += policy;
-  endpoints_ += "}";
+  changed(layer_)["endpoints"].push_back(entry_of(match, name, json_of(policy.layer_)));
   return *this;
 }
 
 PolicySetBuilder& PolicySetBuilder::fallback(std::string_view policy) {
-  default_ = quoted(policy);
+  changed(layer_)["default"] = policy;
   return *this;
 }
 
 PolicySetBuilder& PolicySetBuilder::fallback(const PolicyBuilder& policy) {
-  default_ = policy.json();
+  changed(layer_)["default"] = json_of(policy.layer_);
   return *this;
 }
 
 std::string PolicySetBuilder::json() const {
-  std::string text = "{\"version\": 1";
-  if (!default_.empty()) text += ",\n\"default\": " + default_;
-  if (!policies_.empty()) text += ",\n\"policies\": {" + policies_ + "}";
-  if (!endpoints_.empty()) text += ",\n\"endpoints\": [" + endpoints_ + "]";
-  return text + "}\n";
+  OrderedJson file = {{"version", 1}};
+  const auto members = json_of(layer_);
+  for (const auto* const key : {"default", "policies", "endpoints"}) {
+    if (members.contains(key)) file[key] = members[key];
+  }
+  return json_text(file, 2) + "\n";
 }
 
+// It is the text that is read: the positions of problems and of sources are those of `json`.
 CheckedPolicies PolicySetBuilder::check(std::string_view origin) const {
+  try {
+    static_cast<void>(json_of(layer_).dump());
+  } catch (const OrderedJson::type_error&) {
+    CheckedPolicies checked;
+    auto& problem = checked.problems.emplace_back();
+    problem.file = origin;
+    problem.message = "invalid UTF-8 in a string of the builder";
+    return checked;
+  }
   return check_policies(json(), origin);
 }
 
 Result<PolicySet> PolicySetBuilder::build(std::string origin) const {
-  return parse_policies(json(), std::move(origin));
+  auto checked = check(origin);
+  if (checked.set) return *std::move(checked.set);
+  return Error(Errc::InvalidRequest, error_lines(checked.problems));
 }
 
 PolicySetBuilder PolicySet::builder() { return {}; }

@@ -22,8 +22,9 @@ std::string over(std::string_view key, Duration value, std::string_view limit, D
 
 class Checker {
  public:
-  Checker(const Layered& layered, const RetryPolicy& resolved, const Json& policy, Report& report)
-      : layered_(layered), resolved_(resolved), policy_(policy), report_(report) {}
+  Checker(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
+          Problems& problems)
+      : layered_(layered), resolved_(resolved), policy_(policy), problems_(problems) {}
 
   void run() {
     limits();
@@ -145,15 +146,15 @@ class Checker {
   }
 
   [[nodiscard]] bool written(const Layered& value) const {
-    return value.source->positions || stands_in(*value.json, policy_);
+    return value.origin->positions || is_within(*value.json, policy_);
   }
   // Where to say it: at what this policy says, else at what one below it says.
-  [[nodiscard]] const Json* blamed(Parts parts) const {
+  [[nodiscard]] const JsonNode* blamed(Parts parts) const {
     for (const auto* const part : parts) {
-      if (part != nullptr && stands_in(*part->json, policy_)) return part->json;
+      if (part != nullptr && is_within(*part->json, policy_)) return part->json;
     }
     for (const auto* const part : parts) {
-      if (part != nullptr && part->source->positions) return part->json;
+      if (part != nullptr && part->origin->positions) return part->json;
     }
     return nullptr;
   }
@@ -164,24 +165,24 @@ class Checker {
   void error(Parts parts, std::string message) {
     if (doubtful(parts)) return;
     const auto* const at = blamed(parts);
-    report_.error(at == nullptr ? policy_ : *at, std::move(message));
+    problems_.error(at == nullptr ? policy_ : *at, std::move(message));
   }
   void warn(Parts parts, std::string message) {
     const auto* const at = blamed(parts);
-    if (at != nullptr && !doubtful(parts)) report_.warn(*at, std::move(message));
+    if (at != nullptr && !doubtful(parts)) problems_.warn(*at, std::move(message));
   }
 
   const Layered& layered_;
   const RetryPolicy& resolved_;
-  const Json& policy_;
-  Report& report_;
+  const JsonNode& policy_;
+  Problems& problems_;
 };
 
 }  // namespace
 
-void check_policy(const Layered& layered, const RetryPolicy& resolved, const Json& policy,
-                  Report& report) {
-  Checker(layered, resolved, policy, report).run();
+void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
+                  Problems& problems) {
+  Checker(layered, resolved, policy, problems).run();
 }
 
 }  // namespace httpretry::policy_file

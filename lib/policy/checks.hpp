@@ -7,7 +7,7 @@ namespace httpretry::policy_file {
 
 // Contradictions are errors, what can never matter is a warning. They are told at a key of
 // `policy`, the topmost layer, where one of its keys has a part in it.
-void check_policy(const Layered& layered, const RetryPolicy& resolved, const Json& policy,
-                  Report& report);
+void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
+                  Problems& problems);
 
 }  // namespace httpretry::policy_file

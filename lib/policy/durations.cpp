@@ -1,4 +1,4 @@
-#include "lib/policy/values.hpp"
+#include "lib/policy/types.hpp"
 
 #include <algorithm>
 #include <charconv>

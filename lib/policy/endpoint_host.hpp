@@ -26,7 +26,7 @@ inline std::string_view without_trailing_dots(std::string_view host) {
   return host.substr(0, host.find_last_not_of('.') + 1);
 }
 
-// A name as DNS has it: punycode (RFC 3492) for labels that are not ASCII, letters in lower case,
+// A name as DNS has it: punycode for labels that are not ASCII, letters in lower case,
 // the dots of other scripts as dots. Empty where the text is no UTF-8.
 std::optional<std::string> ascii_host(std::string_view text);
 

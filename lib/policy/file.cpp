@@ -1,10 +1,8 @@
 // A policy file: its policies resolved, its endpoints indexed, and all that is wrong with it.
-#include "lib/policy/checks.hpp"
-#include "lib/policy/layers.hpp"
-#include "lib/policy/policy_set_data.hpp"
-#include "lib/policy/values.hpp"
+#include "lib/policy/named_policies.hpp"
 
-#include <algorithm>
+#include <httpretry/http/headers.hpp>
+
 #include <array>
 #include <map>
 #include <utility>
@@ -13,250 +11,113 @@ namespace httpretry {
 namespace policy_file {
 namespace {
 
-struct Named {
-  enum class State : std::uint8_t { New, Open, Done };
-
-  const Json* json = nullptr;
-  const Json* extends = nullptr;  // where it names a policy that there is
-  State state = State::New;
-  bool used = false;
-  bool extended = false;
-  Layered layered;
-  ResolvedPolicy resolved;
-};
+using JsonType = JsonNode::Type;
 
 class Loader {
  public:
-  Loader(const Json& root, Report& report)
-      : root_(root), report_(report), source_{report.file(), true, nullptr} {}
+  Loader(const JsonNode& root, Problems& problems)
+      : root_(root), problems_(problems), policies_(problems) {}
 
   std::shared_ptr<PolicySet::Data> load() {
-    if (!expect(root_, Json::Type::Object, "an object", report_)) return nullptr;
-    for (const auto* const member : root_.children) known_key(*member, file_shape(), report_);
+    if (!expect(root_, JsonType::Object, "an object", problems_)) return nullptr;
+    read_members(root_, file_shape(), nullptr, problems_);
     check_header();
-    if (const auto* const policies = typed("policies", Json::Type::Object)) read_names(*policies);
-    for (auto* const named : in_order_) resolve(*named);
-    if (const auto* const endpoints = typed("endpoints", Json::Type::Array)) {
+    if (const auto* const policies = member("policies", JsonType::Object, "an object")) {
+      policies_.read(*policies);
+    }
+    if (const auto* const endpoints = member("endpoints", JsonType::Array, "an array")) {
       for (const auto* const entry : endpoints->children) read_endpoint(*entry);
     }
     read_default();
     find_ties();
-    warn_unused();
-    return finished();
+    policies_.warn_of_unused();
+    data_->policies = policies_.take();
+    return data_;
   }
 
  private:
-  // A member of the file, of that type.
-  const Json* typed(std::string_view key, Json::Type type) {
-    const auto& members = root_.children;
-    const auto found = std::find_if(members.begin(), members.end(),
-                                    [&](const Json* member) { return member->key == key; });
-    if (found == members.end()) return nullptr;
-    const auto* const what = type == Json::Type::Object  ? "an object"
-                             : type == Json::Type::Array ? "an array"
-                                                         : "a string";
-    return expect(**found, type, what, report_) ? *found : nullptr;
+  const JsonNode* member(std::string_view key, JsonType type, std::string_view what) {
+    const auto* const found = root_.member(key);
+    return found != nullptr && expect(*found, type, what, problems_) ? found : nullptr;
   }
 
   void check_header() {
-    typed("$schema", Json::Type::String);
+    member("$schema", JsonType::String, "a string");
     const auto* const version = root_.find("version");
     if (version == nullptr) {
-      report_.error(root_, "missing key \"version\": this is version 1");
-    } else if (!version->is(Json::Type::Number) || number_in(*version) != 1.0) {
-      report_.error(*version, described(*version) + " is not a version of this format: 1");
-    }
-  }
-
-  void read_names(const Json& policies) {
-    for (const auto* const json : policies.children) {
-      const auto [at, fresh] = policies_.try_emplace(json->key);
-      if (!fresh) continue;  // the reader has told
-      names_.push_back(at->first);
-      at->second.json = json;
-      if (json->key.empty()) report_.error_at_key(*json, "an empty name");
-      if (!expect(*json, Json::Type::Object, "a policy", report_)) continue;
-      check_object(*json, policy_shape(), report_);
-      in_order_.push_back(&at->second);
-    }
-    for (auto* const named : in_order_) {
-      auto* const below = extended_by(*named->json);
-      if (below == nullptr) continue;
-      named->extends = below->json;
-      below->extended = true;
-    }
-  }
-
-  // The policy that is named there; nullptr, and a problem, where there is none. `standard` is
-  // always there.
-  Named* named_by(const Json& reference) {
-    const auto found = policies_.find(reference.text);
-    if (found != policies_.end()) return &found->second;
-    if (reference.text == "standard") return nullptr;
-    auto message = "there is no policy " + described(reference);
-    if (preset_json(reference.text) != nullptr) {
-      message += "; the preset is written {\"preset\": " + described(reference) + "}";
-    } else {
-      message += report_.suggestion(reference.text, names_);
-    }
-    report_.error(reference, std::move(message));
-    return nullptr;
-  }
-  Named* extended_by(const Json& policy) {
-    const auto* const extends = policy.find("extends");
-    const auto good = extends != nullptr && extends->is(Json::Type::String) && !extends->bad;
-    return good ? named_by(*extends) : nullptr;
-  }
-
-  // From the root of its chain to itself. No recursion: a chain may be as long as the file.
-  void resolve(Named& last) {
-    std::vector<Named*> chain;
-    auto* at = &last;
-    while (at->state == Named::State::New) {
-      at->state = Named::State::Open;
-      chain.push_back(at);
-      if (at->extends == nullptr) break;
-      at = &policies_.find(at->extends->key)->second;
-    }
-    if (at->state == Named::State::Open && at->extends != nullptr) report_cycle(chain, at);
-    for (auto one = chain.rbegin(); one != chain.rend(); ++one) {
-      auto& named = **one;
-      const auto* below = named.extends == nullptr ? nullptr : &policies_.at(named.extends->key);
-      if (below != nullptr && below->state != Named::State::Done) below = nullptr;
-      named.state = Named::State::Done;
-      if (!named.json->is(Json::Type::Object)) continue;
-      named.resolved = resolved(*named.json, below, &named.layered);
-      named.resolved.name = named.json->key;
-    }
-  }
-  void report_cycle(const std::vector<Named*>& chain, const Named* first) {
-    std::string way;
-    const auto begin = std::find(chain.begin(), chain.end(), first);
-    for (auto one = begin; one != chain.end(); ++one) way += quoted((*one)->json->key) + " -> ";
-    report_.error(*first->json->find("extends"),
-                  "extends goes in a circle: " + one_line(way + quoted(first->json->key)));
-  }
-
-  ResolvedPolicy resolved(const Json& policy, const Named* below, Layered* keep = nullptr) {
-    auto layered = below == nullptr ? built_in() : below->layered;
-    ResolvedPolicy result;
-    result.preset = below == nullptr ? "standard" : below->resolved.preset;
-    const auto* const preset = policy.find("preset");
-    if (preset != nullptr && preset->is(Json::Type::String) && !preset->text.empty()) {
-      if (const auto* const json = preset_json(preset->text)) {
-        lay_preset_over(layered, *json, preset_source(preset->text));
-        result.preset = preset->text;
-      } else {
-        report_.error(*preset,
-                      "there is no preset " + described(*preset) + near_preset(preset->text));
-      }
-    }
-    lay_over(layered, policy, policy_shape(), source_);
-    result.source = source_.at(policy);
-    result.policy = read_policy(layered, policy, report_);
-    check_policy(layered, *result.policy, policy, report_);
-    result.values = values_of(layered, values_);
-    if (keep != nullptr) *keep = std::move(layered);
-    return result;
-  }
-
-  // A name of a policy, or a policy.
-  ResolvedPolicy referred(const Json& json) {
-    if (json.is(Json::Type::String)) {
-      auto* const named = named_by(json);
-      if (named == nullptr) {
-        auto built_in = standard();
-        built_in.name = json.text;
-        return built_in;
-      }
-      use(*named);
-      return named->resolved;
-    }
-    if (!expect(json, Json::Type::Object, "a policy's name, or a policy", report_)) {
-      return standard();
-    }
-    check_object(json, policy_shape(), report_);
-    auto* const below = extended_by(json);
-    if (below != nullptr) use(*below);
-    return resolved(json, below);
-  }
-  void use(Named& first) {
-    for (auto* named = &first; !named->used;) {
-      named->used = true;
-      if (named->extends == nullptr) return;
-      named = &policies_.find(named->extends->key)->second;
+      problems_.error(root_, "missing key \"version\": this is version 1");
+    } else if (!version->is(JsonType::Number) || number_in(*version) != 1.0) {
+      problems_.error(*version, described(*version) + " is not a version of this format: 1");
     }
   }
 
   void read_default() {
-    const auto* json = root_.find("default");
-    if (json == nullptr && policies_.count("standard") == 0) {
-      data_->fallback = standard();
-      return;
-    }
-    Json standard_name;
-    standard_name.type = Json::Type::String;
+    JsonNode standard_name;
+    standard_name.type = JsonType::String;
     standard_name.text = "standard";
-    data_->fallback = referred(json == nullptr ? standard_name : *json);
+    if (const auto* const json = root_.find("default")) {
+      data_->fallback = policies_.referred(*json);
+    } else if (policies_.has("standard")) {
+      data_->fallback = policies_.referred(standard_name);
+    } else {
+      data_->fallback = standard();
+    }
   }
 
-  void read_endpoint(const Json& json) {
-    if (!expect(json, Json::Type::Object, "an endpoint", report_)) return;
+  void read_endpoint(const JsonNode& json) {
+    const auto whole = read_object(json, endpoint_shape(), nullptr, "an endpoint", problems_);
+    if (!whole && !json.is(JsonType::Object)) return;
     PolicySet::Data::Entry entry;
-    for (const auto* const member : json.children) {
-      known_key(*member, endpoint_shape(), report_);
-      if (member->key == "name") entry.named = read_name(*member);
-      if (member->key == "name" && entry.named) warn_of_twin(*member);
+    if (const auto* const name = json.member("name")) entry.named = read_name(*name);
+    if (const auto* const policy = json.member("policy")) {
+      entry.resolved = policies_.referred(*policy);
     }
-    const auto* const policy = member_of(json, "policy");
-    const auto* const match = member_of(json, "match");
-    if (policy != nullptr) entry.resolved = referred(*policy);
+    const auto* const match = json.member("match");
     const auto matches = match != nullptr && read_match(*match, entry.pattern);
     entry.resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
     if (!matches) return;
-    entry.resolved.identity = entry.named ? identity_of(entry.resolved.endpoint)
-                                          : "endpoint " + print_pattern(entry.pattern, {});
+    entry.resolved.identity =
+        entry.named ? identity_of(entry.resolved.endpoint)
+                    : "endpoint " + write_object(match_shape(), &entry.pattern).dump();
     data_->entries.push_back(std::move(entry));
-    entry_places_.push_back(&json);
-  }
-  bool read_name(const Json& name) {
-    if (!expect(name, Json::Type::String, "a name", report_)) return false;
-    if (name.text.empty()) report_.error(name, "an empty name");
-    return !name.text.empty();
-  }
-  const Json* member_of(const Json& object, std::string_view key) {
-    const auto& members = object.children;
-    const auto found = std::find_if(members.begin(), members.end(),
-                                    [&](const Json* member) { return member->key == key; });
-    if (found != members.end()) return *found;
-    report_.error(object, "missing key " + quoted(key));
-    return nullptr;
+    entries_.push_back(&json);
   }
 
-  bool read_match(const Json& json, EndpointPattern& pattern) {
-    if (!expect(json, Json::Type::Object, "an object", report_)) return false;
-    if (json.children.empty()) {
-      report_.error(json, "at least one key is needed: \"host\": \"*\" matches every request");
+  bool read_name(const JsonNode& name) {
+    if (!expect(name, JsonType::String, "a name", problems_)) return false;
+    if (name.text.empty()) {
+      problems_.error(name, "an empty name");
       return false;
     }
-    auto good = true;
-    for (const auto* const member : json.children) {
-      const auto* const key = known_key(*member, match_shape(), report_);
-      good = key != nullptr && read_value(*key, *member, key->field(&pattern), report_) && good;
+    const auto [known, fresh] = endpoint_names_.emplace(name.text, &name);
+    if (!fresh) {
+      problems_.warn(name, "the name of " + pointer_to(*known->second->parent) +
+                               ", too: reports do not tell them apart, and they share a budget of "
+                               "scope \"endpoint\"");
     }
+    return true;
+  }
+
+  bool read_match(const JsonNode& json, EndpointPattern& pattern) {
+    if (!expect(json, JsonType::Object, "an object", problems_)) return false;
+    if (json.children.empty()) {
+      problems_.error(json, "at least one key is needed: \"host\": \"*\" matches every request");
+      return false;
+    }
+    auto good = read_members(json, match_shape(), &pattern, problems_);
     if (good) warn_of_case(json);
     for (const auto& problem : problems_of(pattern)) {
-      // A key that could not be read is no missing key.
+      // A key that could not be read is not a missing key.
       if (!good && problem.part.empty()) continue;
       const auto* const part = json.find(problem.part);
-      report_.error(part == nullptr ? json : *part, problem.message);
+      problems_.error(part == nullptr ? json : *part, problem.message);
       good = false;
     }
     return good;
   }
 
-  // Methods are what they are, letter for letter; but nobody means another one than GET by "get".
-  void warn_of_case(const Json& match) {
+  // Methods are case-sensitive; but nobody means another method than GET by "get".
+  void warn_of_case(const JsonNode& match) {
     const auto* const methods = match.find("methods");
     if (methods == nullptr) return;
     constexpr std::array<std::string_view, 7> kUsual{"GET",   "HEAD",   "POST",   "PUT",
@@ -264,19 +125,10 @@ class Loader {
     for (const auto* const method : methods->children) {
       for (const auto usual : kUsual) {
         if (method->text == usual || !equal_ignoring_case(method->text, usual)) continue;
-        report_.warn(*method, described(*method) + " is not " + std::string(usual) +
-                                  ": methods are matched as they are spelled");
+        problems_.warn(*method, described(*method) + " is not " + std::string(usual) +
+                                    ": methods are matched as they are spelled");
       }
     }
-  }
-
-  // Budgets of scope "endpoint" go by the name.
-  void warn_of_twin(const Json& name) {
-    const auto [known, fresh] = endpoint_names_.emplace(name.text, &name);
-    if (fresh) return;
-    report_.warn(name, "the name of " + pointer_to(*known->second->parent) +
-                           ", too: reports do not tell them apart, and they share a budget of "
-                           "scope \"endpoint\"");
   }
 
   void find_ties() {
@@ -284,50 +136,34 @@ class Loader {
     for (const auto& entry : data_->entries) patterns.push_back(entry.pattern);
     data_->index = EndpointIndex(patterns);
     for (const auto& tie : data_->index.ties()) {
-      const auto& earlier = *entry_places_[tie.earlier];
-      report_.error(*entry_places_[tie.later],
-                    "matches the same requests as " + pointer_to(earlier) + " (" +
-                        source_.at(earlier) + ") and is equally specific");
+      const auto& earlier = *entries_[tie.earlier];
+      problems_.error(*entries_[tie.later], "matches the same requests as " + pointer_to(earlier) +
+                                                " (" + policies_.source_of(earlier) +
+                                                ") and is equally specific");
     }
   }
 
-  void warn_unused() {
-    for (const auto* const named : in_order_) {
-      if (named->used || (!named->extended && named->extends == nullptr)) continue;
-      report_.warn(*named->json, "no endpoint uses this policy, nor does the default");
-    }
-  }
-
-  std::shared_ptr<PolicySet::Data> finished() {
-    for (auto* const named : in_order_) data_->policies.push_back(std::move(named->resolved));
-    return data_;
-  }
-
-  const Json& root_;
-  Report& report_;
-  Source source_;
-  ValuePool values_;
-  std::map<std::string_view, Named> policies_;
-  std::vector<Named*> in_order_;
-  std::vector<std::string_view> names_;
-  std::vector<const Json*> entry_places_;
-  std::map<std::string_view, const Json*> endpoint_names_;
+  const JsonNode& root_;
+  Problems& problems_;
+  NamedPolicies policies_;
+  std::vector<const JsonNode*> entries_;  // of data_->entries
+  std::map<std::string_view, const JsonNode*> endpoint_names_;
   std::shared_ptr<PolicySet::Data> data_ = std::make_shared<PolicySet::Data>();
 };
 
 }  // namespace
 
 ResolvedPolicy resolved_preset(std::string_view name) {
-  Report report("preset " + std::string(name));
-  const auto& json = *preset_json(name);
+  const auto& preset = *loaded_preset(name);
+  Problems problems(preset.origin.text);
   auto layered = built_in();
-  lay_preset_over(layered, json, preset_source(name));
+  lay_preset_over(layered, *preset.json, preset.origin);
   ResolvedPolicy resolved;
-  resolved.policy = read_policy(layered, json, report);
+  resolved.policy = read_policy(layered, *preset.json, problems);
   resolved.preset = name;
-  resolved.source = report.file();
+  resolved.source = preset.origin.text;
   ValuePool pool;
-  resolved.values = values_of(layered, pool);
+  resolved.values = values_of(layered, *resolved.policy, pool);
   return resolved;
 }
 
@@ -336,7 +172,7 @@ const ResolvedPolicy& standard() {
     auto* const made = new ResolvedPolicy(resolved_preset("standard"));
     made->source = "built in";
     ValuePool pool;
-    made->values = values_of(built_in(), pool);
+    made->values = values_of(built_in(), *made->policy, pool);
     return made;
   }();
   return *resolved;
@@ -346,13 +182,13 @@ const ResolvedPolicy& standard() {
 
 CheckedPolicies check_policies(std::string_view json, std::string_view file_name) {
   CheckedPolicies checked;
-  policy_file::Report report{std::string(file_name)};
-  policy_file::Document document;
-  policy_file::read(json, document, report);
+  Problems problems{std::string(file_name)};
+  JsonTree tree;
+  read_json(json, tree, problems);
   std::shared_ptr<PolicySet::Data> data;
-  if (document.root != nullptr) data = policy_file::Loader(*document.root, report).load();
-  const auto good = data != nullptr && !report.failed();
-  checked.problems = report.take();
+  if (tree.root != nullptr) data = policy_file::Loader(*tree.root, problems).load();
+  const auto good = data != nullptr && !problems.failed();
+  checked.problems = problems.take();
   if (good) {
     data->warnings = checked.problems;
     checked.set.emplace(std::shared_ptr<const PolicySet::Data>(std::move(data)));

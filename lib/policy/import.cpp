@@ -8,16 +8,17 @@ namespace httpretry {
 
 ImportedPolicies::ImportedPolicies(PolicySet set) : policies(std::move(set)) {}
 
-Result<ImportedPolicies> policy_file::imported(const PolicySetBuilder& builder, Report& report) {
-  const auto failed = report.failed();
-  auto problems = report.take();
-  if (failed) return Error(Errc::InvalidRequest, lines_of(problems));
+Result<ImportedPolicies> policy_file::imported(const PolicySetBuilder& builder,
+                                               Problems& problems) {
+  const auto failed = problems.failed();
+  auto found = problems.take();
+  if (failed) return Error(Errc::InvalidRequest, error_lines(found));
   // What is fine there and not here, such as a timeout of an attempt that is over that of the call.
-  auto built = builder.build("imported from " + report.file());
+  auto built = builder.build("imported from " + problems.file());
   if (!built) return std::move(built.error());
   ImportedPolicies result(*std::move(built));
   result.json = result.policies.print();
-  result.problems = std::move(problems);
+  result.problems = std::move(found);
   return result;
 }
 

@@ -1,13 +1,13 @@
 // What both importers end with.
 #pragma once
 
-#include "lib/policy/document.hpp"
+#include "lib/json/problems.hpp"
 
 #include <httpretry/policy/policy_set.hpp>
 
 namespace httpretry::policy_file {
 
 // The set that was built, with the problems of the report; or the errors among them.
-Result<ImportedPolicies> imported(const PolicySetBuilder& builder, Report& report);
+Result<ImportedPolicies> imported(const PolicySetBuilder& builder, Problems& problems);
 
 }  // namespace httpretry::policy_file

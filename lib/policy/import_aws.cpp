@@ -1,7 +1,6 @@
 // The retry settings of AWS: of a config file, which has sections with lines "key = value", and of
 // an environment.
 #include "lib/policy/import.hpp"
-#include "lib/policy/suggest.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -39,7 +38,7 @@ std::string_view without_comment(std::string_view value) {
 struct Setting {
   std::string key;
   std::string_view value;
-  Place place;  // of the value
+  Position position;  // of the value
 };
 
 struct Section {
@@ -49,7 +48,7 @@ struct Section {
 
 class AwsReader {
  public:
-  AwsReader(std::string_view text, Report& report) : rest_(text), report_(report) {}
+  AwsReader(std::string_view text, Problems& problems) : rest_(text), problems_(problems) {}
 
   // The first section is what stands before any.
   std::vector<Section> sections(bool environment) {
@@ -76,13 +75,13 @@ class AwsReader {
     ++number_;
     return true;
   }
-  [[nodiscard]] Place place(std::string_view part) const {
+  [[nodiscard]] Position position(std::string_view part) const {
     return {number_, static_cast<int>(part.data() - line_.data()) + 1};
   }
   void begin_section(std::string_view text, std::vector<Section>& all) {
     const auto end = text.find(']');
     if (end == std::string_view::npos) {
-      report_.error(place(text), nullptr, "a section's name has no \"]\"");
+      problems_.error(position(text), nullptr, "a section's name has no \"]\"");
     }
     auto name = trimmed(text.substr(1, end - 1));
     // "[profile NAME]"; only the default one may go without the word.
@@ -92,8 +91,8 @@ class AwsReader {
   void add_setting(std::string_view text, bool environment, Section& section) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos) {
-      report_.error(place(text), nullptr,
-                    "expected \"name = value\", found " + quoted(one_line(text)));
+      problems_.error(position(text), nullptr,
+                      "expected \"name = value\", found " + quoted_text(one_line(text)));
       return;
     }
     auto key = trimmed(text.substr(0, equals));
@@ -103,13 +102,14 @@ class AwsReader {
     const auto quotes = value.size() > 1 && value.front() == value.back() &&
                         (value.front() == '"' || value.front() == '\'');
     if (environment && quotes) value = value.substr(1, value.size() - 2);
-    section.settings.push_back({environment ? std::string(key) : lower(key), value, place(value)});
+    section.settings.push_back(
+        {environment ? std::string(key) : lower(key), value, position(value)});
   }
 
   std::string_view rest_;
   std::string_view line_;
   int number_ = 0;
-  Report& report_;
+  Problems& problems_;
 };
 
 struct Names {
@@ -129,21 +129,21 @@ bool concerns_retries(std::string_view key) {
 
 class AwsPolicy {
  public:
-  AwsPolicy(const Names& names, Report& report) : names_(names), report_(report) {}
+  AwsPolicy(const Names& names, Problems& problems) : names_(names), problems_(problems) {}
 
   void take(const Section& section) {
     for (const auto& setting : section.settings) {
       if (setting.key == names_.mode || setting.key == names_.attempts) {
         auto& kept = setting.key == names_.mode ? mode_ : attempts_;
         if (kept != nullptr) {
-          report_.error(setting.place, '/' + setting.key,
-                        "it stands at line " + std::to_string(kept->place.line) + " too");
+          problems_.error(setting.position, '/' + setting.key,
+                          "it stands at line " + std::to_string(kept->position.line) + " too");
         }
         kept = &setting;
       } else if (concerns_retries(setting.key)) {
-        report_.warn(setting.place, '/' + setting.key,
-                     "is not carried over: only " + std::string(names_.mode) + " and " +
-                         std::string(names_.attempts) + " are");
+        problems_.warn(setting.position, '/' + setting.key,
+                       "is not carried over: only " + std::string(names_.mode) + " and " +
+                           std::string(names_.attempts) + " are");
       }
     }
   }
@@ -160,7 +160,7 @@ class AwsPolicy {
       pattern.host = host;
       builder.endpoint(pattern, "aws");
     }
-    return imported(builder, report_);
+    return imported(builder, problems_);
   }
 
  private:
@@ -168,17 +168,19 @@ class AwsPolicy {
     constexpr std::string_view kModes[] = {"legacy", "standard", "adaptive"};
     const auto mode = mode_ == nullptr ? "standard" : lower(mode_->value);
     if (std::find(std::begin(kModes), std::end(kModes), mode) == std::end(kModes)) {
-      report_.error(mode_->place, '/' + mode_->key,
-                    quoted(one_line(mode_->value)) + " is not one of legacy, standard, adaptive" +
-                        did_you_mean(mode, kModes));
+      problems_.error(mode_->position, '/' + mode_->key,
+                      quoted_text(one_line(mode_->value)) +
+                          " is not one of legacy, standard, adaptive" + did_you_mean(mode, kModes));
     }
     policy.preset(mode == "adaptive" ? "aws-adaptive" : "aws-standard");
     if (mode != "legacy") return;
     // botocore: five attempts, any share of 1, 2, 4, … s, and no budget.
-    policy.max_attempts(5).set("backoff", R"({"kind": "exponential", "initial": "1s"})");
-    policy.set("budget", "none");
-    report_.warn(mode_->place, '/' + mode_->key,
-                 "legacy differs between the SDKs: this is what Python's and the command line do");
+    Backoff backoff;
+    backoff.initial = std::chrono::seconds(1);
+    policy.max_attempts(5).backoff(backoff).budget(BudgetPolicy());
+    problems_.warn(
+        mode_->position, '/' + mode_->key,
+        "legacy differs between the SDKs: this is what Python's and the command line do");
   }
   void by_attempts(PolicyBuilder& policy) {
     if (attempts_ == nullptr) return;
@@ -187,14 +189,14 @@ class AwsPolicy {
     const auto* const end = text.data() + text.size();
     const auto result = std::from_chars(text.data(), end, attempts);
     if (result.ec != std::errc() || result.ptr != end || attempts < 1) {
-      report_.error(attempts_->place, '/' + attempts_->key,
-                    quoted(one_line(text)) + " is not a number of attempts: at least 1");
+      problems_.error(attempts_->position, '/' + attempts_->key,
+                      quoted_text(one_line(text)) + " is not a number of attempts: at least 1");
     }
     policy.max_attempts(attempts);
   }
 
   const Names& names_;
-  Report& report_;
+  Problems& problems_;
   const Setting* mode_ = nullptr;
   const Setting* attempts_ = nullptr;
 };
@@ -210,31 +212,31 @@ Error nothing_in(const std::string& what, const Names& names) {
 Result<ImportedPolicies> import_aws_config(std::string_view text, const std::string& file_name,
                                            std::string_view profile) {
   using namespace policy_file;
-  Report report(file_name);
-  const auto sections = AwsReader(text, report).sections(false);
-  AwsPolicy policy(kInConfig, report);
+  Problems problems(file_name);
+  const auto sections = AwsReader(text, problems).sections(false);
+  AwsPolicy policy(kInConfig, problems);
   std::vector<std::string_view> names;
   for (auto section = sections.begin() + 1; section != sections.end(); ++section) {
     names.push_back(section->name);
     if (section->name == profile) policy.take(*section);
   }
-  if (!report.failed() && std::find(names.begin(), names.end(), profile) == names.end()) {
-    return Error(Errc::InvalidRequest, file_name + ": there is no profile " + quoted(profile) +
+  if (!problems.failed() && std::find(names.begin(), names.end(), profile) == names.end()) {
+    return Error(Errc::InvalidRequest, file_name + ": there is no profile " + quoted_text(profile) +
                                            did_you_mean(profile, names));
   }
-  if (!report.failed() && !policy.found()) {
-    return nothing_in(file_name + ": the profile " + quoted(profile), kInConfig);
+  if (!problems.failed() && !policy.found()) {
+    return nothing_in(file_name + ": the profile " + quoted_text(profile), kInConfig);
   }
   return policy.made();
 }
 
 Result<ImportedPolicies> import_aws_environment(std::string_view lines, const std::string& name) {
   using namespace policy_file;
-  Report report(name);
-  const auto sections = AwsReader(lines, report).sections(true);
-  AwsPolicy policy(kInEnvironment, report);
+  Problems problems(name);
+  const auto sections = AwsReader(lines, problems).sections(true);
+  AwsPolicy policy(kInEnvironment, problems);
   policy.take(sections.front());
-  if (!report.failed() && !policy.found()) return nothing_in(name, kInEnvironment);
+  if (!problems.failed() && !policy.found()) return nothing_in(name, kInEnvironment);
   return policy.made();
 }
 

@@ -2,13 +2,12 @@
 // what A6 says of retries.
 #include "lib/policy/import.hpp"
 #include "lib/policy/policy_set_data.hpp"
-#include "lib/policy/values.hpp"
+#include "lib/policy/types.hpp"
 
 #include <httpretry/http/url.hpp>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -57,37 +56,34 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-bool is_one_of(std::string_view key, std::initializer_list<std::string_view> keys) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
-}
-
 class GrpcImport {
  public:
-  explicit GrpcImport(Report& report) : report_(report) {}
+  explicit GrpcImport(Problems& problems) : problems_(problems) {}
 
-  Result<ImportedPolicies> run(const Json& root) {
-    if (expect(root, Json::Type::Object, "an object", report_)) {
+  Result<ImportedPolicies> run(const JsonNode& root) {
+    if (expect(root, JsonNode::Type::Object, "an object", problems_)) {
       if (const auto* const throttling = root.find("retryThrottling")) read_throttling(*throttling);
       if (const auto* const configs = root.find("methodConfig")) {
         read_configs(*configs);
       } else {
-        report_.error(root, "missing key \"methodConfig\": there is nothing to carry over");
+        problems_.error(root, "missing key \"methodConfig\": there is nothing to carry over");
       }
       warn_of_others(root, {"methodConfig", "retryThrottling"});
     }
     if (!has_default_) builder_.fallback(PolicyBuilder().preset("none"));
-    return imported(builder_, report_);
+    return imported(builder_, problems_);
   }
 
  private:
-  void warn_of_others(const Json& object, std::initializer_list<std::string_view> known) {
+  void warn_of_others(const JsonNode& object, std::initializer_list<std::string_view> known) {
     for (const auto* const member : object.children) {
-      if (!is_one_of(member->key, known)) report_.warn(*member, "is not carried over");
+      const auto* const found = std::find(known.begin(), known.end(), member->key);
+      if (found == known.end()) problems_.warn(*member, "is not carried over");
     }
   }
 
-  void read_throttling(const Json& json) {
-    if (!expect(json, Json::Type::Object, "an object", report_)) return;
+  void read_throttling(const JsonNode& json) {
+    if (!expect(json, JsonNode::Type::Object, "an object", problems_)) return;
     const auto most = number(json, "maxTokens", 1000);
     const auto ratio = number(json, "tokenRatio", 1000);
     warn_of_others(json, {"maxTokens", "tokenRatio"});
@@ -97,33 +93,33 @@ class GrpcImport {
     // gRPC, too, looks at three decimal places.
     budget_.refill = static_cast<std::int64_t>(std::floor(*ratio * 1000 + 1e-9));
     if (std::abs(static_cast<double>(budget_.refill) - *ratio * 1000) > 1e-6) {
-      report_.warn(*json.find("tokenRatio"), "counts to three decimal places, as in gRPC");
+      problems_.warn(*json.find("tokenRatio"), "counts to three decimal places, as in gRPC");
     }
   }
   // A number over 0 and up to `most`.
-  std::optional<double> number(const Json& object, std::string_view key, double most) {
+  std::optional<double> number(const JsonNode& object, std::string_view key, double most) {
     const auto* const json = member(object, key);
-    if (json == nullptr || !expect(*json, Json::Type::Number, "a number", report_)) return {};
+    if (json == nullptr || !expect(*json, JsonNode::Type::Number, "a number", problems_)) return {};
     const auto value = number_in(*json);
     if (value && *value > 0 && *value <= most) return value;
-    report_.error(*json, described(*json) + " is out of range: over 0, " +
-                             std::to_string(static_cast<int>(most)) + " at most");
+    problems_.error(*json, described(*json) + " is out of range: over 0, " +
+                               std::to_string(static_cast<int>(most)) + " at most");
     return {};
   }
-  const Json* member(const Json& object, std::string_view key) {
+  const JsonNode* member(const JsonNode& object, std::string_view key) {
     const auto* const json = object.find(key);
-    if (json == nullptr) report_.error(object, "missing key " + quoted(key));
+    if (json == nullptr) problems_.error(object, "missing key " + quoted_text(key));
     return json;
   }
 
-  void read_configs(const Json& json) {
-    if (!expect(json, Json::Type::Array, "an array", report_)) return;
+  void read_configs(const JsonNode& json) {
+    if (!expect(json, JsonNode::Type::Array, "an array", problems_)) return;
     for (const auto* const config : json.children) {
-      if (expect(*config, Json::Type::Object, "an object", report_)) read_config(*config);
+      if (expect(*config, JsonNode::Type::Object, "an object", problems_)) read_config(*config);
     }
   }
 
-  void read_config(const Json& json) {
+  void read_config(const JsonNode& json) {
     PolicyBuilder policy;
     if (const auto* const retry = json.find("retryPolicy")) {
       policy.preset("grpc");
@@ -135,36 +131,36 @@ class GrpcImport {
       if (const auto limit = duration(*timeout)) policy.max_elapsed_time(*limit);
     }
     if (const auto* const hedging = json.find("hedgingPolicy")) {
-      report_.warn(*hedging, "hedging is not carried over: these methods are sent once");
+      problems_.warn(*hedging, "hedging is not carried over: these methods are sent once");
     }
     warn_of_others(json, {"name", "retryPolicy", "timeout", "hedgingPolicy"});
     read_names(json, policy);
   }
 
-  void read_names(const Json& config, const PolicyBuilder& policy) {
+  void read_names(const JsonNode& config, const PolicyBuilder& policy) {
     const auto* const names = config.find("name");
     if (names == nullptr) {
-      report_.warn(config, "it has no \"name\", so it is of no method");
+      problems_.warn(config, "it has no \"name\", so it is of no method");
       return;
     }
-    if (!expect(*names, Json::Type::Array, "an array", report_)) return;
+    if (!expect(*names, JsonNode::Type::Array, "an array", problems_)) return;
     const auto policy_name = "methodConfig-" + std::to_string(count_++);
     auto used = false;
     for (const auto* const name : names->children) {
-      if (expect(*name, Json::Type::Object, "an object", report_)) {
+      if (expect(*name, JsonNode::Type::Object, "an object", problems_)) {
         used = read_name(*name, policy_name) || used;
       }
     }
     if (used) builder_.policy(policy_name, policy);
   }
-  bool read_name(const Json& json, const std::string& policy) {
+  bool read_name(const JsonNode& json, const std::string& policy) {
     warn_of_others(json, {"service", "method"});
     const auto service = text(json, "service");
     const auto method = text(json, "method");
     if (!service || !method) return false;
     const auto all = service->empty();
     if (all && !method->empty()) {
-      report_.error(json, "a method without its service");
+      problems_.error(json, "a method without its service");
       return false;
     }
     const auto path = all ? std::string()
@@ -172,8 +168,9 @@ class GrpcImport {
                           ? "/" + percent_encode(*service) + "/*"
                           : "/" + percent_encode(*service) + "/" + percent_encode(*method);
     if (const auto [before, fresh] = names_.try_emplace(path, &json); !fresh) {
-      report_.error(json, "it is named at line " + std::to_string(before->second->place.line) +
-                              ", column " + std::to_string(before->second->place.column) + " too");
+      problems_.error(json, "it is named at line " + std::to_string(before->second->position.line) +
+                                ", column " + std::to_string(before->second->position.column) +
+                                " too");
       return false;
     }
     if (all) {
@@ -187,15 +184,15 @@ class GrpcImport {
     return true;
   }
   // Empty where it is left out; nothing, and a problem, where it is no text.
-  std::optional<std::string> text(const Json& object, std::string_view key) {
+  std::optional<std::string> text(const JsonNode& object, std::string_view key) {
     const auto* const json = object.find(key);
     if (json == nullptr) return std::string();
-    if (!expect(*json, Json::Type::String, "a string", report_)) return std::nullopt;
+    if (!expect(*json, JsonNode::Type::String, "a string", problems_)) return std::nullopt;
     return std::string(json->text);
   }
 
-  void read_retry(const Json& json, PolicyBuilder& policy) {
-    if (!expect(json, Json::Type::Object, "an object", report_)) return;
+  void read_retry(const JsonNode& json, PolicyBuilder& policy) {
+    if (!expect(json, JsonNode::Type::Object, "an object", problems_)) return;
     read_attempts(json, policy);
     read_backoff(json, policy);
     read_codes(json, policy);
@@ -212,21 +209,21 @@ class GrpcImport {
     policy.server_delay(delay);
   }
 
-  void read_attempts(const Json& json, PolicyBuilder& policy) {
+  void read_attempts(const JsonNode& json, PolicyBuilder& policy) {
     const auto* const attempts = member(json, "maxAttempts");
-    if (attempts == nullptr || !expect(*attempts, Json::Type::Number, "a number", report_)) return;
+    if (attempts == nullptr || !expect(*attempts, JsonNode::Type::Number, "a number", problems_))
+      return;
     const auto count = number_in(*attempts);
     if (!count || *count < 2 || *count != std::floor(*count)) {
-      report_.error(*attempts, described(*attempts) + " is not a number of attempts: at least 2");
+      problems_.error(*attempts, described(*attempts) + " is not a number of attempts: at least 2");
       return;
     }
-    if (*count > kMostAttempts) {
-      report_.warn(*attempts, "gRPC makes " + std::to_string(kMostAttempts) + " at most");
-    }
+    const auto most = std::to_string(kMostAttempts);
+    if (*count > kMostAttempts) problems_.warn(*attempts, "gRPC makes " + most + " at most");
     policy.max_attempts(static_cast<int>(std::min<double>(*count, kMostAttempts)));
   }
 
-  void read_backoff(const Json& json, PolicyBuilder& policy) {
+  void read_backoff(const JsonNode& json, PolicyBuilder& policy) {
     const auto* const first = member(json, "initialBackoff");
     const auto* const last = member(json, "maxBackoff");
     const auto initial = first == nullptr ? std::nullopt : duration(*first);
@@ -234,12 +231,10 @@ class GrpcImport {
     auto multiplier = number(json, "backoffMultiplier", 1e6);
     if (!initial || !most || !multiplier) return;
     if (*multiplier < 1) {
-      report_.warn(*json.find("backoffMultiplier"), "waits cannot shrink here: 1 is taken");
+      problems_.warn(*json.find("backoffMultiplier"), "waits cannot shrink here: 1 is taken");
       multiplier = 1;
     }
-    if (*initial > *most) {
-      report_.warn(*first, "is over maxBackoff, which is what every wait then is");
-    }
+    if (*initial > *most) problems_.warn(*first, "is over maxBackoff, so every wait is maxBackoff");
     Backoff backoff;
     backoff.jitter = Backoff::Jitter::Range;
     backoff.low = 0.8;
@@ -250,23 +245,24 @@ class GrpcImport {
     policy.backoff(backoff);
   }
   // "1.5s": protobuf's durations are seconds.
-  std::optional<Duration> duration(const Json& json) {
-    if (!expect(json, Json::Type::String, "a duration such as \"1.5s\"", report_)) return {};
+  std::optional<Duration> duration(const JsonNode& json) {
+    if (!expect(json, JsonNode::Type::String, "a duration such as \"1.5s\"", problems_)) return {};
     const auto seconds = json.text.ends_with('s') &&
                          json.text.find_first_not_of("0123456789.") + 1 == json.text.size();
     const auto [value, problem] = duration_in(json.text);
     if (seconds && problem.empty() && value > 0s) return value;
-    report_.error(json, described(json) + " " +
-                            (seconds && !problem.empty() ? problem
-                                                         : "is not a time in seconds, over 0, such "
-                                                           "as \"1.5s\""));
+    problems_.error(json,
+                    described(json) + " " +
+                        (seconds && !problem.empty() ? problem
+                                                     : "is not a time in seconds, over 0, such "
+                                                       "as \"1.5s\""));
     return {};
   }
 
-  void read_codes(const Json& json, PolicyBuilder& policy) {
+  void read_codes(const JsonNode& json, PolicyBuilder& policy) {
     const auto* const codes = member(json, "retryableStatusCodes");
-    if (codes == nullptr || !expect(*codes, Json::Type::Array, "an array", report_)) return;
-    if (codes->children.empty()) report_.error(*codes, "an empty list retries nothing");
+    if (codes == nullptr || !expect(*codes, JsonNode::Type::Array, "an array", problems_)) return;
+    if (codes->children.empty()) problems_.error(*codes, "an empty list retries nothing");
     RetryOn on;
     on.statuses = on.throttle_statuses = {};
     on.error_codes.clear();
@@ -293,21 +289,21 @@ class GrpcImport {
     if (number == kDeadlineExceeded) return kTimeout;
     return number == kUnavailable ? static_cast<std::uint8_t>(~kTimeout) : std::uint8_t{0};
   }
-  const Code* code_in(const Json& json) {
+  const Code* code_in(const JsonNode& json) {
     const auto* found = std::end(kCodes);
-    if (json.is(Json::Type::Number)) {
+    if (json.is(JsonNode::Type::Number)) {
       const auto number = number_in(json);
       found = std::find_if(std::begin(kCodes), std::end(kCodes),
                            [&](const Code& code) { return number == code.number; });
-    } else if (json.is(Json::Type::String)) {
+    } else if (json.is(JsonNode::Type::String)) {
       const auto name = upper(json.text);
       found = std::find_if(std::begin(kCodes), std::end(kCodes),
                            [&](const Code& code) { return name == code.name; });
     }
     if (found != std::end(kCodes)) return found;
-    report_.error(json, described(json) +
-                            " is not a status code that can be retried: a name such "
-                            "as \"UNAVAILABLE\", or 1 to 16");
+    problems_.error(json, described(json) +
+                              " is not a status code that can be retried: a name such "
+                              "as \"UNAVAILABLE\", or 1 to 16");
     return nullptr;
   }
   static void add_rules(const std::vector<const Code*>& codes, Class as,
@@ -330,10 +326,10 @@ class GrpcImport {
     rules.push_back(std::move(body));
   }
 
-  Report& report_;
+  Problems& problems_;
   PolicySetBuilder builder_;
   BudgetPolicy budget_;
-  std::map<std::string, const Json*> names_;
+  std::map<std::string, const JsonNode*> names_;
   bool has_default_ = false;
   int count_ = 0;
 };
@@ -344,11 +340,11 @@ class GrpcImport {
 Result<ImportedPolicies> import_grpc_service_config(std::string_view json,
                                                     const std::string& file_name) {
   using namespace policy_file;
-  Report report(file_name);
-  Document document;
-  read(json, document, report);
-  if (document.root == nullptr) return Error(Errc::InvalidRequest, lines_of(report.take()));
-  return GrpcImport(report).run(*document.root);
+  Problems problems(file_name);
+  JsonTree document;
+  read_json(json, document, problems);
+  if (document.root == nullptr) return Error(Errc::InvalidRequest, error_lines(problems.take()));
+  return GrpcImport(problems).run(*document.root);
 }
 
 }  // namespace httpretry

@@ -1,86 +1,162 @@
-// The keys of a policy file: one table, from which everything that knows them is driven: reading,
-// what is suggested for a misspelt one, where a value came from, printing, the JSON Schema.
+// The keys of a file, in tables: for each its name, its type and its member of a struct. Reading,
+// printing, explaining, suggestions and the JSON Schema all use them.
 #pragma once
 
-#include "lib/policy/document.hpp"
+#include "lib/policy/types.hpp"
 
-#include <httpretry/retry/retry_policy.hpp>
-
-#include <cstdint>
-#include <span>
-#include <string_view>
+#include <limits>
+#include <type_traits>
 
 namespace httpretry::policy_file {
 
-// What a value looks like, and what it becomes.
-enum class Form : std::uint8_t {
-  Duration,      // Duration
-  Limit,         // Duration; "none" is kForever
-  Attempts,      // optional<int>; "unlimited" is empty
-  Count,         // int
-  Number,        // double
-  Thousandths,   // int64_t
-  Flag,          // bool
-  Word,          // an enum of bytes, whose values are the numbers of the words
-  Statuses,      // StatusSet
-  ErrorCodes,    // vector<ErrorRule>
-  Transports,    // a bit for each TransportKind
-  Hints,         // vector<HintSource>
-  Values,        // vector<string>, of what may stand in a body or a header
-  Header,        // string
-  Pointer,       // string
-  Element,       // string
-  Object,        // what the shape describes
-  ObjectOrNone,  // likewise; "none" is its absence
-  Text,          // optional<string>, not empty
-  Port,          // optional<uint16_t>
-  Methods,       // vector<string>
-  // Those are no values of a policy: lib/policy/file.cpp reads them.
-  Name,
-  Version,
-  Policy,     // an object
-  PolicyRef,  // a name, or an object
-  Policies,   // an object of objects
-  Endpoints,  // an array of objects
-  Match,      // an object
-};
-
-struct Shape;
-
-using Words = std::span<const std::string_view>;
 using Mask = std::uint32_t;
 inline constexpr Mask kAll = ~Mask{0};
 
+template <class... Enums>
+constexpr Mask mask(Enums... values) {
+  return ((Mask{1} << static_cast<unsigned>(values)) | ...);
+}
+
 struct Key {
   std::string_view name;
-  Form form = Form::Name;
-  // Its place in the struct that the object describes. For an object: a new one is put there.
-  void* (*field)(void*) = nullptr;
-  // For an object that need not be there: it, or nullptr.
-  void* (*existing)(void*) = nullptr;
-  std::string_view fallback = {};  // JSON of the value where it is left out; empty: there is none
-  Words words = {};
-  double least = 0;
-  double most = 0;
-  const Shape* shape = nullptr;
-  Mask kinds = kAll;            // to which it belongs
-  Mask jitters = kAll;          // likewise
-  Mask required = 0;            // the kinds that need it
-  bool block = false;           // a preset replaces it even where it does not state it
-  bool nullable = true;         // null returns it to the value below
-  std::string_view about = {};  // for people who read the schema
+  const Type* type = nullptr;
+  // The member that holds the value; nullptr where the loader of the file reads it.
+  void* (*field)(void* object) = nullptr;
+  std::string_view about = {};  // for readers of the schema
+
+  Mask kinds = kAll;    // of the object, to which the key belongs
+  Mask jitters = kAll;  // likewise
+  bool required = false;
+  bool block = false;          // a preset replaces it even where it does not state it
+  bool nullable = true;        // null returns it to the value of the layer below
+  std::string_view like = {};  // where it is left out, it has the value of that key
+
+  [[nodiscard]] constexpr Key of(Mask kind_mask, Mask jitter_mask = kAll) const {
+    auto key = *this;
+    key.kinds = kind_mask;
+    key.jitters = jitter_mask;
+    return key;
+  }
+  [[nodiscard]] constexpr Key needed() const {
+    auto key = *this;
+    key.required = true;
+    return key;
+  }
+  [[nodiscard]] constexpr Key in_presets() const {
+    auto key = *this;
+    key.block = true;
+    return key;
+  }
+  [[nodiscard]] constexpr Key not_null() const {
+    auto key = *this;
+    key.nullable = false;
+    return key;
+  }
+  [[nodiscard]] constexpr Key else_like(std::string_view other) const {
+    auto key = *this;
+    key.like = other;
+    return key;
+  }
 };
 
-struct Shape {
+template <class Class, class Value>
+Class class_of(Value Class::*);
+template <class Class, class Value>
+Value value_of(Value Class::*);
+
+// The key of a member, whose type must be what `type` stores.
+template <auto Member, class T>
+constexpr Key key(std::string_view name, const T& type, std::string_view about = {}) {
+  using Class = decltype(class_of(Member));
+  static_assert(std::is_same_v<typename T::Field, decltype(value_of(Member))>);
+  return {name, &type,
+          [](void* object) -> void* { return &(static_cast<Class*>(object)->*Member); }, about};
+}
+// A key that is read from and written to the whole object.
+inline constexpr Key whole_key(std::string_view name, const Type& type, std::string_view about) {
+  return {name, &type, [](void* object) { return object; }, about};
+}
+inline constexpr Key loader_key(std::string_view name, const Type& type,
+                                std::string_view about = {}) {
+  return {name, &type, nullptr, about};
+}
+
+struct HTTPRETRY_API Shape {
   std::string_view name;  // in the schema
   std::span<const Key> keys;
-  Words kinds = {};    // of the key "kind"; empty where there is none
-  Words jitters = {};  // likewise
-  // An object of which only a part is good is looked at no further.
-  bool whole = false;
-  std::string_view base = {};  // JSON that lies below it where there is nothing else
+  Words kinds = {};    // of the key "kind"; none where there is no such key
+  Words jitters = {};  // likewise, of "jitter"
+  bool whole = false;  // once a part of it is wrong, nothing is concluded from the others
+  // Sets the defaults that depend on the kind, which has been read.
+  void (*prepare)(void* object) = nullptr;
+  // What lies below it where no other layer has it.
+  OrderedJson (*base)() = nullptr;
 
+  // The first key with that name; and the one that belongs to these kinds.
   [[nodiscard]] const Key* find(std::string_view name) const;
+  [[nodiscard]] const Key* find(std::string_view name, Mask kinds) const;
+};
+
+// Objects in objects. An optional one, and the budget, may be "none".
+class HTTPRETRY_API ObjectType : public Type {
+ public:
+  bool read(const JsonNode& json, void* field, Problems& problems) const final;
+  [[nodiscard]] OrderedJson write(const void* field) const final;
+  [[nodiscard]] OrderedJson schema() const final;
+  [[nodiscard]] const Shape* shape() const final { return &shape_; }
+  [[nodiscard]] bool optional() const { return optional_; }
+
+  // A new object there, with its defaults.
+  virtual void* renew(void* field) const = 0;
+  // The object there; nullptr where it is "none".
+  virtual void* object(void* field) const = 0;
+  virtual void clear(void* field) const = 0;
+
+ protected:
+  constexpr ObjectType(const Shape& shape, bool optional) : shape_(shape), optional_(optional) {}
+  ~ObjectType() = default;
+
+ private:
+  const Shape& shape_;
+  bool optional_;
+};
+
+template <class F>
+class Object final : public ObjectType {
+ public:
+  using Field = F;
+  constexpr explicit Object(const Shape& shape) : ObjectType(shape, false) {}
+  void* renew(void* field) const override { return &(*static_cast<F*>(field) = F()); }
+  void* object(void* field) const override { return field; }
+  void clear(void* /*field*/) const override {}
+};
+
+template <class T>
+class Object<std::optional<T>> final : public ObjectType {
+ public:
+  using Field = std::optional<T>;
+  constexpr explicit Object(const Shape& shape) : ObjectType(shape, true) {}
+  void* renew(void* field) const override { return &static_cast<Field*>(field)->emplace(); }
+  void* object(void* field) const override {
+    auto& there = *static_cast<Field*>(field);
+    return there ? &*there : nullptr;
+  }
+  void clear(void* field) const override { static_cast<Field*>(field)->reset(); }
+};
+
+template <>
+class Object<BudgetPolicy> final : public ObjectType {
+ public:
+  using Field = BudgetPolicy;
+  constexpr explicit Object(const Shape& shape) : ObjectType(shape, true) {}
+  void* renew(void* field) const override {
+    return &(*static_cast<BudgetPolicy*>(field) = BudgetPolicy());
+  }
+  void* object(void* field) const override {
+    const auto& budget = *static_cast<const BudgetPolicy*>(field);
+    return budget.kind == BudgetPolicy::Kind::None ? nullptr : field;
+  }
+  void clear(void* field) const override { *static_cast<BudgetPolicy*>(field) = BudgetPolicy(); }
 };
 
 const Shape& file_shape();
@@ -89,8 +165,31 @@ const Shape& match_shape();
 const Shape& policy_shape();
 const Shape& rule_shape();  // of the objects in retry_on.error_codes
 
-Words family_words();
-Words transport_words();
-Words hint_words();
+// Those of backoff and budget are in keys_backoff.cpp.
+extern const Shape kBackoff;
+extern const Shape kBudget;
+
+// Which keys belong to an object of a certain kind and jitter.
+struct Traits {
+  Mask kind = kAll;
+  Mask jitter = kAll;
+
+  [[nodiscard]] bool have(const Key& key) const {
+    return (key.kinds & kind) != 0 && (key.jitters & jitter) != 0;
+  }
+};
+// The bit of the word; all where it is none of them.
+Mask mask_of(const Words& words, std::string_view word);
+
+// Reads the members into the struct at `target`, or only checks them where that is nullptr. False,
+// with problems, where one is wrong.
+HTTPRETRY_API bool read_members(const JsonNode& object, const Shape& shape, void* target,
+                                Problems& problems);
+// The same, and the value must be an object that has all keys that are needed.
+HTTPRETRY_API bool read_object(const JsonNode& json, const Shape& shape, void* target,
+                               std::string_view what, Problems& problems);
+std::string not_of_kind(std::string_view key, const JsonNode& kind);
+// Every member that a file states.
+OrderedJson write_object(const Shape& shape, const void* object);
 
 }  // namespace httpretry::policy_file

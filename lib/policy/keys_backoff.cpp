@@ -1,243 +1,139 @@
-#include "lib/policy/fields.hpp"
+// The keys of backoffs and budgets, which depend on the kind.
+#include "lib/policy/keys.hpp"
 
 namespace httpretry::policy_file {
 namespace {
 
-// Words stand in the order of the enum whose values they name.
+using Kind = Backoff::Kind;
+using Jitter = Backoff::Jitter;
+using BudgetKind = BudgetPolicy::Kind;
+
+// Words are in the order of the enum that they name.
 constexpr std::string_view kKinds[] = {"none",         "constant",         "linear", "exponential",
                                        "decorrelated", "truncated_binary", "slots"};
 constexpr std::string_view kJitters[] = {"none",         "full",  "equal",
                                          "proportional", "range", "additive"};
-constexpr std::string_view kCaps[] = {"before", "after"};
-constexpr std::string_view kBudgets[] = {"", "tokens", "ratio", "grpc"};
+constexpr std::string_view kCaps[] = {"before", "after"};  // of cap_after_jitter
+constexpr std::string_view kBudgetKinds[] = {"", "tokens", "ratio", "grpc"};
 constexpr std::string_view kScopes[] = {"host", "endpoint", "policy"};
 
-using Kind = Backoff::Kind;
-using Jitter = Backoff::Jitter;
-using Purse = BudgetPolicy::Kind;
+// Far above any real value, and far below what would overflow.
+constexpr double kMaxFactor = 1e6;
+constexpr double kMaxTokens = 1e12;
+
+constexpr DurationType kDuration(false);
+constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
+constexpr DurationType kLimit(true);
+constexpr Number<double> kFactor(0, kMaxFactor);
+constexpr Number<double> kMultiplier(1, kMaxFactor);
+constexpr Number<double> kShare(0, 1);
+constexpr Number<int> kSteps(1, 1000);
+constexpr Number<int> kDoublings(0, 52);  // as many as a double counts exactly
+constexpr Number<int> kFailures(1, std::numeric_limits<int>::max());
+constexpr Thousandths kTokens(kMaxTokens);
+constexpr Thousandths kRatio(1000);
+constexpr Thousandths kRate(1e9);
+constexpr Word<Kind> kKind{Words(kKinds)};
+constexpr Word<Jitter> kJitter{Words(kJitters)};
+constexpr Word<bool> kCap{Words(kCaps)};
+constexpr Word<BudgetKind> kBudgetKind{Words(kBudgetKinds)};
+constexpr Word<BudgetPolicy::Scope> kScope{Words(kScopes)};
+
+constexpr auto kExponential = mask(Kind::Exponential);
 
 constexpr Key kBackoffKeys[] = {
-    {.name = "kind",
-     .form = Form::Word,
-     .field = at<&Backoff::kind>,
-     .words = kKinds,
-     .required = kAll,
-     .about = "How waits grow."},
-    {.name = "interval",
-     .form = Form::Duration,
-     .field = at<&Backoff::initial>,
-     .kinds = mask(Kind::Constant),
-     .required = mask(Kind::Constant),
-     .about = "Every wait."},
-    {.name = "initial",
-     .form = Form::Duration,
-     .field = at<&Backoff::initial>,
-     .kinds = mask(Kind::Linear, Kind::Exponential, Kind::Decorrelated),
-     .required = mask(Kind::Linear, Kind::Exponential, Kind::Decorrelated),
-     .about = "The first wait."},
-    {.name = "increment",
-     .form = Form::Duration,
-     .field = at<&Backoff::increment>,
-     .kinds = mask(Kind::Linear),
-     .required = mask(Kind::Linear),
-     .about = "Added for each further wait."},
-    {.name = "multiplier",
-     .form = Form::Number,
-     .field = at<&Backoff::multiplier>,
-     .fallback = "2",
-     .least = 1,
-     .most = kFactors,
-     .kinds = mask(Kind::Exponential),
-     .about = "Each wait is the one before times this (2; 3 for decorrelated)."},
-    {.name = "multiplier",
-     .form = Form::Number,
-     .field = at<&Backoff::multiplier>,
-     .fallback = "3",
-     .least = 1,
-     .most = kFactors,
-     .kinds = mask(Kind::Decorrelated)},
-    {.name = "max_interval",
-     .form = Form::Limit,
-     .field = at<&Backoff::max_interval>,
-     .fallback = "\"none\"",
-     .kinds = mask(Kind::Linear, Kind::Exponential, Kind::Decorrelated),
-     .about = "No wait is longer (none; for truncated_binary the last step's ceiling)."},
-    {.name = "max_interval",
-     .form = Form::Duration,
-     .field = at<&Backoff::max_interval>,
-     .kinds = mask(Kind::TruncatedBinary),
-     .required = mask(Kind::TruncatedBinary)},
-    {.name = "cap",
-     .form = Form::Word,
-     .field = at<&Backoff::cap_after_jitter>,
-     .fallback = "\"before\"",
-     .words = kCaps,
-     .kinds = mask(Kind::Exponential),
-     .about = "Whether max_interval bounds the wait before jitter or after it (before)."},
-    {.name = "jitter",
-     .form = Form::Word,
-     .field = at<&Backoff::jitter>,
-     .fallback = "\"full\"",
-     .words = kJitters,
-     .kinds = mask(Kind::Exponential),
-     .about = "What chance makes of a wait (full)."},
-    {.name = "randomization",
-     .form = Form::Number,
-     .field = at<&Backoff::randomization>,
-     .fallback = "0.5",
-     .least = 0,
-     .most = 1,
-     .kinds = mask(Kind::Exponential),
-     .jitters = mask(Jitter::Proportional),
-     .about = "For jitter proportional (0.5)."},
-    {.name = "low",
-     .form = Form::Number,
-     .field = at<&Backoff::low>,
-     .least = 0,
-     .most = kFactors,
-     .kinds = mask(Kind::Exponential),
-     .jitters = mask(Jitter::Range),
-     .required = mask(Kind::Exponential),
-     .about = "For jitter range: the least factor."},
-    {.name = "high",
-     .form = Form::Number,
-     .field = at<&Backoff::high>,
-     .least = 0,
-     .most = kFactors,
-     .kinds = mask(Kind::Exponential),
-     .jitters = mask(Jitter::Range),
-     .required = mask(Kind::Exponential),
-     .about = "For jitter range: the most."},
-    {.name = "add",
-     .form = Form::Duration,
-     .field = at<&Backoff::add>,
-     .kinds = mask(Kind::Exponential),
-     .jitters = mask(Jitter::Additive),
-     .required = mask(Kind::Exponential),
-     .about = "For jitter additive: at most this is added."},
-    {.name = "steps",
-     .form = Form::Count,
-     .field = at<&Backoff::steps>,
-     .least = 1,
-     .most = 1000,
-     .kinds = mask(Kind::TruncatedBinary),
-     .required = mask(Kind::TruncatedBinary),
-     .about = "After how many waits the ceiling is max_interval."},
-    {.name = "slot",
-     .form = Form::Duration,
-     .field = at<&Backoff::initial>,
-     .kinds = mask(Kind::Slots),
-     .required = mask(Kind::Slots),
-     .about = "A slot's length."},
-    {.name = "truncate",
-     .form = Form::Count,
-     .field = at<&Backoff::steps>,
-     .fallback = "10",
-     .least = 0,
-     .most = 52,
-     .kinds = mask(Kind::Slots),
-     .about = "After how many failures the number of slots grows no more (10)."},
-    {.name = "abort",
-     .form = Form::Count,
-     .field = at<&Backoff::abort>,
-     .fallback = "16",
-     .least = 1,
-     .most = kInts,
-     .kinds = mask(Kind::Slots),
-     .about = "After how many failures there is no retry (16)."},
+    key<&Backoff::kind>("kind", kKind, "How waits grow.").needed(),
+    key<&Backoff::initial>("interval", kDuration, "Every wait.").of(mask(Kind::Constant)).needed(),
+    key<&Backoff::initial>("initial", kDuration, "The first wait.")
+        .of(mask(Kind::Linear, Kind::Exponential, Kind::Decorrelated))
+        .needed(),
+    key<&Backoff::increment>("increment", kDuration, "Added for each further wait.")
+        .of(mask(Kind::Linear))
+        .needed(),
+    key<&Backoff::multiplier>("multiplier", kMultiplier,
+                              "Each wait is the one before times this (2; 3 for decorrelated).")
+        .of(mask(Kind::Exponential, Kind::Decorrelated)),
+    key<&Backoff::max_interval>(
+        "max_interval", kLimit,
+        "No wait is longer (none; for truncated_binary the last step's ceiling).")
+        .of(mask(Kind::Linear, Kind::Exponential, Kind::Decorrelated)),
+    key<&Backoff::max_interval>("max_interval", kDuration).of(mask(Kind::TruncatedBinary)).needed(),
+    key<&Backoff::cap_after_jitter>(
+        "cap", kCap, "Whether max_interval bounds the wait before jitter or after it (before).")
+        .of(kExponential),
+    key<&Backoff::jitter>("jitter", kJitter, "What chance makes of a wait (full).")
+        .of(kExponential),
+    key<&Backoff::randomization>("randomization", kShare, "For jitter proportional (0.5).")
+        .of(kExponential, mask(Jitter::Proportional)),
+    key<&Backoff::low>("low", kFactor, "For jitter range: the least factor.")
+        .of(kExponential, mask(Jitter::Range))
+        .needed(),
+    key<&Backoff::high>("high", kFactor, "For jitter range: the most.")
+        .of(kExponential, mask(Jitter::Range))
+        .needed(),
+    key<&Backoff::add>("add", kDuration, "For jitter additive: at most this is added.")
+        .of(kExponential, mask(Jitter::Additive))
+        .needed(),
+    key<&Backoff::steps>("steps", kSteps, "After how many waits the ceiling is max_interval.")
+        .of(mask(Kind::TruncatedBinary))
+        .needed(),
+    key<&Backoff::initial>("slot", kDuration, "A slot's length.").of(mask(Kind::Slots)).needed(),
+    key<&Backoff::steps>("truncate", kDoublings,
+                         "After how many failures the number of slots grows no more (10).")
+        .of(mask(Kind::Slots)),
+    key<&Backoff::abort>("abort", kFailures, "After how many failures there is no retry (16).")
+        .of(mask(Kind::Slots)),
 };
 
+constexpr auto kOfTokens = mask(BudgetKind::Tokens);
+constexpr auto kOfRatio = mask(BudgetKind::Ratio);
+constexpr auto kOfGrpc = mask(BudgetKind::Grpc);
+
 constexpr Key kBudgetKeys[] = {
-    {.name = "kind",
-     .form = Form::Word,
-     .field = at<&BudgetPolicy::kind>,
-     .words = kBudgets,
-     .required = kAll,
-     .about = "How retries are counted."},
-    {.name = "capacity",
-     .form = Form::Thousandths,
-     .field = at<&BudgetPolicy::capacity>,
-     .fallback = "500",
-     .most = kTokens,
-     .kinds = mask(Purse::Tokens),
-     .about = "Tokens (500)."},
-    {.name = "retry_cost",
-     .form = Form::Thousandths,
-     .field = at<&BudgetPolicy::retry_cost>,
-     .fallback = "14",
-     .most = kTokens,
-     .kinds = mask(Purse::Tokens),
-     .about = "What a retry costs (14)."},
-    {.name = "throttle_cost",
-     .form = Form::Thousandths,
-     .field = at<&BudgetPolicy::throttle_cost>,
-     .fallback = "retry_cost",
-     .most = kTokens,
-     .kinds = mask(Purse::Tokens),
-     .about = "What it costs when throttled (retry_cost)."},
-    {.name = "timeout_cost",
-     .form = Form::Thousandths,
-     .field = at<&BudgetPolicy::timeout_cost>,
-     .fallback = "retry_cost",
-     .most = kTokens,
-     .kinds = mask(Purse::Tokens),
-     .about = "What it costs after a timeout (retry_cost)."},
-    {.name = "refill_on_success",
-     .form = Form::Thousandths,
-     .field = at<&BudgetPolicy::refill>,
-     .fallback = "1",
-     .most = kTokens,
-     .kinds = mask(Purse::Tokens),
-     .about = "What a call gives that succeeds at once (1)."},
-    {.name = "ratio",
-     .form = Form::Thousandths,
-     .field = at<&BudgetPolicy::ratio>,
-     .fallback = "0.2",
-     .most = 1000,
-     .kinds = mask(Purse::Ratio),
-     .about = "Retries for each request (0.2)."},
-    {.name = "window",
-     .form = Form::Duration,
-     .field = at<&BudgetPolicy::window>,
-     .fallback = "\"10s\"",
-     .least = 1,
-     .kinds = mask(Purse::Ratio),
-     .about = "The time over which they are counted (10s)."},
-    {.name = "min_per_second",
-     .form = Form::Thousandths,
-     .field = at<&BudgetPolicy::min_per_second>,
-     .fallback = "10",
-     .most = 1e9,
-     .kinds = mask(Purse::Ratio),
-     .about = "Retries that are always allowed (10)."},
-    {.name = "max_tokens",
-     .form = Form::Thousandths,
-     .field = at<&BudgetPolicy::capacity>,
-     .most = kTokens,
-     .kinds = mask(Purse::Grpc),
-     .required = mask(Purse::Grpc),
-     .about = "Tokens; retries are allowed while more than half are left."},
-    {.name = "token_ratio",
-     .form = Form::Thousandths,
-     .field = at<&BudgetPolicy::refill>,
-     .most = kTokens,
-     .kinds = mask(Purse::Grpc),
-     .required = mask(Purse::Grpc),
-     .about = "What a success gives; a failure takes 1."},
-    {.name = "scope",
-     .form = Form::Word,
-     .field = at<&BudgetPolicy::scope>,
-     .fallback = "\"host\"",
-     .words = kScopes,
-     .about = "Who shares one (host)."},
+    key<&BudgetPolicy::kind>("kind", kBudgetKind, "How retries are counted.").needed(),
+    key<&BudgetPolicy::capacity>("capacity", kTokens, "Tokens (500).").of(kOfTokens),
+    key<&BudgetPolicy::retry_cost>("retry_cost", kTokens, "What a retry costs (14).").of(kOfTokens),
+    key<&BudgetPolicy::throttle_cost>("throttle_cost", kTokens,
+                                      "What it costs when throttled (retry_cost).")
+        .of(kOfTokens)
+        .else_like("retry_cost"),
+    key<&BudgetPolicy::timeout_cost>("timeout_cost", kTokens,
+                                     "What it costs after a timeout (retry_cost).")
+        .of(kOfTokens)
+        .else_like("retry_cost"),
+    key<&BudgetPolicy::refill>("refill_on_success", kTokens,
+                               "What a call gives that succeeds at once (1).")
+        .of(kOfTokens),
+    key<&BudgetPolicy::ratio>("ratio", kRatio, "Retries for each request (0.2).").of(kOfRatio),
+    key<&BudgetPolicy::window>("window", kDurationOverZero,
+                               "The time over which they are counted (10s).")
+        .of(kOfRatio),
+    key<&BudgetPolicy::min_per_second>("min_per_second", kRate,
+                                       "Retries that are always allowed (10).")
+        .of(kOfRatio),
+    key<&BudgetPolicy::capacity>("max_tokens", kTokens,
+                                 "Tokens; retries are allowed while more than half are left.")
+        .of(kOfGrpc)
+        .needed(),
+    key<&BudgetPolicy::refill>("token_ratio", kTokens, "What a success gives; a failure takes 1.")
+        .of(kOfGrpc)
+        .needed(),
+    key<&BudgetPolicy::scope>("scope", kScope, "Who shares one (host)."),
 };
 
 }  // namespace
 
-constinit const Shape kBackoff{
-    .name = "backoff", .keys = kBackoffKeys, .kinds = kKinds, .jitters = kJitters, .whole = true};
+constinit const Shape kBackoff{.name = "backoff",
+                               .keys = kBackoffKeys,
+                               .kinds = Words(kKinds),
+                               .jitters = Words(kJitters),
+                               .whole = true,
+                               .prepare = [](void* object) {
+                                 auto& backoff = *static_cast<Backoff*>(object);
+                                 if (backoff.kind == Kind::Decorrelated) backoff.multiplier = 3;
+                               }};
 
 constinit const Shape kBudget{
-    .name = "budget", .keys = kBudgetKeys, .kinds = kBudgets, .whole = true};
+    .name = "budget", .keys = kBudgetKeys, .kinds = Words(kBudgetKinds), .whole = true};
 
 }  // namespace httpretry::policy_file

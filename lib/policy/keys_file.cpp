@@ -1,129 +1,114 @@
-#include "lib/policy/fields.hpp"
+// The keys of a file and of its endpoints; and how a table is used.
+#include "lib/policy/keys.hpp"
 
 #include <httpretry/policy/endpoint.hpp>
 
 #include <algorithm>
+#include <array>
 
 namespace httpretry::policy_file {
 namespace {
 
-// Words stand in the order of the enum whose values they name.
-constexpr std::string_view kFamilies[] = {"", "aws", "google", "github", "openai", "stripe"};
-// A rule cannot make a failure of the transport of an answer.
-constexpr std::string_view kClasses[] = {"success",   "pending", "throttle",
-                                         "transient", "",        "permanent"};
+using JsonType = JsonNode::Type;
+
+// What the loader of the file reads: the table knows only its schema.
+class LoaderType final : public Type {
+ public:
+  constexpr explicit LoaderType(OrderedJson (*make)()) : schema_(make) {}
+  bool read(const JsonNode& /*json*/, void* /*field*/, Problems& /*problems*/) const override {
+    return true;
+  }
+  [[nodiscard]] OrderedJson write(const void* /*field*/) const override { return {}; }
+  [[nodiscard]] OrderedJson schema() const override { return schema_(); }
+
+ private:
+  OrderedJson (*schema_)();
+};
+
 constexpr std::string_view kSchemes[] = {"http", "https"};
 
-constexpr Key kRuleKeys[] = {
-    {.name = "status",
-     .form = Form::Statuses,
-     .nullable = false,
-     .about = "Only for these statuses."},
-    {.name = "json",
-     .form = Form::Pointer,
-     .field = at<&ErrorRule::selector>,
-     .nullable = false,
-     .about = "Where it stands in the body; \"*\" is any index of an array."},
-    {.name = "header",
-     .form = Form::Header,
-     .field = at<&ErrorRule::selector>,
-     .nullable = false,
-     .about = "The header it stands in."},
-    {.name = "xml",
-     .form = Form::Element,
-     .field = at<&ErrorRule::selector>,
-     .nullable = false,
-     .about = "The element of the body it stands in."},
-    {.name = "in",
-     .form = Form::Values,
-     .field = at<&ErrorRule::in>,
-     .nullable = false,
-     .about = "The values; left out, being there is enough."},
-    {.name = "as",
-     .form = Form::Word,
-     .field = at<&ErrorRule::as>,
-     .words = kClasses,
-     .required = kAll,
-     .nullable = false,
-     .about = "What the answer then is."},
+// Like Text, for a pattern, whose empty parts are errors of the pattern.
+class PatternText final : public TypeOf<std::optional<std::string>> {
+ public:
+  constexpr explicit PatternText(const Words& words = {}) : words_(words) {}
+  [[nodiscard]] OrderedJson schema() const override {
+    return words_.size() == 0 ? schema_name() : words_.schema();
+  }
+
+ protected:
+  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override {
+    if (words_.size() > 0 && !words_.parse(json, problems)) return std::nullopt;
+    if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
+    return std::make_optional(Field(json.text));
+  }
+  [[nodiscard]] OrderedJson print(const Field& value) const override {
+    return value ? OrderedJson(*value) : OrderedJson();
+  }
+
+ private:
+  Words words_;
 };
-constexpr Shape kRule{.name = "rule", .keys = kRuleKeys, .whole = true};
+
+constexpr PatternText kPart;
+constexpr PatternText kScheme{Words(kSchemes)};
+constexpr Number<std::uint16_t> kPortNumber(1, 65535);
+constexpr Optional kPort(kPortNumber);
+constexpr Strings kMethods(Strings::Of::Methods);
 
 constexpr Key kMatchKeys[] = {
-    {.name = "scheme",
-     .form = Form::Text,
-     .field = at<&EndpointPattern::scheme>,
-     .words = kSchemes,
-     .nullable = false},
-    {.name = "host",
-     .form = Form::Text,
-     .field = at<&EndpointPattern::host>,
-     .nullable = false,
-     .about = "A name, \"*.suffix\" for one or more labels, \"[IPv6]\", or \"*\"."},
-    {.name = "port",
-     .form = Form::Port,
-     .field = at<&EndpointPattern::port>,
-     .least = 1,
-     .most = 65535,
-     .nullable = false},
-    {.name = "path",
-     .form = Form::Text,
-     .field = at<&EndpointPattern::path>,
-     .nullable = false,
-     .about = "Segments: literal, \"*\" or \"{name}\" for any one, a final \"**\" for the rest."},
-    {.name = "methods",
-     .form = Form::Methods,
-     .field = at<&EndpointPattern::methods>,
-     .nullable = false},
+    key<&EndpointPattern::scheme>("scheme", kScheme).not_null(),
+    key<&EndpointPattern::host>(
+        "host", kPart, "A name, \"*.suffix\" for one or more labels, \"[IPv6]\", or \"*\".")
+        .not_null(),
+    key<&EndpointPattern::port>("port", kPort).not_null(),
+    key<&EndpointPattern::path>(
+        "path", kPart,
+        "Segments: literal, \"*\" or \"{name}\" for any one, a final \"**\" for the rest.")
+        .not_null(),
+    key<&EndpointPattern::methods>("methods", kMethods).not_null(),
 };
 constexpr Shape kMatch{.name = "match", .keys = kMatchKeys};
 
+OrderedJson policy_schema_reference() { return schema_reference(policy_shape().name); }
+
+constexpr LoaderType kName(schema_name);
+constexpr LoaderType kAnyText([]() -> OrderedJson { return {{"type", "string"}}; });
+constexpr LoaderType kVersion([]() -> OrderedJson { return {{"const", 1}}; });
+constexpr LoaderType kMatchType([] { return schema_reference(kMatch.name); });
+constexpr LoaderType kNameOrPolicy([] {
+  return schema_either(schema_name(), policy_schema_reference());
+});
+constexpr LoaderType kPolicies([]() -> OrderedJson {
+  return {{"type", "object"},
+          {"propertyNames", {{"minLength", 1}}},
+          {"additionalProperties", policy_schema_reference()}};
+});
+constexpr LoaderType kEndpoints([] { return schema_items(schema_reference("endpoint")); });
+
 constexpr Key kEndpointKeys[] = {
-    {.name = "name", .form = Form::Name, .nullable = false, .about = "For reports."},
-    {.name = "match",
-     .form = Form::Match,
-     .required = kAll,
-     .nullable = false,
-     .about = "Which requests; the most specific entry wins, whatever their order."},
-    {.name = "policy",
-     .form = Form::PolicyRef,
-     .required = kAll,
-     .nullable = false,
-     .about = "The name of a policy, or one."},
+    loader_key("name", kName, "For reports.").not_null(),
+    loader_key("match", kMatchType,
+               "Which requests; the most specific entry wins, whatever their order.")
+        .needed()
+        .not_null(),
+    loader_key("policy", kNameOrPolicy, "The name of a policy, or one.").needed().not_null(),
 };
 constexpr Shape kEndpoint{.name = "endpoint", .keys = kEndpointKeys};
 
 constexpr Key kFileKeys[] = {
-    {.name = "$schema", .form = Form::Name, .nullable = false, .about = "For editors."},
-    {.name = "version",
-     .form = Form::Version,
-     .required = kAll,
-     .nullable = false,
-     .about = "Of this format: 1."},
-    {.name = "default",
-     .form = Form::PolicyRef,
-     .about = "For requests that no entry matches: a policy's name, or a policy (standard)."},
-    {.name = "policies", .form = Form::Policies, .nullable = false, .about = "Policies by name."},
-    {.name = "endpoints",
-     .form = Form::Endpoints,
-     .nullable = false,
-     .about = "Which requests get which policy."},
+    loader_key("$schema", kAnyText, "For editors.").not_null(),
+    loader_key("version", kVersion, "Of this format: 1.").needed().not_null(),
+    loader_key("default", kNameOrPolicy,
+               "For requests that no entry matches: a policy's name, or a policy (standard)."),
+    loader_key("policies", kPolicies, "Policies by name.").not_null(),
+    loader_key("endpoints", kEndpoints, "Which requests get which policy.").not_null(),
 };
 constexpr Shape kFile{.name = "file", .keys = kFileKeys};
 
 }  // namespace
 
-const Key* Shape::find(std::string_view wanted) const {
-  const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.name == wanted; });
-  return found == keys.end() ? nullptr : &*found;
-}
-
 const Shape& file_shape() { return kFile; }
 const Shape& endpoint_shape() { return kEndpoint; }
 const Shape& match_shape() { return kMatch; }
-const Shape& rule_shape() { return kRule; }
-
-Words family_words() { return kFamilies; }
 
 }  // namespace httpretry::policy_file

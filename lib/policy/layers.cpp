@@ -1,111 +1,88 @@
 #include "lib/policy/layers.hpp"
 
-#include "lib/policy/suggest.hpp"
-#include "lib/policy/values.hpp"
-
-#include <httpretry/retry/presets.hpp>
+#include <httpretry/policy/presets.hpp>
 
 #include <algorithm>
 #include <map>
 #include <stdexcept>
-#include <utility>
 
 namespace httpretry::policy_file {
 namespace {
 
-const Key* key_for(const Shape& shape, std::string_view name, Mask kind) {
-  const auto found = std::find_if(shape.keys.begin(), shape.keys.end(), [&](const Key& key) {
-    return key.name == name && (key.kinds & kind) != 0;
-  });
-  return found == shape.keys.end() ? nullptr : &*found;
-}
-
-Mask word_mask(const Json* json, Words words) {
-  if (json == nullptr) return kAll;
-  const auto found = std::find(words.begin(), words.end(), json->text);
-  return found == words.end() ? kAll : Mask{1} << static_cast<unsigned>(found - words.begin());
-}
-
-std::string not_of_kind(std::string_view key, const Json& kind) {
-  return quoted(key) + " does not belong to kind " + described(kind);
-}
-
-bool check_member(const Json& member, const Key& key, Report& report) {
-  if (member.is(Json::Type::Null) && key.nullable) return true;
-  switch (key.form) {
-    case Form::Name:
-      if (!expect(member, Json::Type::String, "a name", report)) return false;
-      if (!member.text.empty()) return true;
-      report.error(member, "an empty name");
-      return false;
-    case Form::ObjectOrNone:
-      if (member.is(Json::Type::String) && member.text == "none") return true;
-      return expect(member, Json::Type::Object, "an object or \"none\"", report) &&
-             check_object(member, *key.shape, report);
-    case Form::Object:
-      return expect(member, Json::Type::Object, "an object", report) &&
-             check_object(member, *key.shape, report);
-    default: return read_value(key, member, nullptr, report);
-  }
-}
-
 Layered& find_or_add(Layered& object, std::string_view key) {
-  auto& members = object.members;
-  const auto found = std::find_if(members.begin(), members.end(),
-                                  [&](const Layered& one) { return one.key == key; });
-  if (found != members.end()) return *found;
-  members.emplace_back().key = key;
-  return members.back();
+  if (const auto* const found = object.find(key)) return const_cast<Layered&>(*found);
+  object.members.emplace_back().key = key;
+  return object.members.back();
 }
 
 bool is_object(const Layered& layered) {
-  return layered.json != nullptr && layered.json->is(Json::Type::Object);
+  return layered.json != nullptr && layered.json->is(JsonNode::Type::Object);
 }
 
-const Source& built_in_source() {
-  static const auto* const source = new Source{"built in", false, nullptr};
-  return *source;
+const LayerOrigin& built_in_origin() {
+  static const auto* const origin = new LayerOrigin{"built in", false, nullptr};
+  return *origin;
 }
 
-// JSON of ours. It lives as long as the program, for policies point into it.
-const Document* compiled_in(std::string_view text) {
-  auto* const document = new Document;
-  Report report("compiled in");
-  read(text, *document, report);
-  if (report.failed()) throw std::logic_error(to_string(report.take().front()));
-  return document;
+const JsonNode& base_of(const Shape& shape) {
+  static const auto* const base = &(new JsonTree)->add(shape.base());  // no other shape has one
+  return *base;
 }
 
-const Json& base_of(const Shape& shape) {
-  static const auto* const pending = compiled_in(shape.base);  // no other shape has one
-  return *pending->root;
+void lay(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
+         bool keep_written);
+
+void lay_object(Layered& value, const JsonNode& member, const Shape& shape,
+                const LayerOrigin& origin, bool keep_written) {
+  const auto fresh = !is_object(value);
+  const auto replaces = shape.kinds.size() > 0 && member.find("kind") != nullptr;
+  if (fresh || replaces) value.members.clear();
+  if (fresh && shape.base != nullptr) lay(value, base_of(shape), shape, built_in_origin(), false);
+  lay(value, member, shape, origin, keep_written);
+  if (replaces) value.doubtful = false;
 }
 
-struct LoadedPreset {
-  const Document* document;
-  Source source;
-};
-const std::map<std::string_view, LoadedPreset>& loaded_presets() {
-  static const auto* const all = [] {
-    auto* const loaded = new std::map<std::string_view, LoadedPreset>;
-    for (const auto& preset : presets()) {
-      const auto* const document = compiled_in(preset.json);
-      Report report("preset " + std::string(preset.name));
-      if (!check_object(*document->root, policy_shape(), report)) {
-        throw std::logic_error(to_string(report.take().front()));
-      }
-      loaded->emplace(preset.name, LoadedPreset{document, {report.file(), false, nullptr}});
+void lay(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
+         bool keep_written) {
+  below.json = &object;
+  below.origin = &origin;
+  for (const auto* const member : object.children) {
+    const auto* const key = shape.find(member->key);
+    if (key == nullptr || key->field == nullptr || member->is(JsonNode::Type::Null)) continue;
+    auto& value = find_or_add(below, key->name);
+    if (member->bad) {
+      value.doubtful = true;
+      if (value.json == nullptr) below.members.pop_back();
+      continue;
     }
-    return loaded;
-  }();
-  return *all;
+    if (keep_written && value.json != nullptr && !is_object(value) && value.origin->positions) {
+      continue;
+    }
+    const auto* const inner = key->type->shape();
+    if (inner == nullptr || !member->is(JsonNode::Type::Object)) {
+      value = Layered{key->name, member, &origin, false, {}};
+    } else {
+      lay_object(value, *member, *inner, origin, keep_written);
+    }
+  }
+}
+
+// Nodes of a preset, for as long as the program lives.
+LoadedPreset load(const Preset& preset) {
+  auto* const tree = new JsonTree;
+  Problems problems("preset " + std::string(preset.name));
+  read_json(preset.json, *tree, problems);
+  if (tree->root != nullptr) read_members(*tree->root, policy_shape(), nullptr, problems);
+  if (problems.failed()) throw std::logic_error(error_lines(problems.take()));
+  return {tree->root, {problems.file(), false, nullptr}};
 }
 
 }  // namespace
 
-std::string Source::at(const Json& json) const {
+std::string LayerOrigin::at(const JsonNode& json) const {
   if (!positions) return text;
-  return text + ":" + std::to_string(json.place.line) + ":" + std::to_string(json.place.column);
+  return text + ":" + std::to_string(json.position.line) + ":" +
+         std::to_string(json.position.column);
 }
 
 const Layered* Layered::find(std::string_view name) const {
@@ -114,90 +91,39 @@ const Layered* Layered::find(std::string_view name) const {
   return found == members.end() ? nullptr : &*found;
 }
 
-bool check_object(const Json& object, const Shape& shape, Report& report) {
-  const auto* const kind = shape.kinds.empty() ? nullptr : object.find("kind");
-  const auto kinds = word_mask(kind, shape.kinds);
-  auto good = true;
-  for (const auto* const member : object.children) {
-    if (member->bad) good = false;
-    if (known_key(*member, shape, report) == nullptr) {
-      good = false;
-    } else if (const auto* const key = key_for(shape, member->key, kinds)) {
-      good = check_member(*member, *key, report) && good;
-    } else {
-      report.error_at_key(*member, not_of_kind(member->key, *kind));
-      good = false;
-    }
-  }
-  if (!good && shape.whole) object.bad = true;
-  return good;
+void lay_over(Layered& below, const JsonNode& object, const Shape& shape,
+              const LayerOrigin& origin) {
+  lay(below, object, shape, origin, false);
 }
 
-namespace {
-
-void lay(Layered& below, const Json& object, const Shape& shape, const Source& source,
-         bool keep_written) {
-  below.json = &object;
-  below.source = &source;
-  for (const auto* const member : object.children) {
-    const auto* const key = shape.find(member->key);
-    if (key == nullptr || key->form == Form::Name || member->is(Json::Type::Null)) continue;
-    auto& value = find_or_add(below, key->name);
-    if (member->bad) {
-      value.doubtful = true;
-      if (value.json == nullptr) below.members.pop_back();
-      continue;
-    }
-    if (keep_written && value.json != nullptr && !is_object(value) && value.source->positions) {
-      continue;
-    }
-    if (key->shape == nullptr || !member->is(Json::Type::Object)) {
-      value = Layered{key->name, member, &source, false, {}};
-      continue;
-    }
-    const auto fresh = !is_object(value);
-    const auto replaces = !key->shape->kinds.empty() && member->find("kind") != nullptr;
-    if (fresh || replaces) value.members.clear();
-    if (fresh && !key->shape->base.empty()) {
-      lay(value, base_of(*key->shape), *key->shape, built_in_source(), false);
-    }
-    lay(value, *member, *key->shape, source, keep_written);
-    if (replaces) value.doubtful = false;
-  }
-}
-
-}  // namespace
-
-void lay_over(Layered& below, const Json& object, const Shape& shape, const Source& source) {
-  lay(below, object, shape, source, false);
-}
-
-void lay_preset_over(Layered& below, const Json& preset, const Source& source) {
-  auto& members = below.members;
-  members.erase(std::remove_if(members.begin(), members.end(),
-                               [](const Layered& member) {
-                                 const auto* const key = policy_shape().find(member.key);
-                                 return key != nullptr && key->block;
-                               }),
-                members.end());
-  lay(below, preset, policy_shape(), source, true);
+void lay_preset_over(Layered& below, const JsonNode& preset, const LayerOrigin& origin) {
+  std::erase_if(below.members, [](const Layered& member) {
+    const auto* const key = policy_shape().find(member.key);
+    return key != nullptr && key->block;
+  });
+  lay(below, preset, policy_shape(), origin, true);
 }
 
 const Layered& built_in() {
   static const auto* const standard = [] {
+    const RetryPolicy policy;
+    const auto& json = (new JsonTree)->add(write_object(policy_shape(), &policy));
     auto* const layered = new Layered;
-    lay_over(*layered, *preset_json("standard"), policy_shape(), built_in_source());
+    lay_over(*layered, json, policy_shape(), built_in_origin());
     return layered;
   }();
   return *standard;
 }
 
-const Json* preset_json(std::string_view name) {
-  const auto found = loaded_presets().find(name);
-  return found == loaded_presets().end() ? nullptr : &*found->second.document->root;
+const LoadedPreset* loaded_preset(std::string_view name) {
+  static const auto* const all = [] {
+    auto* const loaded = new std::map<std::string_view, LoadedPreset>;
+    for (const auto& preset : presets()) loaded->emplace(preset.name, load(preset));
+    return loaded;
+  }();
+  const auto found = all->find(name);
+  return found == all->end() ? nullptr : &found->second;
 }
-
-const Source& preset_source(std::string_view name) { return loaded_presets().at(name).source; }
 
 std::string near_preset(std::string_view name) {
   std::vector<std::string_view> names;
@@ -205,179 +131,14 @@ std::string near_preset(std::string_view name) {
   return did_you_mean(name, names);
 }
 
-namespace {
-
-// Whether a key counts, in an object of that kind and jitter.
-struct Traits {
-  Mask kind = kAll;
-  Mask jitter = kAll;
-
-  [[nodiscard]] bool have(const Key& key) const {
-    return (key.kinds & kind) != 0 && (key.jitters & jitter) != 0;
+const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems) {
+  const auto* const name = policy.find("preset");
+  if (name == nullptr || !name->is(JsonNode::Type::String) || name->text.empty()) return nullptr;
+  const auto* const preset = loaded_preset(name->text);
+  if (preset == nullptr) {
+    problems.error(*name, "there is no preset " + described(*name) + near_preset(name->text));
   }
-};
-
-Traits traits_of(const Layered& object, const Shape& shape) {
-  const auto mask = [&](std::string_view name, Words words) {
-    const auto* const member = words.empty() ? nullptr : object.find(name);
-    return word_mask(member == nullptr ? nullptr : member->json, words);
-  };
-  Traits traits{mask("kind", shape.kinds), mask("jitter", shape.jitters)};
-  // Left out, jitter is full: none of those that need a key of their own.
-  if (!shape.jitters.empty() && object.find("jitter") == nullptr) {
-    traits.jitter = Mask{1} << static_cast<unsigned>(Backoff::Jitter::Full);
-  }
-  return traits;
-}
-
-// The value of `key` where it is left out, as a file would have it.
-Json fallback_of(const Key& key) {
-  Json json;
-  const auto text = key.fallback;
-  if (text.front() == '"') {
-    json.type = Json::Type::String;
-    json.text = text.substr(1, text.size() - 2);
-  } else if (text == "true" || text == "false") {
-    json.type = Json::Type::Boolean;
-    json.boolean = text == "true";
-  } else {
-    json.type = Json::Type::Number;
-    json.text = text;
-  }
-  return json;
-}
-
-class PolicyReader {
- public:
-  PolicyReader(const Json& policy, Report& report) : policy_(policy), report_(report) {}
-
-  void object(const Layered& layered, const Shape& shape, void* target) {
-    const auto traits = traits_of(layered, shape);
-    const auto* const kind = shape.kinds.empty() ? nullptr : layered.find("kind");
-    if (!shape.kinds.empty() && kind == nullptr) {
-      report_.error(place_of(layered), "missing key \"kind\"");
-      return;
-    }
-    for (const auto& member : layered.members) {
-      if (key_for(shape, member.key, traits.kind) != nullptr) continue;
-      report_.error(place_of(member), not_of_kind(member.key, *kind->json));
-    }
-    for (const auto& key : shape.keys) {
-      if (traits.have(key) && key.field != nullptr) value(layered, shape, key, traits, target);
-    }
-  }
-
- private:
-  void value(const Layered& object_of_key, const Shape& shape, const Key& key, const Traits& traits,
-             void* target) {
-    const auto* const layered = object_of_key.find(key.name);
-    if (key.shape != nullptr) {
-      if (layered != nullptr && is_object(*layered))
-        object(*layered, *key.shape, key.field(target));
-    } else if (layered != nullptr) {
-      read_value(key, *layered->json, key.field(target), report_);
-    } else if ((key.required & traits.kind) != 0) {
-      report_.error(place_of(object_of_key), "missing key " + quoted(key.name));
-    } else if (const auto* const other = shape.find(key.fallback)) {
-      read_value(key, *given(object_of_key, *other), key.field(target), report_);
-    } else if (!key.fallback.empty()) {
-      read_value(key, fallback_of(key), key.field(target), report_);
-    }
-  }
-  // The value of a key that others fall back on.
-  const Json* given(const Layered& object_of_key, const Key& key) {
-    const auto* const layered = object_of_key.find(key.name);
-    if (layered != nullptr) return layered->json;
-    fallback_ = fallback_of(key);
-    return &fallback_;
-  }
-  [[nodiscard]] const Json& place_of(const Layered& layered) const {
-    if (layered.source == nullptr) return policy_;
-    const auto said = layered.source->positions || stands_in(*layered.json, policy_);
-    return said ? *layered.json : policy_;
-  }
-
-  const Json& policy_;
-  Report& report_;
-  Json fallback_;
-};
-
-class ValueList {
- public:
-  explicit ValueList(ValuePool& pool) : pool_(pool) {}
-
-  void add(const Layered& layered, const Shape& shape, const Key* parent,
-           const std::string& prefix) {
-    const auto traits = traits_of(layered, shape);
-    for (const auto& key : shape.keys) {
-      if (!traits.have(key) || key.field == nullptr) continue;
-      const auto* const member = layered.find(key.name);
-      if (member != nullptr && key.shape != nullptr && is_object(*member)) {
-        add(*member, *key.shape, &key, prefix + std::string(key.name) + ".");
-        continue;
-      }
-      const auto* const written = member != nullptr ? member : layered.find(key.fallback);
-      const ValuePool::Origin origin{parent, &key, written == nullptr ? nullptr : written->json,
-                                     member == nullptr ? nullptr : member->source};
-      auto& value = pool_.at(origin);
-      if (!value) value = made(origin, shape, prefix);
-      values_.push_back(value);
-    }
-  }
-  [[nodiscard]] PolicyValues take() {
-    values_.shrink_to_fit();
-    return PolicyValues(std::move(values_));
-  }
-
- private:
-  static std::shared_ptr<const PolicyValue> made(const ValuePool::Origin& origin,
-                                                 const Shape& shape, const std::string& prefix) {
-    auto value = std::make_shared<PolicyValue>();
-    value->key = prefix + std::string(origin.key->name);
-    const auto* const source = origin.source;
-    const auto* const before = source == nullptr || source->resolved == nullptr
-                                   ? nullptr
-                                   : source->resolved->find(value->key);
-    if (before != nullptr) {
-      value->json = before->json;
-      value->source = before->source;
-      return value;
-    }
-    value->json = origin.json == nullptr ? left_out(*origin.key, shape) : compact(*origin.json);
-    value->source = source == nullptr ? "built in" : source->at(*origin.json);
-    return value;
-  }
-  static std::string left_out(const Key& key, const Shape& shape) {
-    const auto* const same = shape.find(key.fallback);
-    const auto text = same == nullptr ? key.fallback : same->fallback;
-    return text.empty() ? "null" : std::string(text);
-  }
-
-  ValuePool& pool_;
-  PolicyValues::Shared values_;
-};
-
-}  // namespace
-
-std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const Json& policy,
-                                               Report& report) {
-  auto result = std::make_shared<RetryPolicy>();
-  result->throttle_backoff.reset();
-  result->budget = {};
-  PolicyReader(policy, report).object(layered, policy_shape(), result.get());
-  return result;
-}
-
-std::size_t ValuePool::Hash::operator()(const Origin& origin) const {
-  const std::hash<const void*> hash;
-  return ((hash(origin.parent) * 31 + hash(origin.key)) * 31 + hash(origin.json)) * 31 +
-         hash(origin.source);
-}
-
-PolicyValues values_of(const Layered& layered, ValuePool& pool) {
-  ValueList values(pool);
-  values.add(layered, policy_shape(), nullptr, {});
-  return values.take();
+  return preset;
 }
 
 }  // namespace httpretry::policy_file

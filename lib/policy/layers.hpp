@@ -1,7 +1,9 @@
-// A policy is laid over others, key by key, and every value remembers which layer it came from.
+// Policies are laid over each other, key by key, and every value remembers its layer.
+//
+// A layer is a JSON object with positions, whether it was read from a file, set by a command line
+// or written from a struct.
 #pragma once
 
-#include "lib/policy/document.hpp"
 #include "lib/policy/keys.hpp"
 
 #include <httpretry/policy/policy_set.hpp>
@@ -14,70 +16,75 @@
 
 namespace httpretry::policy_file {
 
-// What a layer is called where its values are shown.
-struct Source {
+// How a layer is named where its values are shown.
+struct LayerOrigin {
   std::string text;        // "built in", "preset gcs"; or a file's name,
-  bool positions = false;  // with which line and column go
-  // The values of a policy that was resolved before: shown as they were then.
+  bool positions = false;  // to which line and column are added
+  // The values of a policy that was resolved before: they keep their sources.
   const PolicyValues* resolved = nullptr;
 
-  [[nodiscard]] std::string at(const Json& json) const;
+  [[nodiscard]] std::string at(const JsonNode& json) const;
 };
 
 // A value of a policy, of which upper layers may have replaced parts.
 struct Layered {
   std::string_view key;
-  const Json* json = nullptr;
-  const Source* source = nullptr;
+  const JsonNode* json = nullptr;
+  const LayerOrigin* origin = nullptr;
   bool doubtful = false;  // what should have replaced it is wrong: nothing is concluded from it
   std::vector<Layered> members;
 
   [[nodiscard]] const Layered* find(std::string_view name) const;
 };
 
-// What is wrong with an object's own keys and values, whatever lies below it.
-bool check_object(const Json& object, const Shape& shape, Report& report);
+// Lays an object over what is below, where read_members found it good.
+void lay_over(Layered& below, const JsonNode& object, const Shape& shape,
+              const LayerOrigin& origin);
+// A preset replaces the blocks that every preset states, whole. What a file says of timeouts,
+// server delays and the key stays: they belong to the server, not to the algorithm.
+void lay_preset_over(Layered& below, const JsonNode& preset, const LayerOrigin& origin);
 
-// Only what check_object found good is laid over.
-void lay_over(Layered& below, const Json& object, const Shape& shape, const Source& source);
-// A preset replaces the blocks that every preset states, whole. What the file says of timeouts,
-// hints and key stays: they belong to the place, not to the algorithm.
-void lay_preset_over(Layered& below, const Json& preset, const Source& source);
-
-// The policy `standard`, as what lies below all others.
+// The default-constructed RetryPolicy, which is below all others.
 const Layered& built_in();
-// nullptr where there is no preset of that name.
-const Json* preset_json(std::string_view name);
-// "preset gcs"; of a name that has a preset.
-const Source& preset_source(std::string_view name);
+
+// A preset that has been read and checked, once. They live as long as the program.
+struct LoadedPreset {
+  const JsonNode* json;
+  LayerOrigin origin;  // "preset gcs"
+};
+// nullptr where there is none of that name.
+const LoadedPreset* loaded_preset(std::string_view name);
 // "; did you mean …", or nothing.
 std::string near_preset(std::string_view name);
+// The preset that the key "preset" of a policy names; nullptr, and a problem, where there is none.
+const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems);
 
-// Reads the whole. What only shows now (a key that is missing, or does not belong to its kind) is
-// reported; at `policy` where it can be said nowhere better.
-std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const Json& policy,
-                                               Report& report);
-// The values of the policies of one file. Most of them come from the same place, and are made and
+// Reads the whole. Keys that are missing, or do not belong to their kind, are reported: at `policy`
+// where no position of its own is known.
+std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const JsonNode& policy,
+                                               Problems& problems);
+
+// The values of the policies of one file. Most of them come from the same layer, and are made and
 // kept once.
 class ValuePool {
  public:
-  struct Origin {
+  struct Source {
     const Key* parent;  // of the object that the key is in; nullptr at the top
     const Key* key;
-    const Json* json;      // nullptr where nobody has written it
-    const Source* source;  // likewise
-    friend bool operator==(const Origin&, const Origin&) = default;
+    const JsonNode* json;       // nullptr where the key is left out
+    const LayerOrigin* origin;  // likewise
+    friend bool operator==(const Source&, const Source&) = default;
   };
-  std::shared_ptr<const PolicyValue>& at(const Origin& origin) { return values_[origin]; }
+  std::shared_ptr<const PolicyValue>& at(const Source& source) { return values_[source]; }
 
  private:
   struct Hash {
-    std::size_t operator()(const Origin& origin) const;
+    std::size_t operator()(const Source& source) const;
   };
-  std::unordered_map<Origin, std::shared_ptr<const PolicyValue>, Hash> values_;
+  std::unordered_map<Source, std::shared_ptr<const PolicyValue>, Hash> values_;
 };
 
-// Every effective value, in the order of the table.
-PolicyValues values_of(const Layered& layered, ValuePool& pool);
+// Every value of `policy`, which was read from `layered`, in the order of the table.
+PolicyValues values_of(const Layered& layered, const RetryPolicy& policy, ValuePool& pool);
 
 }  // namespace httpretry::policy_file

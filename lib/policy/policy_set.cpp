@@ -20,16 +20,6 @@ const PolicyValue* PolicyValues::find(std::string_view key) const {
   return found == end() ? nullptr : &*found;
 }
 
-std::string to_string(const Problem& problem) {
-  auto line = problem.file;
-  if (problem.line > 0) {
-    line += ":" + std::to_string(problem.line) + ":" + std::to_string(problem.column);
-  }
-  line += problem.warning ? ": warning: " : ": ";
-  if (!problem.pointer.empty()) line += policy_file::one_line(problem.pointer) + ": ";
-  return line + problem.message;
-}
-
 PolicySet::PolicySet() : PolicySet(policy_file::standard()) {}
 
 PolicySet::PolicySet(ResolvedPolicy policy) {
@@ -145,23 +135,13 @@ bool operator==(const PolicySet& a, const PolicySet& b) {
 }
 
 std::string policy_file::identity_of(std::string_view endpoint) {
-  return "endpoint " + quoted(endpoint);
-}
-
-std::string policy_file::lines_of(const std::vector<Problem>& problems) {
-  std::string lines;
-  for (const auto& problem : problems) {
-    if (problem.warning) continue;
-    if (!lines.empty()) lines += '\n';
-    lines += to_string(problem);
-  }
-  return lines;
+  return "endpoint " + quoted_text(endpoint);
 }
 
 Result<PolicySet> parse_policies(std::string_view json, std::string file_name) {
   auto checked = check_policies(json, file_name);
   if (checked.set) return *std::move(checked.set);
-  return Error(Errc::InvalidRequest, policy_file::lines_of(checked.problems));
+  return Error(Errc::InvalidRequest, error_lines(checked.problems));
 }
 
 Result<PolicySet> PolicySet::load(const std::string& path) {

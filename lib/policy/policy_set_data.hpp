@@ -28,22 +28,25 @@ struct PolicySet::Data {
 
 namespace policy_file {
 
-// The policy of a preset, or of what lies below everything, as if it had been read.
+// What a builder has been told.
+struct Layer {
+  OrderedJson json = OrderedJson::object();
+};
+
+// The policy of a preset, as if it had been read.
 ResolvedPolicy resolved_preset(std::string_view name);
+// What is below all policies.
 const ResolvedPolicy& standard();
 
-// Every value that counts, and no other: what it is printed with is read as the same policy.
-// `indent` is put before all lines but the first.
-std::string print_policy(const ResolvedPolicy& resolved, std::string_view indent);
-// The value of one of a policy's keys.
-std::string print_key(const RetryPolicy& policy, std::string_view key);
-std::string print_pattern(const EndpointPattern& pattern, std::string_view indent);
+// As a file states it: what is read from it is the same policy.
+OrderedJson write_policy(const ResolvedPolicy& resolved);
 
 // Of an entry with a name.
 std::string identity_of(std::string_view endpoint);
 
-// One line for each error among the problems.
-std::string lines_of(const std::vector<Problem>& problems);
-
 }  // namespace policy_file
+
+// Through spdlog: at level info what was accepted, at level error what was not, and why.
+void log_policy_reload(const PolicyReload& reload);
+
 }  // namespace httpretry

@@ -1,16 +1,15 @@
 // Settings of a command line, laid over the policies of a set; and presets on their own.
 #include "lib/policy/checks.hpp"
 #include "lib/policy/policy_set_data.hpp"
-#include "lib/policy/setting_text.hpp"
-#include "lib/policy/values.hpp"
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 namespace httpretry {
 namespace policy_file {
 namespace {
+
+using Setting = std::pair<std::string, std::string>;  // "backoff.initial", its value
 
 // "backoff.initial" of the value it names.
 std::string dotted(std::string_view pointer) {
@@ -19,24 +18,50 @@ std::string dotted(std::string_view pointer) {
   return key;
 }
 
+// The object with that key; made where there is none.
+JsonNode& object_at(JsonTree& tree, JsonNode& parent, std::string_view key) {
+  const auto* const there = parent.member(key);
+  if (there != nullptr && there->is(JsonNode::Type::Object)) return const_cast<JsonNode&>(*there);
+  return tree.set(parent, key, tree.add(JsonNode::Type::Object, &parent));
+}
+
+// JSON where the text is such, else a string.
+JsonNode& value_of(const std::string& text, JsonTree& tree) {
+  Problems problems("");
+  read_json(text, tree, problems);
+  const auto* const read = std::exchange(tree.root, nullptr);
+  if (read != nullptr && !problems.failed()) return const_cast<JsonNode&>(*read);
+  auto& node = tree.add(JsonNode::Type::String, nullptr);
+  node.text = tree.keep(text);
+  return node;
+}
+
+// One layer of all settings; a later one replaces an earlier one.
+JsonNode& layer_of(std::span<const Setting> settings, JsonTree& tree) {
+  auto& layer = tree.add(JsonNode::Type::Object, nullptr);
+  for (const auto& [dotted_key, text] : settings) {
+    std::string_view key = dotted_key;
+    auto* object = &layer;
+    for (auto dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
+      object = &object_at(tree, *object, key.substr(0, dot));
+      key.remove_prefix(dot + 1);
+    }
+    tree.set(*object, key, value_of(text, tree));
+  }
+  return layer;
+}
+
 class Overlay {
  public:
-  Overlay(std::span<const Setting> settings, std::string_view origin)
-      : report_(std::string(origin)),
-        source_{std::string(origin), false, nullptr},
-        root_(object_of(settings, document_)) {
-    check_object(root_, policy_shape(), report_);
-    if (const auto* const extends = root_.find("extends")) {
-      report_.error(*extends, "a setting lies over every policy; it cannot extend one");
+  Overlay(std::span<const Setting> settings, std::string_view name)
+      : problems_(std::string(name)),
+        origin_{std::string(name), false, nullptr},
+        layer_(layer_of(settings, tree_)) {
+    read_members(layer_, policy_shape(), nullptr, problems_);
+    if (const auto* const extends = layer_.find("extends")) {
+      problems_.error(*extends, "a setting lies over every policy; it cannot extend one");
     }
-    const auto* const preset = root_.find("preset");
-    if (preset == nullptr || !preset->is(Json::Type::String)) return;
-    preset_ = preset_json(preset->text);
-    if (preset_ != nullptr) preset_name_ = preset->text;
-    if (preset_ == nullptr) {
-      report_.error(*preset,
-                    "there is no preset " + described(*preset) + near_preset(preset->text));
-    }
+    preset_ = preset_of(layer_, problems_);
   }
 
   // The policy with the settings over it. Entries that share one share it afterwards.
@@ -48,11 +73,11 @@ class Overlay {
     resolved.preset = made.preset;
   }
 
-  [[nodiscard]] bool failed() const { return report_.failed(); }
+  [[nodiscard]] bool failed() const { return problems_.failed(); }
   // "--set backoff.initial: …"
   Error error() {
     std::string lines;
-    for (const auto& problem : report_.take()) {
+    for (const auto& problem : problems_.take()) {
       if (problem.warning) continue;
       if (!lines.empty()) lines += '\n';
       const auto key = one_line(dotted(problem.pointer));
@@ -63,42 +88,36 @@ class Overlay {
 
  private:
   ResolvedPolicy laid(const ResolvedPolicy& resolved) {
-    auto& below = documents_.emplace_back();
-    Report none("");
-    ResolvedPolicy plain = resolved;
-    plain.preset = "standard";
-    read(print_policy(plain, {}), below, none);
-    const Source before{"built in", false, &resolved.values};
+    const LayerOrigin before{"built in", false, &resolved.values};
     auto layered = built_in();
-    lay_over(layered, *below.root, policy_shape(), before);
-    if (preset_ != nullptr) lay_preset_over(layered, *preset_, preset_source(preset_name_));
-    lay_over(layered, root_, policy_shape(), source_);
+    lay_over(layered, tree_.add(write_object(policy_shape(), resolved.policy.get())),
+             policy_shape(), before);
+    if (preset_ != nullptr) lay_preset_over(layered, *preset_->json, preset_->origin);
+    lay_over(layered, layer_, policy_shape(), origin_);
     ResolvedPolicy result;
-    result.policy = read_policy(layered, root_, report_);
-    check_policy(layered, *result.policy, root_, report_);
-    ValuePool pool;  // the sources are this function's
-    result.values = values_of(layered, pool);
-    result.preset = preset_ != nullptr ? preset_name_ : resolved.preset;
+    result.policy = read_policy(layered, layer_, problems_);
+    check_policy(layered, *result.policy, layer_, problems_);
+    ValuePool pool;  // the origins are this function's
+    result.values = values_of(layered, *result.policy, pool);
+    result.preset = preset_ != nullptr ? layer_.find("preset")->text : resolved.preset;
     return result;
   }
 
-  Report report_;
-  Source source_;
-  Document document_;
-  const Json& root_;
-  const Json* preset_ = nullptr;
-  std::string preset_name_;
+  Problems problems_;
+  LayerOrigin origin_;
+  JsonTree tree_;
+  const JsonNode& layer_;
+  const LoadedPreset* preset_ = nullptr;
   std::map<const RetryPolicy*, ResolvedPolicy> made_;
-  std::deque<Document> documents_;
 };
 
 }  // namespace
 }  // namespace policy_file
 
 Result<ResolvedPolicy> resolve_preset(std::string_view name) {
-  if (policy_file::preset_json(name) != nullptr) return policy_file::resolved_preset(name);
-  return Error(Errc::InvalidRequest,
-               "there is no preset " + policy_file::quoted(name) + policy_file::near_preset(name));
+  using namespace policy_file;
+  if (loaded_preset(name) != nullptr) return resolved_preset(name);
+  return Error(Errc::InvalidRequest, "there is no preset " + quoted_text(name) + near_preset(name));
 }
 
 Result<PolicySet> with_settings(const PolicySet& set,

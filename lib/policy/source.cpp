@@ -1,5 +1,6 @@
 #include <httpretry/policy/policy_set.hpp>
 
+#include "lib/json/problems.hpp"
 #include "lib/policy/policy_set_data.hpp"
 #include "lib/policy/text.hpp"
 
@@ -46,9 +47,9 @@ class PolicySource::Watch {
       const std::lock_guard lock(mutex_);
       return read(true);
     }();
-    detail::log_policy_reload(*reload);
+    log_policy_reload(*reload);
     if (!reload->accepted) {
-      return Error(Errc::InvalidRequest, policy_file::lines_of(reload->problems));
+      return Error(Errc::InvalidRequest, error_lines(reload->problems));
     }
     return in_force().policies;
   }
@@ -74,7 +75,7 @@ class PolicySource::Watch {
       if (settled_ && policy_file::state_of(path_) == seen_) return;
       reload = read(false);
     }
-    if (reload) detail::log_policy_reload(*reload);
+    if (reload) log_policy_reload(*reload);
   }
 
   // nullptr where there is nothing new to say, unless it is `wanted`.

@@ -1,6 +1,6 @@
 #include "lib/policy/text.hpp"
 
-#include "lib/policy/document.hpp"
+#include "lib/json/problems.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -68,7 +68,7 @@ FileText read_file(const std::string& path, FileKind kind) {
   }
   read_so_far.state = from(status);
   std::array<char, 65536> block{};
-  while (read_so_far.text.size() <= kLongestText) {
+  while (read_so_far.text.size() <= kMaxJsonText) {
     const auto count = ::read(file.number(), block.data(), block.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return failed();

@@ -1,173 +1,162 @@
-#include "lib/policy/document.hpp"
-#include "lib/policy/suggest.hpp"
+// Scenario files, read by tables of keys as policy files are.
+#include "lib/policy/keys.hpp"
 
-#include <httpretry/retry/server_delay.hpp>
 #include <httpretry/testing/testing.hpp>
-
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <span>
 
 namespace httpretry {
 namespace {
 
-using policy_file::Document;
-using policy_file::Json;
-using policy_file::Report;
+using policy_file::DurationType;
+using policy_file::expect;
+using policy_file::Key;
+using policy_file::key;
+using policy_file::Number;
+using policy_file::Shape;
+using policy_file::TypeOf;
+using policy_file::Word;
+using policy_file::Words;
+using JsonType = JsonNode::Type;
 
-constexpr std::array<std::string_view, 8> kStepKeys{"status", "headers", "body",     "delay",
-                                                    "fault",  "times",   "interval", "size"};
-constexpr std::array<std::string_view, 3> kScenarioKeys{"steps", "then", "paths"};
-constexpr std::array<std::string_view, 2> kScriptKeys{"steps", "then"};
-
-class Reader {
+// A type that is only read: scenario files are not written, and have no schema.
+template <class F>
+class ReadType : public TypeOf<F> {
  public:
-  explicit Reader(Report& report) : report_(report) {}
+  [[nodiscard]] OrderedJson schema() const final { return {}; }
 
-  Scenario scenario(const Json& json) {
-    Scenario scenario;
-    if (!expect(json, Json::Type::Object, "an object")) return scenario;
-    static_cast<Script&>(scenario) = script(json, kScenarioKeys);
-    const auto* paths = json.find("paths");
-    if (paths == nullptr || !expect(*paths, Json::Type::Object, "an object")) return scenario;
-    for (const auto* path : paths->children) {
-      if (!path->key.starts_with('/')) report_.error_at_key(*path, "a path starts with \"/\"");
-      if (!expect(*path, Json::Type::Object, "an object")) continue;
-      scenario.paths.emplace(std::string(path->key), script(*path, kScriptKeys));
+ protected:
+  [[nodiscard]] OrderedJson print(const F& /*value*/) const final { return {}; }
+};
+
+class TextType final : public ReadType<std::string> {
+ protected:
+  std::optional<std::string> parse(const JsonNode& json, Problems& problems) const override {
+    if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
+    return std::string(json.text);
+  }
+};
+
+class FaultType final : public ReadType<Fault> {
+ protected:
+  std::optional<Fault> parse(const JsonNode& json, Problems& problems) const override {
+    if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
+    // "hang" is a second word for "timeout".
+    if (const auto fault = parse_fault(json.text)) return fault;
+    const auto words = Words::up_to(Fault::Resolve).all();
+    problems.error(json, described(json) + " is no fault" + problems.suggestion(json.text, words));
+    return std::nullopt;
+  }
+};
+
+class HeadersType final : public ReadType<Headers> {
+ protected:
+  std::optional<Headers> parse(const JsonNode& json, Problems& problems) const override {
+    if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
+    Headers headers;
+    for (const auto* const header : json.children) {
+      if (!header->is(JsonType::Array)) add(*header, header->key, headers, problems);
+      if (!header->is(JsonType::Array)) continue;
+      for (const auto* const value : header->children) add(*value, header->key, headers, problems);
     }
-    return scenario;
+    return headers;
   }
 
  private:
-  using Keys = std::span<const std::string_view>;
-
-  Script script(const Json& json, Keys keys) {
-    Script script;
-    know_keys(json, keys);
-    if (const auto* then = json.find("then")) script.then = then_of(*then);
-    const auto* steps = json.find("steps");
-    if (steps == nullptr) {
-      report_.error(json, "\"steps\" is missing");
-    } else if (expect(*steps, Json::Type::Array, "an array")) {
-      if (steps->children.empty()) report_.error(*steps, "there must be at least one step");
-      for (const auto* each : steps->children) script.steps.push_back(step(*each));
+  static void add(const JsonNode& value, std::string_view name, Headers& headers,
+                  Problems& problems) {
+    if (!expect(value, JsonType::String, "a string", problems)) return;
+    if (!headers.try_add(name, value.text)) {
+      problems.error(value, "this cannot be sent as a header");
     }
-    return script;
   }
+};
 
-  Step step(const Json& json) {
-    Step step;
-    if (!expect(json, Json::Type::Object, "an object")) return step;
-    know_keys(json, kStepKeys);
-    if (json.find("status") == nullptr && json.find("fault") == nullptr) {
-      report_.error(json, "a step has a \"status\" or a \"fault\"");
-    }
-    if (const auto* status = json.find("status")) {
-      step.status = static_cast<int>(number(*status, 200, 999));
-    }
-    if (const auto* fault = json.find("fault")) step.fault = fault_of(*fault);
-    if (const auto* headers = json.find("headers")) read_headers(*headers, step.headers);
-    if (const auto* body = json.find("body"); body && expect(*body, Json::Type::String, "a string"))
-      step.body = body->text;
-    if (const auto* times = json.find("times")) step.times = number(*times, 1, kMost);
-    if (const auto* size = json.find("size")) step.size = number(*size, 0, kMost);
-    if (const auto* delay = json.find("delay")) step.delay = duration(*delay);
-    if (const auto* interval = json.find("interval")) step.interval = duration(*interval);
-    return step;
-  }
+constexpr std::string_view kThens[] = {"repeat_last", "restart", "close"};
+constexpr double kMost = 9007199254740992;  // 2^53: a double counts no further
 
-  void read_headers(const Json& json, Headers& into) {
-    if (!expect(json, Json::Type::Object, "an object")) return;
-    for (const auto* field : json.children) {
-      if (field->is(Json::Type::Array)) {
-        for (const auto* value : field->children) add_header(field->key, *value, into);
-      } else {
-        add_header(field->key, *field, into);
+constexpr Number<int> kStatus(200, 999);
+constexpr Number<std::uint64_t> kTimes(1, kMost);
+constexpr Number<std::uint64_t> kSize(0, kMost);
+constexpr DurationType kDuration(false);
+constexpr TextType kText;
+constexpr FaultType kFault;
+constexpr HeadersType kHeaders;
+constexpr Word<Then> kThen{Words(kThens)};
+
+constexpr Key kStepKeys[] = {
+    key<&Step::status>("status", kStatus),
+    key<&Step::headers>("headers", kHeaders),
+    key<&Step::body>("body", kText),
+    key<&Step::delay>("delay", kDuration),
+    key<&Step::fault>("fault", kFault),
+    key<&Step::times>("times", kTimes),
+    key<&Step::interval>("interval", kDuration),
+    key<&Step::size>("size", kSize),
+};
+constexpr Shape kStep{.name = "step", .keys = kStepKeys};
+
+class StepsType final : public ReadType<std::vector<Step>> {
+ protected:
+  std::optional<std::vector<Step>> parse(const JsonNode& json, Problems& problems) const override {
+    if (!expect(json, JsonType::Array, "an array", problems)) return std::nullopt;
+    if (json.children.empty()) problems.error(json, "there must be at least one step");
+    std::vector<Step> steps;
+    for (const auto* const each : json.children) {
+      const auto good = read_object(*each, kStep, &steps.emplace_back(), "an object", problems);
+      if (good && each->find("status") == nullptr && each->find("fault") == nullptr) {
+        problems.error(*each, "a step has a \"status\" or a \"fault\"");
       }
     }
+    return steps;
   }
-
-  void add_header(std::string_view name, const Json& value, Headers& into) {
-    if (!expect(value, Json::Type::String, "a string")) return;
-    if (!into.try_add(name, value.text)) report_.error(value, "this cannot be sent as a header");
-  }
-
-  Fault fault_of(const Json& json) {
-    if (!expect(json, Json::Type::String, "a string")) return Fault::None;
-    if (const auto fault = parse_fault(json.text)) return *fault;
-    std::vector<std::string_view> words;
-    for (int i = 0; i <= static_cast<int>(Fault::Resolve); ++i) {
-      words.push_back(to_string(static_cast<Fault>(i)));
-    }
-    report_.error(json,
-                  described(json) + " is no fault" + policy_file::did_you_mean(json.text, words));
-    return Fault::None;
-  }
-
-  Then then_of(const Json& json) {
-    if (json.is(Json::Type::String)) {
-      if (json.text == "repeat_last") return Then::RepeatLast;
-      if (json.text == "restart") return Then::Restart;
-      if (json.text == "close") return Then::Close;
-    }
-    report_.error(json, described(json) + " is not one of repeat_last, restart, close");
-    return Then::RepeatLast;
-  }
-
-  Duration duration(const Json& json) {
-    const auto time = json.is(Json::Type::String) ? parse_go_duration(json.text) : std::nullopt;
-    if (!time) {
-      report_.error(json,
-                    described(json) + " is not a duration: write it like \"250ms\" or \"1.5s\"");
-    }
-    return time.value_or(Duration());
-  }
-
-  std::uint64_t number(const Json& json, std::uint64_t least, std::uint64_t most) {
-    std::uint64_t value = 0;
-    const auto* end = json.text.data() + json.text.size();
-    const auto [stop, failure] = std::from_chars(json.text.data(), end, value);
-    const bool whole = json.is(Json::Type::Number) && failure == std::errc() && stop == end;
-    if (!whole || value < least || value > most) {
-      const auto range = most == kMost ? std::to_string(least) + " or more"
-                                       : std::to_string(least) + " to " + std::to_string(most);
-      report_.error(json, described(json) + " is not a whole number, " + range);
-    }
-    return value;
-  }
-
-  void know_keys(const Json& json, Keys keys) {
-    for (const auto* member : json.children) {
-      if (std::find(keys.begin(), keys.end(), member->key) != keys.end()) continue;
-      report_.error_at_key(*member, "unknown key" + policy_file::did_you_mean(member->key, keys));
-    }
-  }
-
-  bool expect(const Json& json, Json::Type type, const char* what) {
-    if (json.is(type)) return true;
-    report_.error(json, described(json) + " is not " + what);
-    return false;
-  }
-
-  static constexpr std::uint64_t kMost = std::uint64_t{1} << 53U;
-  Report& report_;
 };
+
+constexpr StepsType kSteps;
+constexpr Key kScriptKeys[] = {
+    key<&Script::steps>("steps", kSteps).needed().not_null(),
+    key<&Script::then>("then", kThen),
+};
+constexpr Shape kScript{.name = "script", .keys = kScriptKeys};
+
+class PathsType final : public ReadType<std::map<std::string, Script, std::less<>>> {
+ protected:
+  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override {
+    if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
+    Field paths;
+    for (const auto* const path : json.children) {
+      if (!path->key.starts_with('/')) problems.error_at_key(*path, "a path starts with \"/\"");
+      read_object(*path, kScript, &paths[std::string(path->key)], "an object", problems);
+    }
+    return paths;
+  }
+};
+
+// The members of its Script are reached through a Scenario.
+template <auto Member, class T>
+constexpr Key script_key(std::string_view name, const T& type) {
+  return {name, &type,
+          [](void* scenario) -> void* { return &(static_cast<Scenario*>(scenario)->*Member); }};
+}
+
+constexpr PathsType kPaths;
+constexpr Key kScenarioKeys[] = {
+    script_key<&Script::steps>("steps", kSteps).needed().not_null(),
+    script_key<&Script::then>("then", kThen),
+    key<&Scenario::paths>("paths", kPaths),
+};
+constexpr Shape kScenario{.name = "scenario", .keys = kScenarioKeys};
 
 }  // namespace
 
 Result<Scenario> parse_scenario(std::string_view json, std::string file_name) {
-  Report report(std::move(file_name));
-  Document document;
-  read(json, document, report);
+  Problems problems(std::move(file_name));
+  JsonTree tree;
+  read_json(json, tree, problems);
   Scenario scenario;
-  if (document.root != nullptr) scenario = Reader(report).scenario(*document.root);
-  if (!report.failed()) return scenario;
-  std::string lines;
-  for (const auto& problem : report.take()) {
-    lines += (lines.empty() ? "" : "\n") + to_string(problem);
+  if (tree.root != nullptr) {
+    read_object(*tree.root, kScenario, &scenario, "an object", problems);
   }
-  return Error(Errc::InvalidRequest, lines);
+  if (!problems.failed()) return scenario;
+  return Error(Errc::InvalidRequest, error_lines(problems.take()));
 }
 
 }  // namespace httpretry

@@ -115,17 +115,19 @@ TEST_CASE("names, entries and the default are those of the file") {
   CHECK(PolicySet::builder().build().value() == PolicySet());
   // Each stands on a line of its own, for sources and problems to name.
   const auto& found = set.find("GET", Url::parse("https://www.googleapis.com/").value());
-  CHECK(found.source == "built:7:74");
+  CHECK(found.source == "built:12:17");
   CHECK(found.values.find("max_attempts")->source == "preset gcs");
 }
 
 TEST_CASE("what is wrong is told as it is of the file") {
   CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().max_attempts(0))) ==
-        "b:2:28: /default/max_attempts: 0 is out of range: at least 1; the first send counts\n");
+        "b:4:21: /default/max_attempts: 0 is out of range: at least 1; the first send counts\n");
+  CHECK(problems_of(PolicySet::builder().policy("\xff", PolicyBuilder())) ==
+        "b: invalid UTF-8 in a string of the builder\n");
   CHECK(problems_of(PolicySet::builder().fallback("nobody")) ==
-        "b:2:12: /default: there is no policy \"nobody\"\n");
+        "b:3:14: /default: there is no policy \"nobody\"\n");
   CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().attempt_timeout(-1500ms))) ==
-        "b:2:31: /default/attempt_timeout: \"-1.5s\" is negative\n");
+        "b:4:24: /default/attempt_timeout: \"-1.5s\" is negative\n");
   CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().idempotency_key("\xff")))
             .find("invalid UTF-8") != std::string::npos);
   CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().set("max_attemps", "3")))
@@ -135,7 +137,7 @@ TEST_CASE("what is wrong is told as it is of the file") {
   CHECK(problems_of(PolicySet::builder().policy("a", PolicyBuilder()).policy("a", PolicyBuilder()))
             .find("/policies/a: duplicate key") != std::string::npos);
   CHECK(problems_of(PolicySet::builder().endpoint(host("a"), "standard").endpoint(host("A"), "x"))
-            .find("/endpoints/1: matches the same requests as /endpoints/0 (b:3:1)") !=
+            .find("/endpoints/1: matches the same requests as /endpoints/0 (b:4:5)") !=
         std::string::npos);
 
   Backoff backoff;
@@ -148,7 +150,7 @@ TEST_CASE("what is wrong is told as it is of the file") {
   CHECK(problems_of(PolicySet::builder().fallback(PolicyBuilder().budget(budget)))
             .find("/default/budget/capacity: -1.5 is out of range") != std::string::npos);
   CHECK(PolicySet::builder().fallback("nobody").build("code").error().message ==
-        "code:2:12: /default: there is no policy \"nobody\"");
+        "code:3:14: /default: there is no policy \"nobody\"");
 }
 
 TEST_CASE("every good case of a policy is built from its own values as the same") {

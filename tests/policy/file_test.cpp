@@ -50,7 +50,7 @@ TEST_CASE("all problems are told at once, in the order of the file") {
   "version": 1,
   "policies": {
     "a": { "max_attemps": 3, "repeat": "maybe" },
-    "b": { "extends": "c", "connect_timeout": 5 }, // five seconds
+    "b": { "extends": "c", "connect_timeout": 5 }
   },
   "endpoints": [{ "match": { "host": "*.*.com" }, "policy": "d" }]
 })");
@@ -59,11 +59,27 @@ TEST_CASE("all problems are told at once, in the order of the file") {
         "p.json:4:40: /policies/a/repeat: \"maybe\" is not one of safe, always, never\n"
         "p.json:5:23: /policies/b/extends: there is no policy \"c\"\n"
         "p.json:5:47: /policies/b/connect_timeout: 5 has no unit; write a string such as \"5s\"\n"
-        "p.json:5:52: /policies: JSON has no comments\n"
-        "p.json:6:3: /policies: there is a comma before this\n"
         "p.json:7:38: /endpoints/0/match/host: \"*.*.com\" is not a host pattern: one leading "
         "\"*.\" is allowed\n"
         "p.json:7:61: /endpoints/0/policy: there is no policy \"d\"\n");
+}
+
+TEST_CASE("of syntax errors the first is told, and nothing else of the file") {
+  CHECK(said_of(R"({
+  "version": 2, // of the format
+  "colour": 1,
+})") == "p.json:2:17: JSON has no comments\n");
+  CHECK(said_of("{\"version\": 1, \"policies\": {\"a\": {},}, }") ==
+        "p.json:1:37: /policies: there is a comma before this\n");
+}
+
+TEST_CASE("a NUL byte does not end a file") {
+  const auto behind = [](std::string text) { return said_of(text + '\0' + "{}"); };
+  CHECK(behind("{\"version\": 1}") ==
+        "p.json:1:15: trailing content: the file holds one JSON value\n");
+  CHECK(behind("{\"version\": 1") ==
+        "p.json:1:14: expected \",\" or \"}\", but there is \"\\u0000\"\n");
+  CHECK(behind("{\"version\": \"").find("control character U+0000") != std::string::npos);
 }
 
 TEST_CASE("what can never matter is a warning, where somebody wrote it") {

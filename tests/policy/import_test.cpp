@@ -152,7 +152,7 @@ TEST_CASE("what gRPC has and we have not is named") {
         "methods are sent once\n"
         "s.json:6:37: warning: /methodConfig/1/retryPolicy/maxAttempts: gRPC makes 5 at most\n"
         "s.json:6:58: warning: /methodConfig/1/retryPolicy/initialBackoff: is over maxBackoff, "
-        "which is what every wait then is\n"
+        "so every wait is maxBackoff\n"
         "s.json:7:43: warning: /methodConfig/1/retryPolicy/backoffMultiplier: waits cannot shrink "
         "here: 1 is taken\n"
         "s.json:8:34: warning: /methodConfig/1/retryPolicy/surprise: is not carried over\n"
@@ -192,7 +192,7 @@ TEST_CASE("a service config that gRPC would refuse is refused, with all its prob
       {"retryableStatusCodes", "[]", "an empty list retries nothing"},
       {"retryableStatusCodes", "[\"BUSY\"]", "\"BUSY\" is not a status code that can be retried"},
       {"retryableStatusCodes", "[0]", "0 is not a status code that can be retried"},
-      {"retryableStatusCodes", "[1e999]", "1e999 is not a status code"},
+      {"retryableStatusCodes", "[1e999]", "1e999 is out of range"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.value);

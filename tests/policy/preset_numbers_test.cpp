@@ -1,9 +1,9 @@
 // The presets, by their numbers: what stands in the articles, manuals and sources of the systems
 // that they are named after.
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/presets.hpp>
 #include <httpretry/retry/classify.hpp>
 #include <httpretry/retry/decide.hpp>
-#include <httpretry/retry/presets.hpp>
 
 #include <doctest/doctest.h>
 

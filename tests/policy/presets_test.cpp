@@ -1,4 +1,4 @@
-#include <httpretry/retry/presets.hpp>
+#include <httpretry/policy/presets.hpp>
 
 #include <doctest/doctest.h>
 

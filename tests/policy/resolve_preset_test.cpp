@@ -1,5 +1,5 @@
 #include <httpretry/policy/policy_set.hpp>
-#include <httpretry/retry/presets.hpp>
+#include <httpretry/policy/presets.hpp>
 
 #include <doctest/doctest.h>
 

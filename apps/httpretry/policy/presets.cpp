@@ -4,7 +4,7 @@
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
 
-#include <httpretry/retry/presets.hpp>
+#include <httpretry/policy/presets.hpp>
 
 #include <unistd.h>
 #include <algorithm>

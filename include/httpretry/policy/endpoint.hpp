@@ -25,9 +25,7 @@ namespace httpretry {
 // pattern:
 //   host     lower case, without trailing dots; addresses as libcurl writes them ([0:0::1] is
 //   [::1]).
-//            A Unicode name is its punycode. Lower case is made of the scripts that have it and are
-//            in use for names (Latin, Greek, Cyrillic, Armenian); composing is not done: write "é"
-//            as one character, as keyboards do.
+//            A Unicode name is its punycode, as browsers convert it (UTS 46, non-transitional).
 //   path     by segments; "%41" is "A" and "%3A" is ":", but "%2F" is data in its segment and never
 //            ends it. "." and ".." are gone, however they were spelled. "//" holds an empty
 //            segment, and "/a/" ends in one; "*" matches an empty one as any other.

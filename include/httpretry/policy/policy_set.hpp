@@ -13,6 +13,7 @@
 #include <httpretry/http/result.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/http/url.hpp>
+#include <httpretry/json/problem.hpp>
 #include <httpretry/policy/endpoint.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 
@@ -30,20 +31,9 @@
 
 namespace httpretry {
 
-// Something wrong with a policy file, or, as a warning, something in it that can never matter.
-struct HTTPRETRY_API Problem {
-  Problem() = default;
-
-  std::string file;
-  int line = 0;  // from 1
-  int column = 0;
-  std::string pointer;  // "/policies/careful/max_attempts"
-  std::string message;
-  bool warning = false;
-};
-
-// "policy.json:14:9: /policies/careful/max_attemps: unknown key; did you mean \"max_attempts\"?"
-[[nodiscard]] HTTPRETRY_API std::string to_string(const Problem& problem);
+namespace policy_file {
+struct Layer;  // JSON; lib/policy/policy_set_data.hpp
+}
 
 // One effective value of a policy and where it was written.
 struct HTTPRETRY_API PolicyValue {
@@ -240,13 +230,6 @@ class HTTPRETRY_API PolicySource {
   std::variant<PolicySet, std::shared_ptr<Watch>> source_;
 };
 
-namespace detail {
-
-// Through spdlog: at level info what was accepted, at level error what was not, and why.
-void log_policy_reload(const PolicyReload& reload);
-
-}  // namespace detail
-
 // PolicyBuilder and PolicySetBuilder: policies for programs that prefer code to a file.
 //
 //   auto policies = PolicySet::builder()
@@ -291,9 +274,10 @@ class HTTPRETRY_API PolicyBuilder {
   [[nodiscard]] std::string json() const;
 
  private:
+  friend class PolicySetBuilder;
   template <class T, class Value>
-  PolicyBuilder& say(std::string_view key, T RetryPolicy::*field, const Value& value);
-  std::vector<std::pair<std::string, std::string>> settings_;
+  PolicyBuilder& say(std::string_view name, T RetryPolicy::*field, const Value& value);
+  std::shared_ptr<policy_file::Layer> layer_;  // nullptr: nothing is said yet
 };
 
 class HTTPRETRY_API PolicySetBuilder {
@@ -318,11 +302,7 @@ class HTTPRETRY_API PolicySetBuilder {
   [[nodiscard]] Result<PolicySet> build(std::string origin = "built") const;
 
  private:
-  PolicySetBuilder& entry(const EndpointPattern& match, std::string_view policy,
-                          std::string_view name);
-  std::string default_;  // JSON, as all of them
-  std::string policies_;
-  std::string endpoints_;
+  std::shared_ptr<policy_file::Layer> layer_;
 };
 
 // Policies from what other clients are configured with: gRPC's service config, and the retry

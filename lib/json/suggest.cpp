@@ -1,11 +1,11 @@
-#include "lib/policy/suggest.hpp"
+#include <httpretry/json/problem.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
 
-namespace httpretry::policy_file {
+namespace httpretry {
 namespace {
 
 constexpr std::size_t kLongest = 48;  // nobody misspells what is longer
@@ -56,4 +56,4 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   return name.empty() ? std::string() : "; did you mean \"" + std::string(name) + "\"?";
 }
 
-}  // namespace httpretry::policy_file
+}  // namespace httpretry

@@ -1,0 +1,184 @@
+#include "lib/json/node.hpp"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+namespace httpretry {
+namespace {
+
+constexpr std::size_t kQuoted = 80;
+constexpr std::size_t kLine = 200;
+constexpr std::size_t kPointer = 1000;
+
+// Not in the middle of a character.
+std::string_view shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
+  return text.substr(0, most);
+}
+
+void escape_into(std::string& out, std::string_view text, bool quotes) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  for (const auto c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (quotes && (c == '"' || c == '\\')) {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += "\\u00";
+      out += kHex[byte >> 4U];
+      out += kHex[byte & 0xFU];
+    } else {
+      out += c;
+    }
+  }
+}
+
+void text_into(std::string& out, const JsonNode& json) {
+  switch (json.type) {
+    case JsonNode::Type::Null: out += "null"; return;
+    case JsonNode::Type::Boolean: out += json.boolean ? "true" : "false"; return;
+    case JsonNode::Type::Number: out += json.text; return;
+    case JsonNode::Type::String: out += quoted_text(json.text); return;
+    case JsonNode::Type::Array:
+    case JsonNode::Type::Object: break;
+  }
+  const auto object = json.is(JsonNode::Type::Object);
+  out += object ? '{' : '[';
+  for (const auto* const child : json.children) {
+    if (child != json.children.front()) out += ',';
+    if (object) out += quoted_text(child->key) + ':';
+    text_into(out, *child);
+  }
+  out += object ? '}' : ']';
+}
+
+std::size_t number_of(const JsonNode& child) {
+  const auto& children = child.parent->children;
+  // Elements are in the order of the text, and a file may have very many of them.
+  const auto found = std::lower_bound(children.begin(), children.end(), &child,
+                                      [](const JsonNode* a, const JsonNode* b) {
+                                        return std::tie(a->position.line, a->position.column) <
+                                               std::tie(b->position.line, b->position.column);
+                                      });
+  return static_cast<std::size_t>(found - children.begin());
+}
+
+}  // namespace
+
+const JsonNode* JsonNode::member(std::string_view name) const {
+  const auto found = std::find_if(children.begin(), children.end(),
+                                  [&](const JsonNode* child) { return child->key == name; });
+  return found == children.end() ? nullptr : *found;
+}
+
+const JsonNode* JsonNode::find(std::string_view name) const {
+  const auto* const found = member(name);
+  return found == nullptr || found->is(Type::Null) ? nullptr : found;
+}
+
+JsonNode& JsonTree::add(JsonNode::Type type, const JsonNode* parent) {
+  auto& json = nodes_.emplace_back();
+  json.type = type;
+  json.parent = parent;
+  return json;
+}
+
+JsonNode& JsonTree::add(const OrderedJson& json, const JsonNode* parent) {
+  using Type = JsonNode::Type;
+  if (json.is_string()) {
+    auto& node = add(Type::String, parent);
+    node.text = keep(json.get<std::string>());
+    return node;
+  }
+  if (json.is_number()) {
+    auto& node = add(Type::Number, parent);
+    node.text = keep(json.dump());
+    return node;
+  }
+  if (!json.is_structured()) {
+    auto& node = add(json.is_null() ? Type::Null : Type::Boolean, parent);
+    node.boolean = json.is_boolean() && json.get<bool>();
+    return node;
+  }
+  auto& node = add(json.is_object() ? Type::Object : Type::Array, parent);
+  for (const auto& [key, value] : json.items()) {
+    auto& child = add(value, &node);
+    if (json.is_object()) child.key = keep(key);
+    node.children.push_back(&child);
+  }
+  return node;
+}
+
+JsonNode& JsonTree::set(JsonNode& object, std::string_view key, JsonNode& value) {
+  std::erase_if(object.children, [&](const JsonNode* child) { return child->key == key; });
+  value.key = keep(std::string(key));
+  value.parent = &object;
+  object.children.push_back(&value);
+  return value;
+}
+
+std::string pointer_to(const JsonNode& json) {
+  std::vector<const JsonNode*> way;
+  for (const auto* at = &json; at->parent != nullptr; at = at->parent) way.push_back(at);
+  std::string pointer;
+  for (auto at = way.rbegin(); at != way.rend() && pointer.size() < kPointer; ++at) {
+    pointer += '/';
+    if ((*at)->parent->is(JsonNode::Type::Array)) {
+      pointer += std::to_string(number_of(**at));
+      continue;
+    }
+    for (const auto c : shortened((*at)->key, kPointer)) {
+      if (c == '~' || c == '/') {
+        pointer += c == '~' ? "~0" : "~1";
+      } else {
+        pointer += c;
+      }
+    }
+  }
+  return pointer;
+}
+
+std::string compact(const JsonNode& json) {
+  std::string out;
+  text_into(out, json);
+  return out;
+}
+
+bool is_within(const JsonNode& json, const JsonNode& object) {
+  const auto* at = &json;
+  while (at != nullptr && at != &object) at = at->parent;
+  return at == &object;
+}
+
+std::string quoted_text(std::string_view text) {
+  std::string out = "\"";
+  escape_into(out, text, true);
+  return out + '"';
+}
+
+std::string one_line(std::string_view text) {
+  std::string out;
+  escape_into(out, shortened(text, kLine), false);
+  return text.size() > kLine ? out + "..." : out;
+}
+
+std::string described(const JsonNode& json) {
+  switch (json.type) {
+    case JsonNode::Type::Array: return "an array";
+    case JsonNode::Type::Object: return "an object";
+    case JsonNode::Type::String: {
+      const auto text = quoted_text(shortened(json.text, kQuoted));
+      return json.text.size() > kQuoted ? text + "..." : text;
+    }
+    case JsonNode::Type::Number:
+      return std::string(json.text.substr(0, kQuoted)) + (json.text.size() > kQuoted ? "..." : "");
+    case JsonNode::Type::Null:
+    case JsonNode::Type::Boolean: break;
+  }
+  return compact(json);
+}
+
+}  // namespace httpretry

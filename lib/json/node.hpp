@@ -1,0 +1,92 @@
+// JsonNode: a JSON value that knows its position in the text it was read from.
+#pragma once
+
+#include "lib/json/ordered_json.hpp"
+
+#include <httpretry/export.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace httpretry {
+
+class Problems;
+
+// Of a text that is read. A tree is walked by recursion, so its depth must have a limit; the others
+// are far above any real file, and keep a hostile one from taking all memory.
+inline constexpr std::size_t kMaxJsonDepth = 64;
+inline constexpr std::size_t kMaxJsonText = std::size_t{64} << 20;
+inline constexpr std::size_t kMaxJsonNodes = 2'000'000;
+
+struct Position {
+  int line = 0;  // from 1; 0: not from a text
+  int column = 0;
+};
+
+struct HTTPRETRY_API JsonNode {
+  enum class Type : std::uint8_t { Null, Boolean, Number, String, Array, Object };
+
+  Type type = Type::Null;
+  bool boolean = false;
+  // Set when an error was reported here, so that no further error is derived from the value.
+  mutable bool bad = false;
+  Position position;
+  Position key_position;  // of a member of an object
+  std::string_view key;   // likewise
+  std::string_view text;  // of a string; of a number, as it is spelled
+  const JsonNode* parent = nullptr;
+  std::vector<const JsonNode*> children;
+
+  [[nodiscard]] bool is(Type other) const { return type == other; }
+  // The first member with that name, or nullptr.
+  [[nodiscard]] const JsonNode* member(std::string_view name) const;
+  // The same, where it is not null.
+  [[nodiscard]] const JsonNode* find(std::string_view name) const;
+};
+
+// Owns nodes and the texts that they refer to.
+class HTTPRETRY_API JsonTree {
+ public:
+  JsonTree() = default;
+  JsonTree(const JsonTree&) = delete;
+  JsonTree& operator=(const JsonTree&) = delete;
+
+  // A copy of `text` that lives as long as the tree.
+  std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+  JsonNode& add(JsonNode::Type type, const JsonNode* parent);
+  // A copy of `json`, without positions.
+  JsonNode& add(const OrderedJson& json, const JsonNode* parent = nullptr);
+  // Sets a member of an object in this tree to that copy.
+  JsonNode& set(JsonNode& object, std::string_view key, JsonNode& value);
+  [[nodiscard]] std::size_t size() const { return nodes_.size(); }
+
+  const JsonNode* root = nullptr;
+
+ private:
+  std::deque<JsonNode> nodes_;
+  std::deque<std::string> texts_;
+};
+
+// Reads strict JSON (RFC 8259) into `tree`. The first syntax error goes to `problems`, and the root
+// then stays nullptr; so do duplicate keys, and values beyond the limits above.
+HTTPRETRY_API void read_json(std::string_view text, JsonTree& tree, Problems& problems);
+
+// "/policies/careful/max_attempts"; a very long one is cut.
+std::string pointer_to(const JsonNode& json);
+// The value as JSON on one line, with its numbers as they were spelled.
+std::string compact(const JsonNode& json);
+// As a message quotes it: a string or number shortened and on one line, "an array", "an object".
+HTTPRETRY_API std::string described(const JsonNode& json);
+// Whether `json` is `object` or a part of it.
+bool is_within(const JsonNode& json, const JsonNode& object);
+// In double quotes, with control characters escaped.
+std::string quoted_text(std::string_view text);
+// With control characters escaped, and cut after some two hundred bytes.
+std::string one_line(std::string_view text);
+
+}  // namespace httpretry

@@ -1,0 +1,295 @@
+// read_json: nlohmann's SAX parser over an iterator that counts, which gives the positions.
+#include "lib/http/text.hpp"
+#include "lib/json/problems.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace httpretry {
+namespace {
+
+// Its copies share how far the text has been read.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, const char** read) : at_(at), read_(read) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    *read_ = ++at_;
+    return *this;
+  }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
+    return a.at_ == b.at_;
+  }
+
+ private:
+  const char* at_;
+  const char** read_;
+};
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+bool in_number(char c) {
+  return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+}
+
+// Each callback comes when its token has been read: for numbers, and one byte behind it. So a token
+// begins at the first byte behind the one before that is no blank, comma or colon.
+class TreeReader final : public nlohmann::json_sax<OrderedJson> {
+ public:
+  TreeReader(std::string_view text, JsonTree& tree, Problems& problems)
+      : text_(text), tree_(tree), problems_(problems) {
+    if (text_.starts_with("\xEF\xBB\xBF")) end_ = line_start_ = 3;  // a byte order mark
+  }
+
+  void run() {
+    const auto* const begin = text_.data();
+    const CountingIterator first(begin, &read_);
+    const CountingIterator last(begin + text_.size(), &read_);
+    if (!OrderedJson::sax_parse(first, last, this)) return;
+    skip_blanks();
+    // nlohmann's parser takes a NUL byte for the end of its input.
+    if (end_ < text_.size()) return syntax_error(end_, "");
+    tree_.root = root_;
+  }
+
+  bool null() override { return add_token(Type::Null) != nullptr; }
+  bool boolean(bool value) override {
+    auto* const node = add_token(Type::Boolean);
+    if (node != nullptr) node->boolean = value;
+    return node != nullptr;
+  }
+  bool number_integer(std::int64_t /*value*/) override { return number(); }
+  bool number_unsigned(std::uint64_t /*value*/) override { return number(); }
+  bool number_float(double /*value*/, const std::string& /*text*/) override { return number(); }
+  bool string(std::string& value) override {
+    const auto start = token();
+    auto* const node = add(Type::String, start, read());
+    if (node != nullptr) node->text = kept(start, value);
+    return node != nullptr;
+  }
+  bool binary(OrderedJson::binary_t& /*value*/) override { return false; }
+  bool key(std::string& name) override {
+    const auto start = token();
+    key_position_ = position(start);
+    key_ = kept(start, name);
+    after_key_ = true;
+    end_ = read();
+    return true;
+  }
+  bool start_object(std::size_t /*size*/) override { return open(Type::Object); }
+  bool start_array(std::size_t /*size*/) override { return open(Type::Array); }
+  bool end_object() override {
+    refuse_duplicates(*open_.back());
+    return close();
+  }
+  bool end_array() override { return close(); }
+
+  bool parse_error(std::size_t count, const std::string& /*token*/,
+                   const nlohmann::detail::exception& error) override {
+    constexpr int kNumberOverflow = 406;
+    if (error.id == kNumberOverflow) {
+      JsonNode number;
+      number.type = Type::Number;
+      number.text = number_at(token());
+      problem(end_, described(number) + " is out of range: no number is so large");
+    } else {
+      syntax_error(std::max<std::size_t>(count, 1) - 1, error.what());
+    }
+    return false;
+  }
+
+ private:
+  using Type = JsonNode::Type;
+
+  [[nodiscard]] std::size_t read() const { return static_cast<std::size_t>(read_ - text_.data()); }
+  [[nodiscard]] Position position(std::size_t at) const {
+    return {line_, static_cast<int>(at - line_start_) + 1};
+  }
+  void problem(std::size_t at, std::string message) {
+    problems_.error(position(at), open_.empty() ? nullptr : open_.back(), std::move(message));
+  }
+
+  void skip(bool (*skipped)(char)) {
+    for (; end_ < text_.size() && skipped(text_[end_]); ++end_) {
+      if (text_[end_] != '\n') continue;
+      ++line_;
+      line_start_ = end_ + 1;
+    }
+  }
+  void skip_blanks() { skip(is_blank); }
+  // Where the token begins that was read last.
+  std::size_t token() {
+    skip([](char c) { return is_blank(c) || c == ',' || c == ':'; });
+    return end_;
+  }
+  [[nodiscard]] std::string_view number_at(std::size_t start) const {
+    auto end = start;
+    while (end < text_.size() && in_number(text_[end])) ++end;
+    const auto number = text_.substr(start, end - start);
+    const auto zero = number.find_first_not_of('-');
+    // In "01" the zero is a number, and then comes another one.
+    const bool two = number.find_first_of("0123456789", zero + 1) == zero + 1;
+    return two && number[zero] == '0' ? number.substr(0, zero + 1) : number;
+  }
+  // The text of the string that begins there; `value` is the same without escapes, which are all
+  // longer than what they stand for.
+  std::string_view kept(std::size_t start, std::string& value) {
+    const auto plain = text_.substr(start + 1, read() - start - 2);
+    return plain.size() == value.size() ? plain : tree_.keep(std::move(value));
+  }
+
+  JsonNode* add(Type type, std::size_t start, std::size_t end) {
+    if (tree_.size() >= kMaxJsonNodes) {
+      problem(start, "the file holds more than " + std::to_string(kMaxJsonNodes) + " values");
+      return nullptr;
+    }
+    auto* const parent = open_.empty() ? nullptr : open_.back();
+    auto* const node = &tree_.add(type, parent);
+    node->position = position(start);
+    if (std::exchange(after_key_, false)) {
+      node->key = key_;
+      node->key_position = key_position_;
+    }
+    if (parent != nullptr) parent->children.push_back(node);
+    if (root_ == nullptr) root_ = node;
+    end_ = end;
+    return node;
+  }
+  JsonNode* add_token(Type type) {
+    const auto start = token();
+    return add(type, start, read());
+  }
+  bool number() {
+    const auto start = token();
+    const auto text = number_at(start);
+    auto* const node = add(Type::Number, start, start + text.size());
+    if (node != nullptr) node->text = text;
+    return node != nullptr;
+  }
+  bool open(Type type) {
+    const auto start = token();
+    auto* const node = add(type, start, read());
+    if (node == nullptr) return false;
+    if (open_.size() == kMaxJsonDepth) {
+      problem(start, "nested deeper than " + std::to_string(kMaxJsonDepth));
+      return false;
+    }
+    open_.push_back(node);
+    return true;
+  }
+  bool close() {
+    token();  // the brace or bracket
+    ++end_;
+    open_.pop_back();
+    return true;
+  }
+
+  void refuse_duplicates(const JsonNode& object) {
+    auto sorted = object.children;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const JsonNode* a, const JsonNode* b) { return a->key < b->key; });
+    for (std::size_t i = 1; i < sorted.size(); ++i) {
+      if (sorted[i]->key != sorted[i - 1]->key) continue;
+      const auto first = sorted[i - 1]->key_position;
+      problems_.error_at_key(*sorted[i], "duplicate key, first defined at line " +
+                                             std::to_string(first.line) + ", column " +
+                                             std::to_string(first.column));
+    }
+  }
+
+  bool take(char c) {
+    skip_blanks();
+    const bool there = end_ < text_.size() && text_[end_] == c;
+    if (there) ++end_;
+    skip_blanks();
+    return there;
+  }
+  // What had to come behind the last good token; `end_` is moved to what came instead.
+  std::string expected() {
+    if (after_key_) return take(':') ? "a value" : "\":\"";
+    skip_blanks();
+    if (open_.empty()) return root_ == nullptr ? "a value" : "the end of the text";
+    const auto& container = *open_.back();
+    const bool object = container.is(Type::Object);
+    const bool behind_value = !container.children.empty();
+    if (behind_value && !take(',')) return object ? R"("," or "}")" : R"("," or "]")";
+    return object ? "a key in double quotes" : "a value";
+  }
+  // `last` is the last byte that the parser read, and `why` its own message.
+  void syntax_error(std::size_t last, std::string_view why) {
+    const auto wanted = expected();
+    const auto rest = text_.substr(end_);
+    const auto first = rest.empty() ? '\0' : rest.front();
+    const bool value = wanted == "a value";
+    if (first == '#' || rest.starts_with("//") || rest.starts_with("/*")) {
+      problem(end_, "JSON has no comments");
+    } else if (wanted == "the end of the text") {
+      problem(end_, "trailing content: the file holds one JSON value");
+    } else if (first == '"' && (value || wanted.starts_with("a key"))) {
+      problem(std::min(last, text_.size()), reason(why));
+    } else if (value && (first == '-' || (first >= '0' && first <= '9'))) {
+      problem(end_, reason(why));
+    } else if (value && is_letter(first)) {
+      const auto word =
+          rest.substr(0, static_cast<std::size_t>(
+                             std::find_if_not(rest.begin(), rest.end(), is_letter) - rest.begin()));
+      problem(end_, "\"" + one_line(word) + "\" is not a JSON value: strings need double quotes");
+    } else if ((first == '}' || first == ']') && end_ > 0 && behind_comma()) {
+      problem(end_, "there is a comma before this");
+    } else {
+      problem(end_, "expected " + (first == '\'' ? "a string in double quotes" : wanted) +
+                        ", but " + found(rest));
+    }
+  }
+  [[nodiscard]] bool behind_comma() const {
+    const auto last = text_.substr(0, end_).find_last_not_of(" \t\r\n");
+    return last != std::string_view::npos && text_[last] == ',';
+  }
+  static std::string found(std::string_view rest) {
+    if (rest.empty()) return "the text ends";
+    const auto length = character_length(rest);
+    return length == 0 ? "there is a byte that is not UTF-8"
+                       : "there is " + quoted_text(rest.substr(0, length));
+  }
+  // Of "[json.exception.parse_error.101] parse error at line 1, column 9: syntax error while
+  // parsing value - invalid number; expected digit after '-'; last read: '-x'", what is wrong.
+  static std::string reason(std::string_view why) {
+    why = why.substr(std::min(why.size(), why.find(" - ") + 3));
+    why = why.substr(0, why.find("; last read"));
+    return why.find("UTF-8") == std::string_view::npos ? std::string(why) : "invalid UTF-8";
+  }
+
+  std::string_view text_;
+  JsonTree& tree_;
+  Problems& problems_;
+  JsonNode* root_ = nullptr;
+  std::vector<JsonNode*> open_;  // the objects and arrays around the next token
+  std::string_view key_;         // of the next value
+  Position key_position_;
+  bool after_key_ = false;
+  const char* read_ = text_.data();
+  std::size_t end_ = 0;  // of the last token
+  std::size_t line_start_ = 0;
+  int line_ = 1;
+};
+
+}  // namespace
+
+void read_json(std::string_view text, JsonTree& tree, Problems& problems) {
+  if (text.size() > kMaxJsonText) {
+    problems.error({1, 1}, nullptr,
+                   "the file is longer than " + std::to_string(kMaxJsonText >> 20U) + " MiB");
+    return;
+  }
+  // One copy of the text, so that nodes can refer to it.
+  TreeReader(tree.keep(std::string(text)), tree, problems).run();
+}
+
+}  // namespace httpretry

@@ -1,0 +1,333 @@
+// The types of the values in a file: one object for each, which reads, writes and describes it.
+//
+// The tables of keys (keys.hpp) point to these objects. They are constants, so that the tables can
+// be used before main begins.
+#pragma once
+
+#include "lib/json/ordered_json.hpp"
+#include "lib/json/problems.hpp"
+
+#include <httpretry/http/time.hpp>
+#include <httpretry/retry/retry_policy.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace httpretry::policy_file {
+
+struct Shape;
+
+class HTTPRETRY_API Type {
+ public:
+  // Puts the value into `field`, or only checks it where that is nullptr. False, with a problem,
+  // where it is not of this type.
+  virtual bool read(const JsonNode& json, void* field, Problems& problems) const = 0;
+  // null where a file leaves the value out.
+  [[nodiscard]] virtual OrderedJson write(const void* field) const = 0;
+  // As JSON Schema.
+  [[nodiscard]] virtual OrderedJson schema() const = 0;
+  // The keys, where it is a type of objects.
+  [[nodiscard]] virtual const Shape* shape() const { return nullptr; }
+
+  Type(const Type&) = delete;
+  Type& operator=(const Type&) = delete;
+
+ protected:
+  constexpr Type() = default;
+  ~Type() = default;
+};
+
+// A type whose values are stored as an F.
+template <class F>
+class TypeOf : public Type {
+ public:
+  using Field = F;
+  bool read(const JsonNode& json, void* field, Problems& problems) const final {
+    auto value = parse(json, problems);
+    if (!value) return false;
+    if (field != nullptr) *static_cast<F*>(field) = *std::move(value);
+    return true;
+  }
+  [[nodiscard]] OrderedJson write(const void* field) const final {
+    return print(*static_cast<const F*>(field));
+  }
+
+ protected:
+  virtual std::optional<F> parse(const JsonNode& json, Problems& problems) const = 0;
+  [[nodiscard]] virtual OrderedJson print(const F& value) const = 0;
+};
+
+// False, and a problem, where the value is of another JSON type.
+HTTPRETRY_API bool expect(const JsonNode& json, JsonNode::Type type, std::string_view what,
+                          Problems& problems);
+std::optional<double> number_in(const JsonNode& json);
+// The duration in `text`, or what is wrong with it: "is negative".
+std::pair<Duration, std::string> duration_in(std::string_view text);
+
+// "250ms". A limit may also be "none", which is kForever.
+class HTTPRETRY_API DurationType final : public TypeOf<Duration> {
+ public:
+  enum class Zero : std::uint8_t { Allowed, Refused };
+  constexpr explicit DurationType(bool limit, Zero zero = Zero::Allowed)
+      : limit_(limit), zero_(zero) {}
+  [[nodiscard]] OrderedJson schema() const override;
+
+ protected:
+  std::optional<Duration> parse(const JsonNode& json, Problems& problems) const override;
+  [[nodiscard]] OrderedJson print(const Duration& value) const override;
+
+ private:
+  bool limit_;
+  Zero zero_;
+};
+
+// What numbers of a type must be: from `least` to `most`, and multiples of 1/`parts` where that is
+// not 0.
+struct Range {
+  double least = 0;
+  double most = 0;
+  int parts = 0;
+  std::string_view note = {};  // for numbers below `least`
+};
+HTTPRETRY_API std::optional<double> number_within(const JsonNode& json, const Range& range,
+                                                  Problems& problems);
+HTTPRETRY_API OrderedJson number_schema(const Range& range);
+// A whole number without a fraction: 2, not 2.0.
+HTTPRETRY_API OrderedJson plain_number(double number);
+
+template <class F>
+class Number final : public TypeOf<F> {
+ public:
+  constexpr Number(double least, double most)
+      : range_{least, most, std::is_floating_point_v<F> ? 0 : 1} {}
+  [[nodiscard]] OrderedJson schema() const override { return number_schema(range_); }
+
+ protected:
+  std::optional<F> parse(const JsonNode& json, Problems& problems) const override {
+    const auto number = number_within(json, range_, problems);
+    return number ? std::optional(static_cast<F>(*number)) : std::nullopt;
+  }
+  [[nodiscard]] OrderedJson print(const F& value) const override {
+    return plain_number(static_cast<double>(value));
+  }
+
+ private:
+  Range range_;
+};
+
+// An amount that is stored in thousandths.
+class Thousandths final : public TypeOf<std::int64_t> {
+ public:
+  constexpr explicit Thousandths(double most) : range_{0, most, 1000} {}
+  [[nodiscard]] OrderedJson schema() const override { return number_schema({0, range_.most, 0}); }
+
+ protected:
+  std::optional<std::int64_t> parse(const JsonNode& json, Problems& problems) const override;
+  [[nodiscard]] OrderedJson print(const std::int64_t& value) const override;
+
+ private:
+  Range range_;
+};
+
+// A number, or "unlimited", which is stored as no number.
+class Attempts final : public TypeOf<std::optional<int>> {
+ public:
+  constexpr explicit Attempts(std::string_view note)
+      : range_{1, std::numeric_limits<int>::max(), 1, note} {}
+  [[nodiscard]] OrderedJson schema() const override;
+
+ protected:
+  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override;
+  [[nodiscard]] OrderedJson print(const Field& value) const override;
+
+ private:
+  Range range_;
+};
+
+class Flag final : public TypeOf<bool> {
+ public:
+  [[nodiscard]] OrderedJson schema() const override { return {{"type", "boolean"}}; }
+
+ protected:
+  std::optional<bool> parse(const JsonNode& json, Problems& problems) const override;
+  [[nodiscard]] OrderedJson print(const bool& value) const override { return value; }
+};
+
+// The words of an enum, in the order of its values; an empty word is a value that no file may name.
+class HTTPRETRY_API Words {
+ public:
+  constexpr Words() = default;
+  template <std::size_t Size>
+  constexpr explicit Words(const std::string_view (&list)[Size]) : list_(list), size_(Size) {}
+  // The words of `to_string`, up to that of `last`.
+  template <class Enum>
+  static constexpr Words up_to(Enum last, std::optional<Enum> without = {}) {
+    Words words;
+    words.word_ = [](std::size_t i) { return to_string(static_cast<Enum>(i)); };
+    words.size_ = static_cast<std::size_t>(last) + 1;
+    if (without) words.without_ = static_cast<std::size_t>(*without);
+    return words;
+  }
+
+  [[nodiscard]] constexpr std::size_t size() const { return size_; }
+  [[nodiscard]] std::string_view operator[](std::size_t i) const {
+    if (i == without_) return {};
+    return word_ == nullptr ? list_[i] : word_(i);
+  }
+  // Its number; `size` where it is none of them.
+  [[nodiscard]] std::size_t find(std::string_view word) const;
+  // All that a file may name.
+  [[nodiscard]] std::vector<std::string_view> all() const;
+  // The number of the word that stands there; empty, and a problem, where it is none of them.
+  [[nodiscard]] std::optional<std::size_t> parse(const JsonNode& json, Problems& problems) const;
+  [[nodiscard]] OrderedJson schema() const { return {{"enum", all()}}; }
+
+ private:
+  std::span<const std::string_view> list_;
+  std::string_view (*word_)(std::size_t) = nullptr;
+  std::size_t size_ = 0;
+  std::size_t without_ = SIZE_MAX;
+};
+
+template <class Enum>
+class Word final : public TypeOf<Enum> {
+ public:
+  constexpr explicit Word(const Words& words) : words_(words) {}
+  [[nodiscard]] OrderedJson schema() const override { return words_.schema(); }
+
+ protected:
+  std::optional<Enum> parse(const JsonNode& json, Problems& problems) const override {
+    const auto number = words_.parse(json, problems);
+    return number ? std::optional(static_cast<Enum>(*number)) : std::nullopt;
+  }
+  [[nodiscard]] OrderedJson print(const Enum& value) const override {
+    return words_[static_cast<std::size_t>(value)];
+  }
+
+ private:
+  Words words_;
+};
+
+// A string of a certain form; an empty one is left out.
+class HTTPRETRY_API Text final : public TypeOf<std::string> {
+ public:
+  using Check = bool (*)(std::string_view);
+  // `what` it is is said where it is something else: "a header's name".
+  constexpr explicit Text(std::string_view what, Check good = nullptr,
+                          std::string_view pattern = {})
+      : what_(what), good_(good), pattern_(pattern) {}
+  [[nodiscard]] OrderedJson schema() const override;
+
+ protected:
+  std::optional<std::string> parse(const JsonNode& json, Problems& problems) const override;
+  [[nodiscard]] OrderedJson print(const std::string& value) const override;
+
+ private:
+  std::string_view what_;
+  Check good_;
+  std::string_view pattern_;
+};
+
+// A value that may be left out.
+template <class Inner>
+class Optional final : public TypeOf<std::optional<typename Inner::Field>> {
+ public:
+  using Value = typename Inner::Field;
+  constexpr explicit Optional(const Inner& inner) : inner_(inner) {}
+  [[nodiscard]] OrderedJson schema() const override { return inner_.schema(); }
+
+ protected:
+  std::optional<std::optional<Value>> parse(const JsonNode& json,
+                                            Problems& problems) const override {
+    std::optional<Value> value(std::in_place);
+    if (!inner_.read(json, &*value, problems)) return std::nullopt;
+    return std::make_optional(std::move(value));
+  }
+  [[nodiscard]] OrderedJson print(const std::optional<Value>& value) const override {
+    return value ? inner_.write(&*value) : OrderedJson();
+  }
+
+ private:
+  const Inner& inner_;
+};
+
+// An array of strings that is not empty; an empty one is left out.
+class Strings final : public TypeOf<std::vector<std::string>> {
+ public:
+  enum class Of : std::uint8_t { Methods, Values };
+  constexpr explicit Strings(Of of) : of_(of) {}
+  [[nodiscard]] OrderedJson schema() const override;
+
+ protected:
+  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override;
+  [[nodiscard]] OrderedJson print(const Field& value) const override;
+
+ private:
+  Of of_;
+};
+
+class Transports final : public TypeOf<std::uint8_t> {  // a bit for each TransportKind
+ public:
+  [[nodiscard]] OrderedJson schema() const override;
+
+ protected:
+  std::optional<std::uint8_t> parse(const JsonNode& json, Problems& problems) const override;
+  [[nodiscard]] OrderedJson print(const std::uint8_t& value) const override;
+};
+
+class DelayHeaders final : public TypeOf<std::vector<HintSource>> {
+ public:
+  [[nodiscard]] OrderedJson schema() const override;
+
+ protected:
+  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override;
+  [[nodiscard]] OrderedJson print(const Field& value) const override;
+};
+
+class Statuses final : public TypeOf<StatusSet> {
+ public:
+  [[nodiscard]] OrderedJson schema() const override;
+
+ protected:
+  std::optional<StatusSet> parse(const JsonNode& json, Problems& problems) const override;
+  [[nodiscard]] OrderedJson print(const StatusSet& value) const override;
+};
+
+// What a rule of error_codes looks at: one of three keys, which share a field.
+class Selector final : public Type {
+ public:
+  using Field = ErrorRule;
+  constexpr Selector(ErrorRule::Source source, const Text& text) : source_(source), text_(text) {}
+  bool read(const JsonNode& json, void* field, Problems& problems) const override;
+  [[nodiscard]] OrderedJson write(const void* field) const override;
+  [[nodiscard]] OrderedJson schema() const override { return text_.schema(); }
+
+ private:
+  ErrorRule::Source source_;
+  const Text& text_;
+};
+
+class ErrorCodes final : public TypeOf<std::vector<ErrorRule>> {
+ public:
+  [[nodiscard]] OrderedJson schema() const override;
+
+ protected:
+  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override;
+  [[nodiscard]] OrderedJson print(const Field& value) const override;
+};
+
+// Parts of schemas.
+OrderedJson schema_either(OrderedJson one, OrderedJson other);
+HTTPRETRY_API OrderedJson schema_reference(std::string_view definition);
+OrderedJson schema_pattern(std::string_view pattern);
+OrderedJson schema_items(OrderedJson of, bool not_empty = false);
+HTTPRETRY_API OrderedJson schema_name();  // a string that is not empty
+
+}  // namespace httpretry::policy_file
