@@ -1,6 +1,7 @@
 #include "core.hpp"
 
 #include "lib/curl/errors.hpp"
+#include "lib/flow/nested_retry.hpp"
 #include "lib/flow/random.hpp"
 
 #include <unistd.h>
