@@ -18,7 +18,7 @@ Task<Result<BearerToken>> fetch_token(Client& issuer, std::string url) {
   co_return BearerToken(answer->body, 1h);
 }
 
-void print(const ConnectionFacts& facts) { std::printf("%s\n", facts.remote_ip.c_str()); }
+void print(const ConnectionInfo& facts) { std::printf("%s\n", facts.remote_ip.c_str()); }
 
 // These are not used for sending: the files and proxies do not exist.
 void all_of_them(TransportOptions& connection, Request& request) {

@@ -104,7 +104,8 @@ Task<Outcome> Admission::send(Request request, Call& call) {
   const auto since = scheduler.now();
   Permit permit(*this, url->origin());
   if (!permit.happened()) {
-    const auto limit = std::min(Call::State::admission_deadline(call), request.options().answer_by);
+    const auto limit =
+        std::min(Call::State::admission_deadline(call), request.options().respond_by);
     const bool waited_out = co_await permit.wait(scheduler, limit, call.stop());
     if (call.stop().stop_requested() || !permit.happened()) {
       auto error =

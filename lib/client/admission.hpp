@@ -29,7 +29,7 @@ class Admission final : public Transport {
   using Open = std::map<std::uint64_t, Origin*>;
   // The right to run an exchange, or a place in the queue for it, for as long as this lives. It
   // happens when the right is given.
-  class Permit final : public Happening {
+  class Permit final : public Event {
    public:
     Permit(Admission& admission, const std::string& origin);
     ~Permit() override;

@@ -2,7 +2,7 @@
 
 #include "core.hpp"
 
-#include "lib/flow/hop.hpp"
+#include "lib/flow/resume_on.hpp"
 
 #include <mutex>
 
@@ -30,7 +30,7 @@ struct SharedState {
 // Only there it checks whether anybody waits: until then the awaiter may be destroyed on that
 // scheduler, while the outcome is on its way.
 detail::Detached resume_there(std::shared_ptr<SharedState> state, Scheduler& scheduler) {
-  const Hop hop(scheduler);
+  const ResumeOn hop(scheduler);
   co_await hop;
   state->resume();
 }

@@ -62,21 +62,21 @@ void add_outcome(Json& json, const Outcome& outcome) {
 // "503 each time", "503, 503, timeout", and the last ones where there were many.
 std::string what_came(const std::vector<Attempt>& attempts) {
   constexpr std::size_t kShown = 6;
-  const auto last = came_to(attempts.back());
+  const auto last = attempt_text(attempts.back());
   const bool same = std::all_of(attempts.begin(), attempts.end(),
-                                [&](const Attempt& each) { return came_to(each) == last; });
+                                [&](const Attempt& each) { return attempt_text(each) == last; });
   if (attempts.size() == 1) return last;
   if (same) return last + " each time";
   std::string list = attempts.size() > kShown ? "..., " : "";
   for (auto i = attempts.size() - std::min(attempts.size(), kShown); i < attempts.size(); ++i) {
-    list += came_to(attempts[i]) + (i + 1 < attempts.size() ? ", " : "");
+    list += attempt_text(attempts[i]) + (i + 1 < attempts.size() ? ", " : "");
   }
   return list;
 }
 
 }  // namespace
 
-std::string came_to(const Attempt& attempt) {
+std::string attempt_text(const Attempt& attempt) {
   return attempt.error ? std::string(to_string(*attempt.error)) : std::to_string(attempt.status);
 }
 

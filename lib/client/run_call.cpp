@@ -1,7 +1,7 @@
 #include "run_call.hpp"
 
 #include "lib/flow/call_state.hpp"
-#include "lib/flow/hop.hpp"
+#include "lib/flow/resume_on.hpp"
 
 #include <new>
 
@@ -66,8 +66,8 @@ void finish(Outcome& outcome, Call::State& state) {
 
 }  // namespace
 
-Prepared run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
-                  CallOptions options, Completion& completion) {
+PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
+                         CallOptions options, Completion& completion) {
   Call::State state;
   state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
   state.scheduler = where.scheduler;
@@ -89,8 +89,8 @@ Prepared run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Req
   } catch (...) {  // std::bad_alloc: what a middleware throws is an outcome already
     result.emplace(out_of_memory());
   }
-  if (RunQueue::strayed_from(*where.scheduler)) {
-    const Hop home(*where.scheduler);
+  if (RunQueue::is_not_driving(*where.scheduler)) {
+    const ResumeOn home(*where.scheduler);
     co_await home;
   }
   Outcome outcome = *std::move(result);
@@ -102,15 +102,15 @@ Prepared run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Req
   if (where.background) where.background->call_ended();
 }
 
-Prepared run_work(RunsOn where, std::shared_ptr<Work> work) {
+PostedCoroutine run_work(RunsOn where, std::shared_ptr<Work> work) {
   try {
     const auto running = work->run(*where.scheduler);
     co_await running;
   } catch (...) {  // as in a call
     work->give_up(out_of_memory());
   }
-  if (RunQueue::strayed_from(*where.scheduler)) {
-    const Hop home(*where.scheduler);
+  if (RunQueue::is_not_driving(*where.scheduler)) {
+    const ResumeOn home(*where.scheduler);
     co_await home;
   }
   work.reset();

@@ -3,7 +3,7 @@
 
 #include "loops.hpp"
 
-#include "lib/flow/prepared.hpp"
+#include "lib/flow/posted_coroutine.hpp"
 
 #include <httpretry/client/client.hpp>
 
@@ -19,9 +19,9 @@ struct RunsOn {
 
 // The coroutines run on the scheduler's thread. `options` and what `completion` is must live until
 // `completion` is told.
-Prepared run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
-                  CallOptions options, Completion& completion);
-Prepared run_work(RunsOn where, std::shared_ptr<Work> work);
+PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
+                         CallOptions options, Completion& completion);
+PostedCoroutine run_work(RunsOn where, std::shared_ptr<Work> work);
 
 // The error of a call that did not begin.
 Error not_begun(Errc code, std::string why);

@@ -32,8 +32,8 @@ std::string certificate(const curl_slist* fields) {
 
 }  // namespace
 
-ConnectionFacts connection_info(CURL* easy) {
-  ConnectionFacts info;
+ConnectionInfo connection_info(CURL* easy) {
+  ConnectionInfo info;
   info.remote_ip = text_of(easy, CURLINFO_PRIMARY_IP);
   info.local_ip = text_of(easy, CURLINFO_LOCAL_IP);
   info.remote_port = static_cast<int>(number_of(easy, CURLINFO_PRIMARY_PORT));

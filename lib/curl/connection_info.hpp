@@ -9,6 +9,6 @@
 namespace httpretry {
 
 // Certificates only where CURLOPT_CERTINFO was set.
-ConnectionFacts connection_info(CURL* easy);
+ConnectionInfo connection_info(CURL* easy);
 
 }  // namespace httpretry

@@ -94,7 +94,7 @@ std::optional<std::string> exception_text() {
   } catch (const std::exception& thrown) {
     return thrown.what();
   } catch (...) {
-    return "something that is no std::exception";
+    return "something that is not a std::exception";
   }
 }
 

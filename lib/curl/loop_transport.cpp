@@ -45,7 +45,7 @@ Task<Outcome> LoopTransport::resolve_and_send(Request request, Call& call) {
   const Url url = *request.parsed_url();
   const auto began = loop_.now();
   const auto timeout = request.options().connect_timeout.value_or(loop_.options().connect_timeout);
-  const auto soonest = std::min(request.options().answer_by, later(began, timeout));
+  const auto soonest = std::min(request.options().respond_by, later(began, timeout));
   const auto limit = std::min(call.deadline(), soonest);
   const auto found = co_await loop_.resolver().resolve(url.host(), loop_, limit, call.stop());
   const auto took = loop_.now() - began;

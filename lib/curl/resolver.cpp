@@ -113,7 +113,7 @@ Result<Addresses> system_lookup(const std::string& host) {
 }
 
 // One look-up of a name. It happens when its result is there.
-class Resolver::Name final : public detail::Happening {
+class Resolver::Name final : public detail::Event {
  public:
   Name(std::string host_, Time now) : host(std::move(host_)), asked_at(now) {}
   void set_result(Result<Addresses> addresses) {

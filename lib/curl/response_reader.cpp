@@ -114,7 +114,7 @@ bool ResponseReader::decoded_bytes(std::string_view bytes) {
 bool ResponseReader::write_to_sink(std::string_view bytes) {
   auto wish = delivery_->write(bytes);
   if (!wish) return sink_failed(std::move(wish).error());
-  if (*wish == BodyWriter::Wish::Stop) return sink_failed(wants_no_more());
+  if (*wish == BodyWriter::Wish::Stop) return sink_failed(reader_stopped());
   paused_ = paused_ || *wish == BodyWriter::Wish::Pause;
   return true;
 }

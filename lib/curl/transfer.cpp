@@ -7,7 +7,7 @@ namespace httpretry {
 
 Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
                    const std::string* addresses, Delivery* delivery)
-    : Waiter(loop, call.stop()),
+    : CancelableWait(loop, call.stop()),
       loop_(loop),
       request_(request),
       url_(url),
@@ -79,7 +79,7 @@ void Transfer::go_on(Result<BodyWriter::Wish> drained) {
   if (!drained) {
     reader_.sink_failed(std::move(drained).error());
   } else if (running_ && *drained == BodyWriter::Wish::Stop) {
-    reader_.sink_failed(wants_no_more());
+    reader_.sink_failed(reader_stopped());
   }
   if (!running_) return;
   if (!abort_.none()) return end(abort_.why());
@@ -103,7 +103,7 @@ Time Transfer::limit() const {
   if (reader_.paused()) return call_.deadline();
   const bool headers_done = sends_.answered() && !reader_.in_headers();
   return std::min(call_.deadline(),
-                  headers_done ? later(last_byte_, options_.stall_timeout) : options_.answer_by);
+                  headers_done ? later(last_byte_, options_.stall_timeout) : options_.respond_by);
 }
 
 // Bytes that come only move the limit back, so the timer is set anew when it fires, not with each.

@@ -25,7 +25,7 @@ std::string about(const Request& request, const Url& url);
 //     transfer.go_on(result);
 //   }
 //   Outcome outcome = transfer.outcome();
-class Transfer final : public Waiter, private Timer, private EasyListener {
+class Transfer final : public CancelableWait, private Timer, private EasyListener {
  public:
   // Everything must outlive it. `addresses`: of the host, where libcurl does not know them yet;
   // `delivery`: where the body goes, if to a sink.
@@ -51,8 +51,8 @@ class Transfer final : public Waiter, private Timer, private EasyListener {
   std::size_t index = 0;   // in that shard's list
 
  private:
-  // Waiter, Timer
-  void called_off() override { end(Abort::Canceled); }
+  // CancelableWait, Timer
+  void on_cancel() override { end(Abort::Canceled); }
   void due() override;
 
   // EasyListener

@@ -61,7 +61,7 @@ Error sink_failed(const Request& request, const Response& response, Error error)
 
 }  // namespace
 
-Error wants_no_more() {
+Error reader_stopped() {
   Error error(Errc::Canceled, "stopped by the reader of the body");
   error.permanent = true;
   return error;
@@ -90,7 +90,7 @@ Result<Delivery*> Delivery::of(const Request& request, Call& call) {
 
 Delivery* Delivery::begun(const Call& call) { return Call::State::of(call).delivery.get(); }
 
-bool Delivery::can_go_on() const {
+bool Delivery::can_retry() const {
   return have_ == 0 || writer_->restartable() || !validator_.empty();
 }
 
@@ -202,7 +202,7 @@ Result<void> Delivery::finish(Response& response) {
   return finished;
 }
 
-Task<Outcome> Delivery::hand_over(Request request, Call& call, Outcome outcome) {
+Task<Outcome> Delivery::deliver(Request request, Call& call, Outcome outcome) {
   auto opened = of(request, call);
   if (!opened) co_return std::move(opened).error();
   auto* delivery = *opened;
@@ -218,7 +218,7 @@ Task<Outcome> Delivery::hand_over(Request request, Call& call, Outcome outcome) 
   auto wish = delivery->write(body);
   if (wish && *wish == Wish::Pause) wish = co_await delivery->drain(call);
   if (!wish) co_return sink_failed(request, *outcome, std::move(wish).error());
-  if (*wish == Wish::Stop) co_return sink_failed(request, *outcome, wants_no_more());
+  if (*wish == Wish::Stop) co_return sink_failed(request, *outcome, reader_stopped());
   auto finished = delivery->finish(*outcome);
   if (!finished) co_return sink_failed(request, *outcome, std::move(finished).error());
   co_return outcome;

@@ -8,7 +8,7 @@
 namespace httpretry {
 
 // For Wish::Stop.
-HTTPRETRY_API Error wants_no_more();
+HTTPRETRY_API Error reader_stopped();
 
 class HTTPRETRY_API Delivery {
  public:
@@ -26,7 +26,7 @@ class HTTPRETRY_API Delivery {
 
   void hold_back(HoldBack rules) { hold_back_ = std::move(rules); }
   // Whether a retry is possible: the writer can restart, or the next attempt can ask for the rest.
-  [[nodiscard]] bool can_go_on() const;
+  [[nodiscard]] bool can_retry() const;
 
   // For each exchange, in this order.
 
@@ -50,7 +50,7 @@ class HTTPRETRY_API Delivery {
   Result<void> finish(Response& response);
 
   // Delivers a body that is in memory: it was held back, or the transport does not support sinks.
-  static Task<Outcome> hand_over(Request request, Call& call, Outcome outcome);
+  static Task<Outcome> deliver(Request request, Call& call, Outcome outcome);
   // Whether the last response was held back.
   [[nodiscard]] bool held() const { return held_; }
 

@@ -1,5 +1,5 @@
 #include "call_state.hpp"
-#include "hop.hpp"
+#include "resume_on.hpp"
 
 #include <httpretry/flow/middleware.hpp>
 
@@ -10,7 +10,7 @@ Task<Outcome> failed(Error error) { co_return error; }
 
 // For a middleware that awaited something of another client, and continued on that client's loop.
 Task<Outcome> return_and_send(Next next, Request request, Call& call) {
-  const Hop home(call.scheduler());
+  const ResumeOn home(call.scheduler());
   co_await home;
   Outcome outcome = co_await next(std::move(request), call);
   co_return outcome;
@@ -40,7 +40,7 @@ MiddlewarePtr from_function(std::string name, Handle handle) {
 
 Task<Outcome> Next::operator()(Request request, Call& call) const {
   auto& state = Call::State::of(call);
-  if (RunQueue::strayed_from(*state.scheduler)) {
+  if (RunQueue::is_not_driving(*state.scheduler)) {
     return return_and_send(*this, std::move(request), call);
   }
   const bool last = index_ == chain_->size();

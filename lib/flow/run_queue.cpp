@@ -1,6 +1,6 @@
 #include "run_queue.hpp"
 
-#include "hop.hpp"
+#include "resume_on.hpp"
 
 #include <algorithm>
 #include <new>
@@ -17,12 +17,13 @@ void reserve_room(std::vector<T>& list, std::size_t count) {
 
 }  // namespace
 
-Waiter::Waiter(RunQueue& queue, std::stop_token stop) : queue_(queue), stop_(std::move(stop)) {}
-Waiter::~Waiter() { end_waiting(); }
+CancelableWait::CancelableWait(RunQueue& queue, std::stop_token stop)
+    : queue_(queue), stop_(std::move(stop)) {}
+CancelableWait::~CancelableWait() { end_waiting(); }
 
-bool Waiter::stop_requested() const { return queue_.closed_ || stop_.stop_requested(); }
+bool CancelableWait::stop_requested() const { return queue_.closed_ || stop_.stop_requested(); }
 
-void Waiter::begin_waiting() {
+void CancelableWait::begin_waiting() {
   queue_.enter(*this);
   waiting_ = true;
   if (stop_.stop_possible()) {
@@ -30,7 +31,7 @@ void Waiter::begin_waiting() {
   }
 }
 
-void Waiter::end_waiting() {
+void CancelableWait::end_waiting() {
   if (!waiting_) return;
   waiting_ = false;
   on_stop_.reset();  // waits until a callback on another thread has returned
@@ -38,7 +39,7 @@ void Waiter::end_waiting() {
 }
 
 // Runs on the thread that requests the stop, which may hold locks of its own: so it only posts.
-void Waiter::PostCancel::operator()() const { queue->post_cancel({slot, generation}); }
+void CancelableWait::PostCancel::operator()() const { queue->post_cancel({slot, generation}); }
 
 void Sleep::await_suspend(std::coroutine_handle<> awaiter) {
   awaiter_ = awaiter;
@@ -56,7 +57,7 @@ void Sleep::due() {
   queue_.ready(awaiter_);
 }
 
-void Sleep::called_off() {
+void Sleep::on_cancel() {
   if (slept_) return;  // the timer was due in the same turn
   queue_.timers().remove(*this);
   queue_.ready(awaiter_);
@@ -71,7 +72,7 @@ RunQueue::~RunQueue() = default;
 
 RunQueue* RunQueue::current() { return driven; }
 
-bool RunQueue::strayed_from(const Scheduler& home) {
+bool RunQueue::is_not_driving(const Scheduler& home) {
   return driven != &home && dynamic_cast<const RunQueue*>(&home) != nullptr;
 }
 
@@ -165,14 +166,14 @@ void RunQueue::cancel_stopped() {
   }
 }
 
-void RunQueue::cancel(Waiter& waiter) {
+void RunQueue::cancel(CancelableWait& waiter) {
   if (std::exchange(waiter.canceled_, true)) return;
-  waiter.called_off();
+  waiter.on_cancel();
 }
 
 Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
   if (driven != nullptr && driven != this) {
-    const Hop home(*this);
+    const ResumeOn home(*this);
     co_await home;
   }
   Sleep sleep(*this, when, std::move(stop));
@@ -182,7 +183,7 @@ Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
 
 // Reserves all memory that the wait will need, because here its coroutine can be told that there is
 // none.
-void RunQueue::enter(Waiter& waiter) {
+void RunQueue::enter(CancelableWait& waiter) {
   if (free_slots_.empty()) {
     reserve_room(free_slots_, slots_.size() + 1);
     slots_.emplace_back();
@@ -196,7 +197,7 @@ void RunQueue::enter(Waiter& waiter) {
 }
 
 // The new generation invalidates cancellations that were posted for this wait.
-void RunQueue::leave(Waiter& waiter) {
+void RunQueue::leave(CancelableWait& waiter) {
   auto& slot = slots_[waiter.slot_];
   slot.waiter = nullptr;
   ++slot.generation;

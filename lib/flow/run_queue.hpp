@@ -17,16 +17,16 @@ namespace httpretry {
 class RunQueue;
 
 // A wait that can be canceled: by its stop token, from any thread, or when its queue is closed.
-class Waiter {
+class CancelableWait {
  public:
-  Waiter(RunQueue& queue, std::stop_token stop);
-  Waiter(const Waiter&) = delete;
-  Waiter& operator=(const Waiter&) = delete;
-  virtual ~Waiter();
+  CancelableWait(RunQueue& queue, std::stop_token stop);
+  CancelableWait(const CancelableWait&) = delete;
+  CancelableWait& operator=(const CancelableWait&) = delete;
+  virtual ~CancelableWait();
 
  protected:
   // Called at most once, on the queue's thread, between `begin_waiting` and `end_waiting`.
-  virtual void called_off() = 0;
+  virtual void on_cancel() = 0;
   [[nodiscard]] bool stop_requested() const;
   void begin_waiting();
   void end_waiting();
@@ -49,10 +49,10 @@ class Waiter {
 };
 
 // co_await gives true (the time has come) or false (canceled).
-class Sleep final : public Waiter, private Timer {
+class Sleep final : public CancelableWait, private Timer {
  public:
   Sleep(RunQueue& queue, Time when, std::stop_token stop)
-      : Waiter(queue, std::move(stop)), when_(when) {}
+      : CancelableWait(queue, std::move(stop)), when_(when) {}
   ~Sleep() override { end(); }
   [[nodiscard]] bool await_ready() const { return stop_requested(); }
   void await_suspend(std::coroutine_handle<> awaiter);
@@ -60,7 +60,7 @@ class Sleep final : public Waiter, private Timer {
 
  private:
   void due() override;
-  void called_off() override;
+  void on_cancel() override;
   void end();
 
   Time when_;
@@ -78,7 +78,7 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   static RunQueue* current();
   // Whether this thread does not drive `home`, although it runs a coroutine of `home`: something
   // that a middleware awaited has resumed it here. It must return before it uses the queue.
-  static bool strayed_from(const Scheduler& home);
+  static bool is_not_driving(const Scheduler& home);
 
   void post(std::coroutine_handle<> handle) final;
   Task<bool> sleep_until(Time when, std::stop_token stop) final;
@@ -122,22 +122,22 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
 
  private:
-  friend class Waiter;
+  friend class CancelableWait;
   struct Slot {
-    Waiter* waiter = nullptr;
+    CancelableWait* waiter = nullptr;
     std::uint32_t generation = 0;
   };
   struct Cancel {
     std::uint32_t slot;
     std::uint32_t generation;
   };
-  void enter(Waiter& waiter);
-  void leave(Waiter& waiter);
+  void enter(CancelableWait& waiter);
+  void leave(CancelableWait& waiter);
   void post_cancel(Cancel which) noexcept;
   void take_posted();
   void cancel_stopped();
   void notify();
-  static void cancel(Waiter& waiter);
+  static void cancel(CancelableWait& waiter);
 
   std::vector<std::coroutine_handle<>> ready_;
   std::vector<std::coroutine_handle<>> running_;

@@ -12,10 +12,10 @@ struct Forward {
 
 }  // namespace
 
-Happening::~Happening() = default;
+Event::~Event() = default;
 
 // sleep_until takes one stop token, and there are two reasons to end this wait.
-Task<bool> Happening::wait(Scheduler& scheduler, Time limit, std::stop_token stop) const {
+Task<bool> Event::wait(Scheduler& scheduler, Time limit, std::stop_token stop) const {
   const auto stop_of_call = stop;
   std::stop_source either;
   const std::stop_callback on_happened(happened_.get_token(), Forward{either});

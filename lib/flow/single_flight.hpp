@@ -2,7 +2,7 @@
 // fetches it and the others wait for its result. Shared by loops and threads.
 #pragma once
 
-#include "hop.hpp"
+#include "resume_on.hpp"
 
 #include <httpretry/flow/call.hpp>
 #include <httpretry/flow/detail/shared_work.hpp>
@@ -42,9 +42,9 @@ class SingleFlight {
   }
 
  private:
-  struct Flight final : detail::Happening {
+  struct Flight final : detail::Event {
     std::optional<Result<T>> result;  // empty if the call that fetched ended first
-    using Happening::happen;
+    using Event::happen;
   };
   struct Boarded {
     std::shared_ptr<Flight> flight;

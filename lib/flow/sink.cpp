@@ -1,6 +1,6 @@
 #include <httpretry/flow/sink.hpp>
 
-#include "hop.hpp"
+#include "resume_on.hpp"
 
 namespace httpretry {
 

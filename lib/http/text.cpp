@@ -42,7 +42,7 @@ std::string text_of(const std::exception_ptr& thrown) {
   } catch (const std::exception& exception) {
     return exception.what();
   } catch (...) {
-    return "something that is no std::exception";
+    return "something that is not a std::exception";
   }
 }
 

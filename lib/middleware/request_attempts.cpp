@@ -85,7 +85,7 @@ Request RequestAttempts::prepare(const RetryStep& step) {
   if (step.fresh_connection) options.fresh_connection = true;
   if (!options.connect_timeout) options.connect_timeout = policy_->connect_timeout;
   options.stall_timeout = std::min(options.stall_timeout, policy_->stall_timeout);
-  options.answer_by = std::min(options.answer_by, step.respond_by);
+  options.respond_by = std::min(options.respond_by, step.respond_by);
   return attempt;
 }
 
@@ -112,7 +112,7 @@ RetryStep RequestAttempts::end(const Outcome& outcome) {
   ended.outcome = &outcome;
   ended.begun = Call::State::of(call_).exchanges != exchanges_before_;
   ended.replayable = request_.body().replayable();
-  ended.streaming = delivery != nullptr && !delivery->can_go_on();
+  ended.streaming = delivery != nullptr && !delivery->can_retry();
 
   const bool may_resend = request_.options().retry && !call_.stop().stop_requested();
   auto step = may_resend ? loop_.resend(ended) : std::nullopt;

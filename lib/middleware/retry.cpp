@@ -46,7 +46,7 @@ class Retry final : public Middleware {
     }
     if (!last) co_return attempts.never_sent();
     if (!attempts.owes_body()) co_return *std::move(last);
-    Outcome delivered = co_await Delivery::hand_over(request, call, *std::move(last));
+    Outcome delivered = co_await Delivery::deliver(request, call, *std::move(last));
     co_return delivered;
   }
 

@@ -17,8 +17,8 @@ Classified classified_as(const AttemptResultBase& result) {
   classified.cls = result.cls;
   classified.refused = result.cls == Class::Throttle;
   if (result.delay && result.cls != Class::Success) {
-    classified.server_delay.emplace(std::max(*result.delay, Duration::zero()), HintSource::Function,
-                                    "");
+    classified.server_delay.emplace(std::max(*result.delay, Duration::zero()),
+                                    ServerDelaySource::Function, "");
   }
   return classified;
 }

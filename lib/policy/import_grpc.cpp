@@ -203,7 +203,7 @@ class GrpcImport {
                           "retryableStatusCodes", "perAttemptRecvTimeout"});
     policy.repeat(Repeat::Always).budget(budget_);
     ServerDelayPolicy delay;
-    delay.headers = {HintSource::GrpcRetryPushback};
+    delay.headers = {ServerDelaySource::GrpcRetryPushback};
     delay.combine = ServerDelayPolicy::Combine::Server;
     delay.max = kForever;
     policy.server_delay(delay);

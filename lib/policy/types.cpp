@@ -43,7 +43,7 @@ std::optional<std::vector<std::size_t>> words_in(const JsonNode& json, const Wor
 }
 
 constexpr auto kTransports = Words::up_to(TransportKind::Partial);
-constexpr auto kHeaders = Words::up_to(HintSource::GrpcRetryPushback);
+constexpr auto kHeaders = Words::up_to(ServerDelaySource::GrpcRetryPushback);
 
 // A header's name, in any case.
 std::string pattern_of_any_case(const Words& among) {
@@ -295,7 +295,7 @@ std::optional<DelayHeaders::Field> DelayHeaders::parse(const JsonNode& json,
   });
   if (!numbers) return std::nullopt;
   Field headers;
-  for (const auto number : *numbers) headers.push_back(static_cast<HintSource>(number));
+  for (const auto number : *numbers) headers.push_back(static_cast<ServerDelaySource>(number));
   return headers;
 }
 

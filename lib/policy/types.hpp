@@ -282,7 +282,7 @@ class Transports final : public TypeOf<std::uint8_t> {  // a bit for each Transp
   [[nodiscard]] OrderedJson print(const std::uint8_t& value) const override;
 };
 
-class DelayHeaders final : public TypeOf<std::vector<HintSource>> {
+class DelayHeaders final : public TypeOf<std::vector<ServerDelaySource>> {
  public:
   [[nodiscard]] OrderedJson schema() const override;
 

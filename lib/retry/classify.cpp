@@ -66,7 +66,7 @@ void add_server_delay(const RetryPolicy& policy, const ResponseHead& head, Class
   }
   // GitHub's reset is the last second of the limit; we come after it.
   if (result.rule.family == ErrorRule::Family::Github &&
-      result.server_delay->source == HintSource::XRateLimitReset) {
+      result.server_delay->source == ServerDelaySource::XRateLimitReset) {
     result.server_delay->delay = later(Time(result.server_delay->delay), 1s).time_since_epoch();
   }
 }
@@ -180,7 +180,7 @@ std::string to_string(const Rule& rule) {
     case Rule::Kind::Transport: return "transport: " + word(to_string(rule.transport));
     case Rule::Kind::Error: return "error: " + word(to_string(rule.error));
     case Rule::Kind::Proxy: return "proxy: status " + std::to_string(rule.status);
-    case Rule::Kind::ServerSays: return word(to_string(HintSource::GrpcRetryPushback));
+    case Rule::Kind::ServerSays: return word(to_string(ServerDelaySource::GrpcRetryPushback));
   }
   return "?";
 }

@@ -31,7 +31,7 @@ const Backoff& backoff_for(const RetryPolicy& policy, Class cls) {
                                                            : policy.backoff;
 }
 
-Passed attempts_limit(const RetryPolicy& policy, Class cls, const AttemptFacts& facts) {
+Passed attempts_limit(const RetryPolicy& policy, Class cls, const RetryState& facts) {
   if (cls == Class::Pending) {
     const auto& pending = policy.retry_on.pending;
     if (!pending || !pending->max || facts.polls < *pending->max) return {};
@@ -45,7 +45,7 @@ Passed attempts_limit(const RetryPolicy& policy, Class cls, const AttemptFacts& 
   return {Limit::BackoffAbort, {}, {}, backoff.abort};
 }
 
-bool may_repeat(Repeat repeat, const Classified& classified, const AttemptFacts& facts) {
+bool may_repeat(Repeat repeat, const Classified& classified, const RetryState& facts) {
   // A request that was never sent cannot have been executed.
   if (classified.sent == Sent::Never) return true;
   // The user allows nothing else.
@@ -102,7 +102,7 @@ struct Waits {
   Duration wait{};
 };
 
-Waits waits(const RetryPolicy& policy, const Classified& classified, const AttemptFacts& facts,
+Waits waits(const RetryPolicy& policy, const Classified& classified, const RetryState& facts,
             const Clocks& clocks, double unit_random) {
   Waits waits;
   if (classified.cls == Class::Success || classified.cls == Class::Permanent) return waits;
@@ -160,7 +160,7 @@ Decision begun(const Classified& classified, const Waits& waits) {
 bool is_conflict(int status) { return status == 404 || status == 409 || status == 412; }
 
 Decision stopped(Decision decision, Reason reason, const Passed& passed,
-                 const Classified& classified, const AttemptFacts& facts, const Clocks& clocks) {
+                 const Classified& classified, const RetryState& facts, const Clocks& clocks) {
   decision.retry = false;
   decision.reason = reason;
   decision.limit = passed.limit;
@@ -185,7 +185,7 @@ std::string counted(std::string_view name, int count) {
 
 }  // namespace
 
-Decision decide(const RetryPolicy& policy, const Classified& classified, const AttemptFacts& facts,
+Decision decide(const RetryPolicy& policy, const Classified& classified, const RetryState& facts,
                 const Clocks& clocks, double unit_random) {
   const auto cls = classified.cls;
   const auto time = waits(policy, classified, facts, clocks, unit_random);
@@ -220,7 +220,7 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const A
 }
 
 Decision over_budget(const Decision& decision, const Classified& classified,
-                     const AttemptFacts& facts, const Clocks& clocks) {
+                     const RetryState& facts, const Clocks& clocks) {
   return stopped(decision, Reason::BudgetExhausted, {Limit::Budget, {}, {}, 0}, classified, facts,
                  clocks);
 }

@@ -121,7 +121,7 @@ bool is_proto_duration(const BodyValue& value) {
 std::optional<ServerDelay> retry_info(BodyValues& body) {
   const auto* value = body.find_json({&kGoogleDelay, 1}, is_proto_duration);
   if (value == nullptr) return std::nullopt;
-  ServerDelay delay(*parse_go_duration(value->text), HintSource::RetryInfo, value->text);
+  ServerDelay delay(*parse_go_duration(value->text), ServerDelaySource::RetryInfo, value->text);
   delay.at_least = true;
   return delay;
 }
@@ -155,14 +155,14 @@ std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
     return type == nullptr ? std::nullopt : std::optional(Verdict{Class::Throttle, type->text, {}});
   }
   if (head.status != 403 && head.status != 429) return std::nullopt;
-  constexpr std::array kRetryAfter = {HintSource::RetryAfter};
+  constexpr std::array kRetryAfter = {ServerDelaySource::RetryAfter};
   if (server_delay(head.headers, kRetryAfter, false, head.wall_now)) {
     return Verdict{Class::Throttle, "retry-after", {}};
   }
   if (used_up) return Verdict{Class::Throttle, "x-ratelimit-remaining 0", {}};
   if (body.find_json({&kGithubMessage, 1}, mentions_secondary_rate) == nullptr) return std::nullopt;
   // GitHub's documentation: "wait for at least one minute before retrying".
-  ServerDelay delay(60s, HintSource::SecondaryLimit, "secondary rate");
+  ServerDelay delay(60s, ServerDelaySource::SecondaryLimit, "secondary rate");
   delay.at_least = true;
   return Verdict{Class::Throttle, "secondary rate", delay};
 }

@@ -73,7 +73,7 @@ struct EndedAttempt {
 };
 
 using BackoffFunction =
-    std::function<Duration(const RetryPolicy&, const Classified&, const AttemptFacts&, double)>;
+    std::function<Duration(const RetryPolicy&, const Classified&, const RetryState&, double)>;
 
 class RetryLoop {
  public:
@@ -116,7 +116,7 @@ class RetryLoop {
   SharedLimits& limits_;
   History& history_;
   Options options_;
-  AttemptFacts state_;
+  RetryState state_;
   Time began_{};  // the current attempt
   // Failures and polls have backoffs of their own, each of which grows from its own last wait.
   Duration last_backoff_{};

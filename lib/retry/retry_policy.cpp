@@ -54,9 +54,10 @@ RetryOn::RetryOn() : statuses{408, 421, 425}, throttle_statuses{429} {
 }
 
 ServerDelayPolicy::ServerDelayPolicy()
-    : headers{HintSource::RetryAfter,     HintSource::RetryAfterMs,     HintSource::XMsRetryAfterMs,
-              HintSource::XAmzRetryAfter, HintSource::XRateLimitReset,  HintSource::RateLimitReset,
-              HintSource::RateLimit,      HintSource::GrpcRetryPushback},
+    : headers{ServerDelaySource::RetryAfter,      ServerDelaySource::RetryAfterMs,
+              ServerDelaySource::XMsRetryAfterMs, ServerDelaySource::XAmzRetryAfter,
+              ServerDelaySource::XRateLimitReset, ServerDelaySource::RateLimitReset,
+              ServerDelaySource::RateLimit,       ServerDelaySource::GrpcRetryPushback},
       max(1min) {}
 
 RetryPolicy::RetryPolicy()
@@ -124,19 +125,19 @@ std::string_view to_string(ErrorRule::Family family) {
   return "?";
 }
 
-std::string_view to_string(HintSource source) {
+std::string_view to_string(ServerDelaySource source) {
   switch (source) {
-    case HintSource::RetryAfterMs: return "retry-after-ms";
-    case HintSource::XMsRetryAfterMs: return "x-ms-retry-after-ms";
-    case HintSource::XAmzRetryAfter: return "x-amz-retry-after";
-    case HintSource::RetryAfter: return "retry-after";
-    case HintSource::XRateLimitReset: return "x-ratelimit-reset";
-    case HintSource::RateLimitReset: return "ratelimit-reset";
-    case HintSource::RateLimit: return "ratelimit";
-    case HintSource::GrpcRetryPushback: return "grpc-retry-pushback-ms";
-    case HintSource::RetryInfo: return "google.rpc.RetryInfo";
-    case HintSource::SecondaryLimit: return "github secondary rate limit";
-    case HintSource::Function: return "function";
+    case ServerDelaySource::RetryAfterMs: return "retry-after-ms";
+    case ServerDelaySource::XMsRetryAfterMs: return "x-ms-retry-after-ms";
+    case ServerDelaySource::XAmzRetryAfter: return "x-amz-retry-after";
+    case ServerDelaySource::RetryAfter: return "retry-after";
+    case ServerDelaySource::XRateLimitReset: return "x-ratelimit-reset";
+    case ServerDelaySource::RateLimitReset: return "ratelimit-reset";
+    case ServerDelaySource::RateLimit: return "ratelimit";
+    case ServerDelaySource::GrpcRetryPushback: return "grpc-retry-pushback-ms";
+    case ServerDelaySource::RetryInfo: return "google.rpc.RetryInfo";
+    case ServerDelaySource::SecondaryLimit: return "github secondary rate limit";
+    case ServerDelaySource::Function: return "function";
   }
   return "?";
 }

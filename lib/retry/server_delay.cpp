@@ -178,53 +178,54 @@ std::optional<ServerDelay> pushback(std::string_view text) {
   const auto negative = text.starts_with('-');
   const auto wait = whole_number(text.substr(negative ? 1 : 0), 1ms);
   if (!wait) return std::nullopt;
-  ServerDelay delay(negative ? 0s : *wait, HintSource::GrpcRetryPushback, text);
+  ServerDelay delay(negative ? 0s : *wait, ServerDelaySource::GrpcRetryPushback, text);
   delay.do_not_retry = negative && *wait > 0s;
   return delay;
 }
 
-std::optional<Duration> read(HintSource source, std::string_view text, const Headers& headers,
-                             WallTime wall_now) {
+std::optional<Duration> read(ServerDelaySource source, std::string_view text,
+                             const Headers& headers, WallTime wall_now) {
   switch (source) {
-    case HintSource::RetryAfterMs:
-    case HintSource::XMsRetryAfterMs:
-    case HintSource::XAmzRetryAfter: return whole_number(text, 1ms);
-    case HintSource::RetryAfter: return seconds_or_date(text, headers, wall_now);
-    case HintSource::XRateLimitReset:
-    case HintSource::RateLimitReset: return reset(text, headers, wall_now);
-    case HintSource::RateLimit: return longest_wait(text);
-    case HintSource::GrpcRetryPushback:
-    case HintSource::RetryInfo:
-    case HintSource::SecondaryLimit:
-    case HintSource::Function: break;
+    case ServerDelaySource::RetryAfterMs:
+    case ServerDelaySource::XMsRetryAfterMs:
+    case ServerDelaySource::XAmzRetryAfter: return whole_number(text, 1ms);
+    case ServerDelaySource::RetryAfter: return seconds_or_date(text, headers, wall_now);
+    case ServerDelaySource::XRateLimitReset:
+    case ServerDelaySource::RateLimitReset: return reset(text, headers, wall_now);
+    case ServerDelaySource::RateLimit: return longest_wait(text);
+    case ServerDelaySource::GrpcRetryPushback:
+    case ServerDelaySource::RetryInfo:
+    case ServerDelaySource::SecondaryLimit:
+    case ServerDelaySource::Function: break;
   }
   return std::nullopt;
 }
 
-bool counts(HintSource source, const Headers& headers, bool throttled) {
+bool counts(ServerDelaySource source, const Headers& headers, bool throttled) {
   switch (source) {
-    case HintSource::XRateLimitReset:
+    case ServerDelaySource::XRateLimitReset:
       return throttled && nothing_remains(headers, "x-ratelimit-remaining");
-    case HintSource::RateLimitReset:
+    case ServerDelaySource::RateLimitReset:
       return throttled && nothing_remains(headers, "ratelimit-remaining");
-    case HintSource::RateLimit: return throttled;
+    case ServerDelaySource::RateLimit: return throttled;
     default: return true;
   }
 }
 
 }  // namespace
 
-ServerDelay::ServerDelay(Duration wait, HintSource from, std::string_view text)
+ServerDelay::ServerDelay(Duration wait, ServerDelaySource from, std::string_view text)
     : delay(wait), source(from), raw(text.substr(0, kRawKept)) {}
 
-std::optional<ServerDelay> server_delay(const Headers& headers, std::span<const HintSource> sources,
-                                        bool throttled, WallTime wall_now) {
+std::optional<ServerDelay> server_delay(const Headers& headers,
+                                        std::span<const ServerDelaySource> sources, bool throttled,
+                                        WallTime wall_now) {
   for (const auto source : sources) {
     const auto name = to_string(source);
     if (!headers.contains(name) || !counts(source, headers, throttled)) continue;
     for (const auto header : headers) {
       if (!equal_ignoring_case(header.name, name)) continue;
-      if (source == HintSource::GrpcRetryPushback) {
+      if (source == ServerDelaySource::GrpcRetryPushback) {
         if (auto delay = pushback(header.value)) return delay;
       } else if (const auto wait = read(source, header.value, headers, wall_now)) {
         return ServerDelay(*wait, source, header.value);

@@ -68,7 +68,7 @@ bool Connection::serve_one() {
 // False: the body did not arrive whole, and no response can be sent.
 bool Connection::read_and_log(SeenRequest& request, const Step* step) {
   const bool expects = reader_.expects_continue();
-  const bool unread = step ? step->answer_early || (expects && step->status == 417) : expects;
+  const bool unread = step ? step->respond_early || (expects && step->status == 417) : expects;
   auto body = RequestReader::Body::Whole;
   if (!unread) {
     const bool invited =

@@ -56,7 +56,7 @@ void RecordingObserver::attempt_ended(const Call& /*call*/, const Request& /*req
   auto line = "attempt " + std::to_string(attempt.number) + ": " + attempt_text(attempt) + " " +
               std::string(to_string(attempt.cls));
   if (attempt.retried)
-    line += ", again after " + in_milliseconds(attempt.wait.value_or(Duration{}));
+    line += ", retry after " + in_milliseconds(attempt.wait.value_or(Duration{}));
   record_->add(std::move(line));
   const std::lock_guard lock(record_->mutex);
   record_->attempts.push_back(attempt);

@@ -48,7 +48,7 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
 
   const auto& step = steps_[std::min(seen_.size(), steps_.size()) - 1];
   const auto ready = later(clock.now(), step.after);
-  const auto limit = std::min(call.deadline(), request.options().answer_by);
+  const auto limit = std::min(call.deadline(), request.options().respond_by);
   const auto respond = step.respond;
   const bool waited = co_await clock.sleep_until(std::min(ready, limit), call.stop());
   if (!waited || ready > limit) {
@@ -63,7 +63,7 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   fill_exchange(outcome);
   if (outcome && outcome->url.empty()) outcome->url = request.url();
   if (!request.options().sink) co_return outcome;
-  Outcome delivered = co_await Delivery::hand_over(request, call, std::move(outcome));
+  Outcome delivered = co_await Delivery::deliver(request, call, std::move(outcome));
   co_return delivered;
 }
 

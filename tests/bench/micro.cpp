@@ -37,7 +37,7 @@ void classifying(benchmark::State& state, const Outcome& outcome) {
 void deciding(benchmark::State& state, const Outcome& outcome) {
   const RetryPolicy policy;
   const auto classified = classify(policy, Observed(outcome, {}));
-  AttemptFacts facts;
+  RetryState facts;
   facts.failures = 3;
   Clocks clocks;
   clocks.started = clocks.now = Time(std::chrono::seconds(1));

@@ -110,7 +110,7 @@ TEST_CASE("a stage that throws ends the call with its name, and the client lives
   }
   auto adapted = talk.client({on_request("early", [](Request&, Call&) { throw 7; })});
   CHECK(adapted.get("http://x/").error().message ==
-        "middleware \"early\" threw: something that is no std::exception");
+        "middleware \"early\" threw: something that is not a std::exception");
   CHECK(talk.client({}).get("http://x/")->status == 200);
 }
 

@@ -102,8 +102,7 @@ TEST_CASE("a backoff of one's own is asked after failures only, and the server i
   talk.network->say(Response(503)).say(busy).say(Response(503)).say(Response(200));
   auto options = with_policy(steady_policy());
   std::vector<int> asked;
-  options.backoff = [&](const RetryPolicy&, const Classified&, const AttemptFacts& facts,
-                        double u) {
+  options.backoff = [&](const RetryPolicy&, const Classified&, const RetryState& facts, double u) {
     CHECK(u == 0.5);
     asked.push_back(facts.failures);
     return facts.failures == 3 ? Duration(-1s) : Duration(facts.failures * 5s);

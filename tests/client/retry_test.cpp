@@ -51,8 +51,8 @@ TEST_CASE("a conversation: 503, wait, reset, wait, answer") {
   CHECK((*outcome)->body == "ok");
   CHECK(talk.heard->lines() ==
         std::vector<std::string>{"call GET http://x/", "attempt 1",
-                                 "attempt 1: 503 transient, again after 1000ms", "attempt 2",
-                                 "attempt 2: receive transport, again after 2000ms", "attempt 3",
+                                 "attempt 1: 503 transient, retry after 1000ms", "attempt 2",
+                                 "attempt 2: receive transport, retry after 2000ms", "attempt 3",
                                  "attempt 3: 200 success", "end 200 success"});
   const auto& history = (*outcome)->history;
   CHECK(history.elapsed == 3010ms);
@@ -71,7 +71,7 @@ TEST_CASE("a call that waits holds nothing of its attempt") {
         Request plain = request;  // the network keeps what it is shown
         const auto token = std::make_shared<int>();
         held = token;
-        request.edit_options().on_connection = [token](const ConnectionFacts&) {};
+        request.edit_options().on_connection = [token](const ConnectionInfo&) {};
         Outcome outcome = co_await next(std::move(plain), call);
         co_return outcome;
       });

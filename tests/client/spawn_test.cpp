@@ -168,9 +168,9 @@ TEST_CASE("work that throws is an error for all who wait") {
     co_return Response(200);
   })};
   CHECK(Client(options).get("http://x/"));
-  CHECK(texts ==
-        std::vector<std::string>{"the work of spawn threw: out of tokens",
-                                 "the work of spawn threw: something that is no std::exception"});
+  CHECK(texts == std::vector<std::string>{
+                     "the work of spawn threw: out of tokens",
+                     "the work of spawn threw: something that is not a std::exception"});
 }
 
 TEST_CASE(

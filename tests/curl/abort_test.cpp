@@ -72,6 +72,6 @@ TEST_CASE("what user code throws is an error in its own words, want of memory is
     return reason.error(0s).message;
   };
   CHECK(thrown(std::runtime_error("disk full")) == "the sink threw: disk full");
-  CHECK(thrown(42) == "the sink threw: something that is no std::exception");
+  CHECK(thrown(42) == "the sink threw: something that is not a std::exception");
   CHECK(thrown(std::bad_alloc()) == "out of memory");
 }

@@ -19,13 +19,13 @@ static_assert(!kSafe<Unsafe>);
 // http
 static_assert(kSafe<Timings, Exchange, Attempt, History, Error, Outcome, Result<void>, Failure>);
 static_assert(kSafe<Body, Form, FormPart, Headers, Headers::Field, Response, Url>);
-static_assert(kSafe<Request, RequestOptions, Credentials, ConnectionFacts>);
+static_assert(kSafe<Request, RequestOptions, Credentials, ConnectionInfo>);
 // flow
 static_assert(kSafe<Call, Next, BodyStart, FileOptions, Task<Outcome>, Shared<std::string>>);
 // retry
 static_assert(
     kSafe<Backoff, DelayRange, BudgetClaim, Budget, SendRate, Observed, Rule, Classified>);
-static_assert(kSafe<Clocks, AttemptFacts, Decision, Preset, ServerDelay, StatusSet>);
+static_assert(kSafe<Clocks, RetryState, Decision, Preset, ServerDelay, StatusSet>);
 static_assert(kSafe<ErrorRule, PendingRule, RetryOn, ServerDelayPolicy, BudgetPolicy, RetryPolicy>);
 // policy
 static_assert(kSafe<EndpointPattern, PatternProblem, EndpointIndex, Problem, PolicyValue>);
@@ -34,7 +34,8 @@ static_assert(kSafe<CheckedPolicies, PolicyReload, PolicySource, PolicySource::C
 static_assert(kSafe<PolicyBuilder, PolicySetBuilder, ImportedPolicies>);
 // middleware
 static_assert(kSafe<RedirectOptions, BearerToken, LogOptions, RetryOptions, RetryCallOptions>);
-static_assert(kSafe<TriedFacts, Tried<std::string>, Tried<void>, Retried<std::string>, Trying>);
+static_assert(kSafe<AttemptResultBase, AttemptResult<std::string>, AttemptResult<void>,
+                    RetryResult<std::string>, AttemptInfo>);
 static_assert(kSafe<CallBudget, BlockingClock>);
 // curl
 static_assert(kSafe<ClientCertificate, ProxyOptions, TransportOptions, CookieJar>);

@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Outcome outcome(std::move(response));
 
   const auto classified = classify(policy, Observed(outcome, WallTime{}));
-  const auto decision = decide(policy, classified, AttemptFacts{}, Clocks{}, 0.5);
+  const auto decision = decide(policy, classified, RetryState{}, Clocks{}, 0.5);
 
   const auto fit = classified.rule.code.size() <= 64 &&
                    classified.rule.code.find_first_of("\n\r\x1b") == std::string::npos;

@@ -12,10 +12,11 @@ using namespace httpretry;  // NOLINT
 
 namespace {
 
-constexpr std::array kAll = {HintSource::RetryAfterMs,    HintSource::XMsRetryAfterMs,
-                             HintSource::XAmzRetryAfter,  HintSource::RetryAfter,
-                             HintSource::XRateLimitReset, HintSource::RateLimitReset,
-                             HintSource::RateLimit,       HintSource::GrpcRetryPushback};
+constexpr std::array kAll = {
+    ServerDelaySource::RetryAfterMs,    ServerDelaySource::XMsRetryAfterMs,
+    ServerDelaySource::XAmzRetryAfter,  ServerDelaySource::RetryAfter,
+    ServerDelaySource::XRateLimitReset, ServerDelaySource::RateLimitReset,
+    ServerDelaySource::RateLimit,       ServerDelaySource::GrpcRetryPushback};
 
 void demand(bool holds) {
   if (!holds) std::abort();

@@ -5,8 +5,8 @@
 
 #include "ledger.hpp"
 
-#include "lib/testing/socket_address.hpp"
 #include "lib/testing/certificates.hpp"
+#include "lib/testing/socket_address.hpp"
 
 #include <functional>
 #include <list>

@@ -47,7 +47,7 @@ TEST_CASE("each word of the builder is the key of the file") {
   on.error_codes = {ErrorRule(ErrorRule::Family::Aws)};
   on.transport = 1U << static_cast<unsigned>(TransportKind::Connect);
   ServerDelayPolicy delay;
-  delay.headers = {HintSource::RetryAfter};
+  delay.headers = {ServerDelaySource::RetryAfter};
   delay.max = 9s;
   BudgetPolicy ratio;
   ratio.kind = BudgetPolicy::Kind::Ratio;

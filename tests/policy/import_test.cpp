@@ -82,7 +82,7 @@ TEST_CASE("a gRPC service config becomes a policy for each method's path") {
   CHECK(policy.budget.kind == BudgetPolicy::Kind::Grpc);
   CHECK(policy.budget.capacity == 12'000);
   CHECK(policy.budget.refill == 250);
-  CHECK(policy.server_delay.headers == std::vector{HintSource::GrpcRetryPushback});
+  CHECK(policy.server_delay.headers == std::vector{ServerDelaySource::GrpcRetryPushback});
   CHECK(policy.server_delay.combine == ServerDelayPolicy::Combine::Server);
 
   CHECK(*found(imported, "http://any/toys.Toys/Any").policy == policy);

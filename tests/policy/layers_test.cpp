@@ -142,10 +142,10 @@ TEST_CASE("what is left out has the value that the format says") {
   CHECK(plain.policy->elapsed_rule == ElapsedRule::IncludeWait);
   CHECK(plain.policy->repeat == Repeat::Safe);
   CHECK(plain.policy->server_delay.headers ==
-        std::vector{HintSource::RetryAfter, HintSource::RetryAfterMs, HintSource::XMsRetryAfterMs,
-                    HintSource::XAmzRetryAfter, HintSource::XRateLimitReset,
-                    HintSource::RateLimitReset, HintSource::RateLimit,
-                    HintSource::GrpcRetryPushback});
+        std::vector{ServerDelaySource::RetryAfter, ServerDelaySource::RetryAfterMs,
+                    ServerDelaySource::XMsRetryAfterMs, ServerDelaySource::XAmzRetryAfter,
+                    ServerDelaySource::XRateLimitReset, ServerDelaySource::RateLimitReset,
+                    ServerDelaySource::RateLimit, ServerDelaySource::GrpcRetryPushback});
 }
 
 TEST_CASE("of the items of a status set, later ones win") {

@@ -199,13 +199,13 @@ TEST_CASE("what a preset says besides of servers' hints, polls and its end") {
     CHECK(policy.retry_on.pending.has_value() == (one.name == "aws-general"));
   }
   const auto aws = preset("aws-standard-2026").server_delay;
-  CHECK(aws.headers == std::vector<HintSource>{HintSource::XAmzRetryAfter});
+  CHECK(aws.headers == std::vector<ServerDelaySource>{ServerDelaySource::XAmzRetryAfter});
   CHECK(aws.max_over_own == 5s);
   const auto github = preset("github").server_delay;
   CHECK(github.combine == ServerDelayPolicy::Combine::Server);
   CHECK(github.max == 15min);
   const auto curl = preset("curl").server_delay;
-  CHECK(curl.headers == std::vector<HintSource>{HintSource::RetryAfter});
+  CHECK(curl.headers == std::vector<ServerDelaySource>{ServerDelaySource::RetryAfter});
   CHECK(curl.combine == ServerDelayPolicy::Combine::Server);
 
   const auto article = preset("aws-general");
@@ -310,7 +310,7 @@ TEST_CASE("GitHub's secondary limit is waited for a minute, then two, then four"
   const auto policy = preset("github");
   for (const auto& [failures, wait] : {std::pair(1, 60s), std::pair(2, 120s), std::pair(3, 240s)}) {
     const Outcome outcome(Response(403, R"({"message":"secondary rate limit"})"));
-    AttemptFacts facts;
+    RetryState facts;
     facts.failures = failures;
     const auto classified = classify(policy, Observed(outcome, WallTime()));
     CHECK(decide(policy, classified, facts, Clocks(), 0).wait == wait);

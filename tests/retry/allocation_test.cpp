@@ -15,7 +15,7 @@ namespace {
 long allocations_of(const Response& response) {
   const RetryPolicy policy;
   const Outcome outcome(response);
-  const AttemptFacts facts;
+  const RetryState facts;
   const auto before = allocations();
   const auto classified = classify(policy, Observed(outcome, WallTime{}));
   const auto decision = decide(policy, classified, facts, Clocks{}, 0.5);

@@ -57,7 +57,7 @@ void play(const RetryPolicy& policy, std::int64_t tokens, const std::vector<Step
   started_with.capacity = tokens * 1000;
   Budget bucket(started_with);
   BudgetClaim claim;
-  AttemptFacts facts;
+  RetryState facts;
   for (const auto& step : steps) {
     Response response(step.status);
     response.headers = step.headers;

@@ -133,7 +133,7 @@ TEST_CASE("RetryInfo in a body is a hint") {
   CHECK(result.cls == Class::Throttle);
   CHECK(result.rule.code == "RATE_LIMIT_EXCEEDED");
   CHECK(result.server_delay->delay == 34074824224ns);
-  CHECK(result.server_delay->source == HintSource::RetryInfo);
+  CHECK(result.server_delay->source == ServerDelaySource::RetryInfo);
   CHECK(result.server_delay->raw == "34.074824224s");
   CHECK(classified(answer(429, {}, body("3.000000001s"))).server_delay->delay == 3000000001ns);
   for (const auto* bad : {"-1s", "1m", "1m0s", "100ms", "1.5", "soon", ""}) {

@@ -351,7 +351,7 @@ TEST_CASE("failures and polls each have a backoff that grows from its own last w
 TEST_CASE("a backoff of one's own is asked after failures and polls, and is never below zero") {
   Run run;
   std::vector<int> asked;
-  const BackoffFunction own = [&](const RetryPolicy&, const Classified&, const AttemptFacts& state,
+  const BackoffFunction own = [&](const RetryPolicy&, const Classified&, const RetryState& state,
                                   double) {
     asked.push_back(state.failures);
     return state.failures == 1 ? Duration(7s) : Duration(-1s);

@@ -8,21 +8,22 @@
 using namespace std::chrono_literals;
 using httpretry::Duration;
 using httpretry::Headers;
-using httpretry::HintSource;
 using httpretry::kForever;
 using httpretry::parse_http_date;
 using httpretry::server_delay;
 using httpretry::ServerDelay;
+using httpretry::ServerDelaySource;
 using httpretry::WallTime;
 
 namespace {
 
 WallTime epoch(std::int64_t seconds) { return WallTime(std::chrono::seconds(seconds)); }
 
-const std::vector<HintSource> kAll = {HintSource::RetryAfterMs,    HintSource::XMsRetryAfterMs,
-                                      HintSource::XAmzRetryAfter,  HintSource::RetryAfter,
-                                      HintSource::XRateLimitReset, HintSource::RateLimitReset,
-                                      HintSource::RateLimit,       HintSource::GrpcRetryPushback};
+const std::vector<ServerDelaySource> kAll = {
+    ServerDelaySource::RetryAfterMs,    ServerDelaySource::XMsRetryAfterMs,
+    ServerDelaySource::XAmzRetryAfter,  ServerDelaySource::RetryAfter,
+    ServerDelaySource::XRateLimitReset, ServerDelaySource::RateLimitReset,
+    ServerDelaySource::RateLimit,       ServerDelaySource::GrpcRetryPushback};
 
 std::optional<Duration> wait(const Headers& headers, WallTime now, bool throttled = true) {
   const auto hint = server_delay(headers, kAll, throttled, now);
@@ -187,7 +188,7 @@ TEST_CASE("an invalid hint is passed over and the next source is asked") {
 }
 
 TEST_CASE("only the sources that the policy names are asked") {
-  const std::vector<HintSource> one = {HintSource::XAmzRetryAfter};
+  const std::vector<ServerDelaySource> one = {ServerDelaySource::XAmzRetryAfter};
   CHECK_FALSE(server_delay(Headers{{"Retry-After", "2"}}, one, true, epoch(0)).has_value());
   CHECK(server_delay(Headers{{"X-Amz-Retry-After", "1500"}}, one, true, epoch(0))->delay == 1500ms);
 }

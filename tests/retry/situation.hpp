@@ -13,7 +13,7 @@ using namespace httpretry;  // NOLINT: these tests speak of little else
 
 struct Situation {
   RetryPolicy policy;
-  AttemptFacts facts;
+  RetryState facts;
   Clocks clocks{Time(10s), Time(10s), kNever, WallTime(1000s)};
 };
 

@@ -65,7 +65,7 @@ TEST_CASE("both kinds of end pass through a tunnel") {
 TEST_CASE("a tunnel carries a lot of data in both directions at the same time") {
   Step huge(Fault::Huge);
   huge.size = 20'000'000;
-  huge.answer_early = true;
+  huge.respond_early = true;
   FaultServer origin({huge});
   FaultServer proxy({200}, as_proxy());
   RawClient client(proxy.port());

@@ -161,7 +161,7 @@ TEST_CASE("a 417 is sent without waiting for the body") {
 
 TEST_CASE("an early response and a FIN reach a client that is still sending") {
   Step step(413);
-  step.answer_early = true;
+  step.respond_early = true;
   FaultServer server({step});
   RawClient client(server.port());
   client.send("POST / HTTP/1.1\r\nContent-Length: 10000000\r\n\r\n");
@@ -174,7 +174,7 @@ TEST_CASE("an early response and a FIN reach a client that is still sending") {
 
 TEST_CASE("an early reset happens before the body is read") {
   Step step(Fault::Reset);
-  step.answer_early = true;
+  step.respond_early = true;
   FaultServer server({step});
   RawClient client(server.port());
   client.send("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n");

@@ -301,7 +301,7 @@ TEST_CASE("a proxy tunnels, and its own answer to CONNECT is not taken for the o
 
 TEST_CASE("an answer that comes before the body is read is handed out") {
   Step early(413);
-  early.answer_early = true;
+  early.respond_early = true;
   FaultServer server(Scenario{early});
   const auto outcome = Client({retry(hasty())}).post(server.url(), std::string(8 << 20, 'x'));
   // Closing with the body unread resets the connection: then the answer may be lost on the way, and

@@ -27,7 +27,7 @@ class RandomRequests {
     options.fresh_connection = pick(9) == 0;
     if (pick(6) == 0) options.credentials.emplace(Credentials::Scheme::Basic, "u", "p");
     if (pick(6) == 0) options.http_version = HttpVersion::Http1;
-    if (pick(6) == 0) options.on_connection = [](const ConnectionFacts& /*facts*/) {};
+    if (pick(6) == 0) options.on_connection = [](const ConnectionInfo& /*facts*/) {};
     if (pick(6) == 0) options.upload_rate = 1U << 30U;
     if (pick(6) == 0) options.expect_continue_from = pick(3000);
     return request;
@@ -95,9 +95,9 @@ TEST_CASE("a random sequence of requests looks the same on pooled handles as on 
 
 TEST_CASE("who asks hears of the connection of each exchange") {
   FaultServer server(Scenario{{503}, {200}});
-  std::vector<ConnectionFacts> heard;
+  std::vector<ConnectionInfo> heard;
   auto request = Request::get(server.url("/path"));
-  request.edit_options().on_connection = [&](const ConnectionFacts& facts) {
+  request.edit_options().on_connection = [&](const ConnectionInfo& facts) {
     heard.push_back(facts);
   };
   Client client({retry(hasty())});

@@ -190,7 +190,7 @@ TEST_CASE("a body of another size than it told ends the call, and is no second r
 
 TEST_CASE("a server that is asked first sees no body where it answers at once") {
   Step no(503);
-  no.answer_early = true;
+  no.respond_early = true;
   FaultServer server(Scenario{no, {200}});
   const auto asked = std::make_shared<int>(0);
   auto request = Request::put(server.url(), Body::once(letters(10'000, asked), 10'000));

@@ -1,6 +1,6 @@
 #include "cli/args.hpp"
 
-#include "cli/did_you_mean.hpp"
+#include <httpretry/json/problem.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -1,10 +1,12 @@
 // httpretry: sends HTTP requests as curl does, and retries them according to a policy.
 #include "cli/commands.hpp"
-#include "cli/did_you_mean.hpp"
+
 #include "cli/exit_status.hpp"
 #include "cli/input.hpp"
 #include "cli/output.hpp"
 #include "cli/policy_options.hpp"
+
+#include <httpretry/json/problem.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>

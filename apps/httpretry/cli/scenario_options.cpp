@@ -1,7 +1,8 @@
 #include "cli/scenario_options.hpp"
 
-#include "cli/did_you_mean.hpp"
 #include "cli/input.hpp"
+
+#include <httpretry/json/problem.hpp>
 
 #include <algorithm>
 #include <sstream>

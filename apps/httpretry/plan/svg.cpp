@@ -121,8 +121,8 @@ std::string limits_of(const RetryPolicy& policy) {
 
 std::string row(const Planned& planned, const Axis& axis, int y) {
   const auto& [attempt, wait, total] = planned;
-  auto text =
-      text_at(16, y + 4, std::to_string(attempt->number)) + text_at(44, y + 4, came_to(*attempt));
+  auto text = text_at(16, y + 4, std::to_string(attempt->number)) +
+              text_at(44, y + 4, attempt_text(*attempt));
   if (!attempt->retried) return text;
   const auto left = wait.least < wait.most ? axis.x(wait.least) : axis.x(Duration{});
   text += "  <rect x=\"" + number(left) + "\" y=\"" + number(y - 6) + "\" width=\"" +

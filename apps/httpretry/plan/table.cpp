@@ -39,7 +39,7 @@ std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
                             const Outcome& middle, const Outcome& longest) {
   std::vector<Row> rows{{"attempt", "outcome", "least", "mean", "most", "total (mean)", ""}};
   for (const auto& [attempt, wait, total] : schedule_of_ranges(policy, shortest, middle, longest)) {
-    Row row{std::to_string(attempt->number), came_to(*attempt)};
+    Row row{std::to_string(attempt->number), attempt_text(*attempt)};
     if (attempt->retried) {
       row.insert(row.end(),
                  {precise(wait.least), precise(wait.mean), precise(wait.most), precise(total), ""});
@@ -63,7 +63,7 @@ std::string table_of_decisions(const Outcome& outcome) {
   std::vector<Row> rows{
       {"attempt", "at", "outcome", "class", "server asks", "backoff", "wait", "budget", "rule"}};
   for (const auto& attempt : history_of(outcome).attempts) {
-    rows.push_back({std::to_string(attempt.number), precise(attempt.start), came_to(attempt),
+    rows.push_back({std::to_string(attempt.number), precise(attempt.start), attempt_text(attempt),
                     std::string(to_string(attempt.cls)), or_dash(attempt.server_delay),
                     or_dash(attempt.backoff), or_dash(attempt.wait),
                     attempt.budget_left ? std::to_string(*attempt.budget_left) : "-",

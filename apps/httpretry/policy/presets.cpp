@@ -1,8 +1,10 @@
 // policy presets [NAME]: lists the presets, or prints one as a policy for a file.
 #include "cli/commands.hpp"
-#include "cli/did_you_mean.hpp"
+
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
+
+#include <httpretry/json/problem.hpp>
 
 #include <httpretry/policy/presets.hpp>
 

@@ -84,8 +84,8 @@ bool PollCondition::met_by(const Response& response) const {
 
 void poll_until(RetryOptions& options, PollCondition condition, std::optional<Duration> interval) {
   if (interval) {
-    options.backoff = [every = *interval](const RetryPolicy&, const Classified&,
-                                          const AttemptFacts&, double) { return every; };
+    options.backoff = [every = *interval](const RetryPolicy&, const Classified&, const RetryState&,
+                                          double) { return every; };
   }
   options.classify = [condition = std::move(condition)](const RetryPolicy& policy, const Request&,
                                                         const Observed& observed) {

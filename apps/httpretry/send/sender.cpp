@@ -172,7 +172,7 @@ class Sender {
     const bool bar = shows_bar(options_) && size_of(request.body()) > kMinBarSize;
     if (bar && request.body().replayable()) request.set_body(with_bar(request.body()));
     if (needs_connections(options_.write_out)) {
-      request.edit_options().on_connection = [&total = job.connections](ConnectionFacts last) {
+      request.edit_options().on_connection = [&total = job.connections](ConnectionInfo last) {
         total.made += last.new_connections;
         total.request_bytes += last.request_bytes;
         total.last = std::move(last);

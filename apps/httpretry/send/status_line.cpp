@@ -32,7 +32,7 @@ class OneCall final : public Observer {
                      const Attempt& attempt) noexcept override {
     if (!attempt.retried) return show_status("");
     auto line = "attempt " + std::to_string(attempt.number) + of_how_many(request) + ": " +
-                came_to(attempt) + ", waiting " + rounded(attempt.wait.value_or(Duration{}));
+                attempt_text(attempt) + ", waiting " + rounded(attempt.wait.value_or(Duration{}));
     if (attempt.server_delay) line += " (server asked " + rounded(*attempt.server_delay) + ")";
     show_status(line + "…");
   }

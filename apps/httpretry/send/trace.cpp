@@ -59,10 +59,10 @@ class Tracer final : public Observer {
 
  private:
   [[nodiscard]] std::string colored(const Attempt& attempt) const {
-    if (!in_color_) return came_to(attempt);
+    if (!in_color_) return attempt_text(attempt);
     const bool good = attempt.cls == Class::Success;
     const auto* color = good ? kGreen : attempt.retried ? kYellow : kRed;
-    return color + came_to(attempt) + kPlain;
+    return color + attempt_text(attempt) + kPlain;
   }
 
   bool in_color_;

@@ -13,7 +13,7 @@ namespace httpretry::cli {
 
 // The connections of a call, over all of its exchanges.
 struct Connections {
-  ConnectionFacts last;
+  ConnectionInfo last;
   int made = 0;
   std::uint64_t request_bytes = 0;
 };

@@ -42,7 +42,7 @@ namespace httpretry {
 [[nodiscard]] HTTPRETRY_API std::string describe(const Outcome& outcome);
 
 // What an attempt came to: "503", "timeout".
-[[nodiscard]] HTTPRETRY_API std::string came_to(const Attempt& attempt);
+[[nodiscard]] HTTPRETRY_API std::string attempt_text(const Attempt& attempt);
 
 // A text as a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD.
 [[nodiscard]] HTTPRETRY_API std::string quote_json(std::string_view text);

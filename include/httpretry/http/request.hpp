@@ -25,8 +25,8 @@
 namespace httpretry {
 
 // The connection of one exchange, for RequestOptions::on_connection.
-struct HTTPRETRY_API ConnectionFacts {
-  ConnectionFacts() = default;
+struct HTTPRETRY_API ConnectionInfo {
+  ConnectionInfo() = default;
 
   std::string remote_ip;  // the proxy's, if there is one; empty without a connection
   std::string local_ip;
@@ -95,13 +95,13 @@ struct HTTPRETRY_API RequestOptions {
   std::optional<std::uint64_t> upload_rate;
   // Called for each exchange, also of retries and redirects, on the thread that drives the call. It
   // must not send.
-  std::function<void(const ConnectionFacts&)> on_connection;
+  std::function<void(const ConnectionInfo&)> on_connection;
   // Does not use a pooled connection.
   bool fresh_connection = false;
   // Empty: the transport's.
   std::optional<Duration> connect_timeout;
   // The headers of the final response must have been received by then; the body may take longer.
-  Time answer_by = kNever;
+  Time respond_by = kNever;
   // The longest pause within the body of the response.
   Duration stall_timeout = kForever;
 };

@@ -34,8 +34,7 @@ struct HTTPRETRY_API RetryOptions {
   // at once.
   std::function<Classified(const RetryPolicy&, const Request&, const Observed&)> classify;
   // The backoff; a server delay still counts. The last argument is uniform in [0, 1).
-  std::function<Duration(const RetryPolicy&, const Classified&, const AttemptFacts&, double)>
-      backoff;
+  std::function<Duration(const RetryPolicy&, const Classified&, const RetryState&, double)> backoff;
   std::shared_ptr<RetryBudget> budget;
 };
 

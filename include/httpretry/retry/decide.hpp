@@ -42,7 +42,7 @@ struct Clocks {
 };
 
 // The state of the call, including the attempt that has just ended.
-struct AttemptFacts {
+struct RetryState {
   // Attempts that failed. Without pending responses, and without an attempt on a stale connection
   // that was sent again at once.
   int failures = 1;
@@ -78,7 +78,7 @@ struct Decision {
   Duration backoff{};  // our own part of it, without the server delay
   // The server delay and its source. Also set where it did not change the wait.
   std::optional<Duration> server_delay;
-  HintSource source = HintSource::RetryAfter;
+  ServerDelaySource source = ServerDelaySource::RetryAfter;
   // When the server asks us to come back; only where there is no retry.
   std::optional<WallTime> retry_at;
   bool poll = false;              // the response was a pending one: the budget does not count
@@ -93,13 +93,13 @@ struct Decision {
 };
 
 [[nodiscard]] HTTPRETRY_API Decision decide(const RetryPolicy& policy, const Classified& classified,
-                                            const AttemptFacts& facts, const Clocks& clocks,
+                                            const RetryState& facts, const Clocks& clocks,
                                             double unit_random);
 
 // Instead of a decision to retry, where the budget forbids it.
 [[nodiscard]] HTTPRETRY_API Decision over_budget(const Decision& decision,
                                                  const Classified& classified,
-                                                 const AttemptFacts& facts, const Clocks& clocks);
+                                                 const RetryState& facts, const Clocks& clocks);
 
 // The limit that ended the call, and by how much: "retry-after asks for 2m, 1m more than
 // server_delay.max 1m". Empty where none did.

@@ -92,7 +92,7 @@ struct HTTPRETRY_API RetryOn {
 };
 
 // Where a server delay comes from.
-enum class HintSource : std::uint8_t {
+enum class ServerDelaySource : std::uint8_t {
   RetryAfterMs,       // retry-after-ms
   XMsRetryAfterMs,    // x-ms-retry-after-ms
   XAmzRetryAfter,     // x-amz-retry-after
@@ -109,7 +109,7 @@ enum class HintSource : std::uint8_t {
 // The words of a policy file: "connect", "aws" (Custom is "custom"), "retry-after".
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(TransportKind kind);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(ErrorRule::Family family);
-[[nodiscard]] HTTPRETRY_API std::string_view to_string(HintSource source);
+[[nodiscard]] HTTPRETRY_API std::string_view to_string(ServerDelaySource source);
 
 struct HTTPRETRY_API ServerDelayPolicy {
   enum class Combine : std::uint8_t { Max, Server, Own };
@@ -118,7 +118,7 @@ struct HTTPRETRY_API ServerDelayPolicy {
   ServerDelayPolicy();
   friend bool operator==(const ServerDelayPolicy&, const ServerDelayPolicy&) = default;
 
-  std::vector<HintSource> headers;  // in this order; the first valid one counts
+  std::vector<ServerDelaySource> headers;  // in this order; the first valid one counts
   Combine combine = Combine::Max;
   Duration max;
   OverMax over_max = OverMax::Stop;

@@ -26,11 +26,11 @@ namespace httpretry {
 
 struct HTTPRETRY_API ServerDelay {
   ServerDelay() = default;
-  ServerDelay(Duration wait, HintSource from, std::string_view text);
+  ServerDelay(Duration wait, ServerDelaySource from, std::string_view text);
 
   // From the arrival of the response; rounded up to the unit of its source.
   Duration delay{};
-  HintSource source = HintSource::RetryAfter;
+  ServerDelaySource source = ServerDelaySource::RetryAfter;
   // The text, at most 64 bytes of it. It comes from the server: escape it where it is printed.
   std::string raw;
   // A negative pushback: the server asks not to retry at all.
@@ -47,7 +47,8 @@ struct HTTPRETRY_API ServerDelay {
 // The reset headers are used only where `throttled` is true, and where their "remaining" is 0 or
 // missing: servers send them with every response.
 [[nodiscard]] HTTPRETRY_API std::optional<ServerDelay> server_delay(
-    const Headers& headers, std::span<const HintSource> sources, bool throttled, WallTime wall_now);
+    const Headers& headers, std::span<const ServerDelaySource> sources, bool throttled,
+    WallTime wall_now);
 
 // The three forms of RFC 9110 §5.6.7, to the letter: "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday,
 // 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994". A leap second (":60") is the second after.

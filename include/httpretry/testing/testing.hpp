@@ -219,7 +219,7 @@ struct HTTPRETRY_API Step {
   bool ignore_expect = false;
   // Responds after the head without reading the body, and closes the connection. A 417 to a request
   // with "Expect: 100-continue" always does.
-  bool answer_early = false;
+  bool respond_early = false;
 };
 
 // What happens after the last step.

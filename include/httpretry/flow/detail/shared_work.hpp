@@ -14,9 +14,9 @@
 namespace httpretry::detail {
 
 // Something that happens once, on any thread.
-class HTTPRETRY_API Happening {
+class HTTPRETRY_API Event {
  public:
-  virtual ~Happening();
+  virtual ~Event();
   [[nodiscard]] bool happened() const { return happened_.stop_requested(); }
   // Continues on `scheduler` at the first of these: it has happened, `limit` has come, `stop` is
   // requested, the scheduler is closed. False only where the wait was canceled.
@@ -34,7 +34,7 @@ class HTTPRETRY_API Happening {
 [[nodiscard]] HTTPRETRY_API Error wait_ended(bool canceled, std::string_view waited_for);
 
 // What a client runs for `spawn`.
-class HTTPRETRY_API Work : public Happening {
+class HTTPRETRY_API Work : public Event {
  public:
   virtual Task<void> run(Scheduler& scheduler) = 0;
   // It cannot be run, or it threw.

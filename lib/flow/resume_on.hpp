@@ -5,9 +5,9 @@
 
 namespace httpretry {
 
-class Hop {
+class ResumeOn {
  public:
-  explicit Hop(Scheduler& scheduler) : scheduler_(scheduler) {}
+  explicit ResumeOn(Scheduler& scheduler) : scheduler_(scheduler) {}
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> self) const { scheduler_.post(self); }
   void await_resume() const noexcept {}
@@ -17,10 +17,10 @@ class Hop {
 };
 
 // After code of a user, which may have continued on another thread. Does nothing if it did not.
-class ReturnTo : public Hop {
+class ReturnTo : public ResumeOn {
  public:
   explicit ReturnTo(Scheduler& scheduler)
-      : Hop(scheduler), here_(static_cast<Scheduler*>(RunQueue::current()) == &scheduler) {}
+      : ResumeOn(scheduler), here_(static_cast<Scheduler*>(RunQueue::current()) == &scheduler) {}
   [[nodiscard]] bool await_ready() const noexcept { return here_; }
 
  private:

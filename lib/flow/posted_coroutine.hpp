@@ -10,11 +10,11 @@
 
 namespace httpretry {
 
-class Prepared {
+class PostedCoroutine {
  public:
   struct promise_type : detail::PooledFrame {
-    Prepared get_return_object() noexcept {
-      return Prepared(std::coroutine_handle<promise_type>::from_promise(*this));
+    PostedCoroutine get_return_object() noexcept {
+      return PostedCoroutine(std::coroutine_handle<promise_type>::from_promise(*this));
     }
     std::suspend_always initial_suspend() const noexcept { return {}; }
     std::suspend_never final_suspend() const noexcept { return {}; }
@@ -22,9 +22,10 @@ class Prepared {
     void unhandled_exception() const noexcept { std::terminate(); }
   };
 
-  Prepared(Prepared&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  Prepared& operator=(Prepared&&) = delete;
-  ~Prepared() {
+  PostedCoroutine(PostedCoroutine&& other) noexcept
+      : handle_(std::exchange(other.handle_, nullptr)) {}
+  PostedCoroutine& operator=(PostedCoroutine&&) = delete;
+  ~PostedCoroutine() {
     if (handle_) handle_.destroy();
   }
 
@@ -40,7 +41,7 @@ class Prepared {
   }
 
  private:
-  explicit Prepared(std::coroutine_handle<> handle) noexcept : handle_(handle) {}
+  explicit PostedCoroutine(std::coroutine_handle<> handle) noexcept : handle_(handle) {}
   std::coroutine_handle<> handle_;
 };
 
