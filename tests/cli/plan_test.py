@@ -146,8 +146,9 @@ class Plan(ProgramTest):
         self.assertEqual(lines[1:-1], [
             's.json:1:22: /steps/0/fault: "rest" is no fault; did you mean "reset"?',
             's.json:2:3: /steps/1/statu: unknown key; did you mean "status"?',
-            's.json:2:25: /steps/1/status: 99 is not a whole number, 200 to 999',
-            's.json:2:38: /steps/1/delay: "x" is not a duration: write it like "250ms" or "1.5s"',
+            's.json:2:25: /steps/1/status: 99 is out of range: 200 to 999',
+            's.json:2:38: /steps/1/delay: "x" is not a duration: write it like "250ms", '
+            '"1.5s" or "1h30m"',
             's.json:3:10: /then: "again" is not one of repeat_last, restart, close'])
 
     def test_the_drawing(self):

@@ -53,7 +53,7 @@ connect_retries 0
                          "-d", "x", "https://127.0.0.1:1/", status=56)
         attempts = self.report()["attempts"]
         self.assertEqual([(a["sent"], a["wire_sends"]) for a in attempts], [("never", 0)])
-        self.assertIn("answered 403", attempts[0]["error"]["message"])
+        self.assertIn("with status 403", attempts[0]["error"]["message"])
 
     def test_an_origin_that_is_down_is_tried_again(self):
         proxy = self.squid()
