@@ -95,7 +95,7 @@ void Admission::update_open(Origin& origin) {
 
 Task<Outcome> Admission::send(Request request, Call& call) {
   auto& scheduler = call.scheduler();
-  auto& transport = transport_ != nullptr ? *transport_ : static_cast<Loop&>(scheduler).transport();
+  auto& transport = transport_ != nullptr ? *transport_ : static_cast<Loop&>(scheduler);
   const auto& url = request.parsed_url();
   if (!url) {  // the transport returns the error
     Outcome refused = co_await transport.send(std::move(request), call);

@@ -210,7 +210,7 @@ void ClientCore::run(std::shared_ptr<Work> work) {
 
 Transport& ClientCore::transport_of(Loop& loop) {
   if (admission_) return *admission_;
-  return options_.transport ? *options_.transport : loop.transport();
+  return options_.transport ? *options_.transport : loop;
 }
 
 RunsOn ClientCore::external_scheduler() {

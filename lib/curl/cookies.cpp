@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <fstream>
-#include <optional>
 #include <sstream>
 #include <system_error>
 
@@ -23,18 +21,14 @@ constexpr std::string_view kHttpOnly = "#HttpOnly_";
 enum Field : std::size_t { kDomain, kTail, kPath, kSecure, kExpires, kName, kValue, kFields };
 using Fields = std::array<std::string_view, kFields>;
 
-// The fields of a line, or how many others it has. An empty value may be missing.
-std::optional<Fields> split(std::string_view line, std::size_t& count) {
+// The first seven fields of a line, separated by tabs. Missing ones are empty.
+Fields split(std::string_view line) {
   Fields fields;
-  count = 0;
-  for (;;) {
+  for (auto& field : fields) {
     const auto tab = std::min(line.find('\t'), line.size());
-    if (count < kFields) fields[count] = line.substr(0, tab);
-    ++count;
-    if (tab == line.size()) break;
-    line.remove_prefix(tab + 1);
+    field = line.substr(0, tab);
+    line.remove_prefix(std::min(tab + 1, line.size()));
   }
-  if (count != kFields && count != kFields - 1) return std::nullopt;
   return fields;
 }
 
@@ -58,18 +52,21 @@ std::string key_of(const Fields& fields) {
 
 bool is_flag(std::string_view text) { return text == "TRUE" || text == "FALSE"; }
 
+// Empty where the line is good. An empty value may be missing.
 std::string problem(std::string_view line) {
-  std::size_t count = 0;
-  const auto fields = split(line, count);
-  if (!fields) return "expected 7 fields with tabs between, found " + std::to_string(count);
-  if (domain_of(*fields).empty()) return "the first field must name a domain";
-  if (!is_flag((*fields)[kTail])) return "the second field must be TRUE or FALSE";
-  if (!(*fields)[kPath].starts_with('/')) return "the third field must be a path";
-  if (!is_flag((*fields)[kSecure])) return "the fourth field must be TRUE or FALSE";
-  if (to_number<std::int64_t>((*fields)[kExpires]).value_or(-1) < 0) {
+  const auto count = static_cast<std::size_t>(std::count(line.begin(), line.end(), '\t')) + 1;
+  if (count != kFields && count != kFields - 1) {
+    return "expected 7 fields with tabs between, found " + std::to_string(count);
+  }
+  const auto fields = split(line);
+  if (domain_of(fields).empty()) return "the first field must name a domain";
+  if (!is_flag(fields[kTail])) return "the second field must be TRUE or FALSE";
+  if (!fields[kPath].starts_with('/')) return "the third field must be a path";
+  if (!is_flag(fields[kSecure])) return "the fourth field must be TRUE or FALSE";
+  if (to_number<std::int64_t>(fields[kExpires]).value_or(-1) < 0) {
     return "the fifth field must be a time in seconds since 1970, or 0";
   }
-  if ((*fields)[kName].empty()) return "the sixth field must be the name of a cookie";
+  if (fields[kName].empty()) return "the sixth field must be the name of a cookie";
   if (line.find('\0') != std::string_view::npos) return "a NUL byte is not allowed";
   return {};
 }
@@ -166,12 +163,10 @@ void CookieJar::learn(const std::vector<std::string>& before,
 }
 
 void CookieJar::put(std::string line) {
-  std::size_t count = 0;
-  const auto fields = split(line, count);
-  if (!fields) return;  // libcurl writes no such line
-  if (is_expired(*fields)) return remove(line);
-  auto& domain = domains_[domain_of(*fields)];
-  auto& cookie = domain[key_of(*fields)];
+  const auto fields = split(line);
+  if (is_expired(fields)) return remove(line);
+  auto& domain = domains_[domain_of(fields)];
+  auto& cookie = domain[key_of(fields)];
   if (cookie.line.empty()) ++size_;
   cookie.line = std::move(line);
   cookie.age = ++arrivals_;
@@ -180,12 +175,10 @@ void CookieJar::put(std::string line) {
 }
 
 void CookieJar::remove(std::string_view line) {
-  std::size_t count = 0;
-  const auto fields = split(line, count);
-  if (!fields) return;
-  const auto domain = domains_.find(domain_of(*fields));
+  const auto fields = split(line);
+  const auto domain = domains_.find(domain_of(fields));
   if (domain == domains_.end()) return;
-  size_ -= domain->second.erase(key_of(*fields));
+  size_ -= domain->second.erase(key_of(fields));
   if (domain->second.empty()) domains_.erase(domain);
 }
 

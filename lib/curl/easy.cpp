@@ -1,11 +1,13 @@
 #include "easy.hpp"
 
+#include "transfer.hpp"
 #include "url_parts.hpp"
 
 #include <httpretry/curl/cookies.hpp>
 
 #include <algorithm>
-#include <new>
+#include <cerrno>
+#include <system_error>
 
 namespace httpretry {
 namespace {
@@ -35,16 +37,81 @@ std::string_view cookie_host(const Request& request, const Url& url) {
   return host.substr(0, host.find(':'));
 }
 
+// A server closes a connection that was idle for some time, perhaps just when we use it. A request
+// that must not be sent twice therefore uses only connections that were idle for less than this,
+// or than the server has announced. Common servers keep idle connections for 5 s and more.
+constexpr long kIdleSecondsIfUnsafe = 2;
+
+// For MAXAGE_CONN, which compares whole seconds: N allows connections that were idle for less than
+// N + 1. Negative: none.
+long idle_limit(const Request& request, const TransportOptions& options, const OriginInfo& origin) {
+  using std::chrono::seconds;
+  const auto usual = static_cast<long>(std::chrono::floor<seconds>(options.max_idle).count());
+  if (request.repeatable()) return usual;
+  const auto announced = origin.keep_alive_seconds;
+  const auto limit = announced >= 0 ? announced - 1 : kIdleSecondsIfUnsafe;
+  return std::min(usual, limit - 1);
+}
+
 }  // namespace
 
-Easy::Easy(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks, bool proxied)
-    : options_(options), handle_(curl_easy_init()) {
-  if (!handle_) throw std::bad_alloc();
-  configure(options, share, hooks, proxied);
+SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, const Url& url,
+                        const Call& call, const TransportOptions& options, const OriginInfo& origin,
+                        Time now) {
+  SendPlan plan{wanted};
+  const bool has_certificate = !options.client_certificate.file.empty();
+  if (options.netrc || options.cookies || has_certificate) {
+    const bool own_origin = url.origin() == call.origin();
+    plan.certificate = has_certificate && own_origin;
+    plan.netrc = options.netrc && own_origin;
+    plan.cookies = options.cookies && (own_origin || options.cookies_of_other_origins);
+  }
+  plan.private_handle = url.has_userinfo() || wanted.credentials || plan.cookies || plan.netrc ||
+                        wanted.on_connection;
+  const auto idle = idle_limit(request, options, origin);
+  plan.fresh_connection = wanted.fresh_connection || idle < 0;
+  plan.max_idle_seconds = std::max(0L, idle);
+  plan.http2 = origin.speaks_http2;
+  plan.connect_timeout = wanted.connect_timeout.value_or(options.connect_timeout);
+  if (call.deadline() != kNever) plan.time_left = call.deadline() - now;
+  return plan;
+}
+
+Result<void> check_sendable(const Request& request, const TransportOptions& options,
+                            const SendPlan& plan) {
+  for (const auto* name : {"Content-Length", "Transfer-Encoding"}) {
+    if (!request.headers().contains(name)) continue;
+    return Error(Errc::InvalidRequest,
+                 std::string("the header ") + name + " is made from the body and cannot be set");
+  }
+  if (const auto& credentials = plan.wanted.credentials) {
+    if (const char* why = unusable(*credentials)) return Error(Errc::InvalidRequest, why);
+  }
+  if (plan.netrc && !options.netrc->empty() && ::access(options.netrc->c_str(), R_OK) != 0) {
+    Error error(Errc::InvalidRequest, "cannot read netrc file " + *options.netrc + ": " +
+                                          std::generic_category().message(errno));
+    error.curl_code = CURLE_READ_ERROR;
+    return error;
+  }
+  return {};
+}
+
+const char* unusable(const Credentials& credentials) {
+  constexpr std::string_view kBad("\r\n\0", 3);
+  if (credentials.user.find_first_of(kBad) != std::string::npos ||
+      credentials.password.find_first_of(kBad) != std::string::npos) {
+    return "a name or password with a line break or a NUL byte cannot be sent";
+  }
+  // RFC 7617 §2: the server takes the first colon for the end of the name.
+  const bool basic = credentials.scheme == Credentials::Scheme::Basic;
+  if (basic && credentials.user.find(':') != std::string::npos) {
+    return "a name with a colon cannot be sent by the scheme Basic";
+  }
+  return nullptr;
 }
 
 void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
-  const auto& options = request.options();
+  const auto& options = plan.wanted;
   error_text_[0] = '\0';
   set_url(url);
   set_shape(request, plan);
@@ -52,25 +119,28 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_addresses(plan.addresses);
   if (const auto& credentials = options.credentials) set_credentials(*credentials);
   if (!options_.client_certificate.file.empty()) set_certificate(plan.certificate);
-  if (plan.netrc && !options.credentials) set_netrc(*options_.netrc);
+  // This and the next are never unset: see SendPlan::private_handle.
+  if (plan.netrc && !options.credentials) {
+    set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
+    if (!options_.netrc->empty()) set(CURLOPT_NETRC_FILE, options_.netrc->c_str());
+  }
   if (plan.cookies) set_cookies(request, url);
-  // Never unset either: see SendPlan::private_handle.
   if (options.on_connection) set(CURLOPT_CERTINFO, 1L);
-  set_upload_rate(options.upload_rate.value_or(0));
-  set_http_version(request, url, plan);
-  set_long(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
-  set_long(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout), connect_timeout_ms_);
-  set_long(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout), expect_timeout_ms_);
+  set_changed(CURLOPT_MAX_SEND_SPEED_LARGE,
+              static_cast<curl_off_t>(options.upload_rate.value_or(0)), upload_rate_);
+  set_http_version(options.http_version, url.scheme() == "https", plan.fresh_connection);
+  set_changed(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
+  set_changed(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout), connect_timeout_ms_);
+  set_changed(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout),
+              expect_timeout_ms_);
   // Our own timer ends an attempt in time; this only catches what would slip past it.
   const auto left = plan.time_left;
-  set_long(CURLOPT_TIMEOUT_MS, left == kForever ? 0 : milliseconds(left) + 2000, timeout_ms_);
+  set_changed(CURLOPT_TIMEOUT_MS, left == kForever ? 0 : milliseconds(left) + 2000, timeout_ms_);
 }
 
-void Easy::set_http_version(const Request& request, const Url& url, const SendPlan& plan) {
+void Easy::set_http_version(HttpVersion wanted, bool tls, bool fresh_connection) {
   // libcurl 7.88 fails with code 16 where it sends on such a connection for the second time.
   static const bool reusable = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000;
-  const auto wanted = request.options().http_version;
-  const bool tls = url.scheme() == "https";
   bool once = false;
   // Without TLS nothing negotiates HTTP/2, but libcurl would have all requests to a server wait,
   // for PIPEWAIT, until the first of them is answered.
@@ -79,9 +149,9 @@ void Easy::set_http_version(const Request& request, const Url& url, const SendPl
     version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
     once = !reusable && !tls;
   }
-  set_long(CURLOPT_HTTP_VERSION, version, http_version_);
-  set_long(CURLOPT_FORBID_REUSE, once ? 1 : 0, forbid_reuse_);
-  set_long(CURLOPT_FRESH_CONNECT, plan.fresh_connection || once ? 1 : 0, fresh_connection_);
+  set_changed(CURLOPT_HTTP_VERSION, version, http_version_);
+  set_changed(CURLOPT_FORBID_REUSE, once ? 1L : 0L, forbid_reuse_);
+  set_changed(CURLOPT_FRESH_CONNECT, fresh_connection || once ? 1L : 0L, fresh_connection_);
 }
 
 void Easy::set_certificate(bool wanted) {
@@ -96,12 +166,6 @@ void Easy::set_certificate(bool wanted) {
   set(CURLOPT_SSLCERT, text(certificate.file));
   set(CURLOPT_SSLKEY, text(certificate.key_file));
   set(CURLOPT_KEYPASSWD, text(certificate.key_password));
-}
-
-// Never unset, as with credentials.
-void Easy::set_netrc(const std::string& file) {
-  set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
-  if (!file.empty()) set(CURLOPT_NETRC_FILE, file.c_str());
 }
 
 // libcurl's own engine, on this exchange's own list: so what is sent where, and which domains a
@@ -150,24 +214,6 @@ void Easy::set_url(const Url& url) {
   url_ = url;  // kept alive, as libcurl keeps the pointer
 }
 
-void Easy::set_long(CURLoption option, long value, long& known) {
-  if (value == known) return;
-  set(option, value);
-  known = value;
-}
-
-void Easy::set_upload_rate(std::uint64_t rate) {
-  if (rate == upload_rate_) return;
-  upload_rate_ = rate;
-  set(CURLOPT_MAX_SEND_SPEED_LARGE, static_cast<curl_off_t>(rate));
-}
-
-void Easy::set_method(const char* method) {
-  if (method_ == method) return;
-  method_ = method;
-  set(CURLOPT_CUSTOMREQUEST, method_.empty() ? nullptr : method);
-}
-
 // Each shape is reached from HTTPGET, which undoes what the others set.
 void Easy::set_shape(const Request& request, const SendPlan& plan) {
   const auto& method = request.method();
@@ -199,16 +245,10 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
   }
   const bool implied = (shape == Shape::Get && method == "GET") || shape == Shape::Head ||
                        (shape == Shape::Bytes && method == "POST");
-  set_method(implied ? "" : method.c_str());
-}
-
-bool Easy::expects_continue(const Request& request, const SendPlan& plan) const {
-  const auto& from = request.options().expect_continue_from;
-  if (!from) return false;
-  if (shape_ == Shape::Bytes) {
-    return request.body().present() && request.body().bytes()->size() >= *from;
-  }
-  return plan.body_size < 0 || static_cast<std::uint64_t>(plan.body_size) >= *from;
+  const char* custom = implied ? "" : method.c_str();
+  if (method_ == custom) return;
+  method_ = custom;
+  set(CURLOPT_CUSTOMREQUEST, implied ? nullptr : custom);
 }
 
 void Easy::set_headers(const Request& request, const SendPlan& plan) {
@@ -221,13 +261,15 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   if (!headers.contains("Accept")) lines_.add(kNoAccept);
   if (shape_ == Shape::Bytes || shape_ == Shape::Stream) {
     if (!headers.contains("Expect")) {
-      lines_.add(expects_continue(request, plan) ? kExpect : kNoExpect);
+      const auto* bytes = request.body().bytes();
+      const auto size =
+          bytes != nullptr ? bytes->size() : static_cast<std::uint64_t>(plan.body_size);
+      const auto& from = plan.wanted.expect_continue_from;
+      lines_.add(from && request.body().present() && size >= *from ? kExpect : kNoExpect);
     }
     if (!headers.contains("Content-Type")) lines_.add(kNoContentType);
   }
-  if (request.options().compressed && !headers.contains("Accept-Encoding")) {
-    lines_.add(kGzip);
-  }
+  if (plan.wanted.compressed && !headers.contains("Accept-Encoding")) lines_.add(kGzip);
   for (const auto* line : {plan.range, plan.if_range}) {
     if (line != nullptr) lines_.add(line);
   }
@@ -240,35 +282,6 @@ void Easy::set_addresses(const std::string* entry) {
   addresses_.clear();
   if (entry != nullptr) addresses_.add(entry->c_str());
   set(CURLOPT_RESOLVE, addresses_.chained());
-}
-
-int Easy::on_prereq(void* self, char* /*remote*/, char* /*local*/, int /*port*/, int local_port) {
-  return static_cast<Easy*>(self)->listener_->about_to_send(local_port) ? CURL_PREREQFUNC_OK
-                                                                        : CURL_PREREQFUNC_ABORT;
-}
-
-std::size_t Easy::on_header(char* data, std::size_t size, std::size_t count, void* self) {
-  const auto bytes = size * count;
-  return static_cast<Easy*>(self)->listener_->header_line({data, bytes}) ? bytes : 0;
-}
-
-std::size_t Easy::on_body(char* data, std::size_t size, std::size_t count, void* self) {
-  const auto bytes = size * count;
-  switch (static_cast<Easy*>(self)->listener_->body_bytes({data, bytes})) {
-    case EasyListener::Taken::All: return bytes;
-    case EasyListener::Taken::NotNow: return CURL_WRITEFUNC_PAUSE;
-    case EasyListener::Taken::Refused: break;
-  }
-  return bytes + 1;  // 0 would be taken for success where there are no bytes
-}
-
-std::size_t Easy::on_read(char* data, std::size_t size, std::size_t count, void* self) {
-  return static_cast<Easy*>(self)->listener_->read_body({data, size * count});
-}
-
-int Easy::on_seek(void* self, curl_off_t offset, int origin) {
-  if (offset != 0 || origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
-  return static_cast<Easy*>(self)->listener_->rewind_body() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
 }
 
 }  // namespace httpretry

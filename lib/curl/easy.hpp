@@ -2,43 +2,50 @@
 // it, so that only differences are set for the next.
 #pragma once
 
-#include "send_plan.hpp"
-
 #include <httpretry/curl/transport_options.hpp>
-#include <httpretry/flow/transport.hpp>
-#include <httpretry/http/request.hpp>
+#include <httpretry/flow/call.hpp>
 
 #include <curl/curl.h>
 
 #include <array>
-#include <memory>
 #include <new>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace httpretry {
 
-// The callbacks of an exchange. They must not throw, nor call libcurl except getinfo.
-class EasyListener {
- public:
-  virtual ~EasyListener() = default;
-  // False aborts. The port is our end of the connection's.
-  virtual bool about_to_send(int local_port) noexcept = 0;
-  virtual bool header_line(std::string_view line) noexcept = 0;
-  enum class Taken { All, NotNow, Refused };  // NotNow: the same bytes again, after a pause
-  virtual Taken body_bytes(std::string_view bytes) noexcept = 0;
-  virtual std::size_t read_body(std::span<char> into) noexcept = 0;  // CURL_READFUNC_ABORT aborts
-  virtual bool rewind_body() noexcept = 0;
+class Transfer;
+struct OriginInfo;
+
+// How one request goes out, where its own members do not say it: what of the client's secrets it
+// may use, which connections, and how long.
+struct SendPlan {
+  const RequestOptions& wanted;  // of the request
+  bool certificate = false;
+  bool netrc = false;
+  bool cookies = false;
+  // Something is set on the handle that must not serve another request: it is destroyed after this.
+  bool private_handle = false;
+
+  bool streamed_body = false;   // the read callback gives the body
+  std::int64_t body_size = -1;  // of a streamed body; -1 is unknown
+  const char* range = nullptr;  // header lines that ask for the rest of a body
+  const char* if_range = nullptr;
+
+  bool fresh_connection = false;
+  long max_idle_seconds = 0;  // use no connection that was idle for longer
+  bool http2 = false;         // the origin is known to speak it
+  Duration connect_timeout{};
+  Duration time_left = kForever;
+  const std::string* addresses = nullptr;  // of the host, as CURLOPT_RESOLVE takes them
 };
 
-// Opens and closes sockets for libcurl: the loop keeps them in its epoll set.
-struct SocketHooks {
-  curl_opensocket_callback open;
-  curl_closesocket_callback close;
-  void* loop;
-};
+// `wanted`: the options of the request; `origin`: what is known of the URL's.
+SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, const Url& url,
+                        const Call& call, const TransportOptions& options, const OriginInfo& origin,
+                        Time now);
+
+// The error where the request cannot be sent as it stands.
+Result<void> check_sendable(const Request& request, const TransportOptions& options,
+                            const SendPlan& plan);
 
 // libcurl's list nodes, in an array that owns no text.
 class CurlList {
@@ -59,7 +66,7 @@ class CurlList {
 
 class Easy {
  public:
-  Easy(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks, bool proxied);
+  Easy(const TransportOptions& options, bool proxied);
   Easy(const Easy&) = delete;
   Easy& operator=(const Easy&) = delete;
 
@@ -70,8 +77,9 @@ class Easy {
   // The cookies that the exchange brought, for the jar they were taken from.
   void return_cookies();
 
-  void listen(EasyListener* listener) { listener_ = listener; }
   [[nodiscard]] const char* error_text() const { return error_text_.data(); }
+
+  Transfer* transfer = nullptr;  // whose exchange it is: libcurl's callbacks go there
 
  private:
   enum class Shape { Get, Head, Bytes, Stream };
@@ -83,34 +91,26 @@ class Easy {
   void set(CURLoption option, Value value) {
     if (curl_easy_setopt(handle(), option, value) == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
   }
-  void configure(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks,
-                 bool proxied);
-  void configure_tls(const TransportOptions& options);
-  void configure_proxy(const ProxyOptions& proxy, bool proxied);
-  void configure_connections(const TransportOptions& options);
-  void set_http_version(const Request& request, const Url& url, const SendPlan& plan);
+  // Sets what is not yet set.
+  template <class Value>
+  void set_changed(CURLoption option, Value value, Value& known) {
+    if (value == known) return;
+    set(option, value);
+    known = value;
+  }
+  void configure_tls();
+  void configure_proxy();
+  void configure_connections();
+  void set_http_version(HttpVersion wanted, bool tls, bool fresh_connection);
   void set_certificate(bool wanted);
-  void set_netrc(const std::string& file);
   void set_cookies(const Request& request, const Url& url);
   [[nodiscard]] std::vector<std::string> cookie_lines() const;
-  [[nodiscard]] bool expects_continue(const Request& request, const SendPlan& plan) const;
   void set_url(const Url& url);
   void set_shape(const Request& request, const SendPlan& plan);
   void set_headers(const Request& request, const SendPlan& plan);
   void set_addresses(const std::string* entry);
   void set_credentials(const Credentials& credentials);
-  void set_long(CURLoption option, long value, long& known);
-  void set_upload_rate(std::uint64_t rate);
-  void set_method(const char* method);
-
-  static int on_prereq(void* self, char*, char*, int, int);
-  static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self);
-  static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);
-  static std::size_t on_read(char* data, std::size_t size, std::size_t count, void* self);
-  static int on_seek(void* self, curl_off_t offset, int origin);
-
   const TransportOptions& options_;
-  EasyListener* listener_ = nullptr;
   CurlList lines_;
   CurlList addresses_;
   CurlList connect_to_;
@@ -127,12 +127,15 @@ class Easy {
   long timeout_ms_ = 0;
   long forbid_reuse_ = 0;
   long expect_timeout_ms_ = 1000;
-  std::uint64_t upload_rate_ = 0;
+  curl_off_t upload_rate_ = 0;
   bool certified_ = false;
   std::vector<std::string> cookies_before_;
 
   std::unique_ptr<CURL, Cleanup> handle_;  // last: its clean-up may still call back
 };
+
+// Why these cannot be sent; nullptr where they can.
+const char* unusable(const Credentials& credentials);
 
 // Throws std::invalid_argument for options that make no sense.
 void check(const TransportOptions& options);

@@ -1,7 +1,5 @@
 // What is set on an easy handle once, from the options of its client.
-#include "easy.hpp"
-
-#include <unistd.h>
+#include "transfer.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,7 +14,35 @@ bool has_readable_bundle() {
   return about->cainfo != nullptr && ::access(about->cainfo, R_OK) == 0;
 }
 
+// libcurl's callbacks, with the Easy as their last argument.
+
+int on_prereq(void* easy, char* /*remote*/, char* /*local*/, int /*port*/, int local_port) {
+  auto& transfer = *static_cast<Easy*>(easy)->transfer;
+  return transfer.about_to_send(local_port) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+
+std::size_t on_header(char* data, std::size_t size, std::size_t count, void* easy) {
+  const auto bytes = size * count;
+  return static_cast<Easy*>(easy)->transfer->header_line({data, bytes}) ? bytes : 0;
+}
+
+std::size_t on_body(char* data, std::size_t size, std::size_t count, void* easy) {
+  return static_cast<Easy*>(easy)->transfer->body_bytes({data, size * count});
+}
+
+std::size_t on_read(char* data, std::size_t size, std::size_t count, void* easy) {
+  return static_cast<Easy*>(easy)->transfer->upload().read({data, size * count});
+}
+
+int on_seek(void* easy, curl_off_t offset, int origin) {
+  if (offset != 0 || origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
+  return static_cast<Easy*>(easy)->transfer->upload().rewind() ? CURL_SEEKFUNC_OK
+                                                               : CURL_SEEKFUNC_FAIL;
+}
+
 }  // namespace
+
+std::string transport_version() { return curl_version(); }
 
 bool may_use_proxy(const ProxyOptions& options) {
   if (options.url) return !options.url->empty();
@@ -26,11 +52,11 @@ bool may_use_proxy(const ProxyOptions& options) {
                      [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
-void Easy::configure(const TransportOptions& options, CURLSH* share, const SocketHooks& hooks,
-                     bool proxied) {
+Easy::Easy(const TransportOptions& options, bool proxied)
+    : options_(options), handle_(curl_easy_init()) {
+  if (!handle_) throw std::bad_alloc();
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_PROTOCOLS_STR, "http,https");
-  set(CURLOPT_SHARE, share);
   set(CURLOPT_ERRORBUFFER, error_text_.data());
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, 30L);
@@ -50,43 +76,40 @@ void Easy::configure(const TransportOptions& options, CURLSH* share, const Socke
   set(CURLOPT_READDATA, this);
   set(CURLOPT_SEEKFUNCTION, &on_seek);
   set(CURLOPT_SEEKDATA, this);
-  set(CURLOPT_OPENSOCKETFUNCTION, hooks.open);
-  set(CURLOPT_OPENSOCKETDATA, hooks.loop);
-  set(CURLOPT_CLOSESOCKETFUNCTION, hooks.close);
-  set(CURLOPT_CLOSESOCKETDATA, hooks.loop);
-  configure_tls(options);
-  configure_proxy(options.proxy, proxied);
-  configure_connections(options);
+  configure_tls();
+  configure_connections();
+  // Without a proxy variable libcurl would still look for one at each exchange.
+  if (proxied) {
+    configure_proxy();
+  } else {
+    set(CURLOPT_PROXY, "");
+  }
 }
 
-void Easy::configure_tls(const TransportOptions& options) {
+void Easy::configure_tls() {
   set(CURLOPT_SSLVERSION,
-      static_cast<long>(options.min_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_TLSv1_3
-                                                             : CURL_SSLVERSION_TLSv1_2));
-  if (!options.pinned_keys.empty()) {
-    set(CURLOPT_PINNEDPUBLICKEY, options.pinned_keys.c_str());
+      static_cast<long>(options_.min_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_TLSv1_3
+                                                              : CURL_SSLVERSION_TLSv1_2));
+  if (!options_.pinned_keys.empty()) {
+    set(CURLOPT_PINNEDPUBLICKEY, options_.pinned_keys.c_str());
   }
-  if (!options.verify_tls) {
+  if (!options_.verify_tls) {
     set(CURLOPT_SSL_VERIFYPEER, 0L);
     set(CURLOPT_SSL_VERIFYHOST, 0L);
   }
-  if (!options.ca_file.empty()) set(CURLOPT_CAINFO, options.ca_file.c_str());
-  if (!options.ca_path.empty()) {
-    set(CURLOPT_CAPATH, options.ca_path.c_str());
-  } else if (!options.ca_file.empty() || has_readable_bundle()) {
+  if (!options_.ca_file.empty()) set(CURLOPT_CAINFO, options_.ca_file.c_str());
+  if (!options_.ca_path.empty()) {
+    set(CURLOPT_CAPATH, options_.ca_path.c_str());
+  } else if (!options_.ca_file.empty() || has_readable_bundle()) {
     set(CURLOPT_CAPATH, nullptr);
     set(CURLOPT_PROXY_CAPATH, nullptr);
   }
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(options.ca_reload).count();
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(options_.ca_reload).count();
   set(CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
 }
 
-void Easy::configure_proxy(const ProxyOptions& proxy, bool proxied) {
-  // Without a proxy variable libcurl would still look for one at each exchange.
-  if (!proxied) {
-    set(CURLOPT_PROXY, "");
-    return;
-  }
+void Easy::configure_proxy() {
+  const auto& proxy = options_.proxy;
   if (proxy.url) set(CURLOPT_PROXY, proxy.url->c_str());
   set(CURLOPT_PROXY_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   if (!proxy.verify_tls) {
@@ -106,20 +129,20 @@ void Easy::configure_proxy(const ProxyOptions& proxy, bool proxied) {
 }
 
 // Where connections go.
-void Easy::configure_connections(const TransportOptions& options) {
-  if (!options.unix_socket.empty()) {
-    set(CURLOPT_UNIX_SOCKET_PATH, options.unix_socket.c_str());
+void Easy::configure_connections() {
+  if (!options_.unix_socket.empty()) {
+    set(CURLOPT_UNIX_SOCKET_PATH, options_.unix_socket.c_str());
   }
-  if (options.ip_version != IpVersion::Any) {
+  if (options_.ip_version != IpVersion::Any) {
     set(CURLOPT_IPRESOLVE,
-        static_cast<long>(options.ip_version == IpVersion::V4 ? CURL_IPRESOLVE_V4
-                                                              : CURL_IPRESOLVE_V6));
+        static_cast<long>(options_.ip_version == IpVersion::V4 ? CURL_IPRESOLVE_V4
+                                                               : CURL_IPRESOLVE_V6));
   }
-  if (!options.local_interface.empty()) {
-    set(CURLOPT_INTERFACE, options.local_interface.c_str());
+  if (!options_.local_interface.empty()) {
+    set(CURLOPT_INTERFACE, options_.local_interface.c_str());
   }
-  if (options.connect_to.empty()) return;
-  for (const auto& entry : options.connect_to) connect_to_.add(entry.c_str());
+  if (options_.connect_to.empty()) return;
+  for (const auto& entry : options_.connect_to) connect_to_.add(entry.c_str());
   set(CURLOPT_CONNECT_TO, connect_to_.chained());
 }
 

@@ -2,49 +2,42 @@
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <system_error>
 
 namespace httpretry {
 
-EpollSet::EpollSet() {
-  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-  wake_ = epoll_ < 0 ? -1 : ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+EpollSet::EpollSet()
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.fd = wake_;
-  if (wake_ >= 0 && ::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) == 0) return;
-  const int cause = errno;
-  release();
-  throw std::system_error(cause, std::generic_category(), "cannot make an epoll set");
-}
-
-EpollSet::~EpollSet() { release(); }
-
-void EpollSet::release() {
-  if (wake_ >= 0) ::close(wake_);
-  if (epoll_ >= 0) ::close(epoll_);
+  event.data.fd = wake_.get();
+  if (epoll_.open() && wake_.open() &&
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0) {
+    return;
+  }
+  throw std::system_error(errno, std::generic_category(), "cannot make an epoll set");
 }
 
 void EpollSet::wake() noexcept {
   const std::uint64_t one = 1;
   // It can otherwise only fail where the counter is full, and then the loop is awake.
-  while (::write(wake_, &one, sizeof one) < 0 && errno == EINTR) {
+  while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
 }
 
 void EpollSet::clear_wake() {
   std::uint64_t count = 0;
-  [[maybe_unused]] const auto size = ::read(wake_, &count, sizeof count);
+  [[maybe_unused]] const auto size = ::read(wake_.get(), &count, sizeof count);
 }
 
-EpollSet::Events EpollSet::wait(int timeout_ms) {
-  Events events;  // NOLINT: epoll_wait fills it
-  events.count = ::epoll_wait(epoll_, events.list.data(), kEventsPerWait, timeout_ms);
-  return events;
+std::span<const epoll_event> EpollSet::wait(int timeout_ms) {
+  const auto room = static_cast<int>(events_.size());
+  const int count = ::epoll_wait(epoll_.get(), events_.data(), room, timeout_ms);
+  return {events_.data(), static_cast<std::size_t>(std::max(count, 0))};
 }
 
 Shard* EpollSet::owner_of(int fd) {
@@ -84,16 +77,16 @@ bool EpollSet::watch(int fd, Socket& socket) const {
   event.events = socket.wanted;
   event.data.fd = fd;
   const int first = socket.registered == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  int result = ::epoll_ctl(epoll_, first, fd, &event);
+  int result = ::epoll_ctl(epoll_.get(), first, fd, &event);
   // The number may have been closed and used again without our knowledge.
-  if (result != 0 && errno == EEXIST) result = ::epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event);
-  if (result != 0 && errno == ENOENT) result = ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+  if (result != 0 && errno == EEXIST) result = ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+  if (result != 0 && errno == ENOENT) result = ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
   socket.registered = result == 0 ? socket.wanted : 0;
   return result == 0;
 }
 
 void EpollSet::forget(int fd, Socket& socket) const {
-  if (socket.registered != 0) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
+  if (socket.registered != 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
   socket.registered = 0;
 }
 

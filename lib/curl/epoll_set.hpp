@@ -2,11 +2,14 @@
 // other threads.
 #pragma once
 
+#include "lib/http/descriptor.hpp"
+
 #include <curl/curl.h>
 #include <sys/epoll.h>
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace httpretry {
@@ -17,22 +20,14 @@ class EpollSet {
  public:
   // Throws std::system_error where the process may open no more descriptors.
   EpollSet();
-  ~EpollSet();
-  EpollSet(const EpollSet&) = delete;
-  EpollSet& operator=(const EpollSet&) = delete;
 
   // From any thread: ends a wait.
   void wake() noexcept;
   void clear_wake();
-  [[nodiscard]] int wake_descriptor() const { return wake_; }
+  [[nodiscard]] int wake_descriptor() const { return wake_.get(); }
 
-  // More than come at once in practice; what is left over comes with the next wait.
-  static constexpr int kEventsPerWait = 256;
-  struct Events {
-    std::array<epoll_event, kEventsPerWait> list;  // NOLINT: epoll_wait fills it
-    int count;
-  };
-  [[nodiscard]] Events wait(int timeout_ms);
+  // What has happened, until the next wait.
+  [[nodiscard]] std::span<const epoll_event> wait(int timeout_ms);
   // Whose socket it is; nullptr where it has been closed, or is not wanted any more, since the
   // kernel wrote the event.
   Shard* owner_of(int fd);
@@ -58,12 +53,13 @@ class EpollSet {
   Socket& at(int fd) { return sockets_[static_cast<std::size_t>(fd)]; }
   [[nodiscard]] bool watch(int fd, Socket& socket) const;
   void forget(int fd, Socket& socket) const;
-  void release();
 
-  int epoll_ = -1;
-  int wake_ = -1;
+  Descriptor epoll_;
+  Descriptor wake_;
   int open_error_ = 0;
   std::vector<Socket> sockets_;  // by descriptor
+  // More than come at once in practice; what is left over comes with the next wait.
+  std::array<epoll_event, 256> events_{};
 };
 
 }  // namespace httpretry

@@ -1,80 +1,118 @@
 #include "errors.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <exception>
 #include <new>
 
 namespace httpretry {
-
 namespace {
 
-bool is_trust_or_tls_setup(CURLcode code) {
-  switch (code) {
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CRL_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR:
-    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-    case CURLE_SSL_INVALIDCERTSTATUS:
-    case CURLE_SSL_CLIENTCERT:
-    case CURLE_SSL_ENGINE_NOTFOUND:
-    case CURLE_SSL_ENGINE_SETFAILED:
-    case CURLE_SSL_ENGINE_INITFAILED: return true;
-    default: return false;
+struct Meaning {
+  Errc code;
+  bool permanent;
+  std::initializer_list<CURLcode> codes;
+};
+
+const std::array kMeanings{
+    Meaning{Errc::InvalidRequest,
+            true,
+            {CURLE_URL_MALFORMAT, CURLE_UPLOAD_FAILED, CURLE_READ_ERROR, CURLE_INTERFACE_FAILED,
+             CURLE_LOGIN_DENIED}},
+    Meaning{Errc::Resolve, false, {CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST}},
+    Meaning{Errc::Connect, false, {CURLE_COULDNT_CONNECT, CURLE_PROXY, CURLE_QUIC_CONNECT_ERROR}},
+    // A handshake that breaks off may be the network's fault; trust and setup are not.
+    Meaning{Errc::Tls, false, {CURLE_SSL_CONNECT_ERROR}},
+    Meaning{Errc::Tls,
+            true,
+            {CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
+             CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR,
+             CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT,
+             CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED}},
+    Meaning{Errc::Timeout, false, {CURLE_OPERATION_TIMEDOUT}},
+    // SEND_FAIL_REWIND: the body went out on a connection that died, and libcurl could not rewind
+    // it; retry() can, where the body can be opened again.
+    Meaning{Errc::Send, false, {CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND}},
+    // ABORTED_BY_CALLBACK is never seen: an abort has its own code.
+    Meaning{Errc::Receive,
+            false,
+            {CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_HTTP2,
+             CURLE_HTTP2_STREAM, CURLE_HTTP3, CURLE_ABORTED_BY_CALLBACK}},
+    // HTTP/0.9 or an unknown version in the response: an unknown scheme is an error before this.
+    Meaning{Errc::Protocol, false, {CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY}},
+    Meaning{Errc::Protocol,
+            true,
+            {CURLE_BAD_CONTENT_ENCODING, CURLE_RANGE_ERROR, CURLE_TOO_MANY_REDIRECTS}},
+    Meaning{Errc::TooLarge, true, {CURLE_FILESIZE_EXCEEDED}},
+};
+
+enum class Append : std::uint8_t { Nothing, Elapsed, Limit };
+
+// libcurl's numbers are those that its own limits would have given.
+struct Row {
+  Abort why;
+  Errc code;
+  bool permanent;
+  CURLcode curl_code;
+  const char* text;  // nullptr: the error of the reason says it
+  Append append = Append::Nothing;
+};
+
+constexpr std::array kRows{
+    Row{Abort::None, Errc::Internal, true, CURLE_OK, ""},
+    Row{Abort::NotStarted, Errc::InvalidRequest, true, CURLE_OK, nullptr},
+    Row{Abort::Canceled, Errc::Canceled, true, CURLE_ABORTED_BY_CALLBACK, "canceled"},
+    Row{Abort::NoTimeLeft, Errc::Timeout, false, CURLE_OPERATION_TIMEDOUT,
+        "no time was left to send it"},
+    Row{Abort::NoResponse, Errc::Timeout, false, CURLE_OPERATION_TIMEDOUT, "no response after ",
+        Append::Elapsed},
+    Row{Abort::ResponseIncomplete, Errc::Timeout, false, CURLE_OPERATION_TIMEDOUT,
+        "the response was not complete after ", Append::Elapsed},
+    Row{Abort::ConnectionDied, Errc::Receive, false, CURLE_RECV_ERROR,
+        "the reused connection was closed before a response came"},
+    Row{Abort::StreamRefused, Errc::Receive, false, CURLE_RECV_ERROR,
+        "the server refused the request unread"},
+    Row{Abort::BodyTooLarge, Errc::TooLarge, true, CURLE_FILESIZE_EXCEEDED,
+        "the response body is larger than ", Append::Limit},
+    Row{Abort::HeadersTooLarge, Errc::TooLarge, true, CURLE_FILESIZE_EXCEEDED,
+        "the response headers are larger than ", Append::Limit},
+    Row{Abort::CorruptGzip, Errc::Protocol, true, CURLE_BAD_CONTENT_ENCODING,
+        "the gzip body of the response is corrupt"},
+    Row{Abort::UnknownCoding, Errc::Protocol, true, CURLE_BAD_CONTENT_ENCODING,
+        "the response body has another coding than gzip, the only one asked for"},
+    Row{Abort::UploadFailed, Errc::InvalidRequest, true, CURLE_READ_ERROR, nullptr},
+    Row{Abort::SinkFailed, Errc::Internal, true, CURLE_WRITE_ERROR, nullptr},
+    Row{Abort::NoMemory, Errc::Internal, true, CURLE_OUT_OF_MEMORY, "out of memory"},
+};
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kRows.size(); ++i) {
+    if (static_cast<std::size_t>(kRows[i].why) != i) return false;
   }
+  return true;
+}
+static_assert(in_order() && kRows.size() == static_cast<std::size_t>(Abort::NoMemory) + 1);
+
+std::string seconds(Duration time) {
+  std::array<char, 32> text{};
+  const auto written = std::snprintf(text.data(), text.size(), "%.3g s",
+                                     std::chrono::duration<double>(time).count());
+  return {text.data(), static_cast<std::size_t>(written)};
 }
 
 }  // namespace
 
 CurlFailure failure_of(CURLcode code) {
-  switch (code) {
-    case CURLE_URL_MALFORMAT:
-    case CURLE_UPLOAD_FAILED:
-    case CURLE_READ_ERROR:
-    case CURLE_INTERFACE_FAILED:
-    case CURLE_LOGIN_DENIED: return {Errc::InvalidRequest, true};
-
-    case CURLE_COULDNT_RESOLVE_PROXY:
-    case CURLE_COULDNT_RESOLVE_HOST: return {Errc::Resolve, false};
-
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_PROXY:
-    case CURLE_QUIC_CONNECT_ERROR: return {Errc::Connect, false};
-
-    // A handshake that breaks off may be the network's fault; is_trust_or_tls_setup() is not.
-    case CURLE_SSL_CONNECT_ERROR: return {Errc::Tls, false};
-
-    case CURLE_OPERATION_TIMEDOUT: return {Errc::Timeout, false};
-    case CURLE_SEND_ERROR: return {Errc::Send, false};
-    // The body went out on a connection that died, and libcurl could not rewind it; retry() can,
-    // where the body can be opened again.
-    case CURLE_SEND_FAIL_REWIND: return {Errc::Send, false};
-
-    case CURLE_RECV_ERROR:
-    case CURLE_GOT_NOTHING:
-    case CURLE_PARTIAL_FILE:
-    case CURLE_HTTP2:
-    case CURLE_HTTP2_STREAM:
-    case CURLE_HTTP3: return {Errc::Receive, false};
-
-    // HTTP/0.9 or an unknown version in the response: an unknown scheme is an error before this.
-    case CURLE_UNSUPPORTED_PROTOCOL:
-    case CURLE_WEIRD_SERVER_REPLY: return {Errc::Protocol, false};
-    case CURLE_BAD_CONTENT_ENCODING:
-    case CURLE_RANGE_ERROR: return {Errc::Protocol, true};
-
-    case CURLE_TOO_MANY_REDIRECTS: return {Errc::Protocol, true};
-    case CURLE_FILESIZE_EXCEEDED: return {Errc::TooLarge, true};
-    case CURLE_ABORTED_BY_CALLBACK:
-      return {Errc::Receive, false};  // never seen: an abort has its own code
-
-    default: return {is_trust_or_tls_setup(code) ? Errc::Tls : Errc::Internal, true};
+  for (const auto& [error, permanent, codes] : kMeanings) {
+    if (std::find(codes.begin(), codes.end(), code) != codes.end()) return {error, permanent};
   }
+  return {Errc::Internal, true};
 }
 
 std::string system_text(int error) { return std::strerror(error) + hint_at_limit(error); }
@@ -86,16 +124,35 @@ std::string hint_at_limit(int error) {
          " files open, which `ulimit -n` can raise)";
 }
 
-std::optional<std::string> exception_text() {
+bool AbortReason::set_thrown(Abort why, Errc code, const char* who) noexcept {
   try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return std::nullopt;
-  } catch (const std::exception& thrown) {
-    return thrown.what();
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      return set(Abort::NoMemory);
+    } catch (...) {
+      Error error(code, std::string(who) + " threw: " + text_of(std::current_exception()));
+      error.permanent = true;
+      return set_error(why, std::move(error));
+    }
   } catch (...) {
-    return "something that is not a std::exception";
+    return set(Abort::NoMemory);
   }
+}
+
+Error AbortReason::error(Duration elapsed) const {
+  const auto& row = kRows[static_cast<std::size_t>(why_)];
+  Error error(row.code);
+  if (row.text == nullptr) {
+    error = *error_;
+  } else {
+    error.permanent = row.permanent;
+    error.message = row.text;
+  }
+  if (row.append == Append::Elapsed) error.message += seconds(elapsed);
+  if (row.append == Append::Limit) error.message += std::to_string(limit_) + " bytes";
+  if (error.curl_code == 0) error.curl_code = row.curl_code;
+  return error;
 }
 
 }  // namespace httpretry

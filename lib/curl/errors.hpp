@@ -1,12 +1,10 @@
-// CURLcode -> Errc, in one place.
+// The errors of exchanges: those of libcurl and of the system, and those with which the library
+// itself ends an exchange.
 #pragma once
 
 #include <httpretry/http/result.hpp>
 
 #include <curl/curl.h>
-
-#include <optional>
-#include <string>
 
 namespace httpretry {
 
@@ -15,14 +13,63 @@ struct CurlFailure {
   bool permanent;  // the same would happen again
 };
 
-// A code that is newer than this table is a permanent error.
+// A code that is newer than our table is a permanent error.
 CurlFailure failure_of(CURLcode code);
 
 // The system's text for an `errno`, with the limit of this process that may be the cause.
 std::string system_text(int error);
 std::string hint_at_limit(int error);  // the second half of that, often empty
 
-// What the exception that is being handled says; nullopt for std::bad_alloc.
-std::optional<std::string> exception_text();
+// Why the library ended an exchange.
+enum class Abort : std::uint8_t {
+  None,
+  NotStarted,  // with an error of its own
+  Canceled,
+  NoTimeLeft,
+  NoResponse,          // a timeout before the final headers
+  ResponseIncomplete,  // a timeout after them
+  ConnectionDied,      // libcurl wanted to send again on a new connection
+  StreamRefused,       // libcurl wanted to send again what an HTTP/2 server refused
+  BodyTooLarge,
+  HeadersTooLarge,
+  CorruptGzip,
+  UnknownCoding,
+  UploadFailed,  // with an error of its own
+  SinkFailed,    // with an error of its own
+  NoMemory,
+};
+
+// The first reason counts; what follows from it is ignored. Nothing here takes memory or throws
+// unless it says so.
+class AbortReason {
+ public:
+  [[nodiscard]] Abort why() const { return why_; }
+  [[nodiscard]] bool none() const { return why_ == Abort::None; }
+
+  // These return false, so that a callback can return them: false makes libcurl stop.
+  bool set(Abort why) noexcept {
+    if (none()) why_ = why;
+    return false;
+  }
+  bool set_limit(Abort why, std::uint64_t limit) noexcept {
+    if (none()) limit_ = limit;
+    return set(why);
+  }
+  bool set_error(Abort why, Error error) noexcept {
+    if (none()) error_.emplace(std::move(error));
+    return set(why);
+  }
+  // For the exception that is being handled: an error of `code`, "WHO threw: …"; NoMemory for a
+  // std::bad_alloc.
+  bool set_thrown(Abort why, Errc code, const char* who) noexcept;
+
+  // Where why() is not None: the Errc, `permanent`, libcurl's number and the message. Takes memory.
+  [[nodiscard]] Error error(Duration elapsed) const;
+
+ private:
+  Abort why_ = Abort::None;
+  std::uint64_t limit_ = 0;
+  std::optional<Error> error_;
+};
 
 }  // namespace httpretry

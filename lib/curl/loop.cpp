@@ -5,8 +5,6 @@
 #include "url_parts.hpp"
 
 #include <algorithm>
-#include <new>
-#include <utility>
 
 namespace httpretry {
 namespace {
@@ -19,6 +17,8 @@ constexpr long kConnectionsPerShard = 2 * static_cast<long>(kTransfersPerShard);
 // Making one takes a quarter of the instructions of a small GET, so those of a burst of calls are
 // kept.
 constexpr std::size_t kIdleEasies = 1024;
+// Some 100 bytes each. Beyond it all are dropped, and learned again soon enough.
+constexpr std::size_t kMaxOrigins = 4096;
 
 }  // namespace
 
@@ -68,19 +68,13 @@ void Loop::drive_shards() {
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     auto& shard = *shards_[i];
     if (load_ == Load::OneCall) {
-      if (!shard.active.empty()) perform(shard);
+      int running = 0;
+      if (!shard.active.empty()) reap(shard, curl_multi_perform(shard.multi, &running));
     } else if (shard.deadline <= now_) {
       shard.deadline = kNever;
       socket_action(shard, CURL_SOCKET_TIMEOUT, 0);
     }
   }
-}
-
-void Loop::perform(Shard& shard) {
-  int running = 0;
-  const auto code = curl_multi_perform(shard.multi, &running);
-  if (code != CURLM_OK) return fail_all(shard, code);
-  reap(shard);
 }
 
 // Rounded up to the tick of epoll_wait: a timer must never fire early.
@@ -104,10 +98,7 @@ void Loop::wait_for_events() {
   const auto events = sockets_.wait(timeout);
   unblocked();
   read_clock();
-  for (int i = 0; i < events.count; ++i) {
-    const auto& event = events.list[static_cast<std::size_t>(i)];
-    on_event(event.data.fd, event.events);
-  }
+  for (const auto& event : events) on_event(event.data.fd, event.events);
 }
 
 // libcurl adds its own timers to the timeout.
@@ -133,20 +124,20 @@ void Loop::on_event(int fd, std::uint32_t events) {
 
 void Loop::socket_action(Shard& shard, curl_socket_t socket, int events) {
   int running = 0;
-  const auto code = curl_multi_socket_action(shard.multi, socket, events, &running);
-  if (code != CURLM_OK) return fail_all(shard, code);
-  reap(shard);
+  reap(shard, curl_multi_socket_action(shard.multi, socket, events, &running));
 }
 
-void Loop::reap(Shard& shard) {
+// `code`: what libcurl returned when it was driven.
+void Loop::reap(Shard& shard, CURLMcode code) {
+  if (code != CURLM_OK) return fail_all(shard, code);
   int left = 0;
   while (CURLMsg* message = curl_multi_info_read(shard.multi, &left)) {
     if (message->msg != CURLMSG_DONE) continue;
-    const CURLcode code = message->data.result;
+    const CURLcode result = message->data.result;
     Transfer* transfer = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
     remove(*transfer);  // `message` is gone with it
-    transfer->finished(code);
+    transfer->finished(result);
   }
 }
 
@@ -188,23 +179,39 @@ Shard& Loop::shard_for(bool multiplexed) {
   return *shards_.back();
 }
 
+const OriginInfo& Loop::origin(const Url& url) const {
+  static const OriginInfo unknown;
+  const auto found = origins_.find(url.origin());
+  return found == origins_.end() ? unknown : found->second;
+}
+
+OriginInfo& Loop::edit_origin(const Url& url) {
+  if (origins_.size() >= kMaxOrigins && !origins_.contains(url.origin())) origins_.clear();
+  return origins_[url.origin()];
+}
+
 bool Loop::needs_addresses(const Url& url) const {
-  return url.parts().named && looks_up_ && origins_.find(url.origin()).addresses_until <= now_;
+  return url.parts().named && looks_up_ && origin(url).addresses_until <= now_;
 }
 
 void Loop::renew_addresses(const Url& url) {
   if (!looks_up_) return;
-  origins_.edit(url.origin()).addresses_until = Time();
+  edit_origin(url).addresses_until = Time();
   resolver_->renew(url.host(), now_);
 }
 
 std::unique_ptr<Easy> Loop::take_easy() {
-  if (easies_.empty()) {
-    return std::make_unique<Easy>(*options_, share_, SocketHooks{&on_open, &on_close, this},
-                                  proxied_);
+  if (!easies_.empty()) {
+    auto easy = std::move(easies_.back());
+    easies_.pop_back();
+    return easy;
   }
-  auto easy = std::move(easies_.back());
-  easies_.pop_back();
+  auto easy = std::make_unique<Easy>(*options_, proxied_);
+  curl_easy_setopt(easy->handle(), CURLOPT_SHARE, share_);
+  curl_easy_setopt(easy->handle(), CURLOPT_OPENSOCKETFUNCTION, &on_open);
+  curl_easy_setopt(easy->handle(), CURLOPT_OPENSOCKETDATA, this);
+  curl_easy_setopt(easy->handle(), CURLOPT_CLOSESOCKETFUNCTION, &on_close);
+  curl_easy_setopt(easy->handle(), CURLOPT_CLOSESOCKETDATA, this);
   return easy;
 }
 

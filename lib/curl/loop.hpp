@@ -7,19 +7,12 @@
 
 #include "easy.hpp"
 #include "epoll_set.hpp"
-#include "loop_transport.hpp"
-#include "origins.hpp"
 
 #include "lib/flow/run_queue.hpp"
 
-#include <httpretry/curl/transport_options.hpp>
 #include <httpretry/flow/transport.hpp>
 
-#include <curl/curl.h>
-
-#include <memory>
-#include <string>
-#include <vector>
+#include <unordered_map>
 
 namespace httpretry {
 
@@ -46,7 +39,14 @@ struct Shard {
   std::vector<Transfer*> active;
 };
 
-class Loop final : public RunQueue {
+// What a loop has learned about an origin that it sends to.
+struct OriginInfo {
+  bool speaks_http2 = false;
+  long keep_alive_seconds = -1;  // as the server last announced; -1: it did not
+  Time addresses_until{};        // libcurl knows the host's addresses until then
+};
+
+class Loop final : public RunQueue, public Transport {
  public:
   enum class Load { OneCall, Many };
   Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver,
@@ -59,15 +59,14 @@ class Loop final : public RunQueue {
   [[nodiscard]] WallTime wall_now() const override;
   void run_until(const std::atomic<bool>& done) override;
 
-  Transport& transport() { return transport_; }
+  Task<Outcome> send(Request request, Call& call) override;
+
   [[nodiscard]] const TransportOptions& options() const { return *options_; }
-  [[nodiscard]] Resolver& resolver() const { return *resolver_; }
-  // Whether the host must be looked up: not for literals and localhost, nor with a proxy, and not
-  // while libcurl still has the addresses.
-  [[nodiscard]] bool needs_addresses(const Url& url) const;
   // Nothing could be reached there: looks for others, for the next attempt.
   void renew_addresses(const Url& url);
-  Origins& origins() { return origins_; }
+  [[nodiscard]] const OriginInfo& origin(const Url& url) const;
+  // To be changed.
+  OriginInfo& edit_origin(const Url& url);
 
   // A handle for one exchange. One that is not `reusable` (it was aborted, or has rare options) is
   // destroyed when it is given back.
@@ -82,16 +81,23 @@ class Loop final : public RunQueue {
   void remove(Transfer& transfer);
 
  private:
+  // Whether the host must be looked up: not for literals and localhost, nor with a proxy, and not
+  // while libcurl still has the addresses.
+  [[nodiscard]] bool needs_addresses(const Url& url) const;
+  // For a host whose addresses libcurl does not know: looks them up first.
+  Task<Outcome> resolve_and_send(Request request, Call& call);
+  // `addresses`: for libcurl, where it does not know them.
+  Task<Outcome> exchange(Request request, Call& call, const std::string* addresses);
+
   void wake() noexcept override { sockets_.wake(); }
   void read_clock() { now_ = std::chrono::steady_clock::now(); }
   void drive_shards();
-  void perform(Shard& shard);
   void wait_for_events();
   void poll(Shard& shard, int timeout);
   void on_event(int socket, std::uint32_t events);
   [[nodiscard]] int timeout_ms() const;
   void socket_action(Shard& shard, curl_socket_t socket, int events);
-  void reap(Shard& shard);
+  void reap(Shard& shard, CURLMcode code);
   void fail_all(Shard& shard, CURLMcode code);
   void open(Shard& shard);
   Shard& shard_for(bool multiplexed);
@@ -106,11 +112,10 @@ class Loop final : public RunQueue {
   Load load_;
   bool proxied_;
   bool looks_up_;  // we connect to the host of the URL
-  LoopTransport transport_{*this};
   Time now_{};
   EpollSet sockets_;
   CURLSH* share_ = nullptr;
-  Origins origins_;
+  std::unordered_map<std::string, OriginInfo> origins_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<std::unique_ptr<Easy>> easies_;
 };

@@ -1,11 +1,8 @@
-#include "loop_transport.hpp"
-
-#include "loop.hpp"
+// An exchange on a loop, with the look-up of its host before it.
 #include "resolver.hpp"
 #include "transfer.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace httpretry {
 namespace {
@@ -34,21 +31,21 @@ void add_lookup(Timings& timings, Duration took) {
 
 }  // namespace
 
-Task<Outcome> LoopTransport::send(Request request, Call& call) {
+Task<Outcome> Loop::send(Request request, Call& call) {
   const auto& url = request.parsed_url();
-  const bool unknown = url && loop_.needs_addresses(*url);
+  const bool unknown = url && needs_addresses(*url);
   return unknown ? resolve_and_send(std::move(request), call)
                  : exchange(std::move(request), call, nullptr);
 }
 
-Task<Outcome> LoopTransport::resolve_and_send(Request request, Call& call) {
+Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
   const Url url = *request.parsed_url();
-  const auto began = loop_.now();
-  const auto timeout = request.options().connect_timeout.value_or(loop_.options().connect_timeout);
+  const auto began = now();
+  const auto timeout = request.options().connect_timeout.value_or(options().connect_timeout);
   const auto soonest = std::min(request.options().respond_by, later(began, timeout));
   const auto limit = std::min(call.deadline(), soonest);
-  const auto found = co_await loop_.resolver().resolve(url.host(), loop_, limit, call.stop());
-  const auto took = loop_.now() - began;
+  const auto found = co_await resolver_->resolve(url.host(), *this, limit, call.stop());
+  const auto took = now() - began;
   if (!found.addresses) {
     Error error = found.addresses.error();
     error.message = about(request, url) + error.message;
@@ -62,17 +59,17 @@ Task<Outcome> LoopTransport::resolve_and_send(Request request, Call& call) {
   add_lookup(what.timings, took);
   // Only now is it certain that libcurl has taken them.
   if (what.sent != Sent::Never) {
-    loop_.origins().edit(url.origin()).addresses_until = found.use_until;
+    edit_origin(url).addresses_until = found.use_until;
   }
   co_return outcome;
 }
 
-Task<Outcome> LoopTransport::exchange(Request request, Call& call, const std::string* addresses) {
+Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* addresses) {
   const auto& url = request.parsed_url();
   if (!url) co_return url.error();
   auto delivery = Delivery::of(request, call);
   if (!delivery) co_return std::move(delivery).error();
-  Transfer transfer(loop_, request, *url, call, addresses, *delivery);
+  Transfer transfer(*this, request, *url, call, addresses, *delivery);
   transfer.start();
   for (;;) {
     const bool drain = co_await transfer;

@@ -2,11 +2,11 @@
 #include "easy.hpp"
 #include "url_parts.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <sys/un.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <stdexcept>
 
 namespace httpretry {
@@ -44,11 +44,9 @@ void check_proxy(const ProxyOptions& proxy) {
 }
 
 bool is_base64_of_32_bytes(std::string_view text) {
+  const auto is_base64 = [](char c) { return is_letter(c) || is_digit(c) || c == '+' || c == '/'; };
   return text.size() == 44 && text.back() == '=' &&
-         std::all_of(text.begin(), text.end() - 1, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '+' || c == '/';
-         });
+         std::all_of(text.begin(), text.end() - 1, is_base64);
 }
 
 void check_pins(std::string_view pins) {
@@ -67,10 +65,7 @@ void check_pins(std::string_view pins) {
 }
 
 bool is_port(std::string_view text) {
-  unsigned port = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return text.empty() ||
-         (failure == std::errc() && end == text.data() + text.size() && port > 0 && port < 65536);
+  return text.empty() || to_number<std::uint16_t>(text).value_or(0) > 0;
 }
 
 // Takes "NAME:" or "[ADDRESS]:" off the front.

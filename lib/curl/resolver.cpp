@@ -12,12 +12,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
-#include <vector>
 
 namespace httpretry {
 namespace {
@@ -77,10 +75,10 @@ Result<Addresses> call_lookup(const Lookup& lookup, const std::string& host) {
                            "\": expected an IPv4 or IPv6 address");
     }
     return found;
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::Internal, "out of memory");
   } catch (...) {
-    const auto text = exception_text();
-    if (!text) return Error(Errc::Internal, "out of memory");
-    return resolve_error("the look-up of " + host + " threw: " + *text);
+    return resolve_error("the look-up of " + host + " threw: " + text_of(std::current_exception()));
   }
 }
 
@@ -130,23 +128,18 @@ class Resolver::Name final : public detail::Event {
   std::optional<Result<Addresses>> found_;
 };
 
-struct Resolver::Entry {
-  std::shared_ptr<Name> known;  // the last with addresses
-  std::shared_ptr<Name> asked;  // the look-up that is queued or running
-};
-
 struct Resolver::State : std::enable_shared_from_this<State> {
   explicit State(Lookup how) : lookup(how ? std::move(how) : Lookup(&system_lookup)) {}
 
-  struct Worker {
-    std::thread thread;
-    bool busy = false;
+  struct Entry {
+    std::shared_ptr<Name> known;  // the last with addresses
+    std::shared_ptr<Name> asked;  // the look-up that is queued or running
   };
 
-  // All with the mutex held.
+  void work();
+  // The others with the mutex held.
   std::shared_ptr<Name> ask(const std::string& host, Time now);
   void start_thread();
-  void work(Worker& worker, std::unique_lock<std::mutex>& lock);
   void look_up(const std::shared_ptr<Name>& name, std::unique_lock<std::mutex>& lock);
   void end_lookup(const std::string& host);
   void forget_old(Time now);
@@ -156,11 +149,7 @@ struct Resolver::State : std::enable_shared_from_this<State> {
   std::deque<std::shared_ptr<Name>> queue;
   std::unordered_map<std::string, Entry> names;
   std::size_t forget_at = kFewNames;
-  std::condition_variable changed;  // the queue, or `closed`
-  std::array<Worker, kMaxThreads> workers;
-  std::size_t threads = 0;  // how many of them have been started
-  std::size_t idle = 0;
-  bool closed = false;
+  std::size_t threads = 0;  // that are running
 };
 
 // A call that waits for a name, for as long as this lives.
@@ -173,7 +162,6 @@ class Resolver::Waiting {
   }
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
-  [[nodiscard]] const Name& name() const { return *name_; }
 
  private:
   State& state_;
@@ -187,19 +175,13 @@ std::shared_ptr<Resolver::Name> Resolver::State::ask(const std::string& host, Ti
   auto name = std::make_shared<Name>(host, now);
   queue.push_back(name);
   entry.asked = name;
-  if (queue.size() > idle && threads < kMaxThreads) start_thread();
-  changed.notify_one();
+  if (threads < kMaxThreads) start_thread();
   return name;
 }
 
 void Resolver::State::start_thread() {
   try {
-    auto& worker = workers[threads];
-    worker.thread = std::thread([self = shared_from_this(), &worker] {
-      block_signals();
-      std::unique_lock lock(self->mutex);
-      self->work(worker, lock);
-    });
+    std::thread([self = shared_from_this()] { self->work(); }).detach();
     ++threads;
   } catch (const std::exception& cause) {  // no thread, or no memory for one
     if (threads > 0) return;               // another will get to it
@@ -211,18 +193,16 @@ void Resolver::State::start_thread() {
   }
 }
 
-void Resolver::State::work(Worker& worker, std::unique_lock<std::mutex>& lock) {
-  for (;;) {
-    ++idle;
-    changed.wait(lock, [this] { return closed || !queue.empty(); });
-    --idle;
-    if (closed) return;
+// A thread ends when no name is queued: names are looked up again after a minute at the earliest.
+void Resolver::State::work() {
+  block_signals();
+  std::unique_lock lock(mutex);
+  while (!queue.empty()) {
     const auto name = std::move(queue.front());
     queue.pop_front();
-    worker.busy = true;
     look_up(name, lock);
-    worker.busy = false;
   }
+  --threads;
 }
 
 void Resolver::State::look_up(const std::shared_ptr<Name>& name,
@@ -255,17 +235,8 @@ void Resolver::State::forget_old(Time now) {
 Resolver::Resolver(Lookup lookup) : state_(std::make_shared<State>(std::move(lookup))) {}
 
 Resolver::~Resolver() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->closed = true;
-    for (auto& worker : state_->workers) {
-      if (worker.busy) worker.thread.detach();
-    }
-  }
-  state_->changed.notify_all();
-  for (auto& worker : state_->workers) {
-    if (worker.thread.joinable()) worker.thread.join();
-  }
+  const std::lock_guard lock(state_->mutex);
+  state_->queue.clear();
 }
 
 Task<Resolver::Resolved> Resolver::resolve(std::string host, Scheduler& scheduler, Time limit,

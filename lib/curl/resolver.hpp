@@ -6,9 +6,6 @@
 #include <httpretry/flow/shared.hpp>
 #include <httpretry/flow/transport.hpp>
 
-#include <memory>
-#include <string>
-
 namespace httpretry {
 
 // Shared by all loops of a client. At most one look-up runs for each name, however many calls wait
@@ -35,7 +32,6 @@ class Resolver {
  private:
   class Name;
   class Waiting;
-  struct Entry;
   struct State;
   std::shared_ptr<State> state_;
 };

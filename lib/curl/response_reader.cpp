@@ -1,7 +1,12 @@
 #include "response_reader.hpp"
 
+#include "lib/http/text.hpp"
+
+#include <zlib.h>
+
 #include <algorithm>
-#include <charconv>
+#include <array>
+#include <new>
 
 namespace httpretry {
 namespace {
@@ -19,10 +24,8 @@ int times_gzipped(const Headers& headers) {
   for (auto list : headers.get_all("Content-Encoding")) {
     while (!list.empty()) {
       const auto end = std::min(list.find(','), list.size());
-      auto coding = list.substr(0, end);
+      const auto coding = trimmed(list.substr(0, end));
       list.remove_prefix(std::min(end + 1, list.size()));
-      coding.remove_prefix(std::min(coding.find_first_not_of(" \t"), coding.size()));
-      coding = coding.substr(0, coding.find_last_not_of(" \t") + 1);
       if (equal_ignoring_case(coding, "gzip") || equal_ignoring_case(coding, "x-gzip")) {
         ++times;
       } else if (!coding.empty() && !equal_ignoring_case(coding, "identity")) {
@@ -35,116 +38,159 @@ int times_gzipped(const Headers& headers) {
 
 }  // namespace
 
+// Decodes a gzip body as it arrives. libcurl could do it, but takes a gzip body that ends early,
+// inside a correct Content-Length, for complete.
+class ResponseReader::Gunzip {
+ public:
+  Gunzip() {
+    constexpr int kGzipOnly = 16 + MAX_WBITS;
+    if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
+  }
+  ~Gunzip() { inflateEnd(&stream_); }
+  Gunzip(const Gunzip&) = delete;
+  Gunzip& operator=(const Gunzip&) = delete;
+
+  bool decode(std::string_view encoded, ResponseReader& into);
+  // Whether every gzip member that began has ended.
+  [[nodiscard]] bool complete() const { return !inside_; }
+
+ private:
+  z_stream stream_{};
+  bool inside_ = false;
+};
+
+bool ResponseReader::Gunzip::decode(std::string_view encoded, ResponseReader& into) {
+  std::array<char, 16384> decoded;
+  // zlib does not write to its input, and says so only by a macro.
+  stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(encoded.data()));
+  stream_.avail_in = static_cast<uInt>(encoded.size());
+  while (stream_.avail_in > 0) {
+    inside_ = true;
+    int result = Z_OK;
+    do {
+      stream_.next_out = reinterpret_cast<Bytef*>(decoded.data());
+      stream_.avail_out = static_cast<uInt>(decoded.size());
+      result = inflate(&stream_, Z_NO_FLUSH);
+      if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
+        return into.abort_.set(Abort::CorruptGzip);
+      }
+      const auto count = decoded.size() - stream_.avail_out;
+      if (count > 0 && !into.decoded_bytes({decoded.data(), count})) return false;
+    } while (result == Z_OK && stream_.avail_out == 0);
+    if (result == Z_STREAM_END) {  // RFC 1952: another member may follow
+      inside_ = false;
+      inflateReset(&stream_);
+    }
+  }
+  return true;
+}
+
+ResponseReader::ResponseReader(const Request& request, const RequestOptions& wanted,
+                               const TransportOptions& options, Delivery* delivery,
+                               AbortReason& abort)
+    : request_(request),
+      compressed_(wanted.compressed),
+      max_body_(wanted.max_body.value_or(options.max_body)),
+      max_headers_(options.max_headers),
+      delivery_(delivery),
+      abort_(abort) {}
+
+ResponseReader::~ResponseReader() = default;
+
 void ResponseReader::begin_block(std::string_view line) {
-  headers_.clear();
-  headers_.reserve(kUsualHeaderLines, kUsualHeaderBytes);
-  in_headers_ = true;
-  status_ = 0;
-  reason_.clear();
+  response.headers.clear();
+  response.headers.reserve(kUsualHeaderLines, kUsualHeaderBytes);
+  in_headers = true;
+  response.status = 0;
+  response.reason.clear();
   line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
   const auto space = line.find(' ');
   if (space == std::string_view::npos) return;
   const auto version = line.substr(5, space - 5);
-  version_ = version == "2" ? "2" : version == "1.0" ? "1.0" : "1.1";
+  response.http_version = version == "2" || version == "1.0" ? version : "1.1";
   const char* digits = line.data() + line.find_first_not_of(' ', space);
   const char* end = line.data() + line.size();
-  const auto [rest, problem] = std::from_chars(digits, end, status_);
+  const auto [rest, problem] = std::from_chars(digits, end, response.status);
   if (rest == end) return;
   const std::string_view reason(rest + 1, end);
-  if (valid_header_value(reason)) reason_ = reason;
+  if (valid_header_value(reason)) response.reason = reason;
 }
 
 void ResponseReader::keep_proxy_block() {
-  proxy_status_ = status_;
-  proxy_headers_ = std::move(headers_);
-  headers_.clear();
-}
-
-Response ResponseReader::head() const {
-  Response head(status_);
-  head.reason = reason_;
-  head.http_version = version_;
-  head.headers = headers_;
-  head.url = request_.url();
-  return head;
+  proxy_status = response.status;
+  proxy_headers = std::move(response.headers);
+  response.headers.clear();
 }
 
 bool ResponseReader::begin_response() {
   if (delivery_ == nullptr) return true;
-  auto begun = delivery_->begin(request_, head());
+  response.url = request_.url();
+  auto begun = delivery_->begin(request_, response);
   if (!begun) return sink_failed(std::move(begun).error());
-  to_sink_ = *begun;
+  to_sink = *begun;
   return true;
 }
 
 bool ResponseReader::begin_body(std::int64_t announced) {
-  body_begun_ = true;
-  if (wanted_.compressed) {
-    const auto gzips = times_gzipped(headers_);
+  body_begun = true;
+  if (compressed_) {
+    const auto gzips = times_gzipped(response.headers);
     if (gzips != 0 && gzips != 1) return abort_.set(Abort::UnknownCoding);
     if (gzips == 1) {
       gunzip_ = std::make_unique<Gunzip>();
       return true;
     }
   }
-  if (to_sink_ || (delivery_ != nullptr && delivery_->held()) || announced <= 0) return true;
+  if (to_sink || (delivery_ != nullptr && delivery_->held()) || announced <= 0) return true;
   const auto length = static_cast<std::uint64_t>(announced);
   if (length > max_body_) return abort_.set_limit(Abort::BodyTooLarge, max_body_);
-  body_.reserve(std::min(length, kMaxReserved));
+  response.body.reserve(std::min(length, kMaxReserved));
   return true;
 }
 
 bool ResponseReader::body_bytes(std::string_view bytes) {
-  if (!gunzip_) return decoded_bytes(bytes);
-  const auto status =
-      gunzip_->feed(bytes, [this](std::string_view decoded) { return decoded_bytes(decoded); });
-  if (status == Gunzip::Status::Corrupt) return abort_.set(Abort::CorruptGzip);
-  return status == Gunzip::Status::Ok;
+  return gunzip_ ? gunzip_->decode(bytes, *this) : decoded_bytes(bytes);
 }
 
 bool ResponseReader::decoded_bytes(std::string_view bytes) {
-  if (to_sink_) return write_to_sink(bytes);
-  if (bytes.size() > max_body_ - body_.size()) {
+  if (to_sink) return write_to_sink(bytes);
+  auto& body = response.body;
+  if (bytes.size() > max_body_ - body.size()) {
     return abort_.set_limit(Abort::BodyTooLarge, max_body_);
   }
-  body_.append(bytes);
-  return delivery_ == nullptr || !delivery_->can_judge(body_.size()) || release_to_sink();
+  body.append(bytes);
+  return delivery_ == nullptr || !delivery_->can_judge(body.size()) || release_to_sink();
 }
 
 bool ResponseReader::write_to_sink(std::string_view bytes) {
   auto wish = delivery_->write(bytes);
   if (!wish) return sink_failed(std::move(wish).error());
   if (*wish == BodyWriter::Wish::Stop) return sink_failed(reader_stopped());
-  paused_ = paused_ || *wish == BodyWriter::Wish::Pause;
+  paused = paused || *wish == BodyWriter::Wish::Pause;
   return true;
 }
 
 // What was held back is for the sink after all.
 bool ResponseReader::release_to_sink() {
-  Response begun = head();
-  begun.body = std::move(body_);
-  auto released = delivery_->release(request_, begun);
+  auto released = delivery_->release(request_, response);
   if (!released) return sink_failed(std::move(released).error());
-  to_sink_ = *released;
-  body_ = to_sink_ ? std::string() : std::move(begun.body);
-  return !to_sink_ || write_to_sink(begun.body);
+  to_sink = *released;
+  return !to_sink || write_to_sink(std::exchange(response.body, {}));
 }
 
 bool ResponseReader::sink_failed(Error error) {
   return abort_.set_error(Abort::SinkFailed, std::move(error));
 }
 
-void ResponseReader::take(Response& response) {
-  response.status = status_;
-  response.reason = std::move(reason_);
-  response.http_version = version_;
+bool ResponseReader::cut_short() const { return gunzip_ && !gunzip_->complete(); }
+
+Response ResponseReader::take() {
   if (gunzip_) {  // the body is no longer what these describe
-    headers_.remove("Content-Encoding");
-    headers_.remove("Content-Length");
+    response.headers.remove("Content-Encoding");
+    response.headers.remove("Content-Length");
   }
-  response.headers = std::move(headers_);
-  response.body = std::move(body_);
   response.url = request_.url();
+  return std::move(response);
 }
 
 }  // namespace httpretry

@@ -1,7 +1,6 @@
 #include "transfer.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace httpretry {
 
@@ -15,7 +14,7 @@ Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Cal
       call_(call),
       delivery_(delivery),
       options_(request.options()),
-      reader_(request, loop.options(), delivery, abort_),
+      reader_(request, options_, loop.options(), delivery, abort_),
       upload_(request.body(), abort_) {}
 
 Transfer::~Transfer() {
@@ -43,8 +42,8 @@ void Transfer::start() {
 }
 
 Result<void> Transfer::prepare() {
-  const auto& origin = loop_.origins().find(url_.origin());
-  auto plan = make_send_plan(request_, url_, call_, loop_.options(), origin, started_);
+  const auto& origin = loop_.origin(url_);
+  auto plan = make_send_plan(request_, options_, url_, call_, loop_.options(), origin, started_);
   plan.addresses = addresses_;
   if (auto checked = check_sendable(request_, loop_.options(), plan); !checked) return checked;
   if (delivery_ != nullptr) {
@@ -60,7 +59,7 @@ Result<void> Transfer::prepare() {
   cookies_ = plan.cookies;
   private_handle_ = plan.private_handle;
   easy_ = loop_.take_easy();
-  easy_->listen(this);
+  easy_->transfer = this;
   easy_->prepare(request_, url_, plan);
   begin_waiting();
   if (const char* refusal = loop_.start(*this, plan.http2)) {
@@ -75,7 +74,7 @@ void Transfer::resume_awaiter() {
 }
 
 void Transfer::go_on(Result<BodyWriter::Wish> drained) {
-  reader_.resume();
+  reader_.paused = false;
   if (!drained) {
     reader_.sink_failed(std::move(drained).error());
   } else if (running_ && *drained == BodyWriter::Wish::Stop) {
@@ -100,8 +99,8 @@ void Transfer::set_timer() {
 }
 
 Time Transfer::limit() const {
-  if (reader_.paused()) return call_.deadline();
-  const bool headers_done = sends_.answered() && !reader_.in_headers();
+  if (reader_.paused) return call_.deadline();
+  const bool headers_done = sends_.answered() && !reader_.in_headers;
   return std::min(call_.deadline(),
                   headers_done ? later(last_byte_, options_.stall_timeout) : options_.respond_by);
 }
@@ -157,9 +156,9 @@ constexpr char kSink[] = "the sink of the body";
 
 bool Transfer::header_line(std::string_view line) noexcept {
   try {
-    const auto taken = reader_.header_line(line);
-    if (taken == ResponseReader::Line::EndsBlock) return end_of_headers();
-    return taken == ResponseReader::Line::Taken;
+    const bool within = reader_.in_headers;
+    if (!reader_.header_line(line)) return false;
+    return !within || reader_.in_headers || end_of_headers();
   } catch (...) {
     return abort_.set_thrown(Abort::SinkFailed, Errc::Internal, kSink);
   }
@@ -171,34 +170,36 @@ bool Transfer::end_of_headers() {
     reader_.keep_proxy_block();
     return true;
   }
-  if (reader_.status() < 200) return true;
-  sends_.response_came(reader_.status());
+  if (reader_.response.status < 200) return true;
+  sends_.response_came(reader_.response.status);
   set_timer();  // from here on other limits count
   return reader_.begin_response();
 }
 
-EasyListener::Taken Transfer::body_bytes(std::string_view bytes) noexcept {
-  if (reader_.paused()) {
+std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
+  // 0 would be taken for success where there are no bytes.
+  const auto refused = bytes.size() + 1;
+  if (reader_.paused) {
     curl_paused_ = true;
-    return Taken::NotNow;
+    return CURL_WRITEFUNC_PAUSE;
   }
   last_byte_ = loop_.now();
   try {
-    if (!reader_.body_begun()) {
+    if (!reader_.body_begun) {
       curl_off_t length = -1;
       curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-      if (!reader_.begin_body(length)) return Taken::Refused;
+      if (!reader_.begin_body(length)) return refused;
     }
-    if (!reader_.body_bytes(bytes)) return Taken::Refused;
+    if (!reader_.body_bytes(bytes)) return refused;
   } catch (...) {
     abort_.set_thrown(Abort::SinkFailed, Errc::Internal, kSink);
-    return Taken::Refused;
+    return refused;
   }
-  if (reader_.paused()) {
+  if (reader_.paused) {
     set_timer();  // waiting for the sink is not waiting for the server
     resume_awaiter();
   }
-  return Taken::All;
+  return bytes.size();
 }
 
 }  // namespace httpretry

@@ -3,8 +3,6 @@
 // limits of time, and makes the Outcome.
 #pragma once
 
-#include "abort.hpp"
-#include "easy.hpp"
 #include "loop.hpp"
 #include "response_reader.hpp"
 #include "send_tracker.hpp"
@@ -25,7 +23,7 @@ std::string about(const Request& request, const Url& url);
 //     transfer.go_on(result);
 //   }
 //   Outcome outcome = transfer.outcome();
-class Transfer final : public CancelableWait, private Timer, private EasyListener {
+class Transfer final : public CancelableWait, private Timer {
  public:
   // Everything must outlive it. `addresses`: of the host, where libcurl does not know them yet;
   // `delivery`: where the body goes, if to a sink.
@@ -34,10 +32,10 @@ class Transfer final : public CancelableWait, private Timer, private EasyListene
   ~Transfer() override;
 
   void start();
-  [[nodiscard]] bool await_ready() const { return reader_.paused() || !running_; }
+  [[nodiscard]] bool await_ready() const { return reader_.paused || !running_; }
   void await_suspend(std::coroutine_handle<> awaiter) { awaiter_ = awaiter; }
   [[nodiscard]] bool await_resume() const {
-    return reader_.paused() && abort_.why() != Abort::Canceled;
+    return reader_.paused && abort_.why() != Abort::Canceled;
   }
   void go_on(Result<BodyWriter::Wish> drained);
   // At the end, once.
@@ -45,6 +43,13 @@ class Transfer final : public CancelableWait, private Timer, private EasyListene
 
   // From the loop: libcurl is done with it.
   void finished(CURLcode code);
+
+  // The callbacks of libcurl. They must not throw, nor call libcurl except getinfo.
+  bool about_to_send(int local_port) noexcept;       // our end of the connection's; false aborts
+  bool header_line(std::string_view line) noexcept;  // false aborts
+  std::size_t body_bytes(std::string_view bytes) noexcept;
+
+  Upload& upload() { return upload_; }
 
   [[nodiscard]] CURL* handle() const { return easy_->handle(); }
   Shard* shard = nullptr;  // where it runs; set by the loop
@@ -54,13 +59,6 @@ class Transfer final : public CancelableWait, private Timer, private EasyListene
   // CancelableWait, Timer
   void on_cancel() override { end(Abort::Canceled); }
   void due() override;
-
-  // EasyListener
-  bool about_to_send(int local_port) noexcept override;
-  bool header_line(std::string_view line) noexcept override;
-  Taken body_bytes(std::string_view bytes) noexcept override;
-  std::size_t read_body(std::span<char> into) noexcept override { return upload_.read(into); }
-  bool rewind_body() noexcept override { return upload_.rewind(); }
 
   Result<void> prepare();
   void tell_who_shares() const;
@@ -72,7 +70,7 @@ class Transfer final : public CancelableWait, private Timer, private EasyListene
 
   Outcome ended();
   Outcome response_or_error();
-  Outcome response();
+  void learn_of_origin();
   Error failure();
   Error curl_failure();
   [[nodiscard]] bool lacks_socket() const;

@@ -1,13 +1,9 @@
 // The outcome of a transfer: the response or the error, with what was sent.
-#include "connection_info.hpp"
-#include "errors.hpp"
 #include "transfer.hpp"
 #include "url_parts.hpp"
 
 #include <algorithm>
-#include <array>
-#include <new>
-#include <utility>
+#include <charconv>
 
 namespace httpretry {
 namespace {
@@ -22,10 +18,34 @@ std::string without_userinfo(std::string text) {
   return text.erase(begin, at + 1 - begin);
 }
 
+std::string text_info(CURL* easy, CURLINFO what) {
+  const char* text = nullptr;
+  curl_easy_getinfo(easy, what, &text);
+  return text == nullptr ? std::string() : std::string(text);
+}
+
+long number_info(CURL* easy, CURLINFO what) {
+  long number = 0;
+  curl_easy_getinfo(easy, what, &number);
+  return number;
+}
+
+// libcurl has a line for each field; the last is the certificate itself, of many lines.
+std::string certificate(const curl_slist* fields) {
+  constexpr std::string_view kPem = "cert:";
+  std::string text;
+  for (; fields != nullptr; fields = fields->next) {
+    std::string_view field = fields->data;
+    if (equal_ignoring_case(field.substr(0, kPem.size()), kPem)) field.remove_prefix(kPem.size());
+    text += field;
+    if (!text.ends_with('\n')) text += '\n';
+  }
+  return text;
+}
+
 // By a SOCKS proxy, which did not just fail to reach the server.
 bool refused_by_socks(CURL* easy) {
-  long why = 0;
-  curl_easy_getinfo(easy, CURLINFO_PROXY_ERROR, &why);
+  const auto why = number_info(easy, CURLINFO_PROXY_ERROR);
   constexpr std::array<long, 6> kPermanent{CURLPX_NO_AUTH,
                                            CURLPX_USER_REJECTED,
                                            CURLPX_REPLY_NOT_ALLOWED,
@@ -33,6 +53,26 @@ bool refused_by_socks(CURL* easy) {
                                            CURLPX_REPLY_COMMAND_NOT_SUPPORTED,
                                            CURLPX_UNKNOWN_MODE};
   return std::find(kPermanent.begin(), kPermanent.end(), why) != kPermanent.end();
+}
+
+// Certificates only where CURLOPT_CERTINFO was set.
+ConnectionInfo connection_info(CURL* easy) {
+  ConnectionInfo info;
+  info.remote_ip = text_info(easy, CURLINFO_PRIMARY_IP);
+  info.local_ip = text_info(easy, CURLINFO_LOCAL_IP);
+  info.remote_port = static_cast<int>(number_info(easy, CURLINFO_PRIMARY_PORT));
+  info.local_port = static_cast<int>(number_info(easy, CURLINFO_LOCAL_PORT));
+  info.new_connections = static_cast<int>(number_info(easy, CURLINFO_NUM_CONNECTS));
+  info.request_bytes = static_cast<std::uint64_t>(number_info(easy, CURLINFO_REQUEST_SIZE));
+  info.verify_result = number_info(easy, CURLINFO_SSL_VERIFYRESULT);
+  info.proxy_verify_result = number_info(easy, CURLINFO_PROXY_SSL_VERIFYRESULT);
+  info.proxy_status = static_cast<int>(number_info(easy, CURLINFO_HTTP_CONNECTCODE));
+  curl_certinfo* chain = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_CERTINFO, &chain);
+  for (int i = 0; chain != nullptr && i < chain->num_of_certs; ++i) {
+    info.certificates.push_back(certificate(chain->certinfo[i]));
+  }
+  return info;
 }
 
 }  // namespace
@@ -43,13 +83,13 @@ std::string about(const Request& request, const Url& url) {
 
 Outcome Transfer::outcome() {
   Outcome outcome = ended();
-  if (!outcome || !reader_.to_sink()) return outcome;
+  if (!outcome || !reader_.to_sink) return outcome;
   auto finished = delivery_->finish(*outcome);
   if (finished) return outcome;
   Error error = std::move(finished).error();
   error.message = about(request_, url_) + error.message;
   error.exchange = outcome->exchange;
-  error.status = reader_.status();
+  error.status = reader_.response.status;
   if (error.curl_code == 0) error.curl_code = CURLE_WRITE_ERROR;
   return error;
 }
@@ -58,7 +98,7 @@ Outcome Transfer::ended() {
   end_waiting();
   if (abort_.why() == Abort::NotStarted) return abort_.error(Duration::zero());
   if (!easy_) return failure();
-  easy_->listen(nullptr);
+  easy_->transfer = nullptr;
   try {
     if (options_.on_connection) options_.on_connection(connection_info(handle()));
     return response_or_error();
@@ -74,20 +114,26 @@ Outcome Transfer::ended() {
 Outcome Transfer::response_or_error() {
   if (abort_.none() && code_ == CURLE_OK && reader_.cut_short()) code_ = CURLE_PARTIAL_FILE;
   const bool good = abort_.none() && code_ == CURLE_OK;
-  if (good) loop_.origins().learn(url_.origin(), reader_.headers(), reader_.is_http2());
+  if (good) learn_of_origin();
   if (cookies_ && sends_.answered()) easy_->return_cookies();
-  auto outcome = good ? response() : Outcome(failure());
+  if (good) reader_.response.exchange = exchange();
+  auto outcome = good ? Outcome(reader_.take()) : Outcome(failure());
   // A handle remembers a refused stream, a resend and the credentials of its URL: it must not serve
   // other requests then.
   loop_.give_back(std::move(easy_), good && sends_.sends() == 1 && !private_handle_);
   return outcome;
 }
 
-Outcome Transfer::response() {
-  Outcome outcome(std::in_place);
-  reader_.take(*outcome);
-  outcome->exchange = exchange();
-  return outcome;
+void Transfer::learn_of_origin() {
+  const auto keep_alive = reader_.response.headers.get("Keep-Alive");
+  const bool http2 = reader_.response.http_version == "2";
+  if (!keep_alive && !http2) return;
+  auto& info = loop_.edit_origin(url_);
+  info.speaks_http2 = http2;
+  const auto at = keep_alive ? keep_alive->find("timeout=") : std::string_view::npos;
+  if (at == std::string_view::npos) return;
+  const auto digits = keep_alive->substr(at + 8);
+  std::from_chars(digits.data(), digits.data() + digits.size(), info.keep_alive_seconds);
 }
 
 Exchange Transfer::exchange() const {
@@ -116,8 +162,8 @@ Error Transfer::failure() {
   error.exchange = exchange();
   error.partial = sends_.answered() && (error.code == Errc::Receive || error.code == Errc::Timeout);
   if (sends_.answered()) {
-    error.status = reader_.status();
-    error.headers = reader_.take_headers();
+    error.status = reader_.response.status;
+    error.headers = std::move(reader_.response.headers);
   }
   const bool not_reached = error.code == Errc::Connect || error.code == Errc::Timeout;
   if (not_reached && sends_.sends() == 0 && url_.parts().named) loop_.renew_addresses(url_);
@@ -127,12 +173,8 @@ Error Transfer::failure() {
 
 // The system gave us no socket. libcurl would say that it could not connect.
 bool Transfer::lacks_socket() const {
-  if (code_ != CURLE_COULDNT_CONNECT || sends_.sends() != 0 || loop_.socket_error() == 0) {
-    return false;
-  }
-  long cause = 0;
-  curl_easy_getinfo(handle(), CURLINFO_OS_ERRNO, &cause);
-  return cause == 0;  // else there was one, which could not connect
+  return code_ == CURLE_COULDNT_CONNECT && sends_.sends() == 0 && loop_.socket_error() != 0 &&
+         number_info(handle(), CURLINFO_OS_ERRNO) == 0;  // else one that could not connect
 }
 
 Error Transfer::curl_failure() {
@@ -140,12 +182,12 @@ Error Transfer::curl_failure() {
   Error error(code);
   error.permanent = permanent;
   error.curl_code = code_;
-  const int proxy_status = sends_.sends() == 0 ? reader_.proxy_status() : 0;
+  const int proxy_status = sends_.sends() == 0 ? reader_.proxy_status : 0;
   if (proxy_status >= 300) {
     error.code = Errc::Connect;
     error.from_proxy = true;
     error.status = proxy_status;
-    error.headers = reader_.take_proxy_headers();
+    error.headers = std::move(reader_.proxy_headers);
     error.permanent = proxy_status < 500 && proxy_status != 429;
     error.message = "the proxy refused to connect, with status " + std::to_string(proxy_status);
   } else if (lacks_socket()) {

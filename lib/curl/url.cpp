@@ -2,10 +2,11 @@
 
 #include "url_parts.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <clocale>
 
 #include <algorithm>
-#include <charconv>
 #include <new>
 
 namespace httpretry {
@@ -23,11 +24,6 @@ bool is_name(const std::string& host) {
 
 Error refused(std::string_view why) {
   return Error(Errc::InvalidRequest, "not a usable URL: " + std::string(why));
-}
-
-void lower_case(std::string& text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
 }
 
 // libidn2, which libcurl asks, reads names in the encoding of the locale, and a program that set
@@ -50,29 +46,23 @@ class Utf8Locale {
   locale_t before_ = nullptr;
 };
 
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
 // The host as it is looked up; an international one is replaced in `url` too, so that libcurl need
 // not convert it when it connects.
 Result<std::string> ascii_host(CURLU* url) {
   auto host = url_part(url, CURLUPART_HOST);
-  if (!is_ascii(host)) {
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (!std::all_of(host.begin(), host.end(), is_ascii)) {
     const Utf8Locale locale;
     host = url_part(url, CURLUPART_HOST, CURLU_PUNYCODE);
     if (host.empty()) return refused("its host is no valid international name");
     curl_url_set(url, CURLUPART_HOST, host.c_str(), 0);
   }
-  lower_case(host);
-  return host;
+  return to_lower(host);
 }
 
 Result<std::shared_ptr<const Url::Parts>> take_apart(CurlUrl handle) {
   auto parts = std::make_shared<Url::Parts>();
-  parts->scheme = url_part(handle.get(), CURLUPART_SCHEME);
-  lower_case(parts->scheme);
+  parts->scheme = to_lower(url_part(handle.get(), CURLUPART_SCHEME));
   if (parts->scheme != "http" && parts->scheme != "https") {
     return refused("its scheme must be http or https, not \"" + parts->scheme + "\"");
   }
@@ -82,7 +72,7 @@ Result<std::shared_ptr<const Url::Parts>> take_apart(CurlUrl handle) {
   if (parts->host.empty()) return refused("it has no host");
 
   const auto port = url_part(handle.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
-  std::from_chars(port.data(), port.data() + port.size(), parts->port);
+  parts->port = to_number<std::uint16_t>(port).value_or(0);
   parts->path = url_part(handle.get(), CURLUPART_PATH);
   parts->query = url_part(handle.get(), CURLUPART_QUERY);
   parts->userinfo = !url_part(handle.get(), CURLUPART_USER).empty() ||
@@ -96,6 +86,20 @@ Result<std::shared_ptr<const Url::Parts>> take_apart(CurlUrl handle) {
   return std::shared_ptr<const Url::Parts>(std::move(parts));
 }
 
+// Sets the text in `handle`, and takes the result apart.
+Result<std::shared_ptr<const Url::Parts>> read_url(CurlUrl handle, std::string_view text,
+                                                   unsigned flags) {
+  if (text.find('\0') != std::string_view::npos) return refused("it holds a NUL byte");
+  if (!handle) throw std::bad_alloc();
+  const auto code = curl_url_set(handle.get(), CURLUPART_URL, std::string(text).c_str(),
+                                 CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME | flags);
+  if (code == CURLUE_BAD_SCHEME && text.find("://") == std::string_view::npos) {
+    return refused("it must begin with http:// or https://");
+  }
+  if (code != CURLUE_OK) return refused(curl_url_strerror(code));
+  return take_apart(std::move(handle));
+}
+
 }  // namespace
 
 std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
@@ -107,16 +111,7 @@ std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
 }
 
 Result<Url> Url::parse(std::string_view text) {
-  if (text.find('\0') != std::string_view::npos) return refused("it holds a NUL byte");
-  CurlUrl handle(curl_url());
-  if (!handle) throw std::bad_alloc();
-  const auto code = curl_url_set(handle.get(), CURLUPART_URL, std::string(text).c_str(),
-                                 CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME);
-  if (code == CURLUE_BAD_SCHEME && text.find("://") == std::string_view::npos) {
-    return refused("it must begin with http:// or https://");
-  }
-  if (code != CURLUE_OK) return refused(curl_url_strerror(code));
-  auto parts = take_apart(std::move(handle));
+  auto parts = read_url(CurlUrl(curl_url()), text, 0);
   if (!parts) return std::move(parts).error();
   return Url(*std::move(parts));
 }
@@ -135,34 +130,25 @@ std::string Url::to_string() const {
 }
 
 Result<Url> Url::resolve(std::string_view reference) const {
-  if (reference.find('\0') != std::string_view::npos) return refused("it holds a NUL byte");
   CurlUrl handle(curl_url_dup(parts_->handle.get()));
-  if (!handle) throw std::bad_alloc();
   curl_url_set(handle.get(), CURLUPART_USER, nullptr, 0);
   curl_url_set(handle.get(), CURLUPART_PASSWORD, nullptr, 0);
-  const auto code = curl_url_set(handle.get(), CURLUPART_URL, std::string(reference).c_str(),
-                                 CURLU_URLENCODE | CURLU_ALLOW_SPACE | CURLU_NON_SUPPORT_SCHEME);
-  if (code != CURLUE_OK) return refused(curl_url_strerror(code));
-  auto parts = take_apart(std::move(handle));
+  auto parts = read_url(std::move(handle), reference, CURLU_ALLOW_SPACE);
   if (!parts) return std::move(parts).error();
   return Url(*std::move(parts));
 }
 
 std::string percent_encode(std::string_view text) {
-  static constexpr std::string_view kHex = "0123456789ABCDEF";
+  constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string encoded;
   encoded.reserve(text.size());
-  for (char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                       std::string_view("-._~").find(c) != std::string_view::npos;
-    if (plain) {
-      encoded.push_back(c);
-    } else {
-      encoded.push_back('%');
-      encoded.push_back(kHex[byte >> 4]);
-      encoded.push_back(kHex[byte & 15]);
+  for (const char c : text) {
+    if (is_letter(c) || is_digit(c) || std::string_view("-._~").find(c) != std::string_view::npos) {
+      encoded += c;
+      continue;
     }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded.append({'%', kHex[byte >> 4], kHex[byte & 15]});
   }
   return encoded;
 }

@@ -5,10 +5,6 @@
 
 #include <curl/curl.h>
 
-#include <cstdint>
-#include <memory>
-#include <string>
-
 namespace httpretry {
 namespace detail {
 

@@ -1,5 +1,5 @@
 // The errors of exchanges that the library ended itself.
-#include "lib/curl/abort.hpp"
+#include "lib/curl/errors.hpp"
 
 #include <doctest/doctest.h>
 
