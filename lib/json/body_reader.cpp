@@ -3,8 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstdint>
 #include <utility>
 
@@ -66,8 +64,8 @@ class Finder : public nlohmann::json_sax<Json> {
 
   bool null() override { return step(), true; }
   bool boolean(bool value) override { return found(value ? "true" : "false", false); }
-  bool number_integer(std::int64_t value) override { return found(spelled(value), false); }
-  bool number_unsigned(std::uint64_t value) override { return found(spelled(value), false); }
+  bool number_integer(std::int64_t value) override { return found(std::to_string(value), false); }
+  bool number_unsigned(std::uint64_t value) override { return found(std::to_string(value), false); }
   bool number_float(double, const std::string& text) override { return found(text, false); }
   bool string(std::string& value) override { return found(value, true); }
   bool binary(Json::binary_t&) override { return false; }
@@ -86,12 +84,6 @@ class Finder : public nlohmann::json_sax<Json> {
     std::size_t next = 0;  // the number of elements that have begun
     std::string key;
   };
-
-  template <class Number>
-  static std::string spelled(Number value) {
-    std::array<char, 24> text{};
-    return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-  }
 
   // A value begins.
   void step() {
@@ -116,8 +108,8 @@ class Finder : public nlohmann::json_sax<Json> {
       if (!pointer.starts_with('/')) return false;
       pointer.remove_prefix(1);
       const auto token = pointer.substr(0, pointer.find('/'));
-      const bool same =
-          level.array ? token == "*" || token == spelled(level.next - 1) : spells(token, level.key);
+      const bool same = level.array ? token == "*" || token == std::to_string(level.next - 1)
+                                    : spells(token, level.key);
       if (!same) return false;
       pointer.remove_prefix(token.size());
     }

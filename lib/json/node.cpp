@@ -88,36 +88,20 @@ JsonNode& JsonTree::add(JsonNode::Type type, const JsonNode* parent) {
 
 JsonNode& JsonTree::add(const OrderedJson& json, const JsonNode* parent) {
   using Type = JsonNode::Type;
-  if (json.is_string()) {
-    auto& node = add(Type::String, parent);
-    node.text = keep(json.get<std::string>());
-    return node;
-  }
-  if (json.is_number()) {
-    auto& node = add(Type::Number, parent);
-    node.text = keep(json.dump());
-    return node;
-  }
-  if (!json.is_structured()) {
-    auto& node = add(json.is_null() ? Type::Null : Type::Boolean, parent);
-    node.boolean = json.is_boolean() && json.get<bool>();
-    return node;
-  }
-  auto& node = add(json.is_object() ? Type::Object : Type::Array, parent);
+  constexpr Type kTypes[] = {Type::Null,    Type::Object, Type::Array,  Type::String,
+                             Type::Boolean, Type::Number, Type::Number, Type::Number};
+  auto& node = add(kTypes[static_cast<std::size_t>(json.type())], parent);
+  if (json.is_string()) node.text = keep(json.get<std::string>());
+  if (json.is_number()) node.text = keep(json.dump());
+  node.boolean = json.is_boolean() && json.get<bool>();
+  if (!json.is_structured()) return node;
   for (const auto& [key, value] : json.items()) {
     auto& child = add(value, &node);
+    child.position.column = static_cast<int>(node.children.size());  // of its siblings
     if (json.is_object()) child.key = keep(key);
     node.children.push_back(&child);
   }
   return node;
-}
-
-JsonNode& JsonTree::set(JsonNode& object, std::string_view key, JsonNode& value) {
-  std::erase_if(object.children, [&](const JsonNode* child) { return child->key == key; });
-  value.key = keep(std::string(key));
-  value.parent = &object;
-  object.children.push_back(&value);
-  return value;
 }
 
 std::string pointer_to(const JsonNode& json) {

@@ -59,10 +59,8 @@ class HTTPRETRY_API JsonTree {
   // A copy of `text` that lives as long as the tree.
   std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
   JsonNode& add(JsonNode::Type type, const JsonNode* parent);
-  // A copy of `json`, without positions.
+  // A copy of `json`, without lines; the columns only count siblings.
   JsonNode& add(const OrderedJson& json, const JsonNode* parent = nullptr);
-  // Sets a member of an object in this tree to that copy.
-  JsonNode& set(JsonNode& object, std::string_view key, JsonNode& value);
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
 
   const JsonNode* root = nullptr;

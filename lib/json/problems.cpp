@@ -1,10 +1,60 @@
 #include "lib/json/problems.hpp"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
 namespace httpretry {
+namespace {
+
+constexpr std::size_t kLongest = 48;  // nobody misspells what is longer
+constexpr std::size_t kMostNames = 200;
+
+using Row = std::array<std::size_t, kLongest + 1>;
+
+// Insertions, deletions, substitutions and swaps of neighbours that make `b` of `a`.
+std::size_t distance(std::string_view a, std::string_view b) {
+  Row before{};
+  Row last{};
+  Row row{};
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const auto other = a[i - 1] == b[j - 1] ? 0U : 1U;
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + other});
+      const auto swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before = last;
+    last = row;
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
+  std::string_view best;
+  if (word.size() > kLongest) return best;
+  // A third of the letters may be wrong, and one in any case.
+  auto least = std::max<std::size_t>(word.size() / 3, 1) + 1;
+  for (const auto name : names.subspan(0, std::min(names.size(), kMostNames))) {
+    const auto apart = std::max(name.size(), word.size()) - std::min(name.size(), word.size());
+    if (name.empty() || name.size() > kLongest || apart >= least) continue;
+    if (const auto steps = distance(word, name); steps < least && steps < name.size()) {
+      least = steps;
+      best = name;
+    }
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
+  const auto name = nearest(word, names);
+  return name.empty() ? std::string() : "; did you mean \"" + std::string(name) + "\"?";
+}
 
 std::string to_string(const Problem& problem) {
   auto line = problem.file;
@@ -16,41 +66,9 @@ std::string to_string(const Problem& problem) {
   return line + problem.message;
 }
 
-void Problems::error(const JsonNode& at, std::string message) {
-  at.bad = true;
-  add(at.position, &at, std::move(message), false);
-}
-
-void Problems::error_at_key(const JsonNode& at, std::string message) {
-  at.bad = true;
-  add(at.key_position, &at, std::move(message), false);
-}
-
-void Problems::warn(const JsonNode& at, std::string message) {
-  add(at.position, &at, std::move(message), true);
-}
-
-void Problems::error(Position position, const JsonNode* inside, std::string message) {
-  add(position, inside, std::move(message), false);
-}
-
-void Problems::error(Position position, std::string pointer, std::string message) {
-  add(position, std::move(pointer), std::move(message), false);
-}
-
-void Problems::warn(Position position, std::string pointer, std::string message) {
-  add(position, std::move(pointer), std::move(message), true);
-}
-
 std::string Problems::suggestion(std::string_view word,
                                  std::span<const std::string_view> names) const {
   return full() ? std::string() : did_you_mean(word, names);
-}
-
-// A pointer is worked out only for what is kept: very many may be asked for.
-void Problems::add(Position position, const JsonNode* at, std::string message, bool warning) {
-  const auto named = at != nullptr && !full();
-  add(position, named ? pointer_to(*at) : std::string(), std::move(message), warning);
 }
 
 void Problems::add(Position position, std::string pointer, std::string message, bool warning) {

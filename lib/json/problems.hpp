@@ -21,14 +21,20 @@ class HTTPRETRY_API Problems {
   explicit Problems(std::string file) : file_(std::move(file)) {}
 
   // At a value, or at the name of a member.
-  void error(const JsonNode& at, std::string message);
-  void error_at_key(const JsonNode& at, std::string message);
-  void warn(const JsonNode& at, std::string message);
-  // At a position within an object or array; `inside` may be nullptr.
-  void error(Position position, const JsonNode* inside, std::string message);
-  // In a file that is not JSON.
-  void error(Position position, std::string pointer, std::string message);
-  void warn(Position position, std::string pointer, std::string message);
+  void error(const JsonNode& at, std::string message) { add(at, at.position, std::move(message)); }
+  void error_at_key(const JsonNode& at, std::string message) {
+    add(at, at.key_position, std::move(message));
+  }
+  void warn(const JsonNode& at, std::string message) {
+    warn(at.position, pointer(at), std::move(message));
+  }
+  // Where there is no value.
+  void error(Position position, std::string pointer, std::string message) {
+    add(position, std::move(pointer), std::move(message), false);
+  }
+  void warn(Position position, std::string pointer, std::string message) {
+    add(position, std::move(pointer), std::move(message), true);
+  }
 
   // did_you_mean, where the message will be kept: the search takes time.
   [[nodiscard]] std::string suggestion(std::string_view word,
@@ -41,7 +47,14 @@ class HTTPRETRY_API Problems {
   [[nodiscard]] std::vector<Problem> take();
 
  private:
-  void add(Position position, const JsonNode* at, std::string message, bool warning);
+  // It is worked out only for what is kept: very many may be asked for.
+  [[nodiscard]] std::string pointer(const JsonNode& at) const {
+    return full() ? std::string() : pointer_to(at);
+  }
+  void add(const JsonNode& at, Position position, std::string message) {
+    at.bad = true;
+    error(position, pointer(at), std::move(message));
+  }
   void add(Position position, std::string pointer, std::string message, bool warning);
 
   std::string file_;

@@ -1,95 +1,74 @@
-// read_json: nlohmann's SAX parser over an iterator that counts, which gives the positions.
+// read_json: nlohmann's SAX parser over a buffer that knows how far it was read,
+// which gives the positions.
 #include "lib/http/text.hpp"
 #include "lib/json/problems.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <istream>
+#include <streambuf>
 #include <utility>
 
 namespace httpretry {
 namespace {
 
-// Its copies share how far the text has been read.
-class CountingIterator {
+constexpr std::string_view kBlanks = " \t\r\n";
+
+// Tells how far the text has been read.
+class TextBuffer final : public std::streambuf {
  public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  CountingIterator(const char* at, const char** read) : at_(at), read_(read) {}
-  reference operator*() const { return *at_; }
-  CountingIterator& operator++() {
-    *read_ = ++at_;
-    return *this;
+  explicit TextBuffer(std::string_view text) {
+    auto* const begin = const_cast<char*>(text.data());  // nothing writes to it
+    setg(begin, begin, begin + text.size());
   }
-  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
-    return a.at_ == b.at_;
-  }
-
- private:
-  const char* at_;
-  const char** read_;
+  [[nodiscard]] std::size_t read() const { return static_cast<std::size_t>(gptr() - eback()); }
 };
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-bool in_number(char c) {
-  return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
-}
 
 // Each callback comes when its token has been read: for numbers, and one byte behind it. So a token
 // begins at the first byte behind the one before that is no blank, comma or colon.
 class TreeReader final : public nlohmann::json_sax<OrderedJson> {
  public:
   TreeReader(std::string_view text, JsonTree& tree, Problems& problems)
-      : text_(text), tree_(tree), problems_(problems) {
+      : text_(text), buffer_(text), tree_(tree), problems_(problems) {
     if (text_.starts_with("\xEF\xBB\xBF")) end_ = line_start_ = 3;  // a byte order mark
   }
 
   void run() {
-    const auto* const begin = text_.data();
-    const CountingIterator first(begin, &read_);
-    const CountingIterator last(begin + text_.size(), &read_);
-    if (!OrderedJson::sax_parse(first, last, this)) return;
-    skip_blanks();
+    std::istream stream(&buffer_);
+    if (!OrderedJson::sax_parse(stream, this)) return;
+    skip(kBlanks);
     // nlohmann's parser takes a NUL byte for the end of its input.
     if (end_ < text_.size()) return syntax_error(end_, "");
     tree_.root = root_;
   }
 
-  bool null() override { return add_token(Type::Null) != nullptr; }
-  bool boolean(bool value) override {
-    auto* const node = add_token(Type::Boolean);
-    if (node != nullptr) node->boolean = value;
-    return node != nullptr;
+  bool null() override { return add(Type::Null); }
+  bool boolean(bool value) override { return add(Type::Boolean, value); }
+  bool number_integer(std::int64_t /*value*/) override { return add(Type::Number); }
+  bool number_unsigned(std::uint64_t /*value*/) override { return add(Type::Number); }
+  bool number_float(double /*value*/, const std::string& /*text*/) override {
+    return add(Type::Number);
   }
-  bool number_integer(std::int64_t /*value*/) override { return number(); }
-  bool number_unsigned(std::uint64_t /*value*/) override { return number(); }
-  bool number_float(double /*value*/, const std::string& /*text*/) override { return number(); }
-  bool string(std::string& value) override {
-    const auto start = token();
-    auto* const node = add(Type::String, start, read());
-    if (node != nullptr) node->text = kept(start, value);
-    return node != nullptr;
-  }
+  bool string(std::string& value) override { return add(Type::String, false, &value); }
   bool binary(OrderedJson::binary_t& /*value*/) override { return false; }
   bool key(std::string& name) override {
     const auto start = token();
     key_position_ = position(start);
     key_ = kept(start, name);
-    after_key_ = true;
-    end_ = read();
-    return true;
+    end_ = buffer_.read();
+    return after_key_ = true;
   }
-  bool start_object(std::size_t /*size*/) override { return open(Type::Object); }
-  bool start_array(std::size_t /*size*/) override { return open(Type::Array); }
+  bool start_object(std::size_t /*size*/) override { return add(Type::Object); }
+  bool start_array(std::size_t /*size*/) override { return add(Type::Array); }
   bool end_object() override {
     refuse_duplicates(*open_.back());
-    return close();
+    return end_array();
   }
-  bool end_array() override { return close(); }
+  bool end_array() override {
+    token();  // the brace or bracket
+    ++end_;
+    open_.pop_back();
+    return true;
+  }
 
   bool parse_error(std::size_t count, const std::string& /*token*/,
                    const nlohmann::detail::exception& error) override {
@@ -108,86 +87,67 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
  private:
   using Type = JsonNode::Type;
 
-  [[nodiscard]] std::size_t read() const { return static_cast<std::size_t>(read_ - text_.data()); }
   [[nodiscard]] Position position(std::size_t at) const {
     return {line_, static_cast<int>(at - line_start_) + 1};
   }
-  void problem(std::size_t at, std::string message) {
-    problems_.error(position(at), open_.empty() ? nullptr : open_.back(), std::move(message));
+  bool problem(std::size_t at, std::string message) {
+    problems_.error(position(at), open_.empty() ? "" : pointer_to(*open_.back()),
+                    std::move(message));
+    return false;
   }
 
-  void skip(bool (*skipped)(char)) {
-    for (; end_ < text_.size() && skipped(text_[end_]); ++end_) {
+  void skip(std::string_view skipped) {
+    for (; end_ < text_.size() && skipped.find(text_[end_]) != skipped.npos; ++end_) {
       if (text_[end_] != '\n') continue;
       ++line_;
       line_start_ = end_ + 1;
     }
   }
-  void skip_blanks() { skip(is_blank); }
   // Where the token begins that was read last.
   std::size_t token() {
-    skip([](char c) { return is_blank(c) || c == ',' || c == ':'; });
+    skip(" \t\r\n,:");
     return end_;
   }
   [[nodiscard]] std::string_view number_at(std::size_t start) const {
-    auto end = start;
-    while (end < text_.size() && in_number(text_[end])) ++end;
+    const auto end = text_.find_first_not_of("0123456789+-.eE", start);
     const auto number = text_.substr(start, end - start);
-    const auto zero = number.find_first_not_of('-');
     // In "01" the zero is a number, and then comes another one.
+    const auto zero = number.find_first_not_of('-');
     const bool two = number.find_first_of("0123456789", zero + 1) == zero + 1;
     return two && number[zero] == '0' ? number.substr(0, zero + 1) : number;
   }
   // The text of the string that begins there; `value` is the same without escapes, which are all
   // longer than what they stand for.
   std::string_view kept(std::size_t start, std::string& value) {
-    const auto plain = text_.substr(start + 1, read() - start - 2);
+    const auto plain = text_.substr(start + 1, buffer_.read() - start - 2);
     return plain.size() == value.size() ? plain : tree_.keep(std::move(value));
   }
 
-  JsonNode* add(Type type, std::size_t start, std::size_t end) {
+  // `value` is that of a string.
+  bool add(Type type, bool boolean = false, std::string* value = nullptr) {
+    const auto start = token();
     if (tree_.size() >= kMaxJsonNodes) {
-      problem(start, "the file holds more than " + std::to_string(kMaxJsonNodes) + " values");
-      return nullptr;
+      return problem(start,
+                     "the file holds more than " + std::to_string(kMaxJsonNodes) + " values");
     }
     auto* const parent = open_.empty() ? nullptr : open_.back();
-    auto* const node = &tree_.add(type, parent);
-    node->position = position(start);
+    auto& node = tree_.add(type, parent);
+    node.position = position(start);
+    node.boolean = boolean;
+    if (value != nullptr) node.text = kept(start, *value);
+    if (type == Type::Number) node.text = number_at(start);
+    end_ = type == Type::Number ? start + node.text.size() : buffer_.read();
     if (std::exchange(after_key_, false)) {
-      node->key = key_;
-      node->key_position = key_position_;
+      node.key = key_;
+      node.key_position = key_position_;
     }
-    if (parent != nullptr) parent->children.push_back(node);
-    if (root_ == nullptr) root_ = node;
-    end_ = end;
-    return node;
-  }
-  JsonNode* add_token(Type type) {
-    const auto start = token();
-    return add(type, start, read());
-  }
-  bool number() {
-    const auto start = token();
-    const auto text = number_at(start);
-    auto* const node = add(Type::Number, start, start + text.size());
-    if (node != nullptr) node->text = text;
-    return node != nullptr;
-  }
-  bool open(Type type) {
-    const auto start = token();
-    auto* const node = add(type, start, read());
-    if (node == nullptr) return false;
+    if (parent != nullptr) parent->children.push_back(&node);
+    if (root_ == nullptr) root_ = &node;
+    if (type != Type::Object && type != Type::Array) return true;
     if (open_.size() == kMaxJsonDepth) {
-      problem(start, "nested deeper than " + std::to_string(kMaxJsonDepth));
-      return false;
+      return problem(start, "nested deeper than " + std::to_string(kMaxJsonDepth));
     }
-    open_.push_back(node);
-    return true;
-  }
-  bool close() {
-    token();  // the brace or bracket
-    ++end_;
-    open_.pop_back();
+    open_.push_back(&node);
     return true;
   }
 
@@ -205,16 +165,16 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   }
 
   bool take(char c) {
-    skip_blanks();
+    skip(kBlanks);
     const bool there = end_ < text_.size() && text_[end_] == c;
     if (there) ++end_;
-    skip_blanks();
+    skip(kBlanks);
     return there;
   }
   // What had to come behind the last good token; `end_` is moved to what came instead.
   std::string expected() {
     if (after_key_) return take(':') ? "a value" : "\":\"";
-    skip_blanks();
+    skip(kBlanks);
     if (open_.empty()) return root_ == nullptr ? "a value" : "the end of the text";
     const auto& container = *open_.back();
     const bool object = container.is(Type::Object);
@@ -234,7 +194,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
       problem(end_, "trailing content: the file holds one JSON value");
     } else if (first == '"' && (value || wanted.starts_with("a key"))) {
       problem(std::min(last, text_.size()), reason(why));
-    } else if (value && (first == '-' || (first >= '0' && first <= '9'))) {
+    } else if (value && (first == '-' || is_digit(first))) {
       problem(end_, reason(why));
     } else if (value && is_letter(first)) {
       const auto word =
@@ -249,7 +209,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     }
   }
   [[nodiscard]] bool behind_comma() const {
-    const auto last = text_.substr(0, end_).find_last_not_of(" \t\r\n");
+    const auto last = text_.substr(0, end_).find_last_not_of(kBlanks);
     return last != std::string_view::npos && text_[last] == ',';
   }
   static std::string found(std::string_view rest) {
@@ -267,6 +227,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   }
 
   std::string_view text_;
+  TextBuffer buffer_;
   JsonTree& tree_;
   Problems& problems_;
   JsonNode* root_ = nullptr;
@@ -274,7 +235,6 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   std::string_view key_;         // of the next value
   Position key_position_;
   bool after_key_ = false;
-  const char* read_ = text_.data();
   std::size_t end_ = 0;  // of the last token
   std::size_t line_start_ = 0;
   int line_ = 1;
@@ -284,7 +244,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
 
 void read_json(std::string_view text, JsonTree& tree, Problems& problems) {
   if (text.size() > kMaxJsonText) {
-    problems.error({1, 1}, nullptr,
+    problems.error({1, 1}, "",
                    "the file is longer than " + std::to_string(kMaxJsonText >> 20U) + " MiB");
     return;
   }

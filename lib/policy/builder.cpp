@@ -23,7 +23,7 @@ OrderedJson json_of(const std::shared_ptr<Layer>& layer) {
 }
 
 // JSON where the text is such, else a string.
-OrderedJson value_of(std::string_view text) {
+OrderedJson json_or_text(std::string_view text) {
   JsonTree tree;
   Problems problems("");
   read_json(text, tree, problems);  // it knows limits, which nlohmann's parser does not
@@ -40,14 +40,18 @@ OrderedJson entry_of(const EndpointPattern& match, std::string_view name, Ordere
 
 }  // namespace
 
-PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
-  auto* object = &changed(layer_);
+void policy_file::set_dotted(OrderedJson& object, std::string_view key, std::string_view text) {
+  auto* at = &object;
   for (auto dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
-    object = &(*object)[key.substr(0, dot)];
-    if (!object->is_object()) *object = OrderedJson::object();
+    at = &(*at)[key.substr(0, dot)];
+    if (!at->is_object()) *at = OrderedJson::object();
     key.remove_prefix(dot + 1);
   }
-  (*object)[key] = value_of(text);
+  (*at)[key] = json_or_text(text);
+}
+
+PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
+  policy_file::set_dotted(changed(layer_), key, text);
   return *this;
 }
 

@@ -1,4 +1,4 @@
-#include "lib/policy/checks.hpp"
+#include "lib/policy/layers.hpp"
 
 #include "lib/retry/saturating.hpp"
 

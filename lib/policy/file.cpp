@@ -156,23 +156,23 @@ class Loader {
 ResolvedPolicy resolved_preset(std::string_view name) {
   const auto& preset = *loaded_preset(name);
   Problems problems(preset.origin.text);
+  ValuePool pool;
   auto layered = built_in();
   lay_preset_over(layered, *preset.json, preset.origin);
-  ResolvedPolicy resolved;
-  resolved.policy = read_policy(layered, *preset.json, problems);
+  auto resolved = read_policy(layered, *preset.json, problems, pool);
   resolved.preset = name;
   resolved.source = preset.origin.text;
-  ValuePool pool;
-  resolved.values = values_of(layered, *resolved.policy, pool);
   return resolved;
 }
 
 const ResolvedPolicy& standard() {
   static const auto* const resolved = [] {
-    auto* const made = new ResolvedPolicy(resolved_preset("standard"));
-    made->source = "built in";
+    Problems problems("built in");
     ValuePool pool;
-    made->values = values_of(built_in(), *made->policy, pool);
+    auto* const made =
+        new ResolvedPolicy(read_policy(built_in(), *built_in().json, problems, pool));
+    made->preset = "standard";
+    made->source = "built in";
     return made;
   }();
   return *resolved;

@@ -81,7 +81,7 @@ class AwsReader {
   void begin_section(std::string_view text, std::vector<Section>& all) {
     const auto end = text.find(']');
     if (end == std::string_view::npos) {
-      problems_.error(position(text), nullptr, "a section's name has no \"]\"");
+      problems_.error(position(text), "", "a section's name has no \"]\"");
     }
     auto name = trimmed(text.substr(1, end - 1));
     // "[profile NAME]"; only the default one may go without the word.
@@ -91,7 +91,7 @@ class AwsReader {
   void add_setting(std::string_view text, bool environment, Section& section) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos) {
-      problems_.error(position(text), nullptr,
+      problems_.error(position(text), "",
                       "expected \"name = value\", found " + quoted_text(one_line(text)));
       return;
     }

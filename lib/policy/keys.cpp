@@ -1,6 +1,8 @@
 // The keys of a policy.
 #include "lib/policy/keys.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <httpretry/http/headers.hpp>
 
 namespace httpretry::policy_file {
@@ -12,95 +14,68 @@ constexpr std::string_view kRepeats[] = {"safe", "always", "never"};
 constexpr std::string_view kCombines[] = {"max", "server", "own"};
 constexpr std::string_view kOverMax[] = {"stop", "clamp"};
 
-bool is_pointer(std::string_view text) {
-  if (!text.starts_with('/')) return false;
-  for (auto tilde = text.find('~'); tilde != text.npos; tilde = text.find('~', tilde + 1)) {
-    const auto next = text.substr(tilde + 1, 1);
-    if (next != "0" && next != "1") return false;
-  }
-  return true;
-}
+class Flag final : public TypeOf<bool> {
+ public:
+  [[nodiscard]] OrderedJson schema() const override { return {{"type", "boolean"}}; }
 
-// "Code", or from the root "/Error/Code".
-bool is_element(std::string_view text) {
-  if (text.starts_with('/')) text.remove_prefix(1);
-  if (text.empty() || text.back() == '/' || text.find("//") != text.npos) return false;
-  return text.find_first_of(" \t\r\n<>&\"'=?!") == text.npos && text.front() != '/';
-}
+ protected:
+  std::optional<bool> parse(const JsonNode& json, Problems& problems) const override {
+    if (!expect(json, JsonNode::Type::Boolean, "true or false", problems)) return std::nullopt;
+    return json.boolean;
+  }
+  [[nodiscard]] OrderedJson print(const bool& value) const override { return value; }
+};
+
+class DelayHeaders final : public TypeOf<std::vector<ServerDelaySource>> {
+ public:
+  [[nodiscard]] OrderedJson schema() const override {
+    std::string names;
+    for (const auto word : kNames.all()) {
+      if (!names.empty()) names += "|";
+      for (const auto c : word) {
+        names += is_letter(c) ? std::string{'[', static_cast<char>(c - 'a' + 'A'), c, ']'}
+                              : std::string(1, c);
+      }
+    }
+    return schema_items(schema_either(kNames.schema(), schema_pattern("^(" + names + ")$")));
+  }
+
+ protected:
+  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override {
+    Field headers;
+    const auto good = read_items(json, "an array", problems, [&](const JsonNode& item) {
+      const auto name = kNames.parse(item, problems);
+      if (name) headers.push_back(static_cast<ServerDelaySource>(*name));
+      return name.has_value();
+    });
+    return good ? std::optional(std::move(headers)) : std::nullopt;
+  }
+  [[nodiscard]] OrderedJson print(const Field& value) const override {
+    auto list = OrderedJson::array();
+    for (const auto source : value) list.push_back(to_string(source));
+    return list;
+  }
+
+ private:
+  static constexpr auto kNames =
+      Words::up_to<ServerDelaySource>(ServerDelaySource::GrpcRetryPushback, {}, true);
+};
 
 constexpr DurationType kLimit(true);
 constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
 constexpr Attempts kAttempts("the first send counts");
-constexpr Attempts kPolls("");
 constexpr Number<double> kShare(0, 1);
 constexpr Flag kFlag;
-constexpr Statuses kStatuses;
-constexpr Optional kAnyStatuses(kStatuses);
-constexpr ErrorCodes kErrorCodes;
-constexpr Transports kTransports;
 constexpr DelayHeaders kHeaders;
-constexpr Strings kValues(Strings::Of::Values);
 constexpr Text kPolicyName("a name", [](std::string_view text) { return !text.empty(); });
-constexpr Text kHeader("a header's name", valid_header_name, "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$");
-constexpr Text kPointer("a JSON pointer such as \"/error/reason\"", is_pointer, "^/([^~]|~[01])*$");
-constexpr Text kElement("an XML element's name", is_element,
-                        "^/?[^\\s<>&\"'=?!/]+(/[^\\s<>&\"'=?!/]+)*$");
-constexpr Selector kInJson(ErrorRule::Source::Json, kPointer);
-constexpr Selector kInHeader(ErrorRule::Source::Header, kHeader);
-constexpr Selector kInXml(ErrorRule::Source::Xml, kElement);
 constexpr Word<ElapsedRule> kElapsedRule{Words(kElapsedRules)};
 constexpr Word<Repeat> kRepeat{Words(kRepeats)};
 constexpr Word<ServerDelayPolicy::Combine> kCombine{Words(kCombines)};
 constexpr Word<ServerDelayPolicy::OverMax> kOver{Words(kOverMax)};
-// A response cannot be made a failure of the transport.
-constexpr Word<Class> kClass(Words::up_to(Class::Permanent, std::optional(Class::Transport)));
-
+constexpr Object<RetryOn> kRetryOnObject(kRetryOn);
 constexpr Object<Backoff> kBackoffObject(kBackoff);
 constexpr Object<std::optional<Backoff>> kBackoffOrNone(kBackoff);
 constexpr Object<BudgetPolicy> kBudgetOrNone(kBudget);
-
-constexpr Key kRuleKeys[] = {
-    key<&ErrorRule::status>("status", kAnyStatuses, "Only for these statuses.").not_null(),
-    whole_key("json", kInJson, "Where it is in the body; \"*\" is any index of an array.")
-        .not_null(),
-    whole_key("header", kInHeader, "The header it is in.").not_null(),
-    whole_key("xml", kInXml, "The element of the body it is in.").not_null(),
-    key<&ErrorRule::in>("in", kValues, "The values; left out, being there is enough.").not_null(),
-    key<&ErrorRule::as>("as", kClass, "What the response then counts as.").needed().not_null(),
-};
-constexpr Shape kRule{.name = "rule", .keys = kRuleKeys, .whole = true};
-
-constexpr Key kPendingKeys[] = {
-    key<&PendingRule::statuses>("statuses", kStatuses,
-                                "The statuses of a response that means \"not yet\".")
-        .needed(),
-    key<&PendingRule::json>("json", kPointer,
-                            "What says so in the body; \"*\" is any index of an array."),
-    key<&PendingRule::in>("in", kValues, "The values there; left out, being there is enough."),
-    key<&PendingRule::max>("max", kPolls, "After so many such responses it gives up."),
-    key<&PendingRule::backoff>("backoff", kBackoffObject, "The waits in between (a second)."),
-};
-constexpr Shape kPending{
-    .name = "pending", .keys = kPendingKeys, .whole = true, .base = []() -> OrderedJson {
-      const PendingRule rule;
-      return {{"backoff", write_object(kBackoff, &rule.backoff)}};
-    }};
-constexpr Object<std::optional<PendingRule>> kPendingOrNone(kPending);
-
-constexpr Key kRetryOnKeys[] = {
-    key<&RetryOn::statuses>(
-        "statuses", kStatuses,
-        "Failures that pass: 408, \"5xx\", \"500-504\", \"!501\"; later items win."),
-    key<&RetryOn::throttle_statuses>("throttle_statuses", kStatuses,
-                                     "The server asks for fewer requests."),
-    key<&RetryOn::error_codes>(
-        "error_codes", kErrorCodes,
-        "What responses say besides their status; the first rule that fits decides."),
-    key<&RetryOn::transport>("transport", kTransports, "No response came."),
-    key<&RetryOn::pending>("pending", kPendingOrNone, "Responses that mean \"not yet\"."),
-};
-constexpr Shape kRetryOn{.name = "retry_on", .keys = kRetryOnKeys};
-constexpr Object<RetryOn> kRetryOnObject(kRetryOn);
 
 constexpr Key kServerDelayKeys[] = {
     key<&ServerDelayPolicy::headers>(
@@ -164,6 +139,5 @@ constexpr Shape kPolicy{.name = "policy", .keys = kPolicyKeys};
 }  // namespace
 
 const Shape& policy_shape() { return kPolicy; }
-const Shape& rule_shape() { return kRule; }
 
 }  // namespace httpretry::policy_file

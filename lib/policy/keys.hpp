@@ -31,32 +31,15 @@ struct Key {
   bool nullable = true;        // null returns it to the value of the layer below
   std::string_view like = {};  // where it is left out, it has the value of that key
 
-  [[nodiscard]] constexpr Key of(Mask kind_mask, Mask jitter_mask = kAll) const {
-    auto key = *this;
-    key.kinds = kind_mask;
-    key.jitters = jitter_mask;
-    return key;
+  [[nodiscard]] constexpr Key of(Mask kind_mask, Mask jitter_mask = kAll) {
+    kinds = kind_mask;
+    jitters = jitter_mask;
+    return *this;
   }
-  [[nodiscard]] constexpr Key needed() const {
-    auto key = *this;
-    key.required = true;
-    return key;
-  }
-  [[nodiscard]] constexpr Key in_presets() const {
-    auto key = *this;
-    key.block = true;
-    return key;
-  }
-  [[nodiscard]] constexpr Key not_null() const {
-    auto key = *this;
-    key.nullable = false;
-    return key;
-  }
-  [[nodiscard]] constexpr Key else_like(std::string_view other) const {
-    auto key = *this;
-    key.like = other;
-    return key;
-  }
+  [[nodiscard]] constexpr Key needed() { return required = true, *this; }
+  [[nodiscard]] constexpr Key in_presets() { return block = true, *this; }
+  [[nodiscard]] constexpr Key not_null() { return nullable = false, *this; }
+  [[nodiscard]] constexpr Key else_like(std::string_view other) { return like = other, *this; }
 };
 
 template <class Class, class Value>
@@ -92,9 +75,8 @@ struct HTTPRETRY_API Shape {
   // What lies below it where no other layer has it.
   OrderedJson (*base)() = nullptr;
 
-  // The first key with that name; and the one that belongs to these kinds.
-  [[nodiscard]] const Key* find(std::string_view name) const;
-  [[nodiscard]] const Key* find(std::string_view name, Mask kinds) const;
+  // The first key with that name that belongs to one of these kinds.
+  [[nodiscard]] const Key* find(std::string_view name, Mask among = kAll) const;
 };
 
 // Objects in objects. An optional one, and the budget, may be "none".
@@ -104,7 +86,6 @@ class HTTPRETRY_API ObjectType : public Type {
   [[nodiscard]] OrderedJson write(const void* field) const final;
   [[nodiscard]] OrderedJson schema() const final;
   [[nodiscard]] const Shape* shape() const final { return &shape_; }
-  [[nodiscard]] bool optional() const { return optional_; }
 
   // A new object there, with its defaults.
   virtual void* renew(void* field) const = 0;
@@ -121,42 +102,34 @@ class HTTPRETRY_API ObjectType : public Type {
   bool optional_;
 };
 
+template <class T>
+T* object_in(T& field) {
+  return &field;
+}
+template <class T>
+T* object_in(std::optional<T>& field) {
+  return field ? &*field : nullptr;
+}
+inline BudgetPolicy* object_in(BudgetPolicy& budget) {
+  return budget.kind == BudgetPolicy::Kind::None ? nullptr : &budget;
+}
+
 template <class F>
 class Object final : public ObjectType {
  public:
   using Field = F;
-  constexpr explicit Object(const Shape& shape) : ObjectType(shape, false) {}
-  void* renew(void* field) const override { return &(*static_cast<F*>(field) = F()); }
-  void* object(void* field) const override { return field; }
-  void clear(void* /*field*/) const override {}
-};
-
-template <class T>
-class Object<std::optional<T>> final : public ObjectType {
- public:
-  using Field = std::optional<T>;
-  constexpr explicit Object(const Shape& shape) : ObjectType(shape, true) {}
-  void* renew(void* field) const override { return &static_cast<Field*>(field)->emplace(); }
-  void* object(void* field) const override {
-    auto& there = *static_cast<Field*>(field);
-    return there ? &*there : nullptr;
-  }
-  void clear(void* field) const override { static_cast<Field*>(field)->reset(); }
-};
-
-template <>
-class Object<BudgetPolicy> final : public ObjectType {
- public:
-  using Field = BudgetPolicy;
-  constexpr explicit Object(const Shape& shape) : ObjectType(shape, true) {}
+  constexpr explicit Object(const Shape& shape)
+      : ObjectType(shape, kOptional || std::is_same_v<F, BudgetPolicy>) {}
+  void* object(void* field) const override { return object_in(*static_cast<F*>(field)); }
+  void clear(void* field) const override { *static_cast<F*>(field) = F(); }
   void* renew(void* field) const override {
-    return &(*static_cast<BudgetPolicy*>(field) = BudgetPolicy());
+    clear(field);
+    if constexpr (kOptional) static_cast<F*>(field)->emplace();
+    return kOptional ? object(field) : field;
   }
-  void* object(void* field) const override {
-    const auto& budget = *static_cast<const BudgetPolicy*>(field);
-    return budget.kind == BudgetPolicy::Kind::None ? nullptr : field;
-  }
-  void clear(void* field) const override { *static_cast<BudgetPolicy*>(field) = BudgetPolicy(); }
+
+ private:
+  static constexpr bool kOptional = requires(F & field) { field.emplace(); };
 };
 
 const Shape& file_shape();
@@ -165,9 +138,11 @@ const Shape& match_shape();
 const Shape& policy_shape();
 const Shape& rule_shape();  // of the objects in retry_on.error_codes
 
-// Those of backoff and budget are in keys_backoff.cpp.
+extern const Shape kRetryOn;
 extern const Shape kBackoff;
 extern const Shape kBudget;
+
+extern const Text kHeader;  // a header's name
 
 // Which keys belong to an object of a certain kind and jitter.
 struct Traits {

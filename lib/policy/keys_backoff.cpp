@@ -1,6 +1,8 @@
 // The keys of backoffs and budgets, which depend on the kind.
 #include "lib/policy/keys.hpp"
 
+#include <cmath>
+
 namespace httpretry::policy_file {
 namespace {
 
@@ -20,6 +22,26 @@ constexpr std::string_view kScopes[] = {"host", "endpoint", "policy"};
 // Far above any real value, and far below what would overflow.
 constexpr double kMaxFactor = 1e6;
 constexpr double kMaxTokens = 1e12;
+
+// An amount that is stored in thousandths.
+class Thousandths final : public TypeOf<std::int64_t> {
+ public:
+  constexpr explicit Thousandths(double most) : range_{0, most, 1000} {}
+  [[nodiscard]] OrderedJson schema() const override { return number_schema({0, range_.most, 0}); }
+
+ protected:
+  std::optional<std::int64_t> parse(const JsonNode& json, Problems& problems) const override {
+    const auto number = number_within(json, range_, problems);
+    if (!number) return std::nullopt;
+    return static_cast<std::int64_t>(std::round(*number * 1000));
+  }
+  [[nodiscard]] OrderedJson print(const std::int64_t& value) const override {
+    return plain_number(static_cast<double>(value) / 1000);
+  }
+
+ private:
+  Range range_;
+};
 
 constexpr DurationType kDuration(false);
 constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);

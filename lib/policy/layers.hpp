@@ -59,15 +59,9 @@ std::string near_preset(std::string_view name);
 // The preset that the key "preset" of a policy names; nullptr, and a problem, where there is none.
 const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems);
 
-// Reads the whole. Keys that are missing, or do not belong to their kind, are reported: at `policy`
-// where no position of its own is known.
-std::shared_ptr<const RetryPolicy> read_policy(const Layered& layered, const JsonNode& policy,
-                                               Problems& problems);
-
 // The values of the policies of one file. Most of them come from the same layer, and are made and
 // kept once.
-class ValuePool {
- public:
+struct ValuePool {
   struct Source {
     const Key* parent;  // of the object that the key is in; nullptr at the top
     const Key* key;
@@ -75,16 +69,21 @@ class ValuePool {
     const LayerOrigin* origin;  // likewise
     friend bool operator==(const Source&, const Source&) = default;
   };
-  std::shared_ptr<const PolicyValue>& at(const Source& source) { return values_[source]; }
-
- private:
   struct Hash {
     std::size_t operator()(const Source& source) const;
   };
-  std::unordered_map<Source, std::shared_ptr<const PolicyValue>, Hash> values_;
+  std::unordered_map<Source, std::shared_ptr<const PolicyValue>, Hash> values;
 };
 
-// Every value of `policy`, which was read from `layered`, in the order of the table.
-PolicyValues values_of(const Layered& layered, const RetryPolicy& policy, ValuePool& pool);
+// Reads the whole: the policy, and every value in the order of the table. Keys that are missing, or
+// do not belong to their kind, are reported: at `policy` where no position of its own is known.
+ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Problems& problems,
+                           ValuePool& pool);
+
+// What no single value of a policy can be blamed for. Contradictions are errors, what can never
+// matter is a warning. They are told at a key of `policy`, the topmost layer, where one of its keys
+// has a part in it.
+void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
+                  Problems& problems);
 
 }  // namespace httpretry::policy_file

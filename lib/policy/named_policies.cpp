@@ -1,7 +1,5 @@
 #include "lib/policy/named_policies.hpp"
 
-#include "lib/policy/checks.hpp"
-
 #include <algorithm>
 #include <utility>
 
@@ -80,17 +78,14 @@ void NamedPolicies::report_cycle(const std::vector<Named*>& chain, const Named* 
 
 ResolvedPolicy NamedPolicies::resolved(const JsonNode& policy, const Named* below, Layered* keep) {
   auto layered = below == nullptr ? built_in() : below->layered;
-  ResolvedPolicy result;
-  result.preset = below == nullptr ? "standard" : below->resolved.preset;
-  if (const auto* const preset = preset_of(policy, problems_)) {
-    lay_preset_over(layered, *preset->json, preset->origin);
-    result.preset = policy.find("preset")->text;
-  }
+  const auto* const preset = preset_of(policy, problems_);
+  if (preset != nullptr) lay_preset_over(layered, *preset->json, preset->origin);
   lay_over(layered, policy, policy_shape(), origin_);
-  result.source = origin_.at(policy);
-  result.policy = read_policy(layered, policy, problems_);
+  auto result = read_policy(layered, policy, problems_, values_);
   check_policy(layered, *result.policy, policy, problems_);
-  result.values = values_of(layered, *result.policy, values_);
+  const auto& inherited = below == nullptr ? standard().preset : below->resolved.preset;
+  result.preset = preset == nullptr ? inherited : policy.find("preset")->text;
+  result.source = origin_.at(policy);
   if (keep != nullptr) *keep = std::move(layered);
   return result;
 }

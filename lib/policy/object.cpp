@@ -39,15 +39,9 @@ Mask mask_of(const Words& words, std::string_view word) {
   return number == words.size() ? kAll : Mask{1} << number;
 }
 
-const Key* Shape::find(std::string_view wanted) const {
-  const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.name == wanted; });
-  return found == keys.end() ? nullptr : &*found;
-}
-
-const Key* Shape::find(std::string_view wanted, Mask kind) const {
+const Key* Shape::find(std::string_view wanted, Mask among) const {
   const auto found = std::find_if(keys.begin(), keys.end(), [&](const Key& key) {
-    return key.name == wanted && (key.kinds & kind) != 0;
+    return key.name == wanted && (key.kinds & among) != 0;
   });
   return found == keys.end() ? nullptr : &*found;
 }

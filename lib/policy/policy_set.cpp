@@ -8,6 +8,26 @@
 
 namespace httpretry {
 
+using namespace policy_file;
+
+namespace {
+
+bool same(const ResolvedPolicy& a, const ResolvedPolicy& b) {
+  return *a.policy == *b.policy && a.endpoint == b.endpoint && a.name == b.name &&
+         a.preset == b.preset;
+}
+
+OrderedJson reference(const ResolvedPolicy& resolved) {
+  return resolved.name.empty() ? write_policy(resolved) : OrderedJson(resolved.name);
+}
+
+bool is_built_in(const ResolvedPolicy& resolved) {
+  return resolved.name.empty() && resolved.preset == standard().preset &&
+         *resolved.policy == *standard().policy;
+}
+
+}  // namespace
+
 PolicyValues::PolicyValues() : PolicyValues(Shared()) {}
 PolicyValues::PolicyValues(Shared values)
     : values_(std::make_shared<const Shared>(std::move(values))) {}
@@ -20,14 +40,14 @@ const PolicyValue* PolicyValues::find(std::string_view key) const {
   return found == end() ? nullptr : &*found;
 }
 
-PolicySet::PolicySet() : PolicySet(policy_file::standard()) {}
+PolicySet::PolicySet() : PolicySet(standard()) {}
 
 PolicySet::PolicySet(ResolvedPolicy policy) {
   auto data = std::make_shared<Data>();
-  if (!policy.policy) policy.policy = policy_file::standard().policy;
+  if (!policy.policy) policy.policy = standard().policy;
   if (policy.preset.empty()) policy.preset = "standard";
   if (policy.identity.empty() && !policy.endpoint.empty()) {
-    policy.identity = policy_file::identity_of(policy.endpoint);
+    policy.identity = identity_of(policy.endpoint);
   }
   if (!policy.name.empty()) data->policies.push_back(policy);
   data->fallback = std::move(policy);
@@ -55,70 +75,35 @@ std::vector<PolicySet::Candidate> PolicySet::candidates(std::string_view method,
   return candidates;
 }
 
-namespace {
-
-// What of an entry does not fit a request; the path is last.
-struct Misfit {
-  std::vector<std::string> parts;
-  bool path = false;
-};
-
-bool fits(EndpointPattern part, std::string_view method, const Url& url) {
-  if (!part.host) part.host = "*";  // a pattern has at least one part
-  return EndpointIndex({std::move(part)}).find(method, url).has_value();
-}
-
-Misfit misfit_of(const EndpointPattern& pattern, std::string_view method, const Url& url) {
-  Misfit misfit;
-  EndpointPattern part;
-  part.methods = pattern.methods;
-  if (!fits(std::exchange(part, {}), method, url)) {
-    auto& text = misfit.parts.emplace_back("its methods are");
-    for (const auto& one : pattern.methods) text += ' ' + one;
-  }
-  part.port = pattern.port;
-  if (!fits(std::exchange(part, {}), method, url)) {
-    misfit.parts.push_back("its port is " + std::to_string(*pattern.port));
-  }
-  part.scheme = pattern.scheme;
-  if (!fits(std::exchange(part, {}), method, url)) {
-    misfit.parts.push_back("its scheme is " + *pattern.scheme);
-  }
-  part.path = pattern.path;
-  misfit.path = !fits(std::move(part), method, url);
-  if (misfit.path) misfit.parts.push_back("its path is " + *pattern.path);
-  return misfit;
-}
-
-}  // namespace
-
 std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method,
                                                          const Url& url) const {
   std::vector<Candidate> misses;
   const bool none_matches = !data_->index.find(method, url);
-  for (const auto& entry : data_->entries) {
-    EndpointPattern host;
-    host.host = entry.pattern.host;
-    if (!fits(std::move(host), method, url)) continue;
-    const auto misfit = misfit_of(entry.pattern, method, url);
-    if (misfit.parts.empty() || (misfit.path && !none_matches)) continue;
+  for (const auto& [pattern, resolved, named] : data_->entries) {
+    // Whether that part of the pattern alone fits.
+    const auto fits = [&method, &url, &whole = pattern](auto part) {
+      EndpointPattern one;
+      one.*part = whole.*part;
+      if (!one.host) one.host = "*";  // a pattern has at least one part
+      return EndpointIndex({std::move(one)}).find(method, url).has_value();
+    };
+    if (!fits(&EndpointPattern::host)) continue;
     std::string why;
-    for (const auto& part : misfit.parts) why += (why.empty() ? "" : ", ") + part;
-    misses.push_back({&entry.resolved, std::move(why)});
+    const auto add = [&why](const std::string& what) { why += (why.empty() ? "" : ", ") + what; };
+    if (!fits(&EndpointPattern::methods)) {
+      add("its methods are");
+      for (const auto& one : pattern.methods) why += ' ' + one;
+    }
+    if (!fits(&EndpointPattern::port)) add("its port is " + std::to_string(*pattern.port));
+    if (!fits(&EndpointPattern::scheme)) add("its scheme is " + *pattern.scheme);
+    const bool path = fits(&EndpointPattern::path);
+    if (!path) add("its path is " + *pattern.path);
+    if (!why.empty() && (path || none_matches)) misses.push_back({&resolved, std::move(why)});
   }
   return misses;
 }
 
 const std::vector<Problem>& PolicySet::warnings() const { return data_->warnings; }
-
-namespace {
-
-bool same(const ResolvedPolicy& a, const ResolvedPolicy& b) {
-  return *a.policy == *b.policy && a.endpoint == b.endpoint && a.name == b.name &&
-         a.preset == b.preset;
-}
-
-}  // namespace
 
 bool operator==(const PolicySet& a, const PolicySet& b) {
   if (a.data_ == b.data_) return true;
@@ -134,6 +119,29 @@ bool operator==(const PolicySet& a, const PolicySet& b) {
                     });
 }
 
+OrderedJson policy_file::write_policy(const ResolvedPolicy& resolved) {
+  OrderedJson json;
+  if (resolved.preset != "standard" && loaded_preset(resolved.preset) != nullptr) {
+    json["preset"] = resolved.preset;
+  }
+  json.update(write_object(policy_shape(), resolved.policy.get()));
+  return json;
+}
+
+std::string PolicySet::print() const {
+  OrderedJson file = {{"version", 1}};
+  if (!is_built_in(data_->fallback)) file["default"] = reference(data_->fallback);
+  for (const auto& policy : data_->policies) file["policies"][policy.name] = write_policy(policy);
+  for (const auto& entry : data_->entries) {
+    OrderedJson json;
+    if (entry.named) json["name"] = entry.resolved.endpoint;
+    json["match"] = write_object(match_shape(), &entry.pattern);
+    json["policy"] = reference(entry.resolved);
+    file["endpoints"].push_back(std::move(json));
+  }
+  return json_text(file, 3) + "\n";
+}
+
 std::string policy_file::identity_of(std::string_view endpoint) {
   return "endpoint " + quoted_text(endpoint);
 }
@@ -145,7 +153,7 @@ Result<PolicySet> parse_policies(std::string_view json, std::string file_name) {
 }
 
 Result<PolicySet> PolicySet::load(const std::string& path) {
-  const auto file = policy_file::read_file(path, policy_file::FileKind::Any);
+  const auto file = read_file(path, FileKind::Any);
   if (file.problem.empty()) return parse_policies(file.text, path);
   return Error(Errc::InvalidRequest, "cannot read the policy file " + path + ": " + file.problem);
 }

@@ -33,6 +33,9 @@ struct Layer {
   OrderedJson json = OrderedJson::object();
 };
 
+// Sets "backoff.initial" in objects in objects. The text is JSON where it parses, else a string.
+void set_dotted(OrderedJson& object, std::string_view key, std::string_view text);
+
 // The policy of a preset, as if it had been read.
 ResolvedPolicy resolved_preset(std::string_view name);
 // What is below all policies.

@@ -1,5 +1,4 @@
 // Settings of a command line, laid over the policies of a set; and presets on their own.
-#include "lib/policy/checks.hpp"
 #include "lib/policy/policy_set_data.hpp"
 
 #include <algorithm>
@@ -18,37 +17,11 @@ std::string dotted(std::string_view pointer) {
   return key;
 }
 
-// The object with that key; made where there is none.
-JsonNode& object_at(JsonTree& tree, JsonNode& parent, std::string_view key) {
-  const auto* const there = parent.member(key);
-  if (there != nullptr && there->is(JsonNode::Type::Object)) return const_cast<JsonNode&>(*there);
-  return tree.set(parent, key, tree.add(JsonNode::Type::Object, &parent));
-}
-
-// JSON where the text is such, else a string.
-JsonNode& value_of(const std::string& text, JsonTree& tree) {
-  Problems problems("");
-  read_json(text, tree, problems);
-  const auto* const read = std::exchange(tree.root, nullptr);
-  if (read != nullptr && !problems.failed()) return const_cast<JsonNode&>(*read);
-  auto& node = tree.add(JsonNode::Type::String, nullptr);
-  node.text = tree.keep(text);
-  return node;
-}
-
 // One layer of all settings; a later one replaces an earlier one.
-JsonNode& layer_of(std::span<const Setting> settings, JsonTree& tree) {
-  auto& layer = tree.add(JsonNode::Type::Object, nullptr);
-  for (const auto& [dotted_key, text] : settings) {
-    std::string_view key = dotted_key;
-    auto* object = &layer;
-    for (auto dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
-      object = &object_at(tree, *object, key.substr(0, dot));
-      key.remove_prefix(dot + 1);
-    }
-    tree.set(*object, key, value_of(text, tree));
-  }
-  return layer;
+const JsonNode& layer_of(std::span<const Setting> settings, JsonTree& tree) {
+  auto layer = OrderedJson::object();
+  for (const auto& [key, text] : settings) set_dotted(layer, key, text);
+  return tree.add(layer);
 }
 
 class Overlay {
@@ -94,11 +67,9 @@ class Overlay {
              policy_shape(), before);
     if (preset_ != nullptr) lay_preset_over(layered, *preset_->json, preset_->origin);
     lay_over(layered, layer_, policy_shape(), origin_);
-    ResolvedPolicy result;
-    result.policy = read_policy(layered, layer_, problems_);
-    check_policy(layered, *result.policy, layer_, problems_);
     ValuePool pool;  // the origins are this function's
-    result.values = values_of(layered, *result.policy, pool);
+    auto result = read_policy(layered, layer_, problems_, pool);
+    check_policy(layered, *result.policy, layer_, problems_);
     result.preset = preset_ != nullptr ? layer_.find("preset")->text : resolved.preset;
     return result;
   }

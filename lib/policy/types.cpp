@@ -24,41 +24,6 @@ std::string text_of(double number) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
 }
 
-// The words of an array, by their numbers; `find` may be kinder than Words::find.
-template <class Find>
-std::optional<std::vector<std::size_t>> words_in(const JsonNode& json, const Words& words,
-                                                 Problems& problems, Find find) {
-  if (!expect(json, JsonType::Array, "an array", problems)) return std::nullopt;
-  std::vector<std::size_t> numbers;
-  auto good = true;
-  for (const auto* const child : json.children) {
-    const auto found = child->is(JsonType::String) ? find(child->text) : words.size();
-    if (found < words.size()) {
-      numbers.push_back(found);
-    } else {
-      good = words.parse(*child, problems).has_value() && good;
-    }
-  }
-  return good ? std::optional(std::move(numbers)) : std::nullopt;
-}
-
-constexpr auto kTransports = Words::up_to(TransportKind::Partial);
-constexpr auto kHeaders = Words::up_to(ServerDelaySource::GrpcRetryPushback);
-
-// A header's name, in any case.
-std::string pattern_of_any_case(const Words& among) {
-  std::string names;
-  for (const auto word : among.all()) {
-    if (!names.empty()) names += "|";
-    for (const auto c : word) {
-      const auto letter = c >= 'a' && c <= 'z';
-      names +=
-          letter ? std::string{'[', static_cast<char>(c - 'a' + 'A'), c, ']'} : std::string(1, c);
-    }
-  }
-  return "^(" + names + ")$";
-}
-
 }  // namespace
 
 bool expect(const JsonNode& json, JsonType type, std::string_view what, Problems& problems) {
@@ -158,16 +123,6 @@ OrderedJson number_schema(const Range& range) {
           {"maximum", plain_number(range.most)}};
 }
 
-std::optional<std::int64_t> Thousandths::parse(const JsonNode& json, Problems& problems) const {
-  const auto number = number_within(json, range_, problems);
-  if (!number) return std::nullopt;
-  return static_cast<std::int64_t>(std::round(*number * 1000));
-}
-
-OrderedJson Thousandths::print(const std::int64_t& value) const {
-  return plain_number(static_cast<double>(value) / 1000);
-}
-
 std::optional<Attempts::Field> Attempts::parse(const JsonNode& json, Problems& problems) const {
   if (json.is(JsonType::String) && json.text == "unlimited") return std::make_optional(Field());
   if (!json.is(JsonType::Number)) {
@@ -186,14 +141,12 @@ OrderedJson Attempts::schema() const {
   return schema_either(number_schema(range_), {{"const", "unlimited"}});
 }
 
-std::optional<bool> Flag::parse(const JsonNode& json, Problems& problems) const {
-  if (!expect(json, JsonType::Boolean, "true or false", problems)) return std::nullopt;
-  return json.boolean;
-}
-
 std::size_t Words::find(std::string_view word) const {
   std::size_t i = 0;
-  while (i < size_ && (word.empty() || (*this)[i] != word)) ++i;
+  const auto same = [&](std::string_view one) {
+    return any_case_ ? equal_ignoring_case(one, word) : one == word;
+  };
+  while (i < size_ && (word.empty() || !same((*this)[i]))) ++i;
   return i;
 }
 
@@ -231,31 +184,21 @@ OrderedJson Text::schema() const {
   return pattern_.empty() ? schema_name() : schema_pattern(pattern_);
 }
 
-// Numbers, true and false are kept as they are spelled: so they are compared.
 std::optional<Strings::Field> Strings::parse(const JsonNode& json, Problems& problems) const {
   const auto values = of_ == Of::Values;
-  if (!expect(json, JsonType::Array, values ? "an array of values" : "an array of methods",
-              problems)) {
-    return std::nullopt;
-  }
-  if (json.children.empty()) {
-    return refuse(json, problems,
-                  values ? "an empty list fits nothing; left out, being there is enough"
-                         : "an empty list fits nothing; left out, it is every method");
-  }
   Field strings;
-  auto good = true;
-  for (const auto* const child : json.children) {
-    if (child->is(JsonType::String) || (values && child->is(JsonType::Number))) {
-      strings.emplace_back(child->text);
-    } else if (values && child->is(JsonType::Boolean)) {
-      strings.emplace_back(child->boolean ? "true" : "false");
-    } else {
-      good = expect(*child, JsonType::String,
-                    values ? "a string, a number, true or false" : "a method", problems);
-    }
-  }
-  return good ? std::optional(std::move(strings)) : std::nullopt;
+  const auto good = read_items(
+      json, values ? "an array of values" : "an array of methods", problems,
+      [&](const JsonNode& item) {
+        strings.push_back(item.is(JsonType::Boolean) ? compact(item) : std::string(item.text));
+        return (values && (item.is(JsonType::Number) || item.is(JsonType::Boolean))) ||
+               expect(item, JsonType::String,
+                      values ? "a string, a number, true or false" : "a method", problems);
+      });
+  if (!good) return std::nullopt;
+  if (!strings.empty()) return strings;
+  const auto* const left_out = values ? "being there is enough" : "it is every method";
+  return refuse(json, problems, std::string("an empty list fits nothing; left out, ") + left_out);
 }
 
 OrderedJson Strings::print(const Field& value) const {
@@ -265,49 +208,6 @@ OrderedJson Strings::print(const Field& value) const {
 OrderedJson Strings::schema() const {
   if (of_ == Of::Methods) return schema_items(schema_name(), true);
   return schema_items({{"type", {"string", "number", "boolean"}}}, true);
-}
-
-std::optional<std::uint8_t> Transports::parse(const JsonNode& json, Problems& problems) const {
-  const auto kinds = words_in(json, kTransports, problems,
-                              [](std::string_view word) { return kTransports.find(word); });
-  if (!kinds) return std::nullopt;
-  unsigned bits = 0;
-  for (const auto kind : *kinds) bits |= 1U << kind;
-  return static_cast<std::uint8_t>(bits);
-}
-
-OrderedJson Transports::print(const std::uint8_t& value) const {
-  auto list = OrderedJson::array();
-  for (std::size_t i = 0; i < kTransports.size(); ++i) {
-    if (((value >> i) & 1U) != 0) list.push_back(kTransports[i]);
-  }
-  return list;
-}
-
-OrderedJson Transports::schema() const { return schema_items(kTransports.schema()); }
-
-std::optional<DelayHeaders::Field> DelayHeaders::parse(const JsonNode& json,
-                                                       Problems& problems) const {
-  const auto numbers = words_in(json, kHeaders, problems, [](std::string_view word) {
-    std::size_t i = 0;
-    while (i < kHeaders.size() && !equal_ignoring_case(kHeaders[i], word)) ++i;
-    return i;
-  });
-  if (!numbers) return std::nullopt;
-  Field headers;
-  for (const auto number : *numbers) headers.push_back(static_cast<ServerDelaySource>(number));
-  return headers;
-}
-
-OrderedJson DelayHeaders::print(const Field& value) const {
-  auto list = OrderedJson::array();
-  for (const auto source : value) list.push_back(to_string(source));
-  return list;
-}
-
-OrderedJson DelayHeaders::schema() const {
-  return schema_items(
-      schema_either(kHeaders.schema(), schema_pattern(pattern_of_any_case(kHeaders))));
 }
 
 }  // namespace httpretry::policy_file

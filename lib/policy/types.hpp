@@ -67,6 +67,14 @@ class TypeOf : public Type {
 // False, and a problem, where the value is of another JSON type.
 HTTPRETRY_API bool expect(const JsonNode& json, JsonNode::Type type, std::string_view what,
                           Problems& problems);
+// Reads each element of an array; false, with problems, where one is wrong.
+template <class Read>
+bool read_items(const JsonNode& json, std::string_view what, Problems& problems, Read read) {
+  if (!expect(json, JsonNode::Type::Array, what, problems)) return false;
+  auto good = true;
+  for (const auto* const item : json.children) good = read(*item) && good;
+  return good;
+}
 std::optional<double> number_in(const JsonNode& json);
 // The duration in `text`, or what is wrong with it: "is negative".
 std::pair<Duration, std::string> duration_in(std::string_view text);
@@ -122,20 +130,6 @@ class Number final : public TypeOf<F> {
   Range range_;
 };
 
-// An amount that is stored in thousandths.
-class Thousandths final : public TypeOf<std::int64_t> {
- public:
-  constexpr explicit Thousandths(double most) : range_{0, most, 1000} {}
-  [[nodiscard]] OrderedJson schema() const override { return number_schema({0, range_.most, 0}); }
-
- protected:
-  std::optional<std::int64_t> parse(const JsonNode& json, Problems& problems) const override;
-  [[nodiscard]] OrderedJson print(const std::int64_t& value) const override;
-
- private:
-  Range range_;
-};
-
 // A number, or "unlimited", which is stored as no number.
 class Attempts final : public TypeOf<std::optional<int>> {
  public:
@@ -151,15 +145,6 @@ class Attempts final : public TypeOf<std::optional<int>> {
   Range range_;
 };
 
-class Flag final : public TypeOf<bool> {
- public:
-  [[nodiscard]] OrderedJson schema() const override { return {{"type", "boolean"}}; }
-
- protected:
-  std::optional<bool> parse(const JsonNode& json, Problems& problems) const override;
-  [[nodiscard]] OrderedJson print(const bool& value) const override { return value; }
-};
-
 // The words of an enum, in the order of its values; an empty word is a value that no file may name.
 class HTTPRETRY_API Words {
  public:
@@ -168,11 +153,12 @@ class HTTPRETRY_API Words {
   constexpr explicit Words(const std::string_view (&list)[Size]) : list_(list), size_(Size) {}
   // The words of `to_string`, up to that of `last`.
   template <class Enum>
-  static constexpr Words up_to(Enum last, std::optional<Enum> without = {}) {
+  static constexpr Words up_to(Enum last, std::optional<Enum> without = {}, bool any_case = false) {
     Words words;
     words.word_ = [](std::size_t i) { return to_string(static_cast<Enum>(i)); };
     words.size_ = static_cast<std::size_t>(last) + 1;
     if (without) words.without_ = static_cast<std::size_t>(*without);
+    words.any_case_ = any_case;
     return words;
   }
 
@@ -194,6 +180,7 @@ class HTTPRETRY_API Words {
   std::string_view (*word_)(std::size_t) = nullptr;
   std::size_t size_ = 0;
   std::size_t without_ = SIZE_MAX;
+  bool any_case_ = false;  // how a file may spell them
 };
 
 template <class Enum>
@@ -258,7 +245,8 @@ class Optional final : public TypeOf<std::optional<typename Inner::Field>> {
   const Inner& inner_;
 };
 
-// An array of strings that is not empty; an empty one is left out.
+// An array of strings that is not empty; an empty one is left out. Of values, numbers, true and
+// false are kept as they are spelled: so they are compared.
 class Strings final : public TypeOf<std::vector<std::string>> {
  public:
   enum class Of : std::uint8_t { Methods, Values };
@@ -271,56 +259,6 @@ class Strings final : public TypeOf<std::vector<std::string>> {
 
  private:
   Of of_;
-};
-
-class Transports final : public TypeOf<std::uint8_t> {  // a bit for each TransportKind
- public:
-  [[nodiscard]] OrderedJson schema() const override;
-
- protected:
-  std::optional<std::uint8_t> parse(const JsonNode& json, Problems& problems) const override;
-  [[nodiscard]] OrderedJson print(const std::uint8_t& value) const override;
-};
-
-class DelayHeaders final : public TypeOf<std::vector<ServerDelaySource>> {
- public:
-  [[nodiscard]] OrderedJson schema() const override;
-
- protected:
-  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override;
-  [[nodiscard]] OrderedJson print(const Field& value) const override;
-};
-
-class Statuses final : public TypeOf<StatusSet> {
- public:
-  [[nodiscard]] OrderedJson schema() const override;
-
- protected:
-  std::optional<StatusSet> parse(const JsonNode& json, Problems& problems) const override;
-  [[nodiscard]] OrderedJson print(const StatusSet& value) const override;
-};
-
-// What a rule of error_codes looks at: one of three keys, which share a field.
-class Selector final : public Type {
- public:
-  using Field = ErrorRule;
-  constexpr Selector(ErrorRule::Source source, const Text& text) : source_(source), text_(text) {}
-  bool read(const JsonNode& json, void* field, Problems& problems) const override;
-  [[nodiscard]] OrderedJson write(const void* field) const override;
-  [[nodiscard]] OrderedJson schema() const override { return text_.schema(); }
-
- private:
-  ErrorRule::Source source_;
-  const Text& text_;
-};
-
-class ErrorCodes final : public TypeOf<std::vector<ErrorRule>> {
- public:
-  [[nodiscard]] OrderedJson schema() const override;
-
- protected:
-  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override;
-  [[nodiscard]] OrderedJson print(const Field& value) const override;
 };
 
 // Parts of schemas.

@@ -1,0 +1,282 @@
+// The keys of retry_on: status sets, the rules of error_codes, and what is pending.
+#include "lib/policy/keys.hpp"
+
+#include "lib/http/text.hpp"
+
+#include <httpretry/http/headers.hpp>
+
+#include <algorithm>
+
+namespace httpretry::policy_file {
+namespace {
+
+using JsonType = JsonNode::Type;
+
+struct StatusRange {
+  int first;
+  int last;
+};
+
+std::optional<int> status_in(std::string_view text) {
+  int status = 0;
+  const auto* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, status);
+  const auto whole = text.size() == 3 && result.ec == std::errc() && result.ptr == end;
+  if (!whole || status < 100 || status > 599) return std::nullopt;
+  return status;
+}
+
+// "5xx", "500-504", and where `single`, "501".
+std::optional<StatusRange> range_in(std::string_view text, bool single) {
+  if (text.size() == 3 && text.substr(1) == "xx" && text[0] >= '1' && text[0] <= '5') {
+    const auto first = (text[0] - '0') * 100;
+    return StatusRange{first, first + 99};
+  }
+  const auto dash = text.find('-');
+  if (dash == std::string_view::npos && !single) return std::nullopt;
+  const auto first = status_in(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : status_in(text.substr(dash + 1));
+  if (!first || !last || *first > *last) return std::nullopt;
+  return StatusRange{*first, *last};
+}
+
+bool read_status(const JsonNode& item, StatusSet& set, Problems& problems) {
+  if (item.is(JsonType::Number)) {
+    const auto number = number_in(item);
+    if (number && *number >= 100 && *number <= 599 && *number == static_cast<int>(*number)) {
+      set.add(static_cast<int>(*number));
+      return true;
+    }
+    problems.error(item, described(item) + " is not a status: 100 to 599");
+    return false;
+  }
+  if (!expect(item, JsonType::String, "a status, or \"5xx\", \"500-504\", \"!501\"", problems)) {
+    return false;
+  }
+  const auto out = item.text.substr(0, 1) == "!";
+  const auto range = range_in(out ? item.text.substr(1) : item.text, out);
+  if (range && out) set.remove(range->first, range->last);
+  if (range && !out) set.add(range->first, range->last);
+  if (range) return true;
+  auto message = described(item) + " is not one of 408, \"5xx\", \"500-504\", \"!501\"";
+  if (status_in(item.text)) message += ": a status is a number, without quotes";
+  problems.error(item, std::move(message));
+  return false;
+}
+
+// The statuses from `first` to `last` that are in the set, or those that are not, as ranges.
+void print_runs(OrderedJson& out, const StatusSet& set, StatusRange within, bool members) {
+  for (auto status = within.first; status <= within.last; ++status) {
+    if (set.contains(status) != members) continue;
+    const auto first = status;
+    while (status < within.last && set.contains(status + 1) == members) ++status;
+    if (members && status == first) {
+      out.push_back(first);
+      continue;
+    }
+    auto text = (members ? "" : "!") + std::to_string(first);
+    if (status > first) text += "-" + std::to_string(status);
+    out.push_back(std::move(text));
+  }
+}
+
+class Statuses final : public TypeOf<StatusSet> {
+ public:
+  [[nodiscard]] OrderedJson schema() const override {
+    const std::string one = "[1-5][0-9][0-9]";
+    return schema_items(
+        schema_either({{"type", "integer"}, {"minimum", 100}, {"maximum", 599}},
+                      schema_pattern("^(!?([1-5]xx|" + one + "-" + one + ")|!" + one + ")$")));
+  }
+
+ protected:
+  std::optional<StatusSet> parse(const JsonNode& json, Problems& problems) const override {
+    StatusSet set;
+    const auto good = read_items(json, "an array of statuses", problems, [&](const JsonNode& item) {
+      return read_status(item, set, problems);
+    });
+    return good ? std::optional(set) : std::nullopt;
+  }
+  [[nodiscard]] OrderedJson print(const StatusSet& value) const override {
+    auto out = OrderedJson::array();
+    for (auto first = 100; first < 600; first += 100) {
+      const StatusRange within{first, first + 99};
+      auto count = 0;
+      for (auto status = first; status <= within.last; ++status) count += value.contains(status);
+      const auto most = count > 50;
+      if (most) out.push_back(std::to_string(first / 100) + "xx");
+      print_runs(out, value, within, !most);
+    }
+    return out;
+  }
+};
+
+class Transports final : public TypeOf<std::uint8_t> {  // a bit for each TransportKind
+ public:
+  [[nodiscard]] OrderedJson schema() const override { return schema_items(kKinds.schema()); }
+
+ protected:
+  std::optional<std::uint8_t> parse(const JsonNode& json, Problems& problems) const override {
+    unsigned bits = 0;
+    const auto good = read_items(json, "an array", problems, [&](const JsonNode& item) {
+      const auto kind = kKinds.parse(item, problems);
+      bits |= kind ? 1U << *kind : 0U;
+      return kind.has_value();
+    });
+    return good ? std::optional(static_cast<std::uint8_t>(bits)) : std::nullopt;
+  }
+  [[nodiscard]] OrderedJson print(const std::uint8_t& value) const override {
+    auto list = OrderedJson::array();
+    for (std::size_t i = 0; i < kKinds.size(); ++i) {
+      if (((value >> i) & 1U) != 0) list.push_back(kKinds[i]);
+    }
+    return list;
+  }
+
+ private:
+  static constexpr auto kKinds = Words::up_to(TransportKind::Partial);
+};
+
+// What a rule of error_codes looks at: one of three keys, which share a field.
+class Selector final : public Type {
+ public:
+  constexpr Selector(ErrorRule::Source source, const Text& text) : source_(source), text_(text) {}
+  bool read(const JsonNode& json, void* field, Problems& problems) const override {
+    auto* const rule = static_cast<ErrorRule*>(field);
+    if (rule != nullptr) rule->source = source_;
+    return text_.read(json, rule == nullptr ? nullptr : &rule->selector, problems);
+  }
+  [[nodiscard]] OrderedJson write(const void* field) const override {
+    const auto& rule = *static_cast<const ErrorRule*>(field);
+    return rule.source == source_ ? text_.write(&rule.selector) : OrderedJson();
+  }
+  [[nodiscard]] OrderedJson schema() const override { return text_.schema(); }
+
+ private:
+  ErrorRule::Source source_;
+  const Text& text_;
+};
+
+bool is_pointer(std::string_view text) {
+  if (!text.starts_with('/')) return false;
+  for (auto tilde = text.find('~'); tilde != text.npos; tilde = text.find('~', tilde + 1)) {
+    const auto next = text.substr(tilde + 1, 1);
+    if (next != "0" && next != "1") return false;
+  }
+  return true;
+}
+
+// "Code", or from the root "/Error/Code".
+bool is_element(std::string_view text) {
+  if (text.starts_with('/')) text.remove_prefix(1);
+  if (text.empty() || text.back() == '/' || text.find("//") != text.npos) return false;
+  return text.find_first_of(" \t\r\n<>&\"'=?!") == text.npos && text.front() != '/';
+}
+
+constexpr Statuses kStatuses;
+constexpr Optional kAnyStatuses(kStatuses);
+constexpr Transports kTransports;
+constexpr Attempts kPolls("");
+constexpr Strings kValues(Strings::Of::Values);
+constexpr Text kPointer("a JSON pointer such as \"/error/reason\"", is_pointer, "^/([^~]|~[01])*$");
+constexpr Text kElement("an XML element's name", is_element,
+                        "^/?[^\\s<>&\"'=?!/]+(/[^\\s<>&\"'=?!/]+)*$");
+constexpr Selector kInJson(ErrorRule::Source::Json, kPointer);
+constexpr Selector kInHeader(ErrorRule::Source::Header, kHeader);
+constexpr Selector kInXml(ErrorRule::Source::Xml, kElement);
+// A response cannot be made a failure of the transport.
+constexpr Word<Class> kClass(Words::up_to(Class::Permanent, std::optional(Class::Transport)));
+
+constexpr Key kRuleKeys[] = {
+    key<&ErrorRule::status>("status", kAnyStatuses, "Only for these statuses.").not_null(),
+    whole_key("json", kInJson, "Where it is in the body; \"*\" is any index of an array.")
+        .not_null(),
+    whole_key("header", kInHeader, "The header it is in.").not_null(),
+    whole_key("xml", kInXml, "The element of the body it is in.").not_null(),
+    key<&ErrorRule::in>("in", kValues, "The values; left out, being there is enough.").not_null(),
+    key<&ErrorRule::as>("as", kClass, "What the response then counts as.").needed().not_null(),
+};
+constexpr Shape kRule{.name = "rule", .keys = kRuleKeys, .whole = true};
+
+constexpr auto kFamilies =
+    Words::up_to(ErrorRule::Family::Stripe, std::optional(ErrorRule::Family::Custom));
+
+bool read_rule(const JsonNode& json, ErrorRule& rule, Problems& problems) {
+  const auto good =
+      read_object(json, kRule, &rule, "a family such as \"aws\", or a rule", problems);
+  if (!json.is(JsonType::Object)) return false;
+  const auto selectors =
+      std::count_if(json.children.begin(), json.children.end(), [](const JsonNode* member) {
+        return member->key == "json" || member->key == "header" || member->key == "xml";
+      });
+  if (selectors != 1) problems.error(json, R"(a rule names one of "json", "header", "xml")");
+  return good && selectors == 1;
+}
+
+class ErrorCodes final : public TypeOf<std::vector<ErrorRule>> {
+ public:
+  [[nodiscard]] OrderedJson schema() const override {
+    return schema_items(schema_either(kFamilies.schema(), schema_reference(kRule.name)));
+  }
+
+ protected:
+  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override {
+    Field rules;
+    const auto good = read_items(json, "an array of rules", problems, [&](const JsonNode& item) {
+      auto& rule = rules.emplace_back();
+      if (!item.is(JsonType::String)) return read_rule(item, rule, problems);
+      const auto family = kFamilies.parse(item, problems);
+      if (family) rule.family = static_cast<ErrorRule::Family>(*family);
+      return family.has_value();
+    });
+    return good ? std::optional(std::move(rules)) : std::nullopt;
+  }
+  [[nodiscard]] OrderedJson print(const Field& value) const override {
+    auto out = OrderedJson::array();
+    for (const auto& rule : value) {
+      const auto own = rule.family == ErrorRule::Family::Custom;
+      out.push_back(own ? write_object(kRule, &rule) : OrderedJson(to_string(rule.family)));
+    }
+    return out;
+  }
+};
+constexpr ErrorCodes kErrorCodes;
+constexpr Object<Backoff> kBackoffObject(kBackoff);
+
+constexpr Key kPendingKeys[] = {
+    key<&PendingRule::statuses>("statuses", kStatuses,
+                                "The statuses of a response that means \"not yet\".")
+        .needed(),
+    key<&PendingRule::json>("json", kPointer,
+                            "What says so in the body; \"*\" is any index of an array."),
+    key<&PendingRule::in>("in", kValues, "The values there; left out, being there is enough."),
+    key<&PendingRule::max>("max", kPolls, "After so many such responses it gives up."),
+    key<&PendingRule::backoff>("backoff", kBackoffObject, "The waits in between (a second)."),
+};
+constexpr Shape kPending{
+    .name = "pending", .keys = kPendingKeys, .whole = true, .base = []() -> OrderedJson {
+      const PendingRule rule;
+      return {{"backoff", write_object(kBackoff, &rule.backoff)}};
+    }};
+constexpr Object<std::optional<PendingRule>> kPendingOrNone(kPending);
+
+constexpr Key kRetryOnKeys[] = {
+    key<&RetryOn::statuses>(
+        "statuses", kStatuses,
+        "Failures that pass: 408, \"5xx\", \"500-504\", \"!501\"; later items win."),
+    key<&RetryOn::throttle_statuses>("throttle_statuses", kStatuses,
+                                     "The server asks for fewer requests."),
+    key<&RetryOn::error_codes>(
+        "error_codes", kErrorCodes,
+        "What responses say besides their status; the first rule that fits decides."),
+    key<&RetryOn::transport>("transport", kTransports, "No response came."),
+    key<&RetryOn::pending>("pending", kPendingOrNone, "Responses that mean \"not yet\"."),
+};
+
+}  // namespace
+
+const Shape& rule_shape() { return kRule; }
+constinit const Shape kRetryOn{.name = "retry_on", .keys = kRetryOnKeys};
+constinit const Text kHeader("a header's name", valid_header_name, "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$");
+
+}  // namespace httpretry::policy_file
