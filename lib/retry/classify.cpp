@@ -2,7 +2,6 @@
 
 #include "lib/retry/error_codes.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace httpretry {
@@ -10,43 +9,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using policy::ResponseHead;
-
-constexpr std::size_t kCodeKept = 64;  // enough for all known codes; keeps log lines short
-
-// A value that a server sent, fit for a log line.
-std::string ascii(std::string_view text) {
-  std::string kept(text.substr(0, kCodeKept));
-  std::replace_if(
-      kept.begin(), kept.end(), [](char c) { return c < 0x20 || c > 0x7E; }, '?');
-  return kept;
-}
-
-bool by_error_codes(const RetryOn& retry_on, const ResponseHead& head, policy::BodyValues& body,
-                    Classified& result) {
-  for (const auto& rule : retry_on.error_codes) {
-    auto verdict = policy::apply(rule, head, body);
-    if (!verdict) continue;
-    result.cls = verdict->cls;
-    result.rule.kind = Rule::Kind::ErrorCode;
-    result.rule.family = rule.family;
-    result.rule.selector = rule.selector;
-    result.rule.code = ascii(verdict->code);
-    result.server_delay = std::move(verdict->server_delay);
-    return true;
-  }
-  return false;
-}
-
-bool by_pending(const RetryOn& retry_on, const ResponseHead& head, policy::BodyValues& body,
-                Classified& result) {
-  if (!retry_on.pending) return false;
-  const auto value = policy::pending_value(*retry_on.pending, head, body);
-  if (!value) return false;
-  result.cls = Class::Pending;
-  result.rule.kind = Rule::Kind::Pending;
-  result.rule.code = ascii(*value);
-  return true;
-}
 
 Class by_status(const RetryOn& retry_on, int status) {
   if (retry_on.throttle_statuses.contains(status)) return Class::Throttle;
@@ -81,9 +43,7 @@ Classified classify_response(const RetryPolicy& policy, const Response& response
   result.status = response.status;
   result.rule.status = response.status;
   const ResponseHead head{response.status, response.headers, observed.wall_now};
-  policy::BodyValues body(policy.retry_on, observed.body);
-  const auto coded = by_error_codes(policy.retry_on, head, body, result);
-  if (!coded && !by_pending(policy.retry_on, head, body, result)) {
+  if (!classify_by_codes(policy.retry_on, head, observed.body, result)) {
     result.cls = by_status(policy.retry_on, response.status);
   }
   if (result.cls == Class::Success || result.cls == Class::Permanent) return result;
@@ -92,6 +52,7 @@ Classified classify_response(const RetryPolicy& policy, const Response& response
   if (response.status == 503 && result.server_delay && result.cls == Class::Transient) {
     result.cls = Class::Throttle;
   }
+  const bool coded = result.rule.kind == Rule::Kind::ErrorCode;
   // A 5xx that the policy merely lists as a throttle may still have been worked on.
   const auto client_status = response.status >= 400 && response.status < 500;
   result.refused = refused_by_status(response.status, result.server_delay.has_value()) ||

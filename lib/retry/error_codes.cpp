@@ -1,6 +1,7 @@
 #include "lib/retry/error_codes.hpp"
 
 #include "lib/http/text.hpp"
+#include "lib/retry/body_reader.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using Family = ErrorRule::Family;
+using Source = ErrorRule::Source;
+
+constexpr std::size_t kCodeKept = 64;  // enough for all known codes; keeps log lines short
 
 // Lists of words, separated by spaces. Botocore's and smithy's lists: throttling, transient.
 constexpr std::string_view kAwsThrottle =
@@ -29,39 +33,91 @@ constexpr std::string_view kGoogleThrottle =
     "RATE_LIMIT_EXCEEDED";
 constexpr std::string_view kGoogleTransient = "backendError internalError";
 
-// Where the codes stand in a body, by priority.
-constexpr std::string_view kAwsJson[] = {"/code", "/__type"};
+// Where the families' codes are in a body.
+constexpr std::string_view kAwsCode = "/code";
+constexpr std::string_view kAwsType = "/__type";
 constexpr std::string_view kAwsXml[] = {"/ErrorResponse/Error/Code", "/Error/Code",
                                         "/Response/Errors/Error/Code"};
 constexpr std::string_view kGoogleReason = "/error/errors/*/reason";
 constexpr std::string_view kGoogleDetail = "/error/details/*/reason";
 constexpr std::string_view kGoogleDelay = "/error/details/*/retryDelay";
 constexpr std::string_view kGoogleStatus = "/error/status";
-constexpr std::string_view kGoogleJson[] = {kGoogleReason, kGoogleDetail, kGoogleDelay,
-                                            kGoogleStatus};
 constexpr std::string_view kGithubMessage = "/message";
 constexpr std::string_view kGithubType = "/errors/*/type";  // of GraphQL
-constexpr std::string_view kGithubJson[] = {kGithubMessage, kGithubType};
-constexpr std::string_view kOpenaiJson[] = {"/error/code", "/error/type"};
+constexpr std::string_view kOpenaiCode = "/error/code";
+constexpr std::string_view kOpenaiType = "/error/type";
+constexpr std::string_view kJson[] = {kAwsCode,     kAwsType,      kGoogleReason,  kGoogleDetail,
+                                      kGoogleDelay, kGoogleStatus, kGithubMessage, kGithubType,
+                                      kOpenaiCode,  kOpenaiType};
 
-Paths json_paths(Family family) {
-  switch (family) {
-    case Family::Aws: return kAwsJson;
-    case Family::Google: return kGoogleJson;
-    case Family::Github: return kGithubJson;
-    case Family::Openai: return kOpenaiJson;
-    case Family::Stripe:
-    case Family::Custom: break;
-  }
-  return {};
-}
+// What codes at a path mean. The first row that matches counts.
+struct Codes {
+  std::string_view path;
+  std::string_view words;
+  Class cls;
+};
+// A permanent reason goes before the others: the quota is gone, whatever the rate is.
+constexpr Codes kGoogle[] = {{kGoogleReason, kGooglePermanent, Class::Permanent},
+                             {kGoogleReason, kGoogleThrottle, Class::Throttle},
+                             {kGoogleReason, kGoogleTransient, Class::Transient},
+                             {kGoogleDetail, kGooglePermanent, Class::Permanent},
+                             {kGoogleDetail, kGoogleThrottle, Class::Throttle},
+                             {kGoogleDetail, kGoogleTransient, Class::Transient},
+                             {kGoogleStatus, "RESOURCE_EXHAUSTED", Class::Throttle},
+                             {kGoogleStatus, "UNAVAILABLE", Class::Transient}};
+constexpr Codes kGithub[] = {{kGithubType, "RATE_LIMITED", Class::Throttle}};
+constexpr Codes kOpenai[] = {{kOpenaiCode, "insufficient_quota", Class::Permanent},
+                             {kOpenaiType, "insufficient_quota", Class::Permanent}};
 
-bool contains_ignoring_case(std::string_view text, std::string_view word) {
-  for (; text.size() >= word.size(); text.remove_prefix(1)) {
-    if (equal_ignoring_case(text.substr(0, word.size()), word)) return true;
+// What a rule says about a response.
+struct Verdict {
+  Class cls = Class::Transient;
+  std::string code;
+  std::optional<ServerDelay> server_delay;  // from the body
+};
+
+// The values in a body that the rules ask for: read at the first question, for all rules at once.
+class BodyValues {
+ public:
+  BodyValues(const RetryOn& retry_on, std::string_view body) : retry_on_(retry_on), body_(body) {
+    if (body_.starts_with("\xEF\xBB\xBF")) body_.remove_prefix(3);
+    const auto start = body_.find_first_not_of(" \t\r\n");
+    const auto first = start == std::string_view::npos ? '\0' : body_[start];
+    if (first == '{' || first == '[') format_ = Source::Json;
+    if (first == '<') format_ = Source::Xml;
   }
-  return false;
-}
+  [[nodiscard]] bool is_xml() const { return format_ == Source::Xml; }
+
+  // The first value at `path` for which `fits` holds. nullptr where there is none, or where the
+  // body has another format.
+  template <class Fits>
+  const BodyValue* find(Source format, std::string_view path, Fits fits) {
+    if (format_ != format) return nullptr;
+    if (paths_.empty()) read();
+    for (const auto& value : values_) {
+      if (paths_[value.path] == path && fits(value)) return &value;
+    }
+    return nullptr;
+  }
+
+ private:
+  void read() {
+    const bool xml = is_xml();
+    if (xml) paths_.assign(std::begin(kAwsXml), std::end(kAwsXml));
+    if (!xml) paths_.assign(std::begin(kJson), std::end(kJson));
+    for (const auto& rule : retry_on_.error_codes) {
+      if (rule.family == Family::Custom && rule.source == format_) paths_.push_back(rule.selector);
+    }
+    if (!xml && retry_on_.pending) paths_.push_back(retry_on_.pending->json);
+    values_ = xml ? xml_values(body_, paths_) : json_values(body_, paths_);
+  }
+
+  const RetryOn& retry_on_;
+  std::string_view body_;
+  std::optional<Source> format_;
+  std::vector<std::string_view> paths_;
+  std::vector<BodyValue> values_;
+};
 
 bool contains_word(std::string_view words, std::string_view word) {
   while (!words.empty() && !word.empty()) {
@@ -96,8 +152,13 @@ std::string_view aws_code(const ResponseHead& head, BodyValues& body) {
     return header->substr(0, header->find(';'));
   }
   if (const auto header = head.headers.get("x-amzn-errortype")) return trimmed_type(*header);
-  if (const auto* value = body.find_json(kAwsJson, is_string)) return trimmed_type(value->text);
-  if (const auto* value = body.find_xml(kAwsXml, is_string)) return value->text;
+  for (const auto path : {kAwsCode, kAwsType}) {
+    const auto* value = body.find(Source::Json, path, is_string);
+    if (value != nullptr) return trimmed_type(value->text);
+  }
+  for (const auto path : kAwsXml) {
+    if (const auto* value = body.find(Source::Xml, path, is_string)) return value->text;
+  }
   return {};
 }
 
@@ -119,48 +180,42 @@ bool is_proto_duration(const BodyValue& value) {
 }
 
 std::optional<ServerDelay> retry_info(BodyValues& body) {
-  const auto* value = body.find_json({&kGoogleDelay, 1}, is_proto_duration);
+  const auto* value = body.find(Source::Json, kGoogleDelay, is_proto_duration);
   if (value == nullptr) return std::nullopt;
   ServerDelay delay(*parse_go_duration(value->text), ServerDelaySource::RetryInfo, value->text);
   delay.at_least = true;
   return delay;
 }
 
+std::optional<Verdict> by_codes(std::span<const Codes> rows, BodyValues& body) {
+  for (const auto& row : rows) {
+    const auto* value = body.find(Source::Json, row.path, one_of(row.words));
+    if (value != nullptr) return Verdict{row.cls, value->text, {}};
+  }
+  return std::nullopt;
+}
+
 std::optional<Verdict> google(const ResponseHead& head, BodyValues& body) {
   if (head.status < 400) return std::nullopt;
-  for (const auto& path : {kGoogleReason, kGoogleDetail}) {
-    // A permanent reason goes before the others: the quota is gone, whatever the rate is.
-    for (const auto& [words, cls] : {std::pair(kGooglePermanent, Class::Permanent),
-                                     std::pair(kGoogleThrottle, Class::Throttle),
-                                     std::pair(kGoogleTransient, Class::Transient)}) {
-      const auto* value = body.find_json({&path, 1}, one_of(words));
-      if (value != nullptr) return Verdict{cls, value->text, retry_info(body)};
-    }
-  }
-  const auto* status = body.find_json({&kGoogleStatus, 1}, is_string);
-  if (status == nullptr) return std::nullopt;
-  const bool exhausted = status->text == "RESOURCE_EXHAUSTED";
-  if (!exhausted && status->text != "UNAVAILABLE") return std::nullopt;
-  return Verdict{exhausted ? Class::Throttle : Class::Transient, status->text, retry_info(body)};
+  auto verdict = by_codes(kGoogle, body);
+  if (verdict) verdict->server_delay = retry_info(body);
+  return verdict;
 }
 
 bool mentions_secondary_rate(const BodyValue& message) {
-  return contains_ignoring_case(message.text, "secondary rate");
+  return to_lower(message.text).find("secondary rate") != std::string::npos;
 }
 
 std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
   const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";
-  if (head.status == 200 && used_up) {  // GraphQL's status is always 200
-    const auto* type = body.find_json({&kGithubType, 1}, one_of("RATE_LIMITED"));
-    return type == nullptr ? std::nullopt : std::optional(Verdict{Class::Throttle, type->text, {}});
-  }
+  if (head.status == 200 && used_up) return by_codes(kGithub, body);  // GraphQL: always 200
   if (head.status != 403 && head.status != 429) return std::nullopt;
   constexpr std::array kRetryAfter = {ServerDelaySource::RetryAfter};
   if (server_delay(head.headers, kRetryAfter, false, head.wall_now)) {
     return Verdict{Class::Throttle, "retry-after", {}};
   }
   if (used_up) return Verdict{Class::Throttle, "x-ratelimit-remaining 0", {}};
-  if (body.find_json({&kGithubMessage, 1}, mentions_secondary_rate) == nullptr) return std::nullopt;
+  if (!body.find(Source::Json, kGithubMessage, mentions_secondary_rate)) return std::nullopt;
   // GitHub's documentation: "wait for at least one minute before retrying".
   ServerDelay delay(60s, ServerDelaySource::SecondaryLimit, "secondary rate");
   delay.at_least = true;
@@ -179,59 +234,23 @@ std::optional<Verdict> advice(const ResponseHead& head, std::string_view name) {
 
 std::optional<Verdict> openai(const ResponseHead& head, BodyValues& body) {
   if (auto verdict = advice(head, "x-should-retry")) return verdict;
-  if (head.status < 400) return std::nullopt;
-  const auto* value = body.find_json(kOpenaiJson, one_of("insufficient_quota"));
-  if (value == nullptr) return std::nullopt;
-  return Verdict{Class::Permanent, value->text, {}};
+  return head.status < 400 ? std::nullopt : by_codes(kOpenai, body);
 }
 
 std::optional<Verdict> custom(const ErrorRule& rule, const ResponseHead& head, BodyValues& body) {
   if (rule.status && !rule.status->contains(head.status)) return std::nullopt;
   const auto accepted = one_of(rule.in);
-  if (rule.source == ErrorRule::Source::Header) {
-    for (const auto header : head.headers) {
-      BodyValue value;
-      if (!equal_ignoring_case(header.name, rule.selector)) continue;
-      value.text = header.value;
-      if (accepted(value)) return Verdict{rule.as, value.text, {}};
-    }
-    return std::nullopt;
+  for (const auto header : head.headers) {
+    if (rule.source != Source::Header || !equal_ignoring_case(header.name, rule.selector)) continue;
+    const BodyValue value{0, std::string(header.value), true};
+    if (accepted(value)) return Verdict{rule.as, value.text, {}};
   }
-  const std::string_view path = rule.selector;
-  const auto* value = rule.source == ErrorRule::Source::Json ? body.find_json({&path, 1}, accepted)
-                                                             : body.find_xml({&path, 1}, accepted);
+  const auto* value = body.find(rule.source, rule.selector, accepted);
   if (value == nullptr) return std::nullopt;
   return Verdict{rule.as, value->text, {}};
 }
 
-}  // namespace
-
-BodyValues::BodyValues(const RetryOn& retry_on, std::string_view body)
-    : retry_on_(retry_on), body_(body) {
-  if (body_.starts_with("\xEF\xBB\xBF")) body_.remove_prefix(3);
-  const auto start = body_.find_first_not_of(" \t\r\n");
-  if (start != std::string_view::npos) first_ = body_[start];
-}
-
-void BodyValues::read() {
-  if (done_) return;
-  done_ = true;
-  const auto json = is_json();
-  for (const auto& rule : retry_on_.error_codes) {
-    const auto builtin = json ? json_paths(rule.family) : Paths{};
-    paths_.insert(paths_.end(), builtin.begin(), builtin.end());
-    if (!json && rule.family == Family::Aws) {
-      paths_.insert(paths_.end(), std::begin(kAwsXml), std::end(kAwsXml));
-    }
-    const auto wanted = json ? ErrorRule::Source::Json : ErrorRule::Source::Xml;
-    if (rule.family == Family::Custom && rule.source == wanted) paths_.push_back(rule.selector);
-  }
-  if (json && retry_on_.pending && !retry_on_.pending->json.empty()) {
-    paths_.push_back(retry_on_.pending->json);
-  }
-  values_ = json ? json_values(body_, paths_) : xml_values(body_, paths_);
-}
-
+// Empty where the rule does not match.
 std::optional<Verdict> apply(const ErrorRule& rule, const ResponseHead& head, BodyValues& body) {
   switch (rule.family) {
     case Family::Aws: return aws(head, body);
@@ -244,52 +263,73 @@ std::optional<Verdict> apply(const ErrorRule& rule, const ResponseHead& head, Bo
   return std::nullopt;
 }
 
+// The value that makes the response a pending one.
 std::optional<std::string> pending_value(const PendingRule& rule, const ResponseHead& head,
                                          BodyValues& body) {
   if (!rule.statuses.contains(head.status)) return std::nullopt;
   if (rule.json.empty()) return std::string();
-  const std::string_view path = rule.json;
-  const auto* value = body.find_json({&path, 1}, one_of(rule.in));
-  if (value == nullptr) return std::nullopt;
-  return value->text;
+  const auto* value = body.find(Source::Json, rule.json, one_of(rule.in));
+  return value == nullptr ? std::nullopt : std::optional(value->text);
 }
 
-namespace {
+// A value that a server sent, fit for a log line.
+std::string ascii(std::string_view text) {
+  std::string kept(text.substr(0, kCodeKept));
+  std::replace_if(
+      kept.begin(), kept.end(), [](char c) { return c < 0x20 || c > 0x7E; }, '?');
+  return kept;
+}
 
 // "application/vnd.openxmlformats-officedocument.wordprocessingml.document" is none.
 bool is_xml_type(std::string_view type) {
-  const auto name = to_lower(trimmed(type.substr(0, type.find(';'))));
+  const auto name = trimmed(type.substr(0, type.find(';')));
   return name == "application/xml" || name == "text/xml" || name.ends_with("+xml");
-}
-
-bool looks_into(const ErrorRule& rule, int status, const Headers& headers, std::string_view type) {
-  const bool json = type.empty() || contains_ignoring_case(type, "json");
-  const bool xml = type.empty() || is_xml_type(type);
-  switch (rule.family) {
-    case Family::Aws: return status == 200 && !type.empty() && xml;
-    case Family::Github:
-      return status == 200 && json && headers.get("x-ratelimit-remaining") == "0";
-    case Family::Custom: break;
-    default: return false;
-  }
-  if (rule.status && !rule.status->contains(status)) return false;
-  if (rule.source == ErrorRule::Source::Header) return headers.contains(rule.selector);
-  return rule.source == ErrorRule::Source::Json ? json : xml;
 }
 
 }  // namespace
 
+bool classify_by_codes(const RetryOn& retry_on, const ResponseHead& head, std::string_view text,
+                       Classified& result) {
+  BodyValues body(retry_on, text);
+  for (const auto& rule : retry_on.error_codes) {
+    auto verdict = apply(rule, head, body);
+    if (!verdict) continue;
+    result.cls = verdict->cls;
+    result.rule.kind = Rule::Kind::ErrorCode;
+    result.rule.family = rule.family;
+    result.rule.selector = rule.selector;
+    result.rule.code = ascii(verdict->code);
+    result.server_delay = std::move(verdict->server_delay);
+    return true;
+  }
+  if (!retry_on.pending) return false;
+  const auto value = pending_value(*retry_on.pending, head, body);
+  if (!value) return false;
+  result.cls = Class::Pending;
+  result.rule.kind = Rule::Kind::Pending;
+  result.rule.code = ascii(*value);
+  return true;
+}
+
 bool looks_into(const RetryOn& retry_on, int status, const Headers& headers) {
   if (retry_on.statuses.contains(status) || retry_on.throttle_statuses.contains(status))
     return true;
-  const auto type = headers.get("Content-Type").value_or("");
+  const auto type = to_lower(headers.get("Content-Type").value_or(""));
+  const bool json = type.empty() || type.find("json") != std::string::npos;
+  const bool xml = is_xml_type(type);
   const auto& pending = retry_on.pending;
-  if (pending && pending->statuses.contains(status)) {
-    if (pending->json.empty() || type.empty() || contains_ignoring_case(type, "json")) return true;
-  }
-  return std::any_of(
-      retry_on.error_codes.begin(), retry_on.error_codes.end(),
-      [&](const ErrorRule& rule) { return looks_into(rule, status, headers, type); });
+  if (pending && pending->statuses.contains(status) && (pending->json.empty() || json)) return true;
+  const auto& rules = retry_on.error_codes;
+  return std::any_of(rules.begin(), rules.end(), [&](const ErrorRule& rule) {
+    if (rule.family == Family::Aws) return status == 200 && xml;
+    if (rule.family == Family::Github) {
+      return status == 200 && json && headers.get("x-ratelimit-remaining") == "0";
+    }
+    if (rule.family != Family::Custom) return false;
+    if (rule.status && !rule.status->contains(status)) return false;
+    if (rule.source == Source::Header) return headers.contains(rule.selector);
+    return rule.source == Source::Json ? json : xml || type.empty();
+  });
 }
 
 }  // namespace httpretry::policy

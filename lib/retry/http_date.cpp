@@ -97,14 +97,12 @@ std::optional<WallTime> wall_time(const Date& date) {
 // recent past year with these digits.
 int full_year(const Date& date, WallTime now) {
   const year_month_day today(std::chrono::floor<std::chrono::days>(now));
-  const auto this_year = static_cast<int>(today.year());
-  auto year = this_year - this_year % 100 + date.year;
-  if (year <= this_year - 50) year += 100;
-  const auto ahead = year - this_year;
+  const auto latest = static_cast<int>(today.year()) + 50;
+  const auto year = latest - (latest - date.year) % 100;
   const auto today_in_year =
       static_cast<unsigned>(today.month()) * 32 + static_cast<unsigned>(today.day());
   const bool later_in_year = static_cast<unsigned>(date.month * 32 + date.day) > today_in_year;
-  return ahead > 50 || (ahead == 50 && later_in_year) ? year - 100 : year;
+  return year == latest && later_in_year ? year - 100 : year;
 }
 
 }  // namespace

@@ -23,12 +23,7 @@ std::size_t digits_at_front(std::string_view text) {
 
 // Of digits only; saturates.
 std::uint64_t number(std::string_view digits) {
-  std::uint64_t value = 0;
-  for (const auto c : digits) {
-    if (value > (UINT64_MAX - 9) / 10) return UINT64_MAX;
-    value = value * 10 + static_cast<std::uint64_t>(c - '0');
-  }
-  return value;
+  return to_number<std::uint64_t>(digits).value_or(UINT64_MAX);
 }
 
 std::optional<Duration> whole_number(std::string_view text, Duration unit) {
@@ -87,16 +82,12 @@ WallTime reference(const Headers& headers, WallTime wall_now) {
   return apart >= -24h && apart <= 24h ? *date : wall_now;
 }
 
-Duration until(WallTime then, WallTime now, Duration unit) {
-  return round_up(between(now, then), unit);
-}
-
 std::optional<Duration> seconds_or_date(std::string_view text, const Headers& headers,
                                         WallTime wall_now) {
   if (const auto seconds = whole_number(text, 1s)) return seconds;
   const auto date = parse_http_date(text, wall_now);
   if (!date) return std::nullopt;
-  return until(*date, reference(headers, wall_now), 1s);
+  return round_up(between(reference(headers, wall_now), *date), 1s);
 }
 
 // Below 10^9 (September 2001 as an epoch, 31 years as a delta) a number is a delta; up to 10^11 an
@@ -106,21 +97,22 @@ std::optional<Duration> reset(std::string_view text, const Headers& headers, Wal
   if (!decimal) return std::nullopt;
   if (decimal->size != text.size()) return parse_go_duration(text);
   if (decimal->whole < 1'000'000'000) return decimal->of(1s);
-  const auto now = reference(headers, wall_now);
-  if (decimal->whole < 100'000'000'000) return until(WallTime(decimal->of(1s)), now, 1s);
-  if (decimal->whole < 100'000'000'000'000) return until(WallTime(decimal->of(1ms)), now, 1ms);
-  return kForever;
+  if (decimal->whole >= 100'000'000'000'000) return kForever;
+  const auto unit = decimal->whole < 100'000'000'000 ? Duration(1s) : Duration(1ms);
+  return round_up(between(reference(headers, wall_now), WallTime(decimal->of(unit))), unit);
 }
 
 bool is_zero(std::string_view text) {
   return !text.empty() && text.find_first_not_of('0') == std::string_view::npos;
 }
 
-bool nothing_remains(const Headers& headers, std::string_view name) {
+bool nothing_remains(ServerDelaySource source, const Headers& headers) {
+  const auto* name = source == ServerDelaySource::XRateLimitReset ? "x-ratelimit-remaining"
+                                                                  : "ratelimit-remaining";
   return is_zero(headers.get(name).value_or("0"));
 }
 
-// The next four take what they find from the front of a header of RFC 9651.
+// The next three take what they find from the front of a header of RFC 9651.
 bool take(std::string_view& text, char c) {
   if (!text.starts_with(c)) return false;
   text.remove_prefix(1);
@@ -133,18 +125,16 @@ std::string_view take_run(std::string_view& text, std::string_view allowed) {
   return run;
 }
 
-// After the opening quote.
-std::optional<std::string_view> take_quoted(std::string_view& text) {
-  std::size_t end = 0;
-  while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
-  if (end >= text.size()) return std::nullopt;
-  const auto inside = text.substr(0, end);
-  text.remove_prefix(end + 1);
-  return inside;
-}
-
+// A quoted string, without its quotes, or a token, number or boolean.
 std::optional<std::string_view> take_value(std::string_view& text) {
-  if (take(text, '"')) return take_quoted(text);
+  if (take(text, '"')) {
+    std::size_t end = 0;
+    while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+    if (end >= text.size()) return std::nullopt;
+    const auto inside = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    return inside;
+  }
   const auto run = take_run(
       text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.*:/?!#$%&'+^`|~=");
   return run.empty() ? std::nullopt : std::optional(run);
@@ -174,42 +164,38 @@ std::optional<Duration> longest_wait(std::string_view text) {
   return text.empty() ? longest : std::nullopt;
 }
 
-std::optional<ServerDelay> pushback(std::string_view text) {
-  const auto negative = text.starts_with('-');
-  const auto wait = whole_number(text.substr(negative ? 1 : 0), 1ms);
-  if (!wait) return std::nullopt;
-  ServerDelay delay(negative ? 0s : *wait, ServerDelaySource::GrpcRetryPushback, text);
-  delay.do_not_retry = negative && *wait > 0s;
-  return delay;
-}
-
-std::optional<Duration> read(ServerDelaySource source, std::string_view text,
-                             const Headers& headers, WallTime wall_now) {
+// The delay that a header asks for; empty where it is malformed or does not count.
+std::optional<ServerDelay> read(ServerDelaySource source, std::string_view text,
+                                const Headers& headers, bool throttled, WallTime wall_now) {
+  std::optional<Duration> wait;
+  bool do_not_retry = false;
   switch (source) {
     case ServerDelaySource::RetryAfterMs:
     case ServerDelaySource::XMsRetryAfterMs:
-    case ServerDelaySource::XAmzRetryAfter: return whole_number(text, 1ms);
-    case ServerDelaySource::RetryAfter: return seconds_or_date(text, headers, wall_now);
+    case ServerDelaySource::XAmzRetryAfter: wait = whole_number(text, 1ms); break;
+    case ServerDelaySource::RetryAfter: wait = seconds_or_date(text, headers, wall_now); break;
     case ServerDelaySource::XRateLimitReset:
-    case ServerDelaySource::RateLimitReset: return reset(text, headers, wall_now);
-    case ServerDelaySource::RateLimit: return longest_wait(text);
+    case ServerDelaySource::RateLimitReset:
+      if (throttled && nothing_remains(source, headers)) wait = reset(text, headers, wall_now);
+      break;
+    case ServerDelaySource::RateLimit:
+      if (throttled) wait = longest_wait(text);
+      break;
     case ServerDelaySource::GrpcRetryPushback:
+      do_not_retry = text.starts_with('-');
+      wait = whole_number(text.substr(do_not_retry ? 1 : 0), 1ms);
+      if (!do_not_retry || !wait) break;
+      do_not_retry = *wait > 0s;  // "-0" is 0
+      wait = 0s;
+      break;
     case ServerDelaySource::RetryInfo:
     case ServerDelaySource::SecondaryLimit:
     case ServerDelaySource::Function: break;
   }
-  return std::nullopt;
-}
-
-bool counts(ServerDelaySource source, const Headers& headers, bool throttled) {
-  switch (source) {
-    case ServerDelaySource::XRateLimitReset:
-      return throttled && nothing_remains(headers, "x-ratelimit-remaining");
-    case ServerDelaySource::RateLimitReset:
-      return throttled && nothing_remains(headers, "ratelimit-remaining");
-    case ServerDelaySource::RateLimit: return throttled;
-    default: return true;
-  }
+  if (!wait) return std::nullopt;
+  ServerDelay delay(*wait, source, text);
+  delay.do_not_retry = do_not_retry;
+  return delay;
 }
 
 }  // namespace
@@ -221,15 +207,10 @@ std::optional<ServerDelay> server_delay(const Headers& headers,
                                         std::span<const ServerDelaySource> sources, bool throttled,
                                         WallTime wall_now) {
   for (const auto source : sources) {
-    const auto name = to_string(source);
-    if (!headers.contains(name) || !counts(source, headers, throttled)) continue;
     for (const auto header : headers) {
-      if (!equal_ignoring_case(header.name, name)) continue;
-      if (source == ServerDelaySource::GrpcRetryPushback) {
-        if (auto delay = pushback(header.value)) return delay;
-      } else if (const auto wait = read(source, header.value, headers, wall_now)) {
-        return ServerDelay(*wait, source, header.value);
-      }
+      if (!equal_ignoring_case(header.name, to_string(source))) continue;
+      auto delay = read(source, header.value, headers, throttled, wall_now);
+      if (delay) return delay;
     }
   }
   return std::nullopt;

@@ -10,8 +10,7 @@ namespace {
 constexpr std::string_view kSpace = " \t\r\n";
 
 std::string_view local_name(std::string_view name) {
-  const auto colon = name.find(':');
-  return colon == std::string_view::npos ? name : name.substr(colon + 1);
+  return name.substr(name.find(':') + 1);  // npos + 1 is 0
 }
 
 // The character of "amp" or "#38". 0 for entities that XML does not define, and outside ASCII.
@@ -129,45 +128,32 @@ class Finder {
     if (!good_) return;
     rooted_ = true;
     open_.push_back({name, {}, false});
+    path_.append("/").append(local_name(name));
     open_.back().wanted =
-        std::any_of(paths_.begin(), paths_.end(), [this](auto path) { return stands_at(path); });
-    if (open_.size() == 1) good_ = may_lead_to_a_path();
-    if (good_ && empty) close(name);
+        std::any_of(paths_.begin(), paths_.end(), [this](auto path) { return matches(path); });
+    if (empty) close(name);
   }
   void close(std::string_view name) {
     good_ = good_ && !open_.empty() && open_.back().name == name;
     if (!good_) return;
     if (open_.back().wanted) keep(without_spaces(open_.back().text));
+    path_.resize(path_.size() - local_name(name).size() - 1);
     open_.pop_back();
   }
   void keep(std::string_view text) {
     for (std::size_t i = 0; i < paths_.size() && found_.size() < kBodyValues; ++i) {
-      if (stands_at(paths_[i])) found_.push_back({i, std::string(text.substr(0, kBodyText)), true});
+      if (matches(paths_[i])) found_.push_back({i, std::string(text.substr(0, kBodyText)), true});
     }
   }
-
   // Whether the innermost open element is at `path`.
-  [[nodiscard]] bool stands_at(std::string_view path) const {
-    if (!path.starts_with('/')) return local_name(open_.back().name) == path;
-    for (const auto& element : open_) {
-      if (!path.starts_with('/')) return false;
-      const auto step = path.substr(1, path.find('/', 1) - 1);
-      if (step != local_name(element.name)) return false;
-      path.remove_prefix(1 + step.size());
-    }
-    return path.empty();
-  }
-  // Whether any path can begin at this root: a page of HTML need not be read to its end.
-  [[nodiscard]] bool may_lead_to_a_path() const {
-    const auto root = local_name(open_.front().name);
-    return std::any_of(paths_.begin(), paths_.end(), [root](std::string_view path) {
-      return !path.starts_with('/') || path.substr(1, path.find('/', 1) - 1) == root;
-    });
+  [[nodiscard]] bool matches(std::string_view path) const {
+    return path == (path.starts_with('/') ? path_ : local_name(open_.back().name));
   }
 
   std::string_view rest_;
   std::span<const std::string_view> paths_;
   std::vector<Element> open_;  // outermost first
+  std::string path_;           // of the innermost: "/Error/Code"
   std::vector<BodyValue> found_;
   bool rooted_ = false;  // the root element has begun
   bool good_ = true;     // the text so far is understood
