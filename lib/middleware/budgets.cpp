@@ -1,56 +1,24 @@
 #include "budgets.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace httpretry {
 
-void SharedBudget::begin_call(Time now) {
-  const std::lock_guard lock(mutex_);
-  budget_.begin(now);
-  last_used_ = now;
-}
+namespace {
 
-Duration SharedBudget::acquire_send(Time now) {
-  const std::lock_guard lock(mutex_);
-  return rate_.acquire(now);
-}
-
-void SharedBudget::update_rate(bool throttled, Time now) {
-  const std::lock_guard lock(mutex_);
-  rate_.update(now, throttled);
-}
-
-SharedLimits::Permit SharedBudget::end_attempt(BudgetClaim& claim, Class cls, bool timeout,
-                                               SharedLimits::Next next, Time now) {
-  const std::lock_guard lock(mutex_);
-  SharedLimits::Permit permit;
-  if (next == SharedLimits::Next::Retry) permit.allowed = budget_.take(claim, cls, timeout, now);
-  if (next == SharedLimits::Next::Stop || !permit.allowed) budget_.settle(claim, cls, now);
-  permit.left = whole_tokens(now);
-  return permit;
-}
-
-void SharedBudget::cancel(BudgetClaim& claim, bool give_back, Time now) {
-  const std::lock_guard lock(mutex_);
-  if (give_back) budget_.cancel(claim, now);
-  budget_.settle(claim, Class::Permanent, now);
-}
-
-std::optional<std::int64_t> SharedBudget::left(Time now) const {
-  const std::lock_guard lock(mutex_);
-  return whole_tokens(now);
-}
-
-std::optional<std::int64_t> SharedBudget::whole_tokens(Time now) const {
-  const auto thousandths = budget_.left(now);
+// With the lock.
+std::optional<std::int64_t> whole_tokens(const Budget& budget, Time now) {
+  const auto thousandths = budget.left(now);
   return thousandths ? std::optional(*thousandths / 1000) : std::nullopt;
 }
 
-SharedBudget::Usage SharedBudget::usage(Time now) const {
-  const std::lock_guard lock(mutex_);
-  return {budget_.full(now) && !rate_.enabled(), last_used_};
+}  // namespace
+
+std::optional<std::int64_t> SharedBudget::left(Time now) const {
+  const std::lock_guard lock(mutex);
+  return whole_tokens(budget, now);
 }
 
 BudgetUse::BudgetUse(std::shared_ptr<SharedBudget> shared, bool adaptive, Time now,
@@ -60,7 +28,10 @@ BudgetUse::BudgetUse(std::shared_ptr<SharedBudget> shared, bool adaptive, Time n
       request_(request),
       last_(now),
       adaptive_(adaptive && shared_ != nullptr) {
-  if (shared_) shared_->begin_call(now);
+  if (!shared_) return;
+  const std::lock_guard lock(shared_->mutex);
+  shared_->budget.begin(now);
+  shared_->last_used = now;
 }
 
 BudgetUse::~BudgetUse() {
@@ -71,22 +42,35 @@ BudgetUse::~BudgetUse() {
 }
 
 Duration BudgetUse::begin_attempt(Time now) {
-  const auto wait = adaptive_ ? shared_->acquire_send(now) : Duration::zero();
+  Duration wait{};
+  if (adaptive_) {
+    const std::lock_guard lock(shared_->mutex);
+    wait = shared_->rate.acquire(now);
+  }
   if (wait == Duration::zero()) paid_ = false;
   return wait;
 }
 
 SharedLimits::Permit BudgetUse::end_attempt(const Classified& classified, Next next, Time now) {
   last_ = now;
-  if (adaptive_) shared_->update_rate(classified.cls == Class::Throttle, now);
   Permit permit;
-  if (own_ != nullptr) {
-    permit.allowed = ask_own(classified, next, now);
-  } else if (shared_) {
-    permit = shared_->end_attempt(claim_, classified.cls, classified.timeout, next, now);
-  }
+  if (shared_) permit = end_shared(classified, next, now);
+  if (own_ != nullptr) permit = {ask_own(classified, next, now), {}};
   paid_ = next == Next::Retry && permit.allowed;
   closed_ = next == Next::Stop || !permit.allowed;
+  return permit;
+}
+
+SharedLimits::Permit BudgetUse::end_shared(const Classified& classified, Next next, Time now) {
+  const std::lock_guard lock(shared_->mutex);
+  auto& budget = shared_->budget;
+  const auto cls = classified.cls;
+  if (adaptive_) shared_->rate.update(now, cls == Class::Throttle);
+  Permit permit;
+  if (own_ != nullptr) return permit;
+  if (next == Next::Retry) permit.allowed = budget.take(claim_, cls, classified.timeout, now);
+  if (next == Next::Stop || !permit.allowed) budget.settle(claim_, cls, now);
+  permit.left = whole_tokens(budget, now);
   return permit;
 }
 
@@ -106,7 +90,9 @@ void BudgetUse::cancel(Time now) {
     if (give_back) own_->give_back(*request_, now);
     own_->settle(*request_, false, now);
   } else if (shared_) {
-    shared_->cancel(claim_, give_back, now);
+    const std::lock_guard lock(shared_->mutex);
+    if (give_back) shared_->budget.cancel(claim_, now);
+    shared_->budget.settle(claim_, Class::Permanent, now);
   }
 }
 
@@ -121,7 +107,7 @@ std::shared_ptr<SharedBudget> Budgets::at(const std::string& key, const BudgetPo
   // Two policies for one host may have different budgets.
   const auto [first, last] = part.budgets.equal_range(key);
   const auto found = std::find_if(
-      first, last, [&](const auto& entry) { return entry.second->policy() == policy; });
+      first, last, [&](const auto& entry) { return entry.second->budget.policy() == policy; });
   if (found != last) return found->second;
   if (part.budgets.size() >= kMaxBudgets / kParts) make_room(part, now);
   return part.budgets.emplace(key, std::make_shared<SharedBudget>(policy, now))->second;
@@ -131,21 +117,26 @@ std::shared_ptr<SharedBudget> Budgets::at(const std::string& key, const BudgetPo
 // done. Of the others it drops at most one, the one used longest ago, since its state is lost.
 void Budgets::make_room(Part& part, Time now) {
   struct Unused {
-    SharedBudget::Usage usage;
+    bool changed;  // a new one would not be the same
+    Time last_used;
     decltype(part.budgets)::iterator entry;
+    bool operator<(const Unused& other) const {
+      return std::tie(changed, last_used) < std::tie(other.changed, other.last_used);
+    }
   };
   std::vector<Unused> unused;
   for (auto entry = part.budgets.begin(); entry != part.budgets.end(); ++entry) {
-    if (entry->second.use_count() == 1) unused.push_back({entry->second->usage(now), entry});
+    const auto& shared = *entry->second;
+    if (entry->second.use_count() > 1) continue;
+    const std::lock_guard lock(shared.mutex);
+    const bool as_new = shared.budget.full(now) && !shared.rate.enabled();
+    unused.push_back({!as_new, shared.last_used, entry});
   }
-  std::sort(unused.begin(), unused.end(), [](const Unused& a, const Unused& b) {
-    if (a.usage.as_new != b.usage.as_new) return a.usage.as_new;
-    return a.usage.last_used < b.usage.last_used;
-  });
+  std::sort(unused.begin(), unused.end());
   const auto half = std::max(part.budgets.size() / 2, std::size_t{1});
   std::size_t dropped = 0;
   for (const auto& one : unused) {
-    if (dropped == half || (dropped > 0 && !one.usage.as_new)) break;
+    if (dropped == half || (dropped > 0 && one.changed)) break;
     part.budgets.erase(one.entry);
     ++dropped;
   }

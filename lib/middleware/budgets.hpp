@@ -10,42 +10,22 @@
 #include <array>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <unordered_map>
 
 namespace httpretry {
 
-// What calls share. Each function is one atomic step.
+// What calls share.
 class SharedBudget {
  public:
-  SharedBudget(const BudgetPolicy& policy, Time now) : budget_(policy), rate_(now) {}
-
-  void begin_call(Time now);
-  // Zero: send now. Otherwise nothing was taken: ask again after that time.
-  Duration acquire_send(Time now);
-  void update_rate(bool throttled, Time now);
-  SharedLimits::Permit end_attempt(BudgetClaim& claim, Class cls, bool timeout,
-                                   SharedLimits::Next next, Time now);
-  // The call ends before its next attempt. Gives back what was taken for that one.
-  void cancel(BudgetClaim& claim, bool give_back, Time now);
+  SharedBudget(const BudgetPolicy& policy, Time now) : budget(policy), rate(now), last_used(now) {}
   // In whole tokens; empty for a policy of kind None.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
 
-  [[nodiscard]] const BudgetPolicy& policy() const { return budget_.policy(); }
-  struct Usage {
-    bool as_new;  // a new one would be the same
-    Time last_used;
-  };
-  [[nodiscard]] Usage usage(Time now) const;
-
- private:
-  [[nodiscard]] std::optional<std::int64_t> whole_tokens(Time now) const;
-
-  mutable std::mutex mutex_;  // guards what follows
-  Budget budget_;
-  SendRate rate_;
-  Time last_used_{};
+  mutable std::mutex mutex;  // guards what follows
+  Budget budget;
+  SendRate rate;
+  Time last_used;
 };
 
 // How one call uses the limits that it shares with others. However the call ends, what it took is
@@ -66,6 +46,7 @@ class BudgetUse final : public SharedLimits {
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
 
  private:
+  Permit end_shared(const Classified& classified, Next next, Time now);
   bool ask_own(const Classified& classified, Next next, Time now);
 
   std::shared_ptr<SharedBudget> shared_;

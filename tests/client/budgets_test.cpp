@@ -56,7 +56,7 @@ TEST_CASE("a budget in debt outlives any number of budgets that are as new") {
   Budgets budgets;
   spend(budgets, "poor", Time());
   const auto slowed = budgets.at("slowed", kPolicy, Time());
-  slowed->update_rate(true, Time(1s));
+  slowed->rate.update(Time(1s), true);
   const std::weak_ptr<SharedBudget> slow = slowed;
   for (std::size_t i = 0; i < kMany; ++i) {
     (void)budgets.at(key(i), kPolicy, Time(std::chrono::seconds(i)));

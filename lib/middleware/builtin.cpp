@@ -1,0 +1,61 @@
+// The middlewares timeout and default_headers, and the key for the middleware retry.
+#include <httpretry/middleware/builtin.hpp>
+
+#include "lib/http/random_bytes.hpp"
+#include "lib/http/text.hpp"
+
+#include <array>
+#include <stdexcept>
+
+namespace httpretry {
+namespace {
+
+class Timeout final : public Middleware {
+ public:
+  explicit Timeout(Duration limit) : limit_(limit) {
+    if (limit <= Duration::zero()) throw std::invalid_argument("a timeout must be more than zero");
+  }
+  [[nodiscard]] std::string_view name() const override { return "timeout"; }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    Call bounded = call.with(later(call.scheduler().now(), limit_), call.stop());
+    Outcome outcome = co_await next(std::move(request), bounded);
+    co_return outcome;
+  }
+
+ private:
+  Duration limit_;
+};
+
+}  // namespace
+
+MiddlewarePtr timeout(Duration limit) { return std::make_shared<Timeout>(limit); }
+
+MiddlewarePtr default_headers(Headers headers) {
+  return on_request("default_headers",
+                    [headers = std::move(headers)](Request& request, Call& call) {
+                      const auto& url = request.parsed_url();
+                      if (!url || url->origin() != call.origin()) return;
+                      const Headers given = request.headers();
+                      for (const auto header : headers) {
+                        if (!given.contains(header.name))
+                          request.add_header(header.name, header.value);
+                      }
+                    });
+}
+
+std::string new_idempotency_key() {
+  std::array<unsigned char, 16> bytes{};
+  fill_random(bytes);
+  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0FU) | 0x40U);
+  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3FU) | 0x80U);
+
+  std::string key;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) key.push_back('-');
+    append_hex(key, bytes[i]);
+  }
+  return key;
+}
+
+}  // namespace httpretry
