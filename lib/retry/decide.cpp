@@ -129,35 +129,14 @@ Passed time_limit(const RetryPolicy& policy, Duration wait, const Clocks& clocks
   }
   const auto left = time_left(policy, clocks);
   if (left == kForever) return {};
-  const auto passed_by = [&](Duration excess) {
-    return Passed{Limit::MaxElapsedTime, policy.max_elapsed_time, excess, 0};
-  };
-  switch (policy.elapsed_rule) {
-    // A wait that ends at the limit is still within it.
-    case ElapsedRule::IncludeWait: return wait > left ? passed_by(minus(wait, left)) : Passed{};
-    // Only the time already spent counts: the wait may end late.
-    case ElapsedRule::BeforeWait: return left < 0ns ? passed_by(-left) : Passed{};
-    // Our own wait has been clipped: one that is still too long is the server's.
-    case ElapsedRule::ClipWait:
-      return left <= 0ns || wait > left ? passed_by(minus(wait, left)) : Passed{};
-  }
-  return {};
+  // With BeforeWait only the time already spent counts: the wait may end late.
+  const auto excess = minus(policy.elapsed_rule == ElapsedRule::BeforeWait ? 0ns : wait, left);
+  // A wait that ends at the limit is still within it. With ClipWait there must be time left; our
+  // own wait has been clipped, so one that is still too long is the server's.
+  const bool none_left = policy.elapsed_rule == ElapsedRule::ClipWait && left <= 0ns;
+  if (excess <= 0ns && !none_left) return {};
+  return {Limit::MaxElapsedTime, policy.max_elapsed_time, excess, 0};
 }
-
-Decision begun(const Classified& classified, const Waits& waits) {
-  Decision decision;
-  decision.wait = waits.wait;
-  decision.backoff = waits.own;
-  decision.poll = classified.cls == Class::Pending;
-  decision.fresh_connection = classified.fresh_connection;
-  if (classified.server_delay && !classified.server_delay->do_not_retry) {
-    decision.server_delay = classified.server_delay->delay;
-    decision.source = classified.server_delay->source;
-  }
-  return decision;
-}
-
-bool is_conflict(int status) { return status == 404 || status == 409 || status == 412; }
 
 Decision stopped(Decision decision, Reason reason, const Passed& passed,
                  const Classified& classified, const RetryState& facts, const Clocks& clocks) {
@@ -168,7 +147,8 @@ Decision stopped(Decision decision, Reason reason, const Passed& passed,
   decision.limit_count = passed.count;
   decision.excess = passed.excess;
   if (decision.server_delay) decision.retry_at = plus(clocks.wall_now, *decision.server_delay);
-  decision.ambiguous = facts.maybe_executed && is_conflict(classified.status);
+  const auto status = classified.status;
+  decision.ambiguous = facts.maybe_executed && (status == 404 || status == 409 || status == 412);
   return decision;
 }
 
@@ -189,7 +169,15 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
                 const Clocks& clocks, double unit_random) {
   const auto cls = classified.cls;
   const auto time = waits(policy, classified, facts, clocks, unit_random);
-  auto decision = begun(classified, time);
+  Decision decision;
+  decision.wait = time.wait;
+  decision.backoff = time.own;
+  decision.poll = cls == Class::Pending;
+  decision.fresh_connection = classified.fresh_connection;
+  if (classified.server_delay && !classified.server_delay->do_not_retry) {
+    decision.server_delay = classified.server_delay->delay;
+    decision.source = classified.server_delay->source;
+  }
   const auto stop = [&](Reason reason, const Passed& passed = {}) {
     return stopped(decision, reason, passed, classified, facts, clocks);
   };

@@ -17,6 +17,19 @@ Backoff full_jitter(Duration initial, Duration max_interval) {
   return backoff;
 }
 
+void demand(bool good, const char* otherwise) {
+  if (!good)
+    throw std::invalid_argument(std::string("a retry policy cannot be used: ") + otherwise);
+}
+
+void check(const Backoff& backoff) {
+  demand(std::min({backoff.initial, backoff.increment, backoff.add, backoff.max_interval}) >=
+             Duration::zero(),
+         "a time of its backoff is below zero");
+  demand(backoff.initial <= backoff.max_interval, "its backoff begins above its max_interval");
+  demand(backoff.low <= backoff.high, "the low of its backoff is over the high");
+}
+
 }  // namespace
 
 StatusSet::StatusSet(std::initializer_list<int> statuses) {
@@ -71,23 +84,6 @@ RetryPolicy::RetryPolicy()
   budget.throttle_cost = 5'000;
 }
 
-namespace {
-
-void demand(bool good, const char* otherwise) {
-  if (!good)
-    throw std::invalid_argument(std::string("a retry policy cannot be used: ") + otherwise);
-}
-
-void check(const Backoff& backoff) {
-  demand(std::min({backoff.initial, backoff.increment, backoff.add, backoff.max_interval}) >=
-             Duration::zero(),
-         "a time of its backoff is below zero");
-  demand(backoff.initial <= backoff.max_interval, "its backoff begins above its max_interval");
-  demand(backoff.low <= backoff.high, "the low of its backoff is over the high");
-}
-
-}  // namespace
-
 void check(const RetryPolicy& policy) {
   demand(policy.max_attempts.value_or(1) >= 1, "max_attempts is below 1");
   demand(std::min({policy.max_elapsed_time, policy.attempt_timeout, policy.connect_timeout,
@@ -100,29 +96,14 @@ void check(const RetryPolicy& policy) {
 }
 
 std::string_view to_string(TransportKind kind) {
-  switch (kind) {
-    case TransportKind::Resolve: return "resolve";
-    case TransportKind::Connect: return "connect";
-    case TransportKind::Tls: return "tls";
-    case TransportKind::Timeout: return "timeout";
-    case TransportKind::Send: return "send";
-    case TransportKind::Receive: return "receive";
-    case TransportKind::Protocol: return "protocol";
-    case TransportKind::Partial: return "partial";
-  }
-  return "?";
+  constexpr std::string_view kWords[] = {"resolve", "connect", "tls",      "timeout",
+                                         "send",    "receive", "protocol", "partial"};
+  return kWords[static_cast<std::size_t>(kind)];
 }
 
 std::string_view to_string(ErrorRule::Family family) {
-  switch (family) {
-    case ErrorRule::Family::Custom: return "custom";
-    case ErrorRule::Family::Aws: return "aws";
-    case ErrorRule::Family::Google: return "google";
-    case ErrorRule::Family::Github: return "github";
-    case ErrorRule::Family::Openai: return "openai";
-    case ErrorRule::Family::Stripe: return "stripe";
-  }
-  return "?";
+  constexpr std::string_view kWords[] = {"custom", "aws", "google", "github", "openai", "stripe"};
+  return kWords[static_cast<std::size_t>(family)];
 }
 
 std::string_view to_string(ServerDelaySource source) {
