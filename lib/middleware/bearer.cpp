@@ -14,21 +14,46 @@ namespace {
 
 constexpr Duration kMostAhead = std::chrono::seconds(30);  // as BearerToken::valid_for says
 
-// The token that calls share.
-class Tokens {
- public:
-  explicit Tokens(TokenSource fetch)
-      : fetch_([this, fetch = std::move(fetch)](Call& call) { return renew(fetch, call); }) {}
+bool wants_token(const Request& request, const Call& call) {
+  const auto& url = request.parsed_url();
+  return url && url->origin() == call.origin() && !request.headers().contains("Authorization");
+}
 
-  // A token other than `refused`, which a server did not accept.
-  Task<Result<std::string>> get(std::string refused, Call& call) {
+class Bearer final : public Middleware {
+ public:
+  explicit Bearer(TokenSource fetch)
+      : fetch_([this, fetch = std::move(fetch)](Call& call) { return renew(fetch, call); }) {}
+  [[nodiscard]] std::string_view name() const override { return "bearer"; }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    if (!wants_token(request, call)) return next(std::move(request), call);
+    return authorized(std::move(request), call, next);
+  }
+
+ private:
+  Task<Outcome> authorized(Request request, Call& call, Next next) {
+    std::string refused;
+    for (;;) {
+      Result<std::string> token = co_await token_other_than(refused, call);
+      if (!token) co_return without_token(std::move(token).error());
+      Request attempt = request;
+      attempt.set_header("Authorization", "Bearer " + *token);
+      Outcome outcome = co_await next(std::move(attempt), call);
+      const bool retry =
+          outcome && outcome->status == 401 && refused.empty() && request.body().replayable();
+      if (!retry) co_return outcome;
+      refused = *std::move(token);
+    }
+  }
+
+  // `refused` is one that a server did not accept.
+  Task<Result<std::string>> token_other_than(std::string refused, Call& call) {
     auto known = current(refused, call.scheduler().now());
     if (known) co_return *std::move(known);
     Result<std::string> token = co_await flight_.join(fetch_, call);
     co_return token;
   }
 
- private:
   std::optional<std::string> current(const std::string& refused, Time now) {
     const std::lock_guard lock(mutex_);
     if (text_.empty() || text_ == refused || now >= until_) return std::nullopt;
@@ -54,50 +79,17 @@ class Tokens {
     return error;
   }
 
-  SingleFlight<std::string>::Fetch fetch_;
-  SingleFlight<std::string> flight_;
-  std::mutex mutex_;
-  std::string text_;
-  Time until_{};
-};
-
-bool wants_token(const Request& request, const Call& call) {
-  const auto& url = request.parsed_url();
-  return url && url->origin() == call.origin() && !request.headers().contains("Authorization");
-}
-
-class Bearer final : public Middleware {
- public:
-  explicit Bearer(TokenSource fetch) : tokens_(std::move(fetch)) {}
-  [[nodiscard]] std::string_view name() const override { return "bearer"; }
-
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
-    if (!wants_token(request, call)) return next(std::move(request), call);
-    return authorized(std::move(request), call, next);
-  }
-
- private:
-  Task<Outcome> authorized(Request request, Call& call, Next next) {
-    std::string refused;
-    for (;;) {
-      Result<std::string> token = co_await tokens_.get(refused, call);
-      if (!token) co_return without_token(std::move(token).error());
-      Request attempt = request;
-      attempt.set_header("Authorization", "Bearer " + *token);
-      Outcome outcome = co_await next(std::move(attempt), call);
-      const bool retry =
-          outcome && outcome->status == 401 && refused.empty() && request.body().replayable();
-      if (!retry) co_return outcome;
-      refused = *std::move(token);
-    }
-  }
-
   static Error without_token(Error error) {
     error.message = "no bearer token: " + error.message;
     return error;
   }
 
-  Tokens tokens_;
+  // The token that calls share, and how it is fetched.
+  SingleFlight<std::string>::Fetch fetch_;
+  SingleFlight<std::string> flight_;
+  std::mutex mutex_;
+  std::string text_;
+  Time until_{};
 };
 
 }  // namespace

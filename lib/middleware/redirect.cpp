@@ -9,19 +9,10 @@ namespace {
 constexpr int kTooManyRedirects = 47;  // libcurl's number
 
 // Headers without secrets.
-constexpr std::string_view kHarmless[] = {"Accept",
-                                          "Accept-Encoding",
-                                          "Accept-Language",
-                                          "Cache-Control",
-                                          "Content-Type",
-                                          "Content-Language",
-                                          "Range",
-                                          "If-Range",
-                                          "If-Match",
-                                          "If-None-Match",
-                                          "User-Agent",
-                                          "If-Modified-Since",
-                                          "If-Unmodified-Since"};
+constexpr std::string_view kHarmless[] = {
+    "Accept",     "Accept-Encoding",   "Accept-Language",    "Cache-Control", "Content-Type",
+    "Range",      "Content-Language",  "If-Range",           "If-Match",      "If-None-Match",
+    "User-Agent", "If-Modified-Since", "If-Unmodified-Since"};
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
