@@ -53,16 +53,14 @@ std::optional<Decimal> decimal_at_front(std::string_view text) {
   decimal.whole = number(text.substr(0, decimal.size));
   if (text.substr(decimal.size, 1) != ".") return decimal;
 
-  const auto fraction = text.substr(decimal.size + 1);
-  const auto digits = digits_at_front(fraction);
-  if (digits == 0) return std::nullopt;
-  for (std::size_t i = 0; i < 9; ++i) {
-    decimal.billionths *= 10;
-    if (i < digits) decimal.billionths += static_cast<std::uint64_t>(fraction[i] - '0');
-  }
-  const auto tail = fraction.substr(0, digits).substr(std::min<std::size_t>(digits, 9));
-  decimal.more = tail.find_first_not_of('0') != std::string_view::npos;
-  decimal.size += 1 + digits;
+  text.remove_prefix(decimal.size + 1);
+  const auto fraction = text.substr(0, digits_at_front(text));
+  if (fraction.empty()) return std::nullopt;
+  std::string nine(fraction.substr(0, 9));
+  nine.resize(9, '0');
+  decimal.billionths = number(nine);
+  decimal.more = fraction.find_first_not_of('0', 9) != std::string_view::npos;
+  decimal.size += 1 + fraction.size();
   return decimal;
 }
 
