@@ -11,33 +11,22 @@ namespace httpretry {
 
 namespace {
 
+using Reader = std::unique_ptr<BodyReader>;
+
 class BytesReader final : public BodyReader {
  public:
-  explicit BytesReader(std::shared_ptr<Body::Source> owner)
-      : owner_(std::move(owner)), rest_(*owner_->bytes()) {}
+  explicit BytesReader(std::shared_ptr<const std::string> bytes)
+      : bytes_(std::move(bytes)), rest_(*bytes_) {}
   Result<std::size_t> read(std::span<char> into) override {
-    const auto count = std::min(into.size(), rest_.size());
-    std::copy_n(rest_.begin(), count, into.begin());
+    const auto count = rest_.copy(into.data(), into.size());
     rest_.remove_prefix(count);
     return count;
   }
   [[nodiscard]] std::optional<std::uint64_t> size() const override { return rest_.size(); }
 
  private:
-  std::shared_ptr<Body::Source> owner_;
+  std::shared_ptr<const std::string> bytes_;
   std::string_view rest_;
-};
-
-class BytesSource final : public Body::Source {
- public:
-  explicit BytesSource(std::string bytes) : bytes_(std::move(bytes)) {}
-  [[nodiscard]] const std::string* bytes() const override { return &bytes_; }
-  Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& self) override {
-    return std::unique_ptr<BodyReader>(std::make_unique<BytesReader>(self));
-  }
-
- private:
-  std::string bytes_;
 };
 
 using FilePtr = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
@@ -75,7 +64,7 @@ Error cannot_open(const std::string& path, int cause) {
   return error;
 }
 
-Result<std::unique_ptr<BodyReader>> open_file(const std::string& path, std::uint64_t offset) {
+Result<Reader> open_file(const std::string& path, std::uint64_t offset) {
   FilePtr file(std::fopen(path.c_str(), "rbe"), &std::fclose);
   struct ::stat about {};
   if (file == nullptr || ::fstat(::fileno(file.get()), &about) != 0) {
@@ -90,29 +79,20 @@ Result<std::unique_ptr<BodyReader>> open_file(const std::string& path, std::uint
   if (offset > 0 && ::fseeko(file.get(), static_cast<::off_t>(offset), SEEK_SET) != 0) {
     return cannot_open(path, errno);
   }
-  return std::unique_ptr<BodyReader>(std::make_unique<FileReader>(std::move(file), path, size));
+  return Reader(std::make_unique<FileReader>(std::move(file), path, size));
 }
 
-class ReopenedSource final : public Body::Source {
- public:
-  explicit ReopenedSource(Body::Opener open) : open_(std::move(open)) {}
-  Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& /*self*/) override {
-    return open_();
-  }
-
- private:
-  Body::Opener open_;
-};
-
+// Reads what a function generates.
 class GeneratorReader final : public BodyReader {
  public:
-  GeneratorReader(Body::Generator generate, std::optional<std::uint64_t> size)
-      : generate_(std::move(generate)), size_(size) {}
-  Result<std::size_t> read(std::span<char> into) override { return generate_(into); }
+  using Read = std::function<Result<std::size_t>(std::span<char>)>;
+  GeneratorReader(Read read, std::optional<std::uint64_t> size)
+      : read_(std::move(read)), size_(size) {}
+  Result<std::size_t> read(std::span<char> into) override { return read_(into); }
   [[nodiscard]] std::optional<std::uint64_t> size() const override { return size_; }
 
  private:
-  Body::Generator generate_;
+  Read read_;
   std::optional<std::uint64_t> size_;
 };
 
@@ -120,39 +100,11 @@ Error already_read() {
   return Error(Errc::InvalidRequest, "the body can be read only once, and has been read");
 }
 
-class OnceSource final : public Body::Source {
- public:
-  OnceSource(Body::Generator generate, std::optional<std::uint64_t> size)
-      : generate_(std::move(generate)), size_(size) {}
-  [[nodiscard]] bool replayable() const override { return !touched_; }
-  Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& self) override {
-    if (touched_) return already_read();
-    return std::unique_ptr<BodyReader>(
-        std::make_unique<Reader>(std::static_pointer_cast<OnceSource>(self)));
-  }
-
- private:
-  class Reader final : public BodyReader {
-   public:
-    explicit Reader(std::shared_ptr<OnceSource> source) : source_(std::move(source)) {}
-    Result<std::size_t> read(std::span<char> into) override {
-      // The first reader that reads owns the body: another one must not get the rest of it.
-      if (!mine_ && source_->touched_.exchange(true)) {
-        return already_read();
-      }
-      mine_ = true;
-      return source_->generate_(into);
-    }
-    [[nodiscard]] std::optional<std::uint64_t> size() const override { return source_->size_; }
-
-   private:
-    std::shared_ptr<OnceSource> source_;
-    bool mine_ = false;
-  };
-
-  Body::Generator generate_;
-  std::optional<std::uint64_t> size_;
-  std::atomic<bool> touched_ = false;
+// The generator of a body that can be read once, and whether any of it was read.
+struct Once {
+  explicit Once(Body::Generator generator) : generate(std::move(generator)) {}
+  Body::Generator generate;
+  std::atomic<bool> touched = false;
 };
 
 }  // namespace
@@ -160,26 +112,43 @@ class OnceSource final : public Body::Source {
 BodyReader::~BodyReader() = default;
 std::optional<std::uint64_t> BodyReader::size() const { return std::nullopt; }
 
-Body::Body(std::string bytes) : source_(std::make_shared<BytesSource>(std::move(bytes))) {}
+Body::Body(std::string bytes) : source_(std::make_shared<Source>(std::move(bytes))) {}
 Body::Body(const char* bytes) : Body(std::string(bytes)) {}
 Body Body::file(std::string path, std::uint64_t offset) {
   return reopened([path = std::move(path), offset] { return open_file(path, offset); });
 }
-Body Body::reopened(Opener open) { return Body(std::make_shared<ReopenedSource>(std::move(open))); }
+Body Body::reopened(Opener open) { return Body(std::make_shared<Source>(std::move(open))); }
 Body Body::generated(std::function<Generator()> start, std::optional<std::uint64_t> size) {
-  return reopened([start = std::move(start), size]() -> Result<std::unique_ptr<BodyReader>> {
-    return std::unique_ptr<BodyReader>(std::make_unique<GeneratorReader>(start(), size));
+  return reopened([start = std::move(start), size] {
+    return Result(Reader(std::make_unique<GeneratorReader>(start(), size)));
   });
 }
 Body Body::once(Generator generate, std::optional<std::uint64_t> size) {
-  return Body(std::make_shared<OnceSource>(std::move(generate), size));
+  const auto once = std::make_shared<Once>(std::move(generate));
+  const auto open = [once, size]() -> Result<Reader> {
+    if (once->touched) return already_read();
+    // The first reader that reads owns the body: another one must not get the rest of it.
+    const auto read = [once, mine = false](std::span<char> into) mutable -> Result<std::size_t> {
+      if (!mine && once->touched.exchange(true)) return already_read();
+      mine = true;
+      return once->generate(into);
+    };
+    return Reader(std::make_unique<GeneratorReader>(read, size));
+  };
+  return Body(std::make_shared<Source>(open, [once] { return !once->touched; }));
 }
 
-bool Body::replayable() const { return source_ == nullptr || source_->replayable(); }
-const std::string* Body::bytes() const { return source_ == nullptr ? nullptr : source_->bytes(); }
-Result<std::unique_ptr<BodyReader>> Body::open() const {
+bool Body::replayable() const {
+  return source_ == nullptr || !source_->replayable || source_->replayable();
+}
+const std::string* Body::bytes() const {
+  return source_ != nullptr && source_->bytes ? &*source_->bytes : nullptr;
+}
+Result<Reader> Body::open() const {
   if (source_ == nullptr) return Error(Errc::InvalidRequest, "the request has no body");
-  return source_->open(source_);
+  if (source_->open) return source_->open();
+  return Reader(
+      std::make_unique<BytesReader>(std::shared_ptr<const std::string>(source_, bytes())));
 }
 
 }  // namespace httpretry

@@ -5,12 +5,15 @@
 
 namespace httpretry {
 
-class Body::Source {
- public:
-  virtual ~Source() = default;
-  [[nodiscard]] virtual bool replayable() const { return true; }
-  [[nodiscard]] virtual const std::string* bytes() const { return nullptr; }
-  virtual Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& self) = 0;
+// Bytes in memory, or something that can be opened.
+struct Body::Source {
+  explicit Source(std::string all) : bytes(std::move(all)) {}
+  explicit Source(Opener opener, std::function<bool()> check = nullptr)
+      : open(std::move(opener)), replayable(std::move(check)) {}
+
+  std::optional<std::string> bytes;
+  Opener open;
+  std::function<bool()> replayable;  // empty: always
 };
 
 }  // namespace httpretry

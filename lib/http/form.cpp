@@ -130,26 +130,15 @@ class PiecesReader final : public BodyReader {
   std::optional<std::uint64_t> size_;
 };
 
-class PiecesSource final : public Body::Source {
- public:
-  explicit PiecesSource(Pieces pieces) : pieces_(std::move(pieces)) {}
-  [[nodiscard]] bool replayable() const override {
-    return std::all_of(pieces_.begin(), pieces_.end(),
-                       [](const Body& piece) { return piece.replayable(); });
+Result<std::unique_ptr<BodyReader>> open_pieces(const Pieces& pieces) {
+  PiecesReader::Readers readers;
+  for (const auto& piece : pieces) {
+    auto reader = piece.open();
+    if (!reader) return std::move(reader).error();
+    readers.push_back(*std::move(reader));
   }
-  Result<std::unique_ptr<BodyReader>> open(const std::shared_ptr<Source>& /*self*/) override {
-    PiecesReader::Readers readers;
-    for (const auto& piece : pieces_) {
-      auto reader = piece.open();
-      if (!reader) return std::move(reader).error();
-      readers.push_back(*std::move(reader));
-    }
-    return std::unique_ptr<BodyReader>(std::make_unique<PiecesReader>(std::move(readers)));
-  }
-
- private:
-  Pieces pieces_;
-};
+  return std::unique_ptr<BodyReader>(std::make_unique<PiecesReader>(std::move(readers)));
+}
 
 }  // namespace
 
@@ -182,7 +171,14 @@ Body Form::body() const {
     add_part(part, "form-data; name=" + quoted(part.name), boundary_, pieces, text);
   }
   pieces.emplace_back(text + "--" + boundary_ + "--\r\n");
-  return Body(std::make_shared<PiecesSource>(std::move(pieces)));
+  const auto shared = std::make_shared<const Pieces>(std::move(pieces));
+  return Body(std::make_shared<Body::Source>([shared] { return open_pieces(*shared); },
+                                             [shared] {
+                                               return std::all_of(shared->begin(), shared->end(),
+                                                                  [](const Body& piece) {
+                                                                    return piece.replayable();
+                                                                  });
+                                             }));
 }
 
 std::string Form::content_type() const { return "multipart/form-data; boundary=" + boundary_; }

@@ -14,10 +14,10 @@ namespace {
 // tchar of RFC 9110 §5.6.2.
 constexpr std::array<bool, 256> kTokenBytes = [] {
   std::array<bool, 256> table{};
-  for (int c = '0'; c <= '9'; ++c) table[static_cast<std::size_t>(c)] = true;
-  for (int c = 'a'; c <= 'z'; ++c) table[static_cast<std::size_t>(c)] = true;
-  for (int c = 'A'; c <= 'Z'; ++c) table[static_cast<std::size_t>(c)] = true;
-  for (char c : std::string_view("!#$%&'*+-.^_`|~")) table[static_cast<unsigned char>(c)] = true;
+  for (char c = 0; c < 127; ++c) {
+    const bool mark = std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+    table[static_cast<std::size_t>(c)] = is_letter(c) || is_digit(c) || mark;
+  }
   return table;
 }();
 
@@ -100,21 +100,8 @@ bool Headers::try_add_line(std::string_view line) {
   const auto name = line.substr(0, colon);
   const auto value = trimmed(line.substr(colon + 1));
   if (!valid_header_value(value)) return false;
-  const bool has_our_form =
-      !value.empty() && line[colon + 1] == ' ' && line.size() == name.size() + 2 + value.size();
-  if (!has_our_form) {
-    append(name, value);
-    return true;
-  }
-  const auto offset = block_.size();
-  block_.append(line).push_back('\0');
-  add_entry(offset, name, value);
+  append(name, value);
   return true;
-}
-
-void Headers::add_entry(std::size_t offset, std::string_view name, std::string_view value) {
-  entries_.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(name.size()),
-                      static_cast<std::uint32_t>(value.size())});
 }
 
 bool Headers::holds(std::string_view text) const {
@@ -136,7 +123,8 @@ void Headers::append(std::string_view name, std::string_view value) {
     line[1] = ' ';
     std::copy(value.begin(), value.end(), line + 2);
   }
-  add_entry(offset, name, value);
+  entries_.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(name.size()),
+                      static_cast<std::uint32_t>(value.size())});
 }
 
 void Headers::set(std::string_view name, std::string_view value) {

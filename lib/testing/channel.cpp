@@ -65,35 +65,37 @@ IoResult Channel::tls_result(int result, std::size_t bytes) {
   }
 }
 
-IoResult Channel::try_read(std::span<char> into) {
-  if (!socket_.open()) return {Io::Broken};
-  if (tls_) {
-    ERR_clear_error();
-    std::size_t bytes = 0;
-    const int result = SSL_read_ex(tls_.get(), into.data(), into.size(), &bytes);
-    return tls_result(result, bytes);
-  }
-  const auto bytes = ::recv(socket_.get(), into.data(), into.size(), 0);
+IoResult Channel::plain_result(ssize_t bytes, short awaited) {
   if (bytes > 0) return {Io::Done, static_cast<std::size_t>(bytes)};
   if (bytes == 0) return {Io::End};
   if (errno != EAGAIN && errno != EINTR) return {Io::Broken};
-  awaited_ = POLLIN;
+  awaited_ = awaited;
   return {Io::WouldBlock};
 }
 
+IoResult Channel::try_read(std::span<char> into, bool peek) {
+  if (!socket_.open()) return {Io::Broken};
+  if (!tls_) {
+    const int flags = peek ? MSG_PEEK : 0;
+    return plain_result(::recv(socket_.get(), into.data(), into.size(), flags), POLLIN);
+  }
+  ERR_clear_error();
+  std::size_t bytes = 0;
+  const auto read = peek ? &SSL_peek_ex : &SSL_read_ex;
+  const int result = read(tls_.get(), into.data(), into.size(), &bytes);
+  return tls_result(result, bytes);
+}
+
+// `bytes` is not empty: writing nothing would look like an end.
 IoResult Channel::try_write(std::string_view bytes) {
   if (!socket_.open()) return {Io::Broken};
-  if (tls_) {
-    ERR_clear_error();
-    std::size_t written = 0;
-    const int result = SSL_write_ex(tls_.get(), bytes.data(), bytes.size(), &written);
-    return tls_result(result, written);
+  if (!tls_) {
+    return plain_result(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), POLLOUT);
   }
-  const auto written = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  if (written >= 0) return {Io::Done, static_cast<std::size_t>(written)};
-  if (errno != EAGAIN && errno != EINTR) return {Io::Broken};
-  awaited_ = POLLOUT;
-  return {Io::WouldBlock};
+  ERR_clear_error();
+  std::size_t written = 0;
+  const int result = SSL_write_ex(tls_.get(), bytes.data(), bytes.size(), &written);
+  return tls_result(result, written);
 }
 
 std::size_t Channel::read(std::span<char> into) {
@@ -121,14 +123,7 @@ bool Channel::wait(short events, Time deadline) {
 
 bool Channel::wait_for_bytes(Time deadline) {
   char byte = 0;
-  if (!tls_) {
-    return wait(POLLIN, deadline) && ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
-  }
-  const auto peek = [&] {
-    std::size_t bytes = 0;
-    return tls_result(SSL_peek_ex(tls_.get(), &byte, 1, &bytes), 1);
-  };
-  return complete(peek, deadline).io == Io::Done;
+  return complete([&] { return try_read({&byte, 1}, true); }, deadline).io == Io::Done;
 }
 
 void Channel::hold() {
@@ -138,9 +133,9 @@ void Channel::hold() {
 bool Channel::pause(Duration time) {
   const auto deadline = later(steady_clock::now(), time);
   pollfd waited{stop_fd_, POLLIN, 0};
-  while (steady_clock::now() < deadline) {
+  do {
     if (::poll(&waited, 1, poll_timeout(deadline)) > 0) return false;
-  }
+  } while (steady_clock::now() < deadline);
   return true;
 }
 

@@ -5,9 +5,10 @@
 #pragma once
 
 #include <httpretry/http/time.hpp>
-#include <lib/testing/descriptor.hpp>
+#include <lib/http/descriptor.hpp>
 
 #include <openssl/ssl.h>
+#include <sys/types.h>
 
 #include <cstddef>
 #include <memory>
@@ -41,7 +42,8 @@ class Channel {
   // Performs a TLS handshake as the server.
   [[nodiscard]] bool handshake(SSL_CTX& context);
 
-  [[nodiscard]] IoResult try_read(std::span<char> into);
+  // `peek`: the bytes remain to be read.
+  [[nodiscard]] IoResult try_read(std::span<char> into, bool peek = false);
   [[nodiscard]] IoResult try_write(std::string_view bytes);
   // Waits for at least one byte. 0: the connection ended, or the server stops.
   [[nodiscard]] std::size_t read(std::span<char> into);
@@ -76,6 +78,7 @@ class Channel {
 
   // False: the deadline passed, or the server stops.
   bool wait(short events, Time deadline);
+  IoResult plain_result(ssize_t bytes, short awaited);
   IoResult tls_result(int result, std::size_t bytes);
   // Repeats `attempt` until its result is not WouldBlock.
   template <class Attempt>

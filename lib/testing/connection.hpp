@@ -1,18 +1,49 @@
-// Connection: serves one client connection, on a thread of its own.
+// Serves the connections of a server, each on a thread of its own.
 #pragma once
 
 #include <httpretry/testing/testing.hpp>
+#include <lib/http/descriptor.hpp>
 #include <lib/testing/certificates.hpp>
-#include <lib/testing/channel.hpp>
-#include <lib/testing/request_log.hpp>
-#include <lib/testing/request_reader.hpp>
 #include <lib/testing/step_queue.hpp>
 
-#include <cstdint>
-#include <optional>
-#include <utility>
+#include <condition_variable>
+#include <deque>
 
 namespace httpretry::faults {
+
+// The requests that a server received. Counts all of them and keeps the last `limit`.
+class RequestLog {
+ public:
+  explicit RequestLog(std::size_t limit) : limit_(limit) {}
+
+  void add(const SeenRequest& request) {
+    const std::lock_guard lock(mutex_);
+    ++count_;
+    requests_.push_back(request);
+    if (requests_.size() > limit_) requests_.pop_front();
+    added_.notify_all();
+  }
+  [[nodiscard]] std::vector<SeenRequest> all() const {
+    const std::lock_guard lock(mutex_);
+    return {requests_.begin(), requests_.end()};
+  }
+  [[nodiscard]] std::size_t count() const {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+  [[nodiscard]] bool wait_for(std::size_t count, Duration limit) const {
+    const auto deadline = later(std::chrono::steady_clock::now(), limit);
+    std::unique_lock lock(mutex_);
+    return added_.wait_until(lock, deadline, [&] { return count_ >= count; });
+  }
+
+ private:
+  const std::size_t limit_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable added_;
+  std::deque<SeenRequest> requests_;
+  std::size_t count_ = 0;
+};
 
 // What all connections of a server share. Each member is safe to use on several threads.
 struct Shared {
@@ -27,28 +58,7 @@ struct Shared {
   std::optional<Certificates> certificates;
 };
 
-class Connection {
- public:
-  Connection(Shared& shared, std::uint64_t number, Descriptor socket, int stop_fd)
-      : shared_(shared), number_(number), channel_(std::move(socket), stop_fd), reader_(channel_) {}
-
-  void run();
-
- private:
-  [[nodiscard]] bool begin();
-  [[nodiscard]] bool serve_one();
-  [[nodiscard]] bool wait_for_request();
-  [[nodiscard]] bool read_and_log(SeenRequest& request, const Step* step);
-  [[nodiscard]] bool respond(const SeenRequest& request, const Step& step, bool unread_body);
-  void fail_unread(const Step& step);
-  [[nodiscard]] bool refuse(int status);
-  void tunnel(const SeenRequest& request, const Step& step);
-
-  Shared& shared_;
-  const std::uint64_t number_;
-  Channel channel_;
-  RequestReader reader_;
-  bool stale_ = false;  // after Fault::Stale: the next request gets a FIN
-};
+// Serves the connection until it ends. `stop_fd` becomes readable when the server stops.
+void serve_connection(Shared& shared, std::uint64_t number, Descriptor socket, int stop_fd);
 
 }  // namespace httpretry::faults

@@ -1,10 +1,127 @@
-#include <httpretry/testing/testing.hpp>
+#include <lib/testing/channel.hpp>
+#include <lib/testing/connection.hpp>
+#include <lib/testing/sockets.hpp>
 
-#include <lib/testing/acceptor.hpp>
-#include <lib/testing/socket_address.hpp>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <atomic>
-#include <utility>
+#include <csignal>
+#include <iostream>
+#include <list>
+#include <system_error>
+#include <thread>
+
+namespace httpretry::faults {
+namespace {
+
+Descriptor listen_on(const std::string& address, std::uint16_t port) {
+  auto socket = bind_to(address, port);
+  if (::listen(socket.get(), SOMAXCONN) != 0) throw_errno("listen");
+  return socket;
+}
+
+// A listening socket, the thread that accepts connections, and a thread for each of them.
+class Acceptor {
+ public:
+  // Listens when it returns. Counts connections in `accepted`. Throws std::system_error.
+  Acceptor(Shared& shared, std::uint16_t port, std::atomic<std::size_t>& accepted)
+      : shared_(shared),
+        accepted_(accepted),
+        listener_(listen_on(shared.options.address, port)),
+        thread_([this] { run(); }) {}
+  // Closes all connections and joins all threads.
+  ~Acceptor() {
+    stop_.signal();
+    thread_.join();
+  }
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+ private:
+  struct Served {
+    std::thread thread;
+    std::atomic<bool> done = false;
+  };
+
+  void run() {
+    // Threads that this one starts inherit the mask. SIGPIPE matters most: OpenSSL writes to
+    // sockets without MSG_NOSIGNAL.
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    std::array<pollfd, 3> waited{
+        {{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
+    while (waited[0].revents == 0) {
+      if (::poll(waited.data(), waited.size(), -1) < 0) continue;
+      if (waited[1].revents != 0) join_finished();
+      if (waited[2].revents != 0) accept_all();
+    }
+    for (auto& served : connections_) served.thread.join();
+  }
+
+  void accept_all() {
+    for (;;) {
+      Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (socket.open()) {
+        serve(std::move(socket));
+      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        // The listener stays readable until another connection ends: pause instead of spinning.
+        std::array<pollfd, 2> ended{{{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}}};
+        ::poll(ended.data(), ended.size(), 10);
+        return;
+      } else if (errno != EINTR && errno != ECONNABORTED) {
+        return;
+      }
+    }
+  }
+
+  void serve(Descriptor socket) {
+    const auto limit = shared_.options.max_connections;
+    if (connections_.size() >= limit) join_finished();
+    if (connections_.size() >= limit) {
+      if (!std::exchange(warned_, true)) {
+        std::cerr << "fault server: more than " << limit << " connections: new ones are reset\n";
+      }
+      return Channel(std::move(socket), stop_.fd()).reset();
+    }
+    const auto number = ++accepted_;
+    auto& served = connections_.emplace_back();
+    try {
+      served.thread = std::thread([this, number, &served, owned = std::move(socket)]() mutable {
+        serve_connection(shared_, number, std::move(owned), stop_.fd());
+        served.done = true;
+        finished_.signal();
+      });
+    } catch (const std::system_error&) {
+      connections_.pop_back();  // no thread available: the connection is closed
+    }
+  }
+
+  void join_finished() {
+    finished_.clear();
+    connections_.remove_if([](Served& served) {
+      if (!served.done) return false;
+      served.thread.join();
+      return true;
+    });
+  }
+
+  Shared& shared_;
+  std::atomic<std::size_t>& accepted_;
+  EventFd stop_;
+  Descriptor listener_;
+  EventFd finished_;
+  // Used only by the accepting thread.
+  std::list<Served> connections_;
+  bool warned_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+}  // namespace httpretry::faults
 
 namespace httpretry {
 
@@ -22,7 +139,7 @@ struct FaultServer::State {
   std::atomic<std::size_t> accepted{0};
   // Bound but never listening. While the server is stopped, it keeps the port reserved, and
   // connections are refused.
-  const faults::Descriptor reservation;
+  const Descriptor reservation;
   const std::uint16_t port;
   std::optional<faults::Acceptor> acceptor;
   const std::string no_file;

@@ -1,9 +1,9 @@
 #include <lib/testing/request_reader.hpp>
 
+#include <lib/http/text.hpp>
+
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <utility>
 
 namespace httpretry::faults {
 namespace {
@@ -13,12 +13,6 @@ constexpr std::size_t kMaxHead = 64 * 1024;
 constexpr std::size_t kMaxLine = 8 * 1024;         // of chunk sizes and trailers
 constexpr std::size_t kMaxKeptBody = 1024 * 1024;  // as SeenRequest::body promises
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 // Whether a comma-separated list contains the token, ignoring case.
 bool lists(std::string_view list, std::string_view token) {
   for (;;) {
@@ -27,14 +21,6 @@ bool lists(std::string_view list, std::string_view token) {
     if (comma == std::string_view::npos) return false;
     list.remove_prefix(comma + 1);
   }
-}
-
-std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
-  std::uint64_t number = 0;
-  const auto* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number, base);
-  if (text.empty() || parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return number;
 }
 
 std::string path_of(std::string_view method, std::string_view target) {
@@ -47,15 +33,29 @@ std::string path_of(std::string_view method, std::string_view target) {
   return std::string(target);
 }
 
-// Parses the header lines. False if a line is malformed.
-bool parse_fields(std::string_view lines, Headers& headers) {
+bool parse_request_line(std::string_view line, SeenRequest& request) {
+  constexpr std::string_view kProtocol = "HTTP/";
+  const auto method_end = line.find(' ');
+  const auto target_end = line.rfind(' ');
+  if (method_end == std::string_view::npos || target_end <= method_end + 1) return false;
+  const auto method = line.substr(0, method_end);
+  const auto target = line.substr(method_end + 1, target_end - method_end - 1);
+  const auto protocol = line.substr(target_end + 1);
+  if (!valid_header_name(method) || !protocol.starts_with(kProtocol)) return false;
+  if (target.find(' ') != std::string_view::npos) return false;
+  request.method = method;
+  request.target = target;
+  request.path = path_of(method, target);
+  request.http_version = protocol.substr(kProtocol.size());
+  return true;
+}
+
+// Each line ends with CRLF. False if a line is malformed.
+bool parse_headers(std::string_view lines, Headers& headers) {
   while (!lines.empty()) {
-    const auto end = lines.find("\r\n");
-    const auto line = lines.substr(0, end);
-    const auto colon = line.find(':');
-    if (colon == std::string_view::npos) return false;
-    if (!headers.try_add(line.substr(0, colon), line.substr(colon + 1))) return false;
-    lines.remove_prefix(end + 2);
+    const auto size = lines.find("\r\n") + 2;
+    if (!headers.try_add_line(lines.substr(0, size))) return false;
+    lines.remove_prefix(size);
   }
   return true;
 }
@@ -70,41 +70,21 @@ bool RequestReader::fill() {
 }
 
 std::optional<int> RequestReader::read_head(SeenRequest& request) {
-  constexpr std::string_view kEnd = "\r\n\r\n";
-  std::size_t searched = 0;
   std::size_t end = 0;
-  while ((end = buffer_.find(kEnd, searched)) == std::string::npos) {
+  while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) {
     if (buffer_.size() > kMaxHead) return 431;
-    searched = buffer_.size() < kEnd.size() ? 0 : buffer_.size() - kEnd.size() + 1;
     if (!fill()) return std::nullopt;
   }
   if (end > kMaxHead) return 431;
 
   const auto head = buffer_.substr(0, end + 2);
-  buffer_.erase(0, end + kEnd.size());
+  buffer_.erase(0, end + 4);
   const auto line_end = head.find("\r\n");
-  if (!parse_request_line(std::string_view(head).substr(0, line_end), request)) return 400;
-  if (!parse_fields(std::string_view(head).substr(line_end + 2), request.headers)) return 400;
+  const std::string_view lines = head;
+  if (!parse_request_line(lines.substr(0, line_end), request)) return 400;
+  if (!parse_headers(lines.substr(line_end + 2), request.headers)) return 400;
   if (request.http_version != "1.1" && request.http_version != "1.0") return 505;
   return read_framing(request) ? 0 : 400;
-}
-
-bool RequestReader::parse_request_line(std::string_view line, SeenRequest& request) {
-  constexpr std::string_view kProtocol = "HTTP/";
-  const auto method_end = line.find(' ');
-  const auto target_end = line.rfind(' ');
-  if (method_end == std::string_view::npos || method_end == target_end) return false;
-  const auto target = line.substr(method_end + 1, target_end - method_end - 1);
-  const auto protocol = line.substr(target_end + 1);
-  if (!valid_header_name(line.substr(0, method_end)) || !protocol.starts_with(kProtocol)) {
-    return false;
-  }
-  if (target.empty() || target.find(' ') != std::string_view::npos) return false;
-  request.method = line.substr(0, method_end);
-  request.target = target;
-  request.path = path_of(request.method, target);
-  request.http_version = protocol.substr(kProtocol.size());
-  return true;
 }
 
 // RFC 9112 §6.3, but stricter: ambiguous framing is an error.
@@ -122,17 +102,20 @@ bool RequestReader::read_framing(const SeenRequest& request) {
   if (lengths.size() + (chunked_ ? 1 : 0) > 1) return false;
   if (chunked_) return equal_ignoring_case(*coding, "chunked");
   if (lengths.empty()) return true;
-  const auto length = parse_number(lengths.front(), 10);
+  const auto length = to_number<std::uint64_t>(lengths.front());
   length_ = length.value_or(0);
   return length.has_value();
 }
 
-RequestReader::Body RequestReader::read_body(SeenRequest& request) {
-  const auto body = chunked_                 ? read_chunks(request)
-                    : take(length_, request) ? Body::Whole
-                                             : Body::Broken;
-  request.body_complete = body == Body::Whole;
-  return body;
+std::optional<int> RequestReader::read_body(SeenRequest& request) {
+  std::optional<int> status;
+  if (chunked_) {
+    status = read_chunks(request);
+  } else if (take(length_, request)) {
+    status = 0;
+  }
+  request.body_complete = status == 0;
+  return status;
 }
 
 bool RequestReader::take(std::uint64_t bytes, SeenRequest& request) {
@@ -157,25 +140,24 @@ std::optional<std::string> RequestReader::take_line() {
   return line;
 }
 
-RequestReader::Body RequestReader::read_chunks(SeenRequest& request) {
+std::optional<int> RequestReader::read_chunks(SeenRequest& request) {
   for (;;) {
     const auto line = take_line();
-    if (!line) return Body::Broken;
-    const auto size = parse_number(trimmed(std::string_view(*line).substr(0, line->find(';'))), 16);
-    if (!size) return Body::Malformed;
+    if (!line) return std::nullopt;
+    const auto digits = trimmed(std::string_view(*line).substr(0, line->find(';')));
+    const auto size = to_number<std::uint64_t>(digits, 16);
+    if (!size) return 400;
     if (*size == 0) break;
-    if (!take(*size, request)) return Body::Broken;
+    if (!take(*size, request)) return std::nullopt;
     const auto end = take_line();
-    if (!end) return Body::Broken;
-    if (!end->empty()) return Body::Malformed;
+    if (!end) return std::nullopt;
+    if (!end->empty()) return 400;
   }
   for (;;) {
     const auto trailer = take_line();
-    if (!trailer) return Body::Broken;
-    if (trailer->empty()) return Body::Whole;
+    if (!trailer) return std::nullopt;
+    if (trailer->empty()) return 0;
   }
 }
-
-std::string RequestReader::take_rest() { return std::exchange(buffer_, {}); }
 
 }  // namespace httpretry::faults

@@ -4,12 +4,6 @@
 #include <httpretry/testing/testing.hpp>
 #include <lib/testing/channel.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-
 namespace httpretry::faults {
 
 class RequestReader {
@@ -19,27 +13,24 @@ class RequestReader {
   // Whether bytes of the next request have arrived together with the previous one.
   [[nodiscard]] bool buffered() const { return !buffer_.empty(); }
 
-  // Reads a head into `request`. Returns 0 on success, an error status for a bad head, and nothing
+  // Both return 0 on success, the status to respond with if the request is malformed, and nothing
   // if the connection ended first.
   [[nodiscard]] std::optional<int> read_head(SeenRequest& request);
+  [[nodiscard]] std::optional<int> read_body(SeenRequest& request);
+
   // From the head that was read last.
   [[nodiscard]] bool persistent() const { return persistent_; }
   [[nodiscard]] bool expects_continue() const { return expects_continue_; }
 
-  enum class Body { Whole, Broken, Malformed };
-  // Reads the body into `request`.
-  [[nodiscard]] Body read_body(SeenRequest& request);
-
   // Bytes read beyond the last request: the start of a tunnel's traffic.
-  [[nodiscard]] std::string take_rest();
+  [[nodiscard]] std::string take_rest() { return std::move(buffer_); }
 
  private:
   bool fill();
-  bool parse_request_line(std::string_view line, SeenRequest& request);
   bool read_framing(const SeenRequest& request);
   bool take(std::uint64_t bytes, SeenRequest& request);
   std::optional<std::string> take_line();
-  Body read_chunks(SeenRequest& request);
+  std::optional<int> read_chunks(SeenRequest& request);
 
   Channel& channel_;
   std::string buffer_;

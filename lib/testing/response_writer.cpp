@@ -1,11 +1,11 @@
 #include <lib/testing/response_writer.hpp>
 
-#include <lib/testing/gzip.hpp>
+#include <zlib.h>
 
 #include <array>
 #include <charconv>
-#include <cstddef>
-#include <utility>
+#include <limits>
+#include <stdexcept>
 
 namespace httpretry::faults {
 namespace {
@@ -35,6 +35,26 @@ std::string_view reason(int status) {
   return phrase.substr(0, phrase.find('|'));
 }
 
+std::string gzip(std::string_view text) {
+  constexpr int kGzipWindow = 15 + 16;  // 16: a gzip wrapper in place of zlib's
+  z_stream stream{};
+  if (text.size() > std::numeric_limits<uInt>::max() ||
+      deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8,
+                   Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::runtime_error("cannot compress the body");
+  }
+  std::string compressed(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
+  stream.avail_out = static_cast<uInt>(compressed.size());
+  const int result = deflate(&stream, Z_FINISH);
+  compressed.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (result != Z_STREAM_END) throw std::runtime_error("cannot compress the body");
+  return compressed;
+}
+
 std::string_view first_half(const std::string& text) {
   return std::string_view(text).substr(0, text.size() / 2);
 }
@@ -57,6 +77,121 @@ std::string body_of(const Step& step) {
   return step.gzip ? gzip(text) : text;
 }
 
+struct ResponseWriter {
+  Channel& channel;
+  const Step& step;
+  const SeenRequest& request;
+  const bool persistent;
+  const std::optional<std::chrono::seconds> idle_timeout;
+  const bool unframed = step.status == 204 || step.status == 304;
+  const bool bodiless = unframed || request.method == "HEAD";
+  const std::string body = body_of(step);
+
+  bool send() const {
+    return send_interims() && channel.pause(step.delay) && perform() && persistent;
+  }
+
+  bool send_interims() const {
+    std::string blocks;
+    for (const auto& interim : step.interims) {
+      blocks += status_line(interim.status) + header_lines(interim.headers) + "\r\n";
+    }
+    return request.http_version == "1.0" || channel.write(blocks);
+  }
+
+  // False: the connection has ended, or the caller closes it.
+  bool perform() const {
+    switch (step.fault) {
+      case Fault::None:
+      case Fault::Stale:
+      case Fault::GzipCutShort: return channel.write(head() + framed_body());
+      case Fault::Drip: return send_drip();
+      case Fault::Huge: return send_huge();
+      case Fault::HugeHeaders: return send_huge_headers();
+      case Fault::Reset:
+      case Fault::ResetEarly:
+      case Fault::TlsReset: return channel.reset(), false;
+      case Fault::Hang:
+      case Fault::TlsStall: return channel.hold(), false;
+      case Fault::ResetDuring:
+        end_with(head().append(first_half(framed_body())));
+        return channel.reset(), false;
+      case Fault::Truncate: return end_with(head().append(first_half(framed_body())));
+      case Fault::Garbage:
+        return end_with(step.body.empty() ? kGarbage : std::string_view(step.body));
+      case Fault::BadChunk:
+        return end_with(head(true) + (bodiless ? "" : chunk(first_half(body)) + "no number\r\n"));
+      case Fault::EndlessInterim: return send_size(status_line(103) + "X-Filler: x\r\n\r\n"), false;
+      case Fault::Close:
+      case Fault::Refused:
+      case Fault::Resolve: break;
+    }
+    return false;
+  }
+
+  // Write errors do not matter at the end of a connection.
+  bool end_with(std::string_view bytes) const { return channel.write(bytes) && false; }
+
+  // Repeats the block until `step.size` bytes are written.
+  bool send_size(std::string_view block) const {
+    for (std::uint64_t sent = 0; sent < step.size; sent += block.size()) {
+      if (!channel.write(block)) return false;
+    }
+    return true;
+  }
+
+  bool send_drip() const {
+    const auto bytes = framed_body();
+    bool alive = channel.write(head());
+    for (std::size_t i = 0; alive && i < bytes.size(); ++i) {
+      alive = channel.pause(step.interval) && channel.write({&bytes[i], 1});
+    }
+    return alive;
+  }
+
+  bool send_huge() const {
+    if (!channel.write(head(true))) return false;
+    if (bodiless) return true;
+    const auto block = chunk(std::string(kBlock, 'x'));
+    for (auto left = step.size; left >= kBlock; left -= kBlock) {
+      if (!channel.write(block)) return false;
+    }
+    const auto rest = static_cast<std::size_t>(step.size % kBlock);
+    return channel.write((rest == 0 ? "" : chunk(std::string(rest, 'x'))) + kLastChunk);
+  }
+
+  bool send_huge_headers() const {
+    std::string line = "X-Filler: ";
+    line.append(1024 - line.size() - kLineEnd.size(), 'x').append(kLineEnd);
+    auto bytes = head();
+    bytes.resize(bytes.size() - kLineEnd.size());
+    return channel.write(bytes) && send_size(line) &&
+           channel.write(std::string(kLineEnd) + framed_body());
+  }
+
+  std::string framed_body() const {
+    if (bodiless) return {};
+    if (!step.headers.contains("Transfer-Encoding")) return body;
+    return (body.empty() ? "" : chunk(body)) + kLastChunk;
+  }
+
+  std::string head(bool chunked = false) const {
+    auto headers = step.headers;
+    if (chunked) headers.set("Transfer-Encoding", "chunked");
+    const auto add = [&](bool wanted, const char* name, const std::string& value) {
+      if (wanted && !headers.contains(name)) headers.add(name, value);
+    };
+    add(!unframed && !headers.contains("Transfer-Encoding"), "Content-Length",
+        std::to_string(body.size()));
+    add(step.gzip || step.fault == Fault::GzipCutShort, "Content-Encoding", "gzip");
+    add(!persistent, "Connection", "close");
+    if (idle_timeout) {
+      add(persistent, "Keep-Alive", "timeout=" + std::to_string(idle_timeout->count()));
+    }
+    return status_line(step.status) + header_lines(headers) + "\r\n";
+  }
+};
+
 }  // namespace
 
 std::string status_line(int status) {
@@ -76,136 +211,10 @@ std::string error_response(int status) {
   return status_line(status) + "Content-Length: 0\r\nConnection: close\r\n\r\n";
 }
 
-ResponseWriter::ResponseWriter(Channel& channel, const Step& step, const SeenRequest& request,
-                               bool persistent, std::optional<std::chrono::seconds> idle_timeout)
-    : channel_(channel),
-      step_(step),
-      bodiless_(request.method == "HEAD" || step.status == 204 || step.status == 304),
-      interims_allowed_(request.http_version != "1.0"),
-      persistent_(persistent &&
-                  !equal_ignoring_case(step.headers.get("Connection").value_or(""), "close")),
-      idle_timeout_(idle_timeout),
-      body_(body_of(step)) {}
-
-bool ResponseWriter::send() {
-  if (!send_interims() || !channel_.pause(step_.delay)) return false;
-  switch (step_.fault) {
-    case Fault::None:
-    case Fault::Stale:
-    case Fault::GzipCutShort: return channel_.write(head() + framed_body()) && persistent_;
-    case Fault::Drip: return send_drip() && persistent_;
-    case Fault::Huge: return send_huge() && persistent_;
-    case Fault::HugeHeaders: return send_huge_headers() && persistent_;
-    default: break;
-  }
-  end_connection();
-  return false;
-}
-
-bool ResponseWriter::send_interims() {
-  std::string blocks;
-  for (const auto& interim : step_.interims) {
-    blocks += status_line(interim.status) + header_lines(interim.headers) + "\r\n";
-  }
-  return !interims_allowed_ || channel_.write(blocks);
-}
-
-// The faults that end the connection. Write errors do not matter here.
-void ResponseWriter::end_connection() {
-  [[maybe_unused]] bool written = false;
-  switch (step_.fault) {
-    case Fault::Reset:
-    case Fault::ResetEarly:
-    case Fault::TlsReset: channel_.reset(); break;
-    case Fault::Hang:
-    case Fault::TlsStall: channel_.hold(); break;
-    case Fault::ResetDuring:
-      written = channel_.write(head().append(first_half(framed_body())));
-      channel_.reset();
-      break;
-    case Fault::Truncate: written = channel_.write(head().append(first_half(framed_body()))); break;
-    case Fault::Garbage:
-      written = channel_.write(step_.body.empty() ? kGarbage : std::string_view(step_.body));
-      break;
-    case Fault::BadChunk:
-      written = channel_.write(chunked_head() +
-                               (bodiless_ ? "" : chunk(first_half(body_)) + "no number\r\n"));
-      break;
-    case Fault::EndlessInterim: send_endless_interim(); break;
-    default: break;  // Close: the caller sends the FIN
-  }
-}
-
-bool ResponseWriter::send_drip() {
-  const auto bytes = framed_body();
-  bool alive = channel_.write(head());
-  for (std::size_t i = 0; alive && i < bytes.size(); ++i) {
-    alive = channel_.pause(step_.interval) && channel_.write({&bytes[i], 1});
-  }
-  return alive;
-}
-
-bool ResponseWriter::send_huge() {
-  if (!channel_.write(chunked_head())) return false;
-  if (bodiless_) return true;
-  const std::string filler(kBlock, 'x');
-  const auto block = chunk(filler);
-  for (auto left = step_.size; left >= kBlock; left -= kBlock) {
-    if (!channel_.write(block)) return false;
-  }
-  const auto rest = static_cast<std::size_t>(step_.size % kBlock);
-  return channel_.write((rest == 0 ? "" : chunk({filler.data(), rest})) + kLastChunk);
-}
-
-bool ResponseWriter::send_huge_headers() {
-  std::string line = "X-Filler: ";
-  line.append(1024 - line.size() - kLineEnd.size(), 'x').append(kLineEnd);
-
-  auto bytes = head();
-  bytes.resize(bytes.size() - kLineEnd.size());
-  if (!channel_.write(bytes)) return false;
-  for (std::uint64_t sent = 0; sent < step_.size; sent += line.size()) {
-    if (!channel_.write(line)) return false;
-  }
-  return channel_.write(std::string(kLineEnd) + framed_body());
-}
-
-void ResponseWriter::send_endless_interim() {
-  const auto block = status_line(103) + "X-Filler: x\r\n\r\n";
-  for (std::uint64_t sent = 0; sent < step_.size; sent += block.size()) {
-    if (!channel_.write(block)) return;
-  }
-}
-
-std::string ResponseWriter::framed_body() const {
-  if (bodiless_) return {};
-  if (!step_.headers.contains("Transfer-Encoding")) return body_;
-  return (body_.empty() ? "" : chunk(body_)) + kLastChunk;
-}
-
-std::string ResponseWriter::head() const {
-  auto headers = step_.headers;
-  const bool unframed = step_.status == 204 || step_.status == 304;
-  if (!unframed && !headers.contains("Transfer-Encoding") && !headers.contains("Content-Length")) {
-    headers.add("Content-Length", std::to_string(body_.size()));
-  }
-  return head_with(std::move(headers));
-}
-
-std::string ResponseWriter::chunked_head() const {
-  auto headers = step_.headers;
-  headers.set("Transfer-Encoding", "chunked");
-  return head_with(std::move(headers));
-}
-
-std::string ResponseWriter::head_with(Headers headers) const {
-  const bool compressed = step_.gzip || step_.fault == Fault::GzipCutShort;
-  if (compressed && !headers.contains("Content-Encoding")) headers.add("Content-Encoding", "gzip");
-  if (!persistent_ && !headers.contains("Connection")) headers.add("Connection", "close");
-  if (persistent_ && idle_timeout_ && !headers.contains("Keep-Alive")) {
-    headers.add("Keep-Alive", "timeout=" + std::to_string(idle_timeout_->count()));
-  }
-  return status_line(step_.status) + header_lines(headers) + "\r\n";
+bool send_response(Channel& channel, const Step& step, const SeenRequest& request, bool persistent,
+                   std::optional<std::chrono::seconds> idle_timeout) {
+  const bool closes = equal_ignoring_case(step.headers.get("Connection").value_or(""), "close");
+  return ResponseWriter{channel, step, request, persistent && !closes, idle_timeout}.send();
 }
 
 }  // namespace httpretry::faults

@@ -14,15 +14,11 @@ bool before_sending(Errc code) {
 
 // Fills in what a real transport would have counted, if the script does not say.
 void fill_exchange(Outcome& outcome) {
-  auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
+  auto& exchange = exchange_of(outcome);
   if (exchange.wire_sends != 0 || exchange.sent != Sent::Never) return;
-  if (outcome) {
-    exchange.sent = Sent::Answered;
-    exchange.wire_sends = 1;
-  } else if (!before_sending(outcome.error().code)) {
-    exchange.sent = Sent::Maybe;
-    exchange.wire_sends = 1;
-  }
+  if (!outcome && before_sending(outcome.error().code)) return;
+  exchange.sent = outcome ? Sent::Answered : Sent::Maybe;
+  exchange.wire_sends = 1;
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 #include <lib/testing/step_queue.hpp>
 
 #include <stdexcept>
-#include <string>
-#include <utility>
 
 namespace httpretry::faults {
 namespace {
@@ -36,26 +34,24 @@ bool happens_unread(Fault fault) {
 
 StepQueue::StepQueue(Scenario scenario) : scenario_(std::move(scenario)) {
   check(scenario_, "scenario,");
-  for (const auto& [path, script] : scenario_.paths) {
-    check(script, "scenario of " + path + ",");
-    path_cursors_.emplace(path, Cursor());
-  }
+  for (const auto& [path, script] : scenario_.paths) check(script, "scenario of " + path + ",");
 }
 
 TakenStep StepQueue::take(std::string_view path) {
   const std::lock_guard lock(mutex_);
-  const auto script = scenario_.paths.find(path);
-  if (script == scenario_.paths.end()) return advance(scenario_, cursor_);
-  return advance(script->second, path_cursors_.find(path)->second);
+  const auto own = scenario_.paths.find(path);
+  const Script& script = own == scenario_.paths.end() ? scenario_ : own->second;
+  return advance(script, cursors_[&script]);
 }
 
 const Step* StepQueue::take_unread() {
   const std::lock_guard lock(mutex_);
-  auto cursor = cursor_;
-  const auto taken = advance(scenario_, cursor);
-  if (!happens_unread(taken.step->fault)) return nullptr;
-  cursor_ = cursor;
-  return taken.step;
+  auto& cursor = cursors_[&scenario_];
+  const auto before = cursor;
+  const auto* step = advance(scenario_, cursor).step;
+  if (happens_unread(step->fault)) return step;
+  cursor = before;
+  return nullptr;
 }
 
 TakenStep StepQueue::advance(const Script& script, Cursor& cursor) {

@@ -3,13 +3,7 @@
 
 #include <httpretry/testing/testing.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <string_view>
 
 namespace httpretry::faults {
 
@@ -40,8 +34,7 @@ class StepQueue {
 
   const Scenario scenario_;
   std::mutex mutex_;
-  Cursor cursor_;
-  std::map<std::string, Cursor, std::less<>> path_cursors_;
+  std::map<const Script*, Cursor> cursors_;  // of the scripts in scenario_
 };
 
 }  // namespace httpretry::faults

@@ -1,6 +1,6 @@
 #include <lib/testing/tunnel.hpp>
 
-#include <lib/testing/socket_address.hpp>
+#include <lib/testing/sockets.hpp>
 
 #include <poll.h>
 
@@ -20,39 +20,35 @@ std::string loopback_address(std::string_view host) {
 
 // One direction of a tunnel. Reads only when everything read before was written, so that a slow
 // receiver slows down the sender.
-class Direction {
- public:
-  Direction(Channel& from, Channel& to, std::string first)
-      : from_(from), to_(to), pending_(std::move(first)) {}
+struct Direction {
+  Channel& from;
+  Channel& to;
+  std::string pending = {};
+  bool ended = false;
+  bool closed = false;
 
   // Forwards as much as it can without blocking. False if a connection is broken.
   [[nodiscard]] bool pump();
-  [[nodiscard]] bool ended() const { return ended_; }
-  [[nodiscard]] bool wants_read() const { return !ended_ && pending_.empty(); }
-  [[nodiscard]] bool wants_write() const { return !pending_.empty(); }
-
- private:
-  Channel& from_;
-  Channel& to_;
-  std::string pending_;
-  bool ended_ = false;
+  [[nodiscard]] bool wants_read() const { return !ended && pending.empty(); }
+  [[nodiscard]] bool wants_write() const { return !pending.empty(); }
 };
 
 bool Direction::pump() {
   std::array<char, 16 * 1024> bytes{};
-  while (!ended_) {
-    while (!pending_.empty()) {
-      const auto written = to_.try_write(pending_);
+  while (!ended) {
+    while (!pending.empty()) {
+      const auto written = to.try_write(pending);
       if (written.io == Io::WouldBlock) return true;
       if (written.io != Io::Done) return false;
-      pending_.erase(0, written.bytes);
+      pending.erase(0, written.bytes);
     }
-    const auto read = from_.try_read(bytes);
+    const auto read = from.try_read(bytes);
     if (read.io == Io::WouldBlock) return true;
     if (read.io == Io::Broken) return false;
-    pending_.assign(bytes.data(), read.bytes);
-    ended_ = read.io == Io::End;
+    pending.assign(bytes.data(), read.bytes);
+    ended = read.io == Io::End;
   }
+  if (!std::exchange(closed, true)) to.end_writing();
   return true;
 }
 
@@ -79,19 +75,15 @@ std::unique_ptr<Channel> connect_loopback(std::string_view authority, int stop_f
 }
 
 void relay(Channel& client, Channel& origin, std::string first) {
-  Direction outward(client, origin, std::move(first));
-  Direction inward(origin, client, {});
-  bool outward_closed = false;
-  bool inward_closed = false;
+  Direction outward{client, origin, std::move(first)};
+  Direction inward{origin, client};
   for (;;) {
     if (!outward.pump() || !inward.pump()) {
       client.reset();
       origin.reset();
       return;
     }
-    if (outward.ended() && !std::exchange(outward_closed, true)) origin.end_writing();
-    if (inward.ended() && !std::exchange(inward_closed, true)) client.end_writing();
-    if (outward_closed && inward_closed) return;
+    if (outward.ended && inward.ended) return;
 
     const auto at_client = events(outward, inward);
     const auto at_origin = events(inward, outward);

@@ -3,9 +3,7 @@
 
 #include <lib/testing/channel.hpp>
 
-#include <memory>
 #include <string>
-#include <string_view>
 
 namespace httpretry::faults {
 

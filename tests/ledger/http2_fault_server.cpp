@@ -270,7 +270,7 @@ void Http2FaultServer::stop() {
 void Http2FaultServer::accept_all(int listener) {
   struct Served {
     explicit Served(int fd) : socket(fd) {}
-    faults::Descriptor socket;
+    Descriptor socket;
     std::thread thread;
     std::atomic<bool> done = false;
   };

@@ -6,7 +6,7 @@
 #include "ledger.hpp"
 
 #include "lib/testing/certificates.hpp"
-#include "lib/testing/socket_address.hpp"
+#include "lib/testing/sockets.hpp"
 
 #include <functional>
 #include <list>
@@ -56,7 +56,7 @@ class Http2FaultServer {
   void accept_all(int listener);
 
   faults::Certificates certificates_{Tls::Good};
-  faults::Descriptor reservation_;  // bound, and never listening: the port stays ours
+  Descriptor reservation_;  // bound, and never listening: the port stays ours
   std::function<void(const Sight&)> saw_;
   std::mutex mutex_;
   std::mt19937_64 random_;

@@ -59,7 +59,7 @@ class HTTPRETRY_API Body {
   // A reader at the first byte. Errc::InvalidRequest, with the cause, if that is not possible.
   [[nodiscard]] Result<std::unique_ptr<BodyReader>> open() const;
 
-  class Source;  // lib/http/body_source.hpp
+  struct Source;  // lib/http/body_source.hpp
 
  private:
   friend class Form;

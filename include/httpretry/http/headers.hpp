@@ -80,7 +80,6 @@ class HTTPRETRY_API Headers {
   void append(std::string_view name, std::string_view value);
   // Rebuilds the block with one header, or none (nullptr), in place of those of that name.
   std::size_t replace(std::string_view name, const std::string_view* value);
-  void add_entry(std::size_t offset, std::string_view name, std::string_view value);
 
   std::string block_;
   std::vector<Entry> entries_;
@@ -88,11 +87,8 @@ class HTTPRETRY_API Headers {
 
 class Headers::Iterator {
  public:
-  using iterator_category = std::input_iterator_tag;
   using value_type = Field;
   using difference_type = std::ptrdiff_t;
-  using pointer = void;
-  using reference = Field;
 
   Iterator() = default;
   Iterator(const Headers& headers, std::size_t index) : headers_(&headers), index_(index) {}

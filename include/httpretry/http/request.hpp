@@ -8,19 +8,10 @@
 // the same object needs synchronisation.
 #pragma once
 
-#include <httpretry/export.hpp>
 #include <httpretry/http/body.hpp>
-#include <httpretry/http/headers.hpp>
 #include <httpretry/http/url.hpp>
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace httpretry {
 

@@ -1,12 +1,10 @@
 // Response: the response of a server, and the history of the call.
 #pragma once
 
-#include <httpretry/http/headers.hpp>
 #include <httpretry/http/result.hpp>
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <variant>
 
 namespace httpretry {

@@ -27,14 +27,9 @@
 //   CHECK(server.requests() == 3);
 #pragma once
 
-#include <httpretry/export.hpp>
 #include <httpretry/flow/observer.hpp>
 #include <httpretry/flow/scheduler.hpp>
-#include <httpretry/flow/task.hpp>
 #include <httpretry/flow/transport.hpp>
-#include <httpretry/http/headers.hpp>
-#include <httpretry/http/result.hpp>
-#include <httpretry/http/time.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -42,11 +37,9 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace httpretry {

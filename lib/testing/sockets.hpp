@@ -1,13 +1,16 @@
-// Numeric addresses: binding and connecting sockets to them. No name is ever looked up.
+// Sockets at numeric addresses: no name is ever looked up. EventFd: a flag that threads can wait
+// for with poll.
 #pragma once
 
-#include <lib/testing/descriptor.hpp>
+#include <lib/http/descriptor.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
 namespace httpretry::faults {
+
+[[noreturn]] void throw_errno(const char* what);
 
 // A TCP socket bound to an IPv4 or IPv6 address, not yet listening. Throws std::system_error.
 [[nodiscard]] Descriptor bind_to(const std::string& address, std::uint16_t port);
@@ -17,5 +20,17 @@ namespace httpretry::faults {
 // numeric. Blocks: meant for the loopback interface, where connecting takes no time.
 [[nodiscard]] std::optional<Descriptor> connect_to(const std::string& address,
                                                    const std::string& port);
+
+// Readable from `signal` to `clear`.
+class EventFd {
+ public:
+  EventFd();
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  void signal();
+  void clear();
+
+ private:
+  Descriptor fd_;
+};
 
 }  // namespace httpretry::faults

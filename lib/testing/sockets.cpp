@@ -1,9 +1,11 @@
-#include <lib/testing/socket_address.hpp>
+#include <lib/testing/sockets.hpp>
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <memory>
 #include <system_error>
 
@@ -23,10 +25,14 @@ Address parse(const std::string& host, const std::string& port, int flags = 0) {
 }
 
 Descriptor open_socket(const addrinfo& address, int flags) {
-  return Descriptor(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+  return Descriptor(::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | flags, 0));
 }
 
 }  // namespace
+
+void throw_errno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
 Descriptor bind_to(const std::string& address, std::uint16_t port) {
   const auto parsed = parse(address, std::to_string(port), AI_PASSIVE);
@@ -61,6 +67,17 @@ std::optional<Descriptor> connect_to(const std::string& address, const std::stri
     socket.close();
   }
   return socket;
+}
+
+EventFd::EventFd() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!fd_.open()) throw_errno("eventfd");
+}
+
+void EventFd::signal() { [[maybe_unused]] const int ignored = ::eventfd_write(fd_.get(), 1); }
+
+void EventFd::clear() {
+  eventfd_t count = 0;
+  [[maybe_unused]] const int ignored = ::eventfd_read(fd_.get(), &count);
 }
 
 }  // namespace httpretry::faults

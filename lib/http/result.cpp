@@ -1,0 +1,45 @@
+#include <httpretry/http/response.hpp>
+
+namespace httpretry {
+namespace {
+
+// The words stand in the order of the enumerators, of which `last` is the last.
+template <auto last, std::size_t count>
+std::string_view word(decltype(last) value, const std::string_view (&words)[count]) {
+  static_assert(count == static_cast<std::size_t>(last) + 1);
+  const auto index = static_cast<std::size_t>(value);
+  return index < count ? words[index] : "?";
+}
+
+}  // namespace
+
+std::string_view to_string(Sent sent) {
+  return word<Sent::Answered>(sent, {"never", "maybe", "answered"});
+}
+
+std::string_view to_string(Class cls) {
+  return word<Class::Permanent>(
+      cls, {"success", "pending", "throttle", "transient", "transport", "permanent"});
+}
+
+std::string_view to_string(Reason reason) {
+  return word<Reason::Canceled>(reason,
+                                {"success", "not_retryable", "unsafe_to_repeat", "not_replayable",
+                                 "attempts_exhausted", "elapsed_exhausted", "server_delay_too_long",
+                                 "budget_exhausted", "circuit_open", "canceled"});
+}
+
+std::string_view to_string(Errc code) {
+  return word<Errc::Internal>(
+      code, {"invalid_request", "resolve", "connect", "tls", "timeout", "send", "receive",
+             "protocol", "too_large", "canceled", "circuit_open", "internal"});
+}
+
+Error::Error(Errc errc, std::string text) : code(errc), message(std::move(text)) {}
+
+Failure::Failure(Error error) : error_(std::make_shared<const Error>(std::move(error))) {}
+const char* Failure::what() const noexcept { return error_->message.c_str(); }
+
+Response::Response(int code, std::string text) : status(code), body(std::move(text)) {}
+
+}  // namespace httpretry
