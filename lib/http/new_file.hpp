@@ -7,10 +7,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 namespace httpretry {
 
 class NewFile {

@@ -42,6 +42,14 @@ T& own(T*& shared) {
   return *shared;
 }
 
+std::string checked_method(std::string method) {
+  if (!valid_header_name(method)) {
+    throw std::invalid_argument(
+        "a request method must be a token of RFC 9110, such as GET or PROPFIND");
+  }
+  return method;
+}
+
 }  // namespace
 
 struct Request::Text : Shared {
@@ -70,22 +78,6 @@ struct Request::Text : Shared {
 struct Request::Options : Shared {
   RequestOptions value;
 };
-
-namespace {
-
-std::string checked_method(std::string method) {
-  if (!valid_header_name(method)) {
-    throw std::invalid_argument(
-        "a request method must be a token of RFC 9110, such as GET or PROPFIND");
-  }
-  return method;
-}
-
-bool one_of(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
-}
-
-}  // namespace
 
 Request::Request(std::string method, std::string url)
     : text_(new Text(checked_method(std::move(method)), std::move(url))) {}
@@ -177,7 +169,9 @@ RequestOptions& Request::edit_options() {
 
 bool Request::repeatable() const {
   if (options().repeatable) return *options().repeatable;
-  if (one_of(method(), {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"})) return true;
+  constexpr std::array<std::string_view, 7> kMethods{"GET", "HEAD",   "OPTIONS", "TRACE",
+                                                     "PUT", "DELETE", "QUERY"};
+  if (std::find(kMethods.begin(), kMethods.end(), method()) != kMethods.end()) return true;
   if (headers().contains("Idempotency-Key") || headers().contains("If-Match")) return true;
   if (headers().get("If-None-Match") == "*") return true;
   const auto& parsed = parsed_url();

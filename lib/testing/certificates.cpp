@@ -5,8 +5,6 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
-#include <array>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -112,15 +110,13 @@ Certificates::Certificates(Tls kind) : context_(SSL_CTX_new(TLS_server_method())
   require(SSL_CTX_use_certificate(context_.get(), leaf.get()) == 1, "OpenSSL did not accept it");
   require(SSL_CTX_use_PrivateKey(context_.get(), key.get()) == 1, "OpenSSL did not accept it");
 
-  const auto directory = make_directory();
-  const auto file_name = directory + "/ca.pem";
-  const std::unique_ptr<std::FILE, Free> file(std::fopen(file_name.c_str(), "we"));
+  directory_ = make_directory();
+  ca_file_ = directory_ + "/ca.pem";
+  const std::unique_ptr<std::FILE, Free> file(std::fopen(ca_file_.c_str(), "we"));
   if (!file || PEM_write_X509(file.get(), authority.get()) != 1) {
-    std::filesystem::remove_all(directory);
+    std::filesystem::remove_all(directory_);
     require(false, "writing its file failed");
   }
-  directory_ = directory;
-  ca_file_ = file_name;
 }
 
 Certificates::~Certificates() {

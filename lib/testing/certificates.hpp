@@ -6,9 +6,6 @@
 
 #include <openssl/ssl.h>
 
-#include <memory>
-#include <string>
-
 namespace httpretry::faults {
 
 class Certificates {

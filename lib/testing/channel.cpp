@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstdint>
 
 namespace httpretry::faults {
 namespace {

@@ -10,10 +10,8 @@
 #include <openssl/ssl.h>
 #include <sys/types.h>
 
-#include <cstddef>
 #include <memory>
 #include <span>
-#include <string_view>
 
 namespace httpretry::faults {
 

@@ -11,7 +11,6 @@
 #include <csignal>
 #include <iostream>
 #include <list>
-#include <system_error>
 #include <thread>
 
 namespace httpretry::faults {

@@ -12,9 +12,8 @@ std::string in_milliseconds(Duration time) {
   return std::to_string(time.count()) + "ns";
 }
 
-std::string attempt_text(const Attempt& attempt) {
-  if (attempt.error) return std::string(to_string(*attempt.error));
-  return std::to_string(attempt.status);
+std::string result_text(int status, std::optional<Errc> error) {
+  return error ? std::string(to_string(*error)) : std::to_string(status);
 }
 
 }  // namespace
@@ -53,7 +52,8 @@ void RecordingObserver::attempt_started(const Call& /*call*/, const Request& /*r
 
 void RecordingObserver::attempt_ended(const Call& /*call*/, const Request& /*request*/,
                                       const Attempt& attempt) noexcept {
-  auto line = "attempt " + std::to_string(attempt.number) + ": " + attempt_text(attempt) + " " +
+  auto line = "attempt " + std::to_string(attempt.number) + ": " +
+              result_text(attempt.status, attempt.error) + " " +
               std::string(to_string(attempt.cls));
   if (attempt.retried)
     line += ", retry after " + in_milliseconds(attempt.wait.value_or(Duration{}));
@@ -72,11 +72,9 @@ void RecordingObserver::policies_reloaded(const Call& /*call*/,
 }
 
 void RecordingObserver::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept {
-  const auto& history = history_of(outcome);
-  record_->add(
-      "end " +
-      (outcome ? std::to_string(outcome->status) : std::string(to_string(outcome.error().code))) +
-      " " + std::string(to_string(history.stop_reason)));
+  const auto result =
+      outcome ? result_text(outcome->status, {}) : result_text(0, outcome.error().code);
+  record_->add("end " + result + " " + std::string(to_string(history_of(outcome).stop_reason)));
 }
 
 }  // namespace httpretry

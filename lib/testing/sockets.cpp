@@ -5,7 +5,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include <cerrno>
 #include <memory>
 #include <system_error>
 

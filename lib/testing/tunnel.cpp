@@ -5,7 +5,6 @@
 #include <poll.h>
 
 #include <array>
-#include <utility>
 
 namespace httpretry::faults {
 namespace {
@@ -28,29 +27,27 @@ struct Direction {
   bool closed = false;
 
   // Forwards as much as it can without blocking. False if a connection is broken.
-  [[nodiscard]] bool pump();
+  [[nodiscard]] bool pump() {
+    std::array<char, 16 * 1024> bytes{};
+    while (!ended) {
+      while (!pending.empty()) {
+        const auto written = to.try_write(pending);
+        if (written.io == Io::WouldBlock) return true;
+        if (written.io != Io::Done) return false;
+        pending.erase(0, written.bytes);
+      }
+      const auto read = from.try_read(bytes);
+      if (read.io == Io::WouldBlock) return true;
+      if (read.io == Io::Broken) return false;
+      pending.assign(bytes.data(), read.bytes);
+      ended = read.io == Io::End;
+    }
+    if (!std::exchange(closed, true)) to.end_writing();
+    return true;
+  }
   [[nodiscard]] bool wants_read() const { return !ended && pending.empty(); }
   [[nodiscard]] bool wants_write() const { return !pending.empty(); }
 };
-
-bool Direction::pump() {
-  std::array<char, 16 * 1024> bytes{};
-  while (!ended) {
-    while (!pending.empty()) {
-      const auto written = to.try_write(pending);
-      if (written.io == Io::WouldBlock) return true;
-      if (written.io != Io::Done) return false;
-      pending.erase(0, written.bytes);
-    }
-    const auto read = from.try_read(bytes);
-    if (read.io == Io::WouldBlock) return true;
-    if (read.io == Io::Broken) return false;
-    pending.assign(bytes.data(), read.bytes);
-    ended = read.io == Io::End;
-  }
-  if (!std::exchange(closed, true)) to.end_writing();
-  return true;
-}
 
 short events(const Direction& outward, const Direction& inward) {
   const int events = (outward.wants_read() ? POLLIN : 0) | (inward.wants_write() ? POLLOUT : 0);

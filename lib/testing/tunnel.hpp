@@ -3,8 +3,6 @@
 
 #include <lib/testing/channel.hpp>
 
-#include <string>
-
 namespace httpretry::faults {
 
 // Connects to "host:port", where host must be this machine's loopback. On failure returns null and
