@@ -5,92 +5,44 @@
 
 namespace httpretry::detail {
 
-namespace {
-
-template <class Map, class Value>
-typename Map::node_type make_node(Value* value) {
-  Map map;
-  map.emplace(0, value);
-  return map.extract(map.begin());
-}
-
-}  // namespace
-
-Admission::Permit::Permit(Admission& admission, const std::string& origin)
-    : admission_(admission), node_(make_node<Queue>(this)) {
+Admission::Permit::Permit(Admission& admission, const std::string& origin) : admission_(admission) {
+  Queue own{{0, this}};
+  auto node = own.extract(own.begin());
   const std::lock_guard lock(admission_.mutex_);
-  admission_.enter(*this, origin);
+  origin_ = &*admission_.origins_.try_emplace(origin).first;
+  node.key() = arrival_ = ++admission_.arrivals_;
+  origin_->second.queue.insert(std::move(node));
+  admission_.admit(origin_->second);
 }
 
 Admission::Permit::~Permit() {
   const std::lock_guard lock(admission_.mutex_);
-  admission_.leave(*this);
+  auto& origin = origin_->second;
+  if (happened()) --admission_.in_flight_;
+  if (happened() || admission_.open_.erase(arrival_) > 0) {
+    --origin.taken;
+  } else {
+    origin.queue.erase(arrival_);
+  }
+  admission_.admit(origin);
+  if (origin.taken == 0) admission_.origins_.erase(admission_.origins_.find(origin_->first));
 }
 
 Admission::Admission(int in_all, int per_origin, Transport* transport)
     : in_all_(in_all), per_origin_(per_origin), transport_(transport) {}
 
-bool Admission::has_room(const Origin& origin) const {
-  return per_origin_ == 0 || origin.in_flight < per_origin_;
-}
-
-void Admission::enter(Permit& permit, const std::string& name) {
-  const auto at = origins_.try_emplace(name).first;
-  auto& origin = at->second;
-  if (origin.name == nullptr) {
-    try {
-      origin.node = make_node<Open>(&origin);
-    } catch (...) {
-      origins_.erase(at);
-      throw;
-    }
-    origin.name = &at->first;
+// Something of the origin or in all may be free.
+void Admission::admit(Origin& origin) {
+  while (!origin.queue.empty() && (per_origin_ == 0 || origin.taken < per_origin_)) {
+    ++origin.taken;
+    open_.insert(origin.queue.extract(origin.queue.begin()));
   }
-  permit.origin_ = &origin;
-  permit.arrival_ = ++arrivals_;
-  permit.node_.key() = permit.arrival_;
-  origin.queue.insert(std::move(permit.node_));
-  update_open(origin);
-  admit_next();
-}
-
-// A permit goes to the next in the queue.
-void Admission::leave(Permit& permit) {
-  auto& origin = *permit.origin_;
-  if (permit.happened()) {
-    --in_flight_;
-    --origin.in_flight;
-  } else {
-    origin.queue.erase(permit.arrival_);
-  }
-  update_open(origin);
-  admit_next();
-  if (origin.in_flight == 0 && origin.queue.empty()) origins_.erase(origins_.find(*origin.name));
-}
-
-void Admission::admit_next() {
   while (!open_.empty() && (in_all_ == 0 || in_flight_ < in_all_)) {
-    auto& origin = *open_.begin()->second;
-    auto& permit = *origin.queue.begin()->second;
-    origin.queue.erase(origin.queue.begin());
-    ++origin.in_flight;
     ++in_flight_;
-    update_open(origin);
+    auto& permit = *open_.begin()->second;
+    open_.erase(open_.begin());
     permit.happen();
   }
-}
-
-// The origin may have changed: corrects its entry in `open_`.
-void Admission::update_open(Origin& origin) {
-  const bool open = has_room(origin) && !origin.queue.empty();
-  const auto key = open ? origin.queue.begin()->first : 0;
-  if (key == origin.listed_as) return;
-  if (origin.listed_as != 0) origin.node = open_.extract(origin.listed_as);
-  if (key != 0) {
-    origin.node.key() = key;
-    open_.insert(std::move(origin.node));
-  }
-  origin.listed_as = key;
 }
 
 Task<Outcome> Admission::send(Request request, Call& call) {

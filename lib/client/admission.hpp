@@ -22,12 +22,15 @@ class Admission final : public Transport {
   Task<Outcome> send(Request request, Call& call) override;
 
  private:
-  struct Origin;
   class Permit;
-  // Their nodes are made beforehand, so that leaving, and admitting the next, takes no memory.
+  // By arrival. Each permit brings its node, so that nothing but entering takes memory.
   using Queue = std::map<std::uint64_t, Permit*>;
-  using Open = std::map<std::uint64_t, Origin*>;
-  // The right to run an exchange, or a place in the queue for it, for as long as this lives. It
+  struct Origin {
+    int taken = 0;  // of its limit: by those that run and those in `open_`
+    Queue queue;    // those that wait for its limit
+  };
+  using Origins = std::unordered_map<std::string, Origin>;
+  // The right to run an exchange, or a place in a queue for it, for as long as this lives. It
   // happens when the right is given.
   class Permit final : public Event {
    public:
@@ -39,24 +42,12 @@ class Admission final : public Transport {
    private:
     friend class Admission;
     Admission& admission_;
-    Origin* origin_ = nullptr;
+    Origins::value_type* origin_ = nullptr;
     std::uint64_t arrival_ = 0;
-    Queue::node_type node_;  // while it is not in the queue
-  };
-  struct Origin {
-    const std::string* name = nullptr;  // its key in `origins_`
-    int in_flight = 0;
-    Queue queue;                  // by arrival
-    std::uint64_t listed_as = 0;  // its key in `open_`; 0: it is not in there
-    Open::node_type node;         // while it is not in there
   };
 
-  [[nodiscard]] bool has_room(const Origin& origin) const;
-  // All of these with the mutex held.
-  void enter(Permit& permit, const std::string& origin);
-  void leave(Permit& permit);
-  void admit_next();
-  void update_open(Origin& origin);
+  // With the mutex held.
+  void admit(Origin& origin);
 
   const int in_all_;
   const int per_origin_;
@@ -65,8 +56,7 @@ class Admission final : public Transport {
   std::uint64_t arrivals_ = 0;
   int in_flight_ = 0;
   std::unordered_map<std::string, Origin> origins_;  // only those in use
-  // The origins that have room and a queue, by the arrival of the first in it.
-  Open open_;
+  Queue open_;                                       // those that wait only for the limit in all
 };
 
 }  // namespace httpretry::detail

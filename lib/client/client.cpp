@@ -4,8 +4,6 @@
 
 #include "lib/flow/resume_on.hpp"
 
-#include <mutex>
-
 namespace httpretry {
 
 detail::Completion::~Completion() = default;
@@ -35,25 +33,6 @@ detail::Detached resume_there(std::shared_ptr<SharedState> state, Scheduler& sch
   state->resume();
 }
 
-class AwaitedCompletion final : public detail::Completion {
- public:
-  AwaitedCompletion(std::shared_ptr<SharedState> state, bool elsewhere)
-      : state_(std::move(state)), elsewhere_(elsewhere) {}
-  void complete(Outcome outcome) noexcept override {
-    const std::unique_ptr<AwaitedCompletion> self(this);
-    const auto state = std::move(state_);
-    state->outcome.emplace(std::move(outcome));
-    if (!elsewhere_) return state->resume();
-    // The scheduler need not outlive the awaiter. While the mutex is held the awaiter exists.
-    const std::lock_guard lock(state->mutex);
-    if (state->resume_on != nullptr) resume_there(state, *state->resume_on);
-  }
-
- private:
-  std::shared_ptr<SharedState> state_;
-  bool elsewhere_;
-};
-
 // Awaited for the outcome of a call on one of the core's loops.
 class CoSend {
  public:
@@ -75,26 +54,28 @@ class CoSend {
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> awaiter) {
     state_->awaiter = awaiter;
-    if (options_.stop.stop_possible()) forward_.emplace(options_.stop, Forward{state_->stop});
+    if (options_.stop.stop_possible()) forward_.emplace(options_.stop, RequestStop{state_->stop});
     options_.stop = state_->stop.get_token();
-    const bool elsewhere = options_.resume_on != nullptr;
+    auto done = [state = state_, elsewhere = options_.resume_on != nullptr](Outcome outcome) {
+      state->outcome.emplace(std::move(outcome));
+      if (!elsewhere) return state->resume();
+      // The scheduler need not outlive the awaiter. While the mutex is held the awaiter exists.
+      const std::lock_guard lock(state->mutex);
+      if (state->resume_on != nullptr) resume_there(state, *state->resume_on);
+    };
     // From here on the awaiter may run, and end, on another thread.
     const auto core = core_;
     core->start(std::move(request_), std::move(options_),
-                std::make_unique<AwaitedCompletion>(state_, elsewhere));
+                std::make_unique<detail::CallbackCompletion<decltype(done)>>(std::move(done)));
   }
   Outcome await_resume() { return *std::move(state_->outcome); }
 
  private:
-  struct Forward {
-    std::stop_source to;
-    void operator()() { to.request_stop(); }
-  };
   std::shared_ptr<detail::ClientCore> core_;
   Request request_;
   CallOptions options_;
   std::shared_ptr<SharedState> state_ = std::make_shared<SharedState>();
-  std::optional<std::stop_callback<Forward>> forward_;
+  std::optional<std::stop_callback<RequestStop>> forward_;
 };
 
 Task<Outcome> await_call(std::shared_ptr<detail::ClientCore> core, Request request,

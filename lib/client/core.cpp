@@ -19,43 +19,21 @@ ClientOptions checked(ClientOptions options) {
 }
 
 // For a call whose thread drives its scheduler until the end.
-class BlockingCompletion final : public Completion {
- public:
-  void complete(Outcome outcome) noexcept override {
-    outcome_.emplace(std::move(outcome));
-    done_.store(true, std::memory_order_release);
+struct BlockingCompletion final : Completion {
+  void complete(Outcome value) noexcept override {
+    outcome.emplace(std::move(value));
+    done.store(true, std::memory_order_release);
   }
-  [[nodiscard]] const std::atomic<bool>& done() const { return done_; }
-  Outcome take() { return *std::move(outcome_); }
-
- private:
-  std::optional<Outcome> outcome_;
-  std::atomic<bool> done_ = false;
+  std::optional<Outcome> outcome;
+  std::atomic<bool> done = false;
 };
 
-// Nobody closes a scheduler that is not ours: a call there is stopped by its own token or by the
-// client's.
-class StoppedByEither final : public Completion {
- public:
-  StoppedByEither(const std::stop_token& one, const std::stop_token& other,
-                  std::unique_ptr<Completion> told)
-      : told_(std::move(told)), on_one_(one, Forward{stop_}), on_other_(other, Forward{stop_}) {}
-  [[nodiscard]] std::stop_token token() const { return stop_.get_token(); }
-  void complete(Outcome outcome) noexcept override {
-    const std::unique_ptr<StoppedByEither> self(this);
-    told_.release()->complete(std::move(outcome));
-  }
-
- private:
-  struct Forward {
-    std::stop_source to;
-    void operator()() { to.request_stop(); }
-  };
-  std::unique_ptr<Completion> told_;
-  std::stop_source stop_;
-  std::stop_callback<Forward> on_one_;
-  std::stop_callback<Forward> on_other_;
-};
+// The error of a call that did not begin.
+Error not_begun(Errc code, std::string why) {
+  Error error(code, std::move(why));
+  error.history.stop_reason = code == Errc::Canceled ? Reason::Canceled : Reason::NotRetryable;
+  return error;
+}
 
 Error client_gone() {
   return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
@@ -69,12 +47,6 @@ Error no_loop(const std::system_error& cause) {
 
 }  // namespace
 
-Error not_begun(Errc code, std::string why) {
-  Error error(code, std::move(why));
-  error.history.stop_reason = code == Errc::Canceled ? Reason::Canceled : Reason::NotRetryable;
-  return error;
-}
-
 ClientCore::ClientCore(ClientOptions options)
     : options_(checked(std::move(options))),
       retries_(has_retry(options_)),
@@ -87,30 +59,6 @@ ClientCore::ClientCore(ClientOptions options)
     admission_.emplace(options_.max_in_flight, options_.max_in_flight_per_origin,
                        options_.transport.get());
   }
-}
-
-// Counts a call on its loop until it is posted there; takes that back where it never is.
-class ClientCore::CountedCall {
- public:
-  CountedCall(ClientCore& core, std::shared_ptr<BackgroundLoop> loop)
-      : core_(core), loop_(std::move(loop)) {}
-  ~CountedCall() {
-    if (!loop_) return;
-    loop_->call_not_begun();
-    if (core_.closed()) loop_->close();
-  }
-  CountedCall(const CountedCall&) = delete;
-  CountedCall& operator=(const CountedCall&) = delete;
-  void posted() { loop_.reset(); }
-
- private:
-  ClientCore& core_;
-  std::shared_ptr<BackgroundLoop> loop_;
-};
-
-bool ClientCore::closed() {
-  const std::lock_guard lock(mutex_);
-  return closed_;
 }
 
 std::optional<Error> ClientCore::apply(Request& request, CallOptions& options) const {
@@ -136,18 +84,16 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
     return send_async(std::move(request), std::move(options)).get();
   }
   if (auto error = apply(request, options)) return *std::move(error);
-  if (!options_.scheduler) return send_on_leased_loop(std::move(request), std::move(options));
-  if (!options.stop.stop_possible()) options.stop = external_stop_.get_token();
-  return run_here(external_scheduler(), std::move(request), std::move(options));
-}
-
-Outcome ClientCore::send_on_leased_loop(Request&& request, CallOptions&& options) {
+  if (options_.scheduler) {
+    auto where = external_scheduler();
+    stop_with_client(where, options);
+    return run_here(std::move(where), std::move(request), std::move(options));
+  }
   // The call may destroy the client; the loop goes back to a pool that still exists.
   const auto self = shared_from_this();
   try {
-    LoopPool::Lease lease(pool_);
-    return run_here({&lease.loop(), &transport_of(lease.loop()), &lease.loop(), nullptr},
-                    std::move(request), std::move(options));
+    const auto loop = pool_.lend();
+    return run_here({loop.get(), &transport_of(*loop)}, std::move(request), std::move(options));
   } catch (const std::system_error& cause) {
     return no_loop(cause);
   }
@@ -155,10 +101,11 @@ Outcome ClientCore::send_on_leased_loop(Request&& request, CallOptions&& options
 
 Outcome ClientCore::run_here(RunsOn where, Request&& request, CallOptions&& options) {
   BlockingCompletion completion;
-  auto call = run_call(shared_options(), where, std::move(request), std::move(options), completion);
-  call.post_to(*where.scheduler, where.leased);
-  where.scheduler->run_until(completion.done());
-  return completion.take();
+  auto& scheduler = *where.scheduler;
+  run_call(shared_options(), std::move(where), std::move(request), std::move(options), completion)
+      .post_to(scheduler);
+  scheduler.run_until(completion.done);
+  return *std::move(completion.outcome);
 }
 
 std::future<Outcome> ClientCore::send_async(Request&& request, CallOptions&& options) {
@@ -175,37 +122,24 @@ std::future<Outcome> ClientCore::send_async(Request&& request, CallOptions&& opt
 void ClientCore::start(Request&& request, CallOptions&& options,
                        std::unique_ptr<Completion> completion) {
   auto error = apply(request, options);
-  auto where = error ? std::nullopt : find_loop(error);
-  if (!where) {
+  auto where = error ? RunsOn() : find_loop(error);
+  if (where.scheduler == nullptr) {
     Outcome outcome = *std::move(error);
     return completion.release()->complete(std::move(outcome));
   }
-  CountedCall counted(*this, where->background);
-  if (!where->background && !options.stop.stop_possible()) {
-    options.stop = external_stop_.get_token();
-  } else if (!where->background) {
-    auto either = std::make_unique<StoppedByEither>(options.stop, external_stop_.get_token(),
-                                                    std::move(completion));
-    options.stop = either->token();
-    completion = std::move(either);
-  }
-  auto& scheduler = *where->scheduler;
-  auto call = run_call(shared_options(), *std::move(where), std::move(request), std::move(options),
-                       *completion);
-  call.post_to(scheduler);
+  if (!where.count) stop_with_client(where, options);
+  auto& scheduler = *where.scheduler;
+  run_call(shared_options(), std::move(where), std::move(request), std::move(options), *completion)
+      .post_to(scheduler);
   static_cast<void>(completion.release());  // the call owns it now
-  counted.posted();
 }
 
 void ClientCore::run(std::shared_ptr<Work> work) {
   std::optional<Error> error;
   auto where = find_loop(error);
-  if (!where) return work->give_up(*std::move(error));
-  CountedCall counted(*this, where->background);
-  auto& scheduler = *where->scheduler;
-  auto call = run_work(*std::move(where), std::move(work));
-  call.post_to(scheduler);
-  counted.posted();
+  if (where.scheduler == nullptr) return work->give_up(*std::move(error));
+  auto& scheduler = *where.scheduler;
+  run_work(std::move(where), std::move(work)).post_to(scheduler);
 }
 
 Transport& ClientCore::transport_of(Loop& loop) {
@@ -216,10 +150,21 @@ Transport& ClientCore::transport_of(Loop& loop) {
 RunsOn ClientCore::external_scheduler() {
   Transport* transport = options_.transport.get();
   if (admission_) transport = &*admission_;
-  return {options_.scheduler.get(), transport, nullptr, nullptr};
+  return {options_.scheduler.get(), transport};
 }
 
-std::optional<RunsOn> ClientCore::find_loop(std::optional<Error>& why) {
+// Nobody closes a scheduler that is not ours: a call there is stopped by its own token or by the
+// client's.
+void ClientCore::stop_with_client(RunsOn& where, CallOptions& options) {
+  auto stop = external_stop_.get_token();
+  if (options.stop.stop_possible()) {
+    where.stop = std::make_unique<EitherStop>(options.stop, stop);
+    stop = where.stop->token();
+  }
+  options.stop = std::move(stop);
+}
+
+RunsOn ClientCore::find_loop(std::optional<Error>& why) {
   try {
     const std::lock_guard lock(mutex_);
     if (!closed_) return options_.scheduler ? external_scheduler() : background_loop();
@@ -227,7 +172,7 @@ std::optional<RunsOn> ClientCore::find_loop(std::optional<Error>& why) {
   } catch (const std::system_error& cause) {
     why = no_loop(cause);
   }
-  return std::nullopt;
+  return {};
 }
 
 // With the mutex held, so that the call is counted before the loop can be closed.
@@ -239,9 +184,8 @@ RunsOn ClientCore::background_loop() {
     fresh->start();
     loops_.push_back(std::move(fresh));
   }
-  const auto& background = loops_[std::min(index, loops_.size() - 1)];
-  background->call_began();
-  return {&background->loop(), &transport_of(background->loop()), nullptr, background};
+  auto& background = *loops_[std::min(index, loops_.size() - 1)];
+  return {&background.loop(), &transport_of(background.loop()), background.count_call()};
 }
 
 void ClientCore::shut_down() {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "admission.hpp"
-#include "loops.hpp"
 #include "run_call.hpp"
 
 #include <httpretry/client/client.hpp>
@@ -26,20 +25,18 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   void shut_down();
 
  private:
-  class CountedCall;
-  Outcome send_on_leased_loop(Request&& request, CallOptions&& options);
   Outcome run_here(RunsOn where, Request&& request, CallOptions&& options);
   // The error where the call cannot begin with these options.
   std::optional<Error> apply(Request& request, CallOptions& options) const;
-  // Where a call runs while no thread waits for it. Empty where there is no loop, and `why` says
+  // Where a call runs while no thread waits for it. Nowhere where there is no loop, and `why` says
   // why. (Not a Result, which would put the RunsOn on the heap.)
-  std::optional<RunsOn> find_loop(std::optional<Error>& why);
+  RunsOn find_loop(std::optional<Error>& why);
   RunsOn background_loop();
   RunsOn external_scheduler();
+  void stop_with_client(RunsOn& where, CallOptions& options);
   Transport& transport_of(Loop& loop);
   // Keeps this object alive.
   std::shared_ptr<const ClientOptions> shared_options() { return {shared_from_this(), &options_}; }
-  bool closed();
 
   ClientOptions options_;
   const bool retries_;

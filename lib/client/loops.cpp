@@ -10,16 +10,20 @@ void BackgroundLoop::start() {
   thread_ = std::thread([self = shared_from_this()] {
     block_signals();
     self->loop_.run_until(self->done_);
+    self->loop_.run_until(self->done_);  // one more turn, for what `close` canceled after the last
   });
 }
 
-void BackgroundLoop::closed() noexcept {
-  closing_ = true;
-  if (calls_ == 0) done_.store(true, std::memory_order_release);
+void BackgroundLoop::close() noexcept {
+  loop_.close();
+  call_ended();
 }
 
-void BackgroundLoop::call_ended() {
-  if (--calls_ == 0 && closing_) done_.store(true, std::memory_order_release);
+void BackgroundLoop::call_ended() noexcept {
+  const auto self = shared_from_this();  // the thread may end as soon as it is done
+  if (--calls_ > 0) return;
+  done_.store(true, std::memory_order_release);
+  loop_.close();  // wakes it
 }
 
 void BackgroundLoop::join() {
@@ -46,35 +50,36 @@ LoopPool::LoopPool(std::shared_ptr<const TransportOptions> options,
   idle_.reserve(most_idle() + 1);  // taking one back must not fail
 }
 
-std::unique_ptr<Loop> LoopPool::lend() {
+LoopPool::Lease LoopPool::lend() {
   std::unique_ptr<Loop> loop;
-  std::vector<Idle> expired;  // closed without the mutex
+  std::vector<std::unique_ptr<Loop>> expired;  // closed without the mutex
   {
     const std::lock_guard lock(mutex_);
     const auto oldest = std::chrono::steady_clock::now() - options_->max_idle;
+    // The clock of a loop stands still while it is idle.
     const auto young = std::find_if(idle_.begin(), idle_.end(),
-                                    [&](const Idle& idle) { return idle.since >= oldest; });
+                                    [&](const auto& idle) { return idle->now() >= oldest; });
     std::move(idle_.begin(), young, std::back_inserter(expired));
     idle_.erase(idle_.begin(), young);
     if (!idle_.empty()) {
-      loop = std::move(idle_.back().loop);
+      loop = std::move(idle_.back());
       idle_.pop_back();
       lent_.push_back(loop.get());
     }
   }
-  if (loop) return loop;
-  loop = std::make_unique<Loop>(options_, resolver_, Loop::Load::OneCall);
-  const std::lock_guard lock(mutex_);
-  lent_.push_back(loop.get());
-  return loop;
+  if (!loop) {
+    loop = std::make_unique<Loop>(options_, resolver_, Loop::Load::OneCall);
+    const std::lock_guard lock(mutex_);
+    lent_.push_back(loop.get());
+  }
+  return {loop.release(), TakeBack{this}};
 }
 
 void LoopPool::take_back(std::unique_ptr<Loop> loop) {
-  Idle surplus;  // closed without the mutex
+  std::unique_ptr<Loop> surplus;  // closed without the mutex
   const std::lock_guard lock(mutex_);
   lent_.erase(std::find(lent_.begin(), lent_.end(), loop.get()));
-  const auto since = loop->now();  // of its last event, which spares a look at the clock
-  idle_.push_back({std::move(loop), since});
+  idle_.push_back(std::move(loop));
   if (idle_.size() > most_idle()) {
     surplus = std::move(idle_.front());
     idle_.erase(idle_.begin());
@@ -91,7 +96,7 @@ void LoopPool::close() {
 
 // Closing their sockets could speak on connections that are the other process's.
 void LoopPool::abandon() {
-  for (auto& idle : idle_) static_cast<void>(idle.loop.release());  // NOLINT: on purpose
+  for (auto& idle : idle_) static_cast<void>(idle.release());  // NOLINT: on purpose
 }
 
 }  // namespace httpretry::detail

@@ -99,7 +99,6 @@ PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn whe
   state.delivery.reset();  // removes an unfinished file before the user is told
 
   completion.complete(std::move(outcome));
-  if (where.background) where.background->call_ended();
 }
 
 PostedCoroutine run_work(RunsOn where, std::shared_ptr<Work> work) {
@@ -114,7 +113,6 @@ PostedCoroutine run_work(RunsOn where, std::shared_ptr<Work> work) {
     co_await home;
   }
   work.reset();
-  if (where.background) where.background->call_ended();
 }
 
 }  // namespace httpretry::detail

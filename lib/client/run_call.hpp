@@ -3,18 +3,45 @@
 
 #include "loops.hpp"
 
-#include "lib/flow/posted_coroutine.hpp"
+#include "lib/flow/either_stop.hpp"
 
 #include <httpretry/client/client.hpp>
 
 namespace httpretry::detail {
 
+// A coroutine that nobody awaits, made on one thread to run on a scheduler. Making it and posting
+// it may throw; then none of it has run.
+class PostedCoroutine {
+ public:
+  struct promise_type : Detached::promise_type {
+    PostedCoroutine get_return_object() noexcept {
+      return PostedCoroutine(std::coroutine_handle<promise_type>::from_promise(*this));
+    }
+    std::suspend_always initial_suspend() const noexcept { return {}; }
+  };
+
+  PostedCoroutine(const PostedCoroutine&) = delete;
+  PostedCoroutine& operator=(const PostedCoroutine&) = delete;
+  ~PostedCoroutine() {
+    if (handle_) handle_.destroy();
+  }
+  // From then on it owns itself.
+  void post_to(Scheduler& scheduler) {
+    scheduler.post(handle_);
+    handle_ = nullptr;
+  }
+
+ private:
+  explicit PostedCoroutine(std::coroutine_handle<> handle) noexcept : handle_(handle) {}
+  std::coroutine_handle<> handle_;
+};
+
 // Where a call runs.
 struct RunsOn {
-  Scheduler* scheduler;
-  Transport* transport;
-  RunQueue* leased;                            // the scheduler, where this thread will drive it
-  std::shared_ptr<BackgroundLoop> background;  // null elsewhere
+  Scheduler* scheduler = nullptr;  // null: nowhere
+  Transport* transport = nullptr;
+  BackgroundLoop::CallCount count{};   // null where no background loop runs it
+  std::unique_ptr<EitherStop> stop{};  // of the call's token, where that is not the user's
 };
 
 // The coroutines run on the scheduler's thread. `options` and what `completion` is must live until
@@ -22,8 +49,5 @@ struct RunsOn {
 PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
                          CallOptions options, Completion& completion);
 PostedCoroutine run_work(RunsOn where, std::shared_ptr<Work> work);
-
-// The error of a call that did not begin.
-Error not_begun(Errc code, std::string why);
 
 }  // namespace httpretry::detail

@@ -4,6 +4,19 @@
 
 namespace httpretry {
 
+Scheduler::~Scheduler() = default;
+Transport::~Transport() = default;
+
+Observer::~Observer() = default;
+void Observer::call_started(const Call& /*call*/, const Request& /*request*/) noexcept {}
+void Observer::attempt_started(const Call& /*call*/, const Request& /*request*/,
+                               int /*number*/) noexcept {}
+void Observer::attempt_ended(const Call& /*call*/, const Request& /*request*/,
+                             const Attempt& /*attempt*/) noexcept {}
+void Observer::redirected(const Call& /*call*/, const Request& /*next*/) noexcept {}
+void Observer::policies_reloaded(const Call& /*call*/, const PolicyReload& /*reload*/) noexcept {}
+void Observer::call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept {}
+
 std::uint64_t Call::id() const { return state_->id; }
 Scheduler& Call::scheduler() const { return *state_->scheduler; }
 Time Call::started() const { return state_->started; }

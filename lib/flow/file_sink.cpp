@@ -18,11 +18,7 @@ using Wish = BodyWriter::Wish;
 std::string fingerprint(std::string_view url) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : url) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  std::string text;
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    append_hex(text, static_cast<unsigned char>(hash >> static_cast<unsigned>(shift)));
-  }
-  return text;
+  return std::to_string(hash);
 }
 
 // PATH.part.info says which body PATH.part is the beginning of. Two lines: the fingerprint of the

@@ -23,87 +23,55 @@ constexpr std::size_t kClasses = 128;  // frames of up to 2 KiB: larger ones are
 // At most 256 frames of a size are kept, so that a burst of calls does not hold memory for ever.
 constexpr std::size_t kKeptPerClass = 256;
 
-class FrameLists {
- public:
-  ~FrameLists() {
-    for (auto& list : lists_) {
-      while (list.first != nullptr) ::operator delete(list.pop());
-    }
-  }
-  void* take(std::size_t index) noexcept {
-    return lists_[index].first == nullptr ? nullptr : lists_[index].pop();
-  }
-  bool keep(std::size_t index, void* frame) noexcept {
-    auto& list = lists_[index];
-    if (list.count == kKeptPerClass) return false;
-    list.first = ::new (frame) Node{list.first};
-    ++list.count;
-    return true;
-  }
-
- private:
+struct FreeList {
   struct Node {
     Node* next;
   };
-  struct List {
-    Node* first = nullptr;
-    std::size_t count = 0;
-    void* pop() noexcept {
-      Node* node = first;
-      first = node->next;
-      --count;
-      return node;
-    }
-  };
-  std::array<List, kClasses> lists_{};
+  Node* first = nullptr;
+  std::size_t count = 0;
+  void* pop() noexcept {
+    --count;
+    return std::exchange(first, first->next);
+  }
 };
 
 // Plain values, because they can still be read when the thread's objects are destroyed: frames that
 // are freed after that are simply deleted.
-thread_local FrameLists* current_lists = nullptr;
+thread_local std::array<FreeList, kClasses> free_lists;
 thread_local bool thread_ends = false;
 
-struct OwnLists {
-  OwnLists() { current_lists = &lists; }
-  ~OwnLists() {
-    current_lists = nullptr;
+struct Cleanup {
+  ~Cleanup() {
     thread_ends = true;
+    for (auto& list : free_lists) {
+      while (list.first != nullptr) ::operator delete(list.pop());
+    }
   }
-  FrameLists lists;
 };
-
-FrameLists* first_use() {
-  if (thread_ends) return nullptr;
-  thread_local const OwnLists own;
-  return current_lists;
-}
-
-FrameLists* lists_of_this_thread() {
-  return current_lists != nullptr ? current_lists : first_use();
-}
 
 constexpr std::size_t class_of(std::size_t size) { return (size - 1) / kGrain; }
 
+// With AddressSanitizer every frame is really freed, so that it finds a use after that.
+FreeList* list_of(std::size_t index) {
+  thread_local const Cleanup at_end_of_thread;
+  const bool pooled = HTTPRETRY_POOL_FRAMES != 0 && index < kClasses && !thread_ends;
+  return pooled ? &free_lists[index] : nullptr;
+}
+
 }  // namespace
 
-// With AddressSanitizer every frame is really freed, so that it finds a use after that.
 void* allocate_frame(std::size_t size) {
   const auto index = class_of(size);
-  if (HTTPRETRY_POOL_FRAMES != 0 && index < kClasses) {
-    if (auto* lists = lists_of_this_thread(); lists != nullptr) {
-      if (void* frame = lists->take(index); frame != nullptr) return frame;
-    }
-  }
+  auto* list = list_of(index);
+  if (list != nullptr && list->first != nullptr) return list->pop();
   return ::operator new((index + 1) * kGrain);
 }
 
 void free_frame(void* frame, std::size_t size) noexcept {
-  const auto index = class_of(size);
-  if (HTTPRETRY_POOL_FRAMES != 0 && index < kClasses) {
-    auto* lists = lists_of_this_thread();
-    if (lists != nullptr && lists->keep(index, frame)) return;
-  }
-  ::operator delete(frame);
+  auto* list = list_of(class_of(size));
+  if (list == nullptr || list->count == kKeptPerClass) return ::operator delete(frame);
+  list->first = ::new (frame) FreeList::Node{list->first};
+  ++list->count;
 }
 
 }  // namespace httpretry::detail

@@ -1,6 +1,8 @@
 #include "call_state.hpp"
 #include "resume_on.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <httpretry/flow/middleware.hpp>
 
 namespace httpretry {
@@ -16,9 +18,9 @@ Task<Outcome> return_and_send(Next next, Request request, Call& call) {
   co_return outcome;
 }
 
-template <class Handle>
 class FunctionMiddleware final : public Middleware {
  public:
+  using Handle = std::function<Task<Outcome>(Request, Call&, Next)>;
   FunctionMiddleware(std::string name, Handle handle)
       : name_(std::move(name)), handle_(std::move(handle)) {}
   [[nodiscard]] std::string_view name() const override { return name_; }
@@ -31,12 +33,16 @@ class FunctionMiddleware final : public Middleware {
   Handle handle_;
 };
 
-template <class Handle>
-MiddlewarePtr from_function(std::string name, Handle handle) {
-  return std::make_shared<FunctionMiddleware<Handle>>(std::move(name), std::move(handle));
-}
-
 }  // namespace
+
+Middleware::~Middleware() = default;
+
+Error detail::internal_error(std::string_view thrower, const std::exception_ptr& thrown) {
+  Error error(Errc::Internal,
+              "middleware \"" + std::string(thrower) + "\" threw: " + text_of(thrown));
+  error.exchange.sent = Sent::Maybe;  // the exception does not say
+  return error;
+}
 
 Task<Outcome> Next::operator()(Request request, Call& call) const {
   auto& state = Call::State::of(call);
@@ -62,28 +68,28 @@ Task<Outcome> Next::operator()(Request request, Call& call) const {
   }
 }
 
+MiddlewarePtr middleware(std::string name,
+                         std::function<Task<Outcome>(Request, Call&, Next)> handle) {
+  return std::make_shared<FunctionMiddleware>(std::move(name), std::move(handle));
+}
+
 MiddlewarePtr on_request(std::string name, std::function<void(Request&, Call&)> change) {
-  return from_function(std::move(name), [change = std::move(change)](Request&& request, Call& call,
-                                                                     const Next& next) {
-    change(request, call);
-    return next(std::move(request), call);
-  });
+  return middleware(std::move(name),
+                    [change = std::move(change)](Request&& request, Call& call, const Next& next) {
+                      change(request, call);
+                      return next(std::move(request), call);
+                    });
 }
 
 MiddlewarePtr on_outcome(std::string name,
                          std::function<void(const Request&, Outcome&, Call&)> look) {
-  return from_function(
+  return middleware(
       std::move(name),
       [look = std::move(look)](Request request, Call& call, Next next) -> Task<Outcome> {
         Outcome outcome = co_await next(request, call);
         look(request, outcome, call);
         co_return outcome;
       });
-}
-
-MiddlewarePtr middleware(std::string name,
-                         std::function<Task<Outcome>(Request, Call&, Next)> handle) {
-  return from_function(std::move(name), std::move(handle));
 }
 
 }  // namespace httpretry

@@ -15,20 +15,51 @@ void reserve_room(std::vector<T>& list, std::size_t count) {
   if (list.capacity() < count) list.reserve(std::max(count, 2 * list.capacity()));
 }
 
-}  // namespace
+// co_await gives true (the time has come) or false (canceled).
+class Sleep final : public CancelableWait, private Timer {
+ public:
+  Sleep(RunQueue& queue, Time when, std::stop_token stop)
+      : CancelableWait(queue, std::move(stop)), when_(when) {}
+  ~Sleep() override { end(); }
+  [[nodiscard]] bool await_ready() const { return stop_requested(); }
+  void await_suspend(std::coroutine_handle<> awaiter) {
+    awaiter_ = awaiter;
+    begin_waiting();
+    queue_.timers().add(*this, when_);
+  }
+  bool await_resume() {
+    end();
+    return slept_;
+  }
 
-CancelableWait::CancelableWait(RunQueue& queue, std::stop_token stop)
-    : queue_(queue), stop_(std::move(stop)) {}
-CancelableWait::~CancelableWait() { end_waiting(); }
+ private:
+  void due() override {
+    slept_ = true;
+    queue_.ready(awaiter_);
+  }
+  void on_cancel() override {
+    if (slept_) return;  // the timer was due in the same turn
+    queue_.timers().remove(*this);
+    queue_.ready(awaiter_);
+  }
+  void end() {
+    queue_.timers().remove(*this);
+    end_waiting();
+  }
+
+  Time when_;
+  std::coroutine_handle<> awaiter_;
+  bool slept_ = false;
+};
+
+}  // namespace
 
 bool CancelableWait::stop_requested() const { return queue_.closed_ || stop_.stop_requested(); }
 
 void CancelableWait::begin_waiting() {
   queue_.enter(*this);
   waiting_ = true;
-  if (stop_.stop_possible()) {
-    on_stop_.emplace(stop_, PostCancel{&queue_, slot_, queue_.slots_[slot_].generation});
-  }
+  if (stop_.stop_possible()) on_stop_.emplace(stop_, PostCancel{this});
 }
 
 void CancelableWait::end_waiting() {
@@ -39,34 +70,7 @@ void CancelableWait::end_waiting() {
 }
 
 // Runs on the thread that requests the stop, which may hold locks of its own: so it only posts.
-void CancelableWait::PostCancel::operator()() const { queue->post_cancel({slot, generation}); }
-
-void Sleep::await_suspend(std::coroutine_handle<> awaiter) {
-  awaiter_ = awaiter;
-  begin_waiting();
-  queue_.timers().add(*this, when_);
-}
-
-bool Sleep::await_resume() {
-  end();
-  return slept_;
-}
-
-void Sleep::due() {
-  slept_ = true;
-  queue_.ready(awaiter_);
-}
-
-void Sleep::on_cancel() {
-  if (slept_) return;  // the timer was due in the same turn
-  queue_.timers().remove(*this);
-  queue_.ready(awaiter_);
-}
-
-void Sleep::end() {
-  queue_.timers().remove(*this);
-  end_waiting();
-}
+void CancelableWait::PostCancel::operator()() const { wait->queue_.post_cancel(*wait); }
 
 RunQueue::~RunQueue() = default;
 
@@ -85,20 +89,15 @@ void RunQueue::post(std::coroutine_handle<> handle) {
   notify();
 }
 
-void RunQueue::post_cancel(Cancel which) noexcept {
+void RunQueue::post_cancel(CancelableWait& wait) noexcept {
   const std::lock_guard lock(mutex_);
-  try {
-    cancels_.push_back(which);
-  } catch (const std::bad_alloc&) {
-    cancels_lost_ = true;
-  }
+  wait.next_posted_ = std::exchange(posted_cancels_, &wait);
   notify();
 }
 
-void RunQueue::close(Closed* told) noexcept {
+void RunQueue::close() noexcept {
   const std::lock_guard lock(mutex_);
   close_asked_ = true;
-  if (told != nullptr) on_closed_ = told;
   notify();
 }
 
@@ -134,41 +133,30 @@ bool RunQueue::turn() {
 }
 
 void RunQueue::take_posted() {
-  std::vector<Cancel> cancels;
-  Closed* tell = nullptr;
-  bool lost = false;
+  CancelableWait* canceled = nullptr;
   {
     const std::lock_guard lock(mutex_);
     try {
-      reserve_room(ready_, ready_.size() + posted_.size() + slots_.size());
+      reserve_room(ready_, ready_.size() + posted_.size() + waits_.size());
     } catch (const std::bad_alloc&) {
       return;  // the next turn tries again
     }
     has_posted_.store(false, std::memory_order_relaxed);
     ready_.insert(ready_.end(), posted_.begin(), posted_.end());
     posted_.clear();
-    cancels.swap(cancels_);
-    if (close_asked_) closed_ = true;
-    lost = std::exchange(cancels_lost_, false);
-    tell = std::exchange(on_closed_, nullptr);
+    while (posted_cancels_ != nullptr) {  // the last posted is at the front
+      auto* wait = std::exchange(posted_cancels_, posted_cancels_->next_posted_);
+      wait->next_posted_ = std::exchange(canceled, wait);
+    }
+    closed_ = close_asked_;
   }
-  for (const auto& which : cancels) {
-    const auto& slot = slots_[which.slot];
-    if (slot.generation == which.generation && slot.waiter != nullptr) cancel(*slot.waiter);
-  }
-  if (closed_ || lost) cancel_stopped();
-  if (tell != nullptr) tell->closed();
+  // Nothing resumes here, so the waits stay what they are.
+  while (canceled != nullptr) cancel(*std::exchange(canceled, canceled->next_posted_));
+  if (closed_) std::for_each(waits_.begin(), waits_.end(), [](auto* wait) { cancel(*wait); });
 }
 
-void RunQueue::cancel_stopped() {
-  for (const auto& slot : slots_) {
-    if (slot.waiter != nullptr && slot.waiter->stop_requested()) cancel(*slot.waiter);
-  }
-}
-
-void RunQueue::cancel(CancelableWait& waiter) {
-  if (std::exchange(waiter.canceled_, true)) return;
-  waiter.on_cancel();
+void RunQueue::cancel(CancelableWait& wait) {
+  if (!std::exchange(wait.canceled_, true)) wait.on_cancel();
 }
 
 Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
@@ -183,25 +171,24 @@ Task<bool> RunQueue::sleep_until(Time when, std::stop_token stop) {
 
 // Reserves all memory that the wait will need, because here its coroutine can be told that there is
 // none.
-void RunQueue::enter(CancelableWait& waiter) {
-  if (free_slots_.empty()) {
-    reserve_room(free_slots_, slots_.size() + 1);
-    slots_.emplace_back();
-    free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
-  }
-  reserve_room(ready_, ready_.size() + slots_.size());
-  reserve_room(running_, slots_.size());
-  waiter.slot_ = free_slots_.back();
-  free_slots_.pop_back();
-  slots_[waiter.slot_].waiter = &waiter;
+void RunQueue::enter(CancelableWait& wait) {
+  const auto count = waits_.size() + 1;
+  reserve_room(waits_, count);
+  reserve_room(ready_, ready_.size() + count);
+  reserve_room(running_, count);
+  wait.index_ = waits_.size();
+  waits_.push_back(&wait);
 }
 
-// The new generation invalidates cancellations that were posted for this wait.
-void RunQueue::leave(CancelableWait& waiter) {
-  auto& slot = slots_[waiter.slot_];
-  slot.waiter = nullptr;
-  ++slot.generation;
-  free_slots_.push_back(waiter.slot_);
+void RunQueue::leave(CancelableWait& wait) {
+  waits_[wait.index_] = waits_.back();
+  waits_[wait.index_]->index_ = wait.index_;
+  waits_.pop_back();
+  if (!wait.stop_.stop_requested()) return;
+  const std::lock_guard lock(mutex_);  // its cancellation may still be in the list
+  auto** link = &posted_cancels_;
+  while (*link != nullptr && *link != &wait) link = &(*link)->next_posted_;
+  if (*link != nullptr) *link = wait.next_posted_;
 }
 
 }  // namespace httpretry

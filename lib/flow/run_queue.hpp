@@ -2,11 +2,10 @@
 // the work that other threads post.
 #pragma once
 
-#include "timer_heap.hpp"
+#include "timer_queue.hpp"
 
 #include <httpretry/flow/scheduler.hpp>
 
-#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -19,10 +18,10 @@ class RunQueue;
 // A wait that can be canceled: by its stop token, from any thread, or when its queue is closed.
 class CancelableWait {
  public:
-  CancelableWait(RunQueue& queue, std::stop_token stop);
+  CancelableWait(RunQueue& queue, std::stop_token stop) : queue_(queue), stop_(std::move(stop)) {}
   CancelableWait(const CancelableWait&) = delete;
   CancelableWait& operator=(const CancelableWait&) = delete;
-  virtual ~CancelableWait();
+  virtual ~CancelableWait() { end_waiting(); }
 
  protected:
   // Called at most once, on the queue's thread, between `begin_waiting` and `end_waiting`.
@@ -36,36 +35,15 @@ class CancelableWait {
  private:
   friend class RunQueue;
   struct PostCancel {
-    RunQueue* queue;
-    std::uint32_t slot;
-    std::uint32_t generation;
+    CancelableWait* wait;
     void operator()() const;
   };
   std::stop_token stop_;
   std::optional<std::stop_callback<PostCancel>> on_stop_;
-  std::uint32_t slot_ = 0;
+  std::size_t index_ = 0;  // in the queue's list
   bool waiting_ = false;
   bool canceled_ = false;
-};
-
-// co_await gives true (the time has come) or false (canceled).
-class Sleep final : public CancelableWait, private Timer {
- public:
-  Sleep(RunQueue& queue, Time when, std::stop_token stop)
-      : CancelableWait(queue, std::move(stop)), when_(when) {}
-  ~Sleep() override { end(); }
-  [[nodiscard]] bool await_ready() const { return stop_requested(); }
-  void await_suspend(std::coroutine_handle<> awaiter);
-  bool await_resume();
-
- private:
-  void due() override;
-  void on_cancel() override;
-  void end();
-
-  Time when_;
-  std::coroutine_handle<> awaiter_;
-  bool slept_ = false;
+  CancelableWait* next_posted_ = nullptr;  // guarded by the queue's mutex
 };
 
 // One thread at a time drives it. Only `post`, `close` and the stop tokens of its waits may be used
@@ -83,21 +61,13 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   void post(std::coroutine_handle<> handle) final;
   Task<bool> sleep_until(Time when, std::stop_token stop) final;
 
-  // Is told by the driver when all waits are canceled.
-  class Closed {
-   public:
-    virtual void closed() noexcept = 0;
-
-   protected:
-    ~Closed() = default;
-  };
   // Cancels all waits, also those that begin later. For any thread. Allocates no memory.
-  void close(Closed* told = nullptr) noexcept;
+  void close() noexcept;
 
   // Allocates no memory for a coroutine in a wait of this queue: `enter` has reserved it.
   void ready(std::coroutine_handle<> handle) { ready_.push_back(handle); }
-  TimerHeap& timers() { return timers_; }
-  [[nodiscard]] const TimerHeap& timers() const { return timers_; }
+  TimerQueue& timers() { return timers_; }
+  [[nodiscard]] const TimerQueue& timers() const { return timers_; }
 
  protected:
   // While it lives, this thread is the driver.
@@ -123,35 +93,23 @@ class HTTPRETRY_API RunQueue : public Scheduler {
 
  private:
   friend class CancelableWait;
-  struct Slot {
-    CancelableWait* waiter = nullptr;
-    std::uint32_t generation = 0;
-  };
-  struct Cancel {
-    std::uint32_t slot;
-    std::uint32_t generation;
-  };
-  void enter(CancelableWait& waiter);
-  void leave(CancelableWait& waiter);
-  void post_cancel(Cancel which) noexcept;
+  void enter(CancelableWait& wait);
+  void leave(CancelableWait& wait);
+  void post_cancel(CancelableWait& wait) noexcept;
   void take_posted();
-  void cancel_stopped();
   void notify();
-  static void cancel(CancelableWait& waiter);
+  static void cancel(CancelableWait& wait);
 
   std::vector<std::coroutine_handle<>> ready_;
   std::vector<std::coroutine_handle<>> running_;
-  TimerHeap timers_;
-  std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_slots_;
+  TimerQueue timers_;
+  std::vector<CancelableWait*> waits_;
   bool closed_ = false;
 
-  std::mutex mutex_;  // guards the five below
+  std::mutex mutex_;  // guards the three below
   std::vector<std::coroutine_handle<>> posted_;
-  std::vector<Cancel> cancels_;
-  bool cancels_lost_ = false;  // there was no memory for one
+  CancelableWait* posted_cancels_ = nullptr;  // a list, which takes no memory
   bool close_asked_ = false;
-  Closed* on_closed_ = nullptr;
   std::atomic<bool> has_posted_ = false;  // read without the mutex
   std::atomic<bool> blocked_ = false;
 };

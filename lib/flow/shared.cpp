@@ -1,27 +1,18 @@
+#include "either_stop.hpp"
+
 #include "lib/http/text.hpp"
 
 #include <httpretry/flow/shared.hpp>
 
 namespace httpretry::detail {
-namespace {
-
-struct Forward {
-  std::stop_source to;
-  void operator()() { to.request_stop(); }
-};
-
-}  // namespace
 
 Event::~Event() = default;
 
 // sleep_until takes one stop token, and there are two reasons to end this wait.
 Task<bool> Event::wait(Scheduler& scheduler, Time limit, std::stop_token stop) const {
-  const auto stop_of_call = stop;
-  std::stop_source either;
-  const std::stop_callback on_happened(happened_.get_token(), Forward{either});
-  const std::stop_callback on_stop(std::move(stop), Forward{either});
-  const bool whole = co_await scheduler.sleep_until(limit, either.get_token());
-  co_return whole || (happened() && !stop_of_call.stop_requested());
+  const EitherStop either(happened_.get_token(), stop);
+  const bool whole = co_await scheduler.sleep_until(limit, either.token());
+  co_return whole || (happened() && !stop.stop_requested());
 }
 
 Error Work::thrown_by_work(const std::exception_ptr& thrown) {

@@ -26,10 +26,16 @@ class SingleFlight {
   // to all of them.
   Task<Result<T>> join(const Fetch& fetch, Call& call) {
     for (;;) {
-      const auto [flight, leads] = board();
+      bool leads = false;
+      const auto flight = board(leads);
       if (leads) {
         const EndGuard guard(*this, *flight);
-        Result<T> result = co_await lead(fetch, call, *flight);
+        Result<T> result = co_await fetch(call);
+        const ReturnTo loop(call.scheduler());
+        co_await loop;
+        const bool call_ended = !result && (result.error().code == Errc::Canceled ||
+                                            call.scheduler().now() >= call.deadline());
+        if (!call_ended) flight->result = result;
         co_return result;
       }
       const bool whole = co_await flight->wait(call.scheduler(), call.deadline(), call.stop());
@@ -46,16 +52,16 @@ class SingleFlight {
     std::optional<Result<T>> result;  // empty if the call that fetched ended first
     using Event::happen;
   };
-  struct Boarded {
-    std::shared_ptr<Flight> flight;
-    bool leads;
-  };
-  // Ends the flight also if the coroutine that leads is destroyed, or cannot start.
+  // Ends the flight, also if the coroutine that leads is destroyed.
   class EndGuard {
    public:
     EndGuard(SingleFlight& owner, Flight& flight) : owner_(owner), flight_(flight) {}
     ~EndGuard() {
-      if (!flight_.happened()) owner_.end(flight_, std::nullopt);
+      {
+        const std::lock_guard lock(owner_.mutex_);
+        owner_.current_.reset();
+      }
+      flight_.happen();
     }
     EndGuard(const EndGuard&) = delete;
     EndGuard& operator=(const EndGuard&) = delete;
@@ -65,30 +71,11 @@ class SingleFlight {
     Flight& flight_;
   };
 
-  Boarded board() {
+  std::shared_ptr<Flight> board(bool& leads) {
     const std::lock_guard lock(mutex_);
-    const bool leads = current_ == nullptr;
+    leads = current_ == nullptr;
     if (leads) current_ = std::make_shared<Flight>();
-    return {current_, leads};
-  }
-
-  Task<Result<T>> lead(const Fetch& fetch, Call& call, Flight& flight) {
-    Result<T> result = co_await fetch(call);
-    const ReturnTo loop(call.scheduler());
-    co_await loop;
-    const bool call_ended = !result && (result.error().code == Errc::Canceled ||
-                                        call.scheduler().now() >= call.deadline());
-    end(flight, call_ended ? std::nullopt : std::optional<Result<T>>(result));
-    co_return result;
-  }
-
-  void end(Flight& flight, std::optional<Result<T>> result) {
-    {
-      const std::lock_guard lock(mutex_);
-      current_.reset();
-    }
-    flight.result = std::move(result);
-    flight.happen();
+    return current_;
   }
 
   std::mutex mutex_;

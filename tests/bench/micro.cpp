@@ -63,14 +63,14 @@ void timers(benchmark::State& state) {
   const auto count = static_cast<std::size_t>(state.range(0));
   std::mt19937_64 random(1);
   std::vector<Idle> idle(count);
-  TimerHeap heap;
-  for (auto& timer : idle) heap.add(timer, Time(Duration(random() >> 8U)));
+  TimerQueue queue;
+  for (auto& timer : idle) queue.add(timer, Time(Duration(random() >> 8U)));
   for (auto _ : state) {
     auto& timer = idle[random() % count];
-    heap.remove(timer);
-    heap.add(timer, Time(Duration(random() >> 8U)));
+    queue.remove(timer);
+    queue.add(timer, Time(Duration(random() >> 8U)));
   }
-  for (auto& timer : idle) heap.remove(timer);
+  for (auto& timer : idle) queue.remove(timer);
 }
 
 Task<int> one() { co_return 1; }

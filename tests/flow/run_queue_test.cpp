@@ -40,26 +40,26 @@ TEST_CASE("timers are due in the order of time, then of arrival, and any of them
   const auto seed = std::random_device{}();
   CAPTURE(seed);
   std::mt19937 random(seed);
-  TimerHeap heap;
+  TimerQueue queue;
   std::vector<CountedTimer> timers(500);
   std::vector<std::pair<Time, std::size_t>> expected;
   for (std::size_t i = 0; i < timers.size(); ++i) {
     const Time when(Duration(random() % 100));
-    heap.add(timers[i], when);
+    queue.add(timers[i], when);
     expected.emplace_back(when, i);
   }
-  for (std::size_t i = 0; i < timers.size(); i += 3) heap.remove(timers[i]);
+  for (std::size_t i = 0; i < timers.size(); i += 3) queue.remove(timers[i]);
   std::erase_if(expected, [](const auto& entry) { return entry.second % 3 == 0; });
   std::stable_sort(expected.begin(), expected.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
 
   for (const auto& [when, index] : expected) {
-    REQUIRE(heap.next() == when);
-    CHECK(heap.take_due(when - Duration(1)) == nullptr);
-    CHECK(heap.take_due(when) == &timers[index]);
+    REQUIRE(queue.next() == when);
+    CHECK(queue.take_due(when - Duration(1)) == nullptr);
+    CHECK(queue.take_due(when) == &timers[index]);
   }
-  CHECK(heap.size() == 0);
-  CHECK(heap.next() == kNever);
+  CHECK(queue.size() == 0);
+  CHECK(queue.next() == kNever);
 }
 
 TEST_CASE("a sleep ends when its time has come and not a nanosecond earlier") {
