@@ -26,7 +26,7 @@ class HTTPRETRY_API Scheduler {
   virtual void post(std::coroutine_handle<> handle) = 0;
 
   // True when `when` has come, never earlier; false as soon as stop is requested. A wait is an
-  // entry in a heap: it holds no thread.
+  // entry in a queue: it holds no thread.
   virtual Task<bool> sleep_until(Time when, std::stop_token stop) = 0;
 
   // Runs what is on this scheduler, on the calling thread, until `done`.
