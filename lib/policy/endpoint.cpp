@@ -1,29 +1,23 @@
-#include <httpretry/policy/endpoint.hpp>
-
-#include "endpoint_host.hpp"
-#include "endpoint_path.hpp"
+#include "lib/policy/endpoint_pattern.hpp"
 
 #include <httpretry/http/headers.hpp>
 
-#include <algorithm>
-#include <utility>
+#include <map>
 
 namespace httpretry {
+
+using policy::quoted;
+
 namespace {
 
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
-
 void check_methods(const std::vector<std::string>& methods, std::vector<PatternProblem>& problems) {
-  auto sorted = methods;
-  std::sort(sorted.begin(), sorted.end());
-  for (auto method = sorted.begin(); method != sorted.end(); ++method) {
-    const bool repeated = method != sorted.begin() && *method == *(method - 1);
-    if (repeated && (method + 1 == sorted.end() || *method != *(method + 1))) {
-      problems.emplace_back("methods", quoted(*method) + " is listed more than once");
+  std::map<std::string, int> counts;
+  for (const auto& method : methods) ++counts[method];
+  for (const auto& [method, count] : counts) {
+    if (!valid_header_name(method)) {
+      problems.emplace_back("methods", quoted(method) + " is not a method: it is no token");
     }
-    if (!repeated && !valid_header_name(*method)) {
-      problems.emplace_back("methods", quoted(*method) + " is not a method: it is no token");
-    }
+    if (count > 1) problems.emplace_back("methods", quoted(method) + " is listed more than once");
   }
 }
 

@@ -1,156 +1,229 @@
-#include "endpoint_tree.hpp"
+#include "lib/policy/endpoint_pattern.hpp"
 
 #include <algorithm>
+#include <bitset>
+#include <map>
 #include <stdexcept>
+#include <unordered_map>
 
 namespace httpretry {
+
+using policy::Label;
+using policy::Step;
+using HostKind = policy::HostPattern::Kind;
+
 namespace {
 
-using policy::kNone;
-using policy::Label;
-using policy::NodeId;
-using Data = EndpointIndex::Data;
+using NodeId = std::uint32_t;
+constexpr NodeId kNone = 0;  // a node without children
+constexpr NodeId kHosts = 1;
+constexpr NodeId kSuffixes = 2;
 
-// A request, prepared once for all the places of the tree that it is compared in.
-struct Question {
-  Question(const Data& data, std::string_view asked_method, const Url& url)
-      : method{asked_method},
-        host{policy::without_trailing_dots(url.host())},
-        port(url.port()),
-        path(policy::split_path(url.path())),
-        scheme(url.scheme() == "http" ? policy::kHttp : policy::kHttps) {
-    // No pattern is longer, and no name that can be looked up.
-    if (host.text.size() > policy::kMaxHost) host = {};
-    take_path(data);
-  }
-
-  void take_path(const Data& data);
-
-  Label method;
-  Label host;
-  policy::PortText port;
-  policy::Segments path;
-  std::uint32_t scheme;
+// The names below a node (a host, a port, a literal segment, a method, a scheme) are found by hash.
+struct Node {
+  NodeId parent = kNone;
+  NodeId any = kNone;   // for any segment; or where the pattern leaves this part out
+  NodeId rest = kNone;  // in a path: for "**"
+  NodeId end = kNone;   // in a path: where it ends
+  std::optional<std::size_t> pattern;
+  bool has_named = false;
+  std::string name;
 };
 
-// Three bytes may encode one. A longer segment than that equals no literal; its beginning neither,
-// and is enough to see that.
-void Question::take_path(const Data& data) {
-  const auto longest = 3 * data.longest_literal + 1;
-  for (std::size_t i = 0; i < std::min(path.count, path.kept.size()); ++i) {
-    path.kept[i].text = path.kept[i].text.substr(0, longest);
+// What patterns are compared by, the most important first; names do not matter.
+struct Rank {
+  HostKind host = HostKind::Any;
+  std::size_t labels = 0;  // of a suffix
+  bool port = false;
+  std::vector<Step> path;
+  bool methods = false;
+  bool scheme = false;
+
+  friend auto operator<=>(const Rank&, const Rank&) = default;
+};
+
+}  // namespace
+
+// All patterns as one tree, in the order of their comparison: host, port, path, methods, scheme.
+struct EndpointIndex::Data {
+  [[nodiscard]] NodeId child(NodeId parent, const Label& label) const {
+    if (!nodes[parent].has_named) return kNone;
+    const auto [begin, end] = named.equal_range(key(parent, label));
+    for (auto at = begin; at != end; ++at) {
+      const auto& node = nodes[at->second];
+      if (node.parent == parent && label.is(node.name)) return at->second;
+    }
+    return kNone;
+  }
+  void add(const EndpointPattern& pattern);
+
+  std::vector<Node> nodes = std::vector<Node>(kSuffixes + 1);
+  std::bitset<policy::kMaxHost + 1> suffix_sizes;   // those that patterns have
+  std::vector<Rank> ranks;                          // of the patterns
+  std::map<NodeId, std::vector<std::size_t>> tied;  // patterns that end where another did before
+  std::vector<Tie> ties;
+
+ private:
+  static std::uint64_t key(NodeId parent, const Label& label) {
+    return label.hash ^ (parent * 0x9E3779B97F4A7C15);  // 2^64 divided by the golden ratio
+  }
+  NodeId make_node(NodeId parent) {
+    nodes.emplace_back().parent = parent;
+    return static_cast<NodeId>(nodes.size() - 1);
+  }
+  NodeId named_child(NodeId parent, const std::string& name);
+  NodeId child_at(NodeId parent, NodeId Node::*slot);
+  void add_end(NodeId methods, const std::optional<std::string>& scheme);
+
+  std::unordered_multimap<std::uint64_t, NodeId> named;
+};
+
+NodeId EndpointIndex::Data::named_child(NodeId parent, const std::string& name) {
+  const Label label(name);
+  if (const auto found = child(parent, label); found != kNone) return found;
+  const auto made = make_node(parent);
+  nodes[made].name = name;
+  nodes[parent].has_named = true;
+  named.emplace(key(parent, label), made);
+  return made;
+}
+
+NodeId EndpointIndex::Data::child_at(NodeId parent, NodeId Node::*slot) {
+  if (nodes[parent].*slot == kNone) {
+    const auto made = make_node(parent);
+    nodes[parent].*slot = made;
+  }
+  return nodes[parent].*slot;
+}
+
+void EndpointIndex::Data::add(const EndpointPattern& pattern) {
+  const auto host = policy::parse_host(pattern.host.value_or("*"));
+  const auto path = policy::parse_path(pattern.path.value_or("/**"));
+  const auto suffix = host.kind == HostKind::Suffix;
+  const auto dots = std::count(host.name.begin(), host.name.end(), '.');
+  ranks.push_back({host.kind, suffix ? static_cast<std::size_t>(dots) : 0, pattern.port.has_value(),
+                   path.steps, !pattern.methods.empty(), pattern.scheme.has_value()});
+
+  if (suffix) suffix_sizes.set(host.name.size());
+  auto node = host.kind == HostKind::Any ? child_at(kHosts, &Node::any)
+                                         : named_child(suffix ? kSuffixes : kHosts, host.name);
+  node =
+      pattern.port ? named_child(node, std::to_string(*pattern.port)) : child_at(node, &Node::any);
+  for (std::size_t i = 0; i < path.steps.size(); ++i) {
+    node = path.steps[i] == Step::Literal
+               ? named_child(node, path.literals[i])
+               : child_at(node, path.steps[i] == Step::One ? &Node::any : &Node::rest);
+  }
+  if (path.steps.back() != Step::Rest) node = child_at(node, &Node::end);
+  if (pattern.methods.empty()) add_end(child_at(node, &Node::any), pattern.scheme);
+  for (const auto& method : pattern.methods) add_end(named_child(node, method), pattern.scheme);
+}
+
+void EndpointIndex::Data::add_end(NodeId methods, const std::optional<std::string>& scheme) {
+  const auto end = scheme ? named_child(methods, *scheme) : child_at(methods, &Node::any);
+  const auto pattern = ranks.size() - 1;
+  if (auto& first = nodes[end].pattern; !first) {
+    first = pattern;
+  } else {
+    tied[end].push_back(pattern);
+    ties.push_back({pattern, *first});
   }
 }
 
-// Walks the tree, the more specific child first, so that the first pattern met is the winner.
-// Each step says whether the walk is over.
+namespace {
+
+// Walks the tree for one request, the more specific child first, so that the first pattern met is
+// the winner. Each step says whether the walk is over.
 class Walk {
  public:
-  Walk(const Data& data, const Question& question, std::vector<std::size_t>* all)
-      : data_(data), question_(question), all_(all) {}
+  Walk(const EndpointIndex::Data& data, std::string_view method, const Url& url,
+       std::vector<std::size_t>* all)
+      : data_(data),
+        host_(policy::without_trailing_dots(url.host())),
+        port_text_(std::to_string(url.port())),  // too short to allocate
+        port_(port_text_),
+        path_(policy::split_path(url.path())),
+        method_(method),
+        scheme_(url.scheme()),
+        all_(all) {}
 
-  std::optional<std::size_t> first;
-
-  bool hosts() {
-    if (ports(data_.child(data_.exact_hosts, question_.host))) return true;
-    if (data_.suffix_labels.any() && suffixes()) return true;
-    return ports(data_.any_host);
+  std::optional<std::size_t> winner() {
+    // No name that can be looked up is longer.
+    if (host_.size() > policy::kMaxHost) host_ = {};
+    if (!ports(data_.child(kHosts, Label(host_))) && !suffixes()) ports(data_.nodes[kHosts].any);
+    return winner_;
   }
 
  private:
-  // Those of the host that a pattern may have, the longest first.
+  // The longest first. A label must stand before it.
   bool suffixes() {
-    const auto name = question_.host.text;
-    std::array<std::uint8_t, policy::kMaxLabels> begins;  // NOLINT: set as counted
-    std::size_t count = 0;
-    std::size_t labels = 0;
-    for (auto i = name.size(); i-- > 1;) {
-      if (name[i] != '.' || ++labels > policy::kMaxLabels || !data_.suffix_labels[labels]) continue;
-      begins[count++] = static_cast<std::uint8_t>(i + 1);
-    }
-    while (count-- > 0) {
-      if (ports(data_.child(data_.suffixes, {name.substr(begins[count])}))) return true;
+    for (auto dot = host_.find('.', 1); dot != host_.npos; dot = host_.find('.', dot + 1)) {
+      const auto suffix = host_.substr(dot + 1);
+      if (!data_.suffix_sizes[suffix.size()]) continue;
+      if (ports(data_.child(kSuffixes, Label(suffix)))) return true;
     }
     return false;
   }
 
   bool ports(NodeId host) {
-    if (host == kNone) return false;
-    return path(data_.port(host, question_.port), 0) || path(host, 0);
+    return path(data_.child(host, port_), 0) || path(data_.nodes[host].any, 0);
   }
 
   // `depth` segments have led to the node; it is 16 at most, as patterns have no more steps.
   bool path(NodeId node, std::size_t depth) {
     if (node == kNone) return false;
-    if (depth == question_.path.count) {
-      return methods(node + policy::kRest) || methods(node + policy::kEnd);
-    }
-    return path(data_.child(node, question_.path.kept[depth]), depth + 1) ||
-           path(data_.at(node, policy::kOne), depth + 1) || methods(node + policy::kRest);
+    const auto& [parent, any, rest, end, pattern, has_named, name] = data_.nodes[node];
+    if (depth == path_.count) return methods(rest) || methods(end);
+    return path(data_.child(node, path_.kept[depth]), depth + 1) || path(any, depth + 1) ||
+           methods(rest);
   }
 
-  bool methods(std::uint32_t place) {
-    const auto end = data_.at(place, 0);
-    if (end == kNone || (end & policy::kPattern) != 0) return hit(place);
-    const auto given = data_.child(end, question_.method);
-    return (given != kNone && schemes(given)) || schemes(end);
+  bool methods(NodeId node) {
+    return schemes(data_.child(node, method_)) || schemes(data_.nodes[node].any);
   }
 
-  bool schemes(NodeId end) { return hit(end + question_.scheme) || hit(end + policy::kAnyScheme); }
+  bool schemes(NodeId node) {
+    return hit(data_.child(node, scheme_)) || hit(data_.nodes[node].any);
+  }
 
-  bool hit(std::uint32_t place) {
-    const auto pattern = data_.at(place, 0);
-    if (pattern == kNone) return false;
-    if (!first) first = pattern & ~policy::kPattern;
+  bool hit(NodeId node) {
+    const auto& pattern = data_.nodes[node].pattern;
+    if (!pattern) return false;
+    if (!winner_) winner_ = pattern;
     if (all_ == nullptr) return true;
-    all_->push_back(pattern & ~policy::kPattern);
-    auto tied = std::lower_bound(data_.tied.begin(), data_.tied.end(), Data::Tied{place, 0});
-    for (; tied != data_.tied.end() && tied->place == place; ++tied) {
-      all_->push_back(tied->pattern);
+    all_->push_back(*pattern);
+    if (const auto tied = data_.tied.find(node); tied != data_.tied.end()) {
+      all_->insert(all_->end(), tied->second.begin(), tied->second.end());
     }
     return false;
   }
 
-  const Data& data_;
-  const Question& question_;
+  const EndpointIndex::Data& data_;
+  std::string_view host_;
+  std::string port_text_;
+  Label port_;
+  policy::Segments path_;
+  Label method_;
+  Label scheme_;
   std::vector<std::size_t>* all_;
+  std::optional<std::size_t> winner_;
 };
 
-std::string_view name_of(policy::HostPattern::Kind kind) {
-  switch (kind) {
-    case policy::HostPattern::Kind::Exact: return "exact";
-    case policy::HostPattern::Kind::Suffix: return "a suffix";
-    case policy::HostPattern::Kind::Any: return "any";
-  }
-  return "?";
+constexpr std::string_view kHostNames[] = {"any", "a suffix", "exact"};
+constexpr std::string_view kStepNames[] = {"\"**\"", "\"*\"", "literal"};
+
+template <class Enum>
+std::string not_the_other(const std::string& what, const std::string_view (&names)[3], Enum has,
+                          Enum other) {
+  return what + " is " + std::string(names[static_cast<std::size_t>(has)]) + ", not " +
+         std::string(names[static_cast<std::size_t>(other)]);
 }
 
-std::string_view name_of(policy::Step step) {
-  switch (step) {
-    case policy::Step::Literal: return "literal";
-    case policy::Step::One: return "\"*\"";
-    case policy::Step::Rest: return "\"**\"";
-  }
-  return "?";
-}
-
-std::string not_the_other(std::string_view what, std::string_view has, std::string_view other) {
-  return std::string(what).append(" is ").append(has).append(", not ").append(other);
-}
-
-// Empty where the paths are equally specific, or the second is less so.
-std::string why_path_less(const policy::Specificity& lost, const policy::Specificity& won) {
-  for (std::size_t i = 0; i < std::min(lost.steps, won.steps); ++i) {
-    if (lost.step(i) < won.step(i)) return {};
-    if (lost.step(i) == won.step(i)) continue;
-    return not_the_other("segment " + std::to_string(i + 1) + " of its path", name_of(lost.step(i)),
-                         name_of(won.step(i)));
-  }
-  return lost.steps < won.steps ? "its path is shorter" : "";
-}
-
-bool same_path(const policy::Specificity& a, const policy::Specificity& b) {
-  return a.steps == b.steps && a.path == b.path;
+std::string why_path_less(const std::vector<Step>& lost, const std::vector<Step>& won) {
+  const auto [a, b] = std::mismatch(lost.begin(), lost.end(), won.begin(), won.end());
+  if (a == lost.end()) return "its path is shorter";
+  return not_the_other("segment " + std::to_string(a - lost.begin() + 1) + " of its path",
+                       kStepNames, *a, *b);
 }
 
 }  // namespace
@@ -162,40 +235,33 @@ EndpointIndex::EndpointIndex(const std::vector<EndpointPattern>& patterns) {
     if (!problems.empty()) throw std::invalid_argument(problems.front().message);
     data->add(pattern);
   }
-  data->finish();
+  // Patterns that share several methods tie in each of them.
+  auto& ties = data->ties;
+  std::sort(ties.begin(), ties.end());
+  ties.erase(std::unique(ties.begin(), ties.end()), ties.end());
   data_ = std::move(data);
 }
 
 std::optional<std::size_t> EndpointIndex::find(std::string_view method, const Url& url) const {
-  if (!data_) return std::nullopt;
-  const Question question(*data_, method, url);
-  Walk walk(*data_, question, nullptr);
-  walk.hosts();
-  return walk.first;
+  return data_ ? Walk(*data_, method, url, nullptr).winner() : std::nullopt;
 }
 
 std::vector<std::size_t> EndpointIndex::matches(std::string_view method, const Url& url) const {
   std::vector<std::size_t> all;
-  if (!data_) return all;
-  const Question question(*data_, method, url);
-  Walk walk(*data_, question, &all);
-  walk.hosts();
+  if (data_) Walk(*data_, method, url, &all).winner();
   return all;
 }
 
 std::string EndpointIndex::why_less(std::size_t loser, std::size_t winner) const {
-  const auto& lost = data_->patterns.at(loser);
-  const auto& won = data_->patterns.at(winner);
-  if (lost.host != won.host) {
-    return lost.host < won.host ? ""
-                                : not_the_other("its host", name_of(lost.host), name_of(won.host));
-  }
-  if (lost.labels != won.labels)
-    return lost.labels < won.labels ? "its host is a shorter suffix" : "";
-  if (lost.port != won.port) return won.port ? "it names no port" : "";
-  if (!same_path(lost, won)) return why_path_less(lost, won);
-  if (lost.methods != won.methods) return won.methods ? "it names no methods" : "";
-  if (lost.scheme != won.scheme) return won.scheme ? "it names no scheme" : "";
+  const auto& lost = data_->ranks.at(loser);
+  const auto& won = data_->ranks.at(winner);
+  if (lost > won) return {};
+  if (lost.host != won.host) return not_the_other("its host", kHostNames, lost.host, won.host);
+  if (lost.labels != won.labels) return "its host is a shorter suffix";
+  if (lost.port != won.port) return "it names no port";
+  if (lost.path != won.path) return why_path_less(lost.path, won.path);
+  if (lost.methods != won.methods) return "it names no methods";
+  if (lost.scheme != won.scheme) return "it names no scheme";
   return "it is equally specific and stands later";
 }
 

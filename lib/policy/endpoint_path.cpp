@@ -1,4 +1,4 @@
-#include "endpoint_path.hpp"
+#include "lib/policy/endpoint_pattern.hpp"
 
 #include "lib/http/text.hpp"
 
@@ -9,6 +9,15 @@ namespace {
 
 bool encodes_byte(std::string_view text) {
   return text.size() >= 3 && text[0] == '%' && hex_value(text[1]) && hex_value(text[2]);
+}
+
+// Takes one byte of data off a text.
+char take_byte(std::string_view& text, bool encoded = true) {
+  const auto size = encoded && encodes_byte(text) ? 3U : 1U;
+  const auto byte =
+      size == 1 ? text[0] : static_cast<char>(*hex_value(text[1]) * 16 + *hex_value(text[2]));
+  text.remove_prefix(size);
+  return byte;
 }
 
 // 1 for ".", 2 for "..", in any spelling; else 0.
@@ -28,8 +37,6 @@ std::string data_of(std::string_view segment) {
   while (!segment.empty()) data.push_back(take_byte(segment));
   return data;
 }
-
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 std::string problem_of_literal(std::string_view segment) {
   if (segment.find_first_of("*{}") != std::string_view::npos) {
@@ -77,15 +84,12 @@ std::string problem_of_path(std::string_view path) {
 
 }  // namespace
 
-char take_byte(std::string_view& segment) {
-  if (!encodes_byte(segment)) {
-    const auto byte = segment.front();
-    segment.remove_prefix(1);
-    return byte;
+Label::Label(std::string_view label_text, bool encoded_text)
+    : text(label_text), encoded(encoded_text) {
+  hash = 0xCBF29CE484222325;  // FNV-1a, whose constants these are
+  for (auto rest = text; !rest.empty();) {
+    hash = (hash ^ static_cast<unsigned char>(take_byte(rest, encoded))) * 0x100000001B3;
   }
-  const auto byte = static_cast<char>(*hex_value(segment[1]) * 16 + *hex_value(segment[2]));
-  segment.remove_prefix(3);
-  return byte;
 }
 
 bool Label::is(std::string_view data) const {
@@ -99,18 +103,19 @@ bool Label::is(std::string_view data) const {
 
 Segments split_path(std::string_view path) {
   Segments segments;
-  const auto push = [&segments](Label segment) {
-    if (segments.count < segments.kept.size()) segments.kept[segments.count] = segment;
-    ++segments.count;
-  };
   if (path.starts_with('/')) path.remove_prefix(1);
   const bool encoded = path.find('%') != std::string_view::npos;
+  const auto push = [&](std::string_view segment) {
+    auto& [kept, count] = segments;
+    if (count < kept.size()) kept[count] = Label(segment, encoded);
+    ++count;
+  };
   for (;;) {
     const auto end = path.find('/');
     const bool last = end == std::string_view::npos;
     const auto segment = path.substr(0, end);
     const auto up = dots(segment);
-    if (up == 0) push({segment, encoded});
+    if (up == 0) push(segment);
     if (up == 2 && segments.count > 0) --segments.count;
     if (up != 0 && last) push({});  // "/a/." is "/a/"
     if (last) return segments;
