@@ -1,8 +1,7 @@
+#include "lib/http/text.hpp"
 #include "lib/policy/types.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <iterator>
 
 namespace httpretry::policy_file {
 namespace {
@@ -11,21 +10,11 @@ using namespace std::chrono_literals;
 
 constexpr auto kLongestDuration = std::chrono::duration_cast<Duration>(365 * 24h);
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr std::string_view kDigits = "0123456789";
 
-// The digits at the front, and what they say; nothing where they say more than fits.
-struct Digits {
-  std::size_t size = 0;
-  std::uint64_t number = 0;
-  bool fits = true;
-};
-Digits digits_of(std::string_view text) {
-  Digits digits;
-  while (digits.size < text.size() && is_digit(text[digits.size])) ++digits.size;
-  const auto end = text.data() + digits.size;
-  digits.fits =
-      std::from_chars(text.data(), end, digits.number).ec != std::errc::result_out_of_range;
-  return digits;
+// Those at the front.
+std::string_view digits_of(std::string_view text) {
+  return text.substr(0, text.find_first_not_of(kDigits));
 }
 
 struct Unit {
@@ -58,37 +47,36 @@ constexpr std::string_view kDurations = R"(write it like "250ms", "1.5s" or "1h3
 }  // namespace
 
 std::pair<Duration, std::string> duration_in(std::string_view text) {
-  const auto whole_text = text;
-  const auto no_duration = [&] {
+  const auto no_duration = [] {
     return std::pair(Duration(), "is not a duration: " + std::string(kDurations));
   };
-  if (text.substr(0, 1) == "-") return {{}, "is negative"};
+  if (text.starts_with('-')) return {{}, "is negative"};
   Duration sum{};
   std::size_t next_unit = 0;
-  while (!text.empty() || whole_text.empty()) {
-    const auto whole = digits_of(text);
-    if (whole.size == 0) return no_duration();
-    text.remove_prefix(whole.size);
-    auto fraction = std::string_view();
-    if (text.substr(0, 1) == ".") {
-      fraction = text.substr(1, digits_of(text.substr(1)).size);
+  do {
+    const auto digits = digits_of(text);
+    if (digits.empty()) return no_duration();
+    text.remove_prefix(digits.size());
+    std::string_view fraction;
+    if (text.starts_with('.')) {
+      fraction = digits_of(text.substr(1));
       if (fraction.empty()) return no_duration();
       text.remove_prefix(1 + fraction.size());
     }
-    const auto* const end = std::find_if(text.begin(), text.end(), is_digit);
-    const auto name = text.substr(0, static_cast<std::size_t>(end - text.begin()));
+    const auto name = text.substr(0, text.find_first_of(kDigits));
     const auto* const unit = std::find_if(std::begin(kUnits) + next_unit, std::end(kUnits),
                                           [&](const Unit& one) { return one.name == name; });
     if (unit == std::end(kUnits)) return no_duration();
     next_unit = static_cast<std::size_t>(unit - std::begin(kUnits)) + 1;
     text.remove_prefix(name.size());
     const auto most = static_cast<std::uint64_t>(kLongestDuration / unit->size);
-    if (!whole.fits || whole.number > most) return {{}, "is over 365 days"};
-    const auto part = amount(whole.number, fraction, unit->size);
+    const auto whole = to_number<std::uint64_t>(digits);  // empty where it does not fit
+    if (!whole || *whole > most) return {{}, "is over 365 days"};
+    const auto part = amount(*whole, fraction, unit->size);
     if (!part) return {{}, "is finer than a nanosecond"};
     sum += *part;
     if (sum > kLongestDuration) return {{}, "is over 365 days"};
-  }
+  } while (!text.empty());
   return {sum, {}};
 }
 

@@ -18,35 +18,22 @@ std::int64_t nanoseconds(const timespec& time) {
 }
 
 FileState from(const struct stat& status) {
-  FileState state;
-  state.there = true;
-  state.device = status.st_dev;
-  state.inode = status.st_ino;
-  state.size = status.st_size;
-  state.modified = nanoseconds(status.st_mtim);
-  state.changed = nanoseconds(status.st_ctim);
-  return state;
+  return {true,
+          status.st_dev,
+          status.st_ino,
+          status.st_size,
+          nanoseconds(status.st_mtim),
+          nanoseconds(status.st_ctim)};
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
+struct Descriptor {
   ~Descriptor() {
-    if (number_ >= 0) close(number_);
+    if (number >= 0) close(number);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int number() const { return number_; }
-
- private:
-  int number_;
+  int number;
 };
 
-FileText failed() {
-  FileText file;
-  file.problem = std::strerror(errno);
-  return file;
-}
+FileText failed(std::string problem = std::strerror(errno)) { return {{}, {}, std::move(problem)}; }
 
 }  // namespace
 
@@ -58,18 +45,14 @@ FileState state_of(const std::string& path) {
 FileText read_file(const std::string& path, FileKind kind) {
   // A pipe that nobody writes to would be waited for.
   const auto patience = kind == FileKind::Regular ? O_NONBLOCK : 0;
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | patience));
+  const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | patience)};
   struct stat status {};
-  if (file.number() < 0 || fstat(file.number(), &status) != 0) return failed();
-  FileText read_so_far;
-  if (kind == FileKind::Regular && !S_ISREG(status.st_mode)) {
-    read_so_far.problem = "it is no regular file";
-    return read_so_far;
-  }
-  read_so_far.state = from(status);
+  if (file.number < 0 || fstat(file.number, &status) != 0) return failed();
+  if (kind == FileKind::Regular && !S_ISREG(status.st_mode)) return failed("it is no regular file");
+  FileText read_so_far{{}, from(status), {}};
   std::array<char, 65536> block{};
   while (read_so_far.text.size() <= kMaxJsonText) {
-    const auto count = ::read(file.number(), block.data(), block.size());
+    const auto count = ::read(file.number, block.data(), block.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return failed();
     if (count == 0) break;
