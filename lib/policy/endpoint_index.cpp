@@ -65,7 +65,8 @@ struct EndpointIndex::Data {
 
  private:
   static std::uint64_t key(NodeId parent, const Label& label) {
-    return label.hash ^ (parent * 0x9E3779B97F4A7C15);  // 2^64 divided by the golden ratio
+    const auto mixed = (label.hash ^ parent) * 0x9E3779B97F4A7C15;  // 2^64 / the golden ratio
+    return mixed ^ (mixed >> 32);
   }
   NodeId make_node(NodeId parent) {
     nodes.emplace_back().parent = parent;
