@@ -48,8 +48,8 @@ struct Rank {
 struct EndpointIndex::Data {
   [[nodiscard]] NodeId child(NodeId parent, const Label& label) const {
     if (!nodes[parent].has_named) return kNone;
-    const auto [begin, end] = named.equal_range(key(parent, label));
-    for (auto at = begin; at != end; ++at) {
+    const auto sought = key(parent, label);
+    for (auto at = named.find(sought); at != named.end() && at->first == sought; ++at) {
       const auto& node = nodes[at->second];
       if (node.parent == parent && label.is(node.name)) return at->second;
     }
@@ -64,8 +64,9 @@ struct EndpointIndex::Data {
   std::vector<Tie> ties;
 
  private:
+  static constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / the golden ratio
   static std::uint64_t key(NodeId parent, const Label& label) {
-    const auto mixed = (label.hash ^ parent) * 0x9E3779B97F4A7C15;  // 2^64 / the golden ratio
+    const auto mixed = (label.hash ^ parent * kGolden) * kGolden;
     return mixed ^ (mixed >> 32);
   }
   NodeId make_node(NodeId parent) {
