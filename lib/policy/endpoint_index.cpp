@@ -4,7 +4,7 @@
 #include <bitset>
 #include <map>
 #include <stdexcept>
-#include <unordered_map>
+#include <utility>
 
 namespace httpretry {
 
@@ -18,16 +18,20 @@ using NodeId = std::uint32_t;
 constexpr NodeId kNone = 0;  // a node without children
 constexpr NodeId kHosts = 1;
 constexpr NodeId kSuffixes = 2;
+constexpr NodeId kSeveral = 0xFFFFFFFF;
+constexpr std::uint32_t kNoPattern = 0xFFFFFFFF;
 
-// The names below a node (a host, a port, a literal segment, a method, a scheme) are found by hash.
+// The names below a node (hosts, ports, literal segments, methods, schemes) are its named children.
+// A single one is compared without a look-up; of several, each is found by hash. Half a cache line.
 struct Node {
   NodeId parent = kNone;
-  NodeId any = kNone;   // for any segment; or where the pattern leaves this part out
-  NodeId rest = kNone;  // in a path: for "**"
-  NodeId end = kNone;   // in a path: where it ends
-  std::optional<std::size_t> pattern;
-  bool has_named = false;
-  std::string name;
+  NodeId any = kNone;    // for any segment; or where the pattern leaves this part out
+  NodeId rest = kNone;   // in a path: for "**"
+  NodeId end = kNone;    // in a path: where it ends
+  NodeId named = kNone;  // the single named child, or kSeveral
+  std::uint32_t pattern = kNoPattern;
+  std::uint32_t name_begin = 0;  // among the names
+  std::uint32_t name_size = 0;
 };
 
 // What patterns are compared by, the most important first; names do not matter.
@@ -47,13 +51,12 @@ struct Rank {
 // All patterns as one tree, in the order of their comparison: host, port, path, methods, scheme.
 struct EndpointIndex::Data {
   [[nodiscard]] NodeId child(NodeId parent, const Label& label) const {
-    if (!nodes[parent].has_named) return kNone;
-    const auto sought = key(parent, label);
-    for (auto at = named.find(sought); at != named.end() && at->first == sought; ++at) {
-      const auto& node = nodes[at->second];
-      if (node.parent == parent && label.is(node.name)) return at->second;
-    }
-    return kNone;
+    const auto single = nodes[parent].named;
+    if (single != kSeveral) return single != kNone && label.is(name(single)) ? single : kNone;
+    return slots[slot_of(parent, label)];
+  }
+  [[nodiscard]] std::string_view name(NodeId node) const {
+    return std::string_view(names).substr(nodes[node].name_begin, nodes[node].name_size);
   }
   void add(const EndpointPattern& pattern);
 
@@ -64,11 +67,17 @@ struct EndpointIndex::Data {
   std::vector<Tie> ties;
 
  private:
-  static constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / the golden ratio
-  static std::uint64_t key(NodeId parent, const Label& label) {
-    const auto mixed = (label.hash ^ parent * kGolden) * kGolden;
-    return mixed ^ (mixed >> 32);
+  // The slot of the child, or the free one where it belongs.
+  [[nodiscard]] std::size_t slot_of(NodeId parent, const Label& label) const {
+    constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / the golden ratio
+    const auto mixed = (label.hash() ^ parent * kGolden) * kGolden;
+    for (auto i = mixed >> 32;; ++i) {
+      const auto slot = i & (slots.size() - 1);
+      const auto node = slots[slot];
+      if (node == kNone || (nodes[node].parent == parent && label.is(name(node)))) return slot;
+    }
   }
+  void insert(NodeId node);
   NodeId make_node(NodeId parent) {
     nodes.emplace_back().parent = parent;
     return static_cast<NodeId>(nodes.size() - 1);
@@ -77,17 +86,38 @@ struct EndpointIndex::Data {
   NodeId child_at(NodeId parent, NodeId Node::*slot);
   void add_end(NodeId methods, const std::optional<std::string>& scheme);
 
-  std::unordered_multimap<std::uint64_t, NodeId> named;
+  std::string names;  // of all nodes
+  // The named children of nodes that have several, by hash: a power of two, half of them free. An
+  // array, as most of what a look-up among 100 000 patterns costs is cache misses.
+  std::vector<NodeId> slots = std::vector<NodeId>(8);
+  std::size_t used = 0;
 };
 
 NodeId EndpointIndex::Data::named_child(NodeId parent, const std::string& name) {
   const Label label(name);
   if (const auto found = child(parent, label); found != kNone) return found;
   const auto made = make_node(parent);
-  nodes[made].name = name;
-  nodes[parent].has_named = true;
-  named.emplace(key(parent, label), made);
+  nodes[made].name_begin = static_cast<std::uint32_t>(names.size());
+  nodes[made].name_size = static_cast<std::uint32_t>(name.size());
+  names += name;
+  auto& single = nodes[parent].named;
+  if (single == kNone) {
+    single = made;
+    return made;
+  }
+  if (single != kSeveral) insert(std::exchange(single, kSeveral));
+  insert(made);
   return made;
+}
+
+void EndpointIndex::Data::insert(NodeId node) {
+  if (2 * ++used > slots.size()) {
+    const auto before = std::exchange(slots, std::vector<NodeId>(2 * slots.size()));
+    for (const auto moved : before) {
+      if (moved != kNone) slots[slot_of(nodes[moved].parent, Label(name(moved)))] = moved;
+    }
+  }
+  slots[slot_of(nodes[node].parent, Label(name(node)))] = node;
 }
 
 NodeId EndpointIndex::Data::child_at(NodeId parent, NodeId Node::*slot) {
@@ -123,12 +153,12 @@ void EndpointIndex::Data::add(const EndpointPattern& pattern) {
 
 void EndpointIndex::Data::add_end(NodeId methods, const std::optional<std::string>& scheme) {
   const auto end = scheme ? named_child(methods, *scheme) : child_at(methods, &Node::any);
-  const auto pattern = ranks.size() - 1;
-  if (auto& first = nodes[end].pattern; !first) {
+  const auto pattern = static_cast<std::uint32_t>(ranks.size() - 1);
+  if (auto& first = nodes[end].pattern; first == kNoPattern) {
     first = pattern;
   } else {
     tied[end].push_back(pattern);
-    ties.push_back({pattern, *first});
+    ties.push_back({pattern, first});
   }
 }
 
@@ -174,7 +204,7 @@ class Walk {
   // `depth` segments have led to the node; it is 16 at most, as patterns have no more steps.
   bool path(NodeId node, std::size_t depth) {
     if (node == kNone) return false;
-    const auto& [parent, any, rest, end, pattern, has_named, name] = data_.nodes[node];
+    const auto& [parent, any, rest, end, named, pattern, name_begin, name_size] = data_.nodes[node];
     if (depth == path_.count) return methods(rest) || methods(end);
     return path(data_.child(node, path_.kept[depth]), depth + 1) || path(any, depth + 1) ||
            methods(rest);
@@ -189,11 +219,11 @@ class Walk {
   }
 
   bool hit(NodeId node) {
-    const auto& pattern = data_.nodes[node].pattern;
-    if (!pattern) return false;
+    const auto pattern = data_.nodes[node].pattern;
+    if (pattern == kNoPattern) return false;
     if (!winner_) winner_ = pattern;
     if (all_ == nullptr) return true;
-    all_->push_back(*pattern);
+    all_->push_back(pattern);
     if (const auto tied = data_.tied.find(node); tied != data_.tied.end()) {
       all_->insert(all_->end(), tied->second.begin(), tied->second.end());
     }

@@ -84,12 +84,14 @@ std::string problem_of_path(std::string_view path) {
 
 }  // namespace
 
-Label::Label(std::string_view label_text, bool encoded_text)
-    : text(label_text), encoded(encoded_text) {
-  hash = 0xCBF29CE484222325;  // FNV-1a, whose constants these are
+std::uint64_t Label::hash() const {
+  if (known_hash != 0) return known_hash;
+  known_hash = 0xCBF29CE484222325;  // FNV-1a, whose constants these are
   for (auto rest = text; !rest.empty();) {
-    hash = (hash ^ static_cast<unsigned char>(take_byte(rest, encoded))) * 0x100000001B3;
+    known_hash =
+        (known_hash ^ static_cast<unsigned char>(take_byte(rest, encoded))) * 0x100000001B3;
   }
+  return known_hash;
 }
 
 bool Label::is(std::string_view data) const {

@@ -28,13 +28,15 @@ inline std::string_view without_trailing_dots(std::string_view host) {
 struct Label {
   Label() = default;
   // Encoded: "%41" is "A". A "%" that encodes nothing is itself.
-  explicit Label(std::string_view label_text, bool encoded_text = false);
+  explicit Label(std::string_view label_text, bool encoded_text = false)
+      : text(label_text), encoded(encoded_text) {}
 
   [[nodiscard]] bool is(std::string_view data) const;
+  [[nodiscard]] std::uint64_t hash() const;  // of the data; worked out once
 
   std::string_view text;
-  std::uint64_t hash = 0;  // of the data
   bool encoded = false;
+  mutable std::uint64_t known_hash = 0;
 };
 
 inline constexpr std::size_t kMaxSegments = 16;
