@@ -75,7 +75,7 @@ class HTTPRETRY_API JsonTree {
 HTTPRETRY_API void read_json(std::string_view text, JsonTree& tree, Problems& problems);
 
 // "/policies/careful/max_attempts"; a very long one is cut.
-std::string pointer_to(const JsonNode& json);
+HTTPRETRY_API std::string pointer_to(const JsonNode& json);
 // The value as JSON on one line, with its numbers as they were spelled.
 std::string compact(const JsonNode& json);
 // As a message quotes it: a string or number shortened and on one line, "an array", "an object".
