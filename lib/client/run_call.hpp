@@ -20,8 +20,10 @@ class PostedCoroutine {
     std::suspend_always initial_suspend() const noexcept { return {}; }
   };
 
-  PostedCoroutine(const PostedCoroutine&) = delete;
-  PostedCoroutine& operator=(const PostedCoroutine&) = delete;
+  // clang 14 moves what a coroutine returns.
+  PostedCoroutine(PostedCoroutine&& other) noexcept
+      : handle_(std::exchange(other.handle_, nullptr)) {}
+  PostedCoroutine& operator=(PostedCoroutine&&) = delete;
   ~PostedCoroutine() {
     if (handle_) handle_.destroy();
   }
