@@ -48,13 +48,23 @@ def compiled_sources(build):
                    for entry in json.loads(database.read_text())})
 
 
+def includes(path, header):
+    return any(header.as_posix().endswith(f"/{named}") for named in INCLUDE.findall(path.read_text()))
+
+
 def one_that_includes(header, sources):
     """A header has no flags of its own, and those that clang guesses by its name may be those of a
-    program that never sees it. So it is looked at through a source that includes it."""
-    for source in sources:
-        if any(header.as_posix().endswith(f"/{named}")
-               for named in INCLUDE.findall(source.read_text())):
-            return source
+    program that never sees it. So it is looked at through a source that includes it, if need be
+    by way of another header."""
+    asked, seen = [header], {header}
+    headers = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.hpp"))]
+    for wanted in asked:
+        for source in sources:
+            if includes(source, wanted):
+                return source
+        further = [path for path in headers if path not in seen and includes(path, wanted)]
+        asked += further
+        seen.update(further)
     raise CannotCheck(f"{header}: no source that is compiled includes it, so its flags are unknown")
 
 
