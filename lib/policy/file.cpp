@@ -158,8 +158,8 @@ ResolvedPolicy resolved_preset(std::string_view name) {
   Problems problems(preset.origin.text);
   ValuePool pool;
   auto layered = built_in();
-  lay_preset_over(layered, *preset.json, preset.origin);
-  auto resolved = read_policy(layered, *preset.json, problems, pool);
+  lay_preset_over(layered, *preset.tree->root, preset.origin);
+  auto resolved = read_policy(layered, *preset.tree->root, problems, pool);
   resolved.preset = name;
   resolved.source = preset.origin.text;
   return resolved;

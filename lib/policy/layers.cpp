@@ -24,9 +24,17 @@ const LayerOrigin& built_in_origin() {
   return *origin;
 }
 
+// Trees of what is built in live as long as the program. Each is held by its own pointer: one to
+// its root alone would look like a leak.
+const JsonTree* tree_of(const OrderedJson& json) {
+  auto* const tree = new JsonTree;
+  tree->root = &tree->add(json);
+  return tree;
+}
+
 const JsonNode& base_of(const Shape& shape) {
-  static const auto* const base = &(new JsonTree)->add(shape.base());  // no other shape has one
-  return *base;
+  static const auto* const tree = tree_of(shape.base());  // no other shape has one
+  return *tree->root;
 }
 
 void lay(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
@@ -67,14 +75,13 @@ void lay(Layered& below, const JsonNode& object, const Shape& shape, const Layer
   }
 }
 
-// Nodes of a preset, for as long as the program lives.
 LoadedPreset load(const Preset& preset) {
   auto* const tree = new JsonTree;
   Problems problems("preset " + std::string(preset.name));
   read_json(preset.json, *tree, problems);
   if (tree->root != nullptr) read_members(*tree->root, policy_shape(), nullptr, problems);
   if (problems.failed()) throw std::logic_error(error_lines(problems.take()));
-  return {tree->root, {problems.file(), false, nullptr}};
+  return {tree, {problems.file(), false, nullptr}};
 }
 
 }  // namespace
@@ -105,11 +112,13 @@ void lay_preset_over(Layered& below, const JsonNode& preset, const LayerOrigin& 
 }
 
 const Layered& built_in() {
-  static const auto* const standard = [] {
+  static const auto* const tree = [] {
     const RetryPolicy policy;
-    const auto& json = (new JsonTree)->add(write_object(policy_shape(), &policy));
+    return tree_of(write_object(policy_shape(), &policy));
+  }();
+  static const auto* const standard = [] {
     auto* const layered = new Layered;
-    lay_over(*layered, json, policy_shape(), built_in_origin());
+    lay_over(*layered, *tree->root, policy_shape(), built_in_origin());
     return layered;
   }();
   return *standard;

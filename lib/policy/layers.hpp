@@ -49,7 +49,7 @@ const Layered& built_in();
 
 // A preset that has been read and checked, once. They live as long as the program.
 struct LoadedPreset {
-  const JsonNode* json;
+  const JsonTree* tree;
   LayerOrigin origin;  // "preset gcs"
 };
 // nullptr where there is none of that name.

@@ -79,7 +79,7 @@ void NamedPolicies::report_cycle(const std::vector<Named*>& chain, const Named* 
 ResolvedPolicy NamedPolicies::resolved(const JsonNode& policy, const Named* below, Layered* keep) {
   auto layered = below == nullptr ? built_in() : below->layered;
   const auto* const preset = preset_of(policy, problems_);
-  if (preset != nullptr) lay_preset_over(layered, *preset->json, preset->origin);
+  if (preset != nullptr) lay_preset_over(layered, *preset->tree->root, preset->origin);
   lay_over(layered, policy, policy_shape(), origin_);
   auto result = read_policy(layered, policy, problems_, values_);
   check_policy(layered, *result.policy, policy, problems_);

@@ -65,7 +65,7 @@ class Overlay {
     auto layered = built_in();
     lay_over(layered, tree_.add(write_object(policy_shape(), resolved.policy.get())),
              policy_shape(), before);
-    if (preset_ != nullptr) lay_preset_over(layered, *preset_->json, preset_->origin);
+    if (preset_ != nullptr) lay_preset_over(layered, *preset_->tree->root, preset_->origin);
     lay_over(layered, layer_, policy_shape(), origin_);
     ValuePool pool;  // the origins are this function's
     auto result = read_policy(layered, layer_, problems_, pool);
