@@ -17,10 +17,10 @@ namespace {
 struct Meaning {
   Errc code;
   bool permanent;
-  std::initializer_list<CURLcode> codes;
+  std::array<CURLcode, 12> codes;  // the rest is CURLE_OK, which is no failure
 };
 
-const std::array kMeanings{
+constexpr std::array kMeanings{
     Meaning{Errc::InvalidRequest,
             true,
             {CURLE_URL_MALFORMAT, CURLE_UPLOAD_FAILED, CURLE_READ_ERROR, CURLE_INTERFACE_FAILED,
