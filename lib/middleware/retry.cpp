@@ -12,14 +12,18 @@
 namespace httpretry {
 namespace {
 
-// The policy of a request, and the names of what it shares a budget with.
+// The policy of a request, and the budget that it shares with other requests.
 struct ChosenPolicy {
   std::shared_ptr<const RetryPolicy> policy;
+  std::shared_ptr<SharedBudget> budget;  // nullptr where there is none
+};
+
+// Where a policy was found: that names what it shares a budget with.
+struct PolicyOrigin {
   // The request's own policy, if it has one: shares with requests that have the same object.
   const void* own = nullptr;
-  std::optional<PolicySet> policies;  // keeps alive what the next two point into
-  std::string_view identity;          // of the endpoint; empty where none matched
-  std::string_view name;              // of the policy; may be empty
+  std::string_view identity;  // of the endpoint; empty where none matched
+  std::string_view name;      // of the policy; may be empty
 };
 
 bool changes_nothing(const Request& request) {
@@ -30,12 +34,12 @@ bool changes_nothing(const Request& request) {
 
 // The key of a budget that all requests with one policy share. A policy without a name is known by
 // the endpoint that it belongs to.
-std::string key_of_policy(const ChosenPolicy& chosen) {
-  if (chosen.own != nullptr) {
-    return "policy at " + std::to_string(reinterpret_cast<std::uintptr_t>(chosen.own));
+std::string key_of_policy(const PolicyOrigin& origin) {
+  if (origin.own != nullptr) {
+    return "policy at " + std::to_string(reinterpret_cast<std::uintptr_t>(origin.own));
   }
-  if (!chosen.name.empty()) return "policy " + std::string(chosen.name);
-  if (!chosen.identity.empty()) return "policy of " + std::string(chosen.identity);
+  if (!origin.name.empty()) return "policy " + std::string(origin.name);
+  if (!origin.identity.empty()) return "policy of " + std::string(origin.identity);
   return "the default policy";
 }
 
@@ -57,14 +61,13 @@ void add_idempotency_key(const RetryPolicy& policy, Request& request) {
 class RequestAttempts {
  public:
   // All of these must outlive this.
-  RequestAttempts(const RetryOptions& options, const ChosenPolicy& chosen, Budgets& budgets,
-                  const Request& request, Call& call)
+  RequestAttempts(const RetryOptions& options, ChosenPolicy& chosen, const Request& request,
+                  Call& call)
       : options_(options),
         policy_(chosen.policy),
         request_(request),
         call_(call),
-        budget_(find_budget(budgets, chosen), policy_->adaptive, now(), options.budget.get(),
-                &request),
+        budget_(std::move(chosen.budget), policy_->adaptive, now(), options.budget.get(), &request),
         loop_(*policy_, budget_, call.history(), loop_options()) {}
   RequestAttempts(const RequestAttempts&) = delete;
   RequestAttempts& operator=(const RequestAttempts&) = delete;
@@ -140,22 +143,6 @@ class RequestAttempts {
     return options;
   }
 
-  [[nodiscard]] std::shared_ptr<SharedBudget> find_budget(Budgets& budgets,
-                                                          const ChosenPolicy& chosen) const {
-    const auto& policy = policy_->budget;
-    const bool has_budget = policy.kind != BudgetPolicy::Kind::None && !options_.budget;
-    if (!has_budget && !policy_->adaptive) return nullptr;
-    if (policy.scope == BudgetPolicy::Scope::Policy) {
-      return budgets.at(key_of_policy(chosen), policy, now());
-    }
-    // A request that no endpoint of the policy file matches shares with its host.
-    if (policy.scope == BudgetPolicy::Scope::Endpoint && !chosen.identity.empty()) {
-      return budgets.at(std::string(chosen.identity), policy, now());
-    }
-    const auto& url = request_.parsed_url();
-    return url ? budgets.at(url->origin(), policy, now()) : nullptr;
-  }
-
   // A rule of the policy may call a response a failure because of its body. Such a body must not
   // reach the user before it is judged.
   void hold_back_what_rules_read() {
@@ -205,9 +192,9 @@ class Retry final : public Middleware {
   [[nodiscard]] std::string_view name() const override { return "retry"; }
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
-    const auto chosen = choose(request, call);
+    auto chosen = choose(request, call);
     add_idempotency_key(*chosen.policy, request);
-    RequestAttempts attempts(options_, chosen, budgets_, request, call);
+    RequestAttempts attempts(options_, chosen, request, call);
     std::optional<Outcome> last;
     auto step = attempts.begin();
     while (step.kind != RetryStep::Kind::Stop) {
@@ -230,24 +217,40 @@ class Retry final : public Middleware {
 
  private:
   [[nodiscard]] ChosenPolicy choose(const Request& request, const Call& call) {
-    ChosenPolicy chosen;
+    const auto now = call.scheduler().now();
     const auto& url = request.parsed_url();
-    if (request.options().policy) {
-      chosen.policy = request.options().policy;
-      chosen.own = chosen.policy.get();
-    } else if (url) {
-      auto current = policies_of(call).current(call.scheduler().now());
-      if (current.reload) report(call, *current.reload);
-      const auto& resolved = current.policies.find(request.method(), *url);
-      chosen.policy = resolved.policy;
-      chosen.identity = resolved.identity;
-      chosen.name = resolved.name;
-      chosen.policies = std::move(current.policies);
-    } else {
-      chosen.policy = std::make_shared<const RetryPolicy>();  // the transport will refuse it
+    if (const auto& own = request.options().policy) {
+      return with_budget(own, {own.get(), {}, {}}, request, now);
     }
-    if (!request.options().retry) chosen.policy = without_retries(*chosen.policy);
-    return chosen;
+    if (!url) return {std::make_shared<const RetryPolicy>(), nullptr};  // will not be sent
+    const auto current = policies_of(call).current(now);
+    if (current.reload) report(call, *current.reload);
+    const auto& resolved = current.policies.find(request.method(), *url);
+    return with_budget(resolved.policy, {nullptr, resolved.identity, resolved.name}, request, now);
+  }
+
+  [[nodiscard]] ChosenPolicy with_budget(const std::shared_ptr<const RetryPolicy>& policy,
+                                         const PolicyOrigin& origin, const Request& request,
+                                         Time now) {
+    auto budget = find_budget(*policy, origin, request, now);
+    return {request.options().retry ? policy : without_retries(*policy), std::move(budget)};
+  }
+
+  [[nodiscard]] std::shared_ptr<SharedBudget> find_budget(const RetryPolicy& policy,
+                                                          const PolicyOrigin& origin,
+                                                          const Request& request, Time now) {
+    const auto& budget = policy.budget;
+    const bool has_budget = budget.kind != BudgetPolicy::Kind::None && !options_.budget;
+    if (!has_budget && !policy.adaptive) return nullptr;
+    if (budget.scope == BudgetPolicy::Scope::Policy) {
+      return budgets_.at(key_of_policy(origin), budget, now);
+    }
+    // A request that no endpoint of the policy file matches shares with its host.
+    if (budget.scope == BudgetPolicy::Scope::Endpoint && !origin.identity.empty()) {
+      return budgets_.at(std::string(origin.identity), budget, now);
+    }
+    const auto& url = request.parsed_url();
+    return url ? budgets_.at(url->origin(), budget, now) : nullptr;
   }
 
   [[nodiscard]] const PolicySource& policies_of(const Call& call) const {
