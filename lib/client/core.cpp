@@ -84,13 +84,14 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
     return send_async(std::move(request), std::move(options)).get();
   }
   if (auto error = apply(request, options)) return *std::move(error);
+  // The call may destroy the client; the scheduler, or the pool that the loop goes back to, must
+  // still exist then.
+  const auto self = shared_from_this();
   if (options_.scheduler) {
     auto where = external_scheduler();
     stop_with_client(where, options);
     return run_here(std::move(where), std::move(request), std::move(options));
   }
-  // The call may destroy the client; the loop goes back to a pool that still exists.
-  const auto self = shared_from_this();
   try {
     const auto loop = pool_.lend();
     return run_here({loop.get(), &transport_of(*loop)}, std::move(request), std::move(options));

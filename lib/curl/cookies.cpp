@@ -15,7 +15,7 @@ namespace {
 
 // What Chrome keeps: 3300 less the 300 that it drops at once, and 180 for a domain.
 constexpr std::size_t kMaxCookies = 3000;
-constexpr std::size_t kMaxOfDomain = 180;
+constexpr std::ptrdiff_t kMaxOfDomain = 180;
 constexpr std::string_view kHttpOnly = "#HttpOnly_";
 
 enum Field : std::size_t { kDomain, kTail, kPath, kSecure, kExpires, kName, kValue, kFields };
@@ -24,11 +24,7 @@ using Fields = std::array<std::string_view, kFields>;
 // The first seven fields of a line, separated by tabs. Missing ones are empty.
 Fields split(std::string_view line) {
   Fields fields;
-  for (auto& field : fields) {
-    const auto tab = std::min(line.find('\t'), line.size());
-    field = line.substr(0, tab);
-    line.remove_prefix(std::min(tab + 1, line.size()));
-  }
+  for (auto& field : fields) field = take_until(line, '\t');
   return fields;
 }
 
@@ -39,7 +35,7 @@ std::string domain_of(const Fields& fields) {
   return to_lower(domain);
 }
 
-// libcurl keeps what a server has deleted in its list, as long expired.
+// A cookie that a server has deleted stays in libcurl's list, with a time long past.
 bool is_expired(const Fields& fields) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto expires = to_number<std::int64_t>(fields[kExpires]).value_or(0);
@@ -47,14 +43,15 @@ bool is_expired(const Fields& fields) {
 }
 
 std::string key_of(const Fields& fields) {
-  return std::string(fields[kName]) + '\t' + std::string(fields[kPath]);
+  auto key = domain_of(fields) + '\t';
+  return key.append(fields[kName]).append("\t").append(fields[kPath]);
 }
 
 bool is_flag(std::string_view text) { return text == "TRUE" || text == "FALSE"; }
 
 // Empty where the line is good. An empty value may be missing.
 std::string problem(std::string_view line) {
-  const auto count = static_cast<std::size_t>(std::count(line.begin(), line.end(), '\t')) + 1;
+  const auto count = std::ranges::count(line, '\t') + 1;
   if (count != kFields && count != kFields - 1) {
     return "expected 7 fields with tabs between, found " + std::to_string(count);
   }
@@ -77,7 +74,7 @@ Result<void> CookieJar::load(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  // Not by its iterators, which throw where it is a directory.
+  // Not with iterators of the stream, which throw if it is a directory.
   if (file.is_open() && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
   if (!file.is_open() || file.bad() || text.bad()) {
     return Error(Errc::InvalidRequest,
@@ -89,9 +86,7 @@ Result<void> CookieJar::load(const std::string& path) {
 Result<void> CookieJar::add(std::string_view text, std::string_view name) {
   std::vector<std::string> lines;
   for (std::size_t number = 1; !text.empty(); ++number) {
-    const auto end = std::min(text.find('\n'), text.size());
-    auto line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    auto line = take_until(text, '\n');
     if (line.ends_with('\r')) line.remove_suffix(1);
     const bool comment = line.starts_with('#') && !line.starts_with(kHttpOnly);
     if (comment || line.find_first_not_of(" \t") == std::string_view::npos) continue;
@@ -116,21 +111,18 @@ Result<void> CookieJar::save(const std::string& path) const {
 std::string CookieJar::to_text() const {
   const std::lock_guard lock(mutex_);
   std::string text = "# Netscape HTTP Cookie File\n";
-  for (const auto& [name, domain] : domains_) {
-    for (const auto& [key, cookie] : domain) text.append(cookie.line).append("\n");
-  }
+  for (const auto& [key, cookie] : cookies_) text.append(cookie.line).append("\n");
   return text;
 }
 
 std::size_t CookieJar::size() const {
   const std::lock_guard lock(mutex_);
-  return size_;
+  return cookies_.size();
 }
 
 void CookieJar::clear() {
   const std::lock_guard lock(mutex_);
-  domains_.clear();
-  size_ = 0;
+  cookies_.clear();
 }
 
 // Of the host and of every domain above it; libcurl chooses among them.
@@ -138,8 +130,10 @@ std::vector<std::string> CookieJar::lines_for(std::string_view host) const {
   std::vector<std::string> lines;
   const std::lock_guard lock(mutex_);
   for (;;) {
-    if (const auto found = domains_.find(host); found != domains_.end()) {
-      for (const auto& [key, cookie] : found->second) lines.push_back(cookie.line);
+    for (auto at = cookies_.lower_bound(host); at != cookies_.end(); ++at) {
+      const auto& [key, cookie] = *at;
+      if (!key.starts_with(host) || key[host.size()] != '\t') break;
+      lines.push_back(cookie.line);
     }
     const auto dot = host.find('.');
     if (dot == std::string_view::npos) return lines;
@@ -151,11 +145,11 @@ std::vector<std::string> CookieJar::lines_for(std::string_view host) const {
 void CookieJar::learn(const std::vector<std::string>& before,
                       const std::vector<std::string>& after) {
   const auto in = [](const std::vector<std::string>& lines, const std::string& line) {
-    return std::find(lines.begin(), lines.end(), line) != lines.end();
+    return std::ranges::find(lines, line) != lines.end();
   };
   const std::lock_guard lock(mutex_);
   for (const auto& line : before) {
-    if (!in(after, line)) remove(line);
+    if (!in(after, line)) cookies_.erase(key_of(split(line)));
   }
   for (const auto& line : after) {
     if (!in(before, line)) put(line);
@@ -164,40 +158,22 @@ void CookieJar::learn(const std::vector<std::string>& before,
 
 void CookieJar::put(std::string line) {
   const auto fields = split(line);
-  if (is_expired(fields)) return remove(line);
-  auto& domain = domains_[domain_of(fields)];
-  auto& cookie = domain[key_of(fields)];
-  if (cookie.line.empty()) ++size_;
+  auto key = key_of(fields);
+  if (is_expired(fields)) return static_cast<void>(cookies_.erase(key));
+  const auto domain = domain_of(fields);
+  auto& cookie = cookies_[std::move(key)];
   cookie.line = std::move(line);
   cookie.age = ++arrivals_;
-  if (domain.size() > kMaxOfDomain) drop_oldest(domain);
-  if (size_ > kMaxCookies) drop_oldest();
+  // A tab is in no domain, and '\n' is the next character.
+  const auto first = cookies_.lower_bound(domain + '\t');
+  const auto last = cookies_.lower_bound(domain + '\n');
+  if (std::distance(first, last) > kMaxOfDomain) drop_oldest(first, last);
+  if (cookies_.size() > kMaxCookies) drop_oldest(cookies_.begin(), cookies_.end());
 }
 
-void CookieJar::remove(std::string_view line) {
-  const auto fields = split(line);
-  const auto domain = domains_.find(domain_of(fields));
-  if (domain == domains_.end()) return;
-  size_ -= domain->second.erase(key_of(fields));
-  if (domain->second.empty()) domains_.erase(domain);
-}
-
-void CookieJar::drop_oldest(Domain& domain) {
+void CookieJar::drop_oldest(Cookies::iterator first, Cookies::iterator last) {
   const auto older = [](const auto& a, const auto& b) { return a.second.age < b.second.age; };
-  domain.erase(std::min_element(domain.begin(), domain.end(), older));
-  --size_;
-}
-
-void CookieJar::drop_oldest() {
-  auto oldest = domains_.begin();
-  std::uint64_t age = ~std::uint64_t{0};
-  for (auto domain = domains_.begin(); domain != domains_.end(); ++domain) {
-    for (const auto& [key, cookie] : domain->second) {
-      if (cookie.age < age) oldest = domain, age = cookie.age;
-    }
-  }
-  drop_oldest(oldest->second);
-  if (oldest->second.empty()) domains_.erase(oldest);
+  cookies_.erase(std::min_element(first, last, older));
 }
 
 }  // namespace httpretry

@@ -12,15 +12,8 @@
 namespace httpretry {
 namespace {
 
-// libcurl takes "Name:" for "leave this field out". It adds these three by itself.
-constexpr char kNoAccept[] = "Accept:";
-constexpr char kNoExpect[] = "Expect:";
-constexpr char kExpect[] = "Expect: 100-continue";
-constexpr char kNoContentType[] = "Content-Type:";
-constexpr char kGzip[] = "Accept-Encoding: gzip";
-
-// For libcurl 0 is its default, or no limit, so it is not given that: a limit is rounded up, and
-// one that is far away, or none, is the longest that fits a long of 32 bits.
+// libcurl takes 0 for its default, or for no limit, so the result is never 0: a limit is rounded
+// up. A limit that is far away, or none, becomes the longest that fits a long of 32 bits.
 long milliseconds(Duration time) {
   constexpr Duration kMost = std::chrono::hours(24 * 24);
   const auto bounded = std::min(time, kMost);
@@ -28,8 +21,8 @@ long milliseconds(Duration time) {
                   static_cast<long>(std::chrono::ceil<std::chrono::milliseconds>(bounded).count()));
 }
 
-// Whose cookies libcurl sends: those of the name in a Host field, without its port, or of the URL;
-// an address without its brackets.
+// The host whose cookies libcurl sends: that of the header Host, without its port, or of the URL.
+// An address has no brackets.
 std::string_view cookie_host(const Request& request, const Url& url) {
   auto host = request.headers().get("Host").value_or(std::string_view());
   if (host.empty()) host = url.host();
@@ -117,12 +110,14 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_shape(request, plan);
   set_headers(request, plan);
   set_addresses(plan.addresses);
-  if (const auto& credentials = options.credentials) set_credentials(*credentials);
+  // Credentials, netrc and cookies are never unset: see SendPlan::private_handle.
+  if (const auto& credentials = options.credentials) {
+    set_credentials(*credentials, CURLOPT_HTTPAUTH, CURLOPT_USERNAME, CURLOPT_PASSWORD);
+  }
   if (!options_.client_certificate.file.empty()) set_certificate(plan.certificate);
-  // This and the next are never unset: see SendPlan::private_handle.
   if (plan.netrc && !options.credentials) {
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
-    if (!options_.netrc->empty()) set(CURLOPT_NETRC_FILE, options_.netrc->c_str());
+    set_text(CURLOPT_NETRC_FILE, *options_.netrc);
   }
   if (plan.cookies) set_cookies(request, url);
   if (options.on_connection) set(CURLOPT_CERTINFO, 1L);
@@ -188,7 +183,7 @@ void Easy::set_cookies(const Request& request, const Url& url) {
 std::vector<std::string> Easy::cookie_lines() const {
   curl_slist* first = nullptr;
   curl_easy_getinfo(handle(), CURLINFO_COOKIELIST, &first);
-  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> list(first, &curl_slist_free_all);
+  const Owned<curl_slist, curl_slist_free_all> list(first);
   std::vector<std::string> lines;
   for (const auto* node = first; node != nullptr; node = node->next) lines.emplace_back(node->data);
   return lines;
@@ -196,19 +191,19 @@ std::vector<std::string> Easy::cookie_lines() const {
 
 void Easy::return_cookies() { options_.cookies->learn(cookies_before_, cookie_lines()); }
 
-// Never unset: a handle with credentials serves one exchange.
-void Easy::set_credentials(const Credentials& credentials) {
+void Easy::set_credentials(const Credentials& credentials, CURLoption scheme, CURLoption user,
+                           CURLoption password) {
   const bool digest = credentials.scheme == Credentials::Scheme::Digest;
-  set(CURLOPT_HTTPAUTH, digest ? CURLAUTH_DIGEST : CURLAUTH_BASIC);
-  set(CURLOPT_USERNAME, credentials.user.c_str());
-  set(CURLOPT_PASSWORD, credentials.password.c_str());
+  set(scheme, digest ? CURLAUTH_DIGEST : CURLAUTH_BASIC);
+  set(user, credentials.user.c_str());
+  set(password, credentials.password.c_str());
 }
 
 void Easy::set_url(const Url& url) {
   if (url_ && &url_->parts() == &url.parts()) return;
-  // Where only CURLU changes, libcurl 7.88 goes on to report, and to authenticate for, the URL
-  // before: so URL is set beside it. NULL has libcurl put the text together by itself, with the
-  // userinfo, which takes a tenth of all the instructions of a small exchange.
+  // If only CURLU changes, libcurl 7.88 still reports the previous URL, and authenticates for it.
+  // So URL is set too. With NULL libcurl makes the text by itself, with the userinfo; that takes a
+  // tenth of all the instructions of a small exchange.
   set(CURLOPT_URL, url.has_userinfo() ? nullptr : url.to_string().c_str());
   set(CURLOPT_CURLU, url.parts().handle.get());
   url_ = url;  // kept alive, as libcurl keeps the pointer
@@ -251,6 +246,7 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
   set(CURLOPT_CUSTOMREQUEST, implied ? nullptr : custom);
 }
 
+// libcurl adds Accept, Expect and Content-Type by itself. "Name:" has it leave the field out.
 void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
   lines_.clear();
@@ -258,18 +254,20 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
     if (plan.cookies && equal_ignoring_case(headers[i].name, "Cookie")) continue;
     lines_.add(headers.line(i));
   }
-  if (!headers.contains("Accept")) lines_.add(kNoAccept);
+  if (!headers.contains("Accept")) lines_.add("Accept:");
   if (shape_ == Shape::Bytes || shape_ == Shape::Stream) {
     if (!headers.contains("Expect")) {
       const auto* bytes = request.body().bytes();
       const auto size =
           bytes != nullptr ? bytes->size() : static_cast<std::uint64_t>(plan.body_size);
       const auto& from = plan.wanted.expect_continue_from;
-      lines_.add(from && request.body().present() && size >= *from ? kExpect : kNoExpect);
+      const bool expects = from && request.body().present() && size >= *from;
+      lines_.add(expects ? "Expect: 100-continue" : "Expect:");
     }
-    if (!headers.contains("Content-Type")) lines_.add(kNoContentType);
+    if (!headers.contains("Content-Type")) lines_.add("Content-Type:");
   }
-  if (plan.wanted.compressed && !headers.contains("Accept-Encoding")) lines_.add(kGzip);
+  if (plan.wanted.compressed && !headers.contains("Accept-Encoding"))
+    lines_.add("Accept-Encoding: gzip");
   for (const auto* line : {plan.range, plan.if_range}) {
     if (line != nullptr) lines_.add(line);
   }

@@ -2,6 +2,8 @@
 // it, so that only differences are set for the next.
 #pragma once
 
+#include "lib/http/owned.hpp"
+
 #include <httpretry/curl/transport_options.hpp>
 #include <httpretry/flow/call.hpp>
 
@@ -83,9 +85,6 @@ class Easy {
 
  private:
   enum class Shape { Get, Head, Bytes, Stream };
-  struct Cleanup {
-    void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
-  };
   // What libcurl has no memory for must not be left out in silence: a method, a pin, an authority.
   template <class Value>
   void set(CURLoption option, Value value) {
@@ -98,6 +97,10 @@ class Easy {
     set(option, value);
     known = value;
   }
+  // An empty text leaves libcurl's default.
+  void set_text(CURLoption option, const std::string& text) {
+    if (!text.empty()) set(option, text.c_str());
+  }
   void configure_tls();
   void configure_proxy();
   void configure_connections();
@@ -109,7 +112,9 @@ class Easy {
   void set_shape(const Request& request, const SendPlan& plan);
   void set_headers(const Request& request, const SendPlan& plan);
   void set_addresses(const std::string* entry);
-  void set_credentials(const Credentials& credentials);
+  void set_credentials(const Credentials& credentials, CURLoption scheme, CURLoption user,
+                       CURLoption password);
+
   const TransportOptions& options_;
   CurlList lines_;
   CurlList addresses_;
@@ -131,7 +136,7 @@ class Easy {
   bool certified_ = false;
   std::vector<std::string> cookies_before_;
 
-  std::unique_ptr<CURL, Cleanup> handle_;  // last: its clean-up may still call back
+  Owned<CURL, curl_easy_cleanup> handle_;  // last: its clean-up may still call back
 };
 
 // Why these cannot be sent; nullptr where they can.

@@ -1,6 +1,5 @@
 #include "epoll_set.hpp"
 
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,28 +9,12 @@
 
 namespace httpretry {
 
-EpollSet::EpollSet()
-    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+EpollSet::EpollSet() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.fd = wake_.get();
-  if (epoll_.open() && wake_.open() &&
-      ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0) {
-    return;
-  }
-  throw std::system_error(errno, std::generic_category(), "cannot make an epoll set");
-}
-
-void EpollSet::wake() noexcept {
-  const std::uint64_t one = 1;
-  // It can otherwise only fail where the counter is full, and then the loop is awake.
-  while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-  }
-}
-
-void EpollSet::clear_wake() {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const auto size = ::read(wake_.get(), &count, sizeof count);
+  event.data.fd = wake_.fd();
+  if (epoll_.open() && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.fd(), &event) == 0) return;
+  throw std::system_error(errno, std::generic_category(), kFailure);
 }
 
 std::span<const epoll_event> EpollSet::wait(int timeout_ms) {

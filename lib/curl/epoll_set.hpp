@@ -22,9 +22,9 @@ class EpollSet {
   EpollSet();
 
   // From any thread: ends a wait.
-  void wake() noexcept;
-  void clear_wake();
-  [[nodiscard]] int wake_descriptor() const { return wake_.get(); }
+  void wake() noexcept { wake_.signal(); }
+  void clear_wake() { wake_.clear(); }
+  [[nodiscard]] int wake_descriptor() const { return wake_.fd(); }
 
   // What has happened, until the next wait.
   [[nodiscard]] std::span<const epoll_event> wait(int timeout_ms);
@@ -54,8 +54,10 @@ class EpollSet {
   [[nodiscard]] bool watch(int fd, Socket& socket) const;
   void forget(int fd, Socket& socket) const;
 
+  static constexpr char kFailure[] = "cannot make an epoll set";
+
   Descriptor epoll_;
-  Descriptor wake_;
+  EventFd wake_{kFailure};
   int open_error_ = 0;
   std::vector<Socket> sockets_;  // by descriptor
   // More than come at once in practice; what is left over comes with the next wait.

@@ -91,13 +91,7 @@ constexpr std::array kRows{
     Row{Abort::NoMemory, Errc::Internal, true, CURLE_OUT_OF_MEMORY, "out of memory"},
 };
 
-constexpr bool in_order() {
-  for (std::size_t i = 0; i < kRows.size(); ++i) {
-    if (static_cast<std::size_t>(kRows[i].why) != i) return false;
-  }
-  return true;
-}
-static_assert(in_order() && kRows.size() == static_cast<std::size_t>(Abort::NoMemory) + 1);
+static_assert(kRows.size() == static_cast<std::size_t>(Abort::NoMemory) + 1);
 
 std::string seconds(Duration time) {
   std::array<char, 32> text{};
@@ -110,7 +104,7 @@ std::string seconds(Duration time) {
 
 CurlFailure failure_of(CURLcode code) {
   for (const auto& [error, permanent, codes] : kMeanings) {
-    if (std::find(codes.begin(), codes.end(), code) != codes.end()) return {error, permanent};
+    if (std::ranges::find(codes, code) != codes.end()) return {error, permanent};
   }
   return {Errc::Internal, true};
 }
@@ -141,7 +135,7 @@ bool AbortReason::set_thrown(Abort why, Errc code, const char* who) noexcept {
 }
 
 Error AbortReason::error(Duration elapsed) const {
-  const auto& row = kRows[static_cast<std::size_t>(why_)];
+  const auto& row = *std::ranges::find(kRows, why_, &Row::why);
   Error error(row.code);
   if (row.text == nullptr) {
     error = *error_;

@@ -12,7 +12,7 @@ namespace {
 // libcurl's look-up of a connection is linear in the connections of a multi: 14 µs of CPU a request
 // at 64 in flight, 17 at 256, 31 at 1 000, 75 at 4 000.
 constexpr std::size_t kTransfersPerShard = 256;
-// Above the transfers in flight, or connections would be closed and opened all the time.
+// More than the transfers in flight, or connections would be closed and opened all the time.
 constexpr long kConnectionsPerShard = 2 * static_cast<long>(kTransfersPerShard);
 // Making one takes a quarter of the instructions of a small GET, so those of a burst of calls are
 // kept.
@@ -36,17 +36,11 @@ Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Reso
       looks_up_(!proxied_ && options_->unix_socket.empty() && options_->connect_to.empty()) {
   init_curl();
   read_clock();
-  share_ = curl_share_init();
-  if (share_ == nullptr) throw std::bad_alloc();
+  share_.reset(curl_share_init());
+  if (!share_) throw std::bad_alloc();
   // One thread at a time drives a loop, so the share needs no locks.
-  curl_share_setopt(share_, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
-  curl_share_setopt(share_, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
-}
-
-Loop::~Loop() {
-  easies_.clear();
-  shards_.clear();
-  curl_share_cleanup(share_);
+  curl_share_setopt(share_.get(), CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
+  curl_share_setopt(share_.get(), CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
 }
 
 Time Loop::now() const { return now_; }
@@ -69,7 +63,7 @@ void Loop::drive_shards() {
     auto& shard = *shards_[i];
     if (load_ == Load::OneCall) {
       int running = 0;
-      if (!shard.active.empty()) reap(shard, curl_multi_perform(shard.multi, &running));
+      if (!shard.active.empty()) reap(shard, curl_multi_perform(shard.multi.get(), &running));
     } else if (shard.deadline <= now_) {
       shard.deadline = kNever;
       socket_action(shard, CURL_SOCKET_TIMEOUT, 0);
@@ -104,7 +98,7 @@ void Loop::wait_for_events() {
 // libcurl adds its own timers to the timeout.
 void Loop::poll(Shard& shard, int timeout) {
   curl_waitfd wake{sockets_.wake_descriptor(), CURL_WAIT_POLLIN, 0};
-  const auto code = curl_multi_poll(shard.multi, &wake, 1, timeout, nullptr);
+  const auto code = curl_multi_poll(shard.multi.get(), &wake, 1, timeout, nullptr);
   unblocked();
   read_clock();
   if (wake.revents != 0) sockets_.clear_wake();
@@ -124,20 +118,21 @@ void Loop::on_event(int fd, std::uint32_t events) {
 
 void Loop::socket_action(Shard& shard, curl_socket_t socket, int events) {
   int running = 0;
-  reap(shard, curl_multi_socket_action(shard.multi, socket, events, &running));
+  reap(shard, curl_multi_socket_action(shard.multi.get(), socket, events, &running));
 }
 
 // `code`: what libcurl returned when it was driven.
 void Loop::reap(Shard& shard, CURLMcode code) {
   if (code != CURLM_OK) return fail_all(shard, code);
   int left = 0;
-  while (CURLMsg* message = curl_multi_info_read(shard.multi, &left)) {
+  while (CURLMsg* message = curl_multi_info_read(shard.multi.get(), &left)) {
     if (message->msg != CURLMSG_DONE) continue;
     const CURLcode result = message->data.result;
-    Transfer* transfer = nullptr;
-    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-    remove(*transfer);  // `message` is gone with it
-    transfer->finished(result);
+    Easy* easy = nullptr;
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &easy);
+    auto& transfer = *easy->transfer;
+    remove(transfer);  // `message` is gone with it
+    transfer.finished(result);
   }
 }
 
@@ -150,20 +145,19 @@ void Loop::fail_all(Shard& shard, CURLMcode code) {
     remove(*transfer);
     transfer->finished(lost);
   }
-  curl_multi_cleanup(std::exchange(shard.multi, nullptr));
+  shard.multi.reset();
   shard.deadline = kNever;
 }
 
 void Loop::open(Shard& shard) {
-  shard.multi = curl_multi_init();
-  if (shard.multi == nullptr) throw std::bad_alloc();
-  shard.deadline = kNever;
-  curl_multi_setopt(shard.multi, CURLMOPT_MAXCONNECTS, kConnectionsPerShard);
+  shard.multi.reset(curl_multi_init());
+  if (!shard.multi) throw std::bad_alloc();
+  curl_multi_setopt(shard.multi.get(), CURLMOPT_MAXCONNECTS, kConnectionsPerShard);
   if (load_ == Load::OneCall) return;
-  curl_multi_setopt(shard.multi, CURLMOPT_SOCKETFUNCTION, &on_socket);
-  curl_multi_setopt(shard.multi, CURLMOPT_SOCKETDATA, &shard);
-  curl_multi_setopt(shard.multi, CURLMOPT_TIMERFUNCTION, &on_timer);
-  curl_multi_setopt(shard.multi, CURLMOPT_TIMERDATA, &shard);
+  curl_multi_setopt(shard.multi.get(), CURLMOPT_SOCKETFUNCTION, &on_socket);
+  curl_multi_setopt(shard.multi.get(), CURLMOPT_SOCKETDATA, &shard);
+  curl_multi_setopt(shard.multi.get(), CURLMOPT_TIMERFUNCTION, &on_timer);
+  curl_multi_setopt(shard.multi.get(), CURLMOPT_TIMERDATA, &shard);
 }
 
 // HTTP/2 shares one connection, which belongs to one multi; HTTP/1.1 needs a connection each. What
@@ -173,10 +167,7 @@ Shard& Loop::shard_for(bool multiplexed) {
   for (auto& shard : shards_) {
     if (together || shard->active.size() < kTransfersPerShard) return *shard;
   }
-  auto fresh = std::make_unique<Shard>();
-  fresh->loop = this;
-  shards_.push_back(std::move(fresh));
-  return *shards_.back();
+  return *shards_.emplace_back(std::make_unique<Shard>(*this));
 }
 
 const OriginInfo& Loop::origin(const Url& url) const {
@@ -207,7 +198,7 @@ std::unique_ptr<Easy> Loop::take_easy() {
     return easy;
   }
   auto easy = std::make_unique<Easy>(*options_, proxied_);
-  curl_easy_setopt(easy->handle(), CURLOPT_SHARE, share_);
+  curl_easy_setopt(easy->handle(), CURLOPT_SHARE, share_.get());
   curl_easy_setopt(easy->handle(), CURLOPT_OPENSOCKETFUNCTION, &on_open);
   curl_easy_setopt(easy->handle(), CURLOPT_OPENSOCKETDATA, this);
   curl_easy_setopt(easy->handle(), CURLOPT_CLOSESOCKETFUNCTION, &on_close);
@@ -221,12 +212,11 @@ void Loop::give_back(std::unique_ptr<Easy> easy, bool reusable) {
 
 const char* Loop::start(Transfer& transfer, bool multiplexed) {
   auto& shard = shard_for(multiplexed);
-  if (shard.multi == nullptr) open(shard);
+  if (!shard.multi) open(shard);
   if (shard.active.size() == shard.active.capacity()) {  // what is added must be in the list
     shard.active.reserve(2 * shard.active.size() + 1);
   }
-  curl_easy_setopt(transfer.handle(), CURLOPT_PRIVATE, &transfer);
-  const auto code = curl_multi_add_handle(shard.multi, transfer.handle());
+  const auto code = curl_multi_add_handle(shard.multi.get(), transfer.handle());
   if (code != CURLM_OK) return curl_multi_strerror(code);
   transfer.shard = &shard;
   transfer.index = shard.active.size();
@@ -236,7 +226,7 @@ const char* Loop::start(Transfer& transfer, bool multiplexed) {
 
 void Loop::remove(Transfer& transfer) {
   auto& shard = *transfer.shard;
-  curl_multi_remove_handle(shard.multi, transfer.handle());
+  curl_multi_remove_handle(shard.multi.get(), transfer.handle());
   shard.active[transfer.index] = shard.active.back();
   shard.active[transfer.index]->index = transfer.index;
   shard.active.pop_back();
@@ -246,12 +236,12 @@ void Loop::remove(Transfer& transfer) {
 // would otherwise wait for ever.
 int Loop::on_socket(CURL* /*easy*/, curl_socket_t fd, int what, void* user, void* /*assigned*/) {
   auto& shard = *static_cast<Shard*>(user);
-  return shard.loop->sockets_.want(fd, shard, what) ? 0 : -1;
+  return shard.loop.sockets_.want(fd, shard, what) ? 0 : -1;
 }
 
 int Loop::on_timer(CURLM* /*multi*/, long timeout, void* user) {
   auto& shard = *static_cast<Shard*>(user);
-  shard.deadline = timeout < 0 ? kNever : shard.loop->now_ + std::chrono::milliseconds(timeout);
+  shard.deadline = timeout < 0 ? kNever : shard.loop.now_ + std::chrono::milliseconds(timeout);
   return 0;
 }
 

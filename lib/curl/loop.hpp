@@ -28,15 +28,13 @@ void init_curl();
 // One multi handle of a loop. libcurl searches a connection among all of a multi's, so with many
 // transfers several multis are cheaper.
 struct Shard {
-  Shard() = default;
-  ~Shard() { curl_multi_cleanup(multi); }
-  Shard(const Shard&) = delete;
-  Shard& operator=(const Shard&) = delete;
+  explicit Shard(Loop& owner) : loop(owner) {}
 
-  Loop* loop = nullptr;
-  CURLM* multi = nullptr;  // null where there was no memory to make it anew
+  Loop& loop;
   Time deadline = kNever;  // when libcurl wants to be called without an event
   std::vector<Transfer*> active;
+  // Null where there was no memory to make it anew. Last: its clean-up may still call back.
+  Owned<CURLM, curl_multi_cleanup> multi;
 };
 
 // What a loop has learned about an origin that it sends to.
@@ -51,10 +49,6 @@ class Loop final : public RunQueue, public Transport {
   enum class Load { OneCall, Many };
   Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver,
        Load load);
-  ~Loop() override;
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
-
   [[nodiscard]] Time now() const override;
   [[nodiscard]] WallTime wall_now() const override;
   void run_until(const std::atomic<bool>& done) override;
@@ -114,8 +108,9 @@ class Loop final : public RunQueue, public Transport {
   bool looks_up_;  // we connect to the host of the URL
   Time now_{};
   EpollSet sockets_;
-  CURLSH* share_ = nullptr;
   std::unordered_map<std::string, OriginInfo> origins_;
+  // In this order: a handle is freed before the multi handles, and both before the share.
+  Owned<CURLSH, curl_share_cleanup> share_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<std::unique_ptr<Easy>> easies_;
 };

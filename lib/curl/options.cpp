@@ -1,5 +1,6 @@
-// What can be said of TransportOptions before anything is sent.
-#include "easy.hpp"
+// The options of a client: the check that they make sense, and what they set on an easy handle
+// once.
+#include "transfer.hpp"
 #include "url_parts.hpp"
 
 #include "lib/http/text.hpp"
@@ -7,6 +8,8 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace httpretry {
@@ -35,7 +38,7 @@ void check_proxy(const ProxyOptions& proxy) {
   constexpr std::array<std::string_view, 6> kSchemes{"http",    "https",  "socks4",
                                                      "socks4a", "socks5", "socks5h"};
   const auto scheme = detail::url_part(url.get(), CURLUPART_SCHEME);
-  if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
+  if (std::ranges::find(kSchemes, scheme) == kSchemes.end()) {
     refuse("proxy.url",
            "the scheme must be one of http, https, socks4, socks4a, socks5 and "
            "socks5h, not \"" +
@@ -54,9 +57,7 @@ void check_pins(std::string_view pins) {
   check_text("pinned_keys", pins);
   if (!pins.starts_with(kHash)) return;  // a file
   while (!pins.empty()) {
-    const auto end = std::min(pins.find(';'), pins.size());
-    const auto pin = pins.substr(0, end);
-    pins.remove_prefix(std::min(end + 1, pins.size()));
+    const auto pin = take_until(pins, ';');
     if (!pin.starts_with(kHash) || !is_base64_of_32_bytes(pin.substr(kHash.size()))) {
       refuse("pinned_keys", "\"" + std::string(pin) +
                                 "\" is not sha256// and the 44 characters of a hash in base64");
@@ -70,8 +71,7 @@ bool is_port(std::string_view text) {
 
 // Takes "NAME:" or "[ADDRESS]:" off the front.
 bool take_host(std::string_view& text) {
-  const auto from = text.starts_with('[') ? text.find(']') : 0;
-  const auto colon = from == std::string_view::npos ? from : text.find(':', from);
+  const auto colon = text.find(':', text.starts_with('[') ? text.find(']') : 0);
   if (colon == std::string_view::npos) return false;
   text.remove_prefix(colon + 1);
   return true;
@@ -80,14 +80,42 @@ bool take_host(std::string_view& text) {
 void check_connect_to(const std::string& entry) {
   check_text("connect_to", entry);
   std::string_view rest = entry;
-  bool good = take_host(rest);
-  const auto colon = rest.find(':');
-  good = good && colon != std::string_view::npos && is_port(rest.substr(0, colon));
-  if (good) {
-    rest.remove_prefix(colon + 1);
-    good = take_host(rest) && is_port(rest);
-  }
+  const bool good = take_host(rest) && rest.find(':') != std::string_view::npos &&
+                    is_port(take_until(rest, ':')) && take_host(rest) && is_port(rest);
   if (!good) refuse("connect_to", "\"" + entry + "\" is not HOST:PORT:TO-HOST:TO-PORT");
+}
+
+// Debian builds libcurl with a directory of hashed certificates, which switches its cache of the
+// certificate store off. The bundle file holds the same certificates.
+bool has_readable_bundle() {
+  const auto* about = curl_version_info(CURLVERSION_NOW);
+  return about->cainfo != nullptr && ::access(about->cainfo, R_OK) == 0;
+}
+
+// libcurl's callbacks, with the Easy as their last argument.
+
+int on_prereq(void* easy, char* /*remote*/, char* /*local*/, int /*port*/, int local_port) {
+  auto& transfer = *static_cast<Easy*>(easy)->transfer;
+  return transfer.about_to_send(local_port) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+
+std::size_t on_header(char* data, std::size_t size, std::size_t count, void* easy) {
+  const auto bytes = size * count;
+  return static_cast<Easy*>(easy)->transfer->header_line({data, bytes}) ? bytes : 0;
+}
+
+std::size_t on_body(char* data, std::size_t size, std::size_t count, void* easy) {
+  return static_cast<Easy*>(easy)->transfer->body_bytes({data, size * count});
+}
+
+std::size_t on_read(char* data, std::size_t size, std::size_t count, void* easy) {
+  return static_cast<Easy*>(easy)->transfer->upload().read({data, size * count});
+}
+
+int on_seek(void* easy, curl_off_t offset, int origin) {
+  if (offset != 0 || origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
+  return static_cast<Easy*>(easy)->transfer->upload().rewind() ? CURL_SEEKFUNC_OK
+                                                               : CURL_SEEKFUNC_FAIL;
 }
 
 }  // namespace
@@ -112,6 +140,94 @@ void check(const TransportOptions& options) {
   check_pins(options.pinned_keys);
   check_proxy(options.proxy);
   for (const auto& entry : options.connect_to) check_connect_to(entry);
+}
+
+std::string transport_version() { return curl_version(); }
+
+bool may_use_proxy(const ProxyOptions& options) {
+  if (options.url) return !options.url->empty();
+  // HTTP_PROXY is not among them, for a server's CGI sets it from a request header.
+  constexpr std::array kNames{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+  return std::ranges::any_of(kNames, [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
+Easy::Easy(const TransportOptions& options, bool proxied)
+    : options_(options), handle_(curl_easy_init()) {
+  if (!handle_) throw std::bad_alloc();
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_ERRORBUFFER, error_text_.data());
+  set(CURLOPT_TCP_KEEPALIVE, 1L);
+  set(CURLOPT_TCP_KEEPIDLE, 30L);
+  set(CURLOPT_TCP_KEEPINTVL, 30L);
+  set(CURLOPT_PIPEWAIT, 1L);
+  set(CURLOPT_BUFFERSIZE, 65536L);
+  // Longer than any answer of our resolver is used: libcurl shall not look up a name by itself.
+  if (!proxied) set(CURLOPT_DNS_CACHE_TIMEOUT, 300L);
+
+  set(CURLOPT_PRIVATE, this);
+  set(CURLOPT_PREREQFUNCTION, &on_prereq);
+  set(CURLOPT_PREREQDATA, this);
+  set(CURLOPT_HEADERFUNCTION, &on_header);
+  set(CURLOPT_HEADERDATA, this);
+  set(CURLOPT_WRITEFUNCTION, &on_body);
+  set(CURLOPT_WRITEDATA, this);
+  set(CURLOPT_READFUNCTION, &on_read);
+  set(CURLOPT_READDATA, this);
+  set(CURLOPT_SEEKFUNCTION, &on_seek);
+  set(CURLOPT_SEEKDATA, this);
+  configure_tls();
+  configure_connections();
+  // Without a proxy variable libcurl would still look for one at each exchange.
+  if (proxied) {
+    configure_proxy();
+  } else {
+    set(CURLOPT_PROXY, "");
+  }
+}
+
+void Easy::configure_tls() {
+  set(CURLOPT_SSLVERSION,
+      static_cast<long>(options_.min_tls == TlsVersion::Tls13 ? CURL_SSLVERSION_TLSv1_3
+                                                              : CURL_SSLVERSION_TLSv1_2));
+  set_text(CURLOPT_PINNEDPUBLICKEY, options_.pinned_keys);
+  set(CURLOPT_SSL_VERIFYPEER, options_.verify_tls ? 1L : 0L);
+  set(CURLOPT_SSL_VERIFYHOST, options_.verify_tls ? 2L : 0L);
+  set_text(CURLOPT_CAINFO, options_.ca_file);
+  set_text(CURLOPT_CAPATH, options_.ca_path);
+  if (options_.ca_path.empty() && (!options_.ca_file.empty() || has_readable_bundle())) {
+    set(CURLOPT_CAPATH, nullptr);
+    set(CURLOPT_PROXY_CAPATH, nullptr);
+  }
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(options_.ca_reload).count();
+  set(CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
+}
+
+void Easy::configure_proxy() {
+  const auto& proxy = options_.proxy;
+  if (proxy.url) set(CURLOPT_PROXY, proxy.url->c_str());
+  set(CURLOPT_PROXY_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  set(CURLOPT_PROXY_SSL_VERIFYPEER, proxy.verify_tls ? 1L : 0L);
+  set(CURLOPT_PROXY_SSL_VERIFYHOST, proxy.verify_tls ? 2L : 0L);
+  if (!proxy.ca_file.empty()) {
+    set(CURLOPT_PROXY_CAINFO, proxy.ca_file.c_str());
+    set(CURLOPT_PROXY_CAPATH, nullptr);
+  }
+  if (proxy.no_proxy) set(CURLOPT_NOPROXY, proxy.no_proxy->c_str());
+  if (!proxy.credentials) return;
+  set_credentials(*proxy.credentials, CURLOPT_PROXYAUTH, CURLOPT_PROXYUSERNAME,
+                  CURLOPT_PROXYPASSWORD);
+}
+
+// Where connections go.
+void Easy::configure_connections() {
+  set_text(CURLOPT_UNIX_SOCKET_PATH, options_.unix_socket);
+  set_text(CURLOPT_INTERFACE, options_.local_interface);
+  static_assert(static_cast<long>(IpVersion::V4) == CURL_IPRESOLVE_V4 &&
+                static_cast<long>(IpVersion::V6) == CURL_IPRESOLVE_V6);
+  set(CURLOPT_IPRESOLVE, static_cast<long>(options_.ip_version));
+  for (const auto& entry : options_.connect_to) connect_to_.add(entry.c_str());
+  set(CURLOPT_CONNECT_TO, connect_to_.chained());
 }
 
 }  // namespace httpretry

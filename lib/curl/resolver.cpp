@@ -3,6 +3,7 @@
 #include "errors.hpp"
 
 #include "lib/flow/signals.hpp"
+#include "lib/http/owned.hpp"
 #include "lib/http/text.hpp"
 
 #include <arpa/inet.h>
@@ -92,25 +93,22 @@ Result<Addresses> system_lookup(const std::string& host) {
   addrinfo* list = nullptr;
   const int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &list);
   if (code != 0) return lookup_error(host, code, errno);
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(list, &::freeaddrinfo);
+  const Owned<addrinfo, ::freeaddrinfo> owned(list);
   Addresses found;
   for (const auto* each = list; each != nullptr; each = each->ai_next) {
     std::array<char, INET6_ADDRSTRLEN> text{};
-    const void* bytes = nullptr;
-    if (each->ai_family == AF_INET) {
-      bytes = &reinterpret_cast<const sockaddr_in*>(each->ai_addr)->sin_addr;
-    } else if (each->ai_family == AF_INET6) {
+    const void* bytes = &reinterpret_cast<const sockaddr_in*>(each->ai_addr)->sin_addr;
+    if (each->ai_family == AF_INET6) {
       bytes = &reinterpret_cast<const sockaddr_in6*>(each->ai_addr)->sin6_addr;
     }
-    if (bytes == nullptr) continue;
     ::inet_ntop(each->ai_family, bytes, text.data(), text.size());
     const std::string address(text.data());
-    if (std::find(found.begin(), found.end(), address) == found.end()) found.push_back(address);
+    if (std::ranges::find(found, address) == found.end()) found.push_back(address);
   }
   return found;
 }
 
-// One look-up of a name. It happens when its result is there.
+// One look-up of a name. It happens when its result is there. Each call that waits for it holds it.
 class Resolver::Name final : public detail::Event {
  public:
   Name(std::string host_, Time now) : host(std::move(host_)), asked_at(now) {}
@@ -122,7 +120,7 @@ class Resolver::Name final : public detail::Event {
 
   const std::string host;
   const Time asked_at;
-  int waiting = 0;  // how many calls; guarded by the mutex of State
+  bool for_later = false;  // wanted, though no call waits for it; guarded by the mutex of State
 
  private:
   std::optional<Result<Addresses>> found_;
@@ -150,22 +148,6 @@ struct Resolver::State : std::enable_shared_from_this<State> {
   std::unordered_map<std::string, Entry> names;
   std::size_t forget_at = kFewNames;
   std::size_t threads = 0;  // that are running
-};
-
-// A call that waits for a name, for as long as this lives.
-class Resolver::Waiting {
- public:
-  Waiting(State& state, std::shared_ptr<Name> name) : state_(state), name_(std::move(name)) {}
-  ~Waiting() {
-    const std::lock_guard lock(state_.mutex);
-    --name_->waiting;
-  }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-
- private:
-  State& state_;
-  std::shared_ptr<Name> name_;
 };
 
 // The look-up that is running, or a new one.
@@ -207,7 +189,8 @@ void Resolver::State::work() {
 
 void Resolver::State::look_up(const std::shared_ptr<Name>& name,
                               std::unique_lock<std::mutex>& lock) {
-  if (name->waiting == 0) return end_lookup(name->host);
+  const bool no_call_waits = name.use_count() == 2;  // only `work` and `names` hold it
+  if (no_call_waits && !name->for_later) return end_lookup(name->host);
   lock.unlock();
   auto found = call_lookup(lookup, name->host);
   lock.lock();
@@ -246,19 +229,17 @@ Task<Resolver::Resolved> Resolver::resolve(std::string host, Scheduler& schedule
   {
     const std::lock_guard lock(state_->mutex);
     state_->forget_old(now);
-    const auto at = state_->names.find(host);
-    const auto known = at == state_->names.end() ? nullptr : at->second.known;
+    const auto& entry = state_->names[host];
+    const auto known = entry.known;
     const auto age = known ? now - known->asked_at : kForever;
-    const bool looking = at != state_->names.end() && at->second.asked;
+    const bool looking = entry.asked != nullptr;
     if (age < kFresh && !looking) co_return Resolved(known->found(), known->asked_at + kFresh);
     name = state_->ask(host, now);
     if (age < kUsable) {
-      if (!looking) ++name->waiting;  // for whoever asks next
+      if (!looking) name->for_later = true;
       co_return Resolved(known->found(), now + kSoon);
     }
-    ++name->waiting;
   }
-  const Waiting waiting(*state_, name);
   if (!name->happened()) {
     const bool waited = co_await name->wait(scheduler, limit, std::move(stop));
     if (!name->happened()) {
@@ -272,7 +253,7 @@ void Resolver::renew(const std::string& host, Time now) {
   const std::lock_guard lock(state_->mutex);
   const auto at = state_->names.find(host);
   if (at == state_->names.end() || at->second.asked || !at->second.known) return;
-  if (now - at->second.known->asked_at >= kSoon) ++state_->ask(host, now)->waiting;
+  if (now - at->second.known->asked_at >= kSoon) state_->ask(host, now)->for_later = true;
 }
 
 }  // namespace httpretry

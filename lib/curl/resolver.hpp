@@ -31,7 +31,6 @@ class Resolver {
 
  private:
   class Name;
-  class Waiting;
   struct State;
   std::shared_ptr<State> state_;
 };

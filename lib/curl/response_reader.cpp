@@ -23,9 +23,7 @@ int times_gzipped(const Headers& headers) {
   int times = 0;
   for (auto list : headers.get_all("Content-Encoding")) {
     while (!list.empty()) {
-      const auto end = std::min(list.find(','), list.size());
-      const auto coding = trimmed(list.substr(0, end));
-      list.remove_prefix(std::min(end + 1, list.size()));
+      const auto coding = trimmed(take_until(list, ','));
       if (equal_ignoring_case(coding, "gzip") || equal_ignoring_case(coding, "x-gzip")) {
         ++times;
       } else if (!coding.empty() && !equal_ignoring_case(coding, "identity")) {
@@ -50,7 +48,32 @@ class ResponseReader::Gunzip {
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  bool decode(std::string_view encoded, ResponseReader& into);
+  bool decode(std::string_view encoded, ResponseReader& into) {
+    std::array<char, 16384> decoded;
+    // zlib does not write to its input, and says so only by a macro.
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(encoded.data()));
+    stream_.avail_in = static_cast<uInt>(encoded.size());
+    while (stream_.avail_in > 0) {
+      inside_ = true;
+      int result = Z_OK;
+      do {
+        stream_.next_out = reinterpret_cast<Bytef*>(decoded.data());
+        stream_.avail_out = static_cast<uInt>(decoded.size());
+        result = inflate(&stream_, Z_NO_FLUSH);
+        if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
+          return into.abort_.set(Abort::CorruptGzip);
+        }
+        const auto count = decoded.size() - stream_.avail_out;
+        if (count > 0 && !into.decoded_bytes({decoded.data(), count})) return false;
+      } while (result == Z_OK && stream_.avail_out == 0);
+      if (result == Z_STREAM_END) {  // RFC 1952: another member may follow
+        inside_ = false;
+        inflateReset(&stream_);
+      }
+    }
+    return true;
+  }
+
   // Whether every gzip member that began has ended.
   [[nodiscard]] bool complete() const { return !inside_; }
 
@@ -58,32 +81,6 @@ class ResponseReader::Gunzip {
   z_stream stream_{};
   bool inside_ = false;
 };
-
-bool ResponseReader::Gunzip::decode(std::string_view encoded, ResponseReader& into) {
-  std::array<char, 16384> decoded;
-  // zlib does not write to its input, and says so only by a macro.
-  stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(encoded.data()));
-  stream_.avail_in = static_cast<uInt>(encoded.size());
-  while (stream_.avail_in > 0) {
-    inside_ = true;
-    int result = Z_OK;
-    do {
-      stream_.next_out = reinterpret_cast<Bytef*>(decoded.data());
-      stream_.avail_out = static_cast<uInt>(decoded.size());
-      result = inflate(&stream_, Z_NO_FLUSH);
-      if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-        return into.abort_.set(Abort::CorruptGzip);
-      }
-      const auto count = decoded.size() - stream_.avail_out;
-      if (count > 0 && !into.decoded_bytes({decoded.data(), count})) return false;
-    } while (result == Z_OK && stream_.avail_out == 0);
-    if (result == Z_STREAM_END) {  // RFC 1952: another member may follow
-      inside_ = false;
-      inflateReset(&stream_);
-    }
-  }
-  return true;
-}
 
 ResponseReader::ResponseReader(const Request& request, const RequestOptions& wanted,
                                const TransportOptions& options, Delivery* delivery,

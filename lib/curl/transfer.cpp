@@ -1,8 +1,38 @@
 #include "transfer.hpp"
 
+#include "resolver.hpp"
+
 #include <algorithm>
 
 namespace httpretry {
+namespace {
+
+// In the form of CURLOPT_RESOLVE; with the plus the entry expires.
+std::string resolve_entry(const Url& url, const Addresses& addresses) {
+  std::string entry = "+" + url.host() + ":" + std::to_string(url.port()) + ":";
+  const char* separator = "";
+  for (const auto& address : addresses) {
+    const bool six = address.find(':') != std::string::npos;
+    entry.append(separator).append(six ? "[" + address + "]" : address);
+    separator = ",";
+  }
+  return entry;
+}
+
+// The exchange began with a look-up of this duration.
+void add_lookup(Timings& timings, Duration took) {
+  for (auto* time : {&timings.resolved, &timings.connected, &timings.secured, &timings.sent,
+                     &timings.first_byte}) {
+    if (*time != Duration::zero()) *time += took;
+  }
+  timings.resolved = std::max(timings.resolved, took);
+  timings.total += took;
+}
+
+// What throws in a callback besides want of memory is the user's sink.
+constexpr char kSink[] = "the sink of the body";
+
+}  // namespace
 
 Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
                    const std::string* addresses, Delivery* delivery)
@@ -27,18 +57,14 @@ void Transfer::start() {
   started_ = loop_.now();
   if (stop_requested()) {
     abort_.set(Abort::Canceled);
-    return;
-  }
-  if (call_.deadline() <= started_) {
+  } else if (call_.deadline() <= started_) {
     abort_.set(Abort::NoTimeLeft);
-    return;
-  }
-  if (auto prepared = prepare(); !prepared) {
+  } else if (auto prepared = prepare(); !prepared) {
     abort_.set_error(Abort::NotStarted, std::move(prepared).error());
-    return;
+  } else {
+    running_ = true;
+    set_timer();
   }
-  running_ = true;
-  set_timer();
 }
 
 Result<void> Transfer::prepare() {
@@ -68,7 +94,8 @@ Result<void> Transfer::prepare() {
   return {};
 }
 
-// While the sink is drained nothing waits: its coroutine finds out by itself.
+// While the sink is drained nobody awaits the transfer: the coroutine sees afterwards that it
+// ended.
 void Transfer::resume_awaiter() {
   if (awaiter_) queue_.ready(std::exchange(awaiter_, nullptr));
 }
@@ -92,11 +119,7 @@ void Transfer::go_on(Result<BodyWriter::Wish> drained) {
   end(abort_.why());
 }
 
-void Transfer::set_timer() {
-  const auto when = limit();
-  loop_.timers().remove(*this);
-  if (when != kNever) loop_.timers().add(*this, when);
-}
+void Transfer::set_timer() { loop_.timers().set(*this, limit()); }
 
 Time Transfer::limit() const {
   if (reader_.paused) return call_.deadline();
@@ -113,11 +136,9 @@ void Transfer::due() {
 
 void Transfer::end(Abort why) {
   if (!running_) return;  // it has ended in this very turn
-  running_ = false;
   abort_.set(why);
-  loop_.timers().remove(*this);
   loop_.remove(*this);
-  resume_awaiter();
+  finished(code_);
 }
 
 void Transfer::finished(CURLcode code) {
@@ -137,9 +158,9 @@ bool Transfer::about_to_send(int local_port) noexcept {
   return true;
 }
 
-// Whoever made the connection that this goes out on must know: from now on libcurl takes it for a
-// reused one, and sends that request again when the connection dies, too, as it would where a
-// stream was refused.
+// The transfer that made this connection must know that it is shared. From now on libcurl treats it
+// as reused: it sends that request again also when the connection dies, not only when the server
+// refuses its stream.
 void Transfer::tell_who_shares() const {
   const bool may_multiplex =
       url_.scheme() == "https" || options_.http_version == HttpVersion::Http2PriorKnowledge;
@@ -150,9 +171,6 @@ void Transfer::tell_who_shares() const {
     }
   }
 }
-
-// What throws here besides want of memory is the user's sink.
-constexpr char kSink[] = "the sink of the body";
 
 bool Transfer::header_line(std::string_view line) noexcept {
   try {
@@ -200,6 +218,56 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     resume_awaiter();
   }
   return bytes.size();
+}
+
+// The exchange on a loop, with the look-up of its host before it.
+Task<Outcome> Loop::send(Request request, Call& call) {
+  const auto& url = request.parsed_url();
+  const bool unknown = url && needs_addresses(*url);
+  return unknown ? resolve_and_send(std::move(request), call)
+                 : exchange(std::move(request), call, nullptr);
+}
+
+Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
+  const Url url = *request.parsed_url();
+  const auto began = now();
+  const auto timeout = request.options().connect_timeout.value_or(options().connect_timeout);
+  const auto soonest = std::min(request.options().respond_by, later(began, timeout));
+  const auto limit = std::min(call.deadline(), soonest);
+  const auto found = co_await resolver_->resolve(url.host(), *this, limit, call.stop());
+  const auto took = now() - began;
+  if (!found.addresses) {
+    Error error = found.addresses.error();
+    error.message = about(request, url) + error.message;
+    error.exchange.timings.total = took;
+    co_return error;
+  }
+  const auto entry = resolve_entry(url, *found.addresses);
+  const auto sent = exchange(std::move(request), call, &entry);
+  Outcome outcome = co_await sent;
+  auto& what = exchange_of(outcome);
+  add_lookup(what.timings, took);
+  // Only now is it certain that libcurl has taken them.
+  if (what.sent != Sent::Never) {
+    edit_origin(url).addresses_until = found.use_until;
+  }
+  co_return outcome;
+}
+
+Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* addresses) {
+  const auto& url = request.parsed_url();
+  if (!url) co_return url.error();
+  auto delivery = Delivery::of(request, call);
+  if (!delivery) co_return std::move(delivery).error();
+  Transfer transfer(*this, request, *url, call, addresses, *delivery);
+  transfer.start();
+  for (;;) {
+    const bool drain = co_await transfer;
+    if (!drain) break;
+    Result<BodyWriter::Wish> drained = co_await (*delivery)->drain(call);
+    transfer.go_on(std::move(drained));
+  }
+  co_return transfer.outcome();
 }
 
 }  // namespace httpretry

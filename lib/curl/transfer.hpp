@@ -10,9 +10,6 @@
 
 namespace httpretry {
 
-// How a message about an exchange begins: "GET https://host/path: ", without secrets.
-std::string about(const Request& request, const Url& url);
-
 // In a coroutine on the loop:
 //
 //   transfer.start();

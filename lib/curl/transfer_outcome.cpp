@@ -43,7 +43,7 @@ std::string certificate(const curl_slist* fields) {
   return text;
 }
 
-// By a SOCKS proxy, which did not just fail to reach the server.
+// Whether a SOCKS proxy did not want to connect us. If it only failed to, a retry may help.
 bool refused_by_socks(CURL* easy) {
   const auto why = number_info(easy, CURLINFO_PROXY_ERROR);
   constexpr std::array<long, 6> kPermanent{CURLPX_NO_AUTH,
@@ -52,7 +52,7 @@ bool refused_by_socks(CURL* easy) {
                                            CURLPX_BAD_VERSION,
                                            CURLPX_REPLY_COMMAND_NOT_SUPPORTED,
                                            CURLPX_UNKNOWN_MODE};
-  return std::find(kPermanent.begin(), kPermanent.end(), why) != kPermanent.end();
+  return std::ranges::find(kPermanent, why) != kPermanent.end();
 }
 
 // Certificates only where CURLOPT_CERTINFO was set.
@@ -77,21 +77,12 @@ ConnectionInfo connection_info(CURL* easy) {
 
 }  // namespace
 
-std::string about(const Request& request, const Url& url) {
-  return request.method() + " " + printable(url.without_secrets()) + ": ";
-}
-
 Outcome Transfer::outcome() {
   Outcome outcome = ended();
   if (!outcome || !reader_.to_sink) return outcome;
   auto finished = delivery_->finish(*outcome);
   if (finished) return outcome;
-  Error error = std::move(finished).error();
-  error.message = about(request_, url_) + error.message;
-  error.exchange = outcome->exchange;
-  error.status = reader_.response.status;
-  if (error.curl_code == 0) error.curl_code = CURLE_WRITE_ERROR;
-  return error;
+  return sink_failed(request_, *outcome, std::move(finished).error());
 }
 
 Outcome Transfer::ended() {

@@ -15,7 +15,7 @@ namespace {
 using detail::CurlUrl;
 using detail::url_part;
 
-// libcurl has brought every spelling of an IPv4 address into its usual one.
+// libcurl has converted every form of an IPv4 address to the usual one.
 bool is_name(const std::string& host) {
   if (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos)
     return false;
@@ -26,33 +26,18 @@ Error refused(std::string_view why) {
   return Error(Errc::InvalidRequest, "not a usable URL: " + std::string(why));
 }
 
-// libidn2, which libcurl asks, reads names in the encoding of the locale, and a program that set
-// none has ASCII. URLs are UTF-8: so for this thread, and this moment, is the locale.
-class Utf8Locale {
- public:
-  Utf8Locale() : utf8_(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {
-    if (utf8_ != nullptr) before_ = ::uselocale(utf8_);
-  }
-  ~Utf8Locale() {
-    if (utf8_ == nullptr) return;
-    ::uselocale(before_);
-    ::freelocale(utf8_);
-  }
-  Utf8Locale(const Utf8Locale&) = delete;
-  Utf8Locale& operator=(const Utf8Locale&) = delete;
-
- private:
-  locale_t utf8_;
-  locale_t before_ = nullptr;
-};
+using Locale = std::remove_pointer_t<locale_t>;
 
 // The host as it is looked up; an international one is replaced in `url` too, so that libcurl need
 // not convert it when it connects.
 Result<std::string> ascii_host(CURLU* url) {
   auto host = url_part(url, CURLUPART_HOST);
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
-  if (!std::all_of(host.begin(), host.end(), is_ascii)) {
-    const Utf8Locale locale;
+  if (!std::ranges::all_of(host, is_ascii)) {
+    // libidn2, which libcurl uses, reads names in the encoding of the locale, and a program that
+    // sets no locale has ASCII. URLs are UTF-8, so this thread has a UTF-8 locale for a moment.
+    const Owned<Locale, ::freelocale> utf8(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr));
+    const Owned<Locale, ::uselocale> restored_at_end(::uselocale(utf8.get()));
     host = url_part(url, CURLUPART_HOST, CURLU_PUNYCODE);
     if (host.empty()) return refused("its host is no valid international name");
     curl_url_set(url, CURLUPART_HOST, host.c_str(), 0);
@@ -60,7 +45,9 @@ Result<std::string> ascii_host(CURLU* url) {
   return to_lower(host);
 }
 
-Result<std::shared_ptr<const Url::Parts>> take_apart(CurlUrl handle) {
+}  // namespace
+
+Result<Url> Url::Parts::take_apart(CurlUrl handle) {
   auto parts = std::make_shared<Url::Parts>();
   parts->scheme = to_lower(url_part(handle.get(), CURLUPART_SCHEME));
   if (parts->scheme != "http" && parts->scheme != "https") {
@@ -83,12 +70,10 @@ Result<std::shared_ptr<const Url::Parts>> take_apart(CurlUrl handle) {
       parts->scheme + "://" + parts->host + (usual ? "" : ":" + std::to_string(parts->port));
   curl_url_set(handle.get(), CURLUPART_FRAGMENT, nullptr, 0);
   parts->handle = std::move(handle);
-  return std::shared_ptr<const Url::Parts>(std::move(parts));
+  return Url(std::move(parts));
 }
 
-// Sets the text in `handle`, and takes the result apart.
-Result<std::shared_ptr<const Url::Parts>> read_url(CurlUrl handle, std::string_view text,
-                                                   unsigned flags) {
+Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned flags) {
   if (text.find('\0') != std::string_view::npos) return refused("it holds a NUL byte");
   if (!handle) throw std::bad_alloc();
   const auto code = curl_url_set(handle.get(), CURLUPART_URL, std::string(text).c_str(),
@@ -100,21 +85,14 @@ Result<std::shared_ptr<const Url::Parts>> read_url(CurlUrl handle, std::string_v
   return take_apart(std::move(handle));
 }
 
-}  // namespace
-
 std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
   char* text = nullptr;
   if (curl_url_get(url, which, &text, flags) != CURLUE_OK) return {};
-  std::string copy(text);
-  curl_free(text);
-  return copy;
+  const Owned<char, curl_free> owned(text);
+  return text;
 }
 
-Result<Url> Url::parse(std::string_view text) {
-  auto parts = read_url(CurlUrl(curl_url()), text, 0);
-  if (!parts) return std::move(parts).error();
-  return Url(*std::move(parts));
-}
+Result<Url> Url::parse(std::string_view text) { return Parts::read(CurlUrl(curl_url()), text, 0); }
 
 const std::string& Url::scheme() const { return parts_->scheme; }
 const std::string& Url::host() const { return parts_->host; }
@@ -133,24 +111,15 @@ Result<Url> Url::resolve(std::string_view reference) const {
   CurlUrl handle(curl_url_dup(parts_->handle.get()));
   curl_url_set(handle.get(), CURLUPART_USER, nullptr, 0);
   curl_url_set(handle.get(), CURLUPART_PASSWORD, nullptr, 0);
-  auto parts = read_url(std::move(handle), reference, CURLU_ALLOW_SPACE);
-  if (!parts) return std::move(parts).error();
-  return Url(*std::move(parts));
+  return Parts::read(std::move(handle), reference, CURLU_ALLOW_SPACE);
 }
 
 std::string percent_encode(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string encoded;
-  encoded.reserve(text.size());
-  for (const char c : text) {
-    if (is_letter(c) || is_digit(c) || std::string_view("-._~").find(c) != std::string_view::npos) {
-      encoded += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    encoded.append({'%', kHex[byte >> 4], kHex[byte & 15]});
-  }
-  return encoded;
+  if (text.empty()) return {};  // libcurl would take 0 for the length of a C string
+  const Owned<char, curl_free> encoded(
+      curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size())));
+  if (!encoded) throw std::bad_alloc();
+  return encoded.get();
 }
 
 std::string with_query(std::string_view url, std::string_view name, std::string_view value) {

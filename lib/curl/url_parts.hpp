@@ -1,6 +1,8 @@
 // What a Url shares among its copies: libcurl's parsed form, and its parts as text.
 #pragma once
 
+#include "lib/http/owned.hpp"
+
 #include <httpretry/http/url.hpp>
 
 #include <curl/curl.h>
@@ -8,10 +10,7 @@
 namespace httpretry {
 namespace detail {
 
-struct CloseUrl {
-  void operator()(CURLU* url) const { curl_url_cleanup(url); }
-};
-using CurlUrl = std::unique_ptr<CURLU, CloseUrl>;
+using CurlUrl = Owned<CURLU, curl_url_cleanup>;
 
 // Empty where the URL has none.
 std::string url_part(CURLU* url, CURLUPart which, unsigned flags = 0);
@@ -19,6 +18,10 @@ std::string url_part(CURLU* url, CURLUPart which, unsigned flags = 0);
 }  // namespace detail
 
 struct Url::Parts {
+  // Sets the text in `handle`, and takes the result apart.
+  static Result<Url> read(detail::CurlUrl handle, std::string_view text, unsigned flags);
+  static Result<Url> take_apart(detail::CurlUrl handle);
+
   detail::CurlUrl handle;  // never changed once shared: libcurl copies it for each transfer
   std::string scheme;
   std::string host;

@@ -49,17 +49,20 @@ bool can_be_resumed(const Request& request, const Headers& headers) {
          !headers.contains("Content-Encoding") && headers.get("Accept-Ranges") != "none";
 }
 
-// The response was received, but the sink failed.
+}  // namespace
+
+std::string about(const Request& request, const Url& url) {
+  return request.method() + " " + printable(url.without_secrets()) + ": ";
+}
+
 Error sink_failed(const Request& request, const Response& response, Error error) {
   const auto& url = request.parsed_url();
-  if (url) error.message = request.method() + " " + url->without_secrets() + ": " + error.message;
+  if (url) error.message = about(request, *url) + error.message;
   error.exchange = response.exchange;
   error.status = response.status;
   if (error.curl_code == 0) error.curl_code = 23;  // CURLE_WRITE_ERROR
   return error;
 }
-
-}  // namespace
 
 Error reader_stopped() {
   Error error(Errc::Canceled, "stopped by the reader of the body");
@@ -108,10 +111,9 @@ const Delivery::Rest& Delivery::ask(const Request& request) {
 }
 
 Result<bool> Delivery::begin(const Request& request, const Response& head) {
-  if (asked_ && is_complete_already(head)) {
-    complete_ = true;
-    return true;
-  }
+  // No bytes follow those that the writer has.
+  complete_ = asked_ && head.status == 416 && content_range(head.headers).total == have_;
+  if (complete_) return true;
   if (!head.ok() || request.method() == "HEAD") return false;
   if (hold_back_ && hold_back_->which(head.status, head.headers)) {
     held_ = true;
@@ -133,11 +135,6 @@ Result<bool> Delivery::release(const Request& request, const Response& begun) {
   return begin(request, begun);
 }
 
-// 416: no bytes follow those that the writer has.
-bool Delivery::is_complete_already(const Response& head) const {
-  return head.status == 416 && content_range(head.headers).total == have_;
-}
-
 Result<bool> Delivery::continue_with(const Response& head) {
   const auto range = content_range(head.headers);
   const auto etag = head.headers.get("ETag");
@@ -155,14 +152,12 @@ Result<bool> Delivery::continue_with(const Response& head) {
   return true;
 }
 
-bool Delivery::is_same(const Response& head) const {
-  return head.status == 200 && is_strong(validator_) && head.headers.get("ETag") == validator_;
-}
-
 Result<bool> Delivery::restart_with(const Response& head) {
   total_.reset();
   if (have_ > 0 && !writer_->restartable()) {
-    if (!is_same(head) || head.headers.contains("Content-Encoding")) {
+    const bool same =
+        head.status == 200 && is_strong(validator_) && head.headers.get("ETag") == validator_;
+    if (!same || head.headers.contains("Content-Encoding")) {
       Error error(Errc::Protocol, "the response has changed since its first part was received");
       error.permanent = true;
       return error;
@@ -195,9 +190,9 @@ Result<void> Delivery::finish(Response& response) {
     error.curl_code = 18;  // CURLE_PARTIAL_FILE
     return error;
   }
-  if (complete_) response.status = 206;
   response.delivered = have_;
   auto finished = writer_->finish();
+  if (complete_ && finished) response.status = 206;
   validator_.clear();  // no later attempt may append to it
   return finished;
 }

@@ -7,6 +7,12 @@
 
 namespace httpretry {
 
+// How a message about an exchange begins: "GET https://host/path: ", without secrets.
+std::string about(const Request& request, const Url& url);
+
+// The error of an exchange whose response was received, but whose sink failed with `error`.
+Error sink_failed(const Request& request, const Response& response, Error error);
+
 // For Wish::Stop.
 HTTPRETRY_API Error reader_stopped();
 
@@ -58,8 +64,6 @@ class HTTPRETRY_API Delivery {
   Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> writer);
   Result<bool> continue_with(const Response& head);
   Result<bool> restart_with(const Response& head);
-  [[nodiscard]] bool is_same(const Response& head) const;
-  [[nodiscard]] bool is_complete_already(const Response& head) const;
 
   std::shared_ptr<Sink> sink_;
   std::unique_ptr<BodyWriter> writer_;

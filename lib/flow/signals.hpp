@@ -1,11 +1,17 @@
 // For the threads of the library.
 #pragma once
 
+#include <csignal>
+
 namespace httpretry {
 
 // Blocks all signals on this thread, so that the program's handlers run on the program's threads.
 // SIGPIPE must be blocked: OpenSSL raises it when it writes to a closed connection. The error that
 // it returns as well is enough.
-void block_signals();
+inline void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
 
 }  // namespace httpretry

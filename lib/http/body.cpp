@@ -1,4 +1,6 @@
-#include "body_source.hpp"
+#include <httpretry/http/body.hpp>
+
+#include "owned.hpp"
 
 #include <sys/stat.h>
 #include <algorithm>
@@ -29,7 +31,7 @@ class BytesReader final : public BodyReader {
   std::string_view rest_;
 };
 
-using FilePtr = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+using FilePtr = Owned<std::FILE, std::fclose>;
 
 class FileReader final : public BodyReader {
  public:
@@ -65,7 +67,7 @@ Error cannot_open(const std::string& path, int cause) {
 }
 
 Result<Reader> open_file(const std::string& path, std::uint64_t offset) {
-  FilePtr file(std::fopen(path.c_str(), "rbe"), &std::fclose);
+  FilePtr file(std::fopen(path.c_str(), "rbe"));
   struct ::stat about {};
   if (file == nullptr || ::fstat(::fileno(file.get()), &about) != 0) {
     return cannot_open(path, errno);
@@ -109,15 +111,28 @@ struct Once {
 
 }  // namespace
 
+// Bytes in memory, or something that can be opened.
+struct Body::Source {
+  std::optional<std::string> bytes;
+  Opener open;
+  std::function<bool()> replayable;  // empty: always
+};
+
 BodyReader::~BodyReader() = default;
 std::optional<std::uint64_t> BodyReader::size() const { return std::nullopt; }
 
-Body::Body(std::string bytes) : source_(std::make_shared<Source>(std::move(bytes))) {}
+Body::Body(std::string bytes) : source_(std::make_shared<Source>()) {
+  source_->bytes = std::move(bytes);
+}
+Body::Body(Opener open, std::function<bool()> replayable) : source_(std::make_shared<Source>()) {
+  source_->open = std::move(open);
+  source_->replayable = std::move(replayable);
+}
 Body::Body(const char* bytes) : Body(std::string(bytes)) {}
 Body Body::file(std::string path, std::uint64_t offset) {
   return reopened([path = std::move(path), offset] { return open_file(path, offset); });
 }
-Body Body::reopened(Opener open) { return Body(std::make_shared<Source>(std::move(open))); }
+Body Body::reopened(Opener open) { return {std::move(open), nullptr}; }
 Body Body::generated(std::function<Generator()> start, std::optional<std::uint64_t> size) {
   return reopened([start = std::move(start), size] {
     return Result(Reader(std::make_unique<GeneratorReader>(start(), size)));
@@ -135,7 +150,7 @@ Body Body::once(Generator generate, std::optional<std::uint64_t> size) {
     };
     return Reader(std::make_unique<GeneratorReader>(read, size));
   };
-  return Body(std::make_shared<Source>(open, [once] { return !once->touched; }));
+  return {open, [once] { return !once->touched; }};
 }
 
 bool Body::replayable() const {

@@ -1,8 +1,11 @@
-// Descriptor: owns a file descriptor.
+// Descriptor: owns a file descriptor. EventFd: a flag that threads can wait for with poll.
 #pragma once
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
 namespace httpretry {
@@ -25,6 +28,24 @@ class Descriptor {
 
  private:
   int fd_;
+};
+
+// Readable from `signal` to `clear`.
+class EventFd {
+ public:
+  // Throws std::system_error, with the text `failure`, if the process may open no more descriptors.
+  explicit EventFd(const char* failure) : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!fd_.open()) throw std::system_error(errno, std::generic_category(), failure);
+  }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  void signal() noexcept { ::eventfd_write(fd_.get(), 1); }
+  void clear() noexcept {
+    eventfd_t count = 0;
+    ::eventfd_read(fd_.get(), &count);
+  }
+
+ private:
+  Descriptor fd_;
 };
 
 }  // namespace httpretry

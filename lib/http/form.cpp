@@ -1,6 +1,5 @@
 #include <httpretry/http/body.hpp>
 
-#include "body_source.hpp"
 #include "random_bytes.hpp"
 
 #include <algorithm>
@@ -171,13 +170,8 @@ Body Form::body() const {
   }
   pieces.emplace_back(text + "--" + boundary_ + "--\r\n");
   const auto shared = std::make_shared<const Pieces>(std::move(pieces));
-  return Body(std::make_shared<Body::Source>([shared] { return open_pieces(*shared); },
-                                             [shared] {
-                                               return std::all_of(shared->begin(), shared->end(),
-                                                                  [](const Body& piece) {
-                                                                    return piece.replayable();
-                                                                  });
-                                             }));
+  return {[shared] { return open_pieces(*shared); },
+          [shared] { return std::ranges::all_of(*shared, &Body::replayable); }};
 }
 
 std::string Form::content_type() const { return "multipart/form-data; boundary=" + boundary_; }

@@ -72,8 +72,8 @@ bool tells_secret(std::string_view header_name) {
   const auto name = to_lower(header_name);
   constexpr std::array<std::string_view, 8> kWords{
       "authorization", "cookie", "key", "token", "secret", "password", "signature", "credential"};
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
+  return std::ranges::any_of(kWords,
+                             [&](auto word) { return name.find(word) != std::string::npos; });
 }
 
 Headers::Headers(std::initializer_list<Field> fields) {

@@ -15,26 +15,20 @@
 namespace httpretry {
 namespace {
 
-constexpr int kWriteError = 23;  // CURLE_WRITE_ERROR
-
 Error write_error(Errc code, std::string message) {
   Error error(code, std::move(message));
   error.permanent = true;
-  error.curl_code = kWriteError;
+  error.curl_code = 23;  // CURLE_WRITE_ERROR
   return error;
 }
 
-std::string because(const std::string& path, int cause) {
-  return "cannot write " + path + ": " + std::generic_category().message(cause);
-}
-
-Error cannot_write(const std::string& path, int cause) {
-  return write_error(Errc::Internal, because(path, cause));
+Error cannot_write(const std::string& path, int cause, Errc code = Errc::Internal) {
+  return write_error(code, "cannot write " + path + ": " + std::generic_category().message(cause));
 }
 
 // The request names a file that cannot be written to.
 Error cannot_open(const std::string& path, int cause) {
-  return write_error(Errc::InvalidRequest, because(path, cause));
+  return cannot_write(path, cause, Errc::InvalidRequest);
 }
 
 Error no_name() { return write_error(Errc::InvalidRequest, "the file to write to has no name"); }

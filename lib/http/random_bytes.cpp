@@ -11,12 +11,8 @@
 namespace httpretry {
 
 void fill_random(std::span<unsigned char> bytes) {
-  while (!bytes.empty()) {
-    const auto count = ::getrandom(bytes.data(), bytes.size(), 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw std::system_error(errno, std::generic_category(), "getrandom");
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
+  if (::getentropy(bytes.data(), bytes.size()) == 0) return;
+  throw std::system_error(errno, std::generic_category(), "getrandom");
 }
 
 std::string random_hex(std::size_t count) {

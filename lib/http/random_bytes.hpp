@@ -7,7 +7,7 @@
 
 namespace httpretry {
 
-// Throws std::system_error if getrandom fails.
+// At most 256 bytes. Throws std::system_error if the system has none.
 void fill_random(std::span<unsigned char> bytes);
 // Two digits for each byte.
 std::string random_hex(std::size_t bytes);

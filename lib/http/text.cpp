@@ -36,6 +36,13 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+std::string_view take_until(std::string_view& text, char separator) {
+  const auto end = std::min(text.find(separator), text.size());
+  const auto taken = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return taken;
+}
+
 std::string text_of(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
@@ -69,24 +76,6 @@ std::size_t character_length(std::string_view text) {
     if ((byte(i) & 0xC0U) != 0x80U) return 0;
   }
   return length;
-}
-
-void append_utf8(std::string& out, unsigned code) {
-  const auto tail = [&](unsigned shift) {
-    out += static_cast<char>(0x80U | ((code >> shift) & 0x3FU));
-  };
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0U | (code >> 6U));
-    tail(0);
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0U | (code >> 12U));
-    tail(6), tail(0);
-  } else {
-    out += static_cast<char>(0xF0U | (code >> 18U));
-    tail(12), tail(6), tail(0);
-  }
 }
 
 std::string printable(std::string_view text) {

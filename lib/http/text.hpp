@@ -32,6 +32,10 @@ HTTPRETRY_API void append_hex(std::string& out, unsigned char byte);
 // Without the spaces and tabs at both ends.
 [[nodiscard]] HTTPRETRY_API std::string_view trimmed(std::string_view text);
 
+// Takes what is before the first `separator` off the front of `text`, and the separator with it;
+// all of `text` if it contains none.
+HTTPRETRY_API std::string_view take_until(std::string_view& text, char separator);
+
 // The number that the whole of `text` is; empty where it is none, or does not fit.
 template <class Number>
 [[nodiscard]] std::optional<Number> to_number(std::string_view text, int base = 10) {
@@ -51,7 +55,5 @@ template <class Number>
 // The length of the UTF-8 character (RFC 3629) at the front of a text that is not empty; 0 where
 // there is no valid one. Surrogates and overlong forms are not valid.
 [[nodiscard]] HTTPRETRY_API std::size_t character_length(std::string_view text);
-// Appends a code point, at most 0x10FFFF, as UTF-8.
-HTTPRETRY_API void append_utf8(std::string& out, unsigned code);
 
 }  // namespace httpretry

@@ -19,14 +19,8 @@ void require(bool succeeded, const char* step) {
   if (!succeeded) throw std::runtime_error(std::string("cannot make a certificate: ") + step);
 }
 
-struct Free {
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-  void operator()(X509* certificate) const { X509_free(certificate); }
-  void operator()(X509_EXTENSION* extension) const { X509_EXTENSION_free(extension); }
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using Key = std::unique_ptr<EVP_PKEY, Free>;
-using Certificate = std::unique_ptr<X509, Free>;
+using Key = Owned<EVP_PKEY, EVP_PKEY_free>;
+using Certificate = Owned<X509, X509_free>;
 
 Key make_key() {
   Key key(EVP_EC_gen("P-256"));  // generating an RSA key takes about a hundred times as long
@@ -37,7 +31,7 @@ Key make_key() {
 void add_extension(X509& certificate, X509& issuer, int kind, const char* value) {
   X509V3_CTX context;
   X509V3_set_ctx(&context, &issuer, &certificate, nullptr, nullptr, 0);
-  const std::unique_ptr<X509_EXTENSION, Free> extension(
+  const Owned<X509_EXTENSION, X509_EXTENSION_free> extension(
       X509V3_EXT_conf_nid(nullptr, &context, kind, value));
   require(extension && X509_add_ext(&certificate, extension.get(), -1) == 1, value);
 }
@@ -90,12 +84,6 @@ Certificate make_leaf(Tls kind, EVP_PKEY& key, X509& authority, EVP_PKEY& author
   return leaf;
 }
 
-std::string make_directory() {
-  auto name = (std::filesystem::temp_directory_path() / "httpretry-XXXXXX").string();
-  require(::mkdtemp(name.data()) != nullptr, "creating a temporary directory failed");
-  return name;
-}
-
 }  // namespace
 
 Certificates::Certificates(Tls kind) : context_(SSL_CTX_new(TLS_server_method())) {
@@ -110,9 +98,10 @@ Certificates::Certificates(Tls kind) : context_(SSL_CTX_new(TLS_server_method())
   require(SSL_CTX_use_certificate(context_.get(), leaf.get()) == 1, "OpenSSL did not accept it");
   require(SSL_CTX_use_PrivateKey(context_.get(), key.get()) == 1, "OpenSSL did not accept it");
 
-  directory_ = make_directory();
+  directory_ = std::filesystem::temp_directory_path() / "httpretry-XXXXXX";
+  require(::mkdtemp(directory_.data()) != nullptr, "creating a temporary directory failed");
   ca_file_ = directory_ + "/ca.pem";
-  const std::unique_ptr<std::FILE, Free> file(std::fopen(ca_file_.c_str(), "we"));
+  const Owned<std::FILE, std::fclose> file(std::fopen(ca_file_.c_str(), "we"));
   if (!file || PEM_write_X509(file.get(), authority.get()) != 1) {
     std::filesystem::remove_all(directory_);
     require(false, "writing its file failed");

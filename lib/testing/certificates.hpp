@@ -3,6 +3,7 @@
 #pragma once
 
 #include <httpretry/testing/testing.hpp>
+#include <lib/http/owned.hpp>
 
 #include <openssl/ssl.h>
 
@@ -23,11 +24,7 @@ class Certificates {
   [[nodiscard]] const std::string& ca_file() const { return ca_file_; }
 
  private:
-  struct FreeContext {
-    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-  };
-
-  std::unique_ptr<SSL_CTX, FreeContext> context_;
+  Owned<SSL_CTX, SSL_CTX_free> context_;
   std::string directory_;
   std::string ca_file_;
 };

@@ -72,7 +72,6 @@ IoResult Channel::plain_result(ssize_t bytes, short awaited) {
 }
 
 IoResult Channel::try_read(std::span<char> into, bool peek) {
-  if (!socket_.open()) return {Io::Broken};
   if (!tls_) {
     const int flags = peek ? MSG_PEEK : 0;
     return plain_result(::recv(socket_.get(), into.data(), into.size(), flags), POLLIN);
@@ -86,7 +85,6 @@ IoResult Channel::try_read(std::span<char> into, bool peek) {
 
 // `bytes` is not empty: writing nothing would look like an end.
 IoResult Channel::try_write(std::string_view bytes) {
-  if (!socket_.open()) return {Io::Broken};
   if (!tls_) {
     return plain_result(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), POLLOUT);
   }
@@ -138,7 +136,6 @@ bool Channel::pause(Duration time) {
 }
 
 void Channel::end_writing() {
-  if (!socket_.open()) return;
   if (tls_ && !tls_broken_) {
     ERR_clear_error();
     SSL_shutdown(tls_.get());
@@ -168,7 +165,7 @@ void Channel::linger() {
 void Channel::reset() {
   tls_.reset();
   const ::linger now{1, 0};
-  if (socket_.open()) ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
   socket_.close();
 }
 

@@ -6,6 +6,7 @@
 
 #include <httpretry/http/time.hpp>
 #include <lib/http/descriptor.hpp>
+#include <lib/http/owned.hpp>
 
 #include <openssl/ssl.h>
 #include <sys/types.h>
@@ -70,10 +71,6 @@ class Channel {
   [[nodiscard]] int stop_fd() const { return stop_fd_; }
 
  private:
-  struct FreeSsl {
-    void operator()(SSL* ssl) const { SSL_free(ssl); }
-  };
-
   // False: the deadline passed, or the server stops.
   bool wait(short events, Time deadline);
   IoResult plain_result(ssize_t bytes, short awaited);
@@ -84,7 +81,7 @@ class Channel {
 
   Descriptor socket_;
   int stop_fd_;
-  std::unique_ptr<SSL, FreeSsl> tls_;
+  Owned<SSL, SSL_free> tls_;
   bool tls_broken_ = false;
   short awaited_ = 0;  // the poll events to wait for after WouldBlock
 };

@@ -1,14 +1,13 @@
+#include <lib/flow/signals.hpp>
 #include <lib/testing/channel.hpp>
 #include <lib/testing/connection.hpp>
 #include <lib/testing/sockets.hpp>
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <iostream>
 #include <list>
 #include <thread>
@@ -46,11 +45,7 @@ class Acceptor {
   };
 
   void run() {
-    // Threads that this one starts inherit the mask. SIGPIPE matters most: OpenSSL writes to
-    // sockets without MSG_NOSIGNAL.
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    block_signals();  // the threads that this one starts inherit the mask
     std::array<pollfd, 3> waited{
         {{stop_.fd(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
     while (waited[0].revents == 0) {
@@ -110,9 +105,9 @@ class Acceptor {
 
   Shared& shared_;
   std::atomic<std::size_t>& accepted_;
-  EventFd stop_;
+  EventFd stop_{"eventfd"};
   Descriptor listener_;
-  EventFd finished_;
+  EventFd finished_{"eventfd"};
   // Used only by the accepting thread.
   std::list<Served> connections_;
   bool warned_ = false;
@@ -141,7 +136,6 @@ struct FaultServer::State {
   const Descriptor reservation;
   const std::uint16_t port;
   std::optional<faults::Acceptor> acceptor;
-  const std::string no_file;
 };
 
 FaultServer::FaultServer(Scenario scenario, FaultServerOptions options)
@@ -161,8 +155,9 @@ std::string FaultServer::url(std::string_view path) const {
 }
 
 const std::string& FaultServer::ca_file() const {
+  static const std::string none;
   const auto& certificates = state_->shared.certificates;
-  return certificates ? certificates->ca_file() : state_->no_file;
+  return certificates ? certificates->ca_file() : none;
 }
 
 void FaultServer::stop() { state_->acceptor.reset(); }

@@ -15,12 +15,10 @@ constexpr std::size_t kMaxKeptBody = 1024 * 1024;  // as SeenRequest::body promi
 
 // Whether a comma-separated list contains the token, ignoring case.
 bool lists(std::string_view list, std::string_view token) {
-  for (;;) {
-    const auto comma = list.find(',');
-    if (equal_ignoring_case(trimmed(list.substr(0, comma)), token)) return true;
-    if (comma == std::string_view::npos) return false;
-    list.remove_prefix(comma + 1);
+  while (!list.empty()) {
+    if (equal_ignoring_case(trimmed(take_until(list, ',')), token)) return true;
   }
+  return false;
 }
 
 std::string path_of(std::string_view method, std::string_view target) {

@@ -46,9 +46,11 @@ std::optional<Headers> parse_headers(const JsonNode& json, Problems& problems) {
     }
   };
   for (const auto* const header : json.children) {
-    if (!header->is(JsonType::Array)) add(*header, header->key);
-    if (!header->is(JsonType::Array)) continue;
-    for (const auto* const value : header->children) add(*value, header->key);
+    if (header->is(JsonType::Array)) {
+      for (const auto* const value : header->children) add(*value, header->key);
+    } else {
+      add(*header, header->key);
+    }
   }
   return headers;
 }

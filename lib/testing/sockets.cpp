@@ -1,17 +1,17 @@
 #include <lib/testing/sockets.hpp>
 
+#include <lib/http/owned.hpp>
+
 #include <netdb.h>
 #include <netinet/in.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include <memory>
 #include <system_error>
 
 namespace httpretry::faults {
 namespace {
 
-using Address = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+using Address = Owned<addrinfo, ::freeaddrinfo>;
 
 // Null if `host` or `port` is not numeric.
 Address parse(const std::string& host, const std::string& port, int flags = 0) {
@@ -20,7 +20,7 @@ Address parse(const std::string& host, const std::string& port, int flags = 0) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const bool valid = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) == 0;
-  return {valid ? found : nullptr, &::freeaddrinfo};
+  return Address(valid ? found : nullptr);
 }
 
 Descriptor open_socket(const addrinfo& address, int flags) {
@@ -66,17 +66,6 @@ std::optional<Descriptor> connect_to(const std::string& address, const std::stri
     socket.close();
   }
   return socket;
-}
-
-EventFd::EventFd() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!fd_.open()) throw_errno("eventfd");
-}
-
-void EventFd::signal() { [[maybe_unused]] const int ignored = ::eventfd_write(fd_.get(), 1); }
-
-void EventFd::clear() {
-  eventfd_t count = 0;
-  [[maybe_unused]] const int ignored = ::eventfd_read(fd_.get(), &count);
 }
 
 }  // namespace httpretry::faults

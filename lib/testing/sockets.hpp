@@ -1,5 +1,4 @@
-// Sockets at numeric addresses: no name is ever looked up. EventFd: a flag that threads can wait
-// for with poll.
+// Sockets at numeric addresses: no name is ever looked up.
 #pragma once
 
 #include <lib/http/descriptor.hpp>
@@ -20,17 +19,5 @@ namespace httpretry::faults {
 // numeric. Blocks: meant for the loopback interface, where connecting takes no time.
 [[nodiscard]] std::optional<Descriptor> connect_to(const std::string& address,
                                                    const std::string& port);
-
-// Readable from `signal` to `clear`.
-class EventFd {
- public:
-  EventFd();
-  [[nodiscard]] int fd() const { return fd_.get(); }
-  void signal();
-  void clear();
-
- private:
-  Descriptor fd_;
-};
 
 }  // namespace httpretry::faults

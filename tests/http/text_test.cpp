@@ -49,11 +49,3 @@ TEST_CASE("the length of a UTF-8 character is 0 where it is not valid") {
     CHECK(character_length(text) == 0);
   }
 }
-
-TEST_CASE("a code point that is written as UTF-8 is a valid character") {
-  for (const unsigned code : {0x24U, 0xA4U, 0x20ACU, 0x1F600U}) {
-    std::string text;
-    append_utf8(text, code);
-    CHECK(character_length(text) == text.size());
-  }
-}

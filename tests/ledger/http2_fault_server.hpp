@@ -60,7 +60,7 @@ class Http2FaultServer {
   std::function<void(const Sight&)> saw_;
   std::mutex mutex_;
   std::mt19937_64 random_;
-  faults::EventFd stop_;
+  EventFd stop_{"eventfd"};
   std::thread thread_;
 };
 

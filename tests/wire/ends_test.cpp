@@ -100,6 +100,28 @@ class FileLimit {
   rlimit before_{};
 };
 
+// Must not be destroyed while a thread drives it.
+class WatchedScheduler final : public Scheduler {
+ public:
+  explicit WatchedScheduler(bool& driven) : driven_(driven) {}
+  ~WatchedScheduler() override { CHECK_FALSE(driven_); }
+  [[nodiscard]] Time now() const override { return clock_.now(); }
+  [[nodiscard]] WallTime wall_now() const override { return clock_.wall_now(); }
+  void post(std::coroutine_handle<> handle) override { clock_.post(handle); }
+  Task<bool> sleep_until(Time when, std::stop_token stop) override {
+    return clock_.sleep_until(when, std::move(stop));
+  }
+  void run_until(const std::atomic<bool>& done) override {
+    driven_ = true;
+    clock_.run_until(done);
+    driven_ = false;
+  }
+
+ private:
+  bool& driven_;
+  ManualScheduler clock_;
+};
+
 }  // namespace
 
 TEST_CASE("a client that is destroyed ends thousands of calls, once each") {
@@ -139,6 +161,23 @@ TEST_CASE("a client may be destroyed inside of its own blocking call") {
       on_outcome("last", [&](const Request&, Outcome&, Call&) { client.reset(); })};
   client = std::make_unique<Client>(options);
   const auto outcome = client->get(server.url("/"));
+  CHECK(client == nullptr);
+  CHECK(outcome);
+}
+
+TEST_CASE(
+    "a client that is destroyed inside of its blocking call holds its scheduler until the end") {
+  bool driven = false;
+  std::unique_ptr<Client> client;
+  ClientOptions options;
+  options.scheduler = std::make_shared<WatchedScheduler>(driven);
+  auto network = std::make_shared<ScriptedTransport>();
+  network->say(Response(200));
+  options.transport = std::move(network);
+  options.middlewares = {
+      on_outcome("last", [&](const Request&, Outcome&, Call&) { client.reset(); })};
+  client = std::make_unique<Client>(std::move(options));
+  const auto outcome = client->get("http://x/");
   CHECK(client == nullptr);
   CHECK(outcome);
 }

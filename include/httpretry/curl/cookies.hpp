@@ -52,17 +52,14 @@ class HTTPRETRY_API CookieJar {
     std::string line;
     std::uint64_t age = 0;
   };
-  // By the name of the cookie and its path, within a domain without its leading dot.
-  using Domain = std::map<std::string, Cookie, std::less<>>;
+  // By domain (without its leading dot), name and path, with tabs between.
+  using Cookies = std::map<std::string, Cookie, std::less<>>;
 
   void put(std::string line);
-  void remove(std::string_view line);
-  void drop_oldest(Domain& domain);
-  void drop_oldest();
+  void drop_oldest(Cookies::iterator first, Cookies::iterator last);
 
   mutable std::mutex mutex_;
-  std::map<std::string, Domain, std::less<>> domains_;
-  std::size_t size_ = 0;
+  Cookies cookies_;
   std::uint64_t arrivals_ = 0;
 };
 

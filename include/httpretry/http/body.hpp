@@ -59,11 +59,10 @@ class HTTPRETRY_API Body {
   // A reader at the first byte. Errc::InvalidRequest, with the cause, if that is not possible.
   [[nodiscard]] Result<std::unique_ptr<BodyReader>> open() const;
 
-  struct Source;  // lib/http/body_source.hpp
-
  private:
   friend class Form;
-  explicit Body(std::shared_ptr<Source> source) : source_(std::move(source)) {}
+  Body(Opener open, std::function<bool()> replayable);
+  struct Source;
   std::shared_ptr<Source> source_;
 };
 

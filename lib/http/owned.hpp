@@ -1,0 +1,18 @@
+// Owned: what a C library has made, with the function that frees it.
+#pragma once
+
+#include <memory>
+
+namespace httpretry {
+
+template <auto free>
+struct FreeWith {
+  template <class T>
+  void operator()(T* made) const {
+    free(made);
+  }
+};
+template <class T, auto free>
+using Owned = std::unique_ptr<T, FreeWith<free>>;
+
+}  // namespace httpretry
