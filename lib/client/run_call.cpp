@@ -22,7 +22,7 @@ void add_only_attempt(const Outcome& outcome, Call::State& state) {
     attempt.error_message = outcome.error().message;
   }
   const bool good = outcome && outcome->status < 400;
-  attempt.rule = "no retry stage";
+  attempt.rule = "no middleware retry";
   attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
   attempt.sent = exchange.sent;
   attempt.wire_sends = exchange.wire_sends;

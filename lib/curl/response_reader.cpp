@@ -181,13 +181,13 @@ bool ResponseReader::sink_failed(Error error) {
 
 bool ResponseReader::cut_short() const { return gunzip_ && !gunzip_->complete(); }
 
-Response ResponseReader::take() {
+Outcome ResponseReader::take() {
   if (gunzip_) {  // the body is no longer what these describe
     response.headers.remove("Content-Encoding");
     response.headers.remove("Content-Length");
   }
   response.url = request_.url();
-  return std::move(response);
+  return Outcome(std::in_place, std::move(response));
 }
 
 }  // namespace httpretry

@@ -49,7 +49,7 @@ class ResponseReader {
   // The gzip body has ended before its end.
   [[nodiscard]] bool cut_short() const;
   // The response, when it is complete.
-  Response take();
+  Outcome take();
 
   Response response;        // as far as it has come: the last block, and the body
   bool in_headers = false;  // between a status line and the empty line after it

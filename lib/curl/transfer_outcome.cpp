@@ -108,7 +108,7 @@ Outcome Transfer::response_or_error() {
   if (good) learn_of_origin();
   if (cookies_ && sends_.answered()) easy_->return_cookies();
   if (good) reader_.response.exchange = exchange();
-  auto outcome = good ? Outcome(reader_.take()) : Outcome(failure());
+  auto outcome = good ? reader_.take() : Outcome(failure());
   // A handle remembers a refused stream, a resend and the credentials of its URL: it must not serve
   // other requests then.
   loop_.give_back(std::move(easy_), good && sends_.sends() == 1 && !private_handle_);

@@ -30,7 +30,11 @@ constexpr std::optional<unsigned> hex_value(char c) {
 HTTPRETRY_API void append_hex(std::string& out, unsigned char byte);
 
 // Without the spaces and tabs at both ends.
-[[nodiscard]] HTTPRETRY_API std::string_view trimmed(std::string_view text);
+[[nodiscard]] constexpr std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
 
 // Takes what is before the first `separator` off the front of `text`, and the separator with it;
 // all of `text` if it contains none.

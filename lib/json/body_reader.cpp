@@ -37,8 +37,8 @@ Wanted wanted_at(std::size_t path, std::string_view pointer) {
   return {path, pointer, name, other};
 }
 
-// The pointers that may lead somewhere. Most answers have few of the names, and seeing that costs a
-// tenth of reading them.
+// The pointers that may lead somewhere. Most responses have few of the names, and seeing that costs
+// a tenth of reading them.
 std::vector<Wanted> possible(std::string_view json, std::span<const std::string_view> pointers) {
   std::vector<Wanted> all;
   all.reserve(pointers.size());

@@ -45,7 +45,7 @@ class Log final : public Middleware {
                 options_.headers ? headers(request, outcome) : "");
   }
 
-  // Only where it stands above the retry stage are there any to speak of.
+  // Only where it stands above the middleware retry are there any to speak of.
   static std::string attempts(const Call& call, std::size_t first) {
     const auto count = call.history().attempts.size() - first;
     if (count < 2) return "";
@@ -53,7 +53,7 @@ class Log final : public Middleware {
   }
 
   static std::string headers(const Request& request, const Outcome& outcome) {
-    return fmt::format("\n request{}\n answer{}", in_words(request.headers()),
+    return fmt::format("\n request{}\n response{}", in_words(request.headers()),
                        in_words(outcome ? outcome->headers : outcome.error().headers));
   }
 

@@ -23,7 +23,7 @@ using namespace httpretry;  // NOLINT
 
 namespace {
 
-// All are answered when the last has come, so the first answer finds all the others in flight.
+// All are answered when the last has come, so the first response finds all the others in flight.
 class Wave {
  public:
   explicit Wave(long count) : left_(count) {}
@@ -64,7 +64,7 @@ void flight(const Server& server, long count) {
       wave.wait();
     });
     const auto each = static_cast<double>(count);
-    // The loop is done with the last answer when it has turned once more.
+    // The loop is done with the last response when it has turned once more.
     demand(!client.send_async(Request::get("nonsense")).get().has_value(), "nonsense was sent");
     std::printf(R"({"case": "flight, %s", "count": %ld, "cpu_us": %.1f, "per_second": %.0f, )"
                 R"("heap_bytes": %.0f, "resident_bytes": %.0f, "idle_bytes": %.0f})"

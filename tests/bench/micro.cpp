@@ -97,7 +97,7 @@ class Prompt final : public Transport {
   Task<Outcome> send(Request /*request*/, Call& /*call*/) override { co_return Response(200); }
 };
 
-// A whole call in virtual time, without a network, through so many stages that do nothing.
+// A whole call in virtual time, without a network, through so many middlewares that do nothing.
 void a_call(benchmark::State& state) {
   ClientOptions options;
   options.scheduler = std::make_shared<ManualScheduler>();

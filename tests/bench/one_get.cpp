@@ -187,7 +187,7 @@ const std::map<std::string, Make>& cases() {
          return blocking({redirect(), retry(), attempt_limit()}, plain_get(s));
        }},
       {"get_headers5", [](const Server& s) { return blocking({}, with_headers(s.url())); }},
-      {"get_headers5_stages5",
+      {"get_headers5_middlewares5",
        [](const Server& s) {
          return blocking({passing(), redirect(), retry(), attempt_limit(), passing()},
                          with_headers(s.url()));

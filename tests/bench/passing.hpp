@@ -1,4 +1,4 @@
-// A stage that does nothing, as a coroutine.
+// A middleware that does nothing, as a coroutine.
 #pragma once
 
 #include <httpretry/flow/middleware.hpp>

@@ -65,7 +65,7 @@ def write(path, tables, revision):
 Written by `./dev bench` on {now:%Y-%m-%d at %H:%M} UTC, of revision {revision}; not by hand.
 
 Instructions are those of user space, counted by callgrind: the same whatever else the machine does, but for how
-often libcurl looks for an answer that is not there yet, which is a percent or two.
+often libcurl looks for a response that is not there yet, which is a percent or two.
 CPU is user and system time of the whole client process, the median of interleaved rounds; the
 server runs on another core. Compare CPU times within a table only: the machine may have been busy.
 

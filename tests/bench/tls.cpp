@@ -1,5 +1,5 @@
 // What new, verified TLS connections cost, and what a pooled one holds: as many requests at once,
-// to a server that is slow to end its answers, so that each has a connection of its own.
+// to a server that is slow to end its responses, so that each has a connection of its own.
 //
 //   tls plain|tuned|client URL COUNT CA_FILE
 //

@@ -132,7 +132,7 @@ TEST_CASE("a task destroyed in its wait gives back what it took") {
   CHECK(left_at(client) == 100);
 }
 
-TEST_CASE("a stage below that throws settles its call as a failure, once") {
+TEST_CASE("a middleware below that throws settles its call as a failure, once") {
   Conversation talk;
   talk.network->say(Response(503)).say(Response(200)).say(Response(503));
   int asked = 0;

@@ -41,7 +41,7 @@ TEST_CASE("the chain reads outside-in") {
   CHECK(notes == std::vector<std::string>{"a in", "b in", "b out", "a out"});
 }
 
-TEST_CASE("a stage above retry sees a call, one below it every attempt") {
+TEST_CASE("a middleware above retry sees a call, one below it every attempt") {
   Conversation talk;
   talk.network->say(Response(503)).say(Response(503)).say(Response(200));
   int calls = 0;
@@ -55,7 +55,7 @@ TEST_CASE("a stage above retry sees a call, one below it every attempt") {
   CHECK(attempts == 3);
 }
 
-TEST_CASE("a stage may answer by itself, and ask several times") {
+TEST_CASE("a middleware may answer by itself, and ask several times") {
   Conversation talk;
   talk.network->say(Response(200, "one")).say(Response(200, "two"));
   auto answering = middleware("cache", [](Request request, Call&, Next) -> Task<Outcome> {
@@ -72,7 +72,7 @@ TEST_CASE("a stage may answer by itself, and ask several times") {
   CHECK(talk.client({twice}).get("http://x/")->body == "onetwo");
 }
 
-TEST_CASE("what a stage changes in its request nobody outside it sees") {
+TEST_CASE("what a middleware changes in its request nobody outside it sees") {
   Conversation talk;
   talk.network->say(Response(200));
   auto mine = Request::get("http://x/");
@@ -88,7 +88,7 @@ TEST_CASE("what a stage changes in its request nobody outside it sees") {
   CHECK(mine.url() == "http://x/");
 }
 
-TEST_CASE("a stage that throws ends the call with its name, and the client lives on") {
+TEST_CASE("a middleware that throws ends the call with its name, and the client lives on") {
   Conversation talk;
   talk.network->say(Response(200));
   std::vector<std::string> notes;
@@ -151,7 +151,7 @@ TEST_CASE("a timeout above retry bounds the call, below it each attempt") {
   CHECK(above.sends() == 1);
 }
 
-TEST_CASE("a client without a retry stage tells of its one attempt") {
+TEST_CASE("a client without a middleware retry tells of its one attempt") {
   Conversation talk;
   talk.network->say(Response(404));
   const auto outcome = talk.client({}).get("http://x/");

@@ -43,7 +43,7 @@ using Notes = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a policy of a call that no stage would follow is refused, and nothing is sent") {
+TEST_CASE("a policy of a call that no middleware would follow is refused, and nothing is sent") {
   Conversation told;
   told.network->say(Response(200));
   auto client = told.client({});
@@ -62,7 +62,7 @@ TEST_CASE("a policy of a call that no stage would follow is refused, and nothing
   CHECK(told.sends() == 0);
 }
 
-TEST_CASE("a policy in code that makes no sense is refused where the stage is made") {
+TEST_CASE("a policy in code that makes no sense is refused where the middleware is made") {
   RetryPolicy policy;
   policy.max_attempts = 0;
   CHECK_THROWS_AS(static_cast<void>(retry(policy)), std::invalid_argument);
@@ -80,7 +80,7 @@ TEST_CASE("the scripted network takes no URL that the real one would not") {
   CHECK(told.sends() == 0);
 }
 
-TEST_CASE("a classifier of one's own decides what an answer means, and the policy the rest") {
+TEST_CASE("a classifier of one's own decides what a response means, and the policy the rest") {
   Conversation talk;
   talk.network->say(Response(200, "not yet")).say(Response(200, "done"));
   auto options = with_policy(steady_policy());
@@ -156,7 +156,8 @@ TEST_CASE("a retry canceled in its wait is given back to a budget of one's own, 
   CHECK(budget->notes == Notes{"take GET status 503", "give back", "failure"});
 }
 
-TEST_CASE("a hook that throws ends the call with the stage's name, and the budget is settled") {
+TEST_CASE(
+    "a hook that throws ends the call with the middleware's name, and the budget is settled") {
   Conversation talk;
   talk.network->say(Response(503));
   auto options = with_policy(steady_policy());

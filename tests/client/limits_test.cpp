@@ -86,7 +86,8 @@ TEST_CASE("an attempt is given the time that is left, and no more than attempt_t
   CHECK(last.clock->now() == Time(10s));  // 3 s of its 8
 }
 
-TEST_CASE("an attempt that begins exactly at the elapsed limit has no time for an answer to come") {
+TEST_CASE(
+    "an attempt that begins exactly at the elapsed limit has no time for a response to come") {
   Conversation talk;
   talk.network->say(Response(503)).say(Response(200), 1h);
   const auto policy = limited(ElapsedRule::IncludeWait, 1s);

@@ -79,12 +79,12 @@ Story expected(const Script& script, bool post) {
   }
 }
 
-Story told(const Script& script, const MiddlewarePtr& stage, bool post) {
+Story told(const Script& script, const MiddlewarePtr& middleware, bool post) {
   Conversation talk;
   for (const auto says : script) {
     talk.network->say(word(says), says == Says::TimedOut ? kPatience : Duration());
   }
-  auto client = talk.client({stage});
+  auto client = talk.client({middleware});
   const auto outcome = post ? client.post("http://x/", "d") : client.get("http://x/");
   const auto& history = outcome ? outcome->history : outcome.error().history;
   Story story;
@@ -118,7 +118,7 @@ Script script_of(int length, int number) {
 }  // namespace
 
 TEST_CASE("every conversation of up to four words goes as the model of the loop says") {
-  const auto stage = retry(model_policy());
+  const auto middleware = retry(model_policy());
   int scripts = 1;
   for (int length = 1; length <= 4; ++length) {
     scripts *= kWords;
@@ -127,7 +127,7 @@ TEST_CASE("every conversation of up to four words goes as the model of the loop 
       const bool post = number % 2 == 1;
       CAPTURE(text(script));
       CAPTURE(post);
-      CHECK(told(script, stage, post) == expected(script, post));
+      CHECK(told(script, middleware, post) == expected(script, post));
     }
   }
 }

@@ -60,9 +60,9 @@ std::string thrifty(const char* scope, int attempts = 2) {
 }
 
 struct Talk : Conversation {
-  Client with(const PolicySource& policies, MiddlewarePtr stage = retry()) {
+  Client with(const PolicySource& policies, MiddlewarePtr middleware = retry()) {
     ClientOptions options;
-    options.middlewares = {std::move(stage)};
+    options.middlewares = {std::move(middleware)};
     options.policies = policies;
     options.scheduler = clock;
     options.transport = network;
@@ -85,7 +85,7 @@ std::int64_t left_after(Client& client, const std::string& url) {
 
 }  // namespace
 
-TEST_CASE("a client's policies are those of a retry stage that has none of its own") {
+TEST_CASE("a client's policies are those of a middleware retry that has none of its own") {
   Talk talk;
   talk.network->say(Response(503));
   const auto policies = parse_policies(file_with(attempts(3)), "p.json").value();
@@ -99,7 +99,7 @@ TEST_CASE("a client's policies are those of a retry stage that has none of its o
   CHECK(attempts_of(talk.client({retry()}).get("http://x/")) == 4);
 }
 
-TEST_CASE("policies that no stage would retry by are refused when the client is made") {
+TEST_CASE("policies that no middleware would retry by are refused when the client is made") {
   ClientOptions options;
   options.policies = PolicySet();
   options.middlewares = {timeout(1s)};

@@ -87,7 +87,7 @@ TEST_CASE("a call that waits holds nothing of its attempt") {
   CHECK((*outcome)->status == 200);
 }
 
-TEST_CASE("out of attempts, the last answer is handed out as it came") {
+TEST_CASE("out of attempts, the last response is handed out as it came") {
   Conversation talk;
   talk.network->say(Response(503, "a"))
       .say(Response(503, "b"))

@@ -101,7 +101,7 @@ TEST_CASE("a call that is held back past its deadline ends at once") {
   CHECK(talk.sends() == 1);
 }
 
-TEST_CASE("an answer stands where the send rate leaves no time for the retry") {
+TEST_CASE("a response stands where the send rate leaves no time for the retry") {
   Conversation talk;
   talk.network->say(Response(429, "slow down"));
   auto policy = thrifty_policy(100);

@@ -1,4 +1,4 @@
-// How long an answer about a name is used, in virtual time. The look-ups are made by real threads.
+// How long a response about a name is used, in virtual time. The look-ups are made by real threads.
 #include "lib/curl/resolver.hpp"
 
 #include <httpretry/testing/testing.hpp>
@@ -45,7 +45,7 @@ class Asking {
   Result<Addresses> look_up() {
     ++lookups_;
     const std::lock_guard lock(mutex_);
-    if (address_ == "-") return Error(Errc::Resolve, "no answer");
+    if (address_ == "-") return Error(Errc::Resolve, "no response");
     return Addresses{address_};
   }
 
@@ -57,7 +57,7 @@ class Asking {
 
 }  // namespace
 
-TEST_CASE("an answer is good for a minute") {
+TEST_CASE("a response is good for a minute") {
   Asking asking;
   CHECK(asking.address() == "192.0.2.1");
   asking.say("192.0.2.2");
@@ -90,7 +90,7 @@ TEST_CASE("name servers that fail do no harm to a name in use, for some minutes"
     while (asking.lookups() == before) CHECK(asking.address() == "192.0.2.1");
   }
   asking.clock.advance(1min);
-  CHECK(asking.address() == "no answer");
+  CHECK(asking.address() == "no response");
   asking.say("192.0.2.2");
   CHECK(asking.address() == "192.0.2.2");  // a failure is not kept
 }

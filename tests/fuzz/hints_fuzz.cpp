@@ -1,5 +1,5 @@
 // Any lines as response headers, read for what the server asks for. The first byte chooses whether
-// the answer is a throttle.
+// the response is a throttle.
 #include <httpretry/retry/server_delay.hpp>
 
 #include <array>

@@ -33,8 +33,8 @@ TEST_CASE("a call is told in one line") {
         "2023-11-14T22:13:20.000Z (unsafe_to_repeat)");
 }
 
-TEST_CASE("an attempt without an answer is told by its error") {
-  Error error(Errc::Timeout, "no answer");
+TEST_CASE("an attempt without a response is told by its error") {
+  Error error(Errc::Timeout, "no response");
   auto& attempt = error.history.attempts.emplace_back();
   attempt.error = Errc::Timeout;
   error.history.stop_reason = Reason::ElapsedExhausted;

@@ -25,12 +25,12 @@ TEST_CASE("json_at says why there is no value") {
   CHECK(response.json_at("/list/7").error().code == Errc::Protocol);
   CHECK(response.json_at("/list/x").error().code != Errc::Internal);
   CHECK(response.json_at("/list").error().message ==
-        "the answer has no value at \"/list\": it is an array");
+        "the response has no value at \"/list\": it is an array");
   CHECK(response.json_at("/object").error().message ==
-        "the answer has no value at \"/object\": it is an object");
+        "the response has no value at \"/object\": it is an object");
   CHECK(response.json_at("no-slash").error().code == Errc::InvalidRequest);
   CHECK(Response(200, "<html>").json_at("/a").error().message ==
-        "the answer has no value at \"/a\": the body is no JSON");
+        "the response has no value at \"/a\": the body is no JSON");
 }
 
 TEST_CASE("a body that is nothing but depth is refused, not a crash") {

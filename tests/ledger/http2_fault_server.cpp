@@ -27,7 +27,7 @@ int choose_h2(SSL* /*tls*/, const unsigned char** out, unsigned char* size,
 
 struct Stream {
   std::string method, id, key, body;
-  std::size_t left = 0;  // of the answer's body
+  std::size_t left = 0;  // of the response's body
   bool cut_short = false;
   bool told = false;
 };

@@ -24,7 +24,7 @@ enum class Mischief : std::uint8_t {
   TryLater,     // 503, and a Retry-After of 0
   Throttle,     // 429, and a Retry-After of 0
   Refuse,       // REFUSED_STREAM, before anything is done
-  Reset,        // RST_STREAM instead of an answer
+  Reset,        // RST_STREAM instead of a response
   Truncate,     // half of the body, then RST_STREAM
   Silence,
   GoAway,      // answers, and says that this connection takes no more
@@ -33,7 +33,8 @@ enum class Mischief : std::uint8_t {
 
 class Http2FaultServer {
  public:
-  // `saw` is called for each request, on several threads, before anything of its answer is written.
+  // `saw` is called for each request, on several threads, before anything of its response is
+  // written.
   Http2FaultServer(std::uint64_t seed, std::function<void(const Sight&)> saw);
   ~Http2FaultServer();
   Http2FaultServer(const Http2FaultServer&) = delete;

@@ -94,7 +94,7 @@ void Ledger::balance(std::size_t call, const Entry& entry) {
   if (entry.ends != 1) fail(name(call) + " did not end once");
   const Attempts seen = entry.seen;
   if ((seen & ~entry.sent) != 0) fail(name(call) + " says that it never sent what a server saw");
-  if ((entry.answered & ~seen) != 0) fail(name(call) + " has an answer that no server gave");
+  if ((entry.answered & ~seen) != 0) fail(name(call) + " has a response that no server gave");
 }
 
 Ledger::Totals Ledger::balance() const {

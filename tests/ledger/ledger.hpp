@@ -28,7 +28,7 @@ struct Sight {
   std::string_view key;
   std::uint64_t body_hash = 0;
   bool whole = false;    // the body came in full
-  bool refused = false;  // the answer says that nothing was done
+  bool refused = false;  // the response says that nothing was done
 };
 
 [[nodiscard]] std::uint64_t hash(std::string_view text);

@@ -1,7 +1,7 @@
-// A great many calls through servers of which a fifth of the answers are faults, over HTTP/1.1 and
-// HTTP/2, and then the books are compared: what the servers saw against what the client says. No
-// call may end twice or never, nothing unsafe be seen again that was executed, no key go with two
-// bodies, and no descriptor and no memory be left behind.
+// A great many calls through servers of which a fifth of the responses are faults, over HTTP/1.1
+// and HTTP/2, and then the books are compared: what the servers saw against what the client says.
+// No call may end twice or never, nothing unsafe be seen again that was executed, no key go with
+// two bodies, and no descriptor and no memory be left behind.
 //
 //   ledger_soak [--calls N] [--at-once N] [--seed N]
 #include "http2_fault_server.hpp"

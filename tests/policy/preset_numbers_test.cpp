@@ -44,7 +44,7 @@ bool is_retried(const RetryPolicy& policy, int status) {
   return cls == Class::Transient || cls == Class::Throttle;
 }
 
-// "408 429 500-599": what is retried whatever the answer says besides.
+// "408 429 500-599": what is retried whatever the response says besides.
 std::string statuses(const RetryPolicy& policy) {
   std::string text;
   for (int status = 400; status <= 599; ++status) {

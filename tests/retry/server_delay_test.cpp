@@ -205,7 +205,7 @@ TEST_CASE("millisecond headers") {
   }
 }
 
-TEST_CASE("a date is read against the answer's own clock, unless that is a day off") {
+TEST_CASE("a date is read against the response's own clock, unless that is a day off") {
   const auto date = *parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT", epoch(0));
   const Headers headers{{"Date", "Sun, 06 Nov 1994 08:49:07 GMT"},
                         {"Retry-After", "Sun, 06 Nov 1994 08:49:37 GMT"}};

@@ -167,7 +167,7 @@ TEST_CASE("a stop ends an upload that goes nowhere") {
   over.count_down();
 }
 
-TEST_CASE("a stop ends a wait for the answer") {
+TEST_CASE("a stop ends a wait for the response") {
   FaultServer server(Scenario({Fault::Hang}));
   auto client = retrying();
   const auto seen = [&] { CHECK(server.wait_for_requests(1, 30s)); };
@@ -197,7 +197,7 @@ TEST_CASE("a stop from another thread ends a send that blocks, in an exchange an
   }
 }
 
-TEST_CASE("a stop ends an answer in its body") {
+TEST_CASE("a stop ends a response in its body") {
   std::latch begun(1);
   std::latch over(1);
   RawServer server([&](int listener) {

@@ -37,7 +37,7 @@ std::string answer_to(const std::string& question, const DnsServer::Reply& reply
   text[3] = reply.says == Says::NoSuchName ? '\x83' : reply.says == Says::Failure ? '\x82' : '\x80';
   text[7] = has_address ? 1 : 0;
   text[9] = text[11] = 0;
-  if (reply.says == Says::OtherName) text[kHeader + 1] ^= 1;  // an answer to what nobody asked
+  if (reply.says == Says::OtherName) text[kHeader + 1] ^= 1;  // a response to what nobody asked
   if (!has_address) return text;
   text += std::string("\xC0\x0C\x00\x01\x00\x01\x00\x00\x00\x3C\x00\x04", 12);
   in_addr address{};

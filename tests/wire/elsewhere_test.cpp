@@ -1,4 +1,5 @@
-// Stages and works that await another client's calls, which resume them on that client's threads.
+// Middlewares and works that await another client's calls, which resume them on that client's
+// threads.
 #include "wire.hpp"
 
 #include <atomic>

@@ -299,13 +299,13 @@ TEST_CASE("a proxy tunnels, and its own answer to CONNECT is not taken for the o
   CHECK(origin.requests() == 1);
 }
 
-TEST_CASE("an answer that comes before the body is read is handed out") {
+TEST_CASE("a response that comes before the body is read is handed out") {
   Step early(413);
   early.respond_early = true;
   FaultServer server(Scenario{early});
   const auto outcome = Client({retry(hasty())}).post(server.url(), std::string(8 << 20, 'x'));
-  // Closing with the body unread resets the connection: then the answer may be lost on the way, and
-  // that must be said, not hidden.
+  // Closing with the body unread resets the connection: then the response may be lost on the way,
+  // and that must be said, not hidden.
   if (outcome) {
     CHECK(outcome->status == 413);
   } else {
@@ -314,7 +314,7 @@ TEST_CASE("an answer that comes before the body is read is handed out") {
   CHECK(server.requests() == 1);
 }
 
-TEST_CASE("103 and then nothing is no answer") {
+TEST_CASE("103 and then nothing is no response") {
   Step hints(Fault::Close);
   hints.interims = {{103, {{"Link", "</a>"}}}};
   FaultServer server(Scenario{hints});
@@ -418,7 +418,7 @@ TEST_CASE("the elapsed time ends an attempt that has no headers yet, and spares 
   CHECK(Client({retry(policy)}).get(dripping.url())->body.size() == 30);
 }
 
-TEST_CASE("a body in a coding that nobody asked for is no answer") {
+TEST_CASE("a body in a coding that nobody asked for is no response") {
   struct Row {
     const char* coding;
     bool good;

@@ -56,7 +56,7 @@ TEST_CASE("no request arrives before the time that the server asked for") {
     const auto seen = server.seen();
     REQUIRE(seen.size() == 2);
     CHECK(wire_sends(outcome) == 2);
-    // The answer left after its request arrived, so this can only be longer.
+    // The response left after its request arrived, so this can only be longer.
     CHECK(seen[1].arrived - seen[0].arrived >= row.wait);
     const auto& first = outcome->history.attempts[0];
     REQUIRE(first.server_delay);
@@ -66,7 +66,7 @@ TEST_CASE("no request arrives before the time that the server asked for") {
   }
 }
 
-TEST_CASE("a date is waited for to the second, against the answer's own clock") {
+TEST_CASE("a date is waited for to the second, against the response's own clock") {
   // The server's clock is an hour slow; what counts is the distance.
   const auto slow = std::chrono::system_clock::now() - 1h;
   const auto now = http_date(slow);

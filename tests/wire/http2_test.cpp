@@ -47,7 +47,7 @@ TEST_CASE("many requests at once share one HTTP/2 connection") {
   CHECK(server.connections() == before + 1);
 }
 
-TEST_CASE("a 404 over HTTP/2 is an answer") {
+TEST_CASE("a 404 over HTTP/2 is a response") {
   const Nghttpd server;
   const auto outcome =
       Client(trusting(server.ca_file(), {retry(hasty())})).get(server.url() + "/nothing");
@@ -84,7 +84,7 @@ TEST_CASE("a server that refuses for ever gets as many sends as the policy allow
 TEST_CASE("a connection that dies under two requests is no refusal of the one that made it") {
   RefusingServer server(0, 2);
   auto policy = hasty();
-  policy.attempt_timeout = std::chrono::seconds(5);  // of a third send, which would get no answer
+  policy.attempt_timeout = std::chrono::seconds(5);  // of a third send, which would get no response
   // Which of the two libcurl looks at first, and would send again, is chance.
   for (int round = 0; round < 20; ++round) {
     CAPTURE(round);

@@ -65,7 +65,7 @@ TEST_CASE("a GET on a pooled connection that dies is sent once more, on a new on
   CHECK(server.requests() == 3);
 }
 
-TEST_CASE("without a retry stage a dead connection is an error, even for a GET") {
+TEST_CASE("without a middleware retry a dead connection is an error, even for a GET") {
   FaultServer server(Scenario{Fault::Stale, {200}});
   Client client;
   REQUIRE(client.get(server.url())->status == 200);

@@ -189,7 +189,7 @@ TEST_CASE("a body that fails while it is read ends the call with what it said") 
   CHECK(outcome.error().message.find("the disk is on fire") != std::string::npos);
 }
 
-TEST_CASE("an answer without a body, and one with a megabyte, arrive whole") {
+TEST_CASE("a response without a body, and one with a megabyte, arrive whole") {
   FaultServer server(Scenario{{204}, {200, std::string(1 << 20, 'm')}, {200}});
   Client client;
   CHECK(client.get(server.url())->body.empty());

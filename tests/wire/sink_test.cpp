@@ -1,4 +1,4 @@
-// Where the body of an answer goes, and what a retry means there.
+// Where the body of a response goes, and what a retry means there.
 #include "files.hpp"
 #include "nginx.hpp"
 #include "raw_server.hpp"
@@ -80,7 +80,7 @@ TEST_CASE("the body of a failed attempt never reaches the sink") {
   CHECK(text == "good");
 }
 
-TEST_CASE("the body of a bad answer that is final is in the response, and the file stays") {
+TEST_CASE("the body of a bad response that is final is in the response, and the file stays") {
   const TemporaryDirectory directory;
   write_file(directory.file("f"), "old");
   FaultServer server(Scenario{{404, "no such thing"}});
@@ -211,7 +211,7 @@ TEST_CASE("a file begins anew where nothing says that the rest belongs to it") {
   CHECK_FALSE(server.seen()[1].headers.contains("Range"));
 }
 
-TEST_CASE("where the answer has changed a file begins anew, and a reader that cannot is told") {
+TEST_CASE("where the response has changed a file begins anew, and a reader that cannot is told") {
   const TemporaryDirectory directory;
   const Scenario changed{broken({{"ETag", "\"v1\""}}), {200, {{"ETag", "\"v2\""}}, "another"}};
   FaultServer server(changed);

@@ -1,4 +1,4 @@
-// A TLS server that tells in its answer what it saw of the client's certificate.
+// A TLS server that tells in its response what it saw of the client's certificate.
 #pragma once
 
 #include "lib/testing/certificates.hpp"

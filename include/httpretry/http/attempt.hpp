@@ -92,7 +92,7 @@ struct HTTPRETRY_API Attempt {
   int curl_code = 0;          // then Error::curl_code and Error::message
   std::string error_message;
   Class cls = Class::Success;
-  // The rule that gave the class: "status 503", "error_codes: aws SlowDown", "no retry stage".
+  // The rule that gave the class: "status 503", "error_codes: aws SlowDown", "no middleware retry".
   std::string rule;
   Sent sent = Sent::Never;
   int wire_sends = 0;

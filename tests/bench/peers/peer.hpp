@@ -27,7 +27,7 @@ class Peer {
 // Each peer's own file has it.
 std::unique_ptr<Peer> make_peer(const Target& target, int width);
 
-// Ends the program where the answer is not what it should be.
+// Ends the program where the response is not what it should be.
 void check_answer(int status, bool has_content_type, bool has_body);
 
 }  // namespace bench

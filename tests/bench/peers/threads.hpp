@@ -12,7 +12,7 @@ namespace bench {
 
 class Threads final : public Peer {
  public:
-  using Get = std::function<void()>;  // one request and its answer
+  using Get = std::function<void()>;  // one request and its response
   Threads(int width, const std::function<Get()>& connect) {
     for (int i = 0; i < width; ++i) gets_.push_back(connect());
   }
