@@ -78,6 +78,7 @@ class HTTPRETRY_API Headers {
   };
   [[nodiscard]] bool holds(std::string_view text) const;  // whether it is a view into block_
   void append(std::string_view name, std::string_view value);
+  void add_entry(std::size_t offset, std::string_view name, std::string_view value);
   // Rebuilds the block with one header, or none (nullptr), in place of those of that name.
   std::size_t replace(std::string_view name, const std::string_view* value);
 
