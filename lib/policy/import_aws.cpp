@@ -1,7 +1,7 @@
 // The retry settings of AWS: of a config file, which has sections with lines "key = value", and of
 // an environment.
 #include "lib/http/text.hpp"
-#include "lib/policy/import.hpp"
+#include "lib/policy/policy_set_data.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,7 @@
 // gRPC's service config (https://github.com/grpc/grpc/blob/master/doc/service_config.md), and in it
 // what A6 says of retries.
 #include "lib/http/text.hpp"
-#include "lib/policy/import.hpp"
-#include "lib/policy/types.hpp"
+#include "lib/policy/policy_set_data.hpp"
 
 #include <httpretry/http/url.hpp>
 

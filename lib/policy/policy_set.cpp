@@ -1,7 +1,6 @@
 #include <httpretry/policy/policy_set.hpp>
 
 #include "lib/policy/policy_set_data.hpp"
-#include "lib/policy/text.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -150,12 +149,6 @@ Result<PolicySet> parse_policies(std::string_view json, std::string file_name) {
   auto checked = check_policies(json, file_name);
   if (checked.set) return *std::move(checked.set);
   return Error(Errc::InvalidRequest, error_lines(checked.problems));
-}
-
-Result<PolicySet> PolicySet::load(const std::string& path) {
-  const auto file = read_file(path, FileKind::Any);
-  if (file.problem.empty()) return parse_policies(file.text, path);
-  return Error(Errc::InvalidRequest, "cannot read the policy file " + path + ": " + file.problem);
 }
 
 }  // namespace httpretry

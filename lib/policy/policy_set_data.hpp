@@ -47,6 +47,10 @@ OrderedJson write_policy(const ResolvedPolicy& resolved);
 // Of an entry with a name.
 std::string identity_of(std::string_view endpoint);
 
+// What both importers end with: the set that was built, with the problems of the report; or the
+// errors among them.
+Result<ImportedPolicies> imported(const PolicySetBuilder& builder, Problems& problems);
+
 }  // namespace policy_file
 
 // Through spdlog: at level info what was accepted, at level error what was not, and why.

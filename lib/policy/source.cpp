@@ -1,17 +1,68 @@
+// Policies from a file: read once, or watched.
 #include <httpretry/policy/policy_set.hpp>
 
-#include "lib/json/problems.hpp"
+#include "lib/http/descriptor.hpp"
 #include "lib/policy/policy_set_data.hpp"
-#include "lib/policy/text.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <functional>
 #include <mutex>
-#include <utility>
+#include <tuple>
 
 namespace httpretry {
 
 namespace {
+
+// What a file system says of a file without reading it; all 0 where there is none. Times alone
+// would not do: a file may change twice within a tick of its clock.
+using FileState = std::tuple<dev_t, ino_t, off_t, time_t, long, time_t, long>;
+
+FileState from(const struct stat& status) {
+  return {status.st_dev,          status.st_ino,         status.st_size,
+          status.st_mtim.tv_sec,  status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
+          status.st_ctim.tv_nsec};
+}
+
+struct FileText {
+  std::string text;
+  FileState state;      // before it was read
+  std::string problem;  // why there is no text; empty otherwise
+};
+enum class FileKind : std::uint8_t { Any, Regular };
+
+FileText failed(std::string problem = std::strerror(errno)) { return {{}, {}, std::move(problem)}; }
+
+FileState state_of(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? from(status) : FileState();
+}
+
+// Reads no more than a policy file may be long, and one byte.
+FileText read_file(const std::string& path, FileKind kind) {
+  // A pipe that nobody writes to would be waited for.
+  const auto patience = kind == FileKind::Regular ? O_NONBLOCK : 0;
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | patience));
+  struct stat status {};
+  if (file.get() < 0 || fstat(file.get(), &status) != 0) return failed();
+  if (kind == FileKind::Regular && !S_ISREG(status.st_mode)) return failed("it is no regular file");
+  FileText read_so_far{{}, from(status), {}};
+  std::array<char, 65536> block{};
+  while (read_so_far.text.size() <= kMaxJsonText) {
+    const auto count = ::read(file.get(), block.data(), block.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return failed();
+    if (count == 0) break;
+    read_so_far.text.append(block.data(), static_cast<std::size_t>(count));
+  }
+  return read_so_far;
+}
 
 constexpr auto kBetweenLooks = std::chrono::seconds(1);
 
@@ -28,7 +79,7 @@ Problem unread(const std::string& path, const std::string& why) {
 // themselves in and out, and what was replaced is freed when none of them is inside.
 class PolicySource::Watch {
  public:
-  Watch(std::string path, PolicySet first, const policy_file::FileText& file)
+  Watch(std::string path, PolicySet first, const FileText& file)
       : path_(std::move(path)),
         seen_(file.state),
         digest_(digest(file.text)),
@@ -72,7 +123,7 @@ class PolicySource::Watch {
       const std::unique_lock lock(mutex_, std::try_to_lock);
       if (!lock) return;  // it is being read
       free_replaced();
-      if (settled_ && policy_file::state_of(path_) == seen_) return;
+      if (settled_ && state_of(path_) == seen_) return;
       reload = read(false);
     }
     if (reload) log_policy_reload(*reload);
@@ -80,7 +131,7 @@ class PolicySource::Watch {
 
   // nullptr where there is nothing new to say, unless it is `wanted`.
   std::shared_ptr<const PolicyReload> read(bool wanted) {
-    const auto file = policy_file::read_file(path_, policy_file::FileKind::Regular);
+    const auto file = read_file(path_, FileKind::Regular);
     // A file may be written again within the same tick of its clock, so that it looks the same:
     // only what was the same at two looks is read no more.
     settled_ = file.state == seen_;
@@ -126,7 +177,7 @@ class PolicySource::Watch {
 
   const std::string path_;
   std::mutex mutex_;  // held by whoever reads the file; guards the next six
-  policy_file::FileState seen_;
+  FileState seen_;
   bool settled_ = false;
   std::size_t digest_;
   std::string unread_;  // why it could not be read when it was looked at last
@@ -137,11 +188,17 @@ class PolicySource::Watch {
   std::atomic<Current*> current_;
 };
 
+Result<PolicySet> PolicySet::load(const std::string& path) {
+  const auto file = read_file(path, FileKind::Any);
+  if (file.problem.empty()) return parse_policies(file.text, path);
+  return Error(Errc::InvalidRequest, "cannot read the policy file " + path + ": " + file.problem);
+}
+
 PolicySource::PolicySource(PolicySet policies) : source_(std::move(policies)) {}
 PolicySource::PolicySource(std::shared_ptr<Watch> watch) : source_(std::move(watch)) {}
 
 Result<PolicySource> PolicySource::watch(std::string path) {
-  const auto file = policy_file::read_file(path, policy_file::FileKind::Regular);
+  const auto file = read_file(path, FileKind::Regular);
   if (!file.problem.empty()) {
     return Error(Errc::InvalidRequest, to_string(unread(path, file.problem)));
   }

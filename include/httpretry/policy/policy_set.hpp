@@ -317,7 +317,7 @@ class HTTPRETRY_API PolicySetBuilder {
 // refused here: Errc::InvalidRequest, with a line for each problem.
 
 struct HTTPRETRY_API ImportedPolicies {
-  explicit ImportedPolicies(PolicySet set);
+  explicit ImportedPolicies(PolicySet set) : policies(std::move(set)) {}
 
   PolicySet policies;
   std::string json;               // the policy file that says the same
