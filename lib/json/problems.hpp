@@ -1,7 +1,7 @@
 // Problems: collects what is wrong with one file.
 #pragma once
 
-#include "lib/json/node.hpp"
+#include "lib/json/json.hpp"
 
 #include <httpretry/json/problem.hpp>
 

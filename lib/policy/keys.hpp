@@ -132,12 +132,11 @@ class Object final : public ObjectType {
   static constexpr bool kOptional = requires(F & field) { field.emplace(); };
 };
 
-const Shape& file_shape();
-const Shape& endpoint_shape();
-const Shape& match_shape();
-const Shape& policy_shape();
-const Shape& rule_shape();  // of the objects in retry_on.error_codes
-
+extern const Shape kFile;
+extern const Shape kEndpoint;
+extern const Shape kMatch;
+extern const Shape kPolicy;
+extern const Shape kRule;  // of the objects in retry_on.error_codes
 extern const Shape kRetryOn;
 extern const Shape kBackoff;
 extern const Shape kBudget;

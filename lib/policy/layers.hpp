@@ -37,9 +37,10 @@ struct Layered {
   [[nodiscard]] const Layered* find(std::string_view name) const;
 };
 
-// Lays an object over what is below, where read_members found it good.
-void lay_over(Layered& below, const JsonNode& object, const Shape& shape,
-              const LayerOrigin& origin);
+// Lays an object over what is below, where read_members found it good. With `keep_written`, the
+// values below that a file states stay.
+void lay_over(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
+              bool keep_written = false);
 // A preset replaces the blocks that every preset states, whole. What a file says of timeouts,
 // server delays and the key stays: they belong to the server, not to the algorithm.
 void lay_preset_over(Layered& below, const JsonNode& preset, const LayerOrigin& origin);
@@ -54,8 +55,6 @@ struct LoadedPreset {
 };
 // nullptr where there is none of that name.
 const LoadedPreset* loaded_preset(std::string_view name);
-// "; did you mean …", or nothing.
-std::string near_preset(std::string_view name);
 // The preset that the key "preset" of a policy names; nullptr, and a problem, where there is none.
 const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems);
 
@@ -69,8 +68,12 @@ struct ValuePool {
     const LayerOrigin* origin;  // likewise
     friend bool operator==(const Source&, const Source&) = default;
   };
+  // By the bytes of the source: it is nothing but pointers.
   struct Hash {
-    std::size_t operator()(const Source& source) const;
+    std::size_t operator()(const Source& source) const {
+      const auto* const bytes = reinterpret_cast<const char*>(&source);
+      return std::hash<std::string_view>()({bytes, sizeof source});
+    }
   };
   std::unordered_map<Source, std::shared_ptr<const PolicyValue>, Hash> values;
 };

@@ -123,7 +123,7 @@ OrderedJson policy_file::write_policy(const ResolvedPolicy& resolved) {
   if (resolved.preset != "standard" && loaded_preset(resolved.preset) != nullptr) {
     json["preset"] = resolved.preset;
   }
-  json.update(write_object(policy_shape(), resolved.policy.get()));
+  json.update(write_object(kPolicy, resolved.policy.get()));
   return json;
 }
 
@@ -134,7 +134,7 @@ std::string PolicySet::print() const {
   for (const auto& entry : data_->entries) {
     OrderedJson json;
     if (entry.named) json["name"] = entry.resolved.endpoint;
-    json["match"] = write_object(match_shape(), &entry.pattern);
+    json["match"] = write_object(kMatch, &entry.pattern);
     json["policy"] = reference(entry.resolved);
     file["endpoints"].push_back(std::move(json));
   }
@@ -146,7 +146,10 @@ std::string policy_file::identity_of(std::string_view endpoint) {
 }
 
 Result<PolicySet> parse_policies(std::string_view json, std::string file_name) {
-  auto checked = check_policies(json, file_name);
+  return set_of(check_policies(json, file_name));
+}
+
+Result<PolicySet> policy_file::set_of(CheckedPolicies checked) {
   if (checked.set) return *std::move(checked.set);
   return Error(Errc::InvalidRequest, error_lines(checked.problems));
 }

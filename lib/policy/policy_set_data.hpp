@@ -36,8 +36,6 @@ struct Layer {
 // Sets "backoff.initial" in objects in objects. The text is JSON where it parses, else a string.
 void set_dotted(OrderedJson& object, std::string_view key, std::string_view text);
 
-// The policy of a preset, as if it had been read.
-ResolvedPolicy resolved_preset(std::string_view name);
 // What is below all policies.
 const ResolvedPolicy& standard();
 
@@ -46,6 +44,9 @@ OrderedJson write_policy(const ResolvedPolicy& resolved);
 
 // Of an entry with a name.
 std::string identity_of(std::string_view endpoint);
+
+// What was read, as one result: the set, or a line for each error.
+Result<PolicySet> set_of(CheckedPolicies checked);
 
 // What both importers end with: the set that was built, with the problems of the report; or the
 // errors among them.

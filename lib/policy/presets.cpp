@@ -188,7 +188,7 @@ std::vector<Preset> make_presets() {
   };
   add("standard",
       "the default: full jitter, four attempts within a minute, a retry budget per host",
-      write_object(policy_shape(), &standard));
+      write_object(kPolicy, &standard));
   for (const auto& [name, description, below, patch] : kPatches) {
     auto& json = made[name] = made.at(below);
     json.merge_patch(OrderedJson::parse(patch));

@@ -1,21 +1,15 @@
-// Settings of a command line, laid over the policies of a set; and presets on their own.
+// Settings of a command line, laid over the policies of a set.
 #include "lib/policy/policy_set_data.hpp"
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace httpretry {
 namespace policy_file {
 namespace {
 
 using Setting = std::pair<std::string, std::string>;  // "backoff.initial", its value
-
-// "backoff.initial" of the value it names.
-std::string dotted(std::string_view pointer) {
-  std::string key(pointer.substr(std::min<std::size_t>(pointer.size(), 1)));
-  std::replace(key.begin(), key.end(), '/', '.');
-  return key;
-}
 
 // One layer of all settings; a later one replaces an earlier one.
 const JsonNode& layer_of(std::span<const Setting> settings, JsonTree& tree) {
@@ -30,7 +24,7 @@ class Overlay {
       : problems_(std::string(name)),
         origin_{std::string(name), false, nullptr},
         layer_(layer_of(settings, tree_)) {
-    read_members(layer_, policy_shape(), nullptr, problems_);
+    read_members(layer_, kPolicy, nullptr, problems_);
     if (const auto* const extends = layer_.find("extends")) {
       problems_.error(*extends, "a setting lies over every policy; it cannot extend one");
     }
@@ -49,24 +43,23 @@ class Overlay {
   [[nodiscard]] bool failed() const { return problems_.failed(); }
   // "--set backoff.initial: …"
   Error error() {
-    std::string lines;
-    for (const auto& problem : problems_.take()) {
-      if (problem.warning) continue;
-      if (!lines.empty()) lines += '\n';
-      const auto key = one_line(dotted(problem.pointer));
-      lines += problem.file + (key.empty() ? "" : " " + key) + ": " + problem.message;
+    auto problems = problems_.take();
+    for (auto& problem : problems) {
+      auto key = one_line(std::exchange(problem.pointer, {})).erase(0, 1);
+      std::replace(key.begin(), key.end(), '/', '.');
+      if (!key.empty()) problem.file += " " + key;
     }
-    return Error(Errc::InvalidRequest, std::move(lines));
+    return Error(Errc::InvalidRequest, error_lines(problems));
   }
 
  private:
   ResolvedPolicy laid(const ResolvedPolicy& resolved) {
     const LayerOrigin before{"built in", false, &resolved.values};
     auto layered = built_in();
-    lay_over(layered, tree_.add(write_object(policy_shape(), resolved.policy.get())),
-             policy_shape(), before);
+    lay_over(layered, tree_.add(write_object(kPolicy, resolved.policy.get())),
+             kPolicy, before);
     if (preset_ != nullptr) lay_preset_over(layered, *preset_->tree->root, preset_->origin);
-    lay_over(layered, layer_, policy_shape(), origin_);
+    lay_over(layered, layer_, kPolicy, origin_);
     ValuePool pool;  // the origins are this function's
     auto result = read_policy(layered, layer_, problems_, pool);
     check_policy(layered, *result.policy, layer_, problems_);
@@ -84,12 +77,6 @@ class Overlay {
 
 }  // namespace
 }  // namespace policy_file
-
-Result<ResolvedPolicy> resolve_preset(std::string_view name) {
-  using namespace policy_file;
-  if (loaded_preset(name) != nullptr) return resolved_preset(name);
-  return Error(Errc::InvalidRequest, "there is no preset " + quoted_text(name) + near_preset(name));
-}
 
 Result<PolicySet> with_settings(const PolicySet& set,
                                 std::span<const std::pair<std::string, std::string>> settings,

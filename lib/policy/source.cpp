@@ -22,7 +22,7 @@ namespace {
 
 // What a file system says of a file without reading it; all 0 where there is none. Times alone
 // would not do: a file may change twice within a tick of its clock.
-using FileState = std::tuple<dev_t, ino_t, off_t, time_t, long, time_t, long>;
+using FileState = std::tuple<dev_t, ino_t, off_t, time_t, std::int64_t, time_t, std::int64_t>;
 
 FileState from(const struct stat& status) {
   return {status.st_dev,          status.st_ino,         status.st_size,
@@ -50,7 +50,7 @@ FileText read_file(const std::string& path, FileKind kind) {
   const auto patience = kind == FileKind::Regular ? O_NONBLOCK : 0;
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | patience));
   struct stat status {};
-  if (file.get() < 0 || fstat(file.get(), &status) != 0) return failed();
+  if (!file.open() || fstat(file.get(), &status) != 0) return failed();
   if (kind == FileKind::Regular && !S_ISREG(status.st_mode)) return failed("it is no regular file");
   FileText read_so_far{{}, from(status), {}};
   std::array<char, 65536> block{};

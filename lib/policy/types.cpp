@@ -39,20 +39,16 @@ constexpr Unit kUnits[] = {{"h", 1h},   {"m", 1min}, {"s", 1s},
 
 // "1.5" of `unit`, exactly; empty where it has more digits than nanoseconds have.
 std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, Duration unit) {
-  auto sum = Duration(static_cast<Duration::rep>(whole) * unit.count());
-  auto part = unit.count();
-  // A minute and an hour have no decimal thousandths: the whole fraction is worked out at once.
   while (!fraction.empty() && fraction.back() == '0') fraction.remove_suffix(1);
   if (fraction.size() > 12) return std::nullopt;
+  // A minute and an hour have no decimal thousandths: only the whole fraction can be divided.
   __extension__ using Wide = __int128;
-  Wide numerator = 0;
-  Wide denominator = 1;
-  for (const auto digit : fraction) {
-    numerator = numerator * 10 + (digit - '0');
-    denominator *= 10;
+  auto part = Wide{to_number<std::int64_t>(fraction).value_or(0)} * unit.count();
+  for (std::size_t i = 0; i < fraction.size(); ++i) {
+    if (part % 10 != 0) return std::nullopt;
+    part /= 10;
   }
-  if ((numerator * part) % denominator != 0) return std::nullopt;
-  return sum + Duration(static_cast<Duration::rep>(numerator * part / denominator));
+  return static_cast<Duration::rep>(whole) * unit + Duration(static_cast<Duration::rep>(part));
 }
 
 constexpr std::string_view kDurations = R"(write it like "250ms", "1.5s" or "1h30m")";
@@ -151,14 +147,14 @@ OrderedJson DurationType::print(const Duration& value) const { return to_text(va
 
 OrderedJson DurationType::schema() const {
   std::string text = zero_ == Zero::Refused ? "(?=.*[1-9])" : "(?=.)";
-  for (const auto* const unit : {"h", "m", "s", "ms", "us", "ns"}) {
-    text += "([0-9]+(\\.[0-9]+)?" + std::string(unit) + ")?";
+  for (const auto& unit : kUnits) {
+    text += "([0-9]+(\\.[0-9]+)?" + std::string(unit.name) + ")?";
   }
   return schema_pattern(limit_ ? "^(none|" + text + ")$" : "^" + text + "$");
 }
 
 std::optional<double> number_within(const JsonNode& json, const Range& range, Problems& problems) {
-  if (!expect(json, JsonType::Number, "a number", problems)) return std::nullopt;
+  if (!expect(json, JsonType::Number, range.what, problems)) return std::nullopt;
   const auto number = number_in(json);
   if (!number || *number < range.least || *number > range.most || std::isnan(*number)) {
     // A limit that no real value is near is not worth telling, unless it is the one passed.
@@ -193,24 +189,6 @@ OrderedJson number_schema(const Range& range) {
   return {{"type", range.parts == 1 ? "integer" : "number"},
           {"minimum", plain_number(range.least)},
           {"maximum", plain_number(range.most)}};
-}
-
-std::optional<Attempts::Field> Attempts::parse(const JsonNode& json, Problems& problems) const {
-  if (json.is(JsonType::String) && json.text == "unlimited") return std::make_optional(Field());
-  if (!json.is(JsonType::Number)) {
-    return refuse(json, problems, "expected a number or \"unlimited\", found " + described(json));
-  }
-  const auto number = number_within(json, range_, problems);
-  if (!number) return std::nullopt;
-  return std::make_optional(Field(static_cast<int>(*number)));
-}
-
-OrderedJson Attempts::print(const Field& value) const {
-  return value ? OrderedJson(*value) : OrderedJson("unlimited");
-}
-
-OrderedJson Attempts::schema() const {
-  return schema_either(number_schema(range_), {{"const", "unlimited"}});
 }
 
 std::size_t Words::find(std::string_view word) const {
@@ -256,9 +234,12 @@ OrderedJson Text::schema() const {
   return pattern_.empty() ? schema_name() : schema_pattern(pattern_);
 }
 
-std::optional<Strings::Field> Strings::parse(const JsonNode& json, Problems& problems) const {
-  const auto values = of_ == Of::Values;
-  Field strings;
+namespace {
+
+using Strings = std::vector<std::string>;
+
+std::optional<Strings> parse_strings(const JsonNode& json, Problems& problems, bool values) {
+  Strings strings;
   const auto good = read_items(
       json, values ? "an array of values" : "an array of methods", problems,
       [&](const JsonNode& item) {
@@ -273,13 +254,18 @@ std::optional<Strings::Field> Strings::parse(const JsonNode& json, Problems& pro
   return refuse(json, problems, std::string("an empty list fits nothing; left out, ") + left_out);
 }
 
-OrderedJson Strings::print(const Field& value) const {
-  return value.empty() ? OrderedJson() : OrderedJson(value);
+OrderedJson print_strings(const Strings& strings) {
+  return strings.empty() ? OrderedJson() : OrderedJson(strings);
 }
 
-OrderedJson Strings::schema() const {
-  if (of_ == Of::Methods) return schema_items(schema_name(), true);
-  return schema_items({{"type", {"string", "number", "boolean"}}}, true);
-}
+}  // namespace
+
+constinit const Custom<Strings> kMethods(
+    [](const JsonNode& json, Problems& problems) { return parse_strings(json, problems, false); },
+    print_strings, [] { return schema_items(schema_name(), true); });
+constinit const Custom<Strings> kValues(
+    [](const JsonNode& json, Problems& problems) { return parse_strings(json, problems, true); },
+    print_strings,
+    [] { return schema_items({{"type", {"string", "number", "boolean"}}}, true); });
 
 }  // namespace httpretry::policy_file

@@ -276,7 +276,7 @@ class HTTPRETRY_API PolicyBuilder {
  private:
   friend class PolicySetBuilder;
   template <class T, class Value>
-  PolicyBuilder& say(std::string_view name, T RetryPolicy::*field, const Value& value);
+  PolicyBuilder& say(T RetryPolicy::*field, const Value& value);
   std::shared_ptr<policy_file::Layer> layer_;  // nullptr: nothing is said yet
 };
 

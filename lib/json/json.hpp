@@ -1,9 +1,10 @@
-// JsonNode: a JSON value that knows its position in the text it was read from.
+// JSON values: OrderedJson, which is written, and JsonNode, which knows its position in the text it
+// was read from.
 #pragma once
 
-#include "lib/json/ordered_json.hpp"
-
 #include <httpretry/export.hpp>
+
+#include <nlohmann/json.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,13 @@
 #include <vector>
 
 namespace httpretry {
+
+// The one kind of JSON value that is written: its members stay in the order they were set in.
+using OrderedJson = nlohmann::ordered_json;
+
+// The text for people to read: what fits into a line is on one line. The outer `levels` of objects
+// and arrays have a line for each member in any case. Bytes that are not UTF-8 are replaced.
+HTTPRETRY_API std::string json_text(const OrderedJson& json, int levels);
 
 class Problems;
 
