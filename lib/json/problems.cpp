@@ -1,4 +1,4 @@
-#include "lib/json/problems.hpp"
+#include "lib/json/json.hpp"
 
 #include <algorithm>
 #include <array>

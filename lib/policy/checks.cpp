@@ -1,4 +1,4 @@
-#include "lib/policy/layers.hpp"
+#include "lib/policy/policy_set_data.hpp"
 
 #include "lib/retry/saturating.hpp"
 

@@ -50,15 +50,13 @@ std::string punycode(const std::string& label) {
 
 // The labels of a name, at least one.
 std::vector<std::string> labels_of(std::string_view name) {
-  std::vector<std::string> labels(1);
-  for (const auto c : name) {
-    if (c == '.') {
-      labels.emplace_back();
-    } else {
-      labels.back() += c;
-    }
+  std::vector<std::string> labels;
+  for (;;) {
+    const auto dot = name.find('.');
+    labels.emplace_back(name.substr(0, dot));
+    if (dot == name.npos) return labels;
+    name.remove_prefix(dot + 1);
   }
-  return labels;
 }
 
 // A name as DNS has it, in lower case; empty where it is not UTF-8. libcurl makes names ASCII too,

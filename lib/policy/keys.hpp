@@ -87,11 +87,10 @@ class HTTPRETRY_API ObjectType : public Type {
   [[nodiscard]] OrderedJson schema() const final;
   [[nodiscard]] const Shape* shape() const final { return &shape_; }
 
-  // A new object there, with its defaults.
-  virtual void* renew(void* field) const = 0;
+  // Makes it new: an object with its defaults, which is returned, or "none".
+  virtual void* renew(void* field, bool none = false) const = 0;
   // The object there; nullptr where it is "none".
   virtual void* object(void* field) const = 0;
-  virtual void clear(void* field) const = 0;
 
  protected:
   constexpr ObjectType(const Shape& shape, bool optional) : shape_(shape), optional_(optional) {}
@@ -121,11 +120,10 @@ class Object final : public ObjectType {
   constexpr explicit Object(const Shape& shape)
       : ObjectType(shape, kOptional || std::is_same_v<F, BudgetPolicy>) {}
   void* object(void* field) const override { return object_in(*static_cast<F*>(field)); }
-  void clear(void* field) const override { *static_cast<F*>(field) = F(); }
-  void* renew(void* field) const override {
-    clear(field);
-    if constexpr (kOptional) static_cast<F*>(field)->emplace();
-    return kOptional ? object(field) : field;
+  void* renew(void* field, bool none) const override {
+    auto& value = *static_cast<F*>(field) = F();
+    if constexpr (kOptional) return none ? nullptr : &value.emplace();
+    return &value;
   }
 
  private:

@@ -103,7 +103,7 @@ std::string not_of_kind(std::string_view key, const JsonNode& kind) {
 
 bool ObjectType::read(const JsonNode& json, void* field, Problems& problems) const {
   if (optional_ && json.is(JsonType::String) && json.text == "none") {
-    if (field != nullptr) clear(field);
+    if (field != nullptr) renew(field, true);
     return true;
   }
   return expect(json, JsonType::Object, optional_ ? "an object or \"none\"" : "an object",
@@ -213,24 +213,22 @@ void define(const Shape& shape, std::map<std::string_view, OrderedJson>& definit
   }
 }
 
-std::string schema() {
-  std::map<std::string_view, OrderedJson> definitions;
-  for (const auto* const shape :
-       {&kPolicy, &kRule, &kEndpoint, &kMatch}) {
-    define(*shape, definitions);
-  }
-  OrderedJson file = {{"$schema", "http://json-schema.org/draft-07/schema#"},
-                      {"title", "httpretry policy file, version 1"}};
-  file.update(object_schema(kFile));
-  for (auto& [name, definition] : definitions) file["definitions"][name] = std::move(definition);
-  return json_text(file, 1) + "\n";
-}
-
 }  // namespace
 }  // namespace policy_file
 
 std::string_view policy_schema() {
-  static const auto* const text = new std::string(policy_file::schema());
+  using namespace policy_file;
+  static const auto* const text = [] {
+    std::map<std::string_view, OrderedJson> definitions;
+    for (const auto* const shape : {&kPolicy, &kRule, &kEndpoint, &kMatch}) {
+      define(*shape, definitions);
+    }
+    OrderedJson file = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+                        {"title", "httpretry policy file, version 1"}};
+    file.update(object_schema(kFile));
+    for (auto& [name, definition] : definitions) file["definitions"][name] = std::move(definition);
+    return new std::string(json_text(file, 1) + "\n");
+  }();
   return *text;
 }
 

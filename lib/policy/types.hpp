@@ -4,7 +4,7 @@
 // be used before main begins.
 #pragma once
 
-#include "lib/json/problems.hpp"
+#include "lib/json/json.hpp"
 
 #include <httpretry/http/time.hpp>
 #include <httpretry/retry/retry_policy.hpp>
