@@ -93,6 +93,7 @@ struct EndpointIndex::Data {
     constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / the golden ratio
     const auto mixed = (label.hash() ^ parent * kGolden) * kGolden;
     for (auto i = mixed >> 32;; ++i) {
+      policy::count_step();
       const auto slot = i & (slots.size() - 1);
       const auto node = slots[slot];
       if (node == kNone || (nodes[node].parent == parent && label.is(name(node)))) return slot;
@@ -180,6 +181,7 @@ class Walk {
   // The longest first. A label must stand before it.
   bool suffixes() {
     for (auto dot = host_.find('.', 1); dot != host_.npos; dot = host_.find('.', dot + 1)) {
+      policy::count_step();
       const auto suffix = host_.substr(dot + 1);
       if (!data_.suffix_sizes[suffix.size()]) continue;
       if (ports(data_.child(kSuffixes, Label(suffix)))) return true;
@@ -194,6 +196,7 @@ class Walk {
   // `depth` segments have led to the node; it is 16 at most, as patterns have no more steps.
   bool path(NodeId node, std::size_t depth) {
     if (node == kNone) return false;
+    policy::count_step();
     const auto& [parent, any, rest, end, named, pattern, name_begin, name_size] = data_.nodes[node];
     if (depth == path_.count) return methods(rest) || methods(end);
     return path(data_.child(node, path_.kept[depth]), depth + 1) || path(any, depth + 1) ||

@@ -109,6 +109,7 @@ bool encodes_byte(std::string_view text) {
 
 // Takes one byte of data off a text.
 char take_byte(std::string_view& text, bool encoded = true) {
+  count_step();
   const auto size = encoded && encodes_byte(text) ? 3U : 1U;
   const auto byte =
       size == 1 ? text[0] : static_cast<char>(*hex_value(text[1]) * 16 + *hex_value(text[2]));
@@ -216,6 +217,7 @@ std::uint64_t Label::hash() const {
 }
 
 bool Label::is(std::string_view data) const {
+  count_step();
   if (!encoded) return text == data;
   auto rest = text;
   for (const auto byte : data) {
@@ -234,6 +236,7 @@ Segments split_path(std::string_view path) {
     ++count;
   };
   for (;;) {
+    count_step();
     const auto end = path.find('/');
     const bool last = end == std::string_view::npos;
     const auto segment = path.substr(0, end);
