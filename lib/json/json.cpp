@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
 #include <utility>
 
 namespace httpretry {
@@ -58,11 +57,9 @@ void text_into(std::string& out, const JsonNode& json) {
 std::size_t number_of(const JsonNode& child) {
   const auto& children = child.parent->children;
   // Elements are in the order of the text, and a file may have very many of them.
-  const auto found = std::lower_bound(children.begin(), children.end(), &child,
-                                      [](const JsonNode* a, const JsonNode* b) {
-                                        return std::tie(a->position.line, a->position.column) <
-                                               std::tie(b->position.line, b->position.column);
-                                      });
+  const auto found = std::lower_bound(
+      children.begin(), children.end(), &child,
+      [](const JsonNode* a, const JsonNode* b) { return a->position < b->position; });
   return static_cast<std::size_t>(found - children.begin());
 }
 

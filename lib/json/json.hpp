@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -36,6 +37,7 @@ inline constexpr std::size_t kMaxJsonNodes = 2'000'000;
 struct Position {
   int line = 0;  // from 1; 0: not from a text
   int column = 0;
+  friend auto operator<=>(const Position&, const Position&) = default;
 };
 
 struct HTTPRETRY_API JsonNode {
@@ -122,7 +124,9 @@ class HTTPRETRY_API Problems {
 
   // did_you_mean, where the message will be kept: the search takes time.
   [[nodiscard]] std::string suggestion(std::string_view word,
-                                       std::span<const std::string_view> names) const;
+                                       std::span<const std::string_view> names) const {
+    return full() ? std::string() : did_you_mean(word, names);
+  }
 
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] bool failed() const { return failed_; }

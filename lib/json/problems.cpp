@@ -66,11 +66,6 @@ std::string to_string(const Problem& problem) {
   return line + problem.message;
 }
 
-std::string Problems::suggestion(std::string_view word,
-                                 std::span<const std::string_view> names) const {
-  return full() ? std::string() : did_you_mean(word, names);
-}
-
 void Problems::add(Position position, std::string pointer, std::string message, bool warning) {
   failed_ = failed_ || !warning;
   if (full()) {

@@ -23,14 +23,6 @@ OrderedJson json_of(const std::shared_ptr<Layer>& layer) {
   return layer == nullptr ? OrderedJson::object() : layer->json;
 }
 
-// JSON where the text is such, else a string.
-OrderedJson json_or_text(std::string_view text) {
-  JsonTree tree;
-  Problems problems("");
-  read_json(text, tree, problems);  // it knows limits, which nlohmann's parser does not
-  return problems.failed() ? OrderedJson(text) : OrderedJson::parse(text);
-}
-
 OrderedJson entry_of(const EndpointPattern& match, std::string_view name, OrderedJson policy) {
   OrderedJson entry;
   if (!name.empty()) entry["name"] = name;
@@ -48,7 +40,10 @@ void policy_file::set_dotted(OrderedJson& object, std::string_view key, std::str
     if (!at->is_object()) *at = OrderedJson::object();
     key.remove_prefix(dot + 1);
   }
-  (*at)[key] = json_or_text(text);
+  JsonTree tree;
+  Problems problems("");
+  read_json(text, tree, problems);  // it knows limits, which nlohmann's parser does not
+  (*at)[key] = problems.failed() ? OrderedJson(text) : OrderedJson::parse(text);
 }
 
 PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
@@ -123,9 +118,7 @@ PolicyBuilder& PolicyBuilder::retry_on(const RetryOn& what) {
   return say(&RetryPolicy::retry_on, what);
 }
 
-PolicyBuilder& PolicyBuilder::repeat(Repeat repeat) {
-  return say(&RetryPolicy::repeat, repeat);
-}
+PolicyBuilder& PolicyBuilder::repeat(Repeat repeat) { return say(&RetryPolicy::repeat, repeat); }
 
 PolicyBuilder& PolicyBuilder::server_delay(const ServerDelayPolicy& delay) {
   return say(&RetryPolicy::server_delay, delay);
@@ -135,9 +128,7 @@ PolicyBuilder& PolicyBuilder::budget(const BudgetPolicy& budget) {
   return say(&RetryPolicy::budget, budget);
 }
 
-PolicyBuilder& PolicyBuilder::adaptive(bool on) {
-  return say(&RetryPolicy::adaptive, on);
-}
+PolicyBuilder& PolicyBuilder::adaptive(bool on) { return say(&RetryPolicy::adaptive, on); }
 
 std::string PolicyBuilder::json() const { return json_text(json_of(layer_), 1); }
 

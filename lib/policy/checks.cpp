@@ -68,9 +68,10 @@ class Checker {
     const auto elapsed = resolved_.max_elapsed_time;
     const auto* const object = layered_.find("server_delay");
     const auto* const max = object == nullptr ? nullptr : object->find("max");
+    if (max == nullptr) return;
     // What nobody wrote is no mistake of theirs.
-    if (max != nullptr && written(*max) && is_finite(resolved_.server_delay.max) &&
-        resolved_.server_delay.max > elapsed) {
+    const auto written = max->origin->positions || is_within(*max->json, policy_);
+    if (written && is_finite(resolved_.server_delay.max) && resolved_.server_delay.max > elapsed) {
       warn({max, layered_.find("max_elapsed_time")},
            over("server_delay.max", resolved_.server_delay.max, "max_elapsed_time", elapsed));
     }
@@ -135,9 +136,6 @@ class Checker {
     return most;
   }
 
-  [[nodiscard]] bool written(const Layered& value) const {
-    return value.origin->positions || is_within(*value.json, policy_);
-  }
   // Where to say it: at what this policy says, else at what one below it says.
   [[nodiscard]] const JsonNode* blamed(Parts parts) const {
     for (const auto* const part : parts) {

@@ -63,14 +63,15 @@ struct EndpointIndex::Data {
     const auto path = policy::parse_path(pattern.path.value_or("/**"));
     const auto suffix = host.kind == HostKind::Suffix;
     const auto dots = std::count(host.name.begin(), host.name.end(), '.');
-    ranks.push_back({host.kind, suffix ? static_cast<std::size_t>(dots) : 0, pattern.port.has_value(),
-                     path.steps, !pattern.methods.empty(), pattern.scheme.has_value()});
+    ranks.push_back({host.kind, suffix ? static_cast<std::size_t>(dots) : 0,
+                     pattern.port.has_value(), path.steps, !pattern.methods.empty(),
+                     pattern.scheme.has_value()});
 
     if (suffix) suffix_sizes.set(host.name.size());
     auto node = host.kind == HostKind::Any ? child_at(kHosts, &Node::any)
                                            : named_child(suffix ? kSuffixes : kHosts, host.name);
-    node =
-        pattern.port ? named_child(node, std::to_string(*pattern.port)) : child_at(node, &Node::any);
+    node = pattern.port ? named_child(node, std::to_string(*pattern.port))
+                        : child_at(node, &Node::any);
     for (std::size_t i = 0; i < path.steps.size(); ++i) {
       node = path.steps[i] == Step::Literal
                  ? named_child(node, path.literals[i])

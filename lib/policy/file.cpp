@@ -144,13 +144,13 @@ class NamedPolicies {
   void report_cycle(const std::vector<Named*>& chain, const Named* first) {
     std::string way;
     const auto begin = std::find(chain.begin(), chain.end(), first);
-    for (auto one = begin; one != chain.end(); ++one) way += quoted_text((*one)->json->key) + " -> ";
+    for (auto one = begin; one != chain.end(); ++one)
+      way += quoted_text((*one)->json->key) + " -> ";
     problems_.error(*first->json->find("extends"),
                     "extends goes in a circle: " + one_line(way + quoted_text(first->json->key)));
   }
 
-  ResolvedPolicy resolved(const JsonNode& policy, const Named* below,
-                          Layered* keep = nullptr) {
+  ResolvedPolicy resolved(const JsonNode& policy, const Named* below, Layered* keep = nullptr) {
     auto layered = below == nullptr ? built_in() : below->layered;
     const auto* const preset = preset_of(policy, problems_);
     if (preset != nullptr) lay_preset_over(layered, *preset->tree->root, preset->origin);
@@ -194,8 +194,7 @@ class Loader {
       for (const auto* const entry : endpoints->children) read_endpoint(*entry);
     }
     const auto* const fallback = root_.find("default");
-    data_->fallback =
-        fallback == nullptr ? policies_.fallback() : policies_.referred(*fallback);
+    data_->fallback = fallback == nullptr ? policies_.fallback() : policies_.referred(*fallback);
     find_ties();
     policies_.warn_of_unused();
     data_->policies = policies_.take();
@@ -209,7 +208,6 @@ class Loader {
   }
 
   void check_header() {
-    member("$schema", JsonType::String, "a string");
     const auto* const version = root_.find("version");
     if (version == nullptr) {
       problems_.error(root_, "missing key \"version\": this is version 1");
@@ -230,9 +228,9 @@ class Loader {
     const auto matches = match != nullptr && read_match(*match, entry.pattern);
     entry.resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
     if (!matches) return;
-    entry.resolved.identity =
-        entry.named ? identity_of(entry.resolved.endpoint)
-                    : "endpoint " + write_object(kMatch, &entry.pattern).dump();
+    entry.resolved.identity = entry.named
+                                  ? identity_of(entry.resolved.endpoint)
+                                  : "endpoint " + write_object(kMatch, &entry.pattern).dump();
     data_->entries.push_back(std::move(entry));
     entries_.push_back(&json);
   }

@@ -79,13 +79,13 @@ class GrpcImport {
   explicit GrpcImport(Problems& problems) : problems_(problems) {}
 
   Result<ImportedPolicies> run(const JsonNode& root) {
-    if (is_object(&root)) {
+    if (is(&root, Type::Object, "an object")) {
       Members members(root, problems_);
       read_throttling(members.find("retryThrottling"));
       const auto* const configs = members.find("methodConfig");
       if (configs == nullptr) {
         problems_.error(root, "missing key \"methodConfig\": there is nothing to carry over");
-      } else if (is_array(configs)) {
+      } else if (is(configs, Type::Array, "an array")) {
         for (const auto* const config : configs->children) read_config(*config);
       }
       members.warn_of_others();
@@ -95,31 +95,28 @@ class GrpcImport {
   }
 
  private:
-  // Each of these takes nullptr, too, where there is nothing to read.
-  bool is_object(const JsonNode* json) {
-    return json != nullptr && expect(*json, Type::Object, "an object", problems_);
-  }
-  bool is_array(const JsonNode* json) {
-    return json != nullptr && expect(*json, Type::Array, "an array", problems_);
+  // Whether there is a value of that type; a problem where it is of another.
+  bool is(const JsonNode* json, Type type, std::string_view what) {
+    return json != nullptr && expect(*json, type, what, problems_);
   }
   // A number over 0 and up to `most`.
   std::optional<double> number(const JsonNode* json, int most) {
-    if (json == nullptr || !expect(*json, Type::Number, "a number", problems_)) return {};
+    if (!is(json, Type::Number, "a number")) return {};
     const auto value = number_in(*json);
     if (value && *value > 0 && *value <= most) return value;
-    problems_.error(*json, described(*json) + " is out of range: over 0, " + std::to_string(most) +
-                               " at most");
+    problems_.error(
+        *json, described(*json) + " is out of range: over 0, " + std::to_string(most) + " at most");
     return {};
   }
   // Empty where it is left out; nothing where it is no string.
   std::optional<std::string> text(const JsonNode* json) {
     if (json == nullptr) return "";
-    if (!expect(*json, Type::String, "a string", problems_)) return {};
+    if (!is(json, Type::String, "a string")) return {};
     return std::string(json->text);
   }
 
   void read_throttling(const JsonNode* json) {
-    if (!is_object(json)) return;
+    if (!is(json, Type::Object, "an object")) return;
     Members members(*json, problems_);
     const auto most = number(members.required("maxTokens"), 1000);
     const auto ratio = number(members.required("tokenRatio"), 1000);
@@ -135,7 +132,7 @@ class GrpcImport {
   }
 
   void read_config(const JsonNode& json) {
-    if (!is_object(&json)) return;
+    if (!is(&json, Type::Object, "an object")) return;
     Members members(json, problems_);
     PolicyBuilder policy;
     policy.preset(json.find("retryPolicy") == nullptr ? "none" : "grpc");
@@ -146,7 +143,7 @@ class GrpcImport {
     }
     const auto* const names = members.find("name");
     if (names == nullptr) problems_.warn(json, "it has no \"name\", so it is of no method");
-    if (is_array(names)) read_names(*names, policy);
+    if (is(names, Type::Array, "an array")) read_names(*names, policy);
     members.warn_of_others();
   }
 
@@ -157,7 +154,7 @@ class GrpcImport {
     if (used) builder_.policy(policy_name, policy);
   }
   bool read_name(const JsonNode& json, const std::string& policy) {
-    if (!is_object(&json)) return false;
+    if (!is(&json, Type::Object, "an object")) return false;
     Members members(json, problems_);
     const auto service = text(members.find("service"));
     const auto method = text(members.find("method"));
@@ -185,7 +182,7 @@ class GrpcImport {
   }
 
   void read_retry(const JsonNode* json, PolicyBuilder& policy) {
-    if (!is_object(json)) return;
+    if (!is(json, Type::Object, "an object")) return;
     Members members(*json, problems_);
     read_attempts(members.required("maxAttempts"), policy);
     const auto initial = duration(members.required("initialBackoff"));
@@ -221,7 +218,7 @@ class GrpcImport {
   }
 
   void read_attempts(const JsonNode* json, PolicyBuilder& policy) {
-    if (json == nullptr || !expect(*json, Type::Number, "a number", problems_)) return;
+    if (!is(json, Type::Number, "a number")) return;
     const auto count = number_in(*json);
     if (!count || *count < 2 || *count != std::floor(*count)) {
       problems_.error(*json, described(*json) + " is not a number of attempts: at least 2");
@@ -234,8 +231,7 @@ class GrpcImport {
 
   // "1.5s": protobuf's durations are seconds.
   std::optional<Duration> duration(const JsonNode* json) {
-    if (json == nullptr) return {};
-    if (!expect(*json, Type::String, "a duration such as \"1.5s\"", problems_)) return {};
+    if (!is(json, Type::String, "a duration such as \"1.5s\"")) return {};
     const auto seconds = json->text.ends_with('s') &&
                          json->text.find_first_not_of("0123456789.") + 1 == json->text.size();
     const auto [value, problem] = duration_in(json->text);
@@ -248,7 +244,7 @@ class GrpcImport {
   }
 
   void read_codes(const JsonNode* json, PolicyBuilder& policy) {
-    if (!is_array(json)) return;
+    if (!is(json, Type::Array, "an array")) return;
     if (json->children.empty()) problems_.error(*json, "an empty list retries nothing");
     RetryOn on;
     on.statuses = on.throttle_statuses = {};

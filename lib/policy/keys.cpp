@@ -24,20 +24,22 @@ constexpr Custom<bool> kFlag(
       return good ? std::optional(json.boolean) : std::nullopt;
     },
     [](const bool& on) { return OrderedJson(on); },
-    []() -> OrderedJson { return {{"type", "boolean"}}; });
+    []() -> OrderedJson {
+      return {{"type", "boolean"}};
+    });
 
 using Sources = std::vector<ServerDelaySource>;
 constexpr auto kSources =
     Words::up_to<ServerDelaySource>(ServerDelaySource::GrpcRetryPushback, {}, true);
 
 std::optional<Sources> parse_sources(const JsonNode& json, Problems& problems) {
-  Sources sources;
-  const auto good = read_items(json, "an array", problems, [&](const JsonNode& item) {
-    const auto source = kSources.parse(item, problems);
-    if (source) sources.push_back(static_cast<ServerDelaySource>(*source));
-    return source.has_value();
-  });
-  return good ? std::optional(std::move(sources)) : std::nullopt;
+  return read_items<Sources>(json, "an array", problems,
+                             [&](const JsonNode& item, Sources& sources) {
+                               const auto source = kSources.parse(item, problems);
+                               if (source)
+                                 sources.push_back(static_cast<ServerDelaySource>(*source));
+                               return source.has_value();
+                             });
 }
 
 OrderedJson print_sources(const Sources& sources) {
@@ -60,11 +62,7 @@ OrderedJson schema_of_sources() {
 
 constexpr DurationType kLimit(true);
 constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
-constexpr Number<int> kSends({.least = 1,
-                              .most = std::numeric_limits<int>::max(),
-                              .parts = 1,
-                              .what = "a number or \"unlimited\"",
-                              .note = "the first send counts"});
+constexpr Number<int> kSends(unlimited_range("the first send counts"));
 constexpr Optional kAttempts(kSends, "unlimited");
 constexpr Number<double> kShare(0, 1);
 constexpr Custom<Sources> kHeaders(parse_sources, print_sources, schema_of_sources);
@@ -170,7 +168,9 @@ constexpr Key kMatchKeys[] = {
     key<&EndpointPattern::methods>("methods", kMethods).not_null(),
 };
 constexpr Custom<bool> kName(leave, nullptr, schema_name);
-constexpr Custom<bool> kAnyText(leave, nullptr, []() -> OrderedJson { return {{"type", "string"}}; });
+constexpr Custom<Part> kAnyText(parse_part, print_part, []() -> OrderedJson {
+  return {{"type", "string"}};
+});
 constexpr Custom<bool> kVersion(leave, nullptr, []() -> OrderedJson { return {{"const", 1}}; });
 constexpr Custom<bool> kMatchType(leave, nullptr, [] { return schema_reference(kMatch.name); });
 constexpr Custom<bool> kNameOrPolicy(leave, nullptr, [] {
@@ -181,7 +181,8 @@ constexpr Custom<bool> kPolicies(leave, nullptr, []() -> OrderedJson {
           {"propertyNames", {{"minLength", 1}}},
           {"additionalProperties", schema_reference(kPolicy.name)}};
 });
-constexpr Custom<bool> kEndpoints(leave, nullptr, [] { return schema_items(schema_reference("endpoint")); });
+constexpr Custom<bool> kEndpoints(leave, nullptr,
+                                  [] { return schema_items(schema_reference("endpoint")); });
 
 constexpr Key kEndpointKeys[] = {
     loader_key("name", kName, "For reports.").not_null(),

@@ -101,25 +101,17 @@ class HTTPRETRY_API ObjectType : public Type {
   bool optional_;
 };
 
-template <class T>
-T* object_in(T& field) {
-  return &field;
-}
-template <class T>
-T* object_in(std::optional<T>& field) {
-  return field ? &*field : nullptr;
-}
-inline BudgetPolicy* object_in(BudgetPolicy& budget) {
-  return budget.kind == BudgetPolicy::Kind::None ? nullptr : &budget;
-}
-
 template <class F>
 class Object final : public ObjectType {
  public:
   using Field = F;
-  constexpr explicit Object(const Shape& shape)
-      : ObjectType(shape, kOptional || std::is_same_v<F, BudgetPolicy>) {}
-  void* object(void* field) const override { return object_in(*static_cast<F*>(field)); }
+  constexpr explicit Object(const Shape& shape) : ObjectType(shape, kOptional || kOfBudget) {}
+  void* object(void* field) const override {
+    auto& value = *static_cast<F*>(field);
+    if constexpr (kOptional) return value ? &*value : nullptr;
+    if constexpr (kOfBudget) return value.kind == F::Kind::None ? nullptr : &value;
+    return &value;
+  }
   void* renew(void* field, bool none) const override {
     auto& value = *static_cast<F*>(field) = F();
     if constexpr (kOptional) return none ? nullptr : &value.emplace();
@@ -128,6 +120,7 @@ class Object final : public ObjectType {
 
  private:
   static constexpr bool kOptional = requires(F & field) { field.emplace(); };
+  static constexpr bool kOfBudget = std::is_same_v<F, BudgetPolicy>;
 };
 
 extern const Shape kFile;

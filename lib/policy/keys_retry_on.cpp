@@ -78,11 +78,9 @@ void print_runs(OrderedJson& out, const StatusSet& set, StatusRange within, bool
 }
 
 std::optional<StatusSet> parse_statuses(const JsonNode& json, Problems& problems) {
-  StatusSet set;
-  const auto good = read_items(json, "an array of statuses", problems, [&](const JsonNode& item) {
-    return read_status(item, set, problems);
-  });
-  return good ? std::optional(set) : std::nullopt;
+  return read_items<StatusSet>(
+      json, "an array of statuses", problems,
+      [&](const JsonNode& item, StatusSet& set) { return read_status(item, set, problems); });
 }
 
 OrderedJson print_statuses(const StatusSet& set) {
@@ -109,13 +107,12 @@ constexpr auto kTransportKinds = Words::up_to(TransportKind::Partial);
 
 // A bit for each TransportKind.
 std::optional<std::uint8_t> parse_transports(const JsonNode& json, Problems& problems) {
-  unsigned bits = 0;
-  const auto good = read_items(json, "an array", problems, [&](const JsonNode& item) {
-    const auto kind = kTransportKinds.parse(item, problems);
-    bits |= kind ? 1U << *kind : 0U;
-    return kind.has_value();
-  });
-  return good ? std::optional(static_cast<std::uint8_t>(bits)) : std::nullopt;
+  return read_items<std::uint8_t>(json, "an array", problems,
+                                  [&](const JsonNode& item, std::uint8_t& bits) {
+                                    const auto kind = kTransportKinds.parse(item, problems);
+                                    if (kind) bits |= static_cast<std::uint8_t>(1U << *kind);
+                                    return kind.has_value();
+                                  });
 }
 
 OrderedJson print_transports(const std::uint8_t& bits) {
@@ -166,10 +163,7 @@ constexpr Custom<StatusSet> kStatuses(parse_statuses, print_statuses, schema_of_
 constexpr Optional kAnyStatuses(kStatuses);
 constexpr Custom<std::uint8_t> kTransports(parse_transports, print_transports,
                                            [] { return schema_items(kTransportKinds.schema()); });
-constexpr Number<int> kCount({.least = 1,
-                              .most = std::numeric_limits<int>::max(),
-                              .parts = 1,
-                              .what = "a number or \"unlimited\""});
+constexpr Number<int> kCount(unlimited_range());
 constexpr Optional kPolls(kCount, "unlimited");
 constexpr Text kPointer("a JSON pointer such as \"/error/reason\"", is_pointer, "^/([^~]|~[01])*$");
 constexpr Text kElement("an XML element's name", is_element,
@@ -208,15 +202,14 @@ bool read_rule(const JsonNode& json, ErrorRule& rule, Problems& problems) {
 using Rules = std::vector<ErrorRule>;
 
 std::optional<Rules> parse_rules(const JsonNode& json, Problems& problems) {
-  Rules rules;
-  const auto good = read_items(json, "an array of rules", problems, [&](const JsonNode& item) {
-    auto& rule = rules.emplace_back();
-    if (!item.is(JsonType::String)) return read_rule(item, rule, problems);
-    const auto family = kFamilies.parse(item, problems);
-    if (family) rule.family = static_cast<ErrorRule::Family>(*family);
-    return family.has_value();
-  });
-  return good ? std::optional(std::move(rules)) : std::nullopt;
+  return read_items<Rules>(json, "an array of rules", problems,
+                           [&](const JsonNode& item, Rules& rules) {
+                             auto& rule = rules.emplace_back();
+                             if (!item.is(JsonType::String)) return read_rule(item, rule, problems);
+                             const auto family = kFamilies.parse(item, problems);
+                             if (family) rule.family = static_cast<ErrorRule::Family>(*family);
+                             return family.has_value();
+                           });
 }
 
 OrderedJson print_rules(const Rules& rules) {

@@ -165,8 +165,8 @@ const Layered* Layered::find(std::string_view name) const {
   return found == members.end() ? nullptr : &*found;
 }
 
-void lay_over(Layered& below, const JsonNode& object, const Shape& shape,
-              const LayerOrigin& origin, bool keep_written) {
+void lay_over(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
+              bool keep_written) {
   below.json = &object;
   below.origin = &origin;
   for (const auto* const member : object.children) {

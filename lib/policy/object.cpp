@@ -1,4 +1,5 @@
-// What the tables of keys are for: objects are read and written, and the JSON Schema is made of them.
+// What the tables of keys are for: objects are read and written, and the JSON Schema is made of
+// them.
 #include "lib/policy/keys.hpp"
 
 #include <httpretry/policy/policy_set.hpp>

@@ -74,8 +74,7 @@ class Overlay {
   ResolvedPolicy laid(const ResolvedPolicy& resolved) {
     const LayerOrigin before{"built in", false, &resolved.values};
     auto layered = built_in();
-    lay_over(layered, tree_.add(write_object(kPolicy, resolved.policy.get())),
-             kPolicy, before);
+    lay_over(layered, tree_.add(write_object(kPolicy, resolved.policy.get())), kPolicy, before);
     if (preset_ != nullptr) lay_preset_over(layered, *preset_->tree->root, preset_->origin);
     lay_over(layered, layer_, kPolicy, origin_);
     ValuePool pool;  // the origins are this function's
@@ -95,12 +94,6 @@ class Overlay {
 
 }  // namespace
 
-PolicyValues::PolicyValues() : PolicyValues(Shared()) {}
-PolicyValues::PolicyValues(Shared values)
-    : values_(std::make_shared<const Shared>(std::move(values))) {}
-PolicyValues::Iterator PolicyValues::begin() const { return Iterator(values_->begin()); }
-PolicyValues::Iterator PolicyValues::end() const { return Iterator(values_->end()); }
-std::size_t PolicyValues::size() const { return values_->size(); }
 const PolicyValue* PolicyValues::find(std::string_view key) const {
   const auto found =
       std::find_if(begin(), end(), [&](const PolicyValue& value) { return value.key == key; });

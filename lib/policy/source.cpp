@@ -25,8 +25,8 @@ namespace {
 using FileState = std::tuple<dev_t, ino_t, off_t, time_t, std::int64_t, time_t, std::int64_t>;
 
 FileState from(const struct stat& status) {
-  return {status.st_dev,          status.st_ino,         status.st_size,
-          status.st_mtim.tv_sec,  status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
+  return {status.st_dev,         status.st_ino,          status.st_size,
+          status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
           status.st_ctim.tv_nsec};
 }
 
@@ -85,8 +85,6 @@ class PolicySource::Watch {
         digest_(digest(file.text)),
         current_(new Current(std::move(first))) {}
   ~Watch() { delete current_.load(); }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
 
   Current current(Time now) {
     if (due(now)) look();
@@ -136,16 +134,15 @@ class PolicySource::Watch {
     // only what was the same at two looks is read no more.
     settled_ = file.state == seen_;
     seen_ = file.state;
-    if (!file.problem.empty()) return refused_without_text(file.problem, wanted);
+    if (!file.problem.empty()) {
+      if (std::exchange(unread_, file.problem) == file.problem && !wanted) return nullptr;
+      return publish(std::nullopt, {unread(path_, file.problem)});
+    }
     const auto before = std::exchange(digest_, digest(file.text));
     const auto was_unread = !std::exchange(unread_, {}).empty();
     if (digest_ == before && !was_unread && !wanted) return nullptr;
     auto checked = check_policies(file.text, path_);
     return publish(std::move(checked.set), std::move(checked.problems));
-  }
-  std::shared_ptr<const PolicyReload> refused_without_text(const std::string& why, bool wanted) {
-    if (std::exchange(unread_, why) == why && !wanted) return nullptr;
-    return publish(std::nullopt, {unread(path_, why)});
   }
 
   std::shared_ptr<const PolicyReload> publish(std::optional<PolicySet> set,
@@ -193,9 +190,6 @@ Result<PolicySet> PolicySet::load(const std::string& path) {
   if (file.problem.empty()) return parse_policies(file.text, path);
   return Error(Errc::InvalidRequest, "cannot read the policy file " + path + ": " + file.problem);
 }
-
-PolicySource::PolicySource(PolicySet policies) : source_(std::move(policies)) {}
-PolicySource::PolicySource(std::shared_ptr<Watch> watch) : source_(std::move(watch)) {}
 
 Result<PolicySource> PolicySource::watch(std::string path) {
   const auto file = read_file(path, FileKind::Regular);

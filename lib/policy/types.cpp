@@ -51,7 +51,8 @@ std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, D
   return static_cast<Duration::rep>(whole) * unit + Duration(static_cast<Duration::rep>(part));
 }
 
-constexpr std::string_view kDurations = R"(write it like "250ms", "1.5s" or "1h30m")";
+constexpr const char* kNoDuration =
+    R"(is not a duration: write it like "250ms", "1.5s" or "1h30m")";
 
 std::string text_of(double number) {
   std::array<char, 32> text{};
@@ -91,26 +92,23 @@ OrderedJson schema_items(OrderedJson of, bool not_empty) {
 OrderedJson schema_name() { return {{"type", "string"}, {"minLength", 1}}; }
 
 std::pair<Duration, std::string> duration_in(std::string_view text) {
-  const auto no_duration = [] {
-    return std::pair(Duration(), "is not a duration: " + std::string(kDurations));
-  };
   if (text.starts_with('-')) return {{}, "is negative"};
   Duration sum{};
   std::size_t next_unit = 0;
   do {
     const auto digits = digits_of(text);
-    if (digits.empty()) return no_duration();
+    if (digits.empty()) return {{}, kNoDuration};
     text.remove_prefix(digits.size());
     std::string_view fraction;
     if (text.starts_with('.')) {
       fraction = digits_of(text.substr(1));
-      if (fraction.empty()) return no_duration();
+      if (fraction.empty()) return {{}, kNoDuration};
       text.remove_prefix(1 + fraction.size());
     }
     const auto name = text.substr(0, text.find_first_of(kDigits));
     const auto* const unit = std::find_if(std::begin(kUnits) + next_unit, std::end(kUnits),
                                           [&](const Unit& one) { return one.name == name; });
-    if (unit == std::end(kUnits)) return no_duration();
+    if (unit == std::end(kUnits)) return {{}, kNoDuration};
     next_unit = static_cast<std::size_t>(unit - std::begin(kUnits)) + 1;
     text.remove_prefix(name.size());
     const auto most = static_cast<std::uint64_t>(kLongestDuration / unit->size);
@@ -239,17 +237,15 @@ namespace {
 using Strings = std::vector<std::string>;
 
 std::optional<Strings> parse_strings(const JsonNode& json, Problems& problems, bool values) {
-  Strings strings;
-  const auto good = read_items(
+  const auto strings = read_items<Strings>(
       json, values ? "an array of values" : "an array of methods", problems,
-      [&](const JsonNode& item) {
-        strings.push_back(item.is(JsonType::Boolean) ? compact(item) : std::string(item.text));
+      [&](const JsonNode& item, Strings& list) {
+        list.push_back(item.is(JsonType::Boolean) ? compact(item) : std::string(item.text));
         return (values && (item.is(JsonType::Number) || item.is(JsonType::Boolean))) ||
                expect(item, JsonType::String,
                       values ? "a string, a number, true or false" : "a method", problems);
       });
-  if (!good) return std::nullopt;
-  if (!strings.empty()) return strings;
+  if (!strings || !strings->empty()) return strings;
   const auto* const left_out = values ? "being there is enough" : "it is every method";
   return refuse(json, problems, std::string("an empty list fits nothing; left out, ") + left_out);
 }
@@ -266,6 +262,8 @@ constinit const Custom<Strings> kMethods(
 constinit const Custom<Strings> kValues(
     [](const JsonNode& json, Problems& problems) { return parse_strings(json, problems, true); },
     print_strings,
-    [] { return schema_items({{"type", {"string", "number", "boolean"}}}, true); });
+    [] {
+      return schema_items({{"type", {"string", "number", "boolean"}}}, true);
+    });
 
 }  // namespace httpretry::policy_file

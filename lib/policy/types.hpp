@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -97,13 +98,16 @@ class Custom final : public TypeOf<F> {
 // False, and a problem, where the value is of another JSON type.
 HTTPRETRY_API bool expect(const JsonNode& json, JsonNode::Type type, std::string_view what,
                           Problems& problems);
-// Reads each element of an array; false, with problems, where one is wrong.
-template <class Read>
-bool read_items(const JsonNode& json, std::string_view what, Problems& problems, Read read) {
-  if (!expect(json, JsonNode::Type::Array, what, problems)) return false;
+// A List of what `read` puts into it for each element of an array, and then returns true. Empty,
+// with problems, where one is wrong.
+template <class List, class Read>
+std::optional<List> read_items(const JsonNode& json, std::string_view what, Problems& problems,
+                               Read read) {
+  if (!expect(json, JsonNode::Type::Array, what, problems)) return std::nullopt;
+  List list{};
   auto good = true;
-  for (const auto* const item : json.children) good = read(*item) && good;
-  return good;
+  for (const auto* const item : json.children) good = read(*item, list) && good;
+  return good ? std::optional(std::move(list)) : std::nullopt;
 }
 std::optional<double> number_in(const JsonNode& json);
 // The duration that `text` is, or what is wrong with it: "is negative".
@@ -135,6 +139,10 @@ struct Range {
   std::string_view what = "a number";  // what is said where it is something else
   std::string_view note = {};          // for numbers below `least`
 };
+// Of counts that may also be "unlimited".
+constexpr Range unlimited_range(std::string_view note = {}) {
+  return {1, std::numeric_limits<int>::max(), 1, "a number or \"unlimited\"", note};
+}
 HTTPRETRY_API std::optional<double> number_within(const JsonNode& json, const Range& range,
                                                   Problems& problems);
 HTTPRETRY_API OrderedJson number_schema(const Range& range);
@@ -270,8 +278,8 @@ class Optional final : public TypeOf<std::optional<typename Inner::Field>> {
   std::string_view none_;
 };
 
-// Arrays of strings that are not empty; an empty one is left out. Of values, numbers, true and false
-// are kept as they are spelled: so they are compared.
+// Arrays of strings that are not empty; an empty one is left out. Of values, numbers, true and
+// false are kept as they are spelled: so they are compared.
 extern const Custom<std::vector<std::string>> kMethods;
 extern const Custom<std::vector<std::string>> kValues;
 
