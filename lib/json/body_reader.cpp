@@ -31,8 +31,8 @@ struct Wanted {
   bool possible;
 };
 
-// The pointers that may lead somewhere. Most answers have few of the names, and seeing that costs a
-// tenth of reading them.
+// The pointers that may lead to a value. Most responses have few of the names, and to find that out
+// costs a tenth of parsing.
 std::vector<Wanted> possible(std::string_view json, std::span<const std::string_view> pointers) {
   std::vector<Wanted> all;
   all.reserve(pointers.size());
@@ -54,9 +54,9 @@ std::vector<Wanted> possible(std::string_view json, std::span<const std::string_
   return all;
 }
 
-// Sees the document go by, keeps the way to where it is, and takes what stands at a pointer. No
-// tree is built, so that a body costs what it holds and depth costs nothing; and the pointers, of
-// which most are not in it, cost a look at their first letters.
+// Gets the values of a document one after the other, and keeps those at the wanted pointers. It
+// knows the path to the current value and builds no tree, so it needs little memory, whatever the
+// depth.
 class Finder : public nlohmann::json_sax<Json> {
  public:
   explicit Finder(std::span<const Wanted> wanted) : wanted_(wanted) {}

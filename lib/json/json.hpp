@@ -122,7 +122,7 @@ class HTTPRETRY_API Problems {
     add(position, std::move(pointer), std::move(message), true);
   }
 
-  // did_you_mean, where the message will be kept: the search takes time.
+  // did_you_mean, if the message will be kept: the search takes time.
   [[nodiscard]] std::string suggestion(std::string_view word,
                                        std::span<const std::string_view> names) const {
     return full() ? std::string() : did_you_mean(word, names);
@@ -135,7 +135,7 @@ class HTTPRETRY_API Problems {
   [[nodiscard]] std::vector<Problem> take();
 
  private:
-  // It is worked out only for what is kept: very many may be asked for.
+  // Made only for problems that are kept: there may be very many.
   [[nodiscard]] std::string pointer(const JsonNode& at) const {
     return full() ? std::string() : pointer_to(at);
   }

@@ -8,8 +8,8 @@ namespace {
 
 using nlohmann::json;
 
-// nlohmann's parser recurses by itself not at all, but the destructor of what it built and we do
-// with depth: text that is deeper than any sensible answer is refused while it is read.
+// nlohmann's parser does not recurse, but the destructor of the document does. So text that is
+// nested deeper than any real response is refused while it is read.
 constexpr int kDeepest = 512;
 
 json parse(const std::string& text) {

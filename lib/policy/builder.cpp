@@ -196,7 +196,7 @@ Result<ImportedPolicies> policy_file::imported(const PolicySetBuilder& builder,
   const auto failed = problems.failed();
   auto found = problems.take();
   if (failed) return Error(Errc::InvalidRequest, error_lines(found));
-  // What is fine there and not here, such as a timeout of an attempt that is over that of the call.
+  // Some settings are valid there and not here: an attempt timeout above the one of the call.
   auto built = builder.build("imported from " + problems.file());
   if (!built) return std::move(built.error());
   ImportedPolicies result(*std::move(built));

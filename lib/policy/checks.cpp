@@ -69,7 +69,7 @@ class Checker {
     const auto* const object = layered_.find("server_delay");
     const auto* const max = object == nullptr ? nullptr : object->find("max");
     if (max == nullptr) return;
-    // What nobody wrote is no mistake of theirs.
+    // A limit that nobody wrote is nobody's mistake.
     const auto written = max->origin->positions || is_within(*max->json, policy_);
     if (written && is_finite(resolved_.server_delay.max) && resolved_.server_delay.max > elapsed) {
       warn({max, layered_.find("max_elapsed_time")},
@@ -116,7 +116,7 @@ class Checker {
     if (!is_finite(resolved_.max_elapsed_time)) return most;
     const auto& other =
         resolved_.throttle_backoff ? *resolved_.throttle_backoff : resolved_.backoff;
-    // The server's word may be shorter than our own wait only where it alone counts.
+    // The server delay can be shorter than the backoff only where it alone counts.
     if (resolved_.server_delay.combine == ServerDelayPolicy::Combine::Server) return most;
     const auto rule = resolved_.elapsed_rule;
     DelayRange own;

@@ -21,7 +21,7 @@ bool is_ascii(std::string_view text) {
                      [](char c) { return static_cast<signed char>(c) >= 0; });
 }
 
-// With the dots of other scripts (RFC 3490 section 3.1) as dots; empty where it is not UTF-8.
+// Replaces the dots of other scripts (RFC 3490 section 3.1) by "."; empty if it is not UTF-8.
 std::optional<std::string> with_plain_dots(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
@@ -107,7 +107,7 @@ bool encodes_byte(std::string_view text) {
   return text.size() >= 3 && text[0] == '%' && hex_value(text[1]) && hex_value(text[2]);
 }
 
-// Takes one byte of data off a text.
+// Removes one byte of data from the front of a text, and returns it.
 char take_byte(std::string_view& text, bool encoded = true) {
   count_step();
   const auto size = encoded && encodes_byte(text) ? 3U : 1U;

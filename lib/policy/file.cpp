@@ -24,7 +24,7 @@ class NamedPolicies {
   void read(const JsonNode& policies) {
     for (const auto* const json : policies.children) {
       const auto [at, fresh] = policies_.try_emplace(json->key);
-      if (!fresh) continue;  // the reader has told
+      if (!fresh) continue;  // read_json has reported the duplicate
       names_.push_back(at->first);
       at->second.json = json;
       if (json->key.empty()) problems_.error_at_key(*json, "an empty name");

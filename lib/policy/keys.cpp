@@ -133,10 +133,10 @@ constexpr Key kPolicyKeys[] = {
         "Limit the rate of sends once throttled, as the AWS SDKs' adaptive mode does.")
         .in_presets(),
 };
-// What the loader of the file reads: the table knows only its schema.
+// For keys that the loader in file.cpp reads itself: the table only has their schemas.
 std::optional<bool> leave(const JsonNode& /*json*/, Problems& /*problems*/) { return true; }
 
-// Like Text, for a pattern, whose empty parts are errors of the pattern.
+// Unlike with Text, an empty string is kept: problems_of reports it.
 using Part = std::optional<std::string>;
 
 std::optional<Part> parse_part(const JsonNode& json, Problems& problems) {

@@ -46,7 +46,7 @@ FileState state_of(const std::string& path) {
 
 // Reads no more than a policy file may be long, and one byte.
 FileText read_file(const std::string& path, FileKind kind) {
-  // A pipe that nobody writes to would be waited for.
+  // Without O_NONBLOCK, open would wait for somebody to write to a pipe.
   const auto patience = kind == FileKind::Regular ? O_NONBLOCK : 0;
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | patience));
   struct stat status {};
@@ -106,10 +106,10 @@ class PolicySource::Watch {
  private:
   static std::size_t digest(const std::string& text) { return std::hash<std::string>()(text); }
 
-  // Of the calls that find it so, one looks.
+  // Several calls may find that it is time to look; one of them does.
   bool due(Time now) {
     auto last = looked_.load(std::memory_order_relaxed);
-    // A clock that is behind the one of the last look is another scheduler's.
+    // A time before the last look is by the clock of another scheduler.
     if (std::chrono::abs(now - Time(Duration(last))) < kBetweenLooks) return false;
     return looked_.compare_exchange_strong(last, Duration(now.time_since_epoch()).count(),
                                            std::memory_order_relaxed);

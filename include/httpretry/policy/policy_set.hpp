@@ -188,7 +188,7 @@ struct HTTPRETRY_API CheckedPolicies {
 // kept for all that is still there under the same name, or, without a name, with the same pattern.
 //
 // Write the file beside its place and rename it: a file that is written in place may be read half
-// written. That is refused, almost certainly, and mended a second later, but why have it.
+// written. It is then almost certainly refused, and read again a second later.
 
 // What came of reading a file again.
 struct HTTPRETRY_API PolicyReload {
