@@ -1,7 +1,7 @@
 #include <httpretry/client/report.hpp>
 
 #include "lib/http/text.hpp"
-#include "lib/json/ordered_json.hpp"
+#include "lib/json/json.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,7 @@
 #include "lib/retry/body_reader.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -29,20 +31,18 @@ struct Wanted {
   bool possible;
 };
 
-Wanted wanted_at(std::size_t path, std::string_view pointer) {
-  const auto name = pointer.substr(pointer.rfind('/') + 1);
-  // It may be an index, or have signs that a pointer escapes.
-  const bool other = name.empty() || name == "*" || (name.front() >= '0' && name.front() <= '9') ||
-                     name.find('~') != std::string_view::npos;
-  return {path, pointer, name, other};
-}
-
-// The pointers that may lead somewhere. Most responses have few of the names, and seeing that costs
-// a tenth of reading them.
+// The pointers that may lead to a value. Most responses have few of the names, and to find that out
+// costs a tenth of parsing.
 std::vector<Wanted> possible(std::string_view json, std::span<const std::string_view> pointers) {
   std::vector<Wanted> all;
   all.reserve(pointers.size());
-  for (std::size_t i = 0; i < pointers.size(); ++i) all.push_back(wanted_at(i, pointers[i]));
+  for (std::size_t i = 0; i < pointers.size(); ++i) {
+    const auto name = pointers[i].substr(pointers[i].rfind('/') + 1);
+    // It may be an index, or have signs that a pointer escapes.
+    const bool other = name.empty() || name == "*" || is_digit(name.front()) ||
+                       name.find('~') != std::string_view::npos;
+    all.push_back({i, pointers[i], name, other});
+  }
   if (json.find('\\') != std::string_view::npos) return all;  // a name may be spelled otherwise
   for (auto from = json.find('"'); from < json.size();) {
     const auto to = std::min(json.find('"', from + 1), json.size());
@@ -54,9 +54,9 @@ std::vector<Wanted> possible(std::string_view json, std::span<const std::string_
   return all;
 }
 
-// Sees the document go by, keeps the way to where it is, and takes what stands at a pointer. No
-// tree is built, so that a body costs what it holds and depth costs nothing; and the pointers, of
-// which most are not in it, cost a look at their first letters.
+// Gets the values of a document one after the other, and keeps those at the wanted pointers. It
+// knows the path to the current value and builds no tree, so it needs little memory, whatever the
+// depth.
 class Finder : public nlohmann::json_sax<Json> {
  public:
   explicit Finder(std::span<const Wanted> wanted) : wanted_(wanted) {}

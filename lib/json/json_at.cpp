@@ -8,8 +8,8 @@ namespace {
 
 using nlohmann::json;
 
-// nlohmann's parser recurses by itself not at all, but the destructor of what it built and we do
-// with depth: text that is deeper than any sensible response is refused while it is read.
+// nlohmann's parser does not recurse, but the destructor of the document does. So text that is
+// nested deeper than any real response is refused while it is read.
 constexpr int kDeepest = 512;
 
 json parse(const std::string& text) {
@@ -25,8 +25,8 @@ json parse(const std::string& text) {
 }
 
 Error no_value(std::string_view pointer, std::string_view why) {
-  return Error(Errc::Protocol, "the response has no value at \"" + std::string(pointer) +
-                                   "\": " + std::string(why));
+  return Error(Errc::Protocol,
+               "the answer has no value at \"" + std::string(pointer) + "\": " + std::string(why));
 }
 
 Result<JsonValue> scalar(const json& value, std::string_view pointer) {

@@ -1,4 +1,4 @@
-#include "lib/json/problems.hpp"
+#include "lib/json/json.hpp"
 
 #include <algorithm>
 #include <array>
@@ -64,11 +64,6 @@ std::string to_string(const Problem& problem) {
   line += problem.warning ? ": warning: " : ": ";
   if (!problem.pointer.empty()) line += one_line(problem.pointer) + ": ";
   return line + problem.message;
-}
-
-std::string Problems::suggestion(std::string_view word,
-                                 std::span<const std::string_view> names) const {
-  return full() ? std::string() : did_you_mean(word, names);
 }
 
 void Problems::add(Position position, std::string pointer, std::string message, bool warning) {

@@ -1,7 +1,7 @@
 // read_json: nlohmann's SAX parser over a buffer that knows how far it was read,
 // which gives the positions.
 #include "lib/http/text.hpp"
-#include "lib/json/problems.hpp"
+#include "lib/json/json.hpp"
 
 #include <algorithm>
 #include <istream>

@@ -3,6 +3,7 @@
 
 #include "lib/policy/policy_set_data.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace httpretry {
@@ -22,18 +23,10 @@ OrderedJson json_of(const std::shared_ptr<Layer>& layer) {
   return layer == nullptr ? OrderedJson::object() : layer->json;
 }
 
-// JSON where the text is such, else a string.
-OrderedJson json_or_text(std::string_view text) {
-  JsonTree tree;
-  Problems problems("");
-  read_json(text, tree, problems);  // it knows limits, which nlohmann's parser does not
-  return problems.failed() ? OrderedJson(text) : OrderedJson::parse(text);
-}
-
 OrderedJson entry_of(const EndpointPattern& match, std::string_view name, OrderedJson policy) {
   OrderedJson entry;
   if (!name.empty()) entry["name"] = name;
-  entry["match"] = policy_file::write_object(policy_file::match_shape(), &match);
+  entry["match"] = policy_file::write_object(policy_file::kMatch, &match);
   entry["policy"] = std::move(policy);
   return entry;
 }
@@ -47,7 +40,10 @@ void policy_file::set_dotted(OrderedJson& object, std::string_view key, std::str
     if (!at->is_object()) *at = OrderedJson::object();
     key.remove_prefix(dot + 1);
   }
-  (*at)[key] = json_or_text(text);
+  JsonTree tree;
+  Problems problems("");
+  read_json(text, tree, problems);  // it knows limits, which nlohmann's parser does not
+  (*at)[key] = problems.failed() ? OrderedJson(text) : OrderedJson::parse(text);
 }
 
 PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
@@ -56,12 +52,14 @@ PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
 }
 
 template <class T, class Value>
-PolicyBuilder& PolicyBuilder::say(std::string_view name, T RetryPolicy::*field,
-                                  const Value& value) {
+PolicyBuilder& PolicyBuilder::say(T RetryPolicy::*field, const Value& value) {
   RetryPolicy policy;
-  policy.*field = value;
-  const auto& key = *policy_file::policy_shape().find(name);
-  changed(layer_)[name] = key.type->write(key.field(&policy));
+  auto* const stated = &(policy.*field = value);
+  const auto keys = policy_file::kPolicy.keys;
+  const auto key = std::find_if(keys.begin(), keys.end(), [&](const policy_file::Key& one) {
+    return one.field != nullptr && one.field(&policy) == stated;
+  });
+  changed(layer_)[key->name] = key->type->write(stated);
   return *this;
 }
 
@@ -81,60 +79,56 @@ PolicyBuilder& PolicyBuilder::idempotency_key(std::string_view header) {
 }
 
 PolicyBuilder& PolicyBuilder::max_attempts(int sends) {
-  return say("max_attempts", &RetryPolicy::max_attempts, sends);
+  return say(&RetryPolicy::max_attempts, sends);
 }
 
 PolicyBuilder& PolicyBuilder::unlimited_attempts() {
-  return say("max_attempts", &RetryPolicy::max_attempts, std::nullopt);
+  return say(&RetryPolicy::max_attempts, std::nullopt);
 }
 
 PolicyBuilder& PolicyBuilder::max_elapsed_time(Duration limit) {
-  return say("max_elapsed_time", &RetryPolicy::max_elapsed_time, limit);
+  return say(&RetryPolicy::max_elapsed_time, limit);
 }
 
 PolicyBuilder& PolicyBuilder::attempt_timeout(Duration limit) {
-  return say("attempt_timeout", &RetryPolicy::attempt_timeout, limit);
+  return say(&RetryPolicy::attempt_timeout, limit);
 }
 
 PolicyBuilder& PolicyBuilder::connect_timeout(Duration limit) {
-  return say("connect_timeout", &RetryPolicy::connect_timeout, limit);
+  return say(&RetryPolicy::connect_timeout, limit);
 }
 
 PolicyBuilder& PolicyBuilder::stall_timeout(Duration limit) {
-  return say("stall_timeout", &RetryPolicy::stall_timeout, limit);
+  return say(&RetryPolicy::stall_timeout, limit);
 }
 
 PolicyBuilder& PolicyBuilder::elapsed_rule(ElapsedRule rule) {
-  return say("elapsed_rule", &RetryPolicy::elapsed_rule, rule);
+  return say(&RetryPolicy::elapsed_rule, rule);
 }
 
 PolicyBuilder& PolicyBuilder::backoff(const Backoff& backoff) {
-  return say("backoff", &RetryPolicy::backoff, backoff);
+  return say(&RetryPolicy::backoff, backoff);
 }
 
 PolicyBuilder& PolicyBuilder::throttle_backoff(const std::optional<Backoff>& backoff) {
-  return say("throttle_backoff", &RetryPolicy::throttle_backoff, backoff);
+  return say(&RetryPolicy::throttle_backoff, backoff);
 }
 
 PolicyBuilder& PolicyBuilder::retry_on(const RetryOn& what) {
-  return say("retry_on", &RetryPolicy::retry_on, what);
+  return say(&RetryPolicy::retry_on, what);
 }
 
-PolicyBuilder& PolicyBuilder::repeat(Repeat repeat) {
-  return say("repeat", &RetryPolicy::repeat, repeat);
-}
+PolicyBuilder& PolicyBuilder::repeat(Repeat repeat) { return say(&RetryPolicy::repeat, repeat); }
 
 PolicyBuilder& PolicyBuilder::server_delay(const ServerDelayPolicy& delay) {
-  return say("server_delay", &RetryPolicy::server_delay, delay);
+  return say(&RetryPolicy::server_delay, delay);
 }
 
 PolicyBuilder& PolicyBuilder::budget(const BudgetPolicy& budget) {
-  return say("budget", &RetryPolicy::budget, budget);
+  return say(&RetryPolicy::budget, budget);
 }
 
-PolicyBuilder& PolicyBuilder::adaptive(bool on) {
-  return say("adaptive", &RetryPolicy::adaptive, on);
-}
+PolicyBuilder& PolicyBuilder::adaptive(bool on) { return say(&RetryPolicy::adaptive, on); }
 
 std::string PolicyBuilder::json() const { return json_text(json_of(layer_), 1); }
 
@@ -192,11 +186,23 @@ CheckedPolicies PolicySetBuilder::check(std::string_view origin) const {
 }
 
 Result<PolicySet> PolicySetBuilder::build(std::string origin) const {
-  auto checked = check(origin);
-  if (checked.set) return *std::move(checked.set);
-  return Error(Errc::InvalidRequest, error_lines(checked.problems));
+  return policy_file::set_of(check(origin));
 }
 
 PolicySetBuilder PolicySet::builder() { return {}; }
+
+Result<ImportedPolicies> policy_file::imported(const PolicySetBuilder& builder,
+                                               Problems& problems) {
+  const auto failed = problems.failed();
+  auto found = problems.take();
+  if (failed) return Error(Errc::InvalidRequest, error_lines(found));
+  // Some settings are valid there and not here: an attempt timeout above the one of the call.
+  auto built = builder.build("imported from " + problems.file());
+  if (!built) return std::move(built.error());
+  ImportedPolicies result(*std::move(built));
+  result.json = result.policies.print();
+  result.problems = std::move(found);
+  return result;
+}
 
 }  // namespace httpretry

@@ -1,4 +1,4 @@
-#include "lib/policy/layers.hpp"
+#include "lib/policy/policy_set_data.hpp"
 
 #include "lib/retry/saturating.hpp"
 
@@ -32,8 +32,9 @@ class Checker {
     if (resolved_.throttle_backoff) {
       check_backoff(layered_.find("throttle_backoff"), *resolved_.throttle_backoff);
     }
+    server_delay();
     pending();
-    useless();
+    attempts();
   }
 
  private:
@@ -63,33 +64,41 @@ class Checker {
       error({object->find("low"), object->find("high")}, "low is over high");
   }
 
+  void server_delay() {
+    const auto elapsed = resolved_.max_elapsed_time;
+    const auto* const object = layered_.find("server_delay");
+    const auto* const max = object == nullptr ? nullptr : object->find("max");
+    if (max == nullptr) return;
+    // A limit that nobody wrote is nobody's mistake.
+    const auto written = max->origin->positions || is_within(*max->json, policy_);
+    if (written && is_finite(resolved_.server_delay.max) && resolved_.server_delay.max > elapsed) {
+      warn({max, layered_.find("max_elapsed_time")},
+           over("server_delay.max", resolved_.server_delay.max, "max_elapsed_time", elapsed));
+    }
+  }
+
   void pending() {
-    if (!resolved_.retry_on.pending) return;
+    const auto& resolved = resolved_.retry_on.pending;
     const auto* const object = layered_.find("retry_on")->find("pending");
-    if (object == nullptr) return;
-    check_backoff(object->find("backoff"), resolved_.retry_on.pending->backoff);
+    if (object == nullptr || !resolved) return;
+    check_backoff(object->find("backoff"), resolved->backoff);
     const auto* const in = object->find("in");
     if (in != nullptr && object->find("json") == nullptr) {
       error({in}, "\"in\" needs \"json\": where the values stand");
     }
+    const auto elapsed = resolved_.max_elapsed_time;
+    if (!is_finite(elapsed) && !resolved->max) {
+      warn({object}, "without its \"max\", or a max_elapsed_time, it may be asked for ever");
+    }
+    const auto wait = delay_range(resolved->backoff, 1, {}).least;
+    if (resolved_.elapsed_rule == ElapsedRule::IncludeWait && wait > elapsed) {
+      warn({object->find("backoff"), object, layered_.find("max_elapsed_time")},
+           over("the wait of pending", wait, "max_elapsed_time", elapsed) +
+               ": it is never asked again");
+    }
   }
 
-  void useless() {
-    const auto elapsed = resolved_.max_elapsed_time;
-    const auto* const server_delay = layered_.find("server_delay");
-    const auto* const max = server_delay == nullptr ? nullptr : server_delay->find("max");
-    // What nobody wrote is no mistake of theirs.
-    if (max != nullptr && written(*max) && is_finite(resolved_.server_delay.max) &&
-        resolved_.server_delay.max > elapsed) {
-      warn({max, layered_.find("max_elapsed_time")},
-           over("server_delay.max", resolved_.server_delay.max, "max_elapsed_time", elapsed));
-    }
-    const auto* const pending = layered_.find("retry_on")->find("pending");
-    if (pending != nullptr && resolved_.retry_on.pending && !resolved_.retry_on.pending->max &&
-        !is_finite(elapsed)) {
-      warn({pending}, "without its \"max\", or a max_elapsed_time, it may be asked for ever");
-    }
-    useless_poll(pending);
+  void attempts() {
     const auto reached = attempts_reached();
     if (resolved_.max_attempts && reached < *resolved_.max_attempts) {
       warn({layered_.find("max_attempts"), layered_.find("max_elapsed_time"),
@@ -97,19 +106,8 @@ class Checker {
            "attempt " + std::to_string(reached + 1) + " of " +
                std::to_string(*resolved_.max_attempts) +
                " can never be reached: even the shortest waits before it pass max_elapsed_time (" +
-               httpretry::to_text(elapsed) + ")");
+               httpretry::to_text(resolved_.max_elapsed_time) + ")");
     }
-  }
-
-  void useless_poll(const Layered* pending) {
-    if (pending == nullptr || !resolved_.retry_on.pending) return;
-    const auto wait = delay_range(resolved_.retry_on.pending->backoff, 1, {}).least;
-    const bool waits = resolved_.elapsed_rule == ElapsedRule::IncludeWait;
-    if (!waits || !is_finite(resolved_.max_elapsed_time) || wait <= resolved_.max_elapsed_time)
-      return;
-    warn({pending->find("backoff"), pending, layered_.find("max_elapsed_time")},
-         over("the wait of pending", wait, "max_elapsed_time", resolved_.max_elapsed_time) +
-             ": it is never asked again");
   }
 
   // How many attempts fit into max_elapsed_time where the waits are the shortest possible.
@@ -118,8 +116,9 @@ class Checker {
     if (!is_finite(resolved_.max_elapsed_time)) return most;
     const auto& other =
         resolved_.throttle_backoff ? *resolved_.throttle_backoff : resolved_.backoff;
-    // The server's word may be shorter than our own wait only where it alone counts.
+    // The server delay can be shorter than the backoff only where it alone counts.
     if (resolved_.server_delay.combine == ServerDelayPolicy::Combine::Server) return most;
+    const auto rule = resolved_.elapsed_rule;
     DelayRange own;
     DelayRange throttled;
     Duration spent{};
@@ -128,26 +127,15 @@ class Checker {
       throttled = delay_range(other, attempt, throttled);
       auto wait = std::min(own.least, throttled.least);
       const auto left = policy::minus(resolved_.max_elapsed_time, spent);
-      switch (resolved_.elapsed_rule) {
-        case ElapsedRule::IncludeWait:
-          if (wait > left) return attempt;
-          break;
-        case ElapsedRule::BeforeWait:
-          if (left < Duration::zero()) return attempt;
-          break;
-        case ElapsedRule::ClipWait:
-          if (left <= Duration::zero()) return attempt;
-          wait = std::min(wait, left);
-          break;
-      }
+      const auto needed = rule == ElapsedRule::IncludeWait ? wait : Duration::zero();
+      const bool clips = rule == ElapsedRule::ClipWait;
+      if (needed > left || (clips && left == Duration::zero())) return attempt;
+      if (clips) wait = std::min(wait, left);
       spent = policy::plus(spent, wait);
     }
     return most;
   }
 
-  [[nodiscard]] bool written(const Layered& value) const {
-    return value.origin->positions || is_within(*value.json, policy_);
-  }
   // Where to say it: at what this policy says, else at what one below it says.
   [[nodiscard]] const JsonNode* blamed(Parts parts) const {
     for (const auto* const part : parts) {

@@ -58,7 +58,29 @@ struct EndpointIndex::Data {
   [[nodiscard]] std::string_view name(NodeId node) const {
     return std::string_view(names).substr(nodes[node].name_begin, nodes[node].name_size);
   }
-  void add(const EndpointPattern& pattern);
+  void add(const EndpointPattern& pattern) {
+    const auto host = policy::parse_host(pattern.host.value_or("*"));
+    const auto path = policy::parse_path(pattern.path.value_or("/**"));
+    const auto suffix = host.kind == HostKind::Suffix;
+    const auto dots = std::count(host.name.begin(), host.name.end(), '.');
+    ranks.push_back({host.kind, suffix ? static_cast<std::size_t>(dots) : 0,
+                     pattern.port.has_value(), path.steps, !pattern.methods.empty(),
+                     pattern.scheme.has_value()});
+
+    if (suffix) suffix_sizes.set(host.name.size());
+    auto node = host.kind == HostKind::Any ? child_at(kHosts, &Node::any)
+                                           : named_child(suffix ? kSuffixes : kHosts, host.name);
+    node = pattern.port ? named_child(node, std::to_string(*pattern.port))
+                        : child_at(node, &Node::any);
+    for (std::size_t i = 0; i < path.steps.size(); ++i) {
+      node = path.steps[i] == Step::Literal
+                 ? named_child(node, path.literals[i])
+                 : child_at(node, path.steps[i] == Step::One ? &Node::any : &Node::rest);
+    }
+    if (path.steps.back() != Step::Rest) node = child_at(node, &Node::end);
+    if (pattern.methods.empty()) add_end(child_at(node, &Node::any), pattern.scheme);
+    for (const auto& method : pattern.methods) add_end(named_child(node, method), pattern.scheme);
+  }
 
   std::vector<Node> nodes = std::vector<Node>(kSuffixes + 1);
   std::bitset<policy::kMaxHost + 1> suffix_sizes;   // those that patterns have
@@ -72,19 +94,58 @@ struct EndpointIndex::Data {
     constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / the golden ratio
     const auto mixed = (label.hash() ^ parent * kGolden) * kGolden;
     for (auto i = mixed >> 32;; ++i) {
+      policy::count_step();
       const auto slot = i & (slots.size() - 1);
       const auto node = slots[slot];
       if (node == kNone || (nodes[node].parent == parent && label.is(name(node)))) return slot;
     }
   }
-  void insert(NodeId node);
+  void insert(NodeId node) {
+    if (2 * ++used > slots.size()) {
+      const auto before = std::exchange(slots, std::vector<NodeId>(2 * slots.size()));
+      for (const auto moved : before) {
+        if (moved != kNone) slots[slot_of(nodes[moved].parent, Label(name(moved)))] = moved;
+      }
+    }
+    slots[slot_of(nodes[node].parent, Label(name(node)))] = node;
+  }
   NodeId make_node(NodeId parent) {
     nodes.emplace_back().parent = parent;
     return static_cast<NodeId>(nodes.size() - 1);
   }
-  NodeId named_child(NodeId parent, const std::string& name);
-  NodeId child_at(NodeId parent, NodeId Node::*slot);
-  void add_end(NodeId methods, const std::optional<std::string>& scheme);
+  NodeId named_child(NodeId parent, const std::string& name) {
+    const Label label(name);
+    if (const auto found = child(parent, label); found != kNone) return found;
+    const auto made = make_node(parent);
+    nodes[made].name_begin = static_cast<std::uint32_t>(names.size());
+    nodes[made].name_size = static_cast<std::uint32_t>(name.size());
+    names += name;
+    auto& single = nodes[parent].named;
+    if (single == kNone) {
+      single = made;
+      return made;
+    }
+    if (single != kSeveral) insert(std::exchange(single, kSeveral));
+    insert(made);
+    return made;
+  }
+  NodeId child_at(NodeId parent, NodeId Node::*slot) {
+    if (nodes[parent].*slot == kNone) {
+      const auto made = make_node(parent);
+      nodes[parent].*slot = made;
+    }
+    return nodes[parent].*slot;
+  }
+  void add_end(NodeId methods, const std::optional<std::string>& scheme) {
+    const auto end = scheme ? named_child(methods, *scheme) : child_at(methods, &Node::any);
+    const auto pattern = static_cast<std::uint32_t>(ranks.size() - 1);
+    if (auto& first = nodes[end].pattern; first == kNoPattern) {
+      first = pattern;
+    } else {
+      tied[end].push_back(pattern);
+      ties.push_back({pattern, first});
+    }
+  }
 
   std::string names;  // of all nodes
   // The named children of nodes that have several, by hash: a power of two, half of them free. An
@@ -92,75 +153,6 @@ struct EndpointIndex::Data {
   std::vector<NodeId> slots = std::vector<NodeId>(8);
   std::size_t used = 0;
 };
-
-NodeId EndpointIndex::Data::named_child(NodeId parent, const std::string& name) {
-  const Label label(name);
-  if (const auto found = child(parent, label); found != kNone) return found;
-  const auto made = make_node(parent);
-  nodes[made].name_begin = static_cast<std::uint32_t>(names.size());
-  nodes[made].name_size = static_cast<std::uint32_t>(name.size());
-  names += name;
-  auto& single = nodes[parent].named;
-  if (single == kNone) {
-    single = made;
-    return made;
-  }
-  if (single != kSeveral) insert(std::exchange(single, kSeveral));
-  insert(made);
-  return made;
-}
-
-void EndpointIndex::Data::insert(NodeId node) {
-  if (2 * ++used > slots.size()) {
-    const auto before = std::exchange(slots, std::vector<NodeId>(2 * slots.size()));
-    for (const auto moved : before) {
-      if (moved != kNone) slots[slot_of(nodes[moved].parent, Label(name(moved)))] = moved;
-    }
-  }
-  slots[slot_of(nodes[node].parent, Label(name(node)))] = node;
-}
-
-NodeId EndpointIndex::Data::child_at(NodeId parent, NodeId Node::*slot) {
-  if (nodes[parent].*slot == kNone) {
-    const auto made = make_node(parent);
-    nodes[parent].*slot = made;
-  }
-  return nodes[parent].*slot;
-}
-
-void EndpointIndex::Data::add(const EndpointPattern& pattern) {
-  const auto host = policy::parse_host(pattern.host.value_or("*"));
-  const auto path = policy::parse_path(pattern.path.value_or("/**"));
-  const auto suffix = host.kind == HostKind::Suffix;
-  const auto dots = std::count(host.name.begin(), host.name.end(), '.');
-  ranks.push_back({host.kind, suffix ? static_cast<std::size_t>(dots) : 0, pattern.port.has_value(),
-                   path.steps, !pattern.methods.empty(), pattern.scheme.has_value()});
-
-  if (suffix) suffix_sizes.set(host.name.size());
-  auto node = host.kind == HostKind::Any ? child_at(kHosts, &Node::any)
-                                         : named_child(suffix ? kSuffixes : kHosts, host.name);
-  node =
-      pattern.port ? named_child(node, std::to_string(*pattern.port)) : child_at(node, &Node::any);
-  for (std::size_t i = 0; i < path.steps.size(); ++i) {
-    node = path.steps[i] == Step::Literal
-               ? named_child(node, path.literals[i])
-               : child_at(node, path.steps[i] == Step::One ? &Node::any : &Node::rest);
-  }
-  if (path.steps.back() != Step::Rest) node = child_at(node, &Node::end);
-  if (pattern.methods.empty()) add_end(child_at(node, &Node::any), pattern.scheme);
-  for (const auto& method : pattern.methods) add_end(named_child(node, method), pattern.scheme);
-}
-
-void EndpointIndex::Data::add_end(NodeId methods, const std::optional<std::string>& scheme) {
-  const auto end = scheme ? named_child(methods, *scheme) : child_at(methods, &Node::any);
-  const auto pattern = static_cast<std::uint32_t>(ranks.size() - 1);
-  if (auto& first = nodes[end].pattern; first == kNoPattern) {
-    first = pattern;
-  } else {
-    tied[end].push_back(pattern);
-    ties.push_back({pattern, first});
-  }
-}
 
 namespace {
 
@@ -190,6 +182,7 @@ class Walk {
   // The longest first. A label must stand before it.
   bool suffixes() {
     for (auto dot = host_.find('.', 1); dot != host_.npos; dot = host_.find('.', dot + 1)) {
+      policy::count_step();
       const auto suffix = host_.substr(dot + 1);
       if (!data_.suffix_sizes[suffix.size()]) continue;
       if (ports(data_.child(kSuffixes, Label(suffix)))) return true;
@@ -204,6 +197,7 @@ class Walk {
   // `depth` segments have led to the node; it is 16 at most, as patterns have no more steps.
   bool path(NodeId node, std::size_t depth) {
     if (node == kNone) return false;
+    policy::count_step();
     const auto& [parent, any, rest, end, named, pattern, name_begin, name_size] = data_.nodes[node];
     if (depth == path_.count) return methods(rest) || methods(end);
     return path(data_.child(node, path_.kept[depth]), depth + 1) || path(any, depth + 1) ||

@@ -7,6 +7,14 @@
 
 namespace httpretry::policy {
 
+// A step of a look-up. Only tests count them.
+#ifdef HTTPRETRY_COUNT_STEPS
+inline thread_local std::size_t steps = 0;
+inline void count_step() { ++steps; }
+#else
+inline void count_step() {}
+#endif
+
 inline std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 struct HostPattern {

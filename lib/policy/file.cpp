@@ -1,8 +1,9 @@
 // A policy file: its policies resolved, its endpoints indexed, and all that is wrong with it.
-#include "lib/policy/named_policies.hpp"
+#include "lib/policy/policy_set_data.hpp"
 
 #include <httpretry/http/headers.hpp>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
@@ -13,6 +14,170 @@ namespace {
 
 using JsonType = JsonNode::Type;
 
+// The policies of a file: their names, who extends whom, and what each resolves to.
+class NamedPolicies {
+ public:
+  explicit NamedPolicies(Problems& problems)
+      : problems_(problems), origin_{problems.file(), true, nullptr} {}
+
+  // Reads all of them: the value of "policies".
+  void read(const JsonNode& policies) {
+    for (const auto* const json : policies.children) {
+      const auto [at, fresh] = policies_.try_emplace(json->key);
+      if (!fresh) continue;  // read_json has reported the duplicate
+      names_.push_back(at->first);
+      at->second.json = json;
+      if (json->key.empty()) problems_.error_at_key(*json, "an empty name");
+      if (!expect(*json, JsonType::Object, "a policy", problems_)) continue;
+      read_members(*json, kPolicy, nullptr, problems_);
+      in_order_.push_back(&at->second);
+    }
+    for (auto* const named : in_order_) {
+      auto* const below = extended_by(*named->json);
+      if (below == nullptr) continue;
+      named->extends = below;
+      below->extended = true;
+    }
+    for (auto* const named : in_order_) resolve(*named);
+  }
+
+  // The policy that is meant by a name, or by a policy that stands there itself.
+  ResolvedPolicy referred(const JsonNode& json) {
+    if (json.is(JsonType::String)) {
+      auto* const named = named_by(json);
+      if (named == nullptr) {
+        auto built_in = standard();
+        built_in.name = json.text;
+        return built_in;
+      }
+      use(*named);
+      return named->resolved;
+    }
+    if (!expect(json, JsonType::Object, "a policy's name, or a policy", problems_)) {
+      return standard();
+    }
+    read_members(json, kPolicy, nullptr, problems_);
+    auto* const below = extended_by(json);
+    if (below != nullptr) use(*below);
+    return resolved(json, below);
+  }
+
+  // The policy of a file that has no "default".
+  ResolvedPolicy fallback() {
+    const auto found = policies_.find("standard");
+    if (found == policies_.end()) return standard();
+    use(found->second);
+    return found->second.resolved;
+  }
+  void warn_of_unused() {
+    for (const auto* const named : in_order_) {
+      if (named->used || (!named->extended && named->extends == nullptr)) continue;
+      problems_.warn(*named->json, "no endpoint uses this policy, nor does the default");
+    }
+  }
+
+  // In the order of the file; once.
+  std::vector<ResolvedPolicy> take() {
+    std::vector<ResolvedPolicy> policies;
+    for (auto* const named : in_order_) policies.push_back(std::move(named->resolved));
+    return policies;
+  }
+
+  [[nodiscard]] std::string source_of(const JsonNode& json) const { return origin_.at(json); }
+
+ private:
+  struct Named {
+    enum class State : std::uint8_t { New, Open, Done };
+
+    const JsonNode* json = nullptr;
+    Named* extends = nullptr;  // the policy below, where there is one of that name
+    State state = State::New;
+    bool used = false;
+    bool extended = false;
+    Layered layered;
+    ResolvedPolicy resolved;
+  };
+
+  // nullptr, and a problem, where there is none. `standard` is always there.
+  Named* named_by(const JsonNode& reference) {
+    const auto found = policies_.find(reference.text);
+    if (found != policies_.end()) return &found->second;
+    if (reference.text == "standard") return nullptr;
+    auto message = "there is no policy " + described(reference);
+    if (loaded_preset(reference.text) != nullptr) {
+      message += "; the preset is written {\"preset\": " + described(reference) + "}";
+    } else {
+      message += problems_.suggestion(reference.text, names_);
+    }
+    problems_.error(reference, std::move(message));
+    return nullptr;
+  }
+
+  Named* extended_by(const JsonNode& policy) {
+    const auto* const extends = policy.find("extends");
+    const auto good = extends != nullptr && extends->is(JsonType::String) && !extends->bad;
+    return good ? named_by(*extends) : nullptr;
+  }
+
+  // From the root of its chain to itself. No recursion: a chain may be as long as the file.
+  void resolve(Named& last) {
+    std::vector<Named*> chain;
+    auto* at = &last;
+    while (at->state == Named::State::New) {
+      at->state = Named::State::Open;
+      chain.push_back(at);
+      if (at->extends == nullptr) break;
+      at = at->extends;
+    }
+    if (at->state == Named::State::Open && at->extends != nullptr) report_cycle(chain, at);
+    for (auto one = chain.rbegin(); one != chain.rend(); ++one) {
+      auto& named = **one;
+      const auto* below = named.extends;
+      if (below != nullptr && below->state != Named::State::Done) below = nullptr;
+      named.state = Named::State::Done;
+      if (!named.json->is(JsonType::Object)) continue;
+      named.resolved = resolved(*named.json, below, &named.layered);
+      named.resolved.name = named.json->key;
+    }
+  }
+
+  void report_cycle(const std::vector<Named*>& chain, const Named* first) {
+    std::string way;
+    const auto begin = std::find(chain.begin(), chain.end(), first);
+    for (auto one = begin; one != chain.end(); ++one)
+      way += quoted_text((*one)->json->key) + " -> ";
+    problems_.error(*first->json->find("extends"),
+                    "extends goes in a circle: " + one_line(way + quoted_text(first->json->key)));
+  }
+
+  ResolvedPolicy resolved(const JsonNode& policy, const Named* below, Layered* keep = nullptr) {
+    auto layered = below == nullptr ? built_in() : below->layered;
+    const auto* const preset = preset_of(policy, problems_);
+    if (preset != nullptr) lay_preset_over(layered, *preset->tree->root, preset->origin);
+    lay_over(layered, policy, kPolicy, origin_);
+    auto result = read_policy(layered, policy, problems_, values_);
+    check_policy(layered, *result.policy, policy, problems_);
+    const auto& inherited = below == nullptr ? standard().preset : below->resolved.preset;
+    result.preset = preset == nullptr ? inherited : policy.find("preset")->text;
+    result.source = origin_.at(policy);
+    if (keep != nullptr) *keep = std::move(layered);
+    return result;
+  }
+
+  void use(Named& first) {
+    for (auto* named = &first; named != nullptr && !named->used; named = named->extends) {
+      named->used = true;
+    }
+  }
+
+  Problems& problems_;
+  LayerOrigin origin_;
+  ValuePool values_;
+  std::map<std::string_view, Named> policies_;
+  std::vector<Named*> in_order_;
+  std::vector<std::string_view> names_;
+};
+
 class Loader {
  public:
   Loader(const JsonNode& root, Problems& problems)
@@ -20,7 +185,7 @@ class Loader {
 
   std::shared_ptr<PolicySet::Data> load() {
     if (!expect(root_, JsonType::Object, "an object", problems_)) return nullptr;
-    read_members(root_, file_shape(), nullptr, problems_);
+    read_members(root_, kFile, nullptr, problems_);
     check_header();
     if (const auto* const policies = member("policies", JsonType::Object, "an object")) {
       policies_.read(*policies);
@@ -28,7 +193,8 @@ class Loader {
     if (const auto* const endpoints = member("endpoints", JsonType::Array, "an array")) {
       for (const auto* const entry : endpoints->children) read_endpoint(*entry);
     }
-    read_default();
+    const auto* const fallback = root_.find("default");
+    data_->fallback = fallback == nullptr ? policies_.fallback() : policies_.referred(*fallback);
     find_ties();
     policies_.warn_of_unused();
     data_->policies = policies_.take();
@@ -42,7 +208,6 @@ class Loader {
   }
 
   void check_header() {
-    member("$schema", JsonType::String, "a string");
     const auto* const version = root_.find("version");
     if (version == nullptr) {
       problems_.error(root_, "missing key \"version\": this is version 1");
@@ -51,21 +216,8 @@ class Loader {
     }
   }
 
-  void read_default() {
-    JsonNode standard_name;
-    standard_name.type = JsonType::String;
-    standard_name.text = "standard";
-    if (const auto* const json = root_.find("default")) {
-      data_->fallback = policies_.referred(*json);
-    } else if (policies_.has("standard")) {
-      data_->fallback = policies_.referred(standard_name);
-    } else {
-      data_->fallback = standard();
-    }
-  }
-
   void read_endpoint(const JsonNode& json) {
-    const auto whole = read_object(json, endpoint_shape(), nullptr, "an endpoint", problems_);
+    const auto whole = read_object(json, kEndpoint, nullptr, "an endpoint", problems_);
     if (!whole && !json.is(JsonType::Object)) return;
     PolicySet::Data::Entry entry;
     if (const auto* const name = json.member("name")) entry.named = read_name(*name);
@@ -76,9 +228,9 @@ class Loader {
     const auto matches = match != nullptr && read_match(*match, entry.pattern);
     entry.resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
     if (!matches) return;
-    entry.resolved.identity =
-        entry.named ? identity_of(entry.resolved.endpoint)
-                    : "endpoint " + write_object(match_shape(), &entry.pattern).dump();
+    entry.resolved.identity = entry.named
+                                  ? identity_of(entry.resolved.endpoint)
+                                  : "endpoint " + write_object(kMatch, &entry.pattern).dump();
     data_->entries.push_back(std::move(entry));
     entries_.push_back(&json);
   }
@@ -104,7 +256,7 @@ class Loader {
       problems_.error(json, "at least one key is needed: \"host\": \"*\" matches every request");
       return false;
     }
-    auto good = read_members(json, match_shape(), &pattern, problems_);
+    auto good = read_members(json, kMatch, &pattern, problems_);
     if (good) warn_of_case(json);
     for (const auto& problem : problems_of(pattern)) {
       // A key that could not be read is not a missing key.
@@ -152,31 +304,6 @@ class Loader {
 };
 
 }  // namespace
-
-ResolvedPolicy resolved_preset(std::string_view name) {
-  const auto& preset = *loaded_preset(name);
-  Problems problems(preset.origin.text);
-  ValuePool pool;
-  auto layered = built_in();
-  lay_preset_over(layered, *preset.tree->root, preset.origin);
-  auto resolved = read_policy(layered, *preset.tree->root, problems, pool);
-  resolved.preset = name;
-  resolved.source = preset.origin.text;
-  return resolved;
-}
-
-const ResolvedPolicy& standard() {
-  static const auto* const resolved = [] {
-    Problems problems("built in");
-    ValuePool pool;
-    auto* const made =
-        new ResolvedPolicy(read_policy(built_in(), *built_in().json, problems, pool));
-    made->preset = "standard";
-    made->source = "built in";
-    return made;
-  }();
-  return *resolved;
-}
 
 }  // namespace policy_file
 

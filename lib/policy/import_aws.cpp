@@ -1,21 +1,13 @@
 // The retry settings of AWS: of a config file, which has sections with lines "key = value", and of
 // an environment.
 #include "lib/http/text.hpp"
-#include "lib/policy/import.hpp"
+#include "lib/policy/policy_set_data.hpp"
 
 #include <algorithm>
 
 namespace httpretry {
 namespace policy_file {
 namespace {
-
-// The names of the two settings that are carried over.
-struct Names {
-  std::string_view mode;
-  std::string_view attempts;
-};
-constexpr Names kInConfig{"retry_mode", "max_attempts"};
-constexpr Names kInEnvironment{"AWS_RETRY_MODE", "AWS_MAX_ATTEMPTS"};
 
 struct Setting {
   std::string key;
@@ -44,7 +36,10 @@ class AwsImport {
  public:
   // Of one profile in a config file; without a profile, of an environment.
   AwsImport(const std::string& file_name, std::optional<std::string_view> profile)
-      : profile_(profile), names_(profile ? kInConfig : kInEnvironment), problems_(file_name) {}
+      : profile_(profile),
+        mode_key_(profile ? "retry_mode" : "AWS_RETRY_MODE"),
+        attempts_key_(profile ? "max_attempts" : "AWS_MAX_ATTEMPTS"),
+        problems_(file_name) {}
 
   Result<ImportedPolicies> run(std::string_view text) {
     for (number_ = 1; !text.empty(); ++number_) {
@@ -64,8 +59,8 @@ class AwsImport {
       where += ": the profile " + quoted_text(*profile_);
     }
     if (mode_ || attempts_) return made();
-    return Error(Errc::InvalidRequest, where + " sets neither " + std::string(names_.mode) +
-                                           " nor " + std::string(names_.attempts));
+    return Error(Errc::InvalidRequest,
+                 where + " sets neither " + mode_key_ + " nor " + attempts_key_);
   }
 
  private:
@@ -113,8 +108,8 @@ class AwsImport {
   }
 
   void take(const Setting& setting) {
-    if (setting.key == names_.mode || setting.key == names_.attempts) {
-      auto& kept = setting.key == names_.mode ? mode_ : attempts_;
+    if (setting.key == mode_key_ || setting.key == attempts_key_) {
+      auto& kept = setting.key == mode_key_ ? mode_ : attempts_;
       if (kept) {
         problems_.error(setting.position, '/' + setting.key,
                         "it stands at line " + std::to_string(kept->position.line) + " too");
@@ -122,8 +117,7 @@ class AwsImport {
       kept = setting;
     } else if (concerns_retries(setting.key)) {
       problems_.warn(setting.position, '/' + setting.key,
-                     "is not carried over: only " + std::string(names_.mode) + " and " +
-                         std::string(names_.attempts) + " are");
+                     "is not carried over: only " + mode_key_ + " and " + attempts_key_ + " are");
     }
   }
 
@@ -170,7 +164,8 @@ class AwsImport {
   }
 
   std::optional<std::string_view> profile_;
-  Names names_;
+  std::string mode_key_;  // of the two settings that are carried over
+  std::string attempts_key_;
   Problems problems_;
   std::string_view line_;
   int number_ = 0;

@@ -1,14 +1,12 @@
 // gRPC's service config (https://github.com/grpc/grpc/blob/master/doc/service_config.md), and in it
 // what A6 says of retries.
 #include "lib/http/text.hpp"
-#include "lib/policy/import.hpp"
-#include "lib/policy/types.hpp"
+#include "lib/policy/policy_set_data.hpp"
 
 #include <httpretry/http/url.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 
 namespace httpretry {
@@ -48,24 +46,32 @@ constexpr Code kCodes[] = {
 };
 constexpr int kMostAttempts = 5;  // what gRPC's clients make at most, whatever is configured
 
-// The type of a value, and what a message calls it.
-struct Kind {
-  Type type;
-  std::string_view what;
-};
-constexpr Kind kAny{Type::Null, {}};
-constexpr Kind kObject{Type::Object, "an object"};
-constexpr Kind kArray{Type::Array, "an array"};
-constexpr Kind kNumber{Type::Number, "a number"};
-constexpr Kind kString{Type::String, "a string"};
-constexpr Kind kDuration{Type::String, "a duration such as \"1.5s\""};
+// The members of an object, each asked for by its name.
+class Members {
+ public:
+  Members(const JsonNode& object, Problems& problems) : object_(object), problems_(problems) {}
 
-// A key of theirs, and what is done with its value.
-struct Member {
-  std::string_view key;
-  Kind kind;
-  std::function<void(const JsonNode&)> read;
-  bool required = false;
+  // nullptr where there is none.
+  const JsonNode* find(std::string_view key) {
+    known_.push_back(key);
+    return object_.find(key);
+  }
+  const JsonNode* required(std::string_view key) {
+    const auto* const json = find(key);
+    if (json == nullptr) problems_.error(object_, "missing key " + quoted_text(key));
+    return json;
+  }
+  void warn_of_others() {
+    for (const auto* const child : object_.children) {
+      const auto known = std::find(known_.begin(), known_.end(), child->key) != known_.end();
+      if (!known) problems_.warn(*child, "is not carried over");
+    }
+  }
+
+ private:
+  const JsonNode& object_;
+  Problems& problems_;
+  std::vector<std::string_view> known_;
 };
 
 class GrpcImport {
@@ -73,83 +79,72 @@ class GrpcImport {
   explicit GrpcImport(Problems& problems) : problems_(problems) {}
 
   Result<ImportedPolicies> run(const JsonNode& root) {
-    read(root, {{"retryThrottling", kObject, [this](auto& json) { read_throttling(json); }},
-                {"methodConfig", kArray, [this](auto& json) {
-                   for (const auto* const config : json.children) read_config(*config);
-                 }}});
-    if (root.is(Type::Object) && root.find("methodConfig") == nullptr) {
-      problems_.error(root, "missing key \"methodConfig\": there is nothing to carry over");
+    if (is(&root, Type::Object, "an object")) {
+      Members members(root, problems_);
+      read_throttling(members.find("retryThrottling"));
+      const auto* const configs = members.find("methodConfig");
+      if (configs == nullptr) {
+        problems_.error(root, "missing key \"methodConfig\": there is nothing to carry over");
+      } else if (is(configs, Type::Array, "an array")) {
+        for (const auto* const config : configs->children) read_config(*config);
+      }
+      members.warn_of_others();
     }
     if (!has_default_) builder_.fallback(PolicyBuilder().preset("none"));
     return imported(builder_, problems_);
   }
 
  private:
-  // Reads the members in the order of the list, and warns of others. False, with problems, where a
-  // type is wrong.
-  bool read(const JsonNode& object, std::initializer_list<Member> members) {
-    if (!expect(object, Type::Object, "an object", problems_)) return false;
-    bool good = true;
-    for (const auto& member : members) {
-      const auto* const json = object.find(member.key);
-      if (json == nullptr) {
-        if (member.required) problems_.error(object, "missing key " + quoted_text(member.key));
-      } else if (member.kind.type == kAny.type ||
-                 expect(*json, member.kind.type, member.kind.what, problems_)) {
-        member.read(*json);
-      } else {
-        good = false;
-      }
-    }
-    for (const auto* const child : object.children) {
-      const auto known = std::any_of(members.begin(), members.end(),
-                                     [&](const Member& each) { return each.key == child->key; });
-      if (!known) problems_.warn(*child, "is not carried over");
-    }
-    return good;
+  // Whether there is a value of that type; a problem where it is of another.
+  bool is(const JsonNode* json, Type type, std::string_view what) {
+    return json != nullptr && expect(*json, type, what, problems_);
+  }
+  // A number over 0 and up to `most`.
+  std::optional<double> number(const JsonNode* json, int most) {
+    if (!is(json, Type::Number, "a number")) return {};
+    const auto value = number_in(*json);
+    if (value && *value > 0 && *value <= most) return value;
+    problems_.error(
+        *json, described(*json) + " is out of range: over 0, " + std::to_string(most) + " at most");
+    return {};
+  }
+  // Empty where it is left out; nothing where it is no string.
+  std::optional<std::string> text(const JsonNode* json) {
+    if (json == nullptr) return "";
+    if (!is(json, Type::String, "a string")) return {};
+    return std::string(json->text);
   }
 
-  void read_throttling(const JsonNode& json) {
-    std::optional<double> most;
-    std::optional<double> ratio;
-    read(json, {{"maxTokens", kNumber, [&](auto& it) { most = number(it, 1000); }, true},
-                {"tokenRatio", kNumber, [&](auto& it) { ratio = number(it, 1000); }, true}});
+  void read_throttling(const JsonNode* json) {
+    if (!is(json, Type::Object, "an object")) return;
+    Members members(*json, problems_);
+    const auto most = number(members.required("maxTokens"), 1000);
+    const auto ratio = number(members.required("tokenRatio"), 1000);
+    members.warn_of_others();
     if (!most || !ratio) return;
     budget_.kind = BudgetPolicy::Kind::Grpc;
     budget_.capacity = static_cast<std::int64_t>(*most * 1000);
     // gRPC, too, looks at three decimal places.
     budget_.refill = static_cast<std::int64_t>(std::floor(*ratio * 1000 + 1e-9));
     if (std::abs(static_cast<double>(budget_.refill) - *ratio * 1000) > 1e-6) {
-      problems_.warn(*json.find("tokenRatio"), "counts to three decimal places, as in gRPC");
+      problems_.warn(*json->find("tokenRatio"), "counts to three decimal places, as in gRPC");
     }
-  }
-  // A number over 0 and up to `most`.
-  std::optional<double> number(const JsonNode& json, int most) {
-    const auto value = number_in(json);
-    if (value && *value > 0 && *value <= most) return value;
-    problems_.error(
-        json, described(json) + " is out of range: over 0, " + std::to_string(most) + " at most");
-    return {};
   }
 
   void read_config(const JsonNode& json) {
+    if (!is(&json, Type::Object, "an object")) return;
+    Members members(json, problems_);
     PolicyBuilder policy;
-    const auto retry = [&](auto& it) { read_retry(it, policy); };
-    const auto timeout = [&](auto& it) {
-      if (const auto limit = duration(it)) policy.max_elapsed_time(*limit);
-    };
-    const auto hedging = [&](auto& it) {
-      problems_.warn(it, "hedging is not carried over: these methods are sent once");
-    };
-    const auto names = [&](auto& it) { read_names(it, policy); };
     policy.preset(json.find("retryPolicy") == nullptr ? "none" : "grpc");
-    read(json, {{"retryPolicy", kObject, retry},
-                {"timeout", kDuration, timeout},
-                {"hedgingPolicy", kAny, hedging},
-                {"name", kArray, names}});
-    if (json.is(Type::Object) && json.find("name") == nullptr) {
-      problems_.warn(json, "it has no \"name\", so it is of no method");
+    read_retry(members.find("retryPolicy"), policy);
+    if (const auto limit = duration(members.find("timeout"))) policy.max_elapsed_time(*limit);
+    if (const auto* const hedging = members.find("hedgingPolicy")) {
+      problems_.warn(*hedging, "hedging is not carried over: these methods are sent once");
     }
+    const auto* const names = members.find("name");
+    if (names == nullptr) problems_.warn(json, "it has no \"name\", so it is of no method");
+    if (is(names, Type::Array, "an array")) read_names(*names, policy);
+    members.warn_of_others();
   }
 
   void read_names(const JsonNode& names, const PolicyBuilder& policy) {
@@ -159,49 +154,45 @@ class GrpcImport {
     if (used) builder_.policy(policy_name, policy);
   }
   bool read_name(const JsonNode& json, const std::string& policy) {
-    std::string service;
-    std::string method;
-    if (!read(json, {{"service", kString, [&](auto& it) { service = it.text; }},
-                     {"method", kString, [&](auto& it) { method = it.text; }}})) {
-      return false;
-    }
-    if (service.empty() && !method.empty()) {
+    if (!is(&json, Type::Object, "an object")) return false;
+    Members members(json, problems_);
+    const auto service = text(members.find("service"));
+    const auto method = text(members.find("method"));
+    members.warn_of_others();
+    if (!service || !method) return false;
+    if (service->empty() && !method->empty()) {
       problems_.error(json, "a method without its service");
       return false;
     }
     EndpointPattern pattern;
     pattern.path =
-        "/" + percent_encode(service) + "/" + (method.empty() ? "*" : percent_encode(method));
+        "/" + percent_encode(*service) + "/" + (method->empty() ? "*" : percent_encode(*method));
     if (const auto [before, fresh] = names_.try_emplace(*pattern.path, json.position); !fresh) {
       problems_.error(json, "it is named at line " + std::to_string(before->second.line) +
                                 ", column " + std::to_string(before->second.column) + " too");
       return false;
     }
-    if (service.empty()) {
+    if (service->empty()) {
       has_default_ = true;
       builder_.fallback(policy);
     } else {
-      builder_.endpoint(pattern, policy, service + (method.empty() ? "" : "/" + method));
+      builder_.endpoint(pattern, policy, *service + (method->empty() ? "" : "/" + *method));
     }
     return true;
   }
 
-  void read_retry(const JsonNode& json, PolicyBuilder& policy) {
-    const auto attempts = [&](auto& it) { read_attempts(it, policy); };
-    const auto codes = [&](auto& it) { read_codes(it, policy); };
-    const auto timeout = [&](auto& it) {
-      if (const auto limit = duration(it)) policy.attempt_timeout(*limit);
-    };
-    std::optional<Duration> initial;
-    std::optional<Duration> most;
-    std::optional<double> multiplier;
-    read(json,
-         {{"maxAttempts", kNumber, attempts, true},
-          {"initialBackoff", kDuration, [&](auto& it) { initial = duration(it); }, true},
-          {"maxBackoff", kDuration, [&](auto& it) { most = duration(it); }, true},
-          {"backoffMultiplier", kNumber, [&](auto& it) { multiplier = number(it, 1e6); }, true},
-          {"retryableStatusCodes", kArray, codes, true},
-          {"perAttemptRecvTimeout", kDuration, timeout}});
+  void read_retry(const JsonNode* json, PolicyBuilder& policy) {
+    if (!is(json, Type::Object, "an object")) return;
+    Members members(*json, problems_);
+    read_attempts(members.required("maxAttempts"), policy);
+    const auto initial = duration(members.required("initialBackoff"));
+    const auto most = duration(members.required("maxBackoff"));
+    const auto multiplier = number(members.required("backoffMultiplier"), 1'000'000);
+    read_codes(members.required("retryableStatusCodes"), policy);
+    if (const auto limit = duration(members.find("perAttemptRecvTimeout"))) {
+      policy.attempt_timeout(*limit);
+    }
+    members.warn_of_others();
     policy.repeat(Repeat::Always).budget(budget_);
     ServerDelayPolicy delay;
     delay.headers = {ServerDelaySource::GrpcRetryPushback};
@@ -210,10 +201,10 @@ class GrpcImport {
     policy.server_delay(delay);
     if (!initial || !most || !multiplier) return;
     if (*multiplier < 1) {
-      problems_.warn(*json.find("backoffMultiplier"), "waits cannot shrink here: 1 is taken");
+      problems_.warn(*json->find("backoffMultiplier"), "waits cannot shrink here: 1 is taken");
     }
     if (*initial > *most) {
-      problems_.warn(*json.find("initialBackoff"),
+      problems_.warn(*json->find("initialBackoff"),
                      "is over maxBackoff, so every wait is maxBackoff");
     }
     Backoff backoff;
@@ -226,32 +217,35 @@ class GrpcImport {
     policy.backoff(backoff);
   }
 
-  void read_attempts(const JsonNode& json, PolicyBuilder& policy) {
-    const auto count = number_in(json);
+  void read_attempts(const JsonNode* json, PolicyBuilder& policy) {
+    if (!is(json, Type::Number, "a number")) return;
+    const auto count = number_in(*json);
     if (!count || *count < 2 || *count != std::floor(*count)) {
-      problems_.error(json, described(json) + " is not a number of attempts: at least 2");
+      problems_.error(*json, described(*json) + " is not a number of attempts: at least 2");
       return;
     }
     const auto most = std::to_string(kMostAttempts);
-    if (*count > kMostAttempts) problems_.warn(json, "gRPC makes " + most + " at most");
+    if (*count > kMostAttempts) problems_.warn(*json, "gRPC makes " + most + " at most");
     policy.max_attempts(static_cast<int>(std::min<double>(*count, kMostAttempts)));
   }
 
   // "1.5s": protobuf's durations are seconds.
-  std::optional<Duration> duration(const JsonNode& json) {
-    const auto seconds = json.text.ends_with('s') &&
-                         json.text.find_first_not_of("0123456789.") + 1 == json.text.size();
-    const auto [value, problem] = duration_in(json.text);
+  std::optional<Duration> duration(const JsonNode* json) {
+    if (!is(json, Type::String, "a duration such as \"1.5s\"")) return {};
+    const auto seconds = json->text.ends_with('s') &&
+                         json->text.find_first_not_of("0123456789.") + 1 == json->text.size();
+    const auto [value, problem] = duration_in(json->text);
     if (seconds && problem.empty() && value > 0s) return value;
-    problems_.error(json, described(json) + " " +
-                              (seconds && !problem.empty()
-                                   ? problem
-                                   : "is not a time in seconds, over 0, such as \"1.5s\""));
+    problems_.error(*json, described(*json) + " " +
+                               (seconds && !problem.empty()
+                                    ? problem
+                                    : "is not a time in seconds, over 0, such as \"1.5s\""));
     return {};
   }
 
-  void read_codes(const JsonNode& json, PolicyBuilder& policy) {
-    if (json.children.empty()) problems_.error(json, "an empty list retries nothing");
+  void read_codes(const JsonNode* json, PolicyBuilder& policy) {
+    if (!is(json, Type::Array, "an array")) return;
+    if (json->children.empty()) problems_.error(*json, "an empty list retries nothing");
     RetryOn on;
     on.statuses = on.throttle_statuses = {};
     on.error_codes.clear();
@@ -271,7 +265,7 @@ class GrpcImport {
     };
     add_rules(Class::Transient);
     add_rules(Class::Throttle);
-    for (const auto* const one : json.children) {
+    for (const auto* const one : json->children) {
       const auto* const code = code_in(*one);
       if (code == nullptr) continue;
       for (const auto status : code->statuses) {

@@ -1,72 +1,71 @@
-// The keys of a policy.
+// The keys of a file, of its endpoints and of a policy.
 #include "lib/policy/keys.hpp"
 
 #include "lib/http/text.hpp"
 
-#include <httpretry/http/headers.hpp>
+#include <httpretry/policy/endpoint.hpp>
 
 namespace httpretry::policy_file {
 namespace {
+
+using JsonType = JsonNode::Type;
 
 // Words are in the order of the enum that they name.
 constexpr std::string_view kElapsedRules[] = {"include_wait", "before_wait", "clip_wait"};
 constexpr std::string_view kRepeats[] = {"safe", "always", "never"};
 constexpr std::string_view kCombines[] = {"max", "server", "own"};
 constexpr std::string_view kOverMax[] = {"stop", "clamp"};
+constexpr std::string_view kSchemeNames[] = {"http", "https"};
+constexpr Words kSchemes(kSchemeNames);
 
-class Flag final : public TypeOf<bool> {
- public:
-  [[nodiscard]] OrderedJson schema() const override { return {{"type", "boolean"}}; }
-
- protected:
-  std::optional<bool> parse(const JsonNode& json, Problems& problems) const override {
-    if (!expect(json, JsonNode::Type::Boolean, "true or false", problems)) return std::nullopt;
-    return json.boolean;
-  }
-  [[nodiscard]] OrderedJson print(const bool& value) const override { return value; }
-};
-
-class DelayHeaders final : public TypeOf<std::vector<ServerDelaySource>> {
- public:
-  [[nodiscard]] OrderedJson schema() const override {
-    std::string names;
-    for (const auto word : kNames.all()) {
-      if (!names.empty()) names += "|";
-      for (const auto c : word) {
-        names += is_letter(c) ? std::string{'[', static_cast<char>(c - 'a' + 'A'), c, ']'}
-                              : std::string(1, c);
-      }
-    }
-    return schema_items(schema_either(kNames.schema(), schema_pattern("^(" + names + ")$")));
-  }
-
- protected:
-  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override {
-    Field headers;
-    const auto good = read_items(json, "an array", problems, [&](const JsonNode& item) {
-      const auto name = kNames.parse(item, problems);
-      if (name) headers.push_back(static_cast<ServerDelaySource>(*name));
-      return name.has_value();
+constexpr Custom<bool> kFlag(
+    [](const JsonNode& json, Problems& problems) {
+      const auto good = expect(json, JsonType::Boolean, "true or false", problems);
+      return good ? std::optional(json.boolean) : std::nullopt;
+    },
+    [](const bool& on) { return OrderedJson(on); },
+    []() -> OrderedJson {
+      return {{"type", "boolean"}};
     });
-    return good ? std::optional(std::move(headers)) : std::nullopt;
-  }
-  [[nodiscard]] OrderedJson print(const Field& value) const override {
-    auto list = OrderedJson::array();
-    for (const auto source : value) list.push_back(to_string(source));
-    return list;
-  }
 
- private:
-  static constexpr auto kNames =
-      Words::up_to<ServerDelaySource>(ServerDelaySource::GrpcRetryPushback, {}, true);
-};
+using Sources = std::vector<ServerDelaySource>;
+constexpr auto kSources =
+    Words::up_to<ServerDelaySource>(ServerDelaySource::GrpcRetryPushback, {}, true);
+
+std::optional<Sources> parse_sources(const JsonNode& json, Problems& problems) {
+  return read_items<Sources>(json, "an array", problems,
+                             [&](const JsonNode& item, Sources& sources) {
+                               const auto source = kSources.parse(item, problems);
+                               if (source)
+                                 sources.push_back(static_cast<ServerDelaySource>(*source));
+                               return source.has_value();
+                             });
+}
+
+OrderedJson print_sources(const Sources& sources) {
+  auto list = OrderedJson::array();
+  for (const auto source : sources) list.push_back(to_string(source));
+  return list;
+}
+
+OrderedJson schema_of_sources() {
+  std::string names;
+  for (const auto word : kSources.all()) {
+    if (!names.empty()) names += "|";
+    for (const auto c : word) {
+      names += is_letter(c) ? std::string{'[', static_cast<char>(c - 'a' + 'A'), c, ']'}
+                            : std::string(1, c);
+    }
+  }
+  return schema_items(schema_either(kSources.schema(), schema_pattern("^(" + names + ")$")));
+}
 
 constexpr DurationType kLimit(true);
 constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
-constexpr Attempts kAttempts("the first send counts");
+constexpr Number<int> kSends(unlimited_range("the first send counts"));
+constexpr Optional kAttempts(kSends, "unlimited");
 constexpr Number<double> kShare(0, 1);
-constexpr Flag kFlag;
-constexpr DelayHeaders kHeaders;
+constexpr Custom<Sources> kHeaders(parse_sources, print_sources, schema_of_sources);
 constexpr Text kPolicyName("a name", [](std::string_view text) { return !text.empty(); });
 constexpr Word<ElapsedRule> kElapsedRule{Words(kElapsedRules)};
 constexpr Word<Repeat> kRepeat{Words(kRepeats)};
@@ -134,10 +133,79 @@ constexpr Key kPolicyKeys[] = {
         "Limit the rate of sends once throttled, as the AWS SDKs' adaptive mode does.")
         .in_presets(),
 };
-constexpr Shape kPolicy{.name = "policy", .keys = kPolicyKeys};
+// For keys that the loader in file.cpp reads itself: the table only has their schemas.
+std::optional<bool> leave(const JsonNode& /*json*/, Problems& /*problems*/) { return true; }
+
+// Unlike with Text, an empty string is kept: problems_of reports it.
+using Part = std::optional<std::string>;
+
+std::optional<Part> parse_part(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
+  return std::make_optional(Part(json.text));
+}
+
+std::optional<Part> parse_scheme(const JsonNode& json, Problems& problems) {
+  return kSchemes.parse(json, problems) ? parse_part(json, problems) : std::nullopt;
+}
+
+OrderedJson print_part(const Part& value) { return value ? OrderedJson(*value) : OrderedJson(); }
+
+constexpr Custom<Part> kPart(parse_part, print_part, schema_name);
+constexpr Custom<Part> kScheme(parse_scheme, print_part, [] { return kSchemes.schema(); });
+constexpr Number<std::uint16_t> kPortNumber(1, 65535);
+constexpr Optional kPort(kPortNumber);
+
+constexpr Key kMatchKeys[] = {
+    key<&EndpointPattern::scheme>("scheme", kScheme).not_null(),
+    key<&EndpointPattern::host>(
+        "host", kPart, "A name, \"*.suffix\" for one or more labels, \"[IPv6]\", or \"*\".")
+        .not_null(),
+    key<&EndpointPattern::port>("port", kPort).not_null(),
+    key<&EndpointPattern::path>(
+        "path", kPart,
+        "Segments: literal, \"*\" or \"{name}\" for any one, a final \"**\" for the rest.")
+        .not_null(),
+    key<&EndpointPattern::methods>("methods", kMethods).not_null(),
+};
+constexpr Custom<bool> kName(leave, nullptr, schema_name);
+constexpr Custom<Part> kAnyText(parse_part, print_part, []() -> OrderedJson {
+  return {{"type", "string"}};
+});
+constexpr Custom<bool> kVersion(leave, nullptr, []() -> OrderedJson { return {{"const", 1}}; });
+constexpr Custom<bool> kMatchType(leave, nullptr, [] { return schema_reference(kMatch.name); });
+constexpr Custom<bool> kNameOrPolicy(leave, nullptr, [] {
+  return schema_either(schema_name(), schema_reference(kPolicy.name));
+});
+constexpr Custom<bool> kPolicies(leave, nullptr, []() -> OrderedJson {
+  return {{"type", "object"},
+          {"propertyNames", {{"minLength", 1}}},
+          {"additionalProperties", schema_reference(kPolicy.name)}};
+});
+constexpr Custom<bool> kEndpoints(leave, nullptr,
+                                  [] { return schema_items(schema_reference("endpoint")); });
+
+constexpr Key kEndpointKeys[] = {
+    loader_key("name", kName, "For reports.").not_null(),
+    loader_key("match", kMatchType,
+               "Which requests; the most specific entry wins, whatever their order.")
+        .needed()
+        .not_null(),
+    loader_key("policy", kNameOrPolicy, "The name of a policy, or one.").needed().not_null(),
+};
+constexpr Key kFileKeys[] = {
+    loader_key("$schema", kAnyText, "For editors.").not_null(),
+    loader_key("version", kVersion, "Of this format: 1.").needed().not_null(),
+    loader_key("default", kNameOrPolicy,
+               "For requests that no entry matches: a policy's name, or a policy (standard)."),
+    loader_key("policies", kPolicies, "Policies by name.").not_null(),
+    loader_key("endpoints", kEndpoints, "Which requests get which policy.").not_null(),
+};
 
 }  // namespace
 
-const Shape& policy_shape() { return kPolicy; }
+constinit const Shape kFile{.name = "file", .keys = kFileKeys};
+constinit const Shape kEndpoint{.name = "endpoint", .keys = kEndpointKeys};
+constinit const Shape kMatch{.name = "match", .keys = kMatchKeys};
+constinit const Shape kPolicy{.name = "policy", .keys = kPolicyKeys};
 
 }  // namespace httpretry::policy_file

@@ -87,11 +87,10 @@ class HTTPRETRY_API ObjectType : public Type {
   [[nodiscard]] OrderedJson schema() const final;
   [[nodiscard]] const Shape* shape() const final { return &shape_; }
 
-  // A new object there, with its defaults.
-  virtual void* renew(void* field) const = 0;
+  // Makes it new: an object with its defaults, which is returned, or "none".
+  virtual void* renew(void* field, bool none = false) const = 0;
   // The object there; nullptr where it is "none".
   virtual void* object(void* field) const = 0;
-  virtual void clear(void* field) const = 0;
 
  protected:
   constexpr ObjectType(const Shape& shape, bool optional) : shape_(shape), optional_(optional) {}
@@ -102,42 +101,33 @@ class HTTPRETRY_API ObjectType : public Type {
   bool optional_;
 };
 
-template <class T>
-T* object_in(T& field) {
-  return &field;
-}
-template <class T>
-T* object_in(std::optional<T>& field) {
-  return field ? &*field : nullptr;
-}
-inline BudgetPolicy* object_in(BudgetPolicy& budget) {
-  return budget.kind == BudgetPolicy::Kind::None ? nullptr : &budget;
-}
-
 template <class F>
 class Object final : public ObjectType {
  public:
   using Field = F;
-  constexpr explicit Object(const Shape& shape)
-      : ObjectType(shape, kOptional || std::is_same_v<F, BudgetPolicy>) {}
-  void* object(void* field) const override { return object_in(*static_cast<F*>(field)); }
-  void clear(void* field) const override { *static_cast<F*>(field) = F(); }
-  void* renew(void* field) const override {
-    clear(field);
-    if constexpr (kOptional) static_cast<F*>(field)->emplace();
-    return kOptional ? object(field) : field;
+  constexpr explicit Object(const Shape& shape) : ObjectType(shape, kOptional || kOfBudget) {}
+  void* object(void* field) const override {
+    auto& value = *static_cast<F*>(field);
+    if constexpr (kOptional) return value ? &*value : nullptr;
+    if constexpr (kOfBudget) return value.kind == F::Kind::None ? nullptr : &value;
+    return &value;
+  }
+  void* renew(void* field, bool none) const override {
+    auto& value = *static_cast<F*>(field) = F();
+    if constexpr (kOptional) return none ? nullptr : &value.emplace();
+    return &value;
   }
 
  private:
   static constexpr bool kOptional = requires(F & field) { field.emplace(); };
+  static constexpr bool kOfBudget = std::is_same_v<F, BudgetPolicy>;
 };
 
-const Shape& file_shape();
-const Shape& endpoint_shape();
-const Shape& match_shape();
-const Shape& policy_shape();
-const Shape& rule_shape();  // of the objects in retry_on.error_codes
-
+extern const Shape kFile;
+extern const Shape kEndpoint;
+extern const Shape kMatch;
+extern const Shape kPolicy;
+extern const Shape kRule;  // of the objects in retry_on.error_codes
 extern const Shape kRetryOn;
 extern const Shape kBackoff;
 extern const Shape kBudget;

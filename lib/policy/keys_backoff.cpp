@@ -1,8 +1,6 @@
 // The keys of backoffs and budgets, which depend on the kind.
 #include "lib/policy/keys.hpp"
 
-#include <cmath>
-
 namespace httpretry::policy_file {
 namespace {
 
@@ -22,26 +20,7 @@ constexpr std::string_view kScopes[] = {"host", "endpoint", "policy"};
 // Far above any real value, and far below what would overflow.
 constexpr double kMaxFactor = 1e6;
 constexpr double kMaxTokens = 1e12;
-
-// An amount that is stored in thousandths.
-class Thousandths final : public TypeOf<std::int64_t> {
- public:
-  constexpr explicit Thousandths(double most) : range_{0, most, 1000} {}
-  [[nodiscard]] OrderedJson schema() const override { return number_schema({0, range_.most, 0}); }
-
- protected:
-  std::optional<std::int64_t> parse(const JsonNode& json, Problems& problems) const override {
-    const auto number = number_within(json, range_, problems);
-    if (!number) return std::nullopt;
-    return static_cast<std::int64_t>(std::round(*number * 1000));
-  }
-  [[nodiscard]] OrderedJson print(const std::int64_t& value) const override {
-    return plain_number(static_cast<double>(value) / 1000);
-  }
-
- private:
-  Range range_;
-};
+constexpr int kThousandths = 1000;  // in which amounts are stored
 
 constexpr DurationType kDuration(false);
 constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
@@ -52,9 +31,9 @@ constexpr Number<double> kShare(0, 1);
 constexpr Number<int> kSteps(1, 1000);
 constexpr Number<int> kDoublings(0, 52);  // as many as a double counts exactly
 constexpr Number<int> kFailures(1, std::numeric_limits<int>::max());
-constexpr Thousandths kTokens(kMaxTokens);
-constexpr Thousandths kRatio(1000);
-constexpr Thousandths kRate(1e9);
+constexpr Number<std::int64_t> kTokens(0, kMaxTokens, kThousandths);
+constexpr Number<std::int64_t> kRatio(0, 1000, kThousandths);
+constexpr Number<std::int64_t> kRate(0, 1e9, kThousandths);
 constexpr Word<Kind> kKind{Words(kKinds)};
 constexpr Word<Jitter> kJitter{Words(kJitters)};
 constexpr Word<bool> kCap{Words(kCaps)};

@@ -18,12 +18,9 @@ struct StatusRange {
 };
 
 std::optional<int> status_in(std::string_view text) {
-  int status = 0;
-  const auto* const end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, status);
-  const auto whole = text.size() == 3 && result.ec == std::errc() && result.ptr == end;
-  if (!whole || status < 100 || status > 599) return std::nullopt;
-  return status;
+  const auto status = to_number<int>(text);
+  const auto good = text.size() == 3 && status && *status >= 100 && *status <= 599;
+  return good ? status : std::nullopt;
 }
 
 // "5xx", "500-504", and where `single`, "501".
@@ -80,62 +77,51 @@ void print_runs(OrderedJson& out, const StatusSet& set, StatusRange within, bool
   }
 }
 
-class Statuses final : public TypeOf<StatusSet> {
- public:
-  [[nodiscard]] OrderedJson schema() const override {
-    const std::string one = "[1-5][0-9][0-9]";
-    return schema_items(
-        schema_either({{"type", "integer"}, {"minimum", 100}, {"maximum", 599}},
-                      schema_pattern("^(!?([1-5]xx|" + one + "-" + one + ")|!" + one + ")$")));
-  }
+std::optional<StatusSet> parse_statuses(const JsonNode& json, Problems& problems) {
+  return read_items<StatusSet>(
+      json, "an array of statuses", problems,
+      [&](const JsonNode& item, StatusSet& set) { return read_status(item, set, problems); });
+}
 
- protected:
-  std::optional<StatusSet> parse(const JsonNode& json, Problems& problems) const override {
-    StatusSet set;
-    const auto good = read_items(json, "an array of statuses", problems, [&](const JsonNode& item) {
-      return read_status(item, set, problems);
-    });
-    return good ? std::optional(set) : std::nullopt;
+OrderedJson print_statuses(const StatusSet& set) {
+  auto out = OrderedJson::array();
+  for (auto first = 100; first < 600; first += 100) {
+    const StatusRange within{first, first + 99};
+    auto count = 0;
+    for (auto status = first; status <= within.last; ++status) count += set.contains(status);
+    const auto most = count > 50;
+    if (most) out.push_back(std::to_string(first / 100) + "xx");
+    print_runs(out, set, within, !most);
   }
-  [[nodiscard]] OrderedJson print(const StatusSet& value) const override {
-    auto out = OrderedJson::array();
-    for (auto first = 100; first < 600; first += 100) {
-      const StatusRange within{first, first + 99};
-      auto count = 0;
-      for (auto status = first; status <= within.last; ++status) count += value.contains(status);
-      const auto most = count > 50;
-      if (most) out.push_back(std::to_string(first / 100) + "xx");
-      print_runs(out, value, within, !most);
-    }
-    return out;
-  }
-};
+  return out;
+}
 
-class Transports final : public TypeOf<std::uint8_t> {  // a bit for each TransportKind
- public:
-  [[nodiscard]] OrderedJson schema() const override { return schema_items(kKinds.schema()); }
+OrderedJson schema_of_statuses() {
+  const std::string one = "[1-5][0-9][0-9]";
+  return schema_items(
+      schema_either({{"type", "integer"}, {"minimum", 100}, {"maximum", 599}},
+                    schema_pattern("^(!?([1-5]xx|" + one + "-" + one + ")|!" + one + ")$")));
+}
 
- protected:
-  std::optional<std::uint8_t> parse(const JsonNode& json, Problems& problems) const override {
-    unsigned bits = 0;
-    const auto good = read_items(json, "an array", problems, [&](const JsonNode& item) {
-      const auto kind = kKinds.parse(item, problems);
-      bits |= kind ? 1U << *kind : 0U;
-      return kind.has_value();
-    });
-    return good ? std::optional(static_cast<std::uint8_t>(bits)) : std::nullopt;
-  }
-  [[nodiscard]] OrderedJson print(const std::uint8_t& value) const override {
-    auto list = OrderedJson::array();
-    for (std::size_t i = 0; i < kKinds.size(); ++i) {
-      if (((value >> i) & 1U) != 0) list.push_back(kKinds[i]);
-    }
-    return list;
-  }
+constexpr auto kTransportKinds = Words::up_to(TransportKind::Partial);
 
- private:
-  static constexpr auto kKinds = Words::up_to(TransportKind::Partial);
-};
+// A bit for each TransportKind.
+std::optional<std::uint8_t> parse_transports(const JsonNode& json, Problems& problems) {
+  return read_items<std::uint8_t>(json, "an array", problems,
+                                  [&](const JsonNode& item, std::uint8_t& bits) {
+                                    const auto kind = kTransportKinds.parse(item, problems);
+                                    if (kind) bits |= static_cast<std::uint8_t>(1U << *kind);
+                                    return kind.has_value();
+                                  });
+}
+
+OrderedJson print_transports(const std::uint8_t& bits) {
+  auto list = OrderedJson::array();
+  for (std::size_t i = 0; i < kTransportKinds.size(); ++i) {
+    if (((bits >> i) & 1U) != 0) list.push_back(kTransportKinds[i]);
+  }
+  return list;
+}
 
 // What a rule of error_codes looks at: one of three keys, which share a field.
 class Selector final : public Type {
@@ -173,11 +159,12 @@ bool is_element(std::string_view text) {
   return text.find_first_of(" \t\r\n<>&\"'=?!") == text.npos && text.front() != '/';
 }
 
-constexpr Statuses kStatuses;
+constexpr Custom<StatusSet> kStatuses(parse_statuses, print_statuses, schema_of_statuses);
 constexpr Optional kAnyStatuses(kStatuses);
-constexpr Transports kTransports;
-constexpr Attempts kPolls("");
-constexpr Strings kValues(Strings::Of::Values);
+constexpr Custom<std::uint8_t> kTransports(parse_transports, print_transports,
+                                           [] { return schema_items(kTransportKinds.schema()); });
+constexpr Number<int> kCount(unlimited_range());
+constexpr Optional kPolls(kCount, "unlimited");
 constexpr Text kPointer("a JSON pointer such as \"/error/reason\"", is_pointer, "^/([^~]|~[01])*$");
 constexpr Text kElement("an XML element's name", is_element,
                         "^/?[^\\s<>&\"'=?!/]+(/[^\\s<>&\"'=?!/]+)*$");
@@ -196,7 +183,6 @@ constexpr Key kRuleKeys[] = {
     key<&ErrorRule::in>("in", kValues, "The values; left out, being there is enough.").not_null(),
     key<&ErrorRule::as>("as", kClass, "What the response then counts as.").needed().not_null(),
 };
-constexpr Shape kRule{.name = "rule", .keys = kRuleKeys, .whole = true};
 
 constexpr auto kFamilies =
     Words::up_to(ErrorRule::Family::Stripe, std::optional(ErrorRule::Family::Custom));
@@ -213,34 +199,31 @@ bool read_rule(const JsonNode& json, ErrorRule& rule, Problems& problems) {
   return good && selectors == 1;
 }
 
-class ErrorCodes final : public TypeOf<std::vector<ErrorRule>> {
- public:
-  [[nodiscard]] OrderedJson schema() const override {
-    return schema_items(schema_either(kFamilies.schema(), schema_reference(kRule.name)));
-  }
+using Rules = std::vector<ErrorRule>;
 
- protected:
-  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override {
-    Field rules;
-    const auto good = read_items(json, "an array of rules", problems, [&](const JsonNode& item) {
-      auto& rule = rules.emplace_back();
-      if (!item.is(JsonType::String)) return read_rule(item, rule, problems);
-      const auto family = kFamilies.parse(item, problems);
-      if (family) rule.family = static_cast<ErrorRule::Family>(*family);
-      return family.has_value();
-    });
-    return good ? std::optional(std::move(rules)) : std::nullopt;
+std::optional<Rules> parse_rules(const JsonNode& json, Problems& problems) {
+  return read_items<Rules>(json, "an array of rules", problems,
+                           [&](const JsonNode& item, Rules& rules) {
+                             auto& rule = rules.emplace_back();
+                             if (!item.is(JsonType::String)) return read_rule(item, rule, problems);
+                             const auto family = kFamilies.parse(item, problems);
+                             if (family) rule.family = static_cast<ErrorRule::Family>(*family);
+                             return family.has_value();
+                           });
+}
+
+OrderedJson print_rules(const Rules& rules) {
+  auto out = OrderedJson::array();
+  for (const auto& rule : rules) {
+    const auto own = rule.family == ErrorRule::Family::Custom;
+    out.push_back(own ? write_object(kRule, &rule) : OrderedJson(to_string(rule.family)));
   }
-  [[nodiscard]] OrderedJson print(const Field& value) const override {
-    auto out = OrderedJson::array();
-    for (const auto& rule : value) {
-      const auto own = rule.family == ErrorRule::Family::Custom;
-      out.push_back(own ? write_object(kRule, &rule) : OrderedJson(to_string(rule.family)));
-    }
-    return out;
-  }
-};
-constexpr ErrorCodes kErrorCodes;
+  return out;
+}
+
+constexpr Custom<Rules> kErrorCodes(parse_rules, print_rules, [] {
+  return schema_items(schema_either(kFamilies.schema(), schema_reference(kRule.name)));
+});
 constexpr Object<Backoff> kBackoffObject(kBackoff);
 
 constexpr Key kPendingKeys[] = {
@@ -275,7 +258,7 @@ constexpr Key kRetryOnKeys[] = {
 
 }  // namespace
 
-const Shape& rule_shape() { return kRule; }
+constinit const Shape kRule{.name = "rule", .keys = kRuleKeys, .whole = true};
 constinit const Shape kRetryOn{.name = "retry_on", .keys = kRetryOnKeys};
 constinit const Text kHeader("a header's name", valid_header_name, "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$");
 

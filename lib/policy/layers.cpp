@@ -1,12 +1,13 @@
-#include "lib/policy/layers.hpp"
+// The layers of a policy, and from them its numbers, and the source of each value.
+#include "lib/policy/policy_set_data.hpp"
 
 #include <httpretry/policy/presets.hpp>
 
 #include <algorithm>
 #include <map>
-#include <stdexcept>
 
-namespace httpretry::policy_file {
+namespace httpretry {
+namespace policy_file {
 namespace {
 
 Layered& find_or_add(Layered& object, std::string_view key) {
@@ -37,21 +38,135 @@ const JsonNode& base_of(const Shape& shape) {
   return *tree->root;
 }
 
-void lay(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
-         bool keep_written);
-
 void lay_object(Layered& value, const JsonNode& member, const Shape& shape,
                 const LayerOrigin& origin, bool keep_written) {
   const auto fresh = !is_object(value);
   const auto replaces = shape.kinds.size() > 0 && member.find("kind") != nullptr;
   if (fresh || replaces) value.members.clear();
-  if (fresh && shape.base != nullptr) lay(value, base_of(shape), shape, built_in_origin(), false);
-  lay(value, member, shape, origin, keep_written);
+  if (fresh && shape.base != nullptr) lay_over(value, base_of(shape), shape, built_in_origin());
+  lay_over(value, member, shape, origin, keep_written);
   if (replaces) value.doubtful = false;
 }
 
-void lay(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
-         bool keep_written) {
+std::string near_preset(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& preset : presets()) names.push_back(preset.name);
+  return did_you_mean(name, names);
+}
+
+Traits traits_of(const Layered& object, const Shape& shape) {
+  const auto mask = [&](std::string_view name, const Words& words) {
+    const auto* const member = words.size() == 0 ? nullptr : object.find(name);
+    return member == nullptr ? kAll : mask_of(words, member->json->text);
+  };
+  Traits traits{mask("kind", shape.kinds), mask("jitter", shape.jitters)};
+  // Left out, jitter is full: none of those that need a key of their own.
+  if (shape.jitters.size() > 0 && object.find("jitter") == nullptr) {
+    traits.jitter = mask_of(shape.jitters, "full");
+  }
+  return traits;
+}
+
+class Resolver {
+ public:
+  Resolver(const JsonNode& policy, Problems& problems, ValuePool& pool)
+      : policy_(policy), problems_(problems), pool_(pool) {}
+
+  // `parent` is the key of the object, and `prefix` that key with those above it.
+  void read(const Layered& layered, const Shape& shape, void* target, const Key* parent,
+            const std::string& prefix) {
+    const auto traits = traits_of(layered, shape);
+    const auto* const kind = shape.kinds.size() == 0 ? nullptr : layered.find("kind");
+    if (shape.kinds.size() > 0 && kind == nullptr) {
+      problems_.error(position_of(layered), "missing key \"kind\"");
+      return;
+    }
+    for (const auto& member : layered.members) {
+      if (shape.find(member.key, traits.kind) != nullptr) continue;
+      problems_.error(position_of(member), not_of_kind(member.key, *kind->json));
+    }
+    for (const auto& key : shape.keys) {
+      if (key.field == nullptr || !traits.have(key)) continue;
+      read_value(layered, key, target, parent, prefix);
+      if (kind != nullptr && key.name == "kind" && shape.prepare != nullptr) shape.prepare(target);
+    }
+  }
+  [[nodiscard]] PolicyValues take() {
+    values_.shrink_to_fit();
+    return PolicyValues(std::move(values_));
+  }
+
+ private:
+  void read_value(const Layered& object, const Key& key, void* target, const Key* parent,
+                  const std::string& prefix) {
+    const auto* const own = object.find(key.name);
+    const auto* const layered = own != nullptr ? own : object.find(key.like);
+    auto* const field = key.field(target);
+    if (layered == nullptr) {
+      // Without the key, `target` has its default.
+      if (key.required) {
+        problems_.error(position_of(object), "missing key " + quoted_text(key.name));
+      }
+    } else if (key.type->shape() != nullptr && layered->json->is(JsonNode::Type::Object)) {
+      const auto& inner = static_cast<const ObjectType&>(*key.type);  // only these have a shape
+      read(*layered, *inner.shape(), inner.renew(field), &key,
+           prefix + std::string(key.name) + ".");
+      return;
+    } else {
+      key.type->read(*layered->json, field, problems_);
+    }
+    const ValuePool::Source source{parent, &key, layered == nullptr ? nullptr : layered->json,
+                                   own == nullptr ? nullptr : own->origin};
+    auto& value = pool_.values[source];
+    if (!value) value = made(source, field, prefix);
+    values_.push_back(value);
+  }
+
+  static std::shared_ptr<const PolicyValue> made(const ValuePool::Source& source, const void* field,
+                                                 const std::string& prefix) {
+    const auto* const origin = source.origin;
+    auto value = std::make_shared<PolicyValue>();
+    value->key = prefix + std::string(source.key->name);
+    if (origin != nullptr && origin->resolved != nullptr) {
+      if (const auto* const before = origin->resolved->find(value->key)) {
+        *value = *before;
+        return value;
+      }
+    }
+    value->json =
+        source.json == nullptr ? source.key->type->write(field).dump() : compact(*source.json);
+    value->source = origin == nullptr ? "built in" : origin->at(*source.json);
+    return value;
+  }
+
+  [[nodiscard]] const JsonNode& position_of(const Layered& layered) const {
+    if (layered.origin == nullptr) return policy_;
+    const auto known = layered.origin->positions || is_within(*layered.json, policy_);
+    return known ? *layered.json : policy_;
+  }
+
+  const JsonNode& policy_;
+  Problems& problems_;
+  ValuePool& pool_;
+  PolicyValues::Shared values_;
+};
+
+}  // namespace
+
+std::string LayerOrigin::at(const JsonNode& json) const {
+  if (!positions) return text;
+  return text + ":" + std::to_string(json.position.line) + ":" +
+         std::to_string(json.position.column);
+}
+
+const Layered* Layered::find(std::string_view name) const {
+  const auto found = std::find_if(members.begin(), members.end(),
+                                  [&](const Layered& one) { return one.key == name; });
+  return found == members.end() ? nullptr : &*found;
+}
+
+void lay_over(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
+              bool keep_written) {
   below.json = &object;
   below.origin = &origin;
   for (const auto* const member : object.children) {
@@ -75,50 +190,22 @@ void lay(Layered& below, const JsonNode& object, const Shape& shape, const Layer
   }
 }
 
-LoadedPreset load(const Preset& preset) {
-  auto* const tree = new JsonTree;
-  Problems problems("preset " + std::string(preset.name));
-  read_json(preset.json, *tree, problems);
-  if (tree->root != nullptr) read_members(*tree->root, policy_shape(), nullptr, problems);
-  if (problems.failed()) throw std::logic_error(error_lines(problems.take()));
-  return {tree, {problems.file(), false, nullptr}};
-}
-
-}  // namespace
-
-std::string LayerOrigin::at(const JsonNode& json) const {
-  if (!positions) return text;
-  return text + ":" + std::to_string(json.position.line) + ":" +
-         std::to_string(json.position.column);
-}
-
-const Layered* Layered::find(std::string_view name) const {
-  const auto found = std::find_if(members.begin(), members.end(),
-                                  [&](const Layered& one) { return one.key == name; });
-  return found == members.end() ? nullptr : &*found;
-}
-
-void lay_over(Layered& below, const JsonNode& object, const Shape& shape,
-              const LayerOrigin& origin) {
-  lay(below, object, shape, origin, false);
-}
-
 void lay_preset_over(Layered& below, const JsonNode& preset, const LayerOrigin& origin) {
   std::erase_if(below.members, [](const Layered& member) {
-    const auto* const key = policy_shape().find(member.key);
+    const auto* const key = kPolicy.find(member.key);
     return key != nullptr && key->block;
   });
-  lay(below, preset, policy_shape(), origin, true);
+  lay_over(below, preset, kPolicy, origin, true);
 }
 
 const Layered& built_in() {
   static const auto* const tree = [] {
     const RetryPolicy policy;
-    return tree_of(write_object(policy_shape(), &policy));
+    return tree_of(write_object(kPolicy, &policy));
   }();
   static const auto* const standard = [] {
     auto* const layered = new Layered;
-    lay_over(*layered, *tree->root, policy_shape(), built_in_origin());
+    lay_over(*layered, *tree->root, kPolicy, built_in_origin());
     return layered;
   }();
   return *standard;
@@ -127,17 +214,15 @@ const Layered& built_in() {
 const LoadedPreset* loaded_preset(std::string_view name) {
   static const auto* const all = [] {
     auto* const loaded = new std::map<std::string_view, LoadedPreset>;
-    for (const auto& preset : presets()) loaded->emplace(preset.name, load(preset));
+    for (const auto& preset : presets()) {
+      const auto* const tree = tree_of(OrderedJson::parse(preset.json));
+      const LayerOrigin origin{"preset " + std::string(preset.name), false, nullptr};
+      loaded->emplace(preset.name, LoadedPreset{tree, origin});
+    }
     return loaded;
   }();
   const auto found = all->find(name);
   return found == all->end() ? nullptr : &found->second;
-}
-
-std::string near_preset(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const auto& preset : presets()) names.push_back(preset.name);
-  return did_you_mean(name, names);
 }
 
 const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems) {
@@ -150,4 +235,47 @@ const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems) {
   return preset;
 }
 
-}  // namespace httpretry::policy_file
+ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Problems& problems,
+                           ValuePool& pool) {
+  auto read = std::make_shared<RetryPolicy>();
+  Resolver resolver(policy, problems, pool);
+  resolver.read(layered, kPolicy, read.get(), nullptr, {});
+  ResolvedPolicy resolved;
+  resolved.policy = std::move(read);
+  resolved.values = resolver.take();
+  return resolved;
+}
+
+const ResolvedPolicy& standard() {
+  static const auto* const resolved = [] {
+    Problems problems("built in");
+    ValuePool pool;
+    auto* const made =
+        new ResolvedPolicy(read_policy(built_in(), *built_in().json, problems, pool));
+    made->preset = "standard";
+    made->source = "built in";
+    return made;
+  }();
+  return *resolved;
+}
+
+}  // namespace policy_file
+
+Result<ResolvedPolicy> resolve_preset(std::string_view name) {
+  using namespace policy_file;
+  const auto* const preset = loaded_preset(name);
+  if (preset == nullptr) {
+    return Error(Errc::InvalidRequest,
+                 "there is no preset " + quoted_text(name) + near_preset(name));
+  }
+  Problems problems(preset->origin.text);
+  ValuePool pool;
+  auto layered = built_in();
+  lay_preset_over(layered, *preset->tree->root, preset->origin);
+  auto resolved = read_policy(layered, *preset->tree->root, problems, pool);
+  resolved.preset = name;
+  resolved.source = preset->origin.text;
+  return resolved;
+}
+
+}  // namespace httpretry

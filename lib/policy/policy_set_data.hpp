@@ -1,13 +1,19 @@
 // What a PolicySet holds, and how one is made of layers.
+//
+// Policies are laid over each other, key by key, and every value remembers its layer. A layer is a
+// JSON object with positions, whether it was read from a file, set by a command line or written
+// from a struct.
 #pragma once
 
-#include "lib/policy/layers.hpp"
+#include "lib/policy/keys.hpp"
 
 #include <httpretry/policy/endpoint.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace httpretry {
@@ -28,6 +34,79 @@ struct PolicySet::Data {
 
 namespace policy_file {
 
+// How a layer is named where its values are shown.
+struct LayerOrigin {
+  std::string text;        // "built in", "preset gcs"; or a file's name,
+  bool positions = false;  // to which line and column are added
+  // The values of a policy that was resolved before: they keep their sources.
+  const PolicyValues* resolved = nullptr;
+
+  [[nodiscard]] std::string at(const JsonNode& json) const;
+};
+
+// A value of a policy, of which upper layers may have replaced parts.
+struct Layered {
+  std::string_view key;
+  const JsonNode* json = nullptr;
+  const LayerOrigin* origin = nullptr;
+  bool doubtful = false;  // what should have replaced it is wrong: nothing is concluded from it
+  std::vector<Layered> members;
+
+  [[nodiscard]] const Layered* find(std::string_view name) const;
+};
+
+// Lays an object over what is below, where read_members found it good. With `keep_written`, the
+// values below that a file states stay.
+void lay_over(Layered& below, const JsonNode& object, const Shape& shape, const LayerOrigin& origin,
+              bool keep_written = false);
+// A preset replaces the blocks that every preset states, whole. What a file says of timeouts,
+// server delays and the key stays: they belong to the server, not to the algorithm.
+void lay_preset_over(Layered& below, const JsonNode& preset, const LayerOrigin& origin);
+
+// The default-constructed RetryPolicy, which is below all others.
+const Layered& built_in();
+
+// A preset that has been read and checked, once. They live as long as the program.
+struct LoadedPreset {
+  const JsonTree* tree;
+  LayerOrigin origin;  // "preset gcs"
+};
+// nullptr where there is none of that name.
+const LoadedPreset* loaded_preset(std::string_view name);
+// The preset that the key "preset" of a policy names; nullptr, and a problem, where there is none.
+const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems);
+
+// The values of the policies of one file. Most of them come from the same layer, and are made and
+// kept once.
+struct ValuePool {
+  struct Source {
+    const Key* parent;  // of the object that the key is in; nullptr at the top
+    const Key* key;
+    const JsonNode* json;       // nullptr where the key is left out
+    const LayerOrigin* origin;  // likewise
+    friend bool operator==(const Source&, const Source&) = default;
+  };
+  // By the bytes of the source: it is nothing but pointers.
+  struct Hash {
+    std::size_t operator()(const Source& source) const {
+      const auto* const bytes = reinterpret_cast<const char*>(&source);
+      return std::hash<std::string_view>()({bytes, sizeof source});
+    }
+  };
+  std::unordered_map<Source, std::shared_ptr<const PolicyValue>, Hash> values;
+};
+
+// Reads the whole: the policy, and every value in the order of the table. Keys that are missing, or
+// do not belong to their kind, are reported: at `policy` where no position of its own is known.
+ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Problems& problems,
+                           ValuePool& pool);
+
+// What no single value of a policy can be blamed for. Contradictions are errors, what can never
+// matter is a warning. They are told at a key of `policy`, the topmost layer, where one of its keys
+// has a part in it.
+void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
+                  Problems& problems);
+
 // What a builder has been told.
 struct Layer {
   OrderedJson json = OrderedJson::object();
@@ -36,8 +115,6 @@ struct Layer {
 // Sets "backoff.initial" in objects in objects. The text is JSON where it parses, else a string.
 void set_dotted(OrderedJson& object, std::string_view key, std::string_view text);
 
-// The policy of a preset, as if it had been read.
-ResolvedPolicy resolved_preset(std::string_view name);
 // What is below all policies.
 const ResolvedPolicy& standard();
 
@@ -46,6 +123,13 @@ OrderedJson write_policy(const ResolvedPolicy& resolved);
 
 // Of an entry with a name.
 std::string identity_of(std::string_view endpoint);
+
+// What was read, as one result: the set, or a line for each error.
+Result<PolicySet> set_of(CheckedPolicies checked);
+
+// What both importers end with: the set that was built, with the problems of the report; or the
+// errors among them.
+Result<ImportedPolicies> imported(const PolicySetBuilder& builder, Problems& problems);
 
 }  // namespace policy_file
 

@@ -176,34 +176,33 @@ constexpr Patch kPatches[] = {
          "repeat": "always"})"},
 };
 
-std::vector<Preset> make_presets() {
-  // The numbers of `standard` are those of a RetryPolicy that nobody has changed.
-  const RetryPolicy standard;
-  std::map<std::string_view, OrderedJson> made{{"", OrderedJson::parse(kBase)}};
-  static auto* const texts = new std::deque<std::string>;  // lives as long as the program
-  std::vector<Preset> presets;
-  const auto add = [&](std::string_view name, std::string_view description,
-                       const OrderedJson& json) {
-    presets.push_back({name, description, texts->emplace_back(json_text(json, 1))});
-  };
-  add("standard",
-      "the default: full jitter, four attempts within a minute, a retry budget per host",
-      write_object(policy_shape(), &standard));
-  for (const auto& [name, description, below, patch] : kPatches) {
-    auto& json = made[name] = made.at(below);
-    json.merge_patch(OrderedJson::parse(patch));
-    auto stated = OrderedJson::object();
-    stated.merge_patch(json);  // leaves out null
-    add(name, description, stated);
-  }
-  return presets;
-}
-
 }  // namespace
 }  // namespace policy_file
 
 std::span<const Preset> presets() {
-  static const auto* const list = new std::vector<Preset>(policy_file::make_presets());
+  using namespace policy_file;
+  static const auto* const list = [] {
+    // The numbers of `standard` are those of a RetryPolicy that nobody has changed.
+    const RetryPolicy standard;
+    std::map<std::string_view, OrderedJson> made{{"", OrderedJson::parse(kBase)}};
+    static auto* const texts = new std::deque<std::string>;  // lives as long as the program
+    auto* const all = new std::vector<Preset>;
+    const auto add = [&](std::string_view name, std::string_view description,
+                         const OrderedJson& json) {
+      all->push_back({name, description, texts->emplace_back(json_text(json, 1))});
+    };
+    add("standard",
+        "the default: full jitter, four attempts within a minute, a retry budget per host",
+        write_object(kPolicy, &standard));
+    for (const auto& [name, description, below, patch] : kPatches) {
+      auto& json = made[name] = made.at(below);
+      json.merge_patch(OrderedJson::parse(patch));
+      auto stated = OrderedJson::object();
+      stated.merge_patch(json);  // leaves out null
+      add(name, description, stated);
+    }
+    return all;
+  }();
   return *list;
 }
 

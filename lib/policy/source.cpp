@@ -1,17 +1,68 @@
+// Policies from a file: read once, or watched.
 #include <httpretry/policy/policy_set.hpp>
 
-#include "lib/json/problems.hpp"
+#include "lib/http/descriptor.hpp"
 #include "lib/policy/policy_set_data.hpp"
-#include "lib/policy/text.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <functional>
 #include <mutex>
-#include <utility>
+#include <tuple>
 
 namespace httpretry {
 
 namespace {
+
+// What a file system says of a file without reading it; all 0 where there is none. Times alone
+// would not do: a file may change twice within a tick of its clock.
+using FileState = std::tuple<dev_t, ino_t, off_t, time_t, std::int64_t, time_t, std::int64_t>;
+
+FileState from(const struct stat& status) {
+  return {status.st_dev,         status.st_ino,          status.st_size,
+          status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
+          status.st_ctim.tv_nsec};
+}
+
+struct FileText {
+  std::string text;
+  FileState state;      // before it was read
+  std::string problem;  // why there is no text; empty otherwise
+};
+enum class FileKind : std::uint8_t { Any, Regular };
+
+FileText failed(std::string problem = std::strerror(errno)) { return {{}, {}, std::move(problem)}; }
+
+FileState state_of(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? from(status) : FileState();
+}
+
+// Reads no more than a policy file may be long, and one byte.
+FileText read_file(const std::string& path, FileKind kind) {
+  // Without O_NONBLOCK, open would wait for somebody to write to a pipe.
+  const auto patience = kind == FileKind::Regular ? O_NONBLOCK : 0;
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | patience));
+  struct stat status {};
+  if (!file.open() || fstat(file.get(), &status) != 0) return failed();
+  if (kind == FileKind::Regular && !S_ISREG(status.st_mode)) return failed("it is no regular file");
+  FileText read_so_far{{}, from(status), {}};
+  std::array<char, 65536> block{};
+  while (read_so_far.text.size() <= kMaxJsonText) {
+    const auto count = ::read(file.get(), block.data(), block.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return failed();
+    if (count == 0) break;
+    read_so_far.text.append(block.data(), static_cast<std::size_t>(count));
+  }
+  return read_so_far;
+}
 
 constexpr auto kBetweenLooks = std::chrono::seconds(1);
 
@@ -28,14 +79,12 @@ Problem unread(const std::string& path, const std::string& why) {
 // themselves in and out, and what was replaced is freed when none of them is inside.
 class PolicySource::Watch {
  public:
-  Watch(std::string path, PolicySet first, const policy_file::FileText& file)
+  Watch(std::string path, PolicySet first, const FileText& file)
       : path_(std::move(path)),
         seen_(file.state),
         digest_(digest(file.text)),
         current_(new Current(std::move(first))) {}
   ~Watch() { delete current_.load(); }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
 
   Current current(Time now) {
     if (due(now)) look();
@@ -57,10 +106,10 @@ class PolicySource::Watch {
  private:
   static std::size_t digest(const std::string& text) { return std::hash<std::string>()(text); }
 
-  // Of the calls that find it so, one looks.
+  // Several calls may find that it is time to look; one of them does.
   bool due(Time now) {
     auto last = looked_.load(std::memory_order_relaxed);
-    // A clock that is behind the one of the last look is another scheduler's.
+    // A time before the last look is by the clock of another scheduler.
     if (std::chrono::abs(now - Time(Duration(last))) < kBetweenLooks) return false;
     return looked_.compare_exchange_strong(last, Duration(now.time_since_epoch()).count(),
                                            std::memory_order_relaxed);
@@ -72,7 +121,7 @@ class PolicySource::Watch {
       const std::unique_lock lock(mutex_, std::try_to_lock);
       if (!lock) return;  // it is being read
       free_replaced();
-      if (settled_ && policy_file::state_of(path_) == seen_) return;
+      if (settled_ && state_of(path_) == seen_) return;
       reload = read(false);
     }
     if (reload) log_policy_reload(*reload);
@@ -80,21 +129,20 @@ class PolicySource::Watch {
 
   // nullptr where there is nothing new to say, unless it is `wanted`.
   std::shared_ptr<const PolicyReload> read(bool wanted) {
-    const auto file = policy_file::read_file(path_, policy_file::FileKind::Regular);
+    const auto file = read_file(path_, FileKind::Regular);
     // A file may be written again within the same tick of its clock, so that it looks the same:
     // only what was the same at two looks is read no more.
     settled_ = file.state == seen_;
     seen_ = file.state;
-    if (!file.problem.empty()) return refused_without_text(file.problem, wanted);
+    if (!file.problem.empty()) {
+      if (std::exchange(unread_, file.problem) == file.problem && !wanted) return nullptr;
+      return publish(std::nullopt, {unread(path_, file.problem)});
+    }
     const auto before = std::exchange(digest_, digest(file.text));
     const auto was_unread = !std::exchange(unread_, {}).empty();
     if (digest_ == before && !was_unread && !wanted) return nullptr;
     auto checked = check_policies(file.text, path_);
     return publish(std::move(checked.set), std::move(checked.problems));
-  }
-  std::shared_ptr<const PolicyReload> refused_without_text(const std::string& why, bool wanted) {
-    if (std::exchange(unread_, why) == why && !wanted) return nullptr;
-    return publish(std::nullopt, {unread(path_, why)});
   }
 
   std::shared_ptr<const PolicyReload> publish(std::optional<PolicySet> set,
@@ -126,7 +174,7 @@ class PolicySource::Watch {
 
   const std::string path_;
   std::mutex mutex_;  // held by whoever reads the file; guards the next six
-  policy_file::FileState seen_;
+  FileState seen_;
   bool settled_ = false;
   std::size_t digest_;
   std::string unread_;  // why it could not be read when it was looked at last
@@ -137,11 +185,14 @@ class PolicySource::Watch {
   std::atomic<Current*> current_;
 };
 
-PolicySource::PolicySource(PolicySet policies) : source_(std::move(policies)) {}
-PolicySource::PolicySource(std::shared_ptr<Watch> watch) : source_(std::move(watch)) {}
+Result<PolicySet> PolicySet::load(const std::string& path) {
+  const auto file = read_file(path, FileKind::Any);
+  if (file.problem.empty()) return parse_policies(file.text, path);
+  return Error(Errc::InvalidRequest, "cannot read the policy file " + path + ": " + file.problem);
+}
 
 Result<PolicySource> PolicySource::watch(std::string path) {
-  const auto file = policy_file::read_file(path, policy_file::FileKind::Regular);
+  const auto file = read_file(path, FileKind::Regular);
   if (!file.problem.empty()) {
     return Error(Errc::InvalidRequest, to_string(unread(path, file.problem)));
   }

@@ -1,5 +1,7 @@
 #include "lib/policy/types.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <httpretry/http/headers.hpp>
 #include <httpretry/retry/decide.hpp>
 
@@ -18,6 +20,39 @@ std::nullopt_t refuse(const JsonNode& json, Problems& problems, std::string mess
   problems.error(json, std::move(message));
   return std::nullopt;
 }
+
+constexpr auto kLongestDuration = std::chrono::duration_cast<Duration>(365 * 24h);
+
+constexpr std::string_view kDigits = "0123456789";
+
+// Those at the front.
+std::string_view digits_of(std::string_view text) {
+  return text.substr(0, text.find_first_not_of(kDigits));
+}
+
+struct Unit {
+  std::string_view name;
+  Duration size;
+};
+constexpr Unit kUnits[] = {{"h", 1h},   {"m", 1min}, {"s", 1s},
+                           {"ms", 1ms}, {"us", 1us}, {"ns", 1ns}};
+
+// "1.5" of `unit`, exactly; empty where it has more digits than nanoseconds have.
+std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, Duration unit) {
+  while (!fraction.empty() && fraction.back() == '0') fraction.remove_suffix(1);
+  if (fraction.size() > 12) return std::nullopt;
+  // A minute and an hour have no decimal thousandths: only the whole fraction can be divided.
+  __extension__ using Wide = __int128;
+  auto part = Wide{to_number<std::int64_t>(fraction).value_or(0)} * unit.count();
+  for (std::size_t i = 0; i < fraction.size(); ++i) {
+    if (part % 10 != 0) return std::nullopt;
+    part /= 10;
+  }
+  return static_cast<Duration::rep>(whole) * unit + Duration(static_cast<Duration::rep>(part));
+}
+
+constexpr const char* kNoDuration =
+    R"(is not a duration: write it like "250ms", "1.5s" or "1h30m")";
 
 std::string text_of(double number) {
   std::array<char, 32> text{};
@@ -56,6 +91,37 @@ OrderedJson schema_items(OrderedJson of, bool not_empty) {
 }
 OrderedJson schema_name() { return {{"type", "string"}, {"minLength", 1}}; }
 
+std::pair<Duration, std::string> duration_in(std::string_view text) {
+  if (text.starts_with('-')) return {{}, "is negative"};
+  Duration sum{};
+  std::size_t next_unit = 0;
+  do {
+    const auto digits = digits_of(text);
+    if (digits.empty()) return {{}, kNoDuration};
+    text.remove_prefix(digits.size());
+    std::string_view fraction;
+    if (text.starts_with('.')) {
+      fraction = digits_of(text.substr(1));
+      if (fraction.empty()) return {{}, kNoDuration};
+      text.remove_prefix(1 + fraction.size());
+    }
+    const auto name = text.substr(0, text.find_first_of(kDigits));
+    const auto* const unit = std::find_if(std::begin(kUnits) + next_unit, std::end(kUnits),
+                                          [&](const Unit& one) { return one.name == name; });
+    if (unit == std::end(kUnits)) return {{}, kNoDuration};
+    next_unit = static_cast<std::size_t>(unit - std::begin(kUnits)) + 1;
+    text.remove_prefix(name.size());
+    const auto most = static_cast<std::uint64_t>(kLongestDuration / unit->size);
+    const auto whole = to_number<std::uint64_t>(digits);  // empty where it does not fit
+    if (!whole || *whole > most) return {{}, "is over 365 days"};
+    const auto part = amount(*whole, fraction, unit->size);
+    if (!part) return {{}, "is finer than a nanosecond"};
+    sum += *part;
+    if (sum > kLongestDuration) return {{}, "is over 365 days"};
+  } while (!text.empty());
+  return {sum, {}};
+}
+
 std::optional<Duration> DurationType::parse(const JsonNode& json, Problems& problems) const {
   if (json.is(JsonType::Number)) {
     const auto value = described(json);
@@ -79,14 +145,14 @@ OrderedJson DurationType::print(const Duration& value) const { return to_text(va
 
 OrderedJson DurationType::schema() const {
   std::string text = zero_ == Zero::Refused ? "(?=.*[1-9])" : "(?=.)";
-  for (const auto* const unit : {"h", "m", "s", "ms", "us", "ns"}) {
-    text += "([0-9]+(\\.[0-9]+)?" + std::string(unit) + ")?";
+  for (const auto& unit : kUnits) {
+    text += "([0-9]+(\\.[0-9]+)?" + std::string(unit.name) + ")?";
   }
   return schema_pattern(limit_ ? "^(none|" + text + ")$" : "^" + text + "$");
 }
 
 std::optional<double> number_within(const JsonNode& json, const Range& range, Problems& problems) {
-  if (!expect(json, JsonType::Number, "a number", problems)) return std::nullopt;
+  if (!expect(json, JsonType::Number, range.what, problems)) return std::nullopt;
   const auto number = number_in(json);
   if (!number || *number < range.least || *number > range.most || std::isnan(*number)) {
     // A limit that no real value is near is not worth telling, unless it is the one passed.
@@ -121,24 +187,6 @@ OrderedJson number_schema(const Range& range) {
   return {{"type", range.parts == 1 ? "integer" : "number"},
           {"minimum", plain_number(range.least)},
           {"maximum", plain_number(range.most)}};
-}
-
-std::optional<Attempts::Field> Attempts::parse(const JsonNode& json, Problems& problems) const {
-  if (json.is(JsonType::String) && json.text == "unlimited") return std::make_optional(Field());
-  if (!json.is(JsonType::Number)) {
-    return refuse(json, problems, "expected a number or \"unlimited\", found " + described(json));
-  }
-  const auto number = number_within(json, range_, problems);
-  if (!number) return std::nullopt;
-  return std::make_optional(Field(static_cast<int>(*number)));
-}
-
-OrderedJson Attempts::print(const Field& value) const {
-  return value ? OrderedJson(*value) : OrderedJson("unlimited");
-}
-
-OrderedJson Attempts::schema() const {
-  return schema_either(number_schema(range_), {{"const", "unlimited"}});
 }
 
 std::size_t Words::find(std::string_view word) const {
@@ -184,30 +232,38 @@ OrderedJson Text::schema() const {
   return pattern_.empty() ? schema_name() : schema_pattern(pattern_);
 }
 
-std::optional<Strings::Field> Strings::parse(const JsonNode& json, Problems& problems) const {
-  const auto values = of_ == Of::Values;
-  Field strings;
-  const auto good = read_items(
+namespace {
+
+using Strings = std::vector<std::string>;
+
+std::optional<Strings> parse_strings(const JsonNode& json, Problems& problems, bool values) {
+  const auto strings = read_items<Strings>(
       json, values ? "an array of values" : "an array of methods", problems,
-      [&](const JsonNode& item) {
-        strings.push_back(item.is(JsonType::Boolean) ? compact(item) : std::string(item.text));
+      [&](const JsonNode& item, Strings& list) {
+        list.push_back(item.is(JsonType::Boolean) ? compact(item) : std::string(item.text));
         return (values && (item.is(JsonType::Number) || item.is(JsonType::Boolean))) ||
                expect(item, JsonType::String,
                       values ? "a string, a number, true or false" : "a method", problems);
       });
-  if (!good) return std::nullopt;
-  if (!strings.empty()) return strings;
+  if (!strings || !strings->empty()) return strings;
   const auto* const left_out = values ? "being there is enough" : "it is every method";
   return refuse(json, problems, std::string("an empty list fits nothing; left out, ") + left_out);
 }
 
-OrderedJson Strings::print(const Field& value) const {
-  return value.empty() ? OrderedJson() : OrderedJson(value);
+OrderedJson print_strings(const Strings& strings) {
+  return strings.empty() ? OrderedJson() : OrderedJson(strings);
 }
 
-OrderedJson Strings::schema() const {
-  if (of_ == Of::Methods) return schema_items(schema_name(), true);
-  return schema_items({{"type", {"string", "number", "boolean"}}}, true);
-}
+}  // namespace
+
+constinit const Custom<Strings> kMethods(
+    [](const JsonNode& json, Problems& problems) { return parse_strings(json, problems, false); },
+    print_strings, [] { return schema_items(schema_name(), true); });
+constinit const Custom<Strings> kValues(
+    [](const JsonNode& json, Problems& problems) { return parse_strings(json, problems, true); },
+    print_strings,
+    [] {
+      return schema_items({{"type", {"string", "number", "boolean"}}}, true);
+    });
 
 }  // namespace httpretry::policy_file

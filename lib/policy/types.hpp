@@ -4,12 +4,13 @@
 // be used before main begins.
 #pragma once
 
-#include "lib/json/ordered_json.hpp"
-#include "lib/json/problems.hpp"
+#include "lib/json/json.hpp"
 
 #include <httpretry/http/time.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -64,19 +65,52 @@ class TypeOf : public Type {
   [[nodiscard]] virtual OrderedJson print(const F& value) const = 0;
 };
 
+// Parts of schemas.
+OrderedJson schema_either(OrderedJson one, OrderedJson other);
+HTTPRETRY_API OrderedJson schema_reference(std::string_view definition);
+OrderedJson schema_pattern(std::string_view pattern);
+OrderedJson schema_items(OrderedJson of, bool not_empty = false);
+HTTPRETRY_API OrderedJson schema_name();  // a string that is not empty
+
+// A type that is made of functions. What is only read needs no more than the first.
+template <class F>
+class Custom final : public TypeOf<F> {
+ public:
+  using Parse = std::optional<F> (*)(const JsonNode& json, Problems& problems);
+  using Print = OrderedJson (*)(const F& value);
+  using Schema = OrderedJson (*)();
+  constexpr explicit Custom(Parse parsing, Print printing = nullptr, Schema describing = nullptr)
+      : parse_(parsing), print_(printing), schema_(describing) {}
+  [[nodiscard]] OrderedJson schema() const override { return schema_(); }
+
+ protected:
+  std::optional<F> parse(const JsonNode& json, Problems& problems) const override {
+    return parse_(json, problems);
+  }
+  [[nodiscard]] OrderedJson print(const F& value) const override { return print_(value); }
+
+ private:
+  Parse parse_;
+  Print print_;
+  Schema schema_;
+};
+
 // False, and a problem, where the value is of another JSON type.
 HTTPRETRY_API bool expect(const JsonNode& json, JsonNode::Type type, std::string_view what,
                           Problems& problems);
-// Reads each element of an array; false, with problems, where one is wrong.
-template <class Read>
-bool read_items(const JsonNode& json, std::string_view what, Problems& problems, Read read) {
-  if (!expect(json, JsonNode::Type::Array, what, problems)) return false;
+// A List of what `read` puts into it for each element of an array, and then returns true. Empty,
+// with problems, where one is wrong.
+template <class List, class Read>
+std::optional<List> read_items(const JsonNode& json, std::string_view what, Problems& problems,
+                               Read read) {
+  if (!expect(json, JsonNode::Type::Array, what, problems)) return std::nullopt;
+  List list{};
   auto good = true;
-  for (const auto* const item : json.children) good = read(*item) && good;
-  return good;
+  for (const auto* const item : json.children) good = read(*item, list) && good;
+  return good ? std::optional(std::move(list)) : std::nullopt;
 }
 std::optional<double> number_in(const JsonNode& json);
-// The duration in `text`, or what is wrong with it: "is negative".
+// The duration that `text` is, or what is wrong with it: "is negative".
 std::pair<Duration, std::string> duration_in(std::string_view text);
 
 // "250ms". A limit may also be "none", which is kForever.
@@ -102,44 +136,37 @@ struct Range {
   double least = 0;
   double most = 0;
   int parts = 0;
-  std::string_view note = {};  // for numbers below `least`
+  std::string_view what = "a number";  // what is said where it is something else
+  std::string_view note = {};          // for numbers below `least`
 };
+// Of counts that may also be "unlimited".
+constexpr Range unlimited_range(std::string_view note = {}) {
+  return {1, std::numeric_limits<int>::max(), 1, "a number or \"unlimited\"", note};
+}
 HTTPRETRY_API std::optional<double> number_within(const JsonNode& json, const Range& range,
                                                   Problems& problems);
 HTTPRETRY_API OrderedJson number_schema(const Range& range);
 // A whole number without a fraction: 2, not 2.0.
 HTTPRETRY_API OrderedJson plain_number(double number);
 
+// With `parts`, what is stored is the number of these parts.
 template <class F>
 class Number final : public TypeOf<F> {
  public:
-  constexpr Number(double least, double most)
-      : range_{least, most, std::is_floating_point_v<F> ? 0 : 1} {}
+  constexpr Number(double least, double most, int parts = std::is_floating_point_v<F> ? 0 : 1)
+      : Number(Range{least, most, parts}) {}
+  constexpr explicit Number(const Range& range) : range_(range) {}
   [[nodiscard]] OrderedJson schema() const override { return number_schema(range_); }
 
  protected:
   std::optional<F> parse(const JsonNode& json, Problems& problems) const override {
     const auto number = number_within(json, range_, problems);
-    return number ? std::optional(static_cast<F>(*number)) : std::nullopt;
+    if (!number) return std::nullopt;
+    return static_cast<F>(range_.parts > 1 ? std::round(*number * range_.parts) : *number);
   }
   [[nodiscard]] OrderedJson print(const F& value) const override {
-    return plain_number(static_cast<double>(value));
+    return plain_number(static_cast<double>(value) / std::max(range_.parts, 1));
   }
-
- private:
-  Range range_;
-};
-
-// A number, or "unlimited", which is stored as no number.
-class Attempts final : public TypeOf<std::optional<int>> {
- public:
-  constexpr explicit Attempts(std::string_view note)
-      : range_{1, std::numeric_limits<int>::max(), 1, note} {}
-  [[nodiscard]] OrderedJson schema() const override;
-
- protected:
-  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override;
-  [[nodiscard]] OrderedJson print(const Field& value) const override;
 
  private:
   Range range_;
@@ -222,50 +249,38 @@ class HTTPRETRY_API Text final : public TypeOf<std::string> {
   std::string_view pattern_;
 };
 
-// A value that may be left out.
+// A value that may be left out; or, where there is a word for that, be this word.
 template <class Inner>
 class Optional final : public TypeOf<std::optional<typename Inner::Field>> {
  public:
   using Value = typename Inner::Field;
-  constexpr explicit Optional(const Inner& inner) : inner_(inner) {}
-  [[nodiscard]] OrderedJson schema() const override { return inner_.schema(); }
+  constexpr explicit Optional(const Inner& inner, std::string_view none = {})
+      : inner_(inner), none_(none) {}
+  [[nodiscard]] OrderedJson schema() const override {
+    return none_.empty() ? inner_.schema() : schema_either(inner_.schema(), {{"const", none_}});
+  }
 
  protected:
   std::optional<std::optional<Value>> parse(const JsonNode& json,
                                             Problems& problems) const override {
-    std::optional<Value> value(std::in_place);
-    if (!inner_.read(json, &*value, problems)) return std::nullopt;
+    std::optional<Value> value;
+    const auto none = !none_.empty() && json.is(JsonNode::Type::String) && json.text == none_;
+    if (!none && !inner_.read(json, &value.emplace(), problems)) return std::nullopt;
     return std::make_optional(std::move(value));
   }
   [[nodiscard]] OrderedJson print(const std::optional<Value>& value) const override {
-    return value ? inner_.write(&*value) : OrderedJson();
+    if (value) return inner_.write(&*value);
+    return none_.empty() ? OrderedJson() : OrderedJson(none_);
   }
 
  private:
   const Inner& inner_;
+  std::string_view none_;
 };
 
-// An array of strings that is not empty; an empty one is left out. Of values, numbers, true and
+// Arrays of strings that are not empty; an empty one is left out. Of values, numbers, true and
 // false are kept as they are spelled: so they are compared.
-class Strings final : public TypeOf<std::vector<std::string>> {
- public:
-  enum class Of : std::uint8_t { Methods, Values };
-  constexpr explicit Strings(Of of) : of_(of) {}
-  [[nodiscard]] OrderedJson schema() const override;
-
- protected:
-  std::optional<Field> parse(const JsonNode& json, Problems& problems) const override;
-  [[nodiscard]] OrderedJson print(const Field& value) const override;
-
- private:
-  Of of_;
-};
-
-// Parts of schemas.
-OrderedJson schema_either(OrderedJson one, OrderedJson other);
-HTTPRETRY_API OrderedJson schema_reference(std::string_view definition);
-OrderedJson schema_pattern(std::string_view pattern);
-OrderedJson schema_items(OrderedJson of, bool not_empty = false);
-HTTPRETRY_API OrderedJson schema_name();  // a string that is not empty
+extern const Custom<std::vector<std::string>> kMethods;
+extern const Custom<std::vector<std::string>> kValues;
 
 }  // namespace httpretry::policy_file

@@ -9,19 +9,6 @@ namespace {
 using namespace policy_file;
 using JsonType = JsonNode::Type;
 
-// A type that is only read: scenario files are not written, and have no schema.
-template <class F, std::optional<F> (*Parse)(const JsonNode&, Problems&)>
-class ReadType final : public TypeOf<F> {
- public:
-  [[nodiscard]] OrderedJson schema() const override { return {}; }
-
- protected:
-  std::optional<F> parse(const JsonNode& json, Problems& problems) const override {
-    return Parse(json, problems);
-  }
-  [[nodiscard]] OrderedJson print(const F& /*value*/) const override { return {}; }
-};
-
 std::optional<std::string> parse_text(const JsonNode& json, Problems& problems) {
   if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
   return std::string(json.text);
@@ -62,9 +49,9 @@ constexpr Number<int> kStatus(200, 999);
 constexpr Number<std::uint64_t> kTimes(1, kMost);
 constexpr Number<std::uint64_t> kSize(0, kMost);
 constexpr DurationType kDuration(false);
-constexpr ReadType<std::string, parse_text> kText;
-constexpr ReadType<Fault, parse_fault_name> kFault;
-constexpr ReadType<Headers, parse_headers> kHeaders;
+constexpr Custom<std::string> kText(parse_text);
+constexpr Custom<Fault> kFault(parse_fault_name);
+constexpr Custom<Headers> kHeaders(parse_headers);
 constexpr Word<Then> kThen{Words(kThens)};
 
 constexpr Key kStepKeys[] = {
@@ -92,7 +79,7 @@ std::optional<std::vector<Step>> parse_steps(const JsonNode& json, Problems& pro
   return steps;
 }
 
-constexpr ReadType<std::vector<Step>, parse_steps> kSteps;
+constexpr Custom<std::vector<Step>> kSteps(parse_steps);
 constexpr Key kScriptKeys[] = {
     key<&Script::steps>("steps", kSteps).needed().not_null(),
     key<&Script::then>("then", kThen),
@@ -117,7 +104,7 @@ constexpr Key script_key(std::string_view name, const T& type) {
           [](void* scenario) -> void* { return &(static_cast<Scenario*>(scenario)->*Member); }};
 }
 
-constexpr ReadType<Paths, parse_paths> kPaths;
+constexpr Custom<Paths> kPaths(parse_paths);
 constexpr Key kScenarioKeys[] = {
     script_key<&Script::steps>("steps", kSteps).needed().not_null(),
     script_key<&Script::then>("then", kThen),

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace httpretry {
@@ -46,7 +47,8 @@ struct HTTPRETRY_API EndpointPattern {
 // What is wrong with one part of a pattern ("host", "path", …), in a sentence.
 struct HTTPRETRY_API PatternProblem {
   PatternProblem() = default;
-  PatternProblem(std::string_view wrong_part, std::string what);
+  PatternProblem(std::string_view wrong_part, std::string what)
+      : part(wrong_part), message(std::move(what)) {}
 
   std::string part;  // empty where the whole is wrong: a pattern without any part
   std::string message;

@@ -6,8 +6,8 @@
 //   auto policies = PolicySet::load("policy.json").value();
 //   Client client({retry(policies)});
 //
-// A file that is read again when it changes is a PolicySource (policy_source.hpp); a set that is
-// written in C++ begins with PolicySet::builder() (policy_builder.hpp).
+// A file that is read again when it changes is a PolicySource; a set that is written in C++ begins
+// with PolicySet::builder(). Both are below.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -72,12 +72,13 @@ class HTTPRETRY_API PolicyValues {
     Shared::const_iterator at_;
   };
 
-  PolicyValues();
-  explicit PolicyValues(Shared values);
+  PolicyValues() : PolicyValues(Shared()) {}
+  explicit PolicyValues(Shared values)
+      : values_(std::make_shared<const Shared>(std::move(values))) {}
 
-  [[nodiscard]] Iterator begin() const;
-  [[nodiscard]] Iterator end() const;
-  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] Iterator begin() const { return Iterator(values_->begin()); }
+  [[nodiscard]] Iterator end() const { return Iterator(values_->end()); }
+  [[nodiscard]] std::size_t size() const { return values_->size(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
   // nullptr where the policy has no such key: a constant backoff has no "backoff.multiplier".
   [[nodiscard]] const PolicyValue* find(std::string_view key) const;
@@ -187,7 +188,7 @@ struct HTTPRETRY_API CheckedPolicies {
 // kept for all that is still there under the same name, or, without a name, with the same pattern.
 //
 // Write the file beside its place and rename it: a file that is written in place may be read half
-// written. That is refused, almost certainly, and mended a second later, but why have it.
+// written. It is then almost certainly refused, and read again a second later.
 
 // What came of reading a file again.
 struct HTTPRETRY_API PolicyReload {
@@ -202,7 +203,8 @@ struct HTTPRETRY_API PolicyReload {
 // A small handle: copies share what they watch. Safe to use from many threads at once.
 class HTTPRETRY_API PolicySource {
  public:
-  PolicySource(PolicySet policies);  // NOLINT(google-explicit-constructor): a set is a source
+  // NOLINTNEXTLINE(google-explicit-constructor): a set is a source
+  PolicySource(PolicySet policies) : source_(std::move(policies)) {}
 
   // Reads the file, and looks at it again from then on. The errors of PolicySet::load; and what is
   // no regular file cannot be watched.
@@ -226,7 +228,7 @@ class HTTPRETRY_API PolicySource {
 
  private:
   class Watch;
-  explicit PolicySource(std::shared_ptr<Watch> watch);
+  explicit PolicySource(std::shared_ptr<Watch> watch) : source_(std::move(watch)) {}
   std::variant<PolicySet, std::shared_ptr<Watch>> source_;
 };
 
@@ -276,7 +278,7 @@ class HTTPRETRY_API PolicyBuilder {
  private:
   friend class PolicySetBuilder;
   template <class T, class Value>
-  PolicyBuilder& say(std::string_view name, T RetryPolicy::*field, const Value& value);
+  PolicyBuilder& say(T RetryPolicy::*field, const Value& value);
   std::shared_ptr<policy_file::Layer> layer_;  // nullptr: nothing is said yet
 };
 
@@ -317,7 +319,7 @@ class HTTPRETRY_API PolicySetBuilder {
 // refused here: Errc::InvalidRequest, with a line for each problem.
 
 struct HTTPRETRY_API ImportedPolicies {
-  explicit ImportedPolicies(PolicySet set);
+  explicit ImportedPolicies(PolicySet set) : policies(std::move(set)) {}
 
   PolicySet policies;
   std::string json;               // the policy file that says the same

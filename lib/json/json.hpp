@@ -1,19 +1,30 @@
-// JsonNode: a JSON value that knows its position in the text it was read from.
+// JSON values: OrderedJson, which is written, and JsonNode, which knows its position in the text it
+// was read from. And Problems, which collects what is wrong with one file.
 #pragma once
 
-#include "lib/json/ordered_json.hpp"
-
 #include <httpretry/export.hpp>
+#include <httpretry/json/problem.hpp>
 
+#include <nlohmann/json.hpp>
+
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace httpretry {
+
+// The one kind of JSON value that is written: its members stay in the order they were set in.
+using OrderedJson = nlohmann::ordered_json;
+
+// The text for people to read: what fits into a line is on one line. The outer `levels` of objects
+// and arrays have a line for each member in any case. Bytes that are not UTF-8 are replaced.
+HTTPRETRY_API std::string json_text(const OrderedJson& json, int levels);
 
 class Problems;
 
@@ -26,6 +37,7 @@ inline constexpr std::size_t kMaxJsonNodes = 2'000'000;
 struct Position {
   int line = 0;  // from 1; 0: not from a text
   int column = 0;
+  friend auto operator<=>(const Position&, const Position&) = default;
 };
 
 struct HTTPRETRY_API JsonNode {
@@ -86,5 +98,60 @@ bool is_within(const JsonNode& json, const JsonNode& object);
 std::string quoted_text(std::string_view text);
 // With control characters escaped, and cut after some two hundred bytes.
 std::string one_line(std::string_view text);
+
+// More than anybody reads at once; a file of megabytes may have a problem in each line.
+inline constexpr std::size_t kMaxProblems = 1000;
+
+class HTTPRETRY_API Problems {
+ public:
+  explicit Problems(std::string file) : file_(std::move(file)) {}
+
+  // At a value, or at the name of a member.
+  void error(const JsonNode& at, std::string message) { add(at, at.position, std::move(message)); }
+  void error_at_key(const JsonNode& at, std::string message) {
+    add(at, at.key_position, std::move(message));
+  }
+  void warn(const JsonNode& at, std::string message) {
+    warn(at.position, pointer(at), std::move(message));
+  }
+  // Where there is no value.
+  void error(Position position, std::string pointer, std::string message) {
+    add(position, std::move(pointer), std::move(message), false);
+  }
+  void warn(Position position, std::string pointer, std::string message) {
+    add(position, std::move(pointer), std::move(message), true);
+  }
+
+  // did_you_mean, if the message will be kept: the search takes time.
+  [[nodiscard]] std::string suggestion(std::string_view word,
+                                       std::span<const std::string_view> names) const {
+    return full() ? std::string() : did_you_mean(word, names);
+  }
+
+  [[nodiscard]] const std::string& file() const { return file_; }
+  [[nodiscard]] bool failed() const { return failed_; }
+  [[nodiscard]] bool full() const { return problems_.size() >= kMaxProblems; }
+  // In the order of the file, each once.
+  [[nodiscard]] std::vector<Problem> take();
+
+ private:
+  // Made only for problems that are kept: there may be very many.
+  [[nodiscard]] std::string pointer(const JsonNode& at) const {
+    return full() ? std::string() : pointer_to(at);
+  }
+  void add(const JsonNode& at, Position position, std::string message) {
+    at.bad = true;
+    error(position, pointer(at), std::move(message));
+  }
+  void add(Position position, std::string pointer, std::string message, bool warning);
+
+  std::string file_;
+  std::vector<Problem> problems_;
+  bool failed_ = false;
+  bool more_ = false;
+};
+
+// One line for each error among the problems.
+HTTPRETRY_API std::string error_lines(const std::vector<Problem>& problems);
 
 }  // namespace httpretry

@@ -1,8 +1,9 @@
-#include "lib/json/node.hpp"
+#include "lib/json/json.hpp"
+
+#include "lib/http/text.hpp"
 
 #include <algorithm>
 #include <array>
-#include <tuple>
 #include <utility>
 
 namespace httpretry {
@@ -20,7 +21,6 @@ std::string_view shortened(std::string_view text, std::size_t most) {
 }
 
 void escape_into(std::string& out, std::string_view text, bool quotes) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   for (const auto c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (quotes && (c == '"' || c == '\\')) {
@@ -28,8 +28,7 @@ void escape_into(std::string& out, std::string_view text, bool quotes) {
       out += c;
     } else if (byte < 0x20 || byte == 0x7F) {
       out += "\\u00";
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 0xFU];
+      append_hex(out, byte);
     } else {
       out += c;
     }
@@ -58,15 +57,63 @@ void text_into(std::string& out, const JsonNode& json) {
 std::size_t number_of(const JsonNode& child) {
   const auto& children = child.parent->children;
   // Elements are in the order of the text, and a file may have very many of them.
-  const auto found = std::lower_bound(children.begin(), children.end(), &child,
-                                      [](const JsonNode* a, const JsonNode* b) {
-                                        return std::tie(a->position.line, a->position.column) <
-                                               std::tie(b->position.line, b->position.column);
-                                      });
+  const auto found = std::lower_bound(
+      children.begin(), children.end(), &child,
+      [](const JsonNode* a, const JsonNode* b) { return a->position < b->position; });
   return static_cast<std::size_t>(found - children.begin());
 }
 
+constexpr std::size_t kLineWidth = 100;
+
+std::string scalar_text(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+// What stands before an element of `json`.
+std::string name_of(const OrderedJson& json, const std::string& key) {
+  return json.is_object() ? scalar_text(key) + ": " : "";
+}
+
+std::string one_line_of(const OrderedJson& json) {
+  if (!json.is_structured()) return scalar_text(json);
+  std::string text;
+  for (const auto& [key, value] : json.items()) {
+    if (!text.empty()) text += ", ";
+    text += name_of(json, key) + one_line_of(value);
+  }
+  return json.is_object() ? "{" + text + "}" : "[" + text + "]";
+}
+
+// `used` is what stands before it on its line.
+void append(std::string& out, const OrderedJson& json, int levels, std::size_t indent,
+            std::size_t used) {
+  if (levels <= 0 || !json.is_structured() || json.empty()) {
+    auto line = one_line_of(json);
+    if (!json.is_structured() || used + line.size() <= kLineWidth) {
+      out += line;
+      return;
+    }
+  }
+  const std::string space(indent + 2, ' ');
+  out += json.is_object() ? "{" : "[";
+  auto first = true;
+  for (const auto& [key, value] : json.items()) {
+    out += first ? "\n" : ",\n";
+    first = false;
+    const auto name = space + name_of(json, key);
+    out += name;
+    append(out, value, levels - 1, indent + 2, name.size());
+  }
+  out += "\n" + std::string(indent, ' ') + (json.is_object() ? "}" : "]");
+}
+
 }  // namespace
+
+std::string json_text(const OrderedJson& json, int levels) {
+  std::string out;
+  append(out, json, levels, 0, 0);
+  return out;
+}
 
 const JsonNode* JsonNode::member(std::string_view name) const {
   const auto found = std::find_if(children.begin(), children.end(),
@@ -153,12 +200,12 @@ std::string described(const JsonNode& json) {
   switch (json.type) {
     case JsonNode::Type::Array: return "an array";
     case JsonNode::Type::Object: return "an object";
-    case JsonNode::Type::String: {
-      const auto text = quoted_text(shortened(json.text, kQuoted));
-      return json.text.size() > kQuoted ? text + "..." : text;
+    case JsonNode::Type::String:
+    case JsonNode::Type::Number: {
+      const auto text = shortened(json.text, kQuoted);
+      const auto shown = json.is(JsonNode::Type::String) ? quoted_text(text) : std::string(text);
+      return json.text.size() > kQuoted ? shown + "..." : shown;
     }
-    case JsonNode::Type::Number:
-      return std::string(json.text.substr(0, kQuoted)) + (json.text.size() > kQuoted ? "..." : "");
     case JsonNode::Type::Null:
     case JsonNode::Type::Boolean: break;
   }

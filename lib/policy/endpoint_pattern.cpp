@@ -1,0 +1,309 @@
+// Patterns of hosts and paths, and what can be wrong with them.
+#include "lib/policy/endpoint_pattern.hpp"
+
+#include "lib/http/text.hpp"
+
+#include <httpretry/http/headers.hpp>
+
+#include <idn2.h>
+
+#include <algorithm>
+#include <map>
+
+namespace httpretry {
+namespace policy {
+namespace {
+
+constexpr std::size_t kMaxLabel = 63;  // bytes, in DNS
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<signed char>(c) >= 0; });
+}
+
+// Replaces the dots of other scripts (RFC 3490 section 3.1) by "."; empty if it is not UTF-8.
+std::optional<std::string> with_plain_dots(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const auto character = text.substr(0, character_length(text));
+    if (character.empty()) return std::nullopt;
+    const auto dot = character == "\u3002" || character == "\uFF0E" || character == "\uFF61";
+    plain += dot ? "." : character;
+    text.remove_prefix(character.size());
+  }
+  return plain;
+}
+
+// UTS 46, non-transitional, as browsers do. A label that cannot be converted becomes one that is
+// refused for its length.
+std::string punycode(const std::string& label) {
+  const std::string too_long(kMaxLabel + 1, 'x');
+  if (label.size() > 4 * kMaxLabel) return too_long;  // a character has four bytes at most
+  std::uint8_t* converted = nullptr;
+  const auto code = idn2_lookup_u8(reinterpret_cast<const std::uint8_t*>(label.c_str()), &converted,
+                                   IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL);
+  const std::unique_ptr<std::uint8_t, void (*)(void*)> owner(converted, idn2_free);
+  if (code == IDN2_TOO_BIG_LABEL || code == IDN2_TOO_BIG_DOMAIN) return too_long;
+  // The name stays as it is, and libcurl refuses it.
+  return code == IDN2_OK ? reinterpret_cast<const char*>(converted) : label;
+}
+
+// The labels of a name, at least one.
+std::vector<std::string> labels_of(std::string_view name) {
+  std::vector<std::string> labels;
+  for (;;) {
+    const auto dot = name.find('.');
+    labels.emplace_back(name.substr(0, dot));
+    if (dot == name.npos) return labels;
+    name.remove_prefix(dot + 1);
+  }
+}
+
+// A name as DNS has it, in lower case; empty where it is not UTF-8. libcurl makes names ASCII too,
+// but only where the program's locale is UTF-8; a policy file must not mean different things in
+// different locales.
+std::optional<std::string> ascii_host(std::string_view text) {
+  auto host = with_plain_dots(text);
+  if (!host || is_ascii(*host)) return host ? std::optional(to_lower(*host)) : std::nullopt;
+  std::string ascii;
+  for (const auto& label : labels_of(*host)) {
+    ascii += (is_ascii(label) ? label : punycode(label)) + '.';
+  }
+  ascii.pop_back();
+  return to_lower(ascii);
+}
+
+std::string problem_of_name(std::string_view name) {
+  if (name.empty()) return "it has no name";
+  if (name.front() == '[') {
+    if (name.back() != ']') return "its bracket is not closed, or something follows it";
+    return name.find('%') == name.npos ? "" : "a zone is not looked at";
+  }
+  if (name.find('*') != name.npos) return "one leading \"*.\" is allowed";
+  if (name.find_first_of("/?#@%\\") != name.npos) return "only a name belongs here";
+  const auto colons = std::count(name.begin(), name.end(), ':');
+  if (colons == 1) return "the port has a key of its own";
+  if (colons > 1) return "an IPv6 address stands in brackets, as in \"[::1]\"";
+  if (name.size() > kMaxHost) return "a name has at most 253 bytes";
+  for (const auto& label : labels_of(name)) {
+    if (label.empty()) return "it has an empty label";
+    if (label.size() > kMaxLabel) return "a label has at most 63 bytes";
+  }
+  return {};
+}
+
+// A name that libcurl, and thereby a request, leaves as it is: no address in any spelling.
+bool is_plain(std::string_view name) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+  return name.find_first_not_of(kPlain) == name.npos && name.back() > '9';
+}
+
+// Whether libcurl would take the last label, and thereby the name, for an IPv4 address.
+bool is_ipv4(std::string_view name) {
+  return name.find_first_not_of("0123456789", name.rfind('.') + 1) == name.npos;
+}
+
+bool encodes_byte(std::string_view text) {
+  return text.size() >= 3 && text[0] == '%' && hex_value(text[1]) && hex_value(text[2]);
+}
+
+// Removes one byte of data from the front of a text, and returns it.
+char take_byte(std::string_view& text, bool encoded = true) {
+  count_step();
+  const auto size = encoded && encodes_byte(text) ? 3U : 1U;
+  const auto byte =
+      size == 1 ? text[0] : static_cast<char>(*hex_value(text[1]) * 16 + *hex_value(text[2]));
+  text.remove_prefix(size);
+  return byte;
+}
+
+// 1 for ".", 2 for "..", in any spelling; else 0.
+int dots(std::string_view segment) {
+  if (segment.empty() || segment.size() > 6) return 0;
+  if (segment.front() != '.' && segment.front() != '%') return 0;
+  int count = 0;
+  while (!segment.empty()) {
+    if (take_byte(segment) != '.') return 0;
+    ++count;
+  }
+  return count <= 2 ? count : 0;
+}
+
+std::string data_of(std::string_view segment) {
+  std::string data;
+  while (!segment.empty()) data.push_back(take_byte(segment));
+  return data;
+}
+
+std::string problem_of_literal(std::string_view segment) {
+  if (segment.find_first_of("*{}") != std::string_view::npos) {
+    return quoted(segment) +
+           " is not a segment: it is \"*\", \"{name}\", or text, in which these"
+           " signs are written \"%2A\", \"%7B\" and \"%7D\"";
+  }
+  for (auto at = segment.find('%'); at != std::string_view::npos; at = segment.find('%', at + 1)) {
+    if (encodes_byte(segment.substr(at))) continue;
+    return quoted(segment.substr(at, 3)) +
+           " encodes nothing: two hexadecimal digits follow a \"%\"";
+  }
+  return {};
+}
+
+bool is_name(std::string_view segment) {
+  return segment.size() > 2 && segment.front() == '{' && segment.back() == '}' &&
+         segment.substr(1, segment.size() - 2).find_first_of("*{}%") == std::string_view::npos;
+}
+
+Step step_of(std::string_view segment) {
+  if (segment == "**") return Step::Rest;
+  return segment == "*" || is_name(segment) ? Step::One : Step::Literal;
+}
+
+std::string problem_of_path(std::string_view path) {
+  if (path.empty() || path.front() != '/') return "it must start with \"/\"";
+  if (path.find_first_of("?#") != std::string_view::npos) {
+    return "query and fragment are not looked at";
+  }
+  const auto control = [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; };
+  if (std::any_of(path.begin(), path.end(), control)) return "it holds a control byte";
+  for (std::size_t begin = 1; begin <= path.size();) {
+    const auto end = std::min(path.find('/', begin), path.size());
+    const auto segment = path.substr(begin, end - begin);
+    const auto step = step_of(segment);
+    if (step == Step::Rest && end != path.size()) return "\"**\" is allowed at the end only";
+    if (step == Step::Literal) {
+      if (auto problem = problem_of_literal(segment); !problem.empty()) return problem;
+    }
+    begin = end + 1;
+  }
+  return {};
+}
+
+void check_methods(const std::vector<std::string>& methods, std::vector<PatternProblem>& problems) {
+  std::map<std::string, int> counts;
+  for (const auto& method : methods) ++counts[method];
+  for (const auto& [method, count] : counts) {
+    if (!valid_header_name(method)) {
+      problems.emplace_back("methods", quoted(method) + " is not a method: it is no token");
+    }
+    if (count > 1) problems.emplace_back("methods", quoted(method) + " is listed more than once");
+  }
+}
+
+}  // namespace
+
+HostPattern parse_host(std::string_view text) {
+  HostPattern host;
+  const auto ascii = ascii_host(text);
+  if (!ascii) host.problem = "it is not UTF-8";
+  if (!ascii || *ascii == "*") return host;
+  auto& [kind, name, problem] = host;
+  name = without_trailing_dots(*ascii);
+  kind = name.starts_with("*.") ? HostPattern::Kind::Suffix : HostPattern::Kind::Exact;
+  if (kind == HostPattern::Kind::Suffix) name.erase(0, 2);
+  problem = problem_of_name(name);
+  if (!problem.empty()) return host;
+  const bool ipv6 = name.front() == '[';
+  if (!is_plain(name)) {
+    if (const auto url = Url::parse("http://" + name + "/")) {
+      name = url->host();
+    } else {
+      problem = ipv6 ? "it is not an IPv6 address" : "no host can have that name";
+    }
+  }
+  if (problem.empty() && kind == HostPattern::Kind::Suffix && (ipv6 || is_ipv4(name))) {
+    problem = "an address has no suffix";
+  }
+  return host;
+}
+
+std::uint64_t Label::hash() const {
+  if (known_hash != 0) return known_hash;
+  known_hash = 0xCBF29CE484222325;  // FNV-1a, whose constants these are
+  for (auto rest = text; !rest.empty();) {
+    known_hash =
+        (known_hash ^ static_cast<unsigned char>(take_byte(rest, encoded))) * 0x100000001B3;
+  }
+  return known_hash;
+}
+
+bool Label::is(std::string_view data) const {
+  count_step();
+  if (!encoded) return text == data;
+  auto rest = text;
+  for (const auto byte : data) {
+    if (rest.empty() || take_byte(rest) != byte) return false;
+  }
+  return rest.empty();
+}
+
+Segments split_path(std::string_view path) {
+  Segments segments;
+  if (path.starts_with('/')) path.remove_prefix(1);
+  const bool encoded = path.find('%') != std::string_view::npos;
+  const auto push = [&](std::string_view segment) {
+    auto& [kept, count] = segments;
+    if (count < kept.size()) kept[count] = Label(segment, encoded);
+    ++count;
+  };
+  for (;;) {
+    count_step();
+    const auto end = path.find('/');
+    const bool last = end == std::string_view::npos;
+    const auto segment = path.substr(0, end);
+    const auto up = dots(segment);
+    if (up == 0) push(segment);
+    if (up == 2 && segments.count > 0) --segments.count;
+    if (up != 0 && last) push({});  // "/a/." is "/a/"
+    if (last) return segments;
+    path.remove_prefix(end + 1);
+  }
+}
+
+PathPattern parse_path(std::string_view text) {
+  PathPattern pattern;
+  pattern.problem = problem_of_path(text);
+  if (!pattern.problem.empty()) return pattern;
+  const auto segments = split_path(text);
+  if (segments.count > kMaxSegments) {
+    pattern.problem = "it has " + std::to_string(segments.count) + " segments, at most " +
+                      std::to_string(kMaxSegments) + " are allowed";
+    return pattern;
+  }
+  for (std::size_t i = 0; i < segments.count; ++i) {
+    const auto segment = segments.kept[i].text;
+    const auto step = step_of(segment);
+    pattern.steps.push_back(step);
+    pattern.literals.push_back(step == Step::Literal ? data_of(segment) : std::string());
+  }
+  return pattern;
+}
+
+}  // namespace policy
+
+std::vector<PatternProblem> problems_of(const EndpointPattern& pattern) {
+  using namespace policy;
+  std::vector<PatternProblem> problems;
+  const auto& [scheme, host, port, path, methods] = pattern;
+  if (!scheme && !host && !port && !path && methods.empty()) {
+    problems.emplace_back("", "at least one of scheme, host, port, path and methods is required");
+  }
+  if (scheme && *scheme != "http" && *scheme != "https") {
+    problems.emplace_back("scheme", quoted(*scheme) + " is not \"http\" or \"https\"");
+  }
+  if (host) {
+    if (const auto problem = parse_host(*host).problem; !problem.empty()) {
+      problems.emplace_back("host", quoted(*host) + " is not a host pattern: " + problem);
+    }
+  }
+  if (port == 0) problems.emplace_back("port", "0 is not a port: they are 1 to 65535");
+  if (path) {
+    if (const auto problem = parse_path(*path).problem; !problem.empty()) {
+      problems.emplace_back("path", quoted(*path) + " is not a path pattern: " + problem);
+    }
+  }
+  check_methods(methods, problems);
+  return problems;
+}
+
+}  // namespace httpretry
