@@ -2,7 +2,7 @@
 
 #include "lib/curl/errors.hpp"
 #include "lib/flow/nested_retry.hpp"
-#include "lib/flow/random.hpp"
+#include "lib/http/random.hpp"
 
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 ClientOptions checked(ClientOptions options) {
   check(options);
-  if (!options.random) options.random = &system_random;
+  if (!options.random) options.random = &random_number;
   return options;
 }
 

@@ -1,6 +1,6 @@
 #include <httpretry/http/body.hpp>
 
-#include "random_bytes.hpp"
+#include "random.hpp"
 
 #include <algorithm>
 #include <array>

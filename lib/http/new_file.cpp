@@ -1,6 +1,6 @@
 #include "new_file.hpp"
 
-#include "random_bytes.hpp"
+#include "random.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -25,8 +25,8 @@ json parse(const std::string& text) {
 }
 
 Error no_value(std::string_view pointer, std::string_view why) {
-  return Error(Errc::Protocol,
-               "the answer has no value at \"" + std::string(pointer) + "\": " + std::string(why));
+  return Error(Errc::Protocol, "the response has no value at \"" + std::string(pointer) +
+                                   "\": " + std::string(why));
 }
 
 Result<JsonValue> scalar(const json& value, std::string_view pointer) {

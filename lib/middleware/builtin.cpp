@@ -1,8 +1,7 @@
 // The middlewares timeout and default_headers, and the key for the middleware retry.
 #include <httpretry/middleware/builtin.hpp>
 
-#include "lib/http/random_bytes.hpp"
-#include "lib/http/text.hpp"
+#include "lib/http/random.hpp"
 
 #include <array>
 #include <stdexcept>

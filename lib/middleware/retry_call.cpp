@@ -3,7 +3,7 @@
 #include "budgets.hpp"
 
 #include "lib/flow/nested_retry.hpp"
-#include "lib/flow/random.hpp"
+#include "lib/http/random.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -108,7 +108,7 @@ void RetryCallLoop::end_attempt(const AttemptResultBase& result, Time now, WallT
   EndedAttempt ended;
   ended.now = now;
   ended.wall_now = wall_now;
-  ended.random = state_->options.random ? state_->options.random() : system_random();
+  ended.random = state_->options.random ? state_->options.random() : random_number();
   auto reason = result.reason.empty() ? std::string(to_string(result.cls)) : result.reason;
   state_->next = state_->loop.end(ended, classified_as(result), std::move(reason));
 }

@@ -1,3 +1,6 @@
+// The words for faults, and scenario files: read by tables of keys as policy files are.
+#include "lib/policy/keys.hpp"
+
 #include <httpretry/testing/testing.hpp>
 
 #include <algorithm>
@@ -5,6 +8,9 @@
 
 namespace httpretry {
 namespace {
+
+using namespace policy_file;
+using JsonType = JsonNode::Type;
 
 // In the order of Fault.
 constexpr std::array<std::string_view, 19> kWords{
@@ -14,6 +20,109 @@ constexpr std::array<std::string_view, 19> kWords{
     "tls_stall", "tls",       "refused",      "resolve"};
 static_assert(kWords.back() == "resolve" &&
               kWords.size() == static_cast<std::size_t>(Fault::Resolve) + 1);
+
+std::optional<std::string> parse_text(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
+  return std::string(json.text);
+}
+
+std::optional<Fault> parse_fault_name(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
+  // "hang" is a second word for "timeout".
+  if (const auto fault = parse_fault(json.text)) return fault;
+  const auto words = Words::up_to(Fault::Resolve).all();
+  problems.error(json, described(json) + " is no fault" + problems.suggestion(json.text, words));
+  return std::nullopt;
+}
+
+std::optional<Headers> parse_headers(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
+  Headers headers;
+  const auto add = [&](const JsonNode& value, std::string_view name) {
+    if (!expect(value, JsonType::String, "a string", problems)) return;
+    if (!headers.try_add(name, value.text)) {
+      problems.error(value, "this cannot be sent as a header");
+    }
+  };
+  for (const auto* const header : json.children) {
+    if (header->is(JsonType::Array)) {
+      for (const auto* const value : header->children) add(*value, header->key);
+    } else {
+      add(*header, header->key);
+    }
+  }
+  return headers;
+}
+
+constexpr std::string_view kThens[] = {"repeat_last", "restart", "close"};
+constexpr double kMost = 9007199254740992;  // 2^53: a double counts no further
+
+constexpr Number<int> kStatus(200, 999);
+constexpr Number<std::uint64_t> kTimes(1, kMost);
+constexpr Number<std::uint64_t> kSize(0, kMost);
+constexpr DurationType kDuration(false);
+constexpr Custom<std::string> kText(parse_text);
+constexpr Custom<Fault> kFault(parse_fault_name);
+constexpr Custom<Headers> kHeaders(parse_headers);
+constexpr Word<Then> kThen{Words(kThens)};
+
+constexpr Key kStepKeys[] = {
+    key<&Step::status>("status", kStatus),
+    key<&Step::headers>("headers", kHeaders),
+    key<&Step::body>("body", kText),
+    key<&Step::delay>("delay", kDuration),
+    key<&Step::fault>("fault", kFault),
+    key<&Step::times>("times", kTimes),
+    key<&Step::interval>("interval", kDuration),
+    key<&Step::size>("size", kSize),
+};
+constexpr Shape kStep{.name = "step", .keys = kStepKeys};
+
+std::optional<std::vector<Step>> parse_steps(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::Array, "an array", problems)) return std::nullopt;
+  if (json.children.empty()) problems.error(json, "there must be at least one step");
+  std::vector<Step> steps;
+  for (const auto* const each : json.children) {
+    const auto good = read_object(*each, kStep, &steps.emplace_back(), "an object", problems);
+    if (good && each->find("status") == nullptr && each->find("fault") == nullptr) {
+      problems.error(*each, "a step has a \"status\" or a \"fault\"");
+    }
+  }
+  return steps;
+}
+
+constexpr Custom<std::vector<Step>> kSteps(parse_steps);
+constexpr Key kScriptKeys[] = {
+    key<&Script::steps>("steps", kSteps).needed().not_null(),
+    key<&Script::then>("then", kThen),
+};
+constexpr Shape kScript{.name = "script", .keys = kScriptKeys};
+
+using Paths = std::map<std::string, Script, std::less<>>;
+std::optional<Paths> parse_paths(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
+  Paths paths;
+  for (const auto* const path : json.children) {
+    if (!path->key.starts_with('/')) problems.error_at_key(*path, "a path starts with \"/\"");
+    read_object(*path, kScript, &paths[std::string(path->key)], "an object", problems);
+  }
+  return paths;
+}
+
+// The members of its Script are reached through a Scenario.
+template <auto Member, class T>
+constexpr Key script_key(std::string_view name, const T& type) {
+  return {name, &type,
+          [](void* scenario) -> void* { return &(static_cast<Scenario*>(scenario)->*Member); }};
+}
+
+constexpr Custom<Paths> kPaths(parse_paths);
+constexpr Key kScenarioKeys[] = {
+    script_key<&Script::steps>("steps", kSteps).needed().not_null(),
+    script_key<&Script::then>("then", kThen),
+    key<&Scenario::paths>("paths", kPaths),
+};
+constexpr Shape kScenario{.name = "scenario", .keys = kScenarioKeys};
 
 }  // namespace
 
@@ -27,6 +136,18 @@ std::optional<Fault> parse_fault(std::string_view word) {
   const auto* const found = std::find(kWords.begin(), kWords.end(), word);
   if (found == kWords.end()) return std::nullopt;
   return static_cast<Fault>(found - kWords.begin());
+}
+
+Result<Scenario> parse_scenario(std::string_view json, std::string file_name) {
+  Problems problems(std::move(file_name));
+  JsonTree tree;
+  read_json(json, tree, problems);
+  Scenario scenario;
+  if (tree.root != nullptr) {
+    read_object(*tree.root, kScenario, &scenario, "an object", problems);
+  }
+  if (!problems.failed()) return scenario;
+  return Error(Errc::InvalidRequest, error_lines(problems.take()));
 }
 
 }  // namespace httpretry
