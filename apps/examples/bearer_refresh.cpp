@@ -54,7 +54,10 @@ int main() {
   std::vector<std::future<Outcome>> calls(3);
   for (auto& call : calls) call = api.send_async(Request::get(server.url("/items")));
   bool good = true;
-  for (auto& call : calls) good = call.get()->ok() && good;
+  for (auto& call : calls) {
+    const auto outcome = call.get();
+    good = good && outcome && outcome->ok();
+  }
   const auto later = api.get(server.url("/items"));
   good = good && later && later->body == "another item";
 
@@ -64,6 +67,7 @@ int main() {
     std::printf("%s %s  %s\n", seen.method.c_str(), seen.path.c_str(), token.c_str());
     tokens += seen.method == "POST" ? "T" : token.substr(token.size() - 1);
   }
-  // Two requests for the first token, three with it, one for which it has expired, and so on.
+  // T: a request to the token server. t and d: one to the API with the token "first" or "second".
+  // Two requests for the first token, three with it, one that is rejected; then the second token.
   return good && tokens == "TTttttTd" ? 0 : 1;
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <future>
 #include <string>
+#include <vector>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -17,7 +18,8 @@ Task<int> two_requests(Client& client, std::string url) {
   co_return (first ? first->status : 0) + (second ? second->status : 0);
 }
 
-Task<std::vector<Outcome>> all_of(Client& client, std::vector<std::string> urls) {
+// Sends all requests at the same time. Gives the outcomes in the order of `urls`.
+Task<std::vector<Outcome>> send_all(Client& client, std::vector<std::string> urls) {
   std::vector<Task<Outcome>> calls;
   for (const auto& url : urls) calls.push_back(client.co_send(Request::get(url)));
   std::vector<Outcome> outcomes = co_await when_all(std::move(calls));
@@ -55,7 +57,7 @@ int main() {
 
   const int sum = sync_wait(two_requests(client, url));
 
-  const auto outcomes = sync_wait(all_of(client, {url, url, url}));
+  const auto outcomes = sync_wait(send_all(client, {url, url, url}));
 
   std::printf("%d %d %d %d %d\n", blocking->status, future.get()->status, status.get_future().get(),
               sum, outcomes.back()->status);

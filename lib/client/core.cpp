@@ -68,7 +68,7 @@ std::optional<Error> ClientCore::apply(Request& request, CallOptions& options) c
                      "to its middlewares");
   }
   if (options.policy) request.edit_options().policy = std::move(options.policy);
-  // Attempts multiply where a call that retries makes another one that does.
+  // This call retries, and is made by a call that retries too: the numbers of attempts multiply.
   if (retries_ && inside_retry() && request.options().retry) warn_of_nested_retry();
   return std::nullopt;
 }
@@ -84,8 +84,7 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
     return send_async(std::move(request), std::move(options)).get();
   }
   if (auto error = apply(request, options)) return *std::move(error);
-  // The call may destroy the client; the scheduler, or the pool that the loop goes back to, must
-  // still exist then.
+  // The call may destroy the client. `self` keeps the scheduler and the pool alive until we return.
   const auto self = shared_from_this();
   if (options_.scheduler) {
     auto where = external_scheduler();
@@ -180,7 +179,7 @@ RunsOn ClientCore::find_loop(std::optional<Error>& why) {
 RunsOn ClientCore::background_loop() {
   const auto index = next_loop_++ % static_cast<std::size_t>(options_.threads);
   if (index >= loops_.size()) {
-    loops_.reserve(loops_.size() + 1);  // so that a loop that has started is in the list
+    loops_.reserve(loops_.size() + 1);  // so that push_back cannot throw after the start
     auto fresh = std::make_shared<BackgroundLoop>(connection_, resolver_);
     fresh->start();
     loops_.push_back(std::move(fresh));
@@ -190,7 +189,7 @@ RunsOn ClientCore::background_loop() {
 }
 
 void ClientCore::shut_down() {
-  if (::getpid() != process_) {  // a lock may be held by a thread of the parent
+  if (::getpid() != process_) {  // forked: a lock may never be released
     for (const auto& background : loops_) background->detach();
     return pool_.abandon();
   }

@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<std::uint64_t> last_call_id = 0;
 
-// Without retry() nobody writes the history: then there was this one attempt.
+// Without retry() the history is empty. Adds the last exchange as the only attempt.
 void add_only_attempt(const Outcome& outcome, Call::State& state) {
   const auto& exchange = exchange_of(outcome);
   auto& attempt = state.history.attempts.emplace_back();
@@ -29,7 +29,7 @@ void add_only_attempt(const Outcome& outcome, Call::State& state) {
   attempt.duration = exchange.timings.total;
 }
 
-// The exception does not tell what was sent. Only "no exchange was begun" is certain.
+// The exception does not tell what was sent: Maybe. `finish` makes it Never without an exchange.
 Error out_of_memory() {
   Error error(Errc::Internal, "out of memory");
   error.permanent = true;
@@ -86,7 +86,7 @@ PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn whe
     const Next chain(client->middlewares, 0);
     Outcome outcome = co_await chain(std::move(request), call);
     result.emplace(std::move(outcome));
-  } catch (...) {  // std::bad_alloc: what a middleware throws is an outcome already
+  } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
     result.emplace(out_of_memory());
   }
   if (RunQueue::is_not_driving(*where.scheduler)) {
@@ -105,7 +105,7 @@ PostedCoroutine run_work(RunsOn where, std::shared_ptr<Work> work) {
   try {
     const auto running = work->run(*where.scheduler);
     co_await running;
-  } catch (...) {  // as in a call
+  } catch (...) {  // std::bad_alloc, as in run_call
     work->give_up(out_of_memory());
   }
   if (RunQueue::is_not_driving(*where.scheduler)) {

@@ -121,7 +121,7 @@ std::string hint_at_limit(int error) {
 bool AbortReason::set_thrown(Abort why, Errc code, const char* who) noexcept {
   try {
     try {
-      throw;
+      throw;  // the exception that is being handled
     } catch (const std::bad_alloc&) {
       return set(Abort::NoMemory);
     } catch (...) {
@@ -129,7 +129,7 @@ bool AbortReason::set_thrown(Abort why, Errc code, const char* who) noexcept {
       error.permanent = true;
       return set_error(why, std::move(error));
     }
-  } catch (...) {
+  } catch (...) {  // no memory for the message
     return set(Abort::NoMemory);
   }
 }

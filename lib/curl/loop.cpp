@@ -87,7 +87,7 @@ void Loop::wait_for_events() {
   if (load_ == Load::OneCall) {
     if (timeout == 0) return;  // each turn has libcurl look at its sockets
     const bool sends = !shards_.empty() && !shards_.front()->active.empty();
-    if (sends) return poll(*shards_.front(), timeout);
+    if (sends) return wait_with_curl(*shards_.front(), timeout);
   }
   const auto events = sockets_.wait(timeout);
   unblocked();
@@ -95,8 +95,9 @@ void Loop::wait_for_events() {
   for (const auto& event : events) on_event(event.data.fd, event.events);
 }
 
-// libcurl adds its own timers to the timeout.
-void Loop::poll(Shard& shard, int timeout) {
+// Waits for libcurl's sockets and for posts, at most until libcurl's next timer. The next turn lets
+// libcurl handle what has happened on its sockets.
+void Loop::wait_with_curl(Shard& shard, int timeout) {
   curl_waitfd wake{sockets_.wake_descriptor(), CURL_WAIT_POLLIN, 0};
   const auto code = curl_multi_poll(shard.multi.get(), &wake, 1, timeout, nullptr);
   unblocked();

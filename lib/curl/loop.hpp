@@ -87,7 +87,7 @@ class Loop final : public RunQueue, public Transport {
   void read_clock() { now_ = std::chrono::steady_clock::now(); }
   void drive_shards();
   void wait_for_events();
-  void poll(Shard& shard, int timeout);
+  void wait_with_curl(Shard& shard, int timeout);
   void on_event(int socket, std::uint32_t events);
   [[nodiscard]] int timeout_ms() const;
   void socket_action(Shard& shard, curl_socket_t socket, int events);

@@ -23,12 +23,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// getaddrinfo cannot be interrupted. A name server that does not answer holds a thread for some 10
-// s; four let other names pass meanwhile.
+// getaddrinfo cannot be interrupted. A name server that does not answer keeps a thread busy for
+// about 10 s; with four threads, other names can be looked up in that time.
 constexpr std::size_t kMaxThreads = 4;
 // getaddrinfo does not tell for how long an address is valid. Browsers keep it for a minute, too.
 constexpr Duration kFresh = 60s;
-// Old addresses are used for so long, while a new look-up runs or fails.
+// Up to this age, addresses are still used while a new look-up runs or fails.
 constexpr Duration kUsable = 6min;
 // How soon to ask again where a new look-up is running.
 constexpr Duration kSoon = 100ms;
@@ -64,7 +64,7 @@ bool is_numeric(const std::string& address) {
          ::inet_pton(AF_INET6, address.c_str(), bytes.data()) == 1;
 }
 
-// Calls a function of the user's. Its result is checked: libcurl ignores what is no address.
+// Calls the user's function. Checks its result, because libcurl ignores text that is no address.
 Result<Addresses> call_lookup(const Lookup& lookup, const std::string& host) {
   try {
     auto found = lookup(host);
@@ -108,7 +108,7 @@ Result<Addresses> system_lookup(const std::string& host) {
   return found;
 }
 
-// One look-up of a name. It happens when its result is there. Each call that waits for it holds it.
+// One look-up of a name; the event is its result. Each call that waits for it has a shared_ptr.
 class Resolver::Name final : public detail::Event {
  public:
   Name(std::string host_, Time now) : host(std::move(host_)), asked_at(now) {}
@@ -166,7 +166,7 @@ void Resolver::State::start_thread() {
     std::thread([self = shared_from_this()] { self->work(); }).detach();
     ++threads;
   } catch (const std::exception& cause) {  // no thread, or no memory for one
-    if (threads > 0) return;               // another will get to it
+    if (threads > 0) return;               // a thread that is running will take the name
     const auto name = queue.back();
     queue.pop_back();
     end_lookup(name->host);

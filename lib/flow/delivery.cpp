@@ -111,7 +111,7 @@ const Delivery::Rest& Delivery::ask(const Request& request) {
 }
 
 Result<bool> Delivery::begin(const Request& request, const Response& head) {
-  // No bytes follow those that the writer has.
+  // 416, and the size is what the writer has: it already has the whole body.
   complete_ = asked_ && head.status == 416 && content_range(head.headers).total == have_;
   if (complete_) return true;
   if (!head.ok() || request.method() == "HEAD") return false;
@@ -143,7 +143,7 @@ Result<bool> Delivery::continue_with(const Response& head) {
     validator_.clear();  // so that the next attempt asks for the whole body
     guaranteed_ = false;
     Error error(Errc::Protocol, "the server was asked for the bytes from " + std::to_string(have_) +
-                                    " on and sent others");
+                                    " on, and sent other bytes");
     error.permanent = !writer_->restartable();
     return error;
   }

@@ -106,7 +106,7 @@ class PiecesReader final : public BodyReader {
     std::uint64_t sum = 0;
     for (const auto& reader : readers_) {
       const auto size = reader->size();
-      if (!size) return;
+      if (!size) return;  // so that of the form is not known either
       sum += *size;
     }
     size_ = sum;
@@ -124,8 +124,8 @@ class PiecesReader final : public BodyReader {
 
  private:
   Readers readers_;
-  std::size_t at_ = 0;
-  std::optional<std::uint64_t> size_;
+  std::size_t at_ = 0;                 // the reader that is read now
+  std::optional<std::uint64_t> size_;  // empty if that of a piece is not known
 };
 
 Result<std::unique_ptr<BodyReader>> open_pieces(const Pieces& pieces) {

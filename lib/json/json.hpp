@@ -22,14 +22,14 @@ namespace httpretry {
 // The one kind of JSON value that is written: its members stay in the order they were set in.
 using OrderedJson = nlohmann::ordered_json;
 
-// The text for people to read: what fits into a line is on one line. The outer `levels` of objects
-// and arrays have a line for each member in any case. Bytes that are not UTF-8 are replaced.
+// JSON text for people: an object or array that fits into a line is written on one line, except the
+// outer `levels`, which always have a line for each member. Bytes that are not UTF-8 are replaced.
 HTTPRETRY_API std::string json_text(const OrderedJson& json, int levels);
 
 class Problems;
 
-// Of a text that is read. A tree is walked by recursion, so its depth must have a limit; the others
-// are far above any real file, and keep a hostile one from taking all memory.
+// Limits for a text that is read. Trees are walked by recursion, so their depth must have a limit.
+// The other two are far above any real file. They stop a hostile file from using all memory.
 inline constexpr std::size_t kMaxJsonDepth = 64;
 inline constexpr std::size_t kMaxJsonText = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxJsonNodes = 2'000'000;
@@ -82,8 +82,8 @@ class HTTPRETRY_API JsonTree {
   std::deque<std::string> texts_;
 };
 
-// Reads strict JSON (RFC 8259) into `tree`. The first syntax error goes to `problems`, and the root
-// then stays nullptr; so do duplicate keys, and values beyond the limits above.
+// Reads strict JSON (RFC 8259) into `tree`. The first syntax error, or a value beyond the limits
+// above, goes to `problems`, and the root stays nullptr. Duplicate keys only go to `problems`.
 HTTPRETRY_API void read_json(std::string_view text, JsonTree& tree, Problems& problems);
 
 // "/policies/careful/max_attempts"; a very long one is cut.

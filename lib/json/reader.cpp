@@ -23,8 +23,9 @@ class TextBuffer final : public std::streambuf {
   [[nodiscard]] std::size_t read() const { return static_cast<std::size_t>(gptr() - eback()); }
 };
 
-// Each callback comes when its token has been read: for numbers, and one byte behind it. So a token
-// begins at the first byte behind the one before that is no blank, comma or colon.
+// The parser calls back after it has read a token, and for a number one byte more. So the position
+// of the buffer is not where the token begins. That is the first byte after the token before it
+// that is not a blank, a comma or a colon.
 class TreeReader final : public nlohmann::json_sax<OrderedJson> {
  public:
   TreeReader(std::string_view text, JsonTree& tree, Problems& problems)
@@ -36,7 +37,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     std::istream stream(&buffer_);
     if (!OrderedJson::sax_parse(stream, this)) return;
     skip(kBlanks);
-    // nlohmann's parser takes a NUL byte for the end of its input.
+    // nlohmann's parser treats a NUL byte as the end of the text: there may be more.
     if (end_ < text_.size()) return syntax_error(end_, "");
     tree_.root = root_;
   }
@@ -51,7 +52,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   bool string(std::string& value) override { return add(Type::String, false, &value); }
   bool binary(OrderedJson::binary_t& /*value*/) override { return false; }
   bool key(std::string& name) override {
-    const auto start = token();
+    const auto start = token_start();
     key_position_ = position(start);
     key_ = kept(start, name);
     end_ = buffer_.read();
@@ -64,7 +65,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     return end_array();
   }
   bool end_array() override {
-    token();  // the brace or bracket
+    token_start();  // the brace or bracket
     ++end_;
     open_.pop_back();
     return true;
@@ -76,8 +77,8 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     if (error.id == kNumberOverflow) {
       JsonNode number;
       number.type = Type::Number;
-      number.text = number_at(token());
-      problem(end_, described(number) + " is out of range: no number is so large");
+      number.text = number_at(token_start());
+      problem(end_, described(number) + " is too large for a number");
     } else {
       syntax_error(std::max<std::size_t>(count, 1) - 1, error.what());
     }
@@ -103,29 +104,30 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
       line_start_ = end_ + 1;
     }
   }
-  // Where the token begins that was read last.
-  std::size_t token() {
+  // Moves `end_` to the first byte of the token that was read last, and returns it.
+  std::size_t token_start() {
     skip(" \t\r\n,:");
     return end_;
   }
   [[nodiscard]] std::string_view number_at(std::size_t start) const {
     const auto end = text_.find_first_not_of("0123456789+-.eE", start);
     const auto number = text_.substr(start, end - start);
-    // In "01" the zero is a number, and then comes another one.
+    // JSON has no leading zeros: the parser reads "01" as two numbers, 0 and 1.
     const auto zero = number.find_first_not_of('-');
     const bool two = number.find_first_of("0123456789", zero + 1) == zero + 1;
     return two && number[zero] == '0' ? number.substr(0, zero + 1) : number;
   }
-  // The text of the string that begins there; `value` is the same without escapes, which are all
-  // longer than what they stand for.
+  // The string that begins at `start`. If it has no escapes it is a part of the text; else `value`,
+  // without the escapes, is kept. An escape is longer than its character, so sizes tell which.
   std::string_view kept(std::size_t start, std::string& value) {
     const auto plain = text_.substr(start + 1, buffer_.read() - start - 2);
     return plain.size() == value.size() ? plain : tree_.keep(std::move(value));
   }
 
-  // `value` is that of a string.
+  // Adds a node for the value that the parser has just read. `value`: what the parser made of a
+  // string, without escapes. Returns false, after a problem, if a limit is exceeded.
   bool add(Type type, bool boolean = false, std::string* value = nullptr) {
-    const auto start = token();
+    const auto start = token_start();
     if (tree_.size() >= kMaxJsonNodes) {
       return problem(start,
                      "the file holds more than " + std::to_string(kMaxJsonNodes) + " values");
@@ -136,7 +138,9 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     node.boolean = boolean;
     if (value != nullptr) node.text = kept(start, *value);
     if (type == Type::Number) node.text = number_at(start);
+    // After a number the parser has read one byte more than the number.
     end_ = type == Type::Number ? start + node.text.size() : buffer_.read();
+    // The value of a member: `key` was called before.
     if (std::exchange(after_key_, false)) {
       node.key = key_;
       node.key_position = key_position_;
@@ -178,8 +182,8 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     if (open_.empty()) return root_ == nullptr ? "a value" : "the end of the text";
     const auto& container = *open_.back();
     const bool object = container.is(Type::Object);
-    const bool behind_value = !container.children.empty();
-    if (behind_value && !take(',')) return object ? R"("," or "}")" : R"("," or "]")";
+    const bool after_value = !container.children.empty();
+    if (after_value && !take(',')) return object ? R"("," or "}")" : R"("," or "]")";
     return object ? "a key in double quotes" : "a value";
   }
   // `last` is the last byte that the parser read, and `why` its own message.
@@ -201,14 +205,14 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
           rest.substr(0, static_cast<std::size_t>(
                              std::find_if_not(rest.begin(), rest.end(), is_letter) - rest.begin()));
       problem(end_, "\"" + one_line(word) + "\" is not a JSON value: strings need double quotes");
-    } else if ((first == '}' || first == ']') && end_ > 0 && behind_comma()) {
+    } else if ((first == '}' || first == ']') && end_ > 0 && after_comma()) {
       problem(end_, "there is a comma before this");
     } else {
       problem(end_, "expected " + (first == '\'' ? "a string in double quotes" : wanted) +
                         ", but " + found(rest));
     }
   }
-  [[nodiscard]] bool behind_comma() const {
+  [[nodiscard]] bool after_comma() const {
     const auto last = text_.substr(0, end_).find_last_not_of(kBlanks);
     return last != std::string_view::npos && text_[last] == ',';
   }
@@ -218,8 +222,9 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     return length == 0 ? "there is a byte that is not UTF-8"
                        : "there is " + quoted_text(rest.substr(0, length));
   }
-  // Of "[json.exception.parse_error.101] parse error at line 1, column 9: syntax error while
-  // parsing value - invalid number; expected digit after '-'; last read: '-x'", what is wrong.
+  // Cuts nlohmann's message "[json.exception.parse_error.101] parse error at line 1, column 9:
+  // syntax error while parsing value - invalid number; expected digit after '-'; last read: '-x'"
+  // to "invalid number; expected digit after '-'".
   static std::string reason(std::string_view why) {
     why = why.substr(std::min(why.size(), why.find(" - ") + 3));
     why = why.substr(0, why.find("; last read"));

@@ -11,7 +11,7 @@
 namespace httpretry::policy_file {
 namespace {
 
-constexpr int kWaitsLookedAt = 10'000;
+constexpr int kMaxWaitsChecked = 10'000;
 
 bool is_finite(Duration duration) { return duration != kForever; }
 
@@ -69,7 +69,7 @@ class Checker {
     const auto* const object = layered_.find("server_delay");
     const auto* const max = object == nullptr ? nullptr : object->find("max");
     if (max == nullptr) return;
-    // A limit that nobody wrote is nobody's mistake.
+    // Only if the user wrote the limit: one from a preset or built in is not the user's mistake.
     const auto written = max->origin->positions || is_within(*max->json, policy_);
     if (written && is_finite(resolved_.server_delay.max) && resolved_.server_delay.max > elapsed) {
       warn({max, layered_.find("max_elapsed_time")},
@@ -84,17 +84,17 @@ class Checker {
     check_backoff(object->find("backoff"), resolved->backoff);
     const auto* const in = object->find("in");
     if (in != nullptr && object->find("json") == nullptr) {
-      error({in}, "\"in\" needs \"json\": where the values stand");
+      error({in}, "\"in\" needs \"json\", which says where the value is");
     }
     const auto elapsed = resolved_.max_elapsed_time;
     if (!is_finite(elapsed) && !resolved->max) {
-      warn({object}, "without its \"max\", or a max_elapsed_time, it may be asked for ever");
+      warn({object}, "without its \"max\" or a max_elapsed_time, polling may never end");
     }
     const auto wait = delay_range(resolved->backoff, 1, {}).least;
     if (resolved_.elapsed_rule == ElapsedRule::IncludeWait && wait > elapsed) {
       warn({object->find("backoff"), object, layered_.find("max_elapsed_time")},
            over("the wait of pending", wait, "max_elapsed_time", elapsed) +
-               ": it is never asked again");
+               ": there is never a poll");
     }
   }
 
@@ -116,13 +116,13 @@ class Checker {
     if (!is_finite(resolved_.max_elapsed_time)) return most;
     const auto& other =
         resolved_.throttle_backoff ? *resolved_.throttle_backoff : resolved_.backoff;
-    // The server delay can be shorter than the backoff only where it alone counts.
+    // With `combine: server` the server delay replaces the backoff, and may be shorter than it.
     if (resolved_.server_delay.combine == ServerDelayPolicy::Combine::Server) return most;
     const auto rule = resolved_.elapsed_rule;
     DelayRange own;
     DelayRange throttled;
     Duration spent{};
-    for (auto attempt = 1; attempt < std::min(most, kWaitsLookedAt); ++attempt) {
+    for (auto attempt = 1; attempt < std::min(most, kMaxWaitsChecked); ++attempt) {
       own = delay_range(resolved_.backoff, attempt, own);
       throttled = delay_range(other, attempt, throttled);
       auto wait = std::min(own.least, throttled.least);
@@ -136,8 +136,8 @@ class Checker {
     return most;
   }
 
-  // Where to say it: at what this policy says, else at what one below it says.
-  [[nodiscard]] const JsonNode* blamed(Parts parts) const {
+  // Where to report it: at a value of this policy, else at one of a layer below that is in a file.
+  [[nodiscard]] const JsonNode* reported_at(Parts parts) const {
     for (const auto* const part : parts) {
       if (part != nullptr && is_within(*part->json, policy_)) return part->json;
     }
@@ -152,11 +152,11 @@ class Checker {
   }
   void error(Parts parts, std::string message) {
     if (doubtful(parts)) return;
-    const auto* const at = blamed(parts);
+    const auto* const at = reported_at(parts);
     problems_.error(at == nullptr ? policy_ : *at, std::move(message));
   }
   void warn(Parts parts, std::string message) {
-    const auto* const at = blamed(parts);
+    const auto* const at = reported_at(parts);
     if (at != nullptr && !doubtful(parts)) problems_.warn(*at, std::move(message));
   }
 

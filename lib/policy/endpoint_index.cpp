@@ -22,7 +22,8 @@ constexpr NodeId kSeveral = 0xFFFFFFFF;
 constexpr std::uint32_t kNoPattern = 0xFFFFFFFF;
 
 // The names below a node (hosts, ports, literal segments, methods, schemes) are its named children.
-// A single one is compared without a look-up; of several, each is found by hash. Half a cache line.
+// If there is only one, it is compared directly; several are in a hash table, Data::slots. A node
+// has 32 bytes, half a cache line.
 struct Node {
   NodeId parent = kNone;
   NodeId any = kNone;    // for any segment; or where the pattern leaves this part out
@@ -34,7 +35,7 @@ struct Node {
   std::uint32_t name_size = 0;
 };
 
-// What patterns are compared by, the most important first; names do not matter.
+// How specific a pattern is: the most important member first. Names of hosts etc. do not matter.
 struct Rank {
   HostKind host = HostKind::Any;
   std::size_t labels = 0;  // of a suffix
@@ -172,14 +173,14 @@ class Walk {
         all_(all) {}
 
   std::optional<std::size_t> winner() {
-    // No name that can be looked up is longer.
+    // A longer name cannot be looked up: only patterns for any host match it.
     if (host_.size() > policy::kMaxHost) host_ = {};
     if (!ports(data_.child(kHosts, Label(host_))) && !suffixes()) ports(data_.nodes[kHosts].any);
     return winner_;
   }
 
  private:
-  // The longest first. A label must stand before it.
+  // Tries the longest suffix first. At least one label must come before a suffix.
   bool suffixes() {
     for (auto dot = host_.find('.', 1); dot != host_.npos; dot = host_.find('.', dot + 1)) {
       policy::count_step();
@@ -288,7 +289,7 @@ std::string EndpointIndex::why_less(std::size_t loser, std::size_t winner) const
   if (lost.path != won.path) return why_path_less(lost.path, won.path);
   if (lost.methods != won.methods) return "it names no methods";
   if (lost.scheme != won.scheme) return "it names no scheme";
-  return "it is equally specific and stands later";
+  return "it is equally specific and comes later";
 }
 
 const std::vector<EndpointIndex::Tie>& EndpointIndex::ties() const {

@@ -25,8 +25,8 @@ const LayerOrigin& built_in_origin() {
   return *origin;
 }
 
-// Trees of what is built in live as long as the program. Each is held by its own pointer: one to
-// its root alone would look like a leak.
+// For built-in values: the tree lives as long as the program. Keep the pointer to the tree: with a
+// pointer only to its root, LeakSanitizer would report a leak.
 const JsonTree* tree_of(const OrderedJson& json) {
   auto* const tree = new JsonTree;
   tree->root = &tree->add(json);
@@ -34,7 +34,8 @@ const JsonTree* tree_of(const OrderedJson& json) {
 }
 
 const JsonNode& base_of(const Shape& shape) {
-  static const auto* const tree = tree_of(shape.base());  // no other shape has one
+  static const auto* const tree =
+      tree_of(shape.base());  // one is enough: only one shape has a base
   return *tree->root;
 }
 
@@ -60,16 +61,16 @@ Traits traits_of(const Layered& object, const Shape& shape) {
     return member == nullptr ? kAll : mask_of(words, member->json->text);
   };
   Traits traits{mask("kind", shape.kinds), mask("jitter", shape.jitters)};
-  // Left out, jitter is full: none of those that need a key of their own.
+  // If `jitter` is left out it is "full", which needs no further key.
   if (shape.jitters.size() > 0 && object.find("jitter") == nullptr) {
     traits.jitter = mask_of(shape.jitters, "full");
   }
   return traits;
 }
 
-class Resolver {
+class PolicyReader {
  public:
-  Resolver(const JsonNode& policy, Problems& problems, ValuePool& pool)
+  PolicyReader(const JsonNode& policy, Problems& problems, ValuePool& pool)
       : policy_(policy), problems_(problems), pool_(pool) {}
 
   // `parent` is the key of the object, and `prefix` that key with those above it.
@@ -238,11 +239,11 @@ const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems) {
 ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Problems& problems,
                            ValuePool& pool) {
   auto read = std::make_shared<RetryPolicy>();
-  Resolver resolver(policy, problems, pool);
-  resolver.read(layered, kPolicy, read.get(), nullptr, {});
+  PolicyReader reader(policy, problems, pool);
+  reader.read(layered, kPolicy, read.get(), nullptr, {});
   ResolvedPolicy resolved;
   resolved.policy = std::move(read);
-  resolved.values = resolver.take();
+  resolved.values = reader.take();
   return resolved;
 }
 

@@ -1,5 +1,4 @@
-// What the tables of keys are for: objects are read and written, and the JSON Schema is made of
-// them.
+// Uses the tables of keys: reads and writes objects, and makes the JSON Schema.
 #include "lib/policy/keys.hpp"
 
 #include <httpretry/policy/policy_set.hpp>
@@ -84,8 +83,7 @@ bool read_object(const JsonNode& json, const Shape& shape, void* target, std::st
 }
 
 OrderedJson write_object(const Shape& shape, const void* object) {
-  auto* const target =
-      const_cast<void*>(object);  // the tables have no accessors of their own for it
+  auto* const target = const_cast<void*>(object);  // only read: Key::field has no const form
   const Traits traits{mask_in(shape, shape.kinds, "kind", target),
                       mask_in(shape, shape.jitters, "jitter", target)};
   auto json = OrderedJson::object();
@@ -158,7 +156,7 @@ OrderedJson kind_rule(const Shape& shape, std::size_t kind) {
   return rule_when({{"kind", {{"const", shape.kinds[kind]}}}}, std::move(then));
 }
 
-// Of that kind and jitter: which more it needs; null where none.
+// An object of that kind and jitter: which further keys it needs. Null if it needs none.
 OrderedJson jitter_rule(const Shape& shape, std::size_t kind, std::size_t jitter) {
   auto needed = OrderedJson::array();
   const Traits traits{Mask{1} << kind, Mask{1} << jitter};

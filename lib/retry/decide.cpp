@@ -13,8 +13,8 @@ using policy::between;
 using policy::minus;
 using policy::plus;
 
-// A limit that a retry would pass; None where it passes none.
-struct Passed {
+// The limit that a retry would exceed; None if there is none.
+struct Exceeded {
   Limit limit = Limit::None;
   Duration size{};
   Duration excess{};
@@ -31,21 +31,21 @@ const Backoff& backoff_for(const RetryPolicy& policy, Class cls) {
                                                            : policy.backoff;
 }
 
-Passed attempts_limit(const RetryPolicy& policy, Class cls, const RetryState& facts) {
+Exceeded attempts_limit(const RetryPolicy& policy, Class cls, const RetryState& state) {
   if (cls == Class::Pending) {
     const auto& pending = policy.retry_on.pending;
-    if (!pending || !pending->max || facts.polls < *pending->max) return {};
+    if (!pending || !pending->max || state.polls < *pending->max) return {};
     return {Limit::MaxPolls, {}, {}, *pending->max};
   }
-  if (policy.max_attempts && facts.failures >= *policy.max_attempts) {
+  if (policy.max_attempts && state.failures >= *policy.max_attempts) {
     return {Limit::MaxAttempts, {}, {}, *policy.max_attempts};
   }
   const auto& backoff = backoff_for(policy, cls);
-  if (!gives_up(backoff, facts.failures)) return {};
+  if (!gives_up(backoff, state.failures)) return {};
   return {Limit::BackoffAbort, {}, {}, backoff.abort};
 }
 
-bool may_repeat(Repeat repeat, const Classified& classified, const RetryState& facts) {
+bool may_repeat(Repeat repeat, const Classified& classified, const RetryState& state) {
   // A request that was never sent cannot have been executed.
   if (classified.sent == Sent::Never) return true;
   // The user allows nothing else.
@@ -53,7 +53,7 @@ bool may_repeat(Repeat repeat, const Classified& classified, const RetryState& f
   // The server says that it did nothing.
   if (classified.refused) return true;
   // Doing it twice does no harm: the policy says so, or the request.
-  return repeat == Repeat::Always || facts.repeatable;
+  return repeat == Repeat::Always || state.repeatable;
 }
 
 // The part of the server delay that counts for the policy. Empty where none does.
@@ -65,8 +65,8 @@ std::optional<Duration> counted_delay(const ServerDelayPolicy& policy, const Cla
   return std::min(classified.server_delay->delay, plus(own, policy.max_over_own));
 }
 
-Passed server_delay_limit(const ServerDelayPolicy& rules, std::optional<Duration> delay,
-                          const Clocks& clocks) {
+Exceeded server_delay_limit(const ServerDelayPolicy& rules, std::optional<Duration> delay,
+                            const Clocks& clocks) {
   if (!delay) return {};
   if (*delay > rules.max && rules.over_max == ServerDelayPolicy::OverMax::Stop) {
     return {Limit::ServerDelayMax, rules.max, minus(*delay, rules.max), 0};
@@ -79,7 +79,7 @@ Passed server_delay_limit(const ServerDelayPolicy& rules, std::optional<Duration
 }
 
 // The larger of our own wait and the server's, unless the policy says otherwise. `spread` adds to
-// the server's: we never come earlier than it asks for.
+// the server's: we never send earlier than it asks for.
 Duration combined(const ServerDelayPolicy& policy, const ServerDelay& delay, Duration asked,
                   Duration own, double unit_random) {
   asked = std::min(asked, policy.max);
@@ -89,7 +89,7 @@ Duration combined(const ServerDelayPolicy& policy, const ServerDelay& delay, Dur
   return server_alone ? asked : std::max(asked, own);
 }
 
-// The rest of max_elapsed_time; below 0 where it is over.
+// The rest of max_elapsed_time; negative if it has passed.
 Duration time_left(const RetryPolicy& policy, const Clocks& clocks) {
   return policy.max_elapsed_time == kForever
              ? kForever
@@ -102,13 +102,13 @@ struct Waits {
   Duration wait{};
 };
 
-Waits waits(const RetryPolicy& policy, const Classified& classified, const RetryState& facts,
+Waits waits(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
             const Clocks& clocks, double unit_random) {
   Waits waits;
   if (classified.cls == Class::Success || classified.cls == Class::Permanent) return waits;
-  const auto retry = classified.cls == Class::Pending ? facts.polls : facts.failures;
+  const auto retry = classified.cls == Class::Pending ? state.polls : state.failures;
   const auto& backoff = backoff_for(policy, classified.cls);
-  waits.own = facts.own_wait ? *facts.own_wait : delay(backoff, retry, facts.previous, unit_random);
+  waits.own = state.own_wait ? *state.own_wait : delay(backoff, retry, state.previous, unit_random);
   waits.wait = waits.own;
   waits.server = counted_delay(policy.server_delay, classified, waits.own);
   if (waits.server) {
@@ -122,7 +122,7 @@ Waits waits(const RetryPolicy& policy, const Classified& classified, const Retry
   return waits;
 }
 
-Passed time_limit(const RetryPolicy& policy, Duration wait, const Clocks& clocks) {
+Exceeded time_limit(const RetryPolicy& policy, Duration wait, const Clocks& clocks) {
   const auto deadline_in = between(clocks.now, clocks.deadline);
   if (clocks.deadline != kNever && wait >= deadline_in) {
     return {Limit::Deadline, deadline_in, minus(wait, deadline_in), 0};
@@ -138,21 +138,21 @@ Passed time_limit(const RetryPolicy& policy, Duration wait, const Clocks& clocks
   return {Limit::MaxElapsedTime, policy.max_elapsed_time, excess, 0};
 }
 
-Decision stopped(Decision decision, Reason reason, const Passed& passed,
-                 const Classified& classified, const RetryState& facts, const Clocks& clocks) {
+Decision stopped(Decision decision, Reason reason, const Exceeded& exceeded,
+                 const Classified& classified, const RetryState& state, const Clocks& clocks) {
   decision.retry = false;
   decision.reason = reason;
-  decision.limit = passed.limit;
-  decision.limit_time = passed.size;
-  decision.limit_count = passed.count;
-  decision.excess = passed.excess;
+  decision.limit = exceeded.limit;
+  decision.limit_time = exceeded.size;
+  decision.limit_count = exceeded.count;
+  decision.excess = exceeded.excess;
   if (decision.server_delay) decision.retry_at = plus(clocks.wall_now, *decision.server_delay);
   const auto status = classified.status;
-  decision.ambiguous = facts.maybe_executed && (status == 404 || status == 409 || status == 412);
+  decision.ambiguous = state.maybe_executed && (status == 404 || status == 409 || status == 412);
   return decision;
 }
 
-// For people: whole milliseconds where it is a second or more.
+// For messages: rounded up, from one second on to whole milliseconds.
 std::string rounded(Duration time) {
   if (time == kForever) return "292 years or more";  // the range of Duration
   const auto unit = time >= 1s ? Duration(1ms) : time >= 1ms ? Duration(1us) : Duration(1ns);
@@ -165,10 +165,10 @@ std::string counted(std::string_view name, int count) {
 
 }  // namespace
 
-Decision decide(const RetryPolicy& policy, const Classified& classified, const RetryState& facts,
+Decision decide(const RetryPolicy& policy, const Classified& classified, const RetryState& state,
                 const Clocks& clocks, double unit_random) {
   const auto cls = classified.cls;
-  const auto time = waits(policy, classified, facts, clocks, unit_random);
+  const auto time = waits(policy, classified, state, clocks, unit_random);
   Decision decision;
   decision.wait = time.wait;
   decision.backoff = time.own;
@@ -178,38 +178,38 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
     decision.server_delay = classified.server_delay->delay;
     decision.source = classified.server_delay->source;
   }
-  const auto stop = [&](Reason reason, const Passed& passed = {}) {
-    return stopped(decision, reason, passed, classified, facts, clocks);
+  const auto stop = [&](Reason reason, const Exceeded& exceeded = {}) {
+    return stopped(decision, reason, exceeded, classified, state, clocks);
   };
   // The call has succeeded.
   if (cls == Class::Success) return stop(Reason::Success);
   // Another attempt would give the same, or nobody waits for the response any more.
   if (cls == Class::Permanent) return stop(classified.stop);
   // A second fresh connection would lead to the same wrong server.
-  if (classified.once && facts.once_used) return stop(Reason::NotRetryable);
+  if (classified.once && state.once_used) return stop(Reason::NotRetryable);
   // The user says how many attempts (or polls) there may be.
-  if (const auto passed = attempts_limit(policy, cls, facts)) {
-    return stop(Reason::AttemptsExhausted, passed);
+  if (const auto exceeded = attempts_limit(policy, cls, state)) {
+    return stop(Reason::AttemptsExhausted, exceeded);
   }
   // The request body cannot be read again, or the user has part of the response already.
-  if (!facts.replayable || facts.streaming) return stop(Reason::NotReplayable);
-  // The server may have done it, and doing it twice may do harm.
-  if (!may_repeat(policy.repeat, classified, facts)) return stop(Reason::UnsafeToRepeat);
+  if (!state.replayable || state.streaming) return stop(Reason::NotReplayable);
+  // The server may have executed the request, and executing it twice may do harm.
+  if (!may_repeat(policy.repeat, classified, state)) return stop(Reason::UnsafeToRepeat);
   // The server would refuse an earlier attempt. End now and say when to come back: `retry_at`.
-  if (const auto passed = server_delay_limit(policy.server_delay, time.server, clocks)) {
-    return stop(Reason::ServerDelayTooLong, passed);
+  if (const auto exceeded = server_delay_limit(policy.server_delay, time.server, clocks)) {
+    return stop(Reason::ServerDelayTooLong, exceeded);
   }
   // The wait would leave no time for an attempt.
-  if (const auto passed = time_limit(policy, time.wait, clocks)) {
-    return stop(Reason::ElapsedExhausted, passed);
+  if (const auto exceeded = time_limit(policy, time.wait, clocks)) {
+    return stop(Reason::ElapsedExhausted, exceeded);
   }
   decision.retry = true;
   return decision;
 }
 
 Decision over_budget(const Decision& decision, const Classified& classified,
-                     const RetryState& facts, const Clocks& clocks) {
-  return stopped(decision, Reason::BudgetExhausted, {Limit::Budget, {}, {}, 0}, classified, facts,
+                     const RetryState& state, const Clocks& clocks) {
+  return stopped(decision, Reason::BudgetExhausted, {Limit::Budget, {}, {}, 0}, classified, state,
                  clocks);
 }
 
@@ -223,7 +223,7 @@ std::string limit_text(const Decision& decision) {
       return "a wait of " + rounded(decision.wait) + " would pass max_elapsed_time " +
              rounded(decision.limit_time) + " by " + rounded(decision.excess);
     case Limit::Deadline:
-      if (decision.limit_time <= 0ns) return "the deadline is over";
+      if (decision.limit_time <= 0ns) return "the deadline has passed";
       return "a wait of " + rounded(decision.server_delay.value_or(decision.wait)) +
              " would pass the deadline by " + rounded(decision.excess);
     case Limit::ServerDelayMax:

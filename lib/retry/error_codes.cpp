@@ -222,8 +222,8 @@ std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
   return Verdict{Class::Throttle, "secondary rate", delay};
 }
 
-// A header that says whether to retry.
-std::optional<Verdict> advice(const ResponseHead& head, std::string_view name) {
+// The verdict of a header in which the server says "true" or "false": whether to retry.
+std::optional<Verdict> by_header(const ResponseHead& head, std::string_view name) {
   if (head.status < 400) return std::nullopt;
   const auto value = to_lower(head.headers.get(name).value_or(""));
   if (value != "true" && value != "false") return std::nullopt;
@@ -233,7 +233,7 @@ std::optional<Verdict> advice(const ResponseHead& head, std::string_view name) {
 }
 
 std::optional<Verdict> openai(const ResponseHead& head, BodyValues& body) {
-  if (auto verdict = advice(head, "x-should-retry")) return verdict;
+  if (auto verdict = by_header(head, "x-should-retry")) return verdict;
   return head.status < 400 ? std::nullopt : by_codes(kOpenai, body);
 }
 
@@ -257,7 +257,7 @@ std::optional<Verdict> apply(const ErrorRule& rule, const ResponseHead& head, Bo
     case Family::Google: return google(head, body);
     case Family::Github: return github(head, body);
     case Family::Openai: return openai(head, body);
-    case Family::Stripe: return advice(head, "stripe-should-retry");
+    case Family::Stripe: return by_header(head, "stripe-should-retry");
     case Family::Custom: return custom(rule, head, body);
   }
   return std::nullopt;

@@ -140,6 +140,7 @@ struct ResponseWriter {
     return true;
   }
 
+  // The head, then the body: one byte after each `step.interval`.
   bool send_drip() const {
     const auto bytes = framed_body();
     bool alive = channel.write(head());

@@ -148,7 +148,7 @@ TEST_CASE("the index answers as the reference does, whatever the spelling") {
       for (std::size_t k = 1; k < expected.size(); ++k) {
         const bool equal = rank(meant[expected[k]]) == rank(meant[expected[0]]);
         const auto why = index.why_less(expected[k], expected[0]);
-        REQUIRE((why == "it is equally specific and stands later") == equal);
+        REQUIRE((why == "it is equally specific and comes later") == equal);
         REQUIRE_FALSE(why.empty());
       }
     }

@@ -265,7 +265,7 @@ TEST_CASE("all that match are listed, the winner first, each with why it lost") 
   CHECK(index.why_less(7, 9) == "it names no methods");
   CHECK(index.why_less(8, 9) == "it names no scheme");
   CHECK(index.why_less(9, 10) == "its path is shorter");
-  CHECK(index.why_less(9, 9) == "it is equally specific and stands later");
+  CHECK(index.why_less(9, 9) == "it is equally specific and comes later");
   CHECK(index.why_less(9, 0).empty());
 }
 

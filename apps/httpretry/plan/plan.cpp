@@ -111,15 +111,17 @@ std::string decisions(const SimulatedCalls& simulated) {
   return text;
 }
 
+// A table or a drawing of the shortest, mean and longest waits. Not for json, which reports calls.
+// `stopped` is set to why a call was stopped before its end.
 std::string ranges_text(const PlanOptions& options, const RetryPolicy& policy,
                         const Simulation& simulation, std::string& stopped) {
   const auto simulated = simulate_extremes(simulation, stopped);
-  const auto &shortest = simulated[0], &middle = simulated[1], &longest = simulated[2];
+  const auto &shortest = simulated[0], &mean = simulated[1], &longest = simulated[2];
   if (options.format == "table") {
-    return title(simulation) + '\n' + table_of_ranges(policy, shortest, middle, longest);
+    return title(simulation) + '\n' + table_of_ranges(policy, shortest, mean, longest);
   }
-  return svg(title(simulation), policy, schedule_of_ranges(policy, shortest, middle, longest),
-             {{"shortest", &shortest}, {"mean", &middle}, {"longest", &longest}});
+  return svg(title(simulation), policy, schedule_of_ranges(policy, shortest, mean, longest),
+             {{"shortest", &shortest}, {"mean", &mean}, {"longest", &longest}});
 }
 
 std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,

@@ -51,6 +51,7 @@ Result<void> BodyBuffer::append(std::string_view bytes) {
   return bytes.empty() ? Result<void>() : append_to_file(bytes);
 }
 
+// Writes at `in_file_`, not at the end of the file: `truncate` leaves old bytes there.
 Result<void> BodyBuffer::append_to_file(std::string_view bytes) {
   if (file_ < 0) file_ = open_unnamed_file();
   if (file_ < 0) return write_error(errno);
