@@ -78,7 +78,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
       JsonNode number;
       number.type = Type::Number;
       number.text = number_at(token_start());
-      problem(end_, described(number) + " is too large for a number");
+      problem(end_, described(number) + " is out of range: it is too large for a number");
     } else {
       syntax_error(std::max<std::size_t>(count, 1) - 1, error.what());
     }
