@@ -70,6 +70,13 @@ class Loop final : public RunQueue, public Transport {
   // Why the system gave no socket when one was last asked for (errno); 0 where it did.
   [[nodiscard]] int socket_error() const { return sockets_.open_error(); }
 
+  // How many bytes of bodies may still be decoded in this turn of the loop: without a limit, a
+  // small body that becomes huge would keep all other calls waiting, and also its own deadline.
+  std::size_t& decode_budget() { return decode_budget_; }
+  // Has the transfer decode its rest in the next turns.
+  void decode_later(Transfer& transfer) { decoding_.push_back(&transfer); }
+  void stop_decoding(Transfer& transfer) { std::erase(decoding_, &transfer); }
+
   // Puts the transfer on a shard; an error text where libcurl refuses.
   const char* start(Transfer& transfer, bool multiplexed);
   void remove(Transfer& transfer);
@@ -86,6 +93,7 @@ class Loop final : public RunQueue, public Transport {
   void wake() noexcept override { sockets_.wake(); }
   void read_clock() { now_ = std::chrono::steady_clock::now(); }
   void drive_shards();
+  void decode_rests();
   void wait_for_events();
   void wait_with_curl(Shard& shard, int timeout);
   void on_event(int socket, std::uint32_t events);
@@ -107,6 +115,8 @@ class Loop final : public RunQueue, public Transport {
   bool proxied_;
   bool looks_up_;  // we connect to the host of the URL
   Time now_{};
+  std::size_t decode_budget_ = 0;
+  std::vector<Transfer*> decoding_;  // the one whose turn is next comes first
   EpollSet sockets_;
   std::unordered_map<std::string, OriginInfo> origins_;
   // In this order: a handle is freed before the multi handles, and both before the share.

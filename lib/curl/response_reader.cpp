@@ -48,39 +48,50 @@ class ResponseReader::Gunzip {
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  bool decode(std::string_view encoded, ResponseReader& into) {
-    std::array<char, 16384> decoded;
+  // Both stop where the budget is used up or the sink must be drained.
+  bool decode(std::string_view encoded, ResponseReader& into, std::size_t& budget) {
     // zlib does not write to its input, and says so only by a macro.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(encoded.data()));
     stream_.avail_in = static_cast<uInt>(encoded.size());
-    while (stream_.avail_in > 0) {
-      inside_ = true;
-      int result = Z_OK;
-      do {
-        stream_.next_out = reinterpret_cast<Bytef*>(decoded.data());
-        stream_.avail_out = static_cast<uInt>(decoded.size());
-        result = inflate(&stream_, Z_NO_FLUSH);
-        if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-          return into.abort_.set(Abort::CorruptGzip);
-        }
-        const auto count = decoded.size() - stream_.avail_out;
-        if (count > 0 && !into.decoded_bytes({decoded.data(), count})) return false;
-      } while (result == Z_OK && stream_.avail_out == 0);
-      if (result == Z_STREAM_END) {  // RFC 1952: another member may follow
-        inside_ = false;
-        inflateReset(&stream_);
-      }
-    }
-    return true;
+    const bool good = decode_rest(into, budget);
+    rest_ = encoded.substr(encoded.size() - stream_.avail_in);
+    stream_.next_in = reinterpret_cast<Bytef*>(rest_.data());
+    return good;
   }
-
+  bool decode_rest(ResponseReader& into, std::size_t& budget);
+  [[nodiscard]] bool has_rest() const { return stream_.avail_in > 0 || more_output_; }
   // Whether every gzip member that began has ended.
   [[nodiscard]] bool complete() const { return !inside_; }
 
  private:
   z_stream stream_{};
+  std::string rest_;  // of what was received
   bool inside_ = false;
+  bool more_output_ = false;  // zlib may hold decoded bytes for which there was no room
 };
+
+bool ResponseReader::Gunzip::decode_rest(ResponseReader& into, std::size_t& budget) {
+  std::array<char, 16384> decoded;
+  while (has_rest() && budget > 0 && !into.paused) {
+    inside_ = true;
+    const auto room = std::min(decoded.size(), budget);
+    stream_.next_out = reinterpret_cast<Bytef*>(decoded.data());
+    stream_.avail_out = static_cast<uInt>(room);
+    const int result = inflate(&stream_, Z_NO_FLUSH);
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
+      return into.abort_.set(Abort::CorruptGzip);
+    }
+    const auto count = room - stream_.avail_out;
+    budget -= count;
+    more_output_ = result == Z_OK && stream_.avail_out == 0;
+    if (result == Z_STREAM_END) {  // RFC 1952: another member may follow
+      inside_ = false;
+      inflateReset(&stream_);
+    }
+    if (count > 0 && !into.decoded_bytes({decoded.data(), count})) return false;
+  }
+  return true;
+}
 
 ResponseReader::ResponseReader(const Request& request, const RequestOptions& wanted,
                                const TransportOptions& options, Delivery* delivery,
@@ -145,9 +156,15 @@ bool ResponseReader::begin_body(std::int64_t announced) {
   return true;
 }
 
-bool ResponseReader::body_bytes(std::string_view bytes) {
-  return gunzip_ ? gunzip_->decode(bytes, *this) : decoded_bytes(bytes);
+bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
+  return gunzip_ ? gunzip_->decode(bytes, *this, budget) : decoded_bytes(bytes);
 }
+
+bool ResponseReader::decode_rest(std::size_t& budget) {
+  return gunzip_->decode_rest(*this, budget);
+}
+
+bool ResponseReader::has_rest() const { return gunzip_ && gunzip_->has_rest(); }
 
 bool ResponseReader::decoded_bytes(std::string_view bytes) {
   if (to_sink) return write_to_sink(bytes);

@@ -43,7 +43,10 @@ class ResponseReader {
   bool begin_response();
   // Before the first bytes of a body; `announced`: its Content-Length, or -1.
   bool begin_body(std::int64_t announced);
-  bool body_bytes(std::string_view bytes);
+  // `budget`: how many bytes may be decoded now; it is lowered. What is left over is kept.
+  bool body_bytes(std::string_view bytes, std::size_t& budget);
+  bool decode_rest(std::size_t& budget);
+  [[nodiscard]] bool has_rest() const;
   bool sink_failed(Error error);
 
   // The gzip body has ended before its end.

@@ -49,8 +49,8 @@ Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Cal
 
 Transfer::~Transfer() {
   if (!running_) return;
-  loop_.timers().remove(*this);
-  loop_.remove(*this);
+  awaiter_ = nullptr;
+  end(Abort::Canceled);
 }
 
 void Transfer::start() {
@@ -111,8 +111,12 @@ void Transfer::go_on(Result<BodyWriter::Wish> drained) {
   if (!abort_.none()) return end(abort_.why());
   last_byte_ = loop_.now();
   set_timer();
+  if (!decoding_) resume_curl();
+}
+
+// libcurl gives us at once what came meanwhile.
+void Transfer::resume_curl() {
   if (!std::exchange(curl_paused_, false)) return;
-  // Gives us at once what came meanwhile.
   const auto code = curl_easy_pause(handle(), CURLPAUSE_CONT);
   if (code == CURLE_OK || !running_) return;
   code_ = code;
@@ -137,14 +141,20 @@ void Transfer::due() {
 void Transfer::end(Abort why) {
   if (!running_) return;  // it has ended in this very turn
   abort_.set(why);
-  loop_.remove(*this);
-  finished(code_);
+  if (!curl_done_) loop_.remove(*this);
+  conclude();
 }
 
 void Transfer::finished(CURLcode code) {
-  running_ = false;
   code_ = code;
+  curl_done_ = true;
+  if (!decoding_ || !abort_.none()) conclude();
+}
+
+void Transfer::conclude() {
+  running_ = false;
   loop_.timers().remove(*this);
+  if (std::exchange(decoding_, false)) loop_.stop_decoding(*this);
   resume_awaiter();
 }
 
@@ -197,18 +207,13 @@ bool Transfer::end_of_headers() {
 std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
   // 0 would be taken for success where there are no bytes.
   const auto refused = bytes.size() + 1;
-  if (reader_.paused) {
+  if (reader_.paused || decoding_) {
     curl_paused_ = true;
     return CURL_WRITEFUNC_PAUSE;
   }
   last_byte_ = loop_.now();
   try {
-    if (!reader_.body_begun) {
-      curl_off_t length = -1;
-      curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-      if (!reader_.begin_body(length)) return refused;
-    }
-    if (!reader_.body_bytes(bytes)) return refused;
+    if (!received(bytes)) return refused;
   } catch (...) {
     abort_.set_thrown(Abort::SinkFailed, Errc::Internal, kSink);
     return refused;
@@ -218,6 +223,39 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     resume_awaiter();
   }
   return bytes.size();
+}
+
+bool Transfer::received(std::string_view bytes) {
+  if (!reader_.body_begun) {
+    curl_off_t length = -1;
+    curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    if (!reader_.begin_body(length)) return false;
+  }
+  if (!reader_.body_bytes(bytes, loop_.decode_budget())) return false;
+  // libcurl must not be asked to keep the bytes: it would give us all of them again.
+  if (reader_.has_rest()) loop_.decode_later(*this);
+  decoding_ = reader_.has_rest();
+  return true;
+}
+
+void Transfer::decode_rest() noexcept {
+  if (reader_.paused) return;
+  last_byte_ = loop_.now();
+  try {
+    reader_.decode_rest(loop_.decode_budget());
+  } catch (...) {
+    abort_.set_thrown(Abort::SinkFailed, Errc::Internal, kSink);
+  }
+  if (!abort_.none()) return end(abort_.why());
+  if (reader_.paused) {
+    set_timer();
+    resume_awaiter();
+  }
+  if (reader_.has_rest()) return;
+  decoding_ = false;
+  loop_.stop_decoding(*this);
+  if (curl_done_) return conclude();
+  if (!reader_.paused) resume_curl();
 }
 
 // The exchange on a loop, with the look-up of its host before it.

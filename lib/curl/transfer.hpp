@@ -40,6 +40,9 @@ class Transfer final : public CancelableWait, private Timer {
 
   // From the loop: libcurl is done with it.
   void finished(CURLcode code);
+  // From the loop, in each turn as long as bytes are left that were received but not decoded.
+  void decode_rest() noexcept;
+  [[nodiscard]] bool waits_for_sink() const { return reader_.paused; }
 
   // The callbacks of libcurl. They must not throw, nor call libcurl except getinfo.
   bool about_to_send(int local_port) noexcept;       // our end of the connection's; false aborts
@@ -62,7 +65,10 @@ class Transfer final : public CancelableWait, private Timer {
   bool end_of_headers();
   void set_timer();
   [[nodiscard]] Time limit() const;
+  bool received(std::string_view bytes);
+  void resume_curl();
   void end(Abort why);
+  void conclude();
   void resume_awaiter();
 
   Outcome ended();
@@ -87,7 +93,9 @@ class Transfer final : public CancelableWait, private Timer {
 
   CURLcode code_ = CURLE_OK;
   bool running_ = false;
-  bool curl_paused_ = false;  // libcurl was told to wait for the sink
+  bool curl_done_ = false;    // libcurl is done, but not all is decoded
+  bool decoding_ = false;     // the loop calls `decode_rest`
+  bool curl_paused_ = false;  // libcurl was told to wait: for the sink, or for the decoding
   bool cookies_ = false;
   bool private_handle_ = false;
 
