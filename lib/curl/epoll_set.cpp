@@ -1,5 +1,6 @@
 #include "epoll_set.hpp"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -8,6 +9,19 @@
 #include <system_error>
 
 namespace httpretry {
+namespace {
+
+// Our port of a socket; 0 where it is not connected yet.
+int port_of(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
+  if (address.ss_family != AF_INET6) return 0;
+  return ntohs(reinterpret_cast<sockaddr_in6&>(address).sin6_port);
+}
+
+}  // namespace
 
 EpollSet::EpollSet() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   epoll_event event{};
@@ -85,6 +99,16 @@ curl_socket_t EpollSet::open(const curl_sockaddr& address) noexcept {
   at(fd) = Socket{};
   at(fd).ours = true;
   return fd;
+}
+
+int EpollSet::find(int local_port) {
+  for (std::size_t fd = 0; fd < sockets_.size(); ++fd) {
+    auto& socket = sockets_[fd];
+    if (!socket.ours) continue;
+    if (socket.port == 0) socket.port = port_of(static_cast<int>(fd));
+    if (socket.port == local_port) return static_cast<int>(fd);
+  }
+  return -1;
 }
 
 int EpollSet::close(curl_socket_t fd) noexcept {

@@ -37,6 +37,8 @@ class EpollSet {
   bool want(int fd, Shard& shard, int what) noexcept;
   curl_socket_t open(const curl_sockaddr& address) noexcept;
   int close(curl_socket_t fd) noexcept;
+  // The socket with this local port; -1 where it was not opened by `open`.
+  [[nodiscard]] int find(int local_port);
   // Why the last `open` failed (errno); 0 where it did not.
   [[nodiscard]] int open_error() const { return open_error_; }
 
@@ -48,6 +50,7 @@ class EpollSet {
     std::uint32_t registered = 0;  // epoll events
     std::uint32_t wanted = 0;
     bool ours = false;  // opened by `open`, so that `close` is called
+    int port = 0;       // ours, if known
   };
   [[nodiscard]] bool make_room(int fd) noexcept;
   Socket& at(int fd) { return sockets_[static_cast<std::size_t>(fd)]; }

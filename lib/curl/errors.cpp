@@ -78,6 +78,9 @@ constexpr std::array kRows{
         "the reused connection was closed before a response came"},
     Row{Abort::StreamRefused, Errc::Receive, false, CURLE_RECV_ERROR,
         "the server refused the request unread"},
+    Row{Abort::Flooded, Errc::Receive, false, CURLE_RECV_ERROR,
+        "the connection was closed: the server sent HTTP/2 frames without end that belong to no "
+        "response"},
     Row{Abort::BodyTooLarge, Errc::TooLarge, true, CURLE_FILESIZE_EXCEEDED,
         "the response body is larger than ", Append::Limit},
     Row{Abort::HeadersTooLarge, Errc::TooLarge, true, CURLE_FILESIZE_EXCEEDED,

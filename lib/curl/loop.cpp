@@ -66,8 +66,9 @@ void Loop::drive_shards() {
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     auto& shard = *shards_[i];
     if (load_ == Load::OneCall) {
-      int running = 0;
-      if (!shard.active.empty()) reap(shard, curl_multi_perform(shard.multi.get(), &running));
+      if (shard.active.empty()) continue;
+      drive(shard, -1,
+            [&](int* running) { return curl_multi_perform(shard.multi.get(), running); });
     } else if (shard.deadline <= now_) {
       shard.deadline = kNever;
       socket_action(shard, CURL_SOCKET_TIMEOUT, 0);
@@ -131,8 +132,32 @@ void Loop::on_event(int fd, std::uint32_t events) {
 }
 
 void Loop::socket_action(Shard& shard, curl_socket_t socket, int events) {
+  drive(shard, socket, [&](int* running) {
+    return curl_multi_socket_action(shard.multi.get(), socket, events, running);
+  });
+}
+
+template <class Function>
+void Loop::drive(Shard& shard, int fd, const Function& function) {
   int running = 0;
-  reap(shard, curl_multi_socket_action(shard.multi.get(), socket, events, &running));
+  if (heartbeat_) heartbeat_->enter(fd);
+  const auto code = function(&running);
+  if (heartbeat_) {  // it may be new: then it began inside libcurl
+    heartbeat_->leave();
+    read_clock();
+  }
+  reap(shard, code);
+}
+
+Heartbeat::Closed Loop::watch_connection(int local_port) {
+  const int fd = sockets_.find(local_port);
+  if (fd < 0) return nullptr;
+  try {
+    if (!heartbeat_) heartbeat_ = std::make_unique<Heartbeat>();
+  } catch (const std::system_error&) {  // no thread: then a flood is noticed at its end
+    return nullptr;
+  }
+  return heartbeat_->watch(fd);
 }
 
 // `code`: what libcurl returned when it was driven.
@@ -264,7 +289,9 @@ curl_socket_t Loop::on_open(void* self, curlsocktype /*purpose*/, curl_sockaddr*
 }
 
 int Loop::on_close(void* self, curl_socket_t fd) {
-  return static_cast<Loop*>(self)->sockets_.close(fd);
+  auto& loop = *static_cast<Loop*>(self);
+  if (loop.heartbeat_) loop.heartbeat_->forget(fd);
+  return loop.sockets_.close(fd);
 }
 
 }  // namespace httpretry

@@ -7,6 +7,7 @@
 
 #include "easy.hpp"
 #include "epoll_set.hpp"
+#include "watchdog.hpp"
 
 #include "lib/flow/run_queue.hpp"
 
@@ -77,6 +78,14 @@ class Loop final : public RunQueue, public Transport {
   void decode_later(Transfer& transfer) { decoding_.push_back(&transfer); }
   void stop_decoding(Transfer& transfer) { std::erase(decoding_, &transfer); }
 
+  // The connection with this local port may speak HTTP/2: has the watchdog look after it. For
+  // libcurl's callbacks. Whether the watchdog has closed it; nullptr where it cannot.
+  Heartbeat::Closed watch_connection(int local_port);
+  // For libcurl's callbacks: libcurl makes progress.
+  void progress() {
+    if (heartbeat_) heartbeat_->progress();
+  }
+
   // Puts the transfer on a shard; an error text where libcurl refuses.
   const char* start(Transfer& transfer, bool multiplexed);
   void remove(Transfer& transfer);
@@ -99,6 +108,9 @@ class Loop final : public RunQueue, public Transport {
   void on_event(int socket, std::uint32_t events);
   [[nodiscard]] int timeout_ms() const;
   void socket_action(Shard& shard, curl_socket_t socket, int events);
+  // Calls a function of libcurl that may run for as long as a server sends.
+  template <class Function>
+  void drive(Shard& shard, int fd, const Function& function);
   void reap(Shard& shard, CURLMcode code);
   void fail_all(Shard& shard, CURLMcode code);
   void open(Shard& shard);
@@ -118,6 +130,7 @@ class Loop final : public RunQueue, public Transport {
   std::size_t decode_budget_ = 0;
   std::vector<Transfer*> decoding_;  // the one whose turn is next comes first
   EpollSet sockets_;
+  std::unique_ptr<Heartbeat> heartbeat_;  // once a connection may speak HTTP/2
   std::unordered_map<std::string, OriginInfo> origins_;
   // In this order: a handle is freed before the multi handles, and both before the share.
   Owned<CURLSH, curl_share_cleanup> share_;

@@ -148,6 +148,7 @@ void Transfer::end(Abort why) {
 void Transfer::finished(CURLcode code) {
   code_ = code;
   curl_done_ = true;
+  if (code != CURLE_OK && flooded()) abort_.set(flood_reason());
   if (!decoding_ || !abort_.none()) conclude();
 }
 
@@ -158,23 +159,43 @@ void Transfer::conclude() {
   resume_awaiter();
 }
 
+// What ended in the meantime counts more.
+Abort Transfer::flood_reason() const {
+  if (stop_requested()) return Abort::Canceled;
+  if (limit() > loop_.now()) return Abort::Flooded;
+  return sends_.answered() ? Abort::ResponseIncomplete : Abort::NoResponse;
+}
+
 bool Transfer::about_to_send(int local_port) noexcept {
+  loop_.progress();
+  if (flooded()) return abort_.set(flood_reason());
   long connections_made = 0;
   curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &connections_made);
   if (!sends_.about_to_send(connections_made == 0, local_port)) {
     return abort_.set(sends_.stream_refused() ? Abort::StreamRefused : Abort::ConnectionDied);
   }
-  if (sends_.sends() == 1 && sends_.reused()) tell_who_shares();
-  return true;
+  if (sends_.sends() != 1 || !may_multiplex()) return true;
+  if (sends_.reused()) tell_who_shares();
+  return watch_connection();
+}
+
+bool Transfer::may_multiplex() const {
+  return url_.scheme() == "https" || options_.http_version == HttpVersion::Http2PriorKnowledge;
+}
+
+bool Transfer::watch_connection() noexcept {
+  try {
+    connection_closed_ = loop_.watch_connection(sends_.local_port());
+    return true;
+  } catch (const std::bad_alloc&) {
+    return abort_.set(Abort::NoMemory);
+  }
 }
 
 // The transfer that made this connection must know that it is shared. From now on libcurl treats it
 // as reused: it sends that request again also when the connection dies, not only when the server
 // refuses its stream.
 void Transfer::tell_who_shares() const {
-  const bool may_multiplex =
-      url_.scheme() == "https" || options_.http_version == HttpVersion::Http2PriorKnowledge;
-  if (!may_multiplex) return;
   for (auto* other : shard->active) {
     if (other != this && other->sends_.local_port() == sends_.local_port()) {
       other->sends_.connection_shared();
@@ -183,6 +204,7 @@ void Transfer::tell_who_shares() const {
 }
 
 bool Transfer::header_line(std::string_view line) noexcept {
+  loop_.progress();
   try {
     const bool within = reader_.in_headers;
     if (!reader_.header_line(line)) return false;
@@ -205,6 +227,7 @@ bool Transfer::end_of_headers() {
 }
 
 std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
+  loop_.progress();
   // 0 would be taken for success where there are no bytes.
   const auto refused = bytes.size() + 1;
   if (reader_.paused || decoding_) {

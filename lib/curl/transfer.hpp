@@ -49,7 +49,10 @@ class Transfer final : public CancelableWait, private Timer {
   bool header_line(std::string_view line) noexcept;  // false aborts
   std::size_t body_bytes(std::string_view bytes) noexcept;
 
-  Upload& upload() { return upload_; }
+  Upload& upload() {
+    loop_.progress();
+    return upload_;
+  }
 
   [[nodiscard]] CURL* handle() const { return easy_->handle(); }
   Shard* shard = nullptr;  // where it runs; set by the loop
@@ -61,7 +64,11 @@ class Transfer final : public CancelableWait, private Timer {
   void due() override;
 
   Result<void> prepare();
+  [[nodiscard]] bool may_multiplex() const;
   void tell_who_shares() const;
+  bool watch_connection() noexcept;
+  [[nodiscard]] Abort flood_reason() const;
+  [[nodiscard]] bool flooded() const { return connection_closed_ && *connection_closed_; }
   bool end_of_headers();
   void set_timer();
   [[nodiscard]] Time limit() const;
@@ -98,6 +105,8 @@ class Transfer final : public CancelableWait, private Timer {
   bool curl_paused_ = false;  // libcurl was told to wait: for the sink, or for the decoding
   bool cookies_ = false;
   bool private_handle_ = false;
+
+  Heartbeat::Closed connection_closed_;  // by the watchdog; nullptr where it does not look after it
 
   AbortReason abort_;
   SendTracker sends_;

@@ -1,0 +1,159 @@
+#include "watchdog.hpp"
+
+#include "lib/flow/signals.hpp"
+#include "lib/http/descriptor.hpp"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace httpretry {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLookEvery = 25ms;
+// The CPU time that libcurl may take without calling us. A response of many headers or a large body
+// does so every few microseconds. CPU time, because the thread may have had to wait for a core.
+constexpr Duration kMaxCpuTime = 50ms;
+// Without progress of any loop for so many looks, it sleeps until one wakes it.
+constexpr int kQuietLooks = 40;
+
+Duration cpu_time(clockid_t clock) {
+  timespec time{};
+  if (::clock_gettime(clock, &time) != 0) return {};  // the thread has ended
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+clockid_t clock_of_this_thread() {
+  clockid_t clock{};
+  ::pthread_getcpuclockid(::pthread_self(), &clock);
+  return clock;
+}
+
+}  // namespace
+
+// The thread runs while there are loops to look at.
+class Watchdog {
+ public:
+  static Watchdog& instance() {
+    static auto* const watchdog = new Watchdog;  // the thread may outlive static objects
+    return *watchdog;
+  }
+
+  void add(Heartbeat& loop) {
+    const std::lock_guard lock(mutex_);
+    if (process_.exchange(::getpid()) != ::getpid()) {  // the first, or forked: there is no thread
+      loops_.clear();
+      running_ = false;
+    }
+    loops_.push_back(&loop);
+    if (running_) return;
+    try {
+      std::thread(&Watchdog::run, this).detach();
+      running_ = true;
+    } catch (...) {
+      loops_.pop_back();
+      throw;
+    }
+  }
+
+  void remove(Heartbeat& loop) {
+    if (process_ != ::getpid()) return;  // forked: the lock may never be released
+    const std::lock_guard lock(mutex_);
+    std::erase(loops_, &loop);
+    if (loops_.empty()) wake_.signal();
+  }
+
+  // A loop has made progress.
+  void wake() {
+    if (asleep_.load(std::memory_order_seq_cst)) wake_.signal();
+  }
+
+ private:
+  void run() {
+    block_signals();
+    pollfd event{wake_.fd(), POLLIN, 0};
+    for (int quiet = 0; keeps_looking(quiet);) {
+      const auto timeout = asleep_ ? -1 : static_cast<int>(kLookEvery / 1ms);
+      if (::poll(&event, 1, timeout) > 0) wake_.clear();
+    }
+  }
+
+  bool keeps_looking(int& quiet) {
+    const std::lock_guard lock(mutex_);
+    quiet = look() ? 0 : quiet + 1;
+    asleep_ = quiet >= kQuietLooks;
+    // A loop that made progress before the flag was set did not wake us.
+    if (asleep_ && look()) {
+      asleep_ = false;
+      quiet = 0;
+    }
+    running_ = !loops_.empty();
+    return running_;
+  }
+
+  bool look() {
+    bool progress = false;
+    for (auto* loop : loops_) progress = loop->look() || progress;
+    return progress;
+  }
+
+  std::mutex mutex_;  // guards the next two
+  std::vector<Heartbeat*> loops_;
+  bool running_ = false;
+  std::atomic<pid_t> process_ = 0;
+  std::atomic<bool> asleep_ = false;
+  EventFd wake_{"cannot make an eventfd"};
+};
+
+Heartbeat::Heartbeat() : clock_(clock_of_this_thread()) { Watchdog::instance().add(*this); }
+Heartbeat::~Heartbeat() { Watchdog::instance().remove(*this); }
+
+void Heartbeat::enter(int fd) {
+  fd_.store(fd, std::memory_order_relaxed);
+  clock_.store(clock_of_this_thread(), std::memory_order_relaxed);
+  beats_.fetch_add(1, std::memory_order_seq_cst);
+  Watchdog::instance().wake();
+}
+
+Heartbeat::Closed Heartbeat::watch(int fd) {
+  const std::lock_guard lock(mutex_);
+  const auto known = std::ranges::find(connections_, fd, &Connection::fd);
+  if (known != connections_.end()) return known->closed;
+  auto closed = std::make_shared<std::atomic<bool>>(false);
+  connections_.push_back({fd, closed});
+  return closed;
+}
+
+void Heartbeat::forget(int fd) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(connections_, [fd](const Connection& one) { return one.fd == fd; });
+}
+
+bool Heartbeat::look() {
+  const auto beats = beats_.load(std::memory_order_seq_cst);
+  const bool in_curl = beats % 2 == 1;
+  const bool progress = std::exchange(seen_, beats) != beats;
+  if (in_curl && progress) cpu_then_ = cpu_time(clock_);
+  if (in_curl && !progress && cpu_time(clock_) - cpu_then_ >= kMaxCpuTime) close();
+  return in_curl || progress;
+}
+
+void Heartbeat::close() {
+  // Connecting to this address resets the connection, and drops what was received but not read.
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  const std::lock_guard lock(mutex_);
+  const int handled = fd_;
+  for (const auto& [fd, closed] : connections_) {
+    if (handled != -1 && handled != fd) continue;
+    closed->store(true);
+    ::connect(fd, &nowhere, sizeof nowhere);
+  }
+}
+
+}  // namespace httpretry

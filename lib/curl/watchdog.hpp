@@ -1,0 +1,62 @@
+// Heartbeat: shows the watchdog, a thread of the process, that a loop makes progress.
+//
+// A server can send HTTP/2 frames that libcurl handles without calling us: empty DATA, GOAWAY,
+// RST_STREAM. libcurl does not return as long as they come. Meanwhile the loop notices neither its
+// deadlines nor the other connections. So the watchdog closes such a connection from outside.
+#pragma once
+
+#include <httpretry/http/time.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace httpretry {
+
+class Heartbeat {
+ public:
+  // Whether the watchdog has closed a connection.
+  using Closed = std::shared_ptr<std::atomic<bool>>;
+
+  // Starts the watchdog if it does not run. To be made while libcurl is running.
+  Heartbeat();
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  // For the thread that drives the loop.
+
+  // Around each call of libcurl. `fd`: the socket that libcurl is to handle; -1: any.
+  void enter(int fd);
+  void leave() { beats_.fetch_add(1, std::memory_order_relaxed); }
+  // In libcurl's callbacks.
+  void progress() { beats_.fetch_add(2, std::memory_order_relaxed); }
+  // A connection may speak HTTP/2, until its socket is closed.
+  Closed watch(int fd);
+  void forget(int fd);
+
+ private:
+  friend class Watchdog;
+  struct Connection {
+    int fd;
+    Closed closed;
+  };
+  // Whether there was any progress since the last look. Closes the connection where there is none.
+  bool look();
+  void close();
+
+  std::atomic<std::uint64_t> beats_ = 1;  // odd: libcurl is running
+  std::atomic<int> fd_ = -1;
+  std::atomic<clockid_t> clock_;  // the CPU time of the thread that drives the loop
+  std::mutex mutex_;  // guards the next: the number of a closed socket may be another's at once
+  std::vector<Connection> connections_;
+
+  // Of the watchdog: what it saw last.
+  std::uint64_t seen_ = 0;
+  Duration cpu_then_{};
+};
+
+}  // namespace httpretry
