@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Changes one line of the library at a time, and looks whether the tests notice.
+
+    tests/mutate.py SECONDS [--changed BASE] [--room ROOM]
+
+Works on a copy of the last commit in build/mutate, so the tree itself is not touched. The order of
+the changes is drawn by the commit: a run that is started again goes on where the last one stopped.
+Prints each change that no test noticed, and in the end the share that was noticed. A change that
+makes no difference that can be seen stands in tests/mutate_equivalent.txt with the reason.
+
+Ends with 1 if a change was not noticed and is not in that file.
+"""
+import argparse
+import io
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "mutate"
+TREE = WORK / "tree"
+BUILD = WORK / "build"
+RESULTS = WORK / "results.jsonl"
+EQUIVALENT = ROOT / "tests" / "mutate_equivalent.txt"
+
+# The tests that are asked first about a room; then come the others, the quick ones first.
+OWN_TESTS = {"http": ["http"], "retry": ["retry"], "json": ["json"], "flow": ["flow"],
+             "policy": ["policy"], "middleware": ["client"], "curl": ["curl", "wire"], "log": ["log"],
+             "client": ["client"], "testing": ["testing"]}
+ALL_TESTS = ["http", "retry", "json", "flow", "log", "curl", "client", "testing", "policy", "wire"]
+
+# What is replaced, and by what. Each match in a line of code is one possible change.
+CHANGES = [
+    (r"(?<![<>=!\-+*/&|^%])<=(?!>)", "<"), (r"(?<![<>=!\-])>=(?!>)", ">"),
+    (r" < ", " <= "), (r" > ", " >= "), (r" == ", " != "), (r" != ", " == "),
+    (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "),
+    (r"\bif \((?!const|auto|!)", "if (!"), (r"\bif \(!", "if ("),
+    (r"\breturn true;", "return false;"), (r"\breturn false;", "return true;"),
+    (r"\bstd::min\b", "std::max"), (r"\bstd::max\b", "std::min"),
+    (r"(?<![\w.'\"])0(?![\w.'x])", "1"), (r"(?<![\w.'\"])1(?![\w.'])", "2"),
+    (r"(?<![\w.'\"])([2-9]|[1-9]\d+)(?![\w.'])", lambda match: str(int(match[0]) + 1)),
+    (r"= true;", "= false;"), (r"= false;", "= true;"), (r"\+\+(?=\w)", "--"),
+]
+NOT_CODE = re.compile(r"^\s*(//|#|static_assert|assert|template|using|namespace|case .*: return \")")
+
+
+def run(command, timeout, **options):
+    """The exit status, or None where it took too long. Ends the whole process group."""
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, start_new_session=True, **options)
+    try:
+        return process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+def git(*words):
+    return subprocess.run(["git", "-C", ROOT, *words], check=True, capture_output=True,
+                          text=True).stdout
+
+
+def changes_of(name, text, lines):
+    """(file, line, column, old, new) of all possible changes; `lines`: only these, if not None."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if NOT_CODE.match(line) or (lines is not None and number not in lines):
+            continue
+        code = line.split("//")[0]
+        strings = [match.span() for match in re.finditer(r'"(?:[^"\\]|\\.)*"', code)]
+        for pattern, new in CHANGES:
+            for match in re.finditer(pattern, code):
+                if any(begin <= match.start() < end for begin, end in strings):
+                    continue
+                text = new(match) if callable(new) else new
+                changed = line[:match.start()] + text + line[match.end():]
+                found.append((name, number, line, changed))
+    return found
+
+
+def changed_lines(base):
+    """{file: numbers of the lines that were added since `base`}"""
+    files, name = {}, None
+    for line in git("diff", "--unified=0", f"{base}..HEAD", "--", "lib").splitlines():
+        if line.startswith("+++ b/"):
+            name = line[6:]
+        elif match := re.match(r"@@ .* \+(\d+)(?:,(\d+))? @@", line):
+            first, count = int(match[1]), int(match[2] or 1)
+            files.setdefault(name, set()).update(range(first, first + count))
+    return files
+
+
+def all_changes(commit, base, room):
+    only = changed_lines(base) if base else None
+    found = []
+    for name in git("ls-files", "lib").split():
+        if not name.endswith((".cpp", ".hpp")) or (only is not None and name not in only):
+            continue
+        if room and name.split("/")[1] != room:
+            continue
+        text = git("show", f"{commit}:{name}")
+        found += changes_of(name, text, None if only is None else only[name])
+    random.Random(commit).shuffle(found)
+    return found
+
+
+def export(commit):
+    """The commit in TREE; files that are as they were keep their time, so that little is built."""
+    archive = subprocess.run(["git", "-C", ROOT, "archive", commit], check=True,
+                             capture_output=True).stdout
+    wanted = set()
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in filter(tarfile.TarInfo.isfile, tar.getmembers()):
+            path, content = TREE / member.name, tar.extractfile(member).read()
+            wanted.add(path)
+            if not path.exists() or path.read_bytes() != content:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+                path.chmod(member.mode)
+    for path in TREE.rglob("*"):
+        if path.is_file() and path not in wanted:
+            path.unlink()
+
+
+class Tests:
+    def __init__(self):
+        flags = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DHTTPRETRY_PACKAGE_TESTS=OFF",
+                 "-DHTTPRETRY_BUILD_APPS=OFF", "-DHTTPRETRY_BUILD_EXAMPLES=OFF"]
+        subprocess.run(["cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", *flags], check=True,
+                       stdout=subprocess.DEVNULL)
+        self.limits = {}
+        for name in ALL_TESTS:
+            subprocess.run(["cmake", "--build", BUILD, "--target", f"{name}_test"], check=True,
+                           stdout=subprocess.DEVNULL)
+            start = time.monotonic()
+            if self.run(name, 900) != 0:
+                sys.exit(f"mutate: {name}_test fails without any change")
+            self.limits[name] = 10 + 5 * (time.monotonic() - start)
+
+    @staticmethod
+    def run(name, limit):
+        return run([BUILD / "tests" / f"{name}_test"], limit, cwd=BUILD / "tests")
+
+    def notice(self, room):
+        """The test that notices the change in the tree; "" where none does; None: no compile."""
+        own = OWN_TESTS.get(room, [])
+        for name in own + [name for name in ALL_TESTS if name not in own]:
+            built = run(["cmake", "--build", BUILD, "--target", f"{name}_test"], 900)
+            if built != 0:
+                return None
+            if self.run(name, self.limits[name]) != 0:
+                return name
+        return ""
+
+
+def known_equivalent():
+    """Lines `FILE: OLD => NEW # REASON`."""
+    known = set()
+    for line in EQUIVALENT.read_text().splitlines() if EQUIVALENT.exists() else []:
+        if line and not line.startswith("#"):
+            known.add(line.split(" # ")[0])
+    return known
+
+
+def told(change):
+    name, _, old, new = change
+    return f"{name}: {old.strip()} => {new.strip()}"
+
+
+def try_change(tests, change):
+    name, number, _, new = change
+    path = TREE / name
+    original = path.read_text()
+    lines = original.splitlines(keepends=True)
+    lines[number - 1] = new + "\n"
+    try:
+        path.write_text("".join(lines))
+        return tests.notice(name.split("/")[1])
+    finally:
+        path.write_text(original)
+
+
+def summary(results, equivalent):
+    counted = [one for one in results if one["by"] is not None]
+    noticed = sum(1 for one in counted if one["by"])
+    same = sum(1 for one in counted if not one["by"] and one["change"] in equivalent)
+    print(f"\n{len(counted)} changes, {noticed} noticed ({100 * noticed / max(1, len(counted)):.1f} %), "
+          f"{same} that make no difference, {len(counted) - noticed - same} not noticed")
+    for room in sorted({one["room"] for one in counted}):
+        there = [one for one in counted if one["room"] == room]
+        print(f"  {room:12} {sum(1 for one in there if one['by'])} of {len(there)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("seconds", type=int)
+    parser.add_argument("--changed", metavar="BASE", help="only lines that came since that commit")
+    parser.add_argument("--room", help="only this folder of lib")
+    options = parser.parse_args()
+
+    commit = git("rev-parse", "HEAD").strip()
+    end = time.monotonic() + options.seconds
+    export(commit)
+    tests = Tests()
+    results = []
+    if RESULTS.exists():
+        stored = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+        results = [one for one in stored if one["commit"] == commit]
+    done = {(one["change"], one["line"]) for one in results}
+    equivalent = known_equivalent()
+    with RESULTS.open("a") as log:
+        for change in all_changes(commit, options.changed, options.room):
+            if time.monotonic() > end:
+                break
+            if (told(change), change[1]) in done:
+                continue
+            result = {"commit": commit, "change": told(change), "line": change[1],
+                      "room": change[0].split("/")[1], "by": try_change(tests, change)}
+            results.append(result)
+            log.write(json.dumps(result) + "\n")
+            log.flush()
+            if result["by"] == "" and result["change"] not in equivalent:
+                print(f"not noticed: {change[0]}:{change[1]}\n  {change[2].strip()}\n"
+                      f"  {change[3].strip()}", flush=True)
+    summary(results, equivalent)
+    missed = [one for one in results if one["by"] == "" and one["change"] not in equivalent]
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
