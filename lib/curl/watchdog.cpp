@@ -1,13 +1,13 @@
 #include "watchdog.hpp"
 
 #include "lib/flow/signals.hpp"
-#include "lib/http/descriptor.hpp"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <thread>
 
 namespace httpretry {
@@ -65,35 +65,32 @@ class Watchdog {
     if (process_ != ::getpid()) return;  // forked: the lock may never be released
     const std::lock_guard lock(mutex_);
     std::erase(loops_, &loop);
-    if (loops_.empty()) wake_.signal();
+    if (loops_.empty()) woken_.notify_one();
   }
 
   // A loop has made progress.
   void wake() {
-    if (asleep_.load(std::memory_order_seq_cst)) wake_.signal();
+    if (!asleep_.load(std::memory_order_seq_cst)) return;
+    const std::lock_guard lock(mutex_);  // so it waits already
+    woken_.notify_one();
   }
 
  private:
   void run() {
     block_signals();
-    pollfd event{wake_.fd(), POLLIN, 0};
-    for (int quiet = 0; keeps_looking(quiet);) {
-      const auto timeout = asleep_ ? -1 : static_cast<int>(kLookEvery / 1ms);
-      if (::poll(&event, 1, timeout) > 0) wake_.clear();
+    std::unique_lock lock(mutex_);
+    for (int quiet = 0; !loops_.empty();) {
+      quiet = look() ? 0 : quiet + 1;
+      asleep_ = quiet >= kQuietLooks;
+      // A loop that made progress before the flag was set did not wake us.
+      if (asleep_ && look()) asleep_ = false;
+      if (asleep_) {
+        woken_.wait(lock);
+      } else {
+        woken_.wait_for(lock, kLookEvery);
+      }
     }
-  }
-
-  bool keeps_looking(int& quiet) {
-    const std::lock_guard lock(mutex_);
-    quiet = look() ? 0 : quiet + 1;
-    asleep_ = quiet >= kQuietLooks;
-    // A loop that made progress before the flag was set did not wake us.
-    if (asleep_ && look()) {
-      asleep_ = false;
-      quiet = 0;
-    }
-    running_ = !loops_.empty();
-    return running_;
+    running_ = false;
   }
 
   bool look() {
@@ -105,9 +102,9 @@ class Watchdog {
   std::mutex mutex_;  // guards the next two
   std::vector<Heartbeat*> loops_;
   bool running_ = false;
+  std::condition_variable woken_;
   std::atomic<pid_t> process_ = 0;
   std::atomic<bool> asleep_ = false;
-  EventFd wake_{"cannot make an eventfd"};
 };
 
 Heartbeat::Heartbeat() : clock_(clock_of_this_thread()) { Watchdog::instance().add(*this); }
