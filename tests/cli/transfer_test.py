@@ -15,8 +15,8 @@ import threading
 import time
 import unittest
 
-from program import (LIMIT, PROGRAM, QUICK, Response, ProgramTest, clean_environment,
-                     closed_port, main)
+from program import (LIMIT, PROGRAM, QUICK, Response, ProgramTest, blocks_its_signals,
+                     clean_environment, closed_port, main, wait_until)
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 
@@ -24,19 +24,6 @@ NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 def broken(body, length, headers=b""):
     return Response(200, raw=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n%s"
                   % (length, headers, body))
-
-
-def wait_until(holds):
-    end = time.monotonic() + LIMIT
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def blocks_its_signals(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    blocked = int(re.search(r"SigBlk:\s+(\w+)", status).group(1), 16)
-    return blocked & (1 << (signal.SIGINT - 1)) != 0
 
 
 class Files(ProgramTest):
