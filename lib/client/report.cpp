@@ -49,6 +49,23 @@ Json attempt_json(const Attempt& attempt) {
   return json;
 }
 
+// JSON allows DEL and C1 (C2 80 to C2 9F in UTF-8) in strings, but terminals obey them.
+std::string without_controls(const std::string& json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const auto next = i + 1 < json.size() ? static_cast<unsigned char>(json[i + 1]) : 0U;
+    const bool c1 = json[i] == '\xC2' && next >= 0x80 && next < 0xA0;
+    if (!c1 && json[i] != '\x7F') {
+      safe += json[i];
+    } else {
+      append_hex(safe += "\\u00", static_cast<unsigned char>(c1 ? next : 0x7F));
+      i += c1 ? 1 : 0;
+    }
+  }
+  return safe;
+}
+
 void add_outcome(Json& json, const Outcome& outcome) {
   json["outcome"] = outcome ? "response" : "error";
   // A status that came before the connection broke is the attempt's, not the call's.
@@ -115,11 +132,11 @@ std::string report_json(const Request& request, const Outcome& outcome,
   json["http_version"] = outcome ? Json(outcome->http_version) : Json();
   json["attempts"] = Json::array();
   for (const auto& attempt : history.attempts) json["attempts"].push_back(attempt_json(attempt));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return without_controls(json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string quote_json(std::string_view text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return without_controls(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string rfc3339(WallTime time) {

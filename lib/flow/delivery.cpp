@@ -1,9 +1,5 @@
 #include "call_state.hpp"
 
-#include "lib/http/text.hpp"
-
-#include <httpretry/retry/server_delay.hpp>
-
 #include <algorithm>
 
 namespace httpretry {
@@ -11,42 +7,31 @@ namespace {
 
 using Wish = BodyWriter::Wish;
 
-bool is_strong(std::string_view etag) { return etag.starts_with('"'); }
-
-// The validator for If-Range (RFC 9110 §13.1.5): a strong ETag, or a Last-Modified that is a strong
-// validator (§8.8.2.2).
-std::string validator_of(const Headers& headers) {
-  if (const auto etag = headers.get("ETag"); etag && is_strong(*etag)) return std::string(*etag);
-  const auto modified = headers.get("Last-Modified");
-  const auto date = headers.get("Date");
-  if (!modified || !date) return {};
-  const auto now = WallTime();
-  const auto changed = parse_http_date(*modified, now);
-  const auto sent = parse_http_date(*date, now);
-  const bool strong = changed && sent && *changed < *sent;
-  return strong ? std::string(*modified) : std::string();
+// A 304 is then a good response.
+bool has_condition(const Request& request) {
+  return request.headers().contains("If-None-Match") ||
+         request.headers().contains("If-Modified-Since");
 }
 
-// "bytes 100-199/200", "bytes */200", "bytes 100-199/*".
-struct ContentRange {
-  std::optional<std::uint64_t> first;
-  std::optional<std::uint64_t> total;
-};
-
-ContentRange content_range(const Headers& headers) {
-  ContentRange range;
-  auto text = headers.get("Content-Range").value_or("");
-  const auto slash = text.find('/');
-  if (!text.starts_with("bytes ") || slash == std::string_view::npos) return range;
-  range.total = to_number<std::uint64_t>(text.substr(slash + 1));
-  const auto dash = std::min(text.find('-'), slash);
-  range.first = to_number<std::uint64_t>(text.substr(6, dash - 6));
-  return range;
+// "bytes */500": the total of a 416.
+std::string only(const ContentRange& range) {
+  return range.total ? " (it has only " + std::to_string(*range.total) + " bytes)" : "";
 }
 
-bool can_be_resumed(const Request& request, const Headers& headers) {
-  return request.method() == "GET" && !request.headers().contains("Range") &&
-         !headers.contains("Content-Encoding") && headers.get("Accept-Ranges") != "none";
+Error ends_early(std::uint64_t have, std::uint64_t total) {
+  Error error(Errc::Receive, "the body of the response ends early: " + std::to_string(have) +
+                                 " bytes of " + std::to_string(total));
+  error.partial = true;
+  error.curl_code = 18;  // CURLE_PARTIAL_FILE
+  return error;
+}
+
+// For a part of the body that cannot be used.
+Error range_error(std::string message, bool permanent) {
+  Error error(Errc::Protocol, std::move(message));
+  error.permanent = permanent;
+  error.curl_code = 33;  // CURLE_RANGE_ERROR
+  return error;
 }
 
 }  // namespace
@@ -75,7 +60,7 @@ Delivery::Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> write
   const auto had = writer_->had();
   if (!had) return;
   have_ = had->size;
-  validator_ = had->validator;
+  version_ = BodyVersion(*had);
   guaranteed_ = had->validator.empty();
 }
 
@@ -94,38 +79,57 @@ Result<Delivery*> Delivery::of(const Request& request, Call& call) {
 Delivery* Delivery::begun(const Call& call) { return Call::State::of(call).delivery.get(); }
 
 bool Delivery::can_retry() const {
-  return have_ == 0 || writer_->restartable() || !validator_.empty();
+  return have_ == 0 || writer_->restartable() || !version_.validator.empty();
 }
 
 const Delivery::Rest& Delivery::ask(const Request& request) {
   held_ = asked_ = complete_ = false;
   skip_ = 0;
+  end_.reset();
   const bool same = url_.empty() || url_ == request.url();
   rest_ = Rest();
-  if (have_ == 0 || !same || (validator_.empty() && !guaranteed_)) return rest_;
-  if (!can_be_resumed(request, Headers())) return rest_;
+  if (have_ == 0 || !same || (version_.validator.empty() && !guaranteed_)) return rest_;
+  if (!can_be_continued(request)) return rest_;
   asked_ = true;
   rest_.range = "Range: bytes=" + std::to_string(have_) + "-";
-  if (!validator_.empty()) rest_.if_range = "If-Range: " + validator_;
+  if (!version_.validator.empty()) rest_.if_range = "If-Range: " + version_.validator;
   return rest_;
 }
 
 Result<bool> Delivery::begin(const Request& request, const Response& head) {
-  // 416, and the size is what the writer has: it already has the whole body.
-  complete_ = asked_ && head.status == 416 && content_range(head.headers).total == have_;
-  if (complete_) return true;
+  if (asked_ && head.status == 416) return end_with(head);
+  if (asked_ && head.status == 304 && !has_condition(request)) {
+    return cannot_continue("the server sent the status 304, although nothing asked for it");
+  }
   if (!head.ok() || request.method() == "HEAD") return false;
   if (hold_back_ && hold_back_->which(head.status, head.headers)) {
     held_ = true;
     return false;
   }
-  auto begun = asked_ && head.status == 206 ? continue_with(head) : restart_with(head);
+  const bool part = head.status == 206;
+  if (part && !asked_ && !request.headers().contains("Range")) {
+    return range_error("the server sent a part of the body (" + ContentRange(head.headers).text() +
+                           "), although the whole body was asked for",
+                       !can_restart());
+  }
+  auto begun = asked_ && part ? continue_with(head) : restart_with(head);
   if (!begun) return begun;
   url_ = request.url();
   guaranteed_ = false;
-  const bool resumable = (head.status == 200 || asked_) && can_be_resumed(request, head.headers);
-  validator_ = resumable ? validator_of(head.headers) : std::string();
+  if (!can_be_continued(request) || (head.status != 200 && !asked_)) version_.validator.clear();
   return true;
+}
+
+// A 416: the server has no bytes after those that the writer has. That they are the whole body must
+// be known from elsewhere, because the body may have been replaced by a shorter one.
+Result<bool> Delivery::end_with(const Response& head) {
+  const ContentRange range(head.headers);
+  const auto different = version_.difference(head.headers);
+  const bool known = guaranteed_ || version_.total == have_ || version_.proven_by(head.headers);
+  const bool total_fits = version_.total.value_or(have_) == have_;
+  complete_ = range.total == have_ && total_fits && known && different.empty();
+  if (complete_) return true;
+  return cannot_continue("the server has no bytes after them" + only(range));
 }
 
 Result<bool> Delivery::release(const Request& request, const Response& begun) {
@@ -136,38 +140,55 @@ Result<bool> Delivery::release(const Request& request, const Response& begun) {
 }
 
 Result<bool> Delivery::continue_with(const Response& head) {
-  const auto range = content_range(head.headers);
-  const auto etag = head.headers.get("ETag");
-  const bool changed = etag && is_strong(validator_) && *etag != validator_;
-  if (changed || range.first != have_ || head.headers.contains("Content-Encoding")) {
-    validator_.clear();  // so that the next attempt asks for the whole body
-    guaranteed_ = false;
-    Error error(Errc::Protocol, "the server was asked for the bytes from " + std::to_string(have_) +
-                                    " on, and sent other bytes");
-    error.permanent = !writer_->restartable();
-    return error;
+  const ContentRange range(head.headers);
+  if (const auto what = version_.difference(head.headers); !what.empty()) {
+    return cannot_continue("the body has changed: the server sent " + what);
   }
-  total_ = range.total;
+  if (range.first != have_ || head.headers.contains("Content-Encoding")) {
+    return cannot_continue("the server was asked for the bytes from " + std::to_string(have_) +
+                           " on, and sent other bytes (" + range.text() + ")");
+  }
+  const auto total = range.total ? range.total : version_.total;
+  if (!total || *range.end > *total) {
+    return cannot_continue("the server sent " + range.text() +
+                           " and did not say where the body ends");
+  }
   if (auto begun = writer_->begin(head, have_); !begun) return std::move(begun).error();
+  // What the first response said stays in force. Without one, this is the first.
+  if (guaranteed_) version_ = BodyVersion(head.headers);
+  version_.total = total;
+  end_ = range.end;
   return true;
 }
 
 Result<bool> Delivery::restart_with(const Response& head) {
-  total_.reset();
-  if (have_ > 0 && !writer_->restartable()) {
-    const bool same =
-        head.status == 200 && is_strong(validator_) && head.headers.get("ETag") == validator_;
+  if (!can_restart()) {
+    const bool same = head.status == 200 && version_.proven_by(head.headers) &&
+                      version_.difference(head.headers).empty();
     if (!same || head.headers.contains("Content-Encoding")) {
-      Error error(Errc::Protocol, "the response has changed since its first part was received");
-      error.permanent = true;
-      return error;
+      return cannot_continue("the response has changed since its first part was received");
     }
     skip_ = have_;
     return true;
   }
   have_ = 0;
+  version_ = BodyVersion(head.headers);
   if (auto begun = writer_->begin(head, 0); !begun) return std::move(begun).error();
   return true;
+}
+
+bool Delivery::can_restart() const { return have_ == 0 || writer_->restartable(); }
+
+// From now on attempts ask for the whole body; so does the next call.
+Error Delivery::cannot_continue(const std::string& why) {
+  version_ = BodyVersion();
+  guaranteed_ = false;
+  writer_->forget();
+  const bool restartable = writer_->restartable();
+  return range_error("cannot continue after the first " + std::to_string(have_) + " bytes: " + why +
+                         (restartable ? "; a retry asks for the whole body"
+                                      : "; receive the body again from its beginning"),
+                     !restartable);
 }
 
 Result<Wish> Delivery::write(std::string_view bytes) {
@@ -178,22 +199,20 @@ Result<Wish> Delivery::write(std::string_view bytes) {
     bytes.remove_prefix(known);
     if (bytes.empty()) return Wish::More;
   }
+  if (end_ && bytes.size() > *end_ - have_) {
+    return cannot_continue("the server sent more bytes than its Content-Range says");
+  }
   have_ += bytes.size();
   return writer_->write(bytes);
 }
 
 Result<void> Delivery::finish(Response& response) {
-  if (skip_ > 0 || (total_ && *total_ != have_)) {
-    Error error(Errc::Receive, "the body of the response ends early: " + std::to_string(have_) +
-                                   " bytes of " + std::to_string(total_.value_or(have_ + skip_)));
-    error.partial = true;
-    error.curl_code = 18;  // CURLE_PARTIAL_FILE
-    return error;
-  }
+  if (skip_ > 0) return ends_early(have_ - skip_, version_.total.value_or(have_));
+  if (end_ && have_ != *version_.total) return ends_early(have_, *version_.total);
   response.delivered = have_;
   auto finished = writer_->finish();
   if (complete_ && finished) response.status = 206;
-  validator_.clear();  // no later attempt may append to it
+  version_ = BodyVersion();  // no later attempt may append to it
   return finished;
 }
 

@@ -1,7 +1,7 @@
 // Delivery: brings the body of a call to its sink, over all attempts of the call.
 #pragma once
 
-#include <httpretry/flow/sink.hpp>
+#include "body_version.hpp"
 
 #include <functional>
 
@@ -62,18 +62,21 @@ class HTTPRETRY_API Delivery {
 
  private:
   Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> writer);
+  Result<bool> end_with(const Response& head);
   Result<bool> continue_with(const Response& head);
   Result<bool> restart_with(const Response& head);
+  [[nodiscard]] bool can_restart() const;
+  Error cannot_continue(const std::string& why);
 
   std::shared_ptr<Sink> sink_;
   std::unique_ptr<BodyWriter> writer_;
   std::optional<HoldBack> hold_back_;
   bool held_ = false;
 
-  std::uint64_t have_ = 0;  // bytes of the body that the writer has
-  std::uint64_t skip_ = 0;  // bytes that will be received again
-  std::optional<std::uint64_t> total_;
-  std::string validator_;
+  std::uint64_t have_ = 0;            // bytes of the body that the writer has
+  std::uint64_t skip_ = 0;            // bytes that will be received again
+  std::optional<std::uint64_t> end_;  // where the bytes end that this response brings
+  BodyVersion version_;               // of the bytes in `have_`
   std::string url_;  // of the bytes in `have_`; empty: they are from an earlier call
   Rest rest_;
   bool guaranteed_ = false;  // by the user: the rest is asked for without a validator

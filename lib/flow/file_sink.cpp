@@ -1,8 +1,10 @@
+#include "body_version.hpp"
+
 #include "lib/http/new_file.hpp"
 #include "lib/http/text.hpp"
 
-#include <httpretry/flow/sink.hpp>
-
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -21,25 +23,40 @@ std::string fingerprint(std::string_view url) {
   return std::to_string(hash);
 }
 
-// PATH.part.info says which body PATH.part is the beginning of. Two lines: the fingerprint of the
-// URL, and the validator.
+// The first bytes of a regular file; nothing of what is none, which could let us wait.
+std::string read_small_file(const std::string& path) {
+  std::array<char, 65536> bytes{};
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct ::stat about {};
+  if (!file.open() || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return {};
+  const auto count = ::read(file.get(), bytes.data(), bytes.size());
+  return {bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0};
+}
+
+// PATH.part.info says which body PATH.part is the beginning of. Three lines: the fingerprint of the
+// URL, the validator, and the size of the whole body (empty if it is unknown).
 class PartInfo {
  public:
   PartInfo(std::string path, std::string_view url)
       : path_(std::move(path)), url_(fingerprint(url)) {}
 
-  // The validator; empty if there is none, or the file is for another URL.
-  [[nodiscard]] std::string read() const {
-    std::ifstream file(path_, std::ios::binary);
-    std::string url;
-    std::string validator;
-    if (!std::getline(file, url) || !std::getline(file, validator) || url != url_) return {};
-    return valid_header_value(validator) ? validator : std::string();
+  // Empty if nothing is known, or if the file is for another URL.
+  [[nodiscard]] std::optional<BodyStart> read() const {
+    const auto bytes = read_small_file(path_);
+    std::string_view text = bytes;
+    if (take_until(text, '\n') != url_) return std::nullopt;
+    BodyStart start;
+    start.validator = take_until(text, '\n');
+    start.total = to_number<std::uint64_t>(take_until(text, '\n'));
+    const bool usable = !start.validator.empty() && valid_header_value(start.validator);
+    return usable ? std::optional(std::move(start)) : std::nullopt;
   }
-  [[nodiscard]] Result<void> write(const std::string& validator) const {
+  [[nodiscard]] Result<void> write(const BodyVersion& version) const {
     auto file = NewFile::beside(path_, 0600);
     if (!file) return std::move(file).error();
-    if (auto written = file->write(url_ + "\n" + validator + "\n"); !written) return written;
+    const auto total = version.total ? std::to_string(*version.total) : std::string();
+    const auto text = url_ + "\n" + version.validator + "\n" + total + "\n";
+    if (auto written = file->write(text); !written) return written;
     return file->commit();
   }
   void remove() const { ::unlink(path_.c_str()); }
@@ -51,20 +68,33 @@ class PartInfo {
 
 class FileWriter final : public BodyWriter {
  public:
-  FileWriter(NewFile file, std::optional<PartInfo> info, std::optional<BodyStart> had)
-      : file_(std::move(file)), info_(std::move(info)), had_(std::move(had)) {}
+  // The response to this request; `info` is for later calls.
+  FileWriter(const Request& request, NewFile file, std::optional<PartInfo> info,
+             std::optional<BodyStart> had)
+      : file_(std::move(file)),
+        info_(std::move(info)),
+        had_(std::move(had)),
+        continuable_(can_be_continued(request)),
+        described_(had_ && !had_->validator.empty()) {}
 
   [[nodiscard]] std::optional<BodyStart> had() const override { return had_; }
   [[nodiscard]] bool restartable() const override { return file_.restartable(); }
 
   Result<void> begin(const Response& head, std::uint64_t offset) override {
     if (offset == 0) {
-      if (info_) info_->remove();  // first, so that it never describes other bytes
+      forget();  // first, so that the info never describes other bytes
       if (auto emptied = file_.restart(); !emptied) return emptied;
     }
-    const auto etag = head.headers.get("ETag");
-    if (!info_ || !etag || !etag->starts_with('"')) return {};
-    return info_->write(std::string(*etag));
+    const BodyVersion version(head.headers);
+    if (described_ || !info_ || !continuable_ || version.validator.empty()) return {};
+    if (head.status != 200 && offset == 0) return {};
+    info_->remove();  // it may be a pipe or a link
+    described_ = true;
+    return info_->write(version);
+  }
+  void forget() override {
+    described_ = false;
+    if (info_) info_->remove();
   }
   Result<Wish> write(std::string_view bytes) override {
     if (auto written = file_.write(bytes); !written) return std::move(written).error();
@@ -80,6 +110,8 @@ class FileWriter final : public BodyWriter {
   NewFile file_;
   std::optional<PartInfo> info_;
   std::optional<BodyStart> had_;
+  bool continuable_;
+  bool described_;  // the info is written
 };
 
 Result<void> copy_into(NewFile& file, const std::string& from) {
@@ -104,11 +136,7 @@ class FileSink final : public Sink {
     std::optional<PartInfo> info;
     if (options_.keep_partial && keeps) info.emplace(file->path() + ".info", request.url());
     std::optional<BodyStart> had;
-    if (file->size() > 0 && info) {
-      had.emplace();
-      had->validator = info->read();
-      if (had->validator.empty()) had.reset();
-    }
+    if (file->size() > 0 && info) had = info->read();
     if (!had && options_.continue_existing && keeps) {
       if (auto emptied = file->restart(); !emptied) return std::move(emptied).error();
       if (auto copied = copy_into(*file, path_); !copied) return std::move(copied).error();
@@ -116,7 +144,7 @@ class FileSink final : public Sink {
     }
     if (had) had->size = file->size();
     return std::unique_ptr<BodyWriter>(
-        std::make_unique<FileWriter>(*std::move(file), std::move(info), std::move(had)));
+        std::make_unique<FileWriter>(request, *std::move(file), std::move(info), std::move(had)));
   }
 
  private:

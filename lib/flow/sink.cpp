@@ -11,6 +11,7 @@ BodyWriter::~BodyWriter() = default;
 std::optional<BodyStart> BodyWriter::had() const { return std::nullopt; }
 bool BodyWriter::restartable() const { return false; }
 Result<void> BodyWriter::begin(const Response& /*head*/, std::uint64_t /*offset*/) { return {}; }
+void BodyWriter::forget() {}
 Result<void> BodyWriter::finish() { return {}; }
 Task<Result<Wish>> BodyWriter::drain(Call& /*call*/) { co_return Wish::More; }
 

@@ -39,15 +39,30 @@ bool is_null_device(const struct ::stat& about) {
 }
 
 // The target of a link, whether it exists or not.
-std::string behind_links(std::string path) {
+Result<std::string> behind_links(const std::string& link) {
   std::error_code failed;
+  auto path = link;
   // Linux follows 40 links at most.
-  for (int links = 0; links < 40 && std::filesystem::is_symlink(path, failed); ++links) {
+  for (int links = 0; std::filesystem::is_symlink(path, failed); ++links) {
+    if (links == 40) return cannot_open(link, ELOOP);
     const auto target = std::filesystem::read_symlink(path, failed);
     if (failed) break;
     path = (std::filesystem::path(path).parent_path() / target).string();
   }
   return path;
+}
+
+Error written_by_another(const std::string& path) {
+  return write_error(Errc::InvalidRequest, path + " is being written by another process");
+}
+
+Error not_regular(const std::string& path) {
+  return write_error(Errc::InvalidRequest,
+                     path + " is not a regular file, and cannot keep a partial body; remove it");
+}
+
+bool is_same_file(const struct ::stat& a, const struct ::stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 // Begins with the target's own name if that is not too long.
@@ -76,7 +91,9 @@ NewFile::~NewFile() {
 
 Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
   if (target.empty()) return no_name();
-  const auto there = behind_links(target);
+  const auto found = behind_links(target);
+  if (!found) return found.error();
+  const auto& there = *found;
   struct ::stat old {};
   const bool exists = ::stat(there.c_str(), &old) == 0;
   if (exists && S_ISDIR(old.st_mode)) return cannot_open(target, EISDIR);
@@ -98,19 +115,36 @@ Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
 Result<NewFile> NewFile::part(const std::string& target) {
   if (target.empty()) return no_name();
   const auto there = behind_links(target);
+  if (!there) return there.error();
   struct ::stat about {};
-  if (::stat(there.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) return beside(target, 0666);
-  NewFile file(Kind::Part, there + ".part", there);
-  const auto& path = file.path_;
-  if (!file.open(O_CREAT | O_NOFOLLOW, 0666)) return cannot_open(path, errno);
-  const int fd = file.fd_.get();
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    return write_error(Errc::InvalidRequest, path + " is being written by another process");
+  if (::stat(there->c_str(), &about) == 0 && !S_ISREG(about.st_mode)) return beside(target, 0666);
+  // Another process may finish the file after we have opened it and before we lock it. Then what we
+  // hold has become the finished file, and must not be written to.
+  for (int times = 0; times < 100; ++times) {
+    NewFile file(Kind::Part, *there + ".part", *there);
+    const auto locked = file.open_and_lock();
+    if (!locked) return locked.error();
+    if (*locked) return file;
   }
-  if (::fstat(fd, &about) != 0) return cannot_write(path, errno);
-  file.size_ = static_cast<std::uint64_t>(about.st_size);
-  if (::lseek(fd, 0, SEEK_END) < 0) return cannot_write(path, errno);
-  return file;
+  return written_by_another(*there + ".part");
+}
+
+// False: it is no longer the file of that name.
+Result<bool> NewFile::open_and_lock() {
+  // Without O_NONBLOCK, opening a pipe would wait for a reader.
+  if (!open(O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0666)) {
+    return errno == ENXIO ? not_regular(path_) : cannot_open(path_, errno);
+  }
+  struct ::stat opened {};
+  struct ::stat named {};
+  if (::fstat(fd_.get(), &opened) != 0) return cannot_write(path_, errno);
+  if (!S_ISREG(opened.st_mode)) return not_regular(path_);
+  if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) return written_by_another(path_);
+  if (::fstat(fd_.get(), &opened) != 0) return cannot_write(path_, errno);
+  if (::lstat(path_.c_str(), &named) != 0 || !is_same_file(opened, named)) return false;
+  size_ = static_cast<std::uint64_t>(opened.st_size);
+  if (::lseek(fd_.get(), 0, SEEK_END) < 0) return cannot_write(path_, errno);
+  return true;
 }
 
 Result<void> NewFile::write(std::string_view bytes) {

@@ -39,6 +39,7 @@ class NewFile {
   enum class Kind { Aside, Part, Direct, Nowhere };
   NewFile(Kind kind, std::string path, std::string target);
   bool open(int flags, mode_t mode = 0);
+  Result<bool> open_and_lock();
 
   Kind kind_;
   Descriptor fd_;

@@ -6,11 +6,14 @@ import json
 import os
 import pathlib
 import queue
+import re
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 
@@ -136,6 +139,19 @@ def closed_port():
     holder = socket.socket()
     holder.bind(("127.0.0.1", 0))
     return holder, holder.getsockname()[1]
+
+
+def wait_until(holds):
+    end = time.monotonic() + LIMIT
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def blocks_its_signals(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    blocked = int(re.search(r"SigBlk:\s+(\w+)", status).group(1), 16)
+    return blocked & (1 << (signal.SIGINT - 1)) != 0
 
 
 class ProgramTest(unittest.TestCase):

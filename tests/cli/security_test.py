@@ -2,6 +2,7 @@
 input, secrets."""
 
 import gzip
+import json
 import os
 import shutil
 import ssl
@@ -88,6 +89,15 @@ class Injection(ProgramTest):
             done = self.run_program("-v", "--trace", "--retry", 0, server.url(), status=22)
             self.assertRegex(done.stderr, rb"^[\n -~]+$")
             self.assertIn(shown, done.stderr)
+
+    def test_what_a_server_says_is_escaped_in_json(self):
+        server = self.server(Response(200, b"", [("X-A", "\x9b2J\u00a9")]))
+        for variable in ("header_json", "json"):
+            shown = self.run_program("-w", f"%{{{variable}}}", server.url()).stdout.decode()
+            self.assertRegex(shown, r"^[\n -~\u00a0-\u00ff]+$")
+        shown = self.run_program("-w", "%{header_json}", server.url()).stdout.decode()
+        self.assertIn(r'"x-a":["\u009b2J', shown)
+        self.assertEqual(json.loads(shown)["x-a"], ["\x9b2J\u00a9"])
 
 
 class Schemes(ProgramTest):

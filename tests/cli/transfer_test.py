@@ -15,8 +15,8 @@ import threading
 import time
 import unittest
 
-from program import (LIMIT, PROGRAM, QUICK, Response, ProgramTest, clean_environment,
-                     closed_port, main)
+from program import (LIMIT, PROGRAM, QUICK, Response, ProgramTest, blocks_its_signals,
+                     clean_environment, closed_port, main, wait_until)
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 
@@ -24,19 +24,6 @@ NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 def broken(body, length, headers=b""):
     return Response(200, raw=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n%s"
                   % (length, headers, body))
-
-
-def wait_until(holds):
-    end = time.monotonic() + LIMIT
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def blocks_its_signals(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    blocked = int(re.search(r"SigBlk:\s+(\w+)", status).group(1), 16)
-    return blocked & (1 << (signal.SIGINT - 1)) != 0
 
 
 class Files(ProgramTest):
@@ -176,7 +163,8 @@ class Files(ProgramTest):
     def test_a_304_leaves_the_file_alone(self):
         (self.folder / "cached").write_text("mine")
         server = self.server(Response(304, headers=[("ETag", '"v1"')]))
-        for args in (("-o", "cached"), ("-f", "-O"), ("-f", "-C", "-", "-O")):
+        condition = ("-H", 'If-None-Match: "v1"')
+        for args in (("-o", "cached"), ("-f", "-O"), ("-f", "-C", "-", "-O", *condition)):
             self.run_program("-sS", *args, server.url("/cached"))
             self.assertEqual((self.folder / "cached").read_text(), "mine")
 
@@ -246,6 +234,56 @@ class Files(ProgramTest):
         self.assertEqual((self.folder / "out").read_bytes(), b"0123456789")
         self.assertEqual(self.names(), ["out"])
 
+    def test_what_does_not_fit_the_first_part_is_not_the_file(self):
+        tag = ("ETag", '"v1"')
+        range_of = lambda text, *more: [("Content-Range", text), *(more or (tag,))]
+        for wrong in (Response(206, b"456789", range_of("bytes 4-9/10", ("ETag", '"v2"'))),
+                      Response(206, b"456789", range_of("bytes 4-9/10", tag, ("ETag", '"v2"'))),
+                      Response(206, b"456789", range_of("bytes 4-9/12")),
+                      Response(206, b"4", range_of("bytes 4-4/5")),
+                      Response(304, headers=[tag]), Response(416),
+                      Response(416, headers=range_of("bytes */4")),
+                      Response(416, headers=range_of("bytes */3"))):
+            with self.subTest(status=wrong.status, headers=wrong.headers):
+                server = self.server(broken(b"0123", 10, b'ETag: "v1"\r\n'), wrong,
+                                     Response(200, b"another"))
+                self.run_program("--retry", 0, "-C", "-", "-o", "out", server.url(), status=18)
+                result = self.run_program("--retry", 0, "-C", "-", "-o", "out", server.url(),
+                                          status=33)
+                self.assertIn(b"cannot continue after the first 4 bytes: the ", result.stderr)
+                self.assertEqual(self.names(), ["out.part"])
+                self.run_program("--retry", 0, "-C", "-", "-o", "out", server.url())
+                self.assertEqual((self.folder / "out").read_bytes(), b"another")
+                self.assertEqual([seen.headers.get("range") for seen in server.seen],
+                                 [None, "bytes=4-", None])
+                (self.folder / "out").unlink()
+
+    def test_a_part_that_nobody_has_asked_for_is_not_the_file(self):
+        part = Response(206, b"0123", [("Content-Range", "bytes 0-3/10")])
+        for target in (("-o", "out"), ("-C", "-", "-o", "out"), ()):
+            server = self.server(part)
+            result = self.run_program(*QUICK, *target, server.url(), status=33)
+            self.assertIn(b"the server sent a part of the body (bytes 0-3 of 10), although the "
+                          b"whole body was asked for", result.stderr)
+            self.assertFalse((self.folder / "out").exists())
+        self.run_program("-H", "Range: bytes=0-3", "-o", "out", server.url())
+        self.assertEqual((self.folder / "out").read_bytes(), b"0123")
+
+    def test_a_part_that_is_a_pipe_is_an_error_and_no_wait(self):
+        os.mkfifo(self.folder / "out.part")
+        result = self.run_program("-C", "-", "-o", "out", "http://127.0.0.1:1/", status=23)
+        self.assertIn(b"out.part is not a regular file, and cannot keep a partial body; remove it",
+                      result.stderr)
+
+    def test_links_in_a_circle_lead_to_no_file(self):
+        (self.folder / "a").symlink_to("b")
+        (self.folder / "b").symlink_to("a")
+        server = self.server(Response(200, b"x"))
+        for args in ((), ("-i",)):
+            result = self.run_program(*args, "-o", "a", server.url(), status=23)
+            self.assertIn(b"a: Too many levels of symbolic links", result.stderr)
+        self.assertEqual(self.names(), ["a", "b"])
+
     def test_the_first_bytes_are_left_out(self):
         rest = Response(206, b"456", [("Content-Range", "bytes 4-6/7")])
         server = self.server(503, rest)
@@ -255,6 +293,7 @@ class Files(ProgramTest):
         self.assertEqual([seen.headers["range"] for seen in server.seen], ["bytes=4-"] * 2)
         result = self.run_program("-C4", "-w", "|%{size_download}", server.url())
         self.assertEqual(result.stdout, b"456|3")
+        server = self.server(Response(200, b"456"))
         self.assertEqual(self.run_program("-C", "0", server.url()).stdout, b"456")
         self.assertNotIn("range", server.seen[-1].headers)
         server = self.server(Response(416, b"", [("Content-Range", "bytes */7")]))

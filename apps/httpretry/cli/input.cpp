@@ -6,7 +6,6 @@
 #include <unistd.h>
 #include <array>
 #include <cerrno>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,8 +14,6 @@
 
 namespace httpretry::cli {
 namespace {
-
-constexpr auto kAll = std::numeric_limits<std::size_t>::max();
 
 [[noreturn]] void fail(int cause) { throw ReadError(std::generic_category().message(cause)); }
 
@@ -40,6 +37,11 @@ std::string read_all(int descriptor, std::size_t most, int cancel) {
     bytes.append(buffer.data(), count);
   }
   return bytes;
+}
+
+std::string limited(std::string bytes, std::size_t most) {
+  if (bytes.size() <= most) return bytes;
+  throw ReadError("it has more than " + std::to_string(most >> 20U) + " MiB");
 }
 
 // Non-blocking: opening a pipe does not wait for a writer; reading from it does.
@@ -106,13 +108,13 @@ Body piped_body(const std::string& path, int cancel, std::uint64_t offset) {
 
 }  // namespace
 
-std::string read_whole(const std::string& path, int cancel) {
+std::string read_whole(const std::string& path, std::size_t most, int cancel) {
   if (path == "-") {
-    if (!standard_input) standard_input = read_all(STDIN_FILENO, kAll, cancel);
-    return *standard_input;
+    if (!standard_input) standard_input = limited(read_all(STDIN_FILENO, most, cancel), most);
+    return limited(*standard_input, most);
   }
   const File file(path);
-  return read_all(file.descriptor, kAll, cancel);
+  return limited(read_all(file.descriptor, most, cancel), most);
 }
 
 std::uint64_t size_of(const Body& body) {

@@ -105,8 +105,10 @@ void reserve_standard_streams() {
 int main(int argc, char** argv) {
   using namespace httpretry::cli;
   reserve_standard_streams();
-  // So that a closed pipe is an error of write(), which we report.
+  // So that a closed pipe, or a file that becomes larger than `ulimit -f` allows, is an error of
+  // write(), which we report. Temporary files are removed then.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return run(Args(argv + (argc > 0 ? 1 : 0), argv + argc));
   } catch (const UsageError& error) {

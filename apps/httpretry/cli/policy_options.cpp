@@ -66,7 +66,7 @@ std::vector<Flag> policy_flags(PolicyChoice& choice) {
 
 std::string read_policy_file(const std::string& path) {
   try {
-    return read_whole(path);
+    return read_whole(path, kMaxTextFile);
   } catch (const ReadError& error) {
     throw BadPolicyFile(path + ": " + error.what() + '\n');
   }

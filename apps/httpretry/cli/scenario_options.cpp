@@ -85,7 +85,7 @@ std::optional<Scenario> chosen_scenario(const ScenarioChoice& choice) {
   if (!choice.file) return std::nullopt;
   std::string text;
   try {
-    text = read_whole(*choice.file);
+    text = read_whole(*choice.file, kMaxTextFile);
   } catch (const ReadError& error) {
     throw UsageError("option --scenario: cannot read " + *choice.file + ": " + error.what());
   }

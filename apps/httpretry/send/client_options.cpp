@@ -2,6 +2,7 @@
 
 #include "cli/input.hpp"
 #include "send/connection.hpp"
+#include "send/data.hpp"
 #include "send/poll_until.hpp"
 #include "send/status_line.hpp"
 #include "send/trace.hpp"
@@ -23,12 +24,14 @@ bool use_colors(const SendOptions& options) {
 
 }  // namespace
 
-std::shared_ptr<CookieJar> load_cookies(const SendOptions& options) {
+std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel) {
   if (!options.use_cookies) return nullptr;
   auto jar = std::make_shared<CookieJar>();
   for (const auto& file : options.cookie_files) {
     if (::access(file.c_str(), F_OK) != 0) continue;  // as curl: -c may create it
-    if (const auto loaded = jar->load(file); !loaded) throw ReadError(loaded.error().message);
+    // Not with CookieJar::load, which would wait for a pipe whatever happens.
+    const auto loaded = jar->add(read_named(file, kMaxTextFile, cancel), file);
+    if (!loaded) throw ReadError(loaded.error().message);
   }
   return jar;
 }

@@ -10,8 +10,8 @@
 
 namespace httpretry::cli {
 
-// Null if no flag asks for cookies. Throws ReadError.
-std::shared_ptr<CookieJar> load_cookies(const SendOptions& options);
+// Null if no flag asks for cookies. Throws ReadError; `cancel` as for read_whole.
+std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel);
 
 ClientOptions client_options(const SendOptions& options, const PolicySet& policies,
                              std::shared_ptr<CookieJar> cookies);

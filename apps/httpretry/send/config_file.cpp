@@ -1,5 +1,6 @@
 #include "send/config_file.hpp"
 
+#include "cli/input.hpp"
 #include "send/data.hpp"
 
 #include <sstream>
@@ -53,7 +54,7 @@ void read_config(const std::string& path, SendOptions& to) {
     throw UsageError("option -K: " + path + ": option files include each other more than " +
                      std::to_string(kMaxDepth) + " levels deep");
   }
-  std::istringstream text(read_named(path));
+  std::istringstream text(read_named(path, kMaxTextFile));
   int number = 0;
   for (std::string line; std::getline(text, line);) {
     ++number;

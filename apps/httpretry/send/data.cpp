@@ -24,9 +24,9 @@ std::string form_encode(std::string_view text) {
 
 }  // namespace
 
-std::string read_named(const std::string& path, int cancel) {
+std::string read_named(const std::string& path, std::size_t most, int cancel) {
   try {
-    return read_whole(path, cancel);
+    return read_whole(path, most, cancel);
   } catch (const ReadError& error) {
     throw ReadError("cannot read " + path + ": " + error.what());
   }
@@ -34,13 +34,13 @@ std::string read_named(const std::string& path, int cancel) {
 
 std::string data_text(const std::string& value) {
   if (!value.starts_with('@')) return value;
-  auto text = read_named(value.substr(1));
+  auto text = read_named(value.substr(1), kMaxDataFile);
   std::erase_if(text, [](char c) { return c == '\r' || c == '\n' || c == '\0'; });
   return text;
 }
 
 std::string data_bytes(const std::string& value) {
-  return value.starts_with('@') ? read_named(value.substr(1)) : value;
+  return value.starts_with('@') ? read_named(value.substr(1), kMaxDataFile) : value;
 }
 
 std::string data_encoded(const std::string& value) {
@@ -48,7 +48,8 @@ std::string data_encoded(const std::string& value) {
   if (mark == std::string::npos) return form_encode(value);
   const auto name = value.substr(0, mark);
   const auto content = value.substr(mark + 1);
-  const auto encoded = form_encode(value[mark] == '@' ? read_named(content) : content);
+  const auto encoded =
+      form_encode(value[mark] == '@' ? read_named(content, kMaxDataFile) : content);
   return name.empty() ? encoded : name + '=' + encoded;
 }
 

@@ -1,6 +1,7 @@
 // The values of -d and similar flags, read as curl does.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -15,6 +16,6 @@ std::string query_item(const std::string& value);    // --url-query
 void add_data(std::optional<std::string>& data, const std::string& more);
 
 // Like read_whole, but ReadError names the file.
-std::string read_named(const std::string& path, int cancel = -1);
+std::string read_named(const std::string& path, std::size_t most, int cancel = -1);
 
 }  // namespace httpretry::cli

@@ -68,6 +68,11 @@ class Writer final : public BodyWriter {
     return {};
   }
 
+  void forget() override {
+    if (file_) file_->forget();
+    if (options_.offset > 0) begun_ = true;  // the whole body does not fit behind the offset
+  }
+
   Result<Wish> write(std::string_view bytes) override {
     position_ += bytes.size();
     new_bytes_ += bytes.size();

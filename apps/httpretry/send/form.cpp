@@ -23,7 +23,7 @@ std::string file_name(const std::string& path) { return path.substr(path.find_la
 // continues the previous one.
 std::vector<std::string> header_lines(const std::string& file, int cancel) {
   std::vector<std::string> lines;
-  auto text = read_named(file, cancel);
+  auto text = read_named(file, kMaxTextFile, cancel);
   for (std::string_view rest = text; !rest.empty();) {
     const auto end = std::min(rest.find('\n'), rest.size());
     auto line = rest.substr(0, end);
@@ -51,7 +51,7 @@ class FieldReader {
     const bool from_file = rest_.starts_with('<');
     if (from_file) rest_.remove_prefix(1);
     const auto content = word('\0');
-    part.body = Body(from_file ? read_named(content, cancel_) : content);
+    part.body = Body(from_file ? read_named(content, kMaxDataFile, cancel_) : content);
     read_attributes(part, '\0');
   }
 

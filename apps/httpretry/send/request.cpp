@@ -102,7 +102,7 @@ void apply_headers(const SendOptions& options, int cancel, Request& request) {
       apply_header(request, header, given);
       continue;
     }
-    auto text = read_named(header.substr(1), cancel);
+    auto text = read_named(header.substr(1), kMaxTextFile, cancel);
     std::erase(text, '\r');
     for (std::size_t at = 0; at < text.size();) {
       const auto end = std::min(text.find('\n', at), text.size());

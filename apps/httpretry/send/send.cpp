@@ -1,15 +1,19 @@
 // httpretry [options] URL...: checks the options, then sends.
 #include "cli/exit_status.hpp"
 #include "cli/input.hpp"
+#include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "cli/signals.hpp"
 #include "cli/text.hpp"
+#include "cli/wait_limit.hpp"
 #include "send/client_options.hpp"
 #include "send/connection.hpp"
 #include "send/options.hpp"
+#include "send/piped_files.hpp"
 #include "send/poll_until.hpp"
 #include "send/sender.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <stdexcept>
 
@@ -66,15 +70,26 @@ std::vector<Request> requests_for(const SendOptions& options, int cancel) {
   return requests;
 }
 
-int send_all(const SendOptions& options, PolicySet policies, std::shared_ptr<CookieJar> cookies,
-             const Signals& signals) {
+bool may_use_tls(const SendOptions& options, const std::vector<Request>& requests) {
+  return options.follow || std::any_of(requests.begin(), requests.end(), [](const Request& one) {
+           return one.parsed_url()->scheme() == "https";
+         });
+}
+
+int send_all(SendOptions& options, PolicySet policies, const Signals& signals) {
+  const WaitLimit limit(signals, options.max_time);
   try {
+    auto cookies = load_cookies(options, limit.descriptor());
     auto requests = requests_for(options, signals.descriptor());
+    const PipedFiles piped(options.connection, may_use_tls(options, requests), limit.descriptor());
     return send_requests(options, signals, std::move(policies), std::move(cookies),
                          std::move(requests));
-  } catch (const ReadError&) {
-    if (signals.received() == 0) throw;
-    return 128 + signals.received();
+  } catch (const ReadError& error) {
+    if (signals.received() != 0) return 128 + signals.received();
+    if (!limit.over()) throw;
+    const auto message = std::string("httpretry: ") + error.what() + "; the time of -m is over";
+    if (shows_errors(options)) print_message(message);
+    return kTimeout;
   } catch (const std::invalid_argument& error) {
     throw UsageError(with_flag_name(error.what()));
   }
@@ -90,10 +105,9 @@ int send(const Args& args) {
   add_retry_all(options);
   if (!options.until.empty()) static_cast<void>(PollCondition::parse(options.until));
   auto policies = chosen_policies(options.policy);
-  auto cookies = load_cookies(options);
   // Before the client, so that all of its threads start with these signals blocked.
   const Signals signals;
-  const int status = send_all(options, std::move(policies), std::move(cookies), signals);
+  const int status = send_all(options, std::move(policies), signals);
   if (status == 128 + SIGINT && signals.from_terminal()) end_interrupted();
   return status;
 }

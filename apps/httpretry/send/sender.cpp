@@ -5,6 +5,7 @@
 #include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
+#include "cli/wait_limit.hpp"
 #include "send/client_options.hpp"
 #include "send/download.hpp"
 #include "send/print_result.hpp"
@@ -227,11 +228,20 @@ class Sender {
 
   void save_cookies() {
     if (options_.cookie_jar.empty()) return;
-    if (options_.cookie_jar == "-") {
-      return write_stdout(cookies_->to_text(), signals_.descriptor());
-    }
-    if (const auto saved = cookies_->save(options_.cookie_jar); !saved) {
-      throw WriteError(saved.error().message);
+    const auto& jar = options_.cookie_jar;
+    if (is_stream(jar)) return write_cookies_to(jar);
+    if (const auto saved = cookies_->save(jar); !saved) throw WriteError(saved.error().message);
+  }
+
+  // CookieJar::save would wait for a reader of a pipe whatever happens.
+  void write_cookies_to(const std::string& stream) const {
+    const WaitLimit limit(signals_, options_.max_time);
+    try {
+      write_to(stream, cookies_->to_text(), limit.descriptor());
+    } catch (const WriteError&) {
+      if (!limit.over()) throw;
+      throw WriteError("cannot write cookies to " + stream +
+                       ": nobody reads them within the time " + "of -m");
     }
   }
 

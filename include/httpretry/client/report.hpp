@@ -44,7 +44,8 @@ namespace httpretry {
 // What an attempt came to: "503", "timeout".
 [[nodiscard]] HTTPRETRY_API std::string attempt_text(const Attempt& attempt);
 
-// A text as a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD.
+// A text as a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD, and control
+// characters are escaped.
 [[nodiscard]] HTTPRETRY_API std::string quote_json(std::string_view text);
 
 // "2026-11-21T05:04:48.250Z": a time as reports have it (RFC 3339, in UTC).

@@ -17,11 +17,15 @@
 //   the response has changed since, or the server     a sink that can restart does; for others the
 //   sends all of it                                   call ends, or skips the bytes it has if the
 //                                                     ETag shows that they are the same
+//   the rest does not fit: another total, other       the next attempt asks for the whole body,
+//   validators, other bytes than asked for            if the sink can restart; else the call ends
 //   no validator                                      a sink that can restart does; for others
 //                                                     there is no retry (`not_replayable`)
 //
-// So a sink never receives a byte twice, nor bytes of two versions. The Response is the last one: a
-// 206 with the rest after a lost connection; `delivered` counts all bytes that the sink has.
+// So a sink never receives a byte twice, nor bytes of two versions. What ends before the total that
+// the first response announced is not complete. A 206 that nobody asked for is an error. The
+// Response is the last one: a 206 with the rest after a lost connection; `delivered` counts all
+// bytes that the sink has.
 #pragma once
 
 #include <httpretry/flow/call.hpp>
@@ -44,6 +48,7 @@ struct HTTPRETRY_API BodyStart {
   std::uint64_t size = 0;
   // For If-Range. Empty: the user guarantees that it is still the same body.
   std::string validator;
+  std::optional<std::uint64_t> total;  // the size of the whole body; empty: unknown
 };
 
 // Receives the body of one call, on the thread that drives the call. An Error ends the call and
@@ -63,6 +68,9 @@ class HTTPRETRY_API BodyWriter {
   // A successful response begins; `head` has no body. The bytes that follow belong at `offset` of
   // the whole body: 0, or the number of bytes written so far.
   virtual Result<void> begin(const Response& head, std::uint64_t offset);
+  // The bytes that it has cannot be continued: the server has another body now. `had` of a later
+  // call must not offer them.
+  virtual void forget();
   // Takes all of `bytes`. Called by libcurl: it must not block for long, and must not send.
   virtual Result<Wish> write(std::string_view bytes) = 0;
   // Awaited after each Pause, and after the last bytes.

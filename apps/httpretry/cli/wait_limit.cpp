@@ -1,0 +1,55 @@
+#include "cli/wait_limit.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+
+namespace httpretry::cli {
+namespace {
+
+int checked(int result) {
+  if (result < 0) throw std::system_error(errno, std::generic_category(), "a limit for waits");
+  return result;
+}
+
+void add(int epoll, int descriptor) {
+  ::epoll_event event{};
+  event.events = EPOLLIN;
+  checked(::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event));
+}
+
+void start(int timer, Duration time) {
+  using std::chrono::seconds;
+  const auto whole = std::chrono::floor<seconds>(time);
+  ::itimerspec when{};
+  when.it_value.tv_sec = static_cast<::time_t>(whole.count());
+  when.it_value.tv_nsec = static_cast<long>((time - whole).count());
+  checked(::timerfd_settime(timer, 0, &when, nullptr));
+}
+
+}  // namespace
+
+WaitLimit::WaitLimit(const Signals& signals, std::optional<Duration> time)
+    : timer_(checked(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC))),
+      either_(checked(::epoll_create1(EPOLL_CLOEXEC))) {
+  add(either_, timer_);
+  add(either_, signals.descriptor());
+  start(timer_, time.value_or(Duration::zero()));  // zero does not start it
+}
+
+WaitLimit::~WaitLimit() {
+  ::close(either_);
+  ::close(timer_);
+}
+
+bool WaitLimit::over() const {
+  ::pollfd state{timer_, POLLIN, 0};
+  return ::poll(&state, 1, 0) > 0;
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,30 @@
+// WaitLimit: what ends a wait for a file that is a pipe: a signal, or the time of -m.
+#pragma once
+
+#include "cli/signals.hpp"
+
+#include <httpretry/http/time.hpp>
+
+#include <optional>
+
+namespace httpretry::cli {
+
+class WaitLimit {
+ public:
+  // The time begins here. Empty, or zero: no limit.
+  WaitLimit(const Signals& signals, std::optional<Duration> time);
+  ~WaitLimit();
+  WaitLimit(const WaitLimit&) = delete;
+  WaitLimit& operator=(const WaitLimit&) = delete;
+
+  // Becomes readable when the wait must end; for poll().
+  [[nodiscard]] int descriptor() const { return either_; }
+  // Whether the time is over.
+  [[nodiscard]] bool over() const;
+
+ private:
+  int timer_;   // a timerfd
+  int either_;  // an epoll descriptor: the timer, or a signal
+};
+
+}  // namespace httpretry::cli
