@@ -88,6 +88,7 @@ curl_socket_t EpollSet::open(const curl_sockaddr& address) noexcept {
 }
 
 int EpollSet::close(curl_socket_t fd) noexcept {
+  close_error_ = errno;
   at(fd) = Socket{};
   return ::close(fd);
 }

@@ -139,11 +139,10 @@ void Loop::reap(Shard& shard, CURLMcode code) {
 // After an error of the multi itself the state of its transfers is undefined: each ends with an
 // error (what was sent is known), and the multi is made anew.
 void Loop::fail_all(Shard& shard, CURLMcode code) {
-  const auto lost = code == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_RECV_ERROR;
   while (!shard.active.empty()) {
     auto* transfer = shard.active.back();
     remove(*transfer);
-    transfer->finished(lost);
+    transfer->lost(code);
   }
   shard.multi.reset();
   shard.deadline = kNever;

@@ -12,6 +12,7 @@
 
 #include <httpretry/flow/transport.hpp>
 
+#include <cerrno>
 #include <unordered_map>
 
 namespace httpretry {
@@ -69,6 +70,8 @@ class Loop final : public RunQueue, public Transport {
 
   // Why the system gave no socket when one was last asked for (errno); 0 where it did.
   [[nodiscard]] int socket_error() const { return sockets_.open_error(); }
+  // Whether libcurl lacked memory when it last closed a socket.
+  [[nodiscard]] bool lacked_memory() const { return sockets_.close_error() == ENOMEM; }
 
   // Puts the transfer on a shard; an error text where libcurl refuses.
   const char* start(Transfer& transfer, bool multiplexed);

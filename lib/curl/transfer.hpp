@@ -40,6 +40,8 @@ class Transfer final : public CancelableWait, private Timer {
 
   // From the loop: libcurl is done with it.
   void finished(CURLcode code);
+  // From the loop: the multi handle is lost with it, for this reason.
+  void lost(CURLMcode code);
 
   // The callbacks of libcurl. They must not throw, nor call libcurl except getinfo.
   bool about_to_send(int local_port) noexcept;       // our end of the connection's; false aborts
@@ -67,10 +69,12 @@ class Transfer final : public CancelableWait, private Timer {
 
   Outcome ended();
   Outcome response_or_error();
+  void check_end();
   void learn_of_origin();
   Error failure();
   Error curl_failure();
   [[nodiscard]] bool lacks_socket() const;
+  [[nodiscard]] bool line_too_long() const;
   [[nodiscard]] Exchange exchange() const;
 
   Loop& loop_;
