@@ -19,6 +19,8 @@ constexpr long kConnectionsPerShard = 2 * static_cast<long>(kTransfersPerShard);
 constexpr std::size_t kIdleEasies = 1024;
 // Some 100 bytes each. Beyond it all are dropped, and learned again soon enough.
 constexpr std::size_t kMaxOrigins = 4096;
+// How soon to call libcurl where it may have gone on to another address of a host.
+constexpr Duration kSoon = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -61,13 +63,44 @@ void Loop::drive_shards() {
   // By index, which stays valid should a callback add a shard.
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     auto& shard = *shards_[i];
+    const bool to_look = shard.look_at <= now_;
+    if (to_look) shard.look_at = kNever;
     if (load_ == Load::OneCall) {
       int running = 0;
       if (!shard.active.empty()) reap(shard, curl_multi_perform(shard.multi.get(), &running));
-    } else if (shard.deadline <= now_) {
+      plan_look(shard, false);
+    } else {
+      const bool due = shard.deadline <= now_;
+      if (to_look) run_connecting(shard);
+      if (shard.deadline > now_) continue;
       shard.deadline = kNever;
       socket_action(shard, CURL_SOCKET_TIMEOUT, 0);
+      plan_look(shard, due);
     }
+  }
+}
+
+// Where an address refuses, or does not answer in time, libcurl 7.88 closes its socket, but opens
+// that for the next address only when it is called again, and sets no timer for it. `by_time`: it
+// was called for a timer, and may have closed a socket without telling us.
+void Loop::plan_look(Shard& shard, bool by_time) {
+  const bool lost = std::exchange(lost_socket_, false);
+  if (shard.connecting == 0) {
+    shard.look_at = kNever;
+  } else if (lost) {
+    shard.look_at = now_;
+  } else if (by_time) {
+    shard.look_at = std::min(shard.look_at, now_ + kSoon);
+  }
+}
+
+// Has libcurl run the transfers that connect. It has no function for that, but runs what was
+// paused.
+void Loop::run_connecting(Shard& shard) {
+  for (const auto* transfer : shard.active) {
+    if (!transfer->connecting()) continue;
+    curl_easy_pause(transfer->handle(), CURLPAUSE_RECV);
+    curl_easy_pause(transfer->handle(), CURLPAUSE_CONT);
   }
 }
 
@@ -75,7 +108,7 @@ void Loop::drive_shards() {
 int Loop::timeout_ms() const {
   if (has_ready()) return 0;
   auto next = timers().next();
-  for (const auto& shard : shards_) next = std::min(next, shard->deadline);
+  for (const auto& shard : shards_) next = std::min({next, shard->deadline, shard->look_at});
   if (next <= now_) return 0;
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now_).count();
   return static_cast<int>(std::min<std::int64_t>(wait, 3'600'000));
@@ -98,10 +131,12 @@ void Loop::wait_for_events() {
 // libcurl adds its own timers to the timeout.
 void Loop::poll(Shard& shard, int timeout) {
   curl_waitfd wake{sockets_.wake_descriptor(), CURL_WAIT_POLLIN, 0};
-  const auto code = curl_multi_poll(shard.multi.get(), &wake, 1, timeout, nullptr);
+  int ready = 0;
+  const auto code = curl_multi_poll(shard.multi.get(), &wake, 1, timeout, &ready);
   unblocked();
   read_clock();
   if (wake.revents != 0) sockets_.clear_wake();
+  if (ready == 0 && shard.look_at > now_) plan_look(shard, true);
   if (code != CURLM_OK) fail_all(shard, code);
 }
 
@@ -114,6 +149,7 @@ void Loop::on_event(int fd, std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) mask |= CURL_CSELECT_OUT;
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) mask |= CURL_CSELECT_ERR;
   socket_action(*shard, fd, mask);
+  plan_look(*shard, false);
 }
 
 void Loop::socket_action(Shard& shard, curl_socket_t socket, int events) {
@@ -220,11 +256,13 @@ const char* Loop::start(Transfer& transfer, bool multiplexed) {
   transfer.shard = &shard;
   transfer.index = shard.active.size();
   shard.active.push_back(&transfer);
+  ++shard.connecting;
   return nullptr;
 }
 
 void Loop::remove(Transfer& transfer) {
   auto& shard = *transfer.shard;
+  if (transfer.connecting()) --shard.connecting;
   curl_multi_remove_handle(shard.multi.get(), transfer.handle());
   shard.active[transfer.index] = shard.active.back();
   shard.active[transfer.index]->index = transfer.index;
@@ -245,11 +283,16 @@ int Loop::on_timer(CURLM* /*multi*/, long timeout, void* user) {
 }
 
 curl_socket_t Loop::on_open(void* self, curlsocktype /*purpose*/, curl_sockaddr* address) {
-  return static_cast<Loop*>(self)->sockets_.open(*address);
+  auto& loop = *static_cast<Loop*>(self);
+  const auto fd = loop.sockets_.open(*address);
+  if (fd == CURL_SOCKET_BAD) loop.lost_socket_ = true;
+  return fd;
 }
 
 int Loop::on_close(void* self, curl_socket_t fd) {
-  return static_cast<Loop*>(self)->sockets_.close(fd);
+  auto& loop = *static_cast<Loop*>(self);
+  loop.lost_socket_ = true;
+  return loop.sockets_.close(fd);
 }
 
 }  // namespace httpretry

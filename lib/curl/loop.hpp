@@ -33,7 +33,9 @@ struct Shard {
 
   Loop& loop;
   Time deadline = kNever;  // when libcurl wants to be called without an event
+  Time look_at = kNever;   // when to call it for the transfers that connect
   std::vector<Transfer*> active;
+  std::size_t connecting = 0;  // of these: that have not sent yet
   // Null where there was no memory to make it anew. Last: its clean-up may still call back.
   Owned<CURLM, curl_multi_cleanup> multi;
 };
@@ -94,6 +96,8 @@ class Loop final : public RunQueue, public Transport {
   void on_event(int socket, std::uint32_t events);
   [[nodiscard]] int timeout_ms() const;
   void socket_action(Shard& shard, curl_socket_t socket, int events);
+  void plan_look(Shard& shard, bool by_time);
+  static void run_connecting(Shard& shard);
   void reap(Shard& shard, CURLMcode code);
   void fail_all(Shard& shard, CURLMcode code);
   void open(Shard& shard);
@@ -111,6 +115,7 @@ class Loop final : public RunQueue, public Transport {
   bool looks_up_;  // we connect to the host of the URL
   Time now_{};
   EpollSet sockets_;
+  bool lost_socket_ = false;  // libcurl has closed one, or got none, since it was last called
   std::unordered_map<std::string, OriginInfo> origins_;
   // In this order: a handle is freed before the multi handles, and both before the share.
   Owned<CURLSH, curl_share_cleanup> share_;

@@ -160,7 +160,9 @@ bool Transfer::about_to_send(int local_port) noexcept {
     return abort_.set(sends_.stream_refused() ? Abort::StreamRefused : Abort::ConnectionDied);
   }
   reader_.awaits_block = true;
-  if (sends_.sends() == 1 && sends_.reused()) tell_who_shares();
+  if (sends_.sends() > 1) return true;
+  --shard->connecting;
+  if (sends_.reused()) tell_who_shares();
   return true;
 }
 

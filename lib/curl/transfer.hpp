@@ -49,6 +49,8 @@ class Transfer final : public CancelableWait, private Timer {
   std::size_t body_bytes(std::string_view bytes) noexcept;
 
   Upload& upload() { return upload_; }
+  // It has not sent yet.
+  [[nodiscard]] bool connecting() const { return sends_.sends() == 0; }
 
   [[nodiscard]] CURL* handle() const { return easy_->handle(); }
   Shard* shard = nullptr;  // where it runs; set by the loop
