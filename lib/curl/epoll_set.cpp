@@ -112,6 +112,7 @@ int EpollSet::find(int local_port) {
 }
 
 int EpollSet::close(curl_socket_t fd) noexcept {
+  close_error_ = errno;
   at(fd) = Socket{};
   return ::close(fd);
 }

@@ -41,6 +41,8 @@ class EpollSet {
   [[nodiscard]] int find(int local_port);
   // Why the last `open` failed (errno); 0 where it did not.
   [[nodiscard]] int open_error() const { return open_error_; }
+  // What went wrong (errno) before the last `close`, since it was last 0.
+  [[nodiscard]] int close_error() const { return close_error_; }
 
  private:
   // It stays in the epoll set when libcurl does not want its events: most are wanted again for the
@@ -62,6 +64,7 @@ class EpollSet {
   Descriptor epoll_;
   EventFd wake_{kFailure};
   int open_error_ = 0;
+  int close_error_ = 0;
   std::vector<Socket> sockets_;  // by descriptor
   // More than come at once in practice; what is left over comes with the next wait.
   std::array<epoll_event, 256> events_{};

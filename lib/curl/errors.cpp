@@ -45,7 +45,10 @@ constexpr std::array kMeanings{
             {CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_HTTP2,
              CURLE_HTTP2_STREAM, CURLE_HTTP3, CURLE_ABORTED_BY_CALLBACK}},
     // HTTP/0.9 or an unknown version in the response: an unknown scheme is an error before this.
-    Meaning{Errc::Protocol, false, {CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY}},
+    // BAD_FUNCTION_ARGUMENT: a line that is no header, as the argument of a function of libcurl's.
+    Meaning{Errc::Protocol,
+            false,
+            {CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_FUNCTION_ARGUMENT}},
     Meaning{Errc::Protocol,
             true,
             {CURLE_BAD_CONTENT_ENCODING, CURLE_RANGE_ERROR, CURLE_TOO_MANY_REDIRECTS}},
@@ -89,6 +92,7 @@ constexpr std::array kRows{
         "the gzip body of the response is corrupt"},
     Row{Abort::UnknownCoding, Errc::Protocol, true, CURLE_BAD_CONTENT_ENCODING,
         "the response body has another coding than gzip, the only one asked for"},
+    Row{Abort::BadResponse, Errc::Protocol, false, CURLE_WEIRD_SERVER_REPLY, nullptr},
     Row{Abort::UploadFailed, Errc::InvalidRequest, true, CURLE_READ_ERROR, nullptr},
     Row{Abort::SinkFailed, Errc::Internal, true, CURLE_WRITE_ERROR, nullptr},
     Row{Abort::NoMemory, Errc::Internal, true, CURLE_OUT_OF_MEMORY, "out of memory"},

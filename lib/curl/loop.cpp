@@ -21,6 +21,8 @@ constexpr std::size_t kIdleEasies = 1024;
 constexpr std::size_t kMaxOrigins = 4096;
 // Takes about a millisecond.
 constexpr std::size_t kDecodedPerTurn = std::size_t{256} << 10;
+// How soon to call libcurl where it may have gone on to another address of a host.
+constexpr Duration kSoon = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -65,13 +67,21 @@ void Loop::drive_shards() {
   // By index, which stays valid should a callback add a shard.
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     auto& shard = *shards_[i];
+    const bool to_look = shard.look_at <= now_;
+    if (to_look) shard.look_at = kNever;
     if (load_ == Load::OneCall) {
-      if (shard.active.empty()) continue;
-      drive(shard, -1,
-            [&](int* running) { return curl_multi_perform(shard.multi.get(), running); });
-    } else if (shard.deadline <= now_) {
+      if (!shard.active.empty()) {
+        drive(shard, -1,
+              [&](int* running) { return curl_multi_perform(shard.multi.get(), running); });
+      }
+      plan_look(shard, false);
+    } else {
+      const bool due = shard.deadline <= now_;
+      if (to_look) run_connecting(shard);
+      if (shard.deadline > now_) continue;
       shard.deadline = kNever;
       socket_action(shard, CURL_SOCKET_TIMEOUT, 0);
+      plan_look(shard, due);
     }
   }
 }
@@ -85,12 +95,36 @@ void Loop::decode_rests() {
   }
 }
 
+// Where an address refuses, or does not answer in time, libcurl 7.88 closes its socket, but opens
+// that for the next address only when it is called again, and sets no timer for it. `by_time`: it
+// was called for a timer, and may have closed a socket without telling us.
+void Loop::plan_look(Shard& shard, bool by_time) {
+  const bool lost = std::exchange(lost_socket_, false);
+  if (shard.connecting == 0) {
+    shard.look_at = kNever;
+  } else if (lost) {
+    shard.look_at = now_;
+  } else if (by_time) {
+    shard.look_at = std::min(shard.look_at, now_ + kSoon);
+  }
+}
+
+// Has libcurl run the transfers that connect. It has no function for that, but runs what was
+// paused.
+void Loop::run_connecting(Shard& shard) {
+  for (const auto* transfer : shard.active) {
+    if (!transfer->connecting()) continue;
+    curl_easy_pause(transfer->handle(), CURLPAUSE_RECV);
+    curl_easy_pause(transfer->handle(), CURLPAUSE_CONT);
+  }
+}
+
 // Rounded up to the tick of epoll_wait: a timer must never fire early.
 int Loop::timeout_ms() const {
   if (has_ready()) return 0;
   if (!std::ranges::all_of(decoding_, &Transfer::waits_for_sink)) return 0;
   auto next = timers().next();
-  for (const auto& shard : shards_) next = std::min(next, shard->deadline);
+  for (const auto& shard : shards_) next = std::min({next, shard->deadline, shard->look_at});
   if (next <= now_) return 0;
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now_).count();
   return static_cast<int>(std::min<std::int64_t>(wait, 3'600'000));
@@ -114,9 +148,12 @@ void Loop::wait_for_events() {
 // libcurl handle what has happened on its sockets.
 void Loop::wait_with_curl(Shard& shard, int timeout) {
   curl_waitfd wake{sockets_.wake_descriptor(), CURL_WAIT_POLLIN, 0};
-  const auto code = curl_multi_poll(shard.multi.get(), &wake, 1, timeout, nullptr);
+  int ready = 0;
+  const auto code = curl_multi_poll(shard.multi.get(), &wake, 1, timeout, &ready);
   unblocked();
+  read_clock();
   if (wake.revents != 0) sockets_.clear_wake();
+  if (ready == 0 && shard.look_at > now_) plan_look(shard, true);
   if (code != CURLM_OK) fail_all(shard, code);
 }
 
@@ -129,6 +166,7 @@ void Loop::on_event(int fd, std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) mask |= CURL_CSELECT_OUT;
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) mask |= CURL_CSELECT_ERR;
   socket_action(*shard, fd, mask);
+  plan_look(*shard, false);
 }
 
 void Loop::socket_action(Shard& shard, curl_socket_t socket, int events) {
@@ -178,11 +216,10 @@ void Loop::reap(Shard& shard, CURLMcode code) {
 // After an error of the multi itself the state of its transfers is undefined: each ends with an
 // error (what was sent is known), and the multi is made anew.
 void Loop::fail_all(Shard& shard, CURLMcode code) {
-  const auto lost = code == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_RECV_ERROR;
   while (!shard.active.empty()) {
     auto* transfer = shard.active.back();
     remove(*transfer);
-    transfer->finished(lost);
+    transfer->lost(code);
   }
   shard.multi.reset();
   shard.deadline = kNever;
@@ -260,11 +297,13 @@ const char* Loop::start(Transfer& transfer, bool multiplexed) {
   transfer.shard = &shard;
   transfer.index = shard.active.size();
   shard.active.push_back(&transfer);
+  ++shard.connecting;
   return nullptr;
 }
 
 void Loop::remove(Transfer& transfer) {
   auto& shard = *transfer.shard;
+  if (transfer.connecting()) --shard.connecting;
   curl_multi_remove_handle(shard.multi.get(), transfer.handle());
   shard.active[transfer.index] = shard.active.back();
   shard.active[transfer.index]->index = transfer.index;
@@ -285,12 +324,16 @@ int Loop::on_timer(CURLM* /*multi*/, long timeout, void* user) {
 }
 
 curl_socket_t Loop::on_open(void* self, curlsocktype /*purpose*/, curl_sockaddr* address) {
-  return static_cast<Loop*>(self)->sockets_.open(*address);
+  auto& loop = *static_cast<Loop*>(self);
+  const auto fd = loop.sockets_.open(*address);
+  if (fd == CURL_SOCKET_BAD) loop.lost_socket_ = true;
+  return fd;
 }
 
 int Loop::on_close(void* self, curl_socket_t fd) {
   auto& loop = *static_cast<Loop*>(self);
   if (loop.heartbeat_) loop.heartbeat_->forget(fd);
+  loop.lost_socket_ = true;
   return loop.sockets_.close(fd);
 }
 

@@ -13,6 +13,7 @@
 
 #include <httpretry/flow/transport.hpp>
 
+#include <cerrno>
 #include <unordered_map>
 
 namespace httpretry {
@@ -33,7 +34,9 @@ struct Shard {
 
   Loop& loop;
   Time deadline = kNever;  // when libcurl wants to be called without an event
+  Time look_at = kNever;   // when to call it for the transfers that connect
   std::vector<Transfer*> active;
+  std::size_t connecting = 0;  // of these: that have not sent yet
   // Null where there was no memory to make it anew. Last: its clean-up may still call back.
   Owned<CURLM, curl_multi_cleanup> multi;
 };
@@ -70,6 +73,8 @@ class Loop final : public RunQueue, public Transport {
 
   // Why the system gave no socket when one was last asked for (errno); 0 where it did.
   [[nodiscard]] int socket_error() const { return sockets_.open_error(); }
+  // Whether libcurl lacked memory when it last closed a socket.
+  [[nodiscard]] bool lacked_memory() const { return sockets_.close_error() == ENOMEM; }
 
   // How many bytes of bodies may still be decoded in this turn of the loop: without a limit, a
   // small body that becomes huge would keep all other calls waiting, and also its own deadline.
@@ -111,6 +116,8 @@ class Loop final : public RunQueue, public Transport {
   // Calls a function of libcurl that may run for as long as a server sends.
   template <class Function>
   void drive(Shard& shard, int fd, const Function& function);
+  void plan_look(Shard& shard, bool by_time);
+  static void run_connecting(Shard& shard);
   void reap(Shard& shard, CURLMcode code);
   void fail_all(Shard& shard, CURLMcode code);
   void open(Shard& shard);
@@ -131,6 +138,7 @@ class Loop final : public RunQueue, public Transport {
   std::vector<Transfer*> decoding_;  // the one whose turn is next comes first
   EpollSet sockets_;
   std::unique_ptr<Heartbeat> heartbeat_;  // once a connection may speak HTTP/2
+  bool lost_socket_ = false;  // libcurl has closed one, or got none, since it was last called
   std::unordered_map<std::string, OriginInfo> origins_;
   // In this order: a handle is freed before the multi handles, and both before the share.
   Owned<CURLSH, curl_share_cleanup> share_;

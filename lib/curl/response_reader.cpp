@@ -1,5 +1,7 @@
 #include "response_reader.hpp"
 
+#include "lengths.hpp"
+
 #include "lib/http/text.hpp"
 
 #include <zlib.h>
@@ -109,8 +111,10 @@ void ResponseReader::begin_block(std::string_view line) {
   response.headers.clear();
   response.headers.reserve(kUsualHeaderLines, kUsualHeaderBytes);
   in_headers = true;
+  awaits_block = false;
   response.status = 0;
   response.reason.clear();
+  if (!line.starts_with("HTTP/")) return;
   line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
   const auto space = line.find(' ');
   if (space == std::string_view::npos) return;
@@ -124,10 +128,35 @@ void ResponseReader::begin_block(std::string_view line) {
   if (valid_header_value(reason)) response.reason = reason;
 }
 
-void ResponseReader::keep_proxy_block() {
+bool ResponseReader::keep_proxy_block() {
+  awaits_block = true;
+  if (response.status >= 300 && !check_lengths()) return false;
   proxy_status = response.status;
   proxy_headers = std::move(response.headers);
   response.headers.clear();
+  return true;
+}
+
+bool ResponseReader::check_block(long libcurls_status) {
+  const int status = response.status;
+  if (status < 100 || status > 999 || status != libcurls_status) {
+    return bad_response("has no valid status line; expected HTTP/1.1 and three digits");
+  }
+  if (status == 101) return bad_response("switches to another protocol, which was not asked for");
+  awaits_block = status < 200;
+  const bool has_body =
+      status >= 200 && status != 204 && status != 304 && request_.method() != "HEAD";
+  return !has_body || check_lengths();
+}
+
+bool ResponseReader::check_lengths() {
+  auto problem = length_problem(response.headers);
+  return problem.empty() || bad_response("does not say where it ends: " + std::move(problem));
+}
+
+bool ResponseReader::bad_response(std::string why) {
+  Error error(Errc::Protocol, "the response " + std::move(why));
+  return abort_.set_error(Abort::BadResponse, std::move(error));
 }
 
 bool ResponseReader::begin_response() {

@@ -27,8 +27,8 @@ class ResponseReader {
       return abort_.set_limit(Abort::HeadersTooLarge, max_headers_);
     }
     if (!in_headers) {
-      // Other lines outside a block are trailers.
-      if (line.starts_with("HTTP/")) begin_block(line);
+      // Other lines outside a block are trailers. libcurl takes this prefix in any case.
+      if (awaits_block && equal_ignoring_case(line.substr(0, 5), "HTTP/")) begin_block(line);
     } else if (line == "\r\n" || line == "\n") {
       in_headers = false;
     } else {
@@ -38,7 +38,10 @@ class ResponseReader {
     return true;
   }
   // The block is a proxy's response to CONNECT.
-  void keep_proxy_block();
+  bool keep_proxy_block();
+  // Whether the block can be trusted: its status, which is what libcurl took it for, and where the
+  // body ends.
+  bool check_block(long libcurls_status);
   // The block is that of a final response.
   bool begin_response();
   // Before the first bytes of a body; `announced`: its Content-Length, or -1.
@@ -56,6 +59,8 @@ class ResponseReader {
 
   Response response;        // as far as it has come: the last block, and the body
   bool in_headers = false;  // between a status line and the empty line after it
+  // A status line may come: not after a final response, until the request is sent again.
+  bool awaits_block = true;
   bool body_begun = false;
   bool to_sink = false;
   bool paused = false;  // the sink must be drained before it is given more
@@ -65,6 +70,8 @@ class ResponseReader {
  private:
   class Gunzip;
   void begin_block(std::string_view status_line);
+  bool bad_response(std::string why);
+  bool check_lengths();
   bool decoded_bytes(std::string_view bytes);
   bool write_to_sink(std::string_view bytes);
   bool release_to_sink();

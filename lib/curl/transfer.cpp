@@ -166,6 +166,11 @@ Abort Transfer::flood_reason() const {
   return sends_.answered() ? Abort::ResponseIncomplete : Abort::NoResponse;
 }
 
+void Transfer::lost(CURLMcode code) {
+  if (code == CURLM_OUT_OF_MEMORY) abort_.set(Abort::NoMemory);
+  finished(CURLE_RECV_ERROR);
+}
+
 bool Transfer::about_to_send(int local_port) noexcept {
   loop_.progress();
   if (flooded()) return abort_.set(flood_reason());
@@ -174,7 +179,10 @@ bool Transfer::about_to_send(int local_port) noexcept {
   if (!sends_.about_to_send(connections_made == 0, local_port)) {
     return abort_.set(sends_.stream_refused() ? Abort::StreamRefused : Abort::ConnectionDied);
   }
-  if (sends_.sends() != 1 || !may_multiplex()) return true;
+  reader_.awaits_block = true;
+  if (sends_.sends() > 1) return true;
+  --shard->connecting;
+  if (!may_multiplex()) return true;
   if (sends_.reused()) tell_who_shares();
   return watch_connection();
 }
@@ -217,10 +225,12 @@ bool Transfer::header_line(std::string_view line) noexcept {
 bool Transfer::end_of_headers() {
   last_byte_ = loop_.now();
   if (sends_.sends() == 0) {  // nothing went to the origin: it is a proxy's response to CONNECT
-    reader_.keep_proxy_block();
-    return true;
+    return reader_.keep_proxy_block();
   }
-  if (reader_.response.status < 200) return true;
+  long status = 0;
+  curl_easy_getinfo(handle(), CURLINFO_RESPONSE_CODE, &status);
+  if (!reader_.check_block(status)) return false;
+  if (status < 200) return true;
   sends_.response_came(reader_.response.status);
   set_timer();  // from here on other limits count
   return reader_.begin_response();

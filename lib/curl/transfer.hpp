@@ -43,6 +43,8 @@ class Transfer final : public CancelableWait, private Timer {
   // From the loop, in each turn as long as bytes are left that were received but not decoded.
   void decode_rest() noexcept;
   [[nodiscard]] bool waits_for_sink() const { return reader_.paused; }
+  // From the loop: the multi handle is lost with it, for this reason.
+  void lost(CURLMcode code);
 
   // The callbacks of libcurl. They must not throw, nor call libcurl except getinfo.
   bool about_to_send(int local_port) noexcept;       // our end of the connection's; false aborts
@@ -53,6 +55,8 @@ class Transfer final : public CancelableWait, private Timer {
     loop_.progress();
     return upload_;
   }
+  // It has not sent yet.
+  [[nodiscard]] bool connecting() const { return sends_.sends() == 0; }
 
   [[nodiscard]] CURL* handle() const { return easy_->handle(); }
   Shard* shard = nullptr;  // where it runs; set by the loop
@@ -80,10 +84,12 @@ class Transfer final : public CancelableWait, private Timer {
 
   Outcome ended();
   Outcome response_or_error();
+  void check_end();
   void learn_of_origin();
   Error failure();
   Error curl_failure();
   [[nodiscard]] bool lacks_socket() const;
+  [[nodiscard]] bool line_too_long() const;
   [[nodiscard]] Exchange exchange() const;
 
   Loop& loop_;

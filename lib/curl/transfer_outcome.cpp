@@ -103,7 +103,7 @@ Outcome Transfer::ended() {
 }
 
 Outcome Transfer::response_or_error() {
-  if (abort_.none() && code_ == CURLE_OK && reader_.cut_short()) code_ = CURLE_PARTIAL_FILE;
+  if (abort_.none() && code_ == CURLE_OK) check_end();
   const bool good = abort_.none() && code_ == CURLE_OK;
   if (good) learn_of_origin();
   if (cookies_ && sends_.answered()) easy_->return_cookies();
@@ -113,6 +113,14 @@ Outcome Transfer::response_or_error() {
   // other requests then.
   loop_.give_back(std::move(easy_), good && sends_.sends() == 1 && !private_handle_);
   return outcome;
+}
+
+// libcurl reports success. Without a final status there is none.
+void Transfer::check_end() {
+  if (!sends_.answered())
+    code_ = CURLE_GOT_NOTHING;
+  else if (reader_.cut_short())
+    code_ = CURLE_PARTIAL_FILE;
 }
 
 void Transfer::learn_of_origin() {
@@ -168,6 +176,13 @@ bool Transfer::lacks_socket() const {
          number_info(handle(), CURLINFO_OS_ERRNO) == 0;  // else one that could not connect
 }
 
+// libcurl 7.88 reports a long line as lack of memory. Where memory was really lacking, the C
+// library has said so before libcurl closed the connection.
+bool Transfer::line_too_long() const {
+  const bool in_block = reader_.in_headers || reader_.awaits_block;
+  return code_ == CURLE_OUT_OF_MEMORY && sends_.sends() > 0 && in_block && !loop_.lacked_memory();
+}
+
 Error Transfer::curl_failure() {
   const auto [code, permanent] = failure_of(code_);
   Error error(code);
@@ -189,6 +204,11 @@ Error Transfer::curl_failure() {
     error.message = "the gzip body of the response ends early";
   } else if (code_ == CURLE_UNSUPPORTED_PROTOCOL) {
     error.message = "the response is not HTTP";
+  } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT) {
+    error.message = "a header line of the response is not NAME: VALUE";
+  } else if (line_too_long()) {
+    error.code = Errc::TooLarge;
+    error.message = "a header line of the response is longer than libcurl's limit of 100 KiB";
   } else {
     if (code_ == CURLE_PROXY) {
       error.from_proxy = true;

@@ -32,8 +32,15 @@ bool fails(Resource resource) {
   return static_cast<int>(index) == failing && number == failing_at;
 }
 
+// As the C library does.
+bool lacks_memory(Resource resource) {
+  if (!fails(resource)) return false;
+  errno = ENOMEM;
+  return true;
+}
+
 void* allocate(Resource resource, std::size_t size) {
-  if (fails(resource)) return nullptr;
+  if (lacks_memory(resource)) return nullptr;
   void* block = std::malloc(size == 0 ? 1 : size);
   if (block != nullptr) blocks.fetch_add(1, std::memory_order_relaxed);
   return block;
@@ -52,7 +59,7 @@ void* curl_calloc(std::size_t count, std::size_t size) {
 }
 void* curl_realloc(void* old, std::size_t size) {
   if (old == nullptr) return curl_malloc(size);
-  return fails(Resource::CurlMemory) ? nullptr : std::realloc(old, size);
+  return lacks_memory(Resource::CurlMemory) ? nullptr : std::realloc(old, size);
 }
 char* curl_copy(const char* text) {
   const auto size = std::strlen(text) + 1;

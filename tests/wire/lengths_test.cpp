@@ -1,0 +1,132 @@
+// Where a body ends: lengths that contradict each other, and header lines that no response may
+// have.
+#include "canned_server.hpp"
+#include "wire.hpp"
+
+using namespace httpretry;
+
+namespace {
+
+const std::string kOk = "HTTP/1.1 200 OK\r\n";
+
+// The error of a GET; its connection is not used again.
+Error refused(const std::string& answer, const char* method = "GET") {
+  const CannedServer server({answer});
+  ClientOptions options;
+  options.connection.max_headers = 256 << 10;
+  Client client(options);
+  Error error(Errc::Internal, "none");
+  for (int round = 1; round <= 2; ++round) {
+    auto outcome = client.send(Request(method, server.url()));
+    REQUIRE_FALSE(outcome);
+    CHECK(server.connections() == round);
+    error = std::move(outcome).error();
+  }
+  return error;
+}
+
+}  // namespace
+
+TEST_CASE("two lengths of one response are an error of the protocol") {
+  for (const std::string headers :
+       {"Content-Length: 10\r\nContent-Length: 2", "Content-Length: 2\r\nContent-Length: 10",
+        "Content-Length: 2, 10", "Content-Length: 10, 2",
+        "Content-Length: 2\r\nX: y\r\ncontent-length: 3", "Content-Length: 2,",
+        "Content-Length: ,2", "Content-Length: 2 2", "Content-Length: +2", "Content-Length: 2x",
+        "Content-Length: ", "Content-Length: -2", "Content-Length: 2\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 2",
+        "Transfer-Encoding: identity\r\nContent-Length: 2"}) {
+    CAPTURE(headers);
+    const auto error = refused(kOk + headers + "\r\n\r\nokokokokok");
+    CHECK(error.code == Errc::Protocol);
+    CHECK_FALSE(error.permanent);
+  }
+}
+
+TEST_CASE("an error of the protocol says which lengths contradict each other") {
+  auto error = refused(kOk + "Content-Length: 10\r\nContent-Length: 2\r\n\r\nok");
+  CHECK(error.message.find("Content-Length is 10 and also 2") != std::string::npos);
+  error = refused(kOk + "Content-Length: 2x\r\n\r\nok");
+  CHECK(error.message.find("Content-Length \"2x\" is not a number") != std::string::npos);
+  error = refused(kOk + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok");
+  CHECK(error.message.find("both Content-Length and Transfer-Encoding") != std::string::npos);
+}
+
+TEST_CASE("the same length twice is a length") {
+  for (const std::string headers :
+       {"Content-Length: 2, 2", "Content-Length: 2\r\nContent-Length: 2", "Content-Length: 02, 2",
+        "Content-Length: 2 ,\t2"}) {
+    CAPTURE(headers);
+    const CannedServer server({kOk + headers + "\r\n\r\nok"});
+    Client client;
+    for (int round = 0; round < 2; ++round) {
+      const auto outcome = client.get(server.url());
+      REQUIRE(outcome);
+      CHECK(outcome->body == "ok");
+    }
+    CHECK(server.connections() == 1);
+  }
+}
+
+// RFC 9112 §6.3: these end with their headers, whatever the headers say.
+TEST_CASE("lengths do not matter where a response has no body") {
+  struct Row {
+    const char* method;
+    const char* answer;
+  };
+  for (const auto& row :
+       {Row{"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 2, 10\r\n\r\n"},
+        Row{"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"},
+        Row{"GET", "HTTP/1.1 304 Same\r\nContent-Length: 2\r\nContent-Length: 10\r\n\r\n"},
+        Row{"GET", "HTTP/1.1 204 None\r\nContent-Length: 2, 10\r\n\r\n"},
+        Row{"GET",
+            "HTTP/1.1 103 Hints\r\nContent-Length: 2, 10\r\n\r\nHTTP/1.1 204 None\r\n\r\n"}}) {
+    CAPTURE(row.answer);
+    const CannedServer server({row.answer});
+    Client client;
+    for (int round = 0; round < 2; ++round) CHECK(client.send(Request(row.method, server.url())));
+    CHECK(server.connections() == 1);
+  }
+}
+
+TEST_CASE("a proxy that refuses with two lengths is not asked again on that connection") {
+  const CannedServer proxy(
+      {"HTTP/1.1 407 Who\r\nProxy-Authenticate: Digest realm=\"x\", nonce=\"y\"\r\n"
+       "Content-Length: 2, 10\r\n\r\nok"});
+  ClientOptions options;
+  options.connection.proxy.url = proxy.url();
+  options.connection.proxy.credentials.emplace(Credentials::Scheme::Digest, "ann", "secret");
+  const auto outcome = Client(options).get("https://127.0.0.1:1/");
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Protocol);
+  CHECK(outcome.error().exchange.sent == Sent::Never);
+  CHECK(proxy.requests() == 1);
+}
+
+TEST_CASE("what no response may look like is an error of the protocol") {
+  for (const std::string& answer :
+       {kOk + " folded: 1\r\nContent-Length: 2\r\n\r\nok",
+        kOk + "Transfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n0\r\n\r\n",
+        kOk + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nno colon\r\n\r\n"}) {
+    CAPTURE(answer);
+    const auto error = refused(answer);
+    CHECK(error.code == Errc::Protocol);
+    CHECK_MESSAGE(error.message.find("not NAME: VALUE") != std::string::npos, error.message);
+  }
+}
+
+TEST_CASE("a header line that is too long is too large, and no lack of memory") {
+  for (const std::size_t size :
+       {std::size_t{110} << 10, std::size_t{200} << 10, std::size_t{10} << 20}) {
+    for (const std::string name : {"X-Long", "Location"}) {
+      CAPTURE(size);
+      const auto error =
+          refused(kOk + name + ": " + std::string(size, 'a') + "\r\nContent-Length: 2\r\n\r\nok");
+      CHECK(error.code == Errc::TooLarge);
+      CHECK(error.permanent);
+      CHECK_MESSAGE(error.message.find("header line") != std::string::npos, error.message);
+    }
+  }
+  const auto error = refused("HTTP/1.1 200 " + std::string(200 << 10, 'a') + "\r\n\r\n");
+  CHECK(error.code == Errc::TooLarge);
+}
