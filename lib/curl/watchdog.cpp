@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <thread>
+#include <utility>
 
 namespace httpretry {
 namespace {
