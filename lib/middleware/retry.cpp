@@ -3,6 +3,7 @@
 
 #include "lib/flow/call_state.hpp"
 #include "lib/retry/error_codes.hpp"
+#include "lib/retry/policy_limits.hpp"
 
 #include <httpretry/middleware/builtin.hpp>
 
@@ -192,6 +193,13 @@ class Retry final : public Middleware {
   [[nodiscard]] std::string_view name() const override { return "retry"; }
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
+    if (const auto& own = request.options().policy) {
+      auto problem = policy::problem_of(*own);
+      if (!problem.empty()) {
+        call.history().stop_reason = Reason::NotRetryable;
+        co_return Error(Errc::InvalidRequest, std::move(problem));
+      }
+    }
     auto chosen = choose(request, call);
     add_idempotency_key(*chosen.policy, request);
     RequestAttempts attempts(options_, chosen, request, call);
@@ -286,9 +294,6 @@ MiddlewarePtr retry(PolicySource policies) {
   return retry(std::move(options));
 }
 
-MiddlewarePtr retry(RetryPolicy policy) {
-  check(policy);
-  return retry(for_all_requests(std::move(policy)));
-}
+MiddlewarePtr retry(RetryPolicy policy) { return retry(for_all_requests(std::move(policy))); }
 
 }  // namespace httpretry

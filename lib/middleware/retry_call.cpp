@@ -40,7 +40,9 @@ AttemptInfo::AttemptInfo(int count, Time end, std::stop_token token)
     : number(count), deadline(end), stop(std::move(token)) {}
 
 CallBudget::CallBudget(const BudgetPolicy& policy)
-    : shared_(std::make_shared<SharedBudget>(policy, Time())) {}
+    : shared_(std::make_shared<SharedBudget>(policy, Time())) {
+  check(policy);
+}
 std::optional<std::int64_t> CallBudget::left(Time now) const { return shared_->left(now); }
 
 BlockingClock::~BlockingClock() = default;

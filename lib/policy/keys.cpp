@@ -64,7 +64,7 @@ constexpr DurationType kLimit(true);
 constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
 constexpr Number<int> kSends(unlimited_range("the first send counts"));
 constexpr Optional kAttempts(kSends, "unlimited");
-constexpr Number<double> kShare(0, 1);
+constexpr Number<double> kShare(policy::kShares);
 constexpr Custom<Sources> kHeaders(parse_sources, print_sources, schema_of_sources);
 constexpr Text kPolicyName("a name", [](std::string_view text) { return !text.empty(); });
 constexpr Word<ElapsedRule> kElapsedRule{Words(kElapsedRules)};

@@ -17,23 +17,18 @@ constexpr std::string_view kCaps[] = {"before", "after"};  // of cap_after_jitte
 constexpr std::string_view kBudgetKinds[] = {"", "tokens", "ratio", "grpc"};
 constexpr std::string_view kScopes[] = {"host", "endpoint", "policy"};
 
-// Far above any real value, and far below what would overflow.
-constexpr double kMaxFactor = 1e6;
-constexpr double kMaxTokens = 1e12;
-constexpr int kThousandths = 1000;  // in which amounts are stored
-
 constexpr DurationType kDuration(false);
 constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
 constexpr DurationType kLimit(true);
-constexpr Number<double> kFactor(0, kMaxFactor);
-constexpr Number<double> kMultiplier(1, kMaxFactor);
-constexpr Number<double> kShare(0, 1);
-constexpr Number<int> kSteps(1, 1000);
-constexpr Number<int> kDoublings(0, 52);  // as many as a double counts exactly
-constexpr Number<int> kFailures(1, std::numeric_limits<int>::max());
-constexpr Number<std::int64_t> kTokens(0, kMaxTokens, kThousandths);
-constexpr Number<std::int64_t> kRatio(0, 1000, kThousandths);
-constexpr Number<std::int64_t> kRate(0, 1e9, kThousandths);
+constexpr Number<double> kFactor(policy::kFactors);
+constexpr Number<double> kMultiplier(policy::kMultipliers);
+constexpr Number<double> kShare(policy::kShares);
+constexpr Number<int> kSteps(policy::kSteps);
+constexpr Number<int> kDoublings(policy::kDoublings);
+constexpr Number<int> kFailures(policy::kCounts);
+constexpr Number<std::int64_t> kTokens(policy::kTokens);
+constexpr Number<std::int64_t> kRatio(policy::kRatios);
+constexpr Number<std::int64_t> kRate(policy::kRates);
 constexpr Word<Kind> kKind{Words(kKinds)};
 constexpr Word<Jitter> kJitter{Words(kJitters)};
 constexpr Word<bool> kCap{Words(kCaps)};

@@ -105,6 +105,7 @@ PolicySet::PolicySet() : PolicySet(standard()) {}
 PolicySet::PolicySet(ResolvedPolicy policy) {
   auto data = std::make_shared<Data>();
   if (!policy.policy) policy.policy = standard().policy;
+  check(*policy.policy);
   if (policy.preset.empty()) policy.preset = "standard";
   if (policy.identity.empty() && !policy.endpoint.empty()) {
     policy.identity = identity_of(policy.endpoint);

@@ -21,7 +21,7 @@ std::nullopt_t refuse(const JsonNode& json, Problems& problems, std::string mess
   return std::nullopt;
 }
 
-constexpr auto kLongestDuration = std::chrono::duration_cast<Duration>(365 * 24h);
+using policy::kLongestDuration;
 
 constexpr std::string_view kDigits = "0123456789";
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "lib/json/json.hpp"
+#include "lib/retry/policy_limits.hpp"
 
 #include <httpretry/http/time.hpp>
 #include <httpretry/retry/retry_policy.hpp>
@@ -141,7 +142,7 @@ struct Range {
 };
 // Of counts that may also be "unlimited".
 constexpr Range unlimited_range(std::string_view note = {}) {
-  return {1, std::numeric_limits<int>::max(), 1, "a number or \"unlimited\"", note};
+  return {policy::kCounts.least, policy::kCounts.most, 1, "a number or \"unlimited\"", note};
 }
 HTTPRETRY_API std::optional<double> number_within(const JsonNode& json, const Range& range,
                                                   Problems& problems);
@@ -155,6 +156,9 @@ class Number final : public TypeOf<F> {
  public:
   constexpr Number(double least, double most, int parts = std::is_floating_point_v<F> ? 0 : 1)
       : Number(Range{least, most, parts}) {}
+  constexpr explicit Number(const policy::NumberLimits& limits)
+      : Number(limits.least, limits.most,
+               std::is_floating_point_v<F> && limits.parts == 1 ? 0 : limits.parts) {}
   constexpr explicit Number(const Range& range) : range_(range) {}
   [[nodiscard]] OrderedJson schema() const override { return number_schema(range_); }
 

@@ -8,6 +8,8 @@ namespace {
 using Kind = BudgetPolicy::Kind;
 
 constexpr std::int64_t kOne = 1000;  // thousandths
+// Of the retries that a window always allows: the largest rate and window would overflow.
+constexpr double kMostAlways = 1e18;
 
 }  // namespace
 
@@ -96,7 +98,8 @@ bool Budget::in_window(const Period& one, Time now) const {
 
 std::int64_t Budget::left_in_window(Time now) const {
   const auto seconds = static_cast<double>(policy_.window.count()) / 1e9;
-  auto sum = static_cast<std::int64_t>(static_cast<double>(policy_.min_per_second) * seconds);
+  const auto always = static_cast<double>(policy_.min_per_second) * seconds;
+  auto sum = static_cast<std::int64_t>(std::min(always, kMostAlways));
   for (const auto& one : periods_) sum += in_window(one, now) ? one.sum : 0;
   return std::max<std::int64_t>(sum, 0);
 }

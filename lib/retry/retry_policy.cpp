@@ -1,9 +1,6 @@
 #include <httpretry/retry/retry_policy.hpp>
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
-#include <utility>
 
 namespace httpretry {
 namespace {
@@ -15,19 +12,6 @@ Backoff full_jitter(Duration initial, Duration max_interval) {
   backoff.initial = initial;
   backoff.max_interval = max_interval;
   return backoff;
-}
-
-void demand(bool good, const char* otherwise) {
-  if (!good)
-    throw std::invalid_argument(std::string("a retry policy cannot be used: ") + otherwise);
-}
-
-void check(const Backoff& backoff) {
-  demand(std::min({backoff.initial, backoff.increment, backoff.add, backoff.max_interval}) >=
-             Duration::zero(),
-         "a time of its backoff is below zero");
-  demand(backoff.initial <= backoff.max_interval, "its backoff begins above its max_interval");
-  demand(backoff.low <= backoff.high, "the low of its backoff is over the high");
 }
 
 }  // namespace
@@ -82,17 +66,6 @@ RetryPolicy::RetryPolicy()
       throttle_backoff(full_jitter(1s, 20s)) {
   budget.kind = BudgetPolicy::Kind::Tokens;
   budget.throttle_cost = 5'000;
-}
-
-void check(const RetryPolicy& policy) {
-  demand(policy.max_attempts.value_or(1) >= 1, "max_attempts is below 1");
-  demand(std::min({policy.max_elapsed_time, policy.attempt_timeout, policy.connect_timeout,
-                   policy.stall_timeout, policy.server_delay.max,
-                   policy.server_delay.max_over_own}) >= Duration::zero(),
-         "one of its limits is below zero");
-  check(policy.backoff);
-  if (policy.throttle_backoff) check(*policy.throttle_backoff);
-  if (policy.retry_on.pending) check(policy.retry_on.pending->backoff);
 }
 
 std::string_view to_string(TransportKind kind) {

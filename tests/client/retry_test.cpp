@@ -1,6 +1,11 @@
 #include "conversation.hpp"
 
+#include <httpretry/middleware/retry_call.hpp>
+
 #include <doctest/doctest.h>
+
+#include <limits>
+#include <stdexcept>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -316,4 +321,29 @@ TEST_CASE("a task that is destroyed while it waits stops its call") {
   talk.clock->run();
   CHECK(talk.clock->sleeping() == 0);
   CHECK(talk.heard->lines().back() == "end canceled canceled");
+}
+
+TEST_CASE("a request with a policy that cannot be used is not sent") {
+  auto policy = steady();
+  policy.backoff.multiplier = std::numeric_limits<double>::quiet_NaN();
+  Conversation talk;
+  talk.network->say(Response(503));
+  auto client = talk.client({retry()});
+  auto request = Request::get("http://x/");
+  request.edit_options().policy = std::make_shared<const RetryPolicy>(policy);
+
+  const auto outcome = client.send(request);
+
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::InvalidRequest);
+  CHECK(outcome.error().message ==
+        "a retry policy cannot be used: backoff.multiplier (nan) is out of range: 1 to 1e+06");
+  CHECK(outcome.error().history.stop_reason == Reason::NotRetryable);
+  CHECK(talk.sends() == 0);
+}
+
+TEST_CASE("a budget that cannot be used is refused") {
+  BudgetPolicy budget;
+  budget.retry_cost = std::numeric_limits<std::int64_t>::min();
+  CHECK_THROWS_AS(CallBudget{budget}, std::invalid_argument);
 }

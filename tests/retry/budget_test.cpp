@@ -387,3 +387,10 @@ TEST_CASE("adaptive: time may stand still or run backwards") {
   CHECK(limiter.acquire(at(3)) >= 0ns);
   CHECK(limiter.rate() >= 0.5);
 }
+
+TEST_CASE("ratio: the largest window and rate allow much, and do not overflow") {
+  constexpr auto kYear = Duration(std::chrono::hours(365 * 24));
+  Budget largest(ratio(kYear, 1'000'000'000, 1000));
+  CHECK(largest.left(Time(0s)).value_or(0) == 1'000'000'000'000'000'000);
+  CHECK(withdrawals(largest, Time(0s), 10) == 10);
+}

@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <limits>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -11,26 +14,73 @@ using namespace std::chrono_literals;
 TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
   struct Row {
     std::function<void(RetryPolicy&)> change;
-    const char* wrong;
+    std::string wrong;
   };
+  constexpr auto kNaN = std::numeric_limits<double>::quiet_NaN();
+  constexpr auto kInfinity = std::numeric_limits<double>::infinity();
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
   const std::vector<Row> rows{
-      {[](RetryPolicy& p) { p.max_attempts = 0; }, "max_attempts is below 1"},
-      {[](RetryPolicy& p) { p.max_elapsed_time = -1s; }, "one of its limits is below zero"},
-      {[](RetryPolicy& p) { p.attempt_timeout = -1ns; }, "one of its limits is below zero"},
-      {[](RetryPolicy& p) { p.server_delay.max = -1s; }, "one of its limits is below zero"},
-      {[](RetryPolicy& p) { p.backoff.initial = -5ms; }, "a time of its backoff is below zero"},
-      {[](RetryPolicy& p) { p.backoff.initial = 1min; },
-       "its backoff begins above its max_interval"},
-      {[](RetryPolicy& p) { p.throttle_backoff->max_interval = 1ms; },
-       "its backoff begins above its max_interval"},
-      {[](RetryPolicy& p) { p.backoff.low = 2; }, "the low of its backoff is over the high"},
-      {[](RetryPolicy& p) { p.retry_on.pending.emplace().backoff.initial = -1s; },
-       "a time of its backoff is below zero"}};
+      {[](auto& p) { p.max_attempts = 0; }, "max_attempts (0) is out of range: 1 to 2147483647"},
+      {[](auto& p) { p.max_elapsed_time = -1s; }, "max_elapsed_time is negative"},
+      {[](auto& p) { p.max_elapsed_time = kForever - 1ns; }, "max_elapsed_time is over 365 days"},
+      {[](auto& p) { p.attempt_timeout = -1ns; }, "attempt_timeout is negative"},
+      {[](auto& p) { p.connect_timeout = 0s; },
+       "connect_timeout must be more than 0; kForever means no limit"},
+      {[](auto& p) { p.stall_timeout = Duration::min(); }, "stall_timeout is negative"},
+      {[](auto& p) { p.server_delay.max = -1s; }, "server_delay.max is negative"},
+      {[](auto& p) { p.server_delay.max_over_own = -1s; }, "server_delay.max_over_own is negative"},
+      {[=](auto& p) { p.server_delay.spread = kNaN; },
+       "server_delay.spread (nan) is out of range: 0 to 1"},
+      {[](auto& p) { p.server_delay.spread = 1.5; },
+       "server_delay.spread (1.5) is out of range: 0 to 1"},
+      {[](auto& p) { p.backoff.initial = -5ms; }, "backoff.initial is negative"},
+      {[](auto& p) { p.backoff.increment = kForever; }, "backoff.increment is over 365 days"},
+      {[](auto& p) { p.backoff.add = -1ns; }, "backoff.add is negative"},
+      {[](auto& p) { p.backoff.initial = 1min; }, "backoff.initial is over its max_interval"},
+      {[=](auto& p) { p.backoff.multiplier = kNaN; },
+       "backoff.multiplier (nan) is out of range: 1 to 1e+06"},
+      {[=](auto& p) { p.backoff.multiplier = kInfinity; },
+       "backoff.multiplier (inf) is out of range: 1 to 1e+06"},
+      {[](auto& p) { p.backoff.multiplier = 0.5; },
+       "backoff.multiplier (0.5) is out of range: 1 to 1e+06"},
+      {[](auto& p) { p.backoff.randomization = -0.5; },
+       "backoff.randomization (-0.5) is out of range: 0 to 1"},
+      {[=](auto& p) { p.backoff.low = kNaN; }, "backoff.low (nan) is out of range: 0 to 1e+06"},
+      {[=](auto& p) { p.backoff.high = -kInfinity; },
+       "backoff.high (-inf) is out of range: 0 to 1e+06"},
+      {[](auto& p) { p.backoff.low = 2; }, "backoff.low is over its high"},
+      {[](auto& p) { p.backoff.steps = -1; }, "backoff.steps (-1) is out of range: 1 to 1000"},
+      {[](auto& p) {
+         p.backoff.kind = Backoff::Kind::Slots;
+         p.backoff.steps = 53;
+       },
+       "backoff.steps (53) is out of range: 0 to 52"},
+      {[](auto& p) { p.backoff.abort = 0; }, "backoff.abort (0) is out of range: 1 to 2147483647"},
+      {[](auto& p) { p.throttle_backoff->max_interval = 1ms; },
+       "throttle_backoff.initial is over its max_interval"},
+      {[](auto& p) { p.retry_on.pending.emplace().backoff.initial = -1s; },
+       "retry_on.pending.backoff.initial is negative"},
+      {[](auto& p) { p.retry_on.pending.emplace().max = 0; },
+       "retry_on.pending.max (0) is out of range: 1 to 2147483647"},
+      {[=](auto& p) { p.budget.capacity = kMost; },
+       "budget.capacity (9223372036854776) is out of range: 0 to 1e+12"},
+      {[=](auto& p) { p.budget.retry_cost = kLeast; },
+       "budget.retry_cost (-9223372036854776) is out of range: 0 to 1e+12"},
+      {[](auto& p) { p.budget.throttle_cost = -1000; },
+       "budget.throttle_cost (-1) is out of range: 0 to 1e+12"},
+      {[](auto& p) { p.budget.timeout_cost = -1000; },
+       "budget.timeout_cost (-1) is out of range: 0 to 1e+12"},
+      {[](auto& p) { p.budget.refill = -1000; }, "budget.refill (-1) is out of range: 0 to 1e+12"},
+      {[](auto& p) { p.budget.ratio = -1; }, "budget.ratio (-0.001) is out of range: 0 to 1000"},
+      {[=](auto& p) { p.budget.min_per_second = kMost; },
+       "budget.min_per_second (9223372036854776) is out of range: 0 to 1e+09"},
+      {[](auto& p) { p.budget.window = 0s; }, "budget.window must be more than 0"},
+      {[](auto& p) { p.budget.window = kForever; }, "budget.window is over 365 days"}};
   for (const auto& row : rows) {
     RetryPolicy policy;
     row.change(policy);
-    CHECK_THROWS_WITH_AS(check(policy),
-                         (std::string("a retry policy cannot be used: ") + row.wrong).c_str(),
+    CHECK_THROWS_WITH_AS(check(policy), ("a retry policy cannot be used: " + row.wrong).c_str(),
                          std::invalid_argument);
   }
 }

@@ -62,7 +62,7 @@ struct HTTPRETRY_API RequestOptions {
 
   // false: it is sent once, whatever the policy says.
   bool retry = true;
-  // Used instead of the endpoint's policy.
+  // Used instead of the endpoint's policy. Errc::InvalidRequest if `check` refuses it.
   std::shared_ptr<const RetryPolicy> policy;
   // Whether sending it twice has the same effect as sending it once. If empty, it follows from the
   // method and the headers: see Request::repeatable.

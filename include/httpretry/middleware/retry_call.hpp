@@ -126,6 +126,7 @@ class SharedBudget;
 // A budget that several calls share, on any threads (budget.hpp says what for).
 class HTTPRETRY_API CallBudget {
  public:
+  // Throws std::invalid_argument for a policy that `check` refuses.
   explicit CallBudget(const BudgetPolicy& policy);
   CallBudget(const CallBudget&) = delete;
   CallBudget& operator=(const CallBudget&) = delete;

@@ -113,7 +113,8 @@ class HTTPRETRY_API PolicySet {
 
   // No endpoints; everything gets `standard`.
   PolicySet();
-  // No endpoints; everything gets this.
+  // No endpoints; everything gets this. Throws std::invalid_argument for a policy that `check`
+  // refuses.
   explicit PolicySet(ResolvedPolicy policy);
 
   // The policy of a request. Costs the same whatever the number of entries, and allocates nothing.

@@ -171,8 +171,9 @@ struct HTTPRETRY_API RetryPolicy {
 };
 
 // Throws std::invalid_argument, with the error, for a policy that makes no sense: no attempt at
-// all, a time below zero, a backoff that begins above its end. Policy files are checked more
-// strictly.
+// all, a time below zero or over 365 days, a number outside of its limits, a backoff that begins
+// above its end. Each value has the limits that it has in a policy file.
 HTTPRETRY_API void check(const RetryPolicy& policy);
+HTTPRETRY_API void check(const BudgetPolicy& budget);
 
 }  // namespace httpretry

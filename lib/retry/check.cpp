@@ -1,0 +1,136 @@
+// The check of a policy that was made in code. Files have the same limits: policy_limits.hpp.
+#include "lib/retry/policy_limits.hpp"
+
+#include <array>
+#include <charconv>
+#include <stdexcept>
+#include <string_view>
+
+namespace httpretry {
+namespace {
+
+using policy::NumberLimits;
+
+std::string text_of(double number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
+// Remembers the first problem. Allocates nothing where there is none, because a policy of a request
+// is checked for each call.
+class Checker {
+ public:
+  std::string take() { return std::move(problem_); }
+
+  void run(const RetryPolicy& policy) {
+    if (policy.max_attempts) number("max_attempts", *policy.max_attempts, policy::kCounts);
+    limit("max_elapsed_time", policy.max_elapsed_time);
+    limit("attempt_timeout", policy.attempt_timeout);
+    limit("connect_timeout", policy.connect_timeout);
+    limit("stall_timeout", policy.stall_timeout);
+    backoff("backoff", policy.backoff);
+    if (policy.throttle_backoff) backoff("throttle_backoff", *policy.throttle_backoff);
+    if (const auto& pending = policy.retry_on.pending) {
+      if (pending->max) number("retry_on.pending.max", *pending->max, policy::kCounts);
+      backoff("retry_on.pending.backoff", pending->backoff);
+    }
+    time("server_delay.max", policy.server_delay.max, Kind::Limit);
+    time("server_delay.max_over_own", policy.server_delay.max_over_own, Kind::Limit);
+    number("server_delay.spread", policy.server_delay.spread, policy::kShares);
+    run(policy.budget);
+  }
+
+  void run(const BudgetPolicy& budget) {
+    within("budget");
+    amount("capacity", budget.capacity, policy::kTokens);
+    amount("retry_cost", budget.retry_cost, policy::kTokens);
+    amount("throttle_cost", budget.throttle_cost, policy::kTokens);
+    amount("timeout_cost", budget.timeout_cost, policy::kTokens);
+    amount("refill", budget.refill, policy::kTokens);
+    amount("ratio", budget.ratio, policy::kRatios);
+    amount("min_per_second", budget.min_per_second, policy::kRates);
+    time("window", budget.window, Kind::Time);
+    demand(budget.window > Duration::zero(), "window", "must be more than 0");
+    within({});
+  }
+
+ private:
+  enum class Kind : std::uint8_t { Time, Limit };
+
+  void backoff(std::string_view name, const Backoff& backoff) {
+    within(name);
+    time("initial", backoff.initial, Kind::Time);
+    time("increment", backoff.increment, Kind::Time);
+    time("add", backoff.add, Kind::Time);
+    // Of TruncatedBinary it is the longest wait that is chosen from.
+    const bool needed = backoff.kind == Backoff::Kind::TruncatedBinary;
+    time("max_interval", backoff.max_interval, needed ? Kind::Time : Kind::Limit);
+    number("multiplier", backoff.multiplier, policy::kMultipliers);
+    number("randomization", backoff.randomization, policy::kShares);
+    number("low", backoff.low, policy::kFactors);
+    number("high", backoff.high, policy::kFactors);
+    const bool slots = backoff.kind == Backoff::Kind::Slots;
+    number("steps", backoff.steps, slots ? policy::kDoublings : policy::kSteps);
+    number("abort", backoff.abort, policy::kCounts);
+    demand(backoff.initial <= backoff.max_interval, "initial", "is over its max_interval");
+    demand(backoff.low <= backoff.high, "low", "is over its high");
+    within({});
+  }
+
+  void limit(std::string_view name, Duration value) {
+    time(name, value, Kind::Limit);
+    demand(value != Duration::zero(), name, "must be more than 0; kForever means no limit");
+  }
+
+  void time(std::string_view name, Duration value, Kind kind) {
+    demand(value >= Duration::zero(), name, "is negative");
+    const bool no_limit = kind == Kind::Limit && value == kForever;
+    demand(no_limit || value <= policy::kLongestDuration, name, "is over 365 days");
+  }
+
+  // Not a number is not within any limits.
+  void number(std::string_view name, double value, const NumberLimits& limits) {
+    if (value >= limits.least && value <= limits.most) return;
+    demand(false, name,
+           "(" + text_of(value) + ") is out of range: " + text_of(limits.least) + " to " +
+               text_of(limits.most));
+  }
+
+  void amount(std::string_view name, std::int64_t parts, const NumberLimits& limits) {
+    number(name, static_cast<double>(parts) / limits.parts, limits);
+  }
+
+  void within(std::string_view object) { object_ = object; }
+
+  void demand(bool good, std::string_view name, std::string_view otherwise) {
+    if (good || !problem_.empty()) return;
+    problem_ = "a retry policy cannot be used: ";
+    if (!object_.empty()) problem_.append(object_).append(".");
+    problem_.append(name).append(" ").append(otherwise);
+  }
+
+  std::string problem_;
+  std::string_view object_;
+};
+
+}  // namespace
+
+std::string policy::problem_of(const RetryPolicy& policy) {
+  Checker checker;
+  checker.run(policy);
+  return checker.take();
+}
+
+void check(const RetryPolicy& policy) {
+  if (const auto problem = policy::problem_of(policy); !problem.empty()) {
+    throw std::invalid_argument(problem);
+  }
+}
+
+void check(const BudgetPolicy& budget) {
+  Checker checker;
+  checker.run(budget);
+  if (const auto problem = checker.take(); !problem.empty()) throw std::invalid_argument(problem);
+}
+
+}  // namespace httpretry

@@ -1,0 +1,38 @@
+// What the numbers and times of a policy may be, in a file and in code: far above any real value,
+// and far below what would overflow.
+#pragma once
+
+#include <httpretry/http/time.hpp>
+#include <httpretry/retry/retry_policy.hpp>
+
+#include <limits>
+#include <string>
+
+namespace httpretry::policy {
+
+// A limit may also be kForever, "none" in a file.
+inline constexpr auto kLongestDuration =
+    std::chrono::duration_cast<Duration>(std::chrono::hours(365 * 24));
+
+// Both ends are allowed. With `parts`, what is stored is the number of these parts.
+struct NumberLimits {
+  double least = 0;
+  double most = 0;
+  int parts = 1;
+};
+
+inline constexpr int kThousandths = 1000;  // in which amounts of budgets are stored
+inline constexpr NumberLimits kFactors{0, 1e6};
+inline constexpr NumberLimits kMultipliers{1, 1e6};
+inline constexpr NumberLimits kShares{0, 1};
+inline constexpr NumberLimits kSteps{1, 1000};
+inline constexpr NumberLimits kDoublings{0, 52};  // as many as a double counts exactly
+inline constexpr NumberLimits kCounts{1, std::numeric_limits<int>::max()};
+inline constexpr NumberLimits kTokens{0, 1e12, kThousandths};
+inline constexpr NumberLimits kRatios{0, 1000, kThousandths};
+inline constexpr NumberLimits kRates{0, 1e9, kThousandths};
+
+// What `check` says of a policy; empty if it can be used.
+HTTPRETRY_API std::string problem_of(const RetryPolicy& policy);
+
+}  // namespace httpretry::policy
