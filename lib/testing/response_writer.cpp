@@ -11,6 +11,7 @@ namespace httpretry::faults {
 namespace {
 
 constexpr std::size_t kBlock = 64 * 1024;  // the chunk size of Huge: one write, little memory
+constexpr std::size_t kGzipBlock = std::size_t{1} << 24;  // before it is compressed to 16 KiB
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr const char* kLastChunk = "0\r\n\r\n";
 // Neither TLS, after two bytes that look like it, nor HTTP.
@@ -106,7 +107,8 @@ struct ResponseWriter {
       case Fault::Stale:
       case Fault::GzipCutShort: return channel.write(head() + framed_body());
       case Fault::Drip: return send_drip();
-      case Fault::Huge: return send_huge();
+      case Fault::Huge: return send_huge(kBlock);
+      case Fault::GzipBomb: return send_huge(kGzipBlock);
       case Fault::HugeHeaders: return send_huge_headers();
       case Fault::Reset:
       case Fault::ResetEarly:
@@ -150,15 +152,19 @@ struct ResponseWriter {
     return alive;
   }
 
-  bool send_huge() const {
+  // `step.size` bytes, in chunks of that many.
+  bool send_huge(std::size_t chunk_size) const {
+    const auto filler = [this](std::uint64_t size) {
+      const std::string text(static_cast<std::size_t>(size), 'x');
+      return size == 0 ? "" : chunk(step.fault == Fault::GzipBomb ? gzip(text) : text);
+    };
     if (!channel.write(head(true))) return false;
     if (bodiless) return true;
-    const auto block = chunk(std::string(kBlock, 'x'));
-    for (auto left = step.size; left >= kBlock; left -= kBlock) {
+    const auto block = filler(chunk_size);
+    for (auto left = step.size; left >= chunk_size; left -= chunk_size) {
       if (!channel.write(block)) return false;
     }
-    const auto rest = static_cast<std::size_t>(step.size % kBlock);
-    return channel.write((rest == 0 ? "" : chunk(std::string(rest, 'x'))) + kLastChunk);
+    return channel.write(filler(step.size % chunk_size) + kLastChunk);
   }
 
   bool send_huge_headers() const {
@@ -184,7 +190,9 @@ struct ResponseWriter {
     };
     add(!unframed && !headers.contains("Transfer-Encoding"), "Content-Length",
         std::to_string(body.size()));
-    add(step.gzip || step.fault == Fault::GzipCutShort, "Content-Encoding", "gzip");
+    const bool gzipped =
+        step.gzip || step.fault == Fault::GzipCutShort || step.fault == Fault::GzipBomb;
+    add(gzipped, "Content-Encoding", "gzip");
     add(!persistent, "Connection", "close");
     if (idle_timeout) {
       add(persistent, "Keep-Alive", "timeout=" + std::to_string(idle_timeout->count()));

@@ -13,11 +13,11 @@ using namespace policy_file;
 using JsonType = JsonNode::Type;
 
 // In the order of Fault.
-constexpr std::array<std::string_view, 19> kWords{
+constexpr std::array<std::string_view, 20> kWords{
     "none",      "reset",     "close",        "reset_early",     "reset_during",
     "truncate",  "timeout",   "drip",         "garbage",         "stale",
     "huge",      "bad_chunk", "huge_headers", "endless_interim", "gzip_cut_short",
-    "tls_stall", "tls",       "refused",      "resolve"};
+    "gzip_bomb", "tls_stall", "tls",          "refused",         "resolve"};
 static_assert(kWords.back() == "resolve" &&
               kWords.size() == static_cast<std::size_t>(Fault::Resolve) + 1);
 

@@ -1,3 +1,5 @@
+#include <httpretry/client/client.hpp>
+#include <httpretry/flow/sink.hpp>
 #include <httpretry/testing/testing.hpp>
 #include <tests/testing/raw_client.hpp>
 
@@ -293,6 +295,26 @@ TEST_CASE("gzip_cut_short sends all of its Content-Length, but only part of the 
   CHECK(answer.find("\r\nContent-Length: " + std::to_string(content.size()) + "\r\n") !=
         std::string::npos);
   CHECK_FALSE(unzip(content).whole);
+}
+
+TEST_CASE("gzip_bomb sends a gzip body that decodes to exactly `size` bytes, and far fewer bytes") {
+  constexpr std::uint64_t kSize = 50'000'001;
+  Step step(Fault::GzipBomb);
+  step.size = kSize;
+  FaultServer server({step});
+  RawClient client(server.port());
+  client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  CHECK(client.read_to_end().size() < kSize / 500);
+
+  std::uint64_t decoded = 0;
+  auto request = Request::get(server.url());
+  request.edit_options().compressed = true;
+  request.edit_options().sink = pass_to([&](std::string_view bytes) {
+    decoded += bytes.size();
+    return true;
+  });
+  CHECK(Client().send(request));
+  CHECK(decoded == kSize);
 }
 
 TEST_CASE("tls_stall and tls_reset work without TLS as with TLS") {

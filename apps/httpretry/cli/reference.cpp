@@ -85,6 +85,7 @@ constexpr auto kOutcomes = std::to_array<Entry>({
     {"endless_interim", "endless 1xx responses"},
     {"bad_chunk", "an invalid chunk size"},
     {"gzip_cut_short", "half of a gzip body"},
+    {"gzip_bomb", "a small gzip body that decodes to 1 GiB (in a scenario file: `size`)"},
     {"tls", "RST during the TLS handshake"},
     {"tls_stall", "no TLS handshake"},
     {"refused", "nobody listens; plan only"},

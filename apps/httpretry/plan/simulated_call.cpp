@@ -56,7 +56,8 @@ Outcome outcome_of(const Step& step) {
     case Fault::None:
     case Fault::Drip:
     case Fault::Stale:
-    case Fault::GzipCutShort: return response(step);
+    case Fault::GzipCutShort:
+    case Fault::GzipBomb: return response(step);
     case Fault::Refused: return failure(Errc::Connect, 7, "the connection was refused");
     case Fault::Resolve: return failure(Errc::Resolve, 6, "the name has no address");
     case Fault::TlsReset: return failure(Errc::Tls, 35, "the TLS handshake was reset");

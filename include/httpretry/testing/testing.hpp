@@ -166,6 +166,7 @@ enum class Fault : std::uint8_t {
   HugeHeaders,     // a head with `size` bytes of headers
   EndlessInterim,  // `size` bytes of 1xx responses, then FIN
   GzipCutShort,    // half of a gzip body; its Content-Length matches what is sent
+  GzipBomb,        // a chunked gzip body, about a thousandth of the `size` bytes that it decodes to
   TlsStall,        // accepts the connection and never starts TLS
   TlsReset,        // RST during the TLS handshake
   Refused,         // nobody listens; only for `httpretry plan`
@@ -207,7 +208,8 @@ struct HTTPRETRY_API Step {
   std::vector<Interim> interims;                       // sent before the delay
   Duration delay{0};                                   // before the response or the fault
   Duration interval = std::chrono::milliseconds(100);  // for Drip
-  std::uint64_t size = std::uint64_t{1} << 30;         // for Huge, HugeHeaders and EndlessInterim
+  std::uint64_t size = std::uint64_t{1}
+                       << 30;  // for Huge, GzipBomb, HugeHeaders and EndlessInterim
   // Sends no "100 Continue" to a request that expects one, and still waits for its body.
   bool ignore_expect = false;
   // Responds after the head without reading the body, and closes the connection. A 417 to a request
