@@ -274,10 +274,12 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   set(CURLOPT_HTTPHEADER, lines_.chained());
 }
 
-// libcurl takes them into the cache that all transfers of a loop share.
+// libcurl takes them into the cache that all transfers of a loop share. It forgets after each
+// transfer that an entry is for any host.
 void Easy::set_addresses(const std::string* entry) {
-  if (entry == nullptr && addresses_.empty()) return;
+  if (entry == nullptr && addresses_.empty() && options_.resolve.empty()) return;
   addresses_.clear();
+  for (const auto& fixed : options_.resolve) addresses_.add(fixed.c_str());
   if (entry != nullptr) addresses_.add(entry->c_str());
   set(CURLOPT_RESOLVE, addresses_.chained());
 }

@@ -1,5 +1,6 @@
 // The options of a client: the check that they make sense, and what they set on an easy handle
 // once.
+#include "resolver.hpp"
 #include "transfer.hpp"
 #include "url_parts.hpp"
 
@@ -85,6 +86,23 @@ void check_connect_to(const std::string& entry) {
   if (!good) refuse("connect_to", "\"" + entry + "\" is not HOST:PORT:TO-HOST:TO-PORT");
 }
 
+bool is_address(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  return is_numeric(std::string(text));
+}
+
+void check_resolve(const std::string& entry) {
+  check_text("resolve", entry);
+  std::string_view rest = entry;
+  const auto host = take_until(rest, ':');
+  const auto port = take_until(rest, ':');
+  // libcurl has another meaning for entries that begin so.
+  bool good = !host.empty() && !host.starts_with('+') && !host.starts_with('-') && !port.empty() &&
+              is_port(port) && !rest.empty() && !rest.ends_with(',');
+  while (good && !rest.empty()) good = is_address(take_until(rest, ','));
+  if (!good) refuse("resolve", "\"" + entry + "\" is not HOST:PORT:ADDRESS[,ADDRESS]");
+}
+
 // Debian builds libcurl with a directory of hashed certificates, which switches its cache of the
 // certificate store off. The bundle file holds the same certificates.
 bool has_readable_bundle() {
@@ -140,6 +158,7 @@ void check(const TransportOptions& options) {
   check_pins(options.pinned_keys);
   check_proxy(options.proxy);
   for (const auto& entry : options.connect_to) check_connect_to(entry);
+  for (const auto& entry : options.resolve) check_resolve(entry);
 }
 
 std::string transport_version() { return curl_version(); }
