@@ -145,6 +145,9 @@ void Easy::set_http_version(HttpVersion wanted, bool tls, bool fresh_connection)
     once = !reusable && !tls;
   }
   set_changed(CURLOPT_HTTP_VERSION, version, http_version_);
+  // What libcurl says costs some thousand instructions. Where it closes each connection, that is no
+  // sign of anything.
+  set_changed(CURLOPT_VERBOSE, version == CURL_HTTP_VERSION_1_1 || once ? 0L : 1L, verbose_);
   set_changed(CURLOPT_FORBID_REUSE, once ? 1L : 0L, forbid_reuse_);
   set_changed(CURLOPT_FRESH_CONNECT, fresh_connection || once ? 1L : 0L, fresh_connection_);
 }

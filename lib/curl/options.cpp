@@ -130,6 +130,12 @@ std::size_t on_read(char* data, std::size_t size, std::size_t count, void* easy)
   return static_cast<Easy*>(easy)->transfer->upload().read({data, size * count});
 }
 
+int on_debug(CURL* /*handle*/, curl_infotype what, char* data, std::size_t size, void* easy) {
+  auto* transfer = static_cast<Easy*>(easy)->transfer;
+  if (what == CURLINFO_TEXT && transfer != nullptr) transfer->heard({data, size});
+  return 0;
+}
+
 int on_seek(void* easy, curl_off_t offset, int origin) {
   if (offset != 0 || origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
   return static_cast<Easy*>(easy)->transfer->upload().rewind() ? CURL_SEEKFUNC_OK
@@ -195,6 +201,8 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   set(CURLOPT_READDATA, this);
   set(CURLOPT_SEEKFUNCTION, &on_seek);
   set(CURLOPT_SEEKDATA, this);
+  set(CURLOPT_DEBUGFUNCTION, &on_debug);
+  set(CURLOPT_DEBUGDATA, this);
   configure_tls();
   configure_connections();
   // Without a proxy variable libcurl would still look for one at each exchange.
