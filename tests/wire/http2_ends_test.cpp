@@ -157,7 +157,7 @@ TEST_CASE("a response over HTTP/2 without a length ends with its stream") {
 
 TEST_CASE("a response is complete where the server says goodbye before, during or after it") {
   const std::string later("\x7f\xff\xff\xff");  // this stream, and all others so far
-  for (const std::size_t when : {0, 1, 2, 3}) {
+  for (std::size_t when = 0; when <= 3; ++when) {
     for (const bool at_once : {true, false}) {
       // A goodbye that comes later meets the next request.
       if (when == 3 && !at_once) continue;
