@@ -32,6 +32,7 @@ void all_of_them(TransportOptions& connection, Request& request) {
   connection.proxy.no_proxy = "localhost,.internal";
   connection.unix_socket = "/run/docker.sock";
   connection.connect_to = {"api.example.com:443:127.0.0.1:8443"};
+  connection.resolve = {"api.example.com:8443:192.0.2.1,192.0.2.2"};
   connection.ip_version = IpVersion::V4;
   connection.local_interface = "eth0";
   connection.netrc = "";

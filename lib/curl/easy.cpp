@@ -145,6 +145,9 @@ void Easy::set_http_version(HttpVersion wanted, bool tls, bool fresh_connection)
     once = !reusable && !tls;
   }
   set_changed(CURLOPT_HTTP_VERSION, version, http_version_);
+  // What libcurl says costs some thousand instructions. Where it closes each connection, that is no
+  // sign of anything.
+  set_changed(CURLOPT_VERBOSE, version == CURL_HTTP_VERSION_1_1 || once ? 0L : 1L, verbose_);
   set_changed(CURLOPT_FORBID_REUSE, once ? 1L : 0L, forbid_reuse_);
   set_changed(CURLOPT_FRESH_CONNECT, fresh_connection || once ? 1L : 0L, fresh_connection_);
 }
@@ -274,10 +277,12 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   set(CURLOPT_HTTPHEADER, lines_.chained());
 }
 
-// libcurl takes them into the cache that all transfers of a loop share.
+// libcurl takes them into the cache that all transfers of a loop share. It forgets after each
+// transfer that an entry is for any host.
 void Easy::set_addresses(const std::string* entry) {
-  if (entry == nullptr && addresses_.empty()) return;
+  if (entry == nullptr && addresses_.empty() && options_.resolve.empty()) return;
   addresses_.clear();
+  for (const auto& fixed : options_.resolve) addresses_.add(fixed.c_str());
   if (entry != nullptr) addresses_.add(entry->c_str());
   set(CURLOPT_RESOLVE, addresses_.chained());
 }

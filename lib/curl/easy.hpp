@@ -131,6 +131,7 @@ class Easy {
   long connect_timeout_ms_ = 0;
   long timeout_ms_ = 0;
   long forbid_reuse_ = 0;
+  long verbose_ = 0;
   long expect_timeout_ms_ = 1000;
   curl_off_t upload_rate_ = 0;
   bool certified_ = false;

@@ -1,5 +1,6 @@
 // The options of a client: the check that they make sense, and what they set on an easy handle
 // once.
+#include "resolver.hpp"
 #include "transfer.hpp"
 #include "url_parts.hpp"
 
@@ -85,6 +86,23 @@ void check_connect_to(const std::string& entry) {
   if (!good) refuse("connect_to", "\"" + entry + "\" is not HOST:PORT:TO-HOST:TO-PORT");
 }
 
+bool is_address(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  return is_numeric(std::string(text));
+}
+
+void check_resolve(const std::string& entry) {
+  check_text("resolve", entry);
+  std::string_view rest = entry;
+  const auto host = take_until(rest, ':');
+  const auto port = take_until(rest, ':');
+  // libcurl has another meaning for entries that begin so.
+  bool good = !host.empty() && !host.starts_with('+') && !host.starts_with('-') && !port.empty() &&
+              is_port(port) && !rest.empty() && !rest.ends_with(',');
+  while (good && !rest.empty()) good = is_address(take_until(rest, ','));
+  if (!good) refuse("resolve", "\"" + entry + "\" is not HOST:PORT:ADDRESS[,ADDRESS]");
+}
+
 // Debian builds libcurl with a directory of hashed certificates, which switches its cache of the
 // certificate store off. The bundle file holds the same certificates.
 bool has_readable_bundle() {
@@ -110,6 +128,12 @@ std::size_t on_body(char* data, std::size_t size, std::size_t count, void* easy)
 
 std::size_t on_read(char* data, std::size_t size, std::size_t count, void* easy) {
   return static_cast<Easy*>(easy)->transfer->upload().read({data, size * count});
+}
+
+int on_debug(CURL* /*handle*/, curl_infotype what, char* data, std::size_t size, void* easy) {
+  auto* transfer = static_cast<Easy*>(easy)->transfer;
+  if (what == CURLINFO_TEXT && transfer != nullptr) transfer->heard({data, size});
+  return 0;
 }
 
 int on_seek(void* easy, curl_off_t offset, int origin) {
@@ -140,6 +164,7 @@ void check(const TransportOptions& options) {
   check_pins(options.pinned_keys);
   check_proxy(options.proxy);
   for (const auto& entry : options.connect_to) check_connect_to(entry);
+  for (const auto& entry : options.resolve) check_resolve(entry);
 }
 
 std::string transport_version() { return curl_version(); }
@@ -176,6 +201,8 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   set(CURLOPT_READDATA, this);
   set(CURLOPT_SEEKFUNCTION, &on_seek);
   set(CURLOPT_SEEKDATA, this);
+  set(CURLOPT_DEBUGFUNCTION, &on_debug);
+  set(CURLOPT_DEBUGDATA, this);
   configure_tls();
   configure_connections();
   // Without a proxy variable libcurl would still look for one at each exchange.

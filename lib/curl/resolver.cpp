@@ -58,12 +58,6 @@ Error lookup_error(const std::string& host, int code, int cause) {
   }
 }
 
-bool is_numeric(const std::string& address) {
-  std::array<unsigned char, sizeof(in6_addr)> bytes{};
-  return ::inet_pton(AF_INET, address.c_str(), bytes.data()) == 1 ||
-         ::inet_pton(AF_INET6, address.c_str(), bytes.data()) == 1;
-}
-
 // Calls the user's function. Checks its result, because libcurl ignores text that is no address.
 Result<Addresses> call_lookup(const Lookup& lookup, const std::string& host) {
   try {
@@ -84,6 +78,12 @@ Result<Addresses> call_lookup(const Lookup& lookup, const std::string& host) {
 }
 
 }  // namespace
+
+bool is_numeric(const std::string& address) {
+  std::array<unsigned char, sizeof(in6_addr)> bytes{};
+  return ::inet_pton(AF_INET, address.c_str(), bytes.data()) == 1 ||
+         ::inet_pton(AF_INET6, address.c_str(), bytes.data()) == 1;
+}
 
 Result<Addresses> system_lookup(const std::string& host) {
   addrinfo hints{};

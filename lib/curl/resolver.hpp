@@ -8,6 +8,9 @@
 
 namespace httpretry {
 
+// IPv4 or IPv6, without brackets.
+bool is_numeric(const std::string& address);
+
 // Shared by all loops of a client. At most one look-up runs for each name, however many calls wait
 // for it; one that nobody waits for is not begun. Addresses are used for a minute, and for five
 // more while a new look-up runs or fails: so a name server's failure does no harm to names in use.

@@ -144,9 +144,12 @@ bool ResponseReader::check_block(long libcurls_status) {
   }
   if (status == 101) return bad_response("switches to another protocol, which was not asked for");
   awaits_block = status < 200;
-  const bool has_body =
-      status >= 200 && status != 204 && status != 304 && request_.method() != "HEAD";
-  return !has_body || check_lengths();
+  return !has_body() || check_lengths();
+}
+
+bool ResponseReader::has_body() const {
+  const int status = response.status;
+  return status >= 200 && status != 204 && status != 304 && request_.method() != "HEAD";
 }
 
 bool ResponseReader::check_lengths() {

@@ -52,6 +52,8 @@ class ResponseReader {
   [[nodiscard]] bool has_rest() const;
   bool sink_failed(Error error);
 
+  // Whether a response of this kind can have a body (RFC 9112 §6.3).
+  [[nodiscard]] bool has_body() const;
   // The gzip body has ended before its end.
   [[nodiscard]] bool cut_short() const;
   // The response, when it is complete.

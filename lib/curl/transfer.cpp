@@ -211,6 +211,26 @@ void Transfer::tell_who_shares() const {
   }
 }
 
+// The text about a connection comes through one of the transfers on it.
+void Transfer::heard(std::string_view text) noexcept {
+  if (sends_.sends() == 0) return;             // it is about connections that were not used
+  if (text.starts_with("recveived GOAWAY")) {  // so spelled in 7.88
+    tell_all_on_connection(&Transfer::goaway_);
+  } else if (text.starts_with("Closing connection")) {
+    tell_all_on_connection(&Transfer::closed_);
+  } else if (text.find("left intact") != std::string_view::npos) {
+    closed_ = false;  // it was another one, to make room in the pool
+  }
+}
+
+void Transfer::tell_all_on_connection(bool Transfer::*what) {
+  const int port = sends_.local_port();
+  for (auto* other : shard->active) {
+    const bool shares = other->sends_.sends() > 0 && other->sends_.local_port() == port && port > 0;
+    if (other == this || shares) other->*what = true;
+  }
+}
+
 bool Transfer::header_line(std::string_view line) noexcept {
   loop_.progress();
   try {

@@ -50,6 +50,8 @@ class Transfer final : public CancelableWait, private Timer {
   bool about_to_send(int local_port) noexcept;       // our end of the connection's; false aborts
   bool header_line(std::string_view line) noexcept;  // false aborts
   std::size_t body_bytes(std::string_view bytes) noexcept;
+  // What libcurl says about the connection, only where HTTP/2 may be spoken.
+  void heard(std::string_view text) noexcept;
 
   Upload& upload() {
     loop_.progress();
@@ -73,6 +75,7 @@ class Transfer final : public CancelableWait, private Timer {
   bool watch_connection() noexcept;
   [[nodiscard]] Abort flood_reason() const;
   [[nodiscard]] bool flooded() const { return connection_closed_ && *connection_closed_; }
+  void tell_all_on_connection(bool Transfer::*what);
   bool end_of_headers();
   void set_timer();
   [[nodiscard]] Time limit() const;
@@ -90,6 +93,7 @@ class Transfer final : public CancelableWait, private Timer {
   Error curl_failure();
   [[nodiscard]] bool lacks_socket() const;
   [[nodiscard]] bool line_too_long() const;
+  [[nodiscard]] bool broke_off() const;
   [[nodiscard]] Exchange exchange() const;
 
   Loop& loop_;
@@ -111,6 +115,9 @@ class Transfer final : public CancelableWait, private Timer {
   bool curl_paused_ = false;  // libcurl was told to wait: for the sink, or for the decoding
   bool cookies_ = false;
   bool private_handle_ = false;
+  // Of the connection:
+  bool goaway_ = false;  // the server has announced that it will close it (HTTP/2)
+  bool closed_ = false;  // libcurl has closed it
 
   Heartbeat::Closed connection_closed_;  // by the watchdog; nullptr where it does not look after it
 

@@ -119,8 +119,17 @@ Outcome Transfer::response_or_error() {
 void Transfer::check_end() {
   if (!sends_.answered())
     code_ = CURLE_GOT_NOTHING;
-  else if (reader_.cut_short())
+  else if (reader_.cut_short() || broke_off())
     code_ = CURLE_PARTIAL_FILE;
+}
+
+// Where an HTTP/2 connection breaks because of a frame, libcurl 7.88 ends its streams as if they
+// were complete; only a length shows that they are not. Without one the sign is that libcurl has
+// closed the connection, though the server did not announce it. It closes it with the last of its
+// streams: one that ended in an earlier turn of the loop is not recognized.
+bool Transfer::broke_off() const {
+  return closed_ && !goaway_ && reader_.response.http_version == "2" && reader_.has_body() &&
+         !reader_.response.headers.contains("Content-Length");
 }
 
 void Transfer::learn_of_origin() {
@@ -202,6 +211,8 @@ Error Transfer::curl_failure() {
     error.message = "cannot open a socket: " + system_text(loop_.socket_error());
   } else if (code_ == CURLE_PARTIAL_FILE && reader_.cut_short()) {
     error.message = "the gzip body of the response ends early";
+  } else if (code_ == CURLE_PARTIAL_FILE && broke_off()) {
+    error.message = "the HTTP/2 connection broke before the end of the response";
   } else if (code_ == CURLE_UNSUPPORTED_PROTOCOL) {
     error.message = "the response is not HTTP";
   } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT) {

@@ -527,6 +527,7 @@ class Ways(ProgramTest):
         server = self.server(Response(200, b"x"))
         for args in (("--resolve", f"far.example:80:127.0.0.1"),
                      ("--resolve", "+*:80:127.0.0.1,127.0.0.2"),
+                     ("--resolve", "FAR.example:80:127.0.1.1,127.0.1.2,127.0.0.1"),
                      ("--connect-to", f"far.example:80:127.0.0.1:{server.port}")):
             port = "" if "--connect-to" in args else f":{server.port}"
             fitting = [arg.replace(":80:127", f":{server.port}:127") if port else arg

@@ -140,6 +140,27 @@ TEST_CASE("a host whose addresses are all dead is given up at once") {
   }
 }
 
+TEST_CASE("all addresses that are given for a host are tried, and it is not looked up") {
+  const FaultServer server;
+  const auto port = std::to_string(server.port());
+  for (const std::string host : {"api.test", "API.test", "*"}) {
+    for (const bool blocking : {true, false}) {
+      CAPTURE(host);
+      CAPTURE(blocking);
+      auto options = at({});  // a look-up would fail
+      options.connection.resolve = {"other.test:" + port + ":127.0.1.9",
+                                    host + ":" + port + ":127.0.1.1,127.0.1.2,127.0.0.1"};
+      Client client(options);
+      for (int round = 0; round < 3; ++round) {
+        auto request = Request::get(named(server.port()));
+        request.edit_options().fresh_connection = true;
+        CHECK((blocking ? client.send(request) : client.send_async(request).get()));
+      }
+      CHECK(client.get("http://third.test:1/").error().code == Errc::Resolve);
+    }
+  }
+}
+
 TEST_CASE("an address that does not answer is left for the next one") {
   const FaultServer server;
   const BlackHole first("127.0.2.1", server.port());

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <deque>
 #include <fstream>
 #include <thread>
 
@@ -30,14 +31,6 @@ int choose_h2(SSL* /*tls*/, const unsigned char** out, unsigned char* size,
   return SSL_TLSEXT_ERR_OK;
 }
 
-// RFC 9113 §4.1.
-std::string frame(unsigned char type, unsigned char flags, const std::string& stream,
-                  const std::string& payload) {
-  std::string text{'\0', '\0', static_cast<char>(payload.size()), static_cast<char>(type),
-                   static_cast<char>(flags)};
-  return text + stream + payload;
-}
-
 bool read_exactly(SSL* tls, std::string& into, std::size_t size) {
   into.resize(size);
   std::size_t filled = 0;
@@ -49,7 +42,20 @@ bool read_exactly(SSL* tls, std::string& into, std::size_t size) {
   return true;
 }
 
+const std::string kConnection(4, '\0');  // its stream
+
+void reset(int connection) {
+  const linger at_once{1, 0};
+  ::setsockopt(connection, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 }  // namespace
+
+std::string frame(Frame type, int flags, const std::string& stream, const std::string& payload) {
+  std::string text{'\0', '\0', static_cast<char>(payload.size()), static_cast<char>(type),
+                   static_cast<char>(flags)};
+  return text + stream + payload;
+}
 
 Nghttpd::Nghttpd(bool tls) : scheme_(tls ? "https" : "http") {
   write_file(directory_.file("hello"), "hello, two");
@@ -85,17 +91,16 @@ std::size_t Nghttpd::connections() const {
   return count;
 }
 
-RefusingServer::RefusingServer(int refusals, int hangs_up_at)
-    : refusals_(refusals),
-      hangs_up_at_(hangs_up_at),
-      server_([this](int listener) { serve(listener); }) {}
+FrameServer::FrameServer(Answer answer)
+    : answer_(std::move(answer)), server_([this](int listener) { serve(listener); }) {}
 
-void RefusingServer::serve(int listener) {
+void FrameServer::serve(int listener) {
   SSL_CTX_set_alpn_select_cb(&certificates_.context(), &choose_h2, nullptr);
   std::vector<std::thread> talks;
   for (;;) {
     const int connection = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (connection < 0) break;
+    ++connections_;
     talks.emplace_back([this, connection] {
       SSL* tls = SSL_new(&certificates_.context());
       SSL_set_fd(tls, connection);
@@ -107,39 +112,44 @@ void RefusingServer::serve(int listener) {
   for (auto& thread : talks) thread.join();
 }
 
-void RefusingServer::talk(SSL* tls) {
-  constexpr unsigned char kHeaders = 1;
-  constexpr unsigned char kReset = 3;
-  constexpr unsigned char kSettings = 4;
-  const std::string connection(4, '\0');
+void FrameServer::talk(SSL* tls) {
   const auto send = [&](const std::string& text) {
-    SSL_write(tls, text.data(), static_cast<int>(text.size()));
+    if (!text.empty()) SSL_write(tls, text.data(), static_cast<int>(text.size()));
   };
+  std::deque<std::string> later;
   std::string text;
   if (!read_exactly(tls, text, 24)) return;  // the client's preface
-  send(frame(kSettings, 0, connection, ""));
+  send(frame(Frame::Settings, 0, kConnection, ""));
   while (read_exactly(tls, text, 9)) {
     const std::string head = text;
     const auto byte = [&](std::size_t i) {
       return static_cast<std::size_t>(static_cast<unsigned char>(head[i]));
     };
     if (!read_exactly(tls, text, byte(0) << 16U | byte(1) << 8U | byte(2))) return;
-    const auto stream = head.substr(5);
-    if (byte(3) == kSettings && byte(4) == 0) send(frame(kSettings, 1, connection, ""));
-    if (byte(3) != kHeaders) continue;
-    const int number = ++streams_;
-    if (hangs_up_at_ != 0 && number % hangs_up_at_ == 0) {  // with an RST
-      const linger at_once{1, 0};
-      ::setsockopt(SSL_get_fd(tls), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-      return;
+    const auto type = static_cast<Frame>(byte(3));
+    const bool acknowledges = byte(4) == 1;
+    if (type == Frame::Goaway) return;
+    if (type == Frame::Settings && !acknowledges) send(frame(type, 1, kConnection, ""));
+    if (type == Frame::Headers) {
+      const auto answer = answer_(head.substr(5), ++streams_);
+      if (!answer) return reset(SSL_get_fd(tls));
+      later.insert(later.end(), answer->begin(), answer->end());
     }
-    if (hangs_up_at_ != 0) continue;
-    if (number <= refusals_) {
-      send(frame(kReset, 0, stream, std::string("\0\0\0\x07", 4)));  // REFUSED_STREAM
-    } else {
-      send(frame(kHeaders, 0x5, stream, "\x88"));  // :status 200, and the end of the stream
-    }
+    const bool next = type == Frame::Headers || (type == Frame::Ping && acknowledges);
+    if (!next || later.empty()) continue;
+    send(later.front());
+    later.pop_front();
+    if (!later.empty()) send(frame(Frame::Ping, 0, kConnection, "are read"));
   }
 }
+
+RefusingServer::RefusingServer(int refusals, int hangs_up_at)
+    : FrameServer([=](const std::string& stream, int number) -> std::optional<Pieces> {
+        if (hangs_up_at != 0 && number % hangs_up_at == 0) return std::nullopt;
+        if (hangs_up_at != 0) return Pieces{};
+        const auto refusal = frame(Frame::Reset, 0, stream, std::string("\0\0\0\x07", 4));
+        const auto ok = frame(Frame::Headers, kEndStream | kEndHeaders, stream, "\x88");
+        return Pieces{number <= refusals ? refusal : ok};
+      }) {}
 
 }  // namespace httpretry

@@ -1,5 +1,5 @@
-// Two HTTP/2 servers: nghttpd, for real traffic, and one of a few frames that refuses
-// streams, which no well-behaved server can be made to do.
+// Two HTTP/2 servers: nghttpd, for real traffic, and one of a few frames, for what no well-behaved
+// server can be made to do.
 #pragma once
 
 #include "files.hpp"
@@ -10,6 +10,7 @@
 #include <atomic>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace httpretry {
 
@@ -29,23 +30,50 @@ class Nghttpd {
   std::optional<ServerProcess> process_;
 };
 
-// Refuses the first `refusals` streams (REFUSED_STREAM) and answers 200 to the others. With
-// `hangs_up_at` N it says nothing to any, and each N-th stream has its connection reset.
-class RefusingServer {
+// Frames of HTTP/2 (RFC 9113 §6), with payloads of at most 255 bytes. `stream`: its number, as four
+// bytes.
+enum class Frame : unsigned char {
+  Data = 0,
+  Headers = 1,
+  Reset = 3,
+  Settings = 4,
+  Ping = 6,
+  Goaway = 7
+};
+constexpr int kEndStream = 1;
+constexpr int kEndHeaders = 4;
+constexpr int kPadded = 8;
+std::string frame(Frame type, int flags, const std::string& stream, const std::string& payload);
+
+// Answers each request with frames that are written down, right or wrong. Closes the connection
+// when the client says goodbye.
+class FrameServer {
  public:
-  explicit RefusingServer(int refusals, int hangs_up_at = 0);
+  // For the `number`-th request; empty: the connection is reset. Of several pieces, each is sent
+  // when the client has read the one before.
+  using Pieces = std::vector<std::string>;
+  using Answer = std::function<std::optional<Pieces>(const std::string& stream, int number)>;
+  explicit FrameServer(Answer answer);
   [[nodiscard]] std::string url() const { return server_.url("https"); }
   [[nodiscard]] const std::string& ca_file() const { return certificates_.ca_file(); }
   [[nodiscard]] int streams() const { return streams_; }
+  [[nodiscard]] int connections() const { return connections_; }
 
  private:
   void serve(int listener);
   void talk(SSL* tls);
   faults::Certificates certificates_{Tls::Good};
-  int refusals_;
-  int hangs_up_at_;
+  const Answer answer_;
   std::atomic<int> streams_ = 0;
+  std::atomic<int> connections_ = 0;
   RawServer server_;  // last: its thread uses the others
+};
+
+// Refuses the first `refusals` streams (REFUSED_STREAM) and answers 200 to the others. With
+// `hangs_up_at` N it says nothing to any, and each N-th stream has its connection reset.
+class RefusingServer : public FrameServer {
+ public:
+  explicit RefusingServer(int refusals, int hangs_up_at = 0);
 };
 
 }  // namespace httpretry

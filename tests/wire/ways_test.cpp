@@ -314,6 +314,15 @@ TEST_CASE("options that make no sense are refused when the client is made, witho
     CAPTURE(good);
     CHECK(refusal([&](Options& o) { o.connect_to = {good}; }).empty());
   }
+  for (const char* bad : {"", "a", "a:1", "a:1:", "a:1:b", ":1:127.0.0.1", "a::127.0.0.1",
+                          "a:1:127.0.0.1,", "a:1:127.0.0.1,b", "-a:1:127.0.0.1", "+a:1:::1"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(refusal([&](Options& o) { o.resolve = {bad}; }).empty());
+  }
+  for (const char* good : {"a:1:127.0.0.1", "*:1:127.0.0.1,::1", "a:1:[::1],127.0.0.2"}) {
+    CAPTURE(good);
+    CHECK(refusal([&](Options& o) { o.resolve = {good}; }).empty());
+  }
   CHECK_FALSE(refusal([](Options& o) { o.unix_socket = std::string(200, 'x'); }).empty());
   CHECK_FALSE(refusal([](Options& o) { o.ca_file = std::string("a\0b", 3); }).empty());
   CHECK_FALSE(refusal([](Options& o) { o.client_certificate.key_file = "k"; }).empty());

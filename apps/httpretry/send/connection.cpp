@@ -31,19 +31,7 @@ Credentials proxy_credentials(const std::string& text) {
 }
 
 std::string resolve_entry(const std::string& text) {
-  const auto begin = text.starts_with('+') ? std::size_t{1} : std::size_t{0};
-  const auto host_end = text.find(':', begin);
-  const auto port_end = host_end == std::string::npos ? host_end : text.find(':', host_end + 1);
-  const auto address = port_end == std::string::npos ? "" : text.substr(port_end + 1);
-  if (address.empty() || host_end == begin || text.starts_with('-')) {
-    throw UsageError("option --resolve: \"" + text + "\" is not HOST:PORT:ADDRESS");
-  }
-  auto host = text.substr(begin, host_end - begin);
-  if (host == "*") host.clear();
-  const auto port = text.substr(host_end + 1, port_end - host_end - 1);
-  auto first = address.substr(0, address.find(','));
-  if (first.find(':') != std::string::npos && !first.starts_with('[')) first = "[" + first + "]";
-  return host + ":" + port + ":" + first + ":" + port;
+  return text.starts_with('+') ? text.substr(1) : text;
 }
 
 void set_certificate(ClientCertificate& certificate, const std::string& text) {
@@ -59,7 +47,7 @@ void set_certificate(ClientCertificate& certificate, const std::string& text) {
 }
 
 std::string with_flag_name(std::string message) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kFlags{{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFlags{{
       {"TransportOptions::ca_file", "option --cacert"},
       {"TransportOptions::ca_path", "option --capath"},
       {"TransportOptions::client_certificate.file", "option --cert"},
@@ -69,6 +57,7 @@ std::string with_flag_name(std::string message) {
       {"TransportOptions::netrc", "option --netrc-file"},
       {"TransportOptions::pinned_keys", "option --pinnedpubkey"},
       {"TransportOptions::proxy.url", "option --proxy"},
+      {"TransportOptions::resolve", "option --resolve"},
       {"TransportOptions::unix_socket", "option --unix-socket"},
   }};
   for (const auto& [field, flag] : kFlags) {

@@ -11,7 +11,8 @@ namespace httpretry::cli {
 // "name:password" for a proxy. Throws UsageError.
 Credentials proxy_credentials(const std::string& text);
 
-// curl's --resolve HOST:PORT:ADDRESS as an entry of connect_to. Throws UsageError.
+// curl's --resolve as an entry of TransportOptions::resolve. curl drops an address that begins with
+// a plus after a minute; a command keeps it.
 std::string resolve_entry(const std::string& text);
 
 // curl's FILE[:PASSWORD]; "\:" is a colon in the file name.

@@ -87,7 +87,7 @@ struct HTTPRETRY_API TransportOptions {
   // Finds the addresses of host names. It may block: it runs on threads of its own, at most four
   // for each client. Its results are used for a minute, and for five more while a new look-up runs
   // or fails. ~Client does not wait for a look-up, so the function must own what it uses. It is not
-  // called for localhost, nor with a proxy, `unix_socket` or `connect_to`.
+  // called for localhost or hosts in `resolve`, nor with a proxy, `unix_socket` or `connect_to`.
   //
   // Default: system_lookup
   Lookup lookup;
@@ -161,6 +161,12 @@ struct HTTPRETRY_API TransportOptions {
   //
   // Default: empty
   std::vector<std::string> connect_to;
+
+  // "HOST:PORT:ADDRESS" or "HOST:PORT:ADDRESS,ADDRESS": the addresses of a host, which is then not
+  // looked up. They are tried in turn. The HOST "*" is any.
+  //
+  // Default: empty
+  std::vector<std::string> resolve;
 
   // Default: both
   IpVersion ip_version = IpVersion::Any;

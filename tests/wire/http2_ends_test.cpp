@@ -1,0 +1,214 @@
+// How responses over HTTP/2 end: complete, or with a connection that breaks. libcurl 7.88 calls
+// both a success where the response has no length.
+#include "http2_server.hpp"
+#include "wire.hpp"
+
+#include <array>
+#include <functional>
+#include <future>
+#include <thread>
+
+using namespace httpretry;
+
+namespace {
+
+constexpr char k200[] = "\x88";
+constexpr char k204[] = "\x89";
+constexpr char k304[] = "\x8b";
+constexpr char kLength9[] = "\x0f\x0d\x01\x39";  // Content-Length: 9
+const std::string kConnection(4, '\0');
+
+std::string headers(const std::string& stream, const std::string& fields = k200, int flags = 0) {
+  return frame(Frame::Headers, kEndHeaders | flags, stream, fields);
+}
+std::string data(const std::string& stream, const std::string& bytes, int flags = 0) {
+  return frame(Frame::Data, flags, stream, bytes);
+}
+std::string goaway(const std::string& last_stream) {
+  return frame(Frame::Goaway, 0, kConnection, last_stream + std::string(4, '\0'));
+}
+
+// Each ends the connection, by RFC 9113, as soon as the client has read it.
+std::vector<std::string> errors(const std::string& stream) {
+  return {data(stream, "\x20x", kPadded),                       // 32 bytes of padding
+          headers(stream, "\x80", kEndStream),                  // no field has the index 0
+          data(std::string("\0\0\0\x63", 4), "x", kEndStream),  // a stream that is idle
+          frame(Frame::Settings, 0, kConnection, "x")};         // no multiple of six bytes
+}
+constexpr std::array<std::size_t, 4> kErrors{0, 1, 2, 3};
+
+using Pieces = FrameServer::Pieces;
+using Frames = std::function<Pieces(const std::string& stream)>;
+
+// Read at once, or one after the other.
+Pieces together(const Pieces& pieces, bool at_once) {
+  if (!at_once) return pieces;
+  std::string all;
+  for (const auto& piece : pieces) all += piece;
+  return {all};
+}
+
+// Two GETs of what the server answers with; `connections`: how many they need.
+std::vector<Outcome> two(const Frames& frames, int connections, const char* method = "GET") {
+  const FrameServer server([&](const std::string& stream, int) { return frames(stream); });
+  ClientOptions options;
+  options.connection.ca_file = server.ca_file();
+  options.threads = 1;
+  Client client(options);
+  std::vector<Outcome> outcomes;
+  outcomes.push_back(client.send_async(Request(method, server.url())).get());
+  outcomes.push_back(client.send_async(Request(method, server.url())).get());
+  CHECK(server.connections() == connections);
+  return outcomes;
+}
+
+// Two GETs on one connection, which are answered together.
+std::vector<Outcome> two_together(
+    const std::function<Pieces(const std::string& one, const std::string& other)>& frames) {
+  std::string first;
+  const FrameServer server([&](const std::string& stream, int number) {
+    if (number > 1) return frames(first, stream);
+    first = stream;
+    return Pieces{};
+  });
+  ClientOptions options;
+  options.connection.ca_file = server.ca_file();
+  options.threads = 1;
+  Client client(options);
+  auto one = client.send_async(Request::get(server.url()));
+  while (server.streams() < 1) std::this_thread::yield();
+  auto other = client.send_async(Request::get(server.url()));
+  std::vector<Outcome> outcomes;
+  outcomes.push_back(one.get());
+  outcomes.push_back(other.get());
+  CHECK(server.connections() == 1);
+  return outcomes;
+}
+
+void check_broken(const Outcome& outcome) {
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Receive);
+  CHECK(outcome.error().partial);
+  CHECK(outcome.error().status == 200);
+  CHECK(outcome.error().exchange.sent == Sent::Answered);
+}
+
+}  // namespace
+
+TEST_CASE("an HTTP/2 connection that breaks in a body leaves a part of the response") {
+  for (const auto& fields : {std::string(k200), std::string(k200) + kLength9}) {
+    for (const std::size_t i : kErrors) {
+      for (const bool at_once : {true, false}) {
+        CAPTURE(fields);
+        CAPTURE(i);
+        CAPTURE(at_once);
+        const auto outcomes = two(
+            [&](const std::string& stream) {
+              return together({headers(stream, fields) + data(stream, "part"), errors(stream)[i]},
+                              at_once);
+            },
+            2);
+        for (const auto& outcome : outcomes) check_broken(outcome);
+      }
+    }
+  }
+}
+
+TEST_CASE("an HTTP/2 connection that breaks before the body leaves no empty response") {
+  for (const std::size_t i : kErrors) {
+    for (const bool at_once : {true, false}) {
+      CAPTURE(i);
+      CAPTURE(at_once);
+      const auto outcomes = two(
+          [&](const std::string& stream) {
+            return together({headers(stream), errors(stream)[i]}, at_once);
+          },
+          2);
+      for (const auto& outcome : outcomes) check_broken(outcome);
+    }
+  }
+}
+
+TEST_CASE("an HTTP/2 connection that breaks does so for all requests on it") {
+  for (const std::size_t i : kErrors) {
+    CAPTURE(i);
+    const auto outcomes = two_together([&](const std::string& one, const std::string& other) {
+      return Pieces{headers(one) + data(one, "part") + headers(other) + data(other, "part") +
+                    errors(other)[i]};
+    });
+    for (const auto& outcome : outcomes) check_broken(outcome);
+  }
+}
+
+TEST_CASE("a response over HTTP/2 without a length ends with its stream") {
+  for (const bool at_once : {true, false}) {
+    const auto outcomes = two(
+        [&](const std::string& stream) {
+          return together({headers(stream), data(stream, "who"), data(stream, "le", kEndStream)},
+                          at_once);
+        },
+        1);
+    for (const auto& outcome : outcomes) {
+      REQUIRE(outcome);
+      CHECK(outcome->body == "whole");
+    }
+  }
+}
+
+TEST_CASE("a response is complete where the server says goodbye before, during or after it") {
+  const std::string later("\x7f\xff\xff\xff");  // this stream, and all others so far
+  for (std::size_t when = 0; when <= 3; ++when) {
+    for (const bool at_once : {true, false}) {
+      // A goodbye that comes later meets the next request.
+      if (when == 3 && !at_once) continue;
+      for (const bool graceful : {true, false}) {
+        CAPTURE(when);
+        CAPTURE(at_once);
+        CAPTURE(graceful);
+        const auto outcomes = two(
+            [&](const std::string& stream) {
+              Pieces pieces{headers(stream), data(stream, "who"), data(stream, "le", kEndStream)};
+              pieces.insert(pieces.begin() + static_cast<std::ptrdiff_t>(when),
+                            goaway(graceful ? later : stream));
+              return together(pieces, at_once);
+            },
+            2);
+        for (const auto& outcome : outcomes) {
+          REQUIRE(outcome);
+          CHECK(outcome->body == "whole");
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a goodbye through one of two requests on a connection counts for both") {
+  for (const bool at_once : {true, false}) {
+    CAPTURE(at_once);
+    const auto outcomes = two_together([&](const std::string& one, const std::string& other) {
+      return together({goaway(other), headers(one), headers(other), data(one, "who"),
+                       data(one, "le", kEndStream), data(other, "whole", kEndStream)},
+                      at_once);
+    });
+    for (const auto& outcome : outcomes) {
+      REQUIRE(outcome);
+      CHECK(outcome->body == "whole");
+    }
+  }
+}
+
+TEST_CASE("a response without a body is complete, however the connection ends") {
+  struct Row {
+    const char* method;
+    const char* fields;
+  };
+  for (const auto& row : {Row{"HEAD", k200}, Row{"GET", k204}, Row{"GET", k304}}) {
+    CAPTURE(row.method);
+    const auto outcomes = two(
+        [&](const std::string& stream) {
+          return Pieces{headers(stream, row.fields, kEndStream) + errors(stream)[2]};
+        },
+        2, row.method);
+    for (const auto& outcome : outcomes) CHECK(outcome);
+  }
+}
