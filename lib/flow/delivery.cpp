@@ -169,6 +169,7 @@ Result<bool> Delivery::restart_with(const Response& head) {
       return cannot_continue("the response has changed since its first part was received");
     }
     skip_ = have_;
+    end_ = version_.total;
     return true;
   }
   have_ = 0;
@@ -200,7 +201,7 @@ Result<Wish> Delivery::write(std::string_view bytes) {
     if (bytes.empty()) return Wish::More;
   }
   if (end_ && bytes.size() > *end_ - have_) {
-    return cannot_continue("the server sent more bytes than its Content-Range says");
+    return cannot_continue("the server sent more bytes than it announced");
   }
   have_ += bytes.size();
   return writer_->write(bytes);

@@ -176,6 +176,17 @@ TEST_CASE("a 416 ends a body whose last byte has come") {
   CHECK(read_file(directory.file("f")) == kBody);
 }
 
+TEST_CASE("a whole body that has not the announced size is not taken for the rest") {
+  const Headers chunked{{"ETag", "\"v1\""}, {"Transfer-Encoding", "chunked"}};
+  for (const auto& body : {kBody.substr(0, 15), kBody + "k"}) {
+    std::string text;
+    FaultServer server(Scenario{tagged(), Step(200, chunked, body), Fault::Close});
+    const auto outcome = get_into(server, append_to(text));
+    REQUIRE_FALSE(outcome);
+    CHECK(text.size() <= kBody.size());
+  }
+}
+
 TEST_CASE("a part that nobody has asked for is not the file") {
   const TemporaryDirectory directory;
   write_file(directory.file("f"), "old");
