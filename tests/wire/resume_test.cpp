@@ -205,6 +205,13 @@ TEST_CASE("a part that nobody has asked for is not the file") {
   CHECK(read_file(directory.file("f")) == kBody.substr(0, 10));
 }
 
+TEST_CASE("a part of a list, which is counted in items, is a whole body") {
+  std::string text;
+  FaultServer server(Scenario{Step(206, Headers{{"Content-Range", "0-9/100"}}, kBody)});
+  REQUIRE(get_into(server, append_to(text)));
+  CHECK(text == kBody);
+}
+
 TEST_CASE("what is left of a part that the user asked for is no beginning of the file") {
   const TemporaryDirectory directory;
   Step step = part("bytes 5-14/20", kBody.substr(5, 10));
