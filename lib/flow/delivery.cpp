@@ -7,6 +7,12 @@ namespace {
 
 using Wish = BodyWriter::Wish;
 
+// With other units ("items 0-9/100"), a 206 is how an application answers, and its body is whole.
+bool is_part(const Response& head) {
+  const auto range = head.headers.get("Content-Range");
+  return head.status == 206 && (!range || range->starts_with("bytes"));
+}
+
 // A 304 is then a good response.
 bool has_condition(const Request& request) {
   return request.headers().contains("If-None-Match") ||
@@ -106,13 +112,12 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
     held_ = true;
     return false;
   }
-  const bool part = head.status == 206;
-  if (part && !asked_ && !request.headers().contains("Range")) {
+  if (is_part(head) && !asked_ && !request.headers().contains("Range")) {
     return range_error("the server sent a part of the body (" + ContentRange(head.headers).text() +
                            "), although the whole body was asked for",
                        !can_restart());
   }
-  auto begun = asked_ && part ? continue_with(head) : restart_with(head);
+  auto begun = asked_ && head.status == 206 ? continue_with(head) : restart_with(head);
   if (!begun) return begun;
   url_ = request.url();
   guaranteed_ = false;
@@ -169,6 +174,7 @@ Result<bool> Delivery::restart_with(const Response& head) {
       return cannot_continue("the response has changed since its first part was received");
     }
     skip_ = have_;
+    end_ = version_.total;
     return true;
   }
   have_ = 0;
@@ -200,7 +206,7 @@ Result<Wish> Delivery::write(std::string_view bytes) {
     if (bytes.empty()) return Wish::More;
   }
   if (end_ && bytes.size() > *end_ - have_) {
-    return cannot_continue("the server sent more bytes than its Content-Range says");
+    return cannot_continue("the server sent more bytes than it announced");
   }
   have_ += bytes.size();
   return writer_->write(bytes);

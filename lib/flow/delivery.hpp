@@ -75,7 +75,7 @@ class HTTPRETRY_API Delivery {
 
   std::uint64_t have_ = 0;            // bytes of the body that the writer has
   std::uint64_t skip_ = 0;            // bytes that will be received again
-  std::optional<std::uint64_t> end_;  // where the bytes end that this response brings
+  std::optional<std::uint64_t> end_;  // where bytes that continue others end
   BodyVersion version_;               // of the bytes in `have_`
   std::string url_;  // of the bytes in `have_`; empty: they are from an earlier call
   Rest rest_;

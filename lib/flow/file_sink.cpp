@@ -23,7 +23,7 @@ std::string fingerprint(std::string_view url) {
   return std::to_string(hash);
 }
 
-// The first bytes of a regular file; nothing of what is none, which could let us wait.
+// The first bytes of a regular file; nothing of a pipe or a device, which could make us wait.
 std::string read_small_file(const std::string& path) {
   std::array<char, 65536> bytes{};
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));

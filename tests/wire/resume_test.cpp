@@ -176,6 +176,17 @@ TEST_CASE("a 416 ends a body whose last byte has come") {
   CHECK(read_file(directory.file("f")) == kBody);
 }
 
+TEST_CASE("a whole body that has not the announced size is not taken for the rest") {
+  const Headers chunked{{"ETag", "\"v1\""}, {"Transfer-Encoding", "chunked"}};
+  for (const auto& body : {kBody.substr(0, 15), kBody + "k"}) {
+    std::string text;
+    FaultServer server(Scenario{tagged(), Step(200, chunked, body), Fault::Close});
+    const auto outcome = get_into(server, append_to(text));
+    REQUIRE_FALSE(outcome);
+    CHECK(text.size() <= kBody.size());
+  }
+}
+
 TEST_CASE("a part that nobody has asked for is not the file") {
   const TemporaryDirectory directory;
   write_file(directory.file("f"), "old");
@@ -192,6 +203,13 @@ TEST_CASE("a part that nobody has asked for is not the file") {
   const auto ranged = Request::get(server.url()).set_header("Range", "bytes=0-9");
   REQUIRE(send_once(ranged, save_to(directory.file("f"), keep_partial())));
   CHECK(read_file(directory.file("f")) == kBody.substr(0, 10));
+}
+
+TEST_CASE("a part of a list, which is counted in items, is a whole body") {
+  std::string text;
+  FaultServer server(Scenario{Step(206, Headers{{"Content-Range", "0-9/100"}}, kBody)});
+  REQUIRE(get_into(server, append_to(text)));
+  CHECK(text == kBody);
 }
 
 TEST_CASE("what is left of a part that the user asked for is no beginning of the file") {

@@ -23,8 +23,8 @@
 //                                                     there is no retry (`not_replayable`)
 //
 // So a sink never receives a byte twice, nor bytes of two versions. What ends before the total that
-// the first response announced is not complete. A 206 that nobody asked for is an error. The
-// Response is the last one: a 206 with the rest after a lost connection; `delivered` counts all
+// the first response announced is not complete. A 206 with bytes that nobody asked for is an error.
+// The Response is the last one: a 206 with the rest after a lost connection; `delivered` counts all
 // bytes that the sink has.
 #pragma once
 
