@@ -48,9 +48,11 @@ Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Cal
       upload_(request.body(), abort_) {}
 
 Transfer::~Transfer() {
-  if (!running_) return;
-  loop_.timers().remove(*this);
-  loop_.remove(*this);
+  if (running_) {
+    loop_.timers().remove(*this);
+    loop_.remove(*this);
+  }
+  if (easy_) easy_->transfer = nullptr;  // libcurl may say something when it frees the handle
 }
 
 void Transfer::start() {
