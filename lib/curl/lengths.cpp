@@ -24,17 +24,22 @@ std::string read_lengths(std::string_view list, Length& length) {
   }
 }
 
+// Most names differ in size.
+bool is(std::string_view name, std::string_view wanted) {
+  return name.size() == wanted.size() && equal_ignoring_case(name, wanted);
+}
+
 }  // namespace
 
 std::string length_problem(const Headers& headers) {
   Length length;
-  bool chunked = false;
+  bool encoded = false;
   for (const auto field : headers) {
-    if (equal_ignoring_case(field.name, "Transfer-Encoding")) chunked = true;
-    if (!equal_ignoring_case(field.name, "Content-Length")) continue;
+    if (is(field.name, "Transfer-Encoding")) encoded = true;
+    if (!is(field.name, "Content-Length")) continue;
     if (auto problem = read_lengths(field.value, length); !problem.empty()) return problem;
   }
-  if (chunked && length) return "it has both Content-Length and Transfer-Encoding; expected one";
+  if (encoded && length) return "it has both Content-Length and Transfer-Encoding; expected one";
   return {};
 }
 

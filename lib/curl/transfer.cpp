@@ -48,9 +48,11 @@ Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Cal
       upload_(request.body(), abort_) {}
 
 Transfer::~Transfer() {
-  if (!running_) return;
-  awaiter_ = nullptr;
-  end(Abort::Canceled);
+  if (running_) {
+    awaiter_ = nullptr;
+    end(Abort::Canceled);
+  }
+  if (easy_) easy_->transfer = nullptr;  // libcurl may say something when it frees the handle
 }
 
 void Transfer::start() {
