@@ -2,9 +2,6 @@
 
 #include "resolver.hpp"
 #include "transfer.hpp"
-#include "url_parts.hpp"
-
-#include "lib/http/text.hpp"
 
 #include <algorithm>
 
@@ -25,13 +22,6 @@ constexpr std::size_t kMaxOrigins = 4096;
 constexpr std::size_t kDecodedPerTurn = std::size_t{256} << 10;
 // How soon to call libcurl where it may have gone on to another address of a host.
 constexpr Duration kSoon = std::chrono::milliseconds(5);
-
-// Whether an entry of TransportOptions::resolve is for the host and port of the URL.
-bool is_for(std::string_view entry, const Url& url) {
-  const auto host = take_until(entry, ':');
-  return take_until(entry, ':') == std::to_string(url.port()) &&
-         (host == "*" || equal_ignoring_case(host, url.host()));
-}
 
 }  // namespace
 
@@ -264,18 +254,6 @@ const OriginInfo& Loop::origin(const Url& url) const {
 OriginInfo& Loop::edit_origin(const Url& url) {
   if (origins_.size() >= kMaxOrigins && !origins_.contains(url.origin())) origins_.clear();
   return origins_[url.origin()];
-}
-
-bool Loop::needs_addresses(const Url& url) const {
-  if (!url.parts().named || !looks_up_ || origin(url).addresses_until > now_) return false;
-  return std::ranges::none_of(options_->resolve,
-                              [&](const auto& entry) { return is_for(entry, url); });
-}
-
-void Loop::renew_addresses(const Url& url) {
-  if (!looks_up_) return;
-  edit_origin(url).addresses_until = Time();
-  resolver_->renew(url.host(), now_);
 }
 
 std::unique_ptr<Easy> Loop::take_easy() {

@@ -1,33 +1,9 @@
 #include "transfer.hpp"
 
-#include "resolver.hpp"
-
 #include <algorithm>
 
 namespace httpretry {
 namespace {
-
-// In the form of CURLOPT_RESOLVE; with the plus the entry expires.
-std::string resolve_entry(const Url& url, const Addresses& addresses) {
-  std::string entry = "+" + url.host() + ":" + std::to_string(url.port()) + ":";
-  const char* separator = "";
-  for (const auto& address : addresses) {
-    const bool six = address.find(':') != std::string::npos;
-    entry.append(separator).append(six ? "[" + address + "]" : address);
-    separator = ",";
-  }
-  return entry;
-}
-
-// The exchange began with a look-up of this duration.
-void add_lookup(Timings& timings, Duration took) {
-  for (auto* time : {&timings.resolved, &timings.connected, &timings.secured, &timings.sent,
-                     &timings.first_byte}) {
-    if (*time != Duration::zero()) *time += took;
-  }
-  timings.resolved = std::max(timings.resolved, took);
-  timings.total += took;
-}
 
 // What throws in a callback besides want of memory is the user's sink.
 constexpr char kSink[] = "the sink of the body";
@@ -311,56 +287,6 @@ void Transfer::decode_rest() noexcept {
   loop_.stop_decoding(*this);
   if (curl_done_) return conclude();
   if (!reader_.paused) resume_curl();
-}
-
-// The exchange on a loop, with the look-up of its host before it.
-Task<Outcome> Loop::send(Request request, Call& call) {
-  const auto& url = request.parsed_url();
-  const bool unknown = url && needs_addresses(*url);
-  return unknown ? resolve_and_send(std::move(request), call)
-                 : exchange(std::move(request), call, nullptr);
-}
-
-Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
-  const Url url = *request.parsed_url();
-  const auto began = now();
-  const auto timeout = request.options().connect_timeout.value_or(options().connect_timeout);
-  const auto soonest = std::min(request.options().respond_by, later(began, timeout));
-  const auto limit = std::min(call.deadline(), soonest);
-  const auto found = co_await resolver_->resolve(url.host(), *this, limit, call.stop());
-  const auto took = now() - began;
-  if (!found.addresses) {
-    Error error = found.addresses.error();
-    error.message = about(request, url) + error.message;
-    error.exchange.timings.total = took;
-    co_return error;
-  }
-  const auto entry = resolve_entry(url, *found.addresses);
-  const auto sent = exchange(std::move(request), call, &entry);
-  Outcome outcome = co_await sent;
-  auto& what = exchange_of(outcome);
-  add_lookup(what.timings, took);
-  // Only now is it certain that libcurl has taken them.
-  if (what.sent != Sent::Never) {
-    edit_origin(url).addresses_until = found.use_until;
-  }
-  co_return outcome;
-}
-
-Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* addresses) {
-  const auto& url = request.parsed_url();
-  if (!url) co_return url.error();
-  auto delivery = Delivery::of(request, call);
-  if (!delivery) co_return std::move(delivery).error();
-  Transfer transfer(*this, request, *url, call, addresses, *delivery);
-  transfer.start();
-  for (;;) {
-    const bool drain = co_await transfer;
-    if (!drain) break;
-    Result<BodyWriter::Wish> drained = co_await (*delivery)->drain(call);
-    transfer.go_on(std::move(drained));
-  }
-  co_return transfer.outcome();
 }
 
 }  // namespace httpretry

@@ -1,0 +1,105 @@
+// Loop as a Transport: the exchange, with the look-up of its host before it.
+#include "resolver.hpp"
+#include "transfer.hpp"
+#include "url_parts.hpp"
+
+#include "lib/http/text.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+namespace {
+
+// In the form of CURLOPT_RESOLVE; with the plus the entry expires.
+std::string resolve_entry(const Url& url, const Addresses& addresses) {
+  std::string entry = "+" + url.host() + ":" + std::to_string(url.port()) + ":";
+  const char* separator = "";
+  for (const auto& address : addresses) {
+    const bool six = address.find(':') != std::string::npos;
+    entry.append(separator).append(six ? "[" + address + "]" : address);
+    separator = ",";
+  }
+  return entry;
+}
+
+// The exchange began with a look-up of this duration.
+void add_lookup(Timings& timings, Duration took) {
+  for (auto* time : {&timings.resolved, &timings.connected, &timings.secured, &timings.sent,
+                     &timings.first_byte}) {
+    if (*time != Duration::zero()) *time += took;
+  }
+  timings.resolved = std::max(timings.resolved, took);
+  timings.total += took;
+}
+
+// Whether an entry of TransportOptions::resolve is for the host and port of the URL.
+bool is_for(std::string_view entry, const Url& url) {
+  const auto host = take_until(entry, ':');
+  return take_until(entry, ':') == std::to_string(url.port()) &&
+         (host == "*" || equal_ignoring_case(host, url.host()));
+}
+
+}  // namespace
+
+Task<Outcome> Loop::send(Request request, Call& call) {
+  const auto& url = request.parsed_url();
+  const bool unknown = url && needs_addresses(*url);
+  return unknown ? resolve_and_send(std::move(request), call)
+                 : exchange(std::move(request), call, nullptr);
+}
+
+bool Loop::needs_addresses(const Url& url) const {
+  if (!url.parts().named || !looks_up_ || origin(url).addresses_until > now_) return false;
+  return std::ranges::none_of(options_->resolve,
+                              [&](const auto& entry) { return is_for(entry, url); });
+}
+
+void Loop::renew_addresses(const Url& url) {
+  if (!looks_up_) return;
+  edit_origin(url).addresses_until = Time();
+  resolver_->renew(url.host(), now_);
+}
+
+Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
+  const Url url = *request.parsed_url();
+  const auto began = now();
+  const auto timeout = request.options().connect_timeout.value_or(options().connect_timeout);
+  const auto soonest = std::min(request.options().respond_by, later(began, timeout));
+  const auto limit = std::min(call.deadline(), soonest);
+  const auto found = co_await resolver_->resolve(url.host(), *this, limit, call.stop());
+  const auto took = now() - began;
+  if (!found.addresses) {
+    Error error = found.addresses.error();
+    error.message = about(request, url) + error.message;
+    error.exchange.timings.total = took;
+    co_return error;
+  }
+  const auto entry = resolve_entry(url, *found.addresses);
+  const auto sent = exchange(std::move(request), call, &entry);
+  Outcome outcome = co_await sent;
+  auto& what = exchange_of(outcome);
+  add_lookup(what.timings, took);
+  // Only now is it certain that libcurl has taken them.
+  if (what.sent != Sent::Never) {
+    edit_origin(url).addresses_until = found.use_until;
+  }
+  co_return outcome;
+}
+
+Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* addresses) {
+  const auto& url = request.parsed_url();
+  if (!url) co_return url.error();
+  auto delivery = Delivery::of(request, call);
+  if (!delivery) co_return std::move(delivery).error();
+  Transfer transfer(*this, request, *url, call, addresses, *delivery);
+  transfer.start();
+  for (;;) {
+    const bool drain = co_await transfer;
+    if (!drain) break;
+    Result<BodyWriter::Wish> drained = co_await (*delivery)->drain(call);
+    transfer.go_on(std::move(drained));
+  }
+  co_return transfer.outcome();
+}
+
+}  // namespace httpretry
