@@ -56,7 +56,7 @@ void Loop::run_until(const std::atomic<bool>& done) {
     decode_budget_ = kDecodedPerTurn;
     turn();
     drive_shards();
-    decode_rests();
+    if (!decoding_.empty()) decode_rests();
     if (done.load(std::memory_order_acquire)) return;
     wait_for_events();
   }

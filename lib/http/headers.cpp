@@ -194,12 +194,6 @@ std::vector<std::string_view> Headers::get_all(std::string_view name) const {
   return values;
 }
 
-Headers::Field Headers::operator[](std::size_t index) const {
-  const auto& entry = entries_[index];
-  const char* name = block_.data() + entry.offset;
-  return {{name, entry.name_size}, {name + entry.name_size + 2, entry.value_size}};
-}
-
 const char* Headers::line(std::size_t index) const {
   return block_.data() + entries_[index].offset;
 }

@@ -110,6 +110,11 @@ class Headers::Iterator {
   std::size_t index_ = 0;
 };
 
+inline Headers::Field Headers::operator[](std::size_t index) const {
+  const auto& entry = entries_[index];
+  const char* name = block_.data() + entry.offset;
+  return {{name, entry.name_size}, {name + entry.name_size + 2, entry.value_size}};
+}
 inline Headers::Iterator Headers::begin() const { return {*this, 0}; }
 inline Headers::Iterator Headers::end() const { return {*this, entries_.size()}; }
 
