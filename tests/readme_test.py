@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every C++ block of a page, and on pages that have one the code in tables that assigns or calls, is part of a
 program in apps/examples, word for word: so the build compiles it. Every test that SECURITY.md names exists.
+Every library that ./dev installs to build is in the pages' own lists of packages.
 Usage: readme_test.py SOURCE_DIR"""
 import pathlib
 import re
@@ -17,6 +18,19 @@ def snippets(text):
         found += [code for code in re.findall(r"`([^`]+)`", rows)
                   if re.search(r"[=(.]\w* ?", code) and not code.startswith(".")]
     return found
+
+
+def missing_packages(root):
+    """(page, package) where an `apt-get install` of a page that builds lacks a library of ./dev."""
+    needed = re.search(r"packages_to_build=\((.*?)\)", (root / "dev").read_text(), re.S)[1].split()
+    libraries = [package for package in needed if package.endswith("-dev")]
+    lines = [(page.relative_to(root), line.split()) for page in pages()
+             for line in page.read_text().replace("\\\n", " ").splitlines()
+             if line.startswith("apt-get install g++")]
+    if not lines or not libraries:
+        sys.exit("no page lists packages: this test checks nothing")
+    return [(page, package) for page, words in lines for package in libraries
+            if package not in words]
 
 
 def main(root):
@@ -37,7 +51,10 @@ def main(root):
     for name in gone:
         print(f"SECURITY.md names {name}, which does not exist")
     print(f"{len(named) - len(gone)} of {len(named)} tests found")
-    sys.exit(1 if missing or gone or not named else 0)
+    lacking = missing_packages(root)
+    for page, package in lacking:
+        print(f"{page} does not install {package}, which the build needs")
+    sys.exit(1 if missing or gone or lacking or not named else 0)
 
 
 main(pathlib.Path(sys.argv[1]).resolve())
