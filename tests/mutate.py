@@ -3,14 +3,16 @@
 
     tests/mutate.py SECONDS [--changed BASE] [--room ROOM]
 
-Works on a copy of the last commit in build/mutate, so the tree itself is not touched. The order of
-the changes is drawn by the commit: a run that is started again goes on where the last one stopped.
+Works on copies of the last commit in build/mutate, one for each processor, so the tree itself is not
+touched. The order of the changes is drawn by the commit: a run that is started again goes on where
+the last one stopped.
 Prints each change that no test noticed, and in the end the share that was noticed. A change that
 makes no difference that can be seen stands in tests/mutate_equivalent.txt with the reason.
 
 Ends with 1 if a change was not noticed and is not in that file.
 """
 import argparse
+import concurrent.futures
 import io
 import json
 import os
@@ -21,12 +23,11 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "mutate"
-TREE = WORK / "tree"
-BUILD = WORK / "build"
 RESULTS = WORK / "results.jsonl"
 EQUIVALENT = ROOT / "tests" / "mutate_equivalent.txt"
 
@@ -73,7 +74,7 @@ def git(*words):
 
 
 def changes_of(name, text, lines):
-    """(file, line, column, old, new) of all possible changes; `lines`: only these, if not None."""
+    """(file, line, old, new) of all possible changes; `lines`: only these, if not None."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         if NOT_CODE.match(line) or (lines is not None and number not in lines):
@@ -84,8 +85,8 @@ def changes_of(name, text, lines):
             for match in re.finditer(pattern, code):
                 if any(begin <= match.start() < end for begin, end in strings):
                     continue
-                text = new(match) if callable(new) else new
-                changed = line[:match.start()] + text + line[match.end():]
+                put = new(match) if callable(new) else new
+                changed = line[:match.start()] + put + line[match.end():]
                 found.append((name, number, line, changed))
     return found
 
@@ -116,53 +117,72 @@ def all_changes(commit, base, room):
     return found
 
 
-def export(commit):
-    """The commit in TREE; files that are as they were keep their time, so that little is built."""
-    archive = subprocess.run(["git", "-C", ROOT, "archive", commit], check=True,
-                             capture_output=True).stdout
-    wanted = set()
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        for member in filter(tarfile.TarInfo.isfile, tar.getmembers()):
-            path, content = TREE / member.name, tar.extractfile(member).read()
-            wanted.add(path)
-            if not path.exists() or path.read_bytes() != content:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-                path.chmod(member.mode)
-    for path in TREE.rglob("*"):
-        if path.is_file() and path not in wanted:
-            path.unlink()
+class Copy:
+    """A copy of the commit with a build of its own."""
 
-
-class Tests:
-    def __init__(self):
+    def __init__(self, folder, commit):
+        self.tree, self.build = folder / "tree", folder / "build"
+        self.environment = {**os.environ, "CCACHE_BASEDIR": str(self.tree), "CCACHE_NOHASHDIR": "1"}
+        self.export(commit)
         flags = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DHTTPRETRY_PACKAGE_TESTS=OFF",
                  "-DHTTPRETRY_BUILD_APPS=OFF", "-DHTTPRETRY_BUILD_EXAMPLES=OFF"]
-        subprocess.run(["cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", *flags], check=True,
+        subprocess.run(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", *flags], check=True,
                        stdout=subprocess.DEVNULL)
         self.limits = {}
         for name in ALL_TESTS:
-            subprocess.run(["cmake", "--build", BUILD, "--target", f"{name}_test"], check=True,
-                           stdout=subprocess.DEVNULL)
+            if not self.make(name):
+                sys.exit(f"mutate: {name}_test cannot be built")
             start = time.monotonic()
             if self.run(name, 900) != 0:
                 sys.exit(f"mutate: {name}_test fails without any change")
-            self.limits[name] = 10 + 5 * (time.monotonic() - start)
+            self.limits[name] = 20 + 5 * (time.monotonic() - start)
 
-    @staticmethod
-    def run(name, limit):
-        return run([BUILD / "tests" / f"{name}_test"], limit, cwd=BUILD / "tests")
+    def export(self, commit):
+        """Files that are as they were keep their time, so that little is built."""
+        archive = subprocess.run(["git", "-C", ROOT, "archive", commit], check=True,
+                                 capture_output=True).stdout
+        wanted = set()
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            for member in filter(tarfile.TarInfo.isfile, tar.getmembers()):
+                path, content = self.tree / member.name, tar.extractfile(member).read()
+                wanted.add(path)
+                if not path.exists() or path.read_bytes() != content:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
+                    path.chmod(member.mode)
+        for path in self.tree.rglob("*"):
+            if path.is_file() and path not in wanted:
+                path.unlink()
+
+    def make(self, name):
+        command = ["cmake", "--build", self.build, "--target", f"{name}_test", "-j", "1"]
+        return run(command, 1800, env=self.environment) == 0
+
+    def run(self, name, limit):
+        tests = self.build / "tests"
+        return run([tests / f"{name}_test", "--abort-after=1"], limit, cwd=tests)
 
     def notice(self, room):
         """The test that notices the change in the tree; "" where none does; None: no compile."""
         own = OWN_TESTS.get(room, [])
         for name in own + [name for name in ALL_TESTS if name not in own]:
-            built = run(["cmake", "--build", BUILD, "--target", f"{name}_test"], 900)
-            if built != 0:
+            if not self.make(name):
                 return None
             if self.run(name, self.limits[name]) != 0:
                 return name
         return ""
+
+    def try_change(self, change):
+        name, number, _, new = change
+        path = self.tree / name
+        original = path.read_text()
+        lines = original.splitlines(keepends=True)
+        lines[number - 1] = new + "\n"
+        try:
+            path.write_text("".join(lines))
+            return self.notice(name.split("/")[1])
+        finally:
+            path.write_text(original)
 
 
 def known_equivalent():
@@ -177,19 +197,6 @@ def known_equivalent():
 def told(change):
     name, _, old, new = change
     return f"{name}: {old.strip()} => {new.strip()}"
-
-
-def try_change(tests, change):
-    name, number, _, new = change
-    path = TREE / name
-    original = path.read_text()
-    lines = original.splitlines(keepends=True)
-    lines[number - 1] = new + "\n"
-    try:
-        path.write_text("".join(lines))
-        return tests.notice(name.split("/")[1])
-    finally:
-        path.write_text(original)
 
 
 def summary(results, equivalent):
@@ -212,28 +219,37 @@ def main():
 
     commit = git("rev-parse", "HEAD").strip()
     end = time.monotonic() + options.seconds
-    export(commit)
-    tests = Tests()
     results = []
     if RESULTS.exists():
         stored = [json.loads(line) for line in RESULTS.read_text().splitlines()]
         results = [one for one in stored if one["commit"] == commit]
     done = {(one["change"], one["line"]) for one in results}
     equivalent = known_equivalent()
-    with RESULTS.open("a") as log:
-        for change in all_changes(commit, options.changed, options.room):
-            if time.monotonic() > end:
-                break
-            if (told(change), change[1]) in done:
-                continue
+    todo = iter([change for change in all_changes(commit, options.changed, options.room)
+                 if (told(change), change[1]) not in done])
+    lock = threading.Lock()
+
+    def work(number):
+        copy = Copy(WORK / str(number), commit)
+        while time.monotonic() < end:
+            with lock:
+                change = next(todo, None)
+            if change is None:
+                return
             result = {"commit": commit, "change": told(change), "line": change[1],
-                      "room": change[0].split("/")[1], "by": try_change(tests, change)}
-            results.append(result)
-            log.write(json.dumps(result) + "\n")
-            log.flush()
+                      "room": change[0].split("/")[1], "by": copy.try_change(change)}
+            with lock:
+                results.append(result)
+                with RESULTS.open("a") as log:
+                    log.write(json.dumps(result) + "\n")
             if result["by"] == "" and result["change"] not in equivalent:
                 print(f"not noticed: {change[0]}:{change[1]}\n  {change[2].strip()}\n"
                       f"  {change[3].strip()}", flush=True)
+
+    WORK.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
+        for finished in [workers.submit(work, number) for number in range(os.cpu_count())]:
+            finished.result()
     summary(results, equivalent)
     missed = [one for one in results if one["by"] == "" and one["change"] not in equivalent]
     return 1 if missed else 0
