@@ -82,7 +82,8 @@ WallTime reference(const Headers& headers, WallTime wall_now) {
 
 std::optional<Duration> seconds_or_date(std::string_view text, const Headers& headers,
                                         WallTime wall_now) {
-  if (const auto seconds = whole_number(text, 1s)) return seconds;
+  const auto seconds = decimal_at_front(text);
+  if (seconds && seconds->size == text.size()) return seconds->of(1s);
   const auto date = parse_http_date(text, wall_now);
   if (!date) return std::nullopt;
   return round_up(between(reference(headers, wall_now), *date), 1s);
@@ -92,7 +93,7 @@ std::optional<Duration> seconds_or_date(std::string_view text, const Headers& he
 // epoch in seconds; up to 10^14 one in milliseconds; beyond, only a delta too long to wait for.
 std::optional<Duration> reset(std::string_view text, const Headers& headers, WallTime wall_now) {
   const auto decimal = decimal_at_front(text);
-  if (!decimal) return std::nullopt;
+  if (!decimal) return seconds_or_date(text, headers, wall_now);
   if (decimal->size != text.size()) return parse_go_duration(text);
   if (decimal->whole < 1'000'000'000) return decimal->of(1s);
   if (decimal->whole >= 100'000'000'000'000) return kForever;
@@ -138,28 +139,70 @@ std::optional<std::string_view> take_value(std::string_view& text) {
   return run.empty() ? std::nullopt : std::optional(run);
 }
 
+std::string_view take_key(std::string_view& text) {
+  return take_run(text, "abcdefghijklmnopqrstuvwxyz0123456789_-.*");
+}
+
+// "=value"; "?1" (true) where there is none.
+std::optional<std::string_view> take_value_of_key(std::string_view& text) {
+  return take(text, '=') ? take_value(text) : std::optional<std::string_view>("?1");
+}
+
+// What a RateLimit header says of one limit.
+struct RateLimit {
+  bool used_up = true;
+  std::optional<Duration> reset_after;
+
+  // False where the value is malformed.
+  bool set(std::string_view key, std::string_view value) {
+    if (key == "r" || key == "remaining") used_up = is_zero(value);
+    const bool reset = key == "t" || key == "reset";
+    if (reset) reset_after = whole_number(value, 1s);
+    return !reset || reset_after;
+  }
+  [[nodiscard]] std::optional<Duration> wait() const {
+    return used_up ? reset_after : std::nullopt;
+  }
+};
+
+// ";key=value" as often as it comes.
+bool take_parameters(std::string_view& text, RateLimit& limit) {
+  while (take(text, ';')) {
+    take_run(text, " \t");
+    const auto key = take_key(text);
+    const auto value = take_value_of_key(text);
+    if (key.empty() || !value || !limit.set(key, *value)) return false;
+  }
+  take_run(text, " \t");
+  return true;
+}
+
 // The longest wait among the limits of `"name";r=0;t=30, "other";r=5;t=60` that are used up; empty
 // where none is, or where the text is no such list.
 std::optional<Duration> longest_wait(std::string_view text) {
   std::optional<Duration> longest;
   do {
+    RateLimit limit;
     take_run(text, " \t");
-    if (!take_value(text)) return std::nullopt;
-    std::optional<Duration> reset_after;
-    bool used_up = true;
-    while (take(text, ';')) {
-      take_run(text, " \t");
-      const auto key = take_run(text, "abcdefghijklmnopqrstuvwxyz0123456789_-.*");
-      const auto value = take(text, '=') ? take_value(text) : std::optional<std::string_view>("?1");
-      if (key.empty() || !value) return std::nullopt;
-      if (key == "r") used_up = is_zero(*value);
-      if (key == "t") reset_after = whole_number(*value, 1s);
-      if (key == "t" && !reset_after) return std::nullopt;
-    }
-    if (used_up && reset_after) longest = std::max(longest.value_or(0s), *reset_after);
-    take_run(text, " \t");
+    if (!take_value(text) || !take_parameters(text, limit)) return std::nullopt;
+    longest = std::max(longest, limit.wait());
   } while (take(text, ','));
   return text.empty() ? longest : std::nullopt;
+}
+
+// The wait of `limit=2, remaining=0, reset=3`, as up to draft 7. Empty where the limit is not used
+// up, or where the text is no such dictionary.
+std::optional<Duration> wait_of_dictionary(std::string_view text) {
+  RateLimit limit;
+  do {
+    RateLimit parameters;  // of one member; they describe the limit
+    take_run(text, " \t");
+    const auto key = take_key(text);
+    const auto value = take_value_of_key(text);
+    if (key.empty() || !value || !limit.set(key, *value)) return std::nullopt;
+    if (!take_parameters(text, parameters)) return std::nullopt;
+  } while (take(text, ','));
+  return text.empty() ? limit.wait() : std::nullopt;
 }
 
 // The delay that a header asks for; empty where it is malformed or does not count.
@@ -177,7 +220,8 @@ std::optional<ServerDelay> read(ServerDelaySource source, std::string_view text,
       if (throttled && nothing_remains(source, headers)) wait = reset(text, headers, wall_now);
       break;
     case ServerDelaySource::RateLimit:
-      if (throttled) wait = longest_wait(text);
+      if (throttled) wait = wait_of_dictionary(text);
+      if (throttled && !wait) wait = longest_wait(text);
       break;
     case ServerDelaySource::GrpcRetryPushback:
       do_not_retry = text.starts_with('-');
@@ -204,14 +248,16 @@ ServerDelay::ServerDelay(Duration wait, ServerDelaySource from, std::string_view
 std::optional<ServerDelay> server_delay(const Headers& headers,
                                         std::span<const ServerDelaySource> sources, bool throttled,
                                         WallTime wall_now) {
+  std::optional<ServerDelay> longest;
   for (const auto source : sources) {
     for (const auto header : headers) {
       if (!equal_ignoring_case(header.name, to_string(source))) continue;
       auto delay = read(source, header.value, headers, throttled, wall_now);
-      if (delay) return delay;
+      if (delay && (!longest || delay->delay > longest->delay)) longest = std::move(delay);
     }
+    if (longest) break;
   }
-  return std::nullopt;
+  return longest;
 }
 
 std::optional<Duration> parse_go_duration(std::string_view text) {

@@ -112,7 +112,7 @@ TEST_CASE("dates that no clock of ours can hold saturate") {
 }
 
 // go-retryablehttp, urllib3, openai-python and ky test these.
-TEST_CASE("Retry-After is digits or a date, and nothing else") {
+TEST_CASE("Retry-After is a number or a date, and nothing else") {
   const auto now = *parse_http_date("Fri, 31 Dec 1999 23:59:57 GMT", epoch(0));
   check("Retry-After", now,
         {{"2", 2s},
@@ -131,7 +131,13 @@ TEST_CASE("Retry-After is digits or a date, and nothing else") {
          {"-2", {}},
          {"-1", {}},
          {"+1", {}},
-         {"1.0", {}},
+         {"1.0", 1s},  // some rate limiters send fractions
+         {"1.5", 1500ms},
+         {"0.0000000001", 1ns},
+         {"1.", {}},
+         {".5", {}},
+         {"1.5s", {}},
+         {"1.5.0", {}},
          {"1e3", {}},
          {"0x10", {}},
          {"\xc2\xb2", {}},
@@ -172,8 +178,11 @@ TEST_CASE("Retry-After at other clients' clocks") {
          {"Mon Jun  3 11:30:12 2019", 1812s}});
 }
 
-TEST_CASE("of two copies the first valid one counts") {
-  CHECK(wait(Headers{{"Retry-After", "2"}, {"Retry-After", "3"}}, epoch(0)) == 2s);
+TEST_CASE("of two headers with one name the longer valid one counts") {
+  CHECK(wait(Headers{{"Retry-After", "2"}, {"Retry-After", "3"}}, epoch(0)) == 3s);
+  CHECK(wait(Headers{{"Retry-After", "3"}, {"Retry-After", "2"}}, epoch(0)) == 3s);
+  CHECK(wait(Headers{{"RateLimit", R"("a";r=0;t=30)"}, {"RateLimit", R"("b";r=0;t=5)"}},
+             epoch(0)) == 30s);
   CHECK(wait(Headers{{"Retry-After", "-2"}, {"retry-after", "3"}}, epoch(0)) == 3s);
 }
 
@@ -231,6 +240,7 @@ TEST_CASE("resets are told apart by plausibility") {
            {"1595320702001", 30001ms},
            {"1595320701.5", 30s},
            {"1595320600", 0s},
+           {"Tue, 21 Jul 2020 08:38:22 GMT", 30s},
            {"30", 30s},
            {"0", 0s},
            {"1.5", 1500ms},
@@ -286,6 +296,22 @@ TEST_CASE("the RateLimit field is a list of limits, and the longest of those use
          {R"("default";r=0;t=30 junk)", {}},
          {R"("default";r=0;t=99999999999999999999)", kForever},
          {"", {}}});
+}
+
+// Draft 7 of the IETF has one limit, and its members may come in any order.
+TEST_CASE("the RateLimit field of draft 7 is a dictionary") {
+  check("RateLimit", epoch(0),
+        {{"limit=2, remaining=0, reset=3", 3s},
+         {"reset=3,limit=2,remaining=0", 3s},
+         {"limit=100;w=60, remaining=0, reset=50", 50s},
+         {"limit=2, reset=3", 3s},
+         {"limit=2, remaining=1, reset=3", {}},
+         {"limit=2, remaining=0", {}},
+         {"limit=2, remaining=0, reset=", {}},
+         {"limit=2, remaining=0, reset=-3", {}},
+         {"limit=2, remaining=0, reset=3,", {}},
+         {"limit=2 remaining=0 reset=3", {}},
+         {"limit=2, remaining=0, reset=99999999999999999999", kForever}});
 }
 
 // Names that some servers use and that are no source of ours: their units differ from one to the

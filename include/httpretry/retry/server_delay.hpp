@@ -2,10 +2,11 @@
 //
 //   retry-after-ms, x-ms-retry-after-ms,   milliseconds, digits only
 //   x-amz-retry-after
-//   retry-after                            seconds, digits only, or an HTTP date
-//   x-ratelimit-reset, ratelimit-reset     "30", "1.5" (seconds), "6m0s", "12ms",
-//                                          "1595320702" (epoch), "1595320702000" (epoch in ms)
+//   retry-after                            "30", "1.5" (seconds), or an HTTP date
+//   x-ratelimit-reset, ratelimit-reset     the same, and "6m0s", "12ms", "1595320702" (epoch),
+//                                          "1595320702000" (epoch in ms)
 //   ratelimit                              "burst";r=0;t=30
+//                                          limit=2, remaining=0, reset=30
 //   grpc-retry-pushback-ms                 milliseconds; negative: do not retry
 //
 // It is strict: a value that is not exactly one of these forms ("1e3", "-5", "nan", "Zun, 29 Sep")
@@ -40,8 +41,8 @@ struct HTTPRETRY_API ServerDelay {
   bool at_least = false;
 };
 
-// The first valid server delay, in the order of `sources`; of two headers of one name, the first
-// valid one. `wall_now` is when the response came. Dates are compared with the Date of the response
+// The first valid server delay, in the order of `sources`; of two headers of one name, the longer
+// one. `wall_now` is when the response came. Dates are compared with the Date of the response
 // where that is within a day of `wall_now`: the wait is then right even if a clock is wrong.
 //
 // The reset headers are used only where `throttled` is true, and where their "remaining" is 0 or
