@@ -91,6 +91,11 @@ std::string what_came(const std::vector<Attempt>& attempts) {
   return list;
 }
 
+std::string_view verb(Reason reason) {
+  if (reason == Reason::Success) return "succeeded";
+  return reason == Reason::NotRetryable ? "failed" : "gave up";
+}
+
 }  // namespace
 
 std::string attempt_text(const Attempt& attempt) {
@@ -100,12 +105,15 @@ std::string attempt_text(const Attempt& attempt) {
 std::string describe(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   const auto count = history.attempts.size();
-  std::string line = history.stop_reason == Reason::Success ? "succeeded" : "gave up";
+  std::string line(verb(history.stop_reason));
   line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") + " in " +
           seconds_text(history.elapsed);
   if (count > 0) line += ": " + what_came(history.attempts);
   const bool counted = history.stop_reason == Reason::AttemptsExhausted;
   if (!history.detail.empty() && !counted) line += "; " + history.detail;
+  if (count > 0 && history.attempts.back().ambiguous) {
+    line += "; an earlier attempt may have done it";
+  }
   if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
   if (history.stop_reason == Reason::Success) return line;
   return line + " (" + std::string(to_string(history.stop_reason)) + ")";

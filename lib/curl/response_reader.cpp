@@ -36,6 +36,11 @@ int times_gzipped(const Headers& headers) {
   return times;
 }
 
+std::string url_of(const Request& request) {
+  const auto& url = *request.parsed_url();
+  return url.has_userinfo() ? url.to_string() : request.url();
+}
+
 }  // namespace
 
 // Decodes a gzip body as it arrives. libcurl could do it, but takes a gzip body that ends early,
@@ -164,7 +169,7 @@ bool ResponseReader::bad_response(std::string why) {
 
 bool ResponseReader::begin_response() {
   if (delivery_ == nullptr) return true;
-  response.url = request_.url();
+  response.url = url_of(request_);
   auto begun = delivery_->begin(request_, response);
   if (!begun) return sink_failed(std::move(begun).error());
   to_sink = *begun;
@@ -235,7 +240,7 @@ Outcome ResponseReader::take() {
     response.headers.remove("Content-Encoding");
     response.headers.remove("Content-Length");
   }
-  response.url = request_.url();
+  response.url = url_of(request_);
   return Outcome(std::in_place, std::move(response));
 }
 

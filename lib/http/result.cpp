@@ -35,7 +35,9 @@ std::string_view to_string(Errc code) {
              "protocol", "too_large", "canceled", "circuit_open", "internal"});
 }
 
-Error::Error(Errc errc, std::string text) : code(errc), message(std::move(text)) {}
+Error::Error(Errc errc, std::string text) : code(errc), message(std::move(text)) {
+  if (message.empty()) message = to_string(code);
+}
 
 Failure::Failure(Error error) : error_(std::make_shared<const Error>(std::move(error))) {}
 const char* Failure::what() const noexcept { return error_->message.c_str(); }

@@ -99,10 +99,11 @@ class Checker {
   }
 
   void attempts() {
+    const auto* const most = layered_.find("max_attempts");
+    if (most->origin == built_in().find("max_attempts")->origin) return;  // nobody asked for them
     const auto reached = attempts_reached();
     if (resolved_.max_attempts && reached < *resolved_.max_attempts) {
-      warn({layered_.find("max_attempts"), layered_.find("max_elapsed_time"),
-            layered_.find("backoff")},
+      warn({most, layered_.find("max_elapsed_time"), layered_.find("backoff")},
            "attempt " + std::to_string(reached + 1) + " of " +
                std::to_string(*resolved_.max_attempts) +
                " can never be reached: even the shortest waits before it pass max_elapsed_time (" +

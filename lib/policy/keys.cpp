@@ -13,7 +13,7 @@ using JsonType = JsonNode::Type;
 // Words are in the order of the enum that they name.
 constexpr std::string_view kElapsedRules[] = {"include_wait", "before_wait", "clip_wait"};
 constexpr std::string_view kRepeats[] = {"safe", "always", "never"};
-constexpr std::string_view kCombines[] = {"max", "server", "own"};
+constexpr std::string_view kCombines[] = {"max", "server", "own", "grow"};
 constexpr std::string_view kOverMax[] = {"stop", "clamp"};
 constexpr std::string_view kSchemeNames[] = {"http", "https"};
 constexpr Words kSchemes(kSchemeNames);
@@ -80,7 +80,8 @@ constexpr Key kServerDelayKeys[] = {
     key<&ServerDelayPolicy::headers>(
         "headers", kHeaders, "Where a server says when to come back; the first valid one counts."),
     key<&ServerDelayPolicy::combine>("combine", kCombine,
-                                     "Which wait counts: the larger one, the server's, ours."),
+                                     "Which wait counts: the longer one, the server's, ours, or the "
+                                     "longer one and both together after the second throttle."),
     key<&ServerDelayPolicy::max>("max", kLimit, "The longest wait that a server may ask for."),
     key<&ServerDelayPolicy::over_max>("over_max", kOver, "What happens if it asks for more."),
     key<&ServerDelayPolicy::max_over_own>(

@@ -18,7 +18,7 @@ constexpr std::string_view kBase = R"({
         "transport": ["resolve", "connect", "tls", "timeout", "send", "receive", "protocol",
                       "partial"],
         "pending": null},
-    "repeat": "safe", "budget": "none", "server_delay": null, "adaptive": null})";
+    "repeat": "safe", "budget": "none", "server_delay": {"combine": "max"}, "adaptive": null})";
 
 // What a preset states differently (RFC 7396) from the one below it, or, without one, from kBase.
 struct Patch {
@@ -50,8 +50,7 @@ constexpr Patch kPatches[] = {
          "repeat": "always",
          "budget": {"kind": "tokens", "capacity": 500, "retry_cost": 14, "throttle_cost": 5,
              "refill_on_success": 1, "scope": "host"},
-         "server_delay": {"headers": ["x-amz-retry-after"], "combine": "max",
-             "max_over_own": "5s"}})"},
+         "server_delay": {"headers": ["x-amz-retry-after"], "max_over_own": "5s"}})"},
     {"aws-adaptive", "AWS SDKs, retry mode adaptive: standard, and a limit on the rate of sends",
      "aws-standard", R"({"adaptive": true})"},
     {"azure", "Azure SDKs: 0.8 s doubled, times 0.8 to 1.3, up to a minute", "",
@@ -192,7 +191,7 @@ std::span<const Preset> presets() {
       all->push_back({name, description, texts->emplace_back(json_text(json, 1))});
     };
     add("standard",
-        "the default: full jitter, four attempts within a minute, a retry budget per host",
+        "the default: equal jitter, five attempts within a minute, a retry budget per host",
         write_object(kPolicy, &standard));
     for (const auto& [name, description, below, patch] : kPatches) {
       auto& json = made[name] = made.at(below);

@@ -53,7 +53,7 @@ void Budget::settle(BudgetClaim& claim, Class last, Time) {
   claim.settled = true;
   const bool grpc = policy_.kind == Kind::Grpc;
   if (last == Class::Success) {
-    if (grpc || policy_.kind == Kind::Tokens) give(claim.last > 0 ? claim.last : policy_.refill);
+    if (grpc || policy_.kind == Kind::Tokens) give(std::max(claim.last, policy_.refill));
   } else if (grpc && last != Class::Permanent && last != Class::Pending) {
     count_failure();  // whatever it was that allowed no further attempt
   }

@@ -78,15 +78,17 @@ Exceeded server_delay_limit(const ServerDelayPolicy& rules, std::optional<Durati
   return {Limit::Deadline, left, minus(asked, left), 0};
 }
 
-// The larger of our own wait and the server's, unless the policy says otherwise. `spread` adds to
-// the server's: we never send earlier than it asks for.
+// Of our own wait and the server's, as the policy says. `spread` adds to the server's: we never
+// send earlier than it asks for.
 Duration combined(const ServerDelayPolicy& policy, const ServerDelay& delay, Duration asked,
-                  Duration own, double unit_random) {
+                  Duration own, int throttles, double unit_random) {
+  using Combine = ServerDelayPolicy::Combine;
   asked = std::min(asked, policy.max);
   const auto extra = static_cast<double>(asked.count()) * policy.spread * unit_random;
   if (extra > 0 && extra < 0x1p62) asked = plus(asked, Duration(static_cast<std::int64_t>(extra)));
-  const auto server_alone = policy.combine == ServerDelayPolicy::Combine::Server && !delay.at_least;
-  return server_alone ? asked : std::max(asked, own);
+  if (policy.combine == Combine::Server && !delay.at_least) return asked;
+  if (policy.combine == Combine::Grow && throttles > 1) return plus(asked, own);
+  return std::max(asked, own);
 }
 
 // The rest of max_elapsed_time; negative if it has passed.
@@ -113,7 +115,7 @@ Waits waits(const RetryPolicy& policy, const Classified& classified, const Retry
   waits.server = counted_delay(policy.server_delay, classified, waits.own);
   if (waits.server) {
     waits.wait = combined(policy.server_delay, *classified.server_delay, *waits.server, waits.own,
-                          unit_random);
+                          state.throttles, unit_random);
   }
   // clip_wait shortens our own wait to the time that is left, but not below the server delay.
   const auto left = time_left(policy, clocks);
@@ -186,7 +188,7 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
   // Another attempt would give the same, or nobody waits for the response any more.
   if (cls == Class::Permanent) return stop(classified.stop);
   // A second fresh connection would lead to the same wrong server.
-  if (classified.once && state.once_used) return stop(Reason::NotRetryable);
+  if (classified.once && state.once_used) return stop(Reason::NotRetryable, {Limit::Once, {}, {}, 0});
   // The user says how many attempts (or polls) there may be.
   if (const auto exceeded = attempts_limit(policy, cls, state)) {
     return stop(Reason::AttemptsExhausted, exceeded);
@@ -230,6 +232,7 @@ std::string limit_text(const Decision& decision) {
       return std::string(to_string(decision.source)) + " asks for " +
              rounded(*decision.server_delay) + ", " + rounded(decision.excess) +
              " more than server_delay.max " + rounded(decision.limit_time);
+    case Limit::Once: return "a retry on a new connection gave the same";
     case Limit::Budget: return "the budget has not enough left for a retry";
   }
   return {};

@@ -119,6 +119,7 @@ void RetryLoop::count(Class cls) {
   const bool poll = cls == Class::Pending;
   if (poll) ++state_.polls;
   if (!poll && cls != Class::Success) ++state_.failures;
+  state_.throttles = cls == Class::Throttle ? state_.throttles + 1 : 0;
   state_.previous = poll ? last_poll_backoff_ : last_backoff_;
 }
 

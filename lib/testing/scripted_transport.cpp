@@ -57,7 +57,7 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   }
   Outcome outcome = respond(request, number);
   fill_exchange(outcome);
-  if (outcome && outcome->url.empty()) outcome->url = request.url();
+  if (outcome && outcome->url.empty()) outcome->url = request.parsed_url()->to_string();
   if (!request.options().sink) co_return outcome;
   Outcome delivered = co_await Delivery::deliver(request, call, std::move(outcome));
   co_return delivered;

@@ -88,8 +88,8 @@ class Plan(ProgramTest):
         calls = self.calls("--repeat", 3, "--outcomes", "503,503,200")
         self.assertEqual([[a["status"] for a in call["attempts"]] for call in calls],
                          [[503, 503, 200]] * 3)
-        # Each call takes 14 twice, and gives the last 14 back.
-        self.assertEqual([call["attempts"][-1]["budget_left"] for call in calls], [486, 472, 458])
+        # Each call takes 5 twice, and gives the last 5 back.
+        self.assertEqual([call["attempts"][-1]["budget_left"] for call in calls], [495, 490, 485])
         (self.folder / "s.json").write_text(
             '{"steps": [{"status": 503}, {"status": 200}], "then": "restart"}')
         calls = self.calls("--repeat", 2, "--scenario", "s.json")
@@ -133,7 +133,7 @@ class Plan(ProgramTest):
             "paths": {"/other": {"steps": [{"status": 404}]}}}))
         attempts = self.calls("--scenario", "s.json", "http://h/x")["attempts"]
         self.assertEqual([a["status"] for a in attempts], [503, 503, 200])
-        self.assertEqual([a["start_ms"] for a in attempts], [0, 2050, 4100])
+        self.assertEqual([a["start_ms"] for a in attempts], [0, 2050, 5600])
         self.assertEqual(self.calls("--scenario", "s.json", "http://h/other")["status"], 404)
 
     def test_all_problems_of_a_scenario_are_named_with_their_places(self):

@@ -62,7 +62,7 @@ class Policy(ProgramTest):
         self.assertRegex(words, r"^endpoint api wins: ")
         self.assertRegex(words, r"\nendpoint all loses: ")
         self.assertRegex(words, r"\n  max_attempts +3 +good\.json:")
-        self.assertRegex(words, r"\nif every response is 503:\nattempt +outcome .*\n +1 +503 +0 s")
+        self.assertRegex(words, r"\nif every response is 503:\nattempt +outcome .*\n +1 +503 +0\.15 s")
         self.assertRegex(words, r"\nends after attempt 3, at .*: attempts_exhausted.*\n$")
         words = self.run_program("policy", "explain", "good.json", "POST", "http://h/x")
         self.assertIn(b"ends after attempt 1, at 0 s: unsafe_to_repeat", words.stdout)

@@ -85,7 +85,7 @@ class Report(ProgramTest):
         self.assertEqual(len(lines), 5)
         self.assertEqual(lines[0], f"attempt 1: GET {server.url('/')}")
         self.assertRegex(lines[1], r"^attempt 1: 503 after .* transient \(status 503\), "
-                                   r"sent: answered, budget 486; retry in ")
+                                   r"sent: answered, budget 495; retry in ")
         self.assertRegex(lines[4], r"^done: 200 after 2 attempts in .* \(success\)$")
         server = self.server(Response(302, b"", [("Location", "/b")]), 200)
         said = self.run_program("-L", "--trace", server.url("/a")).stderr.decode()

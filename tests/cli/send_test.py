@@ -311,7 +311,7 @@ class ExitStatus(ProgramTest):
         result = self.run_program(server.url(), status=22)
         self.assertEqual(result.stdout, b"no")
         self.assertRegex(result.stderr.decode(),
-                         r"^gave up after 1 attempt in [\d.]+ s: 404 \(not_retryable\)\n$")
+                         r"^failed after 1 attempt in [\d.]+ s: 404 \(not_retryable\)\n$")
         self.assertEqual(self.run_program("-f", server.url(), status=22).stdout, b"")
         self.assertEqual(self.run_program("--fail-with-body", server.url(), status=22).stdout,
                          b"no")
@@ -324,8 +324,8 @@ class ExitStatus(ProgramTest):
         self.assertEqual(result.stdout, b"busy")
         self.assertRegex(
             result.stderr.decode(),
-            r"^gave up after 4 attempts in [\d.]+ s: 503 each time \(attempts_exhausted\)\n$")
-        self.assertEqual(len(server.seen), 4)
+            r"^gave up after 5 attempts in [\d.]+ s: 503 each time \(attempts_exhausted\)\n$")
+        self.assertEqual(len(server.seen), 5)
         server = self.server(500, 503, 404)
         result = self.run_program(*QUICK, server.url(), status=22)
         self.assertRegex(result.stderr.decode(), r": 500, 503, 404 \(not_retryable\)\n$")
@@ -373,7 +373,7 @@ class ExitStatus(ProgramTest):
     def test_silence(self):
         server = self.server(404)
         self.assertEqual(self.run_program("-s", server.url(), status=22).stderr, b"")
-        self.assertIn(b"gave up", self.run_program("-sS", server.url(), status=22).stderr)
+        self.assertIn(b"failed", self.run_program("-sS", server.url(), status=22).stderr)
 
     def test_transport_failures_have_curls_numbers(self):
         holder, port = closed_port()

@@ -75,7 +75,7 @@ class Terminal(ProgramTest):
     def test_one_live_line_while_waiting(self):
         server = self.server(Response(503, b"", WAIT), Response(200, b"x"))
         said = self.at_terminal(server.url())
-        self.assertIn("attempt 1 of 4: 503, waiting 1 s (server asked 1 s)…", said)
+        self.assertIn("attempt 1 of 5: 503, waiting 1 s (server asked 1 s)…", said)
         self.assertTrue(said.endswith("\r\x1b[K"), said)
         self.assertNotIn("\n", said)
         self.assertEqual(self.out, b"x")
@@ -160,7 +160,7 @@ class Session(ProgramTest):
         self.addCleanup(self.tmux, "kill-server")
         command = f"{shlex.quote(str(PROGRAM))} {server.url()}; echo status $?"
         self.tmux("send-keys", command, "Enter")
-        self.wait_for(r"attempt 1 of 4: 503, waiting 4 s \(server asked 4 s\)…")
+        self.wait_for(r"attempt 1 of 5: 503, waiting 4 s \(server asked 4 s\)…")
         gate.set()
         screen = self.wait_for(r"status 0")
         self.assertIn("the body\nstatus 0", screen)

@@ -35,7 +35,7 @@ TEST_CASE("a clock by hand runs a coroutine that sends and waits to its end") {
   auto client = told.client({retry()});
   const auto begin = told.clock->now();
   CHECK(told.clock->run(bodies_of_two(client)) == "ab");
-  CHECK(told.clock->now() - begin == 100ms);  // two waits of half of 0.1 s
+  CHECK(told.clock->now() - begin == 450ms);  // two waits of three quarters of 0.3 s
   CHECK(told.sends() == 4);
 }
 

@@ -17,8 +17,10 @@ inline Backoff doubling(Duration initial) {
 // Four attempts, waits of 1, 2, 4 s, and no budget.
 inline RetryPolicy steady_policy() {
   RetryPolicy policy;
+  policy.max_attempts = 4;
   policy.backoff = doubling(std::chrono::seconds(1));
   policy.throttle_backoff.reset();
+  policy.server_delay.combine = ServerDelayPolicy::Combine::Max;
   policy.budget = BudgetPolicy();
   return policy;
 }

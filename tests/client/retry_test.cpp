@@ -15,6 +15,7 @@ namespace {
 // Attempts: 4, waits of 1, 2, 4 s, and no budget.
 RetryPolicy steady() {
   RetryPolicy policy;
+  policy.max_attempts = 4;
   policy.backoff.kind = Backoff::Kind::Exponential;
   policy.backoff.jitter = Backoff::Jitter::None;
   policy.backoff.initial = 1s;

@@ -40,6 +40,7 @@ TEST_CASE("value() of an error throws it, with its message") {
     CHECK(failure.error().code == Errc::InvalidRequest);
   }
   CHECK_THROWS_AS(Result<void>(Error(Errc::Internal)).value(), Failure);
+  CHECK(std::string(Failure(Error(Errc::Connect)).what()) == "connect");  // never empty
   CHECK_NOTHROW(Result<void>().value());
 }
 

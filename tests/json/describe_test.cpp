@@ -33,6 +33,16 @@ TEST_CASE("a call is told in one line") {
         "2023-11-14T22:13:20.000Z (unsafe_to_repeat)");
 }
 
+TEST_CASE("a response that no retry would change is no giving up") {
+  CHECK(describe(after({404}, Reason::NotRetryable, 100ms)) ==
+        "failed after 1 attempt in 0.100 s: 404 (not_retryable)");
+  auto conflict = after({502, 409}, Reason::NotRetryable, 100ms);
+  conflict.history.attempts.back().ambiguous = true;
+  CHECK(describe(conflict) ==
+        "failed after 2 attempts in 0.100 s: 502, 409; an earlier attempt may have done it "
+        "(not_retryable)");
+}
+
 TEST_CASE("an attempt without a response is told by its error") {
   Error error(Errc::Timeout, "no response");
   auto& attempt = error.history.attempts.emplace_back();

@@ -72,7 +72,7 @@ TEST_CASE("each word of the builder is the key of the file") {
       {PolicyBuilder().repeat(Repeat::Always), R"({"repeat": "always"})"},
       {PolicyBuilder().idempotency_key("K"), R"({"idempotency_key": "K"})"},
       {PolicyBuilder().server_delay(delay),
-       R"({"server_delay": {"headers": ["retry-after"], "combine": "max", "max": "9s",
+       R"({"server_delay": {"headers": ["retry-after"], "combine": "grow", "max": "9s",
                             "over_max": "stop", "max_over_own": "none", "spread": 0}})"},
       {PolicyBuilder().budget(ratio), R"({"budget": {"kind": "ratio"}})"},
       {PolicyBuilder().budget(BudgetPolicy()), R"({"budget": "none"})"},

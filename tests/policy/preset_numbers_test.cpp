@@ -105,8 +105,9 @@ struct Row {
 constexpr auto* kAwsStatuses = "429 500 502-504";
 
 const Row kRows[] = {
-    {"standard", "0s-100ms 0s-200ms 0s-400ms", "408 421 425 429 500 502-504 506 508-510 512-599",
-     "4, 1m", "0s-1s 0s-2s 0s-4s", "500/14/5/14 +1"},
+    {"standard", "150ms-300ms 300ms-600ms 600ms-1.2s 1.2s-2.4s",
+     "408 421 425 429 500 502-504 506 508-510 512-599", "5, 1m", "500ms-1s 1s-2s 2s-4s 4s-8s",
+     "500/5/5/10 +1"},
     {"none", "0s", "", "1, none", "", "none", ""},
     {"constant", "1s 1s", "429 500-599", "3, none"},
     {"exponential", "1s 2s 4s 8s 10s", "429 500-599", "6, none"},
@@ -185,13 +186,16 @@ TEST_CASE("what a preset says besides of servers' hints, polls and its end") {
   CHECK(standard.attempt_timeout == kForever);
   CHECK(standard.server_delay.headers.size() == 8);
   CHECK(standard.server_delay.max == 1min);
+  CHECK(standard.server_delay.combine == ServerDelayPolicy::Combine::Grow);
   CHECK(standard.server_delay.over_max == ServerDelayPolicy::OverMax::Stop);
   for (const auto& one : presets()) {
     const auto policy = preset(std::string(one.name));
     CAPTURE(std::string(one.name));
     const auto own_hints =
         one.name == "aws-standard-2026" || one.name == "github" || one.name == "curl";
-    CHECK((policy.server_delay == standard.server_delay) == !own_hints);
+    auto others = standard.server_delay;
+    if (one.name != "standard") others.combine = ServerDelayPolicy::Combine::Max;
+    CHECK((policy.server_delay == others) == !own_hints);
     CHECK(policy.connect_timeout == standard.connect_timeout);
     CHECK(policy.attempt_timeout == standard.attempt_timeout);
     CHECK(policy.stall_timeout == standard.stall_timeout);

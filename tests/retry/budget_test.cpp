@@ -110,6 +110,16 @@ TEST_CASE("tokens: a success gives back the last cost, or one token where nothin
   CHECK(budget.left(Time()) == 487'000);
 }
 
+TEST_CASE("tokens: a success gives back what the policy says, if that is more than the last cost") {
+  auto policy = tokens(500, 14);
+  policy.refill = 40'000;
+  Budget budget(policy);
+  BudgetClaim claim;
+  for (int i = 0; i < 3; ++i) take(budget, claim);
+  budget.settle(claim, Class::Success, Time());
+  CHECK(budget.left(Time()) == 498'000);
+}
+
 TEST_CASE("tokens: nothing is given back twice") {
   Budget budget(tokens(500, 14));
   BudgetClaim other;

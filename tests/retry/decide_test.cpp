@@ -117,6 +117,16 @@ const Row kRows[] = {
     {"and where they are one", "GET", "503; Retry-After: 2",
      [](Situation& s) { s.policy.server_delay.combine = ServerDelayPolicy::Combine::Server; },
      "retry after 2s"},
+    {"after the first throttle, the larger wait", "GET", "429; Retry-After: 2",
+     [](Situation& s) { s.facts.throttles = 1; }, "retry after 2s"},
+    {"after the second in a row, both together", "GET", "429; Retry-After: 2",
+     [](Situation& s) { s.facts.failures = s.facts.throttles = 2; }, "retry after 4s"},
+    {"unless the policy wants the larger one", "GET", "429; Retry-After: 2",
+     [](Situation& s) {
+       s.facts.failures = s.facts.throttles = 2;
+       s.policy.server_delay.combine = ServerDelayPolicy::Combine::Max;
+     },
+     "retry after 2s"},
     {"combine own hears nothing", "GET", "429; Retry-After: 3600",
      [](Situation& s) { s.policy.server_delay.combine = ServerDelayPolicy::Combine::Own; },
      "retry after 1s"},

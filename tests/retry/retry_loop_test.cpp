@@ -40,6 +40,7 @@ class NotingLimits final : public SharedLimits {
 // Waits of 1, 2, 4 s; four attempts.
 RetryPolicy steady() {
   RetryPolicy policy;
+  policy.max_attempts = 4;
   policy.backoff.jitter = Backoff::Jitter::None;
   policy.backoff.initial = 1s;
   policy.throttle_backoff.reset();
@@ -334,6 +335,16 @@ TEST_CASE("an attempt is told its deadline, and until when the response must hav
     CHECK(step.until == row.until);
     CHECK(step.respond_by == row.respond_by);
   }
+}
+
+TEST_CASE("the wait grows from the second throttle in a row, whatever the server asks for") {
+  Run run;
+  run.policy.max_attempts = 9;
+  CHECK(run.steps({outcome_of("429; Retry-After: 3"), outcome_of("429; Retry-After: 3"),
+                   outcome_of("503"), outcome_of("429; Retry-After: 3"),
+                   outcome_of("429; Retry-After: 3"), Response(200)}) ==
+        "send 1, wait 3s, send 2, wait 5s, send 3, wait 4s, send 4, wait 8s, send 5, wait 19s, "
+        "send 6, stop");
 }
 
 TEST_CASE("failures and polls each have a backoff that grows from its own last wait") {

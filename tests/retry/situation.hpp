@@ -11,8 +11,17 @@ namespace httpretry_test {
 using namespace std::chrono_literals;
 using namespace httpretry;  // NOLINT: these tests speak of little else
 
-struct Situation {
+// Four attempts, waits of up to 100, 200, 400 ms, after a throttle of up to 1, 2, 4 s.
+inline RetryPolicy quick_policy() {
   RetryPolicy policy;
+  policy.max_attempts = 4;
+  policy.backoff.jitter = policy.throttle_backoff->jitter = Backoff::Jitter::Full;
+  policy.backoff.initial = 100ms;
+  return policy;
+}
+
+struct Situation {
+  RetryPolicy policy = quick_policy();
   RetryState facts;
   Clocks clocks{Time(10s), Time(10s), kNever, WallTime(1000s)};
 };

@@ -122,6 +122,15 @@ TEST_CASE("a netrc is read on request, for the first origin only, and not over c
   CHECK_FALSE(stranger.seen()[2].headers.contains("Authorization"));
 }
 
+TEST_CASE("the URL of a response has no password") {
+  FaultServer server;
+  const auto host = "127.0.0.1:" + std::to_string(server.port());
+  const auto outcome = Client().get("http://bob:secret@" + host + "/a?b=c");
+  REQUIRE(outcome);
+  CHECK(server.seen()[0].headers.contains("Authorization"));
+  CHECK(outcome->url == server.url("/a?b=c"));
+}
+
 TEST_CASE("a netrc that cannot be read is said, not passed over") {
   FaultServer server;
   ClientOptions options;

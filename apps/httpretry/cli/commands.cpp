@@ -6,7 +6,7 @@ namespace httpretry::cli {
 namespace {
 
 constexpr auto kSending = std::to_array<Example>({
-    {"httpretry https://api.example.com/v1/items", "a GET with up to three retries"},
+    {"httpretry https://api.example.com/v1/items", "a GET with up to four retries"},
     {"httpretry --trace --retry 6 -d @order.json --idempotency-key URL",
      "a POST that may be retried, with each attempt shown"},
     {"httpretry --policy policy.json --report - -o items.json URL",

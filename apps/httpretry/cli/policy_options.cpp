@@ -32,6 +32,11 @@ PolicySet from_preset(const std::string& name) {
   return PolicySet(*std::move(resolved));
 }
 
+const char* file_of_environment() {
+  const char* file = std::getenv("HTTPRETRY_POLICY");
+  return file != nullptr && *file != '\0' ? file : nullptr;
+}
+
 PolicySet base_policies(const PolicyChoice& choice) {
   if (choice.file && choice.preset) {
     throw UsageError(
@@ -39,8 +44,8 @@ PolicySet base_policies(const PolicyChoice& choice) {
   }
   if (choice.file) return from_file(*choice.file);
   if (choice.preset) return from_preset(*choice.preset);
-  const char* file = std::getenv("HTTPRETRY_POLICY");
-  return file != nullptr && *file != '\0' ? from_file(file) : PolicySet();
+  const char* file = file_of_environment();
+  return file != nullptr ? from_file(file) : PolicySet();
 }
 
 }  // namespace
@@ -48,6 +53,13 @@ PolicySet base_policies(const PolicyChoice& choice) {
 void PolicyChoice::set(std::string key, std::string value) {
   std::erase_if(settings, [&](const auto& earlier) { return earlier.first == key; });
   settings.emplace_back(std::move(key), std::move(value));
+}
+
+bool PolicyChoice::sets(std::string_view key) const {
+  return std::ranges::any_of(settings, [key](const auto& setting) {
+    const std::string_view name = setting.first;
+    return name.starts_with(key) && (name.size() == key.size() || name[key.size()] == '.');
+  });
 }
 
 std::vector<Flag> policy_flags(PolicyChoice& choice) {
@@ -70,6 +82,10 @@ std::string read_policy_file(const std::string& path) {
   } catch (const ReadError& error) {
     throw BadPolicyFile(path + ": " + error.what() + '\n');
   }
+}
+
+bool uses_standard(const PolicyChoice& choice) {
+  return !choice.file && !choice.preset && file_of_environment() == nullptr;
 }
 
 PolicySet chosen_policies(const PolicyChoice& choice) {

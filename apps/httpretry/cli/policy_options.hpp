@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,9 +31,14 @@ struct PolicyChoice {
   std::vector<std::pair<std::string, std::string>> settings;
 
   void set(std::string key, std::string value);
+  // A setting of the key, or of one below it ("budget.capacity" for "budget").
+  [[nodiscard]] bool sets(std::string_view key) const;
 };
 
 std::vector<Flag> policy_flags(PolicyChoice& choice);
+
+// Neither a file nor a preset is named, also not by HTTPRETRY_POLICY.
+bool uses_standard(const PolicyChoice& choice);
 
 // Without a file and a preset: the file in HTTPRETRY_POLICY, or else the preset `standard`.
 PolicySet chosen_policies(const PolicyChoice& choice);

@@ -6,7 +6,7 @@ namespace httpretry::cli {
 namespace {
 
 constexpr auto kDifferences = std::to_array<Entry>({
-    {"retries", "are on by default: up to three, within 60 s, with random waits"},
+    {"retries", "are on by default: up to four, within 60 s, with random waits"},
     {"-X POST",
      "is not retried if the server may have processed it, unless it has an idempotency key"},
     {"-m", "limits all attempts together; --set attempt_timeout=5s limits each"},

@@ -229,9 +229,8 @@ std::vector<Flag> retry_flags(SendOptions& to) {
        "--retry-delay, within -m or --retry-max-time; exit status 28 if it never is",
        store(to.until)},
       {'\0', "retry", "N",
-       "retry up to N times (3): sets max_attempts to N + 1; a budget also limits each host to "
-       "about "
-       "35 retries in a row, unless --set budget=none",
+       "retry up to N times (4): sets max_attempts to N + 1; where nothing succeeds, a budget of "
+       "some 100 retries for each host may end them earlier, unless --set budget=none",
        [&](Text v) {
          const auto most =
              std::min<long>(parse_count(v, "--retry"), std::numeric_limits<int>::max() - 1);

@@ -20,6 +20,8 @@
 namespace httpretry::cli {
 namespace {
 
+constexpr int kMany = 1000;  // attempts, where there is no lower limit
+
 void check(const SendOptions& options) {
   if (options.urls.empty()) throw UsageError("no URL given; expected httpretry [options] URL...");
   if (options.uploads.size() > options.urls.size())
@@ -76,12 +78,32 @@ bool may_use_tls(const SendOptions& options, const std::vector<Request>& request
          });
 }
 
+// The budget of `standard` suits a program that keeps calling. A command has a known number of
+// transfers: those that run at once may use up their retries, and each success gives back as many.
+// So the budget ends retries only where nothing succeeds.
+PolicySet fit_budget(const SendOptions& options, PolicySet policies,
+                     const std::vector<Request>& requests) {
+  if (!uses_standard(options.policy) || options.policy.sets("budget")) return policies;
+  const auto& url = requests.front().parsed_url();
+  const auto& policy = *policies.find(requests.front().method(), *url).policy;
+  const std::int64_t retries = std::min(policy.max_attempts.value_or(kMany), kMany) - 1;
+  const auto cost = policy.budget.timeout_cost / 1000;  // the highest
+  const auto most = options.parallel ? std::int64_t{options.parallel_max} : 1;
+  const auto at_once = std::min<std::int64_t>(most, std::ssize(requests));
+  const auto capacity = std::max(policy.budget.capacity / 1000, at_once * retries * cost);
+  const std::pair<std::string, std::string> settings[] = {
+      {"budget.capacity", std::to_string(capacity)},
+      {"budget.refill_on_success", std::to_string(std::max<std::int64_t>(retries * cost, 1))}};
+  return with_settings(policies, settings, "the command line").value();
+}
+
 int send_all(SendOptions& options, PolicySet policies, const Signals& signals) {
   const WaitLimit limit(signals, options.max_time);
   try {
     auto cookies = load_cookies(options, limit.descriptor());
     auto requests = requests_for(options, signals.descriptor());
     const PipedFiles piped(options.connection, may_use_tls(options, requests), limit.descriptor());
+    policies = fit_budget(options, std::move(policies), requests);
     return send_requests(options, signals, std::move(policies), std::move(cookies),
                          std::move(requests));
   } catch (const ReadError& error) {

@@ -23,7 +23,7 @@ struct HTTPRETRY_API Response {
   Headers headers;                   // of the final response; without trailers
   std::string body;                  // decoded, if RequestOptions::compressed is set
   std::uint64_t delivered = 0;       // bytes of the body that the request's sink has
-  std::string url;                   // after redirects
+  std::string url;                   // after redirects; without user and password
   Exchange exchange;
   History history;
 

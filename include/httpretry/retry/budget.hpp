@@ -1,7 +1,7 @@
 // Budget: how many retries a client may make on top of its requests.
 //
-// When a server is down, every call fails, every call retries, and with three retries each it gets
-// four times the load at the moment when it can bear least: a retry storm. Calls to one host share
+// When a server is down, every call fails, every call retries, and with four retries each it gets
+// five times the load at the moment when it can bear least: a retry storm. Calls to one host share
 // a budget, which stops that: once it is spent, failures are returned as they come, and successes
 // fill it again.
 //
@@ -48,7 +48,7 @@ class HTTPRETRY_API Budget {
   // The wait was cut short, and the retry that was taken for is not made.
   void cancel(BudgetClaim& claim, Time now);
   // The call is over, with an outcome of that class. A success gives back what the last retry cost,
-  // or `refill` where there was none.
+  // but at least `refill`.
   void settle(BudgetClaim& claim, Class last, Time now);
 
   // In thousandths; empty without a budget.

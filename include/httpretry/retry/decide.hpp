@@ -46,6 +46,7 @@ struct RetryState {
   // Attempts that failed. Without pending responses, and without an attempt on a stale connection
   // that was sent again at once.
   int failures = 1;
+  int throttles = 0;       // in a row, up to the last attempt
   int polls = 0;           // pending responses
   bool repeatable = true;  // Request::repeatable()
   bool replayable = true;  // the body can be read from its beginning again
@@ -68,6 +69,7 @@ enum class Limit : std::uint8_t {
   MaxElapsedTime,
   Deadline,  // the caller's
   ServerDelayMax,
+  Once,  // Classified::once
   Budget,
 };
 

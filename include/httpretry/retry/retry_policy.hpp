@@ -112,14 +112,17 @@ enum class ServerDelaySource : std::uint8_t {
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(ServerDelaySource source);
 
 struct HTTPRETRY_API ServerDelayPolicy {
-  enum class Combine : std::uint8_t { Max, Server, Own };
+  // Which wait is used: the longer one, the server's, or ours. Grow: the longer one; after the
+  // second throttle in a row both together, so that the wait grows even if the server always asks
+  // for the same. A limiter that counts refused requests would else never let us through.
+  enum class Combine : std::uint8_t { Max, Server, Own, Grow };
   enum class OverMax : std::uint8_t { Stop, Clamp };
 
   ServerDelayPolicy();
   friend bool operator==(const ServerDelayPolicy&, const ServerDelayPolicy&) = default;
 
   std::vector<ServerDelaySource> headers;  // in this order; the first valid one counts
-  Combine combine = Combine::Max;
+  Combine combine = Combine::Grow;
   Duration max;
   OverMax over_max = OverMax::Stop;
   Duration max_over_own = kForever;  // a server delay counts up to our own wait plus this
