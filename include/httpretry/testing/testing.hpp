@@ -167,7 +167,7 @@ enum class Fault : std::uint8_t {
   EndlessInterim,  // `size` bytes of 1xx responses, then FIN
   GzipCutShort,    // half of a gzip body; its Content-Length matches what is sent
   GzipBomb,        // a chunked gzip body, about a thousandth of the `size` bytes that it decodes to
-  // These need HTTP/2, and others do not go with it: see FaultServer.
+  // Over HTTP/2 only: see FaultServer.
   Http2EmptyData,    // a head, then `size` bytes of empty DATA frames
   Http2GoawayFlood,  // `size` bytes of GOAWAY frames
   Http2ResetFlood,   // `size` bytes of RST_STREAM frames
@@ -214,9 +214,8 @@ struct HTTPRETRY_API Step {
   std::vector<Interim> interims;                       // sent before the delay
   Duration delay{0};                                   // before the response or the fault
   Duration interval = std::chrono::milliseconds(100);  // for Drip
-  std::uint64_t size =
-      std::uint64_t{1}
-      << 30;  // for Huge, GzipBomb, HugeHeaders, EndlessInterim and floods of frames
+  // For Huge, GzipBomb, HugeHeaders, EndlessInterim and the floods of frames.
+  std::uint64_t size = std::uint64_t{1} << 30;
   // Sends no "100 Continue" to a request that expects one, and still waits for its body.
   bool ignore_expect = false;
   // Responds after the head without reading the body, and closes the connection. A 417 to a request
@@ -310,16 +309,17 @@ struct HTTPRETRY_API FaultServerOptions {
   std::size_t max_seen = 100'000;      // requests kept for `seen`; older ones are dropped
 };
 
-// An HTTP/1.1 server on real sockets that performs a Scenario and records the requests. If a step
-// has a fault of HTTP/2 (Http2EmptyData and the like), it speaks HTTP/2 too: over TLS with clients
-// that offer "h2" (ALPN), without TLS with clients that begin with it (prior knowledge). Over
-// HTTP/2 it answers the requests of a connection one after the other. These faults are of HTTP/1.1
-// only: Drip, Garbage, Stale, Huge, BadChunk, HugeHeaders, EndlessInterim, GzipBomb. A step with a
-// fault of the other version gets a 505 that says so. ResetEarly and the like happen to a new
-// connection, or after the request was read; `ignore_expect`, `respond_early` and `proxy` do
-// nothing. It counts what was sent at the receiving end, where a client cannot be mistaken about
-// it. Each connection has a thread; these block all signals, so that the program's signal handlers
-// run elsewhere. It trusts every client: let it listen on the loopback interface only.
+// An HTTP/1.1 server on real sockets that performs a Scenario and records the requests. It counts
+// what was sent at the receiving end, where a client cannot be mistaken about it. Each connection
+// has a thread; these block all signals, so that the program's signal handlers run elsewhere. It
+// trusts every client: let it listen on the loopback interface only.
+//
+// If a step has a fault of HTTP/2 (Http2EmptyData and the like), it speaks HTTP/2 too: over TLS
+// with clients that offer "h2" (ALPN), without TLS with clients that begin with it (prior
+// knowledge). Then it records requests that have arrived whole, and answers those of a connection
+// one after the other. `ignore_expect`, `respond_early` and `proxy` are for HTTP/1.1 only, and so
+// are Drip, Garbage, Stale, Huge, BadChunk, HugeHeaders, EndlessInterim and GzipBomb. A step with a
+// fault of the other version gets a 505 that says so.
 class HTTPRETRY_API FaultServer {
  public:
   // Listens when it returns. Throws std::invalid_argument for an invalid scenario (a status outside
