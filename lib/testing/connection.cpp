@@ -1,5 +1,6 @@
 #include <lib/testing/connection.hpp>
 
+#include <lib/testing/http2_connection.hpp>
 #include <lib/testing/request_reader.hpp>
 #include <lib/testing/response_writer.hpp>
 #include <lib/testing/sockets.hpp>
@@ -127,6 +128,10 @@ class Connection {
     if (!stale_ && fail_unread()) return false;
     const auto status = reader_.read_head(request);
     if (!status) return false;
+    if (shared_.speaks_http2 && begins_http2(request)) {
+      serve_http2(shared_, number_, channel_, reader_.take_rest());
+      return false;
+    }
     if (*status != 0) return refuse(*status);
     if (stale_) return read_and_log(request, nullptr) && false;
     if (request.method == "CONNECT" && !shared_.options.proxy) return refuse(405);
@@ -161,8 +166,7 @@ class Connection {
           !expects || step->ignore_expect || channel_.write(status_line(100) + "\r\n");
       status = invited ? reader_.read_body(request) : std::nullopt;
     }
-    if (shared_.options.on_request) shared_.options.on_request(request);
-    shared_.log.add(request);
+    shared_.record(request);
     return status == 400 ? refuse(400) : status == 0;
   }
 
@@ -207,6 +211,16 @@ class Connection {
 };
 
 }  // namespace
+
+Shared::Shared(Scenario scenario, const FaultServerOptions& chosen)
+    : options(chosen),
+      steps(std::move(scenario)),
+      speaks_http2(steps.needs_http2()),
+      log(options.max_seen) {
+  if (options.tls == Tls::Off) return;
+  certificates.emplace(options.tls);
+  if (speaks_http2) offer_http2(certificates->context());
+}
 
 void serve_connection(Shared& shared, std::uint64_t number, Descriptor socket, int stop_fd) {
   Connection connection(shared, number, std::move(socket), stop_fd);

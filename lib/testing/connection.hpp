@@ -47,13 +47,16 @@ class RequestLog {
 
 // What all connections of a server share. Each member is safe to use on several threads.
 struct Shared {
-  Shared(Scenario scenario, const FaultServerOptions& chosen)
-      : options(chosen), steps(std::move(scenario)), log(options.max_seen) {
-    if (options.tls != Tls::Off) certificates.emplace(options.tls);
+  Shared(Scenario scenario, const FaultServerOptions& chosen);
+
+  void record(const SeenRequest& request) {
+    if (options.on_request) options.on_request(request);
+    log.add(request);
   }
 
   const FaultServerOptions options;
   StepQueue steps;
+  const bool speaks_http2;
   RequestLog log;
   std::optional<Certificates> certificates;
 };

@@ -21,16 +21,6 @@ bool lists(std::string_view list, std::string_view token) {
   return false;
 }
 
-std::string path_of(std::string_view method, std::string_view target) {
-  if (method == "CONNECT") return std::string(target);
-  target = target.substr(0, target.find('?'));
-  if (const auto scheme = target.find("://"); scheme != std::string_view::npos) {
-    const auto slash = target.find('/', scheme + 3);
-    target = slash == std::string_view::npos ? "/" : target.substr(slash);
-  }
-  return std::string(target);
-}
-
 bool parse_request_line(std::string_view line, SeenRequest& request) {
   constexpr std::string_view kProtocol = "HTTP/";
   const auto method_end = line.find(' ');
@@ -59,6 +49,21 @@ bool parse_headers(std::string_view lines, Headers& headers) {
 }
 
 }  // namespace
+
+std::string path_of(std::string_view method, std::string_view target) {
+  if (method == "CONNECT") return std::string(target);
+  target = target.substr(0, target.find('?'));
+  if (const auto scheme = target.find("://"); scheme != std::string_view::npos) {
+    const auto slash = target.find('/', scheme + 3);
+    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+  }
+  return std::string(target);
+}
+
+void keep_body(SeenRequest& request, std::string_view bytes) {
+  request.body.append(bytes.substr(0, kMaxKeptBody - request.body.size()));
+  request.body_size += bytes.size();
+}
 
 bool RequestReader::fill() {
   std::array<char, 16 * 1024> bytes{};
@@ -120,8 +125,7 @@ bool RequestReader::take(std::uint64_t bytes, SeenRequest& request) {
   while (bytes > 0) {
     if (buffer_.empty() && !fill()) return false;
     const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, buffer_.size()));
-    request.body.append(buffer_, 0, std::min(here, kMaxKeptBody - request.body.size()));
-    request.body_size += here;
+    keep_body(request, std::string_view(buffer_).substr(0, here));
     buffer_.erase(0, here);
     bytes -= here;
   }

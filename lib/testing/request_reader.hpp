@@ -6,6 +6,11 @@
 
 namespace httpretry::faults {
 
+// The path of a request's target, as in SeenRequest.
+[[nodiscard]] std::string path_of(std::string_view method, std::string_view target);
+// Counts these bytes of the body, and keeps the first MiB.
+void keep_body(SeenRequest& request, std::string_view bytes);
+
 class RequestReader {
  public:
   explicit RequestReader(Channel& channel) : channel_(channel) {}

@@ -68,16 +68,6 @@ std::string chunk(std::string_view bytes) {
   return whole;
 }
 
-// The body of a step before framing; filler for a fault that needs a body.
-std::string body_of(const Step& step) {
-  constexpr std::size_t kFiller = 1024;  // as Fault promises
-  const bool plain =
-      step.fault == Fault::None || step.fault == Fault::Stale || step.fault == Fault::HugeHeaders;
-  const auto text = step.body.empty() && !plain ? std::string(kFiller, 'x') : step.body;
-  if (step.fault == Fault::GzipCutShort) return std::string(first_half(gzip(text)));
-  return step.gzip ? gzip(text) : text;
-}
-
 struct ResponseWriter {
   Channel& channel;
   const Step& step;
@@ -86,7 +76,7 @@ struct ResponseWriter {
   const std::optional<std::chrono::seconds> idle_timeout;
   const bool unframed = step.status == 204 || step.status == 304;
   const bool bodiless = unframed || request.method == "HEAD";
-  const std::string body = body_of(step);
+  const std::string body = step_body(step);
 
   bool send() const {
     return send_interims() && channel.pause(step.delay) && perform() && persistent;
@@ -124,6 +114,11 @@ struct ResponseWriter {
       case Fault::BadChunk:
         return end_with(head(true) + (bodiless ? "" : chunk(first_half(body)) + "no number\r\n"));
       case Fault::EndlessInterim: return send_size(status_line(103) + "X-Filler: x\r\n\r\n"), false;
+      case Fault::Http2EmptyData:
+      case Fault::Http2GoawayFlood:
+      case Fault::Http2ResetFlood:
+      case Fault::Http2NoEndStream:
+        return end_with(error_response(505, "this fault is one of HTTP/2 only\n"));
       case Fault::Close:
       case Fault::Refused:
       case Fault::Resolve: break;
@@ -203,6 +198,15 @@ struct ResponseWriter {
 
 }  // namespace
 
+std::string step_body(const Step& step) {
+  constexpr std::size_t kFiller = 1024;  // as Fault promises
+  const bool plain =
+      step.fault == Fault::None || step.fault == Fault::Stale || step.fault == Fault::HugeHeaders;
+  const auto text = step.body.empty() && !plain ? std::string(kFiller, 'x') : step.body;
+  if (step.fault == Fault::GzipCutShort) return std::string(first_half(gzip(text)));
+  return step.gzip ? gzip(text) : text;
+}
+
 std::string status_line(int status) {
   std::string line = "HTTP/1.1 " + std::to_string(status) + ' ';
   return line.append(reason(status)).append("\r\n");
@@ -216,8 +220,9 @@ std::string header_lines(const Headers& headers) {
   return lines;
 }
 
-std::string error_response(int status) {
-  return status_line(status) + "Content-Length: 0\r\nConnection: close\r\n\r\n";
+std::string error_response(int status, std::string_view body) {
+  std::string response = status_line(status) + "Connection: close\r\nContent-Length: ";
+  return response.append(std::to_string(body.size())).append("\r\n\r\n").append(body);
 }
 
 bool send_response(Channel& channel, const Step& step, const SeenRequest& request, bool persistent,

@@ -12,8 +12,10 @@ namespace httpretry::faults {
 [[nodiscard]] bool send_response(Channel& channel, const Step& step, const SeenRequest& request,
                                  bool persistent, std::optional<std::chrono::seconds> idle_timeout);
 
-// A complete response without a body that closes the connection, such as "400 Bad Request".
-[[nodiscard]] std::string error_response(int status);
+// The body of a step before framing; filler for a fault that needs a body.
+[[nodiscard]] std::string step_body(const Step& step);
+// A complete response that closes the connection, such as "400 Bad Request".
+[[nodiscard]] std::string error_response(int status, std::string_view body = {});
 // "HTTP/1.1 503 Service Unavailable\r\n".
 [[nodiscard]] std::string status_line(int status);
 // The headers as lines.

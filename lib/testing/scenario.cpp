@@ -13,11 +13,13 @@ using namespace policy_file;
 using JsonType = JsonNode::Type;
 
 // In the order of Fault.
-constexpr std::array<std::string_view, 20> kWords{
-    "none",      "reset",     "close",        "reset_early",     "reset_during",
-    "truncate",  "timeout",   "drip",         "garbage",         "stale",
-    "huge",      "bad_chunk", "huge_headers", "endless_interim", "gzip_cut_short",
-    "gzip_bomb", "tls_stall", "tls",          "refused",         "resolve"};
+// clang-format off
+constexpr std::array<std::string_view, 24> kWords{
+    "none", "reset", "close", "reset_early", "reset_during", "truncate", "timeout", "drip",
+    "garbage", "stale", "huge", "bad_chunk", "huge_headers", "endless_interim", "gzip_cut_short",
+    "gzip_bomb", "http2_empty_data", "http2_goaway_flood", "http2_reset_flood",
+    "http2_no_end_stream", "tls_stall", "tls", "refused", "resolve"};
+// clang-format on
 static_assert(kWords.back() == "resolve" &&
               kWords.size() == static_cast<std::size_t>(Fault::Resolve) + 1);
 

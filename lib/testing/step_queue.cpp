@@ -1,5 +1,6 @@
 #include <lib/testing/step_queue.hpp>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace httpretry::faults {
@@ -30,11 +31,24 @@ bool happens_unread(Fault fault) {
   return fault == Fault::ResetEarly || fault == Fault::TlsStall || fault == Fault::TlsReset;
 }
 
+bool needs_http2(const Script& script) {
+  return std::any_of(script.steps.begin(), script.steps.end(), [](const Step& step) {
+    return step.fault >= Fault::Http2EmptyData && step.fault <= Fault::Http2NoEndStream;
+  });
+}
+
 }  // namespace
 
 StepQueue::StepQueue(Scenario scenario) : scenario_(std::move(scenario)) {
   check(scenario_, "scenario,");
   for (const auto& [path, script] : scenario_.paths) check(script, "scenario of " + path + ",");
+}
+
+bool StepQueue::needs_http2() const {
+  const auto& paths = scenario_.paths;
+  return faults::needs_http2(scenario_) ||
+         std::any_of(paths.begin(), paths.end(),
+                     [](const auto& path) { return faults::needs_http2(path.second); });
 }
 
 TakenStep StepQueue::take(std::string_view path) {

@@ -18,6 +18,8 @@ class StepQueue {
   // Throws std::invalid_argument for a step that a server cannot perform.
   explicit StepQueue(Scenario scenario);
 
+  // Whether a step has a fault of HTTP/2.
+  [[nodiscard]] bool needs_http2() const;
   // The next step for that path.
   [[nodiscard]] TakenStep take(std::string_view path);
   // The next step of the scenario, if its fault happens before a request is read; else null, and

@@ -1,8 +1,9 @@
 """The hostile servers of tests/hostile, as `httpretry serve` plays them."""
 
 import pathlib
+import socket
 
-from program import ProgramTest, main
+from program import LIMIT, ProgramTest, main
 
 SCENARIOS = pathlib.Path(__file__).parent.parent / "hostile"
 
@@ -20,21 +21,30 @@ EXPECTED = {
     "two_lengths": [(None, "protocol")],
 }
 
+# What a client with HTTP/2 sends. 82, 84, 86: GET, "/", http.
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SETTINGS = bytes.fromhex("000000 04 00 00000000")
+GET = bytes.fromhex("000003 01 05 00000001 828486")
+
+HTTP2 = {"http2_empty_data", "http2_goaway_flood", "http2_reset_flood", "http2_no_end_stream"}
+
 
 class Hostile(ProgramTest):
-    def serve(self, name):
-        process = self.start("serve", "--log", "log", "--scenario", SCENARIOS / f"{name}.json")
+    def serve(self, name, *options):
+        process = self.start("serve", "--log", "log", "--scenario", SCENARIOS / f"{name}.json",
+                             *options)
         return process.stdout.readline().decode().strip()
+
+    def send(self, url, *options):
+        self.run_program("--preset", "curl", "--retry", 1, "--retry-delay", 0, "-o", "file",
+                         "--report", "report.json", *options, url, status=tuple(range(100)))
+        return [(attempt["status"], (attempt["error"] or {}).get("kind"))
+                for attempt in self.report()["attempts"]]
 
     def test_no_bad_response_is_taken_for_a_good_one(self):
         for name, expected in EXPECTED.items():
             with self.subTest(name):
-                self.run_program("--preset", "curl", "--retry", 1, "--retry-delay", 0, "-o", "file",
-                                 "--report", "report.json", self.serve(name),
-                                 status=tuple(range(100)))
-                seen = [(attempt["status"], (attempt["error"] or {}).get("kind"))
-                        for attempt in self.report()["attempts"]]
-                self.assertEqual(seen, expected)
+                self.assertEqual(self.send(self.serve(name)), expected)
                 file = self.folder / "file"
                 self.assertEqual(file.exists(), expected[-1] == (200, None))
                 file.unlink(missing_ok=True)
@@ -43,9 +53,33 @@ class Hostile(ProgramTest):
         self.run_program("-m", 0.3, "--compressed", "-o", "file", self.serve("gzip_bomb"), status=28)
         self.assertEqual(list(self.folder.glob("file*")), [])
 
+    def test_no_connection_over_http2_that_floods_or_breaks_gives_a_good_response(self):
+        for name in HTTP2:
+            with self.subTest(name):
+                *attempts, last = self.send(self.serve(name, "--tls"), "-k", "--retry-all-errors")
+                self.assertEqual([kind for _, kind in attempts], ["receive"])
+                self.assertEqual(last, (200, None))
+                self.assertEqual((self.folder / "file").read_text(), "good")
+                (self.folder / "file").unlink()
+
+    def test_the_time_is_kept_during_a_flood_without_tls(self):
+        self.run_program("-m", 0.01, "--http2-prior-knowledge", "-o", "file",
+                         self.serve("http2_empty_data"), status=28)
+        self.assertEqual(list(self.folder.glob("file*")), [])
+
+    def test_a_server_that_floods_stops_at_once(self):
+        process = self.start("serve", "--log", "log", "--scenario",
+                             SCENARIOS / "http2_empty_data.json")
+        port = int(process.stdout.readline().decode().strip().rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), LIMIT) as client:
+            client.sendall(PREFACE + SETTINGS + GET)
+            client.recv(100_000, socket.MSG_WAITALL)
+            process.terminate()
+            self.assertEqual(process.wait(LIMIT), 0)
+
     def test_each_scenario_has_its_test(self):
         names = {path.stem for path in SCENARIOS.glob("*.json")}
-        self.assertEqual(names, set(EXPECTED) | {"gzip_bomb"})
+        self.assertEqual(names, set(EXPECTED) | HTTP2 | {"gzip_bomb"})
 
 
 main()

@@ -75,6 +75,14 @@ Outcome outcome_of(const Step& step) {
       return cut_off(step, Errc::Receive, 18, "the connection ended during the response");
     case Fault::BadChunk:
       return cut_off(step, Errc::Receive, 56, "the chunks of the response are malformed");
+    case Fault::Http2NoEndStream:
+      return cut_off(step, Errc::Receive, 18,
+                     "the HTTP/2 connection broke before the end of the response");
+    case Fault::Http2EmptyData:
+      return cut_off(step, Errc::Receive, 56, "the server sent HTTP/2 frames without end");
+    case Fault::Http2GoawayFlood:
+    case Fault::Http2ResetFlood:
+      return failure(Errc::Receive, 56, "the server sent HTTP/2 frames without end");
     case Fault::Huge: return cut_off(step, Errc::TooLarge, 63, "the response is too large");
   }
   return failure(Errc::Internal, 0, "unknown fault");

@@ -167,10 +167,16 @@ enum class Fault : std::uint8_t {
   EndlessInterim,  // `size` bytes of 1xx responses, then FIN
   GzipCutShort,    // half of a gzip body; its Content-Length matches what is sent
   GzipBomb,        // a chunked gzip body, about a thousandth of the `size` bytes that it decodes to
-  TlsStall,        // accepts the connection and never starts TLS
-  TlsReset,        // RST during the TLS handshake
-  Refused,         // nobody listens; only for `httpretry plan`
-  Resolve,         // the host name has no address; only for `httpretry plan`
+  // Over HTTP/2 only: see FaultServer.
+  Http2EmptyData,    // a head, then `size` bytes of empty DATA frames
+  Http2GoawayFlood,  // `size` bytes of GOAWAY frames
+  Http2ResetFlood,   // `size` bytes of RST_STREAM frames
+  Http2NoEndStream,  // a head without a length, half of the body, then a frame that breaks the
+                     // connection: its padding is longer than the frame
+  TlsStall,          // accepts the connection and never starts TLS
+  TlsReset,          // RST during the TLS handshake
+  Refused,           // nobody listens; only for `httpretry plan`
+  Resolve,           // the host name has no address; only for `httpretry plan`
 };
 
 // Its word in a scenario file: "reset", "reset_early", … Hang is "timeout", which is what the
@@ -208,8 +214,8 @@ struct HTTPRETRY_API Step {
   std::vector<Interim> interims;                       // sent before the delay
   Duration delay{0};                                   // before the response or the fault
   Duration interval = std::chrono::milliseconds(100);  // for Drip
-  std::uint64_t size = std::uint64_t{1}
-                       << 30;  // for Huge, GzipBomb, HugeHeaders and EndlessInterim
+  // For Huge, GzipBomb, HugeHeaders, EndlessInterim and the floods of frames.
+  std::uint64_t size = std::uint64_t{1} << 30;
   // Sends no "100 Continue" to a request that expects one, and still waits for its body.
   bool ignore_expect = false;
   // Responds after the head without reading the body, and closes the connection. A 417 to a request
@@ -265,7 +271,7 @@ struct HTTPRETRY_API SeenRequest {
   std::string method;
   std::string target;        // as sent: "/a?b", "http://host/a?b", "host:443"
   std::string path;          // the path of the target without query; the whole target of a CONNECT
-  std::string http_version;  // "1.0" or "1.1"
+  std::string http_version;  // "1.0", "1.1" or "2"
   Headers headers;
   std::string body;  // the first MiB, with chunks decoded
   std::uint64_t body_size = 0;
@@ -307,6 +313,13 @@ struct HTTPRETRY_API FaultServerOptions {
 // what was sent at the receiving end, where a client cannot be mistaken about it. Each connection
 // has a thread; these block all signals, so that the program's signal handlers run elsewhere. It
 // trusts every client: let it listen on the loopback interface only.
+//
+// If a step has a fault of HTTP/2 (Http2EmptyData and the like), it speaks HTTP/2 too: over TLS
+// with clients that offer "h2" (ALPN), without TLS with clients that begin with it (prior
+// knowledge). Then it records requests that have arrived whole, and answers those of a connection
+// one after the other. `ignore_expect`, `respond_early` and `proxy` are for HTTP/1.1 only, and so
+// are Drip, Garbage, Stale, Huge, BadChunk, HugeHeaders, EndlessInterim and GzipBomb. A step with a
+// fault of the other version gets a 505 that says so.
 class HTTPRETRY_API FaultServer {
  public:
   // Listens when it returns. Throws std::invalid_argument for an invalid scenario (a status outside

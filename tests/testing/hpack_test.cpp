@@ -1,0 +1,114 @@
+#include <lib/testing/hpack.hpp>
+
+#include <doctest/doctest.h>
+
+#include <initializer_list>
+#include <string>
+
+using namespace httpretry::faults;
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+std::string bytes_of(std::string_view hex) {
+  std::string bytes;
+  std::string digits;
+  for (const char c : hex) {
+    if (c == ' ') continue;
+    digits += c;
+    if (digits.size() < 2) continue;
+    bytes += static_cast<char>(std::stoi(digits, nullptr, 16));
+    digits.clear();
+  }
+  return bytes;
+}
+
+// "name: value" of each field; only "malformed" if the block is.
+Strings decoded(HpackDecoder& decoder, const std::string& block) {
+  const auto fields = decoder.decode(block);
+  if (!fields) return {"malformed"};
+  Strings lines;
+  for (const auto& field : *fields) lines.push_back(field.name + ": " + field.value);
+  return lines;
+}
+
+Strings decoded_alone(const std::string& block) {
+  HpackDecoder decoder;
+  return decoded(decoder, block);
+}
+
+}  // namespace
+
+TEST_CASE("the requests of RFC 7541, appendix C.4, are decoded") {
+  HpackDecoder decoder;
+  CHECK(decoded(decoder, bytes_of("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff")) ==
+        Strings{":method: GET", ":scheme: http", ":path: /", ":authority: www.example.com"});
+  CHECK(decoded(decoder, bytes_of("8286 84be 5886 a8eb 1064 9cbf")) ==
+        Strings{":method: GET", ":scheme: http", ":path: /", ":authority: www.example.com",
+                "cache-control: no-cache"});
+  CHECK(decoded(decoder, bytes_of("8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf")) ==
+        Strings{":method: GET", ":scheme: https", ":path: /index.html",
+                ":authority: www.example.com", "custom-key: custom-value"});
+}
+
+// They need a table of 256 bytes, which the first one sets.
+TEST_CASE("the responses of RFC 7541, appendix C.6, which evict entries, are decoded") {
+  HpackDecoder decoder;
+  CHECK(decoded(decoder, bytes_of("3fe101 4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8"
+                                  "2005 9504 0b81 66e0 82a6 2d1b ff6e 919d 29ad 1718 63c7 8f0b"
+                                  "97c8 e9ae 82ae 43d3")) ==
+        Strings{":status: 302", "cache-control: private", "date: Mon, 21 Oct 2013 20:13:21 GMT",
+                "location: https://www.example.com"});
+  CHECK(decoded(decoder, bytes_of("4883 640e ffc1 c0bf")) ==
+        Strings{":status: 307", "cache-control: private", "date: Mon, 21 Oct 2013 20:13:21 GMT",
+                "location: https://www.example.com"});
+  CHECK(decoded(decoder, bytes_of("88c1 6196 d07a be94 1054 d444 a820 0595 040b 8166 e084 a62d"
+                                  "1bff c05a 839b d9ab 77ad 94e7 821d d7f2 e6c7 b335 dfdf cd5b"
+                                  "3960 d5af 2708 7f36 72c1 ab27 0fb5 291f 9587 3160 65c0 03ed"
+                                  "4ee5 b106 3d50 07")) ==
+        Strings{":status: 200", "cache-control: private", "date: Mon, 21 Oct 2013 20:13:22 GMT",
+                "location: https://www.example.com", "content-encoding: gzip",
+                "set-cookie: foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1"});
+  CHECK(decoded(decoder, "\xbe") ==
+        Strings{"set-cookie: foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1"});
+  CHECK(decoded(decoder, "\xc1") == Strings{"malformed"});  // three fit
+}
+
+TEST_CASE("a literal of any length is decoded to what was written") {
+  for (const std::size_t size : {0U, 1U, 126U, 127U, 128U, 254U, 255U, 300U, 20'000U}) {
+    CAPTURE(size);
+    const std::string value(size, 'v');
+    CHECK(decoded_alone(hpack_literal("name", value)) == Strings{"name: " + value});
+  }
+  CHECK(decoded_alone(hpack_literal("a", "1") + hpack_literal("b", "")) == Strings{"a: 1", "b: "});
+}
+
+TEST_CASE("a malformed block is rejected") {
+  for (const std::string hex : {
+           "80",                // no field has the index 0
+           "be",                // the table is empty
+           "ff80808080808080",  // a number without end
+           "ff",                // a number without its end
+           "3fe21f",            // a table of 4097 bytes
+           "0001",              // no name
+           "000161",            // no value
+           "00016105616161",    // a value that is longer than the block
+           "00016184ffffffff",  // the end of a string within a string
+           "000161821fff",      // padding of a whole byte
+           "0001618118",        // "a", and padding that is not ones
+       }) {
+    CAPTURE(hex);
+    CHECK(decoded_alone(bytes_of(hex)) == Strings{"malformed"});
+  }
+  CHECK(decoded_alone(bytes_of("000161811f")) == Strings{"a: a"});
+}
+
+TEST_CASE("a small block that stands for more than 64 KiB of headers is rejected") {
+  HpackDecoder decoder;
+  auto added = hpack_literal("name", std::string(4000, 'v'));
+  added.front() = '\x40';  // with indexing
+  REQUIRE(decoded(decoder, added).front() != "malformed");
+  CHECK(decoded(decoder, std::string(16, '\xbe')).size() == 16);
+  CHECK(decoded(decoder, std::string(17, '\xbe')) == Strings{"malformed"});
+}

@@ -1,0 +1,342 @@
+// A FaultServer over HTTP/2.
+#include <httpretry/client/client.hpp>
+#include <httpretry/testing/testing.hpp>
+#include <lib/testing/hpack.hpp>
+#include <lib/testing/http2_frames.hpp>
+#include <tests/testing/raw_client.hpp>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+using namespace httpretry;
+using namespace httpretry::faults;
+using namespace raw;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kFloods = {Fault::Http2EmptyData, Fault::Http2GoawayFlood, Fault::Http2ResetFlood};
+
+// A server that speaks HTTP/2, because of a step that only /fault takes.
+Scenario with_http2(std::vector<Step> steps, Fault fault = Fault::Http2NoEndStream) {
+  Scenario scenario(std::move(steps));
+  scenario.paths.emplace("/fault", Script({fault}));
+  return scenario;
+}
+
+FaultServerOptions with_tls() {
+  FaultServerOptions options;
+  options.tls = Tls::Good;
+  return options;
+}
+
+Request request(const FaultServer& server, const char* method = "GET",
+                const std::string& path = "/") {
+  Request made(method, server.url(path));
+  if (server.ca_file().empty()) {
+    made.edit_options().http_version = HttpVersion::Http2PriorKnowledge;
+  }
+  return made;
+}
+
+ClientOptions trusting(const FaultServer& server) {
+  ClientOptions options;
+  options.connection.ca_file = server.ca_file();
+  return options;
+}
+
+Outcome play(const Step& step, const char* method = "GET") {
+  const FaultServer server(with_http2({step}));
+  return Client().send(request(server, method));
+}
+
+// A client that sends frames by hand.
+class FrameClient {
+ public:
+  explicit FrameClient(const FaultServer& server, std::string_view settings = {})
+      : raw_(server.port()) {
+    raw_.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(FrameType::Settings, 0, 0, settings));
+  }
+  void get(std::uint32_t stream, const std::string& path = "/") {
+    const auto block = hpack_literal(":method", "GET") + hpack_literal(":path", path);
+    raw_.send(header_frames(stream, block, kEndStream));
+  }
+  void send(const std::string& bytes) { raw_.send(bytes); }
+  // The next frame that is not about settings; an empty one at the end of the connection.
+  Frame next() {
+    for (;;) {
+      fill(9);
+      if (received_.size() < 9) return {};
+      const std::size_t size = number_at('\0' + received_.substr(0, 3));
+      fill(9 + size);
+      Frame read{static_cast<FrameType>(received_[3]), static_cast<unsigned char>(received_[4]),
+                 number_at(std::string_view(received_).substr(5)), received_.substr(9, size)};
+      received_.erase(0, 9 + size);
+      if (read.type != FrameType::Settings) return read;
+    }
+  }
+  RawClient& raw() { return raw_; }
+
+ private:
+  void fill(std::size_t size) {
+    received_ += raw_.read_until(
+        [&](const std::string& text) { return received_.size() + text.size() >= size; });
+  }
+  RawClient raw_;
+  std::string received_;
+};
+
+void check_head(const Frame& frame, std::uint32_t stream) {
+  CHECK(frame.type == FrameType::Headers);
+  CHECK(frame.stream == stream);
+}
+
+}  // namespace
+
+TEST_CASE("requests and responses are the same over HTTP/2, with and without TLS") {
+  for (const auto& options : {FaultServerOptions(), with_tls()}) {
+    CAPTURE(static_cast<int>(options.tls));
+    const Step step(201, Headers{{"X-Long", std::string(40'000, 'x')}, {"X-Two", "2"}}, "hello");
+    FaultServer server(with_http2({step, 503}), options);
+    Client client(trusting(server));
+    auto sent = request(server, "POST", "/a?b=c");
+    sent.add_header("X-Mine", "mine").set_body(std::string(100'000, 'b'));
+
+    const auto outcome = client.send(sent);
+    REQUIRE(outcome);
+    CHECK(outcome->http_version == "2");
+    CHECK(outcome->status == 201);
+    CHECK(outcome->headers.get("X-Long") == std::string(40'000, 'x'));
+    CHECK(outcome->headers.get("X-Two") == "2");
+    CHECK(outcome->body == "hello");
+    CHECK(client.send(request(server))->status == 503);
+
+    // Without TLS, libcurl 7.88 cannot send a second request on a connection.
+    CHECK(server.connections() == (options.tls == Tls::Good ? 1 : 2));
+    const auto seen = server.seen();
+    REQUIRE(seen.size() == 2);
+    CHECK(seen[0].method == "POST");
+    CHECK(seen[0].target == "/a?b=c");
+    CHECK(seen[0].path == "/a");
+    CHECK(seen[0].http_version == "2");
+    CHECK(seen[0].headers.get("x-mine") == "mine");
+    CHECK(seen[0].headers.get("host") == server.url("").substr(server.url("").rfind('/') + 1));
+    CHECK(seen[0].body == std::string(100'000, 'b'));
+    CHECK(seen[0].body_complete);
+    CHECK(seen[0].step == 0);
+    CHECK(seen[1].step == 1);
+  }
+}
+
+TEST_CASE("a server whose scenario has no fault of HTTP/2 does not speak it") {
+  FaultServer server(Scenario{200}, with_tls());
+  CHECK(Client(trusting(server)).send(request(server))->http_version == "1.1");
+
+  FaultServer plain(Scenario{200});
+  RawClient client(plain.port());
+  CHECK(status_of(client.ask("PRI * HTTP/2.0\r\n\r\n")) == 505);
+}
+
+TEST_CASE("a client that does not offer HTTP/2 gets HTTP/1.1") {
+  FaultServer server(with_http2({200}), with_tls());
+  auto sent = request(server);
+  sent.edit_options().http_version = HttpVersion::Http1;
+  CHECK(Client(trusting(server)).send(sent)->http_version == "1.1");
+
+  FaultServer plain(with_http2({200}));
+  RawClient client(plain.port());
+  CHECK(status_of(client.ask(get())) == 200);
+}
+
+TEST_CASE("a response over HTTP/2 that has no body ends with its head") {
+  CHECK(play(Step(200, "text"), "HEAD")->headers.get("Content-Length") == "4");
+  CHECK(play(Step(204, "text"))->body.empty());
+  CHECK(play(Step(200))->headers.get("Content-Length") == "0");
+}
+
+TEST_CASE("interim responses and gzip work over HTTP/2") {
+  Step step(200, "text");
+  step.gzip = true;
+  step.interims = {Interim(103, Headers{{"Link", "</a>"}})};
+  const FaultServer server(with_http2({step}));
+  auto sent = request(server);
+  sent.edit_options().compressed = true;
+  CHECK(Client().send(sent)->body == "text");
+}
+
+TEST_CASE("faults that need no framing happen over HTTP/2 too") {
+  for (const auto fault : {Fault::Reset, Fault::ResetEarly, Fault::Close, Fault::TlsReset}) {
+    const auto what = to_string(fault);
+    CAPTURE(what);
+    const auto outcome = play(fault);
+    REQUIRE_FALSE(outcome);
+    // libcurl may notice it when it sends its settings.
+    CHECK((outcome.error().code == Errc::Receive || outcome.error().code == Errc::Send));
+    CHECK(outcome.error().exchange.sent == Sent::Maybe);
+  }
+  for (const auto fault : {Fault::ResetDuring, Fault::Truncate, Fault::Http2NoEndStream}) {
+    const auto what = to_string(fault);
+    CAPTURE(what);
+    const FaultServer server(with_http2({fault}));
+    FrameClient client(server);
+    client.get(1);
+    check_head(client.next(), 1);
+    CHECK(client.next().payload == std::string(512, 'x'));
+    if (fault == Fault::Http2NoEndStream) {
+      const auto broken = client.next();
+      CHECK(broken.flags == kPadded);
+      CHECK(static_cast<std::size_t>(broken.payload.front()) >= broken.payload.size());
+    } else {
+      CHECK(client.next().payload.empty());
+      CHECK(client.raw().end() == (fault == Fault::Truncate ? End::Fin : End::Rst));
+    }
+  }
+}
+
+TEST_CASE("a request over HTTP/2 without a response holds up no other one") {
+  const FaultServer server(with_http2({Fault::Hang, {200, "hello"}}));
+  FrameClient client(server);
+  client.get(1);
+  client.get(3);
+  check_head(client.next(), 3);
+  CHECK(client.next().payload == "hello");
+}
+
+TEST_CASE("a fault of the other version of HTTP gets a 505 that says so") {
+  const auto http2 = play(Fault::Huge);
+  CHECK(http2->status == 505);
+  CHECK(http2->body == "this fault is one of HTTP/1.1 only\n");
+
+  FaultServer server({Fault::Http2EmptyData});
+  const auto http1 = Client().get(server.url());
+  CHECK(http1->status == 505);
+  CHECK(http1->body == "this fault is one of HTTP/2 only\n");
+}
+
+TEST_CASE("a body is sent as the windows of the client allow") {
+  const FaultServer server(with_http2({{200, "0123456789"}}));
+  FrameClient client(server, std::string("\0\4", 2) + to_bytes(4));  // the initial window
+  client.get(1);
+  check_head(client.next(), 1);
+  CHECK(client.next().payload == "0123");
+  client.send(frame(FrameType::WindowUpdate, 0, 1, to_bytes(3)));
+  CHECK(client.next().payload == "456");
+  client.send(frame(FrameType::Settings, 0, 0, std::string("\0\4", 2) + to_bytes(100)));
+  const auto last = client.next();
+  CHECK(last.payload == "789");
+  CHECK(last.flags == kEndStream);
+}
+
+TEST_CASE("a connection over HTTP/2 ends with GOAWAY if the step or the server closes it") {
+  for (const bool by_step : {true, false}) {
+    Step step(200, "hello");
+    if (by_step) step.headers.add("Connection", "close");
+    FaultServerOptions options;
+    options.keep_alive = by_step;
+    const FaultServer server(with_http2({step}), options);
+    FrameClient client(server);
+    client.get(1);
+    check_head(client.next(), 1);
+    CHECK(client.next().payload == "hello");
+    CHECK(client.next().type == FrameType::Goaway);
+    CHECK(client.raw().read_to_end().empty());
+    CHECK(client.raw().end() == End::Fin);
+  }
+}
+
+TEST_CASE("a request over HTTP/2 that is malformed gets a 400, and a CONNECT a 405") {
+  const FaultServer server(with_http2({200}));
+  FrameClient client(server);
+  client.send(header_frames(1, hpack_literal(":method", "GET"), kEndStream));
+  CHECK(client.next().payload.find("400") != std::string::npos);
+  client.send(header_frames(
+      3, hpack_literal(":method", "CONNECT") + hpack_literal(":authority", "a:1"), kEndStream));
+  CHECK(client.next().payload.find("405") != std::string::npos);
+  CHECK(server.requests() == 0);
+}
+
+TEST_CASE("headers may come with padding, a priority, in several frames, and as trailers") {
+  const FaultServer server(with_http2({200}));
+  FrameClient client(server);
+  const auto block = hpack_literal(":method", "PUT") + hpack_literal(":path", "/a");
+  client.send(frame(FrameType::Headers, kPadded | kPriority, 1,
+                    "\x03" + std::string(5, 'p') + block.substr(0, 9) + "pad") +
+              frame(FrameType::Continuation, kEndHeaders, 1, block.substr(9)) +
+              frame(FrameType::Data, kPadded, 1,
+                    "\x03"
+                    "bodypad") +
+              header_frames(1, hpack_literal("trailer", "t"), kEndStream));
+  Frame answer = client.next();
+  while (answer.type == FrameType::WindowUpdate) answer = client.next();
+  check_head(answer, 1);
+  CHECK(server.seen().at(0).path == "/a");
+  CHECK(server.seen().at(0).body == "body");
+}
+
+TEST_CASE("what is not HTTP/2 ends the connection") {
+  const FaultServer server(with_http2({200}));
+  for (const auto& bytes :
+       {header_frames(1, "\x80", kEndStream),                            // no field has the index 0
+        frame(FrameType::Headers, kPadded, 1, "\x09x"),                  // too much padding
+        frame(FrameType::Headers, 0, 1) + frame(FrameType::Data, 0, 1),  // no CONTINUATION
+        frame(FrameType::Data, 0, 1, std::string(kMaxPayload + 1, 'x'))}) {
+    FrameClient client(server);
+    client.send(bytes);
+    CHECK(client.next().payload.empty());
+    CHECK(client.raw().end() == End::Fin);
+  }
+  CHECK(server.requests() == 0);
+}
+
+TEST_CASE("a flood is `size` bytes of one frame, then FIN") {
+  for (const auto fault : kFloods) {
+    const auto what = to_string(fault);
+    CAPTURE(what);
+    Step step(fault);
+    step.size = 100'000;
+    const FaultServer server({step});
+    FrameClient client(server);
+    client.get(1);
+    if (fault == Fault::Http2EmptyData) check_head(client.next(), 1);
+    const auto expected = fault == Fault::Http2EmptyData ? frame(FrameType::Data, 0, 1)
+                          : fault == Fault::Http2GoawayFlood
+                              ? frame(FrameType::Goaway, 0, 0, to_bytes(1) + to_bytes(1))
+                              : frame(FrameType::Reset, 0, 1, to_bytes(1));
+    std::size_t bytes = 0;
+    std::size_t others = 0;
+    for (auto next = client.next(); client.raw().end() == End::Open; next = client.next()) {
+      const auto same = frame(next.type, next.flags, next.stream, next.payload);
+      bytes += same.size();
+      if (same != expected) ++others;
+    }
+    CHECK(client.raw().end() == End::Fin);
+    CHECK(bytes >= step.size);
+    CHECK(bytes < 2 * step.size);
+    CHECK(others == 0);
+  }
+}
+
+TEST_CASE("a flood ends when the client disconnects, and when the server stops") {
+  for (const auto fault : kFloods) {
+    for (const bool reads : {true, false}) {
+      Step step(fault);
+      step.size = std::uint64_t{1} << 60;
+      FaultServer server({step});
+      FrameClient gone(server);
+      gone.get(1);
+      gone.next();
+      gone.raw().close();
+
+      FrameClient client(server);
+      client.get(1);
+      client.next();
+      std::thread reader([&] {
+        if (reads) client.raw().read_until([](std::string& text) { return text.clear(), false; });
+      });
+      server.stop();  // joins the threads of both connections
+      reader.join();
+      CHECK(server.connections() == 2);
+    }
+  }
+}
