@@ -1,6 +1,7 @@
 #include <httpretry/curl/cookies.hpp>
 
 #include "lib/http/new_file.hpp"
+#include "lib/http/regular_file.hpp"
 #include "lib/http/text.hpp"
 
 #include <algorithm>
@@ -68,17 +69,20 @@ std::string problem(std::string_view line) {
   return {};
 }
 
+Error cannot_load(const std::string& path, const std::string& why) {
+  return Error(Errc::InvalidRequest, "cannot read cookie file " + path + ": " + why);
+}
+
 }  // namespace
 
 Result<void> CookieJar::load(const std::string& path) {
+  if (const auto why = cannot_read(path); !why.empty()) return cannot_load(path, why);
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  // Not with iterators of the stream, which throw if it is a directory.
   if (file.is_open() && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
   if (!file.is_open() || file.bad() || text.bad()) {
-    return Error(Errc::InvalidRequest,
-                 "cannot read cookie file " + path + ": " + std::generic_category().message(errno));
+    return cannot_load(path, std::generic_category().message(errno));
   }
   return add(text.str(), path);
 }

@@ -3,11 +3,14 @@
 #include "transfer.hpp"
 #include "url_parts.hpp"
 
+#include "lib/http/regular_file.hpp"
+
 #include <httpretry/curl/cookies.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
+#include <cstdlib>
 
 namespace httpretry {
 namespace {
@@ -46,6 +49,21 @@ long idle_limit(const Request& request, const TransportOptions& options, const O
   return std::min(usual, limit - 1);
 }
 
+// libcurl reads the file in the loop, and would wait for ever where it is a pipe. The one in the
+// home directory need not exist.
+Result<void> check_netrc(std::string path) {
+  if (path.empty()) {
+    const char* home = std::getenv("HOME");
+    path = std::string(home == nullptr ? "" : home) + "/.netrc";
+    if (::access(path.c_str(), R_OK) != 0) return {};
+  }
+  const auto why = cannot_read(path);
+  if (why.empty()) return {};
+  Error error(Errc::InvalidRequest, "cannot read netrc file " + path + ": " + why);
+  error.curl_code = CURLE_READ_ERROR;
+  return error;
+}
+
 }  // namespace
 
 SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, const Url& url,
@@ -80,13 +98,7 @@ Result<void> check_sendable(const Request& request, const TransportOptions& opti
   if (const auto& credentials = plan.wanted.credentials) {
     if (const char* why = unusable(*credentials)) return Error(Errc::InvalidRequest, why);
   }
-  if (plan.netrc && !options.netrc->empty() && ::access(options.netrc->c_str(), R_OK) != 0) {
-    Error error(Errc::InvalidRequest, "cannot read netrc file " + *options.netrc + ": " +
-                                          std::generic_category().message(errno));
-    error.curl_code = CURLE_READ_ERROR;
-    return error;
-  }
-  return {};
+  return plan.netrc ? check_netrc(*options.netrc) : Result<void>();
 }
 
 const char* unusable(const Credentials& credentials) {

@@ -200,6 +200,7 @@ Heartbeat::Closed Loop::watch_connection(int local_port) {
 // `code`: what libcurl returned when it was driven.
 void Loop::reap(Shard& shard, CURLMcode code) {
   if (code != CURLM_OK) return fail_all(shard, code);
+  const auto asked_before = shard.doubtful.size();
   int left = 0;
   while (CURLMsg* message = curl_multi_info_read(shard.multi.get(), &left)) {
     if (message->msg != CURLMSG_DONE) continue;
@@ -209,6 +210,19 @@ void Loop::reap(Shard& shard, CURLMcode code) {
     auto& transfer = *easy->transfer;
     remove(transfer);  // `message` is gone with it
     transfer.finished(result);
+  }
+  if (!shard.doubtful.empty()) settle(shard, asked_before);
+}
+
+// Those that asked before libcurl was driven have their answer, if the transfer that they asked did
+// not end and ask another one.
+void Loop::settle(Shard& shard, std::size_t asked_before) {
+  auto& doubtful = shard.doubtful;
+  for (auto i = doubtful.size(); i-- > 0;) {  // one that is settled leaves the list
+    const bool answered = i < asked_before;
+    const auto before = doubtful.size();
+    doubtful[i]->settle(answered, std::span(doubtful).subspan(asked_before));
+    if (answered && doubtful.size() < before) --asked_before;
   }
 }
 
@@ -220,6 +234,7 @@ void Loop::fail_all(Shard& shard, CURLMcode code) {
     remove(*transfer);
     transfer->lost(code);
   }
+  while (!shard.doubtful.empty()) shard.doubtful.back()->settle(true, {});
   shard.multi.reset();
   shard.deadline = kNever;
 }
@@ -280,6 +295,7 @@ const char* Loop::start(Transfer& transfer, bool multiplexed) {
   if (!shard.multi) open(shard);
   if (shard.active.size() == shard.active.capacity()) {  // what is added must be in the list
     shard.active.reserve(2 * shard.active.size() + 1);
+    shard.doubtful.reserve(shard.active.capacity());
   }
   const auto code = curl_multi_add_handle(shard.multi.get(), transfer.handle());
   if (code != CURLM_OK) return curl_multi_strerror(code);

@@ -37,6 +37,8 @@ struct Shard {
   Time look_at = kNever;   // when to call it for the transfers that connect
   std::vector<Transfer*> active;
   std::size_t connecting = 0;  // of these: that have not sent yet
+  // libcurl is done with them, but the connection may be broken: see Transfer::ask_other.
+  std::vector<Transfer*> doubtful;
   // Null where there was no memory to make it anew. Last: its clean-up may still call back.
   Owned<CURLM, curl_multi_cleanup> multi;
 };
@@ -119,6 +121,7 @@ class Loop final : public RunQueue, public Transport {
   void plan_look(Shard& shard, bool by_time);
   static void run_connecting(Shard& shard);
   void reap(Shard& shard, CURLMcode code);
+  static void settle(Shard& shard, std::size_t asked_before);
   void fail_all(Shard& shard, CURLMcode code);
   void open(Shard& shard);
   Shard& shard_for(bool multiplexed);

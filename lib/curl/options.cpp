@@ -187,7 +187,8 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   set(CURLOPT_TCP_KEEPINTVL, 30L);
   set(CURLOPT_PIPEWAIT, 1L);
   set(CURLOPT_BUFFERSIZE, 65536L);
-  // Longer than any answer of our resolver is used: libcurl shall not look up a name by itself.
+  // Longer than the minute after which libcurl gets the addresses of a host anew, so that it never
+  // looks up a name by itself.
   if (!proxied) set(CURLOPT_DNS_CACHE_TIMEOUT, 300L);
 
   set(CURLOPT_PRIVATE, this);

@@ -168,7 +168,10 @@ bool ResponseReader::bad_response(std::string why) {
 }
 
 bool ResponseReader::begin_response() {
-  if (delivery_ == nullptr) return true;
+  if (delivery_ == nullptr) {
+    auto error = has_body() ? unasked_part(request_, response, false) : std::nullopt;
+    return !error || abort_.set_error(Abort::BadResponse, *std::move(error));
+  }
   response.url = url_of(request_);
   auto begun = delivery_->begin(request_, response);
   if (!begun) return sink_failed(std::move(begun).error());

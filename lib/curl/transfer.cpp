@@ -127,13 +127,52 @@ void Transfer::finished(CURLcode code) {
   code_ = code;
   curl_done_ = true;
   if (code != CURLE_OK && flooded()) abort_.set(flood_reason());
-  if (!decoding_ || !abort_.none()) conclude();
+  if (!abort_.none()) return conclude();
+  // With these codes libcurl 7.88 ends streams whose connection a frame has broken.
+  const bool by_frame = code == CURLE_OK || code == CURLE_GOT_NOTHING;
+  if (closed_ && !goaway_ && by_frame) tell_all_on_connection(&Transfer::broken_);
+  if (code == CURLE_OK && !broken_ && !goaway_ && may_be_cut_short()) ask_other();
+  conclude_if_done();
+}
+
+// Libcurl closes a connection that a frame has broken with the last of its streams. So where others
+// are left, one of them is made to read: if the connection is broken, it ends at once, and in its
+// turn asks the next. libcurl has no function for that, but runs what was paused.
+void Transfer::ask_other() {
+  if (shard->doubtful.size() == shard->doubtful.capacity()) return;  // there is no memory for it
+  for (auto* other : shard->active) {
+    if (other == this || other->curl_paused_ || !shares_with(*other)) continue;
+    if (!std::exchange(doubtful_, true)) shard->doubtful.push_back(this);
+    if (curl_easy_pause(other->handle(), CURLPAUSE_SEND) != CURLE_OK) continue;  // it has ended
+    curl_easy_pause(other->handle(), CURLPAUSE_CONT);
+    asked_ = other;
+    return;
+  }
+}
+
+void Transfer::settle(bool answered, std::span<Transfer* const> asked_now) {
+  if (!broken_ && asked_ != nullptr) {
+    if (!answered) return;
+    const auto next = std::ranges::find(asked_now, asked_);
+    if (next != asked_now.end()) {
+      asked_ = (*next)->asked_;
+      return;
+    }
+  }
+  doubtful_ = false;
+  std::erase(shard->doubtful, this);
+  conclude_if_done();
+}
+
+void Transfer::conclude_if_done() {
+  if (!decoding_ && !doubtful_) conclude();
 }
 
 void Transfer::conclude() {
   running_ = false;
   loop_.timers().remove(*this);
   if (std::exchange(decoding_, false)) loop_.stop_decoding(*this);
+  if (std::exchange(doubtful_, false)) std::erase(shard->doubtful, this);
   resume_awaiter();
 }
 
@@ -195,18 +234,24 @@ void Transfer::heard(std::string_view text) noexcept {
   if (text.starts_with("recveived GOAWAY")) {  // so spelled in 7.88
     tell_all_on_connection(&Transfer::goaway_);
   } else if (text.starts_with("Closing connection")) {
-    tell_all_on_connection(&Transfer::closed_);
+    closed_ = true;
   } else if (text.find("left intact") != std::string_view::npos) {
     closed_ = false;  // it was another one, to make room in the pool
   }
 }
 
 void Transfer::tell_all_on_connection(bool Transfer::*what) {
-  const int port = sends_.local_port();
-  for (auto* other : shard->active) {
-    const bool shares = other->sends_.sends() > 0 && other->sends_.local_port() == port && port > 0;
-    if (other == this || shares) other->*what = true;
+  this->*what = true;
+  for (const auto* list : {&shard->active, &shard->doubtful}) {
+    for (auto* other : *list) {
+      if (shares_with(*other)) other->*what = true;
+    }
   }
+}
+
+bool Transfer::shares_with(const Transfer& other) const {
+  const int port = sends_.local_port();
+  return port > 0 && other.sends_.sends() > 0 && other.sends_.local_port() == port;
 }
 
 bool Transfer::header_line(std::string_view line) noexcept {
@@ -285,7 +330,7 @@ void Transfer::decode_rest() noexcept {
   if (reader_.has_rest()) return;
   decoding_ = false;
   loop_.stop_decoding(*this);
-  if (curl_done_) return conclude();
+  if (curl_done_) return conclude_if_done();
   if (!reader_.paused) resume_curl();
 }
 

@@ -8,6 +8,8 @@
 #include "send_tracker.hpp"
 #include "upload.hpp"
 
+#include <span>
+
 namespace httpretry {
 
 // In a coroutine on the loop:
@@ -40,6 +42,9 @@ class Transfer final : public CancelableWait, private Timer {
 
   // From the loop: libcurl is done with it.
   void finished(CURLcode code);
+  // From the loop, after libcurl was driven, where `ask_other` asked. `answered`: the transfer that
+  // was asked had its turn. `asked_now`: those that have asked since.
+  void settle(bool answered, std::span<Transfer* const> asked_now);
   // From the loop, in each turn as long as bytes are left that were received but not decoded.
   void decode_rest() noexcept;
   [[nodiscard]] bool waits_for_sink() const { return reader_.paused; }
@@ -76,12 +81,16 @@ class Transfer final : public CancelableWait, private Timer {
   [[nodiscard]] Abort flood_reason() const;
   [[nodiscard]] bool flooded() const { return connection_closed_ && *connection_closed_; }
   void tell_all_on_connection(bool Transfer::*what);
+  [[nodiscard]] bool shares_with(const Transfer& other) const;
+  [[nodiscard]] bool may_be_cut_short() const;
+  void ask_other();
   bool end_of_headers();
   void set_timer();
   [[nodiscard]] Time limit() const;
   bool received(std::string_view bytes);
   void resume_curl();
   void end(Abort why);
+  void conclude_if_done();
   void conclude();
   void resume_awaiter();
 
@@ -116,8 +125,11 @@ class Transfer final : public CancelableWait, private Timer {
   bool cookies_ = false;
   bool private_handle_ = false;
   // Of the connection:
-  bool goaway_ = false;  // the server has announced that it will close it (HTTP/2)
-  bool closed_ = false;  // libcurl has closed it
+  bool goaway_ = false;        // the server has announced that it will close it (HTTP/2)
+  bool closed_ = false;        // libcurl has closed it
+  bool broken_ = false;        // a frame broke it
+  bool doubtful_ = false;      // libcurl is done, but the connection may be broken
+  Transfer* asked_ = nullptr;  // then: another one on it, which may be gone
 
   Heartbeat::Closed connection_closed_;  // by the watchdog; nullptr where it does not look after it
 

@@ -125,10 +125,11 @@ void Transfer::check_end() {
 
 // Where an HTTP/2 connection breaks because of a frame, libcurl 7.88 ends its streams as if they
 // were complete; only a length shows that they are not. Without one the sign is that libcurl has
-// closed the connection, though the server did not announce it. It closes it with the last of its
-// streams: one that ended in an earlier turn of the loop is not recognized.
-bool Transfer::broke_off() const {
-  return closed_ && !goaway_ && reader_.response.http_version == "2" && reader_.has_body() &&
+// closed the connection, though the server did not announce it.
+bool Transfer::broke_off() const { return broken_ && may_be_cut_short(); }
+
+bool Transfer::may_be_cut_short() const {
+  return reader_.response.http_version == "2" && reader_.has_body() &&
          !reader_.response.headers.contains("Content-Length");
 }
 

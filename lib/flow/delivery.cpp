@@ -7,7 +7,8 @@ namespace {
 
 using Wish = BodyWriter::Wish;
 
-// With other units ("items 0-9/100"), a 206 is how an application answers, and its body is whole.
+// With other units ("items 0-9/100", or PostgREST's "0-9/100"), a 206 is how an application
+// answers, and its body is whole.
 bool is_part(const Response& head) {
   const auto range = head.headers.get("Content-Range");
   return head.status == 206 && (!range || range->starts_with("bytes"));
@@ -53,6 +54,13 @@ Error sink_failed(const Request& request, const Response& response, Error error)
   error.status = response.status;
   if (error.curl_code == 0) error.curl_code = 23;  // CURLE_WRITE_ERROR
   return error;
+}
+
+std::optional<Error> unasked_part(const Request& request, const Response& head, bool permanent) {
+  if (!is_part(head) || request.headers().contains("Range")) return std::nullopt;
+  return range_error("the server sent a part of the body (" + ContentRange(head.headers).text() +
+                         "), although the whole body was asked for",
+                     permanent);
 }
 
 Error reader_stopped() {
@@ -112,10 +120,8 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
     held_ = true;
     return false;
   }
-  if (is_part(head) && !asked_ && !request.headers().contains("Range")) {
-    return range_error("the server sent a part of the body (" + ContentRange(head.headers).text() +
-                           "), although the whole body was asked for",
-                       !can_restart());
+  if (!asked_) {
+    if (auto error = unasked_part(request, head, !can_restart())) return *std::move(error);
   }
   auto begun = asked_ && head.status == 206 ? continue_with(head) : restart_with(head);
   if (!begun) return begun;

@@ -13,6 +13,11 @@ std::string about(const Request& request, const Url& url);
 // The error of an exchange whose response was received, but whose sink failed with `error`.
 Error sink_failed(const Request& request, const Response& response, Error error);
 
+// The error of a 206 with a part of the body, where the whole body was asked for. Empty if the
+// response is none, or if the user has set Range. `permanent`: another attempt would not help.
+HTTPRETRY_API std::optional<Error> unasked_part(const Request& request, const Response& head,
+                                                bool permanent);
+
 // For Wish::Stop.
 HTTPRETRY_API Error reader_stopped();
 

@@ -1,6 +1,7 @@
 #include <httpretry/http/body.hpp>
 
 #include "owned.hpp"
+#include "regular_file.hpp"
 
 #include <sys/stat.h>
 #include <algorithm>
@@ -35,20 +36,20 @@ using FilePtr = Owned<std::FILE, std::fclose>;
 
 class FileReader final : public BodyReader {
  public:
-  FileReader(FilePtr file, std::string path, std::optional<std::uint64_t> size)
+  FileReader(FilePtr file, std::string path, std::uint64_t size)
       : file_(std::move(file)), path_(std::move(path)), left_(size) {}
 
   Result<std::size_t> read(std::span<char> into) override {
-    const auto wanted = left_ ? std::min<std::uint64_t>(into.size(), *left_) : into.size();
+    const auto wanted = std::min<std::uint64_t>(into.size(), left_);
     const auto count = std::fread(into.data(), 1, wanted, file_.get());
     if (std::ferror(file_.get()) != 0)
       return Error(Errc::InvalidRequest, "reading body file " + path_ + " failed");
     // The server would wait for the rest of a body that is shorter than announced.
-    if (count < wanted && left_) {
+    if (count < wanted) {
       return Error(Errc::InvalidRequest,
                    "body file " + path_ + " became shorter while it was being sent");
     }
-    if (left_) *left_ -= count;
+    left_ -= count;
     return count;
   }
   [[nodiscard]] std::optional<std::uint64_t> size() const override { return left_; }
@@ -56,28 +57,27 @@ class FileReader final : public BodyReader {
  private:
   FilePtr file_;
   std::string path_;
-  std::optional<std::uint64_t> left_;  // known only for a regular file
+  std::uint64_t left_;
 };
 
-Error cannot_open(const std::string& path, int cause) {
-  Error error(Errc::InvalidRequest,
-              "cannot read body file " + path + ": " + std::generic_category().message(cause));
+Error cannot_open(const std::string& path, const std::string& why) {
+  Error error(Errc::InvalidRequest, "cannot read body file " + path + ": " + why);
   error.curl_code = 26;  // CURLE_READ_ERROR
   return error;
 }
+Error cannot_open(const std::string& path, int cause) {
+  return cannot_open(path, std::generic_category().message(cause));
+}
 
 Result<Reader> open_file(const std::string& path, std::uint64_t offset) {
+  if (const auto why = cannot_read(path); !why.empty()) return cannot_open(path, why);
   FilePtr file(std::fopen(path.c_str(), "rbe"));
   struct ::stat about {};
   if (file == nullptr || ::fstat(::fileno(file.get()), &about) != 0) {
     return cannot_open(path, errno);
   }
-  if (S_ISDIR(about.st_mode)) return cannot_open(path, EISDIR);
-  std::optional<std::uint64_t> size;
-  if (S_ISREG(about.st_mode)) {
-    size = static_cast<std::uint64_t>(about.st_size);
-    *size -= std::min(*size, offset);
-  }
+  auto size = static_cast<std::uint64_t>(about.st_size);
+  size -= std::min(size, offset);
   if (offset > 0 && ::fseeko(file.get(), static_cast<::off_t>(offset), SEEK_SET) != 0) {
     return cannot_open(path, errno);
   }

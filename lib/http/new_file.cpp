@@ -1,11 +1,11 @@
 #include "new_file.hpp"
 
 #include "random.hpp"
+#include "regular_file.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -32,11 +32,6 @@ Error cannot_open(const std::string& path, int cause) {
 }
 
 Error no_name() { return write_error(Errc::InvalidRequest, "the file to write to has no name"); }
-
-// It keeps nothing, so it can restart at any time.
-bool is_null_device(const struct ::stat& about) {
-  return S_ISCHR(about.st_mode) && about.st_rdev == makedev(1, 3);
-}
 
 // The target of a link, whether it exists or not.
 Result<std::string> behind_links(const std::string& link) {
@@ -97,6 +92,12 @@ Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
   struct ::stat old {};
   const bool exists = ::stat(there.c_str(), &old) == 0;
   if (exists && S_ISDIR(old.st_mode)) return cannot_open(target, EISDIR);
+  if (exists && (S_ISFIFO(old.st_mode) || S_ISSOCK(old.st_mode))) {
+    return write_error(Errc::InvalidRequest,
+                       "cannot write " + target +
+                           ": it is a pipe or a socket, and nothing would end a wait for its "
+                           "reader; expected a file or a device");
+  }
   if (exists && !S_ISREG(old.st_mode)) {
     NewFile file(is_null_device(old) ? Kind::Nowhere : Kind::Direct, there, there);
     if (!file.open(0)) return cannot_open(target, errno);

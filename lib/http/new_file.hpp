@@ -13,7 +13,7 @@ class NewFile {
  public:
   // A temporary file beside `target` (beside its target, if it is a link). It has the mode of the
   // old file; without one, `mode` as limited by the umask. A `mode` of 0600 is always kept. A
-  // device or a pipe is written to directly.
+  // device is written to directly. A pipe is an error: its reader could hold us up for ever.
   static Result<NewFile> beside(const std::string& target, mode_t mode);
   // "TARGET.part", which stays if it is not committed, and is appended to when it is opened again.
   // One process at a time can open it.
@@ -29,7 +29,7 @@ class NewFile {
   Result<void> commit();
 
   [[nodiscard]] bool restartable() const { return kind_ != Kind::Direct || size_ == 0; }
-  // A device or a pipe, which keeps nothing.
+  // A device, which keeps nothing.
   [[nodiscard]] bool direct() const { return kind_ == Kind::Direct || kind_ == Kind::Nowhere; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // Its own name; the target's if that is written to directly.

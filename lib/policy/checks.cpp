@@ -1,5 +1,6 @@
 #include "lib/policy/policy_set_data.hpp"
 
+#include "lib/retry/policy_limits.hpp"
 #include "lib/retry/saturating.hpp"
 
 #include <httpretry/retry/decide.hpp>
@@ -43,13 +44,13 @@ class Checker {
   void limits() {
     const auto* const elapsed = layered_.find("max_elapsed_time");
     const auto* const attempts = layered_.find("max_attempts");
-    if (!resolved_.max_attempts && !is_finite(resolved_.max_elapsed_time)) {
+    if (policy::lacks_elapsed_limit(resolved_)) {
       error({attempts, elapsed}, "\"unlimited\" attempts need a max_elapsed_time");
     }
-    const auto timeout = resolved_.attempt_timeout;
-    if (is_finite(timeout) && timeout > resolved_.max_elapsed_time) {
+    if (policy::attempt_outlasts_call(resolved_)) {
       error({layered_.find("attempt_timeout"), elapsed},
-            over("attempt_timeout", timeout, "max_elapsed_time", resolved_.max_elapsed_time));
+            over("attempt_timeout", resolved_.attempt_timeout, "max_elapsed_time",
+                 resolved_.max_elapsed_time));
     }
   }
 

@@ -26,6 +26,9 @@ class Checker {
     if (policy.max_attempts) number("max_attempts", *policy.max_attempts, policy::kCounts);
     limit("max_elapsed_time", policy.max_elapsed_time);
     limit("attempt_timeout", policy.attempt_timeout);
+    demand(!policy::lacks_elapsed_limit(policy), "max_attempts",
+           "is unlimited, and needs a max_elapsed_time");
+    demand(!policy::attempt_outlasts_call(policy), "attempt_timeout", "is over max_elapsed_time");
     limit("connect_timeout", policy.connect_timeout);
     limit("stall_timeout", policy.stall_timeout);
     backoff("backoff", policy.backoff);

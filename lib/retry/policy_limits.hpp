@@ -32,6 +32,15 @@ inline constexpr NumberLimits kTokens{0, 1e12, kThousandths};
 inline constexpr NumberLimits kRatios{0, 1000, kThousandths};
 inline constexpr NumberLimits kRates{0, 1e9, kThousandths};
 
+// Unlimited attempts would never end.
+inline bool lacks_elapsed_limit(const RetryPolicy& policy) {
+  return !policy.max_attempts && policy.max_elapsed_time == kForever;
+}
+// The limit of an attempt would never count.
+inline bool attempt_outlasts_call(const RetryPolicy& policy) {
+  return policy.attempt_timeout != kForever && policy.attempt_timeout > policy.max_elapsed_time;
+}
+
 // What `check` says of a policy; empty if it can be used.
 HTTPRETRY_API std::string problem_of(const RetryPolicy& policy);
 

@@ -1,6 +1,7 @@
 """Pipes in which nobody writes, files without an end, and files that may not become as large as they
 should."""
 
+import contextlib
 import os
 import resource
 import signal
@@ -17,37 +18,59 @@ class Pipes(ProgramTest):
         os.mkfifo(self.folder / "fifo")
 
     # What reads the pipe, and with which URL.
-    READERS = (("-b", "fifo"), ("--netrc-file", "fifo"))
+    READERS = (("-b", "fifo"), ("--netrc-file", "fifo"), ("-T", "fifo"), ("-F", "a=@fifo"),
+               ("-F", "a=<fifo"), ("-H", "@fifo"), ("-d", "@fifo"), ("--data-binary", "@fifo"),
+               ("--json", "@fifo"), ("--data-urlencode", "a@fifo"), ("--url-query", "a@fifo"))
     TLS_READERS = (("--cacert", "fifo"), ("--pinnedpubkey", "fifo"), ("--cert", "fifo"),
                    ("--cert", "/dev/null", "--key", "fifo"))
 
+    WRITERS = (("-c", "fifo"), ("-o", "fifo"), ("-i", "-o", "fifo"), ("--report", "fifo"))
+    CA_VARIABLES = ("CURL_CA_BUNDLE", "SSL_CERT_FILE")
+
+    # Each with the variables of its environment.
     def commands(self, server):
-        for args in self.READERS:
-            yield (*args, server.url())
+        https = f"https://127.0.0.1:{server.port}/"
+        for args in (*self.READERS, *self.WRITERS):
+            yield (*args, server.url()), {}
         for args in self.TLS_READERS:
-            yield (*args, f"https://127.0.0.1:{server.port}/")
-        yield ("-c", "fifo", server.url())
+            yield (*args, https), {}
+        for name in self.CA_VARIABLES:
+            yield (https,), {name: "fifo"}
 
     def test_a_signal_ends_the_wait(self):
         server = self.server(200)
-        for command in self.commands(server):
+        for command, env in self.commands(server):
             for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-                with self.subTest(command=command, signal=number):
-                    process = self.start(*command)
+                with self.subTest(command=command, signal=number, env=env):
+                    process = self.start(*command, env=env)
                     wait_until(lambda p=process: blocks_its_signals(p.pid))
-                    if "-c" in command:
+                    if self.writes(command):
                         server.arrived.get(timeout=LIMIT)
                     process.send_signal(number)
                     self.assertEqual(process.wait(LIMIT), status)
 
     def test_a_time_limit_ends_the_wait(self):
         server = self.server(200)
-        for command in self.commands(server):
-            with self.subTest(command=command):
-                writes = "-c" in command
-                result = self.run_program("-m", "0.2", *command, status=23 if writes else 28)
-                self.assertIn(b"fifo: nobody reads them within the time of -m" if writes else
+        for command, env in self.commands(server):
+            with self.subTest(command=command, env=env):
+                writes = self.writes(command)
+                result = self.run_program("-m", "0.2", *command, status=23 if writes else 28,
+                                          env=env)
+                self.assertIn(b"fifo: nobody reads it within the time of -m" if writes else
                               b"the time of -m is over", result.stderr)
+
+    def test_a_time_limit_ends_the_wait_in_the_middle_of_a_body(self):
+        server = self.server(200)
+        process = self.start("-m", "1", "-T", "fifo", server.url())
+        with open(self.folder / "fifo", "wb") as fifo:
+            with contextlib.suppress(BrokenPipeError):
+                fifo.write(b"b" * (65 << 20))  # more than is read before the request is sent
+                fifo.flush()
+            self.assertEqual(process.wait(LIMIT), 28)
+
+    @classmethod
+    def writes(cls, command):
+        return any(command[:len(args)] == args for args in cls.WRITERS)
 
     def write(self, text):
         threading.Thread(target=(self.folder / "fifo").write_text, args=(text,), daemon=True).start()

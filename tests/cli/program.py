@@ -179,9 +179,9 @@ class ProgramTest(unittest.TestCase):
         self.assertIn(result.returncode, allowed, result.stderr.decode())
         return result
 
-    def start(self, *args, stdin=None):
+    def start(self, *args, stdin=None, env=None):
         process = subprocess.Popen([PROGRAM, *map(str, args)], stdin=stdin, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, env=clean_environment(),
+                                   stderr=subprocess.PIPE, env=clean_environment() | (env or {}),
                                    cwd=self.folder)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.stdout.close)

@@ -25,6 +25,16 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
       {[](auto& p) { p.max_elapsed_time = -1s; }, "max_elapsed_time is negative"},
       {[](auto& p) { p.max_elapsed_time = kForever - 1ns; }, "max_elapsed_time is over 365 days"},
       {[](auto& p) { p.attempt_timeout = -1ns; }, "attempt_timeout is negative"},
+      {[](auto& p) {
+         p.max_attempts.reset();
+         p.max_elapsed_time = kForever;
+       },
+       "max_attempts is unlimited, and needs a max_elapsed_time"},
+      {[](auto& p) {
+         p.max_elapsed_time = 5s;
+         p.attempt_timeout = 6s;
+       },
+       "attempt_timeout is over max_elapsed_time"},
       {[](auto& p) { p.connect_timeout = 0s; },
        "connect_timeout must be more than 0; kForever means no limit"},
       {[](auto& p) { p.stall_timeout = Duration::min(); }, "stall_timeout is negative"},
@@ -88,9 +98,14 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
 TEST_CASE("what may be left out, or be without a limit, is no mistake") {
   RetryPolicy policy;
   CHECK_NOTHROW(check(policy));
-  policy.max_attempts.reset();
-  policy.max_elapsed_time = kForever;
   policy.throttle_backoff.reset();
   policy.backoff = Backoff();
+  policy.attempt_timeout = policy.max_elapsed_time;
+  CHECK_NOTHROW(check(policy));
+  policy.max_elapsed_time = kForever;
+  CHECK_NOTHROW(check(policy));
+  policy.max_elapsed_time = 1s;
+  policy.attempt_timeout = kForever;
+  policy.max_attempts.reset();
   CHECK_NOTHROW(check(policy));
 }

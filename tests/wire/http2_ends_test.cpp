@@ -62,25 +62,26 @@ std::vector<Outcome> two(const Frames& frames, int connections, const char* meth
   return outcomes;
 }
 
-// Two GETs on one connection, which are answered together.
-std::vector<Outcome> two_together(
-    const std::function<Pieces(const std::string& one, const std::string& other)>& frames) {
-  std::string first;
+using Streams = std::vector<std::string>;
+
+// GETs on one connection, which are answered together.
+std::vector<Outcome> several(int count, const std::function<Pieces(const Streams&)>& frames) {
+  Streams streams;
   const FrameServer server([&](const std::string& stream, int number) {
-    if (number > 1) return frames(first, stream);
-    first = stream;
-    return Pieces{};
+    streams.push_back(stream);
+    return number < count ? Pieces{} : frames(streams);
   });
   ClientOptions options;
   options.connection.ca_file = server.ca_file();
   options.threads = 1;
   Client client(options);
-  auto one = client.send_async(Request::get(server.url()));
-  while (server.streams() < 1) std::this_thread::yield();
-  auto other = client.send_async(Request::get(server.url()));
+  std::vector<std::future<Outcome>> calls;
+  for (int i = 0; i < count; ++i) {
+    calls.push_back(client.send_async(Request::get(server.url())));
+    while (server.streams() <= i) std::this_thread::yield();
+  }
   std::vector<Outcome> outcomes;
-  outcomes.push_back(one.get());
-  outcomes.push_back(other.get());
+  for (auto& call : calls) outcomes.push_back(call.get());
   CHECK(server.connections() == 1);
   return outcomes;
 }
@@ -93,35 +94,15 @@ void check_broken(const Outcome& outcome) {
   CHECK(outcome.error().exchange.sent == Sent::Answered);
 }
 
-}  // namespace
-
-TEST_CASE("an HTTP/2 connection that breaks in a body leaves a part of the response") {
-  for (const auto& fields : {std::string(k200), std::string(k200) + kLength9}) {
-    for (const std::size_t i : kErrors) {
-      for (const bool at_once : {true, false}) {
-        CAPTURE(fields);
-        CAPTURE(i);
-        CAPTURE(at_once);
-        const auto outcomes = two(
-            [&](const std::string& stream) {
-              return together({headers(stream, fields) + data(stream, "part"), errors(stream)[i]},
-                              at_once);
-            },
-            2);
-        for (const auto& outcome : outcomes) check_broken(outcome);
-      }
-    }
-  }
-}
-
-TEST_CASE("an HTTP/2 connection that breaks before the body leaves no empty response") {
+// Each error after what `begun` sends of a response.
+void check_breaks(const std::function<std::string(const std::string& stream)>& begun) {
   for (const std::size_t i : kErrors) {
     for (const bool at_once : {true, false}) {
       CAPTURE(i);
       CAPTURE(at_once);
       const auto outcomes = two(
           [&](const std::string& stream) {
-            return together({headers(stream), errors(stream)[i]}, at_once);
+            return together({begun(stream), errors(stream)[i]}, at_once);
           },
           2);
       for (const auto& outcome : outcomes) check_broken(outcome);
@@ -129,23 +110,65 @@ TEST_CASE("an HTTP/2 connection that breaks before the body leaves no empty resp
   }
 }
 
-// libcurl closes the connection with the last of its streams. Whether the other one ends in the
-// same turn of the loop, and is recognized too, is chance.
-TEST_CASE("of two requests on an HTTP/2 connection that breaks, at least the last is broken") {
-  for (const std::size_t i : kErrors) {
-    for (const bool at_once : {true, false}) {
-      CAPTURE(i);
-      CAPTURE(at_once);
-      const auto outcomes = two_together([&](const std::string& one, const std::string& other) {
-        return together({headers(one) + data(one, "part") + headers(other) + data(other, "part"),
-                         errors(other)[i]},
-                        at_once);
-      });
-      CHECK_FALSE((outcomes[0] && outcomes[1]));
-      for (const auto& outcome : outcomes) {
-        if (!outcome) check_broken(outcome);
+}  // namespace
+
+TEST_CASE("an HTTP/2 connection that breaks in a body leaves a part of the response") {
+  check_breaks([](const auto& stream) { return headers(stream) + data(stream, "part"); });
+  check_breaks([](const auto& stream) {
+    return headers(stream, std::string(k200) + kLength9) + data(stream, "part");
+  });
+}
+
+TEST_CASE("an HTTP/2 connection that breaks before the body leaves no empty response") {
+  check_breaks([](const auto& stream) { return headers(stream); });
+}
+
+TEST_CASE("each of several requests on an HTTP/2 connection that breaks is broken") {
+  for (const int count : {2, 3, 8}) {
+    for (const std::size_t i : kErrors) {
+      for (const bool at_once : {true, false}) {
+        CAPTURE(count);
+        CAPTURE(i);
+        CAPTURE(at_once);
+        const auto outcomes = several(count, [&](const Streams& streams) {
+          std::string parts;
+          for (const auto& one : streams) parts += headers(one) + data(one, "part");
+          return together({parts, errors(streams.back())[i]}, at_once);
+        });
+        for (const auto& outcome : outcomes) check_broken(outcome);
       }
     }
+  }
+}
+
+TEST_CASE("a response without a length is complete while others on its connection go on") {
+  for (const bool at_once : {true, false}) {
+    CAPTURE(at_once);
+    const auto outcomes = several(3, [&](const Streams& streams) {
+      return together({headers(streams[0]) + data(streams[0], "whole", kEndStream),
+                       headers(streams[1]) + data(streams[1], "who"),
+                       headers(streams[2]) + data(streams[2], "whole", kEndStream),
+                       data(streams[1], "le", kEndStream)},
+                      at_once);
+    });
+    for (const auto& outcome : outcomes) {
+      REQUIRE(outcome);
+      CHECK(outcome->body == "whole");
+    }
+  }
+}
+
+TEST_CASE("a response that is complete stays so if its connection is closed in the next one") {
+  for (const bool at_once : {true, false}) {
+    CAPTURE(at_once);
+    const auto outcomes = several(2, [&](const Streams& streams) {
+      return together({headers(streams[0]) + data(streams[0], "whole", kEndStream),
+                       headers(streams[1]) + data(streams[1], "part"), kHangUp},
+                      at_once);
+    });
+    REQUIRE(outcomes[0]);
+    CHECK(outcomes[0]->body == "whole");
+    CHECK_FALSE(outcomes[1]);
   }
 }
 
@@ -194,7 +217,9 @@ TEST_CASE("a response is complete where the server says goodbye before, during o
 TEST_CASE("a goodbye through one of two requests on a connection counts for both") {
   for (const bool at_once : {true, false}) {
     CAPTURE(at_once);
-    const auto outcomes = two_together([&](const std::string& one, const std::string& other) {
+    const auto outcomes = several(2, [&](const Streams& streams) {
+      const auto& one = streams[0];
+      const auto& other = streams[1];
       return together({goaway(other), headers(one), headers(other), data(one, "who"),
                        data(one, "le", kEndStream), data(other, "whole", kEndStream)},
                       at_once);

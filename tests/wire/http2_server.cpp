@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <deque>
 #include <fstream>
 #include <thread>
@@ -47,6 +48,13 @@ const std::string kConnection(4, '\0');  // its stream
 void reset(int connection) {
   const linger at_once{1, 0};
   ::setsockopt(connection, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+// Not at once: with bytes that are not read, the client would lose what it has not read yet.
+void hang_up(int connection) {
+  std::array<char, 1024> rest{};
+  ::shutdown(connection, SHUT_WR);
+  while (::recv(connection, rest.data(), rest.size(), 0) > 0) continue;
 }
 
 }  // namespace
@@ -137,7 +145,9 @@ void FrameServer::talk(SSL* tls) {
     }
     const bool next = type == Frame::Headers || (type == Frame::Ping && acknowledges);
     if (!next || later.empty()) continue;
-    send(later.front());
+    const bool hangs_up = later.front().ends_with(kHangUp);
+    send(later.front().substr(0, later.front().size() - (hangs_up ? kHangUp.size() : 0)));
+    if (hangs_up) return hang_up(SSL_get_fd(tls));
     later.pop_front();
     if (!later.empty()) send(frame(Frame::Ping, 0, kConnection, "are read"));
   }

@@ -45,6 +45,9 @@ constexpr int kEndHeaders = 4;
 constexpr int kPadded = 8;
 std::string frame(Frame type, int flags, const std::string& stream, const std::string& payload);
 
+// At the end of a piece: then the connection is closed without a goodbye.
+inline const std::string kHangUp = "hang up";
+
 // Answers each request with frames that are written down, right or wrong. Closes the connection
 // when the client says goodbye.
 class FrameServer {

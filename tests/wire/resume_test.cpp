@@ -205,11 +205,34 @@ TEST_CASE("a part that nobody has asked for is not the file") {
   CHECK(read_file(directory.file("f")) == kBody.substr(0, 10));
 }
 
+TEST_CASE("a part that nobody has asked for is no whole body in memory") {
+  FaultServer server(Scenario{part("bytes 0-9/20", kBody.substr(0, 10))});
+  Client client({retry(hasty())});
+
+  const auto outcome = client.get(server.url());
+
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Protocol);
+  CHECK(outcome.error().curl_code == 33);
+  CHECK(outcome.error().status == 206);
+  CHECK(outcome.error().message.find("the server sent a part of the body (bytes 0-9 of 20)") !=
+        std::string::npos);
+
+  const auto ranged = client.send(Request::get(server.url()).set_header("Range", "bytes=0-9"));
+  REQUIRE(ranged);
+  CHECK(ranged->body == kBody.substr(0, 10));
+  CHECK(client.send(Request("HEAD", server.url())));
+}
+
 TEST_CASE("a part of a list, which is counted in items, is a whole body") {
   std::string text;
   FaultServer server(Scenario{Step(206, Headers{{"Content-Range", "0-9/100"}}, kBody)});
   REQUIRE(get_into(server, append_to(text)));
   CHECK(text == kBody);
+
+  const auto outcome = Client().get(server.url());
+  REQUIRE(outcome);
+  CHECK(outcome->body == kBody);
 }
 
 TEST_CASE("what is left of a part that the user asked for is no beginning of the file") {

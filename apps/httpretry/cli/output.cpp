@@ -21,13 +21,16 @@ namespace {
 }
 
 // Waits for a reader if `path` is a pipe.
-int open_device(const std::string& path, int cancel) {
+int open_device(const std::string& path, int cancel, const WaitLimit* limit) {
+  if (limit != nullptr) cancel = limit->descriptor();
   for (;;) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor >= 0) return descriptor;
     if (errno != ENXIO || !is_stream(path)) fail(path, errno);
     ::pollfd wait{cancel, POLLIN, 0};
-    if (::poll(&wait, 1, 50) > 0) fail(path, EINTR);
+    if (::poll(&wait, 1, 50) <= 0) continue;
+    if (limit == nullptr || !limit->over()) fail(path, EINTR);
+    throw WriteError("cannot write to " + path + ": nobody reads it within the time of -m");
   }
 }
 
@@ -78,11 +81,11 @@ void write_stdout(std::string_view bytes, int cancel) {
   write_all(STDOUT_FILENO, bytes, cancel, "standard output");
 }
 
-Stream::Stream(const std::string& path, int cancel)
+Stream::Stream(const std::string& path, int cancel, const WaitLimit* opening)
     : name_(path == "-" ? "standard output" : path), cancel_(cancel) {
   const auto existing = open_descriptor(path);
   owned_ = !existing;
-  descriptor_ = existing ? *existing : open_device(path, cancel);
+  descriptor_ = existing ? *existing : open_device(path, cancel, opening);
 }
 
 Stream::~Stream() {
@@ -94,10 +97,11 @@ bool is_stream(const std::string& path) {
   return open_descriptor(path) || (::stat(path.c_str(), &about) == 0 && S_ISFIFO(about.st_mode));
 }
 
-void write_to(const std::string& path, std::string_view bytes, int cancel) {
+void write_to(const std::string& path, std::string_view bytes, int cancel,
+              const WaitLimit* opening) {
   struct ::stat about {};
   const bool file = ::stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode);
-  if (!file || open_descriptor(path)) return Stream(path, cancel).write(bytes);
+  if (!file || open_descriptor(path)) return Stream(path, cancel, opening).write(bytes);
   if (const auto written = write_file(path, bytes); !written) {
     throw WriteError(written.error().message);
   }

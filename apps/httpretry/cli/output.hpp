@@ -1,6 +1,8 @@
 // Writing to standard output and to files.
 #pragma once
 
+#include "cli/wait_limit.hpp"
+
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,7 +23,8 @@ void write_stdout(std::string_view bytes, int cancel = -1);
 // Writes directly to standard output ("-"), a stream or a device.
 class Stream {
  public:
-  Stream(const std::string& path, int cancel);
+  // `opening` also ends the wait for somebody who opens a pipe.
+  Stream(const std::string& path, int cancel, const WaitLimit* opening = nullptr);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -40,6 +43,7 @@ bool is_stream(const std::string& path);
 
 // Writes a whole file; "-" is standard output. A regular file is written under another name and
 // renamed when complete, so that a failure leaves the old one unchanged.
-void write_to(const std::string& path, std::string_view bytes, int cancel);
+void write_to(const std::string& path, std::string_view bytes, int cancel,
+              const WaitLimit* opening = nullptr);
 
 }  // namespace httpretry::cli

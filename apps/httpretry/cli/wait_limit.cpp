@@ -35,12 +35,17 @@ void start(int timer, Duration time) {
 }  // namespace
 
 WaitLimit::WaitLimit(const Signals& signals, std::optional<Duration> time)
-    : timer_(checked(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC))),
+    : signals_(signals),
+      time_(time.value_or(Duration::zero())),
+      timer_(checked(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC))),
       either_(checked(::epoll_create1(EPOLL_CLOEXEC))) {
   add(either_, timer_);
   add(either_, signals.descriptor());
-  start(timer_, time.value_or(Duration::zero()));  // zero does not start it
+  restart();
 }
+
+// A time of zero does not start it.
+void WaitLimit::restart() const { start(timer_, time_); }
 
 WaitLimit::~WaitLimit() {
   ::close(either_);

@@ -17,12 +17,17 @@ class WaitLimit {
   WaitLimit(const WaitLimit&) = delete;
   WaitLimit& operator=(const WaitLimit&) = delete;
 
+  // The time begins anew.
+  void restart() const;
   // Becomes readable when the wait must end; for poll().
   [[nodiscard]] int descriptor() const { return either_; }
   // Whether the time is over.
   [[nodiscard]] bool over() const;
+  [[nodiscard]] const Signals& signals() const { return signals_; }
 
  private:
+  const Signals& signals_;
+  Duration time_;
   int timer_;   // a timerfd
   int either_;  // an epoll descriptor: the timer, or a signal
 };

@@ -57,7 +57,6 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   if (shows_status_line(options)) client.observers.push_back(status_line(options, policies));
 
   client.connection = options.connection;
-  add_environment(client.connection);
   client.connection.cookies = std::move(cookies);
   return client;
 }

@@ -2,18 +2,26 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
+#include <vector>
 
 namespace httpretry::cli {
 
-std::string data_text(const std::string& value);     // -d: @FILE without CR, LF and NUL
-std::string data_bytes(const std::string& value);    // --data-binary, --json: @FILE unchanged
-std::string data_encoded(const std::string& value);  // --data-urlencode
-std::string query_item(const std::string& value);    // --url-query
+// `cancel` as for read_whole.
+std::string data_text(const std::string& value, int cancel);     // -d: @FILE without CR, LF and NUL
+std::string data_bytes(const std::string& value, int cancel);    // --data-binary, --json, -w
+std::string data_encoded(const std::string& value, int cancel);  // --data-urlencode
+std::string data_raw(const std::string& value, int cancel);      // --data-raw: never a file
+std::string query_item(const std::string& value, int cancel);    // --url-query
 
-// Appends, with "&" between.
-void add_data(std::optional<std::string>& data, const std::string& more);
+// One of several flags that make the data of a request. It is read when all options are known: what
+// it names may be a pipe, and -m limits the wait for it.
+struct DataItem {
+  std::string value;
+  std::string (*read)(const std::string& value, int cancel);
+  bool separated = true;  // from the items before it, by "&"
+};
+std::string read_items(const std::vector<DataItem>& items, int cancel);
 
 // Like read_whole, but ReadError names the file.
 std::string read_named(const std::string& path, std::size_t most, int cancel = -1);

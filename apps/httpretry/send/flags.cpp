@@ -65,19 +65,20 @@ std::vector<Flag> request_flags(SendOptions& to) {
 }
 
 std::vector<Flag> body_flags(SendOptions& to) {
+  const auto add = [&to](auto read) {
+    return [&to, read](Text value) { to.data_items.push_back({value, read}); };
+  };
   return {
       {'d', "data", "DATA", "send DATA with POST; @FILE reads a file, @- standard input",
-       [&](Text v) { add_data(to.data, data_text(v)); }},
-      {'\0', "data-raw", "DATA", "like --data, but \"@\" has no special meaning",
-       [&](Text v) { add_data(to.data, v); }},
-      {'\0', "data-binary", "DATA", "like --data, but keep line ends",
-       [&](Text v) { add_data(to.data, data_bytes(v)); }},
+       add(data_text)},
+      {'\0', "data-raw", "DATA", "like --data, but \"@\" has no special meaning", add(data_raw)},
+      {'\0', "data-binary", "DATA", "like --data, but keep line ends", add(data_bytes)},
       {'\0', "data-urlencode", "DATA", "like --data, percent-encoded: TEXT, NAME=TEXT, NAME@FILE",
-       [&](Text v) { add_data(to.data, data_encoded(v)); }},
+       add(data_encoded)},
       {'\0', "json", "DATA", "like --data-binary, with the Content-Type and Accept headers of JSON",
        [&](Text v) {
          to.json = true;
-         to.data = to.data.value_or("") + data_bytes(v);
+         to.data_items.push_back({v, data_bytes, false});
        }},
       {'F', "form", "NAME=CONTENT",
        "a field of a multipart/form-data form; CONTENT is text, <FILE or @FILE,FILE..., optionally "
@@ -92,12 +93,11 @@ std::vector<Flag> body_flags(SendOptions& to) {
       {'G', "get", "", "put the data into the query of the URL, and send a GET",
        enable(to.data_in_url)},
       {'\0', "url-query", "DATA",
-       "add DATA to the query of the URL, encoded; +TEXT is added as it is",
-       [&](Text v) { to.url_query.push_back(query_item(v)); }},
+       "add DATA to the query of the URL, encoded; +TEXT is added as it is", append(to.url_query)},
       {'T', "upload-file", "FILE",
        "upload FILE with PUT; - is standard input, which is read before sending, up to 64 MiB, so "
        "that "
-       "a retry can send it again; no timeout ends a wait for input",
+       "a retry can send it again",
        append(to.uploads)},
   };
 }
@@ -131,7 +131,7 @@ std::vector<Flag> response_flags(SendOptions& to) {
       {'w', "write-out", "FORMAT",
        "print FORMAT after each response: curl's variables, such as %{http_code} and %{json}, and "
        "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads FORMAT from a file",
-       [&](Text v) { to.write_out = v.starts_with('@') ? data_bytes(v) : v; }},
+       [&](Text v) { to.write_out = data_bytes(v, -1); }},
       {'\0', "max-filesize", "BYTES", "fail if a response is larger than this: 500, 20K, 3M, 1G",
        [&](Text v) {
          to.max_file_size = parse_bytes(v, "--max-filesize");

@@ -3,6 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/policy_options.hpp"
+#include "send/data.hpp"
 #include "send/form.hpp"
 
 #include <httpretry/curl/transport_options.hpp>
@@ -35,12 +36,13 @@ struct SendOptions {
 
   std::string method;                // -X; empty: implied by other options
   std::vector<std::string> headers;  // in the syntax of curl's -H
-  std::optional<std::string> data;   // of all -d, --json etc., joined
+  std::vector<DataItem> data_items;  // of -d, --json etc.
+  std::optional<std::string> data;   // what they give, as soon as it is read
   std::vector<FormField> form;       // of -F and --form-string
   bool json = false;
   bool data_in_url = false;               // -G
   bool head = false;                      // -I
-  std::vector<std::string> url_query;     // encoded
+  std::vector<std::string> url_query;     // encoded, as soon as they are read
   std::vector<std::string> uploads;       // the n-th belongs to the n-th URL
   std::vector<std::string> outputs;       // likewise; or kRemoteName
   std::optional<std::string> user_agent;  // -A; empty: send none

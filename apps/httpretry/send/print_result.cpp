@@ -24,7 +24,7 @@ int status_of(const SendOptions& options, const Outcome& outcome) {
 
 // Writes a response that is in memory.
 void write_response(const SendOptions& options, const Response& response, const std::string& target,
-                    int cancel) {
+                    const WaitLimit& limit) {
   const bool with_head = options.include || options.head;
   const bool headers_only =
       response.status >= 400 && options.on_error_status == OnErrorStatus::FailWithoutBody;
@@ -33,24 +33,25 @@ void write_response(const SendOptions& options, const Response& response, const 
   const bool keeps = response.status == 304 || (options.resume && response.status >= 300);
   if (target != "-" && keeps && !options.include) return;
   const bool with_body = !options.head && !headers_only;
-  write_to(target, (with_head ? head_of(response) : "") + (with_body ? response.body : ""), cancel);
+  write_to(target, (with_head ? head_of(response) : "") + (with_body ? response.body : ""),
+           limit.signals().descriptor(), &limit);
 }
 
 // Writes a response whose body is in the buffer.
 void write_buffer(const SendOptions& options, const Response& response, const BodyBuffer& buffer,
-                  const std::string& target, int cancel) {
-  const Stream out(target, cancel);
+                  const std::string& target, const WaitLimit& limit) {
+  const Stream out(target, limit.signals().descriptor(), &limit);
   if (options.include) out.write(head_of(response));
   buffer.read([&](std::string_view bytes) { out.write(bytes); });
 }
 
 void write_body(const SendOptions& options, const EndedCall& ended, const std::string& target,
-                int cancel) {
+                const WaitLimit& limit) {
   const auto* download = ended.download;
   if (download == nullptr || !download->complete) {
-    if (ended.outcome) write_response(options, *ended.outcome, target, cancel);
+    if (ended.outcome) write_response(options, *ended.outcome, target, limit);
   } else if (!download->options().file) {
-    write_buffer(options, *ended.outcome, download->buffer, target, cancel);
+    write_buffer(options, *ended.outcome, download->buffer, target, limit);
   }
 }
 
@@ -110,11 +111,14 @@ void print_explanation(const SendOptions& options, const Request& request, const
 
 }  // namespace
 
-int print_result(const SendOptions& options, const EndedCall& ended, int cancel) {
+int print_result(const SendOptions& options, const EndedCall& ended, const WaitLimit& limit) {
   show_status("");
+  const int cancel = limit.signals().descriptor();
   const auto& outcome = ended.outcome;
   const auto target = target_for(options, ended.index, ended.request);
   auto status = status_of(options, outcome);
+  const bool late = status == kReadError && limit.over();  // its body is read from a pipe
+  if (late) status = kTimeout;
   bool write_failed = false;
   // After an error, the rest is still written.
   const auto try_write = [&](const auto& write) {
@@ -126,7 +130,7 @@ int print_result(const SendOptions& options, const EndedCall& ended, int cancel)
       write_failed = true;
     }
   };
-  try_write([&] { write_body(options, ended, target, cancel); });
+  try_write([&] { write_body(options, ended, target, limit); });
   if (!options.write_out.empty()) {
     std::string to_stderr;
     const auto file = outcome && target != "-" ? target : std::string();
@@ -137,6 +141,7 @@ int print_result(const SendOptions& options, const EndedCall& ended, int cancel)
     try_write([&] { write_stdout(text, cancel); });
   }
   if (!write_failed) print_explanation(options, ended.request, outcome, status);
+  if (late && shows_errors(options)) print_message("httpretry: the time of -m is over");
   return status;
 }
 

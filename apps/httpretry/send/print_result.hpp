@@ -1,6 +1,7 @@
 // Prints the outcome of a call.
 #pragma once
 
+#include "cli/wait_limit.hpp"
 #include "send/download.hpp"
 #include "send/options.hpp"
 #include "send/write_out.hpp"
@@ -21,7 +22,7 @@ struct EndedCall {
 };
 
 // Writes the response to its target and messages to standard error; returns the exit status.
-// `cancel` as for write_all.
-int print_result(const SendOptions& options, const EndedCall& ended, int cancel);
+// `limit`: for the opening of a pipe; its signals end any wait for a reader.
+int print_result(const SendOptions& options, const EndedCall& ended, const WaitLimit& limit);
 
 }  // namespace httpretry::cli

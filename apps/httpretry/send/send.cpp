@@ -32,7 +32,8 @@ void check(const SendOptions& options) {
   if (options.include || options.head || !options.until.empty()) {
     throw UsageError("-C cannot be combined with -i, -I or --until");
   }
-  if (options.data || !options.form.empty() || (options.resume && !options.uploads.empty())) {
+  if (!options.data_items.empty() || !options.form.empty() ||
+      (options.resume && !options.uploads.empty())) {
     throw UsageError("-C cannot be combined with -d or -F; with -T it needs a number of bytes");
   }
 }
@@ -97,14 +98,22 @@ PolicySet fit_budget(const SendOptions& options, PolicySet policies,
   return with_settings(policies, settings, "the command line").value();
 }
 
+void read_data(SendOptions& options, int cancel) {
+  if (!options.data_items.empty()) options.data = read_items(options.data_items, cancel);
+  for (auto& item : options.url_query) item = query_item(item, cancel);
+}
+
 int send_all(SendOptions& options, PolicySet policies, const Signals& signals) {
   const WaitLimit limit(signals, options.max_time);
+  const int cancel = limit.descriptor();
   try {
-    auto cookies = load_cookies(options, limit.descriptor());
-    auto requests = requests_for(options, signals.descriptor());
-    const PipedFiles piped(options.connection, may_use_tls(options, requests), limit.descriptor());
+    auto cookies = load_cookies(options, cancel);
+    read_data(options, cancel);
+    auto requests = requests_for(options, cancel);
+    add_environment(options.connection);
+    const PipedFiles piped(options.connection, may_use_tls(options, requests), cancel);
     policies = fit_budget(options, std::move(policies), requests);
-    return send_requests(options, signals, std::move(policies), std::move(cookies),
+    return send_requests(options, limit, std::move(policies), std::move(cookies),
                          std::move(requests));
   } catch (const ReadError& error) {
     if (signals.received() != 0) return 128 + signals.received();

@@ -5,7 +5,6 @@
 #include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
-#include "cli/wait_limit.hpp"
 #include "send/client_options.hpp"
 #include "send/download.hpp"
 #include "send/print_result.hpp"
@@ -79,10 +78,11 @@ struct Totals {
 
 class Sender {
  public:
-  Sender(const SendOptions& options, const Signals& signals, PolicySet policies,
+  Sender(const SendOptions& options, const WaitLimit& limit, PolicySet policies,
          std::shared_ptr<CookieJar> cookies)
       : options_(options),
-        signals_(signals),
+        limit_(limit),
+        signals_(limit.signals()),
         policies_(std::move(policies)),
         cookies_(std::move(cookies)),
         client_(client_options(options, policies_, cookies_)) {}
@@ -164,6 +164,7 @@ class Sender {
   }
 
   CallOptions prepare(std::size_t index) {
+    limit_.restart();
     auto& job = jobs_[index];
     auto& request = job.request;
     add_idempotency_key(options_, *policy_for(request).policy, request);
@@ -192,9 +193,8 @@ class Sender {
     if (!options_.report.empty()) {
       job.report = report_json(job.request, outcome, policy_for(job.request));
     }
-    job.status =
-        print_result(options_, {job.request, outcome, index, job.download.get(), job.connections},
-                     signals_.descriptor());
+    job.status = print_result(
+        options_, {job.request, outcome, index, job.download.get(), job.connections}, limit_);
     ++(job.status == kOk ? totals_.succeeded : totals_.failed);
     totals_.attempts += history_of(outcome).attempts.size();
     if (outcome) totals_.bytes += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
@@ -223,7 +223,9 @@ class Sender {
     }
     const bool several = options_.urls.size() > 1;
     if (text.empty() && !several) text = "null";  // a signal came before the request
-    write_to(options_.report, several ? "[" + text + "]\n" : text + "\n", signals_.descriptor());
+    limit_.restart();
+    write_to(options_.report, several ? "[" + text + "]\n" : text + "\n", signals_.descriptor(),
+             &limit_);
   }
 
   void save_cookies() {
@@ -233,19 +235,14 @@ class Sender {
     if (const auto saved = cookies_->save(jar); !saved) throw WriteError(saved.error().message);
   }
 
-  // CookieJar::save would wait for a reader of a pipe whatever happens.
+  // CookieJar::save writes no pipes.
   void write_cookies_to(const std::string& stream) const {
-    const WaitLimit limit(signals_, options_.max_time);
-    try {
-      write_to(stream, cookies_->to_text(), limit.descriptor());
-    } catch (const WriteError&) {
-      if (!limit.over()) throw;
-      throw WriteError("cannot write cookies to " + stream +
-                       ": nobody reads them within the time " + "of -m");
-    }
+    limit_.restart();
+    write_to(stream, cookies_->to_text(), signals_.descriptor(), &limit_);
   }
 
   const SendOptions& options_;
+  const WaitLimit& limit_;
   const Signals& signals_;
   PolicySet policies_;
   std::shared_ptr<CookieJar> cookies_;
@@ -259,9 +256,9 @@ class Sender {
 
 }  // namespace
 
-int send_requests(const SendOptions& options, const Signals& signals, PolicySet policies,
+int send_requests(const SendOptions& options, const WaitLimit& limit, PolicySet policies,
                   std::shared_ptr<CookieJar> cookies, std::vector<Request> requests) {
-  Sender sender(options, signals, std::move(policies), std::move(cookies));
+  Sender sender(options, limit, std::move(policies), std::move(cookies));
   return sender.run(std::move(requests));
 }
 

@@ -1,7 +1,7 @@
 // Sends the requests of one command with one client, and prints their results.
 #pragma once
 
-#include "cli/signals.hpp"
+#include "cli/wait_limit.hpp"
 #include "send/options.hpp"
 
 #include <httpretry/curl/cookies.hpp>
@@ -12,8 +12,8 @@
 namespace httpretry::cli {
 
 // In sequence, or at the same time with -Z. Returns the exit status: that of the last request that
-// failed.
-int send_requests(const SendOptions& options, const Signals& signals, PolicySet policies,
+// failed. `limit`: for a wait for pipes; its time begins anew with each URL.
+int send_requests(const SendOptions& options, const WaitLimit& limit, PolicySet policies,
                   std::shared_ptr<CookieJar> cookies, std::vector<Request> requests);
 
 }  // namespace httpretry::cli

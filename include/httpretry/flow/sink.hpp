@@ -96,7 +96,8 @@ struct HTTPRETRY_API FileOptions {
   bool continue_existing = false;
 };
 // Saves to a temporary file that replaces PATH when the body is complete, so an old file survives
-// every failure. A device or a pipe is written to directly.
+// every failure. A device is written to directly. A pipe is an error, because its reader could hold
+// up the loop; use pass_to.
 [[nodiscard]] HTTPRETRY_API SinkPtr save_to(std::string path, FileOptions options = FileOptions());
 
 // Passes the body to a function; `false` ends the call with Errc::Canceled. The function cannot

@@ -39,8 +39,8 @@ class HTTPRETRY_API Body {
   Body() = default;
   Body(std::string bytes);  // NOLINT(google-explicit-constructor)
   Body(const char* bytes);  // NOLINT(google-explicit-constructor)
-  // A file from byte `offset` on, opened again for each attempt. It must not change during the
-  // call.
+  // A regular file from byte `offset` on, opened again for each attempt. It must not change during
+  // the call. A pipe is an error: read it with `once`.
   static Body file(std::string path, std::uint64_t offset = 0);
   // Anything that can be opened again. `open` is called on the thread that drives the call.
   static Body reopened(Opener open);

@@ -157,7 +157,7 @@ struct HTTPRETRY_API RetryPolicy {
   RetryPolicy();  // the preset `standard`
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 
-  std::optional<int> max_attempts;  // including the first; empty: no limit
+  std::optional<int> max_attempts;  // including the first; empty: no limit but max_elapsed_time
   Duration max_elapsed_time;
   ElapsedRule elapsed_rule = ElapsedRule::IncludeWait;
   Duration attempt_timeout = kForever;
@@ -175,7 +175,8 @@ struct HTTPRETRY_API RetryPolicy {
 
 // Throws std::invalid_argument, with the error, for a policy that makes no sense: no attempt at
 // all, a time below zero or over 365 days, a number outside of its limits, a backoff that begins
-// above its end. Each value has the limits that it has in a policy file.
+// above its end, unlimited attempts without a max_elapsed_time, an attempt_timeout above it. Each
+// value has the limits that it has in a policy file.
 HTTPRETRY_API void check(const RetryPolicy& policy);
 HTTPRETRY_API void check(const BudgetPolicy& budget);
 
