@@ -76,7 +76,8 @@ void Loop::drive_shards() {
       plan_look(shard, false);
     } else {
       const bool due = shard.deadline <= now_;
-      if (to_look) run_connecting(shard);
+      if (to_look) shard.run_connecting();
+      if (shard.run_at <= now_) shard.run_waiting(now_);
       if (shard.deadline > now_) continue;
       shard.deadline = kNever;
       socket_action(shard, CURL_SOCKET_TIMEOUT, 0);
@@ -108,22 +109,13 @@ void Loop::plan_look(Shard& shard, bool by_time) {
   }
 }
 
-// Has libcurl run the transfers that connect. It has no function for that, but runs what was
-// paused.
-void Loop::run_connecting(Shard& shard) {
-  for (const auto* transfer : shard.active) {
-    if (!transfer->connecting()) continue;
-    curl_easy_pause(transfer->handle(), CURLPAUSE_RECV);
-    curl_easy_pause(transfer->handle(), CURLPAUSE_CONT);
-  }
-}
-
 // Rounded up to the tick of epoll_wait: a timer must never fire early.
 int Loop::timeout_ms() const {
   if (has_ready()) return 0;
   if (!std::ranges::all_of(decoding_, &Transfer::waits_for_sink)) return 0;
   auto next = timers().next();
-  for (const auto& shard : shards_) next = std::min({next, shard->deadline, shard->look_at});
+  for (const auto& shard : shards_)
+    next = std::min({next, shard->deadline, shard->look_at, shard->run_at});
   if (next <= now_) return 0;
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now_).count();
   return static_cast<int>(std::min<std::int64_t>(wait, 3'600'000));
@@ -172,6 +164,8 @@ void Loop::socket_action(Shard& shard, curl_socket_t socket, int events) {
   drive(shard, socket, [&](int* running) {
     return curl_multi_socket_action(shard.multi.get(), socket, events, running);
   });
+  const bool received = std::exchange(progressed_, false) || socket != CURL_SOCKET_TIMEOUT;
+  if (heartbeat_ && received) shard.run_soon(now_);
 }
 
 template <class Function>
@@ -211,19 +205,7 @@ void Loop::reap(Shard& shard, CURLMcode code) {
     remove(transfer);  // `message` is gone with it
     transfer.finished(result);
   }
-  if (!shard.doubtful.empty()) settle(shard, asked_before);
-}
-
-// Those that asked before libcurl was driven have their answer, if the transfer that they asked did
-// not end and ask another one.
-void Loop::settle(Shard& shard, std::size_t asked_before) {
-  auto& doubtful = shard.doubtful;
-  for (auto i = doubtful.size(); i-- > 0;) {  // one that is settled leaves the list
-    const bool answered = i < asked_before;
-    const auto before = doubtful.size();
-    doubtful[i]->settle(answered, std::span(doubtful).subspan(asked_before));
-    if (answered && doubtful.size() < before) --asked_before;
-  }
+  if (!shard.doubtful.empty()) shard.settle(asked_before);
 }
 
 // After an error of the multi itself the state of its transfers is undefined: each ends with an

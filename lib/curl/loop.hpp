@@ -7,6 +7,7 @@
 
 #include "easy.hpp"
 #include "epoll_set.hpp"
+#include "shard.hpp"
 #include "watchdog.hpp"
 
 #include "lib/flow/run_queue.hpp"
@@ -26,22 +27,6 @@ class Transfer;
 // still send while it is destroyed. OpenSSL cleans up at the program's exit, after the destruction
 // of all that was made after this call: so a Client begins with it.
 void init_curl();
-
-// One multi handle of a loop. libcurl searches a connection among all of a multi's, so with many
-// transfers several multis are cheaper.
-struct Shard {
-  explicit Shard(Loop& owner) : loop(owner) {}
-
-  Loop& loop;
-  Time deadline = kNever;  // when libcurl wants to be called without an event
-  Time look_at = kNever;   // when to call it for the transfers that connect
-  std::vector<Transfer*> active;
-  std::size_t connecting = 0;  // of these: that have not sent yet
-  // libcurl is done with them, but the connection may be broken: see Transfer::ask_other.
-  std::vector<Transfer*> doubtful;
-  // Null where there was no memory to make it anew. Last: its clean-up may still call back.
-  Owned<CURLM, curl_multi_cleanup> multi;
-};
 
 // What a loop has learned about an origin that it sends to.
 struct OriginInfo {
@@ -90,7 +75,9 @@ class Loop final : public RunQueue, public Transport {
   Heartbeat::Closed watch_connection(int local_port);
   // For libcurl's callbacks: libcurl makes progress.
   void progress() {
-    if (heartbeat_) heartbeat_->progress();
+    if (!heartbeat_) return;
+    heartbeat_->progress();
+    progressed_ = true;
   }
 
   // Puts the transfer on a shard; an error text where libcurl refuses.
@@ -119,9 +106,7 @@ class Loop final : public RunQueue, public Transport {
   template <class Function>
   void drive(Shard& shard, int fd, const Function& function);
   void plan_look(Shard& shard, bool by_time);
-  static void run_connecting(Shard& shard);
   void reap(Shard& shard, CURLMcode code);
-  static void settle(Shard& shard, std::size_t asked_before);
   void fail_all(Shard& shard, CURLMcode code);
   void open(Shard& shard);
   Shard& shard_for(bool multiplexed);
@@ -141,6 +126,7 @@ class Loop final : public RunQueue, public Transport {
   std::vector<Transfer*> decoding_;  // the one whose turn is next comes first
   EpollSet sockets_;
   std::unique_ptr<Heartbeat> heartbeat_;  // once a connection may speak HTTP/2
+  bool progressed_ = false;               // then: libcurl has called us since it was last called
   bool lost_socket_ = false;  // libcurl has closed one, or got none, since it was last called
   std::unordered_map<std::string, OriginInfo> origins_;
   // In this order: a handle is freed before the multi handles, and both before the share.

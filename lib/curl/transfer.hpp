@@ -62,6 +62,12 @@ class Transfer final : public CancelableWait, private Timer {
     loop_.progress();
     return upload_;
   }
+  // It has received no more of a response since then, on a connection that others may share. kNever
+  // if it does not wait for more.
+  [[nodiscard]] Time waits_for_rest_since() const {
+    const bool waits = connection_closed_ != nullptr && sends_.answered() && !curl_paused_;
+    return waits ? last_byte_ : kNever;
+  }
   // It has not sent yet.
   [[nodiscard]] bool connecting() const { return sends_.sends() == 0; }
 

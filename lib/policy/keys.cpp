@@ -79,9 +79,10 @@ constexpr Object<BudgetPolicy> kBudgetOrNone(kBudget);
 constexpr Key kServerDelayKeys[] = {
     key<&ServerDelayPolicy::headers>(
         "headers", kHeaders, "Where a server says when to come back; the first valid one counts."),
-    key<&ServerDelayPolicy::combine>("combine", kCombine,
-                                     "Which wait counts: the longer one, the server's, ours, or the "
-                                     "longer one and both together after the second throttle."),
+    key<&ServerDelayPolicy::combine>(
+        "combine", kCombine,
+        "Which wait counts: the longer one, the server's, ours, or the "
+        "longer one and both together after the second throttle."),
     key<&ServerDelayPolicy::max>("max", kLimit, "The longest wait that a server may ask for."),
     key<&ServerDelayPolicy::over_max>("over_max", kOver, "What happens if it asks for more."),
     key<&ServerDelayPolicy::max_over_own>(

@@ -188,7 +188,8 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
   // Another attempt would give the same, or nobody waits for the response any more.
   if (cls == Class::Permanent) return stop(classified.stop);
   // A second fresh connection would lead to the same wrong server.
-  if (classified.once && state.once_used) return stop(Reason::NotRetryable, {Limit::Once, {}, {}, 0});
+  if (classified.once && state.once_used)
+    return stop(Reason::NotRetryable, {Limit::Once, {}, {}, 0});
   // The user says how many attempts (or polls) there may be.
   if (const auto exceeded = attempts_limit(policy, cls, state)) {
     return stop(Reason::AttemptsExhausted, exceeded);

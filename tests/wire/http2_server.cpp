@@ -67,6 +67,7 @@ std::string frame(Frame type, int flags, const std::string& stream, const std::s
 
 Nghttpd::Nghttpd(bool tls) : scheme_(tls ? "https" : "http") {
   write_file(directory_.file("hello"), "hello, two");
+  write_file(directory_.file("large"), std::string(kLarge, 'x'));
   write_pem(directory_.file("key.pem"), [&](std::FILE* file) {
     return PEM_write_PrivateKey(file, SSL_CTX_get0_privatekey(&certificates_.context()), nullptr,
                                 nullptr, 0, nullptr, nullptr);
@@ -86,8 +87,8 @@ Nghttpd::Nghttpd(bool tls) : scheme_(tls ? "https" : "http") {
   process_.emplace("nghttp2-server", command, directory_.file("log"));
 }
 
-std::string Nghttpd::url() const {
-  return scheme_ + "://127.0.0.1:" + std::to_string(process_->port()) + "/hello";
+std::string Nghttpd::url(const std::string& path) const {
+  return scheme_ + "://127.0.0.1:" + std::to_string(process_->port()) + path;
 }
 
 std::size_t Nghttpd::connections() const {

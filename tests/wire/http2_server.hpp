@@ -14,11 +14,13 @@
 
 namespace httpretry {
 
-// Serves the file /hello ("hello, two"). REQUIREs that nghttpd is installed.
+// Serves the files /hello ("hello, two") and /large. REQUIREs that nghttpd is installed.
 class Nghttpd {
  public:
+  static constexpr std::size_t kLarge = 3'000'000;
+
   explicit Nghttpd(bool tls = true);
-  [[nodiscard]] std::string url() const;
+  [[nodiscard]] std::string url(const std::string& path = "/hello") const;
   [[nodiscard]] const std::string& ca_file() const { return certificates_.ca_file(); }
   // The number of connections in its log so far.
   [[nodiscard]] std::size_t connections() const;

@@ -38,7 +38,8 @@ namespace httpretry {
                                                     bool virtual_time = false);
 
 // "gave up after 4 attempts in 12.3 s: 503 each time (attempts_exhausted)", "failed after 1 attempt
-// in 0.1 s: 404 (not_retryable)", or "succeeded after 2 attempts in 0.213 s: 503, 200". The message of an Error, with its URL, is not part of it.
+// in 0.1 s: 404 (not_retryable)", or "succeeded after 2 attempts in 0.213 s: 503, 200". The message
+// of an Error, with its URL, is not part of it.
 [[nodiscard]] HTTPRETRY_API std::string describe(const Outcome& outcome);
 
 // What an attempt came to: "503", "timeout".

@@ -1,0 +1,53 @@
+#include "shard.hpp"
+
+#include "transfer.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace httpretry {
+namespace {
+
+// Long enough for what is on its way, and hardly noticed.
+constexpr Duration kWaited = std::chrono::milliseconds(20);
+
+// libcurl has no function to run a transfer, but runs what was paused.
+void run(const Transfer& transfer) {
+  curl_easy_pause(transfer.handle(), CURLPAUSE_RECV);
+  curl_easy_pause(transfer.handle(), CURLPAUSE_CONT);
+}
+
+}  // namespace
+
+void Shard::run_connecting() const {
+  for (const auto* transfer : active) {
+    if (transfer->connecting()) run(*transfer);
+  }
+}
+
+void Shard::run_soon(Time now) {
+  if (!active.empty()) run_at = std::min(run_at, now + kWaited);
+}
+
+void Shard::run_waiting(Time now) {
+  run_at = kNever;
+  for (const auto* transfer : active) {
+    const auto since = transfer->waits_for_rest_since();
+    if (since <= now - kWaited) {
+      run(*transfer);
+    } else if (since != kNever) {
+      run_at = std::min(run_at, since + kWaited);
+    }
+  }
+}
+
+void Shard::settle(std::size_t asked_before) {
+  for (auto i = doubtful.size(); i-- > 0;) {  // one that is settled leaves the list
+    const bool answered = i < asked_before;
+    const auto before = doubtful.size();
+    doubtful[i]->settle(answered, std::span(doubtful).subspan(asked_before));
+    if (answered && doubtful.size() < before) --asked_before;
+  }
+}
+
+}  // namespace httpretry

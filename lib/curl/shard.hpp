@@ -1,0 +1,46 @@
+// Shard: one multi handle of a loop, and the transfers on it. libcurl searches a connection among
+// all of a multi's, so with many transfers several multis are cheaper.
+#pragma once
+
+#include "lib/http/owned.hpp"
+
+#include <httpretry/http/time.hpp>
+
+#include <curl/curl.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace httpretry {
+
+class Loop;
+class Transfer;
+
+struct Shard {
+  explicit Shard(Loop& owner) : loop(owner) {}
+
+  // libcurl 7.88 has gone on to another address of a host, and sets no timer for it: has it run the
+  // transfers that connect.
+  void run_connecting() const;
+  // libcurl 7.88 may receive the end of an HTTP/2 response while it runs another transfer of the
+  // connection, and then not run the transfer that it is for. So some time after something was
+  // received, it is made to run those that have waited since.
+  void run_soon(Time now);
+  void run_waiting(Time now);
+  // Those that asked (Transfer::ask_other) before libcurl was driven, the first `asked_before`,
+  // have their answer, if the transfer that they asked did not end and ask another one.
+  void settle(std::size_t asked_before);
+
+  Loop& loop;
+  Time deadline = kNever;  // when libcurl wants to be called without an event
+  Time look_at = kNever;   // when to call it for the transfers that connect
+  Time run_at = kNever;    // when to call it for those that wait for the rest of a response
+  std::vector<Transfer*> active;
+  std::size_t connecting = 0;  // of these: that have not sent yet
+  // libcurl is done with them, but the connection may be broken: see Transfer::ask_other.
+  std::vector<Transfer*> doubtful;
+  // Null where there was no memory to make it anew. Last: its clean-up may still call back.
+  Owned<CURLM, curl_multi_cleanup> multi;
+};
+
+}  // namespace httpretry
