@@ -43,10 +43,14 @@ class Heartbeat {
   struct Connection {
     int fd;
     Closed closed;
+    // How much libcurl had read from it at the first look without progress, after this beat.
+    std::uint64_t beats = 0;
+    std::uint64_t read = 0;
   };
-  // Whether there was any progress since the last look. Closes the connection where there is none.
+  // Whether there was any progress since the last look.
   bool look();
-  void close();
+  // There is none. Closes the connections from which libcurl reads all the same, if it is `time`.
+  void look_at_connections(bool time);
 
   std::atomic<std::uint64_t> beats_ = 1;  // odd: libcurl is running
   std::atomic<int> fd_ = -1;

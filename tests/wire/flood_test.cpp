@@ -1,4 +1,7 @@
 // Servers that send HTTP/2 frames without end, which libcurl handles without returning.
+#include "files.hpp"
+#include "http2_server.hpp"
+#include "tls_server.hpp"
 #include "wire.hpp"
 
 #include <chrono>
@@ -51,6 +54,24 @@ TEST_CASE("a flood of HTTP/2 frames ends its call, and no other") {
       CHECK(healthy.connections() == 1);  // its connection outlived the flood
     }
   }
+}
+
+// Opening the certificate takes libcurl more CPU time than the watchdog allows a flood.
+TEST_CASE("a connection that receives nothing is not taken for a flood") {
+  const TemporaryDirectory directory;
+  make_client_certificate(directory.file(""), "ann", "p", 1'000'000);
+  const Nghttpd server;
+  const TlsServer other;
+  ClientOptions options;
+  options.connection.ca_file = server.ca_file();
+  options.connection.client_certificate.file = directory.file("client.p12");
+  options.connection.client_certificate.key_password = "p";
+  Client client(options);
+  const auto before = server.connections();
+  CHECK(client.get(server.url()));
+  CHECK_FALSE(client.get(other.url()));  // has another CA, but the certificate is opened first
+  CHECK(client.get(server.url()));
+  CHECK(server.connections() == before + 1);
 }
 
 TEST_CASE("a call whose time is over during a flood ends with a timeout") {

@@ -92,7 +92,7 @@ std::string TlsServer::pin() const {
 }
 
 void make_client_certificate(const std::string& directory, const std::string& name,
-                             const std::string& password) {
+                             const std::string& password, int rounds) {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* certificate = X509_new();
   X509_set_version(certificate, X509_VERSION_3);
@@ -112,7 +112,7 @@ void make_client_certificate(const std::string& directory, const std::string& na
                                 static_cast<int>(password.size()), nullptr, nullptr);
   });
   PKCS12* both =
-      PKCS12_create(password.c_str(), name.c_str(), key, certificate, nullptr, 0, 0, 0, 0, 0);
+      PKCS12_create(password.c_str(), name.c_str(), key, certificate, nullptr, 0, 0, rounds, 0, 0);
   REQUIRE(both != nullptr);
   write_with(directory + "/client.p12", [&](std::FILE* file) { return i2d_PKCS12_fp(file, both); });
   PKCS12_free(both);

@@ -28,8 +28,9 @@ class TlsServer {
 };
 
 // Writes a certificate for `name` that is signed by itself into cert.pem, and its key, under
-// `password`, into key.pem; both also into client.p12.
+// `password`, into key.pem; both also into client.p12, which takes `rounds` of hashing to open (0:
+// OpenSSL's default).
 void make_client_certificate(const std::string& directory, const std::string& name,
-                             const std::string& password);
+                             const std::string& password, int rounds = 0);
 
 }  // namespace httpretry
