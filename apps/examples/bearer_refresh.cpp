@@ -56,7 +56,7 @@ int main() {
   bool good = true;
   for (auto& call : calls) {
     const auto outcome = call.get();
-    good = good && outcome && outcome->ok();
+    good = good && succeeded(outcome);
   }
   const auto later = api.get(server.url("/items"));
   good = good && later && later->body == "another item";

@@ -19,5 +19,5 @@ int main(int argc, char** argv) {
   }
   std::printf("%d: %s\n", outcome->status, outcome->body.c_str());
 
-  return 0;
+  return succeeded(outcome) ? 0 : 1;  // by the policy: a 404 is no success
 }

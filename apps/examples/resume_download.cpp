@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   request.edit_options().sink = save_to(path, file);
   Client client({redirect(), retry()});
   const auto outcome = client.send(request);
-  if (!outcome || !outcome->ok()) {
+  if (!succeeded(outcome)) {
     std::fprintf(stderr, "%s\n", outcome ? "not found" : outcome.error().message.c_str());
     return 1;
   }

@@ -45,7 +45,7 @@ int main() {
   std::size_t attempts = 0;
   for (auto& call : calls) {
     const auto outcome = call.get();
-    if (outcome && outcome->ok()) ++good;
+    if (succeeded(outcome)) ++good;
     attempts += history_of(outcome).attempts.size();
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

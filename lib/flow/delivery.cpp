@@ -115,7 +115,7 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
   if (asked_ && head.status == 304 && !has_condition(request)) {
     return cannot_continue("the server sent the status 304, although nothing asked for it");
   }
-  if (!head.ok() || request.method() == "HEAD") return false;
+  if (!head.is_2xx() || request.method() == "HEAD") return false;
   if (hold_back_ && hold_back_->which(head.status, head.headers)) {
     held_ = true;
     return false;

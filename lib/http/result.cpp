@@ -30,9 +30,9 @@ std::string_view to_string(Reason reason) {
 }
 
 std::string_view to_string(Errc code) {
-  return word<Errc::Internal>(
+  return word<Errc::Status>(
       code, {"invalid_request", "resolve", "connect", "tls", "timeout", "send", "receive",
-             "protocol", "too_large", "canceled", "circuit_open", "internal"});
+             "protocol", "too_large", "canceled", "circuit_open", "internal", "status"});
 }
 
 Error::Error(Errc errc, std::string text) : code(errc), message(std::move(text)) {
@@ -43,5 +43,24 @@ Failure::Failure(Error error) : error_(std::make_shared<const Error>(std::move(e
 const char* Failure::what() const noexcept { return error_->message.c_str(); }
 
 Response::Response(int code, std::string text) : status(code), body(std::move(text)) {}
+
+bool succeeded(const Outcome& outcome) {
+  if (!outcome) return false;
+  const auto& history = outcome->history;
+  if (history.attempts.empty()) return outcome->status < 400;
+  return history.stop_reason == Reason::Success;
+}
+
+Response require_success(Outcome outcome) {
+  if (succeeded(outcome) || !outcome) return std::move(outcome).value();
+  Error error(Errc::Status, "the response is no success: status " +
+                                std::to_string(outcome->status) + ", " +
+                                std::string(to_string(outcome->history.stop_reason)));
+  error.status = outcome->status;
+  error.headers = std::move(outcome->headers);
+  error.exchange = outcome->exchange;
+  error.history = std::move(outcome->history);
+  throw Failure(std::move(error));
+}
 
 }  // namespace httpretry

@@ -75,7 +75,8 @@ std::optional<TransportKind> transport_kind(const Error& error) {
     case Errc::TooLarge:
     case Errc::Canceled:
     case Errc::CircuitOpen:
-    case Errc::Internal: break;
+    case Errc::Internal:
+    case Errc::Status: break;
   }
   return std::nullopt;
 }

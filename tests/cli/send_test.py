@@ -330,6 +330,18 @@ class ExitStatus(ProgramTest):
         result = self.run_program(*QUICK, server.url(), status=22)
         self.assertRegex(result.stderr.decode(), r": 500, 503, 404 \(not_retryable\)\n$")
 
+    def test_the_policy_judges_what_a_failure_is(self):
+        rule = 'retry_on.error_codes=[{"json": "/error", "as": "permanent"}]'
+        server = self.server(Response(200, b'{"error": "no"}'))
+        ran = self.run_program("--set", rule, server.url(), status=22)
+        self.assertEqual(ran.stdout, b'{"error": "no"}')
+        self.run_program("--set", rule, "--no-fail", server.url())
+        server = self.server(Response(200, b"[]"), 202)
+        self.run_program("--set", rule, server.url())
+        pending = 'retry_on.pending={"statuses": [202], "max": 2, "backoff": {"kind": "none"}}'
+        for flags in ((), ("--no-fail",)):  # polling gave up
+            self.run_program("--set", pending, *flags, server.url(), status=28)
+
     def test_several_urls_are_told_apart(self):
         server = self.server(503)
         ran = self.run_program("--retry", "0", server.url("/a"), server.url("/b"), status=22)
@@ -437,7 +449,33 @@ class Until(ProgramTest):
         ran = self.run_program("--set", pending, "--until", "json:/state=DONE", server.url(),
                                status=28)
         self.assertIn("(attempts_exhausted)", ran.stderr.decode())
-        self.run_program("--set", pending, "--no-fail", "--until", "status=201", server.url())
+        self.run_program("--set", pending, "--no-fail", "--until", "status=201", server.url(),
+                         status=28)
+
+    def test_conditions_with_several_statuses_and_with_a_value_that_must_go_away(self):
+        for condition in ("status=2xx", "status=200,304", "status!=503"):
+            server = self.server(503, Response(200, b"done"))
+            ran = self.run_program(*self.SOON, "--until", condition, server.url())
+            self.assertEqual((ran.stdout, len(server.seen)), (b"done", 2))
+        server = self.server(Response(200, b'{"state": "RUNNING"}'), Response(200, b"{}"),
+                             Response(200, b'{"state": "FAILED"}'))
+        self.run_program(*self.SOON, "--until", "json:/state!=RUNNING", server.url())
+        self.assertEqual(len(server.seen), 3)  # {} has no state
+        for bad in ("status=2x", "status=99", "status=200,", "status>200", "json:/n<=1", "=1", "n"):
+            ran = self.run_program("--until", bad, server.url(), status=2)
+            self.assertIn(f'option --until: "{bad}" is not a condition like status=200',
+                          ran.stderr.decode())
+
+    def test_a_condition_that_ends_the_polls_as_a_failure(self):
+        server = self.server(Response(200, b'{"state": "RUNNING"}'),
+                             Response(200, b'{"state": "FAILED"}'))
+        ran = self.run_program(*self.SOON, "--until", "json:/state=DONE", "--until-fail",
+                               "json:/state=FAILED", server.url(), status=22)
+        self.assertEqual((ran.stdout, len(server.seen)), (b'{"state": "FAILED"}', 2))
+        self.assertRegex(ran.stderr.decode(),
+                         r"^failed after 2 attempts in [\d.]+ s: 200 each time \(not_retryable\)\n$")
+        self.assertIn("--until-fail needs --until", self.run_program(
+            "--until-fail", "status=500", server.url(), status=2).stderr.decode())
 
     def test_retry_delay_is_how_often_it_asks(self):
         server = self.server(202, 202, 202, Response(200, b"done"))

@@ -107,6 +107,41 @@ TEST_CASE("out of attempts, the last response is handed out as it came") {
   CHECK(talk.clock->now() == Time(7s));
 }
 
+TEST_CASE("a success is what the policy judges to be one") {
+  Conversation talk;
+  talk.network->say(Response(200, R"({"error": "no"})"));
+  CHECK(succeeded(talk.client({retry(steady())}).get("http://x/")));
+  auto policy = steady();
+  auto& rule = policy.retry_on.error_codes.emplace_back();
+  rule.selector = "/error";
+  rule.as = Class::Permanent;
+  const auto refused = talk.client({retry(policy)}).get("http://x/");
+  REQUIRE(refused);
+  CHECK(refused->is_2xx());
+  CHECK_FALSE(succeeded(refused));
+  CHECK_THROWS_WITH_AS((void)require_success(refused),
+                       "the response is no success: status 200, not_retryable", Failure);
+
+  policy.retry_on.pending.emplace().statuses = {200};
+  policy.retry_on.pending->max = 2;
+  policy.retry_on.error_codes.clear();
+  const auto pending = talk.client({retry(policy)}).get("http://x/");
+  REQUIRE(pending);
+  CHECK(pending->history.attempts.size() == 2);
+  CHECK_FALSE(succeeded(pending));
+}
+
+TEST_CASE("without a policy a response below 400 is a success") {
+  for (const int status : {200, 302, 399, 400, 503}) {
+    Conversation talk;
+    talk.network->say(Response(status));
+    const auto outcome = talk.client({}).get("http://x/");
+    CHECK(succeeded(outcome) == (status < 400));
+    if (status < 400) CHECK(require_success(outcome).status == status);
+  }
+  CHECK_FALSE(succeeded(Error(Errc::Connect)));
+}
+
 TEST_CASE("a client error is not repeated") {
   for (const int status : {400, 401, 403, 404, 409, 410, 422}) {
     Conversation talk;

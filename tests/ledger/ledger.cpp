@@ -43,7 +43,7 @@ std::string Ledger::attempt_begins(std::size_t call) {
 void Ledger::call_ends(std::size_t call, const Outcome& outcome) {
   auto& entry = calls_[call];
   if (++entry.ends != 1) fail(name(call) + " ended twice");
-  entry.good = outcome && outcome->ok();
+  entry.good = outcome && outcome->is_2xx();
   const auto& history = history_of(outcome);
   if (history.attempts.size() != entry.attempts) {
     fail(name(call) + " tells of " + std::to_string(history.attempts.size()) +

@@ -18,6 +18,7 @@ int exit_status(const Error& error) {
     case Errc::Protocol: return 8;
     case Errc::TooLarge: return 63;
     case Errc::Canceled: return 42;  // in practice by a signal, which has its own status
+    case Errc::Status: return kErrorStatus;
     case Errc::CircuitOpen:
     case Errc::Internal: break;
   }

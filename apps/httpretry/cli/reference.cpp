@@ -16,7 +16,9 @@ constexpr auto kDifferences = std::to_array<Entry>({
     {"-o", "writes FILE when the response is complete; -C - keeps a part of it in FILE.part"},
     {"output",
      "is written when the response is complete; beyond 8 MiB it is kept in TMPDIR until then"},
-    {"exit status", "is 22 for a response of 400 or more, without -f; --no-fail makes it 0"},
+    {"exit status",
+     "is 22 for a response of 400 or more, without -f, and for any that the policy calls a failure; "
+     "--no-fail makes it 0"},
     {"several URLs", "the exit status is that of the last one that failed"},
     {"-o, -C -",
      "an error response does not replace a partial download, and a 304 does not replace the file"},
@@ -31,8 +33,8 @@ constexpr auto kDifferences = std::to_array<Entry>({
 });
 
 constexpr auto kExitStatuses = std::to_array<Entry>({
-    {"0", "a response below 400"},
-    {"22", "a response of 400 or more"},
+    {"0", "success: a response below 400, unless the policy calls it a failure"},
+    {"22", "a response that is a failure: 400 or more, or by the policy"},
     {"2", "an error in the command line"},
     {"3", "an error in a policy file"},
     {"6, 7", "the host name was not resolved; connecting failed"},

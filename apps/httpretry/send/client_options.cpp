@@ -22,6 +22,15 @@ bool use_colors(const SendOptions& options) {
   return ::isatty(STDERR_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
 }
 
+PollConditions poll_conditions(const SendOptions& options) {
+  PollConditions conditions{PollCondition::parse(options.until, "--until"), std::nullopt};
+  conditions.until.follow_redirects = options.follow;
+  if (options.until_fail.empty()) return conditions;
+  conditions.fail = PollCondition::parse(options.until_fail, "--until-fail");
+  conditions.fail->follow_redirects = options.follow;
+  return conditions;
+}
+
 }  // namespace
 
 std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel) {
@@ -47,9 +56,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   RetryOptions retrying;
   retrying.policies = policies;
   if (!options.until.empty()) {
-    auto condition = PollCondition::parse(options.until);
-    condition.follow_redirects = options.follow;
-    poll_until(retrying, std::move(condition), options.retry_delay);
+    poll_until(retrying, poll_conditions(options), options.retry_delay);
   }
   client.middlewares.push_back(retry(std::move(retrying)));
   if (options.verbose) client.middlewares.push_back(verbose());

@@ -3,6 +3,7 @@
 #include "send/connection.hpp"
 #include "send/data.hpp"
 #include "send/options.hpp"
+#include "send/poll_until.hpp"
 
 #include <limits>
 
@@ -225,9 +226,18 @@ std::vector<Flag> retry_flags(SendOptions& to) {
          to.idempotency_key = v;
        }},
       {'\0', "until", "EXPR",
-       "send the request until EXPR is true: status=200, json:/state=DONE; every second or every "
-       "--retry-delay, within -m or --retry-max-time; exit status 28 if it never is",
-       store(to.until)},
+       "send the request until EXPR is true: status=200, status=2xx,304, json:/state=DONE, "
+       "json:/state!=RUNNING; every second or every --retry-delay, within -m or --retry-max-time; "
+       "exit status 28 if it never is",
+       [&](Text v) {
+         static_cast<void>(PollCondition::parse(v, "--until"));
+         to.until = v;
+       }},
+      {'\0', "until-fail", "EXPR", "with --until: end with exit status 22 when EXPR is true",
+       [&](Text v) {
+         static_cast<void>(PollCondition::parse(v, "--until-fail"));
+         to.until_fail = v;
+       }},
       {'\0', "retry", "N",
        "retry up to N times (4): sets max_attempts to N + 1; where nothing succeeds, a budget of "
        "some 100 retries for each host may end them earlier, unless --set budget=none",

@@ -75,6 +75,7 @@ struct SendOptions {
   std::string idempotency_key;       // empty: generated for each URL
   std::optional<Duration> retry_delay;
   std::string until;
+  std::string until_fail;
 
   OnErrorStatus on_error_status = OnErrorStatus::Fail;
   bool include = false;

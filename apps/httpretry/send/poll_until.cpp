@@ -9,8 +9,10 @@
 namespace httpretry::cli {
 namespace {
 
-UsageError bad(const std::string& text) {
-  return UsageError("option --until: \"" + text + "\" is not status=CODE or json:/POINTER=VALUE");
+UsageError bad(const std::string& option, const std::string& text) {
+  return UsageError("option " + option + ": \"" + text +
+                    "\" is not a condition like status=200, status=2xx,304, status!=503, "
+                    "json:/state=DONE or json:/state!=RUNNING");
 }
 
 std::string as_text(const JsonValue& value) {
@@ -51,21 +53,40 @@ bool is_number(const JsonValue& found, const std::string& wanted) {
   return value != nullptr && is(*value);
 }
 
+// "200", "2xx" or "200,204"; empty if it is none of these.
+StatusSet statuses_in(std::string_view list) {
+  StatusSet statuses;
+  for (bool more = true; more;) {
+    const auto comma = list.find(',');
+    const auto one = list.substr(0, comma);
+    const bool whole_class = one.size() == 3 && one.ends_with("xx");
+    const auto number = number_in<int>(std::string(whole_class ? one.substr(0, 1) : one));
+    const int first = number.value_or(0) * (whole_class ? 100 : 1);
+    if (first < 100 || first > 599) return {};
+    statuses.add(first, whole_class ? first + 99 : first);
+    more = comma != std::string_view::npos;
+    list.remove_prefix(more ? comma + 1 : 0);
+  }
+  return statuses;
+}
+
 }  // namespace
 
-PollCondition PollCondition::parse(const std::string& text) {
+PollCondition PollCondition::parse(const std::string& text, const std::string& option) {
   const auto equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) throw bad(text);
-  if (std::string_view("!<>~").find(text[equals - 1]) != std::string_view::npos) throw bad(text);
+  if (equals == std::string::npos || equals == 0) throw bad(option, text);
   PollCondition condition;
+  condition.negated = text[equals - 1] == '!';
+  const auto what = text.substr(0, equals - (condition.negated ? 1 : 0));
   condition.value = text.substr(equals + 1);
-  if (text.starts_with("status=")) {
-    condition.status = static_cast<int>(parse_count(condition.value, "--until"));
-    if (condition.status < 100 || condition.status > 599) throw bad(text);
-  } else if (text.starts_with("json:/") || text.starts_with("json:=")) {
-    condition.pointer = text.substr(5, equals - 5);
+  if (what == "status") {
+    condition.statuses = statuses_in(condition.value);
+    if (condition.statuses.empty()) throw bad(option, text);
+  } else if (what.starts_with("json:/") || what == "json:") {
+    condition.pointer = what.substr(5);
+    if (what.find_last_of("<>~") == what.size() - 1) throw bad(option, text);
   } else {
-    throw bad(text);
+    throw bad(option, text);
   }
   return condition;
 }
@@ -73,25 +94,34 @@ PollCondition PollCondition::parse(const std::string& text) {
 bool PollCondition::applies_to(const Response& response) const {
   const bool redirects = response.status > 300 && response.status < 400 && response.status != 304;
   if (follow_redirects && redirects && response.headers.contains("Location")) return false;
-  return status != 0 || response.status < 400;
+  return !statuses.empty() || response.status < 400;
 }
 
 bool PollCondition::met_by(const Response& response) const {
-  if (status != 0) return response.status == status;
+  if (!statuses.empty()) return statuses.contains(response.status) != negated;
   const auto found = response.json_at(pointer);
-  return found && (as_text(*found) == value || is_number(*found, value));
+  return found && (as_text(*found) == value || is_number(*found, value)) != negated;
 }
 
-void poll_until(RetryOptions& options, PollCondition condition, std::optional<Duration> interval) {
+void poll_until(RetryOptions& options, PollConditions conditions,
+                std::optional<Duration> interval) {
   if (interval) {
     options.backoff = [every = *interval](const RetryPolicy&, const Classified&, const RetryState&,
                                           double) { return every; };
   }
-  options.classify = [condition = std::move(condition)](const RetryPolicy& policy, const Request&,
-                                                        const Observed& observed) {
+  options.classify = [conditions = std::move(conditions)](
+                         const RetryPolicy& policy, const Request&, const Observed& observed) {
     auto classified = classify(policy, observed);
     const auto& outcome = *observed.outcome;
-    if (!outcome || !condition.applies_to(*outcome)) {
+    const auto meets = [&](const PollCondition& condition) {
+      return outcome && condition.applies_to(*outcome) && condition.met_by(*outcome);
+    };
+    if (conditions.fail && meets(*conditions.fail)) {
+      classified.cls = Class::Permanent;
+      classified.stop = Reason::NotRetryable;
+      return classified;
+    }
+    if (!outcome || !conditions.until.applies_to(*outcome)) {
       // Poll on after a transient failure: the service may not be up yet.
       const bool transient =
           classified.cls == Class::Transient || classified.cls == Class::Transport;
@@ -100,7 +130,7 @@ void poll_until(RetryOptions& options, PollCondition condition, std::optional<Du
       classified.once = false;
       return classified;
     }
-    const bool done = condition.met_by(*outcome);
+    const bool done = meets(conditions.until);
     classified.cls = done ? Class::Success : Class::Pending;
     if (!done) {
       classified.rule = Rule();
@@ -111,12 +141,7 @@ void poll_until(RetryOptions& options, PollCondition condition, std::optional<Du
   };
 }
 
-bool condition_met(const Response& response) {
-  const auto& attempts = response.history.attempts;
-  return !attempts.empty() && attempts.back().cls == Class::Success;
-}
-
-bool condition_unmet(const Outcome& outcome) {
+bool ended_pending(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   if (history.attempts.empty()) return false;
   if (!outcome && history.stop_reason != Reason::ElapsedExhausted) return false;

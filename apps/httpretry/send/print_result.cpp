@@ -14,12 +14,10 @@ namespace httpretry::cli {
 namespace {
 
 int status_of(const SendOptions& options, const Outcome& outcome) {
-  const bool unmet = !options.until.empty() && condition_unmet(outcome);
-  if (!outcome) return unmet ? kTimeout : exit_status(outcome.error());
+  if (ended_pending(outcome)) return kTimeout;
+  if (!outcome) return exit_status(outcome.error());
   if (options.on_error_status == OnErrorStatus::Succeed) return kOk;
-  if (unmet) return kTimeout;
-  if (!options.until.empty() && condition_met(*outcome)) return kOk;
-  return outcome->status >= 400 ? kErrorStatus : kOk;
+  return succeeded(outcome) ? kOk : kErrorStatus;
 }
 
 // Writes a response that is in memory.
@@ -65,7 +63,7 @@ std::string advice(const SendOptions& options, const Request& request, const Out
   if (!outcome && outcome.error().code == Errc::TooLarge && !options.max_file_size) {
     return "the response is too large to hold in memory; --max-filesize BYTES raises the limit";
   }
-  if (!options.until.empty() && condition_unmet(outcome)) {
+  if (!options.until.empty() && ended_pending(outcome)) {
     return "the condition of --until was not met: " + printable(options.until);
   }
   const auto& history = history_of(outcome);

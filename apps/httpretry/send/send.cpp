@@ -10,7 +10,6 @@
 #include "send/connection.hpp"
 #include "send/options.hpp"
 #include "send/piped_files.hpp"
-#include "send/poll_until.hpp"
 #include "send/sender.hpp"
 
 #include <algorithm>
@@ -28,6 +27,9 @@ void check(const SendOptions& options) {
     throw UsageError("more -T than URLs; each file needs a URL");
   if (options.outputs.size() > options.urls.size())
     throw UsageError("more -o or -O than URLs; each file needs a URL");
+  if (!options.until_fail.empty() && options.until.empty()) {
+    throw UsageError("--until-fail needs --until, which says what to wait for");
+  }
   if (!options.resume && options.offset == 0) return;
   if (options.include || options.head || !options.until.empty()) {
     throw UsageError("-C cannot be combined with -i, -I or --until");
@@ -134,7 +136,6 @@ int send(const Args& args) {
   if (options.version) return print_version();
   check(options);
   add_retry_all(options);
-  if (!options.until.empty()) static_cast<void>(PollCondition::parse(options.until));
   auto policies = chosen_policies(options.policy);
   // Before the client, so that all of its threads start with these signals blocked.
   const Signals signals;

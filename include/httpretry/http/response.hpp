@@ -27,8 +27,8 @@ struct HTTPRETRY_API Response {
   Exchange exchange;
   History history;
 
-  // 200 to 299.
-  [[nodiscard]] bool ok() const { return status >= 200 && status < 300; }
+  // The status alone; `succeeded` asks the policy.
+  [[nodiscard]] bool is_2xx() const { return status >= 200 && status < 300; }
 
   // The scalar at a JSON pointer of RFC 6901 ("/items/0/name"; "" is the whole body).
   // Errc::Protocol if the body is not JSON, or there is no scalar at the pointer;
@@ -38,6 +38,13 @@ struct HTTPRETRY_API Response {
 
 // What all send functions of a Client, all middlewares and all transports return.
 using Outcome = Result<Response>;
+
+// Whether the call was a success, as the policy judges it: there is a response, and it is neither a
+// failure nor still pending. Without the middleware retry: a response below 400.
+[[nodiscard]] HTTPRETRY_API bool succeeded(const Outcome& outcome);
+// The response of a call that was a success. Throws Failure for all others; Errc::Status where
+// there is a response.
+HTTPRETRY_API Response require_success(Outcome outcome);
 
 // A Response and an Error have these in common.
 [[nodiscard]] inline const History& history_of(const Outcome& outcome) {

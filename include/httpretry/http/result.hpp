@@ -43,6 +43,7 @@ enum class Errc : std::uint8_t {
   Canceled,
   CircuitOpen,
   Internal,  // a middleware threw, or this process ran out of a resource
+  Status,    // of `require_success`: there is a response, but it is no success
 };
 
 // As printed in reports and logs: "invalid_request", "resolve", …
