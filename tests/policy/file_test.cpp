@@ -91,6 +91,14 @@ TEST_CASE("what can never matter is a warning, where somebody wrote it") {
   CHECK(said.find("/default/server_delay/max: server_delay.max (11s) is over max_elapsed_time "
                   "(10s)") != std::string::npos);
   CHECK(said_of(file_of(R"({"max_elapsed_time": "10s"})")).empty());
+  for (const std::string rule : {"before_wait", "clip_wait"}) {
+    CHECK(
+        said_of(
+            file_of(
+                R"({"max_elapsed_time": "10s", "max_attempts": 9, "elapsed_rule": ")" + rule +
+                R"(", "backoff": {"kind": "constant", "interval": "4s"}, "throttle_backoff": "none"})"))
+            .find("attempt 5 of 9 can never be reached") != std::string::npos);
+  }
 }
 
 TEST_CASE("a key that would break a line is told on one line") {
