@@ -281,18 +281,16 @@ bool Transfer::end_of_headers() {
 
 std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
   loop_.progress();
-  // 0 would be taken for success where there are no bytes.
-  const auto refused = bytes.size() + 1;
   if (reader_.paused || decoding_) {
     curl_paused_ = true;
     return CURL_WRITEFUNC_PAUSE;
   }
   last_byte_ = loop_.now();
   try {
-    if (!received(bytes)) return refused;
+    if (!received(bytes)) return CURL_WRITEFUNC_ERROR;
   } catch (...) {
     abort_.set_thrown(Abort::SinkFailed, Errc::Internal, kSink);
-    return refused;
+    return CURL_WRITEFUNC_ERROR;
   }
   if (reader_.paused) {
     set_timer();  // waiting for the sink is not waiting for the server

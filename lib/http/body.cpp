@@ -78,7 +78,7 @@ Result<Reader> open_file(const std::string& path, std::uint64_t offset) {
   }
   auto size = static_cast<std::uint64_t>(about.st_size);
   size -= std::min(size, offset);
-  if (offset > 0 && ::fseeko(file.get(), static_cast<::off_t>(offset), SEEK_SET) != 0) {
+  if (::fseeko(file.get(), static_cast<::off_t>(offset), SEEK_SET) != 0) {
     return cannot_open(path, errno);
   }
   return Reader(std::make_unique<FileReader>(std::move(file), path, size));

@@ -205,7 +205,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
           rest.substr(0, static_cast<std::size_t>(
                              std::find_if_not(rest.begin(), rest.end(), is_letter) - rest.begin()));
       problem(end_, "\"" + one_line(word) + "\" is not a JSON value: strings need double quotes");
-    } else if ((first == '}' || first == ']') && end_ > 0 && after_comma()) {
+    } else if ((first == '}' || first == ']') && after_comma()) {
       problem(end_, "there is a comma before this");
     } else {
       problem(end_, "expected " + (first == '\'' ? "a string in double quotes" : wanted) +

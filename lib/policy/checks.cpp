@@ -127,12 +127,11 @@ class Checker {
     for (auto attempt = 1; attempt < std::min(most, kMaxWaitsChecked); ++attempt) {
       own = delay_range(resolved_.backoff, attempt, own);
       throttled = delay_range(other, attempt, throttled);
-      auto wait = std::min(own.least, throttled.least);
+      const auto wait = std::min(own.least, throttled.least);
       const auto left = policy::minus(resolved_.max_elapsed_time, spent);
       const auto needed = rule == ElapsedRule::IncludeWait ? wait : Duration::zero();
-      const bool clips = rule == ElapsedRule::ClipWait;
-      if (needed > left || (clips && left == Duration::zero())) return attempt;
-      if (clips) wait = std::min(wait, left);
+      const bool none_left = rule == ElapsedRule::ClipWait && left <= Duration::zero();
+      if (needed > left || none_left) return attempt;
       spent = policy::plus(spent, wait);
     }
     return most;

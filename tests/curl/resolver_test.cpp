@@ -105,6 +105,14 @@ TEST_CASE("names that are not used any more are forgotten") {
   CHECK(asking.address("host1") == "192.0.2.2");
 }
 
+TEST_CASE("names in use are not forgotten, however many there are") {
+  Asking asking;
+  for (int times = 0; times < 2; ++times) {
+    for (int i = 0; i < 1000; ++i) asking.ask("host" + std::to_string(i));
+  }
+  CHECK(asking.lookups() == 1000);
+}
+
 TEST_CASE("a wait for a name ends with its limit or its stop") {
   const auto go = std::make_shared<std::atomic<bool>>(false);  // the look-up outlives its resolver
   ManualScheduler clock;

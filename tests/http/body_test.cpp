@@ -87,6 +87,12 @@ TEST_CASE("a file that is not there, or is a directory, is an error that names i
   CHECK(gone.error().code == Errc::InvalidRequest);
   CHECK(gone.error().message == "cannot read body file /no/such/file: No such file or directory");
   CHECK(Body::file("/tmp").open().error().message == "cannot read body file /tmp: Is a directory");
+  CHECK(Body::file("/dev/null").open());
+  const auto endless = Body::file("/dev/zero").open();
+  REQUIRE_FALSE(endless);
+  CHECK(endless.error().message ==
+        "cannot read body file /dev/zero: it is not a regular file, and could make us wait for "
+        "ever");
 }
 
 TEST_CASE("a file that shrinks while it is sent is an error, not a short body") {

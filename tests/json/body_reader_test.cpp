@@ -8,6 +8,7 @@
 #include <vector>
 
 using httpretry::policy::json_values;
+using httpretry::policy::kBodyDepth;
 using httpretry::policy::kBodyValues;
 using httpretry::policy::xml_values;
 
@@ -31,9 +32,9 @@ std::vector<std::string> xml(std::string_view text, std::string_view path) {
 
 using Texts = std::vector<std::string>;
 
-std::string repeated(std::string_view text, int count) {
+std::string repeated(std::string_view text, std::size_t count) {
   std::string all;
-  for (int i = 0; i < count; ++i) all += text;
+  for (std::size_t i = 0; i < count; ++i) all += text;
   return all;
 }
 
@@ -130,6 +131,11 @@ TEST_CASE("a depth bomb is left alone") {
   CHECK(json(repeated("{\"a\":", 12000), "/a/a/a").size() <= 1);
   CHECK(xml(repeated("<a>", 20000), "b").empty());
   CHECK(json("[" + repeated("1,", 30000) + "1]", "/*").size() == kBodyValues);
+}
+
+TEST_CASE("elements are read down to the limit of their depth") {
+  CHECK(xml(repeated("<a>", kBodyDepth - 1) + "<b>x</b>", "b") == Texts{"x"});
+  CHECK(xml(repeated("<a>", kBodyDepth) + "<b>x</b>", "b").empty());
 }
 
 TEST_CASE("elements by path and by name") {

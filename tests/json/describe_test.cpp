@@ -22,6 +22,8 @@ TEST_CASE("a call is told in one line") {
         "succeeded after 3 attempts in 1.3 s: 503, 503, 200");
   CHECK(describe(after({503, 503}, Reason::AttemptsExhausted, 43ms)) ==
         "gave up after 2 attempts in 0.043 s: 503 each time (attempts_exhausted)");
+  CHECK(describe(after({500, 501, 502, 503, 504, 505}, Reason::AttemptsExhausted, 2s)) ==
+        "gave up after 6 attempts in 2.0 s: 500, 501, 502, 503, 504, 505 (attempts_exhausted)");
   CHECK(describe(after({500, 501, 502, 503, 504, 505, 506}, Reason::AttemptsExhausted, 2s)) ==
         "gave up after 7 attempts in 2.0 s: ..., 501, 502, 503, 504, 505, 506 "
         "(attempts_exhausted)");

@@ -180,6 +180,7 @@ TEST_CASE("no spelling of a path gets past its pattern") {
       {{"path=/public/**"}, "GET http://h/public/%2e%2e/admin/x", kNobody},
       {{"path=/a/..%2fb"}, "GET http://h/a/..%2Fb", 0},
       {{"path=/a/...", "path=/a"}, "GET http://h/a/...", 0},
+      {{"path=/a/..."}, "GET http://h/a/", kNobody},
       {{"path=/x/../a/./b"}, "GET http://h/a/b", 0},
       {{"path=/x/%2E%2E/a/%2e/b"}, "GET http://h/a/b", 0},
   };

@@ -69,6 +69,7 @@ TEST_CASE("of syntax errors the first is told, and nothing else of the file") {
   "version": 2, // of the format
   "colour": 1,
 })") == "p.json:2:17: JSON has no comments\n");
+  CHECK(said_of("{\"version\": }") == "p.json:1:13: expected a value, but there is \"}\"\n");
   CHECK(said_of("{\"version\": 1, \"policies\": {\"a\": {},}, }") ==
         "p.json:1:37: /policies: there is a comma before this\n");
 }
@@ -91,6 +92,15 @@ TEST_CASE("what can never matter is a warning, where somebody wrote it") {
   CHECK(said.find("/default/server_delay/max: server_delay.max (11s) is over max_elapsed_time "
                   "(10s)") != std::string::npos);
   CHECK(said_of(file_of(R"({"max_elapsed_time": "10s"})")).empty());
+  // The waits of attempts 1 and 2 take all of the time.
+  const auto with_rule = [](const std::string& rule) {
+    return said_of(file_of(R"({"max_elapsed_time": "10s", "max_attempts": 9, "elapsed_rule": ")" +
+                           rule + R"(", "backoff": {"kind": "constant", "interval": "5s"},
+                           "throttle_backoff": "none"})"));
+  };
+  CHECK(with_rule("include_wait").find("attempt 4 of 9 can never") != std::string::npos);
+  CHECK(with_rule("clip_wait").find("attempt 4 of 9 can never") != std::string::npos);
+  CHECK(with_rule("before_wait").find("attempt 5 of 9 can never") != std::string::npos);
 }
 
 TEST_CASE("a key that would break a line is told on one line") {

@@ -121,6 +121,56 @@ TEST_CASE("a status code is heard in a header, in JSON and in the HTTP status") 
   CHECK(policy->retry_on.covers(TransportKind::Timeout));
 }
 
+TEST_CASE("each status code of gRPC has its number and its HTTP statuses") {
+  struct Row {
+    const char* name;
+    StatusSet statuses;
+    StatusSet throttles;
+  };
+  const Row rows[] = {
+      {"CANCELLED", {499}, {}},
+      {"UNKNOWN", {500}, {}},
+      {"INVALID_ARGUMENT", {400}, {}},
+      {"DEADLINE_EXCEEDED", {504}, {}},
+      {"NOT_FOUND", {404}, {}},
+      {"ALREADY_EXISTS", {409}, {}},
+      {"PERMISSION_DENIED", {403}, {}},
+      {"RESOURCE_EXHAUSTED", {}, {429}},
+      {"FAILED_PRECONDITION", {400}, {}},
+      {"ABORTED", {409}, {}},
+      {"OUT_OF_RANGE", {400}, {}},
+      {"UNIMPLEMENTED", {501}, {}},
+      {"INTERNAL", {500}, {}},
+      {"UNAVAILABLE", {502, 503, 504}, {429}},
+      {"DATA_LOSS", {500}, {}},
+      {"UNAUTHENTICATED", {401}, {}},
+  };
+  int number = 0;
+  for (const auto& row : rows) {
+    ++number;
+    for (const auto& code : {"\"" + std::string(row.name) + "\"", std::to_string(number)}) {
+      CAPTURE(code);
+      const auto config = retry_with("retryableStatusCodes", "[" + code + "]");
+      const auto imported = import_grpc_service_config(config, "s.json").value();
+      const auto on = found(imported, "http://any/a.B/c").policy->retry_on;
+      CHECK(on.statuses == row.statuses);
+      CHECK(on.throttle_statuses == row.throttles);
+      CHECK(on.error_codes.at(0).in == std::vector{std::to_string(number)});
+      CHECK(on.error_codes.at(1).in == std::vector<std::string>{row.name});
+    }
+  }
+}
+
+TEST_CASE("the limits of a gRPC retry policy are within what is allowed") {
+  const auto two = import_grpc_service_config(retry_with("maxAttempts", "2"), "s.json").value();
+  CHECK(lines(two).empty());
+  CHECK(found(two, "http://any/a.B/c").policy->max_attempts == 2);
+  const auto constant =
+      import_grpc_service_config(retry_with("initialBackoff", "\"1s\""), "s.json").value();
+  CHECK(lines(constant).empty());
+  CHECK(found(constant, "http://any/a.B/c").policy->backoff.initial == 1s);
+}
+
 TEST_CASE(
     "the config of all methods becomes the default, and a name with odd signs a literal path") {
   const auto imported = import_grpc_service_config(R"({"methodConfig": [

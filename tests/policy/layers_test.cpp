@@ -176,6 +176,28 @@ TEST_CASE("an entry is called by its name or its pointer, and says why others lo
   CHECK_FALSE(candidates[1].why_lost.empty());
 }
 
+TEST_CASE("entries for the host that do not match say which parts do not") {
+  const auto set = parsed(R"({"version": 1, "endpoints": [
+      {"name": "methods", "match": {"host": "a.b", "methods": ["PUT", "POST"]}, "policy": {}},
+      {"name": "port", "match": {"host": "a.b", "port": 8080, "scheme": "http"}, "policy": {}},
+      {"name": "path", "match": {"host": "a.b", "path": "/x"}, "policy": {}},
+      {"name": "host", "match": {"host": "c.d"}, "policy": {}}]})");
+  const auto misses = [&set](const char* method, const char* url) {
+    std::string all;
+    for (const auto& miss : set.near_misses(method, Url::parse(url).value())) {
+      all += miss.resolved->endpoint + ": " + miss.why_lost + "\n";
+    }
+    return all;
+  };
+  CHECK(misses("GET", "https://a.b/y") ==
+        "methods: its methods are PUT POST\n"
+        "port: its port is 8080, its scheme is http\n"
+        "path: its path is /x\n");
+  // Where an entry matches, those for other paths are of no interest.
+  CHECK(misses("GET", "http://a.b:8080/y") == "methods: its methods are PUT POST\n");
+  CHECK(misses("GET", "https://elsewhere/").empty());
+}
+
 TEST_CASE("settings lie over every policy of a set") {
   const auto set = parsed(R"({"version": 1, "policies": {"p": {"max_attempts": 2}}, "endpoints": [
       {"match": {"host": "a"}, "policy": "p"}, {"match": {"host": "b"}, "policy": "p"}]})");

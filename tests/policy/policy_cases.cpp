@@ -157,6 +157,8 @@ const std::vector<Case>& policies() {
       {R"({"retry_on": {"error_codes": [{"json": "/a~2", "as": "throttle"}]}})", "is not a JSON pointer"},
       {R"({"retry_on": {"error_codes": [{"header": "a b", "as": "throttle"}]}})", "\"a b\" is not a header's name"},
       {R"({"retry_on": {"error_codes": [{"xml": "<a>", "as": "throttle"}]}})", "is not an XML element's name"},
+      {R"({"retry_on": {"error_codes": [{"xml": "a/", "as": "throttle"}]}})", "is not an XML element's name"},
+      {R"({"retry_on": {"error_codes": [{"xml": "a//b", "as": "throttle"}]}})", "is not an XML element's name"},
       {R"({"retry_on": {"error_codes": [{"json": "/a", "as": "transport"}]}})", "\"transport\" is not one of success, pending, throttle, transient, permanent"},
       {R"({"retry_on": {"error_codes": [{"json": "/a", "in": [], "as": "throttle"}]}})", "an empty list fits nothing"},
       {R"({"retry_on": {"error_codes": [{"json": "/a", "in": [null], "as": "throttle"}]}})", "expected a string, a number, true or false, found null"},

@@ -135,3 +135,22 @@ TEST_CASE("a policy made in C++ is printed and read as the same") {
   check_round_trip(PolicySet());
   CHECK_FALSE(PolicySet() == PolicySet(resolved));
 }
+
+TEST_CASE("the default is printed if it is not the built-in one") {
+  const auto printed = [](const char* text) {
+    return parse_policies(text, "p.json").value().print();
+  };
+  CHECK(PolicySet().print() == "{\n  \"version\": 1\n}\n");
+  CHECK(printed(R"({"version": 1, "default": {"preset": "gcs"}})").find("\"preset\": \"gcs\"") !=
+        std::string::npos);
+}
+
+TEST_CASE("where most statuses of a class are in a set, the others are printed") {
+  const auto printed = [](const char* statuses) {
+    const auto text =
+        R"({"version": 1, "default": {"retry_on": {"statuses": [)" + std::string(statuses) + "]}}}";
+    return parse_policies(text, "p.json").value().print();
+  };
+  CHECK(printed("\"549-599\"").find(R"(["5xx", "!500-548"])") != std::string::npos);
+  CHECK(printed("\"550-599\"").find(R"(["550-599"])") != std::string::npos);
+}

@@ -160,6 +160,8 @@ const Row kRows[] = {
        s.policy.server_delay.spread = 0.5;
      },
      "server_delay_too_long"},
+    {"a hint before the deadline", "GET", "503; Retry-After: 7",
+     [](Situation& s) { s.clocks.deadline = s.clocks.now + 8s; }, "retry after 7s"},
     {"a hint past the deadline", "GET", "503; Retry-After: 7",
      [](Situation& s) { s.clocks.deadline = s.clocks.now + 5s; }, "server_delay_too_long"},
     {"a hint comes after safety", "POST", "500; Retry-After: 9999", nothing, "unsafe_to_repeat"},

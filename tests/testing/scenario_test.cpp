@@ -94,6 +94,16 @@ TEST_CASE("a path with its own steps does not use the server's steps, nor the re
   CHECK(statuses(server, 1, "/a/b") == std::vector{502});
 }
 
+TEST_CASE("the paths of a scenario file begin with a slash") {
+  const auto parsed = [](const std::string& path) {
+    return parse_scenario(R"({"steps": [{"status": 200}], "paths": {")" + path +
+                              R"(": {"steps": [{"status": 500}]}}})",
+                          "s.json");
+  };
+  CHECK(parsed("/a").value().paths.at("/a").steps.at(0).status == 500);
+  CHECK(parsed("a").error().message == "s.json:1:40: /paths/a: a path starts with \"/\"");
+}
+
 TEST_CASE("a server without steps responds with 200") {
   FaultServer server;
   CHECK(statuses(server, 2) == std::vector{200, 200});

@@ -1,7 +1,9 @@
 // Handles, connections and headers are used again. What goes over the wire must not show it.
 #include "wire.hpp"
 
+#include <barrier>
 #include <random>
+#include <thread>
 
 using namespace httpretry;
 
@@ -196,4 +198,28 @@ TEST_CASE("a response without a body, and one with a megabyte, arrive whole") {
   CHECK(client.get(server.url())->body == std::string(1 << 20, 'm'));
   CHECK(client.head(server.url())->status == 200);
   CHECK(client.get(server.url())->status == 200);
+}
+
+TEST_CASE("as many connections as there are cores are kept for later calls") {
+  const auto cores = std::max(1U, std::thread::hardware_concurrency());
+  FaultServer server;
+  Client client;
+  for (int times = 0; times < 2; ++times) {
+    std::barrier all_run(cores);  // so that no call uses the connection of another one
+    const auto send = [&] {
+      bool waited = false;
+      const auto body = Body::once(
+          [&](std::span<char> /*into*/) {
+            if (!std::exchange(waited, true)) all_run.arrive_and_wait();
+            return std::size_t{0};
+          },
+          std::nullopt);
+      CHECK(client.send(Request::put(server.url("/"), body)));
+    };
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < cores; ++i) threads.emplace_back(send);
+    for (auto& thread : threads) thread.join();
+  }
+  CHECK(server.requests() == 2 * cores);
+  CHECK(server.connections() == cores);
 }

@@ -1,0 +1,26 @@
+#include "lib/json/json.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+namespace {
+
+std::string_view nearest(std::string_view word, std::string_view name) {
+  const std::array names = {name};
+  return httpretry::nearest(word, names);
+}
+
+}  // namespace
+
+TEST_CASE("a name is near if one letter is wrong, missing or too many, or two are swapped") {
+  for (const auto* const word : {"mux", "mx", "maxx", "amx", "mxa"}) {
+    CAPTURE(std::string(word));
+    CHECK(nearest(word, "max") == "max");
+  }
+  // Only one of the two letters stands where the other one should.
+  for (const auto* const word : {"mxq", "mqa", "xma"}) {
+    CAPTURE(std::string(word));
+    CHECK(nearest(word, "max").empty());
+  }
+}
