@@ -60,6 +60,8 @@ void finish(Outcome& outcome, Call::State& state) {
   } else if (history.stop_reason == Reason::Success && !is_good(outcome, history)) {
     history.stop_reason = Reason::NotRetryable;
   }
+  // The work of middlewares counts, too.
+  if (auto* queue = RunQueue::current(); queue == state.scheduler) queue->read_clock();
   history.elapsed = state.scheduler->now() - state.started;
   (outcome ? outcome->history : outcome.error().history) = std::move(history);
 }

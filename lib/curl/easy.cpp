@@ -265,19 +265,22 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
 void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
   lines_.clear();
+  expects_ = false;
   for (std::size_t i = 0; i < headers.size(); ++i) {
     if (plan.cookies && equal_ignoring_case(headers[i].name, "Cookie")) continue;
     lines_.add(headers.line(i));
   }
   if (!headers.contains("Accept")) lines_.add("Accept:");
   if (shape_ == Shape::Bytes || shape_ == Shape::Stream) {
-    if (!headers.contains("Expect")) {
+    if (const auto own = headers.get("Expect")) {
+      expects_ = equal_ignoring_case(*own, "100-continue");
+    } else {
       const auto* bytes = request.body().bytes();
       const auto size =
           bytes != nullptr ? bytes->size() : static_cast<std::uint64_t>(plan.body_size);
       const auto& from = plan.wanted.expect_continue_from;
-      const bool expects = from && request.body().present() && size >= *from;
-      lines_.add(expects ? "Expect: 100-continue" : "Expect:");
+      expects_ = from && request.body().present() && size >= *from;
+      lines_.add(expects_ ? "Expect: 100-continue" : "Expect:");
     }
     if (!headers.contains("Content-Type")) lines_.add("Content-Type:");
   }

@@ -76,6 +76,9 @@ class Easy {
   // Sets what the request needs. `request` must stay as it is until the exchange has ended.
   void prepare(const Request& request, const Url& url, const SendPlan& plan);
 
+  // The request asks with "Expect: 100-continue" before its body is sent.
+  [[nodiscard]] bool expects() const { return expects_; }
+
   // The cookies that the exchange brought, for the jar they were taken from.
   void return_cookies();
 
@@ -135,6 +138,7 @@ class Easy {
   long expect_timeout_ms_ = 1000;
   curl_off_t upload_rate_ = 0;
   bool certified_ = false;
+  bool expects_ = false;
   std::vector<std::string> cookies_before_;
 
   Owned<CURL, curl_easy_cleanup> handle_;  // last: its clean-up may still call back

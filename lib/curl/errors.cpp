@@ -81,6 +81,8 @@ constexpr std::array kRows{
         "the reused connection was closed before a response came"},
     Row{Abort::StreamRefused, Errc::Receive, false, CURLE_RECV_ERROR,
         "the server refused the request unread"},
+    Row{Abort::ExpectRefused, Errc::Receive, false, CURLE_RECV_ERROR,
+        "the server does not support Expect: 100-continue"},
     Row{Abort::Flooded, Errc::Receive, false, CURLE_RECV_ERROR,
         "the connection was closed: the server sent HTTP/2 frames without end that belong to no "
         "response"},

@@ -51,8 +51,8 @@ WallTime Loop::wall_now() const { return std::chrono::system_clock::now(); }
 
 void Loop::run_until(const std::atomic<bool>& done) {
   const Driving driving(*this);
+  read_clock();
   for (;;) {
-    read_clock();
     decode_budget_ = kDecodedPerTurn;
     turn();
     drive_shards();
@@ -125,7 +125,7 @@ void Loop::wait_for_events() {
   int timeout = timeout_ms();
   if (timeout != 0 && !prepare_to_block()) timeout = 0;
   if (load_ == Load::OneCall) {
-    if (timeout == 0) return;  // each turn has libcurl look at its sockets
+    if (timeout == 0) return read_clock();  // each turn has libcurl look at its sockets
     const bool sends = !shards_.empty() && !shards_.front()->active.empty();
     if (sends) return wait_with_curl(*shards_.front(), timeout);
   }
@@ -133,6 +133,7 @@ void Loop::wait_for_events() {
   unblocked();
   read_clock();
   for (const auto& event : events) on_event(event.data.fd, event.events);
+  if (!events.empty()) read_clock();
 }
 
 // Waits for libcurl's sockets and for posts, at most until libcurl's next timer. The next turn lets

@@ -43,6 +43,7 @@ class Loop final : public RunQueue, public Transport {
   [[nodiscard]] Time now() const override;
   [[nodiscard]] WallTime wall_now() const override;
   void run_until(const std::atomic<bool>& done) override;
+  void read_clock() override { now_ = std::chrono::steady_clock::now(); }
 
   Task<Outcome> send(Request request, Call& call) override;
 
@@ -94,7 +95,6 @@ class Loop final : public RunQueue, public Transport {
   Task<Outcome> exchange(Request request, Call& call, const std::string* addresses);
 
   void wake() noexcept override { sockets_.wake(); }
-  void read_clock() { now_ = std::chrono::steady_clock::now(); }
   void drive_shards();
   void decode_rests();
   void wait_for_events();

@@ -22,14 +22,28 @@ std::string resolve_entry(const Url& url, const Addresses& addresses) {
   return entry;
 }
 
-// The exchange began with a look-up of this duration.
-void add_lookup(Timings& timings, Duration took) {
+// The exchange began with something else that took this time.
+void add_before(Timings& timings, Duration took) {
   for (auto* time : {&timings.resolved, &timings.connected, &timings.secured, &timings.sent,
                      &timings.first_byte}) {
     if (*time != Duration::zero()) *time += took;
   }
-  timings.resolved = std::max(timings.resolved, took);
   timings.total += took;
+}
+
+// RFC 9110 §10.1.1: a 417 only says that somebody on the way does not support the expectation.
+Request without_expect(const Request& request) {
+  Request same = request;
+  same.remove_header("Expect");
+  same.edit_options().expect_continue_from.reset();
+  return same;
+}
+
+// `last`: of the send without Expect.
+void add_refused_send(Exchange& last, const Exchange& refused) {
+  add_before(last.timings, refused.timings.total);
+  if (last.sent == Sent::Never) last.sent = refused.sent;
+  last.wire_sends += refused.wire_sends;
 }
 
 // Whether an entry of TransportOptions::resolve is for the host and port of the URL.
@@ -78,7 +92,8 @@ Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
   const auto sent = exchange(std::move(request), call, &entry);
   Outcome outcome = co_await sent;
   auto& what = exchange_of(outcome);
-  add_lookup(what.timings, took);
+  add_before(what.timings, took);
+  what.timings.resolved = std::max(what.timings.resolved, took);
   // Only now is it certain that libcurl has taken them.
   if (what.sent != Sent::Never) {
     edit_origin(url).addresses_until = found.use_until;
@@ -99,7 +114,12 @@ Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* add
     Result<BodyWriter::Wish> drained = co_await (*delivery)->drain(call);
     transfer.go_on(std::move(drained));
   }
-  co_return transfer.outcome();
+  Outcome outcome = transfer.outcome();
+  if (!transfer.expect_refused()) co_return outcome;
+  const auto again = exchange(without_expect(request), call, addresses);
+  Outcome unasked = co_await again;
+  add_refused_send(exchange_of(unasked), exchange_of(outcome));
+  co_return unasked;
 }
 
 }  // namespace httpretry

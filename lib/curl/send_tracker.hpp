@@ -3,8 +3,8 @@
 //
 // libcurl sends again by itself, for every method: when a reused connection turns out to be dead,
 // when an HTTP/2 server refuses a stream (up to five times), after a 417, and in rounds of
-// authentication. Only the last two are allowed here. So one exchange is one send, and what the
-// server can have seen is known from this count alone, whatever error libcurl reports.
+// authentication. Only the last is allowed here. So one exchange is one send, and what the server
+// can have seen is known from this count alone, whatever error libcurl reports.
 #pragma once
 
 #include <httpretry/http/attempt.hpp>
@@ -59,11 +59,8 @@ class SendTracker {
   }
 
  private:
-  // After these libcurl goes on by itself: an authentication round, or a body that was not
-  // expected.
-  static bool asks_for_another_send(int status) {
-    return status == 401 || status == 407 || status == 417;
-  }
+  // After these libcurl goes on by itself, with a round of authentication.
+  static bool asks_for_another_send(int status) { return status == 401 || status == 407; }
   // A digest server that always says `stale` was sent 2 390 requests in one attempt. Five leave
   // room for a proxy's and an origin's rounds together.
   static constexpr int kMaxSends = 5;

@@ -124,6 +124,11 @@ void Transfer::end(Abort why) {
 }
 
 void Transfer::finished(CURLcode code) {
+  const bool kept_from_resend = code == CURLE_ABORTED_BY_CALLBACK && abort_.none();
+  if (kept_from_resend) {  // a 417, after a body that cannot be sent again
+    code = CURLE_OK;
+    private_handle_ = true;
+  }
   code_ = code;
   curl_done_ = true;
   if (code != CURLE_OK && flooded()) abort_.set(flood_reason());
@@ -194,6 +199,7 @@ bool Transfer::about_to_send(int local_port) noexcept {
   long connections_made = 0;
   curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &connections_made);
   if (!sends_.about_to_send(connections_made == 0, local_port)) {
+    if (reader_.response.status == 417 && sends_.answered()) return false;  // it is the response
     return abort_.set(sends_.stream_refused() ? Abort::StreamRefused : Abort::ConnectionDied);
   }
   reader_.awaits_block = true;
@@ -275,6 +281,11 @@ bool Transfer::end_of_headers() {
   if (!reader_.check_block(status)) return false;
   if (status < 200) return true;
   sends_.response_came(reader_.response.status);
+  // The connection is closed: the server may take what comes next for the body. Libcurl would use
+  // it, and would send the Expect of our list of headers again.
+  if (status == 417 && easy_->expects() && request_.body().replayable()) {
+    return abort_.set(Abort::ExpectRefused);
+  }
   set_timer();  // from here on other limits count
   return reader_.begin_response();
 }

@@ -39,6 +39,8 @@ class Transfer final : public CancelableWait, private Timer {
   void go_on(Result<BodyWriter::Wish> drained);
   // At the end, once.
   Outcome outcome();
+  // At the end: the server did not want to be asked, and the request can be sent without Expect.
+  [[nodiscard]] bool expect_refused() const { return abort_.why() == Abort::ExpectRefused; }
 
   // From the loop: libcurl is done with it.
   void finished(CURLcode code);

@@ -8,6 +8,9 @@
 namespace httpretry {
 namespace {
 
+// What OpenSSL says where the bytes that came are not TLS, such as those of a plain HTTP response.
+constexpr std::string_view kNoTls = "wrong version number";
+
 // libcurl quotes the URL of a proxy that it cannot read, with its password.
 std::string without_userinfo(std::string text) {
   const auto at = text.rfind('@');
@@ -87,6 +90,7 @@ Outcome Transfer::outcome() {
 
 Outcome Transfer::ended() {
   end_waiting();
+  loop_.read_clock();  // it may have begun in this very turn
   if (abort_.why() == Abort::NotStarted) return abort_.error(Duration::zero());
   if (!easy_) return failure();
   easy_->transfer = nullptr;
@@ -228,6 +232,11 @@ Error Transfer::curl_failure() {
     }
     const char* text = easy_->error_text();
     error.message = printable(without_userinfo(*text != '\0' ? text : curl_easy_strerror(code_)));
+    if (code_ == CURLE_SSL_CONNECT_ERROR && error.message.find(kNoTls) != std::string::npos) {
+      error.permanent = true;
+      error.message = "the server does not speak TLS on port " + std::to_string(url_.port()) +
+                      "; is it meant to be http://? (" + error.message + ")";
+    }
   }
   return error;
 }

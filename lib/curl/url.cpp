@@ -26,6 +26,25 @@ Error refused(std::string_view why) {
   return Error(Errc::InvalidRequest, "not a usable URL: " + std::string(why));
 }
 
+// libcurl takes the first segment of "http:/a/b", "http:///a/b" and "///a/b" for the host. Where a
+// variable in a URL was empty, the request and its credentials would go there.
+bool lacks_host(std::string_view text) {
+  const auto scheme = text.substr(0, text.find_first_of(":/?#"));
+  const bool absolute = equal_ignoring_case(scheme, "http") || equal_ignoring_case(scheme, "https");
+  if (absolute && scheme.size() < text.size() && text[scheme.size()] == ':') {
+    text.remove_prefix(scheme.size() + 1);
+    if (!text.starts_with("//")) return true;
+  }
+  return text.starts_with("///");
+}
+
+// Why libcurl need not look at it; nullptr where it must.
+const char* problem_of(std::string_view text) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (std::ranges::any_of(text, is_control)) return "it holds a control character";
+  return lacks_host(text) ? "it has no host; expected \"//\" and a host after the scheme" : nullptr;
+}
+
 using Locale = std::remove_pointer_t<locale_t>;
 
 // The host as it is looked up; an international one is replaced in `url` too, so that libcurl need
@@ -74,7 +93,7 @@ Result<Url> Url::Parts::take_apart(CurlUrl handle) {
 }
 
 Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned flags) {
-  if (text.find('\0') != std::string_view::npos) return refused("it holds a NUL byte");
+  if (const char* problem = problem_of(text)) return refused(problem);
   if (!handle) throw std::bad_alloc();
   const auto code = curl_url_set(handle.get(), CURLUPART_URL, std::string(text).c_str(),
                                  CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME | flags);
@@ -92,7 +111,15 @@ std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
   return text;
 }
 
-Result<Url> Url::parse(std::string_view text) { return Parts::read(CurlUrl(curl_url()), text, 0); }
+Result<Url> Url::parse(std::string_view text) {
+  if (text.find(' ') != std::string_view::npos) {
+    return refused("it holds a blank; in a path or query, write %20");
+  }
+  if (text.starts_with('/')) {
+    return refused("it begins with \"/\" and has no host; is a variable empty?");
+  }
+  return Parts::read(CurlUrl(curl_url()), text, 0);
+}
 
 const std::string& Url::scheme() const { return parts_->scheme; }
 const std::string& Url::host() const { return parts_->host; }

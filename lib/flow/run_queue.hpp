@@ -104,6 +104,9 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   // Cancels all waits, also those that begin later. For any thread. Allocates no memory.
   void close() noexcept;
 
+  // now() is from here on the time of this moment, where time does not stand still.
+  virtual void read_clock() {}
+
   // Allocates no memory for a coroutine in a wait of this queue: `enter` has reserved it.
   void ready(std::coroutine_handle<> handle) { ready_.push_back(handle); }
   TimerQueue& timers() { return timers_; }

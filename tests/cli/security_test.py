@@ -74,6 +74,19 @@ class Injection(ProgramTest):
                 self.assertNotIn(SECRET, shown)
                 self.assertRegex(shown, r"^[\n -~]+$")
 
+    def test_no_part_of_a_path_becomes_the_host(self):
+        """As with an empty $BASE in "$BASE/a"."""
+        server = self.server(200)
+        port = server.port
+        for start in ("/", "//", "///", "http:", "http:/", "http:///", "HTTP:///", "https:/", " "):
+            for url in (f"{start}127.0.0.1:{port}/a", f"{start}me:{SECRET}@127.0.0.1:{port}/a"):
+                with self.subTest(url=url):
+                    done = self.run_program("-u", f"me:{SECRET}", url, status=2)
+                    self.assertIn(b"is not a usable URL: it ", done.stderr)
+                    self.assertNotIn(SECRET.encode(), done.stderr)
+                    self.assertEqual(done.stdout, b"")
+        self.assertEqual(server.seen, [])
+
     def test_a_value_that_is_refused_is_in_no_message(self):
         (self.folder / "lines").write_text(f"Authorization Bearer {SECRET}\n")
         for args in (("-H", f"X-Api-Key;{SECRET}"), ("-H", SECRET), ("-H", "@lines"),

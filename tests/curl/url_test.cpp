@@ -39,8 +39,7 @@ TEST_CASE("an international name becomes ASCII") {
             ->host() == "xn--bcher-kva.example");
 }
 
-TEST_CASE("spaces, and bytes over 0x7F, in path and query are encoded") {
-  CHECK(Url::parse("http://x/a b")->path() == "/a%20b");
+TEST_CASE("bytes over 0x7F in path and query are encoded") {
   const auto url = Url::parse("http://x/\xc3\xa4?\xc3\xb6");
   REQUIRE(url);
   CHECK(url->path() == "/%c3%a4");
@@ -58,6 +57,40 @@ TEST_CASE("what is no absolute http URL is refused with a reason") {
     REQUIRE_FALSE(url);
     CHECK(url.error().code == Errc::InvalidRequest);
     CHECK(url.error().message.starts_with("not a usable URL: "));
+  }
+}
+
+TEST_CASE("no segment of a path is taken for a host") {
+  for (const char* text : {"/a/b", "//a/b", "///a/b", "http:a", "http:/a/b", "http:///a/b",
+                           "HTTP:/a", "https:a", "https:///a/b", "http:////a", "http://u:p@/a"}) {
+    CAPTURE(text);
+    const auto url = Url::parse(text);
+    REQUIRE_FALSE(url);
+    CHECK(url.error().code == Errc::InvalidRequest);
+    CHECK(url.error().message.find("host") != std::string::npos);
+  }
+  CHECK(Url::parse("http://x/http:/a")->path() == "/http:/a");
+}
+
+TEST_CASE("blanks and control characters are refused wherever they stand") {
+  struct Row {
+    const char* text;
+    const char* what;
+  };
+  for (const auto& [text, what] : std::vector<Row>{{" http://x/", "blank"},
+                                                   {"http://x/ ", "blank"},
+                                                   {"http://x/a b", "blank"},
+                                                   {"http://x/?a b", "blank"},
+                                                   {"http://x/#a b", "blank"},
+                                                   {"http://x/\t", "control character"},
+                                                   {"\nhttp://x/", "control character"},
+                                                   {"http://x/?\x1b[2J", "control character"},
+                                                   {"http://x/\x7f", "control character"}}) {
+    CAPTURE(text);
+    const auto url = Url::parse(text);
+    REQUIRE_FALSE(url);
+    CHECK(url.error().code == Errc::InvalidRequest);
+    CHECK(url.error().message.find(what) != std::string::npos);
   }
 }
 
@@ -90,7 +123,10 @@ TEST_CASE("a reference is read as RFC 3986 has it") {
     CHECK(url->to_string() == row.result);
     CHECK_FALSE(url->has_userinfo());
   }
-  CHECK_FALSE(base->resolve("ftp://y/"));
+  for (const char* reference : {"ftp://y/", "http:///y/", "http:/y/", "http:y", "///y/", "/\ty"}) {
+    CAPTURE(reference);
+    CHECK_FALSE(base->resolve(reference));
+  }
 }
 
 TEST_CASE("a query is built with everything encoded, before the fragment") {

@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+
 using namespace httpretry;
 using namespace std::chrono_literals;
 
@@ -234,6 +236,27 @@ TEST_CASE("an untrusted certificate is final, and nothing is sent") {
     CHECK(history_of(outcome).attempts.size() == 1);
     CHECK(server.requests() == 0);
   }
+}
+
+TEST_CASE("a server that does not speak TLS will not learn it, so there is no retry") {
+  std::atomic<int> connections = 0;
+  RawServer server([&](int listener) {
+    for (int fd = 0; (fd = ::accept(listener, nullptr, nullptr)) >= 0; ::close(fd)) {
+      ++connections;
+      write_all(fd, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+      read_until(fd, "the end of the connection");
+    }
+  });
+  const auto url = server.url("https");
+  const auto outcome = Client({retry(hasty())}).get(url);
+  REQUIRE_FALSE(outcome);
+  const auto& error = outcome.error();
+  CHECK(error.code == Errc::Tls);
+  CHECK(error.permanent);
+  CHECK(error.history.attempts.size() == 1);
+  CHECK(connections == 1);
+  const auto port = url.substr(url.rfind(':') + 1, url.find('/', 8) - url.rfind(':') - 1);
+  CHECK(error.message.find("the server does not speak TLS on port " + port) != std::string::npos);
 }
 
 TEST_CASE("a good certificate is trusted through its file, and only then") {

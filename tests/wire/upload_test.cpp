@@ -1,4 +1,5 @@
 // Bodies on their way out: forms, generators, and asking before sending.
+#include "canned_server.hpp"
 #include "files.hpp"
 #include "raw_server.hpp"
 #include "wire.hpp"
@@ -235,13 +236,92 @@ TEST_CASE("nobody is asked by default, for small bodies, or without a body") {
   for (const auto& seen : server.seen()) CHECK_FALSE(seen.headers.contains("Expect"));
 }
 
-TEST_CASE("a server that cannot be asked says so, and has no body") {
-  FaultServer server(Scenario{{417}});
-  auto request = Request::put(server.url(), std::string(5000, 'x'));
+TEST_CASE("a server that cannot be asked gets the body at once, and that is no retry") {
+  for (const bool by_header : {false, true}) {
+    for (const bool once : {false, true}) {
+      CAPTURE(by_header);
+      CAPTURE(once);
+      FaultServer server(Scenario{{417}, {200}});
+      auto request = Request::post(server.url(),
+                                   once ? Body::once(letters(5000)) : Body(std::string(5000, 'l')));
+      if (by_header) request.set_header("expect", "100-Continue");
+      if (!by_header) request.edit_options().expect_continue_from = 1;
+      request.edit_options().expect_timeout = 10s;
+      const auto outcome = Client({retry(hasty())}).send(request);
+      REQUIRE(outcome);
+      CHECK(outcome->status == 200);
+      CHECK(outcome->history.attempts.size() == 1);
+      CHECK(outcome->exchange.wire_sends == 2);
+      CHECK(outcome->exchange.sent == Sent::Answered);
+      CHECK(outcome->exchange.timings.first_byte <= outcome->exchange.timings.total);
+      const auto seen = server.seen();
+      REQUIRE(seen.size() == 2);
+      CHECK(seen[0].headers.contains("Expect"));
+      CHECK(seen[0].body.empty());
+      CHECK_FALSE(seen[1].headers.contains("Expect"));
+      CHECK(seen[1].body == std::string(5000, 'l'));
+    }
+  }
+}
+
+// It may take what comes next for the body that it did not get.
+TEST_CASE("after a 417 the connection is not used again") {
+  CannedServer server({"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n",
+                       "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"});
+  auto request = Request::put(server.url(), "data");
   request.edit_options().expect_continue_from = 1;
+  request.edit_options().expect_timeout = 10s;
   const auto outcome = Client().send(request);
   REQUIRE(outcome);
+  CHECK(outcome->body == "ok");
+  CHECK(outcome->exchange.wire_sends == 2);
+  CHECK(server.requests() == 2);
+  CHECK(server.connections() == 2);
+}
+
+TEST_CASE("a server that responds 417 to everything gets two sends") {
+  for (const char* fields : {"", "Connection: close\r\n"}) {
+    CannedServer server({std::string("HTTP/1.1 417 Expectation Failed\r\n") + fields +
+                         "Content-Length: 0\r\n\r\n"});
+    auto request = Request::put(server.url(), "data").set_header("Expect", "100-continue");
+    request.edit_options().expect_timeout = 10s;
+    const auto outcome = Client({retry(hasty())}).send(request);
+    REQUIRE(outcome);
+    CHECK(outcome->status == 417);
+    CHECK(outcome->history.attempts.size() == 1);
+    CHECK(outcome->exchange.wire_sends == 2);
+    CHECK(server.requests() == 2);
+  }
+}
+
+TEST_CASE("where the second send after a 417 fails, the error counts both") {
+  FaultServer server(Scenario{{417}, {Fault::Close}});
+  auto request = Request::put(server.url(), "data").set_header("Expect", "100-continue");
+  const auto outcome = Client().send(request);
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().exchange.wire_sends == 2);
+  CHECK(outcome.error().exchange.sent == Sent::Maybe);
+}
+
+TEST_CASE("a 417 that nobody asked for, or after a body that is gone, is the response") {
+  FaultServer server(Scenario{{417}});
+  const auto outcome = Client().put(server.url(), "data");
+  REQUIRE(outcome);
   CHECK(outcome->status == 417);
-  CHECK(outcome->exchange.wire_sends == 1);
-  CHECK(server.seen()[0].body.empty());
+  CHECK(server.requests() == 1);
+
+  RawServer late([](int listener) {
+    const int fd = ::accept(listener, nullptr, nullptr);
+    read_until(fd, "llll");
+    write_all(fd, "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n");
+    read_until(fd, "the end of the connection");
+    ::close(fd);
+  });
+  auto request = Request::put(late.url(), Body::once(letters(8 << 20), 8 << 20));
+  request.edit_options().expect_continue_from = 1;
+  request.edit_options().expect_timeout = 1ms;
+  const auto refused = Client({retry(hasty())}).send(request);
+  REQUIRE(refused);
+  CHECK(refused->status == 417);
+  CHECK(refused->exchange.wire_sends == 1);
 }

@@ -1,5 +1,7 @@
 #include "cli/text.hpp"
 
+#include <httpretry/http/headers.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -34,7 +36,12 @@ std::string precise(Duration time) {
 std::string with_scheme(const std::string& url) {
   const auto scheme = url.find("://");
   const bool has_one = scheme != std::string::npos && url.find_first_of("/?#") > scheme;
-  return has_one ? url : "http://" + url;
+  // "http:a" is no host with the port "a". Before "/a" a scheme would make "a" the host.
+  const auto word = url.substr(0, url.find(':'));
+  const bool malformed =
+      url.starts_with('/') ||
+      (word != url && (equal_ignoring_case(word, "http") || equal_ignoring_case(word, "https")));
+  return has_one || malformed ? url : "http://" + url;
 }
 
 // Where its parts end is unknown, so this rather removes too much.

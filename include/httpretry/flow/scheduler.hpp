@@ -18,7 +18,7 @@ class HTTPRETRY_API Scheduler {
  public:
   virtual ~Scheduler();
 
-  // The time of the current turn of the loop: it does not move while a coroutine runs.
+  // The time when the current turn of the loop began, or when an exchange last ended in it.
   [[nodiscard]] virtual Time now() const = 0;
   [[nodiscard]] virtual WallTime wall_now() const = 0;
 

@@ -68,7 +68,7 @@ struct Timings {
 // One request and its response at the transport.
 struct Exchange {
   Sent sent = Sent::Never;
-  int wire_sends = 0;  // more than 1 if authentication took several rounds
+  int wire_sends = 0;  // more than 1 after rounds of authentication, or a 417 to an Expect
   bool reused_connection = false;
   // The connection was reused and failed before any response: the server may only have closed it
   // because it was idle.

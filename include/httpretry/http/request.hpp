@@ -73,8 +73,9 @@ struct HTTPRETRY_API RequestOptions {
   std::optional<Credentials> credentials;
   // Sends "Expect: 100-continue" before a body of that many bytes or more, or of unknown size. If
   // the server responds with a final status instead, the body was not read, and one that can be
-  // read only once can still be sent. A server that does not support it responds 417. HTTP/1.1
-  // only; empty: never.
+  // read only once can still be sent. A server that does not support it responds 417: then the
+  // request is sent once more, without Expect, and that is no retry. The same is done where the
+  // request has this header. HTTP/1.1 only; empty: never.
   std::optional<std::uint64_t> expect_continue_from;
   // The body is sent after that time even if the server has not responded. 1 s as in libcurl.
   Duration expect_timeout = std::chrono::seconds(1);

@@ -15,8 +15,9 @@ namespace httpretry {
 
 class HTTPRETRY_API Url {
  public:
-  // Errc::InvalidRequest, with the reason, if the text is not an absolute http(s) URL. Control
-  // bytes are an error; spaces and bytes above 0x7F in path and query are percent-encoded.
+  // Errc::InvalidRequest, with the reason, if the text is not an absolute http(s) URL with a host.
+  // Blanks and control characters are an error; bytes above 0x7F in path and query are
+  // percent-encoded.
   static Result<Url> parse(std::string_view text);
 
   // Lower case; international names in their ASCII form; IPv6 in brackets.
@@ -35,8 +36,8 @@ class HTTPRETRY_API Url {
   // Without fragment and userinfo.
   [[nodiscard]] std::string to_string() const;
 
-  // Resolves an absolute or relative reference, such as a Location header, against this URL. The
-  // result has no userinfo.
+  // Resolves an absolute or relative reference, such as a Location header, against this URL. Blanks
+  // in it are percent-encoded. The result has no userinfo.
   [[nodiscard]] Result<Url> resolve(std::string_view reference) const;
 
   // For the transport.
