@@ -373,7 +373,7 @@ class ExitStatus(ProgramTest):
         (self.folder / "p.json").write_text(json.dumps({"version": 1, "default": {"retry_on": {
             "error_codes": [{"json": "/state", "in": ["FAILED"], "as": "permanent"}]}}}))
         server = self.server(Response(200, b'{"state": "FAILED"}'))
-        result = self.run_program("--policy", "p.json", server.url())
+        result = self.run_program("--policy", "p.json", server.url(), status=22)
         self.assertEqual(result.stderr.decode().split(": ", 1)[1], "200 (not_retryable)\n")
 
     def test_help_is_cut_off_in_silence(self):

@@ -17,7 +17,8 @@ constexpr auto kDifferences = std::to_array<Entry>({
     {"output",
      "is written when the response is complete; beyond 8 MiB it is kept in TMPDIR until then"},
     {"exit status",
-     "is 22 for a response of 400 or more, without -f, and for any that the policy calls a failure; "
+     "is 22 for a response of 400 or more, without -f, and for any that the policy calls a "
+     "failure; "
      "--no-fail makes it 0"},
     {"several URLs", "the exit status is that of the last one that failed"},
     {"-o, -C -",

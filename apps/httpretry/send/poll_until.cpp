@@ -109,8 +109,8 @@ void poll_until(RetryOptions& options, PollConditions conditions,
     options.backoff = [every = *interval](const RetryPolicy&, const Classified&, const RetryState&,
                                           double) { return every; };
   }
-  options.classify = [conditions = std::move(conditions)](
-                         const RetryPolicy& policy, const Request&, const Observed& observed) {
+  options.classify = [conditions = std::move(conditions)](const RetryPolicy& policy, const Request&,
+                                                          const Observed& observed) {
     auto classified = classify(policy, observed);
     const auto& outcome = *observed.outcome;
     const auto meets = [&](const PollCondition& condition) {
