@@ -73,13 +73,15 @@ bool EpollSet::watch(int fd, Socket& socket) const {
   epoll_event event{};
   event.events = socket.wanted;
   event.data.fd = fd;
-  const int first = socket.registered == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  int result = ::epoll_ctl(epoll_.get(), first, fd, &event);
+  const auto problem_of = [&](int change) {
+    return ::epoll_ctl(epoll_.get(), change, fd, &event) == 0 ? 0 : errno;
+  };
+  int problem = problem_of(socket.registered == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD);
   // The number may have been closed and used again without our knowledge.
-  if (result != 0 && errno == EEXIST) result = ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
-  if (result != 0 && errno == ENOENT) result = ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
-  socket.registered = result == 0 ? socket.wanted : 0;
-  return result == 0;
+  if (problem == EEXIST) problem = problem_of(EPOLL_CTL_MOD);
+  if (problem == ENOENT) problem = problem_of(EPOLL_CTL_ADD);
+  socket.registered = problem == 0 ? socket.wanted : 0;
+  return problem == 0;
 }
 
 void EpollSet::forget(int fd, Socket& socket) const {

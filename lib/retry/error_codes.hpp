@@ -17,6 +17,6 @@ bool classify_by_codes(const RetryOn& retry_on, const ResponseHead& head, std::s
                        Classified& result);
 
 // Whether a rule may match a successful response with these headers, once its body is there.
-bool looks_into(const RetryOn& retry_on, int status, const Headers& headers);
+HTTPRETRY_API bool looks_into(const RetryOn& retry_on, int status, const Headers& headers);
 
 }  // namespace httpretry::policy

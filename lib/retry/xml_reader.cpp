@@ -113,7 +113,7 @@ class Finder {
       const auto closing = rest_.find(rest_[at], at + 1);
       at = closing == std::string_view::npos ? closing : rest_.find_first_of("\"'<>", closing + 1);
     }
-    good_ = good_ && at < rest_.size() && rest_[at] == '>';
+    good_ = good_ && rest_.substr(std::min(at, rest_.size())).starts_with('>');
     const auto inside = take(good_ ? at : 0);
     if (good_) skip(">");
     return inside;

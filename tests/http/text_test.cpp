@@ -43,8 +43,10 @@ TEST_CASE("the length of a UTF-8 character is 0 where it is not valid") {
   CHECK(character_length("\xC3\xA4") == 2);
   CHECK(character_length("\xE2\x82\xAC") == 3);
   CHECK(character_length("\xF0\x9F\x98\x80") == 4);
-  for (const auto* text : {"\x80", "\xC0\x80", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xE2\x82",
-                           "\xF4\x90\x80\x80", "\xF5\x80\x80\x80"}) {
+  CHECK(character_length("\xC2\x80") == 2);          // the first of two bytes
+  CHECK(character_length("\xF4\x8F\xBF\xBF") == 4);  // the last of all
+  for (const auto* text : {"\x80", "\xC0\x80", "\xC1\xBF", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80",
+                           "\xE2\x82", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80"}) {
     CAPTURE(printable(text));
     CHECK(character_length(text) == 0);
   }

@@ -487,6 +487,33 @@ TEST_CASE("a download that failed is gone on with by the next call, against ngin
   CHECK(directory.count() == 1);
 }
 
+TEST_CASE("a part of one byte is continued") {
+  const TemporaryDirectory directory;
+  Step broken(200, Headers{{"ETag", "\"v1\""}}, "ab");
+  broken.fault = Fault::Truncate;  // after half of the body
+  FaultServer server(
+      {broken, {206, Headers{{"ETag", "\"v1\""}, {"Content-Range", "bytes 1-1/2"}}, "b"}});
+  FileOptions keep;
+  keep.keep_partial = true;
+  auto request = Request::get(server.url());
+  request.edit_options().retry = false;
+  request.edit_options().sink = save_to(directory.file("f"), keep);
+  Client client;
+  CHECK_FALSE(client.send(request));
+  CHECK(read_file(directory.file("f.part")) == "a");
+  CHECK(client.send(request));
+  CHECK(server.seen().back().headers.get("Range") == "bytes=1-");
+  CHECK(read_file(directory.file("f")) == "ab");
+}
+
+TEST_CASE("a short body takes little memory") {
+  FaultServer server({{200, "short"}});
+  Client client;
+  const auto outcome = client.get(server.url());
+  REQUIRE(outcome);
+  CHECK(outcome->body.capacity() < 1000);
+}
+
 TEST_CASE("a file that exists is continued on the user's word") {
   const TemporaryDirectory directory;
   const auto path = directory.file("f");
