@@ -77,9 +77,10 @@ void Loop::renew_addresses(const Url& url) {
 Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
   const Url url = *request.parsed_url();
   const auto began = now();
-  const auto timeout = request.options().connect_timeout.value_or(options().connect_timeout);
-  const auto soonest = std::min(request.options().respond_by, later(began, timeout));
-  const auto limit = std::min(call.deadline(), soonest);
+  const auto& limits = request.options();
+  const auto timeout =
+      std::min(limits.connect_timeout.value_or(options().connect_timeout), limits.response_timeout);
+  const auto limit = std::min({call.deadline(), limits.respond_by, later(began, timeout)});
   const auto found = co_await resolver_->resolve(url.host(), *this, limit, call.stop());
   const auto took = now() - began;
   if (!found.addresses) {

@@ -32,7 +32,7 @@ Transfer::~Transfer() {
 }
 
 void Transfer::start() {
-  started_ = loop_.now();
+  started_ = last_byte_ = loop_.now();
   if (stop_requested()) {
     abort_.set(Abort::Canceled);
   } else if (call_.deadline() <= started_) {
@@ -106,8 +106,9 @@ void Transfer::set_timer() { loop_.timers().set(*this, limit()); }
 Time Transfer::limit() const {
   if (reader_.paused) return call_.deadline();
   const bool headers_done = sends_.answered() && !reader_.in_headers;
-  return std::min(call_.deadline(),
-                  headers_done ? later(last_byte_, options_.stall_timeout) : options_.respond_by);
+  const auto pause = headers_done ? options_.stall_timeout : options_.response_timeout;
+  const auto soonest = std::min(call_.deadline(), later(last_byte_, pause));
+  return headers_done ? soonest : std::min(soonest, options_.respond_by);
 }
 
 // Bytes that come only move the limit back, so the timer is set anew when it fires, not with each.
@@ -272,7 +273,6 @@ bool Transfer::header_line(std::string_view line) noexcept {
 }
 
 bool Transfer::end_of_headers() {
-  last_byte_ = loop_.now();
   if (sends_.sends() == 0) {  // nothing went to the origin: it is a proxy's response to CONNECT
     return reader_.keep_proxy_block();
   }
@@ -280,6 +280,7 @@ bool Transfer::end_of_headers() {
   curl_easy_getinfo(handle(), CURLINFO_RESPONSE_CODE, &status);
   if (!reader_.check_block(status)) return false;
   if (status < 200) return true;
+  last_byte_ = loop_.now();
   sends_.response_came(reader_.response.status);
   // The connection is closed: the server may take what comes next for the body. Libcurl would use
   // it, and would send the Expect of our list of headers again.

@@ -62,6 +62,7 @@ class Transfer final : public CancelableWait, private Timer {
 
   Upload& upload() {
     loop_.progress();
+    last_byte_ = loop_.now();
     return upload_;
   }
   // It has received no more of a response since then, on a connection that others may share. kNever
@@ -123,7 +124,7 @@ class Transfer final : public CancelableWait, private Timer {
   std::coroutine_handle<> awaiter_;
   std::unique_ptr<Easy> easy_;
   Time started_{};
-  Time last_byte_{};
+  Time last_byte_{};  // of the request's body, then of the response
 
   CURLcode code_ = CURLE_OK;
   bool running_ = false;

@@ -51,6 +51,11 @@ bool succeeded(const Outcome& outcome) {
   return history.stop_reason == Reason::Success;
 }
 
+bool timed_out(const Outcome& outcome) {
+  return outcome ? outcome->history.stop_reason == Reason::ElapsedExhausted
+                 : outcome.error().is_timeout();
+}
+
 Response require_success(Outcome outcome) {
   if (succeeded(outcome) || !outcome) return std::move(outcome).value();
   Error error(Errc::Status, "the response is no success: status " +

@@ -85,6 +85,7 @@ class RequestAttempts {
     if (step.fresh_connection) options.fresh_connection = true;
     if (!options.connect_timeout) options.connect_timeout = policy_->connect_timeout;
     options.stall_timeout = std::min(options.stall_timeout, policy_->stall_timeout);
+    options.response_timeout = std::min(options.response_timeout, policy_->response_timeout);
     options.respond_by = std::min(options.respond_by, step.respond_by);
     return attempt;
   }
@@ -137,7 +138,7 @@ class RequestAttempts {
     RetryLoop::Options options;
     options.call_started = call_.started();
     options.started = now();
-    options.deadline = call_.deadline();
+    options.deadline = std::min(call_.deadline(), request_.options().respond_by);
     options.repeatable = request_.repeatable();
     options.changes_nothing = changes_nothing(request_);
     if (options_.backoff) options.backoff = &options_.backoff;

@@ -94,6 +94,10 @@ PolicyBuilder& PolicyBuilder::attempt_timeout(Duration limit) {
   return say(&RetryPolicy::attempt_timeout, limit);
 }
 
+PolicyBuilder& PolicyBuilder::response_timeout(Duration limit) {
+  return say(&RetryPolicy::response_timeout, limit);
+}
+
 PolicyBuilder& PolicyBuilder::connect_timeout(Duration limit) {
   return say(&RetryPolicy::connect_timeout, limit);
 }

@@ -108,6 +108,8 @@ constexpr Key kPolicyKeys[] = {
                                     "What happens to a wait that would end past max_elapsed_time.")
         .in_presets(),
     key<&RetryPolicy::attempt_timeout>("attempt_timeout", kLimitOverZero, "For each attempt."),
+    key<&RetryPolicy::response_timeout>("response_timeout", kLimitOverZero,
+                                        "For the headers of a response, in each attempt."),
     key<&RetryPolicy::connect_timeout>("connect_timeout", kLimitOverZero,
                                        "For a connection, TLS included."),
     key<&RetryPolicy::stall_timeout>("stall_timeout", kLimitOverZero,

@@ -29,6 +29,7 @@ class Checker {
     demand(!policy::lacks_elapsed_limit(policy), "max_attempts",
            "is unlimited, and needs a max_elapsed_time");
     demand(!policy::attempt_outlasts_call(policy), "attempt_timeout", "is over max_elapsed_time");
+    limit("response_timeout", policy.response_timeout);
     limit("connect_timeout", policy.connect_timeout);
     limit("stall_timeout", policy.stall_timeout);
     backoff("backoff", policy.backoff);

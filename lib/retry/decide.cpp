@@ -12,6 +12,7 @@ using namespace std::chrono_literals;
 using policy::between;
 using policy::minus;
 using policy::plus;
+using policy::rounded;
 
 // The limit that a retry would exceed; None if there is none.
 struct Exceeded {
@@ -152,13 +153,6 @@ Decision stopped(Decision decision, Reason reason, const Exceeded& exceeded,
   const auto status = classified.status;
   decision.ambiguous = state.maybe_executed && (status == 404 || status == 409 || status == 412);
   return decision;
-}
-
-// For messages: rounded up, from one second on to whole milliseconds.
-std::string rounded(Duration time) {
-  if (time == kForever) return "292 years or more";  // the range of Duration
-  const auto unit = time >= 1s ? Duration(1ms) : time >= 1ms ? Duration(1us) : Duration(1ns);
-  return to_text(policy::round_up(time, unit));
 }
 
 std::string counted(std::string_view name, int count) {

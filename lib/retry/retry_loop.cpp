@@ -1,5 +1,7 @@
 #include "lib/retry/retry_loop.hpp"
 
+#include "lib/retry/saturating.hpp"
+
 #include <algorithm>
 #include <cassert>
 
@@ -30,6 +32,20 @@ std::string detail_of(const Decision& decision, Repeat repeat) {
   if (decision.reason != Reason::UnsafeToRepeat) return limit_text(decision);
   return repeat == Repeat::Never ? "the policy says repeat: never"
                                  : "the server may have done it, and doing it twice may do harm";
+}
+
+// What used up the time since `since`: the attempts, or the waits between them.
+std::string time_spent(const std::vector<Attempt>& attempts, Duration since) {
+  Duration sending{};
+  Duration waiting{};
+  for (const auto& attempt : attempts) {
+    if (attempt.start < since) continue;
+    sending += attempt.duration;
+    waiting += attempt.wait.value_or(Duration::zero());
+  }
+  if (waiting == Duration::zero()) return "; the attempt took " + policy::rounded(sending);
+  return "; the attempts took " + policy::rounded(sending) + ", the waits " +
+         policy::rounded(waiting);
 }
 
 }  // namespace
@@ -94,6 +110,11 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
   history_.stop_reason = decision.reason;
   history_.retry_at = decision.retry_at;
   history_.detail = detail_of(decision, policy_.repeat);
+  if (decision.reason == Reason::ElapsedExhausted) {
+    const bool whole_call = decision.limit == Limit::Deadline;
+    const auto since = whole_call ? Duration::zero() : options_.started - options_.call_started;
+    history_.detail += time_spent(history_.attempts, since);
+  }
   return {};
 }
 

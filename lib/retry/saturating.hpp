@@ -1,9 +1,10 @@
-// Arithmetic with times that saturates instead of overflowing.
+// Arithmetic with times that saturates instead of overflowing, and times in messages.
 #pragma once
 
 #include <httpretry/http/time.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace httpretry::policy {
 
@@ -43,6 +44,14 @@ inline Duration round_up(Duration wait, Duration unit) {
   if (wait <= Duration::zero()) return Duration::zero();
   const auto rest = wait % unit;
   return rest == Duration::zero() ? wait : plus(wait, unit - rest);
+}
+
+// For messages: rounded up, from one second on to whole milliseconds.
+inline std::string rounded(Duration time) {
+  using namespace std::chrono_literals;
+  if (time == kForever) return "292 years or more";  // the range of Duration
+  const auto unit = time >= 1s ? Duration(1ms) : time >= 1ms ? Duration(1us) : Duration(1ns);
+  return to_text(round_up(time, unit));
 }
 
 }  // namespace httpretry::policy

@@ -44,7 +44,9 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
 
   const auto& step = steps_[std::min(seen_.size(), steps_.size()) - 1];
   const auto ready = later(clock.now(), step.after);
-  const auto limit = std::min(call.deadline(), request.options().respond_by);
+  const auto& options = request.options();
+  const auto limit =
+      std::min({call.deadline(), options.respond_by, later(clock.now(), options.response_timeout)});
   const auto respond = step.respond;
   const bool waited = co_await clock.sleep_until(std::min(ready, limit), call.stop());
   if (!waited || ready > limit) {

@@ -59,6 +59,7 @@ TEST_CASE("each word of the builder is the key of the file") {
       {PolicyBuilder().max_elapsed_time(90s), R"({"max_elapsed_time": "1m30s"})"},
       {PolicyBuilder().max_elapsed_time(kForever), R"({"max_elapsed_time": "none"})"},
       {PolicyBuilder().attempt_timeout(250ms), R"({"attempt_timeout": "250ms"})"},
+      {PolicyBuilder().response_timeout(2s), R"({"response_timeout": "2s"})"},
       {PolicyBuilder().connect_timeout(2s), R"({"connect_timeout": "2s"})"},
       {PolicyBuilder().stall_timeout(2s), R"({"stall_timeout": "2s"})"},
       {PolicyBuilder().elapsed_rule(ElapsedRule::ClipWait), R"({"elapsed_rule": "clip_wait"})"},
@@ -162,6 +163,7 @@ TEST_CASE("every good case of a policy is built from its own values as the same"
     auto builder = PolicyBuilder()
                        .max_elapsed_time(policy.max_elapsed_time)
                        .attempt_timeout(policy.attempt_timeout)
+                       .response_timeout(policy.response_timeout)
                        .connect_timeout(policy.connect_timeout)
                        .stall_timeout(policy.stall_timeout)
                        .elapsed_rule(policy.elapsed_rule)

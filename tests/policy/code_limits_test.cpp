@@ -27,6 +27,7 @@ bool a_file_may_say(const RetryPolicy& policy) {
   if (policy.max_attempts) builder.max_attempts(*policy.max_attempts);
   builder.max_elapsed_time(policy.max_elapsed_time)
       .attempt_timeout(policy.attempt_timeout)
+      .response_timeout(policy.response_timeout)
       .connect_timeout(policy.connect_timeout)
       .stall_timeout(policy.stall_timeout)
       .backoff(policy.backoff)
@@ -104,6 +105,7 @@ const std::vector<Change>& bad() {
       },
       [](auto& p) { p.attempt_timeout = p.max_elapsed_time + 1ns; },
       [](auto& p) { p.max_elapsed_time = 0s; },
+      [](auto& p) { p.response_timeout = 0s; },
       [](auto& p) { p.max_elapsed_time = kForever - 1ns; },
       [](auto& p) { p.connect_timeout = -1ns; },
       [](auto& p) { p.stall_timeout = kYear + 1ns; },

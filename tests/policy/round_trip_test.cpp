@@ -27,6 +27,7 @@ class Writer {
     add("max_attempts", one_of({"1", "7", "100", "null"}));
     add("max_elapsed_time", one_of({"\"1h0.5s\"", "\"2h\"", "\"365h1ns\""}));
     add("attempt_timeout", duration());
+    add("response_timeout", duration());
     add("elapsed_rule", one_of({"\"before_wait\"", "\"clip_wait\""}));
     add("backoff", backoff());
     add("throttle_backoff", chance(2) ? "\"none\"" : backoff());

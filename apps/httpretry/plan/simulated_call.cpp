@@ -90,8 +90,10 @@ Outcome outcome_of(const Step& step) {
 
 Duration time_of(const Step& step, const RetryPolicy& policy) {
   switch (step.fault) {
-    case Fault::Hang:
-      return policy.attempt_timeout == kForever ? kDefaultTimeout : policy.attempt_timeout;
+    case Fault::Hang: {
+      const auto limit = std::min(policy.attempt_timeout, policy.response_timeout);
+      return limit == kForever ? kDefaultTimeout : limit;
+    }
     case Fault::TlsStall:
       return policy.connect_timeout == kForever ? kDefaultTimeout : policy.connect_timeout;
     case Fault::Drip: {

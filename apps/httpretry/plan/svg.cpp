@@ -116,6 +116,9 @@ std::string limits_of(const RetryPolicy& policy) {
   if (policy.attempt_timeout != kForever) {
     text += ", attempt_timeout " + to_text(policy.attempt_timeout);
   }
+  if (policy.response_timeout != kForever) {
+    text += ", response_timeout " + to_text(policy.response_timeout);
+  }
   return text + ", server_delay.max " + to_text(policy.server_delay.max);
 }
 

@@ -103,7 +103,10 @@ struct HTTPRETRY_API CallOptions {
   // Default: the call cannot be stopped
   std::stop_token stop;
 
-  // The limit of the whole call: all attempts, waits and redirects. Errc::Timeout after it.
+  // The limit of the whole call: all attempts, waits and redirects. An attempt that still runs then
+  // ends with Errc::Timeout. A wait that would end later is not begun: the call ends at once, with
+  // the outcome of its last attempt. `timed_out(outcome)` is true for both. All limits of time are
+  // listed in time.hpp.
   //
   // Default: none
   Duration timeout = kForever;

@@ -92,7 +92,10 @@ struct HTTPRETRY_API RequestOptions {
   bool fresh_connection = false;
   // Empty: the transport's.
   std::optional<Duration> connect_timeout;
-  // The headers of the final response must have been received by then; the body may take longer.
+  // The longest wait for the headers of the final response, from the start of the exchange, or from
+  // the last part of the body that was sent. The body of the response may take longer.
+  Duration response_timeout = kForever;
+  // The headers of the final response must have been received by then. No retry begins later.
   Time respond_by = kNever;
   // The longest pause within the body of the response.
   Duration stall_timeout = kForever;

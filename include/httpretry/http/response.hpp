@@ -42,6 +42,10 @@ using Outcome = Result<Response>;
 // Whether the call was a success, as the policy judges it: there is a response, and it is neither a
 // failure nor still pending. Without the middleware retry: a response below 400.
 [[nodiscard]] HTTPRETRY_API bool succeeded(const Outcome& outcome);
+// Whether a limit of time ended the call (time.hpp lists them): an attempt took too long, or there
+// was no time for a retry. It may have a response, that of the last attempt. A call that ended
+// because the server asks for too long a wait is not one of these: Reason::ServerDelayTooLong.
+[[nodiscard]] HTTPRETRY_API bool timed_out(const Outcome& outcome);
 // The response of a call that was a success. Throws Failure for all others; Errc::Status where
 // there is a response.
 HTTPRETRY_API Response require_success(Outcome outcome);

@@ -4,6 +4,24 @@
 // and waits use it, so a change of the wall clock does no harm. A WallTime is a date: only server
 // dates ("Retry-After: Fri, 31 Dec 1999 23:59:59 GMT") and reports for people need it. None of
 // these types reads a clock; `Scheduler` does, and tests replace it.
+//
+// The limits of time, and where each is set:
+//
+//   what is limited               set in
+//   the whole call                CallOptions::timeout, CallOptions::deadline; the policy's
+//                                 max_elapsed_time
+//   an attempt                    the policy's attempt_timeout; the middleware `timeout` below
+//   retry making a connection           connect_timeout: RequestOptions, policy, TransportOptions
+//   the headers of a response     response_timeout: RequestOptions, policy;
+//                                 RequestOptions::respond_by
+//   a pause within its body       stall_timeout: RequestOptions, policy
+//   the wait that a server asks   the policy's server_delay.max
+//
+// If one is set in several places, the smallest counts; but a request's connect_timeout goes before
+// the policy's, and this before the transport's. An attempt that still runs at a limit ends with
+// Errc::Timeout. A wait that would pass a limit of the call is not begun: the call ends at once
+// with the outcome of its last attempt, and with Reason::ElapsedExhausted. `timed_out` is true for
+// both.
 #pragma once
 
 #include <httpretry/export.hpp>

@@ -255,8 +255,9 @@ class HTTPRETRY_API PolicyBuilder {
 
   PolicyBuilder& max_attempts(int sends);
   PolicyBuilder& unlimited_attempts();
-  PolicyBuilder& max_elapsed_time(Duration limit);  // of this and the next three, kForever is none
+  PolicyBuilder& max_elapsed_time(Duration limit);  // of this and the next four, kForever is none
   PolicyBuilder& attempt_timeout(Duration limit);
+  PolicyBuilder& response_timeout(Duration limit);
   PolicyBuilder& connect_timeout(Duration limit);
   PolicyBuilder& stall_timeout(Duration limit);
   PolicyBuilder& elapsed_rule(ElapsedRule rule);
