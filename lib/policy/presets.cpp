@@ -18,7 +18,7 @@ constexpr std::string_view kBase = R"({
         "transport": ["resolve", "connect", "tls", "timeout", "send", "receive", "protocol",
                       "partial"],
         "pending": null},
-    "repeat": "safe", "budget": "none", "server_delay": {"combine": "max"}, "adaptive": null})";
+    "repeat": "safe", "idempotency_key": null, "budget": "none", "server_delay": {"combine": "max"}, "adaptive": null})";
 
 // What a preset states differently (RFC 7396) from the one below it, or, without one, from kBase.
 struct Patch {
@@ -65,7 +65,7 @@ constexpr Patch kPatches[] = {
          "backoff": {"kind": "exponential", "initial": "1s", "multiplier": 2,
              "max_interval": "30s", "jitter": "full"},
          "retry_on": {"statuses": [408, "5xx"]},
-         "repeat": "always"})"},
+         "repeat": "always", "idempotency_key": "X-Goog-Gcs-Idempotency-Token"})"},
     {"grpc", "gRPC (A6): 100 ms doubled up to 1 s, a fifth more or less; its token budget", "",
      R"({"max_attempts": 5,
          "backoff": {"kind": "exponential", "initial": "100ms", "multiplier": 2,
@@ -92,19 +92,21 @@ constexpr Patch kPatches[] = {
              "max_interval": "8s", "jitter": "range", "low": 0.75, "high": 1},
          "retry_on": {"statuses": [408, 409, "5xx"], "error_codes": ["openai"]},
          "repeat": "always"})"},
-    {"stripe", "Stripe SDKs: 1, 2.5, 5 s, less up to a quarter", "", R"({"max_attempts": 3,
+    {"stripe",
+     "Stripe SDKs: 1, 2.5, 5 s, less up to a quarter; a 429 only if Stripe-Should-Retry says so",
+     "", R"({"max_attempts": 3,
          "backoff": {"kind": "exponential", "initial": "1s", "multiplier": 2.5,
              "max_interval": "5s", "jitter": "range", "low": 0.75, "high": 1},
          "retry_on": {"statuses": [409, "5xx"], "throttle_statuses": [],
              "error_codes": ["stripe"]},
-         "repeat": "always"})"},
-    {"curl", "curl --retry 3: 1, 2, 4, ... s up to 10 minutes, or what Retry-After says", "",
+         "repeat": "always", "idempotency_key": "Idempotency-Key"})"},
+    {"curl", "curl --retry 3: 1, 2, 4, ... s up to 10 minutes, or as long as Retry-After says", "",
      R"({"max_attempts": 4,
          "backoff": {"kind": "exponential", "initial": "1s", "multiplier": 2,
              "max_interval": "10m", "jitter": "none"},
          "retry_on": {"statuses": [408, 500, 502, 503, 504, 522, 524],
              "transport": ["resolve", "timeout"]},
-         "server_delay": {"headers": ["retry-after"], "combine": "server"}})"},
+         "server_delay": {"headers": ["retry-after"], "combine": "server", "max": "none"}})"},
 
     // The algorithms of articles, manuals and standards.
     {"constant", "a second between attempts", "", R"({"max_attempts": 3,

@@ -210,8 +210,9 @@ std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
   const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";
   if (head.status == 200 && used_up) return by_codes(kGithub, body);  // GraphQL: always 200
   if (head.status != 403 && head.status != 429) return std::nullopt;
+  // A 429 needs no rule of GitHub's, and any server may send it.
   constexpr std::array kRetryAfter = {ServerDelaySource::RetryAfter};
-  if (server_delay(head.headers, kRetryAfter, false, head.wall_now)) {
+  if (head.status == 403 && server_delay(head.headers, kRetryAfter, false, head.wall_now)) {
     return Verdict{Class::Throttle, "retry-after", {}};
   }
   if (used_up) return Verdict{Class::Throttle, "x-ratelimit-remaining 0", {}};

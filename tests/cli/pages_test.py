@@ -53,6 +53,8 @@ class Pages(ProgramTest):
                 " preset does not set have the value of `standard`. Use a preset with `\"preset\": NAME`"
                 " in a [policy file](policy-file.md) or with `--preset NAME`, or copy it and change it."
                 " `httpretry plan --preset NAME` shows all of its waits.\n\n"
+                "A preset that \"repeats POSTs\" sends a POST again even if the server may have executed it, as"
+                " the clients of its system do. `\"repeat\": \"safe\"` beside it prevents that.\n\n"
                 "| preset | shortest and longest wait before each retry, if the server always responds 503"
                 " | how the call ends, with waits of medium length |\n"
                 f"|---|---|---|\n{rows}{sections}")

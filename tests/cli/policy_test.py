@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 
 from program import ProgramTest, main
 
@@ -64,6 +65,12 @@ class Policy(ProgramTest):
         self.assertRegex(words, r"\n  max_attempts +3 +good\.json:")
         self.assertRegex(words, r"\nif every response is 503:\nattempt +outcome .*\n +1 +503 +0\.15 s")
         self.assertRegex(words, r"\nends after attempt 3, at .*: attempts_exhausted.*\n$")
+        self.write("always.json", {"version": 1, "default": {"preset": "azure"}})
+        words = self.run_program("policy", "explain", "always.json", "POST", "http://h/x").stdout
+        self.assertIn(b"\na POST that the server may have executed is sent again (repeat: always)\n",
+                      words)
+        words = self.run_program("policy", "explain", "always.json", "PUT", "http://h/x").stdout
+        self.assertNotIn(b"is sent again", words)
         words = self.run_program("policy", "explain", "good.json", "POST", "http://h/x")
         self.assertIn(b"ends after attempt 1, at 0 s: unsafe_to_repeat", words.stdout)
         self.write("endless.json", {"version": 1, "default": {
@@ -84,6 +91,12 @@ class Policy(ProgramTest):
                  self.run_program("policy", "presets").stdout.decode().splitlines()]
         self.assertEqual(names[0], "standard")
         self.assertIn("google-drive", names)
+        listed = self.run_program("policy", "presets").stdout.decode()
+        repeats = re.findall(r"^(\S+) .*; repeats POSTs$", listed, re.MULTILINE)
+        self.assertEqual(repeats, [
+            "aws-standard", "aws-standard-2026", "aws-adaptive", "azure", "openai", "aws-general",
+            "aws-simpledb", "google-http-client", "google-http-client-1.15", "google-drive",
+            "google-drive-1"])
         for name in names:
             preset = json.loads(self.run_program("policy", "presets", name).stdout)
             self.write("one.json", {"version": 1, "default": preset})

@@ -1,6 +1,7 @@
 """Sending: the requests, the output to standard output and files, and the exit status."""
 
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -356,8 +357,39 @@ class ExitStatus(ProgramTest):
                       ran.stderr.decode())
         self.assertTrue(ran.stderr.endswith(b"(unsafe_to_repeat)\n"), ran.stderr)
         server = self.server(Response(503, b"", [("Retry-After", "600")]))
-        self.assertIn("--set server_delay.max=TIME",
-                      self.run_program(server.url(), status=22).stderr.decode())
+        said = self.run_program(server.url(), status=22).stderr.decode()
+        self.assertRegex(said, "the server asks for a wait of 600 s; --set server_delay.max=600s "
+                               r"--retry-max-time 66\d allows it\n")
+
+    def test_what_is_advised_for_a_long_wait_leads_to_success(self):
+        for more in ([], ["--preset", "full-jitter"], ["--set", "server_delay.max=2m"],
+                     ["--retry-max-time", "1"]):
+            busy = Response(503, b"", [("Retry-After", "2")])
+            server = self.server(busy, 200)
+            limits = more or ["--set", "server_delay.max=1s"]
+            if "--preset" in more:
+                limits = more + ["--set", "server_delay.max=1s"]
+            if "server_delay.max=2m" in more:
+                limits = more + ["--set", "max_elapsed_time=1s"]
+            said = self.run_program(*limits, server.url(), status=22).stderr.decode()
+            flags = re.search(r"a wait of 2 s;(.*) allows it\n", said)[1].split()
+            server = self.server(busy, 200)
+            self.run_program(*limits, *flags, server.url())
+            self.assertEqual(len(server.seen), 2)
+
+    def test_a_repeated_post_is_told(self):
+        for more, told in (([], True), (["--silent"], False), (["-H", "Idempotency-Key: 1"], False),
+                           (["-X", "PUT"], False), (["--set", "idempotency_key=Key"], False)):
+            server = self.server(500, 200)
+            ran = self.run_program("-d", "x", "--preset", "openai", "--set", "backoff.initial=1ms",
+                                   *more, server.url())
+            self.assertEqual(len(server.seen), 2)
+            self.assertEqual(b"the POST was sent again after attempt 1, which the server may have "
+                             b"executed (the policy says repeat: always)" in ran.stderr, told, more)
+        server = self.server(Response(429, b"", [("Retry-After", "0")]), 200)
+        ran = self.run_program("-d", "x", "--preset", "openai", "--set", "backoff.initial=1ms",
+                               server.url())
+        self.assertNotIn(b"sent again", ran.stderr)  # a 429 says that it was not executed
 
     def test_advice_is_given_only_where_it_helps(self):
         server = self.server(Response(503, b"", [("Retry-After", "30")]))

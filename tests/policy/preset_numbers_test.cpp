@@ -199,7 +199,7 @@ TEST_CASE("what a preset says besides of servers' hints, polls and its end") {
     CHECK(policy.connect_timeout == standard.connect_timeout);
     CHECK(policy.attempt_timeout == standard.attempt_timeout);
     CHECK(policy.stall_timeout == standard.stall_timeout);
-    CHECK(policy.idempotency_key.empty());
+    CHECK(policy.response_timeout == kForever);
     CHECK(policy.retry_on.pending.has_value() == (one.name == "aws-general"));
   }
   const auto aws = preset("aws-standard-2026").server_delay;
@@ -211,6 +211,16 @@ TEST_CASE("what a preset says besides of servers' hints, polls and its end") {
   const auto curl = preset("curl").server_delay;
   CHECK(curl.headers == std::vector<ServerDelaySource>{ServerDelaySource::RetryAfter});
   CHECK(curl.combine == ServerDelayPolicy::Combine::Server);
+  CHECK(curl.max == kForever);  // "or as long as Retry-After says"
+
+  // Those whose servers know a repeated request by its key send one, as the systems' own clients
+  // do.
+  for (const auto& one : presets()) {
+    const auto key = preset(std::string(one.name)).idempotency_key;
+    CHECK(key == (one.name == "stripe" ? "Idempotency-Key"
+                  : one.name == "gcs"  ? "X-Goog-Gcs-Idempotency-Token"
+                                       : ""));
+  }
 
   const auto article = preset("aws-general");
   CHECK(article.retry_on.pending->statuses == StatusSet{202});

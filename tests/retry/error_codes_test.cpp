@@ -1,3 +1,4 @@
+#include "lib/retry/error_codes.hpp"
 #include "tests/retry/answers.hpp"
 
 #include <doctest/doctest.h>
@@ -149,6 +150,12 @@ TEST_CASE("GitHub's limits, primary and secondary") {
   const auto told = classified(answer(403, {{"retry-after", "30"}}, secondary));
   CHECK(told.cls == Class::Throttle);
   CHECK(told.server_delay->delay == 30s);
+  CHECK(to_string(told.rule) == "error_codes: github retry-after");
+  // Any server may send this; it is no rule of GitHub's.
+  const auto any = classified(answer(429, {{"retry-after", "30"}}));
+  CHECK(any.cls == Class::Throttle);
+  CHECK(any.server_delay->delay == 30s);
+  CHECK(to_string(any.rule) == "status 429");
   const auto untold = classified(answer(403, {}, secondary));
   CHECK(untold.cls == Class::Throttle);
   CHECK(untold.server_delay->delay == 60s);
@@ -164,6 +171,28 @@ TEST_CASE("GitHub's limits, primary and secondary") {
   CHECK(classified(answer(200, {{"x-ratelimit-remaining", "0"}}, graphql)).cls == Class::Throttle);
   CHECK(classified(answer(200, {{"x-ratelimit-remaining", "0"}}, R"({"data":1})")).cls ==
         Class::Success);
+}
+
+TEST_CASE("the bodies of good responses are read only where a rule needs them") {
+  struct Row {
+    ErrorRule::Family family;
+    Headers headers;
+    bool reads;
+  };
+  const Headers xml{{"Content-Type", "application/xml"}};
+  const Headers json{{"Content-Type", "application/json"}};
+  const Headers used_up{{"Content-Type", "application/json"}, {"x-ratelimit-remaining", "0"}};
+  using Family = ErrorRule::Family;
+  for (const auto& row :
+       {Row{Family::Aws, xml, true}, Row{Family::Aws, json, false}, Row{Family::Google, xml, false},
+        Row{Family::Google, json, false}, Row{Family::Openai, xml, false},
+        Row{Family::Stripe, json, false}, Row{Family::Github, json, false},
+        Row{Family::Github, xml, false}, Row{Family::Github, used_up, true}}) {
+    CAPTURE(std::string(to_string(row.family)));
+    RetryOn retry_on;
+    retry_on.error_codes = {ErrorRule(row.family)};
+    CHECK(policy::looks_into(retry_on, 200, row.headers) == row.reads);
+  }
 }
 
 TEST_CASE("OpenAI's and Stripe's advice overrides the status") {

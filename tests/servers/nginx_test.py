@@ -1,5 +1,6 @@
 """nginx: rate limits, reloads and restarts under load, connections that it closes first, 444."""
 
+import json
 import signal
 import time
 
@@ -56,6 +57,19 @@ http {{
         self.assertEqual(statuses.count("200"), 40)
         self.assertGreater(statuses.count("429"), 0)
         self.assertEqual(len(statuses), attempts)
+
+    def test_the_budget_lasts_while_a_limiter_lets_requests_through(self):
+        self.nginx("limit_req zone=z burst=3 nodelay; limit_req_status 429;",
+                   "limit_req_zone $server_port zone=z:1m rate=20r/s;")
+        urls = [f"{self.url()}?{i}" for i in range(80)]
+        ran = self.run_program("-s", "-Z", "--retry", 8, "--set", "throttle_backoff.initial=200ms",
+                               "--report", "report.json", "-o", "/dev/null",
+                               *[word for url in urls for word in (url, "-o", "/dev/null")][:-2])
+        self.assertEqual(ran.returncode, 0)
+        reports = json.loads((self.folder / "report.json").read_text())
+        self.assertEqual([each["stop_reason"] for each in reports], ["success"] * 80)
+        retries = sum(len(each["attempts"]) - 1 for each in reports)
+        self.assertGreater(retries, 100)  # more than the budget of a program
 
     def test_a_post_that_was_limited_is_sent_again_and_done_once(self):
         origin = self.server(200)

@@ -43,8 +43,9 @@ constexpr auto kCommands = std::to_array<Command>({
      "Without a scenario, every attempt fails in a way that the policy retries, and the table "
      "shows the range of each wait. With a scenario, it shows the exact decisions (with random "
      "draws of 0.5, unless --random or --seed is given). METHOD defaults to GET.\n"
-     "A timeout takes the policy's attempt_timeout, or 30 s if it has none; a real one then lasts "
-     "until max_elapsed_time. Idle connections never expire here; a request on a stale connection "
+     "A timeout takes the policy's attempt_timeout or response_timeout, or 30 s if it has neither; "
+     "a real one then lasts until max_elapsed_time. Idle connections never expire here; a request "
+     "on a stale connection "
      "is sent again at once and not counted.",
      kPlanning, plan_table, plan},
     {"policy check", "FILE...", "check policy files",
@@ -56,8 +57,11 @@ constexpr auto kCommands = std::to_array<Command>({
      "lose, and each value of the policy with its source.",
      kExplaining, policy_explain_table, policy_explain},
     {"policy presets", "[NAME]", "list the built-in policies, or print one",
-     "With a name, prints a policy that you can paste into a policy file.", kPresets, help_only,
-     policy_presets},
+     "With a name, prints a policy that you can paste into a policy file.\n"
+     "\"repeats POSTs\": as the system's own clients do, also where the server may have executed "
+     "them (repeat: always). The presets for Stripe and Google Cloud Storage send a key with each "
+     "POST, by which the server recognizes a repeated one.",
+     kPresets, help_only, policy_presets},
     {"policy schema", "", "print the JSON Schema of policy files",
      "Editors can use it to complete and check policy files.", kNoExamples, help_only,
      policy_schema},

@@ -39,6 +39,14 @@ std::string policy_of(const ResolvedPolicy& resolved) {
 // A file may have hundreds of endpoints for one host.
 constexpr std::size_t kMostNearMisses = 10;
 
+// What a user may not expect of a policy.
+std::string repeat_text(const Request& request, const RetryPolicy& policy) {
+  if (policy.repeat != Repeat::Always || request.repeatable()) return {};
+  if (!policy.idempotency_key.empty()) return {};
+  return "a " + request.method() +
+         " that the server may have executed is sent again (repeat: always)\n";
+}
+
 std::string words_text(const ResolvedPolicy& resolved,
                        const std::vector<PolicySet::Candidate>& candidates,
                        const std::vector<PolicySet::Candidate>& near_misses) {
@@ -103,10 +111,11 @@ int policy_explain(const Args& args) {
   const auto request = plain_request(operands[1], operands[2]);
   const auto& url = *request.parsed_url();
   const auto& resolved = set.find(request.method(), url);
-  const auto text = format == "json" ? json_text(resolved)
-                                     : words_text(resolved, set.candidates(request.method(), url),
-                                                  set.near_misses(request.method(), url)) +
-                                           plan_for_503(set, request);
+  const auto text = format == "json"
+                        ? json_text(resolved)
+                        : words_text(resolved, set.candidates(request.method(), url),
+                                     set.near_misses(request.method(), url)) +
+                              repeat_text(request, *resolved.policy) + plan_for_503(set, request);
   write_stdout(text);
   return kOk;
 }

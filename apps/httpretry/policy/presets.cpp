@@ -6,6 +6,7 @@
 
 #include <httpretry/json/problem.hpp>
 
+#include <httpretry/policy/policy_set.hpp>
 #include <httpretry/policy/presets.hpp>
 
 #include <unistd.h>
@@ -14,13 +15,20 @@
 namespace httpretry::cli {
 namespace {
 
+// Also where the server may have executed them, and nothing tells it that they are the same.
+bool repeats_posts(const Preset& preset) {
+  const auto policy = resolve_preset(std::string(preset.name)).value().policy;
+  return policy->repeat == Repeat::Always && policy->idempotency_key.empty();
+}
+
 std::string list() {
   std::size_t width = 0;
   for (const auto& preset : presets()) width = std::max(width, preset.name.size());
   std::string text;
   for (const auto& preset : presets()) {
     text += std::string(preset.name) + std::string(width - preset.name.size() + 2, ' ') +
-            std::string(preset.description) + '\n';
+            std::string(preset.description) + (repeats_posts(preset) ? "; repeats POSTs" : "") +
+            '\n';
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
+#include "send/advice.hpp"
 #include "send/poll_until.hpp"
 #include "send/write_out.hpp"
 
@@ -58,50 +59,25 @@ std::uint64_t received_of(const EndedCall& ended) {
   return ended.outcome ? ended.outcome->body.size() : 0;
 }
 
-// Suggests a flag that would help, if there is one.
-std::string advice(const SendOptions& options, const Request& request, const Outcome& outcome) {
-  if (!outcome && outcome.error().code == Errc::TooLarge && !options.max_file_size) {
-    return "the response is too large to hold in memory; --max-filesize BYTES raises the limit";
-  }
-  if (!options.until.empty() && ended_pending(outcome)) {
-    return "the condition of --until was not met: " + printable(options.until);
-  }
-  const auto& history = history_of(outcome);
-  switch (history.stop_reason) {
-    case Reason::UnsafeToRepeat:
-      if (options.use_idempotency_key || options.retry_all_errors) return {};
-      return "not retried, because the server may have processed the request; "
-             "--idempotency-key or --retry-all-errors allows retries";
-    case Reason::BudgetExhausted:
-      return "the retry budget is used up; --set budget=none removes it";
-    case Reason::ServerDelayTooLong:
-      if (history.detail.find("server_delay.max") == std::string::npos) return {};
-      return "the server asks for a longer wait than allowed; --set server_delay.max=TIME raises "
-             "the limit";
-    case Reason::NotReplayable:
-      if (request.body().replayable()) return {};
-      return "the body came from a pipe and is longer than " +
-             std::to_string(kMaxPipeBuffer >> 20U) +
-             " MiB, so it cannot be sent again; save it in a file and use -T FILE";
-    default: return {};
-  }
-}
-
 // Explains a failure, or why the policy ended the call.
-void print_explanation(const SendOptions& options, const Request& request, const Outcome& outcome,
-                       int status) {
+void print_explanation(const SendOptions& options, const EndedCall& ended, int status) {
   if (!shows_errors(options)) return;
+  const auto& request = ended.request;
+  const auto& outcome = ended.outcome;
   const auto reason = history_of(outcome).stop_reason;
   const bool final = reason == Reason::NotRetryable && outcome && outcome->status >= 400;
   const bool plain = reason == Reason::Success || final;
-  if (status == kOk && plain) return;
   const auto& url = request.parsed_url();
   const auto which = options.urls.size() > 1 && url ? printable(url->without_secrets()) + ": " : "";
+  if (const auto warning = repeat_warning(ended); !warning.empty()) {
+    print_message("httpretry: " + which + warning);
+  }
+  if (status == kOk && plain) return;
   if (!outcome) {
     print_message("httpretry: " + which + "(" + std::to_string(status) + ") " +
                   printable(outcome.error().message));
   }
-  if (const auto help = advice(options, request, outcome); !help.empty()) {
+  if (const auto help = advice(options, ended); !help.empty()) {
     print_message("httpretry: " + which + help);
   }
   print_message(which + describe(outcome));
@@ -138,7 +114,7 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
     try_write([&] { write_all(STDERR_FILENO, to_stderr, cancel, "standard error"); });
     try_write([&] { write_stdout(text, cancel); });
   }
-  if (!write_failed) print_explanation(options, ended.request, outcome, status);
+  if (!write_failed) print_explanation(options, ended, status);
   if (late && shows_errors(options)) print_message("httpretry: the time of -m is over");
   return status;
 }

@@ -15,6 +15,7 @@ namespace httpretry::cli {
 // A call that has ended.
 struct EndedCall {
   const Request& request;
+  const RetryPolicy& policy;  // by which it was retried
   const Outcome& outcome;
   std::size_t index;         // of the URL
   const Download* download;  // null: the body is in the outcome

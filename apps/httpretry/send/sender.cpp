@@ -193,8 +193,10 @@ class Sender {
     if (!options_.report.empty()) {
       job.report = report_json(job.request, outcome, policy_for(job.request));
     }
-    job.status = print_result(
-        options_, {job.request, outcome, index, job.download.get(), job.connections}, limit_);
+    const EndedCall ended{
+        job.request,    *policy_for(job.request).policy, outcome, index, job.download.get(),
+        job.connections};
+    job.status = print_result(options_, ended, limit_);
     ++(job.status == kOk ? totals_.succeeded : totals_.failed);
     totals_.attempts += history_of(outcome).attempts.size();
     if (outcome) totals_.bytes += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);

@@ -1,0 +1,81 @@
+#include "send/advice.hpp"
+
+#include "cli/input.hpp"
+#include "cli/text.hpp"
+#include "send/poll_until.hpp"
+
+#include <httpretry/retry/decide.hpp>
+
+#include <algorithm>
+
+namespace httpretry::cli {
+namespace {
+
+std::string whole_seconds(Duration time) {
+  return std::to_string(std::chrono::ceil<std::chrono::seconds>(time).count());
+}
+
+// Which limits must be raised for the wait that the server asked for. Empty if it is the limit of
+// -m, or if the server asked for none.
+std::string longer_wait(const SendOptions& options, const EndedCall& ended) {
+  const auto& history = history_of(ended.outcome);
+  if (history.attempts.empty() || !history.attempts.back().server_delay) return {};
+  const auto asked = *history.attempts.back().server_delay;
+  const auto until_then = history.elapsed + asked;
+  if (options.max_time && until_then >= *options.max_time) return {};
+  std::string flags;
+  if (asked > ended.policy.server_delay.max) {
+    flags = " --set server_delay.max=" + whole_seconds(asked) + "s";
+  }
+  if (until_then >= ended.policy.max_elapsed_time) {
+    constexpr auto kForRetries = std::chrono::minutes(1);
+    flags += " --retry-max-time " + whole_seconds(until_then + kForRetries);
+  }
+  if (flags.empty()) return {};
+  return "the server asks for a wait of " + whole_seconds(asked) + " s;" + flags + " allows it";
+}
+
+std::string pipe_too_long(const Request& request) {
+  if (request.body().replayable()) return {};
+  return "the body came from a pipe and is longer than " + std::to_string(kMaxPipeBuffer >> 20U) +
+         " MiB, so it cannot be sent again; save it in a file and use -T FILE";
+}
+
+}  // namespace
+
+std::string advice(const SendOptions& options, const EndedCall& ended) {
+  const auto& outcome = ended.outcome;
+  if (!outcome && outcome.error().code == Errc::TooLarge && !options.max_file_size) {
+    return "the response is too large to hold in memory; --max-filesize BYTES raises the limit";
+  }
+  if (!options.until.empty() && ended_pending(outcome)) {
+    return "the condition of --until was not met: " + printable(options.until);
+  }
+  switch (history_of(outcome).stop_reason) {
+    case Reason::UnsafeToRepeat:
+      if (ended.policy.repeat == Repeat::Never) return {};
+      return "not retried, because the server may have processed the request; "
+             "--idempotency-key or --retry-all-errors allows retries";
+    case Reason::BudgetExhausted:
+      return "the retry budget is used up; --set budget=none removes it";
+    case Reason::ServerDelayTooLong:
+    case Reason::ElapsedExhausted: return longer_wait(options, ended);
+    case Reason::NotReplayable: return pipe_too_long(ended.request);
+    default: return {};
+  }
+}
+
+std::string repeat_warning(const EndedCall& ended) {
+  if (ended.request.repeatable() || !ended.policy.idempotency_key.empty()) return {};
+  const auto& attempts = history_of(ended.outcome).attempts;
+  const auto repeated = std::ranges::find_if(attempts, [](const Attempt& attempt) {
+    const bool failed = attempt.cls == Class::Transient || attempt.cls == Class::Transport;
+    return attempt.retried && failed && attempt.sent != Sent::Never;
+  });
+  if (repeated == attempts.end()) return {};
+  return "the " + printable(ended.request.method()) + " was sent again after attempt " +
+         std::to_string(repeated->number) +
+         ", which the server may have executed (the policy says repeat: always)";
+}
+
+}  // namespace httpretry::cli
