@@ -51,7 +51,7 @@ int main() {
 
   Outcome blocking = client.send(Request::get(url));
 
-  std::future<Outcome> future = client.send_async(Request::get(url));
+  auto future = client.send_async(Request::get(url));
 
   std::promise<int> status;
   client.send_then(Request::get(url), [&status](Outcome outcome) {

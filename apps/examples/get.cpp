@@ -9,7 +9,9 @@ using namespace std::chrono_literals;
 int main(int argc, char** argv) {
   const std::string url = argc > 1 ? argv[1] : "https://example.com/";
 
-  Client client({redirect(), retry(), timeout(10s)});  // 10 s for each attempt
+  RetryPolicy policy;
+  policy.response_timeout = 10s;  // for the headers of a response, in each attempt
+  Client client({redirect(), retry(policy)});
   const Outcome outcome = client.get(url);
   // "succeeded after 2 attempts in 0.1 s: 503, 200"
   std::fprintf(stderr, "%s\n", describe(outcome).c_str());

@@ -108,23 +108,28 @@ void Client::shut_down() {
   if (core_) core_->shut_down();
 }
 
+const std::shared_ptr<detail::ClientCore>& Client::core() const {
+  if (!core_) detail::misuse("a Client was used after it was moved from");
+  return core_;
+}
+
 Outcome Client::send(Request request, CallOptions options) {
-  return core_->send(std::move(request), std::move(options));
+  return core()->send(std::move(request), std::move(options));
 }
 
 Task<Outcome> Client::co_send(Request request, CallOptions options) {
-  return await_call(core_, std::move(request), std::move(options));
+  return await_call(core(), std::move(request), std::move(options));
 }
 
-std::future<Outcome> Client::send_async(Request request, CallOptions options) {
-  return core_->send_async(std::move(request), std::move(options));
+OutcomeFuture Client::send_async(Request request, CallOptions options) {
+  return OutcomeFuture(core()->send_async(std::move(request), std::move(options)));
 }
 
-void Client::run(std::shared_ptr<detail::Work> work) { core_->run(std::move(work)); }
+void Client::run(std::shared_ptr<detail::Work> work) { core()->run(std::move(work)); }
 
 void Client::start(Request request, CallOptions options,
                    std::unique_ptr<detail::Completion> completion) {
-  core_->start(std::move(request), std::move(options), std::move(completion));
+  core()->start(std::move(request), std::move(options), std::move(completion));
 }
 
 }  // namespace httpretry

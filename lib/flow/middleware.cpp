@@ -20,8 +20,7 @@ Task<Outcome> return_and_send(Next next, Request request, Call& call) {
 
 class FunctionMiddleware final : public Middleware {
  public:
-  using Handle = std::function<Task<Outcome>(Request, Call&, Next)>;
-  FunctionMiddleware(std::string name, Handle handle)
+  FunctionMiddleware(std::string name, detail::Handle handle)
       : name_(std::move(name)), handle_(std::move(handle)) {}
   [[nodiscard]] std::string_view name() const override { return name_; }
   Task<Outcome> handle(Request request, Call& call, Next next) override {
@@ -30,7 +29,7 @@ class FunctionMiddleware final : public Middleware {
 
  private:
   std::string name_;
-  Handle handle_;
+  detail::Handle handle_;
 };
 
 }  // namespace
@@ -68,17 +67,17 @@ Task<Outcome> Next::operator()(Request request, Call& call) const {
   }
 }
 
-MiddlewarePtr middleware(std::string name,
-                         std::function<Task<Outcome>(Request, Call&, Next)> handle) {
+MiddlewarePtr detail::make_middleware(std::string name, Handle handle) {
   return std::make_shared<FunctionMiddleware>(std::move(name), std::move(handle));
 }
 
 MiddlewarePtr on_request(std::string name, std::function<void(Request&, Call&)> change) {
-  return middleware(std::move(name),
-                    [change = std::move(change)](Request&& request, Call& call, const Next& next) {
-                      change(request, call);
-                      return next(std::move(request), call);
-                    });
+  return detail::make_middleware(
+      std::move(name),
+      [change = std::move(change)](Request&& request, Call& call, const Next& next) {
+        change(request, call);
+        return next(std::move(request), call);
+      });
 }
 
 MiddlewarePtr on_outcome(std::string name,

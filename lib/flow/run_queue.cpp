@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <stdexcept>
 
 namespace httpretry {
 namespace {
@@ -75,6 +76,13 @@ void CancelableWait::PostCancel::operator()() const { wait->queue_.post_cancel(*
 RunQueue::~RunQueue() = default;
 
 RunQueue* RunQueue::current() { return driven; }
+
+void detail::check_may_block(const char* function) {
+  if (driven == nullptr) return;
+  throw std::logic_error(std::string(function) +
+                         " was called on a thread that drives a loop (in a callback or a "
+                         "middleware): it would wait for itself; use co_await there");
+}
 
 bool RunQueue::is_not_driving(const Scheduler& home) {
   return driven != &home && dynamic_cast<const RunQueue*>(&home) != nullptr;

@@ -37,7 +37,7 @@ class FunctionSink final : public Sink {
 };
 
 using TakeBytes = std::function<bool(std::string_view)>;
-using AwaitBytes = std::function<Task<bool>(std::string, Call&)>;
+using detail::AwaitBytes;
 
 class FunctionWriter final : public BodyWriter {
  public:
@@ -91,7 +91,7 @@ SinkPtr pass_to(TakeBytes take) {
   return std::make_shared<FunctionSink<FunctionWriter, TakeBytes>>(std::move(take));
 }
 
-SinkPtr pass_to(AwaitBytes take) {
+SinkPtr detail::pass_to_coroutine(AwaitBytes take) {
   return std::make_shared<FunctionSink<CoroutineWriter, AwaitBytes>>(std::move(take));
 }
 

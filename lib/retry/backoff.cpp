@@ -94,6 +94,22 @@ Duration mean(const Span& span) {
 
 }  // namespace
 
+Backoff Backoff::exponential(const ExponentialBackoff& parameters) {
+  Backoff backoff;
+  backoff.initial = parameters.initial;
+  backoff.multiplier = parameters.multiplier;
+  backoff.max_interval = parameters.max_interval;
+  backoff.jitter = parameters.jitter;
+  return backoff;
+}
+
+Backoff Backoff::constant(Duration interval) {
+  Backoff backoff;
+  backoff.kind = Kind::Constant;
+  backoff.initial = interval;
+  return backoff;
+}
+
 Duration delay(const Backoff& backoff, int retry, Duration previous, double unit_random) {
   const auto u = unit_random >= 0 ? std::min(unit_random, 1.0) : 0.0;
   if (backoff.kind != Backoff::Kind::Slots) return at(span(backoff, retry, previous), u);

@@ -7,15 +7,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// At least half of 1, 2, 4, 8 times `initial`: a call surely waits for 7.5 times `initial`.
-Backoff equal_jitter(Duration initial) {
-  Backoff backoff;
-  backoff.jitter = Backoff::Jitter::Equal;
-  backoff.initial = initial;
-  backoff.max_interval = 20s;
-  return backoff;
-}
-
 }  // namespace
 
 StatusSet::StatusSet(std::initializer_list<int> statuses) {
@@ -59,14 +50,15 @@ ServerDelayPolicy::ServerDelayPolicy()
               ServerDelaySource::RateLimit,       ServerDelaySource::GrpcRetryPushback},
       max(1min) {}
 
-// Five attempts survive a restart of 2.5 s; tests/retry/standard_test.cpp has the figures.
+// Five attempts survive a restart of 2.5 s; tests/retry/standard_test.cpp has the figures. Equal
+// jitter surely waits for half of 1, 2, 4 and 8 times the initial wait.
 RetryPolicy::RetryPolicy()
     : max_attempts(5),
       max_elapsed_time(60s),
       connect_timeout(10s),
       stall_timeout(30s),
-      backoff(equal_jitter(300ms)),
-      throttle_backoff(equal_jitter(1s)) {
+      backoff(Backoff::exponential({.initial = 300ms})),
+      throttle_backoff(Backoff::exponential({.initial = 1s})) {
   budget.kind = BudgetPolicy::Kind::Tokens;
   budget.retry_cost = 5'000;
   budget.throttle_cost = 5'000;

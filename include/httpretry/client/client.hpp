@@ -18,7 +18,10 @@
 // error instead.
 //
 // `send` holds its thread. On a thread that drives a loop (in a callback, in a middleware, after a
-// co_send that resumed there) it would wait for itself, so there it returns Errc::Internal.
+// co_send that resumed there) it would wait for itself, so there it returns Errc::Internal; `get`
+// and `wait` of a future, and `sync_wait`, throw std::logic_error there.
+//
+// A Client that was moved from may only be assigned or destroyed; using it aborts with a message.
 //
 // SIGPIPE: OpenSSL writes to sockets without MSG_NOSIGNAL, so a program that speaks TLS should
 // ignore SIGPIPE. The library does not change the signals of its process.
@@ -46,6 +49,21 @@
 
 namespace httpretry {
 
+// A std::future that does not wait for itself.
+class OutcomeFuture : public std::future<Outcome> {
+ public:
+  OutcomeFuture() = default;
+  explicit OutcomeFuture(std::future<Outcome> plain) : std::future<Outcome>(std::move(plain)) {}
+  Outcome get() { return check(), std::future<Outcome>::get(); }
+  void wait() const { return check(), std::future<Outcome>::wait(); }
+
+ private:
+  void check() const {
+    if (!valid() || wait_for(Duration::zero()) == std::future_status::ready) return;
+    detail::check_may_block("get() or wait() of a future");
+  }
+};
+
 class HTTPRETRY_API Client {
  public:
   // Throws std::invalid_argument where the chain cannot work (two middlewares named "retry",
@@ -69,7 +87,7 @@ class HTTPRETRY_API Client {
   // thread requests a stop instead (CallOptions::stop) and lets the task end.
   Task<Outcome> co_send(Request request, CallOptions options = CallOptions());
 
-  std::future<Outcome> send_async(Request request, CallOptions options = CallOptions());
+  OutcomeFuture send_async(Request request, CallOptions options = CallOptions());
 
   // `callback(Outcome)` runs once, on the loop's thread: it must not block and must not throw. It
   // may be a type that can only be moved.
@@ -108,6 +126,7 @@ class HTTPRETRY_API Client {
   void start(Request request, CallOptions options, std::unique_ptr<detail::Completion> completion);
   void run(std::shared_ptr<detail::Work> work);
   void shut_down();
+  [[nodiscard]] const std::shared_ptr<detail::ClientCore>& core() const;
   std::shared_ptr<detail::ClientCore> core_;
 };
 

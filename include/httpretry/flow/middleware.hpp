@@ -13,11 +13,14 @@
 #pragma once
 
 #include <httpretry/flow/call.hpp>
+#include <httpretry/flow/detail/coroutine_function.hpp>
+#include <httpretry/flow/task.hpp>
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace httpretry {
@@ -56,9 +59,30 @@ class HTTPRETRY_API Middleware {
 // A middleware that looks at the outcome, or changes it.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr
 on_outcome(std::string name, std::function<void(const Request&, Outcome&, Call&)> look);
-// A middleware from a coroutine. The function is kept as long as the client, so the coroutine may
-// use the captures of a lambda.
-[[nodiscard]] HTTPRETRY_API MiddlewarePtr
-middleware(std::string name, std::function<Task<Outcome>(Request, Call&, Next)> handle);
+namespace detail {
+using Handle = std::function<Task<Outcome>(Request, Call&, Next)>;
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr make_middleware(std::string name, Handle handle);
+}  // namespace detail
+
+// A middleware from a coroutine, a `Task<Outcome>(Request, Call&, Next)`. The function is kept as
+// long as the client, so the coroutine may use the captures of a lambda. Parameters must be taken
+// by value, except Call&.
+template <class F>
+[[nodiscard]] MiddlewarePtr middleware(std::string name, F handle) {
+  if constexpr (detail::Parameters<F>::known) {
+    detail::check_coroutine_function<F>();
+    return detail::make_middleware(std::move(name), std::move(handle));
+  } else {
+    // A lambda with `auto` may take references: what they refer to is kept in this coroutine.
+    return detail::make_middleware(
+        std::move(name),
+        [handle = std::move(handle)](Request request, Call& call,
+                                     Next next) mutable -> Task<Outcome> {
+          const auto task = handle(std::move(request), call, next);
+          Outcome outcome = co_await task;
+          co_return outcome;
+        });
+  }
+}
 
 }  // namespace httpretry

@@ -29,6 +29,7 @@
 #pragma once
 
 #include <httpretry/flow/call.hpp>
+#include <httpretry/flow/detail/coroutine_function.hpp>
 #include <httpretry/flow/task.hpp>
 #include <httpretry/http/response.hpp>
 
@@ -38,6 +39,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace httpretry {
 
@@ -104,12 +107,31 @@ struct HTTPRETRY_API FileOptions {
 // restart, so a retry never passes the first bytes again.
 [[nodiscard]] HTTPRETRY_API SinkPtr pass_to(std::function<bool(std::string_view bytes)> take);
 
+namespace detail {
+using AwaitBytes = std::function<Task<bool>(std::string bytes, Call& call)>;
+[[nodiscard]] HTTPRETRY_API SinkPtr pass_to_coroutine(AwaitBytes take);
+}  // namespace detail
+
 // Passes the body to a coroutine that is awaited for each piece, while the transfer pauses: a slow
 // reader slows the server down, and only one piece is in memory. `false` ends the call.
 //
 //   request.edit_options().sink =
 //       pass_to([&](std::string bytes, Call& call) -> Task<bool> { ... co_return true; });
-[[nodiscard]] HTTPRETRY_API SinkPtr
-pass_to(std::function<Task<bool>(std::string bytes, Call& call)> take);
+template <class F>
+requires std::is_invocable_r_v<Task<bool>, F&, std::string, Call&> [[nodiscard]] SinkPtr pass_to(
+    F take) {
+  if constexpr (detail::Parameters<F>::known) {
+    detail::check_coroutine_function<F>();
+    return detail::pass_to_coroutine(std::move(take));
+  } else {
+    // A lambda with `auto` may take references: what they refer to is kept in this coroutine.
+    return detail::pass_to_coroutine(
+        [take = std::move(take)](std::string bytes, Call& call) mutable -> Task<bool> {
+          const auto task = take(std::move(bytes), call);
+          const bool more = co_await task;
+          co_return more;
+        });
+  }
+}
 
 }  // namespace httpretry

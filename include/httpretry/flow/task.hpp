@@ -7,8 +7,8 @@
 //   }
 //   std::string text = sync_wait(title(client));
 //
-// A Task has one owner and is awaited once. Destroying one that was not awaited, or that is
-// suspended, destroys its frame and everything in it.
+// A Task has one owner and is awaited once: a second time aborts with a message. Destroying one
+// that was not awaited, or that is suspended, destroys its frame and everything in it.
 //
 // g++ 12 miscompiles some ordinary coroutine code. A statement with co_await must contain, at any
 // depth, no lambda, no braces that form an aggregate, no `?:` of class type and no initializer
@@ -48,6 +48,9 @@ class [[nodiscard]] Task {
     explicit Awaiter(Handle handle) noexcept : handle_(handle) {}
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> awaiter) const {
+      if (!handle_ || handle_.promise().was_awaited()) [[unlikely]] {
+        detail::misuse("a Task was awaited twice, or after it was moved from");
+      }
       handle_.resume();
       return handle_.promise().resume_at_end(awaiter);
     }
@@ -79,9 +82,11 @@ class [[nodiscard]] Task {
 };
 
 // Runs a task and blocks this thread until it is done: the way from ordinary code into coroutines.
-// Must not be called on a thread that drives a loop: what the task waits for would never happen.
+// On a thread that drives a loop (in a callback, in a middleware) it would wait for itself: there
+// it throws std::logic_error, and the task is not started.
 template <class T>
 T sync_wait(Task<T> task) {
+  detail::check_may_block("sync_wait()");
   const auto running = std::make_shared<detail::Running<T>>();
   detail::run_into(running, std::move(task));
   running->done().wait(false, std::memory_order_acquire);

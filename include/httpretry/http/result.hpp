@@ -16,6 +16,7 @@
 
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/http/detail/box.hpp>
+#include <httpretry/http/detail/misuse.hpp>
 #include <httpretry/http/headers.hpp>
 
 #include <cstdint>
@@ -69,6 +70,10 @@ struct HTTPRETRY_API Error {
   History history;
 
   [[nodiscard]] bool maybe_sent() const { return exchange.sent != Sent::Never; }
+  // A limit of time ended the call: this attempt took too long, or there was no time for a retry.
+  [[nodiscard]] bool is_timeout() const {
+    return code == Errc::Timeout || history.stop_reason == Reason::ElapsedExhausted;
+  }
 };
 
 // Thrown by Result::value(); what() is the error's message.
@@ -106,15 +111,16 @@ class [[nodiscard]] Result {
   const T& value() const& { return check(), *value_; }
   T&& value() && { return check(), std::move(*value_); }
 
-  // The value or the error, unchecked: call has_value() first.
-  T& operator*() & noexcept { return *value_; }
-  const T& operator*() const& noexcept { return *value_; }
-  T&& operator*() && noexcept { return std::move(*value_); }
-  T* operator->() noexcept { return &*value_; }
-  const T* operator->() const noexcept { return &*value_; }
-  [[nodiscard]] Error& error() & noexcept { return *error_; }
-  [[nodiscard]] const Error& error() const& noexcept { return *error_; }
-  [[nodiscard]] Error&& error() && noexcept { return std::move(*error_); }
+  // The value or the error. Call has_value() first: where it is the other one, the program is
+  // aborted with a message.
+  T& operator*() & noexcept { return expect_value(), *value_; }
+  const T& operator*() const& noexcept { return expect_value(), *value_; }
+  T&& operator*() && noexcept { return expect_value(), std::move(*value_); }
+  T* operator->() noexcept { return expect_value(), &*value_; }
+  const T* operator->() const noexcept { return expect_value(), &*value_; }
+  [[nodiscard]] Error& error() & noexcept { return expect_error(), *error_; }
+  [[nodiscard]] const Error& error() const& noexcept { return expect_error(), *error_; }
+  [[nodiscard]] Error&& error() && noexcept { return expect_error(), std::move(*error_); }
 
   template <class U>
   T value_or(U&& other) const& {
@@ -156,7 +162,15 @@ class [[nodiscard]] Result {
 
  private:
   void check() const {
-    if (!has_value()) throw Failure(*error_);
+    if (!has_value()) throw Failure(error());
+  }
+  void expect_value() const noexcept {
+    if (!value_) [[unlikely]]
+      detail::no_value(error_ ? &*error_ : nullptr);
+  }
+  void expect_error() const noexcept {
+    if (!error_) [[unlikely]]
+      detail::no_error();
   }
   detail::Box<T> value_;
   detail::Box<Error> error_;
@@ -178,10 +192,14 @@ class [[nodiscard]] Result<void> {
   void value() const {
     if (!has_value()) throw Failure(*error_);
   }
-  [[nodiscard]] const Error& error() const& noexcept { return *error_; }
-  [[nodiscard]] Error&& error() && noexcept { return std::move(*error_); }
+  [[nodiscard]] const Error& error() const& noexcept { return expect_error(), *error_; }
+  [[nodiscard]] Error&& error() && noexcept { return expect_error(), std::move(*error_); }
 
  private:
+  void expect_error() const noexcept {
+    if (!error_) [[unlikely]]
+      detail::no_error();
+  }
   detail::Box<Error> error_;
 };
 

@@ -8,8 +8,7 @@
 //
 //   RetryPolicy policy;
 //   policy.max_attempts = 5;
-//   policy.backoff.kind = Backoff::Kind::Constant;
-//   policy.backoff.initial = std::chrono::milliseconds(200);
+//   policy.backoff = Backoff::constant(std::chrono::milliseconds(200));
 //   auto done = retry_call(policy, [&] {
 //     return lock_file() ? AttemptResult<>::success() : AttemptResult<>::transient("locked");
 //   });

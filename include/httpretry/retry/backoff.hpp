@@ -20,9 +20,18 @@
 
 namespace httpretry {
 
+struct ExponentialBackoff;
+
 // `retry` below is 1 for the wait after the first attempt; `u` is uniform in [0, 1). All arithmetic
 // saturates.
-struct Backoff {
+//
+//   policy.backoff = Backoff::exponential({.initial = 50ms});
+//   policy.backoff = Backoff::constant(1s);
+struct HTTPRETRY_API Backoff {
+  Backoff() = default;  // so that `= {.initial = 50ms}`, without a limit, does not compile
+  static Backoff exponential(const ExponentialBackoff& parameters);
+  static Backoff constant(Duration interval);
+
   enum class Kind : std::uint8_t {
     None,             // 0
     Constant,         // initial
@@ -57,6 +66,14 @@ struct Backoff {
   int abort = 16;
 
   friend bool operator==(const Backoff&, const Backoff&) = default;
+};
+
+// The defaults are those of the policy `standard`.
+struct ExponentialBackoff {
+  Duration initial = std::chrono::milliseconds(300);
+  double multiplier = 2;
+  Duration max_interval = std::chrono::seconds(20);
+  Backoff::Jitter jitter = Backoff::Jitter::Equal;
 };
 
 // The wait after failed attempt number `retry`. `previous` is our own wait before that attempt,

@@ -130,7 +130,8 @@ struct HTTPRETRY_API ServerDelayPolicy {
 };
 
 // Amounts are in thousandths of a token.
-struct BudgetPolicy {
+struct HTTPRETRY_API BudgetPolicy {
+  BudgetPolicy() = default;
   enum class Kind : std::uint8_t { None, Tokens, Ratio, Grpc };
   enum class Scope : std::uint8_t { Host, Endpoint, Policy };
 
@@ -161,6 +162,7 @@ struct HTTPRETRY_API RetryPolicy {
   Duration max_elapsed_time;
   ElapsedRule elapsed_rule = ElapsedRule::IncludeWait;
   Duration attempt_timeout = kForever;
+  Duration response_timeout = kForever;  // for the headers of a response, in each attempt
   Duration connect_timeout;
   Duration stall_timeout;
   Backoff backoff;

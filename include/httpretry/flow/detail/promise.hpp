@@ -31,6 +31,9 @@ struct PooledFrame {
   static void operator delete(void* frame, std::size_t size) noexcept { free_frame(frame, size); }
 };
 
+// Throws std::logic_error on a thread that drives a loop.
+HTTPRETRY_API void check_may_block(const char* function);
+
 // What a middleware threw, as an Error that names the middleware.
 HTTPRETRY_API Error internal_error(std::string_view thrower, const std::exception_ptr& thrown);
 
@@ -64,6 +67,7 @@ class PromiseBase : public PooledFrame {
     awaiter_ = awaiter;
     return !is_second();
   }
+  [[nodiscard]] bool was_awaited() const noexcept { return static_cast<bool>(awaiter_); }
   void set_thrower(std::string_view name) noexcept { thrower_ = name; }
 
  protected:

@@ -1,0 +1,63 @@
+// What a function that may be a coroutine must not take. A coroutine goes on after its caller has
+// returned, so a reference or a view that it was given may refer to nothing then.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace httpretry {
+
+class Call;
+
+namespace detail {
+
+template <class T>
+inline constexpr bool kIsView = false;
+template <class Char, class Traits>
+inline constexpr bool kIsView<std::basic_string_view<Char, Traits>> = true;
+template <class T, std::size_t size>
+inline constexpr bool kIsView<std::span<T, size>> = true;
+
+// A Call outlives the coroutines of its call.
+template <class T>
+inline constexpr bool kIsKept =
+    std::is_same_v<std::remove_cv_t<std::remove_reference_t<T>>, Call> ||
+    (!std::is_reference_v<T> && !kIsView<std::remove_cv_t<T>>);
+
+// Of a function or of a function object with one operator(). `known` is false for one that is a
+// template, as a lambda with `auto` is.
+template <class F>
+struct Parameters {
+  static constexpr bool known = false;
+  static constexpr bool kept = false;
+};
+template <class... P>
+struct KnownParameters {
+  static constexpr bool known = true;
+  static constexpr bool kept = (... && kIsKept<P>);
+};
+template <class R, class... P>
+struct Parameters<R (*)(P...)> : KnownParameters<P...> {};
+template <class R, class O, class... P>
+struct Parameters<R (O::*)(P...)> : KnownParameters<P...> {};
+template <class R, class O, class... P>
+struct Parameters<R (O::*)(P...) const> : KnownParameters<P...> {};
+template <class R, class O, class... P>
+struct Parameters<R (O::*)(P...) noexcept> : KnownParameters<P...> {};
+template <class R, class O, class... P>
+struct Parameters<R (O::*)(P...) const noexcept> : KnownParameters<P...> {};
+template <class F>
+requires requires { &F::operator(); }
+struct Parameters<F> : Parameters<decltype(&F::operator())> {};
+
+template <class F>
+constexpr void check_coroutine_function() {
+  static_assert(!Parameters<F>::known || Parameters<F>::kept,
+                "this function may be a coroutine: take its parameters by value, and a string "
+                "instead of a string_view, because what they refer to is gone after its first "
+                "co_await; only Call& may be a reference");
+}
+
+}  // namespace detail
+}  // namespace httpretry

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Mistakes that must not compile, and the sentence that each gives.
+
+    compile_errors_test.py COMPILER INCLUDE_DIR
+"""
+import subprocess
+import sys
+
+START = """
+#include <httpretry/httpretry.hpp>
+using namespace httpretry;
+using namespace std::chrono_literals;
+"""
+BY_VALUE = ("this function may be a coroutine: take its parameters by value, and a string instead of "
+            "a string_view, because what they refer to is gone after its first co_await; only Call& "
+            "may be a reference")
+
+# What is wrong, the code, and a part of the error. Without one, the code is right.
+CASES = [
+    ("a backoff with parameters",
+     "void f(RetryPolicy& p) { p.backoff = Backoff::exponential({.initial = 50ms}); }", None),
+    ("a backoff that forgets max_interval",
+     "void f(RetryPolicy& p) { p.backoff = {.initial = 50ms}; }", "no match|no viable"),
+    ("a budget that forgets the other amounts",
+     "void f(RetryPolicy& p) { p.budget = {.capacity = 1}; }", "no match|no viable"),
+    ("a middleware",
+     """auto m = middleware("m", [](Request r, Call& c, Next n) -> Task<Outcome> {
+          Outcome o = co_await n(std::move(r), c); co_return o; });""", None),
+    ("a middleware that keeps a reference",
+     """auto m = middleware("m", [](const Request& r, Call& c, Next n) -> Task<Outcome> {
+          Outcome o = co_await n(r, c); co_return o; });""", BY_VALUE),
+    ("a sink that keeps a view",
+     """auto s = pass_to([](std::string_view, Call&) -> Task<bool> { co_return true; });""",
+     BY_VALUE),
+    ("a sink that keeps a reference",
+     """auto s = pass_to([](const std::string&, Call&) -> Task<bool> { co_return true; });""",
+     BY_VALUE),
+]
+
+
+def main():
+    compiler, include = sys.argv[1:]
+    failed = 0
+    for what, code, error in CASES:
+        ran = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-I", include, "-x", "c++", "-"],
+                             input=START + code, capture_output=True, text=True)
+        if error is None:
+            good = ran.returncode == 0
+        else:
+            good = ran.returncode != 0 and any(part in ran.stderr for part in error.split("|"))
+        if not good:
+            failed += 1
+            expected = "no error" if error is None else f"an error with {error!r}"
+            print(f"{what}: expected {expected}, found:\n{ran.stderr or 'none'}")
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
