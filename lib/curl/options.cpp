@@ -187,6 +187,9 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   set(CURLOPT_TCP_KEEPINTVL, 30L);
   set(CURLOPT_PIPEWAIT, 1L);
   set(CURLOPT_BUFFERSIZE, 65536L);
+  // libcurl 7.88 looks at this also for HTTP: it keeps it from sending again where a reused
+  // connection gave no response. What it then sends again was refused, and it says so.
+  set(CURLOPT_RTSP_REQUEST, static_cast<long>(CURL_RTSPREQ_RECEIVE));
   // Longer than the minute after which libcurl gets the addresses of a host anew, so that it never
   // looks up a name by itself.
   if (!proxied) set(CURLOPT_DNS_CACHE_TIMEOUT, 300L);

@@ -113,6 +113,7 @@ ResponseReader::ResponseReader(const Request& request, const RequestOptions& wan
 ResponseReader::~ResponseReader() = default;
 
 void ResponseReader::begin_block(std::string_view line) {
+  received = 0;
   response.headers.clear();
   response.headers.reserve(kUsualHeaderLines, kUsualHeaderBytes);
   in_headers = true;
@@ -197,6 +198,7 @@ bool ResponseReader::begin_body(std::int64_t announced) {
 }
 
 bool ResponseReader::body_bytes(std::string_view bytes, std::size_t& budget) {
+  received += bytes.size();
   return gunzip_ ? gunzip_->decode(bytes, *this, budget) : decoded_bytes(bytes);
 }
 

@@ -37,6 +37,13 @@ class ResponseReader {
     }
     return true;
   }
+  // The request is about to be sent.
+  void await_response() {
+    awaits_block = true;
+    response.status = 0;
+  }
+  // Not even a 1xx has come since then.
+  [[nodiscard]] bool nothing_came() const { return awaits_block && response.status == 0; }
   // The block is a proxy's response to CONNECT.
   bool keep_proxy_block();
   // Whether the block can be trusted: its status, which is what libcurl took it for, and where the
@@ -64,6 +71,7 @@ class ResponseReader {
   // A status line may come: not after a final response, until the request is sent again.
   bool awaits_block = true;
   bool body_begun = false;
+  std::uint64_t received = 0;  // bytes of the body, before they are decoded
   bool to_sink = false;
   bool paused = false;  // the sink must be drained before it is given more
   int proxy_status = 0;

@@ -1,10 +1,11 @@
 // SendTracker: counts how often libcurl sends the request of one exchange, and decides whether it
 // may send again.
 //
-// libcurl sends again by itself, for every method: when a reused connection turns out to be dead,
-// when an HTTP/2 server refuses a stream (up to five times), after a 417, and in rounds of
-// authentication. Only the last is allowed here. So one exchange is one send, and what the server
-// can have seen is known from this count alone, whatever error libcurl reports.
+// libcurl sends again by itself, for every method: when an HTTP/2 server refuses a stream (up to
+// five times), after a 417, in rounds of authentication, and, where no option keeps it from that,
+// when a reused connection turns out to be dead. Only authentication is allowed here. So one
+// exchange is one send, and what the server can have seen is known from this count alone, whatever
+// error libcurl reports.
 #pragma once
 
 #include <httpretry/http/attempt.hpp>
@@ -19,15 +20,12 @@ class SendTracker {
       reused_ = reused_connection;
       local_port_ = local_port;
     } else if (!answered_ || !asks_for_another_send(status_) || sends_ == kMaxSends) {
-      stopped_ = true;
       return false;
     }
     ++sends_;
     answered_ = false;
     return true;
   }
-  // Another exchange sends on the connection that was made for this one.
-  void connection_shared() { shared_ = true; }
   // The headers of a final response (no 1xx) are complete.
   void response_came(int status) {
     answered_ = true;
@@ -45,17 +43,14 @@ class SendTracker {
     return answered_ ? Sent::Answered : Sent::Maybe;
   }
 
-  // A further send was not allowed, and libcurl wanted it because the server had refused the
-  // stream: on a new connection that no other exchange used there is no other reason.
-  [[nodiscard]] bool stream_refused() const { return stopped_ && !reused_ && !shared_; }
-
-  // Fills in what is known here. `died`: libcurl reported that the connection was dead.
-  void describe(Exchange& exchange, bool died) const {
+  // Fills in what is known here. `died`: the connection did, before a response; `refused`: the
+  // server did not process the request.
+  void describe(Exchange& exchange, bool died, bool refused) const {
     exchange.wire_sends = sends_;
     exchange.sent = sent();
     exchange.reused_connection = sends_ > 0 && reused_;
-    exchange.stale_connection = exchange.sent == Sent::Maybe && reused_ && (stopped_ || died);
-    exchange.refused = stream_refused() && sends_ == 1 && !answered_;
+    exchange.stale_connection = exchange.sent == Sent::Maybe && reused_ && died;
+    exchange.refused = refused && sends_ == 1 && !answered_;
   }
 
  private:
@@ -69,9 +64,7 @@ class SendTracker {
   int local_port_ = 0;
   int status_ = 0;  // of the last final response
   bool reused_ = false;
-  bool shared_ = false;
   bool answered_ = false;
-  bool stopped_ = false;
 };
 
 }  // namespace httpretry

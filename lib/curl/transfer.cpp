@@ -130,43 +130,13 @@ void Transfer::finished(CURLcode code) {
     code = CURLE_OK;
     private_handle_ = true;
   }
+  if (code == CURLE_OK && !sends_.answered()) code = CURLE_GOT_NOTHING;
   code_ = code;
   curl_done_ = true;
   if (code != CURLE_OK && flooded()) abort_.set(flood_reason());
   if (!abort_.none()) return conclude();
-  // With these codes libcurl 7.88 ends streams whose connection a frame has broken.
-  const bool by_frame = code == CURLE_OK || code == CURLE_GOT_NOTHING;
-  if (closed_ && !goaway_ && by_frame) tell_all_on_connection(&Transfer::broken_);
-  if (code == CURLE_OK && !broken_ && !goaway_ && may_be_cut_short()) ask_other();
-  conclude_if_done();
-}
-
-// Libcurl closes a connection that a frame has broken with the last of its streams. So where others
-// are left, one of them is made to read: if the connection is broken, it ends at once, and in its
-// turn asks the next. libcurl has no function for that, but runs what was paused.
-void Transfer::ask_other() {
-  if (shard->doubtful.size() == shard->doubtful.capacity()) return;  // there is no memory for it
-  for (auto* other : shard->active) {
-    if (other == this || other->curl_paused_ || !shares_with(*other)) continue;
-    if (!std::exchange(doubtful_, true)) shard->doubtful.push_back(this);
-    if (curl_easy_pause(other->handle(), CURLPAUSE_SEND) != CURLE_OK) continue;  // it has ended
-    curl_easy_pause(other->handle(), CURLPAUSE_CONT);
-    asked_ = other;
-    return;
-  }
-}
-
-void Transfer::settle(bool answered, std::span<Transfer* const> asked_now) {
-  if (!broken_ && asked_ != nullptr) {
-    if (!answered) return;
-    const auto next = std::ranges::find(asked_now, asked_);
-    if (next != asked_now.end()) {
-      asked_ = (*next)->asked_;
-      return;
-    }
-  }
-  doubtful_ = false;
-  std::erase(shard->doubtful, this);
+  look_at_connection();
+  if (code_ != CURLE_OK) judge_failure();
   conclude_if_done();
 }
 
@@ -182,13 +152,6 @@ void Transfer::conclude() {
   resume_awaiter();
 }
 
-// What ended in the meantime counts more.
-Abort Transfer::flood_reason() const {
-  if (stop_requested()) return Abort::Canceled;
-  if (limit() > loop_.now()) return Abort::Flooded;
-  return sends_.answered() ? Abort::ResponseIncomplete : Abort::NoResponse;
-}
-
 void Transfer::lost(CURLMcode code) {
   if (code == CURLM_OUT_OF_MEMORY) abort_.set(Abort::NoMemory);
   finished(CURLE_RECV_ERROR);
@@ -201,64 +164,12 @@ bool Transfer::about_to_send(int local_port) noexcept {
   curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &connections_made);
   if (!sends_.about_to_send(connections_made == 0, local_port)) {
     if (reader_.response.status == 417 && sends_.answered()) return false;  // it is the response
-    return abort_.set(sends_.stream_refused() ? Abort::StreamRefused : Abort::ConnectionDied);
+    return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);
   }
-  reader_.awaits_block = true;
+  reader_.await_response();
   if (sends_.sends() > 1) return true;
   --shard->connecting;
-  if (!may_multiplex()) return true;
-  if (sends_.reused()) tell_who_shares();
-  return watch_connection();
-}
-
-bool Transfer::may_multiplex() const {
-  return url_.scheme() == "https" || options_.http_version == HttpVersion::Http2PriorKnowledge;
-}
-
-bool Transfer::watch_connection() noexcept {
-  try {
-    connection_closed_ = loop_.watch_connection(sends_.local_port());
-    return true;
-  } catch (const std::bad_alloc&) {
-    return abort_.set(Abort::NoMemory);
-  }
-}
-
-// The transfer that made this connection must know that it is shared. From now on libcurl treats it
-// as reused: it sends that request again also when the connection dies, not only when the server
-// refuses its stream.
-void Transfer::tell_who_shares() const {
-  for (auto* other : shard->active) {
-    if (other != this && other->sends_.local_port() == sends_.local_port()) {
-      other->sends_.connection_shared();
-    }
-  }
-}
-
-// The text about a connection comes through one of the transfers on it.
-void Transfer::heard(std::string_view text) noexcept {
-  if (sends_.sends() == 0) return;             // it is about connections that were not used
-  if (text.starts_with("recveived GOAWAY")) {  // so spelled in 7.88
-    tell_all_on_connection(&Transfer::goaway_);
-  } else if (text.starts_with("Closing connection")) {
-    closed_ = true;
-  } else if (text.find("left intact") != std::string_view::npos) {
-    closed_ = false;  // it was another one, to make room in the pool
-  }
-}
-
-void Transfer::tell_all_on_connection(bool Transfer::*what) {
-  this->*what = true;
-  for (const auto* list : {&shard->active, &shard->doubtful}) {
-    for (auto* other : *list) {
-      if (shares_with(*other)) other->*what = true;
-    }
-  }
-}
-
-bool Transfer::shares_with(const Transfer& other) const {
-  const int port = sends_.local_port();
-  return port > 0 && other.sends_.sends() > 0 && other.sends_.local_port() == port;
+  return !may_multiplex() || watch_connection();
 }
 
 bool Transfer::header_line(std::string_view line) noexcept {

@@ -79,19 +79,27 @@ class Transfer final : public CancelableWait, private Timer {
   std::size_t index = 0;   // in that shard's list
 
  private:
+  static constexpr std::uint32_t kStays = UINT32_MAX;  // larger than the number of any stream
+
   // CancelableWait, Timer
   void on_cancel() override { end(Abort::Canceled); }
   void due() override;
 
   Result<void> prepare();
   [[nodiscard]] bool may_multiplex() const;
-  void tell_who_shares() const;
   bool watch_connection() noexcept;
   [[nodiscard]] Abort flood_reason() const;
   [[nodiscard]] bool flooded() const { return connection_closed_ && *connection_closed_; }
-  void tell_all_on_connection(bool Transfer::*what);
+  void will_close(std::uint32_t last_stream);
+  template <class Function>
+  void each_on_connection(const Function& function);
   [[nodiscard]] bool shares_with(const Transfer& other) const;
   [[nodiscard]] bool may_be_cut_short() const;
+  void judge_failure();
+  [[nodiscard]] bool complete() const;
+  [[nodiscard]] bool unprocessed() const;
+  [[nodiscard]] bool died() const;
+  void look_at_connection();
   void ask_other();
   bool end_of_headers();
   void set_timer();
@@ -134,11 +142,16 @@ class Transfer final : public CancelableWait, private Timer {
   bool cookies_ = false;
   bool private_handle_ = false;
   // Of the connection:
-  bool goaway_ = false;        // the server has announced that it will close it (HTTP/2)
+  // libcurl will close it though no frame broke it (HTTP/2): the server goes away, and processes no
+  // stream above this, or it refused one.
+  std::uint32_t last_stream_ = kStays;
   bool closed_ = false;        // libcurl has closed it
   bool broken_ = false;        // a frame broke it
   bool doubtful_ = false;      // libcurl is done, but the connection may be broken
   Transfer* asked_ = nullptr;  // then: another one on it, which may be gone
+
+  std::uint32_t stream_ = 0;  // on it; 0: not known
+  bool refused_ = false;      // by the server
 
   Heartbeat::Closed connection_closed_;  // by the watchdog; nullptr where it does not look after it
 

@@ -119,12 +119,21 @@ Outcome Transfer::response_or_error() {
   return outcome;
 }
 
-// libcurl reports success. Without a final status there is none.
+// libcurl reports success.
 void Transfer::check_end() {
-  if (!sends_.answered())
-    code_ = CURLE_GOT_NOTHING;
-  else if (reader_.cut_short() || broke_off())
-    code_ = CURLE_PARTIAL_FILE;
+  if (reader_.cut_short() || broke_off()) code_ = CURLE_PARTIAL_FILE;
+}
+
+// libcurl reports a failure.
+void Transfer::judge_failure() {
+  if (unprocessed()) {
+    abort_.set(Abort::StreamRefused);
+  } else if (died()) {
+    abort_.set(Abort::ConnectionDied);
+  } else if (complete()) {
+    code_ = CURLE_OK;
+    private_handle_ = true;
+  }
 }
 
 // Where an HTTP/2 connection breaks because of a frame, libcurl 7.88 ends its streams as if they
@@ -135,6 +144,29 @@ bool Transfer::broke_off() const { return broken_ && may_be_cut_short(); }
 bool Transfer::may_be_cut_short() const {
   return reader_.response.http_version == "2" && reader_.has_body() &&
          !reader_.response.headers.contains("Content-Length");
+}
+
+// RFC 9113 §8.1: a server may respond before it has read the request, and reset the stream then.
+bool Transfer::complete() const {
+  const auto failure = failure_of(code_).code;
+  if (failure != Errc::Receive && failure != Errc::Send) return false;
+  if (!sends_.answered() || reader_.in_headers) return false;
+  if (!reader_.has_body()) return true;
+  curl_off_t length = -1;
+  curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  return length >= 0 && reader_.received == static_cast<std::uint64_t>(length);
+}
+
+// The server has said that it did not process the request.
+bool Transfer::unprocessed() const {
+  return sends_.sends() == 1 && !sends_.answered() && (refused_ || stream_ > last_stream_);
+}
+
+// A reused connection ended without a response.
+bool Transfer::died() const {
+  constexpr std::array kEnds{CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING};
+  return sends_.reused() && reader_.nothing_came() &&
+         std::ranges::find(kEnds, code_) != kEnds.end();
 }
 
 void Transfer::learn_of_origin() {
@@ -151,7 +183,9 @@ void Transfer::learn_of_origin() {
 
 Exchange Transfer::exchange() const {
   Exchange exchange;
-  sends_.describe(exchange, code_ == CURLE_SEND_FAIL_REWIND || code_ == CURLE_COULDNT_CONNECT);
+  const bool died = abort_.why() == Abort::ConnectionDied || code_ == CURLE_SEND_FAIL_REWIND ||
+                    code_ == CURLE_COULDNT_CONNECT;
+  sends_.describe(exchange, died, abort_.why() == Abort::StreamRefused);
   auto& timings = exchange.timings;
   timings.total = loop_.now() - started_;
   if (!easy_) return exchange;

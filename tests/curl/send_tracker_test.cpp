@@ -12,8 +12,9 @@ using namespace httpretry;
 namespace {
 
 // Events, in order, and what is known after them. "new" and "reused": libcurl is about to send, on
-// such a connection, and may; "stop": it is about to send, and must not; "shared": another exchange
-// sends on the connection; a number: the status of a final response.
+// such a connection, and may; "stop": it is about to send, and must not; a number: the status of a
+// final response; last, how it ended: "died": the connection; "refused": the server did not process
+// it.
 struct Row {
   const char* name;
   std::vector<std::string_view> events;
@@ -27,9 +28,8 @@ struct Row {
 SendTracker after(const std::vector<std::string_view>& events) {
   SendTracker tracker;
   for (const auto event : events) {
-    if (event == "shared") {
-      tracker.connection_shared();
-    } else if (event == "new" || event == "reused") {
+    if (event == "died" || event == "refused") continue;
+    if (event == "new" || event == "reused") {
       CHECK(tracker.about_to_send(event == "reused", 1234));
     } else if (event == "stop") {
       CHECK_FALSE(tracker.about_to_send(false, 1234));
@@ -40,9 +40,10 @@ SendTracker after(const std::vector<std::string_view>& events) {
   return tracker;
 }
 
-Exchange described(const SendTracker& tracker, bool died = false) {
+Exchange described(const std::vector<std::string_view>& events) {
+  const auto last = events.empty() ? std::string_view() : events.back();
   Exchange exchange;
-  tracker.describe(exchange, died);
+  after(events).describe(exchange, last == "died", last == "refused");
   return exchange;
 }
 
@@ -55,24 +56,27 @@ TEST_CASE("one exchange is one send, and what the server can have seen follows f
       {"sent and answered", {"new", "200"}, 1, Sent::Answered},
       {"sent on a reused connection", {"reused", "200"}, 1, Sent::Answered, true},
       {"an error status is a response", {"new", "503"}, 1, Sent::Answered},
-      {"a dead reused connection", {"reused", "stop"}, 1, Sent::Maybe, true, true},
-      {"a refused stream on a connection of its own",
-       {"new", "stop"},
+      {"a dead reused connection", {"reused", "died"}, 1, Sent::Maybe, true, true},
+      {"libcurl wants to send again there", {"reused", "stop", "died"}, 1, Sent::Maybe, true, true},
+      {"a dead new connection", {"new", "died"}, 1, Sent::Maybe},
+      {"a refused stream", {"new", "stop", "refused"}, 1, Sent::Maybe, false, false, true},
+      {"a refused stream on a reused connection",
+       {"reused", "refused"},
        1,
        Sent::Maybe,
-       false,
+       true,
        false,
        true},
-      {"a dead connection that others use", {"new", "shared", "stop"}, 1, Sent::Maybe},
       {"a response is not followed by another send", {"new", "200", "stop"}, 1, Sent::Answered},
       {"a 503 is not either", {"new", "503", "stop"}, 1, Sent::Answered},
       {"a round of authentication", {"new", "401", "reused", "200"}, 2, Sent::Answered},
       {"a round of a proxy's authentication", {"new", "407", "new", "200"}, 2, Sent::Answered},
       {"libcurl's own send after a 417", {"new", "417", "stop"}, 1, Sent::Answered},
       {"the second round is not answered yet", {"new", "401", "new"}, 2, Sent::Maybe},
-      {"the connection dies in the second round", {"new", "401", "new", "stop"}, 2, Sent::Maybe},
+      {"the connection dies in the second round", {"new", "401", "new", "died"}, 2, Sent::Maybe},
+      {"a refused second round", {"new", "401", "new", "refused"}, 2, Sent::Maybe},
       {"the same on a reused connection",
-       {"reused", "401", "reused", "stop"},
+       {"reused", "401", "reused", "died"},
        2,
        Sent::Maybe,
        true,
@@ -80,7 +84,7 @@ TEST_CASE("one exchange is one send, and what the server can have seen follows f
   };
   for (const auto& row : rows) {
     INFO(row.name);
-    const auto exchange = described(after(row.events));
+    const auto exchange = described(row.events);
     CHECK(exchange.wire_sends == row.sends);
     CHECK(exchange.sent == row.sent);
     CHECK(exchange.reused_connection == row.reused);
@@ -97,7 +101,7 @@ TEST_CASE("a server that asks for authentication for ever gets five sends") {
   }
   CHECK_FALSE(tracker.about_to_send(false, 1));
   CHECK(tracker.sends() == 5);
-  CHECK(described(tracker).sent == Sent::Answered);
+  CHECK(tracker.sent() == Sent::Answered);
 }
 
 TEST_CASE("only the first send says whether the connection was reused, and from which port") {
@@ -110,8 +114,8 @@ TEST_CASE("only the first send says whether the connection was reused, and from 
 }
 
 TEST_CASE("a connection is stale only where it was reused and may have carried the request") {
-  CHECK(described(after({"reused"}), true).stale_connection);
-  CHECK_FALSE(described(after({"new"}), true).stale_connection);
-  CHECK_FALSE(described(after({"reused", "200"}), true).stale_connection);
-  CHECK_FALSE(described(after({}), true).stale_connection);
+  CHECK(described({"reused", "died"}).stale_connection);
+  CHECK_FALSE(described({"new", "died"}).stale_connection);
+  CHECK_FALSE(described({"reused", "200", "died"}).stale_connection);
+  CHECK_FALSE(described({"died"}).stale_connection);
 }

@@ -12,41 +12,17 @@ using namespace httpretry;
 
 namespace {
 
-constexpr char k200[] = "\x88";
-constexpr char k204[] = "\x89";
-constexpr char k304[] = "\x8b";
-constexpr char kLength9[] = "\x0f\x0d\x01\x39";  // Content-Length: 9
-const std::string kConnection(4, '\0');
-
-std::string headers(const std::string& stream, const std::string& fields = k200, int flags = 0) {
-  return frame(Frame::Headers, kEndHeaders | flags, stream, fields);
-}
-std::string data(const std::string& stream, const std::string& bytes, int flags = 0) {
-  return frame(Frame::Data, flags, stream, bytes);
-}
-std::string goaway(const std::string& last_stream) {
-  return frame(Frame::Goaway, 0, kConnection, last_stream + std::string(4, '\0'));
-}
-
 // Each ends the connection, by RFC 9113, as soon as the client has read it.
 std::vector<std::string> errors(const std::string& stream) {
-  return {data(stream, "\x20x", kPadded),                       // 32 bytes of padding
-          headers(stream, "\x80", kEndStream),                  // no field has the index 0
-          data(std::string("\0\0\0\x63", 4), "x", kEndStream),  // a stream that is idle
-          frame(Frame::Settings, 0, kConnection, "x")};         // no multiple of six bytes
+  return {data(stream, "\x20x", kPadded),                         // 32 bytes of padding
+          headers(stream, "\x80", kEndStream),                    // no field has the index 0
+          data(std::string("\0\0\0\x63", 4), "x", kEndStream),    // a stream that is idle
+          frame(Frame::Settings, 0, std::string(4, '\0'), "x")};  // no multiple of six bytes
 }
 constexpr std::array<std::size_t, 4> kErrors{0, 1, 2, 3};
 
 using Pieces = FrameServer::Pieces;
 using Frames = std::function<Pieces(const std::string& stream)>;
-
-// Read at once, or one after the other.
-Pieces together(const Pieces& pieces, bool at_once) {
-  if (!at_once) return pieces;
-  std::string all;
-  for (const auto& piece : pieces) all += piece;
-  return {all};
-}
 
 // Two GETs of what the server answers with; `connections`: how many they need.
 std::vector<Outcome> two(const Frames& frames, int connections, const char* method = "GET") {
@@ -228,6 +204,62 @@ TEST_CASE("a goodbye through one of two requests on a connection counts for both
       REQUIRE(outcome);
       CHECK(outcome->body == "whole");
     }
+  }
+}
+
+TEST_CASE("a response is complete with its last byte, whatever ends its stream") {
+  struct Row {
+    const char* method;
+    std::string fields;
+    std::string body;
+  };
+  const std::vector<Row> rows{{"POST", std::string(k200) + kLength0, ""},
+                              {"POST", std::string(k200) + kLength9, "all of it"},
+                              {"HEAD", k200, ""},
+                              {"HEAD", std::string(k200) + kLength9, ""},
+                              {"POST", k204, ""},
+                              {"POST", k304, ""}};
+  for (const auto& row : rows) {
+    for (const int why : {kNoError, kInternalError, kCancel}) {
+      CAPTURE(row.method);
+      CAPTURE(row.fields);
+      CAPTURE(why);
+      const auto outcomes = two(
+          [&](const std::string& stream) {
+            Pieces pieces{headers(stream, row.fields)};
+            if (!row.body.empty()) pieces.push_back(data(stream, row.body));
+            pieces.push_back(reset(stream, why));
+            return pieces;
+          },
+          1, row.method);
+      for (const auto& outcome : outcomes) {
+        REQUIRE(outcome);
+        CHECK(outcome->body == row.body);
+        CHECK(outcome->exchange.wire_sends == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("a response whose stream is reset before its last byte is a part") {
+  struct Row {
+    std::string fields;
+    std::string body;
+    int why;
+  };
+  const auto length9 = std::string(k200) + kLength9;
+  for (const auto& row :
+       {Row{length9, "all of i", kNoError}, Row{length9, "", kNoError},
+        Row{length9, "all of i", kInternalError}, Row{k200, "all of it", kInternalError}}) {
+    CAPTURE(row.body);
+    CAPTURE(row.why);
+    const auto outcomes = two(
+        [&](const std::string& stream) {
+          return Pieces{headers(stream, row.fields), data(stream, row.body),
+                        reset(stream, row.why)};
+        },
+        1, "POST");
+    for (const auto& outcome : outcomes) check_broken(outcome);
   }
 }
 

@@ -45,7 +45,7 @@ bool read_exactly(SSL* tls, std::string& into, std::size_t size) {
 
 const std::string kConnection(4, '\0');  // its stream
 
-void reset(int connection) {
+void reset_at_close(int connection) {
   const linger at_once{1, 0};
   ::setsockopt(connection, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
@@ -63,6 +63,29 @@ std::string frame(Frame type, int flags, const std::string& stream, const std::s
   std::string text{'\0', '\0', static_cast<char>(payload.size()), static_cast<char>(type),
                    static_cast<char>(flags)};
   return text + stream + payload;
+}
+
+std::string headers(const std::string& stream, const std::string& fields, int flags) {
+  return frame(Frame::Headers, kEndHeaders | flags, stream, fields);
+}
+
+std::string data(const std::string& stream, const std::string& bytes, int flags) {
+  return frame(Frame::Data, flags, stream, bytes);
+}
+
+std::string goaway(const std::string& last_stream) {
+  return frame(Frame::Goaway, 0, kConnection, last_stream + std::string(4, '\0'));
+}
+
+std::string reset(const std::string& stream, int why) {
+  return frame(Frame::Reset, 0, stream, {0, 0, 0, static_cast<char>(why)});
+}
+
+std::vector<std::string> together(const std::vector<std::string>& pieces, bool at_once) {
+  if (!at_once) return pieces;
+  std::string all;
+  for (const auto& piece : pieces) all += piece;
+  return {all};
 }
 
 Nghttpd::Nghttpd(bool tls) : scheme_(tls ? "https" : "http") {
@@ -141,7 +164,7 @@ void FrameServer::talk(SSL* tls) {
     if (type == Frame::Settings && !acknowledges) send(frame(type, 1, kConnection, ""));
     if (type == Frame::Headers) {
       const auto answer = answer_(head.substr(5), ++streams_);
-      if (!answer) return reset(SSL_get_fd(tls));
+      if (!answer) return reset_at_close(SSL_get_fd(tls));
       later.insert(later.end(), answer->begin(), answer->end());
     }
     const bool next = type == Frame::Headers || (type == Frame::Ping && acknowledges);
@@ -158,9 +181,8 @@ RefusingServer::RefusingServer(int refusals, int hangs_up_at)
     : FrameServer([=](const std::string& stream, int number) -> std::optional<Pieces> {
         if (hangs_up_at != 0 && number % hangs_up_at == 0) return std::nullopt;
         if (hangs_up_at != 0) return Pieces{};
-        const auto refusal = frame(Frame::Reset, 0, stream, std::string("\0\0\0\x07", 4));
-        const auto ok = frame(Frame::Headers, kEndStream | kEndHeaders, stream, "\x88");
-        return Pieces{number <= refusals ? refusal : ok};
+        return Pieces{number <= refusals ? reset(stream, kRefusedStream)
+                                         : headers(stream, k200, kEndStream)};
       }) {}
 
 }  // namespace httpretry

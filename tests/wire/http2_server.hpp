@@ -47,6 +47,22 @@ constexpr int kEndHeaders = 4;
 constexpr int kPadded = 8;
 std::string frame(Frame type, int flags, const std::string& stream, const std::string& payload);
 
+// Header fields, as HPACK.
+inline constexpr char k200[] = "\x88";
+inline constexpr char k204[] = "\x89";
+inline constexpr char k304[] = "\x8b";
+inline constexpr char kLength0[] = "\x0f\x0d\x01\x30";  // Content-Length: 0
+inline constexpr char kLength9[] = "\x0f\x0d\x01\x39";
+std::string headers(const std::string& stream, const std::string& fields = k200, int flags = 0);
+std::string data(const std::string& stream, const std::string& bytes, int flags = 0);
+std::string goaway(const std::string& last_stream);
+// Why a stream is reset.
+enum : char { kNoError = 0, kInternalError = 2, kRefusedStream = 7, kCancel = 8 };
+std::string reset(const std::string& stream, int why);
+
+// Read at once, or one after the other.
+std::vector<std::string> together(const std::vector<std::string>& pieces, bool at_once);
+
 // At the end of a piece: then the connection is closed without a goodbye.
 inline const std::string kHangUp = "hang up";
 

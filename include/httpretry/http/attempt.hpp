@@ -73,7 +73,7 @@ struct Exchange {
   // The connection was reused and failed before any response: the server may only have closed it
   // because it was idle.
   bool stale_connection = false;
-  // The server rejected the request without processing it (HTTP/2 REFUSED_STREAM).
+  // The server did not process it (HTTP/2 REFUSED_STREAM, or a GOAWAY names an earlier stream).
   bool refused = false;
   Timings timings;
 };

@@ -1,0 +1,128 @@
+// What a transfer knows of its connection: who shares it, and whether it goes away or is broken.
+#include "transfer.hpp"
+
+#include "lib/http/text.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+namespace {
+
+constexpr std::string_view kStream = "Using Stream ID: ";
+constexpr std::string_view kLast = "last_stream=";
+
+// At the start of the text.
+std::optional<std::uint32_t> number(std::string_view text) {
+  return to_number<std::uint32_t>(text.substr(0, text.find_first_not_of("0123456789")));
+}
+
+// The peer of its connection.
+std::string_view address(CURL* easy) {
+  const char* text = "";
+  curl_easy_getinfo(easy, CURLINFO_PRIMARY_IP, &text);
+  return text;
+}
+
+}  // namespace
+
+bool Transfer::may_multiplex() const {
+  return url_.scheme() == "https" || options_.http_version == HttpVersion::Http2PriorKnowledge;
+}
+
+bool Transfer::watch_connection() noexcept {
+  try {
+    connection_closed_ = loop_.watch_connection(sends_.local_port());
+    return true;
+  } catch (const std::bad_alloc&) {
+    return abort_.set(Abort::NoMemory);
+  }
+}
+
+template <class Function>
+void Transfer::each_on_connection(const Function& function) {
+  function(*this);
+  for (const auto* list : {&shard->active, &shard->doubtful}) {
+    for (auto* other : *list) {
+      if (other != this && shares_with(*other)) function(*other);
+    }
+  }
+}
+
+// The text about a connection comes through one of the transfers on it.
+void Transfer::heard(std::string_view text) noexcept {
+  if (sends_.sends() == 0) return;  // it is about connections that were not used
+  if (text.starts_with(kStream)) {
+    stream_ = number(text.substr(kStream.size())).value_or(0);
+  } else if (text.starts_with("REFUSED_STREAM")) {
+    refused_ = true;
+    will_close(kStays - 1);
+  } else if (text.starts_with("recveived GOAWAY")) {  // so spelled in 7.88
+    const auto at = text.find(kLast);
+    const auto last = at == text.npos ? std::nullopt : number(text.substr(at + kLast.size()));
+    will_close(last.value_or(kStays - 1));
+  } else if (text.starts_with("Closing connection")) {
+    closed_ = true;
+  } else if (text.find("left intact") != std::string_view::npos) {
+    closed_ = false;  // it was another one, to make room in the pool
+  }
+}
+
+void Transfer::will_close(std::uint32_t last_stream) {
+  each_on_connection([&](Transfer& transfer) {
+    transfer.last_stream_ = std::min(transfer.last_stream_, last_stream);
+  });
+}
+
+// Connections to different servers may have the same port of ours.
+bool Transfer::shares_with(const Transfer& other) const {
+  const int port = sends_.local_port();
+  return port > 0 && other.sends_.sends() > 0 && other.sends_.local_port() == port &&
+         other.url_.origin() == url_.origin() && address(other.handle()) == address(handle());
+}
+
+void Transfer::look_at_connection() {
+  // With these codes libcurl 7.88 ends streams whose connection a frame has broken.
+  const bool by_frame = code_ == CURLE_OK || code_ == CURLE_GOT_NOTHING;
+  const bool will_close = last_stream_ != kStays;
+  if (closed_ && !will_close && by_frame) {
+    each_on_connection([](Transfer& transfer) { transfer.broken_ = true; });
+  }
+  if (code_ == CURLE_OK && !broken_ && !will_close && may_be_cut_short()) ask_other();
+}
+
+// Libcurl closes a connection that a frame has broken with the last of its streams. So where others
+// are left, one of them is made to read: if the connection is broken, it ends at once, and in its
+// turn asks the next. libcurl has no function for that, but runs what was paused.
+void Transfer::ask_other() {
+  if (shard->doubtful.size() == shard->doubtful.capacity()) return;  // there is no memory for it
+  for (auto* other : shard->active) {
+    if (other == this || other->curl_paused_ || !shares_with(*other)) continue;
+    if (!std::exchange(doubtful_, true)) shard->doubtful.push_back(this);
+    if (curl_easy_pause(other->handle(), CURLPAUSE_SEND) != CURLE_OK) continue;  // it has ended
+    curl_easy_pause(other->handle(), CURLPAUSE_CONT);
+    asked_ = other;
+    return;
+  }
+}
+
+void Transfer::settle(bool answered, std::span<Transfer* const> asked_now) {
+  if (!broken_ && asked_ != nullptr) {
+    if (!answered) return;
+    const auto next = std::ranges::find(asked_now, asked_);
+    if (next != asked_now.end()) {
+      asked_ = (*next)->asked_;
+      return;
+    }
+  }
+  doubtful_ = false;
+  std::erase(shard->doubtful, this);
+  conclude_if_done();
+}
+
+// What ended in the meantime counts more.
+Abort Transfer::flood_reason() const {
+  if (stop_requested()) return Abort::Canceled;
+  if (limit() > loop_.now()) return Abort::Flooded;
+  return sends_.answered() ? Abort::ResponseIncomplete : Abort::NoResponse;
+}
+}  // namespace httpretry
