@@ -69,6 +69,13 @@ class ServerTest(ProgramTest):
                 process.kill()
         process.wait()
 
+    def make_certificate(self):
+        """key.pem and cert.pem, which trusts itself."""
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                        "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=IP:127.0.0.1"],
+                       cwd=self.folder, check=True, capture_output=True)
+
     def policy(self, **keys):
         """The policy of all requests."""
         (self.folder / "policy.json").write_text(json.dumps(

@@ -1,7 +1,6 @@
 """nghttpd: HTTP/2 with one connection for all, stopped and started under load."""
 
 import signal
-import subprocess
 import time
 
 from daemon import ServerTest, free_port, main
@@ -19,10 +18,7 @@ class Nghttpd(ServerTest):
             time.sleep(0.005)
 
     def test_a_stop_and_a_start_under_load(self):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                        "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost",
-                        "-addext", "subjectAltName=IP:127.0.0.1"],
-                       cwd=self.folder, check=True, capture_output=True)
+        self.make_certificate()
         (self.folder / "www").mkdir()
         (self.folder / "www/file").write_bytes(b"f" * 3000)
         port = free_port()

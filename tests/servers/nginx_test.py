@@ -9,7 +9,9 @@ from program import LIMIT
 
 
 class Nginx(ServerTest):
-    def nginx(self, server, http="", port=None):
+    scheme = "http"
+
+    def nginx(self, server, http="", port=None, listen=""):
         self.port = port or free_port()
         temporary = " ".join(f"{kind}_temp_path {self.folder}/t_{kind};" for kind in
                              ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
@@ -21,7 +23,7 @@ http {{
   log_format targets '$request_method $request_uri $status';
   access_log {self.folder}/access_log targets;
   {http}
-  server {{ listen 127.0.0.1:{self.port}; root {self.folder}/www; {server} }}
+  server {{ listen 127.0.0.1:{self.port} {listen}; root {self.folder}/www; {server} }}
 }}
 """)
         (self.folder / "www").mkdir(exist_ok=True)
@@ -32,8 +34,14 @@ http {{
         return self.daemon("nginx", "-p", self.folder, "-c", self.folder / "nginx.conf",
                            "-e", self.folder / "error_log", port=self.port)
 
+    def http2(self, server, http=""):
+        self.make_certificate()
+        self.scheme = "https"
+        return self.nginx(f"ssl_certificate {self.folder}/cert.pem; {server}",
+                          f"ssl_certificate_key {self.folder}/key.pem; {http}", listen="ssl http2")
+
     def url(self, path="/file"):
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"{self.scheme}://127.0.0.1:{self.port}{path}"
 
     def log(self, least=0):
         """Its lines come after the responses; `least`: as many as there must be."""
@@ -142,6 +150,40 @@ http {{
                          self.url("/p"), status=52)
         self.assertEqual(self.report()["stop_reason"], "unsafe_to_repeat")
         self.assertEqual(self.log(4), [["GET", "/g", "444"]] * 3 + [["POST", "/p", "444"]])
+
+    def posts_over_http2(self, keepalive_requests, count):
+        """Each reads its request to the end, in the server behind it."""
+        process = self.http2(
+            f"keepalive_requests {keepalive_requests};"
+            f"location / {{ proxy_pass http://unix:{self.folder}/origin:; }}",
+            f"server {{ listen unix:{self.folder}/origin; access_log off; return 200; }}")
+        self.policy(max_attempts=40, backoff={"kind": "none"})
+        reports = self.finish(self.load(self.url("/"), count, "--cacert", "cert.pem", "-d", "once",
+                                        at_once=64))
+        self.end(process, signal.SIGQUIT)
+        targets = [target for _, target, _ in self.log()]
+        (self.folder / "access_log").unlink()
+        (self.folder / "origin").unlink(missing_ok=True)
+        self.assertEqual({each["http_version"] for each in reports}, {"2"})
+        self.assertEqual((len(targets), len(set(targets))), (count, count))
+        return sum(len(each["attempts"]) for each in reports)
+
+    def test_each_post_is_done_once_where_a_connection_takes_few_requests(self):
+        attempts = 0
+        for most, count in ((2, 500), (10, 500), (100, 500), (1000, 2500)):
+            with self.subTest(keepalive_requests=most):
+                attempts += self.posts_over_http2(most, count)
+        self.assertGreater(attempts, 4000)
+
+    def test_a_response_before_the_end_of_the_request_counts(self):
+        self.http2("return 200;")
+        self.policy(max_attempts=3, backoff={"kind": "none"})
+        reports = self.finish(self.load(self.url("/"), 200, "--cacert", "cert.pem", "-d", "once",
+                                        "-X", "PUT", at_once=1))
+        self.assertEqual({each["status"] for each in reports}, {200})
+        # libcurl 7.88 loses the headers where the end of the stream comes in the same read.
+        attempts = [a for each in reports for a in each["attempts"]]
+        self.assertEqual([a for a in attempts if a["error"] and a["status"] is not None], [])
 
 
 if __name__ == "__main__":
