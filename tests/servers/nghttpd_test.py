@@ -1,5 +1,6 @@
 """nghttpd: HTTP/2 with one connection for all, stopped and started under load."""
 
+import re
 import signal
 import time
 
@@ -42,6 +43,22 @@ class Nghttpd(ServerTest):
         self.assertGreater(len(attempts), len(reports))
         self.assertLessEqual(sum(a["sent"] == "answered" for a in attempts), seen)
         self.assertLessEqual(seen, sum(a["wire_sends"] for a in attempts))
+
+    def test_posts_that_are_refused_are_sent_again_and_done_once(self):
+        self.make_certificate()
+        (self.folder / "www").mkdir()
+        (self.folder / "www/file").write_bytes(b"f")
+        port = free_port()
+        process = self.daemon("nghttpd", "-v", "--max-concurrent-streams=2", "--address=127.0.0.1",
+                              "-d", self.folder / "www", port, "key.pem", "cert.pem", port=port)
+        self.policy(max_attempts=40, backoff={"kind": "none"})
+        reports = self.finish(self.load(f"https://127.0.0.1:{port}/file", 300, "--cacert",
+                                        "cert.pem", "-d", "once", at_once=64))
+        self.assertEqual({each["status"] for each in reports}, {200})
+        self.end(process)
+        # It refuses what comes before the client has read the limit: none, or up to 62.
+        targets = re.findall(r":path: (\S+)", (self.folder / "daemon.out").read_text())
+        self.assertEqual((len(targets), len(set(targets))), (300, 300))
 
 
 if __name__ == "__main__":
