@@ -16,10 +16,14 @@ class Upload {
   // Of the open body, where it has one.
   [[nodiscard]] std::optional<std::uint64_t> bytes_left() const { return reader_.bytes_left(); }
 
-  // As libcurl's read callback: the number of bytes, 0 at the end, CURL_READFUNC_ABORT.
+  // As libcurl's read callback: the number of bytes, 0 at the end, CURL_READFUNC_ABORT or
+  // CURL_READFUNC_PAUSE.
   std::size_t read(std::span<char> into) noexcept {
+    if (lent_) return CURL_READFUNC_PAUSE;
     try {
       auto count = reader_.read(into);
+      paused_ = count && *count == BodyReader::kPause;
+      if (paused_) return CURL_READFUNC_PAUSE;
       if (count) return *count;
       abort_.set_error(Abort::UploadFailed, std::move(count).error());
     } catch (...) {
@@ -27,8 +31,26 @@ class Upload {
     }
     return CURL_READFUNC_ABORT;
   }
+  // libcurl was told to wait for more of the body.
+  [[nodiscard]] bool paused() const { return paused_; }
+  // It began again while it was lent: what is awaited is of no use any more.
+  [[nodiscard]] bool rewound() const { return rewound_; }
+  // To whom awaits more; it gives the reader back.
+  [[nodiscard]] CheckedReader lend() {
+    lent_ = true;
+    return std::move(reader_);
+  }
+  // False if it has begun again meanwhile.
+  bool take_back(CheckedReader reader) {
+    lent_ = paused_ = false;
+    if (std::exchange(rewound_, false)) return false;
+    reader_ = std::move(reader);
+    return true;
+  }
+
   // For another round of authentication; false aborts.
   bool rewind() noexcept {
+    rewound_ = lent_;
     try {
       return open().has_value();
     } catch (...) {
@@ -40,6 +62,9 @@ class Upload {
   const Body& body_;
   AbortReason& abort_;
   CheckedReader reader_;
+  bool paused_ = false;
+  bool lent_ = false;
+  bool rewound_ = false;
 };
 
 }  // namespace httpretry

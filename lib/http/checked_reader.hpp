@@ -21,9 +21,10 @@ class CheckedReader {
   // Of the open body, where it has one.
   [[nodiscard]] std::optional<std::uint64_t> bytes_left() const { return left_; }
 
-  // The number of bytes, 0 at the end. An error is permanent.
+  // The number of bytes, 0 at the end, BodyReader::kPause. An error is permanent.
   Result<std::size_t> read(std::span<char> into) {
     const auto count = reader_->read(into);
+    if (count && *count == BodyReader::kPause) return count;
     const auto problem = count ? size_problem(*count) : count.error().message;
     if (count && problem.empty()) {
       if (left_) *left_ -= *count;
@@ -33,6 +34,8 @@ class CheckedReader {
     error.permanent = true;
     return error;
   }
+  // Who has paused.
+  [[nodiscard]] PausingReader* pausing() const { return reader_->pausing(); }
 
  private:
   // With another size than announced, what follows on the connection would be taken for a part of

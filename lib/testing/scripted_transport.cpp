@@ -1,5 +1,6 @@
+#include "lib/flow/awaited_body.hpp"
 #include "lib/flow/delivery.hpp"
-#include "lib/http/checked_reader.hpp"
+#include "lib/flow/either_stop.hpp"
 #include "lib/http/text.hpp"
 
 #include <httpretry/testing/testing.hpp>
@@ -29,26 +30,42 @@ void fill_exchange(Outcome& outcome) {
 
 // The bytes of the body so far, and the error where it cannot be read to its end.
 struct BodyRead {
+  BodyRead() = default;
   std::string bytes;
   std::optional<Error> error;
 };
 
-BodyRead read_to_end(CheckedReader& reader) {
+// Reads until the end, or an error. False: the body has paused.
+bool read_on(CheckedReader& reader, BodyRead& read) {
   std::array<char, 16 * 1024> piece{};
-  BodyRead read;
   try {
     for (;;) {
       const auto count = reader.read(piece);
       if (!count) read.error = count.error();
-      if (!count || *count == 0) break;
+      if (!count || *count == 0) return true;
+      if (*count == BodyReader::kPause) return false;
       read.bytes.append(piece.data(), *count);
     }
   } catch (...) {
     read.error.emplace(Errc::InvalidRequest,
                        "reading the body threw: " + text_of(std::current_exception()));
     read.error->permanent = true;
+    return true;
   }
-  return read;
+}
+
+// Two tasks, of which the first to end stops the other. True: the time was up.
+Task<bool> stop_at(Scheduler& clock, Time limit, std::stop_token done, std::stop_source over) {
+  const bool up = co_await clock.sleep_until(limit, std::move(done));
+  if (up) over.request_stop();
+  co_return up;
+}
+Task<bool> wait_until_stopped(CheckedReader& reader, Call& branch, std::stop_source done,
+                              Result<void>& ready) {
+  const auto waiting = wait_for_more(reader, branch);
+  ready = co_await waiting;
+  done.request_stop();
+  co_return false;
 }
 
 Error maybe_sent(Error error) {
@@ -57,11 +74,39 @@ Error maybe_sent(Error error) {
   return error;
 }
 
-Error not_in_time(bool canceled, bool sends) {
+Error not_in_time(bool canceled) {
   Error error(canceled ? Errc::Canceled : Errc::Timeout,
               canceled ? "canceled" : "no response in time");
   error.curl_code = canceled ? 42 : 28;  // as libcurl reports them
-  return sends ? maybe_sent(std::move(error)) : error;
+  return error;
+}
+
+// Waits until a body that has paused has more. The error if the exchange ends with this wait.
+Task<std::optional<Error>> wait_for_body(CheckedReader& reader, Call& call, Time limit) {
+  auto& clock = call.scheduler();
+  const std::stop_source done;
+  const std::stop_source late;
+  const EitherStop either(late.get_token(), call.stop());
+  Call branch = call.with(limit, either.token());
+  Result<void> ready;
+  std::vector<Task<bool>> tasks;
+  tasks.push_back(wait_until_stopped(reader, branch, done, ready));
+  tasks.push_back(stop_at(clock, limit, done.get_token(), late));
+  auto both = when_all(std::move(tasks));
+  const std::vector<bool> ends = co_await both;
+  if (call.stop().stop_requested() || ends[1]) co_return not_in_time(!ends[1]);
+  if (!ready) co_return std::move(ready).error();
+  co_return std::nullopt;
+}
+
+Task<BodyRead> read_body(CheckedReader& reader, Call& call, Time limit) {
+  BodyRead read;
+  while (!read.error && !read_on(reader, read)) {
+    const auto waiting = wait_for_body(reader, call, limit);
+    read.error = co_await waiting;
+  }
+  if (read.error) read.error = maybe_sent(*std::move(read.error));
+  co_return read;
 }
 
 Error failed_before_the_send() {
@@ -140,19 +185,22 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   if (step == nullptr)
     co_return Error(Errc::Internal,
                     "ScriptedTransport has no response to give: call say() before sending");
+  const auto end = std::min(call.deadline(), request.options().respond_by);
   if (streamed && step->sends) {
-    auto read = read_to_end(reader);
+    const auto reading = read_body(reader, call, end);
+    BodyRead read = co_await reading;
     script_->record_body(index, read.bytes);
-    if (read.error) co_return maybe_sent(*std::move(read.error));
+    if (read.error) co_return *std::move(read.error);
     request.set_body(std::move(read.bytes));
   }
 
   const auto ready = later(clock.now(), step->after);
-  const auto& options = request.options();
-  const auto limit =
-      std::min({call.deadline(), options.respond_by, later(clock.now(), options.response_timeout)});
+  const auto limit = std::min(end, later(clock.now(), request.options().response_timeout));
   const bool waited = co_await clock.sleep_until(std::min(ready, limit), call.stop());
-  if (!waited || ready > limit) co_return not_in_time(!waited, step->sends);
+  if (!waited || ready > limit) {
+    Error error = not_in_time(!waited);
+    co_return step->sends ? maybe_sent(std::move(error)) : std::move(error);
+  }
   Outcome outcome = script_->respond(*step, request, index);
   fill_exchange(outcome);
   const bool sent = exchange_of(outcome).wire_sends > 0;

@@ -85,7 +85,8 @@ class HTTPRETRY_API ManualScheduler final : public Scheduler {
 
 // A Transport that returns scripted outcomes and records the requests. It treats a request as the
 // real one does: a bad URL, or a body that cannot be opened, is an error; the body is read, so a
-// generator runs, and a body that can be read once cannot be sent again.
+// generator runs, and a body that can be read once cannot be sent again. A wait for an awaited body
+// takes virtual time, and ends as with the real one.
 //
 // Safe with calls on several threads.
 class HTTPRETRY_API ScriptedTransport final : public Transport {
@@ -97,11 +98,12 @@ class HTTPRETRY_API ScriptedTransport final : public Transport {
   // outcome's `exchange` is empty, it is filled in: sent once, or not at all for an Error that
   // happens before sending (InvalidRequest, Resolve, Connect, Tls). The body is then not read.
   ScriptedTransport& say(Outcome outcome, Duration after = {});
-  // An outcome that is computed from the request, whose body is in memory; `number` counts requests
-  // from 1. One call at a time, when the body was read and `after` has passed.
+  // An outcome that is computed from the request, whose body is in memory
+  // (`request.body().bytes()`, nullptr without a body); `number` counts requests from 1. One call
+  // at a time, when the body was read and `after` has passed.
   //
   //   network->say([](const Request& request, int number) -> Outcome {
-  //     return Response(number % 2 == 1 ? 503 : 200, *request.body().bytes());
+  //     return Response(number % 2 == 1 ? 503 : 200, request.url());
   //   });
   using Respond = std::function<Outcome(const Request& request, int number)>;
   ScriptedTransport& say(Respond respond, Duration after = {});
