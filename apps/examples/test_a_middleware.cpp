@@ -29,9 +29,8 @@ void check(bool passed, const char* what) {
   ++failures;
 }
 
-}  // namespace
-
-int main() {
+// In virtual time.
+void test_fallback() {
   auto clock = std::make_shared<ManualScheduler>();
   auto network = std::make_shared<ScriptedTransport>();
   network->say(Response(503)).say(Response(503)).say(Response(200, "from the second"));
@@ -51,5 +50,32 @@ int main() {
   check(network->requests().size() == 3, "there are two requests to the first server");
   check(network->requests()[2].request.url() == "http://second/", "and then one to the second");
   check(clock->now() == Time(225ms), "the wait was between 150 and 300 ms, in virtual time");
+}
+
+// A script can compute its responses, and so can a server on real sockets.
+void test_computed_responses() {
+  auto network = std::make_shared<ScriptedTransport>();
+  network->say([](const Request& request, int number) -> Outcome {
+    return Response(200, std::to_string(number) + ": " + *request.body().bytes());
+  });
+  ClientOptions options;
+  options.transport = network;
+  const auto scripted = Client(options).put("http://x/", "text");
+  check(scripted && scripted->body == "1: text", "the script responds with the body");
+
+  Step echo;
+  echo.respond = [](const SeenRequest& request) { return Step(200, request.body); };
+  FaultServer server({503, echo});
+  Client client({retry()});
+  const auto echoed = client.put(server.url("/"), "text");
+  check(echoed && echoed->body == "text", "the server responds with the body");
+  check(server.requests() == 2, "after a retry");
+}
+
+}  // namespace
+
+int main() {
+  test_fallback();
+  test_computed_responses();
   return failures;
 }

@@ -49,6 +49,13 @@ Task<bool> store(std::string bytes) {
   co_return true;
 }
 
+// The next piece of a body; an empty one is the end.
+Task<Result<std::string>> next_line(Call& call, int& number) {
+  const auto later = call.scheduler().now() + std::chrono::milliseconds(10);
+  co_await call.scheduler().sleep_until(later, call.stop());
+  co_return ++number <= 3 ? "line " + std::to_string(number) + "\n" : std::string();
+}
+
 Form pictures(const std::string& path) {
   FormPart part("pictures", Body());
   FormPart file("", Body::file(path));
@@ -71,8 +78,10 @@ bool upload(Client& client, const std::string& url, const std::string& path) {
   const Outcome file = client.put(url, Body::file(path));
   const Outcome again_and_again = client.put(url, Body::generated(start));
   const Outcome once = client.put(url, Body::once(generate));
+  const auto next = [line = 0](Call& call) mutable { return next_line(call, line); };
+  const Outcome awaited = client.put(url, awaited_body_once(next));
   const Outcome form = client.send(Request::post(url, Body()).set_form(pictures(path)));
-  return file && again_and_again && once && form;
+  return file && again_and_again && once && awaited && form;
 }
 
 int download(Client& client, const std::string& url, const std::string& path) {

@@ -5,6 +5,7 @@
 #include <httpretry/client/report.hpp>
 #include <httpretry/curl/cookies.hpp>
 #include <httpretry/curl/transport_options.hpp>
+#include <httpretry/flow/awaited_body.hpp>
 #include <httpretry/flow/call.hpp>
 #include <httpretry/flow/middleware.hpp>
 #include <httpretry/flow/observer.hpp>

@@ -94,6 +94,9 @@ class Loop final : public RunQueue, public Transport {
   // `addresses`: for libcurl, where it does not know them.
   Task<Outcome> exchange(Request request, Call& call, const std::string* addresses);
 
+  // Waits for more of the body of the request, which has paused.
+  Task<> await_body(Transfer& transfer, const Call& call);
+
   void wake() noexcept override { sockets_.wake(); }
   void drive_shards();
   void decode_rests();

@@ -3,6 +3,8 @@
 #include "transfer.hpp"
 #include "url_parts.hpp"
 
+#include "lib/flow/awaited_body.hpp"
+#include "lib/flow/resume_on.hpp"
 #include "lib/http/text.hpp"
 
 #include <algorithm>
@@ -102,6 +104,19 @@ Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
   co_return outcome;
 }
 
+Task<> Loop::await_body(Transfer& transfer, const Call& call) {
+  const std::stop_source over;
+  Call branch = call.with(call.deadline(), over.get_token());
+  CheckedReader body = transfer.lend_body(over);
+  const auto waiting = wait_for_more(body, branch);
+  Result<void> ready = co_await waiting;
+  if (over.stop_requested()) {  // perhaps from within Transfer::conclude, which must end first
+    const ResumeOn later(*this);
+    co_await later;
+  }
+  transfer.take_body(std::move(body), std::move(ready));
+}
+
 Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* addresses) {
   const auto& url = request.parsed_url();
   if (!url) co_return url.error();
@@ -110,10 +125,15 @@ Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* add
   Transfer transfer(*this, request, *url, call, addresses, *delivery);
   transfer.start();
   for (;;) {
-    const bool drain = co_await transfer;
-    if (!drain) break;
-    Result<BodyWriter::Wish> drained = co_await (*delivery)->drain(call);
-    transfer.go_on(std::move(drained));
+    const auto wants = co_await transfer;
+    if (wants == Transfer::Wants::End) break;
+    if (wants == Transfer::Wants::Body) {
+      const auto waiting = await_body(transfer, call);
+      co_await waiting;
+    } else if (wants == Transfer::Wants::Drain) {
+      Result<BodyWriter::Wish> drained = co_await (*delivery)->drain(call);
+      transfer.go_on(std::move(drained));
+    }
   }
   Outcome outcome = transfer.outcome();
   if (!transfer.expect_refused()) co_return outcome;

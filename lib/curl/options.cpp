@@ -127,7 +127,7 @@ std::size_t on_body(char* data, std::size_t size, std::size_t count, void* easy)
 }
 
 std::size_t on_read(char* data, std::size_t size, std::size_t count, void* easy) {
-  return static_cast<Easy*>(easy)->transfer->upload().read({data, size * count});
+  return static_cast<Easy*>(easy)->transfer->send_bytes({data, size * count});
 }
 
 int on_debug(CURL* /*handle*/, curl_infotype what, char* data, std::size_t size, void* easy) {
@@ -138,8 +138,7 @@ int on_debug(CURL* /*handle*/, curl_infotype what, char* data, std::size_t size,
 
 int on_seek(void* easy, curl_off_t offset, int origin) {
   if (offset != 0 || origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
-  return static_cast<Easy*>(easy)->transfer->upload().rewind() ? CURL_SEEKFUNC_OK
-                                                               : CURL_SEEKFUNC_FAIL;
+  return static_cast<Easy*>(easy)->transfer->rewind_body() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
 }
 
 }  // namespace

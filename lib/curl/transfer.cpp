@@ -92,28 +92,24 @@ void Transfer::go_on(Result<BodyWriter::Wish> drained) {
   if (!decoding_) resume_curl();
 }
 
-// libcurl gives us at once what came meanwhile.
-void Transfer::resume_curl() {
-  if (!std::exchange(curl_paused_, false)) return;
-  const auto code = curl_easy_pause(handle(), CURLPAUSE_CONT);
-  if (code == CURLE_OK || !running_) return;
-  code_ = code;
-  end(abort_.why());
-}
-
 void Transfer::set_timer() { loop_.timers().set(*this, limit()); }
 
 Time Transfer::limit() const {
   if (reader_.paused) return call_.deadline();
   const bool headers_done = sends_.answered() && !reader_.in_headers;
-  const auto pause = headers_done ? options_.stall_timeout : options_.response_timeout;
+  auto pause = headers_done ? options_.stall_timeout : options_.response_timeout;
+  if (upload_.paused()) pause = kForever;  // the server may be waiting for us
   const auto soonest = std::min(call_.deadline(), later(last_byte_, pause));
   return headers_done ? soonest : std::min(soonest, options_.respond_by);
 }
 
 // Bytes that come only move the limit back, so the timer is set anew when it fires, not with each.
 void Transfer::due() {
-  if (limit() > loop_.now()) return set_timer();
+  if (limit() > loop_.now()) {
+    if (upload_.paused()) look_at_upload();
+    if (running_) set_timer();
+    return;
+  }
   end(sends_.answered() ? Abort::ResponseIncomplete : Abort::NoResponse);
 }
 
@@ -146,6 +142,7 @@ void Transfer::conclude_if_done() {
 
 void Transfer::conclude() {
   running_ = false;
+  body_over_.request_stop();
   loop_.timers().remove(*this);
   if (std::exchange(decoding_, false)) loop_.stop_decoding(*this);
   if (std::exchange(doubtful_, false)) std::erase(shard->doubtful, this);
@@ -199,6 +196,8 @@ bool Transfer::end_of_headers() {
     return abort_.set(Abort::ExpectRefused);
   }
   set_timer();  // from here on other limits count
+  // libcurl sends no more of the body after an error status, but sees that only when it may send.
+  if (upload_.paused()) loop_.timers().set(*this, started_);
   return reader_.begin_response();
 }
 

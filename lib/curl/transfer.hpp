@@ -16,14 +16,16 @@ namespace httpretry {
 //
 //   transfer.start();
 //   for (;;) {
-//     const bool drain = co_await transfer;   // the sink must be drained, or the exchange is over
-//     if (!drain) break;
-//     ... drain the sink ...
-//     transfer.go_on(result);
+//     const auto wants = co_await transfer;
+//     if (wants == Transfer::Wants::End) break;  // the exchange is over
+//     if (wants == Transfer::Wants::Drain) ... drain the sink, transfer.go_on(result) ...
+//     if (wants == Transfer::Wants::Body) ... transfer.lend_body(), await more of it, take_body ...
 //   }
 //   Outcome outcome = transfer.outcome();
 class Transfer final : public CancelableWait, private Timer {
  public:
+  enum class Wants : std::uint8_t { Nothing, Drain, Body, End };
+
   // Everything must outlive it. `addresses`: of the host, where libcurl does not know them yet;
   // `delivery`: where the body goes, if to a sink.
   Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
@@ -31,12 +33,17 @@ class Transfer final : public CancelableWait, private Timer {
   ~Transfer() override;
 
   void start();
-  [[nodiscard]] bool await_ready() const { return reader_.paused || !running_; }
+  [[nodiscard]] bool await_ready() const { return reader_.paused || wants_body() || !running_; }
   void await_suspend(std::coroutine_handle<> awaiter) { awaiter_ = awaiter; }
-  [[nodiscard]] bool await_resume() const {
-    return reader_.paused && abort_.why() != Abort::Canceled;
+  [[nodiscard]] Wants await_resume() const {
+    if (reader_.paused && abort_.why() != Abort::Canceled) return Wants::Drain;
+    if (!running_) return Wants::End;
+    return wants_body() ? Wants::Body : Wants::Nothing;
   }
   void go_on(Result<BodyWriter::Wish> drained);
+  // The body of the request, to await more of it. `over` is stopped when the exchange is over.
+  CheckedReader lend_body(const std::stop_source& over);
+  void take_body(CheckedReader body, Result<void> ready);
   // At the end, once.
   Outcome outcome();
   // At the end: the server did not want to be asked, and the request can be sent without Expect.
@@ -57,14 +64,11 @@ class Transfer final : public CancelableWait, private Timer {
   bool about_to_send(int local_port) noexcept;       // our end of the connection's; false aborts
   bool header_line(std::string_view line) noexcept;  // false aborts
   std::size_t body_bytes(std::string_view bytes) noexcept;
+  std::size_t send_bytes(std::span<char> into) noexcept;
+  bool rewind_body() noexcept;
   // What libcurl says about the connection, only where HTTP/2 may be spoken.
   void heard(std::string_view text) noexcept;
 
-  Upload& upload() {
-    loop_.progress();
-    last_byte_ = loop_.now();
-    return upload_;
-  }
   // It has received no more of a response since then, on a connection that others may share. kNever
   // if it does not wait for more.
   [[nodiscard]] Time waits_for_rest_since() const {
@@ -106,6 +110,10 @@ class Transfer final : public CancelableWait, private Timer {
   [[nodiscard]] Time limit() const;
   bool received(std::string_view bytes);
   void resume_curl();
+  [[nodiscard]] bool wants_body() const { return upload_.paused() && running_ && !curl_done_; }
+  void resume_upload();
+  void unpause(int kept);
+  void look_at_upload();
   void end(Abort why);
   void conclude_if_done();
   void conclude();
@@ -159,6 +167,7 @@ class Transfer final : public CancelableWait, private Timer {
   SendTracker sends_;
   ResponseReader reader_;
   Upload upload_;
+  std::stop_source body_over_{std::nostopstate};  // of the wait for more of the body
 };
 
 }  // namespace httpretry

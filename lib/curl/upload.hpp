@@ -3,7 +3,7 @@
 
 #include "errors.hpp"
 
-#include <httpretry/http/body.hpp>
+#include "lib/http/checked_reader.hpp"
 
 namespace httpretry {
 
@@ -12,35 +12,45 @@ class Upload {
   Upload(const Body& body, AbortReason& abort) : body_(body), abort_(abort) {}
 
   // Opens the body, from its beginning.
-  Result<void> open() {
-    auto opened = body_.open();
-    if (!opened) return std::move(opened).error();
-    reader_ = *std::move(opened);
-    left_ = reader_->size();
-    return {};
-  }
+  Result<void> open() { return reader_.open(body_); }
   // Of the open body, where it has one.
-  [[nodiscard]] std::optional<std::uint64_t> bytes_left() const { return left_; }
+  [[nodiscard]] std::optional<std::uint64_t> bytes_left() const { return reader_.bytes_left(); }
 
-  // As libcurl's read callback: the number of bytes, 0 at the end, CURL_READFUNC_ABORT.
+  // As libcurl's read callback: the number of bytes, 0 at the end, CURL_READFUNC_ABORT or
+  // CURL_READFUNC_PAUSE.
   std::size_t read(std::span<char> into) noexcept {
+    if (lent_) return CURL_READFUNC_PAUSE;
     try {
-      const auto count = reader_->read(into);
-      const auto problem = count ? size_problem(*count) : count.error().message;
-      if (count && problem.empty()) {
-        if (left_) *left_ -= *count;
-        return *count;
-      }
-      Error error(Errc::InvalidRequest, problem);
-      error.permanent = true;
-      abort_.set_error(Abort::UploadFailed, std::move(error));
+      auto count = reader_.read(into);
+      paused_ = count && *count == BodyReader::kPause;
+      if (paused_) return CURL_READFUNC_PAUSE;
+      if (count) return *count;
+      abort_.set_error(Abort::UploadFailed, std::move(count).error());
     } catch (...) {
       abort_.set_thrown(Abort::UploadFailed, Errc::InvalidRequest, "reading the body");
     }
     return CURL_READFUNC_ABORT;
   }
+  // libcurl was told to wait for more of the body.
+  [[nodiscard]] bool paused() const { return paused_; }
+  // It began again while it was lent: what is awaited is of no use any more.
+  [[nodiscard]] bool rewound() const { return rewound_; }
+  // To whom awaits more; it gives the reader back.
+  [[nodiscard]] CheckedReader lend() {
+    lent_ = true;
+    return std::move(reader_);
+  }
+  // False if it has begun again meanwhile.
+  bool take_back(CheckedReader reader) {
+    lent_ = paused_ = false;
+    if (std::exchange(rewound_, false)) return false;
+    reader_ = std::move(reader);
+    return true;
+  }
+
   // For another round of authentication; false aborts.
   bool rewind() noexcept {
+    rewound_ = lent_;
     try {
       return open().has_value();
     } catch (...) {
@@ -49,19 +59,12 @@ class Upload {
   }
 
  private:
-  // With another size than announced, what follows on the connection would be taken for a part of
-  // the request, or the server would wait for the rest.
-  [[nodiscard]] std::string size_problem(std::size_t count) const {
-    if (!left_) return {};
-    if (count > *left_) return "the body is longer than its announced size";
-    if (count > 0 || *left_ == 0) return {};
-    return "the body ended " + std::to_string(*left_) + " bytes before its announced size";
-  }
-
   const Body& body_;
   AbortReason& abort_;
-  std::unique_ptr<BodyReader> reader_;
-  std::optional<std::uint64_t> left_;
+  CheckedReader reader_;
+  bool paused_ = false;
+  bool lent_ = false;
+  bool rewound_ = false;
 };
 
 }  // namespace httpretry

@@ -87,14 +87,13 @@ Result<Reader> open_file(const std::string& path, std::uint64_t offset) {
 // Reads what a function generates.
 class GeneratorReader final : public BodyReader {
  public:
-  using Read = std::function<Result<std::size_t>(std::span<char>)>;
-  GeneratorReader(Read read, std::optional<std::uint64_t> size)
-      : read_(std::move(read)), size_(size) {}
-  Result<std::size_t> read(std::span<char> into) override { return read_(into); }
+  GeneratorReader(Body::Generator generate, std::optional<std::uint64_t> size)
+      : generate_(std::move(generate)), size_(size) {}
+  Result<std::size_t> read(std::span<char> into) override { return generate_(into); }
   [[nodiscard]] std::optional<std::uint64_t> size() const override { return size_; }
 
  private:
-  Read read_;
+  Body::Generator generate_;
   std::optional<std::uint64_t> size_;
 };
 
@@ -102,11 +101,28 @@ Error already_read() {
   return Error(Errc::InvalidRequest, "the body can be read only once, and has been read");
 }
 
-// The generator of a body that can be read once, and whether any of it was read.
+// The reader of a body that can be read once, and whether any of it was read.
 struct Once {
-  explicit Once(Body::Generator generator) : generate(std::move(generator)) {}
-  Body::Generator generate;
+  explicit Once(Reader body) : reader(std::move(body)) {}
+  Reader reader;
   std::atomic<bool> touched = false;
+};
+
+// The first of these that reads owns the body: another one must not get the rest of it.
+class OnceReader final : public BodyReader {
+ public:
+  explicit OnceReader(std::shared_ptr<Once> once) : once_(std::move(once)) {}
+  Result<std::size_t> read(std::span<char> into) override {
+    if (!mine_ && once_->touched.exchange(true)) return already_read();
+    mine_ = true;
+    return once_->reader->read(into);
+  }
+  [[nodiscard]] std::optional<std::uint64_t> size() const override { return once_->reader->size(); }
+  PausingReader* pausing() override { return once_->reader->pausing(); }
+
+ private:
+  std::shared_ptr<Once> once_;
+  bool mine_ = false;
 };
 
 }  // namespace
@@ -120,6 +136,7 @@ struct Body::Source {
 
 BodyReader::~BodyReader() = default;
 std::optional<std::uint64_t> BodyReader::size() const { return std::nullopt; }
+PausingReader* BodyReader::pausing() { return nullptr; }
 
 Body::Body(std::string bytes) : source_(std::make_shared<Source>()) {
   source_->bytes = std::move(bytes);
@@ -139,16 +156,13 @@ Body Body::generated(std::function<Generator()> start, std::optional<std::uint64
   });
 }
 Body Body::once(Generator generate, std::optional<std::uint64_t> size) {
-  const auto once = std::make_shared<Once>(std::move(generate));
-  const auto open = [once, size]() -> Result<Reader> {
+  return once(std::make_unique<GeneratorReader>(std::move(generate), size));
+}
+Body Body::once(Reader reader) {
+  const auto once = std::make_shared<Once>(std::move(reader));
+  const auto open = [once]() -> Result<Reader> {
     if (once->touched) return already_read();
-    // The first reader that reads owns the body: another one must not get the rest of it.
-    const auto read = [once, mine = false](std::span<char> into) mutable -> Result<std::size_t> {
-      if (!mine && once->touched.exchange(true)) return already_read();
-      mine = true;
-      return once->generate(into);
-    };
-    return Reader(std::make_unique<GeneratorReader>(read, size));
+    return Reader(std::make_unique<OnceReader>(once));
   };
   return {open, [once] { return !once->touched; }};
 }

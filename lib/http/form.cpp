@@ -121,6 +121,7 @@ class PiecesReader final : public BodyReader {
     return std::size_t{0};
   }
   [[nodiscard]] std::optional<std::uint64_t> size() const override { return size_; }
+  PausingReader* pausing() override { return readers_[at_]->pausing(); }
 
  private:
   Readers readers_;

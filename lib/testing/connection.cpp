@@ -138,7 +138,9 @@ class Connection {
 
     const auto taken = shared_.steps.take(request.path);
     request.step = taken.index;
-    return read_and_log(request, taken.step) && respond(request, *taken.step);
+    if (!read_and_log(request, taken.step)) return false;
+    return taken.step->respond ? respond(request, computed(*taken.step, request))
+                               : respond(request, *taken.step);
   }
 
  private:

@@ -177,7 +177,12 @@ class Http2Connection {
     const auto taken = shared_.steps.take(request.path);
     request.step = taken.index;
     shared_.record(request);
-    return channel_.pause(taken.step->delay) && respond(id, stream, *taken.step);
+    return taken.step->respond ? perform(id, stream, computed(*taken.step, request))
+                               : perform(id, stream, *taken.step);
+  }
+
+  bool perform(std::uint32_t id, Stream& stream, const Step& step) {
+    return channel_.pause(step.delay) && respond(id, stream, step);
   }
 
   bool respond(std::uint32_t id, Stream& stream, const Step& step) {

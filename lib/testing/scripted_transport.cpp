@@ -1,7 +1,14 @@
+#include "lib/flow/awaited_body.hpp"
 #include "lib/flow/delivery.hpp"
+#include "lib/flow/either_stop.hpp"
+#include "lib/http/text.hpp"
 
 #include <httpretry/testing/testing.hpp>
 
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <mutex>
 #include <random>
 
 namespace httpretry {
@@ -21,44 +28,183 @@ void fill_exchange(Outcome& outcome) {
   exchange.wire_sends = 1;
 }
 
+// The bytes of the body so far, and the error where it cannot be read to its end.
+struct BodyRead {
+  BodyRead() = default;
+  std::string bytes;
+  std::optional<Error> error;
+};
+
+// Reads until the end, or an error. False: the body has paused.
+bool read_on(CheckedReader& reader, BodyRead& read) {
+  std::array<char, 16 * 1024> piece{};
+  try {
+    for (;;) {
+      const auto count = reader.read(piece);
+      if (!count) read.error = count.error();
+      if (!count || *count == 0) return true;
+      if (*count == BodyReader::kPause) return false;
+      read.bytes.append(piece.data(), *count);
+    }
+  } catch (...) {
+    read.error.emplace(Errc::InvalidRequest,
+                       "reading the body threw: " + text_of(std::current_exception()));
+    read.error->permanent = true;
+    return true;
+  }
+}
+
+// Two tasks, of which the first to end stops the other. True: the time was up.
+Task<bool> stop_at(Scheduler& clock, Time limit, std::stop_token done, std::stop_source over) {
+  const bool up = co_await clock.sleep_until(limit, std::move(done));
+  if (up) over.request_stop();
+  co_return up;
+}
+Task<bool> wait_until_stopped(CheckedReader& reader, Call& branch, std::stop_source done,
+                              Result<void>& ready) {
+  const auto waiting = wait_for_more(reader, branch);
+  ready = co_await waiting;
+  done.request_stop();
+  co_return false;
+}
+
+Error maybe_sent(Error error) {
+  error.exchange.sent = Sent::Maybe;
+  error.exchange.wire_sends = 1;
+  return error;
+}
+
+Error not_in_time(bool canceled) {
+  Error error(canceled ? Errc::Canceled : Errc::Timeout,
+              canceled ? "canceled" : "no response in time");
+  error.curl_code = canceled ? 42 : 28;  // as libcurl reports them
+  return error;
+}
+
+// Waits until a body that has paused has more. The error if the exchange ends with this wait.
+Task<std::optional<Error>> wait_for_body(CheckedReader& reader, Call& call, Time limit) {
+  auto& clock = call.scheduler();
+  const std::stop_source done;
+  const std::stop_source late;
+  const EitherStop either(late.get_token(), call.stop());
+  Call branch = call.with(limit, either.token());
+  Result<void> ready;
+  std::vector<Task<bool>> tasks;
+  tasks.push_back(wait_until_stopped(reader, branch, done, ready));
+  tasks.push_back(stop_at(clock, limit, done.get_token(), late));
+  auto both = when_all(std::move(tasks));
+  const std::vector<bool> ends = co_await both;
+  if (call.stop().stop_requested() || ends[1]) co_return not_in_time(!ends[1]);
+  if (!ready) co_return std::move(ready).error();
+  co_return std::nullopt;
+}
+
+Task<BodyRead> read_body(CheckedReader& reader, Call& call, Time limit) {
+  BodyRead read;
+  while (!read.error && !read_on(reader, read)) {
+    const auto waiting = wait_for_body(reader, call, limit);
+    read.error = co_await waiting;
+  }
+  if (read.error) read.error = maybe_sent(*std::move(read.error));
+  co_return read;
+}
+
+Error failed_before_the_send() {
+  return Error(Errc::Internal,
+               "a function of the ScriptedTransport returned an error from before the request is "
+               "sent, but it is called when the body, which can be read only once, was read: give "
+               "that error to say(Error)");
+}
+
 }  // namespace
+
+struct ScriptedTransport::Script {
+  struct Step {
+    Respond respond;
+    Duration after;
+    bool sends;  // false: it fails before it sends anything
+  };
+
+  // The step for this request, which is recorded. The step is nullptr if there is none.
+  const Step* take(const Request& request, Time now, std::size_t& index) {
+    const std::lock_guard lock(mutex);
+    index = seen.size();
+    seen.emplace_back(request, now);
+    return steps.empty() ? nullptr : &steps[std::min(index, steps.size() - 1)];
+  }
+  void record_body(std::size_t index, const std::string& bytes) {
+    const std::lock_guard lock(mutex);
+    seen[index].request.set_body(bytes);
+  }
+  Outcome respond(const Step& step, const Request& request, std::size_t index) {
+    const std::lock_guard lock(responding);
+    return step.respond(request, static_cast<int>(index) + 1);
+  }
+
+  mutable std::mutex mutex;  // guards the two below
+  std::deque<Step> steps;    // whose addresses stay
+  std::vector<Seen> seen;
+  std::mutex responding;  // a function runs
+};
+
+ScriptedTransport::ScriptedTransport() : script_(std::make_unique<Script>()) {}
+ScriptedTransport::~ScriptedTransport() = default;
 
 ScriptedTransport& ScriptedTransport::say(Outcome outcome, Duration after) {
   fill_exchange(outcome);
-  return say([outcome = std::move(outcome)](const Request&, int) { return outcome; }, after);
+  const bool sends = exchange_of(outcome).wire_sends > 0;
+  const std::lock_guard lock(script_->mutex);
+  script_->steps.push_back(
+      {[outcome = std::move(outcome)](const Request&, int) { return outcome; }, after, sends});
+  return *this;
 }
 
 ScriptedTransport& ScriptedTransport::say(Respond respond, Duration after) {
-  steps_.push_back({std::move(respond), after});
+  const std::lock_guard lock(script_->mutex);
+  script_->steps.push_back({std::move(respond), after, true});
   return *this;
+}
+
+std::vector<ScriptedTransport::Seen> ScriptedTransport::requests() const {
+  const std::lock_guard lock(script_->mutex);
+  return script_->seen;
 }
 
 Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   if (const auto& url = request.parsed_url(); !url) co_return url.error();
+  const Body body = request.body();
+  const bool streamed = body.present() && body.bytes() == nullptr;
+  CheckedReader reader;
+  if (streamed) {
+    auto opened = reader.open(body);
+    if (!opened) co_return std::move(opened).error();
+  }
   auto& clock = call.scheduler();
-  seen_.emplace_back(request, clock.now());
-  const auto number = static_cast<int>(seen_.size());
-  if (steps_.empty())
+  std::size_t index = 0;
+  const auto* step = script_->take(request, clock.now(), index);
+  if (step == nullptr)
     co_return Error(Errc::Internal,
                     "ScriptedTransport has no response to give: call say() before sending");
+  const auto end = std::min(call.deadline(), request.options().respond_by);
+  if (streamed && step->sends) {
+    const auto reading = read_body(reader, call, end);
+    BodyRead read = co_await reading;
+    script_->record_body(index, read.bytes);
+    if (read.error) co_return *std::move(read.error);
+    request.set_body(std::move(read.bytes));
+  }
 
-  const auto& step = steps_[std::min(seen_.size(), steps_.size()) - 1];
-  const auto ready = later(clock.now(), step.after);
-  const auto& options = request.options();
-  const auto limit =
-      std::min({call.deadline(), options.respond_by, later(clock.now(), options.response_timeout)});
-  const auto respond = step.respond;
+  const auto ready = later(clock.now(), step->after);
+  const auto limit = std::min(end, later(clock.now(), request.options().response_timeout));
   const bool waited = co_await clock.sleep_until(std::min(ready, limit), call.stop());
   if (!waited || ready > limit) {
-    Error error(waited ? Errc::Timeout : Errc::Canceled,
-                waited ? "no response in time" : "canceled");
-    error.curl_code = waited ? 28 : 42;  // as libcurl reports them
-    error.exchange.sent = Sent::Maybe;
-    error.exchange.wire_sends = 1;
-    co_return error;
+    Error error = not_in_time(!waited);
+    co_return step->sends ? maybe_sent(std::move(error)) : std::move(error);
   }
-  Outcome outcome = respond(request, number);
+  Outcome outcome = script_->respond(*step, request, index);
   fill_exchange(outcome);
+  const bool sent = exchange_of(outcome).wire_sends > 0;
+  if (step->sends && !sent && !body.replayable()) co_return failed_before_the_send();
   if (outcome && outcome->url.empty()) outcome->url = request.parsed_url()->to_string();
   if (!request.options().sink) co_return outcome;
   Outcome delivered = co_await Delivery::deliver(request, call, std::move(outcome));

@@ -1,5 +1,7 @@
 #include <lib/testing/step_queue.hpp>
 
+#include <lib/http/text.hpp>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -10,20 +12,22 @@ void require(bool valid, const std::string& where, const char* what) {
   if (!valid) throw std::invalid_argument(where + ": " + what);
 }
 
+void check(const Step& step, const std::string& where) {
+  require(step.status >= 200 && step.status <= 999, where, "the status must be 200 to 999");
+  require(step.fault != Fault::Refused && step.fault != Fault::Resolve, where,
+          "a server cannot play \"refused\" or \"resolve\": use them with `httpretry plan`");
+  require(step.times > 0, where, "times must be at least 1");
+  require(step.delay >= Duration(0), where, "the delay must not be negative");
+  require(step.interval >= Duration(0), where, "the interval must not be negative");
+  for (const auto& interim : step.interims) {
+    require(interim.status >= 100 && interim.status <= 199, where,
+            "an interim status must be 100 to 199");
+  }
+}
+
 void check(const Script& script, const std::string& name) {
   for (std::size_t i = 0; i < script.steps.size(); ++i) {
-    const auto& step = script.steps[i];
-    const auto where = name + " step " + std::to_string(i);
-    require(step.status >= 200 && step.status <= 999, where, "the status must be 200 to 999");
-    require(step.fault != Fault::Refused && step.fault != Fault::Resolve, where,
-            "a server cannot play \"refused\" or \"resolve\": use them with `httpretry plan`");
-    require(step.times > 0, where, "times must be at least 1");
-    require(step.delay >= Duration(0), where, "the delay must not be negative");
-    require(step.interval >= Duration(0), where, "the interval must not be negative");
-    for (const auto& interim : step.interims) {
-      require(interim.status >= 100 && interim.status <= 199, where,
-              "an interim status must be 100 to 199");
-    }
+    check(script.steps[i], name + " step " + std::to_string(i));
   }
 }
 
@@ -38,6 +42,17 @@ bool needs_http2(const Script& script) {
 }
 
 }  // namespace
+
+Step computed(const Step& step, const SeenRequest& request) {
+  try {
+    auto made = step.respond(request);
+    check(made, "the step that it returned");
+    return made;
+  } catch (...) {
+    const auto why = text_of(std::current_exception());
+    return Step(500, "the function of the fault server's step failed: " + why + "\n");
+  }
+}
 
 StepQueue::StepQueue(Scenario scenario) : scenario_(std::move(scenario)) {
   check(scenario_, "scenario,");

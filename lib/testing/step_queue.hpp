@@ -13,6 +13,9 @@ struct TakenStep {
   std::optional<std::size_t> index;  // empty if the scenario has no step for it
 };
 
+// What the function of the step makes of the request; a 500 where it fails.
+[[nodiscard]] Step computed(const Step& step, const SeenRequest& request);
+
 class StepQueue {
  public:
   // Throws std::invalid_argument for a step that a server cannot perform.

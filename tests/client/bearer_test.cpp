@@ -5,7 +5,6 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <thread>
 
 using namespace httpretry;
@@ -86,13 +85,7 @@ TEST_CASE("a body that is gone is not sent again with a new token") {
   Issuer issuer;
   Conversation talk;
   Client client = talk.client({bearer(issuer.source())});
-  talk.network->say([](const Request& request, int) {
-    std::array<char, 10> bytes{};
-    auto reader = request.body().open();
-    REQUIRE(reader);
-    CHECK((*reader)->read(bytes));
-    return Outcome(Response(401));
-  });
+  talk.network->say(Response(401));
   const auto body = Body::once([](std::span<char>) { return std::size_t{0}; });
   CHECK(client.post("http://api.test/", body)->status == 401);
   CHECK(talk.sends() == 1);

@@ -119,3 +119,21 @@ TEST_CASE("a body that can be read once may be opened until it is read") {
   CHECK_FALSE(body.open());
   CHECK(*(*first)->read(buffer) == 0);
 }
+
+TEST_CASE("a reader can be the body that is read once") {
+  struct Word final : BodyReader {
+    Result<std::size_t> read(std::span<char> into) override { return rest.copy(into.data(), 2); }
+    [[nodiscard]] std::optional<std::uint64_t> size() const override { return rest.size(); }
+    std::string rest = "ab";
+  };
+  const auto body = Body::once(std::make_unique<Word>());
+  auto reader = body.open();
+  REQUIRE(reader);
+  CHECK((*reader)->size() == 2);
+  CHECK((*reader)->pausing() == nullptr);
+  CHECK(body.replayable());
+  std::array<char, 8> buffer{};
+  CHECK(*(*reader)->read(buffer) == 2);
+  CHECK_FALSE(body.replayable());
+  CHECK_FALSE(body.open());
+}

@@ -7,11 +7,13 @@
 //
 // What happens follows from the seed but for the races, which are the point of it.
 #include <httpretry/client/client.hpp>
+#include <httpretry/flow/awaited_body.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
 #include <tests/open_files.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -33,6 +35,20 @@ using namespace std::chrono_literals;
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Waits before each piece.
+Body slow_body(std::size_t size) {
+  const auto start = [size]() -> NextPiece {
+    return [left = size](Call& call) mutable -> Task<Result<std::string>> {
+      const auto soon = call.scheduler().now() + 1ms;
+      co_await call.scheduler().sleep_until(soon, call.stop());
+      const auto count = std::min<std::size_t>(left, 20'000);
+      left -= count;
+      co_return std::string(count, 'u');
+    };
+  };
+  return awaited_body(start, size);
+}
 
 class Random {
  public:
@@ -229,7 +245,10 @@ class Life {
   Request request(Random& random) const {
     auto url = servers_.url(random);
     if (!random.one_in(4)) return Request::get(std::move(url));
-    auto request = Request::put(std::move(url), std::string(random.below(200'000), 'u'));
+    const auto size = random.below(200'000);
+    const bool at_once = random.one_in(2);
+    auto request =
+        Request::put(std::move(url), at_once ? Body(std::string(size, 'u')) : slow_body(size));
     request.edit_options().compressed = true;
     return request;
   }

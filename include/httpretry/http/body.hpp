@@ -19,19 +19,28 @@
 
 namespace httpretry {
 
+class PausingReader;
+
 // Reads a body from its beginning to its end, once. Used by one thread at a time.
 class HTTPRETRY_API BodyReader {
  public:
   virtual ~BodyReader();
-  // Fills `into`, or part of it; 0 is the end. An error ends the transfer.
+  // Fills `into`, or part of it; 0 is the end. An error ends the transfer. It must not block, which
+  // would hold up all calls of the loop: what has to wait is a PausingReader or an awaited_body
+  // (awaited_body.hpp).
   virtual Result<std::size_t> read(std::span<char> into) = 0;
   // The number of bytes still to come, if known; otherwise the body is sent chunked.
   [[nodiscard]] virtual std::optional<std::uint64_t> size() const;
+
+  // Returned by `read` if there is nothing to give yet, and the reader that is then awaited. Only
+  // for a PausingReader, and for a reader that contains one.
+  static constexpr std::size_t kPause = ~std::size_t{0};
+  virtual PausingReader* pausing();
 };
 
 class HTTPRETRY_API Body {
  public:
-  // Fills a buffer and returns how many bytes it wrote; 0 is the end.
+  // Fills a buffer and returns how many bytes it wrote; 0 is the end. It must not block.
   using Generator = std::function<std::size_t(std::span<char>)>;
   using Opener = std::function<Result<std::unique_ptr<BodyReader>>()>;
 
@@ -50,6 +59,7 @@ class HTTPRETRY_API Body {
   // A body that can be read only once. It can still be sent again if none of it was read (there was
   // no connection).
   static Body once(Generator generate, std::optional<std::uint64_t> size = std::nullopt);
+  static Body once(std::unique_ptr<BodyReader> reader);
 
   [[nodiscard]] bool present() const { return source_ != nullptr; }
   // Whether `open` would return a reader of the whole body now.

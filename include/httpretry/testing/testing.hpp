@@ -83,36 +83,46 @@ class HTTPRETRY_API ManualScheduler final : public Scheduler {
   std::unique_ptr<Queue> queue_;
 };
 
-// A Transport that returns scripted outcomes and records the requests. A request that no transport
-// could send (a bad URL) fails as with the real one.
+// A Transport that returns scripted outcomes and records the requests. It treats a request as the
+// real one does: a bad URL, or a body that cannot be opened, is an error; the body is read, so a
+// generator runs, and a body that can be read once cannot be sent again. A wait for an awaited body
+// takes virtual time, and ends as with the real one.
+//
+// Safe with calls on several threads.
 class HTTPRETRY_API ScriptedTransport final : public Transport {
  public:
+  ScriptedTransport();
+  ~ScriptedTransport() override;
+
   // Appends an outcome, returned after `after` of virtual time. The last one repeats. If the
   // outcome's `exchange` is empty, it is filled in: sent once, or not at all for an Error that
-  // happens before sending (InvalidRequest, Resolve, Connect, Tls).
+  // happens before sending (InvalidRequest, Resolve, Connect, Tls). The body is then not read.
   ScriptedTransport& say(Outcome outcome, Duration after = {});
-  // An outcome that depends on the request; `number` counts requests from 1.
+  // An outcome that is computed from the request, whose body is in memory
+  // (`request.body().bytes()`, nullptr without a body); `number` counts requests from 1. One call
+  // at a time, when the body was read and `after` has passed.
+  //
+  //   network->say([](const Request& request, int number) -> Outcome {
+  //     return Response(number % 2 == 1 ? 503 : 200, request.url());
+  //   });
   using Respond = std::function<Outcome(const Request& request, int number)>;
   ScriptedTransport& say(Respond respond, Duration after = {});
 
-  // The requests so far, in order.
+  // The requests so far, in order. `request.body().bytes()` is what was read of a body; nullptr if
+  // there is none, or if nothing was sent of one that is not in memory.
   struct Seen {
     Seen(Request sent, Time at) : request(std::move(sent)), when(at) {}
 
     Request request;
     Time when;
   };
-  [[nodiscard]] const std::vector<Seen>& requests() const { return seen_; }
+  [[nodiscard]] std::vector<Seen> requests() const;
 
   Task<Outcome> send(Request request, Call& call) override;
 
  private:
-  struct Step {
-    Respond respond;
-    Duration after;
-  };
-  std::vector<Step> steps_;
-  std::vector<Seen> seen_;
+  struct Script;
+  std::unique_ptr<Script> script_;
 };
 
 // Records what an Observer is told. Safe with calls on several threads.
@@ -194,6 +204,8 @@ struct HTTPRETRY_API Interim {
   Headers headers;
 };
 
+struct SeenRequest;
+
 // What happens to one request. The server adds Content-Length, and "Connection: close" if it closes
 // the connection. Headers of the step replace these, even if they are wrong; "Connection: close"
 // closes the connection, and with "Transfer-Encoding: chunked" the body is sent as one chunk.
@@ -221,6 +233,16 @@ struct HTTPRETRY_API Step {
   // Responds after the head without reading the body, and closes the connection. A 417 to a request
   // with "Expect: 100-continue" always does.
   bool respond_early = false;
+  // Makes the step for each request that takes this one, from the request as it was read:
+  //
+  //   Step echo;
+  //   echo.respond = [](const SeenRequest& request) { return Step(200, request.body); };
+  //
+  // Of the step that it returns, all members count that are about the response and its faults; a
+  // fault before the request is read happens after it. Called on the thread of the connection, so
+  // several calls may run at once. If it throws, or returns a step that no server can perform, the
+  // response is a 500 that says so.
+  std::function<Step(const SeenRequest& request)> respond;
 };
 
 // What happens after the last step.

@@ -1,0 +1,54 @@
+// CheckedReader: reads the body of a request for a transport, and checks its size.
+#pragma once
+
+#include <httpretry/http/body.hpp>
+
+#include <string>
+#include <utility>
+
+namespace httpretry {
+
+class CheckedReader {
+ public:
+  // Opens the body, from its beginning.
+  Result<void> open(const Body& body) {
+    auto opened = body.open();
+    if (!opened) return std::move(opened).error();
+    reader_ = *std::move(opened);
+    left_ = reader_->size();
+    return {};
+  }
+  // Of the open body, where it has one.
+  [[nodiscard]] std::optional<std::uint64_t> bytes_left() const { return left_; }
+
+  // The number of bytes, 0 at the end, BodyReader::kPause. An error is permanent.
+  Result<std::size_t> read(std::span<char> into) {
+    const auto count = reader_->read(into);
+    if (count && *count == BodyReader::kPause) return count;
+    const auto problem = count ? size_problem(*count) : count.error().message;
+    if (count && problem.empty()) {
+      if (left_) *left_ -= *count;
+      return count;
+    }
+    Error error(Errc::InvalidRequest, problem);
+    error.permanent = true;
+    return error;
+  }
+  // Who has paused.
+  [[nodiscard]] PausingReader* pausing() const { return reader_->pausing(); }
+
+ private:
+  // With another size than announced, what follows on the connection would be taken for a part of
+  // the request, or the server would wait for the rest.
+  [[nodiscard]] std::string size_problem(std::size_t count) const {
+    if (!left_) return {};
+    if (count > *left_) return "the body is longer than its announced size";
+    if (count > 0 || *left_ == 0) return {};
+    return "the body ended " + std::to_string(*left_) + " bytes before its announced size";
+  }
+
+  std::unique_ptr<BodyReader> reader_;
+  std::optional<std::uint64_t> left_;
+};
+
+}  // namespace httpretry
