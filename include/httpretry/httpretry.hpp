@@ -1,4 +1,4 @@
-// All of the library but the test kit (testing/testing.hpp).
+// All of the library but the test kit (testing/testing.hpp) and what needs spdlog (spdlog/spdlog.hpp).
 #pragma once
 
 #include <httpretry/client/client.hpp>
@@ -6,6 +6,7 @@
 #include <httpretry/curl/cookies.hpp>
 #include <httpretry/curl/transport_options.hpp>
 #include <httpretry/flow/call.hpp>
+#include <httpretry/flow/log.hpp>
 #include <httpretry/flow/middleware.hpp>
 #include <httpretry/flow/observer.hpp>
 #include <httpretry/flow/scheduler.hpp>
