@@ -1,4 +1,5 @@
-// All of the library but the test kit (testing/testing.hpp) and what needs spdlog (spdlog/spdlog.hpp).
+// All of the library but the test kit (testing/testing.hpp) and what needs spdlog
+// (spdlog/spdlog.hpp).
 #pragma once
 
 #include <httpretry/client/client.hpp>

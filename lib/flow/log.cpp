@@ -44,8 +44,7 @@ std::string time_text() {
 
 // In one write, so that the lines of several threads stay whole.
 void to_standard_error(LogLevel level, const std::string& line) {
-  const auto text =
-      time_text() + " [" + std::string(to_string(level)) + "] " + line + "\n";
+  const auto text = time_text() + " [" + std::string(to_string(level)) + "] " + line + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
@@ -53,12 +52,9 @@ void to_standard_error(LogLevel level, const std::string& line) {
 
 std::string_view to_string(LogLevel level) {
   switch (level) {
-    case LogLevel::Info:
-      return "info";
-    case LogLevel::Warning:
-      return "warning";
-    case LogLevel::Error:
-      return "error";
+    case LogLevel::Info: return "info";
+    case LogLevel::Warning: return "warning";
+    case LogLevel::Error: return "error";
   }
   return "unknown";
 }

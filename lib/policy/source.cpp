@@ -81,9 +81,9 @@ void log_policy_reload(const PolicyReload& reload) {
     write_log(LogLevel::Info,
               "httpretry: the policies of " + reload.file + " were read again" + lines);
   } else {
-    write_log(LogLevel::Error, "httpretry: " + reload.file +
-                                   " is refused, and the policies read before stay in force:" +
-                                   lines);
+    write_log(LogLevel::Error,
+              "httpretry: " + reload.file +
+                  " is refused, and the policies read before stay in force:" + lines);
   }
 }
 

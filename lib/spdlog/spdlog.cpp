@@ -9,12 +9,9 @@ namespace {
 
 spdlog::level::level_enum level_of(LogLevel level) {
   switch (level) {
-    case LogLevel::Info:
-      return spdlog::level::info;
-    case LogLevel::Warning:
-      return spdlog::level::warn;
-    case LogLevel::Error:
-      return spdlog::level::err;
+    case LogLevel::Info: return spdlog::level::info;
+    case LogLevel::Warning: return spdlog::level::warn;
+    case LogLevel::Error: return spdlog::level::err;
   }
   return spdlog::level::err;
 }

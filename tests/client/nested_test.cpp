@@ -9,12 +9,9 @@
 
 #include <doctest/doctest.h>
 
-
 using namespace httpretry;
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("the function of retry_call is known to run inside of it, also one that throws") {
   bool inside = false;

@@ -1,5 +1,5 @@
-// Log lines to a logger of spdlog. In a library of its own, which is the only one that needs spdlog:
-// link httpretry::spdlog, or httpretry-spdlog of pkg-config.
+// Log lines to a logger of spdlog. In a library of its own, which is the only one that needs
+// spdlog: link httpretry::spdlog, or httpretry-spdlog of pkg-config.
 #pragma once
 
 #include <httpretry/flow/log.hpp>
