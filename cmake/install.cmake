@@ -16,21 +16,30 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/httpretry
 install(TARGETS httpretry EXPORT httpretry_targets ${of_packages})
 install(EXPORT httpretry_targets FILE httpretry-targets.cmake NAMESPACE httpretry::
         DESTINATION ${package_dir} COMPONENT dev)
-# In a file of its own, because only its users need OpenSSL.
+# Each in a file of its own, because only its users need OpenSSL or spdlog.
+set(parts "")
 if(HTTPRETRY_BUILD_TEST_KIT)
-  install(TARGETS httpretry_testing EXPORT httpretry_testing_targets ${of_packages})
-  install(EXPORT httpretry_testing_targets FILE httpretry-testing-targets.cmake
-          NAMESPACE httpretry:: DESTINATION ${package_dir} COMPONENT dev)
+  list(APPEND parts testing)
 endif()
+if(HTTPRETRY_BUILD_SPDLOG)
+  list(APPEND parts spdlog)
+endif()
+foreach(part ${parts})
+  install(TARGETS httpretry_${part} EXPORT httpretry_${part}_targets ${of_packages})
+  install(EXPORT httpretry_${part}_targets FILE httpretry-${part}-targets.cmake
+          NAMESPACE httpretry:: DESTINATION ${package_dir} COMPONENT dev)
+endforeach()
 
 if(BUILD_SHARED_LIBS)
   set(HTTPRETRY_IS_SHARED ON)
   set(pkg_config_requires "")
   set(pkg_config_testing_requires "")
+  set(pkg_config_spdlog_requires "")
 else()
   set(HTTPRETRY_IS_SHARED OFF)
-  set(pkg_config_requires "libcurl >= 7.88, zlib, libidn2, spdlog")
+  set(pkg_config_requires "libcurl >= 7.88, zlib, libidn2")
   set(pkg_config_testing_requires ", libssl, libcrypto, zlib")
+  set(pkg_config_spdlog_requires ", spdlog")
 endif()
 configure_package_config_file(
   ${PROJECT_SOURCE_DIR}/cmake/httpretry-config.cmake.in httpretry-config.cmake
@@ -53,13 +62,11 @@ else()
 endif()
 cmake_path(APPEND pkg_config_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pkg_config_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
-configure_file(${PROJECT_SOURCE_DIR}/cmake/httpretry.pc.in httpretry.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/httpretry.pc DESTINATION ${pkg_config_dir} COMPONENT dev)
-if(HTTPRETRY_BUILD_TEST_KIT)
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/httpretry-testing.pc.in httpretry-testing.pc @ONLY)
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/httpretry-testing.pc DESTINATION ${pkg_config_dir}
-          COMPONENT dev)
-endif()
+list(TRANSFORM parts PREPEND "httpretry-" OUTPUT_VARIABLE packages)
+foreach(package httpretry ${packages})
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/${package}.pc.in ${package}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc DESTINATION ${pkg_config_dir} COMPONENT dev)
+endforeach()
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT elsewhere)
 install(FILES ${PROJECT_SOURCE_DIR}/lib/policy/policy-file.md

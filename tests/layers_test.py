@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks who includes whom, from the #include lines of include/, lib/ and apps/.
 
-  http <- retry <- flow <- (policy | middleware | curl | log | testing) <- client <- apps
+  http <- retry <- flow <- (policy | middleware | curl | spdlog | testing) <- client <- apps
               ^---- json <- (policy | client | testing)
 
 A room is a folder, with the same name under include/httpretry and lib; `detail` under
@@ -25,10 +25,10 @@ MAY_INCLUDE = {
     "middleware": {"http", "retry", "flow", "policy", "middleware"},
     # The transport knows no policy: what may be sent again is decided above it.
     "curl": {"http", "flow", "curl"},
-    "log": {"http", "retry", "flow", "policy", "log"},
+    "spdlog": {"http", "flow", "spdlog"},
     "testing": {"http", "retry", "json", "flow", "policy", "testing"},
-    "client": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "log", "client"},
-    "apps": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "log", "client",
+    "client": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client"},
+    "apps": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client",
              "testing", "apps"},
 }
 # The headers outside of the rooms: the macro that every room uses, and all the rooms at once.
@@ -39,15 +39,12 @@ for rooms in MAY_INCLUDE.values():
 MAY_INCLUDE["export"] = set()
 MAY_INCLUDE["apps"].add("httpretry")
 
-# A header that is implemented in other rooms than its own: they include it to be checked by it.
-IMPLEMENTED_IN = {"builtin": {"log"}}
-
 # The room of each library that we are made of: nothing else sees it.
 ROOMS = {
     "curl/": {"curl"},
     "nlohmann/": {"json"},
-    "spdlog/": {"log"},
-    "fmt/": {"log"},
+    "spdlog/": {"spdlog"},
+    "fmt/": {"spdlog"},
     "zlib.h": {"curl", "testing"},
     "idn2.h": {"policy"},
     "openssl/": {"testing"},
@@ -113,8 +110,6 @@ def check_ours(room, target, name, root):
     target_room = room_of(target, root)
     if target_room is None:
         return f"{name} is in no room: add it to the tables in tests/layers_test.py"
-    if room in IMPLEMENTED_IN.get(target.stem, ()) and "include" in target.relative_to(root).parts:
-        return None
     if target_room not in MAY_INCLUDE[room]:
         return f"{room} may not include {name}, which is {target_room}"
     return None
@@ -204,7 +199,7 @@ WRONG = [
     ("lib/curl/a.cpp", "#include <lib/middleware/b.hpp>", "which is middleware"),
     ("lib/middleware/a.cpp", '#include "../curl/b.hpp"', "which is curl"),
     ("lib/middleware/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
-    ("lib/middleware/a.cpp", "#include <spdlog/spdlog.h>", "from log only"),
+    ("lib/middleware/a.cpp", "#include <spdlog/spdlog.h>", "from spdlog only"),
     ("lib/client/a.cpp", "#include <zlib.h>", "from curl and testing only"),
     ("lib/curl/a.cpp", "#include <idn2.h>", "from policy only"),
     ("lib/curl/a.cpp", "#include <openssl/ssl.h>", "from testing only"),
@@ -219,7 +214,7 @@ RIGHT = [
                         "/*\n#include <random>\n*/\n#include <httpretry/http/headers.hpp>"),
     ("lib/curl/a.cpp", '#include "b.hpp"\n#include <curl/curl.h>\n#include <sys/socket.h>'),
     ("lib/client/a.cpp", '#include "lib/curl/b.hpp"\n#include "middleware/b.hpp"\n#include <thread>'),
-    ("lib/log/a.cpp", "#include <httpretry/middleware/builtin.hpp>\n#include <spdlog/spdlog.h>"),
+    ("lib/spdlog/a.cpp", "#include <httpretry/flow/task.hpp>\n#include <spdlog/spdlog.h>"),
     ("apps/a.cpp", "#include <httpretry/testing/testing.hpp>\n#include <httpretry/httpretry.hpp>"),
     ("include/httpretry/flow/task.hpp", "#include <httpretry/flow/detail/promise.hpp>"),
     ("include/httpretry/flow/detail/b.hpp", "#include <httpretry/http/headers.hpp>"),

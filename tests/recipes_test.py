@@ -73,7 +73,7 @@ class Conan(unittest.TestCase):
         return recipe
 
     def test_the_recipe_agrees_with_cmake(self):
-        recipe = self.recipe("cmake/conan/conanfile.py", with_tool=True)
+        recipe = self.recipe("cmake/conan/conanfile.py", with_tool=True, with_spdlog=True)
         recipe.set_version()
         self.assertEqual(recipe.version, VERSION)
         for step in ("layout", "requirements", "validate", "generate", "build", "package"):
@@ -93,7 +93,7 @@ class Conan(unittest.TestCase):
             self.assertTrue(list(pathlib.Path(root).glob(pattern)), pattern)
 
     def test_its_targets_are_ours(self):
-        recipe = self.recipe("cmake/conan/conanfile.py")
+        recipe = self.recipe("cmake/conan/conanfile.py", with_spdlog=True)
         recipe.package_info()
         targets = {part.set_property.mock_calls[0].args[1] for part in recipe.parts.values()}
         ours = set(re.findall(r"add_library\((httpretry::\w+) ALIAS", (ROOT / "lib/CMakeLists.txt").read_text()))
@@ -122,7 +122,8 @@ class Vcpkg(unittest.TestCase):
     def test_the_manifest_agrees_with_cmake(self):
         manifest = json.loads((self.port / "vcpkg.json").read_text())
         self.assertEqual(manifest["version-semver"], VERSION)
-        needed = manifest["dependencies"] + manifest["features"]["testing"]["dependencies"]
+        needed = manifest["dependencies"] + sum(
+            (manifest["features"][name]["dependencies"] for name in ("testing", "spdlog")), [])
         needed = [{"name": n} if isinstance(n, str) else n for n in needed]
         least = {n["name"]: n.get("version>=", "") for n in needed if not n.get("host")}
         self.assertEqual(set(least), {VCPKG.get(name, name) for name in PACKAGES})
@@ -138,7 +139,7 @@ class Vcpkg(unittest.TestCase):
             script = pathlib.Path(folder) / "run.cmake"
             script.write_text("cmake_minimum_required(VERSION 3.25)\n" + "".join(
                 f'function({name})\n  message("{name} ${{ARGN}}")\nendfunction()\n' for name in calls)
-                + f'set(PORT httpretry)\nset(FEATURES core testing tools)\n'
+                + f'set(PORT httpretry)\nset(FEATURES core spdlog testing tools)\n'
                   f'set(CURRENT_PACKAGES_DIR "{folder}/packages")\n'
                   f'include("{self.port}/portfile.cmake")\n')
             said = subprocess.run([shutil.which("cmake"), "-P", script], capture_output=True,

@@ -22,10 +22,12 @@ class HttpretryConan(ConanFile):
     options = {
         "shared": [True, False],
         "fPIC": [True, False],
+        "with_spdlog": [True, False],
         "with_testing": [True, False],
         "with_tool": [True, False],
     }
-    default_options = {"shared": False, "fPIC": True, "with_testing": True, "with_tool": False}
+    default_options = {"shared": False, "fPIC": True, "with_spdlog": False, "with_testing": True,
+                       "with_tool": False}
     implements = ["auto_shared_fpic"]
 
     def _root(self):
@@ -48,7 +50,8 @@ class HttpretryConan(ConanFile):
         self.requires("zlib/[>=1.2.11 <2]")
         self.requires("libidn2/[>=2.3 <3]")
         self.requires("nlohmann_json/[>=3.11 <4]")
-        self.requires("spdlog/[>=1.10 <2]")
+        if self.options.with_spdlog:
+            self.requires("spdlog/[>=1.10 <2]")
         if self.options.with_testing:
             self.requires("openssl/[>=1.1 <4]")
 
@@ -66,6 +69,7 @@ class HttpretryConan(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["HTTPRETRY_BUILD_TESTS"] = False
         toolchain.cache_variables["HTTPRETRY_BUILD_EXAMPLES"] = False
+        toolchain.cache_variables["HTTPRETRY_BUILD_SPDLOG"] = bool(self.options.with_spdlog)
         toolchain.cache_variables["HTTPRETRY_BUILD_TEST_KIT"] = bool(self.options.with_testing)
         toolchain.cache_variables["HTTPRETRY_BUILD_APPS"] = bool(self.options.with_tool)
         toolchain.generate()
@@ -90,8 +94,14 @@ class HttpretryConan(ConanFile):
         library.set_property("pkg_config_name", "httpretry")
         library.libs = ["httpretry"]
         library.requires = ["libcurl::libcurl", "zlib::zlib", "libidn2::libidn2",
-                            "nlohmann_json::nlohmann_json", "spdlog::spdlog"]
+                            "nlohmann_json::nlohmann_json"]
         library.system_libs = ["pthread"]
+        if self.options.with_spdlog:
+            logger = self.cpp_info.components["spdlog"]
+            logger.set_property("cmake_target_name", "httpretry::spdlog")
+            logger.set_property("pkg_config_name", "httpretry-spdlog")
+            logger.libs = ["httpretry_spdlog"]
+            logger.requires = ["httpretry", "spdlog::spdlog"]
         if self.options.with_testing:
             kit = self.cpp_info.components["testing"]
             kit.set_property("cmake_target_name", "httpretry::testing")

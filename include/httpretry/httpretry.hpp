@@ -1,4 +1,5 @@
-// All of the library but the test kit (testing/testing.hpp).
+// All of the library but the test kit (testing/testing.hpp) and what needs spdlog
+// (spdlog/spdlog.hpp).
 #pragma once
 
 #include <httpretry/client/client.hpp>
@@ -7,6 +8,7 @@
 #include <httpretry/curl/transport_options.hpp>
 #include <httpretry/flow/awaited_body.hpp>
 #include <httpretry/flow/call.hpp>
+#include <httpretry/flow/log.hpp>
 #include <httpretry/flow/middleware.hpp>
 #include <httpretry/flow/observer.hpp>
 #include <httpretry/flow/scheduler.hpp>

@@ -85,8 +85,11 @@ PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn whe
   try {
     if (const auto& url = request.parsed_url()) state.first_url = *url;
     call.emit(&Observer::call_started, request);
+    std::optional<Request> with_sink;
+    if (request.options().sink) with_sink = request;
     const Next chain(client->middlewares, 0);
     Outcome outcome = co_await chain(std::move(request), call);
+    if (with_sink) outcome = co_await Delivery::deliver_rest(*with_sink, call, std::move(outcome));
     result.emplace(std::move(outcome));
   } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
     result.emplace(out_of_memory());

@@ -49,8 +49,32 @@ long idle_limit(const Request& request, const TransportOptions& options, const O
   return std::min(usual, limit - 1);
 }
 
-// libcurl reads the file in the loop, and would wait for ever where it is a pipe. The one in the
-// home directory need not exist.
+Error unreadable(const std::string& what, const std::string& path, const std::string& why) {
+  Error error(Errc::InvalidRequest, "cannot read " + what + " " + path + ": " + why);
+  error.curl_code = CURLE_READ_ERROR;
+  return error;
+}
+
+// libcurl reads these files in the loop, and would wait for ever where one is a pipe. About one
+// that is missing, it has errors of its own.
+Result<void> check_tls_files(const TransportOptions& options, const Url& url) {
+  constexpr std::string_view kHash = "sha256//";
+  const auto& certificate = options.client_certificate;
+  const auto& pins = options.pinned_keys;
+  const bool tls = url.scheme() == "https";
+  const auto check_file = [](bool used, const char* what, const std::string& path) -> Result<void> {
+    if (!used || path.empty() || !could_make_wait(path)) return {};
+    return unreadable(what, path, kCouldMakeWait);
+  };
+  auto checked = check_file(tls, "ca_file", options.ca_file);
+  if (checked) checked = check_file(tls, "client_certificate.file", certificate.file);
+  if (checked) checked = check_file(tls, "client_certificate.key_file", certificate.key_file);
+  if (checked) checked = check_file(tls && !pins.starts_with(kHash), "pinned_keys", pins);
+  if (checked) checked = check_file(true, "proxy.ca_file", options.proxy.ca_file);
+  return checked;
+}
+
+// Likewise. The one in the home directory need not exist.
 Result<void> check_netrc(std::string path) {
   if (path.empty()) {
     const char* home = std::getenv("HOME");
@@ -59,9 +83,7 @@ Result<void> check_netrc(std::string path) {
   }
   const auto why = cannot_read(path);
   if (why.empty()) return {};
-  Error error(Errc::InvalidRequest, "cannot read netrc file " + path + ": " + why);
-  error.curl_code = CURLE_READ_ERROR;
-  return error;
+  return unreadable("netrc file", path, why);
 }
 
 }  // namespace
@@ -98,6 +120,7 @@ Result<void> check_sendable(const Request& request, const TransportOptions& opti
   if (const auto& credentials = plan.wanted.credentials) {
     if (const char* why = unusable(*credentials)) return Error(Errc::InvalidRequest, why);
   }
+  if (auto checked = check_tls_files(options, *request.parsed_url()); !checked) return checked;
   return plan.netrc ? check_netrc(*options.netrc) : Result<void>();
 }
 

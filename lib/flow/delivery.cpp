@@ -41,6 +41,22 @@ Error range_error(std::string message, bool permanent) {
   return error;
 }
 
+// What a rule of the policy calls a failure stays in memory.
+bool is_failure(const Response& response, const History& history) {
+  if (history.attempts.empty()) return false;
+  const auto& last = history.attempts.back();
+  return last.status == response.status && last.cls != Class::Success;
+}
+
+Error no_body_for_sink(const Request& request, const Response& response, const char* why) {
+  const auto& url = request.parsed_url();
+  Error error(Errc::Internal, (url ? about(request, *url) : std::string()) + why);
+  error.permanent = true;
+  error.exchange = response.exchange;
+  error.status = response.status;
+  return error;
+}
+
 }  // namespace
 
 std::string about(const Request& request, const Url& url) {
@@ -96,12 +112,16 @@ bool Delivery::can_retry() const {
   return have_ == 0 || writer_->restartable() || !version_.validator.empty();
 }
 
-const Delivery::Rest& Delivery::ask(const Request& request) {
+void Delivery::reset_exchange() {
   held_ = asked_ = complete_ = false;
   skip_ = 0;
   end_.reset();
-  const bool same = url_.empty() || url_ == request.url();
   rest_ = Rest();
+}
+
+const Delivery::Rest& Delivery::ask(const Request& request) {
+  reset_exchange();
+  const bool same = url_.empty() || url_ == request.url();
   if (have_ == 0 || !same || (version_.validator.empty() && !guaranteed_)) return rest_;
   if (!can_be_continued(request)) return rest_;
   asked_ = true;
@@ -223,6 +243,7 @@ Result<void> Delivery::finish(Response& response) {
   if (end_ && have_ != *version_.total) return ends_early(have_, *version_.total);
   response.delivered = have_;
   auto finished = writer_->finish();
+  finished_ = finished.has_value();
   if (complete_ && finished) response.status = 206;
   version_ = BodyVersion();  // no later attempt may append to it
   return finished;
@@ -233,20 +254,54 @@ Task<Outcome> Delivery::deliver(Request request, Call& call, Outcome outcome) {
   if (!opened) co_return std::move(opened).error();
   auto* delivery = *opened;
   if (delivery == nullptr || !outcome) co_return outcome;
-  delivery->hold_back_.reset();
+  delivery->reset_exchange();
+  Outcome delivered = co_await delivery->put(std::move(request), call, std::move(outcome));
+  co_return delivered;
+}
+
+Task<Outcome> Delivery::deliver_judged(Request request, Call& call, Outcome outcome) {
+  auto opened = of(request, call);
+  if (!opened) co_return std::move(opened).error();
+  (*opened)->hold_back_.reset();
+  Outcome delivered = co_await (*opened)->put(std::move(request), call, std::move(outcome));
+  co_return delivered;
+}
+
+Task<Outcome> Delivery::deliver_rest(Request request, Call& call, Outcome outcome) {
+  if (!outcome || !outcome->is_2xx() || request.method() == "HEAD") co_return outcome;
+  if (is_failure(*outcome, call.history())) co_return outcome;
+  auto* before = begun(call);
+  const bool finished = before != nullptr && before->finished_;
+  if (finished && outcome->body.empty()) co_return outcome;
+  if (finished) {
+    co_return no_body_for_sink(request, *outcome,
+                               "a middleware responded with a body after the sink got the one of "
+                               "another response");
+  }
+  if (outcome->delivered > 0) {
+    co_return no_body_for_sink(request, *outcome,
+                               "the response of a middleware has no body: it went to the sink of "
+                               "another call");
+  }
+  if (before != nullptr) before->reset_exchange();  // this body was not asked for
+  Outcome delivered = co_await deliver_judged(std::move(request), call, std::move(outcome));
+  co_return delivered;
+}
+
+Task<Outcome> Delivery::put(Request request, Call& call, Outcome outcome) {
   const auto body = std::exchange(outcome->body, std::string());
-  auto begun = delivery->begin(request, *outcome);
+  auto begun = begin(request, *outcome);
   if (!begun) co_return sink_failed(request, *outcome, std::move(begun).error());
   if (!*begun) {
     outcome->body = body;
     co_return outcome;
   }
-  auto wish = delivery->write(body);
-  if (wish && *wish == Wish::Pause) wish = co_await delivery->drain(call);
+  auto wish = write(body);
+  if (wish && *wish != Wish::Stop) wish = co_await writer_->drain(call);
   if (!wish) co_return sink_failed(request, *outcome, std::move(wish).error());
   if (*wish == Wish::Stop) co_return sink_failed(request, *outcome, reader_stopped());
-  auto finished = delivery->finish(*outcome);
-  if (!finished) co_return sink_failed(request, *outcome, std::move(finished).error());
+  auto done = finish(*outcome);
+  if (!done) co_return sink_failed(request, *outcome, std::move(done).error());
   co_return outcome;
 }
 

@@ -60,13 +60,20 @@ class HTTPRETRY_API Delivery {
   // The body is complete.
   Result<void> finish(Response& response);
 
-  // Delivers a body that is in memory: it was held back, or the transport does not support sinks.
+  // Delivers a body that is in memory. The first is for a transport without streams; the rules of
+  // the policy may hold the body back. The second is for a body that they have judged.
   static Task<Outcome> deliver(Request request, Call& call, Outcome outcome);
+  static Task<Outcome> deliver_judged(Request request, Call& call, Outcome outcome);
+  // At the end of a call, for what a middleware or a transport of the user left in `body`. An error
+  // if the sink cannot get it.
+  static Task<Outcome> deliver_rest(Request request, Call& call, Outcome outcome);
   // Whether the last response was held back.
   [[nodiscard]] bool held() const { return held_; }
 
  private:
   Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> writer);
+  Task<Outcome> put(Request request, Call& call, Outcome outcome);
+  void reset_exchange();
   Result<bool> end_with(const Response& head);
   Result<bool> continue_with(const Response& head);
   Result<bool> restart_with(const Response& head);
@@ -87,6 +94,7 @@ class HTTPRETRY_API Delivery {
   bool guaranteed_ = false;  // by the user: the rest is asked for without a validator
   bool asked_ = false;       // this exchange asks for the rest
   bool complete_ = false;    // the server has no more bytes
+  bool finished_ = false;    // the writer got a whole body
 };
 
 }  // namespace httpretry

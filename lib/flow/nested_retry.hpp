@@ -22,7 +22,7 @@ class InsideRetry {
 
 [[nodiscard]] inline bool inside_retry() { return in_retry_call; }
 
-// Logs through spdlog, at level warn, once in a program.
+// Logs a warning, once in a program.
 void warn_of_nested_retry();
 
 }  // namespace httpretry

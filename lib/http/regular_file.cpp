@@ -13,14 +13,26 @@ bool is_null_device(const struct stat& about) {
   return S_ISCHR(about.st_mode) && about.st_rdev == makedev(1, 3);
 }
 
+namespace {
+
+bool could_make_wait(const struct stat& about) {
+  return !S_ISDIR(about.st_mode) && !S_ISREG(about.st_mode) && !is_null_device(about);
+}
+
+}  // namespace
+
+bool could_make_wait(const std::string& path) {
+  struct ::stat about {};
+  return ::stat(path.c_str(), &about) == 0 && could_make_wait(about);
+}
+
 std::string cannot_read(const std::string& path) {
   struct ::stat about {};
   if (::access(path.c_str(), R_OK) != 0 || ::stat(path.c_str(), &about) != 0) {
     return std::generic_category().message(errno);
   }
   if (S_ISDIR(about.st_mode)) return std::generic_category().message(EISDIR);
-  if (S_ISREG(about.st_mode) || is_null_device(about)) return {};
-  return "it is not a regular file, and could make us wait for ever";
+  return could_make_wait(about) ? kCouldMakeWait : "";
 }
 
 }  // namespace httpretry

@@ -50,6 +50,11 @@ Result<JsonValue> scalar(const json& value, std::string_view pointer) {
 }  // namespace
 
 Result<JsonValue> Response::json_at(std::string_view pointer) const {
+  if (body.empty() && delivered > 0) {
+    auto error = no_value(pointer, "the body went to the sink of the request");
+    error.code = Errc::InvalidRequest;
+    return error;
+  }
   const auto document = parse(body);
   if (document.is_discarded()) return no_value(pointer, "the body is no JSON");
   try {

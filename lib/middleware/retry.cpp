@@ -106,7 +106,9 @@ class RequestAttempts {
     auto step = may_resend ? loop_.resend(ended) : std::nullopt;
     if (!step) {
       ended.random = call_.random();
-      const auto found = classified(outcome, ended.wall_now);
+      // What went to a sink was judged by its beginning.
+      const bool gone = outcome && outcome->delivered > 0 && judged_;
+      const auto found = gone ? *judged_ : classified(outcome, ended.wall_now);
       step = loop_.end(ended, found, to_string(found.rule));
     }
     call_.emit(&Observer::attempt_ended, request_, call_.history().attempts.back());
@@ -150,11 +152,14 @@ class RequestAttempts {
   void hold_back_what_rules_read() {
     const auto delivery = Delivery::of(request_, call_);
     if (!delivery) return;  // the transport will find the same error, and return it
-    auto which = [policy = policy_](int status, const Headers& headers) {
-      return policy::looks_into(policy->retry_on, status, headers);
+    const bool all = options_.classify != nullptr;  // we do not know what it reads
+    auto which = [policy = policy_, all](int status, const Headers& headers) {
+      return all || policy::looks_into(policy->retry_on, status, headers);
     };
+    judged_.reset();
     auto is_good = [this](const Response& begun) {  // only called while an attempt of ours runs
-      return classified(Outcome(begun), call_.scheduler().wall_now()).cls == Class::Success;
+      judged_ = classified(Outcome(begun), call_.scheduler().wall_now());
+      return judged_->cls == Class::Success;
     };
     (*delivery)->hold_back({std::move(which), kClassifiedBody, std::move(is_good)});
   }
@@ -172,7 +177,9 @@ class RequestAttempts {
   BudgetUse budget_;
   RetryLoop loop_;
   std::optional<Exchange> last_;  // of the attempt before the wait
-  int exchanges_before_ = 0;      // the attempt
+  // This attempt's, of the beginning of a body that then went to the sink.
+  std::optional<Classified> judged_;
+  int exchanges_before_ = 0;  // the attempt
 };
 
 std::shared_ptr<const RetryPolicy> without_retries(const RetryPolicy& policy) {
@@ -220,7 +227,7 @@ class Retry final : public Middleware {
     }
     if (!last) co_return Error(Errc::Timeout, call.history().detail);
     if (!attempts.owes_body()) co_return *std::move(last);
-    Outcome delivered = co_await Delivery::deliver(request, call, *std::move(last));
+    Outcome delivered = co_await Delivery::deliver_judged(request, call, *std::move(last));
     co_return delivered;
   }
 

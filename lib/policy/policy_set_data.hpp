@@ -133,7 +133,4 @@ Result<ImportedPolicies> imported(const PolicySetBuilder& builder, Problems& pro
 
 }  // namespace policy_file
 
-// Through spdlog: at level info what was accepted, at level error what was not, and why.
-void log_policy_reload(const PolicyReload& reload);
-
 }  // namespace httpretry

@@ -1,6 +1,7 @@
 // Policies from a file: read once, or watched.
 #include <httpretry/policy/policy_set.hpp>
 
+#include "lib/flow/log.hpp"
 #include "lib/http/descriptor.hpp"
 #include "lib/policy/policy_set_data.hpp"
 
@@ -71,6 +72,19 @@ Problem unread(const std::string& path, const std::string& why) {
   problem.file = path;
   problem.message = "cannot be read: " + why;
   return problem;
+}
+
+void log_policy_reload(const PolicyReload& reload) {
+  std::string lines;
+  for (const auto& problem : reload.problems) lines += "\n" + to_string(problem);
+  if (reload.accepted) {
+    write_log(LogLevel::Info,
+              "httpretry: the policies of " + reload.file + " were read again" + lines);
+  } else {
+    write_log(LogLevel::Error,
+              "httpretry: " + reload.file +
+                  " is refused, and the policies read before stay in force:" + lines);
+  }
 }
 
 }  // namespace

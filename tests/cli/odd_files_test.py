@@ -20,7 +20,8 @@ class Pipes(ProgramTest):
     # What reads the pipe, and with which URL.
     READERS = (("-b", "fifo"), ("--netrc-file", "fifo"), ("-T", "fifo"), ("-F", "a=@fifo"),
                ("-F", "a=<fifo"), ("-H", "@fifo"), ("-d", "@fifo"), ("--data-binary", "@fifo"),
-               ("--json", "@fifo"), ("--data-urlencode", "a@fifo"), ("--url-query", "a@fifo"))
+               ("--json", "@fifo"), ("--data-urlencode", "a@fifo"), ("--url-query", "a@fifo"),
+               ("-w", "@fifo"), ("-K", "fifo"), ("--policy", "fifo"))
     TLS_READERS = (("--cacert", "fifo"), ("--pinnedpubkey", "fifo"), ("--cert", "fifo"),
                    ("--cert", "/dev/null", "--key", "fifo"))
 
@@ -36,6 +37,7 @@ class Pipes(ProgramTest):
             yield (*args, https), {}
         for name in self.CA_VARIABLES:
             yield (https,), {name: "fifo"}
+        yield (server.url(),), {"HTTPRETRY_POLICY": "fifo"}
 
     def test_a_signal_ends_the_wait(self):
         server = self.server(200)
@@ -58,6 +60,23 @@ class Pipes(ProgramTest):
                                           env=env)
                 self.assertIn(b"fifo: nobody reads it within the time of -m" if writes else
                               b"the time of -m is over", result.stderr)
+
+    def test_the_limit_may_stand_behind_the_file_of_options(self):
+        result = self.run_program("-K", "fifo", "-m", "0.2", "http://127.0.0.1:1/", status=28)
+        self.assertIn(b"cannot read fifo: ", result.stderr)
+
+    def test_a_wrong_command_line_waits_for_no_pipe(self):
+        self.run_program("-K", "fifo", "--unknown", status=2)
+        self.run_program("-K", "fifo", "--help")
+
+    def test_options_and_a_format_come_from_a_pipe(self):
+        server = self.server(200)
+        self.write(f'url = "{server.url()}"\nwrite-out = "code %{{http_code}}"\n')
+        self.assertIn(b"code 200", self.run_program("-m", "20", "-K", "fifo").stdout)
+        self.write("now %{http_code}")
+        self.assertIn(b"now 200", self.run_program("-m", "20", "-w", "@fifo", server.url()).stdout)
+        self.write('{"version": 1, "default": {"max_attempts": 1}}')
+        self.run_program("-m", "20", "--policy", "fifo", self.server(503).url(), status=22)
 
     def test_a_time_limit_ends_the_wait_in_the_middle_of_a_body(self):
         server = self.server(200)

@@ -1,4 +1,5 @@
 #include "conversation.hpp"
+#include "heard.hpp"
 #include "policies.hpp"
 
 #include "lib/flow/nested_retry.hpp"
@@ -8,34 +9,9 @@
 
 #include <doctest/doctest.h>
 
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
-
-#include <sstream>
-
 using namespace httpretry;
 
-namespace {
-
-// Everything that goes through spdlog's default logger while it lives.
-class Heard {
- public:
-  Heard() {
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-        "heard", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
-    spdlog::default_logger()->set_pattern("%l: %v");
-  }
-  ~Heard() { spdlog::set_default_logger(before_); }
-  Heard(const Heard&) = delete;
-  Heard& operator=(const Heard&) = delete;
-  [[nodiscard]] std::string text() const { return text_.str(); }
-
- private:
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-  std::ostringstream text_;
-};
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("the function of retry_call is known to run inside of it, also one that throws") {
   bool inside = false;

@@ -1,6 +1,7 @@
 // Where a client's policies come from, and what a file that changes does to its calls.
 #include "policies.hpp"
 #include "conversation.hpp"
+#include "heard.hpp"
 
 #include "tests/policy/temporary.hpp"
 
@@ -9,11 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -21,25 +18,6 @@ using namespace httpretry;
 using namespace std::chrono_literals;
 
 namespace {
-
-// What is logged while it lives.
-class Heard {
- public:
-  Heard() : before_(spdlog::default_logger()) {
-    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
-    auto logger = std::make_shared<spdlog::logger>("policies_test", sink);
-    logger->set_pattern("%l: %v");
-    spdlog::set_default_logger(logger);
-  }
-  ~Heard() { spdlog::set_default_logger(before_); }
-  Heard(const Heard&) = delete;
-  Heard& operator=(const Heard&) = delete;
-  [[nodiscard]] std::string text() const { return text_.str(); }
-
- private:
-  std::ostringstream text_;
-  std::shared_ptr<spdlog::logger> before_;
-};
 
 // A file with one policy for all, and entries behind.
 std::string file_with(const std::string& policy, const std::string& endpoints = {}) {

@@ -1,4 +1,6 @@
 // A file that changes under the calls of many threads.
+#include "heard.hpp"
+
 #include "tests/policy/temporary.hpp"
 
 #include <httpretry/client/client.hpp>
@@ -6,8 +8,6 @@
 #include <httpretry/middleware/retry.hpp>
 
 #include <doctest/doctest.h>
-
-#include <spdlog/spdlog.h>
 
 #include <atomic>
 #include <thread>
@@ -36,19 +36,6 @@ class Down final : public Transport {
   }
 };
 
-class Quiet {
- public:
-  Quiet() : before_(spdlog::default_logger()->level()) {
-    spdlog::default_logger()->set_level(spdlog::level::off);
-  }
-  ~Quiet() { spdlog::default_logger()->set_level(before_); }
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
-
- private:
-  spdlog::level::level_enum before_;
-};
-
 class CountReloads final : public Observer {
  public:
   void policies_reloaded(const Call& /*call*/, const PolicyReload& reload) noexcept override {
@@ -61,7 +48,7 @@ class CountReloads final : public Observer {
 }  // namespace
 
 TEST_CASE("many threads call while a file is replaced, broken, removed and read again") {
-  const Quiet quiet;
+  const Heard heard;
   const TemporaryFile file(file_with(2));
   const auto source = PolicySource::watch(file.path()).value();
   const auto counted = std::make_shared<CountReloads>();

@@ -88,3 +88,28 @@ TEST_CASE("a reader that wants no more of what was held back ends the call, and 
   CHECK(outcome.error().status == 200);
   CHECK(outcome.error().message.starts_with("GET http://127.0.0.1"));
 }
+
+TEST_CASE("a classify of the user's judges a large response by its beginning, and only once") {
+  const std::string large = "good " + std::string(300'000, 'x');
+  FaultServer server(Scenario{{200, {}, "bad"}, {200, {}, large}});
+  std::vector<std::size_t> sizes;
+  RetryOptions options;
+  options.classify = [&](const RetryPolicy& policy, const Request&, const Observed& observed) {
+    sizes.push_back(observed.body.size());
+    auto found = classify(policy, observed);
+    if (!observed.body.starts_with("good")) found.cls = Class::Transient;
+    return found;
+  };
+  std::string text;
+  auto request = Request::get(server.url());
+  request.edit_options().sink = append_to(text);
+  request.edit_options().policy = std::make_shared<const RetryPolicy>(hasty());
+
+  const auto outcome = Client({retry(options)}).send(request);
+
+  REQUIRE(outcome);
+  CHECK(succeeded(outcome));
+  CHECK(text == large);
+  CHECK(outcome->history.attempts.size() == 2);
+  CHECK(sizes == std::vector<std::size_t>{3, kClassifiedBody});
+}

@@ -7,6 +7,9 @@
 
 #include <sys/stat.h>
 
+#include <functional>
+#include <vector>
+
 using namespace httpretry;
 
 namespace {
@@ -74,6 +77,51 @@ TEST_CASE("a netrc in the home directory that is a pipe is not read") {
   check_refused(Client(options).get(server.url()), ".netrc", 26);
   CHECK(server.requests() == 0);
   ::setenv("HOME", home.c_str(), 1);
+}
+
+TEST_CASE("neither certificates nor keys are read from a pipe") {
+  const Pipe pipe;
+  FaultServerOptions tls;
+  tls.tls = Tls::Good;
+  FaultServer server(Scenario{}, tls);
+  using Set = std::function<void(TransportOptions&)>;
+  const std::vector<Set> all{
+      [&](TransportOptions& to) { to.ca_file = pipe.path; },
+      [&](TransportOptions& to) { to.client_certificate.file = pipe.path; },
+      [&](TransportOptions& to) {
+        to.client_certificate.file = "/dev/null";
+        to.client_certificate.key_file = pipe.path;
+      },
+      [&](TransportOptions& to) { to.pinned_keys = pipe.path; },
+      [&](TransportOptions& to) {
+        to.proxy.url = "https://127.0.0.1:1";
+        to.proxy.ca_file = pipe.path;
+      },
+  };
+  for (const auto& set : all) {
+    ClientOptions options;
+    options.connection.ca_file = server.ca_file();
+    options.connection.proxy.url = "";
+    set(options.connection);
+    check_refused(Client(options).get(server.url()), pipe.path, 26);
+  }
+  CHECK(server.requests() == 0);
+}
+
+TEST_CASE("without TLS no certificate is needed, and a missing one is told by libcurl") {
+  const Pipe pipe;
+  FaultServer server;
+  ClientOptions options;
+  options.connection.ca_file = pipe.path;
+  CHECK(Client(options).get(server.url()));
+
+  FaultServerOptions tls;
+  tls.tls = Tls::Good;
+  FaultServer secured(Scenario{}, tls);
+  options.connection.ca_file = "/nonexistent";
+  const auto outcome = Client(options).get(secured.url());
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().curl_code == 77);
 }
 
 TEST_CASE("no body is read from a pipe by its name") {

@@ -20,7 +20,9 @@ namespace {
 std::size_t read_some(int descriptor, char* into, std::size_t size, int cancel) {
   for (;;) {
     std::array<::pollfd, 2> wait{{{descriptor, POLLIN, 0}, {cancel, POLLIN, 0}}};
-    if (::poll(wait.data(), wait.size(), -1) > 0 && wait[1].revents != 0) fail(EINTR);
+    if (::poll(wait.data(), wait.size(), -1) > 0 && wait[1].revents != 0) {
+      throw WaitEnded(std::generic_category().message(EINTR));
+    }
     const auto count = ::read(descriptor, into, size);
     if (count >= 0) return static_cast<std::size_t>(count);
     if (errno != EINTR && errno != EAGAIN) fail(errno);

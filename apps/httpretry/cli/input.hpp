@@ -15,6 +15,11 @@ struct ReadError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A signal, or the end of a time, ended the wait for a pipe.
+struct WaitEnded : ReadError {
+  using ReadError::ReadError;
+};
+
 // The most that is read of a file: of data for a request as much as curl reads; of policies,
 // scenarios, options and headers less.
 inline constexpr std::size_t kMaxDataFile = std::size_t{1} << 30U;
@@ -22,7 +27,7 @@ inline constexpr std::size_t kMaxTextFile = std::size_t{64} << 20U;
 
 // Reads a whole file; one with more than `most` bytes is a ReadError. "-" is standard input, which
 // can be read several times. When `cancel` becomes readable (-1: never), waiting for a pipe ends
-// with ReadError.
+// with WaitEnded.
 std::string read_whole(const std::string& path, std::size_t most, int cancel = -1);
 
 // How much of a pipe is kept in memory so that a retry can send it again.

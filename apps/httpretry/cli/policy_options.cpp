@@ -16,8 +16,8 @@ std::pair<std::string, std::string> parse_setting(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-PolicySet from_file(const std::string& path) {
-  auto checked = check_policies(read_policy_file(path), path);
+PolicySet from_file(const std::string& path, int cancel) {
+  auto checked = check_policies(read_policy_file(path, cancel), path);
   if (checked.set) return *std::move(checked.set);
   std::string lines;
   for (const auto& problem : checked.problems) {
@@ -37,15 +37,15 @@ const char* file_of_environment() {
   return file != nullptr && *file != '\0' ? file : nullptr;
 }
 
-PolicySet base_policies(const PolicyChoice& choice) {
+PolicySet base_policies(const PolicyChoice& choice, int cancel) {
   if (choice.file && choice.preset) {
     throw UsageError(
         "--policy and --preset cannot be combined; a policy file can name presets itself");
   }
-  if (choice.file) return from_file(*choice.file);
+  if (choice.file) return from_file(*choice.file, cancel);
   if (choice.preset) return from_preset(*choice.preset);
   const char* file = file_of_environment();
-  return file != nullptr ? from_file(file) : PolicySet();
+  return file != nullptr ? from_file(file, cancel) : PolicySet();
 }
 
 }  // namespace
@@ -76,9 +76,11 @@ std::vector<Flag> policy_flags(PolicyChoice& choice) {
   };
 }
 
-std::string read_policy_file(const std::string& path) {
+std::string read_policy_file(const std::string& path, int cancel) {
   try {
-    return read_whole(path, kMaxTextFile);
+    return read_whole(path, kMaxTextFile, cancel);
+  } catch (const WaitEnded& error) {
+    throw WaitEnded("cannot read " + path + ": " + error.what());
   } catch (const ReadError& error) {
     throw BadPolicyFile(path + ": " + error.what() + '\n');
   }
@@ -88,8 +90,8 @@ bool uses_standard(const PolicyChoice& choice) {
   return !choice.file && !choice.preset && file_of_environment() == nullptr;
 }
 
-PolicySet chosen_policies(const PolicyChoice& choice) {
-  auto set = base_policies(choice);
+PolicySet chosen_policies(const PolicyChoice& choice, int cancel) {
+  auto set = base_policies(choice, cancel);
   if (choice.settings.empty()) return set;
   auto overridden = with_settings(set, choice.settings, "--set");
   if (!overridden) throw UsageError(overridden.error().message);

@@ -41,9 +41,9 @@ std::vector<Flag> policy_flags(PolicyChoice& choice);
 bool uses_standard(const PolicyChoice& choice);
 
 // Without a file and a preset: the file in HTTPRETRY_POLICY, or else the preset `standard`.
-PolicySet chosen_policies(const PolicyChoice& choice);
+PolicySet chosen_policies(const PolicyChoice& choice, int cancel = -1);
 
-// The text of a file. Throws BadPolicyFile if it cannot be read.
-std::string read_policy_file(const std::string& path);
+// The text of a file. Throws BadPolicyFile if it cannot be read; WaitEnded as read_whole.
+std::string read_policy_file(const std::string& path, int cancel = -1);
 
 }  // namespace httpretry::cli

@@ -50,11 +50,12 @@ Args arguments(const std::string& line) {
 }  // namespace
 
 void read_config(const std::string& path, SendOptions& to) {
+  if (!to.read_config) return;
   if (++to.config_depth > kMaxDepth) {
     throw UsageError("option -K: " + path + ": option files include each other more than " +
                      std::to_string(kMaxDepth) + " levels deep");
   }
-  std::istringstream text(read_named(path, kMaxTextFile));
+  std::istringstream text(read_named(path, kMaxTextFile, to.end_of_waits));
   int number = 0;
   for (std::string line; std::getline(text, line);) {
     ++number;

@@ -132,7 +132,7 @@ std::vector<Flag> response_flags(SendOptions& to) {
       {'w', "write-out", "FORMAT",
        "print FORMAT after each response: curl's variables, such as %{http_code} and %{json}, and "
        "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads FORMAT from a file",
-       [&](Text v) { to.write_out = data_bytes(v, -1); }},
+       [&](Text v) { to.write_out = v; }},
       {'\0', "max-filesize", "BYTES", "fail if a response is larger than this: 500, 20K, 3M, 1G",
        [&](Text v) {
          to.max_file_size = parse_bytes(v, "--max-filesize");

@@ -32,7 +32,9 @@ inline constexpr std::uint64_t kMostInMemory = std::uint64_t{1} << 30U;
 
 struct SendOptions {
   std::vector<std::string> urls;
-  int config_depth = 0;  // of nested -K files
+  int config_depth = 0;     // of nested -K files
+  bool read_config = true;  // else -K does nothing
+  int end_of_waits = -1;    // `cancel` of read_whole, for -K
 
   std::string method;                // -X; empty: implied by other options
   std::vector<std::string> headers;  // in the syntax of curl's -H
@@ -85,8 +87,8 @@ struct SendOptions {
   bool verbose = false;
   bool trace = false;
   std::string color = "auto";
-  std::string write_out;
-  std::string report;  // a file, or "-"
+  std::string write_out;  // a format, or "@FILE" until it is read
+  std::string report;     // a file, or "-"
 
   bool version = false;
 };

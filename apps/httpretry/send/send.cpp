@@ -103,12 +103,31 @@ PolicySet fit_budget(const SendOptions& options, PolicySet policies,
 void read_data(SendOptions& options, int cancel) {
   if (!options.data_items.empty()) options.data = read_items(options.data_items, cancel);
   for (auto& item : options.url_query) item = query_item(item, cancel);
+  options.write_out = data_bytes(options.write_out, cancel);
 }
 
-int send_all(SendOptions& options, PolicySet policies, const Signals& signals) {
+// -m of the command line. It limits the wait for the files of -K too, also where it stands behind.
+std::optional<Duration> max_time_of(const Args& args) {
+  SendOptions options;
+  options.read_config = false;
+  parse_send(args, options);
+  return options.max_time;
+}
+
+// The exit status if a signal, or the time of -m, ended the wait for a file; else throws again.
+int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadError& error) {
+  if (limit.signals().received() != 0) return 128 + limit.signals().received();
+  if (!limit.over()) throw;
+  const auto message = std::string("httpretry: ") + error.what() + "; the time of -m is over";
+  if (shows_errors(options)) print_message(message);
+  return kTimeout;
+}
+
+int send_all(SendOptions& options, const Signals& signals) {
   const WaitLimit limit(signals, options.max_time);
   const int cancel = limit.descriptor();
   try {
+    auto policies = chosen_policies(options.policy, cancel);
     auto cookies = load_cookies(options, cancel);
     read_data(options, cancel);
     auto requests = requests_for(options, cancel);
@@ -118,28 +137,33 @@ int send_all(SendOptions& options, PolicySet policies, const Signals& signals) {
     return send_requests(options, limit, std::move(policies), std::move(cookies),
                          std::move(requests));
   } catch (const ReadError& error) {
-    if (signals.received() != 0) return 128 + signals.received();
-    if (!limit.over()) throw;
-    const auto message = std::string("httpretry: ") + error.what() + "; the time of -m is over";
-    if (shows_errors(options)) print_message(message);
-    return kTimeout;
+    return wait_ended(options, limit, error);
   } catch (const std::invalid_argument& error) {
     throw UsageError(with_flag_name(error.what()));
   }
 }
 
-}  // namespace
-
-int send(const Args& args) {
+int parse_and_send(const Args& args, const Signals& signals) {
   SendOptions options;
-  parse_send(args, options);
+  const WaitLimit limit(signals, max_time_of(args));
+  options.end_of_waits = limit.descriptor();
+  try {
+    parse_send(args, options);
+  } catch (const ReadError& error) {
+    return wait_ended(options, limit, error);
+  }
   if (options.version) return print_version();
   check(options);
   add_retry_all(options);
-  auto policies = chosen_policies(options.policy);
+  return send_all(options, signals);
+}
+
+}  // namespace
+
+int send(const Args& args) {
   // Before the client, so that all of its threads start with these signals blocked.
   const Signals signals;
-  const int status = send_all(options, std::move(policies), signals);
+  const int status = parse_and_send(args, signals);
   if (status == 128 + SIGINT && signals.from_terminal()) end_interrupted();
   return status;
 }

@@ -10,6 +10,11 @@
 // reads the bodies of such responses (XML, for AWS's errors), it reads the first 64 KiB before the
 // sink receives them.
 //
+// A middleware or a transport of yours may respond without the sink. The client then gives it what
+// `body` contains, at the end of the call, or the call ends with an error. A middleware that reads
+// bodies finds none if `delivered` is not 0. To read it all the same, it removes the sink from the
+// request that it passes on.
+//
 // How a retry continues when the connection was lost in the middle of a body:
 //
 //   the response had a validator (a strong ETag or    the next attempt asks for the rest, with

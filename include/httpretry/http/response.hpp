@@ -22,7 +22,7 @@ struct HTTPRETRY_API Response {
   std::string http_version = "1.1";  // "1.0", "1.1", "2"
   Headers headers;                   // of the final response; without trailers
   std::string body;                  // decoded, if RequestOptions::compressed is set
-  std::uint64_t delivered = 0;       // bytes of the body that the request's sink has
+  std::uint64_t delivered = 0;       // bytes that a sink has; if not 0, `body` is not the body
   std::string url;                   // after redirects; without user and password
   Exchange exchange;
   History history;
@@ -32,7 +32,7 @@ struct HTTPRETRY_API Response {
 
   // The scalar at a JSON pointer of RFC 6901 ("/items/0/name"; "" is the whole body).
   // Errc::Protocol if the body is not JSON, or there is no scalar at the pointer;
-  // Errc::InvalidRequest if `pointer` is not a JSON pointer.
+  // Errc::InvalidRequest if `pointer` is not a JSON pointer, or if the body went to a sink.
   [[nodiscard]] Result<JsonValue> json_at(std::string_view pointer) const;
 };
 

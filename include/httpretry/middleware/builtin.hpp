@@ -6,6 +6,7 @@
 //   Client client({log(), redirect(), retry(), timeout(std::chrono::seconds(2))});
 #pragma once
 
+#include <httpretry/flow/log.hpp>
 #include <httpretry/flow/middleware.hpp>
 
 #include <functional>
@@ -65,13 +66,12 @@ using TokenSource = std::function<Task<Result<BearerToken>>(Call& call)>;
 // the fetching call ends before (its deadline, a cancel), another one fetches.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr bearer(TokenSource fetch);
 
-// Logs a line for each call through spdlog: method, URL without query and userinfo, status or
-// error, attempts, time; at level info, or warn for a failure. Below `retry` it logs a line for
-// each attempt.
+// Logs a line for each call: method, URL without query and userinfo, status or error, attempts,
+// time; at level info, or warning for a failure. Below `retry` it logs a line for each attempt.
 struct HTTPRETRY_API LogOptions {
   LogOptions() = default;
-  // The name of a spdlog logger; without one, spdlog's default logger.
-  std::string logger;
+  // Where the lines go. If it is empty: where all lines go (log_to), which is standard error.
+  LogFunction to;
   // Also log the headers of request and response. The values of Authorization, Cookie, Set-Cookie
   // and of all headers with a name like "key", "token" or "secret" are left out.
   bool headers = false;

@@ -31,7 +31,8 @@ struct HTTPRETRY_API RetryOptions {
   // (ClientOptions::policies), or else the preset `standard`.
   std::optional<PolicySource> policies;
   // Each of the next three replaces one part of the middleware. They are called on several threads
-  // at once.
+  // at once. For a request with a sink, `classify` gets a body of up to 64 KiB before the sink
+  // does; of a longer one it gets the beginning, and judges by that.
   std::function<Classified(const RetryPolicy&, const Request&, const Observed&)> classify;
   // The backoff; a server delay still counts. The last argument is uniform in [0, 1).
   std::function<Duration(const RetryPolicy&, const Classified&, const RetryState&, double)> backoff;

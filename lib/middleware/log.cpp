@@ -1,0 +1,90 @@
+// The middleware that logs calls.
+#include "lib/flow/log.hpp"
+
+#include <httpretry/middleware/builtin.hpp>
+
+#include <array>
+#include <cstdio>
+
+namespace httpretry {
+namespace {
+
+std::string in_words(const Headers& headers) {
+  std::string text;
+  for (const auto field : headers) {
+    text += "\n  " + std::string(field.name) + ": " +
+            (tells_secret(field.name) ? "(not logged)" : printable(field.value));
+  }
+  return text;
+}
+
+std::string in_milliseconds(Duration duration) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%.1f ms",
+                std::chrono::duration<double, std::milli>(duration).count());
+  return text.data();
+}
+
+std::string in_words(const Outcome& outcome) {
+  if (outcome) return std::to_string(outcome->status);
+  return std::string(to_string(outcome.error().code)) + " (" + printable(outcome.error().message) +
+         ")";
+}
+
+class Log final : public Middleware {
+ public:
+  explicit Log(LogOptions options) : options_(std::move(options)) {}
+  [[nodiscard]] std::string_view name() const override { return "log"; }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    const auto begin = call.scheduler().now();
+    const auto first = call.history().attempts.size();
+    Outcome outcome = co_await next(request, call);
+    write(request, call, outcome, begin, first);
+    co_return outcome;
+  }
+
+ private:
+  void write(const Request& request, const Call& call, const Outcome& outcome, Time begin,
+             std::size_t first) const {
+    const auto& url = request.parsed_url();
+    auto line = "call " + std::to_string(call.id()) + ": " + request.method() + " " +
+                (url ? printable(url->without_secrets()) : "(not a URL)") + ": " +
+                in_words(outcome) + attempts(call, first) + " in " +
+                in_milliseconds(call.scheduler().now() - begin);
+    if (options_.headers) line += headers(request, outcome);
+    const auto level = is_good(outcome, call, first) ? LogLevel::Info : LogLevel::Warning;
+    options_.to ? write_log(options_.to, level, line) : write_log(level, line);
+  }
+
+  // As the policy judges it, where the middleware retry is below.
+  static bool is_good(const Outcome& outcome, const Call& call, std::size_t first) {
+    if (!outcome) return false;
+    const auto& attempts = call.history().attempts;
+    if (attempts.size() == first || attempts.back().status != outcome->status) {
+      return outcome->status < 400;
+    }
+    return attempts.back().cls == Class::Success;
+  }
+
+  // Only where it stands above the middleware retry are there any to speak of.
+  static std::string attempts(const Call& call, std::size_t first) {
+    const auto count = call.history().attempts.size() - first;
+    if (count < 2) return "";
+    return " after " + std::to_string(count) + " attempts (" +
+           std::string(to_string(call.history().stop_reason)) + ")";
+  }
+
+  static std::string headers(const Request& request, const Outcome& outcome) {
+    return "\n request" + in_words(request.headers()) + "\n response" +
+           in_words(outcome ? outcome->headers : outcome.error().headers);
+  }
+
+  LogOptions options_;
+};
+
+}  // namespace
+
+MiddlewarePtr log(LogOptions options) { return std::make_shared<Log>(std::move(options)); }
+
+}  // namespace httpretry
