@@ -2,6 +2,10 @@
 // (spdlog/spdlog.hpp).
 #pragma once
 
+#if __cplusplus < 202002L
+#error "httpretry needs C++20: compile with -std=c++20"
+#else
+
 #include <httpretry/client/client.hpp>
 #include <httpretry/client/report.hpp>
 #include <httpretry/curl/cookies.hpp>
@@ -37,3 +41,5 @@
 #include <httpretry/retry/decide.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 #include <httpretry/retry/server_delay.hpp>
+
+#endif

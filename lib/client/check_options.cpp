@@ -27,6 +27,14 @@ void check_chain(const std::vector<MiddlewarePtr>& chain) {
   }
 }
 
+std::string base_problem(const std::string& base) {
+  if (base.empty()) return {};
+  const auto url = Url::parse(base);
+  if (!url) return url.error().message;
+  const bool plain = base.find_first_of("?#") == std::string::npos;
+  return plain ? "" : "a query belongs into base_query, and a fragment is not sent";
+}
+
 }  // namespace
 
 bool has_retry(const ClientOptions& options) {
@@ -43,6 +51,9 @@ void check(const ClientOptions& options) {
   }
   if (options.max_in_flight < 0 || options.max_in_flight_per_origin < 0) {
     refuse("ClientOptions::max_in_flight must not be negative (0: no limit)");
+  }
+  if (const auto problem = base_problem(options.base_url); !problem.empty()) {
+    refuse(("ClientOptions::base_url: " + problem).c_str());
   }
   if (options.threads < 1) refuse("ClientOptions::threads must be at least 1");
   if (options.scheduler && !options.transport) {

@@ -4,6 +4,9 @@
 
 #include "lib/flow/resume_on.hpp"
 
+#include <httpretry/middleware/builtin.hpp>
+#include <httpretry/middleware/retry.hpp>
+
 namespace httpretry {
 
 detail::Completion::~Completion() = default;
@@ -87,6 +90,8 @@ Task<Outcome> await_call(std::shared_ptr<detail::ClientCore> core, Request reque
 
 }  // namespace
 
+std::vector<MiddlewarePtr> default_chain() { return {redirect(), retry()}; }
+
 Client::Client(ClientOptions options)
     : core_(std::make_shared<detail::ClientCore>(std::move(options))) {}
 Client::Client(std::initializer_list<MiddlewarePtr> middlewares)
@@ -95,6 +100,7 @@ Client::Client(std::initializer_list<MiddlewarePtr> middlewares)
         options.middlewares = middlewares;
         return options;
       }()) {}
+Client Client::bare() { return Client(std::initializer_list<MiddlewarePtr>()); }
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&& other) noexcept {
   if (this == &other) return *this;
@@ -115,6 +121,12 @@ const std::shared_ptr<detail::ClientCore>& Client::core() const {
 
 Outcome Client::send(Request request, CallOptions options) {
   return core()->send(std::move(request), std::move(options));
+}
+
+Outcome Client::send_with(Request request, const Headers& headers, std::string_view content_type) {
+  for (const auto& [name, value] : headers) request.add_header(name, value);
+  if (!content_type.empty()) request.set_header("Content-Type", content_type);
+  return send(std::move(request));
 }
 
 Task<Outcome> Client::co_send(Request request, CallOptions options) {

@@ -39,6 +39,24 @@ Error client_gone() {
   return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
 }
 
+bool is_absolute(std::string_view url) {
+  const auto colon = url.find_first_of(":/?#");
+  return colon != std::string_view::npos && url.substr(colon, 3) == "://";
+}
+
+void add_base(const ClientOptions& options, Request& request) {
+  const std::string_view url = request.url();
+  if (is_absolute(url)) return;
+  std::string whole = options.base_url;
+  const bool path = !url.empty() && url.front() != '?' && url.front() != '#';
+  if (path) {
+    while (whole.ends_with('/')) whole.pop_back();
+    if (url.front() != '/') whole += '/';
+  }
+  request.set_url(whole.append(url));
+  for (const auto& [name, value] : options.base_query) request.add_query(name, value);
+}
+
 // A loop needs descriptors and a thread.
 Error no_loop(const std::system_error& cause) {
   return not_begun(Errc::Internal, "the call cannot begin: " + std::string(cause.what()) +
@@ -62,6 +80,7 @@ ClientCore::ClientCore(ClientOptions options)
 }
 
 std::optional<Error> ClientCore::apply(Request& request, CallOptions& options) const {
+  if (!options_.base_url.empty()) add_base(options_, request);
   if (options.policy && !retries_) {
     return not_begun(Errc::InvalidRequest,
                      "the call has a policy, but the client has no retry middleware: add retry() "

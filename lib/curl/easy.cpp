@@ -294,6 +294,7 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
     lines_.add(headers.line(i));
   }
   if (!headers.contains("Accept")) lines_.add("Accept:");
+  if (!user_agent_.empty() && !headers.contains("User-Agent")) lines_.add(user_agent_.c_str());
   if (shape_ == Shape::Bytes || shape_ == Shape::Stream) {
     if (const auto own = headers.get("Expect")) {
       expects_ = equal_ignoring_case(*own, "100-continue");

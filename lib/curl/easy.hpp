@@ -119,6 +119,7 @@ class Easy {
                        CURLoption password);
 
   const TransportOptions& options_;
+  const std::string user_agent_;  // the line of requests that have none
   CurlList lines_;
   CurlList addresses_;
   CurlList connect_to_;

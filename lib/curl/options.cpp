@@ -159,12 +159,15 @@ void check(const TransportOptions& options) {
     refuse("unix_socket", "a path of " + std::to_string(options.unix_socket.size()) +
                               " bytes; the system takes " + std::to_string(kLongest));
   }
+  if (!valid_header_value(options.user_agent)) refuse("user_agent", "it cannot be sent as a header");
   if (options.netrc) check_text("netrc", *options.netrc);
   check_pins(options.pinned_keys);
   check_proxy(options.proxy);
   for (const auto& entry : options.connect_to) check_connect_to(entry);
   for (const auto& entry : options.resolve) check_resolve(entry);
 }
+
+std::string default_user_agent() { return "httpretry/" HTTPRETRY_VERSION; }
 
 std::string transport_version() { return curl_version(); }
 
@@ -176,7 +179,9 @@ bool may_use_proxy(const ProxyOptions& options) {
 }
 
 Easy::Easy(const TransportOptions& options, bool proxied)
-    : options_(options), handle_(curl_easy_init()) {
+    : options_(options),
+      user_agent_(options.user_agent.empty() ? "" : "User-Agent: " + options.user_agent),
+      handle_(curl_easy_init()) {
   if (!handle_) throw std::bad_alloc();
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_PROTOCOLS_STR, "http,https");

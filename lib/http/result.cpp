@@ -1,5 +1,7 @@
 #include <httpretry/http/response.hpp>
 
+#include <ostream>
+
 namespace httpretry {
 namespace {
 
@@ -34,6 +36,11 @@ std::string_view to_string(Errc code) {
       code, {"invalid_request", "resolve", "connect", "tls", "timeout", "send", "receive",
              "protocol", "too_large", "canceled", "circuit_open", "internal", "status"});
 }
+
+std::ostream& operator<<(std::ostream& out, Sent sent) { return out << to_string(sent); }
+std::ostream& operator<<(std::ostream& out, Class cls) { return out << to_string(cls); }
+std::ostream& operator<<(std::ostream& out, Reason reason) { return out << to_string(reason); }
+std::ostream& operator<<(std::ostream& out, Errc code) { return out << to_string(code); }
 
 Error::Error(Errc errc, std::string text) : code(errc), message(std::move(text)) {
   if (message.empty()) message = to_string(code);

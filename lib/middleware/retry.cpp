@@ -302,6 +302,10 @@ MiddlewarePtr retry(PolicySource policies) {
   return retry(std::move(options));
 }
 
+MiddlewarePtr retry(PolicySet policies) { return retry(PolicySource(std::move(policies))); }
+MiddlewarePtr retry(Result<PolicySet> loaded) { return retry(std::move(loaded).value()); }
+MiddlewarePtr retry(Result<PolicySource> watched) { return retry(std::move(watched).value()); }
+
 MiddlewarePtr retry(RetryPolicy policy) { return retry(for_all_requests(std::move(policy))); }
 
 }  // namespace httpretry

@@ -65,6 +65,16 @@ RetryPolicy::RetryPolicy()
   budget.timeout_cost = 10'000;
 }
 
+RetryPolicy RetryPolicy::standard(const StandardPolicy& changes) {
+  RetryPolicy policy;
+  policy.max_attempts = changes.max_attempts;
+  policy.max_elapsed_time = changes.max_elapsed_time;
+  policy.attempt_timeout = changes.attempt_timeout;
+  policy.response_timeout = changes.response_timeout;
+  policy.repeat = changes.repeat;
+  return policy;
+}
+
 std::string_view to_string(TransportKind kind) {
   constexpr std::string_view kWords[] = {"resolve", "connect", "tls",      "timeout",
                                          "send",    "receive", "protocol", "partial"};

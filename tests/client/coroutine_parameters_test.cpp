@@ -1,4 +1,4 @@
-// Which parameters a function may have that is a coroutine: tests/compile_errors_test.py has the
+// Which parameters a function may have that is a coroutine: tests/compile/errors_test.py has the
 // errors that the others give.
 #include "conversation.hpp"
 

@@ -104,3 +104,15 @@ TEST_CASE("lines are as libcurl wants them") {
   CHECK(headers[1].value.empty());
   CHECK(headers[0].value == "padded");
 }
+
+TEST_CASE("headers are walked through with names and values, and asked by name") {
+  Headers headers{{"A", "1"}, {"B", "2"}};
+  std::string all;
+  for (const auto& [name, value] : headers) all.append(name).append(value);
+  for (auto& [name, value] : headers) all.append(name).append(value);
+  for (auto [name, value] : headers) all.append(name).append(value);
+  CHECK(all == "A1B2A1B2A1B2");
+  CHECK(headers["b"] == "2");
+  CHECK(headers["c"].empty());
+  CHECK(headers.begin()->value == "1");
+}

@@ -48,6 +48,7 @@ std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel) 
 ClientOptions client_options(const SendOptions& options, const PolicySet& policies,
                              std::shared_ptr<CookieJar> cookies) {
   ClientOptions client;
+  client.middlewares.clear();
   if (options.follow) {
     RedirectOptions redirects;
     redirects.limit = options.max_redirects;
@@ -64,6 +65,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   if (shows_status_line(options)) client.observers.push_back(status_line(options, policies));
 
   client.connection = options.connection;
+  client.connection.user_agent.clear();  // a request has its own, or -A '' says none
   client.connection.cookies = std::move(cookies);
   return client;
 }

@@ -1,7 +1,7 @@
 // Client: where requests are sent from. Safe to use from many threads at once. Make one and keep
 // it: it holds the connections.
 //
-//   Client client({retry(), timeout(std::chrono::seconds(2))});
+//   Client client;  // follows redirects, and retries
 //   Outcome outcome = client.get("https://api.example.com/v1/items");
 //
 // There are four ways to send a request. All of them use the same chain of middlewares:
@@ -68,8 +68,12 @@ class HTTPRETRY_API Client {
  public:
   // Throws std::invalid_argument where the chain cannot work (two middlewares named "retry",
   // "redirect" below "retry", policies without "retry", a null entry) or an option makes no sense.
-  explicit Client(ClientOptions options = {});
+  //
+  // `Client client;` follows redirects and retries by the policy `standard`.
+  explicit Client(ClientOptions options = ClientOptions());
   Client(std::initializer_list<MiddlewarePtr> middlewares);
+  // Without middlewares: sends each request once.
+  [[nodiscard]] static Client bare();
   // Ends the calls in flight with Errc::Canceled and waits until they have ended: do not hold what
   // a callback may wait for. On one of the client's own threads it does not wait for the calls of
   // that thread.
@@ -109,20 +113,32 @@ class HTTPRETRY_API Client {
     return Shared<typename Made::value_type>(std::move(shared));
   }
 
-  Outcome get(std::string url) { return send(Request::get(std::move(url))); }
-  Outcome head(std::string url) { return send(Request::head(std::move(url))); }
-  Outcome del(std::string url) { return send(Request::del(std::move(url))); }
-  Outcome post(std::string url, Body body) {
-    return send(Request::post(std::move(url), std::move(body)));
+  // client.get(url, {{"Accept", "application/json"}})
+  Outcome get(std::string url, const Headers& headers = Headers()) {
+    return send_with(Request::get(std::move(url)), headers);
   }
-  Outcome put(std::string url, Body body) {
-    return send(Request::put(std::move(url), std::move(body)));
+  Outcome head(std::string url, const Headers& headers = Headers()) {
+    return send_with(Request::head(std::move(url)), headers);
   }
-  Outcome patch(std::string url, Body body) {
-    return send(Request::patch(std::move(url), std::move(body)));
+  Outcome del(std::string url, const Headers& headers = Headers()) {
+    return send_with(Request::del(std::move(url)), headers);
+  }
+  // client.post(url, json_text, "application/json"). Without a content type none is sent.
+  Outcome post(std::string url, Body body, std::string_view content_type = {},
+               const Headers& headers = Headers()) {
+    return send_with(Request::post(std::move(url), std::move(body)), headers, content_type);
+  }
+  Outcome put(std::string url, Body body, std::string_view content_type = {},
+              const Headers& headers = Headers()) {
+    return send_with(Request::put(std::move(url), std::move(body)), headers, content_type);
+  }
+  Outcome patch(std::string url, Body body, std::string_view content_type = {},
+                const Headers& headers = Headers()) {
+    return send_with(Request::patch(std::move(url), std::move(body)), headers, content_type);
   }
 
  private:
+  Outcome send_with(Request request, const Headers& headers, std::string_view content_type = {});
   void start(Request request, CallOptions options, std::unique_ptr<detail::Completion> completion);
   void run(std::shared_ptr<detail::Work> work);
   void shut_down();

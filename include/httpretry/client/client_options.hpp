@@ -15,6 +15,8 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace httpretry {
@@ -28,14 +30,30 @@ enum class Blocking : std::uint8_t {
   SharedLoop,
 };
 
+// redirect() and retry().
+[[nodiscard]] HTTPRETRY_API std::vector<MiddlewarePtr> default_chain();
+
 struct HTTPRETRY_API ClientOptions {
   ClientOptions() = default;
 
   // The chain, outermost first. What stands above retry() happens once per call, what stands below
-  // it once per attempt.
+  // it once per attempt. If it is empty, requests go straight to the transport, and nothing is
+  // retried.
   //
-  // Default: empty. Requests go straight to the transport, and nothing is retried.
-  std::vector<MiddlewarePtr> middlewares;
+  // Default: redirect(), retry()
+  std::vector<MiddlewarePtr> middlewares = default_chain();
+
+  // Requests whose URL has no scheme and host ("/items", "items?page=2") are sent there: their URL
+  // is appended to this one. "https://api.example.com/v1" is the same with and without "/" at its
+  // end.
+  //
+  // Default: empty. Such a request is Errc::InvalidRequest.
+  std::string base_url;
+
+  // Names and values that are added to the query of these requests, such as the key of an API.
+  //
+  // Default: none
+  std::vector<std::pair<std::string, std::string>> base_query;
 
   // The policies for a retry() that was given none itself: a PolicySet, or a file that is read
   // again when it changes (PolicySource::watch).

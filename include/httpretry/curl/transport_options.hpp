@@ -76,6 +76,9 @@ struct HTTPRETRY_API ProxyOptions {
   bool verify_tls = true;
 };
 
+// "httpretry/0.1.0"
+[[nodiscard]] HTTPRETRY_API std::string default_user_agent();
+
 struct HTTPRETRY_API TransportOptions {
   TransportOptions() = default;
 
@@ -91,6 +94,11 @@ struct HTTPRETRY_API TransportOptions {
   //
   // Default: system_lookup
   Lookup lookup;
+
+  // The User-Agent of requests that have none; empty: they are sent without.
+  //
+  // Default: "httpretry/VERSION"
+  std::string user_agent = default_user_agent();
 
   // The largest body that is held in memory, in decoded bytes. A larger one is Errc::TooLarge. A
   // body that goes to a sink has no limit.

@@ -111,6 +111,12 @@ struct HTTPRETRY_API FileOptions {
 // Passes the body to a function; `false` ends the call with Errc::Canceled. The function cannot
 // restart, so a retry never passes the first bytes again.
 [[nodiscard]] HTTPRETRY_API SinkPtr pass_to(std::function<bool(std::string_view bytes)> take);
+// One that takes all: pass_to([&](std::string_view bytes) { text += bytes; })
+template <class F>
+requires std::is_void_v<std::invoke_result_t<F&, std::string_view>>
+[[nodiscard]] SinkPtr pass_to(F take) {
+  return pass_to([take = std::move(take)](std::string_view bytes) mutable { return take(bytes), true; });
+}
 
 namespace detail {
 using AwaitBytes = std::function<Task<bool>(std::string bytes, Call& call)>;

@@ -22,11 +22,21 @@
 #include <coroutine>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace httpretry {
+
+namespace detail {
+struct TaskAccess;
+template <class T>
+using ValueOrNothing = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+}  // namespace detail
 
 template <class T = void>
 class [[nodiscard]] Task {
@@ -67,8 +77,7 @@ class [[nodiscard]] Task {
 
  private:
   friend promise_type;
-  template <class U>
-  friend Task<std::vector<U>> when_all(std::vector<Task<U>> tasks);
+  friend struct detail::TaskAccess;
   // Awaits a task that was started before.
   class Join final : public Awaiter {
    public:
@@ -80,6 +89,22 @@ class [[nodiscard]] Task {
   explicit Task(Handle handle) noexcept : handle_(handle) {}
   Handle handle_;
 };
+
+namespace detail {
+
+// For `when_all`: starts a task before it is awaited.
+struct TaskAccess {
+  template <class T>
+  static void start(const Task<T>& task) {
+    task.handle_.resume();
+  }
+  template <class T>
+  static auto join(const Task<T>& task) {
+    return typename Task<T>::Join(task.handle_);
+  }
+};
+
+}  // namespace detail
 
 // Runs a task and blocks this thread until it is done: the way from ordinary code into coroutines.
 // On a thread that drives a loop (in a callback, in a middleware) it would wait for itself: there
@@ -105,15 +130,16 @@ T sync_wait(Task<T> task) {
 //
 // ClientOptions::max_in_flight limits how many calls are in flight at a time.
 template <class T>
+requires(!std::is_void_v<T>)
 Task<std::vector<T>> when_all(std::vector<Task<T>> tasks) {
   std::vector<T> values;
   values.reserve(tasks.size());
-  for (const auto& task : tasks) task.handle_.resume();
+  for (const auto& task : tasks) detail::TaskAccess::start(task);
 
   std::exception_ptr thrown;
   for (const auto& task : tasks) {
     try {
-      const typename Task<T>::Join join(task.handle_);
+      const auto join = detail::TaskAccess::join(task);
       T value = co_await join;
       values.push_back(std::move(value));
     } catch (...) {
@@ -122,6 +148,58 @@ Task<std::vector<T>> when_all(std::vector<Task<T>> tasks) {
   }
   if (thrown) std::rethrow_exception(thrown);
   co_return values;
+}
+
+inline Task<> when_all(std::vector<Task<>> tasks) {
+  for (const auto& task : tasks) detail::TaskAccess::start(task);
+  std::exception_ptr thrown;
+  for (const auto& task : tasks) {
+    try {
+      const auto join = detail::TaskAccess::join(task);
+      co_await join;
+    } catch (...) {
+      if (!thrown) thrown = std::current_exception();
+    }
+  }
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+namespace detail {
+
+// The value of a task is kept in `value`; a Task<> leaves it empty.
+template <class T>
+Task<> keep(Task<T> task, std::optional<ValueOrNothing<T>>& value) {
+  if constexpr (std::is_void_v<T>) {
+    co_await task;
+    value.emplace();
+  } else {
+    T made = co_await task;
+    value.emplace(std::move(made));
+  }
+}
+
+}  // namespace detail
+
+// The same for a few tasks of different types:
+//
+//   auto [user, orders] = co_await when_all(client.co_send(one), client.co_send(other));
+//
+// What a Task<> gives is a std::monostate.
+template <class... T>
+requires(sizeof...(T) > 0)
+Task<std::tuple<detail::ValueOrNothing<T>...>> when_all(Task<T>... tasks) {
+  std::tuple<std::optional<detail::ValueOrNothing<T>>...> values;
+  std::vector<Task<>> kept;
+  kept.reserve(sizeof...(T));
+  std::apply([&](auto&... value) { (kept.push_back(detail::keep(std::move(tasks), value)), ...); },
+             values);
+  auto all = when_all(std::move(kept));
+  co_await all;
+  co_return std::apply(
+      [](auto&... value) {
+        return std::tuple<detail::ValueOrNothing<T>...>(*std::move(value)...);
+      },
+      values);
 }
 
 }  // namespace httpretry

@@ -8,6 +8,7 @@
 #include <httpretry/http/time.hpp>
 
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,9 @@ enum class Errc : std::uint8_t;
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Sent sent);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Class cls);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Reason reason);
+HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Sent sent);
+HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Class cls);
+HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Reason reason);
 
 // When each step of one exchange was done, counted from the start of the exchange. Zero if the step
 // did not happen (a reused connection has no connect).

@@ -60,6 +60,11 @@ class HTTPRETRY_API Headers {
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   [[nodiscard]] Field operator[](std::size_t index) const;
+  // As `get`, with an empty value if there is none.
+  [[nodiscard]] std::string_view operator[](std::string_view name) const {
+    return get(name).value_or(std::string_view());
+  }
+  // For (const auto& [name, value] : headers).
   [[nodiscard]] Iterator begin() const;
   [[nodiscard]] Iterator end() const;
 
@@ -91,9 +96,14 @@ class Headers::Iterator {
   using value_type = Field;
   using difference_type = std::ptrdiff_t;
 
+  using iterator_category = std::input_iterator_tag;
+  using pointer = const Field*;
+  using reference = const Field&;
+
   Iterator() = default;
   Iterator(const Headers& headers, std::size_t index) : headers_(&headers), index_(index) {}
-  Field operator*() const { return (*headers_)[index_]; }
+  const Field& operator*() const { return field_ = (*headers_)[index_]; }
+  const Field* operator->() const { return &**this; }
   Iterator& operator++() {
     ++index_;
     return *this;
@@ -103,11 +113,12 @@ class Headers::Iterator {
     ++index_;
     return before;
   }
-  friend bool operator==(const Iterator&, const Iterator&) = default;
+  friend bool operator==(const Iterator& a, const Iterator& b) { return a.index_ == b.index_; }
 
  private:
   const Headers* headers_ = nullptr;
   std::size_t index_ = 0;
+  mutable Field field_;  // so that `auto&` may refer to it
 };
 
 inline Headers::Field Headers::operator[](std::size_t index) const {

@@ -49,6 +49,7 @@ enum class Errc : std::uint8_t {
 
 // As printed in reports and logs: "invalid_request", "resolve", …
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Errc code);
+HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Errc code);
 
 struct HTTPRETRY_API Error {
   explicit Error(Errc errc, std::string text = {});

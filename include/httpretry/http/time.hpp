@@ -10,8 +10,8 @@
 //   what is limited               set in
 //   the whole call                CallOptions::timeout, CallOptions::deadline; the policy's
 //                                 max_elapsed_time
-//   an attempt                    the policy's attempt_timeout; the middleware `timeout` below
-//   retry making a connection           connect_timeout: RequestOptions, policy, TransportOptions
+//   an attempt                    the policy's attempt_timeout; timeout() below retry()
+//   making a connection           connect_timeout: RequestOptions, policy, TransportOptions
 //   the headers of a response     response_timeout: RequestOptions, policy;
 //                                 RequestOptions::respond_by
 //   a pause within its body       stall_timeout: RequestOptions, policy

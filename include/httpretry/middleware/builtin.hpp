@@ -9,6 +9,7 @@
 #include <httpretry/flow/log.hpp>
 #include <httpretry/flow/middleware.hpp>
 
+#include <concepts>
 #include <functional>
 #include <string>
 #include <vector>
@@ -40,6 +41,11 @@ struct HTTPRETRY_API RedirectOptions {
 // A time limit for what is below it: for each attempt where it is below `retry`, for the whole call
 // above. Ends with Errc::Timeout.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr timeout(Duration limit);
+// timeout(0.5s)
+template <std::floating_point Seconds, class Period>
+[[nodiscard]] MiddlewarePtr timeout(std::chrono::duration<Seconds, Period> limit) {
+  return timeout(std::chrono::duration_cast<Duration>(limit));
+}
 
 // Adds the headers that a request does not have. Only to requests to the origin of the call: they
 // may be secrets, so they do not follow a redirect to another origin.

@@ -45,6 +45,10 @@ struct HTTPRETRY_API RetryOptions {
 // the options here.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryOptions options = RetryOptions());
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(PolicySource policies);
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(PolicySet policies);
+// retry(PolicySet::load("policy.json")). Throws Failure, with the error, if they could not be read.
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(Result<PolicySet> loaded);
+[[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(Result<PolicySource> watched);
 // Throws std::invalid_argument where `check` does.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr retry(RetryPolicy policy);
 

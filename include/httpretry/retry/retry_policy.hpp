@@ -154,8 +154,19 @@ struct HTTPRETRY_API BudgetPolicy {
 enum class ElapsedRule : std::uint8_t { IncludeWait, BeforeWait, ClipWait };
 enum class Repeat : std::uint8_t { Safe, Always, Never };
 
+// What is often changed of the policy `standard`.
+struct StandardPolicy {
+  int max_attempts = 5;
+  Duration max_elapsed_time = std::chrono::seconds(60);
+  Duration attempt_timeout = kForever;
+  Duration response_timeout = kForever;
+  Repeat repeat = Repeat::Safe;
+};
+
 struct HTTPRETRY_API RetryPolicy {
   RetryPolicy();  // the preset `standard`
+  // RetryPolicy::standard({.max_attempts = 3})
+  static RetryPolicy standard(const StandardPolicy& changes);
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 
   std::optional<int> max_attempts;  // including the first; empty: no limit but max_elapsed_time

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mistakes that must not compile, and the sentence that each gives.
 
-    compile_errors_test.py COMPILER INCLUDE_DIR
+    errors_test.py COMPILER INCLUDE_DIR
 """
 import subprocess
 import sys

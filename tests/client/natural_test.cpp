@@ -1,0 +1,155 @@
+// What one writes first works: default chain, headers in a call, a base URL, conversions.
+#include "conversation.hpp"
+
+#include <httpretry/flow/sink.hpp>
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <stdexcept>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+ClientOptions options_of(const Conversation& talk) {
+  ClientOptions options;
+  options.scheduler = talk.clock;
+  options.transport = talk.network;
+  return options;
+}
+
+Task<int> number(int value) { co_return value; }
+Task<> nothing(int& runs) {
+  ++runs;
+  co_return;
+}
+Task<> failing() {
+  throw std::runtime_error("failed");
+  co_return;
+}
+
+Task<std::string> three_at_once(int& runs) {
+  auto all = when_all(number(1), nothing(runs), number(2));
+  const auto [first, none, last] = co_await all;
+  static_assert(std::is_same_v<decltype(none), const std::monostate>);
+  co_return std::to_string(first) + std::to_string(last);
+}
+
+}  // namespace
+
+TEST_CASE("a client follows redirects and retries, unless its chain is empty") {
+  Conversation talk;
+  talk.network->say(redirect_to(302, "http://y/")).say(Response(503)).say(Response(200));
+  auto options = options_of(talk);
+  CHECK(Client(options).get("http://x/")->status == 200);
+  CHECK(talk.sends() == 3);
+  Conversation once;
+  once.network->say(Response(503));
+  options = options_of(once);
+  options.middlewares = {};
+  CHECK(Client(options).get("http://x/")->status == 503);
+  CHECK(once.sends() == 1);
+}
+
+TEST_CASE("a call takes its headers, and a body its type") {
+  Conversation talk;
+  talk.network->say(Response(200));
+  auto client = talk.client({});
+  CHECK(client.get("http://x/", {{"Accept", "application/json"}}));
+  CHECK(talk.sent(0).headers()["accept"] == "application/json");
+  CHECK(client.post("http://x/", "{}", "application/json"));
+  CHECK(talk.sent(1).headers()["Content-Type"] == "application/json");
+  CHECK(client.put("http://x/", "{}", "application/json", {{"X-Tag", "1"}}));
+  CHECK(talk.sent(2).headers()["X-Tag"] == "1");
+  CHECK(client.post("http://x/", "{}"));
+  CHECK(talk.sent(3).headers().empty());
+}
+
+TEST_CASE("what has no scheme and host is sent to the base URL, with its query") {
+  struct Row {
+    const char* base;
+    const char* url;
+    const char* sent;
+  };
+  for (const auto& row : {
+           Row{"https://api.example.com/v1", "items", "https://api.example.com/v1/items?key=a%26b"},
+           Row{"https://api.example.com/v1/", "/items", "https://api.example.com/v1/items?key=a%26b"},
+           Row{"https://api.example.com", "items?page=2",
+               "https://api.example.com/items?page=2&key=a%26b"},
+           Row{"https://api.example.com/v1", "", "https://api.example.com/v1?key=a%26b"},
+           Row{"https://api.example.com/v1", "?page=2",
+               "https://api.example.com/v1?page=2&key=a%26b"},
+           Row{"https://api.example.com/v1", "items:batch?at=http://y/",
+               "https://api.example.com/v1/items:batch?at=http://y/&key=a%26b"},
+           Row{"https://api.example.com/v1", "//other.example.com/",
+               "https://api.example.com/v1//other.example.com/?key=a%26b"},
+           // The key stays at home.
+           Row{"https://api.example.com/v1", "http://other.example.com/",
+               "http://other.example.com/"},
+       }) {
+    CAPTURE(row.url);
+    Conversation talk;
+    talk.network->say(Response(200));
+    auto options = options_of(talk);
+    options.base_url = row.base;
+    options.base_query = {{"key", "a&b"}};
+    CHECK(Client(options).get(row.url));
+    CHECK(talk.sent(0).url() == row.sent);
+  }
+}
+
+TEST_CASE("a base URL that cannot be one is refused") {
+  for (const auto* base : {"api.example.com", "/v1", "ftp://x/", "https://x/?a=1", "https://x/#a"}) {
+    CAPTURE(base);
+    ClientOptions options;
+    options.base_url = base;
+    CHECK_THROWS_AS(Client{options}, std::invalid_argument);
+  }
+}
+
+TEST_CASE("a time limit in seconds, a policy that was loaded, and one with few changes") {
+  Conversation talk;
+  talk.network->say(Response(200), 1s);
+  CHECK(talk.client({timeout(0.5s)}).get("http://x/").error().code == Errc::Timeout);
+  CHECK(talk.client({timeout(1500ms)}).get("http://x/"));
+  CHECK_THROWS_WITH_AS(static_cast<void>(retry(PolicySet::load("/nonexistent"))),
+                       "/nonexistent: cannot be read: No such file or directory", Failure);
+  CHECK_THROWS_AS(static_cast<void>(retry(PolicySource::watch("/nonexistent"))), Failure);
+  const auto policy = RetryPolicy::standard({.max_attempts = 2, .response_timeout = 3s});
+  auto expected = RetryPolicy();
+  expected.max_attempts = 2;
+  expected.response_timeout = 3s;
+  CHECK(policy == expected);
+  CHECK(RetryPolicy::standard({}) == RetryPolicy());
+}
+
+TEST_CASE("several tasks of different types at once") {
+  int runs = 0;
+  CHECK(sync_wait(three_at_once(runs)) == "12");
+  CHECK(runs == 1);
+  std::vector<Task<>> tasks;
+  for (int i = 0; i < 3; ++i) tasks.push_back(nothing(runs));
+  sync_wait(when_all(std::move(tasks)));
+  CHECK(runs == 4);
+  tasks.clear();
+  tasks.push_back(failing());
+  tasks.push_back(nothing(runs));
+  CHECK_THROWS_WITH_AS(sync_wait(when_all(std::move(tasks))), "failed", std::runtime_error);
+  CHECK(runs == 5);
+}
+
+TEST_CASE("words are printed, and a sink may be a function that takes all") {
+  std::ostringstream out;
+  out << Errc::Connect << ' ' << Class::Throttle << ' ' << Sent::Maybe << ' '
+      << Reason::ElapsedExhausted;
+  CHECK(out.str() == "connect throttle maybe elapsed_exhausted");
+  Conversation talk;
+  talk.network->say(Response(200, "body"));
+  std::string text;
+  auto request = Request::get("http://x/");
+  request.edit_options().sink = pass_to([&](std::string_view bytes) { text += bytes; });
+  CHECK(talk.client({}).send(request));
+  CHECK(text == "body");
+}
