@@ -12,6 +12,7 @@ namespace {
 
 Client make_client() {
   ClientOptions options;
+  options.middlewares = {};
   options.connection.verify_tls = false;
   return Client(options);
 }

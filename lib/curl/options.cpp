@@ -159,7 +159,8 @@ void check(const TransportOptions& options) {
     refuse("unix_socket", "a path of " + std::to_string(options.unix_socket.size()) +
                               " bytes; the system takes " + std::to_string(kLongest));
   }
-  if (!valid_header_value(options.user_agent)) refuse("user_agent", "it cannot be sent as a header");
+  if (!valid_header_value(options.user_agent))
+    refuse("user_agent", "it cannot be sent as a header");
   if (options.netrc) check_text("netrc", *options.netrc);
   check_pins(options.pinned_keys);
   check_proxy(options.proxy);

@@ -174,7 +174,7 @@ int main(int argc, char** argv) {
   const int count = std::atoi(argv[2]);
   const HostileServer hostile(*fault);  // first: it forks
   const Server healthy;
-  Client client;
+  auto client = Client::bare();
 
   times_of(client, healthy.url(), 10, [] {});  // connections, caches
   const auto alone = times_of(client, healthy.url(), count, [] {});

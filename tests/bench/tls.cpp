@@ -102,6 +102,7 @@ int main(int argc, char** argv) {
     return measure(argv[1], count, [&](long n) { by_hand.get(url, n); }), 0;
   }
   ClientOptions options;
+  options.middlewares = {};
   options.connection.ca_file = argv[4];
   Client client(options);
   measure("client", count, [&](long n) { through(client, url, n); });

@@ -207,6 +207,7 @@ class Counting final : public Transport {
 TEST_CASE("the limits hold over all threads, whoever is canceled") {
   const auto network = std::make_shared<Counting>();
   ClientOptions options;
+  options.middlewares = {};
   options.transport = network;
   options.threads = 3;
   options.max_in_flight = 7;

@@ -219,7 +219,7 @@ TEST_CASE("threads with loops of their own share one fetch") {
 TEST_CASE("a token may be fetched by a client of its own, on a thread of its own") {
   FaultServer issuer(Scenario{{200, "from-the-issuer"}});
   FaultServer server;
-  Client other;
+  auto other = Client::bare();
   Client client({bearer([&](Call&) -> Task<Result<BearerToken>> {
     const Outcome answer = co_await other.co_send(Request::post(issuer.url(), "grant"));
     if (!answer) co_return answer.error();

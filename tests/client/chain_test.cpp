@@ -123,12 +123,15 @@ TEST_CASE("a chain that cannot work is refused when the client is made") {
   CHECK_THROWS_AS(talk.client({nullptr}), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(timeout(0s)), std::invalid_argument);
   ClientOptions threadless;
+  threadless.middlewares = {};
   threadless.threads = 0;
   CHECK_THROWS_AS(Client{threadless}, std::invalid_argument);
   ClientOptions no_transport;
+  no_transport.middlewares = {};
   no_transport.scheduler = talk.clock;
   CHECK_THROWS_AS(Client{no_transport}, std::invalid_argument);
   ClientOptions no_observer;
+  no_observer.middlewares = {};
   no_observer.observers = {nullptr};
   CHECK_THROWS_AS(Client{no_observer}, std::invalid_argument);
 }

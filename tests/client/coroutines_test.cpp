@@ -49,6 +49,7 @@ TEST_CASE("200 calls at once keep to the client's limit, and each has its own an
   told.network->say(
       [](const Request& request, int) { return Response(200, request.url().substr(9)); }, 1s);
   ClientOptions options;
+  options.middlewares = {};
   options.scheduler = told.clock;
   options.transport = told.network;
   options.max_in_flight = 20;

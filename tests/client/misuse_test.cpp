@@ -102,7 +102,7 @@ TEST_CASE("a Task that cannot be awaited any more, and a Client that was moved f
                             client.send_then(Request::get("http://x/"), [](const Outcome&) {});
                           })}) {
     CHECK(last_words([&] {
-            Client client;
+            auto client = Client::bare();
             const Client taken = std::move(client);
             use(client);  // NOLINT(bugprone-use-after-move)
           }) == moved);
@@ -112,7 +112,7 @@ TEST_CASE("a Task that cannot be awaited any more, and a Client that was moved f
 TEST_CASE("what would wait for its own loop throws there") {
   Conversation talk;
   talk.network->say(Response(200));
-  Client other;
+  auto other = Client::bare();
   struct Row {
     std::string name;
     std::function<void()> wait;

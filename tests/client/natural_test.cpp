@@ -75,7 +75,8 @@ TEST_CASE("what has no scheme and host is sent to the base URL, with its query")
   };
   for (const auto& row : {
            Row{"https://api.example.com/v1", "items", "https://api.example.com/v1/items?key=a%26b"},
-           Row{"https://api.example.com/v1/", "/items", "https://api.example.com/v1/items?key=a%26b"},
+           Row{"https://api.example.com/v1/", "/items",
+               "https://api.example.com/v1/items?key=a%26b"},
            Row{"https://api.example.com", "items?page=2",
                "https://api.example.com/items?page=2&key=a%26b"},
            Row{"https://api.example.com/v1", "", "https://api.example.com/v1?key=a%26b"},
@@ -101,7 +102,8 @@ TEST_CASE("what has no scheme and host is sent to the base URL, with its query")
 }
 
 TEST_CASE("a base URL that cannot be one is refused") {
-  for (const auto* base : {"api.example.com", "/v1", "ftp://x/", "https://x/?a=1", "https://x/#a"}) {
+  for (const auto* base :
+       {"api.example.com", "/v1", "ftp://x/", "https://x/?a=1", "https://x/#a"}) {
     CAPTURE(base);
     ClientOptions options;
     options.base_url = base;

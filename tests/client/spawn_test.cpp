@@ -78,6 +78,7 @@ class Guarded final : public Transport {
 TEST_CASE("many calls on many loops wait for one renewal of the token, each on its own loop") {
   const auto network = std::make_shared<Guarded>();
   ClientOptions options;
+  options.middlewares = {};
   options.transport = network;
   Client auth(options);
   Tokens tokens(auth);
@@ -151,6 +152,7 @@ TEST_CASE("the call that began the shared work may be canceled, and the others g
 
 TEST_CASE("work that throws is an error for all who wait") {
   ClientOptions options;
+  options.middlewares = {};
   options.transport = std::make_shared<Guarded>();
   Client client(options);
   const auto early = client.spawn(
@@ -176,6 +178,7 @@ TEST_CASE("work that throws is an error for all who wait") {
 TEST_CASE(
     "the end of a client calls off what its work waits for, and tells those who wait for it") {
   ClientOptions options;
+  options.middlewares = {};
   options.transport = std::make_shared<Guarded>();
   auto auth = std::make_unique<Client>(options);
   bool slept = true;
@@ -199,6 +202,7 @@ TEST_CASE(
 
 TEST_CASE("a client that is gone takes no work and no calls") {
   ClientOptions options;
+  options.middlewares = {};
   options.transport = std::make_shared<Guarded>();
   std::optional<Client> client(options);
   auto late = client->co_send(Request::get("http://x/"));

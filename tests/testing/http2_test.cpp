@@ -42,6 +42,7 @@ Request request(const FaultServer& server, const char* method = "GET",
 
 ClientOptions trusting(const FaultServer& server) {
   ClientOptions options;
+  options.middlewares = {};
   options.connection.ca_file = server.ca_file();
   return options;
 }

@@ -57,6 +57,7 @@ Addresses and_then(Addresses addresses, const std::string& last) {
 
 ClientOptions at(const Addresses& addresses) {
   ClientOptions options;
+  options.middlewares = {};
   options.connection.lookup = [addresses](const std::string&) {
     return Result<Addresses>(addresses);
   };

@@ -80,6 +80,7 @@ TEST_CASE("while a body is awaited, its loop carries other calls") {
       if (version == HttpVersion::Any) with_tls.tls = Tls::Good;
       FaultServer server(with_http2(), with_tls);
       ClientOptions options;
+      options.middlewares = {};
       options.connection.ca_file = server.ca_file();
       Client client(options);  // with one loop
       Gate gate;
@@ -108,7 +109,7 @@ TEST_CASE("while a body is awaited, its loop carries other calls") {
 
 TEST_CASE("a body of many pieces goes out whole, through each send function") {
   FaultServer server(with_http2());
-  Client client;
+  auto client = Client::bare();
   for (const auto version : {HttpVersion::Http1, HttpVersion::Http2PriorKnowledge}) {
     std::string whole;
     for (int i = 0; i < 300; ++i) whole += std::string(static_cast<std::size_t>(i * 10 + 1), 'a');
@@ -161,7 +162,7 @@ TEST_CASE("a timeout and a stop end the wait for a body") {
     CallOptions call;
     call.stop = stop.get_token();
     request.set_body(awaited_body_once(gated(gate)));
-    Client client;
+    auto client = Client::bare();
     auto stopped = client.send_async(request, call);
     gate.wait_for_arrival();
     stop.request_stop();
@@ -212,7 +213,7 @@ TEST_CASE("a response that comes before the end of the body ends the wait for it
       ::close(fd);
     });
     const auto request = Request::put(server.url(), awaited_body_once(gated(gate)));
-    Client client;
+    auto client = Client::bare();
     const auto outcome = background ? client.send_async(request).get() : client.send(request);
     REQUIRE(outcome);
     CHECK(outcome->status == 413);
@@ -412,6 +413,7 @@ TEST_CASE("a response over HTTP/2 that comes before the end of the body ends the
                                      frame(Frame::Data, kEndStream, stream, "no")};
         });
     ClientOptions options;
+    options.middlewares = {};
     options.connection.ca_file = server.ca_file();
     Client client(options);
     const auto request = Request::put(server.url(), awaited_body_once(gated(gate)));
@@ -425,7 +427,7 @@ TEST_CASE("a response over HTTP/2 that comes before the end of the body ends the
 
 TEST_CASE("the pieces of a body may be responses, fetched by the same client") {
   FaultServer server(Scenario{{200, "piece "}});
-  Client client;
+  auto client = Client::bare();
   const auto next = [&, left = 3](Call& call) mutable -> Task<Result<std::string>> {
     if (left-- == 0) co_return "";
     CallOptions options;

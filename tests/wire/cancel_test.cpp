@@ -79,6 +79,7 @@ bool sleeps(pid_t thread) {
 TEST_CASE("a stop ends a wait for admission") {
   FaultServer server(Scenario({Fault::Hang}));
   ClientOptions options;
+  options.middlewares = {};
   options.max_in_flight = 1;
   auto client = retrying(options);
   auto first = client.send_async(Request::get(server.url("/")));
@@ -101,6 +102,7 @@ TEST_CASE("a stop ends a wait for a name's address") {
   std::latch begun(1);
   const auto over = std::make_shared<std::latch>(1);  // the look-up may outlive the client
   ClientOptions options;
+  options.middlewares = {};
   options.connection.lookup = [&begun, over](const std::string&) {
     begun.count_down();
     over->wait();
@@ -143,6 +145,7 @@ TEST_CASE("a stop ends a TLS handshake") {
   tls.tls = Tls::Good;
   FaultServer server(Scenario({Fault::TlsStall}), tls);
   ClientOptions options;
+  options.middlewares = {};
   options.connection.ca_file = server.ca_file();
   auto client = retrying(options);
   const auto connected = [&] {

@@ -28,7 +28,7 @@ std::string cookies_seen(const FaultServer& server, std::size_t request) {
 
 TEST_CASE("nothing is kept without a jar, and with one it comes back") {
   FaultServer server(Scenario{sets("a=1; Path=/"), {200}});
-  Client plain;
+  auto plain = Client::bare();
   REQUIRE(plain.get(server.url()));
   REQUIRE(plain.get(server.url()));
   CHECK(cookies_seen(server, 1) == "none");

@@ -60,7 +60,7 @@ template <class Check>
 void in_both_ways(const Check& check) {
   for (const bool blocking : {true, false}) {
     CAPTURE(blocking);
-    Client client;
+    auto client = Client::bare();
     check([&](Request request, CallOptions options) {
       return blocking ? client.send(std::move(request), std::move(options))
                       : client.send_async(std::move(request), std::move(options)).get();

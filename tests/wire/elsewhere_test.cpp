@@ -47,7 +47,7 @@ TEST_CASE(
     "a middleware may await another client's call, wherever it stands and however it is sent") {
   FaultServer server(Scenario{503, 200, 200});
   FaultServer others;
-  Client other;
+  auto other = Client::bare();
   for (const bool above : {true, false}) {
     CAPTURE(above);
     const auto ends = std::make_shared<Ends>();
@@ -71,10 +71,10 @@ TEST_CASE("a work that awaits another client's call ends with its client") {
   Step slow(200);
   slow.delay = 50ms;
   FaultServer server(Scenario{slow});
-  Client other;
+  auto other = Client::bare();
   std::atomic<bool> done = false;
   {
-    Client client;
+    auto client = Client::bare();
     auto shared = client.spawn([&](Scheduler& scheduler) -> Task<Result<int>> {
       Outcome outcome = co_await other.co_send(Request::get(server.url()));
       const bool slept = co_await scheduler.sleep_until(scheduler.now(), std::stop_token());

@@ -186,7 +186,7 @@ TEST_CASE("more calls than one multi handle takes are in flight on one loop toge
   constexpr int kCalls = 1500;  // a multi has 256
   HoldingServer server(kCalls);
   Ends ends;
-  Client client;
+  auto client = Client::bare();
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < kCalls; ++i) {
       client.send_then(Request::get(server.url()), ends.teller());
@@ -201,7 +201,7 @@ TEST_CASE("where the process may open no more files, a call says so, and the oth
   Ends ends;
   std::promise<Outcome> refused;
   std::atomic<bool> told = false;
-  Client client;  // its end is the end of the calls that are held
+  auto client = Client::bare();  // its end is the end of the calls that are held
   constexpr int kCalls = 100;
   {
     client.send_then(Request::get(server.url()), ends.teller());
@@ -228,7 +228,7 @@ TEST_CASE("where the process may open no more files, a call says so, and the oth
 }
 
 TEST_CASE("a loop for which there are no descriptors is an error, not an exception") {
-  Client client;
+  auto client = Client::bare();
   const FileLimit limit(next_file());
   for (const auto& outcome : {client.get("http://127.0.0.1/"),
                               client.send_async(Request::get("http://127.0.0.1/")).get()}) {
@@ -282,6 +282,7 @@ TEST_CASE("a task may be destroyed where it would resume, with its outcome on th
   FaultServer server;
   const auto ends = std::make_shared<CountsEnds>();
   ClientOptions watched;
+  watched.middlewares = {};
   watched.observers = {ends};
   Client client(watched);
   ManualScheduler mine;
@@ -311,6 +312,7 @@ TEST_CASE("where a task that is gone would have resumed need not be there any mo
   FaultServer server;
   const auto ends = std::make_shared<CountsEnds>();
   ClientOptions watched;
+  watched.middlewares = {};
   watched.observers = {ends};
   Client client(watched);
   CallOptions options;

@@ -264,10 +264,12 @@ TEST_CASE("a good certificate is trusted through its file, and only then") {
   options.tls = Tls::Good;
   FaultServer server(Scenario{{200, "secret"}}, options);
   ClientOptions trusting;
+  trusting.middlewares = {};
   trusting.connection.ca_file = server.ca_file();
   CHECK(Client(trusting).get(server.url())->body == "secret");
   CHECK(Client().get(server.url()).error().curl_code == 60);
   ClientOptions careless;
+  careless.middlewares = {};
   careless.connection.verify_tls = false;
   CHECK(Client(careless).get(server.url())->body == "secret");
 }
@@ -313,6 +315,7 @@ TEST_CASE("a proxy tunnels, and its own answer to CONNECT is not taken for the o
   FaultServer proxy(Scenario{{200, {{"X-Who", "proxy"}}}}, options);
   const Environment environment("https_proxy", proxy.url());
   ClientOptions trusting;
+  trusting.middlewares = {};
   trusting.connection.ca_file = origin.ca_file();
   const auto outcome = Client(trusting).post(origin.url(), "d");
   REQUIRE(outcome);

@@ -37,7 +37,7 @@ TEST_CASE("a flood of HTTP/2 frames ends its call, and no other") {
       CAPTURE(blocking);
       FaultServer server({flood(fault)});
       FaultServer healthy(Scenario{Step(200, "hello")});
-      Client client;
+      auto client = Client::bare();
       CHECK(client.send_async(Request::get(healthy.url())).get());
       const auto outcome =
           blocking ? client.send(get(server)) : client.send_async(get(server)).get();
@@ -63,6 +63,7 @@ TEST_CASE("a connection that receives nothing is not taken for a flood") {
   const Nghttpd server;
   const TlsServer other;
   ClientOptions options;
+  options.middlewares = {};
   options.connection.ca_file = server.ca_file();
   options.connection.client_certificate.file = directory.file("client.p12");
   options.connection.client_certificate.key_password = "p";
@@ -88,7 +89,7 @@ TEST_CASE("a call that is stopped during a flood ends as canceled") {
   std::stop_source stop;
   CallOptions options;
   options.stop = stop.get_token();
-  Client client;
+  auto client = Client::bare();
   auto call = client.send_async(get(server), options);
   CHECK(server.wait_for_requests(1, 10s));
   stop.request_stop();
@@ -99,7 +100,7 @@ TEST_CASE("a call that is stopped during a flood ends as canceled") {
 
 TEST_CASE("all calls of a connection that is flooded end") {
   FaultServer server({flood(Fault::Http2EmptyData)});
-  Client client;
+  auto client = Client::bare();
   auto first = client.send_async(get(server));
   auto second = client.send_async(get(server));
   for (auto* call : {&first, &second}) {

@@ -28,6 +28,7 @@ using Frames = std::function<Pieces(const std::string& stream)>;
 std::vector<Outcome> two(const Frames& frames, int connections, const char* method = "GET") {
   const FrameServer server([&](const std::string& stream, int) { return frames(stream); });
   ClientOptions options;
+  options.middlewares = {};
   options.connection.ca_file = server.ca_file();
   options.threads = 1;
   Client client(options);
@@ -48,6 +49,7 @@ std::vector<Outcome> several(int count, const std::function<Pieces(const Streams
     return number < count ? Pieces{} : frames(streams);
   });
   ClientOptions options;
+  options.middlewares = {};
   options.connection.ca_file = server.ca_file();
   options.threads = 1;
   Client client(options);

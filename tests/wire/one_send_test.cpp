@@ -67,7 +67,7 @@ TEST_CASE("a GET on a pooled connection that dies is sent once more, on a new on
 
 TEST_CASE("without a middleware retry a dead connection is an error, even for a GET") {
   FaultServer server(Scenario{Fault::Stale, {200}});
-  Client client;
+  auto client = Client::bare();
   REQUIRE(client.get(server.url())->status == 200);
   const auto outcome = client.get(server.url());
   REQUIRE_FALSE(outcome);
@@ -164,7 +164,7 @@ TEST_CASE("a server that asks for digest again and again gets five sends an atte
 
 TEST_CASE("a reused handle sends each request to its own URL, with its own credentials") {
   FaultServer server(Scenario{{200}});
-  Client client;
+  auto client = Client::bare();
   const auto port = std::to_string(server.port());
   REQUIRE(client.get("http://a:1@127.0.0.1:" + port + "/one"));
   REQUIRE(client.get("http://127.0.0.1:" + port + "/two"));
@@ -191,7 +191,7 @@ TEST_CASE("whatever libcurl makes of a refused Expect, each send is counted") {
 TEST_CASE("what may not be sent twice uses no connection that the server is about to close") {
   Step answer(200, {{"Keep-Alive", "timeout=1"}});
   FaultServer server(Scenario{answer});
-  Client client;
+  auto client = Client::bare();
   REQUIRE(client.get(server.url()));
   REQUIRE(client.get(server.url()));
   CHECK(server.connections() == 1);

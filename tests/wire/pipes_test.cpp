@@ -57,6 +57,7 @@ TEST_CASE("no name and password are read from a pipe") {
   const Pipe pipe;
   FaultServer server;
   ClientOptions options;
+  options.middlewares = {};
   options.connection.netrc = pipe.path;
   check_refused(Client(options).get(server.url()), pipe.path, 26);
 
@@ -73,6 +74,7 @@ TEST_CASE("a netrc in the home directory that is a pipe is not read") {
   ::setenv("HOME", pipe.directory.file("").c_str(), 1);
   FaultServer server;
   ClientOptions options;
+  options.middlewares = {};
   options.connection.netrc = "";
   check_refused(Client(options).get(server.url()), ".netrc", 26);
   CHECK(server.requests() == 0);
@@ -100,6 +102,7 @@ TEST_CASE("neither certificates nor keys are read from a pipe") {
   };
   for (const auto& set : all) {
     ClientOptions options;
+    options.middlewares = {};
     options.connection.ca_file = server.ca_file();
     options.connection.proxy.url = "";
     set(options.connection);
@@ -112,6 +115,7 @@ TEST_CASE("without TLS no certificate is needed, and a missing one is told by li
   const Pipe pipe;
   FaultServer server;
   ClientOptions options;
+  options.middlewares = {};
   options.connection.ca_file = pipe.path;
   CHECK(Client(options).get(server.url()));
 

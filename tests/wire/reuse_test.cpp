@@ -78,7 +78,7 @@ TEST_CASE("a random sequence of requests looks the same on pooled handles as on 
   FaultServer server;
   RandomRequests pooled(seed);
   RandomRequests fresh(seed);
-  Client client;
+  auto client = Client::bare();
   for (int i = 0; i < 300; ++i) {
     const auto one = client.send(pooled.next(server));
     REQUIRE(one);
@@ -118,7 +118,7 @@ TEST_CASE("who asks hears of the connection of each exchange") {
 
 TEST_CASE("no header goes out that nobody asked for") {
   FaultServer server;
-  Client client;
+  auto client = Client::bare();
   REQUIRE(client.get(server.url("/a")));
   REQUIRE(client.post(server.url("/b"), "data"));
   REQUIRE(client.post(server.url("/c"), Body()));
@@ -193,7 +193,7 @@ TEST_CASE("a body that fails while it is read ends the call with what it said") 
 
 TEST_CASE("a response without a body, and one with a megabyte, arrive whole") {
   FaultServer server(Scenario{{204}, {200, std::string(1 << 20, 'm')}, {200}});
-  Client client;
+  auto client = Client::bare();
   CHECK(client.get(server.url())->body.empty());
   CHECK(client.get(server.url())->body == std::string(1 << 20, 'm'));
   CHECK(client.head(server.url())->status == 200);
@@ -203,7 +203,7 @@ TEST_CASE("a response without a body, and one with a megabyte, arrive whole") {
 TEST_CASE("as many connections as there are cores are kept for later calls") {
   const auto cores = std::max(1U, std::thread::hardware_concurrency());
   FaultServer server;
-  Client client;
+  auto client = Client::bare();
   for (int times = 0; times < 2; ++times) {
     std::barrier all_run(cores);  // so that no call uses the connection of another one
     const auto send = [&] {

@@ -134,6 +134,7 @@ TEST_CASE("the URL of a response has no password") {
 TEST_CASE("a netrc that cannot be read is said, not passed over") {
   FaultServer server;
   ClientOptions options;
+  options.middlewares = {};
   options.connection.netrc = "/nowhere/netrc";
   const auto outcome = Client(options).get(server.url());
   REQUIRE_FALSE(outcome);

@@ -133,7 +133,7 @@ TEST_CASE_TEMPLATE("a call may bring a policy of its own", SendFunction, ALL_SEN
 TEST_CASE_TEMPLATE("a blocking send inside a call is an error, whichever function began the call",
                    SendFunction, ALL_SEND_FUNCTIONS) {
   FaultServer server;
-  Client other;
+  auto other = Client::bare();
   Outcome refused = Response();
   auto client = client_of<SendFunction>({on_outcome(
       "curious", [&](const Request&, Outcome&, Call&) { refused = other.get("http://x/"); })});
@@ -160,7 +160,7 @@ TEST_CASE_TEMPLATE("the end of the client ends its calls", SendFunction, ALL_SEN
 
 TEST_CASE("a callback may be a type that can only be moved, and make further calls") {
   FaultServer server;
-  Client client;
+  auto client = Client::bare();
   std::promise<int> told;
   auto status = told.get_future();
   auto again = [&client, url = server.url("/"),
@@ -195,7 +195,7 @@ TEST_CASE("calls are spread over as many threads as the client was given") {
 
 TEST_CASE("a future that is dropped leaves its call alone") {
   FaultServer server;
-  Client client;
+  auto client = Client::bare();
   (void)client.send_async(Request::get(server.url("/")));
   CHECK(server.wait_for_requests(1, 30s));
 }

@@ -62,7 +62,7 @@ TEST_CASE("one request with a sink may be sent again and again") {
   FaultServer server(Scenario{{200, "one"}, {200, "two"}});
   auto request = Request::get(server.url());
   request.edit_options().sink = save_to(directory.file("f"));
-  Client client;
+  auto client = Client::bare();
 
   REQUIRE(client.send(request));
   CHECK(read_file(directory.file("f")) == "one");
@@ -365,7 +365,7 @@ TEST_CASE("a coroutine gets every byte, in order, whichever function sends") {
     text.append(bytes);
     co_return waited;
   });
-  Client client;
+  auto client = Client::bare();
 
   REQUIRE(client.send(request));
   CHECK(text == content);
@@ -379,7 +379,7 @@ TEST_CASE("a coroutine gets every byte, in order, whichever function sends") {
 
 TEST_CASE("a coroutine may come back on another thread") {
   FaultServer server(Scenario{{200, std::string(300'000, 'x')}});
-  Client other;
+  auto other = Client::bare();
   std::size_t size = 0;
   auto request = Request::get(server.url());
   request.edit_options().sink = pass_to([&](std::string bytes, Call&) -> Task<bool> {
@@ -404,7 +404,7 @@ TEST_CASE("a call that is canceled while its reader waits ends at once") {
   });
   CallOptions options;
   options.stop = stop.get_token();
-  Client client;
+  auto client = Client::bare();
   auto outcome = client.send_async(request, options);
   while (!reading) std::this_thread::yield();
   stop.request_stop();
@@ -454,7 +454,7 @@ TEST_CASE("a download that failed is gone on with by the next call, against ngin
   request.edit_options().sink = save_to(path, keep);
   CallOptions hurried;
   hurried.timeout = 700ms;
-  Client client;
+  auto client = Client::bare();
 
   // A machine that is busy may need some goes before anything comes.
   for (int i = 0; i < 20 && !exists(path + ".part"); ++i) {
@@ -498,7 +498,7 @@ TEST_CASE("a part of one byte is continued") {
   auto request = Request::get(server.url());
   request.edit_options().retry = false;
   request.edit_options().sink = save_to(directory.file("f"), keep);
-  Client client;
+  auto client = Client::bare();
   CHECK_FALSE(client.send(request));
   CHECK(read_file(directory.file("f.part")) == "a");
   CHECK(client.send(request));
@@ -508,7 +508,7 @@ TEST_CASE("a part of one byte is continued") {
 
 TEST_CASE("a short body takes little memory") {
   FaultServer server({{200, "short"}});
-  Client client;
+  auto client = Client::bare();
   const auto outcome = client.get(server.url());
   REQUIRE(outcome);
   CHECK(outcome->body.capacity() < 1000);
@@ -522,7 +522,7 @@ TEST_CASE("a file that exists is continued on the user's word") {
   const Nginx nginx("", {{"data", kBody}});
   auto request = Request::get(nginx.url("/data"));
   request.edit_options().sink = save_to(path, go_on);
-  Client client;
+  auto client = Client::bare();
 
   write_file(path, kBody.substr(0, 7));
   CHECK(client.send(request)->status == 206);

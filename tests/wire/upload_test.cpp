@@ -111,7 +111,7 @@ TEST_CASE("a body goes out no faster than it may") {
   FaultServer server;
   auto request = Request::post(server.url(), std::string(150'000, 'b'));
   request.edit_options().upload_rate = 100'000;
-  Client client;
+  auto client = Client::bare();
   const auto slow = client.send(request);
   REQUIRE(slow);
   CHECK(slow->history.elapsed > 300ms);  // what the socket takes at once is not held back
@@ -225,7 +225,7 @@ TEST_CASE("who does not answer the question gets the body after a while") {
 
 TEST_CASE("nobody is asked by default, for small bodies, or without a body") {
   FaultServer server;
-  Client client;
+  auto client = Client::bare();
   REQUIRE(client.put(server.url(), std::string(2 << 20, 'x')));
   auto small = Request::put(server.url(), "data");
   small.edit_options().expect_continue_from = 1000;

@@ -29,6 +29,7 @@ FaultServerOptions with_tls() {
 
 ClientOptions by(const std::string& proxy) {
   ClientOptions options;
+  options.middlewares = {};
   options.connection.proxy.url = proxy;
   return options;
 }
@@ -212,6 +213,7 @@ TEST_CASE("SOCKS5 with and without a password, and who looks the name up") {
 TEST_CASE("a request over a unix socket reaches nginx") {
   const Nginx nginx("", {{"data", "over the socket"}});
   ClientOptions options;
+  options.middlewares = {};
   options.connection.unix_socket = nginx.unix_socket();
   Client client(options);
   for (int i = 0; i < 2; ++i) {
@@ -230,6 +232,7 @@ TEST_CASE("connecting elsewhere keeps the name that is asked for") {
   FaultServer server(Scenario{}, with_tls());
   const auto port = std::to_string(server.port());
   ClientOptions options;
+  options.middlewares = {};
   options.connection.ca_file = server.ca_file();
   options.connection.connect_to = {"other:1:nowhere.invalid:2", "localhost:443:127.0.0.1:" + port};
   REQUIRE(Client(options).get("https://localhost/path"));
@@ -250,6 +253,7 @@ TEST_CASE("IPv4 or IPv6 as wanted, and the interface too") {
     return "http://localhost:" + std::to_string(which.port()) + "/";
   };
   ClientOptions options;
+  options.middlewares = {};
   options.connection.ip_version = IpVersion::V6;
   CHECK(Client(options).get(at(server)));
   CHECK_FALSE(Client(options).get(four.url()));
@@ -269,6 +273,7 @@ TEST_CASE("HTTP/2 without negotiation, again and again") {
   for (const bool tls : {false, true}) {
     const Nghttpd server(tls);
     ClientOptions options;
+    options.middlewares = {};
     options.connection.ca_file = server.ca_file();
     Client client(options);
     auto request = Request::get(server.url());
@@ -288,6 +293,7 @@ TEST_CASE("HTTP/2 without negotiation, again and again") {
 TEST_CASE("options that make no sense are refused when the client is made, without their secrets") {
   const auto refusal = [](const auto& change) -> std::string {
     ClientOptions options;
+    options.middlewares = {};
     change(options.connection);
     try {
       const Client client(options);

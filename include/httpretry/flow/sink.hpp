@@ -115,7 +115,8 @@ struct HTTPRETRY_API FileOptions {
 template <class F>
 requires std::is_void_v<std::invoke_result_t<F&, std::string_view>>
 [[nodiscard]] SinkPtr pass_to(F take) {
-  return pass_to([take = std::move(take)](std::string_view bytes) mutable { return take(bytes), true; });
+  return pass_to(
+      [take = std::move(take)](std::string_view bytes) mutable { return take(bytes), true; });
 }
 
 namespace detail {

@@ -130,8 +130,7 @@ T sync_wait(Task<T> task) {
 //
 // ClientOptions::max_in_flight limits how many calls are in flight at a time.
 template <class T>
-requires(!std::is_void_v<T>)
-Task<std::vector<T>> when_all(std::vector<Task<T>> tasks) {
+requires(!std::is_void_v<T>) Task<std::vector<T>> when_all(std::vector<Task<T>> tasks) {
   std::vector<T> values;
   values.reserve(tasks.size());
   for (const auto& task : tasks) detail::TaskAccess::start(task);
@@ -186,8 +185,8 @@ Task<> keep(Task<T> task, std::optional<ValueOrNothing<T>>& value) {
 //
 // What a Task<> gives is a std::monostate.
 template <class... T>
-requires(sizeof...(T) > 0)
-Task<std::tuple<detail::ValueOrNothing<T>...>> when_all(Task<T>... tasks) {
+requires(sizeof...(T) >
+         0) Task<std::tuple<detail::ValueOrNothing<T>...>> when_all(Task<T>... tasks) {
   std::tuple<std::optional<detail::ValueOrNothing<T>>...> values;
   std::vector<Task<>> kept;
   kept.reserve(sizeof...(T));
@@ -196,9 +195,7 @@ Task<std::tuple<detail::ValueOrNothing<T>...>> when_all(Task<T>... tasks) {
   auto all = when_all(std::move(kept));
   co_await all;
   co_return std::apply(
-      [](auto&... value) {
-        return std::tuple<detail::ValueOrNothing<T>...>(*std::move(value)...);
-      },
+      [](auto&... value) { return std::tuple<detail::ValueOrNothing<T>...>(*std::move(value)...); },
       values);
 }
 
