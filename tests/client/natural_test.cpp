@@ -117,7 +117,8 @@ TEST_CASE("a time limit in seconds, a policy that was loaded, and one with few c
   CHECK(talk.client({timeout(0.5s)}).get("http://x/").error().code == Errc::Timeout);
   CHECK(talk.client({timeout(1500ms)}).get("http://x/"));
   CHECK_THROWS_WITH_AS(static_cast<void>(retry(PolicySet::load("/nonexistent"))),
-                       "/nonexistent: cannot be read: No such file or directory", Failure);
+                       "cannot read the policy file /nonexistent: No such file or directory",
+                       Failure);
   CHECK_THROWS_AS(static_cast<void>(retry(PolicySource::watch("/nonexistent"))), Failure);
   const auto policy = RetryPolicy::standard({.max_attempts = 2, .response_timeout = 3s});
   auto expected = RetryPolicy();

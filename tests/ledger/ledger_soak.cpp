@@ -250,7 +250,7 @@ class Load {
   const std::shared_ptr<const RetryPolicy> keyed_;
   std::atomic<std::size_t> next_ = 0;
   std::atomic<std::size_t> ended_ = 0;
-  auto client_ = Client::bare();  // last: it ends before what its calls use
+  Client client_;  // last: it ends before what its calls use
 };
 
 Ledger::Totals balance_of_run(Ledger& ledger, std::size_t at_once, std::uint64_t seed,

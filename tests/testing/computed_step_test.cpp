@@ -57,7 +57,7 @@ TEST_CASE("a step is computed over HTTP/2 too") {
   const FaultServer server(scenario);
   auto request = Request::put(server.url("/x"), "text");
   request.edit_options().http_version = HttpVersion::Http2PriorKnowledge;
-  const auto outcome = Client().send(request);
+  const auto outcome = Client::bare().send(request);
   REQUIRE(outcome);
   CHECK(outcome->headers.get("X-Version") == "2");
   CHECK(outcome->body == "PUT /x text");

@@ -49,7 +49,7 @@ ClientOptions trusting(const FaultServer& server) {
 
 Outcome play(const Step& step, const char* method = "GET") {
   const FaultServer server(with_http2({step}));
-  return Client().send(request(server, method));
+  return Client::bare().send(request(server, method));
 }
 
 // A client that sends frames by hand.
@@ -163,7 +163,7 @@ TEST_CASE("interim responses and gzip work over HTTP/2") {
   const FaultServer server(with_http2({step}));
   auto sent = request(server);
   sent.edit_options().compressed = true;
-  CHECK(Client().send(sent)->body == "text");
+  CHECK(Client::bare().send(sent)->body == "text");
 }
 
 TEST_CASE("faults that need no framing happen over HTTP/2 too") {
@@ -210,7 +210,7 @@ TEST_CASE("a fault of the other version of HTTP gets a 505 that says so") {
   CHECK(http2->body == "this fault is one of HTTP/1.1 only\n");
 
   FaultServer server({Fault::Http2EmptyData});
-  const auto http1 = Client().get(server.url());
+  const auto http1 = Client::bare().get(server.url());
   CHECK(http1->status == 505);
   CHECK(http1->body == "this fault is one of HTTP/2 only\n");
 }

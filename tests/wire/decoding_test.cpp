@@ -31,7 +31,7 @@ class LargeBody {
  private:
   static std::string response() {
     FaultServer server(Scenario{gzip(std::string(kWhole, 'z'))});
-    const auto encoded = Client().get(server.url());
+    const auto encoded = Client::bare().get(server.url());
     REQUIRE(encoded);
     return "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: " +
            std::to_string(encoded->body.size()) + "\r\n\r\n" + encoded->body;

@@ -267,7 +267,7 @@ TEST_CASE("a good certificate is trusted through its file, and only then") {
   trusting.middlewares = {};
   trusting.connection.ca_file = server.ca_file();
   CHECK(Client(trusting).get(server.url())->body == "secret");
-  CHECK(Client().get(server.url()).error().curl_code == 60);
+  CHECK(Client::bare().get(server.url()).error().curl_code == 60);
   ClientOptions careless;
   careless.middlewares = {};
   careless.connection.verify_tls = false;
@@ -356,7 +356,7 @@ TEST_CASE("interim answers leave nothing behind in the final one") {
   Step step(200, {{"X-Final", "yes"}}, "ok");
   step.interims = {{103, {{"X-Early", "yes"}}}, {102}};
   FaultServer server(Scenario{step});
-  const auto outcome = Client().get(server.url());
+  const auto outcome = Client::bare().get(server.url());
   REQUIRE(outcome);
   CHECK(outcome->headers.contains("X-Final"));
   CHECK_FALSE(outcome->headers.contains("X-Early"));
@@ -385,7 +385,7 @@ TEST_CASE("the reason of a status line is kept, where it is one") {
                                 "\r\nContent-Length: 0\r\n\r\n");
       ::close(connection);
     });
-    const auto outcome = Client().get(server.url());
+    const auto outcome = Client::bare().get(server.url());
     REQUIRE(outcome);
     CHECK(outcome->status == row.status);
     CHECK(outcome->reason == row.reason);
@@ -396,16 +396,16 @@ TEST_CASE("gzip is decoded where it was asked for, whole or not at all") {
   const std::string text(100'000, 'a');
   FaultServer server(Scenario{gzip({200, text})});
   auto request = Request::get(server.url());
-  CHECK(Client().send(request)->body != text);
+  CHECK(Client::bare().send(request)->body != text);
   request.edit_options().compressed = true;
-  const auto outcome = Client().send(request);
+  const auto outcome = Client::bare().send(request);
   REQUIRE(outcome);
   CHECK(outcome->body == text);
   CHECK_FALSE(outcome->headers.contains("Content-Encoding"));
   CHECK(server.seen()[1].headers.get("Accept-Encoding") == "gzip");
 
   request.edit_options().max_body = 50'000;  // of what it becomes, not of what is sent
-  CHECK(Client().send(request).error().code == Errc::TooLarge);
+  CHECK(Client::bare().send(request).error().code == Errc::TooLarge);
 }
 
 TEST_CASE("a gzip body that is none is an error that a retry cannot mend") {
@@ -455,7 +455,7 @@ TEST_CASE("a body in a coding that nobody asked for is no response") {
     FaultServer server(Scenario{{200, Headers{{"Content-Encoding", row.coding}}, "0123456789"}});
     auto request = Request::get(server.url());
     request.edit_options().compressed = true;
-    const auto outcome = Client().send(request);
+    const auto outcome = Client::bare().send(request);
     REQUIRE(outcome.has_value() == row.good);
     if (row.good) continue;
     CHECK(outcome.error().code == Errc::Protocol);

@@ -79,7 +79,7 @@ TEST_CASE("a call whose time is over during a flood ends with a timeout") {
   FaultServer server({flood(Fault::Http2EmptyData)});
   CallOptions options;
   options.timeout = 10ms;
-  const auto outcome = Client().send(get(server), options);
+  const auto outcome = Client::bare().send(get(server), options);
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().code == Errc::Timeout);
 }

@@ -157,7 +157,7 @@ TEST_CASE("a server that asks for digest again and again gets five sends an atte
       {401, {{"WWW-Authenticate", R"(Digest realm="r", nonce="n", qop="auth", stale=true)"}}}});
   auto request = Request::get(server.url());
   request.edit_options().credentials.emplace(Credentials::Scheme::Digest, "user", "secret");
-  const auto outcome = Client().send(request);
+  const auto outcome = Client::bare().send(request);
   CHECK(server.requests() == 5);
   CHECK(exchange_of(outcome).wire_sends == 5);
 }
@@ -183,7 +183,7 @@ TEST_CASE("whatever libcurl makes of a refused Expect, each send is counted") {
     FaultServer server(Scenario{{417}, {200}});
     auto request =
         Request::post(server.url(), std::string(size, 'x')).set_header("Expect", "100-continue");
-    const auto outcome = Client().send(request);
+    const auto outcome = Client::bare().send(request);
     CHECK(exchange_of(outcome).wire_sends == static_cast<int>(server.requests()));
   }
 }

@@ -230,7 +230,7 @@ TEST_CASE("a part of a list, which is counted in items, is a whole body") {
   REQUIRE(get_into(server, append_to(text)));
   CHECK(text == kBody);
 
-  const auto outcome = Client().get(server.url());
+  const auto outcome = Client::bare().get(server.url());
   REQUIRE(outcome);
   CHECK(outcome->body == kBody);
 }

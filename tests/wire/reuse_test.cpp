@@ -82,7 +82,7 @@ TEST_CASE("a random sequence of requests looks the same on pooled handles as on 
   for (int i = 0; i < 300; ++i) {
     const auto one = client.send(pooled.next(server));
     REQUIRE(one);
-    const auto other = Client().send(fresh.next(server));
+    const auto other = Client::bare().send(fresh.next(server));
     REQUIRE(other);
     CHECK(one->status == other->status);
     CHECK(one->body == other->body);
@@ -116,9 +116,27 @@ TEST_CASE("who asks hears of the connection of each exchange") {
   CHECK(heard[0].certificates.empty());
 }
 
+TEST_CASE("the User-Agent is the library's, the client's or the request's") {
+  FaultServer server;
+  ClientOptions options;
+  CHECK(Client(options).get(server.url()));
+  options.connection.user_agent = "mine/1";
+  CHECK(Client(options).get(server.url()));
+  CHECK(Client(options).get(server.url(), {{"User-Agent", "yours/2"}}));
+  const auto seen = server.seen();
+  CHECK(seen[0].headers["User-Agent"] == default_user_agent());
+  CHECK(default_user_agent().starts_with("httpretry/"));
+  CHECK(seen[1].headers["User-Agent"] == "mine/1");
+  CHECK(seen[2].headers.get_all("User-Agent") == std::vector<std::string_view>{"yours/2"});
+  options.connection.user_agent = "a\nb";
+  CHECK_THROWS_AS(Client{options}, std::invalid_argument);
+}
+
 TEST_CASE("no header goes out that nobody asked for") {
   FaultServer server;
-  auto client = Client::bare();
+  ClientOptions options;
+  options.connection.user_agent.clear();
+  Client client(options);
   REQUIRE(client.get(server.url("/a")));
   REQUIRE(client.post(server.url("/b"), "data"));
   REQUIRE(client.post(server.url("/c"), Body()));
@@ -137,7 +155,7 @@ TEST_CASE("what is set reaches the server to the letter") {
                      .add_header("X-Two", "1")
                      .add_header("X-Two", "2")
                      .set_body(std::string("\0\r\n\xff", 4));
-  REQUIRE(Client().send(request));
+  REQUIRE(Client::bare().send(request));
   const auto seen = server.seen()[0];
   CHECK(seen.method == "PATCH");
   CHECK(seen.target == "/%2F?a=%20");
@@ -150,7 +168,8 @@ TEST_CASE("what is set reaches the server to the letter") {
 TEST_CASE("headers that frame a request cannot be set by hand") {
   FaultServer server;
   for (const char* name : {"Content-Length", "Transfer-Encoding"}) {
-    const auto outcome = Client().send(Request::post(server.url(), "d").set_header(name, "1"));
+    const auto outcome =
+        Client::bare().send(Request::post(server.url(), "d").set_header(name, "1"));
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error().code == Errc::InvalidRequest);
   }

@@ -118,14 +118,14 @@ TEST_CASE("a netrc is read on request, for the first origin only, and not over c
   CHECK(client.send(request));
   CHECK(stranger.seen()[1].headers.get("Authorization") == "Basic Ym9iOmI=");
   // And nothing of it stays on the handle.
-  auto plain = Client().get(stranger.url());
+  auto plain = Client::bare().get(stranger.url());
   CHECK_FALSE(stranger.seen()[2].headers.contains("Authorization"));
 }
 
 TEST_CASE("the URL of a response has no password") {
   FaultServer server;
   const auto host = "127.0.0.1:" + std::to_string(server.port());
-  const auto outcome = Client().get("http://bob:secret@" + host + "/a?b=c");
+  const auto outcome = Client::bare().get("http://bob:secret@" + host + "/a?b=c");
   REQUIRE(outcome);
   CHECK(server.seen()[0].headers.contains("Authorization"));
   CHECK(outcome->url == server.url("/a?b=c"));
@@ -151,7 +151,7 @@ TEST_CASE("credentials that would break a header are refused") {
         Credentials(Credentials::Scheme::Basic, "a:b", "p")}) {
     auto request = Request::get(server.url());
     request.edit_options().credentials = credentials;
-    const auto outcome = Client().send(request);
+    const auto outcome = Client::bare().send(request);
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error().code == Errc::InvalidRequest);
     CHECK(outcome.error().message.find("X-Evil") == std::string::npos);

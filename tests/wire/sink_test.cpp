@@ -48,7 +48,7 @@ TEST_CASE("a body goes into a file, and not into memory") {
   request.edit_options().sink = save_to(path);
   request.edit_options().max_body = 1000;  // a limit for memory
 
-  const auto outcome = Client().send(request);
+  const auto outcome = Client::bare().send(request);
 
   REQUIRE(outcome);
   CHECK(outcome->body.empty());
@@ -115,7 +115,7 @@ TEST_CASE("an empty answer makes an empty file, and a HEAD none") {
 
   auto head = Request::head(server.url());
   head.edit_options().sink = save_to(directory.file("g"));
-  REQUIRE(Client().send(head));
+  REQUIRE(Client::bare().send(head));
   CHECK_FALSE(exists(directory.file("g")));
 }
 
@@ -343,7 +343,7 @@ TEST_CASE("a slow coroutine slows the server down, and little is in memory") {
   CallOptions options;
   options.timeout = 500ms;
 
-  const auto outcome = Client().send(request, options);
+  const auto outcome = Client::bare().send(request, options);
 
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().code == Errc::Timeout);
@@ -387,7 +387,7 @@ TEST_CASE("a coroutine may come back on another thread") {
     size += bytes.size();
     co_return stored.has_value();
   });
-  const auto outcome = Client().send(request);
+  const auto outcome = Client::bare().send(request);
   REQUIRE(outcome);
   CHECK(size == 300'000);
 }
@@ -438,7 +438,7 @@ TEST_CASE("server-sent events arrive as they are sent, line by line") {
     }
     return true;
   });
-  REQUIRE(Client().send(request));
+  REQUIRE(Client::bare().send(request));
   CHECK(events == std::vector<std::string>{"one", "two", "three"});
 }
 

@@ -39,7 +39,7 @@ TEST_CASE("a status that libcurl and the library read alike is a response") {
                                  "HTTP/1.1 299fine", "HTTP/1.1 299 "}) {
     CAPTURE(line);
     const CannedServer server({line + "\r\nContent-Length: 2\r\n\r\nok"});
-    const auto outcome = Client().get(server.url());
+    const auto outcome = Client::bare().get(server.url());
     REQUIRE(outcome);
     CHECK(outcome->status == 299);
     CHECK(outcome->body == "ok");
@@ -84,7 +84,7 @@ TEST_CASE("a file is what the response brought before its trailer") {
   const TemporaryDirectory directory;
   auto request = Request::get(server.url());
   request.edit_options().sink = save_to(directory.file("saved"), FileOptions());
-  const auto outcome = Client().send(request);
+  const auto outcome = Client::bare().send(request);
   REQUIRE(outcome);
   CHECK(outcome->status == 200);
   CHECK(read_file(directory.file("saved")) == "ok");
@@ -94,7 +94,7 @@ TEST_CASE("interim responses come before the one that counts") {
   const CannedServer server(
       {"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" +
        with_trailer("HTTP/1.1 200 OK", "HTTP/1.1 500 No: x")});
-  const auto outcome = Client().get(server.url());
+  const auto outcome = Client::bare().get(server.url());
   REQUIRE(outcome);
   CHECK(outcome->status == 200);
   CHECK_FALSE(outcome->headers.contains("Link"));

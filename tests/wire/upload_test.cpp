@@ -88,7 +88,7 @@ TEST_CASE("several files in one field are parts within its part") {
   form.add(pictures).add("last", "one");
   FaultServer server;
 
-  REQUIRE(Client().send(Request::post(server.url(), Body()).set_form(form)));
+  REQUIRE(Client::bare().send(Request::post(server.url(), Body()).set_form(form)));
 
   const auto parts = parts_of(server.seen().front());
   REQUIRE(parts.size() == 2);
@@ -127,7 +127,7 @@ TEST_CASE("two forms have two boundaries, and a form without parts is a whole bo
   const Form one;
   const Form other;
   CHECK(one.content_type() != other.content_type());
-  REQUIRE(Client().send(Request::post(server.url(), Body()).set_form(one)));
+  REQUIRE(Client::bare().send(Request::post(server.url(), Body()).set_form(one)));
   CHECK(server.seen()[0].body.ends_with("--\r\n"));
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("a form whose file is not there is not sent") {
   FaultServer server;
   Form form;
   form.add_file("f", "/nowhere/file");
-  const auto outcome = Client().send(Request::post(server.url(), Body()).set_form(form));
+  const auto outcome = Client::bare().send(Request::post(server.url(), Body()).set_form(form));
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().message.find("/nowhere/file: No such file") != std::string::npos);
   CHECK(server.requests() == 0);
@@ -182,7 +182,7 @@ TEST_CASE("a generator that can start again does for each attempt") {
 TEST_CASE("a body of another size than it told ends the call, and is no second request") {
   for (const std::size_t size : {99U, 101U}) {
     FaultServer server;
-    const auto outcome = Client().put(server.url(), Body::once(letters(size), 100));
+    const auto outcome = Client::bare().put(server.url(), Body::once(letters(size), 100));
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error().code == Errc::InvalidRequest);
     CHECK(outcome.error().message.find("its announced size") != std::string::npos);
@@ -218,7 +218,7 @@ TEST_CASE("who does not answer the question gets the body after a while") {
   auto request = Request::put(server.url(), "data");
   request.edit_options().expect_continue_from = 0;
   request.edit_options().expect_timeout = 20ms;
-  const auto outcome = Client().send(request);
+  const auto outcome = Client::bare().send(request);
   REQUIRE(outcome);
   CHECK(server.seen()[0].body == "data");
 }
@@ -271,7 +271,7 @@ TEST_CASE("after a 417 the connection is not used again") {
   auto request = Request::put(server.url(), "data");
   request.edit_options().expect_continue_from = 1;
   request.edit_options().expect_timeout = 10s;
-  const auto outcome = Client().send(request);
+  const auto outcome = Client::bare().send(request);
   REQUIRE(outcome);
   CHECK(outcome->body == "ok");
   CHECK(outcome->exchange.wire_sends == 2);
@@ -297,7 +297,7 @@ TEST_CASE("a server that responds 417 to everything gets two sends") {
 TEST_CASE("where the second send after a 417 fails, the error counts both") {
   FaultServer server(Scenario{{417}, {Fault::Close}});
   auto request = Request::put(server.url(), "data").set_header("Expect", "100-continue");
-  const auto outcome = Client().send(request);
+  const auto outcome = Client::bare().send(request);
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().exchange.wire_sends == 2);
   CHECK(outcome.error().exchange.sent == Sent::Maybe);
@@ -305,7 +305,7 @@ TEST_CASE("where the second send after a 417 fails, the error counts both") {
 
 TEST_CASE("a 417 that nobody asked for, or after a body that is gone, is the response") {
   FaultServer server(Scenario{{417}});
-  const auto outcome = Client().put(server.url(), "data");
+  const auto outcome = Client::bare().put(server.url(), "data");
   REQUIRE(outcome);
   CHECK(outcome->status == 417);
   CHECK(server.requests() == 1);

@@ -173,10 +173,10 @@ TEST_CASE("hosts that need no proxy are reached without, by option and by enviro
   CHECK(proxy.requests() == 0);
   {
     const Environment by_environment("http_proxy", proxy.url());
-    REQUIRE(Client().get(server.url()));
+    REQUIRE(Client::bare().get(server.url()));
     CHECK(proxy.requests() == 1);
     const Environment but_not("NO_PROXY", "127.0.0.0/8");
-    REQUIRE(Client().get(server.url()));
+    REQUIRE(Client::bare().get(server.url()));
     CHECK(proxy.requests() == 1);
   }
   const Environment by_environment("http_proxy", proxy.url());
