@@ -22,6 +22,7 @@
 #include <httpretry/flow/transport.hpp>
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/http/body.hpp>
+#include <httpretry/http/context.hpp>
 #include <httpretry/http/headers.hpp>
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/response.hpp>

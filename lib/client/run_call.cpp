@@ -84,6 +84,7 @@ PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn whe
   std::optional<Outcome> result;
   try {
     if (const auto& url = request.parsed_url()) state.first_url = *url;
+    state.context = request.options().context;
     call.emit(&Observer::call_started, request);
     std::optional<Request> with_sink;
     if (request.options().sink) with_sink = request;

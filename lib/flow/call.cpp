@@ -21,6 +21,7 @@ std::uint64_t Call::id() const { return state_->id; }
 Scheduler& Call::scheduler() const { return *state_->scheduler; }
 Time Call::started() const { return state_->started; }
 History& Call::history() const { return state_->history; }
+Context& Call::context() const { return state_->context; }
 const PolicySource* Call::policies() const { return state_->policies; }
 double Call::random() const { return (*state_->random)(); }
 const std::vector<std::shared_ptr<Observer>>& Call::observers() const { return *state_->observers; }

@@ -23,6 +23,7 @@ struct Call::State {
   const std::vector<std::shared_ptr<Observer>>* observers = nullptr;
   const PolicySource* policies = nullptr;
   std::optional<Url> first_url;
+  Context context;
   int exchanges = 0;  // begun by the transport, of all branches
   Time started{};
   std::unique_ptr<Delivery> delivery;  // of the body to the request's sink

@@ -23,12 +23,16 @@ struct logger {
 
 }  // namespace spdlog
 
-namespace fmt::inline v9::detail {
+namespace fmt {
+inline namespace v9 {
+namespace detail {
 
 // fmt's throws.
 [[gnu::noinline, gnu::used]] void throw_format_error(const char* /*message*/) { ++uses; }
 
-}  // namespace fmt::inline v9::detail
+}  // namespace detail
+}  // namespace v9
+}  // namespace fmt
 
 #ifdef OTHER_NLOHMANN_JSON
 namespace nlohmann {

@@ -34,6 +34,16 @@ class HTTPRETRY_API Call {
   [[nodiscard]] History& history() const;
   // ClientOptions::policies; nullptr if the client has none.
   [[nodiscard]] const PolicySource* policies() const;
+  // Values that the middlewares and observers of this call share (context.hpp), one of each type.
+  // Those of the request are there from the beginning. `get` gives nullptr if there is none.
+  template <class T>
+  T& set(T value) const {
+    return context().set(std::move(value));
+  }
+  template <class T>
+  [[nodiscard]] T* get() const {
+    return context().template get<T>();
+  }
   // Uniform in [0, 1).
   [[nodiscard]] double random() const;
 
@@ -53,6 +63,7 @@ class HTTPRETRY_API Call {
 
  private:
   [[nodiscard]] const std::vector<std::shared_ptr<Observer>>& observers() const;
+  [[nodiscard]] Context& context() const;
 
   State* state_;
   Time deadline_;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <httpretry/http/body.hpp>
+#include <httpretry/http/context.hpp>
 #include <httpretry/http/url.hpp>
 
 #include <utility>
@@ -88,6 +89,8 @@ struct HTTPRETRY_API RequestOptions {
   // Called for each exchange, also of retries and redirects, on the thread that drives the call. It
   // must not send.
   std::function<void(const ConnectionInfo&)> on_connection;
+  // Values for the middlewares and observers of the call: see context.hpp.
+  Context context;
   // Does not use a pooled connection.
   bool fresh_connection = false;
   // Empty: the transport's.

@@ -1,0 +1,218 @@
+#include <httpretry/client/event_stream.hpp>
+
+#include "lib/http/text.hpp"
+
+#include <httpretry/flow/sink.hpp>
+#include <httpretry/middleware/retry_call.hpp>
+
+#include <algorithm>
+
+namespace httpretry {
+
+Result<bool> EventParser::parse(std::string_view bytes, const OnEvent& on_event) {
+  if (after_cr_ && bytes.starts_with('\n')) bytes.remove_prefix(1);
+  while (!bytes.empty()) {
+    const auto end = bytes.find_first_of("\r\n");
+    const auto part = bytes.substr(0, end);
+    if (line_.size() + event_.data.size() + part.size() > max_event_) {
+      return Error(Errc::TooLarge, "an event of the stream is larger than max_event");
+    }
+    line_ += part;
+    after_cr_ = false;
+    if (end == std::string_view::npos) break;
+    after_cr_ = bytes[end] == '\r' && end + 1 == bytes.size();
+    bytes.remove_prefix(end + (bytes.substr(end).starts_with("\r\n") ? 2 : 1));
+    auto more = take_line(on_event);
+    if (!more || !*more) return more;
+  }
+  return true;
+}
+
+void EventParser::restart() {
+  line_.clear();
+  event_ = ServerEvent();
+  after_cr_ = has_data_ = false;
+  first_line_ = true;
+}
+
+Result<bool> EventParser::take_line(const OnEvent& on_event) {
+  const auto whole = std::exchange(line_, std::string());
+  std::string_view line = whole;
+  if (std::exchange(first_line_, false) && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
+  if (!line.empty()) {
+    const auto colon = line.find(':');
+    auto value = colon == std::string_view::npos ? std::string_view() : line.substr(colon + 1);
+    if (value.starts_with(' ')) value.remove_prefix(1);
+    take_field(line.substr(0, colon), value);
+    return true;
+  }
+  auto event = std::exchange(event_, ServerEvent());
+  if (!std::exchange(has_data_, false)) return true;
+  event.id = last_id_;
+  return on_event(event);
+}
+
+// A comment has an empty name. Names that are not known are ignored.
+void EventParser::take_field(std::string_view name, std::string_view value) {
+  if (name == "data") {
+    if (std::exchange(has_data_, true)) event_.data += '\n';
+    event_.data += value;
+  } else if (name == "event") {
+    event_.type = value.empty() ? "message" : value;
+  } else if (name == "id") {
+    if (value.find('\0') == std::string_view::npos) last_id_ = value;
+  } else if (name == "retry") {
+    const bool digits = value.find_first_not_of("0123456789") == std::string_view::npos;
+    const auto milliseconds = digits ? to_number<std::int32_t>(value) : std::nullopt;
+    if (milliseconds) reconnect_ = std::chrono::milliseconds(*milliseconds);
+  }
+}
+
+namespace {
+
+constexpr std::string_view kType = "text/event-stream";
+
+// What the requests of one stream share.
+class Stream {
+ public:
+  Stream(const Request& request, OnEvent on_event, EventStreamOptions options)
+      : request_(request),
+        on_event_(std::move(on_event)),
+        options_(std::move(options)),
+        parser_(options_.max_event) {
+    parser_.set_last_id(options_.last_id);
+    request_.set_header("Accept", kType).set_header("Cache-Control", "no-store");
+  }
+
+  // The deadline of all requests.
+  void begin(Time now) {
+    options_.call.deadline = std::min(options_.call.deadline, later(now, options_.call.timeout));
+    options_.call.timeout = kForever;
+  }
+  [[nodiscard]] const CallOptions& call() const { return options_.call; }
+
+  // `sink`: gives the body to `write`.
+  Request next(SinkPtr sink) {
+    began_ = false;
+    parser_.restart();
+    auto request = request_;
+    request.remove_header("Last-Event-ID");
+    if (!parser_.last_id().empty()) request.set_header("Last-Event-ID", parser_.last_id());
+    request.edit_options().sink = std::move(sink);
+    return request;
+  }
+
+  Result<void> begin_response(const Response& head) {
+    const auto given = head.headers["Content-Type"];
+    const auto type = to_lower(trimmed(given.substr(0, given.find(';'))));
+    began_ = head.status == 200 && type == kType;
+    if (began_ || head.status == 204) return {};
+    Error error(Errc::Protocol, "the response is no event stream: its status is " +
+                                    std::to_string(head.status) + " and its Content-Type \"" +
+                                    printable(type) + "\", not 200 and text/event-stream");
+    error.permanent = true;
+    return error;
+  }
+
+  Result<BodyWriter::Wish> write(std::string_view bytes) {
+    auto more = parser_.parse(bytes, on_event_);
+    if (!more) {
+      began_ = false;
+      return std::move(more).error();
+    }
+    enough_ = !*more;
+    return enough_ ? BodyWriter::Wish::Stop : BodyWriter::Wish::More;
+  }
+
+  // How it ends, after a request. Empty: the stream is requested again.
+  std::optional<Result<void>> end(Outcome outcome) {
+    if (enough_ || (outcome && outcome->status == 204)) return Result<void>();
+    const bool stopped = !outcome && outcome.error().code == Errc::Canceled;
+    if (began_ && !stopped) return std::nullopt;
+    if (!outcome) return Result<void>(std::move(outcome).error());
+    try {
+      static_cast<void>(require_success(std::move(outcome)));
+    } catch (const Failure& failure) {
+      return Result<void>(failure.error());
+    }
+    return Result<void>(Error(Errc::Protocol, "the response is no event stream"));
+  }
+
+  // When the stream is requested again. Empty: the deadline comes first.
+  [[nodiscard]] std::optional<Time> again(Time now) const {
+    const auto wait =
+        std::min(parser_.reconnect().value_or(options_.reconnect), options_.max_reconnect);
+    const auto when = later(now, wait);
+    return when < options_.call.deadline ? std::optional(when) : std::nullopt;
+  }
+
+ private:
+  Request request_;
+  OnEvent on_event_;
+  EventStreamOptions options_;
+  EventParser parser_;
+  bool began_ = false;   // the response of this request is an event stream
+  bool enough_ = false;  // for on_event
+};
+
+class StreamWriter final : public BodyWriter {
+ public:
+  explicit StreamWriter(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  Result<void> begin(const Response& head, std::uint64_t /*offset*/) override {
+    return stream_->begin_response(head);
+  }
+  Result<Wish> write(std::string_view bytes) override { return stream_->write(bytes); }
+
+ private:
+  std::shared_ptr<Stream> stream_;
+};
+
+class StreamSink final : public Sink {
+ public:
+  explicit StreamSink(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
+    return std::unique_ptr<BodyWriter>(std::make_unique<StreamWriter>(stream_));
+  }
+
+ private:
+  std::shared_ptr<Stream> stream_;
+};
+
+Error no_time() { return Error(Errc::Timeout, "the deadline of the event stream has come"); }
+Error stopped() { return Error(Errc::Canceled, "canceled while waiting for the event stream"); }
+
+}  // namespace
+
+Result<void> listen(Client& client, const Request& request, OnEvent on_event,
+                    EventStreamOptions options) {
+  const BlockingClock clock;
+  const auto stream = std::make_shared<Stream>(request, std::move(on_event), std::move(options));
+  const auto sink = std::make_shared<StreamSink>(stream);
+  stream->begin(clock.now());
+  for (;;) {
+    auto end = stream->end(client.send(stream->next(sink), stream->call()));
+    if (end) return *std::move(end);
+    const auto when = stream->again(clock.now());
+    if (!when) return no_time();
+    if (!clock.wait_until(*when, stream->call().stop)) return stopped();
+  }
+}
+
+Task<Result<void>> co_listen(Client& client, Scheduler& scheduler, Request request,
+                             OnEvent on_event, EventStreamOptions options) {
+  const auto stream = std::make_shared<Stream>(request, std::move(on_event), std::move(options));
+  const auto sink = std::make_shared<StreamSink>(stream);
+  stream->begin(scheduler.now());
+  for (;;) {
+    auto task = client.co_send(stream->next(sink), stream->call());
+    Outcome outcome = co_await task;
+    auto end = stream->end(std::move(outcome));
+    if (end) co_return *std::move(end);
+    const auto when = stream->again(scheduler.now());
+    if (!when) co_return no_time();
+    const bool waited = co_await scheduler.sleep_until(*when, stream->call().stop);
+    if (!waited) co_return stopped();
+  }
+}
+
+}  // namespace httpretry
