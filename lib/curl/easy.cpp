@@ -62,6 +62,7 @@ Result<void> check_tls_files(const TransportOptions& options, const Url& url) {
   const auto& certificate = options.client_certificate;
   const auto& pins = options.pinned_keys;
   const bool tls = url.scheme() == "https";
+  if (!tls && options.proxy.ca_file.empty()) return {};
   const auto check_file = [](bool used, const char* what, const std::string& path) -> Result<void> {
     if (!used || path.empty() || !could_make_wait(path)) return {};
     return unreadable(what, path, kCouldMakeWait);
@@ -89,8 +90,8 @@ Result<void> check_netrc(std::string path) {
 }  // namespace
 
 SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, const Url& url,
-                        const Call& call, const TransportOptions& options, const OriginInfo& origin,
-                        Time now) {
+                        const Call& call, const TransportOptions& options,
+                        const OriginInfo& origin) {
   SendPlan plan{wanted};
   const bool has_certificate = !options.client_certificate.file.empty();
   if (options.netrc || options.cookies || has_certificate) {
@@ -106,7 +107,6 @@ SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, co
   plan.max_idle_seconds = std::max(0L, idle);
   plan.http2 = origin.speaks_http2;
   plan.connect_timeout = wanted.connect_timeout.value_or(options.connect_timeout);
-  if (call.deadline() != kNever) plan.time_left = call.deadline() - now;
   return plan;
 }
 
@@ -163,9 +163,6 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_changed(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout), connect_timeout_ms_);
   set_changed(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout),
               expect_timeout_ms_);
-  // Our own timer ends an attempt in time; this only catches what would slip past it.
-  const auto left = plan.time_left;
-  set_changed(CURLOPT_TIMEOUT_MS, left == kForever ? 0 : milliseconds(left) + 2000, timeout_ms_);
 }
 
 void Easy::set_http_version(HttpVersion wanted, bool tls, bool fresh_connection) {

@@ -36,14 +36,13 @@ struct SendPlan {
   long max_idle_seconds = 0;  // use no connection that was idle for longer
   bool http2 = false;         // the origin is known to speak it
   Duration connect_timeout{};
-  Duration time_left = kForever;
   const std::string* addresses = nullptr;  // of the host, as CURLOPT_RESOLVE takes them
 };
 
 // `wanted`: the options of the request; `origin`: what is known of the URL's.
 SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, const Url& url,
-                        const Call& call, const TransportOptions& options, const OriginInfo& origin,
-                        Time now);
+                        const Call& call, const TransportOptions& options,
+                        const OriginInfo& origin);
 
 // The error where the request cannot be sent as it stands.
 Result<void> check_sendable(const Request& request, const TransportOptions& options,
@@ -133,7 +132,6 @@ class Easy {
   long fresh_connection_ = 0;
   long max_idle_seconds_ = -1;
   long connect_timeout_ms_ = 0;
-  long timeout_ms_ = 0;
   long forbid_reuse_ = 0;
   long verbose_ = 0;
   long expect_timeout_ms_ = 1000;

@@ -47,7 +47,7 @@ void Transfer::start() {
 
 Result<void> Transfer::prepare() {
   const auto& origin = loop_.origin(url_);
-  auto plan = make_send_plan(request_, options_, url_, call_, loop_.options(), origin, started_);
+  auto plan = make_send_plan(request_, options_, url_, call_, loop_.options(), origin);
   plan.addresses = addresses_;
   if (auto checked = check_sendable(request_, loop_.options(), plan); !checked) return checked;
   if (delivery_ != nullptr) {
