@@ -377,6 +377,14 @@ class ExitStatus(ProgramTest):
             self.run_program(*limits, *flags, server.url())
             self.assertEqual(len(server.seen), 2)
 
+    def test_no_attempt_takes_no_time(self):
+        server = self.server(200)
+        urls = [server.url(f"/{i}") for i in range(50)]
+        said = self.run_program("--trace", *urls).stderr.decode()
+        times = re.findall(r"^attempt 1: 200 after (.*?):", said, re.MULTILINE)
+        self.assertEqual(len(times), 50)
+        self.assertEqual([time for time in times if re.match(r"0(\.0*)? ", time)], [])
+
     def test_a_repeated_post_is_told(self):
         for more, told in (([], True), (["--silent"], False), (["-H", "Idempotency-Key: 1"], False),
                            (["-X", "PUT"], False), (["--set", "idempotency_key=Key"], False)):
