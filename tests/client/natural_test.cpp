@@ -51,6 +51,10 @@ TEST_CASE("a client follows redirects and retries, unless its chain is empty") {
   options.middlewares = {};
   CHECK(Client(options).get("http://x/")->status == 503);
   CHECK(once.sends() == 1);
+  Conversation failing;
+  failing.network->say(error_of(Errc::Connect));
+  const auto outcome = failing.client({}).get("http://x/");
+  CHECK(history_of(outcome).stop_reason == Reason::NotRetryable);
 }
 
 TEST_CASE("a call takes its headers, and a body its type") {
