@@ -38,6 +38,17 @@ Call Call::with(Time deadline, std::stop_token stop) const {
   return branch;
 }
 
+const std::stop_token& Call::stop() const {
+  auto& state = *state_;
+  // A branch with a stop of its own got it from this function.
+  if (state.client_end == nullptr || stop_ != state.stop) return stop_;
+  if (!stop_.stop_possible()) return *state.client_end;
+  if (!state.either_stop) {
+    state.either_stop = std::make_unique<EitherStop>(stop_, *state.client_end);
+  }
+  return state.either_stop->token();
+}
+
 Call Call::State::attempt(const Call& call, Time deadline) {
   Call branch(call);
   branch.deadline_ = std::min(call.deadline_, deadline);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "delivery.hpp"
+#include "either_stop.hpp"
 
 #include <httpretry/flow/call.hpp>
 #include <httpretry/flow/transport.hpp>
@@ -26,10 +27,17 @@ struct Call::State {
   Context context;
   int exchanges = 0;  // begun by the transport, of all branches
   Time started{};
+  std::stop_token stop;                         // of the call's options
+  const std::stop_token* client_end = nullptr;  // nullptr: `stop` is requested then, too
+  // Of both. Made when somebody asks for it: our own waits end with their loop, without it.
+  std::unique_ptr<EitherStop> either_stop;
   std::unique_ptr<Delivery> delivery;  // of the body to the request's sink
   History history;
 
   static State& of(const Call& call) { return *call.state_; }
+
+  // The stop without the end of the client, for a wait that the end of its loop cancels anyway.
+  static const std::stop_token& own_stop(const Call& call) { return call.stop_; }
 
   // A branch for one attempt. Its deadline, and those of its own branches, are for the exchange: a
   // wait for admission (ClientOptions::max_in_flight) moves them back, but not past the deadline of

@@ -114,7 +114,7 @@ bool Delivery::can_retry() const {
 
 void Delivery::reset_exchange() {
   held_ = asked_ = complete_ = false;
-  skip_ = 0;
+  skip_ = offset_ = 0;
   end_.reset();
   rest_ = Rest();
 }
@@ -145,6 +145,7 @@ Result<bool> Delivery::begin(const Request& request, const Response& head) {
   }
   auto begun = asked_ && head.status == 206 ? continue_with(head) : restart_with(head);
   if (!begun) return begun;
+  offset_ = skip_ > 0 ? 0 : have_;
   url_ = request.url();
   guaranteed_ = false;
   if (!can_be_continued(request) || (head.status != 200 && !asked_)) version_.validator.clear();

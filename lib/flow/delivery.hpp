@@ -49,6 +49,8 @@ class HTTPRETRY_API Delivery {
   [[nodiscard]] const Rest& ask(const Request& request);
   // The final headers were received. True if the body is for the sink.
   Result<bool> begin(const Request& request, const Response& head);
+  // Then: where in the whole body the bytes that come begin.
+  [[nodiscard]] std::uint64_t offset() const { return offset_; }
   Result<BodyWriter::Wish> write(std::string_view bytes);
   Task<Result<BodyWriter::Wish>> drain(Call& call) { return writer_->drain(call); }
   // Whether enough of a body that is held back was received to judge it. Then `release` does, once:
@@ -87,6 +89,7 @@ class HTTPRETRY_API Delivery {
 
   std::uint64_t have_ = 0;            // bytes of the body that the writer has
   std::uint64_t skip_ = 0;            // bytes that will be received again
+  std::uint64_t offset_ = 0;          // of the first byte that this exchange brings
   std::optional<std::uint64_t> end_;  // where bytes that continue others end
   BodyVersion version_;               // of the bytes in `have_`
   std::string url_;  // of the bytes in `have_`; empty: they are from an earlier call

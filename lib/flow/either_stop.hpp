@@ -15,10 +15,11 @@ class EitherStop {
  public:
   EitherStop(const std::stop_token& one, const std::stop_token& other)
       : on_one_(one, RequestStop{either_}), on_other_(other, RequestStop{either_}) {}
-  [[nodiscard]] std::stop_token token() const { return either_.get_token(); }
+  [[nodiscard]] const std::stop_token& token() const { return token_; }
 
  private:
   std::stop_source either_;
+  std::stop_token token_ = either_.get_token();
   std::stop_callback<RequestStop> on_one_;
   std::stop_callback<RequestStop> on_other_;
 };

@@ -9,7 +9,9 @@ class ResumeOn {
  public:
   explicit ResumeOn(Scheduler& scheduler) : scheduler_(scheduler) {}
   [[nodiscard]] bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> self) const { scheduler_.post(self); }
+  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> self) const {
+    scheduler_.post(self);
+  }
   void await_resume() const noexcept {}
 
  private:

@@ -23,7 +23,7 @@ class Sleep final : public CancelableWait, private Timer {
       : CancelableWait(queue, std::move(stop)), when_(when) {}
   ~Sleep() override { end(); }
   [[nodiscard]] bool await_ready() const { return stop_requested(); }
-  void await_suspend(std::coroutine_handle<> awaiter) {
+  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter) {
     awaiter_ = awaiter;
     begin_waiting();
     queue_.timers().add(*this, when_);
@@ -125,7 +125,7 @@ bool RunQueue::prepare_to_block() {
 }
 
 bool RunQueue::turn() {
-  if (has_posted_.load(std::memory_order_acquire)) take_posted();
+  if (has_posted()) take_posted();
   const auto time = now();
   while (Timer* timer = timers_.take_due(time)) timer->due();
   if (ready_.empty()) return false;

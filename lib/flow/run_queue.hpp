@@ -133,6 +133,7 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   void unblocked() { blocked_.store(false, std::memory_order_relaxed); }
   virtual void wake() noexcept = 0;
   [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
+  [[nodiscard]] bool has_posted() const { return has_posted_.load(std::memory_order_acquire); }
 
  private:
   friend class CancelableWait;

@@ -3,6 +3,7 @@
 #include "lib/http/text.hpp"
 
 #include <httpretry/flow/shared.hpp>
+#include <httpretry/flow/start.hpp>
 
 namespace httpretry::detail {
 
@@ -17,6 +18,10 @@ Task<bool> Event::wait(Scheduler& scheduler, Time limit, std::stop_token stop) c
 
 Error Work::thrown_by_work(const std::exception_ptr& thrown) {
   return Error(Errc::Internal, "the work of spawn threw: " + text_of(thrown));
+}
+
+Error thrown_by_task(const std::exception_ptr& thrown) {
+  return Error(Errc::Internal, "the task threw: " + text_of(thrown));
 }
 
 Error wait_ended(bool canceled, std::string_view waited_for) {

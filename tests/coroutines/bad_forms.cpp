@@ -54,3 +54,11 @@ void in_a_lambda_that_is_a_coroutine() {
     co_return co_await send(Body{"a"});  // found
   });
 }
+
+struct AwaiterThatIsInlined {
+  bool await_ready() { return false; }
+  void await_suspend(std::coroutine_handle<> awaiter) {  // found
+    resume_elsewhere(awaiter);
+  }
+  void await_resume() {}
+};

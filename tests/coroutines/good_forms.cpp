@@ -28,3 +28,18 @@ void statements_of_their_own_in_one_expression() {
     co_return co_await send(body);
   });
 }
+
+struct AwaiterOutOfLine {
+  bool await_ready() { return false; }
+  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter) {
+    resume_elsewhere(awaiter);
+  }
+  void await_resume() {}
+};
+
+struct AwaiterThatOnlyStores {
+  bool await_ready() { return false; }
+  void await_suspend(std::coroutine_handle<> awaiter) { waiting = awaiter; }
+  void await_resume() {}
+  std::coroutine_handle<> waiting;
+};

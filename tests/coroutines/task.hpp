@@ -29,3 +29,4 @@ Task send_text(std::string text);
 Task send_all(std::vector<std::string> texts);
 Task send_made(std::function<Body()> make);
 void run(std::function<Task()> body);
+void resume_elsewhere(std::coroutine_handle<> handle);

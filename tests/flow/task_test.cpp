@@ -31,7 +31,7 @@ Task<Result<int>> throwing_result() {
 struct OnAnotherThread {
   std::thread* thread;
   bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> handle) const {
+  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> handle) const {
     *thread = std::thread([handle] { handle.resume(); });
   }
   std::thread::id await_resume() const noexcept { return std::this_thread::get_id(); }

@@ -1,4 +1,4 @@
-#include <httpretry/flow/task.hpp>
+#include "awaiters.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,27 +17,11 @@ Task<int> throwing(const char* what) {
   co_return 0;
 }
 
-struct OnAnotherThread {
-  std::vector<std::thread>* threads;
-  [[nodiscard]] bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> handle) const {
-    threads->emplace_back([handle] { handle.resume(); });
-  }
-  void await_resume() const noexcept {}
-};
-
 Task<int> elsewhere(std::vector<std::thread>& threads, int value) {
   const OnAnotherThread hop{&threads};
   co_await hop;
   co_return value;
 }
-
-struct ByHand {
-  std::vector<std::coroutine_handle<>>* waiting;
-  [[nodiscard]] bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> handle) const { waiting->push_back(handle); }
-  void await_resume() const noexcept {}
-};
 
 Task<int> by_hand(std::vector<std::coroutine_handle<>>& waiting, int value) {
   const ByHand suspended{&waiting};

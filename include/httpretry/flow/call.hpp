@@ -49,7 +49,8 @@ class HTTPRETRY_API Call {
 
   // This branch must end by then: the transport gives up, and no wait begins that would end later.
   [[nodiscard]] Time deadline() const { return deadline_; }
-  [[nodiscard]] const std::stop_token& stop() const { return stop_; }
+  // Requested when the call is canceled (CallOptions::stop), and when the client ends.
+  [[nodiscard]] const std::stop_token& stop() const;
   // A branch of this call with limits of its own, for one or several uses of `next`. Its deadline
   // is the earlier of the two. A `stop` other than this call's must be requested when this call's
   // is.

@@ -57,7 +57,7 @@ class [[nodiscard]] Task {
    public:
     explicit Awaiter(Handle handle) noexcept : handle_(handle) {}
     [[nodiscard]] bool await_ready() const noexcept { return false; }
-    bool await_suspend(std::coroutine_handle<> awaiter) const {
+    [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> awaiter) const {
       if (!handle_ || handle_.promise().was_awaited()) [[unlikely]] {
         detail::misuse("a Task was awaited twice, or after it was moved from");
       }
@@ -82,7 +82,7 @@ class [[nodiscard]] Task {
   class Join final : public Awaiter {
    public:
     using Awaiter::Awaiter;
-    bool await_suspend(std::coroutine_handle<> awaiter) const {
+    [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> awaiter) const {
       return this->handle_.promise().resume_at_end(awaiter);
     }
   };

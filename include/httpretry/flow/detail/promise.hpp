@@ -50,7 +50,7 @@ class PromiseBase : public PooledFrame {
   struct FinalAwaiter {
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> done) const noexcept {
+    [[gnu::noinline]] void await_suspend(std::coroutine_handle<Promise> done) const noexcept {
       PromiseBase& promise = done.promise();
       if (promise.is_second()) promise.awaiter_.resume();
     }

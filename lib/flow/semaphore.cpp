@@ -1,0 +1,87 @@
+#include "resume_on.hpp"
+
+#include <httpretry/flow/detail/shared_work.hpp>
+#include <httpretry/flow/semaphore.hpp>
+
+#include <list>
+#include <mutex>
+
+namespace httpretry {
+
+struct Semaphore::State {
+  explicit State(std::size_t permits) : free(permits) {}
+
+  std::mutex mutex;  // guards the two below
+  std::size_t free;
+  std::list<Turn*> queue;  // those that wait
+};
+
+// A permit, or a place in the queue for one. It happens when the permit is given.
+class Semaphore::Turn final : public detail::Event {
+ public:
+  explicit Turn(std::shared_ptr<State> state) : state_(std::move(state)) {
+    std::list<Turn*> own{this};
+    const std::lock_guard lock(state_->mutex);
+    if (state_->free > 0) {
+      --state_->free;
+      happen();
+    } else {
+      place_ = own.begin();
+      state_->queue.splice(state_->queue.end(), own);
+    }
+  }
+  ~Turn() override {
+    std::list<Turn*> own;
+    const std::lock_guard lock(state_->mutex);
+    auto& queue = state_->queue;
+    if (!happened()) {
+      own.splice(own.end(), queue, place_);
+    } else if (queue.empty()) {
+      ++state_->free;
+    } else {
+      // With the mutex held, so that it still exists. A wait that ends is only posted.
+      auto& next = *queue.front();
+      own.splice(own.end(), queue, queue.begin());
+      next.happen();
+    }
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::shared_ptr<State> state_;
+  std::list<Turn*>::iterator place_;
+};
+
+Semaphore::Permit::Permit() = default;
+Semaphore::Permit::Permit(std::unique_ptr<Turn> turn) : turn_(std::move(turn)) {}
+Semaphore::Permit::Permit(Permit&& other) noexcept = default;
+Semaphore::Permit& Semaphore::Permit::operator=(Permit&& other) noexcept = default;
+Semaphore::Permit::~Permit() = default;
+
+Semaphore::Semaphore(std::size_t permits) : state_(std::make_shared<State>(permits)) {}
+Semaphore::~Semaphore() = default;
+
+Task<Semaphore::Permit> Semaphore::acquire(Scheduler& loop, std::stop_token stop) {
+  return wait(state_, loop, std::move(stop));
+}
+
+Semaphore::Permit Semaphore::try_acquire() {
+  auto turn = std::make_unique<Turn>(state_);
+  return turn->happened() ? Permit(std::move(turn)) : Permit();
+}
+
+Task<Semaphore::Permit> Semaphore::wait(std::shared_ptr<State> state, Scheduler& loop,
+                                        std::stop_token stop) {
+  if (stop.stop_requested()) co_return Permit();
+  auto turn = std::make_unique<Turn>(state);
+  if (!turn->happened()) {
+    const ReturnTo there(loop);
+    co_await there;
+    static_cast<void>(co_await turn->wait(loop, kNever, std::move(stop)));
+    if (!turn->happened()) co_return Permit();
+  }
+  co_return Permit(std::move(turn));
+}
+
+}  // namespace httpretry
