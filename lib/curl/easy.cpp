@@ -93,7 +93,7 @@ SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, co
                         const Call& call, const TransportOptions& options,
                         const OriginInfo& origin) {
   SendPlan plan{wanted};
-  const bool has_certificate = !options.client_certificate.file.empty();
+  const bool has_certificate = present(options.client_certificate);
   if (options.netrc || options.cookies || has_certificate) {
     const bool own_origin = url.origin() == call.origin();
     plan.certificate = has_certificate && own_origin;
@@ -140,7 +140,6 @@ const char* unusable(const Credentials& credentials) {
 
 void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
   const auto& options = plan.wanted;
-  error_text_[0] = '\0';
   set_url(url);
   set_shape(request, plan);
   set_headers(request, plan);
@@ -149,13 +148,14 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   if (const auto& credentials = options.credentials) {
     set_credentials(*credentials, CURLOPT_HTTPAUTH, CURLOPT_USERNAME, CURLOPT_PASSWORD);
   }
-  if (!options_.client_certificate.file.empty()) set_certificate(plan.certificate);
+  if (present(options_.client_certificate)) set_certificate(plan.certificate);
   if (plan.netrc && !options.credentials) {
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
     set_text(CURLOPT_NETRC_FILE, *options_.netrc);
   }
   if (plan.cookies) set_cookies(request, url);
   if (options.on_connection) set(CURLOPT_CERTINFO, 1L);
+  set_changed(CURLOPT_NOPROGRESS, options.on_progress ? 0L : 1L, no_progress_);
   set_changed(CURLOPT_MAX_SEND_SPEED_LARGE,
               static_cast<curl_off_t>(options.upload_rate.value_or(0)), upload_rate_);
   set_http_version(options.http_version, url.scheme() == "https", plan.fresh_connection);
@@ -196,6 +196,11 @@ void Easy::set_certificate(bool wanted) {
   set(CURLOPT_SSLCERT, text(certificate.file));
   set(CURLOPT_SSLKEY, text(certificate.key_file));
   set(CURLOPT_KEYPASSWD, text(certificate.key_password));
+  if (certificate.pem.empty()) return;
+  static const std::string none;
+  const auto& key = certificate.key_pem.empty() ? certificate.pem : certificate.key_pem;
+  set_pem(CURLOPT_SSLCERT_BLOB, wanted ? certificate.pem : none);
+  set_pem(CURLOPT_SSLKEY_BLOB, wanted ? key : none);
 }
 
 // libcurl's own engine, on this exchange's own list: so what is sent where, and which domains a
@@ -240,8 +245,33 @@ void Easy::set_url(const Url& url) {
   // So URL is set too. With NULL libcurl makes the text by itself, with the userinfo; that takes a
   // tenth of all the instructions of a small exchange.
   set(CURLOPT_URL, url.has_userinfo() ? nullptr : url.to_string().c_str());
-  set(CURLOPT_CURLU, url.parts().handle.get());
+  if (url.parts().handle) {
+    set(CURLOPT_CURLU, url.parts().handle.get());
+  } else {
+    set_plain_url(url);
+  }
   url_ = url;  // kept alive, as libcurl keeps the pointer
+}
+
+// A plain URL is set in a form of this handle, of which only path and query change while the origin
+// stays: libcurl parses a whole text with some thousand instructions.
+void Easy::set_plain_url(const Url& url) {
+  const auto& parts = url.parts();
+  if (!plain_url_) plain_url_.reset(curl_url());
+  auto* form = plain_url_.get();
+  const auto change = [form](CURLUPart part, const char* text) {
+    // It is known to be a good URL, so all that can be missing is memory.
+    if (form == nullptr || curl_url_set(form, part, text, 0) != CURLUE_OK) throw std::bad_alloc();
+  };
+  if (parts.origin != plain_origin_) {
+    plain_origin_.clear();
+    change(CURLUPART_URL, url.to_string().c_str());
+    plain_origin_ = parts.origin;
+  } else {
+    change(CURLUPART_PATH, parts.path.c_str());
+    change(CURLUPART_QUERY, parts.query.empty() ? nullptr : parts.query.c_str());
+  }
+  set(CURLOPT_CURLU, form);
 }
 
 // Each shape is reached from HTTPGET, which undoes what the others set.

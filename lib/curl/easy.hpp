@@ -2,6 +2,8 @@
 // it, so that only differences are set for the next.
 #pragma once
 
+#include "url_parts.hpp"
+
 #include "lib/http/owned.hpp"
 
 #include <httpretry/curl/transport_options.hpp>
@@ -103,6 +105,11 @@ class Easy {
   void set_text(CURLoption option, const std::string& text) {
     if (!text.empty()) set(option, text.c_str());
   }
+  // libcurl does not copy the text, which is one of the options.
+  void set_pem(CURLoption option, const std::string& pem) {
+    curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_NOCOPY};  // only read
+    set(option, pem.empty() ? nullptr : &blob);
+  }
   void configure_tls();
   void configure_proxy();
   void configure_connections();
@@ -111,6 +118,7 @@ class Easy {
   void set_cookies(const Request& request, const Url& url);
   [[nodiscard]] std::vector<std::string> cookie_lines() const;
   void set_url(const Url& url);
+  void set_plain_url(const Url& url);
   void set_shape(const Request& request, const SendPlan& plan);
   void set_headers(const Request& request, const SendPlan& plan);
   void set_addresses(const std::string* entry);
@@ -122,10 +130,12 @@ class Easy {
   CurlList lines_;
   CurlList addresses_;
   CurlList connect_to_;
-  std::array<char, CURL_ERROR_SIZE> error_text_{};
+  std::array<char, CURL_ERROR_SIZE> error_text_{};  // emptied by libcurl before an exchange
 
   // What is set on the handle.
   std::optional<Url> url_;
+  detail::CurlUrl plain_url_;  // of this handle, while its URLs are plain
+  std::string plain_origin_;
   Shape shape_ = Shape::Get;
   std::string method_;
   long http_version_ = CURL_HTTP_VERSION_NONE;
@@ -134,6 +144,7 @@ class Easy {
   long connect_timeout_ms_ = 0;
   long forbid_reuse_ = 0;
   long verbose_ = 0;
+  long no_progress_ = 1;
   long expect_timeout_ms_ = 1000;
   curl_off_t upload_rate_ = 0;
   bool certified_ = false;
@@ -148,6 +159,16 @@ const char* unusable(const Credentials& credentials);
 
 // Throws std::invalid_argument for options that make no sense.
 void check(const TransportOptions& options);
+
+void check_others(const std::vector<CurlOption>& options);
+
+// One that was checked.
+void set_other_option(CURL* easy, const CurlOption& option);
+
+// Whether there is one, in files or in memory.
+inline bool present(const ClientCertificate& certificate) {
+  return !certificate.file.empty() || !certificate.pem.empty();
+}
 
 // Whether a proxy variable that libcurl reads is set in the environment.
 bool may_use_proxy(const ProxyOptions& options);

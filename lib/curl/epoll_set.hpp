@@ -26,6 +26,9 @@ class EpollSet {
   void clear_wake() { wake_.clear(); }
   [[nodiscard]] int wake_descriptor() const { return wake_.fd(); }
 
+  // Readable while something has happened that no wait has told.
+  [[nodiscard]] int descriptor() const { return epoll_.get(); }
+
   // What has happened, until the next wait.
   [[nodiscard]] std::span<const epoll_event> wait(int timeout_ms);
   // Whose socket it is; nullptr where it has been closed, or is not wanted any more, since the

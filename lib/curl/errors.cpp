@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -97,17 +96,11 @@ constexpr std::array kRows{
     Row{Abort::BadResponse, Errc::Protocol, false, CURLE_WEIRD_SERVER_REPLY, nullptr},
     Row{Abort::UploadFailed, Errc::InvalidRequest, true, CURLE_READ_ERROR, nullptr},
     Row{Abort::SinkFailed, Errc::Internal, true, CURLE_WRITE_ERROR, nullptr},
+    Row{Abort::ProgressFailed, Errc::Internal, true, CURLE_ABORTED_BY_CALLBACK, nullptr},
     Row{Abort::NoMemory, Errc::Internal, true, CURLE_OUT_OF_MEMORY, "out of memory"},
 };
 
 static_assert(kRows.size() == static_cast<std::size_t>(Abort::NoMemory) + 1);
-
-std::string seconds(Duration time) {
-  std::array<char, 32> text{};
-  const auto written = std::snprintf(text.data(), text.size(), "%.3g s",
-                                     std::chrono::duration<double>(time).count());
-  return {text.data(), static_cast<std::size_t>(written)};
-}
 
 }  // namespace
 
@@ -152,7 +145,7 @@ Error AbortReason::error(Duration elapsed) const {
     error.permanent = row.permanent;
     error.message = row.text;
   }
-  if (row.append == Append::Elapsed) error.message += seconds(elapsed);
+  if (row.append == Append::Elapsed) error.message += duration_text(elapsed);
   if (row.append == Append::Limit) error.message += std::to_string(limit_) + " bytes";
   if (error.curl_code == 0) error.curl_code = row.curl_code;
   return error;

@@ -36,9 +36,10 @@ enum class Abort : std::uint8_t {
   HeadersTooLarge,
   CorruptGzip,
   UnknownCoding,
-  BadResponse,   // with an error of its own
-  UploadFailed,  // with an error of its own
-  SinkFailed,    // with an error of its own
+  BadResponse,     // with an error of its own
+  UploadFailed,    // with an error of its own
+  SinkFailed,      // with an error of its own
+  ProgressFailed,  // likewise
   NoMemory,
 };
 

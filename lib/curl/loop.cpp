@@ -53,13 +53,24 @@ void Loop::run_until(const std::atomic<bool>& done) {
   const Driving driving(*this);
   read_clock();
   for (;;) {
-    decode_budget_ = kDecodedPerTurn;
-    turn();
-    drive_shards();
-    if (!decoding_.empty()) decode_rests();
+    work();
     if (done.load(std::memory_order_acquire)) return;
     wait_for_events();
   }
+}
+
+void Loop::run_turn() {
+  const Driving driving(*this);
+  take_events(0);
+  work();
+  prepare_to_block();  // where it must not block, `next_turn` says so
+}
+
+void Loop::work() {
+  decode_budget_ = kDecodedPerTurn;
+  turn();
+  drive_shards();
+  if (!decoding_.empty()) decode_rests();
 }
 
 void Loop::drive_shards() {
@@ -109,13 +120,18 @@ void Loop::plan_look(Shard& shard, bool by_time) {
   }
 }
 
-// Rounded up to the tick of epoll_wait: a timer must never fire early.
-int Loop::timeout_ms() const {
-  if (has_ready()) return 0;
-  if (!std::ranges::all_of(decoding_, &Transfer::waits_for_sink)) return 0;
+Time Loop::next_work() const {
+  if (has_ready()) return now_;
+  if (!std::ranges::all_of(decoding_, &Transfer::waits_for_sink)) return now_;
   auto next = timers().next();
   for (const auto& shard : shards_)
     next = std::min({next, shard->deadline, shard->look_at, shard->run_at});
+  return next;
+}
+
+// Rounded up to the tick of epoll_wait: a timer must never fire early.
+int Loop::timeout_ms() const {
+  const auto next = next_work();
   if (next <= now_) return 0;
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now_).count();
   return static_cast<int>(std::min<std::int64_t>(wait, 3'600'000));
@@ -129,6 +145,10 @@ void Loop::wait_for_events() {
     const bool sends = !shards_.empty() && !shards_.front()->active.empty();
     if (sends) return wait_with_curl(*shards_.front(), timeout);
   }
+  take_events(timeout);
+}
+
+void Loop::take_events(int timeout) {
   const auto events = sockets_.wait(timeout);
   unblocked();
   read_clock();

@@ -45,6 +45,12 @@ class Loop final : public RunQueue, public Transport {
   void run_until(const std::atomic<bool>& done) override;
   void read_clock() override { now_ = std::chrono::steady_clock::now(); }
 
+  // For a program that drives the loop (Load::Many). A turn is due when `descriptor` is readable,
+  // and at `next_turn`, which each turn changes. `run_turn` does not wait.
+  void run_turn();
+  [[nodiscard]] int descriptor() const { return sockets_.descriptor(); }
+  [[nodiscard]] Time next_turn() const { return has_posted() ? now_ : next_work(); }
+
   Task<Outcome> send(Request request, Call& call) override;
 
   [[nodiscard]] const TransportOptions& options() const { return *options_; }
@@ -98,11 +104,15 @@ class Loop final : public RunQueue, public Transport {
   Task<> await_body(Transfer& transfer, const Call& call);
 
   void wake() noexcept override { sockets_.wake(); }
+  void work();
   void drive_shards();
   void decode_rests();
   void wait_for_events();
+  void take_events(int timeout);
   void wait_with_curl(Shard& shard, int timeout);
   void on_event(int socket, std::uint32_t events);
+  // When there is something to do, if nothing happens on a socket and nothing is posted.
+  [[nodiscard]] Time next_work() const;
   [[nodiscard]] int timeout_ms() const;
   void socket_action(Shard& shard, curl_socket_t socket, int events);
   // Calls a function of libcurl that may run for as long as a server sends.

@@ -4,6 +4,7 @@
 #include "url_parts.hpp"
 
 #include "lib/flow/awaited_body.hpp"
+#include "lib/flow/call_state.hpp"
 #include "lib/flow/resume_on.hpp"
 #include "lib/http/text.hpp"
 
@@ -83,7 +84,8 @@ Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
   const auto timeout =
       std::min(limits.connect_timeout.value_or(options().connect_timeout), limits.response_timeout);
   const auto limit = std::min({call.deadline(), limits.respond_by, later(began, timeout)});
-  const auto found = co_await resolver_->resolve(url.host(), *this, limit, call.stop());
+  const auto found =
+      co_await resolver_->resolve(url.host(), *this, limit, Call::State::own_stop(call));
   const auto took = now() - began;
   if (!found.addresses) {
     Error error = found.addresses.error();

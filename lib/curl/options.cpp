@@ -24,8 +24,42 @@ void check_text(std::string_view option, std::string_view text) {
   if (text.find('\0') != std::string_view::npos) refuse(option, "a NUL byte is not allowed");
 }
 
+// A file's name instead of its text would else be seen only at the first connection. The text is
+// not repeated in messages: it is secret.
+void check_pem(std::string_view option, std::string_view pem, std::string_view what) {
+  check_text(option, pem);
+  if (pem.empty()) return;
+  const auto begin = pem.find("-----BEGIN ");
+  if (begin != pem.npos && pem.find(std::string(what) + "-----", begin) != pem.npos) return;
+  refuse(option, "there is no " + std::string(what) +
+                     " in it; expected the text of a PEM file, not its name");
+}
+
+void check_certificate(const ClientCertificate& certificate) {
+  constexpr std::string_view kOption = "client_certificate";
+  check_text("client_certificate.file", certificate.file);
+  check_text("client_certificate.key_file", certificate.key_file);
+  check_text("client_certificate.key_password", certificate.key_password);
+  check_pem("client_certificate.pem", certificate.pem, "CERTIFICATE");
+  check_pem("client_certificate.key_pem", certificate.key_pem, "PRIVATE KEY");
+  const bool from_file = !certificate.file.empty() || !certificate.key_file.empty();
+  const bool from_memory = !certificate.pem.empty() || !certificate.key_pem.empty();
+  if (from_file && from_memory) {
+    refuse(kOption, "set file and key_file, or pem and key_pem, but not both");
+  }
+  if (from_file && certificate.file.empty()) {
+    refuse(kOption, "a key_file needs the file of its certificate");
+  }
+  if (!from_memory) return;
+  if (certificate.pem.empty()) refuse(kOption, "a key_pem needs the pem of its certificate");
+  if (certificate.key_pem.empty()) {
+    check_pem("client_certificate.pem", certificate.pem, "PRIVATE KEY");
+  }
+}
+
 // The text is not repeated in messages: a password may stand in it.
 void check_proxy(const ProxyOptions& proxy) {
+  check_pem("proxy.ca_pem", proxy.ca_pem, "CERTIFICATE");
   if (proxy.credentials) {
     if (const char* why = unusable(*proxy.credentials)) refuse("proxy.credentials", why);
   }
@@ -136,6 +170,12 @@ int on_debug(CURL* /*handle*/, curl_infotype what, char* data, std::size_t size,
   return 0;
 }
 
+int on_progress(void* easy, curl_off_t /*to_receive*/, curl_off_t /*received*/,
+                curl_off_t /*to_send*/, curl_off_t sent) {
+  auto* transfer = static_cast<Easy*>(easy)->transfer;
+  return transfer == nullptr || transfer->progressed(static_cast<std::uint64_t>(sent)) ? 0 : 1;
+}
+
 int on_seek(void* easy, curl_off_t offset, int origin) {
   if (offset != 0 || origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
   return static_cast<Easy*>(easy)->transfer->rewind_body() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
@@ -146,13 +186,12 @@ int on_seek(void* easy, curl_off_t offset, int origin) {
 void check(const TransportOptions& options) {
   check_text("ca_file", options.ca_file);
   check_text("ca_path", options.ca_path);
-  check_text("client_certificate.file", options.client_certificate.file);
-  check_text("client_certificate.key_file", options.client_certificate.key_file);
-  if (options.client_certificate.file.empty() && !options.client_certificate.key_file.empty()) {
-    refuse("client_certificate", "a key_file needs the file of its certificate");
-  }
-  check_text("client_certificate.key_password", options.client_certificate.key_password);
+  check_pem("ca_pem", options.ca_pem, "CERTIFICATE");
+  check_certificate(options.client_certificate);
   check_text("local_interface", options.local_interface);
+  if (!options.lookup && !options.lookup_may_block) {
+    refuse("lookup_may_block", "false needs a lookup: system_lookup blocks");
+  }
   check_text("unix_socket", options.unix_socket);
   constexpr auto kLongest = sizeof(sockaddr_un::sun_path) - 1;
   if (options.unix_socket.size() > kLongest) {
@@ -166,6 +205,7 @@ void check(const TransportOptions& options) {
   check_proxy(options.proxy);
   for (const auto& entry : options.connect_to) check_connect_to(entry);
   for (const auto& entry : options.resolve) check_resolve(entry);
+  check_others(options.curl_options);
 }
 
 std::string default_user_agent() { return "httpretry/" HTTPRETRY_VERSION; }
@@ -212,6 +252,8 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   set(CURLOPT_SEEKDATA, this);
   set(CURLOPT_DEBUGFUNCTION, &on_debug);
   set(CURLOPT_DEBUGDATA, this);
+  set(CURLOPT_XFERINFOFUNCTION, &on_progress);  // called only where NOPROGRESS is unset
+  set(CURLOPT_XFERINFODATA, this);
   configure_tls();
   configure_connections();
   // Without a proxy variable libcurl would still look for one at each exchange.
@@ -220,6 +262,7 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   } else {
     set(CURLOPT_PROXY, "");
   }
+  for (const auto& option : options_.curl_options) set_other_option(handle(), option);
 }
 
 void Easy::configure_tls() {
@@ -235,6 +278,10 @@ void Easy::configure_tls() {
     set(CURLOPT_CAPATH, nullptr);
     set(CURLOPT_PROXY_CAPATH, nullptr);
   }
+  if (!options_.ca_pem.empty()) {  // libcurl would trust the certificates of a directory, too
+    set_pem(CURLOPT_CAINFO_BLOB, options_.ca_pem);
+    set(CURLOPT_CAPATH, nullptr);
+  }
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(options_.ca_reload).count();
   set(CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
 }
@@ -247,6 +294,10 @@ void Easy::configure_proxy() {
   set(CURLOPT_PROXY_SSL_VERIFYHOST, proxy.verify_tls ? 2L : 0L);
   if (!proxy.ca_file.empty()) {
     set(CURLOPT_PROXY_CAINFO, proxy.ca_file.c_str());
+    set(CURLOPT_PROXY_CAPATH, nullptr);
+  }
+  if (!proxy.ca_pem.empty()) {
+    set_pem(CURLOPT_PROXY_CAINFO_BLOB, proxy.ca_pem);
     set(CURLOPT_PROXY_CAPATH, nullptr);
   }
   if (proxy.no_proxy) set(CURLOPT_NOPROXY, proxy.no_proxy->c_str());

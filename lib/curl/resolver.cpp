@@ -127,7 +127,8 @@ class Resolver::Name final : public detail::Event {
 };
 
 struct Resolver::State : std::enable_shared_from_this<State> {
-  explicit State(Lookup how) : lookup(how ? std::move(how) : Lookup(&system_lookup)) {}
+  State(Lookup how, bool blocks)
+      : lookup(how ? std::move(how) : Lookup(&system_lookup)), may_block(blocks) {}
 
   struct Entry {
     std::shared_ptr<Name> known;  // the last with addresses
@@ -143,6 +144,7 @@ struct Resolver::State : std::enable_shared_from_this<State> {
   void forget_old(Time now);
 
   const Lookup lookup;
+  const bool may_block;
   std::mutex mutex;  // guards the rest
   std::deque<std::shared_ptr<Name>> queue;
   std::unordered_map<std::string, Entry> names;
@@ -215,7 +217,8 @@ void Resolver::State::forget_old(Time now) {
   forget_at = std::max(kFewNames, 2 * names.size());
 }
 
-Resolver::Resolver(Lookup lookup) : state_(std::make_shared<State>(std::move(lookup))) {}
+Resolver::Resolver(Lookup lookup, bool may_block)
+    : state_(std::make_shared<State>(std::move(lookup), may_block)) {}
 
 Resolver::~Resolver() {
   const std::lock_guard lock(state_->mutex);
@@ -225,6 +228,7 @@ Resolver::~Resolver() {
 Task<Resolver::Resolved> Resolver::resolve(std::string host, Scheduler& scheduler, Time limit,
                                            std::stop_token stop) {
   const auto now = scheduler.now();
+  if (!state_->may_block) co_return Resolved(call_lookup(state_->lookup, host), now + kFresh);
   std::shared_ptr<Name> name;
   {
     const std::lock_guard lock(state_->mutex);

@@ -16,7 +16,8 @@ bool is_numeric(const std::string& address);
 // more while a new look-up runs or fails: so a name server's failure does no harm to names in use.
 class Resolver {
  public:
-  explicit Resolver(Lookup lookup);
+  // `may_block`: false calls the look-up where `resolve` is called, each time.
+  explicit Resolver(Lookup lookup, bool may_block = true);
   // Does not wait: a look-up that is running ends by itself, and its result is dropped.
   ~Resolver();
   Resolver(const Resolver&) = delete;

@@ -1,5 +1,7 @@
 #include "transfer.hpp"
 
+#include "lib/flow/call_state.hpp"
+
 #include <algorithm>
 
 namespace httpretry {
@@ -12,7 +14,7 @@ constexpr char kSink[] = "the sink of the body";
 
 Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
                    const std::string* addresses, Delivery* delivery)
-    : CancelableWait(loop, call.stop()),
+    : CancelableWait(loop, Call::State::own_stop(call)),
       loop_(loop),
       request_(request),
       url_(url),
@@ -42,6 +44,7 @@ void Transfer::start() {
   } else {
     running_ = true;
     set_timer();
+    if (options_.on_progress && !report_progress(0)) end(abort_.why());
   }
 }
 
@@ -58,7 +61,7 @@ Result<void> Transfer::prepare() {
   if (request_.body().present() && request_.body().bytes() == nullptr) {
     if (auto opened = upload_.open(); !opened) return opened;
     plan.streamed_body = true;
-    if (const auto size = upload_.bytes_left()) plan.body_size = static_cast<std::int64_t>(*size);
+    if (const auto size = upload_.size()) plan.body_size = static_cast<std::int64_t>(*size);
   }
   cookies_ = plan.cookies;
   private_handle_ = plan.private_handle;

@@ -66,6 +66,8 @@ class Transfer final : public CancelableWait, private Timer {
   std::size_t body_bytes(std::string_view bytes) noexcept;
   std::size_t send_bytes(std::span<char> into) noexcept;
   bool rewind_body() noexcept;
+  // How many bytes libcurl has sent of the body; false aborts. Only where somebody wants to know.
+  bool progressed(std::uint64_t sent) noexcept;
   // What libcurl says about the connection, only where HTTP/2 may be spoken.
   void heard(std::string_view text) noexcept;
 
@@ -106,6 +108,7 @@ class Transfer final : public CancelableWait, private Timer {
   void look_at_connection();
   void ask_other();
   bool end_of_headers();
+  bool report_progress(std::uint64_t sent) noexcept;
   void set_timer();
   [[nodiscard]] Time limit() const;
   bool received(std::string_view bytes);
@@ -167,6 +170,7 @@ class Transfer final : public CancelableWait, private Timer {
   SendTracker sends_;
   ResponseReader reader_;
   Upload upload_;
+  std::optional<Progress> progress_;              // as last reported
   std::stop_source body_over_{std::nostopstate};  // of the wait for more of the body
 };
 

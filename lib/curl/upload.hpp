@@ -12,9 +12,13 @@ class Upload {
   Upload(const Body& body, AbortReason& abort) : body_(body), abort_(abort) {}
 
   // Opens the body, from its beginning.
-  Result<void> open() { return reader_.open(body_); }
-  // Of the open body, where it has one.
-  [[nodiscard]] std::optional<std::uint64_t> bytes_left() const { return reader_.bytes_left(); }
+  Result<void> open() {
+    auto opened = reader_.open(body_);
+    if (opened) size_ = reader_.bytes_left();
+    return opened;
+  }
+  // Of the whole body, where it is known.
+  [[nodiscard]] std::optional<std::uint64_t> size() const { return size_; }
 
   // As libcurl's read callback: the number of bytes, 0 at the end, CURL_READFUNC_ABORT or
   // CURL_READFUNC_PAUSE.
@@ -24,13 +28,18 @@ class Upload {
       auto count = reader_.read(into);
       paused_ = count && *count == BodyReader::kPause;
       if (paused_) return CURL_READFUNC_PAUSE;
-      if (count) return *count;
+      if (count) {
+        given_ += *count;
+        return *count;
+      }
       abort_.set_error(Abort::UploadFailed, std::move(count).error());
     } catch (...) {
       abort_.set_thrown(Abort::UploadFailed, Errc::InvalidRequest, "reading the body");
     }
     return CURL_READFUNC_ABORT;
   }
+  // The bytes of the body that libcurl has.
+  [[nodiscard]] std::uint64_t given() const { return given_; }
   // libcurl was told to wait for more of the body.
   [[nodiscard]] bool paused() const { return paused_; }
   // It began again while it was lent: what is awaited is of no use any more.
@@ -51,6 +60,7 @@ class Upload {
   // For another round of authentication; false aborts.
   bool rewind() noexcept {
     rewound_ = lent_;
+    given_ = 0;
     try {
       return open().has_value();
     } catch (...) {
@@ -62,6 +72,8 @@ class Upload {
   const Body& body_;
   AbortReason& abort_;
   CheckedReader reader_;
+  std::optional<std::uint64_t> size_;
+  std::uint64_t given_ = 0;
   bool paused_ = false;
   bool lent_ = false;
   bool rewound_ = false;

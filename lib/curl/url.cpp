@@ -66,6 +66,12 @@ Result<std::string> ascii_host(CURLU* url) {
 
 }  // namespace
 
+void Url::Parts::complete() {
+  named = is_name(host);
+  const bool usual = port == (scheme == "https" ? 443 : 80);
+  origin = scheme + "://" + host + (usual ? "" : ":" + std::to_string(port));
+}
+
 Result<Url> Url::Parts::take_apart(CurlUrl handle) {
   auto parts = std::make_shared<Url::Parts>();
   parts->scheme = to_lower(url_part(handle.get(), CURLUPART_SCHEME));
@@ -83,10 +89,7 @@ Result<Url> Url::Parts::take_apart(CurlUrl handle) {
   parts->query = url_part(handle.get(), CURLUPART_QUERY);
   parts->userinfo = !url_part(handle.get(), CURLUPART_USER).empty() ||
                     !url_part(handle.get(), CURLUPART_PASSWORD).empty();
-  parts->named = is_name(parts->host);
-  const bool usual = parts->port == (parts->scheme == "https" ? 443 : 80);
-  parts->origin =
-      parts->scheme + "://" + parts->host + (usual ? "" : ":" + std::to_string(parts->port));
+  parts->complete();
   curl_url_set(handle.get(), CURLUPART_FRAGMENT, nullptr, 0);
   parts->handle = std::move(handle);
   return Url(std::move(parts));
@@ -112,6 +115,7 @@ std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
 }
 
 Result<Url> Url::parse(std::string_view text) {
+  if (auto plain = Parts::read_plain(text)) return Url(std::move(plain));
   if (text.find(' ') != std::string_view::npos) {
     return refused("it holds a blank; in a path or query, write %20");
   }
@@ -135,7 +139,9 @@ std::string Url::to_string() const {
 }
 
 Result<Url> Url::resolve(std::string_view reference) const {
-  CurlUrl handle(curl_url_dup(parts_->handle.get()));
+  CurlUrl handle(parts_->handle ? curl_url_dup(parts_->handle.get()) : curl_url());
+  if (!handle) throw std::bad_alloc();
+  if (!parts_->handle) curl_url_set(handle.get(), CURLUPART_URL, to_string().c_str(), 0);
   curl_url_set(handle.get(), CURLUPART_USER, nullptr, 0);
   curl_url_set(handle.get(), CURLUPART_PASSWORD, nullptr, 0);
   return Parts::read(std::move(handle), reference, CURLU_ALLOW_SPACE);

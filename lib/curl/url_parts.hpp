@@ -21,8 +21,13 @@ struct Url::Parts {
   // Sets the text in `handle`, and takes the result apart.
   static Result<Url> read(detail::CurlUrl handle, std::string_view text, unsigned flags);
   static Result<Url> take_apart(detail::CurlUrl handle);
+  // For a URL that needs no libcurl; nullptr for any other.
+  static std::shared_ptr<const Parts> read_plain(std::string_view text);
+  // What follows from scheme, host and port.
+  void complete();
 
-  detail::CurlUrl handle;  // never changed once shared: libcurl copies it for each transfer
+  // Never changed once shared: libcurl copies it for each transfer. Null for a plain URL.
+  detail::CurlUrl handle;
   std::string scheme;
   std::string host;
   std::string path;

@@ -21,9 +21,9 @@ TEST_CASE("each reason to abort has its error code, libcurl's number and its wor
   const std::vector<Row> rows{
       {Abort::Canceled, Errc::Canceled, true, 42, "canceled"},
       {Abort::NoTimeLeft, Errc::Timeout, false, 28, "no time was left to send it"},
-      {Abort::NoResponse, Errc::Timeout, false, 28, "no response after 1.5 s"},
+      {Abort::NoResponse, Errc::Timeout, false, 28, "no response after 1.50 s"},
       {Abort::ResponseIncomplete, Errc::Timeout, false, 28,
-       "the response was not complete after 1.5 s"},
+       "the response was not complete after 1.50 s"},
       {Abort::ConnectionDied, Errc::Receive, false, 56,
        "the reused connection was closed before a response came"},
       {Abort::BodyTooLarge, Errc::TooLarge, true, 63, "the response body is larger than 7 bytes"},

@@ -1,6 +1,6 @@
 // Any text as a URL, and as a reference from it. What is accepted is written, read again, and the
 // same; nothing of it could end a line of a request.
-#include <httpretry/http/url.hpp>
+#include "lib/curl/url_parts.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -37,12 +37,25 @@ void check(const Url& url) {
   if (!url.has_userinfo()) demand(Url::parse(url.without_secrets())->origin() == url.origin());
 }
 
+// What is read without libcurl is what libcurl reads.
+void compare_plain(std::string_view text) {
+  const auto plain = Url::Parts::read_plain(text);
+  if (!plain) return;
+  const auto read = Url::Parts::read(detail::CurlUrl(curl_url()), text, 0);
+  demand(read.has_value());
+  const auto& curl = read->parts();
+  demand(plain->origin == curl.origin && plain->host == curl.host && plain->port == curl.port);
+  demand(plain->path == curl.path && plain->query == curl.query);
+  demand(plain->named == curl.named && !curl.userinfo);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (may_leak(text)) return 0;
   const auto line = text.find('\n');
+  compare_plain(text.substr(0, line));
   const auto url = Url::parse(text.substr(0, line));
   if (!url) {
     demand(!url.error().message.empty());

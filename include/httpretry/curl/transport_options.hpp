@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace httpretry {
@@ -41,6 +42,12 @@ struct HTTPRETRY_API ClientCertificate {
   // Default: empty, the key is in `file`
   std::string key_file;
 
+  // The same from memory, as the text of PEM files: instead of files, not beside them.
+  //
+  // Default: empty, no certificate; the key is in `pem`
+  std::string pem;
+  std::string key_pem;
+
   // Default: empty, the key is not encrypted
   std::string key_password;
 };
@@ -70,10 +77,23 @@ struct HTTPRETRY_API ProxyOptions {
   // Default: empty, the system's
   std::string ca_file;
 
+  // The same from memory, as the text of a PEM file. Replaces all others.
+  //
+  // Default: empty
+  std::string ca_pem;
+
   // For an https proxy: false accepts any certificate.
   //
   // Default: true
   bool verify_tls = true;
+};
+
+// An option of libcurl that has no name of its own here.
+struct HTTPRETRY_API CurlOption {
+  CurlOption(std::string option, std::variant<long, std::string> what);
+
+  std::string name;  // as in CURLOPT_NAME
+  std::variant<long, std::string> value;
 };
 
 // "httpretry/0.1.0"
@@ -94,6 +114,12 @@ struct HTTPRETRY_API TransportOptions {
   //
   // Default: system_lookup
   Lookup lookup;
+
+  // false: `lookup` returns at once, for example from a table. Then it is called on the threads
+  // that drive the calls, and no thread is started for it.
+  //
+  // Default: true
+  bool lookup_may_block = true;
 
   // The User-Agent of requests that have none; empty: they are sent without.
   //
@@ -130,6 +156,13 @@ struct HTTPRETRY_API TransportOptions {
   //
   // Default: empty, none
   std::string ca_path;
+
+  // The certificates to trust, as the text of a PEM file. It replaces all others: `ca_file`,
+  // `ca_path` and the system's are not used then. libcurl parses it for each connection, which
+  // takes 0.2 ms for each certificate in it: the bundle of a system is better in a file.
+  //
+  // Default: empty
+  std::string ca_pem;
 
   // How long a change of the trusted certificates may take to be seen.
   //
@@ -202,6 +235,20 @@ struct HTTPRETRY_API TransportOptions {
   //
   // Default: false
   bool cookies_of_other_origins = false;
+
+  // --- anything else ---
+
+  // Numbers and texts for options of libcurl that have no name above:
+  //
+  //   options.connection.curl_options = {{"TCP_NODELAY", 0}, {"TLS13_CIPHERS", "TLS_AES_128_..."}};
+  //
+  // The constructor of Client throws std::invalid_argument for an option that the library sets
+  // itself or relies on (the message names what to use instead), that takes a pointer or a
+  // function, that this libcurl does not know, or whose value it refuses. What all other options do
+  // is libcurl's matter: none of them is tested here.
+  //
+  // Default: none
+  std::vector<CurlOption> curl_options;
 };
 
 // The libraries behind it: "libcurl/7.88.1 OpenSSL/3.0.15 zlib/1.2.13 …".
