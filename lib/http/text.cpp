@@ -3,8 +3,6 @@
 #include <httpretry/http/headers.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 namespace httpretry {
 namespace {
@@ -45,13 +43,6 @@ std::string text_of(const std::exception_ptr& thrown) {
   } catch (...) {
     return "something that is not a std::exception";
   }
-}
-
-std::string seconds_text(Duration time) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), time < std::chrono::seconds(1) ? "%.3f s" : "%.1f s",
-                std::chrono::duration<double>(time).count());
-  return text.data();
 }
 
 std::size_t character_length(std::string_view text) {

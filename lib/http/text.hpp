@@ -53,9 +53,6 @@ template <class Number>
 // The text of an exception.
 [[nodiscard]] HTTPRETRY_API std::string text_of(const std::exception_ptr& thrown);
 
-// "0.250 s", "12.5 s": milliseconds matter only in short times.
-[[nodiscard]] HTTPRETRY_API std::string seconds_text(Duration time);
-
 // The length of the UTF-8 character (RFC 3629) at the front of a text that is not empty; 0 where
 // there is no valid one. Surrogates and overlong forms are not valid.
 [[nodiscard]] HTTPRETRY_API std::size_t character_length(std::string_view text);

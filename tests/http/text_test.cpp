@@ -33,11 +33,6 @@ TEST_CASE("letters of ASCII are made lower case, and no others") {
   CHECK_FALSE(hex_value('g'));
 }
 
-TEST_CASE("short times show milliseconds") {
-  CHECK(seconds_text(250ms) == "0.250 s");
-  CHECK(seconds_text(12500ms) == "12.5 s");
-}
-
 TEST_CASE("the length of a UTF-8 character is 0 where it is not valid") {
   CHECK(character_length("a") == 1);
   CHECK(character_length("\xC3\xA4") == 2);

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 using namespace httpretry;
 using namespace std::chrono_literals;
 
@@ -19,4 +23,38 @@ TEST_CASE("durations as a policy file writes them") {
   CHECK(to_text(999us + 999ns) == "999.999us");
   CHECK(to_text(-90s) == "-1m30s");
   CHECK(to_text(Duration::min()) == "-2562047h47m16.854775806s");
+}
+
+TEST_CASE("durations for people have three significant digits, in ms, s or min") {
+  const std::vector<std::pair<Duration, std::string>> rows = {
+      {0ns, "0 s"},
+      {1ns, "0.000001 ms"},
+      {15ns, "0.000015 ms"},
+      {51200ns, "0.0512 ms"},
+      {502710ns, "0.503 ms"},
+      {999499ns, "0.999 ms"},
+      {999500ns, "1.00 ms"},
+      {9994us, "9.99 ms"},
+      {9995us, "10.0 ms"},
+      {43ms, "43.0 ms"},
+      {99949us, "99.9 ms"},
+      {99950us, "100 ms"},
+      {999499us, "999 ms"},
+      {999500us, "1.00 s"},
+      {1500ms, "1.50 s"},
+      {12345ms, "12.3 s"},
+      {59949ms, "59.9 s"},
+      {59950ms, "1.00 min"},
+      {90s, "1.50 min"},
+      {740699ms, "12.3 min"},  // rounded once, not to 741 s before
+      {24h, "1440 min"},
+      {-90s, "-1.50 min"},
+      {kForever, "unlimited"},
+      {kForever - 1ns, "153722867 min"},
+      {Duration::min(), "-153722867 min"},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.second);
+    CHECK(duration_text(row.first) == row.second);
+  }
 }

@@ -5,10 +5,13 @@
 #pragma once
 
 #include <httpretry/export.hpp>
+#include <httpretry/http/detail/small_optional.hpp>
 #include <httpretry/http/time.hpp>
 
+#include <array>
 #include <cstdint>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,6 +52,7 @@ enum class Reason : std::uint8_t {
 };
 
 enum class Errc : std::uint8_t;
+struct ResolvedPolicy;
 
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Sent sent);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Class cls);
@@ -79,6 +83,10 @@ struct Exchange {
   bool stale_connection = false;
   // The server did not process it (HTTP/2 REFUSED_STREAM, or a GOAWAY names an earlier stream).
   bool refused = false;
+  // Bytes of the bodies on the wire: compressed if they are, and of the last send if there were
+  // several.
+  std::uint64_t body_sent = 0;
+  std::uint64_t body_received = 0;
   Timings timings;
 };
 
@@ -87,28 +95,48 @@ struct Exchange {
 struct HTTPRETRY_API Attempt {
   Attempt() = default;
 
-  int number = 1;    // from 1, over the whole call with its redirects
-  Duration start{};  // since the call began
-  Duration duration{};
-  Duration queued{};          // the part of it spent waiting for admission
+  int number = 1;             // from 1, over the whole call with its redirects
   int status = 0;             // 0: no final status
+  Duration start{};           // since the call began
+  Duration duration{};        // waiting for admission included
   std::optional<Errc> error;  // set if the attempt ended in an error
-  int curl_code = 0;          // then Error::curl_code and Error::message
-  std::string error_message;
   Class cls = Class::Success;
+  Sent sent = Sent::Never;
+  int curl_code = 0;  // if there is an error: Error::curl_code and Error::message
+  std::string error_message;
   // The rule that gave the class: "status 503", "error_codes: aws SlowDown", "no middleware retry".
   std::string rule;
-  Sent sent = Sent::Never;
   int wire_sends = 0;
-  std::optional<Duration> server_delay;  // the delay that the server asked for
-  std::string_view server_delay_source;  // the header or field that says so: static text
-  std::optional<Duration> backoff;       // our own delay; set only if a retry followed
-  std::optional<Duration> wait;          // the delay that was used; set only if a retry followed
-  // Whole tokens left in the budget after the decision; empty without a budget.
-  std::optional<std::int64_t> budget_left;
   bool retried = false;  // a retry followed, or the call was canceled while waiting for it
   // A 404, 409 or 412 after an attempt that may have been executed: that attempt may be its cause.
   bool ambiguous = false;
+
+  // What can be asked as a std::optional.
+  using MaybeDuration = detail::SmallOptional<Duration>;
+  MaybeDuration server_delay;            // the delay that the server asked for
+  std::string_view server_delay_source;  // the header or field that says so: static text
+  MaybeDuration backoff;                 // our own delay; set only if a retry followed
+  MaybeDuration wait;                    // the delay that was used; set only if a retry followed
+  // Whole tokens left in the budget after the decision; empty without a budget.
+  detail::SmallOptional<std::int64_t> budget_left;
+  // The policy that judged the attempt, with the name of its endpoint (policy_set.hpp). nullptr
+  // without retry(), and where the request or the call brought a policy of its own.
+  std::shared_ptr<const ResolvedPolicy> policy;
+
+  // What the transport has told of it: when each step was done, the bytes of the bodies, whether
+  // the connection was new. A history has little room, so the times are rounded: to a microsecond,
+  // and above 16 s to a ten millionth.
+  [[nodiscard]] Exchange exchange() const;
+  // Sets `sent` and `wire_sends`, too.
+  void set_exchange(const Exchange& exchange);
+
+ private:
+  bool reused_connection_ = false;
+  bool stale_connection_ = false;
+  bool refused_ = false;
+  std::array<float, 7> steps_{};  // in microseconds
+  std::uint64_t body_sent_ = 0;
+  std::uint64_t body_received_ = 0;
 };
 
 // Of a whole call. Every Response and every Error that a Client returns has one.

@@ -34,6 +34,21 @@ struct HTTPRETRY_API ConnectionInfo {
   std::vector<std::string> certificates;
 };
 
+// How far the bodies of one exchange have come, for RequestOptions::on_progress.
+struct HTTPRETRY_API Progress {
+  Progress() = default;
+  bool operator==(const Progress&) const = default;
+
+  std::uint64_t sent = 0;                // bytes of the request's body
+  std::optional<std::uint64_t> to_send;  // how many there are; empty: unknown
+  // Bytes of the response's body as the server sent them: a gzip body counts before it is decoded.
+  std::uint64_t received = 0;
+  std::optional<std::uint64_t> to_receive;  // how many there are; empty: unknown, or not yet
+  // Where the received bytes begin in the whole body: not 0 where the sink has its first part, and
+  // the server sends the rest.
+  std::uint64_t offset = 0;
+};
+
 struct RetryPolicy;
 class Sink;
 
@@ -89,6 +104,11 @@ struct HTTPRETRY_API RequestOptions {
   // Called for each exchange, also of retries and redirects, on the thread that drives the call. It
   // must not send.
   std::function<void(const ConnectionInfo&)> on_connection;
+  // Called for each exchange, also of retries and redirects: once before anything is sent, and then
+  // when more of a body was sent or received, often many times a second. It is called on the thread
+  // that drives the call: it must not block, and must not send. If it throws, the call ends with
+  // Errc::Internal. A transport of your own need not call it.
+  std::function<void(const Progress&)> on_progress;
   // Values for the middlewares and observers of the call: see context.hpp.
   Context context;
   // Does not use a pooled connection.

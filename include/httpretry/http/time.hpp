@@ -47,4 +47,8 @@ constexpr Time later(Time time, Duration wait) {
 // A Duration as a policy file writes it, exactly: "1m30s", "250ms", "1.5s"; kForever is "none".
 [[nodiscard]] HTTPRETRY_API std::string to_text(Duration duration);
 
+// A Duration for people, with three significant digits: "0.503 ms", "12.3 ms", "1.50 s",
+// "2.05 min"; kForever is "unlimited". All messages write times like this.
+[[nodiscard]] HTTPRETRY_API std::string duration_text(Duration duration);
+
 }  // namespace httpretry
