@@ -1,208 +1,105 @@
-#include "lib/policy/endpoint_pattern.hpp"
+#include "lib/policy/endpoint_tree.hpp"
 
 #include <algorithm>
-#include <bitset>
-#include <map>
 #include <stdexcept>
+#include <unordered_set>
 #include <utility>
 
 namespace httpretry {
 
-using policy::Label;
-using policy::Step;
-using HostKind = policy::HostPattern::Kind;
+using namespace policy;
 
 namespace {
 
-using NodeId = std::uint32_t;
-constexpr NodeId kNone = 0;  // a node without children
-constexpr NodeId kHosts = 1;
-constexpr NodeId kSuffixes = 2;
-constexpr NodeId kSeveral = 0xFFFFFFFF;
-constexpr std::uint32_t kNoPattern = 0xFFFFFFFF;
-
-// The names below a node (hosts, ports, literal segments, methods, schemes) are its named children.
-// If there is only one, it is compared directly; several are in a hash table, Data::slots. A node
-// has 32 bytes, half a cache line.
-struct Node {
-  NodeId parent = kNone;
-  NodeId any = kNone;    // for any segment; or where the pattern leaves this part out
-  NodeId rest = kNone;   // in a path: for "**"
-  NodeId end = kNone;    // in a path: where it ends
-  NodeId named = kNone;  // the single named child, or kSeveral
-  std::uint32_t pattern = kNoPattern;
-  std::uint32_t name_begin = 0;  // among the names
-  std::uint32_t name_size = 0;
-};
-
-// How specific a pattern is: the most important member first. Names of hosts etc. do not matter.
-struct Rank {
-  HostKind host = HostKind::Any;
-  std::size_t labels = 0;  // of a suffix
-  bool port = false;
-  std::vector<Step> path;
-  bool methods = false;
-  bool scheme = false;
-
-  friend auto operator<=>(const Rank&, const Rank&) = default;
-};
-
-}  // namespace
-
-// All patterns as one tree, in the order of their comparison: host, port, path, methods, scheme.
-struct EndpointIndex::Data {
-  [[nodiscard]] NodeId child(NodeId parent, const Label& label) const {
-    const auto single = nodes[parent].named;
-    if (single != kSeveral) return single != kNone && label.is(name(single)) ? single : kNone;
-    return slots[slot_of(parent, label)];
-  }
-  [[nodiscard]] std::string_view name(NodeId node) const {
-    return std::string_view(names).substr(nodes[node].name_begin, nodes[node].name_size);
-  }
-  void add(const EndpointPattern& pattern) {
-    const auto host = policy::parse_host(pattern.host.value_or("*"));
-    const auto path = policy::parse_path(pattern.path.value_or("/**"));
-    const auto suffix = host.kind == HostKind::Suffix;
-    const auto dots = std::count(host.name.begin(), host.name.end(), '.');
-    ranks.push_back({host.kind, suffix ? static_cast<std::size_t>(dots) : 0,
-                     pattern.port.has_value(), path.steps, !pattern.methods.empty(),
-                     pattern.scheme.has_value()});
-
-    if (suffix) suffix_sizes.set(host.name.size());
-    auto node = host.kind == HostKind::Any ? child_at(kHosts, &Node::any)
-                                           : named_child(suffix ? kSuffixes : kHosts, host.name);
-    node = pattern.port ? named_child(node, std::to_string(*pattern.port))
-                        : child_at(node, &Node::any);
-    for (std::size_t i = 0; i < path.steps.size(); ++i) {
-      node = path.steps[i] == Step::Literal
-                 ? named_child(node, path.literals[i])
-                 : child_at(node, path.steps[i] == Step::One ? &Node::any : &Node::rest);
-    }
-    if (path.steps.back() != Step::Rest) node = child_at(node, &Node::end);
-    if (pattern.methods.empty()) add_end(child_at(node, &Node::any), pattern.scheme);
-    for (const auto& method : pattern.methods) add_end(named_child(node, method), pattern.scheme);
-  }
-
-  std::vector<Node> nodes = std::vector<Node>(kSuffixes + 1);
-  std::bitset<policy::kMaxHost + 1> suffix_sizes;   // those that patterns have
-  std::vector<Rank> ranks;                          // of the patterns
-  std::map<NodeId, std::vector<std::size_t>> tied;  // patterns that end where another did before
-  std::vector<Tie> ties;
-
- private:
-  // The slot of the child, or the free one where it belongs.
-  [[nodiscard]] std::size_t slot_of(NodeId parent, const Label& label) const {
-    constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / the golden ratio
-    const auto mixed = (label.hash() ^ parent * kGolden) * kGolden;
-    for (auto i = mixed >> 32;; ++i) {
-      policy::count_step();
-      const auto slot = i & (slots.size() - 1);
-      const auto node = slots[slot];
-      if (node == kNone || (nodes[node].parent == parent && label.is(name(node)))) return slot;
-    }
-  }
-  void insert(NodeId node) {
-    if (2 * ++used > slots.size()) {
-      const auto before = std::exchange(slots, std::vector<NodeId>(2 * slots.size()));
-      for (const auto moved : before) {
-        if (moved != kNone) slots[slot_of(nodes[moved].parent, Label(name(moved)))] = moved;
-      }
-    }
-    slots[slot_of(nodes[node].parent, Label(name(node)))] = node;
-  }
-  NodeId make_node(NodeId parent) {
-    nodes.emplace_back().parent = parent;
-    return static_cast<NodeId>(nodes.size() - 1);
-  }
-  NodeId named_child(NodeId parent, const std::string& name) {
-    const Label label(name);
-    if (const auto found = child(parent, label); found != kNone) return found;
-    const auto made = make_node(parent);
-    nodes[made].name_begin = static_cast<std::uint32_t>(names.size());
-    nodes[made].name_size = static_cast<std::uint32_t>(name.size());
-    names += name;
-    auto& single = nodes[parent].named;
-    if (single == kNone) {
-      single = made;
-      return made;
-    }
-    if (single != kSeveral) insert(std::exchange(single, kSeveral));
-    insert(made);
-    return made;
-  }
-  NodeId child_at(NodeId parent, NodeId Node::*slot) {
-    if (nodes[parent].*slot == kNone) {
-      const auto made = make_node(parent);
-      nodes[parent].*slot = made;
-    }
-    return nodes[parent].*slot;
-  }
-  void add_end(NodeId methods, const std::optional<std::string>& scheme) {
-    const auto end = scheme ? named_child(methods, *scheme) : child_at(methods, &Node::any);
-    const auto pattern = static_cast<std::uint32_t>(ranks.size() - 1);
-    if (auto& first = nodes[end].pattern; first == kNoPattern) {
-      first = pattern;
-    } else {
-      tied[end].push_back(pattern);
-      ties.push_back({pattern, first});
-    }
-  }
-
-  std::string names;  // of all nodes
-  // The named children of nodes that have several, by hash: a power of two, half of them free. An
-  // array, as most of what a look-up among 100 000 patterns costs is cache misses.
-  std::vector<NodeId> slots = std::vector<NodeId>(8);
-  std::size_t used = 0;
-};
-
-namespace {
-
-// Walks the tree for one request, the more specific child first, so that the first pattern met is
-// the winner. Each step says whether the walk is over.
+// Walks the tree for one request, the more specific child first. Each step says whether a match was
+// found, so that what is less specific need not be followed.
 class Walk {
  public:
+  using Match = EndpointIndex::Match;
+
   Walk(const EndpointIndex::Data& data, std::string_view method, const Url& url,
-       std::vector<std::size_t>* all)
+       const Headers& headers, std::vector<Match>* all)
       : data_(data),
-        host_(policy::without_trailing_dots(url.host())),
+        host_(without_trailing_dots(url.host())),
         port_text_(std::to_string(url.port())),  // too short to allocate
         port_(port_text_),
-        path_(policy::split_path(url.path())),
+        path_(split_path(url.path(), data.inner_rest)),
         method_(method),
         scheme_(url.scheme()),
+        headers_(headers),
+        query_(url.query()),
         all_(all) {}
 
   std::optional<std::size_t> winner() {
     // A longer name cannot be looked up: only patterns for any host match it.
-    if (host_.size() > policy::kMaxHost) host_ = {};
-    if (!ports(data_.child(kHosts, Label(host_))) && !suffixes()) ports(data_.nodes[kHosts].any);
-    return winner_;
+    if (host_.size() > kMaxHost) host_ = {};
+    if (!ports(data_.child(kHosts, Label(host_)))) {
+      host_patterns(kHostPatterns, host_, {});
+      if (winner_.rank == 0 || all_ != nullptr) ports(data_.nodes[kHosts].any);
+    }
+    return winner_.rank == 0 ? std::nullopt : std::optional(winner_.pattern);
   }
 
  private:
-  // Tries the longest suffix first. At least one label must come before a suffix.
-  bool suffixes() {
-    for (auto dot = host_.find('.', 1); dot != host_.npos; dot = host_.find('.', dot + 1)) {
-      policy::count_step();
-      const auto suffix = host_.substr(dot + 1);
-      if (!data_.suffix_sizes[suffix.size()]) continue;
-      if (ports(data_.child(kSuffixes, Label(suffix)))) return true;
-    }
-    return false;
+  struct FixedLabels {
+    std::size_t all = 0;
+    std::size_t at_end = 0;
+    bool after_any = false;
+  };
+
+  // `left` is the part of the host that has not led to the node. Without data, it is all used.
+  void host_patterns(NodeId node, std::string_view left, const FixedLabels& fixed) {
+    if (node == kNone) return;
+    count_step();
+    if (left.data() == nullptr) return host_pattern(data_.nodes[node].end, fixed);
+    const auto dot = left.rfind('.');
+    const auto label = left.substr(dot + 1);  // all of it where there is no dot
+    const auto further = dot == left.npos ? std::string_view() : left.substr(0, dot);
+    auto with_label = fixed;
+    ++with_label.all;
+    if (!fixed.after_any) ++with_label.at_end;
+    host_patterns(data_.child(node, Label(label)), further, with_label);
+    auto with_any = fixed;
+    with_any.after_any = true;
+    if (!label.empty()) host_patterns(data_.nodes[node].any, further, with_any);
+    if (!left.empty()) host_pattern(data_.nodes[node].rest, fixed);
+  }
+
+  void host_pattern(NodeId node, const FixedLabels& fixed) {
+    if (node == kNone) return;
+    const auto rank = host_rank(fixed.all, fixed.at_end);
+    if (all_ == nullptr && rank < winner_.rank >> kHostShift) return;
+    ports(node);
   }
 
   bool ports(NodeId host) {
     return path(data_.child(host, port_), 0) || path(data_.nodes[host].any, 0);
   }
 
-  // `depth` segments have led to the node; it is 16 at most, as patterns have no more steps.
+  // `depth` segments have led to the node; patterns have 16 steps at most, so this ends.
   bool path(NodeId node, std::size_t depth) {
     if (node == kNone) return false;
-    policy::count_step();
-    const auto& [parent, any, rest, end, named, pattern, name_begin, name_size] = data_.nodes[node];
-    if (depth == path_.count) return methods(rest) || methods(end);
-    return path(data_.child(node, path_.kept[depth]), depth + 1) || path(any, depth + 1) ||
-           methods(rest);
+    count_step();
+    const auto any = data_.nodes[node].any;
+    const auto rest = data_.nodes[node].rest;
+    if (depth == path_.count) {
+      return methods(data_.nodes[rest].end) || methods(data_.nodes[node].end);
+    }
+    return path(data_.child(node, path_[depth]), depth + 1) || path(any, depth + 1) ||
+           after_rest(rest, depth);
+  }
+
+  // What follows a "**" may begin anywhere, and each place may lead to another match.
+  bool after_rest(NodeId node, std::size_t depth) {
+    if (node == kNone) return false;
+    auto found = false;
+    const bool ends = data_.nodes[node].named == kNone && data_.nodes[node].any == kNone;
+    for (auto at = depth; at < path_.count && !ends; ++at) {
+      const auto here =
+          path(data_.child(node, path_[at]), at + 1) || path(data_.nodes[node].any, at + 1);
+      found = found || here;
+    }
+    return found || methods(data_.nodes[node].end);
   }
 
   bool methods(NodeId node) {
@@ -210,85 +107,132 @@ class Walk {
   }
 
   bool schemes(NodeId node) {
-    return hit(data_.child(node, scheme_)) || hit(data_.nodes[node].any);
+    return end(data_.child(node, scheme_)) || end(data_.nodes[node].any);
   }
 
-  bool hit(NodeId node) {
-    const auto pattern = data_.nodes[node].pattern;
-    if (pattern == kNoPattern) return false;
-    if (!winner_) winner_ = pattern;
-    if (all_ == nullptr) return true;
-    all_->push_back(pattern);
-    if (const auto tied = data_.tied.find(node); tied != data_.tied.end()) {
-      all_->insert(all_->end(), tied->second.begin(), tied->second.end());
+  bool end(NodeId node) {
+    const auto first = data_.nodes[node].entry;
+    if (first == kNoEntry) return false;
+    if (all_ == nullptr && hit(first)) return true;
+    const auto several = data_.several.find(node);
+    if (several == data_.several.end()) return all_ != nullptr && hit(first);
+    for (const auto entry : several->second) {
+      count_step();
+      if (hit(entry)) return true;
     }
     return false;
+  }
+
+  // Whether that was the end of this way.
+  bool hit(std::uint32_t number) {
+    const auto& entry = data_.entries[number];
+    if (!conditions_hold(entry.pattern)) return false;
+    const bool better = entry.rank > winner_.rank ||
+                        (entry.rank == winner_.rank && entry.pattern < winner_.pattern);
+    if (better) winner_ = {entry.pattern, entry.rank};
+    if (all_ != nullptr) all_->push_back({entry.pattern, entry.rank});
+    return all_ == nullptr;
+  }
+
+  [[nodiscard]] bool conditions_hold(std::uint32_t pattern) const {
+    if (data_.conditions.empty()) return true;
+    const auto found = data_.conditions.find(pattern);
+    return found == data_.conditions.end() || found->second.hold(headers_, query_);
   }
 
   const EndpointIndex::Data& data_;
   std::string_view host_;
   std::string port_text_;
   Label port_;
-  policy::Segments path_;
+  Segments path_;
   Label method_;
   Label scheme_;
-  std::vector<std::size_t>* all_;
-  std::optional<std::size_t> winner_;
+  const Headers& headers_;
+  std::string_view query_;
+  std::vector<Match>* all_;
+  Match winner_;  // each rank is more than 0, as a path has a step
 };
 
-constexpr std::string_view kHostNames[] = {"any", "a suffix", "exact"};
-constexpr std::string_view kStepNames[] = {"\"**\"", "\"*\"", "literal"};
+constexpr std::string_view kHostNames[] = {"any", "one with \"*\"", "exact"};
+constexpr std::string_view kStepNames[] = {"", "\"**\"", "\"*\"", "literal"};
 
-template <class Enum>
-std::string not_the_other(const std::string& what, const std::string_view (&names)[3], Enum has,
-                          Enum other) {
-  return what + " is " + std::string(names[static_cast<std::size_t>(has)]) + ", not " +
-         std::string(names[static_cast<std::size_t>(other)]);
+std::string not_the_other(const std::string& what, std::string_view has, std::string_view other) {
+  return what + " is " + std::string(has) + ", not " + std::string(other);
 }
 
-std::string why_path_less(const std::vector<Step>& lost, const std::vector<Step>& won) {
-  const auto [a, b] = std::mismatch(lost.begin(), lost.end(), won.begin(), won.end());
-  if (a == lost.end()) return "its path is shorter";
-  return not_the_other("segment " + std::to_string(a - lost.begin() + 1) + " of its path",
-                       kStepNames, *a, *b);
+std::string_view host_name(std::uint64_t host) {
+  if (host == 0) return kHostNames[0];
+  return kHostNames[host >> 14U == 0 ? 1 : 2];
+}
+
+std::string why_host_less(std::uint64_t lost, std::uint64_t won) {
+  if (host_name(lost) != host_name(won)) {
+    return not_the_other("its host", host_name(lost), host_name(won));
+  }
+  return lost >> 7U != won >> 7U ? "its host has fewer fixed labels"
+                                 : "the fixed end of its host is shorter";
+}
+
+std::string why_path_less(std::uint64_t lost, std::uint64_t won) {
+  for (std::size_t i = 1; i <= kMaxSegments; ++i) {
+    const auto shift = 2 * (kMaxSegments - i);
+    const auto here = lost >> shift & 3U;
+    const auto other = won >> shift & 3U;
+    if (here == other) continue;
+    if (here == 0) break;
+    return not_the_other("segment " + std::to_string(i) + " of its path", kStepNames[here],
+                         kStepNames[other]);
+  }
+  return "its path is shorter";
 }
 
 }  // namespace
 
 EndpointIndex::EndpointIndex(const std::vector<EndpointPattern>& patterns) {
   auto data = std::make_shared<Data>();
-  for (const auto& pattern : patterns) {
-    const auto problems = problems_of(pattern);
+  for (std::uint32_t number = 0; number < patterns.size(); ++number) {
+    const auto problems = problems_of(patterns[number]);
     if (!problems.empty()) throw std::invalid_argument(problems.front().message);
-    data->add(pattern);
+    data->add(number, patterns[number]);
   }
-  // Patterns that share several methods tie in each of them.
-  auto& ties = data->ties;
-  std::sort(ties.begin(), ties.end());
-  ties.erase(std::unique(ties.begin(), ties.end()), ties.end());
+  data->find_ties(patterns);
   data_ = std::move(data);
 }
 
-std::optional<std::size_t> EndpointIndex::find(std::string_view method, const Url& url) const {
-  return data_ ? Walk(*data_, method, url, nullptr).winner() : std::nullopt;
+std::optional<std::size_t> EndpointIndex::find(std::string_view method, const Url& url,
+                                               const Headers& headers) const {
+  return data_ ? Walk(*data_, method, url, headers, nullptr).winner() : std::nullopt;
 }
 
-std::vector<std::size_t> EndpointIndex::matches(std::string_view method, const Url& url) const {
-  std::vector<std::size_t> all;
-  if (data_) Walk(*data_, method, url, &all).winner();
-  return all;
+std::vector<EndpointIndex::Match> EndpointIndex::matches(std::string_view method, const Url& url,
+                                                         const Headers& headers) const {
+  std::vector<Match> all;
+  if (data_) Walk(*data_, method, url, headers, &all).winner();
+  std::sort(all.begin(), all.end(), [](const Match& a, const Match& b) {
+    return a.rank != b.rank ? a.rank > b.rank : a.pattern < b.pattern;
+  });
+  // A pattern may match by several hosts, and in several ways: the most specific counts.
+  std::vector<Match> once;
+  std::unordered_set<std::size_t> known;
+  for (const auto& match : all) {
+    if (known.insert(match.pattern).second) once.push_back(match);
+  }
+  return once;
 }
 
-std::string EndpointIndex::why_less(std::size_t loser, std::size_t winner) const {
-  const auto& lost = data_->ranks.at(loser);
-  const auto& won = data_->ranks.at(winner);
+std::string EndpointIndex::why_less(const Match& loser, const Match& winner) {
+  const auto lost = loser.rank;
+  const auto won = winner.rank;
+  const auto differ = [&](int shift) { return lost >> shift != won >> shift; };
   if (lost > won) return {};
-  if (lost.host != won.host) return not_the_other("its host", kHostNames, lost.host, won.host);
-  if (lost.labels != won.labels) return "its host is a shorter suffix";
-  if (lost.port != won.port) return "it names no port";
-  if (lost.path != won.path) return why_path_less(lost.path, won.path);
-  if (lost.methods != won.methods) return "it names no methods";
-  if (lost.scheme != won.scheme) return "it names no scheme";
+  if (differ(kHostShift)) return why_host_less(lost >> kHostShift, won >> kHostShift);
+  if (differ(kHostShift - 1)) return "it names no port";
+  if (differ(kPathShift)) {
+    return why_path_less(lost >> kPathShift & 0xFFFFFFFF, won >> kPathShift & 0xFFFFFFFF);
+  }
+  if (differ(15)) return "it names no methods";
+  if (differ(14)) return "it names no scheme";
+  if (differ(0)) return "it has fewer conditions";
   return "it is equally specific and comes later";
 }
 

@@ -8,7 +8,6 @@
 #include <idn2.h>
 
 #include <algorithm>
-#include <map>
 
 namespace httpretry {
 namespace policy {
@@ -79,7 +78,6 @@ std::string problem_of_name(std::string_view name) {
     if (name.back() != ']') return "its bracket is not closed, or something follows it";
     return name.find('%') == name.npos ? "" : "a zone is not looked at";
   }
-  if (name.find('*') != name.npos) return "one leading \"*.\" is allowed";
   if (name.find_first_of("/?#@%\\") != name.npos) return "only a name belongs here";
   const auto colons = std::count(name.begin(), name.end(), ':');
   if (colons == 1) return "the port has a key of its own";
@@ -90,6 +88,15 @@ std::string problem_of_name(std::string_view name) {
     if (label.size() > kMaxLabel) return "a label has at most 63 bytes";
   }
   return {};
+}
+
+// A "*" in a name, without the leading "*.".
+std::string problem_of_stars(const std::vector<std::string>& labels) {
+  const auto wrong = std::any_of(labels.begin(), labels.end(), [](const std::string& label) {
+    return label != "*" && label.find('*') != label.npos;
+  });
+  if (!wrong && labels.front() != "*" && labels.back() != "*") return {};
+  return "a \"*\" is a whole label between fixed ones, or the leading \"*.\"";
 }
 
 // A name that libcurl, and thereby a request, leaves as it is: no address in any spelling.
@@ -166,28 +173,24 @@ std::string problem_of_path(std::string_view path) {
   }
   const auto control = [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; };
   if (std::any_of(path.begin(), path.end(), control)) return "it holds a control byte";
+  auto rests = 0;
+  auto before = Step::Literal;
   for (std::size_t begin = 1; begin <= path.size();) {
     const auto end = std::min(path.find('/', begin), path.size());
     const auto segment = path.substr(begin, end - begin);
     const auto step = step_of(segment);
-    if (step == Step::Rest && end != path.size()) return "\"**\" is allowed at the end only";
+    if (step == Step::Rest && end != path.size() && ++rests > 1) {
+      return "one \"**\" is allowed before the end";
+    }
+    if (step == Step::Rest && before == step) return "one \"**\" follows the other";
+    if (rests > 0 && dots(segment) != 0) return quoted(segment) + " follows a \"**\"";
+    before = step;
     if (step == Step::Literal) {
       if (auto problem = problem_of_literal(segment); !problem.empty()) return problem;
     }
     begin = end + 1;
   }
   return {};
-}
-
-void check_methods(const std::vector<std::string>& methods, std::vector<PatternProblem>& problems) {
-  std::map<std::string, int> counts;
-  for (const auto& method : methods) ++counts[method];
-  for (const auto& [method, count] : counts) {
-    if (!valid_header_name(method)) {
-      problems.emplace_back("methods", quoted(method) + " is not a method: it is no token");
-    }
-    if (count > 1) problems.emplace_back("methods", quoted(method) + " is listed more than once");
-  }
 }
 
 }  // namespace
@@ -197,24 +200,48 @@ HostPattern parse_host(std::string_view text) {
   const auto ascii = ascii_host(text);
   if (!ascii) host.problem = "it is not UTF-8";
   if (!ascii || *ascii == "*") return host;
-  auto& [kind, name, problem] = host;
+  auto& name = host.name;
   name = without_trailing_dots(*ascii);
-  kind = name.starts_with("*.") ? HostPattern::Kind::Suffix : HostPattern::Kind::Exact;
-  if (kind == HostPattern::Kind::Suffix) name.erase(0, 2);
-  problem = problem_of_name(name);
-  if (!problem.empty()) return host;
+  host.leading = name.starts_with("*.");
+  if (host.leading) name.erase(0, 2);
+  host.problem = problem_of_name(name);
+  if (!host.problem.empty()) return host;
+  const bool stars = name.find('*') != name.npos;
+  host.kind = stars || host.leading ? HostPattern::Kind::Pattern : HostPattern::Kind::Exact;
+  if (stars) host.problem = problem_of_stars(labels_of(name));
+  if (!host.problem.empty()) return host;
+  auto plain = name;
+  std::replace(plain.begin(), plain.end(), '*', 'x');
   const bool ipv6 = name.front() == '[';
-  if (!is_plain(name)) {
-    if (const auto url = Url::parse("http://" + name + "/")) {
-      name = url->host();
-    } else {
-      problem = ipv6 ? "it is not an IPv6 address" : "no host can have that name";
-    }
+  if (!is_plain(plain)) {
+    const auto url = Url::parse("http://" + plain + "/");
+    if (!url) host.problem = ipv6 ? "it is not an IPv6 address" : "no host can have that name";
+    if (url && !stars) name = url->host();
   }
-  if (problem.empty() && kind == HostPattern::Kind::Suffix && (ipv6 || is_ipv4(name))) {
-    problem = "an address has no suffix";
-  }
+  if (host.kind == HostPattern::Kind::Exact || !host.problem.empty()) return host;
+  if (ipv6 || is_ipv4(name)) host.problem = "an address has no suffix";
+  host.labels = labels_of(name);
   return host;
+}
+
+std::size_t HostPattern::fixed() const {
+  return labels.size() - static_cast<std::size_t>(std::count(labels.begin(), labels.end(), "*"));
+}
+
+std::size_t HostPattern::suffix() const {
+  const auto end = std::find(labels.rbegin(), labels.rend(), "*");
+  return static_cast<std::size_t>(end - labels.rbegin());
+}
+
+bool can_meet(const HostPattern& a, const HostPattern& b) {
+  const auto [x, y] = std::mismatch(a.labels.rbegin(), a.labels.rend(), b.labels.rbegin(),
+                                    b.labels.rend(), [](const auto& one, const auto& other) {
+                                      return one == other || one == "*" || other == "*";
+                                    });
+  const bool all_of_a = x == a.labels.rend();
+  const bool all_of_b = y == b.labels.rend();
+  if (all_of_a && all_of_b) return a.leading == b.leading;
+  return (all_of_a && a.leading) || (all_of_b && b.leading);
 }
 
 std::uint64_t Label::hash() const {
@@ -227,23 +254,28 @@ std::uint64_t Label::hash() const {
   return known_hash;
 }
 
-bool Label::is(std::string_view data) const {
+bool Label::begins_with(std::string_view data, bool whole) const {
   count_step();
-  if (!encoded) return text == data;
+  if (!encoded) return whole ? text == data : text.starts_with(data);
   auto rest = text;
   for (const auto byte : data) {
     if (rest.empty() || take_byte(rest) != byte) return false;
   }
-  return rest.empty();
+  return !whole || rest.empty();
 }
 
-Segments split_path(std::string_view path) {
+Segments split_path(std::string_view path, bool all) {
   Segments segments;
   if (path.starts_with('/')) path.remove_prefix(1);
   const bool encoded = path.find('%') != std::string_view::npos;
   const auto push = [&](std::string_view segment) {
-    auto& [kept, count] = segments;
-    if (count < kept.size()) kept[count] = Label(segment, encoded);
+    auto& [first, more, count] = segments;
+    if (count < first.size()) {
+      first[count] = Label(segment, encoded);
+    } else if (all) {
+      more.resize(count - first.size());  // less where ".." removed some
+      more.emplace_back(segment, encoded);
+    }
     ++count;
   };
   for (;;) {
@@ -271,7 +303,7 @@ PathPattern parse_path(std::string_view text) {
     return pattern;
   }
   for (std::size_t i = 0; i < segments.count; ++i) {
-    const auto segment = segments.kept[i].text;
+    const auto segment = segments[i].text;
     const auto step = step_of(segment);
     pattern.steps.push_back(step);
     pattern.literals.push_back(step == Step::Literal ? data_of(segment) : std::string());
@@ -280,30 +312,4 @@ PathPattern parse_path(std::string_view text) {
 }
 
 }  // namespace policy
-
-std::vector<PatternProblem> problems_of(const EndpointPattern& pattern) {
-  using namespace policy;
-  std::vector<PatternProblem> problems;
-  const auto& [scheme, host, port, path, methods] = pattern;
-  if (!scheme && !host && !port && !path && methods.empty()) {
-    problems.emplace_back("", "at least one of scheme, host, port, path and methods is required");
-  }
-  if (scheme && *scheme != "http" && *scheme != "https") {
-    problems.emplace_back("scheme", quoted(*scheme) + " is not \"http\" or \"https\"");
-  }
-  if (host) {
-    if (const auto problem = parse_host(*host).problem; !problem.empty()) {
-      problems.emplace_back("host", quoted(*host) + " is not a host pattern: " + problem);
-    }
-  }
-  if (port == 0) problems.emplace_back("port", "0 is not a port: they are 1 to 65535");
-  if (path) {
-    if (const auto problem = parse_path(*path).problem; !problem.empty()) {
-      problems.emplace_back("path", quoted(*path) + " is not a path pattern: " + problem);
-    }
-  }
-  check_methods(methods, problems);
-  return problems;
-}
-
 }  // namespace httpretry

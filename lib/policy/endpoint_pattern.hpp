@@ -18,11 +18,18 @@ inline void count_step() {}
 inline std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 struct HostPattern {
-  enum class Kind : std::uint8_t { Any, Suffix, Exact };  // the most specific last
+  enum class Kind : std::uint8_t { Any, Pattern, Exact };  // the most specific last
   Kind kind = Kind::Any;
-  std::string name;     // the suffix without its "*."
-  std::string problem;  // why it is not a pattern; empty otherwise
+  std::string name;                 // if it is exact
+  std::vector<std::string> labels;  // of a Pattern; "*" is any one
+  bool leading = false;             // a Pattern with one label more, or several, before these
+  std::string problem;              // why it is not a pattern; empty otherwise
+
+  [[nodiscard]] std::size_t fixed() const;   // labels
+  [[nodiscard]] std::size_t suffix() const;  // fixed labels at the end
 };
+// Whether a host can match both.
+bool can_meet(const HostPattern& a, const HostPattern& b);
 HostPattern parse_host(std::string_view text);
 
 inline constexpr std::size_t kMaxHost = 253;  // bytes, in DNS
@@ -39,7 +46,9 @@ struct Label {
   explicit Label(std::string_view label_text, bool encoded_text = false)
       : text(label_text), encoded(encoded_text) {}
 
-  [[nodiscard]] bool is(std::string_view data) const;
+  [[nodiscard]] bool is(std::string_view data) const { return begins_with(data, true); }
+  // With `whole`, nothing may follow.
+  [[nodiscard]] bool begins_with(std::string_view data, bool whole = false) const;
   [[nodiscard]] std::uint64_t hash() const;  // of the data; worked out once
 
   std::string_view text;
@@ -50,12 +59,18 @@ struct Label {
 inline constexpr std::size_t kMaxSegments = 16;
 
 // The segments of a path without its dot segments (RFC 3986 section 5.2.4), encoded ones included.
-// No pattern tells paths apart that differ only after what is kept.
 struct Segments {
-  std::array<Label, kMaxSegments + 1> kept{};
-  std::size_t count = 0;  // of all of them
+  [[nodiscard]] const Label& operator[](std::size_t i) const {
+    return i < first.size() ? first[i] : more[i - first.size()];
+  }
+
+  std::array<Label, kMaxSegments + 1> first{};
+  std::vector<Label> more;  // only where they are asked for
+  std::size_t count = 0;    // of all of them
 };
-Segments split_path(std::string_view path);
+// No pattern tells paths apart that differ only after the first segments, but one with a "**"
+// before its end: it needs `all`.
+Segments split_path(std::string_view path, bool all = false);
 
 // A segment of a pattern; the most specific last.
 enum class Step : std::uint8_t { Rest, One, Literal };
@@ -66,5 +81,26 @@ struct PathPattern {
   std::string problem;                // why it is not a pattern; empty otherwise
 };
 PathPattern parse_path(std::string_view text);
+
+// The conditions of a pattern on one part of a request: in EndpointPattern, "gold*" is a beginning.
+struct Condition {
+  Condition(std::string_view condition_name, std::string_view text);
+  [[nodiscard]] bool holds(const Label& found) const { return found.begins_with(value, !begins); }
+  // Whether no value fits both.
+  [[nodiscard]] bool contradicts(const Condition& other) const;
+
+  std::string name;
+  std::string value;
+  bool begins = false;  // what follows does not matter
+};
+struct Conditions {
+  explicit Conditions(const EndpointPattern& pattern);
+  [[nodiscard]] bool hold(const Headers& request_headers, std::string_view request_query) const;
+  // Whether one request can fit both.
+  [[nodiscard]] bool can_meet(const Conditions& other) const;
+
+  std::vector<Condition> headers;
+  std::vector<Condition> query;
+};
 
 }  // namespace httpretry::policy

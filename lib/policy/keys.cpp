@@ -3,8 +3,6 @@
 
 #include "lib/http/text.hpp"
 
-#include <httpretry/policy/endpoint.hpp>
-
 namespace httpretry::policy_file {
 namespace {
 
@@ -12,11 +10,9 @@ using JsonType = JsonNode::Type;
 
 // Words are in the order of the enum that they name.
 constexpr std::string_view kElapsedRules[] = {"include_wait", "before_wait", "clip_wait"};
-constexpr std::string_view kRepeats[] = {"safe", "always", "never"};
+constexpr std::string_view kRepeats[] = {"safe", "always", "never", "refused"};
 constexpr std::string_view kCombines[] = {"max", "server", "own", "grow"};
 constexpr std::string_view kOverMax[] = {"stop", "clamp"};
-constexpr std::string_view kSchemeNames[] = {"http", "https"};
-constexpr Words kSchemes(kSchemeNames);
 
 constexpr Custom<bool> kFlag(
     [](const JsonNode& json, Problems& problems) {
@@ -123,7 +119,8 @@ constexpr Key kPolicyKeys[] = {
     key<&RetryPolicy::retry_on>("retry_on", kRetryOnObject, "What is retried.").in_presets(),
     key<&RetryPolicy::repeat>(
         "repeat", kRepeat,
-        "What may be sent again: what does no harm, everything, what was not sent.")
+        "What may be sent again: what does no harm, everything, what was not sent, what was not "
+        "sent or was refused.")
         .in_presets(),
     key<&RetryPolicy::idempotency_key>(
         "idempotency_key", kHeader,
@@ -140,41 +137,15 @@ constexpr Key kPolicyKeys[] = {
 // For keys that the loader in file.cpp reads itself: the table only has their schemas.
 std::optional<bool> leave(const JsonNode& /*json*/, Problems& /*problems*/) { return true; }
 
-// Unlike with Text, an empty string is kept: problems_of reports it.
-using Part = std::optional<std::string>;
-
-std::optional<Part> parse_part(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
-  return std::make_optional(Part(json.text));
-}
-
-std::optional<Part> parse_scheme(const JsonNode& json, Problems& problems) {
-  return kSchemes.parse(json, problems) ? parse_part(json, problems) : std::nullopt;
-}
-
-OrderedJson print_part(const Part& value) { return value ? OrderedJson(*value) : OrderedJson(); }
-
-constexpr Custom<Part> kPart(parse_part, print_part, schema_name);
-constexpr Custom<Part> kScheme(parse_scheme, print_part, [] { return kSchemes.schema(); });
-constexpr Number<std::uint16_t> kPortNumber(1, 65535);
-constexpr Optional kPort(kPortNumber);
-
-constexpr Key kMatchKeys[] = {
-    key<&EndpointPattern::scheme>("scheme", kScheme).not_null(),
-    key<&EndpointPattern::host>(
-        "host", kPart, "A name, \"*.suffix\" for one or more labels, \"[IPv6]\", or \"*\".")
-        .not_null(),
-    key<&EndpointPattern::port>("port", kPort).not_null(),
-    key<&EndpointPattern::path>(
-        "path", kPart,
-        "Segments: literal, \"*\" or \"{name}\" for any one, a final \"**\" for the rest.")
-        .not_null(),
-    key<&EndpointPattern::methods>("methods", kMethods).not_null(),
-};
 constexpr Custom<bool> kName(leave, nullptr, schema_name);
-constexpr Custom<Part> kAnyText(parse_part, print_part, []() -> OrderedJson {
-  return {{"type", "string"}};
-});
+constexpr Custom<bool> kAnyText(
+    [](const JsonNode& json, Problems& problems) {
+      return std::optional(expect(json, JsonType::String, "a string", problems));
+    },
+    nullptr,
+    []() -> OrderedJson {
+      return {{"type", "string"}};
+    });
 constexpr Custom<bool> kVersion(leave, nullptr, []() -> OrderedJson { return {{"const", 1}}; });
 constexpr Custom<bool> kMatchType(leave, nullptr, [] { return schema_reference(kMatch.name); });
 constexpr Custom<bool> kNameOrPolicy(leave, nullptr, [] {
@@ -209,7 +180,6 @@ constexpr Key kFileKeys[] = {
 
 constinit const Shape kFile{.name = "file", .keys = kFileKeys};
 constinit const Shape kEndpoint{.name = "endpoint", .keys = kEndpointKeys};
-constinit const Shape kMatch{.name = "match", .keys = kMatchKeys};
 constinit const Shape kPolicy{.name = "policy", .keys = kPolicyKeys};
 
 }  // namespace httpretry::policy_file

@@ -117,49 +117,102 @@ PolicySet::PolicySet(ResolvedPolicy policy) {
 
 PolicySet::PolicySet(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
 
-const ResolvedPolicy& PolicySet::find(std::string_view method, const Url& url) const {
-  const auto winner = data_->index.find(method, url);
+const ResolvedPolicy& PolicySet::find(std::string_view method, const Url& url,
+                                      const Headers& headers) const {
+  const auto winner = data_->index.find(method, url, headers);
   return winner ? data_->entries[*winner].resolved : data_->fallback;
 }
 
-std::vector<PolicySet::Candidate> PolicySet::candidates(std::string_view method,
-                                                        const Url& url) const {
+std::shared_ptr<const ResolvedPolicy> PolicySet::find_shared(std::string_view method,
+                                                             const Url& url,
+                                                             const Headers& headers) const {
+  return {data_, &find(method, url, headers)};
+}
+
+std::vector<PolicySet::Candidate> PolicySet::candidates(std::string_view method, const Url& url,
+                                                        const Headers& headers) const {
   std::vector<Candidate> candidates;
-  const auto matches = data_->index.matches(method, url);
-  for (const auto match : matches) {
+  const auto matches = data_->index.matches(method, url, headers);
+  for (const auto& match : matches) {
     auto& candidate = candidates.emplace_back();
-    candidate.resolved = &data_->entries[match].resolved;
-    if (match != matches.front()) {
-      candidate.why_lost = data_->index.why_less(match, matches.front());
+    candidate.resolved = &data_->entries[match.pattern].resolved;
+    if (&match != &matches.front()) {
+      candidate.why_lost = EndpointIndex::why_less(match, matches.front());
     }
   }
   return candidates;
 }
 
-std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method,
-                                                         const Url& url) const {
-  std::vector<Candidate> misses;
-  const bool none_matches = !data_->index.find(method, url);
-  for (const auto& [pattern, resolved, named] : data_->entries) {
-    // Whether that part of the pattern alone fits.
-    const auto fits = [&method, &url, &whole = pattern](auto part) {
-      EndpointPattern one;
-      one.*part = whole.*part;
-      if (!one.host) one.host = "*";  // a pattern has at least one part
-      return EndpointIndex({std::move(one)}).find(method, url).has_value();
-    };
-    if (!fits(&EndpointPattern::host)) continue;
+namespace {
+
+// What of a pattern does not fit a request.
+class Misfit {
+ public:
+  Misfit(const EndpointPattern& pattern, std::string_view method, const Url& url,
+         const Headers& headers)
+      : pattern_(pattern), method_(method), url_(url), headers_(headers) {}
+
+  [[nodiscard]] bool host() const {
+    EndpointPattern one;
+    one.host = pattern_.host;
+    one.more_hosts = pattern_.more_hosts;
+    return !fits(std::move(one));
+  }
+  [[nodiscard]] bool path() const { return !fits_with(&EndpointPattern::path); }
+
+  // "its methods are POST, its port is 8443"; empty where all fits.
+  [[nodiscard]] std::string text() const {
     std::string why;
     const auto add = [&why](const std::string& what) { why += (why.empty() ? "" : ", ") + what; };
-    if (!fits(&EndpointPattern::methods)) {
+    if (!fits_with(&EndpointPattern::methods)) {
       add("its methods are");
-      for (const auto& one : pattern.methods) why += ' ' + one;
+      for (const auto& one : pattern_.methods) why += ' ' + one;
     }
-    if (!fits(&EndpointPattern::port)) add("its port is " + std::to_string(*pattern.port));
-    if (!fits(&EndpointPattern::scheme)) add("its scheme is " + *pattern.scheme);
-    const bool path = fits(&EndpointPattern::path);
-    if (!path) add("its path is " + *pattern.path);
-    if (!why.empty() && (path || none_matches)) misses.push_back({&resolved, std::move(why)});
+    if (!fits_with(&EndpointPattern::port)) add("its port is " + std::to_string(*pattern_.port));
+    if (!fits_with(&EndpointPattern::scheme)) add("its scheme is " + *pattern_.scheme);
+    if (path()) add("its path is " + *pattern_.path);
+    if (!fits_with(&EndpointPattern::headers)) add("its headers are " + list(pattern_.headers));
+    if (!fits_with(&EndpointPattern::query)) add("its query is " + list(pattern_.query));
+    return why;
+  }
+
+ private:
+  [[nodiscard]] bool fits(EndpointPattern one) const {
+    if (!one.host) one.host = "*";  // a pattern has at least one part
+    return EndpointIndex({std::move(one)}).find(method_, url_, headers_).has_value();
+  }
+  template <class Part>
+  [[nodiscard]] bool fits_with(Part EndpointPattern::*part) const {
+    EndpointPattern one;
+    one.*part = pattern_.*part;
+    return fits(std::move(one));
+  }
+  static std::string list(const EndpointPattern::Conditions& conditions) {
+    std::string text;
+    for (const auto& [name, value] : conditions) {
+      text += (text.empty() ? "" : " ") + name + "=" + value;
+    }
+    return text;
+  }
+
+  const EndpointPattern& pattern_;
+  std::string_view method_;
+  const Url& url_;
+  const Headers& headers_;
+};
+
+}  // namespace
+
+std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method, const Url& url,
+                                                         const Headers& headers) const {
+  std::vector<Candidate> misses;
+  const bool none_matches = !data_->index.find(method, url, headers);
+  for (const auto& entry : data_->entries) {
+    const Misfit misfit(entry.pattern, method, url, headers);
+    if (misfit.host()) continue;
+    auto why = misfit.text();
+    if (why.empty() || (misfit.path() && !none_matches)) continue;
+    misses.push_back({&entry.resolved, std::move(why)});
   }
   return misses;
 }

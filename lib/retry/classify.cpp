@@ -33,8 +33,12 @@ void add_server_delay(const RetryPolicy& policy, const ResponseHead& head, Class
   }
 }
 
+bool refused_for_sure(int status, bool says_when) {
+  return status == 425 || status == 421 || ((status == 429 || status == 503) && says_when);
+}
+
 bool refused_by_status(int status, bool says_when) {
-  return status == 429 || status == 425 || status == 421 || (status == 503 && says_when);
+  return status == 429 || refused_for_sure(status, says_when);
 }
 
 Classified classify_response(const RetryPolicy& policy, const Response& response,
@@ -57,6 +61,7 @@ Classified classify_response(const RetryPolicy& policy, const Response& response
   const auto client_status = response.status >= 400 && response.status < 500;
   result.refused = refused_by_status(response.status, result.server_delay.has_value()) ||
                    (result.cls == Class::Throttle && (coded || client_status));
+  result.refused_for_sure = refused_for_sure(response.status, result.server_delay.has_value());
   result.once = response.status == 421;
   result.fresh_connection = result.once;
   return result;
@@ -116,6 +121,8 @@ Classified classify_error(const RetryPolicy& policy, const Error& error, WallTim
     result.cls = Class::Throttle;
   result.refused =
       error.exchange.refused || refused_by_status(result.status, result.server_delay.has_value());
+  result.refused_for_sure =
+      error.exchange.refused || refused_for_sure(result.status, result.server_delay.has_value());
   result.once = error.code == Errc::Protocol;
   result.fresh_connection = result.once || error.code == Errc::Send || error.code == Errc::Receive;
   return result;

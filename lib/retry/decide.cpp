@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using policy::between;
 using policy::minus;
 using policy::plus;
-using policy::rounded;
+using policy::wait_text;
 
 // The limit that a retry would exceed; None if there is none.
 struct Exceeded {
@@ -51,6 +51,8 @@ bool may_repeat(Repeat repeat, const Classified& classified, const RetryState& s
   if (classified.sent == Sent::Never) return true;
   // The user allows nothing else.
   if (repeat == Repeat::Never) return false;
+  // The user trusts only the protocol, not what a policy calls a throttle.
+  if (repeat == Repeat::Refused) return classified.refused_for_sure;
   // The server says that it did nothing.
   if (classified.refused) return true;
   // Doing it twice does no harm: the policy says so, or the request.
@@ -217,16 +219,16 @@ std::string limit_text(const Decision& decision) {
     case Limit::MaxPolls: return counted("pending.max", decision.limit_count);
     case Limit::BackoffAbort: return counted("backoff.abort", decision.limit_count);
     case Limit::MaxElapsedTime:
-      return "a wait of " + rounded(decision.wait) + " would pass max_elapsed_time " +
-             rounded(decision.limit_time) + " by " + rounded(decision.excess);
+      return "a wait of " + wait_text(decision.wait) + " would pass max_elapsed_time " +
+             wait_text(decision.limit_time) + " by " + wait_text(decision.excess);
     case Limit::Deadline:
       if (decision.limit_time <= 0ns) return "the deadline has passed";
-      return "a wait of " + rounded(decision.server_delay.value_or(decision.wait)) +
-             " would pass the deadline by " + rounded(decision.excess);
+      return "a wait of " + wait_text(decision.server_delay.value_or(decision.wait)) +
+             " would pass the deadline by " + wait_text(decision.excess);
     case Limit::ServerDelayMax:
       return std::string(to_string(decision.source)) + " asks for " +
-             rounded(*decision.server_delay) + ", " + rounded(decision.excess) +
-             " more than server_delay.max " + rounded(decision.limit_time);
+             wait_text(*decision.server_delay) + ", " + wait_text(decision.excess) +
+             " more than server_delay.max " + wait_text(decision.limit_time);
     case Limit::Once: return "a retry on a new connection gave the same";
     case Limit::Budget: return "the budget has not enough left for a retry";
   }

@@ -16,10 +16,7 @@ RetryStep wait_until(Time when) {
 }
 
 void add_outcome(Attempt& attempt, const Outcome& outcome) {
-  const auto& exchange = exchange_of(outcome);
-  attempt.queued = exchange.timings.queued;
-  attempt.sent = exchange.sent;
-  attempt.wire_sends = exchange.wire_sends;
+  attempt.set_exchange(exchange_of(outcome));
   attempt.status = outcome ? outcome->status : outcome.error().status;
   if (outcome) return;
   attempt.error = outcome.error().code;
@@ -30,8 +27,11 @@ void add_outcome(Attempt& attempt, const Outcome& outcome) {
 // Why a call ended, where there is more to say than Reason does.
 std::string detail_of(const Decision& decision, Repeat repeat) {
   if (decision.reason != Reason::UnsafeToRepeat) return limit_text(decision);
-  return repeat == Repeat::Never ? "the policy says repeat: never"
-                                 : "the server may have done it, and doing it twice may do harm";
+  if (repeat == Repeat::Never) return "the policy says repeat: never";
+  if (repeat == Repeat::Refused) {
+    return "the policy says repeat: refused, and the server may have done it";
+  }
+  return "the server may have done it, and doing it twice may do harm";
 }
 
 // What used up the time since `since`: the attempts, or the waits between them.
@@ -43,9 +43,9 @@ std::string time_spent(const std::vector<Attempt>& attempts, Duration since) {
     sending += attempt.duration;
     waiting += attempt.wait.value_or(Duration::zero());
   }
-  if (waiting == Duration::zero()) return "; the attempt took " + policy::rounded(sending);
-  return "; the attempts took " + policy::rounded(sending) + ", the waits " +
-         policy::rounded(waiting);
+  if (waiting == Duration::zero()) return "; the attempt took " + policy::wait_text(sending);
+  return "; the attempts took " + policy::wait_text(sending) + ", the waits " +
+         policy::wait_text(waiting);
 }
 
 }  // namespace
@@ -68,7 +68,8 @@ RetryStep RetryLoop::begin(Time now) {
     }
     limits_.cancel(now);
     history_.stop_reason = Reason::ElapsedExhausted;
-    history_.detail = "the send rate allows the next attempt in " + to_text(wait) + ", too late";
+    history_.detail =
+        "the send rate allows the next attempt in " + duration_text(wait) + ", too late";
     return {};
   }
   in_attempt_ = true;
@@ -120,7 +121,8 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
 
 std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
   const bool may_resend = !resent_ && options_.repeatable && ended.replayable &&
-                          policy_.repeat != Repeat::Never && !ended.outcome->has_value() &&
+                          policy_.repeat != Repeat::Never && policy_.repeat != Repeat::Refused &&
+                          !ended.outcome->has_value() &&
                           ended.outcome->error().exchange.stale_connection;
   if (!may_resend) return std::nullopt;
   resent_ = true;

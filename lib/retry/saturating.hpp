@@ -46,12 +46,9 @@ inline Duration round_up(Duration wait, Duration unit) {
   return rest == Duration::zero() ? wait : plus(wait, unit - rest);
 }
 
-// For messages: rounded up, from one second on to whole milliseconds.
-inline std::string rounded(Duration time) {
-  using namespace std::chrono_literals;
-  if (time == kForever) return "292 years or more";  // the range of Duration
-  const auto unit = time >= 1s ? Duration(1ms) : time >= 1ms ? Duration(1us) : Duration(1ns);
-  return to_text(round_up(time, unit));
+// For messages. What saturates is at the end of the range of Duration.
+inline std::string wait_text(Duration time) {
+  return time == kForever ? "292 years or more" : duration_text(time);
 }
 
 }  // namespace httpretry::policy

@@ -52,8 +52,10 @@ void look_up(const std::vector<EndpointPattern>& patterns, const Url& url) {
     const auto all = index.matches(method, url);
     demand(found.has_value() == !all.empty());
     if (!found) continue;
-    demand(all.front() == *found);
-    for (std::size_t i = 1; i < all.size(); ++i) demand(!index.why_less(all[i], all[0]).empty());
+    demand(all.front().pattern == *found);
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      demand(!EndpointIndex::why_less(all[i], all[0]).empty());
+    }
     demand(reversed.matches(method, url).size() == all.size());
     if (!index.ties().empty()) continue;
     demand(patterns.size() - 1 - *reversed.find(method, url) == *found);

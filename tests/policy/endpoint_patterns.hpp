@@ -1,4 +1,5 @@
-// Patterns and URLs as the tests write them: "host=*.b path=/x/** methods=GET,PUT".
+// Patterns and URLs as the tests write them:
+//   host=*.b,a.c path=/x/** methods=GET,PUT header:tier=gold query:action=Get*
 #pragma once
 
 #include <httpretry/policy/endpoint.hpp>
@@ -20,7 +21,18 @@ inline httpretry::EndpointPattern pattern(std::string_view text) {
     if (key == "scheme") {
       made.scheme = value;
     } else if (key == "host") {
-      made.host = value;
+      std::istringstream list(value);
+      for (std::string host; std::getline(list, host, ',');) {
+        if (!made.host) {
+          made.host = host;
+        } else {
+          made.more_hosts.push_back(host);
+        }
+      }
+    } else if (key.starts_with("header:")) {
+      made.headers[key.substr(7)] = value;
+    } else if (key.starts_with("query:")) {
+      made.query[key.substr(6)] = value;
     } else if (key == "port") {
       made.port = static_cast<std::uint16_t>(std::stoi(value));
     } else if (key == "path") {

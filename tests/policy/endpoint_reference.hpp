@@ -16,6 +16,8 @@ namespace endpoint_test {
 
 using httpretry::EndpointPattern;
 
+using Conditions = EndpointPattern::Conditions;
+
 // A request in its parts, in the normal form: `segments` hold data, not percent-encoding.
 struct Asked {
   std::string method;
@@ -23,6 +25,8 @@ struct Asked {
   std::string host;
   int port = 0;
   std::vector<std::string> segments;
+  Conditions headers;
+  Conditions query;
 };
 
 inline std::vector<std::string> cut(std::string_view path) {
@@ -37,82 +41,172 @@ inline std::vector<std::string> cut(std::string_view path) {
   return segments;
 }
 
-inline bool host_matches(const std::string& pattern, const std::string& host) {
-  if (pattern == "*") return true;
-  if (!pattern.starts_with("*.")) return pattern == host;
-  const auto suffix = pattern.substr(1);
-  return host.size() > suffix.size() && host.ends_with(suffix);
+// What a host or a path is made of. Words in it: "?" any one, "#" any number, "+" one or more.
+using Words = std::vector<std::string>;
+
+inline Words words_of_host(std::string host) {
+  if (host == "*") return {"+"};
+  Words words;
+  if (host.starts_with("*.")) {
+    words.emplace_back("+");
+    host.erase(0, 2);
+  }
+  std::replace(host.begin(), host.end(), '.', '/');
+  for (auto& label : cut("/" + host)) words.push_back(label == "*" ? "?" : "=" + label);
+  return words;
 }
 
 inline bool is_one(const std::string& segment) {
   return segment == "*" || segment.starts_with("{");
 }
 
-inline bool path_matches(std::vector<std::string> pattern, const std::vector<std::string>& path) {
-  if (pattern.back() == "**") {
-    pattern.pop_back();
-    if (path.size() < pattern.size()) return false;
-  } else if (path.size() != pattern.size()) {
-    return false;
+inline Words words_of_path(const EndpointPattern& pattern) {
+  Words words;
+  for (const auto& segment : cut(pattern.path.value_or("/**"))) {
+    words.push_back(segment == "**" ? "#" : is_one(segment) ? "?" : "=" + segment);
   }
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if (!is_one(pattern[i]) && pattern[i] != path[i]) return false;
+  return words;
+}
+
+// Whether there is anything that both fit.
+inline bool meet(const Words& a, std::size_t i, const Words& b, std::size_t j) {
+  if (i == a.size() && j == b.size()) return true;
+  if (i < a.size() && a[i] == "#") {
+    return meet(a, i + 1, b, j) || (j < b.size() && meet(a, i, b, j + 1));
   }
-  return true;
+  if (j < b.size() && b[j] == "#") return meet(b, j, a, i);
+  if (i == a.size() || j == b.size()) return false;
+  if (a[i] == "+") {
+    auto more = a;
+    more[i] = "?";
+    more.insert(more.begin() + static_cast<long>(i), "#");
+    return meet(more, i, b, j);
+  }
+  if (b[j] == "+") return meet(b, j, a, i);
+  return (a[i] == b[j] || a[i] == "?" || b[j] == "?") && meet(a, i + 1, b, j + 1);
+}
+inline bool meet(const Words& a, const Words& b) { return meet(a, 0, b, 0); }
+
+// Values that are drawn are never other than these, with or without something behind.
+inline bool value_fits(const std::string& wanted, const std::string& value) {
+  return wanted.ends_with('*') ? value.starts_with(wanted.substr(0, wanted.size() - 1))
+                               : value == wanted;
+}
+
+inline bool hold(const Conditions& wanted, const Conditions& asked) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& one) {
+    const auto found = asked.find(one.first);
+    return found != asked.end() && value_fits(one.second, found->second);
+  });
+}
+
+inline Words literal(const std::vector<std::string>& parts) {
+  Words words;
+  for (const auto& part : parts) words.push_back("=" + part);
+  return words;
 }
 
 inline bool matches(const EndpointPattern& pattern, const Asked& asked) {
   const auto& methods = pattern.methods;
-  return host_matches(pattern.host.value_or("*"), asked.host) &&
+  return meet(words_of_host(pattern.host.value_or("*")), words_of_host(asked.host)) &&
          (!pattern.port || *pattern.port == asked.port) &&
-         path_matches(cut(pattern.path.value_or("/**")), asked.segments) &&
+         meet(words_of_path(pattern), literal(asked.segments)) &&
          (methods.empty() ||
           std::find(methods.begin(), methods.end(), asked.method) != methods.end()) &&
-         (!pattern.scheme || *pattern.scheme == asked.scheme);
+         (!pattern.scheme || *pattern.scheme == asked.scheme) &&
+         hold(pattern.headers, asked.headers) && hold(pattern.query, asked.query);
 }
 
-// Greater is more specific.
-using Rank = std::tuple<std::size_t, bool, std::vector<int>, bool, bool>;
+// Greater is more specific. Only for patterns with one host.
+using Rank =
+    std::tuple<int, std::size_t, std::size_t, bool, std::vector<int>, bool, bool, std::size_t>;
 inline Rank rank(const EndpointPattern& pattern) {
   const auto host = pattern.host.value_or("*");
-  const auto dots = static_cast<std::size_t>(std::count(host.begin(), host.end(), '.'));
-  const std::size_t host_rank = host == "*" ? 0 : host.starts_with("*.") ? dots : 1000;
-  std::vector<int> path;
-  for (const auto& segment : cut(pattern.path.value_or("/**"))) {
-    path.push_back(segment == "**" ? 0 : is_one(segment) ? 1 : 2);
+  const auto words = words_of_host(host);
+  std::size_t fixed = 0;
+  std::size_t at_end = 0;
+  for (const auto& word : words) {
+    at_end = word.starts_with('=') ? at_end + 1 : 0;
+    if (word.starts_with('=')) ++fixed;
   }
-  return {host_rank, pattern.port.has_value(), path, !pattern.methods.empty(),
-          pattern.scheme.has_value()};
+  const bool exact = fixed == words.size();
+  std::vector<int> path;
+  for (const auto& word : words_of_path(pattern)) {
+    path.push_back(word == "#" ? 0 : word == "?" ? 1 : 2);
+  }
+  return {host == "*" ? 0
+          : exact     ? 2
+                      : 1,
+          exact ? 0 : fixed,
+          exact ? 0 : at_end,
+          pattern.port.has_value(),
+          path,
+          !pattern.methods.empty(),
+          pattern.scheme.has_value(),
+          pattern.headers.size() + pattern.query.size()};
 }
 
-// Whether the two can match the same request and are equally specific. With equal ranks, hosts that
-// can meet are the same, and so are paths but for the names in them.
-inline bool tie(const EndpointPattern& a, const EndpointPattern& b) {
-  if (rank(a) != rank(b)) return false;
-  if (a.host.value_or("*") != b.host.value_or("*") || a.port != b.port || a.scheme != b.scheme) {
+inline bool can_both_hold(const Conditions& a, const Conditions& b) {
+  return std::all_of(a.begin(), a.end(), [&](const auto& one) {
+    const auto other = b.find(one.first);
+    if (other == b.end()) return true;
+    for (const std::string value : {"", "a", "ab", "b", "abc"}) {
+      if (value_fits(one.second, value) && value_fits(other->second, value)) return true;
+    }
     return false;
-  }
-  const auto first = cut(a.path.value_or("/**"));
-  const auto second = cut(b.path.value_or("/**"));
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    if (!is_one(first[i]) && first[i] != second[i]) return false;
-  }
+  });
+}
+
+// Whether the two can match the same request and are equally specific.
+inline bool tie(const EndpointPattern& a, const EndpointPattern& b) {
+  if (rank(a) != rank(b) || a.port != b.port || a.scheme != b.scheme) return false;
+  if (!meet(words_of_host(a.host.value_or("*")), words_of_host(b.host.value_or("*")))) return false;
+  if (!meet(words_of_path(a), words_of_path(b))) return false;
+  if (!can_both_hold(a.headers, b.headers) || !can_both_hold(a.query, b.query)) return false;
   return a.methods.empty() ||
          std::any_of(a.methods.begin(), a.methods.end(), [&](const std::string& method) {
            return std::find(b.methods.begin(), b.methods.end(), method) != b.methods.end();
          });
 }
 
-inline std::vector<std::size_t> all_matches(const std::vector<EndpointPattern>& patterns,
-                                            const Asked& asked) {
-  std::vector<std::size_t> found;
+// A list of hosts is as if each had an entry.
+struct Single {
+  EndpointPattern pattern;
+  std::size_t number;
+};
+inline std::vector<Single> singles(const std::vector<EndpointPattern>& patterns) {
+  std::vector<Single> all;
   for (std::size_t i = 0; i < patterns.size(); ++i) {
-    if (matches(patterns[i], asked)) found.push_back(i);
+    all.push_back({patterns[i], i});
+    all.back().pattern.more_hosts.clear();
+    for (const auto& host : patterns[i].more_hosts) {
+      all.push_back(all.back());
+      all.back().pattern.host = host;
+    }
   }
-  std::stable_sort(found.begin(), found.end(), [&](std::size_t a, std::size_t b) {
-    return rank(patterns[a]) > rank(patterns[b]);
+  return all;
+}
+
+struct Found {
+  std::size_t number;
+  Rank rank;
+};
+inline std::vector<Found> all_matches(const std::vector<EndpointPattern>& patterns,
+                                      const Asked& asked) {
+  std::vector<Found> found;
+  for (const auto& one : singles(patterns)) {
+    if (matches(one.pattern, asked)) found.push_back({one.number, rank(one.pattern)});
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return a.rank != b.rank ? a.rank > b.rank : a.number < b.number;
   });
-  return found;
+  std::vector<Found> once;
+  for (const auto& one : found) {
+    const auto known = std::any_of(once.begin(), once.end(),
+                                   [&](const Found& other) { return other.number == one.number; });
+    if (!known) once.push_back(one);
+  }
+  return once;
 }
 
 }  // namespace endpoint_test

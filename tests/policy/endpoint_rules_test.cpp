@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <stdexcept>
+#include <string>
 
 using namespace httpretry;
 using endpoint_test::pattern;
@@ -39,7 +40,7 @@ void check(const Row& row) {
   CHECK((found ? static_cast<int>(*found) : kNobody) == row.winner);
   const auto all = index.matches(request.substr(0, space), target);
   REQUIRE(all.empty() == !found.has_value());
-  if (found) CHECK(all.front() == *found);
+  if (found) CHECK(all.front().pattern == *found);
   // Whatever the order in the file.
   const EndpointIndex reversed({patterns.rbegin(), patterns.rend()});
   const auto again = reversed.find(request.substr(0, space), target);
@@ -255,19 +256,76 @@ TEST_CASE("all that match are listed, the winner first, each with why it lost") 
 
   const auto all = index.matches("GET", url("http://a.b.c/x/y"));
 
-  CHECK(all == std::vector<std::size_t>{10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
-  CHECK(index.why_less(0, 9) == "its host is any, not exact");
-  CHECK(index.why_less(0, 1) == "its host is any, not a suffix");
-  CHECK(index.why_less(1, 2) == "its host is a shorter suffix");
-  CHECK(index.why_less(2, 9) == "its host is a suffix, not exact");
-  CHECK(index.why_less(3, 9) == "it names no port");
-  CHECK(index.why_less(4, 9) == "segment 1 of its path is \"**\", not literal");
-  CHECK(index.why_less(6, 9) == "segment 2 of its path is \"*\", not literal");
-  CHECK(index.why_less(7, 9) == "it names no methods");
-  CHECK(index.why_less(8, 9) == "it names no scheme");
-  CHECK(index.why_less(9, 10) == "its path is shorter");
-  CHECK(index.why_less(9, 9) == "it is equally specific and comes later");
-  CHECK(index.why_less(9, 0).empty());
+  std::string order;
+  for (const auto& match : all) order += std::to_string(match.pattern) + ' ';
+  CHECK(order == "10 9 8 7 6 5 4 3 2 1 0 ");
+  const auto why = [&](std::size_t loser, std::size_t winner) {
+    return EndpointIndex::why_less(all[10 - loser], all[10 - winner]);
+  };
+  CHECK(why(0, 9) == "its host is any, not exact");
+  CHECK(why(0, 1) == "its host is any, not one with \"*\"");
+  CHECK(why(1, 2) == "its host has fewer fixed labels");
+  CHECK(why(2, 9) == "its host is one with \"*\", not exact");
+  CHECK(why(3, 9) == "it names no port");
+  CHECK(why(4, 9) == "segment 1 of its path is \"**\", not literal");
+  CHECK(why(6, 9) == "segment 2 of its path is \"*\", not literal");
+  CHECK(why(7, 9) == "it names no methods");
+  CHECK(why(8, 9) == "it names no scheme");
+  CHECK(why(9, 10) == "its path is shorter");
+  CHECK(why(9, 9) == "it is equally specific and comes later");
+  CHECK(why(9, 0).empty());
+}
+
+TEST_CASE("a \"*\" within a host is one label, and the leading one is one or more") {
+  const Row rows[] = {
+      {{"host=s3.*.amazonaws.com"}, "GET http://s3.eu-west-1.amazonaws.com/", 0},
+      {{"host=s3.*.amazonaws.com"}, "GET http://s3.a.b.amazonaws.com/", kNobody},
+      {{"host=s3.*.amazonaws.com"}, "GET http://s3.amazonaws.com/", kNobody},
+      {{"host=s3.*.amazonaws.com"}, "GET http://x.s3.a.amazonaws.com/", kNobody},
+      {{"host=*.s3.*.amazonaws.com"}, "GET http://x.y.s3.a.amazonaws.com/", 0},
+      {{"host=*.s3.*.amazonaws.com"}, "GET http://s3.a.amazonaws.com/", kNobody},
+      {{"host=a.*.*.d"}, "GET http://a.b.c.d/", 0},
+      {{"host=*.amazonaws.com", "host=s3.*.amazonaws.com", "host=s3.x.amazonaws.com"},
+       "GET http://s3.x.amazonaws.com/",
+       2},
+      {{"host=*.amazonaws.com", "host=s3.*.amazonaws.com"}, "GET http://s3.x.amazonaws.com/", 1},
+      {{"host=a.*.c.d", "host=*.b.c.d"}, "GET http://a.b.c.d/", 1},
+      {{"host=a.*.c.d path=/x", "host=*.b.c.d path=/y"}, "GET http://a.b.c.d/x", 0},
+      {{"host=a.*.*.d.e path=/x", "host=*.b.*.d.e path=/*"}, "GET http://a.b.c.d.e/x", 0},
+      {{"host=a.*.*.d.e path=/*", "host=*.b.*.d.e path=/x"}, "GET http://a.b.c.d.e/x", 1},
+  };
+  for (const auto& row : rows) check(row);
+}
+
+TEST_CASE("each host of a list is as if it had an entry") {
+  const Row rows[] = {
+      {{"host=a.b,c.d"}, "GET http://a.b/", 0},
+      {{"host=a.b,c.d"}, "GET http://c.d/", 0},
+      {{"host=a.b,c.d"}, "GET http://a.d/", kNobody},
+      {{"host=*.b,c.d", "host=a.b"}, "GET http://a.b/", 1},
+      {{"host=*.b,a.b", "host=*.b path=/x"}, "GET http://a.b/x", 0},
+      {{"host=*.b,a.b", "host=*.b path=/x"}, "GET http://c.b/x", 1},
+  };
+  for (const auto& row : rows) check(row);
+}
+
+TEST_CASE("a \"**\" in the middle of a path is any number of segments") {
+  const Row rows[] = {
+      {{"path=/a/**/z"}, "GET http://h/a/z", 0},
+      {{"path=/a/**/z"}, "GET http://h/a/b/c/z", 0},
+      {{"path=/a/**/z"}, "GET http://h/a/z/b", kNobody},
+      {{"path=/a/**/z"}, "GET http://h/a", kNobody},
+      {{"path=/**/z/**"}, "GET http://h/a/z/b", 0},
+      {{"path=/**/z/*"}, "GET http://h/z/z/b", 0},
+      {{"path=/**/z"}, "GET http://h/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/h/i/j/../z", 0},
+      {{"path=/**/z"}, "GET http://h/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/h/z/i", kNobody},
+      {{"path=/**/b", "path=/**/a/*"}, "GET http://h/a/b", 1},
+      {{"path=/**/a/*", "path=/**/b/c"}, "GET http://h/a/b/c", 1},
+      {{"path=/a/**", "path=/a/**/z", "path=/a/*/z"}, "GET http://h/a/b/z", 2},
+      {{"path=/a/**", "path=/a/**/z"}, "GET http://h/a/b/c/z", 1},
+      {{"path=/a/*/**", "path=/a/**/z"}, "GET http://h/a/b/z", 0},
+  };
+  for (const auto& row : rows) check(row);
 }
 
 TEST_CASE("an empty index finds nothing, and a pattern with a problem makes none") {

@@ -56,11 +56,11 @@ TEST_CASE("all problems are told at once, in the order of the file") {
 })");
   CHECK(said ==
         "p.json:4:12: /policies/a/max_attemps: unknown key; did you mean \"max_attempts\"?\n"
-        "p.json:4:40: /policies/a/repeat: \"maybe\" is not one of safe, always, never\n"
+        "p.json:4:40: /policies/a/repeat: \"maybe\" is not one of safe, always, never, refused\n"
         "p.json:5:23: /policies/b/extends: there is no policy \"c\"\n"
         "p.json:5:47: /policies/b/connect_timeout: 5 has no unit; write a string such as \"5s\"\n"
-        "p.json:7:38: /endpoints/0/match/host: \"*.*.com\" is not a host pattern: one leading "
-        "\"*.\" is allowed\n"
+        "p.json:7:38: /endpoints/0/match/host: \"*.*.com\" is not a host pattern: a \"*\" is a "
+        "whole label between fixed ones, or the leading \"*.\"\n"
         "p.json:7:61: /endpoints/0/policy: there is no policy \"d\"\n");
 }
 
@@ -121,8 +121,8 @@ TEST_CASE("a key of `match` that could not be read is no missing key") {
         "p.json:1:41: /endpoints/0/match/method: unknown key; did you mean \"methods\"?\n");
   CHECK(said(R"({"scheme": "ftp", "host": "a*"})") ==
         "p.json:1:51: /endpoints/0/match/scheme: \"ftp\" is not one of http, https\n"
-        "p.json:1:66: /endpoints/0/match/host: \"a*\" is not a host pattern: one leading \"*.\" is "
-        "allowed\n");
+        "p.json:1:66: /endpoints/0/match/host: \"a*\" is not a host pattern: a \"*\" is a "
+        "whole label between fixed ones, or the leading \"*.\"\n");
 }
 
 TEST_CASE("the policy standard has its name where a file names it") {

@@ -198,6 +198,27 @@ TEST_CASE("entries for the host that do not match say which parts do not") {
   CHECK(misses("GET", "https://elsewhere/").empty());
 }
 
+TEST_CASE("conditions that do not hold are told, and headers of the request count") {
+  const auto set = parsed(R"({"version": 1, "endpoints": [
+      {"name": "gold", "match": {"host": ["c.d", "a.b"], "headers": {"x-tier": "gold"}},
+       "policy": {"max_attempts": 2}},
+      {"name": "get", "match": {"host": "a.b", "methods": ["GET"], "query": {"do": "Get*"}},
+       "policy": {}}]})");
+  const auto url = Url::parse("https://a.b/").value();
+  Headers gold;
+  gold.add("X-Tier", "gold");
+
+  const auto misses = set.near_misses("GET", url);
+
+  REQUIRE(misses.size() == 2);
+  CHECK(misses[0].why_lost == "its headers are x-tier=gold");
+  CHECK(misses[1].why_lost == "its query is do=Get*");
+  CHECK(set.find("GET", url).endpoint.empty());
+  CHECK(set.find("GET", url, gold).endpoint == "gold");
+  CHECK(set.candidates("GET", url, gold).size() == 1);
+  CHECK(parse_policies(set.print(), "p.json").value() == set);
+}
+
 TEST_CASE("settings lie over every policy of a set") {
   const auto set = parsed(R"({"version": 1, "policies": {"p": {"max_attempts": 2}}, "endpoints": [
       {"match": {"host": "a"}, "policy": "p"}, {"match": {"host": "b"}, "policy": "p"}]})");

@@ -22,6 +22,7 @@ struct Row {
 };
 
 void nothing(Situation&) {}
+void only_refused(Situation& s) { s.policy.repeat = Repeat::Refused; }
 
 const Row kRows[] = {
     // The outcome.
@@ -85,6 +86,16 @@ const Row kRows[] = {
     {"POST, 503 with Retry-After", "POST", "503; Retry-After: 2", nothing, "retry after 2s"},
     {"POST, 429, repeat never", "POST", "429",
      [](Situation& s) { s.policy.repeat = Repeat::Never; }, "unsafe_to_repeat"},
+    {"POST, 429 with Retry-After, repeat refused", "POST", "429; Retry-After: 2", only_refused,
+     "retry after 2s"},
+    {"POST, 503 with Retry-After, repeat refused", "POST", "503; Retry-After: 2", only_refused,
+     "retry after 2s"},
+    {"POST, 421, repeat refused", "POST", "421", only_refused, "retry after 100ms"},
+    {"POST, 425, repeat refused", "POST", "425", only_refused, "retry after 100ms"},
+    {"POST, never sent, repeat refused", "POST", "connect", only_refused, "retry after 100ms"},
+    {"GET, 429, repeat refused", "GET", "429", only_refused, "unsafe_to_repeat"},
+    {"GET, 503, repeat refused", "GET", "503", only_refused, "unsafe_to_repeat"},
+    {"GET, maybe sent, repeat refused", "GET", "receive maybe", only_refused, "unsafe_to_repeat"},
     // Safety: it may have been done.
     {"GET, maybe sent", "GET", "receive maybe", nothing, "retry after 100ms"},
     {"POST, maybe sent", "POST", "receive maybe", nothing, "unsafe_to_repeat"},

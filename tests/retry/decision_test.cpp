@@ -15,13 +15,13 @@ TEST_CASE("a stop says which limit and by how much") {
   };
   CHECK(text("404").empty());
   CHECK(text("429; Retry-After: 120") ==
-        "retry-after asks for 2m, 1m more than server_delay.max 1m");
+        "retry-after asks for 2.00 min, 1.00 min more than server_delay.max 1.00 min");
   CHECK(text("429; Retry-After: 99999999999999999999")
             .find("retry-after asks for 292 years or more, ") == 0);
   situation.clocks.now = situation.clocks.started + 59950ms;
-  CHECK(text("503") == "a wait of 100ms would pass max_elapsed_time 1m by 50ms");
+  CHECK(text("503") == "a wait of 100 ms would pass max_elapsed_time 1.00 min by 50.0 ms");
   situation.clocks.deadline = situation.clocks.now + 40ms;
-  CHECK(text("503") == "a wait of 100ms would pass the deadline by 60ms");
+  CHECK(text("503") == "a wait of 100 ms would pass the deadline by 60.0 ms");
   situation.facts.failures = 4;
   CHECK(text("503") == "max_attempts 4 reached");
 }

@@ -59,9 +59,9 @@ struct Run {
   NotingLimits limits;
   History history;
   RetryLoop::Options options;
-  Duration takes = 0s;  // each attempt
-  double random = 0;
-  int canceled_after = 0;  // that many waits; 0: never
+  Duration takes = 0s;           // each attempt
+  std::optional<double> random;  // none: as EndedAttempt has it, 0
+  int canceled_after = 0;        // that many waits; 0: never
   bool may_resend = true;
   bool replayable = true;
 
@@ -100,7 +100,7 @@ struct Run {
   RetryStep ended(RetryLoop& loop, const Outcome& outcome) {
     EndedAttempt ended;
     ended.now = now_;
-    ended.random = random;
+    if (random) ended.random = *random;
     ended.outcome = &outcome;
     ended.replayable = replayable;
     auto step = may_resend ? loop.resend(ended) : std::nullopt;
@@ -163,10 +163,13 @@ TEST_CASE("a retry that the budget refuses ends the call, and so does a limit of
            Row{"503 503", [](Run& run) { run.options.deadline = Time(2s); },
                "send 1, wait 1s, send 2, stop", "begin, retry, begin, stop",
                Reason::ElapsedExhausted,
-               "a wait of 2s would pass the deadline by 1s; the attempts took 0s, the waits 1s"},
+               "a wait of 2.00 s would pass the deadline by 1.00 s; the attempts took 0 s, the "
+               "waits "
+               "1.00 s"},
            Row{"503", [](Run& run) { run.policy.max_elapsed_time = 500ms; }, "send 1, stop",
                "begin, stop", Reason::ElapsedExhausted,
-               "a wait of 1s would pass max_elapsed_time 500ms by 500ms; the attempt took 0s"},
+               "a wait of 1.00 s would pass max_elapsed_time 500 ms by 500 ms; the attempt took 0 "
+               "s"},
            Row{"503", [](Run& run) { run.options.repeatable = false; }, "send 1, stop",
                "begin, stop", Reason::UnsafeToRepeat,
                "the server may have done it, and doing it twice may do harm"},
@@ -210,13 +213,13 @@ TEST_CASE("the send rate holds an attempt back, and ends a call that would have 
                ElapsedRule::IncludeWait,
                "stop",
                "held back, cancel",
-               "the send rate allows the next attempt in 2s, too late"},
+               "the send rate allows the next attempt in 2.00 s, too late"},
            Row{{1min},
                kNever,
                ElapsedRule::IncludeWait,
                "stop",
                "held back, cancel",
-               "the send rate allows the next attempt in 1m, too late"},
+               "the send rate allows the next attempt in 1.00 min, too late"},
            Row{{1min},
                kNever,
                ElapsedRule::BeforeWait,

@@ -1,16 +1,19 @@
-// Endpoints: which entry of many a request belongs to, by method and URL.
+// Endpoints: which entry of many a request belongs to, by method, URL and headers.
 //
-// The most specific pattern wins, whatever their order: compare host (exact > longer suffix >
-// shorter suffix > any), then port (given > any), then path (segment by segment: literal > one >
-// rest; then longer > shorter), then methods (given > any), then scheme (given > any).
+// The most specific pattern wins, whatever their order: compare host (exact > with "*" > any; then
+// more fixed labels; then the longer fixed suffix), then port (given > any), then path (segment by
+// segment: literal > one > rest; then longer > shorter), then methods (given > any), then scheme
+// (given > any), then the number of conditions on headers and query.
 #pragma once
 
 #include <httpretry/export.hpp>
+#include <httpretry/http/headers.hpp>
 #include <httpretry/http/url.hpp>
 
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,16 +35,27 @@ namespace httpretry {
 //            segment, and "/a/" ends in one; "*" matches an empty one as any other.
 //   port     the scheme's where the URL has none.
 //   methods  as written: "get" is not "GET".
-// Userinfo, query and fragment are not looked at.
+//   headers  names in any case; of several with one name the first counts.
+//   query    names and values without percent-encoding; of several with one name the first counts.
+// Userinfo and fragment are not looked at.
 struct HTTPRETRY_API EndpointPattern {
   EndpointPattern() = default;
   friend bool operator==(const EndpointPattern&, const EndpointPattern&) = default;
 
   std::optional<std::string> scheme;  // "http", "https"
-  std::optional<std::string> host;    // exact, "*.suffix", "[::1]", a Unicode name, or "*"
-  std::optional<std::uint16_t> port;  // 1 to 65535
-  std::optional<std::string> path;    // "/a/{id}/*/**", 16 segments at most; a literal "*" is "%2A"
-  std::vector<std::string> methods;   // empty: all
+  // Exact, "[::1]", a Unicode name, or "*". "*." at the beginning is one label or more; a further
+  // "*" is one label, and a fixed label ends the name: "*.s3.*.amazonaws.com".
+  std::optional<std::string> host;
+  std::vector<std::string> more_hosts;  // each as if it had a pattern of its own
+  std::optional<std::uint16_t> port;    // 1 to 65535
+  // "/a/{id}/*/**", 16 segments at most; a literal "*" is "%2A". "**" is any number of segments,
+  // also none; one may stand before the end.
+  std::optional<std::string> path;
+  std::vector<std::string> methods;  // empty: all
+  // Name and value; "gold*" is what begins with "gold", and "*" is any value. All must hold.
+  using Conditions = std::map<std::string, std::string>;
+  Conditions headers;
+  Conditions query;
 };
 
 // What is wrong with one part of a pattern ("host", "path", …), in a sentence.
@@ -66,15 +80,26 @@ class HTTPRETRY_API EndpointIndex {
   // Throws std::invalid_argument where a pattern has a problem.
   explicit EndpointIndex(const std::vector<EndpointPattern>& patterns);
 
-  // The number of the winner; empty where none matches. Does not allocate. Its cost does not grow
-  // with the number of patterns, but with the number of ways to read the path: where patterns have
-  // both a literal and a "*" in the same place, both are followed, which is 2^16 ways at the worst.
-  [[nodiscard]] std::optional<std::size_t> find(std::string_view method, const Url& url) const;
+  // The number of the winner; empty where none matches. Does not allocate, but for a path of more
+  // than 17 segments where a pattern has a "**" before its end.
+  //
+  // Its cost does not grow with the number of patterns, with one exception: patterns that differ
+  // only in their conditions are tried one after the other. It grows with the number of ways to
+  // read host and path: where patterns have both a literal and a "*" in the same place, both are
+  // followed, which is 2^16 ways of a path at the worst.
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view method, const Url& url,
+                                                const Headers& headers = Headers()) const;
 
-  // Every pattern that matches, the winner first.
-  [[nodiscard]] std::vector<std::size_t> matches(std::string_view method, const Url& url) const;
-  // Why pattern `loser` is less specific than `winner`: "its host is a suffix, not exact".
-  [[nodiscard]] std::string why_less(std::size_t loser, std::size_t winner) const;
+  // A pattern that matches, and how specific it is for that request.
+  struct Match {
+    std::size_t pattern = 0;
+    std::uint64_t rank = 0;  // greater: more specific
+  };
+  // All that match, the winner first.
+  [[nodiscard]] std::vector<Match> matches(std::string_view method, const Url& url,
+                                           const Headers& headers = Headers()) const;
+  // Why the loser is less specific than the winner: "its host is a suffix, not exact".
+  [[nodiscard]] static std::string why_less(const Match& loser, const Match& winner);
 
   // Patterns that can match the same request as an earlier one and are equally specific: each with
   // the first such, in ascending order.
@@ -86,7 +111,7 @@ class HTTPRETRY_API EndpointIndex {
   };
   [[nodiscard]] const std::vector<Tie>& ties() const;
 
-  struct Data;  // lib/policy/endpoint_index.cpp
+  struct Data;  // lib/policy/endpoint_tree.hpp
 
  private:
   std::shared_ptr<const Data> data_;

@@ -10,6 +10,7 @@
 // with PolicySet::builder(). Both are below.
 #pragma once
 
+#include <httpretry/http/headers.hpp>
 #include <httpretry/http/result.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/http/url.hpp>
@@ -117,8 +118,12 @@ class HTTPRETRY_API PolicySet {
   // refuses.
   explicit PolicySet(ResolvedPolicy policy);
 
-  // The policy of a request. Costs the same whatever the number of entries, and allocates nothing.
-  [[nodiscard]] const ResolvedPolicy& find(std::string_view method, const Url& url) const;
+  // The policy of a request. Costs and allocates what EndpointIndex::find does.
+  [[nodiscard]] const ResolvedPolicy& find(std::string_view method, const Url& url,
+                                           const Headers& headers = Headers()) const;
+  // The same, which keeps the set alive.
+  [[nodiscard]] std::shared_ptr<const ResolvedPolicy> find_shared(
+      std::string_view method, const Url& url, const Headers& headers = Headers()) const;
 
   // The entries that match, the winner first, and why each of the others lost to it.
   struct HTTPRETRY_API Candidate {
@@ -129,10 +134,12 @@ class HTTPRETRY_API PolicySet {
     const ResolvedPolicy* resolved = nullptr;
     std::string why_lost;  // empty for the winner
   };
-  [[nodiscard]] std::vector<Candidate> candidates(std::string_view method, const Url& url) const;
+  [[nodiscard]] std::vector<Candidate> candidates(std::string_view method, const Url& url,
+                                                  const Headers& headers = Headers()) const;
   // The entries that come close: of those whose host fits, the ones whose path fits too; where no
   // entry matches, the others as well. And what of each does not fit: "its methods are POST".
-  [[nodiscard]] std::vector<Candidate> near_misses(std::string_view method, const Url& url) const;
+  [[nodiscard]] std::vector<Candidate> near_misses(std::string_view method, const Url& url,
+                                                   const Headers& headers = Headers()) const;
 
   // The set as a policy file that gives the same set: parse_policies(print(), …) equals this.
   [[nodiscard]] std::string print() const;

@@ -79,6 +79,9 @@ struct HTTPRETRY_API Classified {
   // The server says that it did nothing with the request (429, 425, 421, a 503 with a server delay,
   // a throttling code, a refused HTTP/2 stream): any method may be retried.
   bool refused = false;
+  // The protocol itself says so: a refused HTTP/2 stream, one above a GOAWAY, 421, 425, and 429 or
+  // 503 with a server delay.
+  bool refused_for_sure = false;
   bool once = false;              // worth one retry in a call: 421, a response that is not HTTP
   bool fresh_connection = false;  // the retry should not use a pooled connection
   // Empty for a success.

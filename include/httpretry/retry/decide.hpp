@@ -22,7 +22,8 @@
 //   refused by the server           yes                             yes
 //   maybe sent, or a response 5xx   yes                             with repeat: always
 //
-// repeat: never allows only the first row.
+// repeat: never allows only the first row, and repeat: refused the first two; there, of statuses,
+// only those are refused that say so: 421, 425, and 429 or 503 with a server delay.
 #pragma once
 
 #include <httpretry/retry/classify.hpp>
@@ -103,8 +104,8 @@ struct Decision {
                                                  const Classified& classified,
                                                  const RetryState& facts, const Clocks& clocks);
 
-// The limit that ended the call, and by how much: "retry-after asks for 2m, 1m more than
-// server_delay.max 1m". Empty where none did.
+// The limit that ended the call, and by how much: "retry-after asks for 2.00 min, 1.00 min
+// more than server_delay.max 1.00 min". Empty where none did.
 [[nodiscard]] HTTPRETRY_API std::string limit_text(const Decision& decision);
 
 // Whether the server may have executed the request in the attempt with this outcome.

@@ -152,7 +152,8 @@ struct HTTPRETRY_API BudgetPolicy {
 };
 
 enum class ElapsedRule : std::uint8_t { IncludeWait, BeforeWait, ClipWait };
-enum class Repeat : std::uint8_t { Safe, Always, Never };
+// Which requests may be sent again: decide.hpp has the table.
+enum class Repeat : std::uint8_t { Safe, Always, Never, Refused };
 
 // What is often changed of the policy `standard`.
 struct StandardPolicy {

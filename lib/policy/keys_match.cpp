@@ -1,0 +1,123 @@
+// The keys of `match`.
+#include "lib/policy/keys.hpp"
+
+#include <httpretry/policy/endpoint.hpp>
+
+namespace httpretry::policy_file {
+namespace {
+
+using JsonType = JsonNode::Type;
+
+constexpr std::string_view kSchemeNames[] = {"http", "https"};
+constexpr Words kSchemes(kSchemeNames);
+
+// Unlike with Text, an empty string is kept: problems_of reports it.
+using Part = std::optional<std::string>;
+
+std::optional<Part> parse_part(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
+  return std::make_optional(Part(json.text));
+}
+
+std::optional<Part> parse_scheme(const JsonNode& json, Problems& problems) {
+  return kSchemes.parse(json, problems) ? parse_part(json, problems) : std::nullopt;
+}
+
+OrderedJson print_part(const Part& value) { return value ? OrderedJson(*value) : OrderedJson(); }
+
+// One host, or a list of them.
+class HostType final : public Type {
+ public:
+  bool read(const JsonNode& json, void* field, Problems& problems) const override {
+    std::vector<std::string> hosts;
+    if (json.is(JsonType::Array)) {
+      auto list = read_items<std::vector<std::string>>(
+          json, "an array", problems, [&](const JsonNode& item, std::vector<std::string>& all) {
+            all.emplace_back(item.text);
+            return expect(item, JsonType::String, "a host", problems);
+          });
+      if (!list) return false;
+      if (list->empty()) {
+        problems.error(json, "an empty list fits nothing; left out, it is every host");
+        return false;
+      }
+      hosts = *std::move(list);
+    } else {
+      if (!expect(json, JsonType::String, "a string or an array of strings", problems))
+        return false;
+      hosts.emplace_back(json.text);
+    }
+    if (field == nullptr) return true;
+    auto& pattern = *static_cast<EndpointPattern*>(field);
+    pattern.host = hosts.front();
+    pattern.more_hosts.assign(hosts.begin() + 1, hosts.end());
+    return true;
+  }
+  [[nodiscard]] OrderedJson write(const void* field) const override {
+    const auto& pattern = *static_cast<const EndpointPattern*>(field);
+    if (!pattern.host || pattern.more_hosts.empty()) return print_part(pattern.host);
+    OrderedJson list = pattern.more_hosts;
+    list.insert(list.begin(), *pattern.host);
+    return list;
+  }
+  [[nodiscard]] OrderedJson schema() const override {
+    return schema_either(schema_name(), schema_items(schema_name(), true));
+  }
+};
+
+using Conditions = EndpointPattern::Conditions;
+
+std::optional<Conditions> parse_conditions(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
+  Conditions conditions;
+  auto good = true;
+  for (const auto* const member : json.children) {
+    good = expect(*member, JsonType::String, "a string", problems) && good;
+    conditions.emplace(member->key, member->text);
+  }
+  if (json.children.empty()) {
+    problems.error(json, "an empty object holds for every request; leave it out");
+    good = false;
+  }
+  return good ? std::optional(std::move(conditions)) : std::nullopt;
+}
+
+OrderedJson print_conditions(const Conditions& conditions) {
+  return conditions.empty() ? OrderedJson() : OrderedJson(conditions);
+}
+
+constexpr Custom<Conditions> kConditions(parse_conditions, print_conditions, []() -> OrderedJson {
+  return {{"type", "object"},
+          {"minProperties", 1},
+          {"propertyNames", {{"minLength", 1}}},
+          {"additionalProperties", {{"type", "string"}}}};
+});
+constexpr Custom<Part> kPart(parse_part, print_part, schema_name);
+constexpr Custom<Part> kScheme(parse_scheme, print_part, [] { return kSchemes.schema(); });
+constexpr HostType kHost;
+constexpr Number<std::uint16_t> kPortNumber(1, 65535);
+constexpr Optional kPort(kPortNumber);
+
+constexpr Key kMatchKeys[] = {
+    key<&EndpointPattern::scheme>("scheme", kScheme).not_null(),
+    whole_key("host", kHost,
+              "A name, \"*.suffix\" for one or more labels before it, \"[IPv6]\", or \"*\"; "
+              "a \"*\" between labels is one label. Or a list of these.")
+        .not_null(),
+    key<&EndpointPattern::port>("port", kPort).not_null(),
+    key<&EndpointPattern::path>(
+        "path", kPart, "Segments: literal, \"*\" or \"{name}\" for any one, \"**\" for any number.")
+        .not_null(),
+    key<&EndpointPattern::methods>("methods", kMethods).not_null(),
+    key<&EndpointPattern::headers>(
+        "headers", kConditions, "Headers and their values; \"gold*\" is what begins with \"gold\".")
+        .not_null(),
+    key<&EndpointPattern::query>("query", kConditions, "Items of the query and their values.")
+        .not_null(),
+};
+
+}  // namespace
+
+constinit const Shape kMatch{.name = "match", .keys = kMatchKeys};
+
+}  // namespace httpretry::policy_file
