@@ -1,0 +1,83 @@
+// Breaker: whether the sends of one scope go out, by how the sends before them ended. A plain state
+// machine, without clock, lock and chance.
+//
+//   closed     all sends go out; it opens when too many fail
+//   open       none goes out until a time
+//   half-open  from then on a few probes go out: their success closes it, one failure opens it
+//
+// Each change of the state begins a generation, and votes of an older one do not count.
+#pragma once
+
+#include "window.hpp"
+
+#include <httpretry/retry/guard_policy.hpp>
+
+#include <vector>
+
+namespace httpretry::guard {
+
+enum class Circuit : std::uint8_t { Closed, Open, HalfOpen };
+
+// Of a send that may go out: to vote with, or to give back.
+struct Ticket {
+  std::uint32_t generation = 0;
+  std::uint32_t probe = 0;  // its number, from 1; 0: it is no probe
+};
+
+struct Vote {
+  bool failed = false;
+  Duration took{};          // to the headers of the response
+  Duration server_delay{};  // that a failure came with
+};
+
+class Breaker {
+ public:
+  struct Answer {
+    bool allowed = false;
+    Ticket ticket;
+    double refused_share = 0;  // Share: the probability of a refusal
+  };
+  // No send may go out before; `now` or earlier where one may. kNever where only the end of a probe
+  // can tell. Share never says so before it is asked.
+  [[nodiscard]] Time held_until(const BreakerPolicy& policy, Time now) const;
+  Answer ask(const BreakerPolicy& policy, Time now, double unit_random);
+  // The send did not go out, or how it ended says nothing about the server.
+  void give_back(const Ticket& ticket);
+  void vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote& vote, Time now,
+            double unit_random);
+
+  void open_until(Time until);
+  void close() { change_to(Circuit::Closed); }
+
+  [[nodiscard]] Circuit state() const { return state_; }
+  [[nodiscard]] Time until() const { return until_; }  // while it is open
+  [[nodiscard]] Counts counts(const BreakerPolicy& policy, Time now) const;
+  // As new.
+  [[nodiscard]] bool idle(const BreakerPolicy& policy, Time now) const;
+
+ private:
+  struct Probe {
+    std::uint32_t number = 0;
+    Time sent{};
+  };
+  Answer ask_share(const BreakerPolicy& policy, Time now, double unit_random);
+  Answer ask_to_probe(const BreakerPolicy& policy, Time now);
+  [[nodiscard]] bool too_many_failed(const BreakerPolicy& policy, Time now) const;
+  void vote_of_probe(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random);
+  void open(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random);
+  void change_to(Circuit state);
+
+  Circuit state_ = Circuit::Closed;
+  std::uint32_t generation_ = 0;
+  std::uint32_t last_probe_ = 0;
+  int in_a_row_ = 0;  // failures
+  int good_probes_ = 0;
+  int openings_ = 0;  // in a row
+  Time until_{};
+  Time closed_at_{};
+  Duration open_for_{};  // the last time
+  std::vector<Probe> probes_;
+  Window window_;
+};
+
+}  // namespace httpretry::guard

@@ -1,0 +1,231 @@
+#include "lib/guard/breaker.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace httpretry;
+using namespace httpretry::guard;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Time kStart{1h};
+
+struct Model {
+  BreakerPolicy policy;
+  Breaker breaker;
+  Time now = kStart;
+
+  Breaker::Answer ask(double chance = 0.5) { return breaker.ask(policy, now, chance); }
+  void vote(const Ticket& ticket, bool failed, Duration server_delay = 0s) {
+    breaker.vote(policy, ticket, {failed, 0s, server_delay}, now, 0.5);
+  }
+  // 'g' a good send, 'f' one that fails; the sends that went out
+  int send(const std::string& ends) {
+    int sent = 0;
+    for (const char end : ends) {
+      const auto answer = ask();
+      if (!answer.allowed) continue;
+      ++sent;
+      vote(answer.ticket, end == 'f');
+    }
+    return sent;
+  }
+  [[nodiscard]] Circuit state() const { return breaker.state(); }
+};
+
+Model with_ratio(double ratio, int min_requests) {
+  Model model;
+  model.policy.failure_ratio = ratio;
+  model.policy.min_requests = min_requests;
+  return model;
+}
+
+Model consecutive(int failures) {
+  Model model;
+  model.policy.kind = BreakerPolicy::Kind::Consecutive;
+  model.policy.failures = failures;
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("it opens at a share of failures") {
+  auto few = with_ratio(0.1, 3);
+  CHECK(few.send("ffffffffff") == 3);
+
+  auto half = with_ratio(0.5, 20);
+  CHECK(half.send("ggggggggggfffffffff") == 19);
+  CHECK(half.state() == Circuit::Closed);
+  half.send("f");
+  CHECK(half.state() == Circuit::Open);
+
+  auto nine = with_ratio(0.5, 20);
+  nine.send("gggggggggggfffffffff");
+  CHECK(nine.state() == Circuit::Closed);
+
+  auto late = with_ratio(0.5, 10);
+  late.send("fffffffff");
+  CHECK(late.state() == Circuit::Closed);
+  late.send("g");
+  CHECK(late.state() == Circuit::Open);
+}
+
+TEST_CASE("failures leave the window") {
+  auto model = with_ratio(0.5, 4);
+  model.send("fff");
+  model.now += 10s;
+  model.send("f");
+  CHECK(model.state() == Circuit::Closed);
+  model.send("fff");
+  CHECK(model.state() == Circuit::Open);
+}
+
+TEST_CASE("it opens after failures in a row") {
+  auto model = consecutive(6);
+  model.send("fffffgfffff");
+  CHECK(model.state() == Circuit::Closed);
+  model.send("f");
+  CHECK(model.state() == Circuit::Open);
+
+  auto both = with_ratio(0.5, 100);
+  both.policy.failures = 3;
+  both.send("fff");
+  CHECK(both.state() == Circuit::Open);
+}
+
+TEST_CASE("slow is longer than slow_after") {
+  auto model = with_ratio(0.5, 2);
+  model.policy.slow_after = 1s;
+  for (const Duration took : {1s, 1s, 1s}) {
+    model.breaker.vote(model.policy, model.ask().ticket, {false, took, 0s}, model.now, 0);
+  }
+  CHECK(model.state() == Circuit::Closed);
+  model.policy.slow_ratio = 0.25;
+  model.breaker.vote(model.policy, model.ask().ticket, {false, 1s + 1ns, 0s}, model.now, 0);
+  CHECK(model.state() == Circuit::Open);
+}
+
+TEST_CASE("it stays open longer from time to time, and shorter after quiet windows") {
+  auto model = consecutive(1);
+  model.policy.open_for.jitter = Backoff::Jitter::None;
+  std::vector<std::int64_t> seconds;
+  const auto fail = [&] {
+    model.send("f");
+    seconds.push_back((model.breaker.until() - model.now) / 1s);
+    model.now = model.breaker.until();
+  };
+  for (int times = 0; times < 6; ++times) fail();
+  CHECK(seconds == std::vector<std::int64_t>{5, 10, 20, 40, 60, 60});
+
+  model.policy.open_for.kind = Backoff::Kind::Linear;
+  model.policy.open_for.initial = model.policy.open_for.increment = 30s;
+  model.policy.open_for.max_interval = 300s;
+  seconds.clear();
+  model.breaker = Breaker();
+  for (int times = 0; times < 12; ++times) fail();
+  CHECK(seconds ==
+        std::vector<std::int64_t>{30, 60, 90, 120, 150, 180, 210, 240, 270, 300, 300, 300});
+  seconds.clear();
+  model.breaker = Breaker();
+  for (int times = 0; times < 5; ++times) fail();
+  model.send("g");
+  model.now += 2 * model.policy.window;
+  fail();  // two less than five, and one more
+  CHECK(seconds.back() == 120);
+}
+
+TEST_CASE("a delay that the server asks for keeps it open") {
+  auto model = consecutive(1);
+  model.vote(model.ask().ticket, true, 20s);
+  CHECK(model.breaker.until() == kStart + 20s);
+}
+
+TEST_CASE("half-open: probes decide, and none can block it") {
+  auto model = consecutive(1);
+  model.policy.probes = 2;
+  model.send("f");
+  model.now = model.breaker.until() - 1ns;
+  CHECK_FALSE(model.ask().allowed);
+  model.now += 1ns;
+  const auto first = model.ask();
+  const auto second = model.ask();
+  CHECK(model.state() == Circuit::HalfOpen);
+  CHECK(first.allowed);
+  CHECK(second.allowed);
+  CHECK_FALSE(model.ask().allowed);
+
+  model.breaker.give_back(first.ticket);  // canceled
+  const auto third = model.ask();
+  CHECK(third.allowed);
+  CHECK_FALSE(model.ask().allowed);
+
+  model.now += model.policy.probe_timeout;  // both hang
+  const auto fourth = model.ask();
+  CHECK(fourth.allowed);
+  model.vote(second.ticket, true);  // too late
+  CHECK(model.state() == Circuit::HalfOpen);
+  model.vote(fourth.ticket, false);
+  CHECK(model.state() == Circuit::HalfOpen);
+  const auto fifth = model.ask();
+  CHECK_FALSE(model.ask().allowed);  // one has succeeded, one is under way
+  model.vote(fifth.ticket, false);
+  CHECK(model.state() == Circuit::Closed);
+}
+
+TEST_CASE("votes of an older generation do not count") {
+  auto model = consecutive(1);
+  std::vector<Ticket> tickets;
+  for (int sends = 0; sends < 20; ++sends) tickets.push_back(model.ask().ticket);
+  model.vote(tickets[0], true);
+  const auto until = model.breaker.until();
+  model.now += 1s;
+  for (const auto& ticket : tickets) model.vote(ticket, true);
+  CHECK(model.breaker.until() == until);
+  model.now = until;
+  const auto probe = model.ask();
+  for (const auto& ticket : tickets) model.vote(ticket, false);
+  CHECK(model.state() == Circuit::HalfOpen);
+  model.vote(probe.ticket, false);
+  CHECK(model.state() == Circuit::Closed);
+}
+
+TEST_CASE("share: the fewer sends succeed, the more are refused") {
+  struct Row {
+    double k;
+    int good;
+    double share;
+  };
+  for (const auto& row : {Row{2, 100, 0}, Row{2, 50, 0}, Row{2, 40, 0.1980}, Row{2, 10, 0.7921},
+                          Row{2, 0, 0.9901}, Row{1.1, 10, 0.8812}}) {
+    CAPTURE(row.good);
+    Model model;
+    model.policy.kind = BreakerPolicy::Kind::Share;
+    model.policy.k = row.k;
+    for (int sends = 0; sends < 100; ++sends) {
+      model.vote(model.ask(1).ticket, sends >= row.good);
+    }
+    const auto answer = model.ask(std::max(row.share - 0.001, 0.0));
+    CHECK(answer.refused_share == doctest::Approx(row.share).epsilon(0.001));
+    CHECK(answer.allowed == (row.share == 0));
+    model.now += model.policy.share_window;
+    CHECK(model.ask(0).allowed);
+  }
+}
+
+TEST_CASE("it is as new once it has forgotten") {
+  auto model = consecutive(2);
+  CHECK(model.breaker.idle(model.policy, model.now));
+  model.send("f");
+  CHECK_FALSE(model.breaker.idle(model.policy, model.now));
+  model.send("f");
+  model.now = model.breaker.until();
+  CHECK_FALSE(model.breaker.idle(model.policy, model.now));
+  model.send("g");
+  CHECK_FALSE(model.breaker.idle(model.policy, model.now));
+  model.now += model.policy.window;
+  CHECK(model.breaker.idle(model.policy, model.now));
+}

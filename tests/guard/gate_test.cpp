@@ -1,0 +1,432 @@
+// The gate in virtual time, with sends that take as long as they are told to.
+#include "lib/guard/gate.hpp"
+
+#include <httpretry/flow/task.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <thread>
+
+using namespace httpretry;
+using namespace httpretry::guard;
+using namespace std::chrono_literals;
+
+namespace {
+
+// One send of a model.
+struct Plan {
+  Duration at{};
+  Duration takes = 100ms;
+  Duration limit = kForever;  // of waiting, since `at`
+  Duration canceled = kForever;
+  bool fails = false;
+  std::shared_ptr<const GuardPolicy> policy;
+  std::string host = "https://a";
+};
+
+struct Seen {
+  Duration sent = kForever;  // since the beginning; kForever: it was not sent
+  Duration ended{};
+  Held refused = Held::Nothing;
+  bool canceled = false;
+};
+
+class Model {
+ public:
+  std::vector<Seen> run(const std::vector<Plan>& plans) {
+    std::vector<Seen> seen(plans.size());
+    std::vector<Task<>> tasks;
+    tasks.reserve(plans.size());
+    for (std::size_t index = 0; index < plans.size(); ++index) {
+      tasks.push_back(send(plans[index], seen[index]));
+    }
+    clock_.run(when_all(std::move(tasks)));
+    return seen;
+  }
+
+  Gate gate;
+  std::function<void(Duration now)> on_send = [](Duration) {};
+
+  [[nodiscard]] Time at(Duration since) const { return began_ + since; }
+
+ private:
+  Task<> send(const Plan& plan, Seen& seen) {
+    co_await clock_.sleep_until(at(plan.at), {});
+    std::stop_source stop;
+    auto canceler = cancel_later(plan, stop);
+    auto sender = attempt(plan, seen, stop.get_token());
+    co_await when_all(std::move(canceler), std::move(sender));
+  }
+  Task<> cancel_later(const Plan& plan, std::stop_source stop) {
+    if (plan.canceled == kForever) co_return;
+    co_await clock_.sleep_until(at(plan.canceled), {});
+    stop.request_stop();
+  }
+  Task<> attempt(const Plan& plan, Seen& seen, std::stop_token stop) {
+    Sender sender;
+    sender.policy = plan.policy;
+    sender.host = plan.host;
+    sender.name = "policy";
+    sender.limit = plan.limit == kForever ? kNever : clock_.now() + plan.limit;
+    Gate::Turn turn(gate, sender, clock_.now());
+    while (turn.status() == Gate::Turn::Status::Waiting) {
+      const bool whole = co_await turn.wait(clock_, stop);
+      if (!whole) seen.canceled = true;
+      if (!whole) break;
+    }
+    if (turn.status() == Gate::Turn::Status::Refused) {
+      seen.refused = turn.why().by;
+      seen.canceled = false;
+    }
+    seen.ended = now();
+    if (turn.status() != Gate::Turn::Status::Granted || seen.canceled) co_return;
+    seen.sent = now();
+    on_send(now());
+    co_await clock_.sleep_until(clock_.now() + plan.takes, {});
+    Ended ended;
+    ended.failed = ended.dropped = plan.fails;
+    ended.responded = !plan.fails;
+    turn.end(ended, clock_.now(), 0.5);
+    seen.ended = now();
+  }
+  [[nodiscard]] Duration now() const { return clock_.now() - began_; }
+
+  ManualScheduler clock_;
+  Time began_ = clock_.now();
+};
+
+using PolicyPtr = std::shared_ptr<const GuardPolicy>;
+
+template <class Change>
+PolicyPtr policy_with(const Change& change) {
+  GuardPolicy policy;
+  change(policy);
+  return std::make_shared<const GuardPolicy>(std::move(policy));
+}
+
+void add_rate(GuardPolicy& policy, std::int64_t requests, std::int64_t burst) {
+  policy.rate.emplace();
+  policy.rate->requests = requests;
+  policy.rate->burst = burst;
+}
+
+void add_slots(GuardPolicy& policy, int max) { policy.concurrency.emplace().max = max; }
+
+void add_breaker(GuardPolicy& policy, int failures) {
+  auto& breaker = policy.breaker.emplace();
+  breaker.kind = BreakerPolicy::Kind::Consecutive;
+  breaker.failures = failures;
+  breaker.open_for.jitter = Backoff::Jitter::None;
+}
+
+std::vector<Plan> sends_of(const PolicyPtr& policy, std::size_t count) {
+  Plan plan;
+  plan.policy = policy;
+  return std::vector<Plan>(count, plan);
+}
+
+// When the sends began.
+std::vector<Duration> times(const std::vector<Seen>& seen) {
+  std::vector<Duration> times;
+  for (const auto& one : seen) {
+    if (one.sent != kForever) times.push_back(one.sent);
+  }
+  return times;
+}
+
+std::size_t refused(const std::vector<Seen>& seen, Held by) {
+  return static_cast<std::size_t>(
+      std::count_if(seen.begin(), seen.end(), [&](const Seen& one) { return one.refused == by; }));
+}
+
+using Times = std::vector<Duration>;
+
+}  // namespace
+
+TEST_CASE("rate: sends follow each other as they came, and a canceled one leaves its place") {
+  const auto policy = policy_with([](auto& guards) { add_rate(guards, 10, 1); });
+  Model model;
+  CHECK(times(model.run(sends_of(policy, 5))) == Times{0ms, 100ms, 200ms, 300ms, 400ms});
+
+  Model other;
+  auto plans = sends_of(policy, 5);
+  plans[2].canceled = 150ms;
+  const auto seen = other.run(plans);
+  CHECK(seen[2].canceled);
+  CHECK(times(seen) == Times{0ms, 100ms, 200ms, 300ms});
+}
+
+TEST_CASE("rate: who would wait too long is told at once") {
+  const auto policy = policy_with([](auto& guards) {
+    add_rate(guards, 10, 1);
+    guards.rate->max_wait = 250ms;
+  });
+  Model model;
+  const auto seen = model.run(sends_of(policy, 6));
+  CHECK(times(seen) == Times{0ms, 100ms, 200ms});
+  CHECK(refused(seen, Held::Rate) == 3);
+  for (const auto& one : seen) CHECK((one.refused == Held::Nothing || one.ended == 0ms));
+
+  Model limited;
+  auto plans = sends_of(policy, 3);
+  plans[2].limit = 199ms;
+  CHECK(refused(limited.run(plans), Held::Rate) == 1);
+}
+
+TEST_CASE("pause: nothing goes out, then one, two, four") {
+  const auto policy = policy_with([](auto&) {});
+  Model model;
+  Sender sender;
+  sender.policy = policy;
+  sender.host = "https://a";
+  model.gate.pause(sender, GuardScope::Host, model.at(7s), model.at(0s));
+  CHECK_FALSE(model.gate.quiet());
+  const auto seen = model.run(sends_of(policy, 15));
+  std::map<Duration, int> rounds;
+  for (const auto time : times(seen)) ++rounds[time];
+  CHECK(rounds == std::map<Duration, int>{{7s, 1}, {7100ms, 2}, {7200ms, 4}, {7300ms, 8}});
+
+  // What comes when the pause is over and nobody waits finds no trace of it.
+  auto later = sends_of(policy, 10);
+  for (auto& plan : later) plan.at = 10s;
+  CHECK(times(model.run(later)) == Times(10, 10s));
+  CHECK(model.gate.quiet());
+}
+
+TEST_CASE("pause: who cannot wait that long is told at once, also who waits already") {
+  const auto policy = policy_with([](auto& guards) { add_slots(guards, 1); });
+  Model model;
+  auto plans = sends_of(policy, 3);
+  plans[0].takes = 1s;
+  plans[1].limit = 5s;  // waits for the slot when the pause begins
+  plans[2].limit = 5s;
+  plans[2].at = 200ms;
+  Sender sender;
+  sender.policy = policy;
+  sender.host = "https://a";
+  model.on_send = [&](Duration now) {
+    if (now == 0s) model.gate.pause(sender, GuardScope::Host, model.at(7s), model.at(0s));
+  };
+  const auto seen = model.run(plans);
+  CHECK(refused(seen, Held::Pause) == 2);
+  CHECK(seen[1].ended == 0s);
+  CHECK(seen[2].ended == 200ms);
+}
+
+TEST_CASE("concurrency: no more than the limit, the rest as they came") {
+  const auto policy = policy_with([](auto& guards) { add_slots(guards, 2); });
+  Model model;
+  CHECK(times(model.run(sends_of(policy, 5))) == Times{0ms, 0ms, 100ms, 100ms, 200ms});
+
+  const auto last_first = policy_with([](auto& guards) {
+    add_slots(guards, 1);
+    guards.concurrency->order = ConcurrencyPolicy::Order::Lifo;
+  });
+  Model reversed;
+  CHECK(times(reversed.run(sends_of(last_first, 4))) == Times{0ms, 300ms, 200ms, 100ms});
+}
+
+TEST_CASE("concurrency: the queue has an end, and a limit of time") {
+  const auto policy = policy_with([](auto& guards) {
+    add_slots(guards, 1);
+    guards.concurrency->queue_max = 2;
+    guards.concurrency->queue_timeout = 150ms;
+  });
+  Model model;
+  const auto seen = model.run(sends_of(policy, 5));
+  CHECK(times(seen) == Times{0ms, 100ms});
+  CHECK(seen[2].ended == 150ms);
+  CHECK(seen[2].refused == Held::Slots);
+  CHECK(seen[3].ended == 0ms);
+  CHECK(refused(seen, Held::Slots) == 3);
+}
+
+TEST_CASE("priority: high goes before low, and low is not forgotten") {
+  const auto low = policy_with([](auto& guards) {
+    add_slots(guards, 1);
+    guards.priority = Priority::Low;
+  });
+  const auto high = policy_with([](auto& guards) {
+    add_slots(guards, 1);
+    guards.priority = Priority::High;
+  });
+  Model model;
+  auto plans = sends_of(low, 3);
+  for (const auto& plan : sends_of(high, 3)) plans.push_back(plan);
+  const auto seen = model.run(plans);
+  CHECK(seen[0].sent == 0ms);
+  CHECK(seen[3].sent == 100ms);
+  CHECK(seen[5].sent == 300ms);
+  CHECK(seen[1].sent == 400ms);
+}
+
+TEST_CASE("a breaker that opens refuses who waits") {
+  const auto policy = policy_with([](auto& guards) {
+    add_slots(guards, 1);
+    add_breaker(guards, 5);
+  });
+  Model model;
+  auto plans = sends_of(policy, 40);
+  for (auto& plan : plans) plan.fails = true;
+  const auto seen = model.run(plans);
+  CHECK(times(seen).size() == 5);
+  CHECK(refused(seen, Held::Circuit) == 35);
+}
+
+TEST_CASE("a breaker with when_open: wait sends them when it closes") {
+  const auto policy = policy_with([](auto& guards) {
+    add_breaker(guards, 1);
+    guards.breaker->when_open = BreakerPolicy::WhenOpen::Wait;
+  });
+  Model model;
+  auto plans = sends_of(policy, 4);
+  plans[0].fails = true;
+  for (std::size_t index = 1; index < plans.size(); ++index) plans[index].at = 200ms;
+  plans[3].limit = 1s;
+  const auto seen = model.run(plans);
+  CHECK(seen[1].sent == 5100ms);
+  CHECK(seen[2].sent == 5200ms);  // the probe has closed it
+  CHECK(seen[3].refused == Held::Circuit);
+}
+
+TEST_CASE("what waits for one thing holds no other") {
+  // The slot is taken until 1 s; the tokens stay full meanwhile.
+  const auto policy = policy_with([](auto& guards) {
+    add_slots(guards, 1);
+    add_rate(guards, 1, 1);
+  });
+  Model model;
+  auto plans = sends_of(policy, 3);
+  plans[0].takes = 3s;
+  plans[1].canceled = 2s;
+  const auto seen = model.run(plans);
+  CHECK(seen[1].canceled);
+  CHECK(seen[2].sent == 3s);
+}
+
+TEST_CASE("scopes: hosts have states of their own") {
+  const auto policy = policy_with([](auto& guards) { add_rate(guards, 1, 1); });
+  Model model;
+  auto plans = sends_of(policy, 4);
+  plans[2].host = plans[3].host = "https://b";
+  CHECK(times(model.run(plans)) == Times{0s, 1s, 0s, 1s});
+
+  const auto together = policy_with([](auto& guards) {
+    add_rate(guards, 1, 1);
+    guards.rate->scope = GuardScope::Policy;
+  });
+  for (auto& plan : plans) plan.policy = together;
+  Model other;
+  CHECK(times(other.run(plans)) == Times{0s, 1s, 2s, 3s});
+}
+
+TEST_CASE("a new version of a policy keeps the states") {
+  const auto before = policy_with([](auto& guards) { add_rate(guards, 1, 1); });
+  const auto after = policy_with([](auto& guards) { add_rate(guards, 2, 1); });
+  Model model;
+  auto plans = sends_of(before, 2);
+  plans[1].policy = after;
+  plans[1].at = 100ms;
+  CHECK(times(model.run(plans)) == Times{0s, 1s});
+}
+
+TEST_CASE("states that nobody uses are dropped") {
+  const auto policy = policy_with([](auto& guards) { add_slots(guards, 1); });
+  Gate gate;
+  for (std::size_t index = 0; index < 2 * Gate::kMaxScopes; ++index) {
+    const auto host = "https://" + std::to_string(index);
+    Sender sender;
+    sender.policy = policy;
+    sender.host = host;
+    const Gate::Turn turn(gate, sender, Time(1h));
+    REQUIRE(turn.status() == Gate::Turn::Status::Granted);
+  }
+  CHECK(gate.scopes() <= Gate::kMaxScopes + 3);
+}
+
+TEST_CASE("limits hold for random sends") {
+  const unsigned seed = std::random_device()();
+  MESSAGE("seed ", seed);
+  std::mt19937 random(seed);
+  for (int run = 0; run < 40; ++run) {
+    const auto policy = policy_with([&](auto& guards) {
+      if (random() % 2 == 0) add_rate(guards, 1 + random() % 50, 1 + random() % 5);
+      if (random() % 2 == 0) add_slots(guards, 1 + static_cast<int>(random() % 5));
+      if (random() % 3 == 0) add_breaker(guards, 1 + static_cast<int>(random() % 4));
+    });
+    auto plans = sends_of(policy, 100);
+    for (auto& plan : plans) {
+      plan.at = std::chrono::milliseconds(random() % 3'000);
+      plan.takes = std::chrono::milliseconds(random() % 300);
+      plan.fails = random() % 4 == 0;
+      if (random() % 4 == 0) plan.limit = std::chrono::milliseconds(random() % 2'000);
+      if (random() % 8 == 0) plan.canceled = plan.at + std::chrono::milliseconds(random() % 500);
+    }
+    Model model;
+    Sender sender;
+    sender.policy = policy;
+    sender.host = "https://a";
+    const auto pause_until = std::chrono::milliseconds(random() % 2'000);
+    model.gate.pause(sender, GuardScope::Host, model.at(pause_until), model.at(0s));
+    const auto seen = model.run(plans);
+
+    std::multiset<Duration> sent, ended;
+    for (const auto& one : seen) {
+      const bool was_sent = one.sent != kForever;
+      CHECK(was_sent + (one.refused != Held::Nothing) + (one.canceled && !was_sent) == 1);
+      if (was_sent) sent.insert(one.sent);
+      if (was_sent) ended.insert(one.ended);
+    }
+    for (auto first = sent.begin(); first != sent.end(); ++first) {
+      REQUIRE(*first >= pause_until);
+      if (policy->rate) {
+        const auto in_a_second = std::distance(first, sent.lower_bound(*first + 1s));
+        REQUIRE(in_a_second <= policy->rate->requests + policy->rate->burst);
+      }
+      if (policy->concurrency) {
+        const auto begun = std::distance(sent.begin(), sent.upper_bound(*first));
+        const auto over = std::distance(ended.begin(), ended.upper_bound(*first));
+        REQUIRE(begun - over <= policy->concurrency->max);
+      }
+    }
+  }
+}
+
+TEST_CASE("many threads: the limit holds, and every turn ends") {
+  const auto policy = policy_with([](auto& guards) {
+    add_slots(guards, 3);
+    add_breaker(guards, 5);
+  });
+  Gate gate;
+  std::atomic<int> under_way = 0;
+  std::atomic<int> sent = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&] {
+      for (int sends = 0; sends < 2'000; ++sends) {
+        Sender sender;
+        sender.policy = policy;
+        sender.host = "https://a";
+        Gate::Turn turn(gate, sender, Time(1h));
+        if (turn.status() != Gate::Turn::Status::Granted) continue;
+        CHECK(++under_way <= 3);
+        ++sent;
+        --under_way;
+        turn.end({}, Time(1h), 0.5);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(sent > 0);
+  Sender sender;
+  sender.policy = policy;
+  sender.host = "https://a";
+  CHECK(Gate::Turn(gate, sender, Time(1h)).status() == Gate::Turn::Status::Granted);
+}
