@@ -18,6 +18,7 @@
 #include <httpretry/flow/scheduler.hpp>
 #include <httpretry/flow/shared.hpp>
 #include <httpretry/flow/sink.hpp>
+#include <httpretry/flow/start.hpp>
 #include <httpretry/flow/task.hpp>
 #include <httpretry/flow/transport.hpp>
 #include <httpretry/http/attempt.hpp>

@@ -56,8 +56,10 @@ void check(const ClientOptions& options) {
     refuse(("ClientOptions::base_url: " + problem).c_str());
   }
   if (options.threads < 1) refuse("ClientOptions::threads must be at least 1");
-  if (options.scheduler && !options.transport) {
-    refuse("ClientOptions::scheduler is set: set ClientOptions::transport, too");
+  const bool event_loop = dynamic_cast<EventLoop*>(options.scheduler.get()) != nullptr;
+  if (options.scheduler && !options.transport && !event_loop) {
+    refuse(
+        "ClientOptions::scheduler is set: set ClientOptions::transport, too, or use an EventLoop");
   }
   if (options.policies && !has_retry(options)) {
     refuse("the client has policies but no retry middleware: add retry() to its middlewares");

@@ -55,7 +55,7 @@ class CoSend {
   CoSend& operator=(const CoSend&) = delete;
 
   [[nodiscard]] bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> awaiter) {
+  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter) {
     state_->awaiter = awaiter;
     if (options_.stop.stop_possible()) forward_.emplace(options_.stop, RequestStop{state_->stop});
     options_.stop = state_->stop.get_token();
@@ -135,6 +135,12 @@ Task<Outcome> Client::co_send(Request request, CallOptions options) {
 
 OutcomeFuture Client::send_async(Request request, CallOptions options) {
   return OutcomeFuture(core()->send_async(std::move(request), std::move(options)));
+}
+
+DrainResult Client::drain(Time deadline) { return core()->drain(deadline); }
+
+Task<DrainResult> Client::co_drain(Time deadline) {
+  return detail::ClientCore::co_drain(core(), deadline);
 }
 
 void Client::run(std::shared_ptr<detail::Work> work) { core()->run(std::move(work)); }

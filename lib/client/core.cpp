@@ -2,7 +2,10 @@
 
 #include "lib/curl/errors.hpp"
 #include "lib/flow/nested_retry.hpp"
+#include "lib/flow/resume_on.hpp"
 #include "lib/http/random.hpp"
+
+#include <httpretry/middleware/retry_call.hpp>
 
 #include <unistd.h>
 
@@ -39,6 +42,12 @@ Error client_gone() {
   return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
 }
 
+Error drained() {
+  return not_begun(Errc::Canceled,
+                   "canceled: the client was drained before the call began; send it with another "
+                   "client");
+}
+
 bool is_absolute(std::string_view url) {
   const auto colon = url.find_first_of(":/?#");
   return colon != std::string_view::npos && url.substr(colon, 3) == "://";
@@ -68,14 +77,20 @@ Error no_loop(const std::system_error& cause) {
 ClientCore::ClientCore(ClientOptions options)
     : options_(checked(std::move(options))),
       retries_(has_retry(options_)),
+      on_event_loop_(std::dynamic_pointer_cast<EventLoop>(options_.scheduler) != nullptr),
       process_(::getpid()),
       connection_(std::make_shared<const TransportOptions>(options_.connection)),
-      resolver_(std::make_shared<Resolver>(connection_->lookup)),
+      resolver_(std::make_shared<Resolver>(connection_->lookup, connection_->lookup_may_block)),
       pool_(connection_, resolver_) {
   init_curl();
   if (options_.max_in_flight > 0 || options_.max_in_flight_per_origin > 0) {
     admission_.emplace(options_.max_in_flight, options_.max_in_flight_per_origin,
                        options_.transport.get());
+  }
+  if (on_event_loop_) {
+    event_loop_ = std::static_pointer_cast<EventLoop>(options_.scheduler);
+    options_.scheduler.reset();  // the calls own the options, and must not own what drives them
+    options_.threads = 1;
   }
 }
 
@@ -99,31 +114,62 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
         "send() was called on a thread that drives a loop (in a callback, a middleware or after a "
         "co_send): it would wait for itself; use co_send or send_then there");
   }
+  if (auto event_loop = driven_here()) {
+    return send_on_event_loop(*event_loop, std::move(request), std::move(options));
+  }
   if (options_.blocking == Blocking::SharedLoop && !options_.scheduler) {
     return send_async(std::move(request), std::move(options)).get();
   }
   if (auto error = apply(request, options)) return *std::move(error);
   // The call may destroy the client. `self` keeps the scheduler and the pool alive until we return.
   const auto self = shared_from_this();
+  auto ticket = under_way_.begin_call();
+  if (!ticket) return drained();
   if (options_.scheduler) {
     auto where = external_scheduler();
     stop_with_client(where, options);
-    return run_here(std::move(where), std::move(request), std::move(options));
+    where.ticket = std::move(ticket);
+    auto& scheduler = *where.scheduler;
+    return run_here(std::move(where), scheduler, std::move(request), std::move(options));
   }
   try {
     const auto loop = pool_.lend();
-    return run_here({loop.get(), &transport_of(*loop)}, std::move(request), std::move(options));
+    RunsOn where{loop.get(), &transport_of(*loop)};
+    where.ticket = std::move(ticket);
+    where.client_end = &at_end_;
+    return run_here(std::move(where), *loop, std::move(request), std::move(options));
   } catch (const std::system_error& cause) {
     return no_loop(cause);
   }
 }
 
-Outcome ClientCore::run_here(RunsOn where, Request&& request, CallOptions&& options) {
+// The event loop of the program, if this thread drives it. A drain of another thread releases it.
+std::shared_ptr<EventLoop> ClientCore::driven_here() const {
+  if (!on_event_loop_) return nullptr;
+  const std::lock_guard lock(mutex_);
+  return event_loop_ && event_loop_->core_->is_driver() ? event_loop_ : nullptr;
+}
+
+Outcome ClientCore::send_on_event_loop(EventLoop& driver, Request&& request,
+                                       CallOptions&& options) {
+  if (auto error = apply(request, options)) return *std::move(error);
+  const auto self = shared_from_this();  // the call may destroy the client
+  auto ticket = under_way_.begin_call();
+  if (!ticket) return drained();
+  std::optional<Error> error;
+  auto where = find_loop(error);
+  if (where.scheduler == nullptr) return *std::move(error);
+  where.ticket = std::move(ticket);
+  return run_here(std::move(where), driver, std::move(request), std::move(options));
+}
+
+Outcome ClientCore::run_here(RunsOn where, Scheduler& driver, Request&& request,
+                             CallOptions&& options) {
   BlockingCompletion completion;
   auto& scheduler = *where.scheduler;
   run_call(shared_options(), std::move(where), std::move(request), std::move(options), completion)
       .post_to(scheduler);
-  scheduler.run_until(completion.done);
+  driver.run_until(completion.done);
   return *std::move(completion.outcome);
 }
 
@@ -141,12 +187,15 @@ std::future<Outcome> ClientCore::send_async(Request&& request, CallOptions&& opt
 void ClientCore::start(Request&& request, CallOptions&& options,
                        std::unique_ptr<Completion> completion) {
   auto error = apply(request, options);
+  auto ticket = under_way_.begin_call();
+  if (!ticket && !error) error = drained();
   auto where = error ? RunsOn() : find_loop(error);
+  where.ticket = std::move(ticket);
   if (where.scheduler == nullptr) {
     Outcome outcome = *std::move(error);
     return completion.release()->complete(std::move(outcome));
   }
-  if (!where.count) stop_with_client(where, options);
+  if (where.client_end == nullptr) stop_with_client(where, options);
   auto& scheduler = *where.scheduler;
   run_call(shared_options(), std::move(where), std::move(request), std::move(options), *completion)
       .post_to(scheduler);
@@ -155,10 +204,12 @@ void ClientCore::start(Request&& request, CallOptions&& options,
 
 void ClientCore::run(std::shared_ptr<Work> work) {
   std::optional<Error> error;
+  auto ticket = under_way_.begin_work();
   auto where = find_loop(error);
+  where.ticket = std::move(ticket);
   if (where.scheduler == nullptr) return work->give_up(*std::move(error));
   auto& scheduler = *where.scheduler;
-  run_work(std::move(where), std::move(work)).post_to(scheduler);
+  run_work(shared_options(), std::move(where), std::move(work)).post_to(scheduler);
 }
 
 Transport& ClientCore::transport_of(Loop& loop) {
@@ -175,7 +226,7 @@ RunsOn ClientCore::external_scheduler() {
 // Nobody closes a scheduler that is not ours: a call there is stopped by its own token or by the
 // client's.
 void ClientCore::stop_with_client(RunsOn& where, CallOptions& options) {
-  auto stop = external_stop_.get_token();
+  auto stop = at_end_;
   if (options.stop.stop_possible()) {
     where.stop = std::make_unique<EitherStop>(options.stop, stop);
     stop = where.stop->token();
@@ -187,7 +238,7 @@ RunsOn ClientCore::find_loop(std::optional<Error>& why) {
   try {
     const std::lock_guard lock(mutex_);
     if (!closed_) return options_.scheduler ? external_scheduler() : background_loop();
-    why = client_gone();
+    why = under_way_.drains() ? drained() : client_gone();
   } catch (const std::system_error& cause) {
     why = no_loop(cause);
   }
@@ -200,11 +251,60 @@ RunsOn ClientCore::background_loop() {
   if (index >= loops_.size()) {
     loops_.reserve(loops_.size() + 1);  // so that push_back cannot throw after the start
     auto fresh = std::make_shared<BackgroundLoop>(connection_, resolver_);
-    fresh->start();
+    if (event_loop_) {
+      event_loop_->core_->carry(fresh);
+    } else {
+      fresh->start();
+    }
     loops_.push_back(std::move(fresh));
   }
   auto& background = *loops_[std::min(index, loops_.size() - 1)];
-  return {&background.loop(), &transport_of(background.loop()), background.count_call()};
+  RunsOn where{&background.loop(), &transport_of(background.loop()), background.count_call()};
+  where.client_end = &at_end_;
+  return where;
+}
+
+void ClientCore::cancel_all() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    for (const auto& background : loops_) background->loop().close();
+  }
+  end_.request_stop();
+  pool_.stop();
+}
+
+DrainResult ClientCore::drain(Time deadline) {
+  check_may_block("drain()");
+  const auto event_loop = driven_here();
+  if (auto* driver = event_loop ? event_loop.get() : options_.scheduler.get()) {
+    const auto running = std::make_shared<Running<DrainResult>>();
+    run_into(running, co_drain(shared_from_this(), deadline));
+    driver->run_until(running->done());
+    return running->take();
+  }
+  under_way_.drain();
+  static_cast<void>(BlockingClock().wait_until(deadline, under_way_.nothing_left()));
+  shut_down();
+  return under_way_.result();
+}
+
+Task<DrainResult> ClientCore::co_drain(std::shared_ptr<ClientCore> self, Time deadline) {
+  self->under_way_.drain();
+  std::optional<Error> why;
+  const auto where = self->find_loop(why);
+  if (where.scheduler == nullptr) {
+    if (why->code == Errc::Canceled) co_return self->under_way_.result();
+    throw Failure(*std::move(why));
+  }
+  const ReturnTo there(*where.scheduler);
+  co_await there;
+  const auto nothing_left = self->under_way_.nothing_left();
+  static_cast<void>(co_await where.scheduler->sleep_until(deadline, nothing_left));
+  self->cancel_all();
+  UntilNothingLeft end(self->under_way_, *where.scheduler);
+  co_await end;
+  co_return self->under_way_.result();
 }
 
 void ClientCore::shut_down() {
@@ -212,13 +312,15 @@ void ClientCore::shut_down() {
     for (const auto& background : loops_) background->detach();
     return pool_.abandon();
   }
+  std::shared_ptr<EventLoop> event_loop;
   std::vector<std::shared_ptr<BackgroundLoop>> loops;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
     loops.swap(loops_);
+    event_loop.swap(event_loop_);
   }
-  external_stop_.request_stop();
+  end_.request_stop();
   for (const auto& background : loops) background->close();
   pool_.close();
   for (const auto& background : loops) background->join();

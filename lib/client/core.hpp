@@ -2,6 +2,7 @@
 #pragma once
 
 #include "admission.hpp"
+#include "event_loop_core.hpp"
 #include "run_call.hpp"
 
 #include <httpretry/client/client.hpp>
@@ -22,10 +23,15 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   std::future<Outcome> send_async(Request&& request, CallOptions&& options);
   void start(Request&& request, CallOptions&& options, std::unique_ptr<Completion> completion);
   void run(std::shared_ptr<Work> work);
+  DrainResult drain(Time deadline);
+  static Task<DrainResult> co_drain(std::shared_ptr<ClientCore> self, Time deadline);
   void shut_down();
 
  private:
-  Outcome run_here(RunsOn where, Request&& request, CallOptions&& options);
+  [[nodiscard]] std::shared_ptr<EventLoop> driven_here() const;
+  Outcome send_on_event_loop(EventLoop& driver, Request&& request, CallOptions&& options);
+  // `driver` is driven until the call has ended.
+  Outcome run_here(RunsOn where, Scheduler& driver, Request&& request, CallOptions&& options);
   // The error where the call cannot begin with these options.
   std::optional<Error> apply(Request& request, CallOptions& options) const;
   // Where a call runs while no thread waits for it. Nowhere where there is no loop, and `why` says
@@ -34,22 +40,28 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   RunsOn background_loop();
   RunsOn external_scheduler();
   void stop_with_client(RunsOn& where, CallOptions& options);
+  // Cancels what is under way, and does not wait.
+  void cancel_all();
   Transport& transport_of(Loop& loop);
   // Keeps this object alive.
   std::shared_ptr<const ClientOptions> shared_options() { return {shared_from_this(), &options_}; }
 
   ClientOptions options_;
   const bool retries_;
+  const bool on_event_loop_;
   const int process_;  // that made it
   std::shared_ptr<const TransportOptions> connection_;
   std::shared_ptr<Resolver> resolver_;
   std::optional<Admission> admission_;  // where there are limits
-  std::stop_source external_stop_;      // for calls on a scheduler that is not ours
+  std::stop_source end_;                // of the client
+  const std::stop_token at_end_ = end_.get_token();
+  UnderWay under_way_;
   LoopPool pool_;
-  std::mutex mutex_;  // guards the rest
+  mutable std::mutex mutex_;  // guards the rest
   bool closed_ = false;
   std::vector<std::shared_ptr<BackgroundLoop>> loops_;
   std::size_t next_loop_ = 0;
+  std::shared_ptr<EventLoop> event_loop_;  // of the program: drives the only loop of `loops_`
 };
 
 }  // namespace httpretry::detail

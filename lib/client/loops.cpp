@@ -24,14 +24,16 @@ void BackgroundLoop::call_ended() noexcept {
   if (--calls_ > 0) return;
   done_.store(true, std::memory_order_release);
   loop_.close();  // wakes it
+  kept_.reset();
 }
 
 void BackgroundLoop::join() {
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();
-  } else {
-    thread_.join();
-  }
+  if (thread_.get_id() == std::this_thread::get_id()) return detach();
+  if (thread_.joinable()) thread_.join();
+}
+
+void BackgroundLoop::detach() {
+  if (thread_.joinable()) thread_.detach();
 }
 
 namespace {
@@ -71,6 +73,7 @@ LoopPool::Lease LoopPool::lend() {
     loop = std::make_unique<Loop>(options_, resolver_, Loop::Load::OneCall);
     const std::lock_guard lock(mutex_);
     lent_.push_back(loop.get());
+    if (stopped_) loop->close();
   }
   return {loop.release(), TakeBack{this}};
 }
@@ -87,9 +90,16 @@ void LoopPool::take_back(std::unique_ptr<Loop> loop) {
   back_.notify_all();
 }
 
-void LoopPool::close() {
-  std::unique_lock lock(mutex_);
+void LoopPool::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  idle_.clear();  // they could be lent again
   for (auto* loop : lent_) loop->close();
+}
+
+void LoopPool::close() {
+  stop();
+  std::unique_lock lock(mutex_);
   const auto own = std::count(lent_.begin(), lent_.end(), RunQueue::current());
   back_.wait(lock, [&] { return lent_.size() == static_cast<std::size_t>(own); });
 }

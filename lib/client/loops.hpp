@@ -14,8 +14,9 @@
 
 namespace httpretry::detail {
 
-// A loop with its own thread, which shares its ownership: so it outlives a client that is destroyed
-// on that thread.
+// A loop that carries many calls of a client. Its driver is a thread of its own (`start`), or the
+// EventLoop of the program. The driver shares its ownership: so it outlives a client that is
+// destroyed on its thread.
 class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop> {
  public:
   // Counts a call (or spawned work) on its loop for as long as it lives.
@@ -28,10 +29,15 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
                  std::shared_ptr<Resolver> resolver)
       : loop_(std::move(options), std::move(resolver), Loop::Load::Many) {}
   void start();
-  // Stops what runs; the thread ends after the last call. Once.
+  // Stops what runs; the driver is done after the last call. Once.
   void close() noexcept;
+  // For a thread of its own. Does nothing where it has none.
   void join();
-  void detach() { thread_.detach(); }
+  void detach();
+  // After `close`: the last call has ended. One more turn, and the loop may go.
+  [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
+  // For a driver that stops before the last call: keeps the loop for its calls.
+  void keep_for_calls() { kept_ = shared_from_this(); }
   [[nodiscard]] Loop& loop() { return loop_; }
   // Before the call is posted here, on any thread but before `close`.
   [[nodiscard]] CallCount count_call() {
@@ -46,6 +52,7 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
   std::thread thread_;
   std::atomic<int> calls_ = 1;  // until `close` the client counts as one
   std::atomic<bool> done_ = false;
+  std::shared_ptr<BackgroundLoop> kept_;
 };
 
 // Lends loops to blocking calls, and takes them back with their connections open.
@@ -60,8 +67,9 @@ class LoopPool {
   using Lease = std::unique_ptr<Loop, TakeBack>;
   Lease lend();
 
-  // Stops what runs on the loops that are lent, and waits until they are back; not for one that
-  // this thread itself drives.
+  // Stops what runs on the loops that are lent, now or later.
+  void stop();
+  // The same, and waits until they are back; not for one that this thread itself drives.
   void close();
   // For a process that inherited the pool by a fork: leaves the loops as they are.
   void abandon();
@@ -75,6 +83,7 @@ class LoopPool {
   std::condition_variable back_;
   std::vector<std::unique_ptr<Loop>> idle_;  // the last used is at the end
   std::vector<Loop*> lent_;
+  bool stopped_ = false;
 };
 
 }  // namespace httpretry::detail

@@ -1,4 +1,5 @@
 #include <httpretry/client/report.hpp>
+#include <httpretry/policy/policy_set.hpp>
 
 #include "lib/http/text.hpp"
 #include "lib/json/json.hpp"
@@ -47,6 +48,16 @@ Json attempt_json(const Attempt& attempt) {
   json["decision"] = attempt.retried ? "retry" : "stop";
   if (attempt.ambiguous) json["ambiguous"] = true;
   return json;
+}
+
+Json policy_json(const History& history) {
+  static const ResolvedPolicy none;
+  const bool known = !history.attempts.empty() && history.attempts.front().policy;
+  const auto& policy = known ? *history.attempts.front().policy : none;
+  return {{"endpoint", or_null(policy.endpoint)},
+          {"name", or_null(policy.name)},
+          {"preset", or_null(policy.preset)},
+          {"source", or_null(policy.source)}};
 }
 
 // JSON allows DEL and C1 (C2 80 to C2 9F in UTF-8) in strings, but terminals obey them.
@@ -107,7 +118,7 @@ std::string describe(const Outcome& outcome) {
   const auto count = history.attempts.size();
   std::string line(verb(history.stop_reason));
   line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") + " in " +
-          seconds_text(history.elapsed);
+          duration_text(history.elapsed);
   if (count > 0) line += ": " + what_came(history.attempts);
   const bool counted = history.stop_reason == Reason::AttemptsExhausted;
   if (!history.detail.empty() && !counted) line += "; " + history.detail;
@@ -119,18 +130,14 @@ std::string describe(const Outcome& outcome) {
   return line + " (" + std::string(to_string(history.stop_reason)) + ")";
 }
 
-std::string report_json(const Request& request, const Outcome& outcome,
-                        const ResolvedPolicy& policy, bool virtual_time) {
+std::string report_json(const Request& request, const Outcome& outcome, bool virtual_time) {
   const auto& history = history_of(outcome);
   const auto& url = request.parsed_url();
   Json json;
   if (virtual_time) json["virtual"] = true;
   json["url"] = url ? url->to_string() : request.url();
   json["method"] = request.method();
-  json["policy"] = {{"endpoint", or_null(policy.endpoint)},
-                    {"name", or_null(policy.name)},
-                    {"preset", or_null(policy.preset)},
-                    {"source", or_null(policy.source)}};
+  json["policy"] = policy_json(history);
   add_outcome(json, outcome);
   json["stop_reason"] = to_string(history.stop_reason);
   json["retry_at"] = history.retry_at ? Json(rfc3339(*history.retry_at)) : Json();

@@ -24,8 +24,7 @@ void add_only_attempt(const Outcome& outcome, Call::State& state) {
   const bool good = outcome && outcome->status < 400;
   attempt.rule = "no middleware retry";
   attempt.cls = good ? Class::Success : outcome ? Class::Permanent : Class::Transport;
-  attempt.sent = exchange.sent;
-  attempt.wire_sends = exchange.wire_sends;
+  attempt.set_exchange(exchange);
   attempt.duration = exchange.timings.total;
 }
 
@@ -79,6 +78,8 @@ PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn whe
   if (client->policies) state.policies = &*client->policies;
   state.started = where.scheduler->now();
   const auto deadline = std::min(options.deadline, later(state.started, options.timeout));
+  state.stop = options.stop;
+  state.client_end = where.client_end;
   Call call(state, deadline, std::move(options.stop));
 
   std::optional<Outcome> result;
@@ -104,10 +105,13 @@ PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn whe
   call.emit(&Observer::call_ended, outcome);
   state.delivery.reset();  // removes an unfinished file before the user is told
 
+  if (where.ticket) where.ticket->ended(outcome);
   completion.complete(std::move(outcome));
+  where.ticket.reset();  // while `client` keeps alive what it counts
 }
 
-PostedCoroutine run_work(RunsOn where, std::shared_ptr<Work> work) {
+PostedCoroutine run_work([[maybe_unused]] std::shared_ptr<const ClientOptions> client, RunsOn where,
+                         std::shared_ptr<Work> work) {
   try {
     const auto running = work->run(*where.scheduler);
     co_await running;
@@ -119,6 +123,7 @@ PostedCoroutine run_work(RunsOn where, std::shared_ptr<Work> work) {
     co_await home;
   }
   work.reset();
+  where.ticket.reset();  // as in run_call
 }
 
 }  // namespace httpretry::detail

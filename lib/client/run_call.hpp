@@ -2,41 +2,14 @@
 #pragma once
 
 #include "loops.hpp"
+#include "under_way.hpp"
 
 #include "lib/flow/either_stop.hpp"
 
 #include <httpretry/client/client.hpp>
+#include <httpretry/flow/detail/posted.hpp>
 
 namespace httpretry::detail {
-
-// A coroutine that nobody awaits, made on one thread to run on a scheduler. Making it and posting
-// it may throw; then none of it has run.
-class PostedCoroutine {
- public:
-  struct promise_type : Detached::promise_type {
-    PostedCoroutine get_return_object() noexcept {
-      return PostedCoroutine(std::coroutine_handle<promise_type>::from_promise(*this));
-    }
-    std::suspend_always initial_suspend() const noexcept { return {}; }
-  };
-
-  // clang 14 moves what a coroutine returns.
-  PostedCoroutine(PostedCoroutine&& other) noexcept
-      : handle_(std::exchange(other.handle_, nullptr)) {}
-  PostedCoroutine& operator=(PostedCoroutine&&) = delete;
-  ~PostedCoroutine() {
-    if (handle_) handle_.destroy();
-  }
-  // From then on it owns itself.
-  void post_to(Scheduler& scheduler) {
-    scheduler.post(handle_);
-    handle_ = nullptr;
-  }
-
- private:
-  explicit PostedCoroutine(std::coroutine_handle<> handle) noexcept : handle_(handle) {}
-  std::coroutine_handle<> handle_;
-};
 
 // Where a call runs.
 struct RunsOn {
@@ -44,12 +17,16 @@ struct RunsOn {
   Transport* transport = nullptr;
   BackgroundLoop::CallCount count{};   // null where no background loop runs it
   std::unique_ptr<EitherStop> stop{};  // of the call's token, where that is not the user's
+  UnderWay::Ticket ticket{};
+  // Requested when the client ends; nullptr where the call's token is requested then, too.
+  const std::stop_token* client_end = nullptr;
 };
 
 // The coroutines run on the scheduler's thread. `options` and what `completion` is must live until
 // `completion` is told.
 PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
                          CallOptions options, Completion& completion);
-PostedCoroutine run_work(RunsOn where, std::shared_ptr<Work> work);
+PostedCoroutine run_work(std::shared_ptr<const ClientOptions> client, RunsOn where,
+                         std::shared_ptr<Work> work);
 
 }  // namespace httpretry::detail

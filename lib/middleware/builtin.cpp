@@ -1,6 +1,7 @@
 // The middlewares timeout and default_headers, and the key for the middleware retry.
 #include <httpretry/middleware/builtin.hpp>
 
+#include "lib/flow/call_state.hpp"
 #include "lib/http/random.hpp"
 
 #include <array>
@@ -17,7 +18,7 @@ class Timeout final : public Middleware {
   [[nodiscard]] std::string_view name() const override { return "timeout"; }
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
-    Call bounded = call.with(later(call.scheduler().now(), limit_), call.stop());
+    Call bounded = call.with(later(call.scheduler().now(), limit_), Call::State::own_stop(call));
     Outcome outcome = co_await next(std::move(request), bounded);
     co_return outcome;
   }

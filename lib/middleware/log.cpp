@@ -3,9 +3,6 @@
 
 #include <httpretry/middleware/builtin.hpp>
 
-#include <array>
-#include <cstdio>
-
 namespace httpretry {
 namespace {
 
@@ -16,13 +13,6 @@ std::string in_words(const Headers& headers) {
             (tells_secret(field.name) ? "(not logged)" : printable(field.value));
   }
   return text;
-}
-
-std::string in_milliseconds(Duration duration) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.1f ms",
-                std::chrono::duration<double, std::milli>(duration).count());
-  return text.data();
 }
 
 std::string in_words(const Outcome& outcome) {
@@ -51,7 +41,7 @@ class Log final : public Middleware {
     auto line = "call " + std::to_string(call.id()) + ": " + request.method() + " " +
                 (url ? printable(url->without_secrets()) : "(not a URL)") + ": " +
                 in_words(outcome) + attempts(call, first) + " in " +
-                in_milliseconds(call.scheduler().now() - begin);
+                duration_text(call.scheduler().now() - begin);
     if (options_.headers) line += headers(request, outcome);
     const auto level = is_good(outcome, call, first) ? LogLevel::Info : LogLevel::Warning;
     options_.to ? write_log(options_.to, level, line) : write_log(level, line);

@@ -1,5 +1,6 @@
 // The middleware `retry`: finds the policy of a request, and does what the RetryLoop says.
 #include "budgets.hpp"
+#include "send_again.hpp"
 
 #include "lib/flow/call_state.hpp"
 #include "lib/retry/error_codes.hpp"
@@ -15,8 +16,14 @@ namespace {
 
 // The policy of a request, and the budget that it shares with other requests.
 struct ChosenPolicy {
-  std::shared_ptr<const RetryPolicy> policy;
-  std::shared_ptr<SharedBudget> budget;  // nullptr where there is none
+  std::shared_ptr<const ResolvedPolicy> resolved;  // nullptr where the request brought its own
+  std::shared_ptr<const RetryPolicy> own;          // followed instead of the one in `resolved`
+  std::shared_ptr<SharedBudget> budget;            // nullptr where there is none
+
+  [[nodiscard]] const RetryPolicy& policy() const { return own ? *own : *resolved->policy; }
+  [[nodiscard]] std::shared_ptr<const RetryPolicy> shared() const {
+    return own ? own : resolved->policy;
+  }
 };
 
 // Where a policy was found: that names what it shares a budget with.
@@ -65,11 +72,12 @@ class RequestAttempts {
   RequestAttempts(const RetryOptions& options, ChosenPolicy& chosen, const Request& request,
                   Call& call)
       : options_(options),
-        policy_(chosen.policy),
+        chosen_(chosen),
         request_(request),
         call_(call),
-        budget_(std::move(chosen.budget), policy_->adaptive, now(), options.budget.get(), &request),
-        loop_(*policy_, budget_, call.history(), loop_options()) {}
+        budget_(std::move(chosen.budget), chosen.policy().adaptive, now(), options.budget.get(),
+                &request),
+        loop_(chosen.policy(), budget_, call.history(), loop_options()) {}
   RequestAttempts(const RequestAttempts&) = delete;
   RequestAttempts& operator=(const RequestAttempts&) = delete;
 
@@ -77,22 +85,30 @@ class RequestAttempts {
 
   // The request as this attempt sends it. Tells the observers.
   Request prepare(const RetryStep& step) {
+    const auto& policy = chosen_.policy();
     exchanges_before_ = Call::State::of(call_).exchanges;
     call_.emit(&Observer::attempt_started, request_, step.number);
     if (request_.options().sink) hold_back_what_rules_read();
     Request attempt = request_;
     auto& options = attempt.edit_options();
     if (step.fresh_connection) options.fresh_connection = true;
-    if (!options.connect_timeout) options.connect_timeout = policy_->connect_timeout;
-    options.stall_timeout = std::min(options.stall_timeout, policy_->stall_timeout);
-    options.response_timeout = std::min(options.response_timeout, policy_->response_timeout);
+    if (!options.connect_timeout) options.connect_timeout = policy.connect_timeout;
+    options.stall_timeout = std::min(options.stall_timeout, policy.stall_timeout);
+    options.response_timeout = std::min(options.response_timeout, policy.response_timeout);
     options.respond_by = std::min(options.respond_by, step.respond_by);
     return attempt;
   }
 
+  // `branch`: of the call, with the limits of this attempt.
+  Task<Outcome> send(const RetryStep& step, Call& branch, const Next& next) {
+    auto attempt = prepare(step);
+    const auto* again = step.number > 1 ? call_.get<SendAgain>() : nullptr;
+    if (again != nullptr) return again->send(std::move(attempt), branch, next);
+    return next(std::move(attempt), branch);
+  }
+
   // As RetryLoop's. Classifies the outcome and tells the observers.
   RetryStep end(const Outcome& outcome) {
-    last_ = exchange_of(outcome);
     const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
     EndedAttempt ended;
     ended.now = now();
@@ -102,7 +118,8 @@ class RequestAttempts {
     ended.replayable = request_.body().replayable();
     ended.streaming = delivery != nullptr && !delivery->can_retry();
 
-    const bool may_resend = request_.options().retry && !call_.stop().stop_requested();
+    const bool may_resend =
+        request_.options().retry && !Call::State::own_stop(call_).stop_requested();
     auto step = may_resend ? loop_.resend(ended) : std::nullopt;
     if (!step) {
       ended.random = call_.random();
@@ -111,7 +128,10 @@ class RequestAttempts {
       const auto found = gone ? *judged_ : classified(outcome, ended.wall_now);
       step = loop_.end(ended, found, to_string(found.rule));
     }
-    call_.emit(&Observer::attempt_ended, request_, call_.history().attempts.back());
+    auto& attempt = call_.history().attempts.back();
+    attempt.policy = chosen_.resolved;
+    sent_once_ = true;
+    call_.emit(&Observer::attempt_ended, request_, attempt);
     return *step;
   }
 
@@ -121,7 +141,8 @@ class RequestAttempts {
     const auto& url = request_.parsed_url();
     Error error(Errc::Canceled, request_.method() + " " + (url ? url->without_secrets() : "") +
                                     ": canceled while waiting to retry");
-    if (last_) error.exchange = *last_;
+    const auto& attempts = call_.history().attempts;
+    if (sent_once_ && !attempts.empty()) error.exchange = attempts.back().exchange();
     return error;
   }
 
@@ -153,7 +174,7 @@ class RequestAttempts {
     const auto delivery = Delivery::of(request_, call_);
     if (!delivery) return;  // the transport will find the same error, and return it
     const bool all = options_.classify != nullptr;  // we do not know what it reads
-    auto which = [policy = policy_, all](int status, const Headers& headers) {
+    auto which = [policy = chosen_.shared(), all](int status, const Headers& headers) {
       return all || policy::looks_into(policy->retry_on, status, headers);
     };
     judged_.reset();
@@ -166,20 +187,21 @@ class RequestAttempts {
 
   [[nodiscard]] Classified classified(const Outcome& outcome, WallTime wall_now) const {
     const Observed observed(outcome, wall_now);
-    return options_.classify ? options_.classify(*policy_, request_, observed)
-                             : classify(*policy_, observed);
+    const auto& policy = chosen_.policy();
+    return options_.classify ? options_.classify(policy, request_, observed)
+                             : classify(policy, observed);
   }
 
   const RetryOptions& options_;
-  const std::shared_ptr<const RetryPolicy>& policy_;
+  const ChosenPolicy& chosen_;
   const Request& request_;
   Call& call_;
   BudgetUse budget_;
   RetryLoop loop_;
-  std::optional<Exchange> last_;  // of the attempt before the wait
   // This attempt's, of the beginning of a body that then went to the sink.
   std::optional<Classified> judged_;
   int exchanges_before_ = 0;  // the attempt
+  bool sent_once_ = false;    // an attempt of this request has ended
 };
 
 std::shared_ptr<const RetryPolicy> without_retries(const RetryPolicy& policy) {
@@ -209,18 +231,19 @@ class Retry final : public Middleware {
       }
     }
     auto chosen = choose(request, call);
-    add_idempotency_key(*chosen.policy, request);
+    add_idempotency_key(chosen.policy(), request);
     RequestAttempts attempts(options_, chosen, request, call);
     std::optional<Outcome> last;
     auto step = attempts.begin();
     while (step.kind != RetryStep::Kind::Stop) {
       if (step.kind == RetryStep::Kind::Send) {
         Call branch = Call::State::attempt(call, step.until);
-        last = co_await next(attempts.prepare(step), branch);
+        last = co_await attempts.send(step, branch, next);
         step = attempts.end(*last);
       } else {
-        if (!chosen.policy->adaptive) last.reset();  // a call that waits holds no response
-        const bool waited = co_await call.scheduler().sleep_until(step.until, call.stop());
+        if (!chosen.policy().adaptive) last.reset();  // a call that waits holds no response
+        const auto& stop = Call::State::own_stop(call);
+        const bool waited = co_await call.scheduler().sleep_until(step.until, stop);
         if (!waited) co_return attempts.cancel();
         step = attempts.begin();
       }
@@ -235,21 +258,24 @@ class Retry final : public Middleware {
   [[nodiscard]] ChosenPolicy choose(const Request& request, const Call& call) {
     const auto now = call.scheduler().now();
     const auto& url = request.parsed_url();
+    ChosenPolicy chosen;
+    PolicyOrigin origin;
     if (const auto& own = request.options().policy) {
-      return with_budget(own, {own.get(), {}, {}}, request, now);
+      chosen.own = own;
+      origin.own = own.get();
+    } else if (!url) {
+      chosen.own = std::make_shared<const RetryPolicy>();  // will not be sent
+      return chosen;
+    } else {
+      const auto current = policies_of(call).current(now);
+      if (current.reload) report(call, *current.reload);
+      chosen.resolved = current.policies.find_shared(request.method(), *url, request.headers());
+      origin.identity = chosen.resolved->identity;
+      origin.name = chosen.resolved->name;
     }
-    if (!url) return {std::make_shared<const RetryPolicy>(), nullptr};  // will not be sent
-    const auto current = policies_of(call).current(now);
-    if (current.reload) report(call, *current.reload);
-    const auto& resolved = current.policies.find(request.method(), *url);
-    return with_budget(resolved.policy, {nullptr, resolved.identity, resolved.name}, request, now);
-  }
-
-  [[nodiscard]] ChosenPolicy with_budget(const std::shared_ptr<const RetryPolicy>& policy,
-                                         const PolicyOrigin& origin, const Request& request,
-                                         Time now) {
-    auto budget = find_budget(*policy, origin, request, now);
-    return {request.options().retry ? policy : without_retries(*policy), std::move(budget)};
+    chosen.budget = find_budget(chosen.policy(), origin, request, now);
+    if (!request.options().retry) chosen.own = without_retries(chosen.policy());
+    return chosen;
   }
 
   [[nodiscard]] std::shared_ptr<SharedBudget> find_budget(const RetryPolicy& policy,

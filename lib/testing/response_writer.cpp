@@ -10,7 +10,7 @@
 namespace httpretry::faults {
 namespace {
 
-constexpr std::size_t kBlock = 64 * 1024;  // the chunk size of Huge: one write, little memory
+constexpr std::size_t kBlock = 65536;  // the chunk size of Huge: one write, little memory
 constexpr std::size_t kGzipBlock = std::size_t{1} << 24;  // before it is compressed to 16 KiB
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr const char* kLastChunk = "0\r\n\r\n";

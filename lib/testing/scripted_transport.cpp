@@ -20,6 +20,13 @@ bool before_sending(Errc code) {
 }
 
 // Fills in what a real transport would have counted, if the script does not say.
+void fill_bytes(Outcome& outcome, const Request& request) {
+  auto& exchange = exchange_of(outcome);
+  if (exchange.wire_sends == 0) return;
+  const auto* body = request.body().bytes();
+  if (exchange.body_sent == 0 && body != nullptr) exchange.body_sent = body->size();
+  if (exchange.body_received == 0 && outcome) exchange.body_received = outcome->body.size();
+}
 void fill_exchange(Outcome& outcome) {
   auto& exchange = exchange_of(outcome);
   if (exchange.wire_sends != 0 || exchange.sent != Sent::Never) return;
@@ -109,6 +116,36 @@ Task<BodyRead> read_body(CheckedReader& reader, Call& call, Time limit) {
   co_return read;
 }
 
+// What the real transport tells of an exchange, in three steps.
+class ProgressTeller {
+ public:
+  explicit ProgressTeller(const Request& request) : tell_(request.options().on_progress) {
+    if (!tell_) return;
+    if (!request.body().present()) now_.to_send = 0;
+    if (const auto* bytes = request.body().bytes()) now_.to_send = bytes->size();
+  }
+  void begin(const CheckedReader* body) {
+    if (body != nullptr) now_.to_send = body->bytes_left();
+    tell();
+  }
+  void sent(std::uint64_t size) {
+    now_.sent = size;
+    if (size > 0) tell();
+  }
+  void received(std::uint64_t size) {
+    now_.received = size;
+    now_.to_receive = size;
+    tell();
+  }
+
+ private:
+  void tell() {
+    if (tell_) tell_(now_);
+  }
+  std::function<void(const Progress&)> tell_;
+  Progress now_;
+};
+
 Error failed_before_the_send() {
   return Error(Errc::Internal,
                "a function of the ScriptedTransport returned an error from before the request is "
@@ -179,6 +216,8 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
     auto opened = reader.open(body);
     if (!opened) co_return std::move(opened).error();
   }
+  ProgressTeller progress(request);
+  progress.begin(streamed ? &reader : nullptr);
   auto& clock = call.scheduler();
   std::size_t index = 0;
   const auto* step = script_->take(request, clock.now(), index);
@@ -193,6 +232,9 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
     if (read.error) co_return *std::move(read.error);
     request.set_body(std::move(read.bytes));
   }
+  if (const auto* bytes = request.body().bytes(); bytes != nullptr && step->sends) {
+    progress.sent(bytes->size());
+  }
 
   const auto ready = later(clock.now(), step->after);
   const auto limit = std::min(end, later(clock.now(), request.options().response_timeout));
@@ -203,6 +245,8 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   }
   Outcome outcome = script_->respond(*step, request, index);
   fill_exchange(outcome);
+  fill_bytes(outcome, request);
+  if (outcome) progress.received(outcome->body.size());
   const bool sent = exchange_of(outcome).wire_sends > 0;
   if (step->sends && !sent && !body.replayable()) co_return failed_before_the_send();
   if (outcome && outcome->url.empty()) outcome->url = request.parsed_url()->to_string();

@@ -124,7 +124,7 @@ TEST_CASE("the wait for admission is not charged to the attempt, but to the call
   gate.clock->advance(10s);
   REQUIRE(gate.outcomes.size() == 3);
   CHECK(gate.outcomes[1]->history.attempts.size() == 1);
-  CHECK(gate.outcomes[1]->history.attempts[0].queued == 3s);
+  CHECK(gate.outcomes[1]->history.attempts[0].exchange().timings.queued == 3s);
   CHECK(gate.outcomes[1]->history.attempts[0].duration == 6s);
   CHECK(gate.outcomes[2].error().code == Errc::Timeout);  // 1 s was left of the call's 7
   CHECK(gate.outcomes[2].error().history.elapsed == 7s);

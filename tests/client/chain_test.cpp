@@ -129,7 +129,8 @@ TEST_CASE("a chain that cannot work is refused when the client is made") {
   ClientOptions no_transport;
   no_transport.middlewares = {};
   no_transport.scheduler = talk.clock;
-  CHECK_THROWS_AS(Client{no_transport}, std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Client{no_transport}, doctest::Contains("or use an EventLoop"),
+                       std::invalid_argument);
   ClientOptions no_observer;
   no_observer.middlewares = {};
   no_observer.observers = {nullptr};

@@ -1,6 +1,9 @@
 // What can never be right ends with a sentence, not with a crash or a wait without end.
 #include "conversation.hpp"
 
+#include <httpretry/client/event_loop.hpp>
+#include <httpretry/flow/start.hpp>
+
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -147,4 +150,14 @@ TEST_CASE("a future that is ready may be asked on any thread") {
       talk.client({on_request("asking", [&](Request&, Call&) { status = ready.get() ? 1 : 2; })});
   CHECK(asking.get("http://x/"));
   CHECK(status == 2);
+}
+
+TEST_CASE("an EventLoop that is driven inside of its turn") {
+  CHECK(last_words([] {
+          EventLoop loop;
+          start(loop, seven(), [&](const Result<int>&) { loop.turn(); });
+          loop.turn();
+        }) ==
+        "httpretry: an EventLoop was driven inside of its turn, or by two threads at the same "
+        "time\n");
 }

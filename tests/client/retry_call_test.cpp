@@ -140,7 +140,8 @@ TEST_CASE("a wait that is too long, or that would end too late, is not begun") {
   const auto asked = retry_call(
       steady_policy(), [] { return AttemptResult<>::throttle().after(2min); }, test.options());
   CHECK(asked.history.stop_reason == Reason::ServerDelayTooLong);
-  CHECK(asked.history.detail == "function asks for 2m, 1m more than server_delay.max 1m");
+  CHECK(asked.history.detail ==
+        "function asks for 2.00 min, 1.00 min more than server_delay.max 1.00 min");
   CHECK(asked.history.retry_at == WallTime(2min));
 
   auto options = test.options();

@@ -95,7 +95,7 @@ TEST_CASE("a call that is held back past its deadline ends at once") {
   const auto outcome = client.send(Request::get("http://x/"), options);
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error().code == Errc::Timeout);
-  CHECK(outcome.error().message == "the send rate allows the next attempt in 2s, too late");
+  CHECK(outcome.error().message == "the send rate allows the next attempt in 2.00 s, too late");
   CHECK(outcome.error().history.stop_reason == Reason::ElapsedExhausted);
   CHECK(talk.clock->now() == Time());
   CHECK(talk.sends() == 1);

@@ -94,10 +94,11 @@ TEST_CASE("the end of a call says what used its time up") {
     const char* detail;
   };
   const Row rows[] = {
-      {{2960ms}, 3s, "a wait of 1s would pass the deadline by 960ms; the attempt took 2.96s"},
+      {{2960ms}, 3s, "a wait of 1.00 s would pass the deadline by 960 ms; the attempt took 2.96 s"},
       {{1s, 500ms},
        3s,
-       "a wait of 2s would pass the deadline by 1.5s; the attempts took 1.5s, the waits 1s"},
+       "a wait of 2.00 s would pass the deadline by 1.50 s; the attempts took 1.50 s, the waits "
+       "1.00 s"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.detail);
@@ -117,5 +118,5 @@ TEST_CASE("only the hops that a limit is for have used its time up") {
   policy.max_elapsed_time = 2s;
   auto client = talk.client({redirect(), retry(policy)});
   CHECK(client.get("http://x/")->history.detail ==
-        "a wait of 1s would pass max_elapsed_time 2s by 500ms; the attempt took 1.5s");
+        "a wait of 1.00 s would pass max_elapsed_time 2.00 s by 500 ms; the attempt took 1.50 s");
 }

@@ -7,11 +7,14 @@
 //
 // What happens follows from the seed but for the races, which are the point of it.
 #include <httpretry/client/client.hpp>
+#include <httpretry/client/event_loop.hpp>
 #include <httpretry/flow/awaited_body.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
 #include <tests/open_files.hpp>
+
+#include <poll.h>
 
 #include <algorithm>
 #include <array>
@@ -23,8 +26,10 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <random>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -199,7 +204,8 @@ class Life {
                              if (request.headers().contains("X-Last")) last_began_ = true;
                            })};
     options.threads = 1 + static_cast<int>(random_.below(3));
-    one_loop_ = options.threads == 1;
+    if (random_.one_in(3)) options.scheduler = event_loop_ = std::make_shared<EventLoop>();
+    one_loop_ = options.threads == 1 || event_loop_;
     options.blocking = random_.one_in(4) ? Blocking::SharedLoop : Blocking::OwnThread;
     if (random_.one_in(2)) options.max_in_flight = 1 + static_cast<int>(random_.below(30));
     if (random_.one_in(3))
@@ -212,6 +218,8 @@ class Life {
 
   void live() {
     const auto until = Clock::now() + random_.up_to(400ms);
+    std::jthread driver;  // of the EventLoop, until all calls have ended
+    if (event_loop_) driver = std::jthread([this](const std::stop_token& over) { drive(over); });
     {
       std::vector<std::jthread> threads;
       for (int i = 0; i < 3; ++i) {
@@ -224,6 +232,16 @@ class Life {
   }
 
  private:
+  // As a program does, which also has other things to do every millisecond.
+  void drive(const std::stop_token& over) {
+    while (!over.stop_requested()) {
+      const auto wait = std::min(event_loop_->time_left().value_or(1ms), 1ms);
+      pollfd ready{event_loop_->descriptor(), POLLIN, 0};
+      ::poll(&ready, 1, static_cast<int>(wait.count()));
+      event_loop_->turn();
+    }
+  }
+
   Ticket& ticket() {
     ++figures_.calls;
     const std::lock_guard lock(mutex_);
@@ -348,6 +366,7 @@ class Life {
   bool one_loop_ = false;
   std::atomic<bool> last_began_ = false;
   std::atomic<long> ended_ = 0;
+  std::shared_ptr<EventLoop> event_loop_;  // a third of the clients have one
   std::unique_ptr<Client> client_;
 };
 

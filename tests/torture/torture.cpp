@@ -5,6 +5,7 @@
 #include "failures.hpp"
 
 #include <httpretry/client/client.hpp>
+#include <httpretry/client/event_loop.hpp>
 #include <httpretry/curl/cookies.hpp>
 #include <httpretry/flow/sink.hpp>
 #include <httpretry/middleware/builtin.hpp>
@@ -12,6 +13,7 @@
 #include <httpretry/testing/testing.hpp>
 #include <tests/open_files.hpp>
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -39,7 +41,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t kCalls = 12;
+constexpr std::size_t kCalls = 14;
 constexpr std::size_t kRounds = 64;  // until a round has the place of an earlier one
 constexpr unsigned kPatience = 20;   // seconds until a call counts as one that never ends
 
@@ -70,6 +72,8 @@ constexpr std::array<Meant, kCalls> kMeant{{{"GET", ""},
                                             {"GET", ""},
                                             {"GET", ""},
                                             {"PATCH", "unsafe and secret"},
+                                            {"GET", ""},
+                                            {"PATCH", "unsafe on an EventLoop"},
                                             {"GET", ""}}};
 
 [[noreturn]] void fail(const std::string& text) {
@@ -184,6 +188,7 @@ class Calls {
   }
   void use(Client& client);
   void use_secrets(Client& client);
+  void use_event_loop();
 
   const std::size_t first_id_;
   const std::string base_, named_, secure_, ca_file_, saved_;
@@ -252,6 +257,26 @@ void Calls::use_secrets(Client& client) {
   attempt(11, blocking, std::move(saved));
 }
 
+// Calls in the turns of this thread, one of them under way when the client ends.
+void Calls::use_event_loop() {
+  const auto loop = std::make_shared<EventLoop>();
+  auto driven = options();
+  driven.scheduler = loop;
+  Client client(driven);
+  const auto called_back = [&client](Ending& ending, Request request) {
+    client.send_then(std::move(request),
+                     [&ending](const Outcome& outcome) { ending.take(outcome); });
+  };
+  attempt(12, called_back, Request::patch(named_ + "/", kMeant[12].body));
+  attempt(13, called_back, Request::get(named_ + "/again"));
+  while (!endings_[12].refused && !endings_[12].told) {
+    const auto left = loop->time_left();
+    pollfd ready{loop->descriptor(), POLLIN, 0};
+    ::poll(&ready, 1, left ? static_cast<int>(left->count()) : -1);
+    loop->turn();
+  }
+}
+
 void Calls::run() {
   try {
     Client client(options());
@@ -262,6 +287,7 @@ void Calls::run() {
     secret.connection.cookies = std::make_shared<CookieJar>();
     Client secretive(secret);
     use_secrets(secretive);
+    use_event_loop();
     for (const std::size_t call : {0U, 1U, 2U}) {
       if (!endings_[call].refused) endings_[call].told.wait(false);
     }

@@ -175,6 +175,18 @@ TEST_CASE("an address that does not answer is left for the next one") {
   }
 }
 
+TEST_CASE("a response is waited for without looking again and again") {
+  Step slow(200);
+  slow.delay = 300ms;
+  for (const bool blocking : {true, false}) {
+    CAPTURE(blocking);
+    const FaultServer server(Scenario({slow}));
+    Client client(at({"127.0.1.1", "127.0.0.1"}));
+    CHECK(get(client, named(server.port()), blocking));
+    CHECK(looks <= 15);
+  }
+}
+
 TEST_CASE("a host that does not answer is waited for without looking again and again") {
   const FaultServer server;
   const BlackHole first("127.0.2.1", server.port());

@@ -62,7 +62,7 @@ Scenario with_http2() {
 struct OnThread {
   std::thread& thread;
   [[nodiscard]] bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> handle) const {
+  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> handle) const {
     thread = std::thread([handle] { handle.resume(); });
   }
   void await_resume() const noexcept {}

@@ -120,4 +120,17 @@ void make_client_certificate(const std::string& directory, const std::string& na
   EVP_PKEY_free(key);
 }
 
+void make_hashed_directory(const std::string& pem_file, const std::string& directory) {
+  std::FILE* file = std::fopen(pem_file.c_str(), "rb");
+  REQUIRE(file != nullptr);
+  X509* certificate = PEM_read_X509(file, nullptr, nullptr, nullptr);
+  std::fclose(file);
+  REQUIRE(certificate != nullptr);
+  std::array<char, 16> name{};
+  std::snprintf(name.data(), name.size(), "%08lx.0", X509_subject_name_hash(certificate));
+  write_with(directory + "/" + name.data(),
+             [&](std::FILE* hashed) { return PEM_write_X509(hashed, certificate); });
+  X509_free(certificate);
+}
+
 }  // namespace httpretry

@@ -33,4 +33,7 @@ class TlsServer {
 void make_client_certificate(const std::string& directory, const std::string& name,
                              const std::string& password, int rounds = 0);
 
+// Makes of the PEM file with a certificate a directory that OpenSSL finds it in.
+void make_hashed_directory(const std::string& pem_file, const std::string& directory);
+
 }  // namespace httpretry

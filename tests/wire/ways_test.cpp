@@ -5,9 +5,13 @@
 #include "raw_server.hpp"
 #include "wire.hpp"
 
+#include <curl/curl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iomanip>
+#include <sstream>
 #include <thread>
 
 using namespace httpretry;
@@ -32,6 +36,19 @@ ClientOptions by(const std::string& proxy) {
   options.middlewares = {};
   options.connection.proxy.url = proxy;
   return options;
+}
+
+// Those to a port of 127.0.0.1, of all processes.
+int open_connections(int port) {
+  std::ostringstream remote;  // as /proc/net/tcp writes it, with the state of an open connection
+  remote << "0100007F:" << std::uppercase << std::hex << std::setw(4) << std::setfill('0') << port
+         << " 01 ";
+  std::ifstream list("/proc/net/tcp");
+  int count = 0;
+  for (std::string line; std::getline(list, line);) {
+    if (line.find(remote.str()) != std::string::npos) ++count;
+  }
+  return count;
 }
 
 // What a SOCKS5 server of RFC 1928 and 1929 heard; behind it is a web server of one answer.
@@ -269,6 +286,16 @@ TEST_CASE("IPv4 or IPv6 as wanted, and the interface too") {
   CHECK(outcome.error().curl_code == 45);
 }
 
+TEST_CASE("a connection that libcurl could not use again is closed") {
+  const Nghttpd server(false);
+  const bool closes = curl_version_info(CURLVERSION_NOW)->version_num < 0x080000;
+  Client client = Client::bare();
+  auto request = Request::get(server.url());
+  request.edit_options().http_version = HttpVersion::Http2PriorKnowledge;
+  REQUIRE(client.send(request));
+  CHECK(open_connections(Url::parse(server.url())->port()) == (closes ? 0 : 1));
+}
+
 TEST_CASE("HTTP/2 without negotiation, again and again") {
   for (const bool tls : {false, true}) {
     const Nghttpd server(tls);
@@ -309,6 +336,8 @@ TEST_CASE("options that make no sense are refused when the client is made, witho
   CHECK(refusal([](Options& o) { o.proxy.url = "http://u:secret@:99999/"; }).find("secret") ==
         std::string::npos);
   CHECK_FALSE(refusal([](Options& o) { o.proxy.url = "http://"; }).empty());
+  CHECK(refusal([](Options& o) { o.lookup_may_block = false; }) ==
+        "TransportOptions::lookup_may_block: false needs a lookup: system_lookup blocks");
   CHECK(refusal([](Options& o) { o.pinned_keys = "sha256//abc"; }) ==
         "TransportOptions::pinned_keys: \"sha256//abc\" is not sha256// and the 44 characters of a "
         "hash in base64");

@@ -17,6 +17,8 @@
 // these functions throw std::bad_alloc and nothing is sent; a call that has begun ends with an
 // error instead.
 //
+// A program with an event loop of its own drives the calls itself: event_loop.hpp.
+//
 // `send` holds its thread. On a thread that drives a loop (in a callback, in a middleware, after a
 // co_send that resumed there) it would wait for itself, so there it returns Errc::Internal; `get`
 // and `wait` of a future, and `sync_wait`, throw std::logic_error there.
@@ -64,6 +66,13 @@ class OutcomeFuture : public std::future<Outcome> {
   }
 };
 
+// How the calls ended that were under way when a client was drained.
+struct DrainResult {
+  std::size_t succeeded = 0;  // as the policy judges it
+  std::size_t failed = 0;
+  std::size_t canceled = 0;  // by the deadline, or by their own stop
+};
+
 class HTTPRETRY_API Client {
  public:
   // Throws std::invalid_argument where the chain cannot work (two middlewares named "retry",
@@ -74,9 +83,10 @@ class HTTPRETRY_API Client {
   Client(std::initializer_list<MiddlewarePtr> middlewares);
   // Without middlewares: sends each request once.
   [[nodiscard]] static Client bare();
-  // Ends the calls in flight with Errc::Canceled and waits until they have ended: do not hold what
-  // a callback may wait for. On one of the client's own threads it does not wait for the calls of
-  // that thread.
+  // Ends the calls in flight with Errc::Canceled, requests Call::stop(), and waits until they have
+  // ended: do not hold what a callback may wait for. On one of the client's own threads it does not
+  // wait for the calls of that thread, and never for calls on an EventLoop, which end in its next
+  // turns.
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
@@ -112,6 +122,21 @@ class HTTPRETRY_API Client {
     run(shared);
     return Shared<typename Made::value_type>(std::move(shared));
   }
+
+  // For an orderly end. From now on no call begins: each ends with an Errc::Canceled that says why.
+  // The calls under way go on, with their retries, until `deadline`; then the rest is canceled.
+  // Returns when all have ended. Work of `spawn` counts as under way but is not in the result;
+  // calls may still spawn what they need. Afterwards the client may only be destroyed.
+  //
+  //   const auto ends = client.drain(std::chrono::steady_clock::now() + 10s);
+  //
+  // `drain` may be called on any thread but those that drive a loop, where it throws
+  // std::logic_error; there is `co_drain`, which begins when it is awaited and resumes on a loop of
+  // the client. A call or work of this client must not await it: it would wait for itself. It
+  // throws Failure where no loop can be had. If there is a ClientOptions::scheduler, `drain` drives
+  // it, as `send` does, and the deadline is by its clock.
+  DrainResult drain(Time deadline);
+  Task<DrainResult> co_drain(Time deadline);
 
   // client.get(url, {{"Accept", "application/json"}})
   Outcome get(std::string url, const Headers& headers = Headers()) {

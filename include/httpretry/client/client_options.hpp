@@ -101,8 +101,9 @@ struct HTTPRETRY_API ClientOptions {
   // Default: libcurl
   std::shared_ptr<Transport> transport;
 
-  // Every call runs on it, driven by whoever drives it: for tests, and for programs with a loop of
-  // their own. `transport` must be set, too.
+  // Every call runs on it, driven by whoever drives it. An EventLoop (event_loop.hpp) is for
+  // programs with a loop of their own, and needs nothing else. With any other, for example that of
+  // a test, `transport` must be set, too.
   //
   // Default: the client's own loops
   std::shared_ptr<Scheduler> scheduler;

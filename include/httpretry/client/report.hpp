@@ -1,8 +1,7 @@
 // Report: a call and its history as JSON, for programs, and as a line, for people. What
 // `httpretry --report` and the last line of `httpretry` on standard error say.
 //
-//   const auto& policy = policies.find(request.method(), *request.parsed_url());
-//   std::string json = report_json(request, outcome, policy);
+//   std::string json = report_json(request, outcome);
 //
 // Every key is always there; what does not apply is null. Times are in milliseconds, the words are
 // those of `to_string`.
@@ -23,22 +22,20 @@
 
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/response.hpp>
-#include <httpretry/policy/policy_set.hpp>
 
 #include <string>
 #include <string_view>
 
 namespace httpretry {
 
-// One object, in UTF-8 whatever the server sent, without a line end. `policy` is what the request
-// was retried by; left out, the report's policy is null. `virtual_time` adds "virtual": true, for
-// what was played and not sent.
+// One object, in UTF-8 whatever the server sent, without a line end. Its policy is that of the
+// first attempt (Attempt::policy): null without an attempt, and where the request brought a policy
+// of its own. `virtual_time` adds "virtual": true, for what was played and not sent.
 [[nodiscard]] HTTPRETRY_API std::string report_json(const Request& request, const Outcome& outcome,
-                                                    const ResolvedPolicy& policy = ResolvedPolicy(),
                                                     bool virtual_time = false);
 
 // "gave up after 4 attempts in 12.3 s: 503 each time (attempts_exhausted)", "failed after 1 attempt
-// in 0.1 s: 404 (not_retryable)", or "succeeded after 2 attempts in 0.213 s: 503, 200". The message
+// in 101 ms: 404 (not_retryable)", or "succeeded after 2 attempts in 213 ms: 503, 200". The message
 // of an Error, with its URL, is not part of it.
 [[nodiscard]] HTTPRETRY_API std::string describe(const Outcome& outcome);
 

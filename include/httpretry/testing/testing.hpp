@@ -86,7 +86,8 @@ class HTTPRETRY_API ManualScheduler final : public Scheduler {
 // A Transport that returns scripted outcomes and records the requests. It treats a request as the
 // real one does: a bad URL, or a body that cannot be opened, is an error; the body is read, so a
 // generator runs, and a body that can be read once cannot be sent again. A wait for an awaited body
-// takes virtual time, and ends as with the real one.
+// takes virtual time, and ends as with the real one. RequestOptions::on_progress is called before
+// the request, after its body, and after the response.
 //
 // Safe with calls on several threads.
 class HTTPRETRY_API ScriptedTransport final : public Transport {

@@ -1,0 +1,159 @@
+#include "event_loop_core.hpp"
+
+#include <httpretry/http/detail/misuse.hpp>
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace httpretry {
+namespace detail {
+
+EventLoopCore::EventLoopCore() : process_(::getpid()), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!epoll_.open()) throw std::system_error(errno, std::generic_category(), kFailure);
+  watch(wake_.fd());
+  read_clock();
+  prepare_to_block();  // a post before the first turn makes the descriptor readable, too
+}
+
+void EventLoopCore::watch(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return;
+  throw std::system_error(errno, std::generic_category(), kFailure);
+}
+
+void EventLoopCore::carry(std::shared_ptr<BackgroundLoop> loop) {
+  loop->loop().run_turn();  // from then on a post makes its descriptor readable
+  const std::lock_guard lock(mutex_);
+  loops_.reserve(loops_.size() + 1);  // so that push_back cannot throw
+  watch(loop->loop().descriptor());
+  loops_.push_back(std::move(loop));
+}
+
+std::shared_ptr<BackgroundLoop> EventLoopCore::loop_at(std::size_t index) const {
+  const std::lock_guard lock(mutex_);
+  return index < loops_.size() ? loops_[index] : nullptr;
+}
+
+// A forked process may still have its descriptor open, so it would not leave the set by itself.
+void EventLoopCore::drop(const std::shared_ptr<BackgroundLoop>& loop) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, loop->loop().descriptor(), nullptr);
+  const std::lock_guard lock(mutex_);
+  std::erase(loops_, loop);
+}
+
+// The flag comes last: a turn that clears the descriptor too early would leave it readable for
+// ever.
+void EventLoopCore::wake() noexcept {
+  wake_.signal();
+  woken_.store(true, std::memory_order_release);
+}
+
+Time EventLoopCore::next_turn() const {
+  Time next = has_ready() || has_posted() ? Time::min() : timers().next();
+  const std::lock_guard lock(mutex_);
+  for (const auto& loop : loops_) next = std::min(next, loop->loop().next_turn());
+  return next;
+}
+
+std::optional<std::chrono::milliseconds> EventLoopCore::time_left() const {
+  using std::chrono::milliseconds;
+  const auto next = next_turn();
+  if (next == kNever) return std::nullopt;
+  const Time time = std::chrono::steady_clock::now();
+  if (next <= time) return milliseconds(0);
+  return std::min(std::chrono::ceil<milliseconds>(next - time), milliseconds(3'600'000));
+}
+
+void EventLoopCore::run_turn() {
+  const auto self = shared_from_this();  // a callback may destroy the EventLoop
+  if (in_turn_.exchange(true)) {
+    misuse("an EventLoop was driven inside of its turn, or by two threads at the same time");
+  }
+  driver_ = std::this_thread::get_id();
+  run_all();
+  if (ended_) finish();
+  in_turn_ = false;
+}
+
+void EventLoopCore::run_all() {
+  run_queue();
+  // A callback may add a loop.
+  for (std::size_t i = 0; const auto loop = loop_at(i);) {
+    const bool last = loop->done();
+    loop->loop().run_turn();
+    if (last) {
+      drop(loop);
+    } else {
+      ++i;
+    }
+  }
+}
+
+void EventLoopCore::run_queue() {
+  const Driving driving(*this);
+  if (woken_.exchange(false, std::memory_order_acquire)) wake_.clear();
+  unblocked();
+  read_clock();
+  turn();
+  prepare_to_block();
+}
+
+void EventLoopCore::run_until(const std::atomic<bool>& done) {
+  const auto self = shared_from_this();
+  for (;;) {
+    run_turn();
+    if (done.load(std::memory_order_acquire)) return;
+    const auto left = time_left();
+    pollfd ready{descriptor(), POLLIN, 0};
+    ::poll(&ready, 1, left ? static_cast<int>(left->count()) : -1);
+  }
+}
+
+void EventLoopCore::end() {
+  if (::getpid() != process_) {
+    // Forked: the sockets are the parent's. Never freed, on purpose.
+    new std::shared_ptr<EventLoopCore>(shared_from_this());  // NOLINT
+    return;
+  }
+  if (in_turn_.exchange(true)) {
+    ended_ = true;
+    return;
+  }
+  finish();
+  in_turn_ = false;
+}
+
+// What is canceled ends without waiting, so it is due at once.
+void EventLoopCore::finish() {
+  close();
+  for (std::size_t i = 0; const auto loop = loop_at(i); ++i) loop->loop().close();
+  do {
+    run_all();
+  } while (next_turn() <= std::chrono::steady_clock::now());
+  while (const auto loop = loop_at(0)) {
+    if (!loop->done()) loop->keep_for_calls();
+    drop(loop);
+  }
+}
+
+}  // namespace detail
+
+EventLoop::EventLoop() : core_(std::make_shared<detail::EventLoopCore>()) {}
+EventLoop::~EventLoop() { core_->end(); }
+int EventLoop::descriptor() const { return core_->descriptor(); }
+std::optional<std::chrono::milliseconds> EventLoop::time_left() const { return core_->time_left(); }
+void EventLoop::turn() { core_->run_turn(); }
+Time EventLoop::now() const { return core_->now(); }
+WallTime EventLoop::wall_now() const { return core_->wall_now(); }
+void EventLoop::post(std::coroutine_handle<> handle) { core_->post(handle); }
+Task<bool> EventLoop::sleep_until(Time when, std::stop_token stop) {
+  return core_->sleep_until(when, std::move(stop));
+}
+void EventLoop::run_until(const std::atomic<bool>& done) { core_->run_until(done); }
+
+}  // namespace httpretry
