@@ -29,7 +29,7 @@ class Examples(ProgramTest):
 
     def test_get_says_how_often_it_asked(self):
         self.assertEqual(self.run_example("get", self.serve("503,reset,200")), "200: \n")
-        self.assertRegex(self.said, r"^succeeded after 3 attempts in \S+ s: 503, receive, 200\n$")
+        self.assertRegex(self.said, r"^succeeded after 3 attempts in \S+ m?s: 503, receive, 200\n$")
 
     def test_policies_come_from_a_file_from_code_and_from_another_clients_configuration(self):
         config = self.folder / "service_config.json"

@@ -6,6 +6,8 @@ import xml.etree.ElementTree
 
 from program import DATA, ProgramTest, main
 
+SVG = "{http://www.w3.org/2000/svg}"
+
 
 class Plan(ProgramTest):
     def plan(self, *args):
@@ -23,8 +25,8 @@ class Plan(ProgramTest):
                          "0.50 0.75 1.12 1.69 2.53 3.80 5.70 8.54 12.81".split())
         self.assertIsNone(waits[-1])
         table = self.plan("--preset", "google-http-client-1.15", "--random", "0.5")
-        for wait in "0.50 0.75 1.12 1.69 2.53 3.80 5.70 8.54 12.81".split():
-            self.assertIn(f" {wait} s ", table)
+        for wait in "500 ms,750 ms,1.13 s,1.69 s,2.53 s,3.80 s,5.70 s,8.54 s,12.8 s".split(","):
+            self.assertIn(f" {wait} ", table)
         self.assertIn("after attempt 10", table)
         self.assertIn("attempts_exhausted", table)
 
@@ -35,10 +37,13 @@ class Plan(ProgramTest):
             |12.807 6.403 19.210"""
         rows = self.plan("--preset", "google-http-client-1.15").splitlines()[2:]
         for number, row in enumerate(published.split("|"), 1):
-            _, _, least, _, mean, _, most, *_ = rows[number - 1].split()
-            self.assertEqual(rows[number - 1].split()[:2], [str(number), "503"])
-            for shown, nominal in zip((mean, least, most), row.split()):
-                self.assertAlmostEqual(float(shown), float(nominal), delta=0.011)  # it is cut off, not rounded
+            cells = rows[number - 1].split()
+            self.assertEqual(cells[:2], [str(number), "503"])
+            least, mean, most = zip(cells[2:8:2], cells[3:8:2])
+            shown = (mean, least, most)
+            for (time, unit), nominal in zip(shown, row.split()):
+                in_seconds = float(time) / (1000 if unit == "ms" else 1)
+                self.assertLess(abs(in_seconds / float(nominal) - 1), 0.005, rows[number - 1])
         self.assertEqual(rows[9].split(), ["10", "503"])
 
     def test_the_extremes_of_the_draw(self):
@@ -69,13 +74,13 @@ class Plan(ProgramTest):
     def test_the_ending_says_what_the_server_asks_for(self):
         table = self.plan("--outcomes", "503:retry-after=3600")
         self.assertIn("ends after attempt 1, at 0 s: server_delay_too_long", table)
-        self.assertTrue(table.endswith(", the server asks for 3600.00 s\n"), table)
+        self.assertTrue(table.endswith(", the server asks for 60.0 min\n"), table)
 
     def test_the_table_of_ranges(self):
         table = self.plan("--preset", "equal-jitter").splitlines()
         self.assertEqual(table[1].split(),
                          "attempt outcome least mean most total (mean)".split())
-        self.assertEqual(table[2].split(), "1 503 0.50 s 0.75 s 1.00 s 0.75 s".split())
+        self.assertEqual(table[2].split(), "1 503 500 ms 750 ms 1.00 s 750 ms".split())
         self.assertRegex(table[-1], r"^ends after attempt 6, at .*: attempts_exhausted")
 
     def test_budgets_carry_over(self):
@@ -165,11 +170,91 @@ class Plan(ProgramTest):
                 golden.write_text(text)
             self.assertEqual(text, golden.read_text())
             drawing = xml.etree.ElementTree.fromstring(text)
-            self.assertEqual(drawing.tag, "{http://www.w3.org/2000/svg}svg")
+            self.assertEqual(drawing.tag, SVG + "svg")
         many = self.run_program("plan", "--preset", "google-http-client", "--set",
                                 'backoff={"kind": "none"}', "--format", "svg")
         self.assertIn(b"and 960 more", many.stdout)
         self.assertIn(b"stopped after 1000 attempts", many.stderr)
+
+    def drawing(self, *args):
+        return xml.etree.ElementTree.fromstring(self.plan("--format", "svg", *args))
+
+    def texts(self, drawing):
+        return [text.text for text in drawing.iter(SVG + "text")]
+
+    def test_the_drawing_gives_each_class_a_mark_of_its_own(self):
+        (self.folder / "s.json").write_text(json.dumps({"steps": [
+            {"status": 503, "delay": "2s"}, {"status": 429}, {"fault": "refused"},
+            {"status": 404}]}))
+        drawing = self.drawing("--scenario", "s.json")
+        marks = {each.get("class")[5:]: (each.tag, each.get("points") and
+                                         len(each.get("points").split()))
+                 for each in drawing.iter() if each.get("class", "").startswith("mark ")}
+        self.assertEqual(marks, {
+            "transient": (SVG + "rect", None), "throttle": (SVG + "polygon", 4),
+            "transport": (SVG + "polygon", 3), "permanent": (SVG + "line", None)})
+        times = [each for each in drawing.iter(SVG + "rect") if "time" in each.get("class")]
+        self.assertEqual([each.get("class") for each in times], ["time transient"])
+        self.assertGreater(float(times[0].get("width")), 20)  # the others took no time
+        self.assertIn("2.00 s", self.texts(drawing))
+
+    def test_the_drawing_says_what_is_unlimited(self):
+        texts = " ".join(self.texts(self.drawing(
+            "--set", "max_attempts=unlimited", "--outcomes", "503,200")))
+        self.assertIn(
+            "max_attempts unlimited, max_elapsed_time 1.00 min, attempt_timeout unlimited", texts)
+
+    def test_nothing_of_the_drawing_is_cut_at_its_edges(self):
+        (self.folder / "s.json").write_text(json.dumps({"steps": [
+            {"status": 503, "delay": "9s"}, {"status": 200}]}))
+        for args in (("http://h/" + "W" * 300,), ("http://h/" + "i/" * 300,),
+                     ("--scenario", "s.json", "--set", "max_elapsed_time=10s"),
+                     ("--set", 'backoff={"kind": "constant", "interval": "1100ms"}',
+                      "--set", "max_elapsed_time=1h", "--set", "max_attempts=50")):
+            drawing = self.drawing(*args)
+            width, height = float(drawing.get("width")), float(drawing.get("height"))
+            for text in drawing.iter(SVG + "text"):
+                letter = {"title": 10.8, "small": 7}.get(text.get("class"), 8.3)
+                wide = sum(1.5 if c in "WM" else 1 for c in text.text) * letter
+                end = float(text.get("x")) + {"end": 0, "middle": wide / 2}.get(
+                    text.get("text-anchor"), wide)
+                begin = end - wide
+                self.assertTrue(0 <= begin and end <= width, (text.text, begin, end))
+                self.assertTrue(10 <= float(text.get("y")) <= height - 4, text.text)
+
+    def test_the_numbers_of_an_axis_differ(self):
+        for wait in ("1ns", "3ns", "17us", "1ms", "59s", "7m", "100h"):
+            texts = self.texts(self.drawing(
+                "--set", f'backoff={{"kind": "constant", "interval": "{wait}"}}', "--set",
+                "max_elapsed_time=none", "--set", "max_attempts=2"))
+            upper = texts[texts.index("total (mean)") + 1:texts.index("1")]
+            self.assertGreaterEqual(len(upper), 2, wait)
+            self.assertEqual(len(set(upper)), len(upper), upper)
+
+    def test_counts_and_end_of_the_drawing_agree(self):
+        texts = self.texts(self.drawing("--set", "max_attempts=45",
+                                        "--set", "max_elapsed_time=none"))
+        self.assertIn("and 5 more: 45 attempts in all", texts)
+        runs = [text for text in texts if text.startswith("45 attempts, ")]
+        self.assertEqual(len(runs), 3)
+        time = runs[1].split(", ")[1]
+        self.assertEqual(texts[-1],
+                         f"ends after attempt 45, at {time}: attempts_exhausted (max_attempts 45 "
+                         "reached)")
+        # Also where a wait depends on the one before.
+        texts = self.texts(self.drawing("--preset", "decorrelated-jitter"))
+        mean = next(text for text in texts[texts.index("mean"):] if text.startswith("6 attempts, "))
+        time = mean.split(", ")[1]
+        self.assertIn(f"at {time}:", texts[-1])
+        self.assertEqual(texts.count(time), 2)  # the totals of the last two rows
+        # Calls that end otherwise are named, as in the table.
+        args = ("--preset", "standard", "--set", "max_elapsed_time=3s")
+        table = self.plan(*args).splitlines()
+        self.assertTrue(any(line.startswith("with the ") for line in table))
+        ends = [line for line in table if line.startswith(("ends ", "with "))]
+        shown = "".join(self.texts(self.drawing(*args)))
+        for end in ends:
+            self.assertIn(end, shown)
 
     def test_what_it_refuses(self):
         for args, message in (

@@ -38,6 +38,20 @@ def clean_environment():
     return kept
 
 
+def read_terminal(terminal, look=lambda said: None):
+    """All that programs write to it until the last has ended; `look` sees what there is so far."""
+    said = b""
+    while True:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:
+            return said
+        if not piece:
+            return said
+        said += piece
+        look(said)
+
+
 class Response:
     """Status, body and headers; or raw bytes; or reset: the connection is closed without a response."""
 
@@ -174,7 +188,8 @@ class ProgramTest(unittest.TestCase):
     def run_program(self, *args, status=0, stdin=b"", env=None):
         result = subprocess.run([PROGRAM, *map(str, args)], input=stdin, capture_output=True,
                                 timeout=LIMIT, env=clean_environment() | (env or {}),
-                                cwd=self.folder, check=False)
+                                cwd=self.folder, check=False,
+                                start_new_session=True)  # without a terminal to ask on
         allowed = status if isinstance(status, tuple) else (status,)
         self.assertIn(result.returncode, allowed, result.stderr.decode())
         return result

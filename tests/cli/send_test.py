@@ -301,9 +301,39 @@ class Output(ProgramTest):
     def test_secrets_do_not_show_in_verbose(self):
         server = self.server(Response(200, b"x"))
         shown = self.run_program("-v", "--oauth2-bearer", "t0k", server.url("/?s=3")).stderr
-        self.assertIn(b"> GET http://127.0.0.1", shown)
+        self.assertIn(b"> GET / HTTP/1.1\n> Host: 127.0.0.1:", shown)
         self.assertIn(b"< HTTP/1.1 200 Reason\n", shown)
         self.assertNotIn(b"t0k", shown)
+        self.assertNotIn(b"s=3", shown)
+
+    def test_verbose_shows_connections_requests_waits_and_decisions(self):
+        server = self.server(503, Response(200, b"x", [("X-A", "b")]))
+        lines = self.run_program("-v", *QUICK, server.url("/a?b")).stderr.decode().splitlines()
+        place = re.escape(f"127.0.0.1:{server.port}")
+        for number, expected in enumerate([
+                rf"\* attempt 1: GET http://{place}/a",
+                rf"\* connection to {place} from 127\.0\.0\.1:\d+: new, connected after [\d.]+ ms",
+                "> GET /a HTTP/1.1", f"> Host: {place}"]):
+            self.assertRegex(lines[number], f"^{expected}$")
+        text = "\n".join(lines)
+        self.assertRegex(text, r"\n< HTTP/1.1 503 Reason\n(< .*\n)+\* attempt 1: 503 after [\d.]+ ms: "
+                               r"transient \(status 503\), .*; retry in [\d.]+ m?s\n\* attempt 2: GET ")
+        self.assertRegex(text, r"\n< X-A: b\n< \n\* attempt 2: 200 after .*success.*\n"
+                               r"\* done: 200 after 2 attempts in [\d.]+ m?s \(success\)$")
+
+    def test_verbose_shows_tls_and_whether_the_connection_was_used_before(self):
+        process = self.start("serve", "--tls", "--outcomes", "503,200")
+        url = process.stdout.readline().decode().strip()
+        shown = self.run_program("-v", "-k", *QUICK, url).stderr.decode()
+        self.assertRegex(shown, r"\n\* TLS: set up after [\d.]+ ms, certificate of CN = localhost is "
+                                r"not valid \(OpenSSL's error \d+\)\n> GET / HTTP/1.1\n")
+        self.assertRegex(shown, r"\* attempt 2: .*\n\* connection to .*: used before\n> GET / ")
+        self.assertEqual(shown.count("* TLS: "), 1)
+
+    def test_verbose_shows_no_request_that_was_not_sent(self):
+        shown = self.run_program("-v", "--retry", "0", "http://127.0.0.1:1/", status=7).stderr
+        self.assertIn(b"\n* GET http://127.0.0.1:1/: Failed to connect", shown)
+        self.assertNotIn(b"> GET", shown)
 
 
 class ExitStatus(ProgramTest):
@@ -312,7 +342,7 @@ class ExitStatus(ProgramTest):
         result = self.run_program(server.url(), status=22)
         self.assertEqual(result.stdout, b"no")
         self.assertRegex(result.stderr.decode(),
-                         r"^failed after 1 attempt in [\d.]+ s: 404 \(not_retryable\)\n$")
+                         r"^failed after 1 attempt in [\d.]+ m?s: 404 \(not_retryable\)\n$")
         self.assertEqual(self.run_program("-f", server.url(), status=22).stdout, b"")
         self.assertEqual(self.run_program("--fail-with-body", server.url(), status=22).stdout,
                          b"no")
@@ -325,7 +355,7 @@ class ExitStatus(ProgramTest):
         self.assertEqual(result.stdout, b"busy")
         self.assertRegex(
             result.stderr.decode(),
-            r"^gave up after 5 attempts in [\d.]+ s: 503 each time \(attempts_exhausted\)\n$")
+            r"^gave up after 5 attempts in [\d.]+ m?s: 503 each time \(attempts_exhausted\)\n$")
         self.assertEqual(len(server.seen), 5)
         server = self.server(500, 503, 404)
         result = self.run_program(*QUICK, server.url(), status=22)
@@ -346,8 +376,10 @@ class ExitStatus(ProgramTest):
     def test_several_urls_are_told_apart(self):
         server = self.server(503)
         ran = self.run_program("--retry", "0", server.url("/a"), server.url("/b"), status=22)
-        for path, line in zip(("/a", "/b"), ran.stderr.decode().splitlines(), strict=True):
-            self.assertTrue(line.startswith(server.url(path) + ": gave up after 1 attempt in "), line)
+        ends = [("[1]", "/a"), ("[2]", "/b")]
+        for (number, path), line in zip(ends, ran.stderr.decode().splitlines(), strict=True):
+            begin = f"{number} {server.url(path)}: gave up after 1 attempt in "
+            self.assertTrue(line.startswith(begin), line)
 
     def test_a_failure_says_what_would_help(self):
         server = self.server(500)
@@ -358,7 +390,7 @@ class ExitStatus(ProgramTest):
         self.assertTrue(ran.stderr.endswith(b"(unsafe_to_repeat)\n"), ran.stderr)
         server = self.server(Response(503, b"", [("Retry-After", "600")]))
         said = self.run_program(server.url(), status=22).stderr.decode()
-        self.assertRegex(said, "the server asks for a wait of 600 s; --set server_delay.max=600s "
+        self.assertRegex(said, "the server asks for a wait of 10.0 min; --set server_delay.max=600s "
                                r"--retry-max-time 66\d allows it\n")
 
     def test_what_is_advised_for_a_long_wait_leads_to_success(self):
@@ -372,7 +404,7 @@ class ExitStatus(ProgramTest):
             if "server_delay.max=2m" in more:
                 limits = more + ["--set", "max_elapsed_time=1s"]
             said = self.run_program(*limits, server.url(), status=22).stderr.decode()
-            flags = re.search(r"a wait of 2 s;(.*) allows it\n", said)[1].split()
+            flags = re.search(r"a wait of 2.00 s;(.*) allows it\n", said)[1].split()
             server = self.server(busy, 200)
             self.run_program(*limits, *flags, server.url())
             self.assertEqual(len(server.seen), 2)
@@ -381,7 +413,7 @@ class ExitStatus(ProgramTest):
         server = self.server(200)
         urls = [server.url(f"/{i}") for i in range(50)]
         said = self.run_program("--trace", *urls).stderr.decode()
-        times = re.findall(r"^attempt 1: 200 after (.*?):", said, re.MULTILINE)
+        times = re.findall(r"^\[\d+\] .*: attempt 1: 200 after (.*?):", said, re.MULTILINE)
         self.assertEqual(len(times), 50)
         self.assertEqual([time for time in times if re.match(r"0(\.0*)? ", time)], [])
 
@@ -433,7 +465,7 @@ class ExitStatus(ProgramTest):
         result = self.run_program("--retry", 0, f"http://127.0.0.1:{port}/", status=7)
         self.assertRegex(result.stderr.decode(), r"^httpretry: \(7\) ")
         self.assertRegex(result.stderr.decode(),
-                         r"gave up after 1 attempt in [\d.]+ s: connect \(attempts_exhausted\)\n$")
+                         r"gave up after 1 attempt in [\d.]+ m?s: connect \(attempts_exhausted\)\n$")
         self.run_program("--retry", 0, "http://name.invalid/", status=6)
         self.run_program("--retry", 0, self.server(Response(0, reset=True)).url(), status=52)
         redirecting = self.server(Response(302, headers=[("Location", "/again")]))
@@ -513,7 +545,7 @@ class Until(ProgramTest):
                                "json:/state=FAILED", server.url(), status=22)
         self.assertEqual((ran.stdout, len(server.seen)), (b'{"state": "FAILED"}', 2))
         self.assertRegex(ran.stderr.decode(),
-                         r"^failed after 2 attempts in [\d.]+ s: 200 each time \(not_retryable\)\n$")
+                         r"^failed after 2 attempts in [\d.]+ m?s: 200 each time \(not_retryable\)\n$")
         self.assertIn("--until-fail needs --until", self.run_program(
             "--until-fail", "status=500", server.url(), status=2).stderr.decode())
 

@@ -12,7 +12,8 @@ import threading
 import time
 import unittest
 
-from program import Response, LIMIT, PROGRAM, ProgramTest, clean_environment, main
+from program import (Response, LIMIT, PROGRAM, ProgramTest, clean_environment, main,
+                     read_terminal)
 
 WAIT = [("Retry-After", "1")]
 LONG_WAIT = [("Retry-After", "4")]  # for what must be seen in the meantime
@@ -29,18 +30,14 @@ class Terminal(ProgramTest):
                                        cwd=self.folder)
         self.addCleanup(process.kill)
         os.close(its)
-        said = b""
-        while True:
-            try:
-                piece = os.read(own, 4096)
-            except OSError:
-                break
-            if not piece:
-                break
-            said += piece
+
+        def look(said):
+            nonlocal ready
             if ready and "…".encode() in said:
                 ready(process)
                 ready = None
+
+        said = read_terminal(own, look)
         os.close(own)
         process.wait(LIMIT)
         self.out = (self.folder / "stdout").read_bytes()
@@ -55,17 +52,12 @@ class Terminal(ProgramTest):
         if child == 0:
             os.execvpe("bash", ["bash", "-c", script],
                        clean_environment() | {"TERM": "xterm"})
-        said = b""
-        while True:
-            try:
-                piece = os.read(terminal, 4096)
-            except OSError:
-                break
-            if not piece:
-                break
-            said += piece
+
+        def interrupt(said):
             if "…".encode() in said and b"^C" not in said:
                 os.write(terminal, b"\x03")
+
+        said = read_terminal(terminal, interrupt)
         _, status = os.waitpid(child, 0)
         os.close(terminal)
         self.assertIn(b"start 1", said)
@@ -75,7 +67,7 @@ class Terminal(ProgramTest):
     def test_one_live_line_while_waiting(self):
         server = self.server(Response(503, b"", WAIT), Response(200, b"x"))
         said = self.at_terminal(server.url())
-        self.assertIn("attempt 1 of 5: 503, waiting 1 s (server asked 1 s)…", said)
+        self.assertIn("attempt 1 of 5: 503, waiting 1.00 s (server asked 1.00 s)…", said)
         self.assertTrue(said.endswith("\r\x1b[K"), said)
         self.assertNotIn("\n", said)
         self.assertEqual(self.out, b"x")
@@ -113,6 +105,19 @@ class Terminal(ProgramTest):
         self.assertTrue(said.endswith("\r\x1b[K"), said)
         self.assertEqual([seen.body == b"u" * 250000 for seen in server.seen], [True, True])
         self.assertEqual([seen.headers["content-length"] for seen in server.seen], ["250000"] * 2)
+
+    def test_a_bar_for_an_upload_that_can_be_read_only_once(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        body = b"u" * (66 << 20)
+        writer = threading.Thread(target=pipe.write_bytes, args=(body,))
+        writer.start()
+        server = self.server(200)
+        said = self.at_terminal("--limit-rate", "50M", "-T", "pipe", server.url("/x"))
+        writer.join(LIMIT)
+        self.assertRegex(said, r"\x1b\[K[\d.]+ MiB, [\d.]+ MiB/s")
+        self.assertTrue(said.endswith("\r\x1b[K"), said)
+        self.assertEqual(server.seen[0].body, body)
 
     def test_many_urls_share_the_line(self):
         server = self.server(Response(503, b"", LONG_WAIT), Response(200, b"x"))
@@ -160,7 +165,7 @@ class Session(ProgramTest):
         self.addCleanup(self.tmux, "kill-server")
         command = f"{shlex.quote(str(PROGRAM))} {server.url()}; echo status $?"
         self.tmux("send-keys", command, "Enter")
-        self.wait_for(r"attempt 1 of 5: 503, waiting 4 s \(server asked 4 s\)…")
+        self.wait_for(r"attempt 1 of 5: 503, waiting 4.00 s \(server asked 4.00 s\)…")
         gate.set()
         screen = self.wait_for(r"status 0")
         self.assertIn("the body\nstatus 0", screen)

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import DATA, LIMIT, PROGRAM, ProgramTest, main
+from program import DATA, LIMIT, NOT_HERE, PROGRAM, ProgramTest, main
 
 
 class Usage(ProgramTest):
@@ -137,7 +137,7 @@ class Usage(ProgramTest):
                 ((), "no URL given"),
                 (("--retyr", "3", "u"), "option --retyr is unknown; did you mean --retry?"),
                 (("--zzzzzzzz", "u"), "option --zzzzzzzz is unknown"),
-                (("-sqS", "u"), "option -q is unknown (in -sqS)"),
+                (("-s!S", "u"), "option -! is unknown (in -s!S)"),
                 (("u", "-X"), "option -X needs a value"),
                 (("--silent=1", "u"), "option --silent takes no value"),
                 (("--idempotency-key=", "u"), "option --idempotency-key= needs a value"),
@@ -147,7 +147,8 @@ class Usage(ProgramTest):
                 (("--max-redirs", "-2", "u"), 'option --max-redirs: "-2" is not a whole number'),
                 (("--color", "pink", "u"), 'option --color: "pink" is not one of auto, always'),
                 (("-retry", "3", "u"),
-                 "option -r is unknown (in -retry); did you mean --retry?"),
+                 'option -r: "etry" is not a range of bytes, such as 0-99 or -500; did you mean '
+                 "--retry?"),
                 (("-I", "-d", "x", "u"), "a request can have only one of -I, -T, -F and -d"),
                 (("-F", "a=b", "-T", "x", "u"), "a request can have only one of -I, -T, -F and -d"),
                 (("-F", "nothing", "u"), "option -F: expected NAME=CONTENT, found no name"),
@@ -160,7 +161,15 @@ class Usage(ProgramTest):
                 (("-F", "a=b;headers=none", "u"),
                  'option -F, "a": expected NAME: VALUE after ;headers='),
                 (("--until", "json:/state<=A", "u"), "is not a condition like status=200"),
-                (("--next", "u"), "option --next is unknown"),
+                (("--next", "u"), "option --next: no URL is given before it"),
+                (("u", "--next"), "no URL given"),
+                (("--proto", "=gopher,htp", "u"),
+                 'option --proto: "htp" is not a protocol; expected a list such as =https'),
+                (("-OJ", "-i", "http://h/x"), "-J cannot be combined with -i or -C"),
+                (("-OJ", "-C", "-", "http://h/x"), "-J cannot be combined with -i or -C"),
+                (("-C", "7", "-r", "0-9", "u"), "-C cannot be combined with -r"),
+                (("-m", "5 s", "u"), "such as 5, 0.5 or 500ms"),
+                (("-Nm", "1d", "u"), "such as 5, 0.5 or 500ms"),
                 (("--set", "backoff.kind=constant", "u"), '--set backoff: missing key "interval"'),
                 (("-U", "me", "u"), "option -U: no password given; expected NAME:PASSWORD"),
                 (("--resolve", "h:1", "u"), '"h:1" is not HOST:PORT:ADDRESS'),
@@ -195,6 +204,15 @@ class Usage(ProgramTest):
                 (("policy", "chekc"), 'policy: unknown command "chekc"; did you mean "check"?'),
                 (("check", "policy.json"),
                  '"check" is not a URL; did you mean httpretry policy check?'),
+                (("polcy", "check", "policy.json"),
+                 '"polcy" is not a URL; did you mean httpretry policy?'),
+                (("serv",), "did you mean httpretry serve? (For a host of that name, use http://serv/.)"),
+                (("get", "http://h/"), '"get" is not a URL; did you mean -X GET?'),
+                (("--preset", "aws", "u"), 'there is no preset "aws"; did you mean aws-standard, '),
+                (("--set", "attempt_timeout=5", "u"), "--set attempt_timeout: 5 has no unit; write 5s"),
+                (("--retries", "3", "u"),
+                 "option --retries is unknown; did you mean --retry 3, which is up to four attempts?"),
+                (("--timeout", "3", "u"), "option --timeout is unknown; did you mean -m 5 (all attempts "),
                 (("policy", "presets", "gsc"), 'there is no preset "gsc"; did you mean "gcs"?'),
                 (("policy", "check"), "policy check needs at least one FILE"),
                 (("policy", "explain", "x"), "policy explain needs FILE METHOD URL"),
@@ -202,6 +220,38 @@ class Usage(ProgramTest):
                 (("policy", "schema", "a"), "policy schema takes no operands")):
             with self.subTest(args=args):
                 self.assertIn(message, self.usage_error(*args))
+
+    def test_options_of_curls_that_are_missing_on_purpose_are_named(self):
+        for args, message in (
+                (("--anyauth", "u"), "option --anyauth is curl's, and missing here on purpose: name the "
+                                     "scheme: --basic or --digest"),
+                (("-sR", "u"), "option -R (in -sR) is curl's, and missing here on purpose: a file has "),
+                (("--ftp-pasv", "u"), "it is for protocols other than HTTP"),
+                (("-0", "u"), "only HTTP/1.1 and HTTP/2 are sent"),
+                (("-Y", "100", "u"), "--set stall_timeout=30s ends an attempt")):
+            with self.subTest(args=args):
+                self.assertIn(message, self.usage_error(*args))
+
+    @unittest.skipUnless(shutil.which("curl"), "curl is not installed")
+    def test_every_option_of_curls_is_there_or_named(self):
+        known = self.run_program("--help").stdout.decode()
+        if b" 7.88." not in subprocess.run(["curl", "-V"], stdout=subprocess.PIPE, check=True).stdout:
+            self.skipTest(NOT_HERE + "curl 7.88, whose options we know")
+        listed = subprocess.run(["curl", "--help", "all"], stdout=subprocess.PIPE, check=True).stdout
+        options = re.findall(r"^ (?:(-.), |    ) *(--[\w.-]+)", listed.decode(), re.M)
+        self.assertGreater(len(options), 200)
+        for letter, name in options:
+            if f"{name} " in known or f"{name}\n" in known:
+                continue
+            for option in filter(None, (name, letter)):
+                with self.subTest(option=option):
+                    self.assertIn(f"option {option} is curl's, and missing here on purpose: ",
+                                  self.usage_error(option, "http://h.invalid/"))
+
+    def test_the_variable_that_names_a_policy_file_is_named(self):
+        ran = self.run_program("http://h.invalid/", env={"HTTPRETRY_POLICY": "/none"}, status=3)
+        self.assertEqual(ran.stderr, b"/none: No such file or directory\n"
+                                     b"httpretry: the variable HTTPRETRY_POLICY names this file\n")
 
     def test_an_unreadable_body_is_26(self):
         for args in (("-d@missing",), ("-T", "missing"), ("-H@missing",), ("-T", ".")):

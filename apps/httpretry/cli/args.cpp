@@ -15,8 +15,9 @@ class Parser {
  public:
   using Operand = std::function<void(const std::string&)>;
 
-  Parser(const std::vector<std::string>& args, const FlagTable& table, const Operand& operand)
-      : args_(args), table_(table), operand_(operand) {}
+  Parser(const std::vector<std::string>& args, const FlagTable& table, const Operand& operand,
+         AboutUnknown about_unknown)
+      : args_(args), table_(table), operand_(operand), about_unknown_(about_unknown) {}
 
   void run() {
     bool flags_end = false;
@@ -50,7 +51,7 @@ class Parser {
     const auto name = arg.substr(2, equals == std::string::npos ? equals : equals - 2);
     const auto* flag = find([&](const Flag& known) { return known.name == name; });
     if (flag == nullptr) {
-      throw UsageError("option --" + name + " is unknown" + did_you_mean_flag(name));
+      throw unknown("--" + name, "", did_you_mean_flag(name));
     }
     const auto shown = "--" + name;
     if (flag->takes_value()) {
@@ -83,8 +84,10 @@ class Parser {
     }
   }
 
-  static UsageError unknown(const std::string& shown, const std::string& within,
-                            const std::string& hint) {
+  [[nodiscard]] UsageError unknown(const std::string& shown, const std::string& within,
+                                   const std::string& hint) const {
+    const auto about = about_unknown_ != nullptr ? about_unknown_(shown) : std::string();
+    if (!about.empty()) return UsageError("option " + shown + within + about);
     return UsageError("option " + shown + " is unknown" + within + hint);
   }
 
@@ -116,6 +119,7 @@ class Parser {
   const std::vector<std::string>& args_;
   const FlagTable& table_;
   const Operand& operand_;
+  AboutUnknown about_unknown_;
   std::size_t next_ = 0;
 };
 
@@ -133,15 +137,23 @@ std::optional<Number> number_in(const std::string& text, std::string_view& rest)
   return code == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-double parse_decimal(const std::string& text, std::string_view flag, double most,
-                     const char* expected) {
+// A decimal number at the start of `text`; `rest` receives what follows it. NaN if there is none.
+double decimal_in(const std::string& text, std::string_view& rest) {
   double number = 0;
   const auto* end = text.data() + text.size();
   const auto [stop, code] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
-  // The negation also rejects NaN.
-  const bool valid = code == std::errc() && stop == end && number >= 0 && number <= most;
-  if (!valid) throw invalid(flag, text, expected);
-  return number;
+  rest = {stop, static_cast<std::size_t>(end - stop)};
+  return code == std::errc() ? number : std::numeric_limits<double>::quiet_NaN();
+}
+
+// How many seconds a unit has; a number without one is in seconds. NaN if it is none.
+double seconds_of(std::string_view unit) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},  {"us", 1e-6}, {"ms", 1e-3},
+                                                            {"s", 1}, {"m", 60},    {"h", 3600}};
+  for (const auto& [name, size] : kUnits) {
+    if (name == unit) return size;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace
@@ -164,8 +176,8 @@ Flag help_flag() {
 FlagTable help_only() { return {{"Options", {help_flag()}}}; }
 
 void parse(const std::vector<std::string>& args, const FlagTable& table,
-           const std::function<void(const std::string&)>& operand) {
-  Parser(args, table, operand).run();
+           const std::function<void(const std::string&)>& operand, AboutUnknown about_unknown) {
+  Parser(args, table, operand, about_unknown).run();
 }
 
 std::vector<std::string> parse(const std::vector<std::string>& args, const FlagTable& table) {
@@ -176,12 +188,23 @@ std::vector<std::string> parse(const std::vector<std::string>& args, const FlagT
 
 Duration parse_seconds(const std::string& text, std::string_view flag) {
   constexpr double kMost = 365.0 * 86400;  // as in a policy file
-  const auto seconds = parse_decimal(text, flag, kMost, "a number of seconds from 0 to a year");
+  std::string_view unit;
+  const auto number = decimal_in(text, unit);
+  const auto seconds = number * seconds_of(unit);
+  // The negation also rejects NaN.
+  if (!(seconds >= 0 && seconds <= kMost)) {
+    throw invalid(flag, text, "a number of seconds from 0 to a year, such as 5, 0.5 or 500ms");
+  }
   return Duration(std::llround(seconds * 1e9));
 }
 
 double parse_unit(const std::string& text, std::string_view flag) {
-  return parse_decimal(text, flag, 1, "a number from 0 to 1");
+  std::string_view rest;
+  const auto number = decimal_in(text, rest);
+  if (!(rest.empty() && number >= 0 && number <= 1)) {
+    throw invalid(flag, text, "a number from 0 to 1");
+  }
+  return number;
 }
 
 long parse_count(const std::string& text, std::string_view flag) {

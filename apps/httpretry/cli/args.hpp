@@ -47,15 +47,20 @@ using FlagTable = std::vector<FlagGroup>;
 Flag help_flag();
 FlagTable help_only();  // for a command without other flags
 
+// What is said about an option that the table does not have, "--name" or "-n": the end of the
+// message, or nothing.
+using AboutUnknown = std::string (*)(std::string_view option);
+
 // Applies the flags, and calls `operand` for other arguments, in the order of the command line.
 // Throws UsageError and HelpRequested.
 void parse(const std::vector<std::string>& args, const FlagTable& table,
-           const std::function<void(const std::string&)>& operand);
+           const std::function<void(const std::string&)>& operand,
+           AboutUnknown about_unknown = nullptr);
 // The same; returns the operands.
 std::vector<std::string> parse(const std::vector<std::string>& args, const FlagTable& table);
 
 // Parse the value of a flag. Throw UsageError; `flag` is its name in the message.
-Duration parse_seconds(const std::string& text, std::string_view flag);     // "2", "0.5"
+Duration parse_seconds(const std::string& text, std::string_view flag);     // "2", "0.5", "500ms"
 long parse_count(const std::string& text, std::string_view flag);           // 0 or more
 std::uint64_t parse_bytes(const std::string& text, std::string_view flag);  // "100", "20K", "3M"
 double parse_unit(const std::string& text, std::string_view flag);          // 0 to 1

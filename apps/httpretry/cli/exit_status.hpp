@@ -9,6 +9,7 @@ inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;  // `policy check` found errors, `serve` cannot listen
 inline constexpr int kUsage = 2;
 inline constexpr int kBadPolicyFile = 3;
+inline constexpr int kPartial = 18;      // standard output has only the beginning of a response
 inline constexpr int kErrorStatus = 22;  // a response of 400 or more
 inline constexpr int kWriteError = 23;   // standard output or a file
 inline constexpr int kReadError = 26;    // a body or a file

@@ -6,6 +6,7 @@
 #include "cli/output.hpp"
 #include "cli/policy_options.hpp"
 
+#include <httpretry/http/headers.hpp>
 #include <httpretry/json/problem.hpp>
 
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <vector>
 
 namespace httpretry::cli {
 namespace {
@@ -60,15 +62,31 @@ int run_family(const Args& args) {
   throw UsageError(family + ": unknown command \"" + args[1] + "\"" + did_you_mean(args[1], names));
 }
 
-// "check policy.json" is hardly a request for http://check/: the user forgot "policy".
+UsageError no_url(const std::string& word, std::string_view command) {
+  return UsageError("\"" + word + "\" is not a URL; did you mean httpretry " +
+                    std::string(command) + "? (For a host of that name, use http://" + word +
+                    "/.)");
+}
+
+// "check policy.json" is hardly a request for http://check/: the user forgot "policy". Nor is
+// "polcy check" one for http://polcy/.
 void check_first_url(const std::string& url) {
+  std::vector<std::string_view> first_words;
   for (const auto& command : commands()) {
     const auto space = command.name.find(' ');
+    first_words.push_back(command.name.substr(0, space));
     if (space == std::string_view::npos || command.name.substr(space + 1) != url) continue;
-    throw UsageError("\"" + url + "\" is not a URL; did you mean httpretry " +
-                     std::string(command.name) + "? (For a host of that name, use http://" + url +
-                     "/.)");
+    throw no_url(url, command.name);
   }
+  for (const std::string_view method :
+       {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}) {
+    if (!equal_ignoring_case(url, method)) continue;
+    throw UsageError("\"" + url + "\" is not a URL; did you mean -X " + std::string(method) +
+                     "? (For a host of that name, use http://" + url + "/.)");
+  }
+  std::erase(first_words, std::string_view());
+  if (url.find_first_of("./:?#") != std::string::npos) return;
+  if (const auto near = nearest(url, first_words); !near.empty()) throw no_url(url, near);
 }
 
 int run(const Args& args) {
@@ -81,7 +99,7 @@ int run(const Args& args) {
     }
   }
   if (!args.empty() && !members(args.front()).empty()) return run_family(args);
-  if (!args.empty()) check_first_url(args.front());
+  if (!args.empty() && !args.front().starts_with('-')) check_first_url(args.front());
   return run(commands().front(), args);
 }
 

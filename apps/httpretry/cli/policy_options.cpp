@@ -2,6 +2,8 @@
 
 #include "cli/input.hpp"
 
+#include <httpretry/policy/presets.hpp>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -16,6 +18,16 @@ std::pair<std::string, std::string> parse_setting(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+// A setting of the command line has no quotes: `write a string such as "5s"` becomes `write 5s`.
+std::string without_quotes(std::string message) {
+  constexpr std::string_view kAdvice = "write a string such as \"";
+  const auto at = message.find(kAdvice);
+  if (at == std::string::npos) return message;
+  const auto end = message.find('"', at + kAdvice.size());
+  if (end != std::string::npos) message.erase(end, 1);
+  return message.replace(at, kAdvice.size(), "write ");
+}
+
 PolicySet from_file(const std::string& path, int cancel) {
   auto checked = check_policies(read_policy_file(path, cancel), path);
   if (checked.set) return *std::move(checked.set);
@@ -26,9 +38,21 @@ PolicySet from_file(const std::string& path, int cancel) {
   throw BadPolicyFile(lines);
 }
 
+// "aws" is not like "aws-standard", but may well mean it.
+std::string presets_with(const std::string& word) {
+  std::string names;
+  for (const auto& preset : presets()) {
+    if (word.size() < 3 || preset.name.find(word) == std::string_view::npos) continue;
+    names += (names.empty() ? "; did you mean " : ", ") + std::string(preset.name);
+  }
+  return names.empty() ? names : names + "?";
+}
+
 PolicySet from_preset(const std::string& name) {
   auto resolved = resolve_preset(name);
-  if (!resolved) throw UsageError("option --preset: " + resolved.error().message);
+  if (!resolved) {
+    throw UsageError("option --preset: " + resolved.error().message + presets_with(name));
+  }
   return PolicySet(*std::move(resolved));
 }
 
@@ -45,7 +69,13 @@ PolicySet base_policies(const PolicyChoice& choice, int cancel) {
   if (choice.file) return from_file(*choice.file, cancel);
   if (choice.preset) return from_preset(*choice.preset);
   const char* file = file_of_environment();
-  return file != nullptr ? from_file(file, cancel) : PolicySet();
+  if (file == nullptr) return {};
+  try {
+    return from_file(file, cancel);
+  } catch (const BadPolicyFile& error) {
+    throw BadPolicyFile(std::string(error.what()) +
+                        "httpretry: the variable HTTPRETRY_POLICY names this file\n");
+  }
 }
 
 }  // namespace
@@ -94,7 +124,7 @@ PolicySet chosen_policies(const PolicyChoice& choice, int cancel) {
   auto set = base_policies(choice, cancel);
   if (choice.settings.empty()) return set;
   auto overridden = with_settings(set, choice.settings, "--set");
-  if (!overridden) throw UsageError(overridden.error().message);
+  if (!overridden) throw UsageError(without_quotes(overridden.error().message));
   return *std::move(overridden);
 }
 

@@ -20,17 +20,24 @@ constexpr auto kDifferences = std::to_array<Entry>({
      "is 22 for a response of 400 or more, without -f, and for any that the policy calls a "
      "failure; "
      "--no-fail makes it 0"},
-    {"several URLs", "the exit status is that of the last one that failed"},
+    {"several URLs",
+     "the exit status is that of the last one that failed; with --fail-early, of the first"},
     {"-o, -C -",
      "an error response does not replace a partial download, and a 304 does not replace the file"},
     {"-L", "sends no body to another origin (exit status 8), and only harmless headers of yours"},
     {"-L -i, -L -I", "show the headers of the last response only"},
     {"-L -X POST", "a 301, 302 or 303 changes the method to GET, as for any POST"},
     {"[1-3], {a,b}", "have no special meaning in a URL"},
+    {"-N",
+     "shows nothing of an attempt that failed, and never a byte twice; without it, output waits"},
+    {"-D", "writes FILE at the end, without the headers of 1xx responses"},
+    {"-J", "uses the name for the file of an error response too, unless -f"},
+    {"-z", "a server that ignores the date is believed: its response is written"},
+    {"--next, -Z", "the groups of --next go one after another; -Z sends each at once"},
+    {"--trace", "takes no file; see --stderr"},
     {"not supported",
-     "-0, -D, -J, -N, -R, -Y, -g, -j, -q, -r, -z, --anyauth, --create-dirs, --digest, "
-     "--fail-early, --netrc-optional, --next, --output-dir, --proto, --remote-name-all, ~/.curlrc, "
-     "a prompt for the password of -u, and protocols other than HTTP"},
+     "HTTP/1.0 and HTTP/3, --anyauth, --rate, -R, ~/.curlrc, and what is for other protocols; "
+     "each such option says why"},
 });
 
 constexpr auto kExitStatuses = std::to_array<Entry>({

@@ -2,36 +2,7 @@
 
 #include <httpretry/http/headers.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
-
 namespace httpretry::cli {
-namespace {
-
-template <class... Args>
-std::string formatted(const char* format, Args... args) {
-  std::array<char, 64> text{};
-  const auto size = std::snprintf(text.data(), text.size(), format, args...);
-  return {text.data(), std::min(static_cast<std::size_t>(size), text.size() - 1)};
-}
-
-double as_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
-
-}  // namespace
-
-std::string seconds(Duration time) {
-  const bool short_time = time < std::chrono::seconds(1);
-  return formatted(short_time ? "%.3f s" : "%.1f s", as_seconds(time));
-}
-
-std::string precise(Duration time) {
-  using namespace std::chrono_literals;
-  if (time == Duration::zero()) return "0 s";
-  if (time < 1ms) return formatted("%.2f us", as_seconds(time) * 1e6);
-  if (time < 100ms) return formatted("%.2f ms", as_seconds(time) * 1e3);
-  return formatted("%.2f s", as_seconds(time));
-}
 
 std::string with_scheme(const std::string& url) {
   const auto scheme = url.find("://");

@@ -1,4 +1,4 @@
-// Texts in messages: times and URLs.
+// Texts in messages: URLs.
 #pragma once
 
 #include <httpretry/client/report.hpp>
@@ -7,11 +7,6 @@
 #include <string_view>
 
 namespace httpretry::cli {
-
-// "12.3 s", "0.043 s".
-std::string seconds(Duration time);
-// With two decimals in a unit that suits the time: "1.50 s", "19.53 ms", "51.20 us".
-std::string precise(Duration time);
 
 // As curl: a URL without a scheme is http.
 std::string with_scheme(const std::string& url);

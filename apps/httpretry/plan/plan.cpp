@@ -85,10 +85,9 @@ std::function<double()> draws(const PlanOptions& options) {
 
 std::string json_of(const PlanOptions& options, const Simulation& simulation,
                     const SimulatedCalls& simulated) {
-  const auto& policy = simulation.policy();
   std::string text;
   for (const auto& outcome : simulated.outcomes) {
-    text += (text.empty() ? "" : ",\n") + report_json(simulation.request, outcome, policy, true);
+    text += (text.empty() ? "" : ",\n") + report_json(simulation.request, outcome, true);
   }
   return (options.repeat ? "[" + text + "]" : text) + '\n';
 }
@@ -121,7 +120,8 @@ std::string ranges_text(const PlanOptions& options, const RetryPolicy& policy,
     return title(simulation) + '\n' + table_of_ranges(policy, shortest, mean, longest);
   }
   return svg(title(simulation), policy, schedule_of_ranges(policy, shortest, mean, longest),
-             {{"shortest", &shortest}, {"mean", &mean}, {"longest", &longest}});
+             {{"shortest", &shortest}, {"mean", &mean}, {"longest", &longest}},
+             end_lines(shortest, mean, longest));
 }
 
 std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
@@ -131,7 +131,8 @@ std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
   if (options.format == "json") return json_of(options, simulation, simulated);
   if (options.format == "table") return title(simulation) + '\n' + decisions(simulated);
   const auto& only = simulated.outcomes.front();
-  return svg(title(simulation), policy, schedule_of(only), {{"this call", &only}});
+  return svg(title(simulation), policy, schedule_of(only), {{"this call", &only}},
+             {"ends " + end_text(only)});
 }
 
 }  // namespace
@@ -148,7 +149,8 @@ int plan(const Args& args) {
   const auto request = planned_request(operands);
   const auto scenario = chosen_scenario(options.scenario);
   const auto policies = chosen_policies(options.policy);
-  const auto& policy = *policies.find(request.method(), *request.parsed_url()).policy;
+  const auto& policy =
+      *policies.find(request.method(), *request.parsed_url(), request.headers()).policy;
   const auto script = scenario ? script_for(*scenario, request) : failing_script(policy);
   const Simulation simulation{policies, request, script, draws(options),
                               options.repeat.value_or(1)};

@@ -14,6 +14,11 @@ const Backoff& backoff_for(const RetryPolicy& policy, Class cls) {
 
 Duration plus(Duration a, Duration b) { return kForever - a <= b ? kForever : a + b; }
 
+// When the wait after an attempt ends.
+Duration end_of(const Attempt& attempt) {
+  return plus(plus(attempt.start, attempt.duration), attempt.wait.value_or(Duration{}));
+}
+
 }  // namespace
 
 Schedule schedule_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
@@ -23,6 +28,7 @@ Schedule schedule_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
     const auto count = history_of(*most_attempts).attempts.size();
     if (history_of(*other).attempts.size() > count) most_attempts = other;
   }
+  const auto& usual = history_of(middle).attempts;
   Schedule schedule;
   DelayRange range;
   Duration total{};
@@ -31,6 +37,10 @@ Schedule schedule_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
       range = delay_range(backoff_for(policy, attempt.cls), attempt.number, range);
       total = plus(total, range.mean);
     }
+    // The total is that of the call which is shown as the mean one. Decorrelated jitter makes each
+    // wait from the one before, so there the sum of the means is another.
+    const auto i = schedule.size();
+    if (i < usual.size()) total = end_of(usual[i]);
     schedule.push_back({&attempt, attempt.retried ? range : DelayRange(), total});
   }
   return schedule;
@@ -40,8 +50,7 @@ Schedule schedule_of(const Outcome& outcome) {
   Schedule schedule;
   for (const auto& attempt : history_of(outcome).attempts) {
     const auto wait = attempt.wait.value_or(Duration{});
-    const auto end = plus(plus(attempt.start, attempt.duration), wait);
-    schedule.push_back({&attempt, DelayRange{wait, wait, wait}, end});
+    schedule.push_back({&attempt, DelayRange{wait, wait, wait}, end_of(attempt)});
   }
   return schedule;
 }
@@ -54,13 +63,28 @@ std::string_view stop_reason_text(const History& history) {
 std::string end_text(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   auto text = "after attempt " + std::to_string(history.attempts.size()) + ", at " +
-              precise(history.elapsed) + ": " + std::string(stop_reason_text(history));
+              duration_text(history.elapsed) + ": " + std::string(stop_reason_text(history));
   if (!history.detail.empty()) text += " (" + history.detail + ")";
   // Not `retry_at` itself: that is a virtual time.
   if (history.retry_at && history.attempts.back().server_delay) {
-    text += ", the server asks for " + precise(*history.attempts.back().server_delay);
+    text += ", the server asks for " + duration_text(*history.attempts.back().server_delay);
   }
   return text;
+}
+
+std::vector<std::string> end_lines(const Outcome& shortest, const Outcome& middle,
+                                   const Outcome& longest) {
+  std::vector<std::string> lines{"ends " + end_text(middle)};
+  const auto& usual = history_of(middle);
+  for (const auto& [outcome, which] :
+       {std::pair(&shortest, "shortest"), std::pair(&longest, "longest")}) {
+    const auto& other = history_of(*outcome);
+    if (other.stop_reason == usual.stop_reason && other.attempts.size() == usual.attempts.size()) {
+      continue;
+    }
+    lines.push_back(std::string("with the ") + which + " waits " + end_text(*outcome));
+  }
+  return lines;
 }
 
 }  // namespace httpretry::cli

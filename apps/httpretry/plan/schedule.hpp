@@ -14,7 +14,7 @@ namespace httpretry::cli {
 struct Planned {
   const Attempt* attempt;
   DelayRange wait;   // zero if no retry follows
-  Duration total{};  // until the end of that wait; with ranges, the sum of the means
+  Duration total{};  // until the end of that wait; with ranges, in the call with the mean waits
 };
 using Schedule = std::vector<Planned>;
 
@@ -31,5 +31,9 @@ std::string_view stop_reason_text(const History& history);
 
 // "after attempt 4, at 3.00 s: attempts_exhausted (max_attempts 4 reached)"
 std::string end_text(const Outcome& outcome);
+
+// A line for the call with the mean waits, and one for each other call that ends in another way.
+std::vector<std::string> end_lines(const Outcome& shortest, const Outcome& middle,
+                                   const Outcome& longest);
 
 }  // namespace httpretry::cli

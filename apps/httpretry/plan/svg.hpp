@@ -14,9 +14,9 @@ struct Run {
   const Outcome* outcome;
 };
 
-// A bar for the range of each wait, with its numbers. Below, the attempts of each run in time, and
-// max_elapsed_time if it is near.
+// A row for each attempt: its time, and a bar for the range of the wait after it. Below, the
+// attempts of each run in time, max_elapsed_time if it is near, and how the calls end.
 std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule& schedule,
-                const std::vector<Run>& runs);
+                const std::vector<Run>& runs, const std::vector<std::string>& ends);
 
 }  // namespace httpretry::cli

@@ -31,7 +31,9 @@ std::string aligned(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string or_dash(const std::optional<Duration>& time) { return time ? precise(*time) : "-"; }
+std::string or_dash(const std::optional<Duration>& time) {
+  return time ? duration_text(*time) : "-";
+}
 
 }  // namespace
 
@@ -41,21 +43,13 @@ std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
   for (const auto& [attempt, wait, total] : schedule_of_ranges(policy, shortest, middle, longest)) {
     Row row{std::to_string(attempt->number), attempt_text(*attempt)};
     if (attempt->retried) {
-      row.insert(row.end(),
-                 {precise(wait.least), precise(wait.mean), precise(wait.most), precise(total), ""});
+      row.insert(row.end(), {duration_text(wait.least), duration_text(wait.mean),
+                             duration_text(wait.most), duration_text(total), ""});
     }
     rows.push_back(std::move(row));
   }
-  auto text = aligned(rows) + "ends " + end_text(middle) + '\n';
-  const auto& usual = history_of(middle);
-  for (const auto& [outcome, which] :
-       {std::pair(&shortest, "shortest"), std::pair(&longest, "longest")}) {
-    const auto& other = history_of(*outcome);
-    if (other.stop_reason == usual.stop_reason && other.attempts.size() == usual.attempts.size()) {
-      continue;
-    }
-    text += std::string("with the ") + which + " waits " + end_text(*outcome) + '\n';
-  }
+  auto text = aligned(rows);
+  for (const auto& end : end_lines(shortest, middle, longest)) text += end + '\n';
   return text;
 }
 
@@ -63,9 +57,9 @@ std::string table_of_decisions(const Outcome& outcome) {
   std::vector<Row> rows{
       {"attempt", "at", "outcome", "class", "server asks", "backoff", "wait", "budget", "rule"}};
   for (const auto& attempt : history_of(outcome).attempts) {
-    rows.push_back({std::to_string(attempt.number), precise(attempt.start), attempt_text(attempt),
-                    std::string(to_string(attempt.cls)), or_dash(attempt.server_delay),
-                    or_dash(attempt.backoff), or_dash(attempt.wait),
+    rows.push_back({std::to_string(attempt.number), duration_text(attempt.start),
+                    attempt_text(attempt), std::string(to_string(attempt.cls)),
+                    or_dash(attempt.server_delay), or_dash(attempt.backoff), or_dash(attempt.wait),
                     attempt.budget_left ? std::to_string(*attempt.budget_left) : "-",
                     printable(attempt.rule)});
   }

@@ -81,7 +81,7 @@ std::string words_text(const ResolvedPolicy& resolved,
 std::string plan_for_503(const PolicySet& set, const Request& request) {
   std::string stopped;
   const auto simulated = simulate_extremes({set, request, Script({Step(503)}), {}}, stopped);
-  const auto& policy = *set.find(request.method(), *request.parsed_url()).policy;
+  const auto& policy = *set.find(request.method(), *request.parsed_url(), request.headers()).policy;
   auto text = "if every response is 503:\n" +
               table_of_ranges(policy, simulated[0], simulated[1], simulated[2]);
   return stopped.empty() ? text : text + "stopped " + stopped + '\n';
@@ -110,12 +110,13 @@ int policy_explain(const Args& args) {
   const auto set = chosen_policies(choice);
   const auto request = plain_request(operands[1], operands[2]);
   const auto& url = *request.parsed_url();
-  const auto& resolved = set.find(request.method(), url);
-  const auto text = format == "json"
-                        ? json_text(resolved)
-                        : words_text(resolved, set.candidates(request.method(), url),
-                                     set.near_misses(request.method(), url)) +
-                              repeat_text(request, *resolved.policy) + plan_for_503(set, request);
+  const auto& resolved = set.find(request.method(), url, request.headers());
+  const auto text =
+      format == "json"
+          ? json_text(resolved)
+          : words_text(resolved, set.candidates(request.method(), url, request.headers()),
+                       set.near_misses(request.method(), url)) +
+                repeat_text(request, *resolved.policy) + plan_for_503(set, request);
   write_stdout(text);
   return kOk;
 }

@@ -32,7 +32,7 @@ std::string longer_wait(const SendOptions& options, const EndedCall& ended) {
     flags += " --retry-max-time " + whole_seconds(until_then + kForRetries);
   }
   if (flags.empty()) return {};
-  return "the server asks for a wait of " + whole_seconds(asked) + " s;" + flags + " allows it";
+  return "the server asks for a wait of " + duration_text(asked) + ";" + flags + " allows it";
 }
 
 std::string pipe_too_long(const Request& request) {
@@ -53,7 +53,9 @@ std::string advice(const SendOptions& options, const EndedCall& ended) {
   }
   switch (history_of(outcome).stop_reason) {
     case Reason::UnsafeToRepeat:
-      if (ended.policy.repeat == Repeat::Never) return {};
+      if (ended.policy.repeat == Repeat::Never || ended.policy.repeat == Repeat::Refused) {
+        return {};
+      }
       return "not retried, because the server may have processed the request; "
              "--idempotency-key or --retry-all-errors allows retries";
     case Reason::BudgetExhausted:

@@ -6,6 +6,8 @@
 #include "send/poll_until.hpp"
 #include "send/status_line.hpp"
 #include "send/trace.hpp"
+#include "send/whole_run.hpp"
+#include "send/write_out.hpp"
 
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
@@ -31,11 +33,27 @@ PollConditions poll_conditions(const SendOptions& options) {
   return conditions;
 }
 
+// For -D: of every response, as curl.
+MiddlewarePtr keep_headers() {
+  return on_outcome("headers", [](const Request&, Outcome& outcome, Call& call) {
+    const auto* url = call.get<UrlOfRun>();
+    if (url == nullptr || !url->headers) return;
+    if (outcome) {
+      *url->headers += head_of(*outcome);
+    } else if (outcome.error().status != 0) {
+      Response begun(outcome.error().status);
+      begun.headers = outcome.error().headers;
+      *url->headers += head_of(begun);
+    }
+  });
+}
+
 }  // namespace
 
-std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel) {
+std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel,
+                                        std::shared_ptr<CookieJar> jar) {
   if (!options.use_cookies) return nullptr;
-  auto jar = std::make_shared<CookieJar>();
+  if (!jar) jar = std::make_shared<CookieJar>();
   for (const auto& file : options.cookie_files) {
     if (::access(file.c_str(), F_OK) != 0) continue;  // as curl: -c may create it
     // Not with CookieJar::load, which would wait for a pipe whatever happens.
@@ -54,14 +72,21 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
     redirects.limit = options.max_redirects;
     client.middlewares.push_back(redirect(redirects));
   }
+  if (!options.protocols.all() || !options.redirect_protocols.all()) {
+    client.middlewares.push_back(only_protocols(options.protocols, options.redirect_protocols));
+  }
   RetryOptions retrying;
   retrying.policies = policies;
   if (!options.until.empty()) {
     poll_until(retrying, poll_conditions(options), options.retry_delay);
   }
   client.middlewares.push_back(retry(std::move(retrying)));
+  if (!options.headers_file.empty()) client.middlewares.push_back(keep_headers());
   if (options.verbose) client.middlewares.push_back(verbose());
-  if (options.trace) client.observers.push_back(tracer(use_colors(options)));
+  if (options.trace || options.verbose) {
+    // What -v shows beside the messages of HTTP has a mark of its own, as with curl.
+    client.observers.push_back(tracer(use_colors(options), options.verbose ? "* " : ""));
+  }
   if (shows_status_line(options)) client.observers.push_back(status_line(options, policies));
 
   client.connection = options.connection;

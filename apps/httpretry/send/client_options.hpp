@@ -10,8 +10,10 @@
 
 namespace httpretry::cli {
 
-// Null if no flag asks for cookies. Throws ReadError; `cancel` as for read_whole.
-std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel);
+// Adds the cookies of files to `jar`, or to a new one if it is null. Null if no flag asks for
+// cookies. Throws ReadError; `cancel` as for read_whole.
+std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel,
+                                        std::shared_ptr<CookieJar> jar);
 
 ClientOptions client_options(const SendOptions& options, const PolicySet& policies,
                              std::shared_ptr<CookieJar> cookies);

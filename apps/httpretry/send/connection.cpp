@@ -1,6 +1,7 @@
 #include "send/connection.hpp"
 
 #include "cli/args.hpp"
+#include "cli/terminal.hpp"
 
 #include <array>
 #include <cstdlib>
@@ -22,12 +23,21 @@ std::string from_environment(std::initializer_list<const char*> names) {
 
 }  // namespace
 
-Credentials proxy_credentials(const std::string& text) {
+Credentials credentials_of(const std::string& text, Credentials::Scheme scheme) {
   const auto colon = text.find(':');
-  if (colon == std::string::npos) {
-    throw UsageError("option -U: no password given; expected NAME:PASSWORD");
+  return {scheme, text.substr(0, colon), text.substr(colon + 1)};
+}
+
+void complete_credentials(std::string& text, const std::string& flag, int cancel) {
+  if (text.find(':') != std::string::npos) return;
+  const std::string whose = flag == "-U" ? "proxy" : "host";
+  std::string password;
+  if (!ask_password("Enter " + whose + " password for user '" + printable(text) + "':", password,
+                    cancel)) {
+    throw UsageError("option " + flag +
+                     ": no password given; expected NAME:PASSWORD, or a terminal to ask on");
   }
-  return {Credentials::Scheme::Basic, text.substr(0, colon), text.substr(colon + 1)};
+  text += ':' + password;
 }
 
 std::string resolve_entry(const std::string& text) {

@@ -8,8 +8,12 @@
 
 namespace httpretry::cli {
 
-// "name:password" for a proxy. Throws UsageError.
-Credentials proxy_credentials(const std::string& text);
+// Of "name:password".
+Credentials credentials_of(const std::string& text, Credentials::Scheme scheme);
+
+// Adds the password to a "name" without one: asks for it on the terminal. `flag` is "-u" or "-U".
+// Throws UsageError if there is no terminal; `cancel` as for ask_password.
+void complete_credentials(std::string& text, const std::string& flag, int cancel);
 
 // curl's --resolve as an entry of TransportOptions::resolve. curl drops an address that begins with
 // a plus after a minute; a command keeps it.

@@ -1,6 +1,6 @@
 #include "send/download.hpp"
 
-#include "send/progress_bar.hpp"
+#include "send/write_out.hpp"
 
 #include <charconv>
 #include <chrono>
@@ -36,10 +36,26 @@ Error no_ranges() {
   return error;
 }
 
+// The reader of standard output is gone, or too slow for -m.
+Error not_shown(const BodyOutput& output, const WriteError& cause) {
+  const bool late = output.limit().over();
+  const bool stopped = output.limit().signals().received() != 0;
+  Error error(late      ? Errc::Timeout
+              : stopped ? Errc::Canceled
+                        : Errc::Internal,
+              late ? "the response was not read within the time of -m" : cause.what());
+  error.curl_code = late ? 28 : 23;  // CURLE_OPERATION_TIMEDOUT, CURLE_WRITE_ERROR
+  error.permanent = true;
+  return error;
+}
+
 class Writer final : public BodyWriter {
  public:
-  Writer(Download& download, std::unique_ptr<BodyWriter> file)
-      : download_(download), options_(download.options()), file_(std::move(file)) {}
+  Writer(Download& download, const Request& request, std::unique_ptr<BodyWriter> file)
+      : download_(download),
+        options_(download.options()),
+        request_(request),
+        file_(std::move(file)) {}
 
   [[nodiscard]] std::optional<BodyStart> had() const override {
     if (options_.offset == 0) return file_ ? file_->had() : std::nullopt;
@@ -48,7 +64,7 @@ class Writer final : public BodyWriter {
     return skipped;
   }
   [[nodiscard]] bool restartable() const override {
-    if (options_.offset > 0) return !begun_;
+    if (options_.offset > 0 || options_.output) return !begun_;
     return !file_ || file_->restartable();
   }
 
@@ -57,12 +73,15 @@ class Writer final : public BodyWriter {
     if (!begun_ || offset == 0) first_ = offset;
     begun_ = true;
     position_ = offset;
-    total_ = length_of(head);
-    if (total_) *total_ += offset;
-    if (exceeds_limit(total_.value_or(0))) return too_large(*options_.max_size);
+    const auto length = length_of(head);
+    if (exceeds_limit(length ? offset + *length : 0)) return too_large(*options_.max_size);
     began_ = Clock::now();
     new_bytes_ = 0;
-    bar_.begin(position_, total_);
+    if (options_.output) {
+      if (options_.include && download_.shown() == 0) options_.output->put_before(head_of(head));
+      return {};
+    }
+    if (auto chosen = choose_file(head.headers); !chosen) return chosen;
     if (file_) return file_->begin(head, offset);
     download_.buffer.truncate(offset - options_.offset);
     return {};
@@ -77,8 +96,11 @@ class Writer final : public BodyWriter {
     position_ += bytes.size();
     new_bytes_ += bytes.size();
     if (exceeds_limit(position_)) return too_large(*options_.max_size);
-    if (options_.show_progress) bar_.add(bytes.size());
-    if (file_) {
+    if (options_.output) {
+      if (auto shown = show([&] { options_.output->write(bytes); }); !shown) {
+        return std::move(shown).error();
+      }
+    } else if (file_) {
       if (auto written = file_->write(bytes); !written || *written != Wish::More) return written;
     } else if (auto appended = download_.buffer.append(bytes); !appended) {
       return std::move(appended).error();
@@ -98,10 +120,13 @@ class Writer final : public BodyWriter {
   }
 
   Result<void> finish() override {
-    if (options_.show_progress) ProgressBar::end();
+    if (options_.output) {
+      if (auto shown = show([&] { options_.output->finish(); }); !shown) return shown;
+    }
     if (file_) {
       if (auto finished = file_->finish(); !finished) return finished;
     }
+    if (options_.named) options_.named->keep();
     download_.complete = true;
     download_.received = position_ - first_;
     return {};
@@ -112,16 +137,40 @@ class Writer final : public BodyWriter {
     return options_.max_size && size > *options_.max_size;
   }
 
+  // libcurl calls us, so no exception may leave.
+  template <class Show>
+  Result<void> show(Show write) {
+    try {
+      write();
+      return {};
+    } catch (const WriteError& error) {
+      return not_shown(*options_.output, error);
+    }
+  }
+
+  // The first response chooses, for all attempts.
+  Result<void> choose_file(const Headers& head) {
+    if (!options_.named || std::exchange(chosen_, true)) return {};
+    auto name = options_.named->choose(head);
+    if (!name) return std::move(name).error();
+    if (name->empty()) return {};
+    auto file = save_to(*name)->open(request_);
+    if (!file) return std::move(file).error();
+    file_ = *std::move(file);
+    download_.chosen_file = *std::move(name);
+    return {};
+  }
+
   Download& download_;
   const DownloadOptions& options_;
+  Request request_;
   std::unique_ptr<BodyWriter> file_;
   bool begun_ = false;
+  bool chosen_ = false;
   std::uint64_t position_ = 0;   // in the whole body
   std::uint64_t first_ = 0;      // the position at which this call began
   std::uint64_t new_bytes_ = 0;  // of this response
-  std::optional<std::uint64_t> total_;
   Clock::time_point began_;
-  ProgressBar bar_;
 };
 
 }  // namespace
@@ -136,7 +185,7 @@ Result<std::unique_ptr<BodyWriter>> Download::open(const Request& request) {
     if (!opened) return std::move(opened).error();
     file = *std::move(opened);
   }
-  return std::unique_ptr<BodyWriter>(std::make_unique<Writer>(*this, std::move(file)));
+  return std::unique_ptr<BodyWriter>(std::make_unique<Writer>(*this, request, std::move(file)));
 }
 
 }  // namespace httpretry::cli

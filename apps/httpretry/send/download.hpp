@@ -1,19 +1,24 @@
-// Download: receives the body of a successful response, into a file or into a BodyBuffer. Shows the
-// progress bar and enforces --limit-rate and --max-filesize.
+// Download: receives the body of a successful response, into a file or into a BodyBuffer, or shows
+// it at once. Enforces --limit-rate and --max-filesize.
 #pragma once
 
 #include "send/body_buffer.hpp"
+#include "send/body_output.hpp"
+#include "send/targets.hpp"
 
 #include <httpretry/flow/sink.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace httpretry::cli {
 
 struct DownloadOptions {
-  SinkPtr file;  // null: into the buffer
-  bool show_progress = false;
+  SinkPtr file;                        // null: into the buffer
+  std::shared_ptr<NamedFile> named;    // chooses another file when the response begins
+  std::shared_ptr<BodyOutput> output;  // not null: the body is shown while it is received
+  bool include = false;                // with its headers
   std::optional<std::uint64_t> bytes_per_second;
   std::uint64_t offset = 0;  // skip these bytes, and append the rest to the old file
   std::optional<std::uint64_t> max_size;
@@ -30,6 +35,10 @@ class Download final : public Sink {
   bool complete = false;
   std::uint64_t received = 0;  // bytes received by this call
   BodyBuffer buffer;
+  std::string chosen_file;  // by `named`
+  [[nodiscard]] std::uint64_t shown() const {
+    return options_.output ? options_.output->written() : 0;
+  }
 
  private:
   DownloadOptions options_;

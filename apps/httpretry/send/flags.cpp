@@ -1,6 +1,9 @@
 // The flags of sending: curl's, with curl's meaning, and our own.
+#include "send/flags.hpp"
+
 #include "send/config_file.hpp"
 #include "send/connection.hpp"
+#include "send/curl_options.hpp"
 #include "send/data.hpp"
 #include "send/options.hpp"
 #include "send/poll_until.hpp"
@@ -9,19 +12,6 @@
 
 namespace httpretry::cli {
 namespace {
-
-using Text = const std::string&;
-
-template <class Target>
-auto store(Target& target) {
-  return [&target](Text value) { target = value; };
-}
-auto enable(bool& target) {
-  return [&target](Text) { target = true; };
-}
-auto append(std::vector<std::string>& target) {
-  return [&target](Text value) { target.push_back(value); };
-}
 
 std::string in_microseconds(Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::microseconds>(time).count()) + "us";
@@ -37,6 +27,18 @@ void add_cookies(Text value, SendOptions& to) {
   }
 }
 
+// As curl: a number alone means "from there on".
+std::string byte_range(Text value) {
+  const bool valid = !value.empty() &&
+                     value.find_first_not_of("0123456789-,") == std::string::npos &&
+                     value.find_first_of("0123456789") != std::string::npos;
+  if (!valid) {
+    throw UsageError("option -r: \"" + value + "\" is not a range of bytes, such as 0-99 or -500" +
+                     (value == "etry" || value == "etries" ? "; did you mean --retry?" : ""));
+  }
+  return value.find('-') == std::string::npos ? value + '-' : value;
+}
+
 std::vector<Flag> request_flags(SendOptions& to) {
   return {
       {'X', "request", "METHOD", "the request method", store(to.method)},
@@ -45,7 +47,12 @@ std::vector<Flag> request_flags(SendOptions& to) {
        append(to.headers)},
       {'A', "user-agent", "NAME", "the User-Agent header; empty: send none", store(to.user_agent)},
       {'e', "referer", "URL", "the Referer header", store(to.referer)},
-      {'u', "user", "NAME:PASSWORD", "name and password for basic authentication", store(to.user)},
+      {'u', "user", "NAME[:PASSWORD]",
+       "name and password; without a password, the terminal is asked for it", store(to.user)},
+      {'\0', "basic", "", "with -u: basic authentication (the default)",
+       [&](Text) { to.auth = Credentials::Scheme::Basic; }},
+      {'\0', "digest", "", "with -u: digest authentication",
+       [&](Text) { to.auth = Credentials::Scheme::Digest; }},
       {'\0', "oauth2-bearer", "TOKEN", "send this token in the Authorization header",
        store(to.bearer)},
       {'b', "cookie", "DATA", "send cookies (\"NAME=VALUE; ...\"), or those in a file",
@@ -59,6 +66,12 @@ std::vector<Flag> request_flags(SendOptions& to) {
       {'n', "netrc", "", "read name and password from ~/.netrc",
        [&](Text) { to.connection.netrc = ""; }},
       {'\0', "netrc-file", "FILE", "like --netrc, with this file", store(to.connection.netrc)},
+      {'r', "range", "RANGE",
+       "request these bytes only: 0-99, 500-, -100; a retry requests the same ones",
+       [&](Text v) { to.range = byte_range(v); }},
+      {'z', "time-cond", "DATE",
+       "request what is newer than DATE, or than the file of that name; -DATE: what is older",
+       store(to.time_condition)},
       {'I', "head", "", "send HEAD, and show the headers only", enable(to.head)},
       {'\0', "compressed", "", "request gzip, and show the decoded body", enable(to.compressed)},
       {'\0', "url", "URL", "a URL, for use in a file of options (-K)", append(to.urls)},
@@ -103,54 +116,7 @@ std::vector<Flag> body_flags(SendOptions& to) {
   };
 }
 
-std::vector<Flag> response_flags(SendOptions& to) {
-  return {
-      {'o', "output", "FILE",
-       "write the response to FILE when it is complete; the n-th -o belongs to the n-th URL",
-       [&](Text v) {
-         if (v == kRemoteName)
-           throw UsageError("option --output needs a file name, or - for standard output");
-         to.outputs.push_back(v);
-       }},
-      {'O', "remote-name", "", "like --output, with the last part of the URL's path as FILE",
-       [&](Text) { to.outputs.emplace_back(kRemoteName); }},
-      {'C', "continue-at", "OFFSET",
-       "skip this many bytes of the response, or of the -T file; -: resume an interrupted download "
-       "if the server's ETag or Last-Modified shows that the file is unchanged, else start again; "
-       "an interrupted download is kept in FILE.part",
-       [&](Text v) {
-         to.resume = v == "-";
-         to.offset = to.resume ? 0 : parse_bytes(v, "-C");
-       }},
-      {'i', "include", "", "show the response headers too", enable(to.include)},
-      {'f', "fail", "", "do not show a response of 400 or more",
-       [&](Text) { to.on_error_status = OnErrorStatus::FailWithoutBody; }},
-      {'\0', "fail-with-body", "", "show it, and exit with 22 (the default)",
-       [&](Text) { to.on_error_status = OnErrorStatus::Fail; }},
-      {'\0', "no-fail", "", "exit with 0 for any response, as curl does without -f",
-       [&](Text) { to.on_error_status = OnErrorStatus::Succeed; }},
-      {'w', "write-out", "FORMAT",
-       "print FORMAT after each response: curl's variables, such as %{http_code} and %{json}, and "
-       "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads FORMAT from a file",
-       [&](Text v) { to.write_out = v; }},
-      {'\0', "max-filesize", "BYTES", "fail if a response is larger than this: 500, 20K, 3M, 1G",
-       [&](Text v) {
-         to.max_file_size = parse_bytes(v, "--max-filesize");
-         if (*to.max_file_size == 0) to.max_file_size.reset();
-       }},
-      {'\0', "limit-rate", "SPEED",
-       "transfer at most this many bytes a second, down and up: 20K, 3M; has no effect on a "
-       "response "
-       "that is held in memory, with --until or with -i into a file",
-       [&](Text v) {
-         to.bytes_per_second = parse_bytes(v, "--limit-rate");
-         if (*to.bytes_per_second == 0) to.bytes_per_second.reset();
-       }},
-  };
-}
-
-std::vector<Flag> connection_flags(SendOptions& to) {
-  auto& connection = to.connection;
+std::vector<Flag> redirect_flags(SendOptions& to) {
   return {
       {'L', "location", "", "follow redirects", enable(to.follow)},
       {'\0', "max-redirs", "N", "follow at most N redirects (10); -1: no limit",
@@ -158,6 +124,19 @@ std::vector<Flag> connection_flags(SendOptions& to) {
          to.max_redirects = v == "-1" ? std::numeric_limits<int>::max()
                                       : static_cast<int>(parse_count(v, "--max-redirs"));
        }},
+      {'\0', "proto", "PROTOCOLS",
+       "allow only these: =https, or a list such as -all,https; also for redirects",
+       [&](Text v) { to.protocols = parse_protocols(v, "--proto", to.protocols); }},
+      {'\0', "proto-redir", "PROTOCOLS", "the same, for redirects only",
+       [&](Text v) {
+         to.redirect_protocols = parse_protocols(v, "--proto-redir", to.redirect_protocols);
+       }},
+  };
+}
+
+std::vector<Flag> connection_flags(SendOptions& to) {
+  auto& connection = to.connection;
+  return {
       {'m', "max-time", "SECONDS",
        "time limit for each URL: all attempts, waits and redirects; for each attempt, use --set "
        "attempt_timeout=5s",
@@ -170,8 +149,8 @@ std::vector<Flag> connection_flags(SendOptions& to) {
       {'x', "proxy", "URL",
        "use a proxy: http, https, socks4, socks4a, socks5 or socks5h; \"\": none",
        store(connection.proxy.url)},
-      {'U', "proxy-user", "NAME:PASSWORD", "name and password for the proxy",
-       [&](Text v) { connection.proxy.credentials = proxy_credentials(v); }},
+      {'U', "proxy-user", "NAME[:PASSWORD]", "name and password for the proxy, as with -u",
+       store(to.proxy_user)},
       {'\0', "noproxy", "LIST", "hosts to reach without the proxy; * is all",
        store(connection.proxy.no_proxy)},
       {'\0', "resolve", "HOST:PORT:ADDRESS[,ADDRESS]",
@@ -278,8 +257,8 @@ std::vector<Flag> message_flags(SendOptions& to) {
       {'\0', "trace", "", "show each attempt and decision on standard error as it happens",
        enable(to.trace)},
       {'v', "verbose", "",
-       "show the headers of each attempt on standard error; URLs are shown without their query, "
-       "which may be secret",
+       "show on standard error: the connection, TLS, first lines and headers of each attempt, and "
+       "each decision; URLs are shown without their query, which may be secret",
        enable(to.verbose)},
       {'s', "silent", "", "show no messages", enable(to.silent)},
       {'S', "show-error", "", "with -s: show messages about failures", enable(to.show_error)},
@@ -287,6 +266,9 @@ std::vector<Flag> message_flags(SendOptions& to) {
        [&](Text) { to.progress = false; }},
       {'#', "progress-bar", "",
        "show a progress bar for long transfers (the default on a terminal)", enable(to.progress)},
+      {'\0', "stderr", "FILE",
+       "write messages to FILE instead of standard error; - is standard output",
+       store(to.messages_file)},
       {'\0', "color", "auto|always|never",
        "use colors; auto: on a terminal, unless NO_COLOR is set", store(to.color)},
   };
@@ -300,8 +282,16 @@ std::vector<Flag> other_flags(SendOptions& to) {
          to.parallel_max = parse_count(v, "--parallel-max");
          if (to.parallel_max == 0) throw UsageError("option --parallel-max must be at least 1");
        }},
+      {'\0', "fail-early", "", "stop at the first URL that fails", enable(to.fail_early)},
+      {'\0', "next", "",
+       "what follows is for other URLs, sent after these, with options of their own; also as a "
+       "line "
+       "of a file of options",
+       [&](Text) { begin_next_group(to); }},
       {'K', "config", "FILE", "read options from FILE, one per line; - is standard input",
        [&](Text v) { read_config(v, to); }},
+      {'q', "disable", "", "accepted, as there is no file of options to skip", [](Text) {}},
+      {'g', "globoff", "", "accepted, as [] and {} have no special meaning in a URL", [](Text) {}},
       {'V', "version", "", "show our version and libcurl's", enable(to.version)},
       help_flag(),
   };
@@ -310,10 +300,16 @@ std::vector<Flag> other_flags(SendOptions& to) {
 }  // namespace
 
 FlagTable send_flags(SendOptions& to) {
-  return {{"Request", request_flags(to)},       {"Body", body_flags(to)},
-          {"Response", response_flags(to)},     {"Retries", retry_flags(to)},
-          {"Connection", connection_flags(to)}, {"TLS", tls_flags(to)},
-          {"Messages", message_flags(to)},      {"Other", other_flags(to)}};
+  return {{"Request", request_flags(to)},
+          {"Body", body_flags(to)},
+          {"Files", file_flags(to)},
+          {"Response", response_flags(to)},
+          {"Retries", retry_flags(to)},
+          {"Redirects", redirect_flags(to)},
+          {"Connection", connection_flags(to)},
+          {"TLS", tls_flags(to)},
+          {"Messages", message_flags(to)},
+          {"Other", other_flags(to)}};
 }
 
 FlagTable send_table() {
@@ -322,7 +318,31 @@ FlagTable send_table() {
 }
 
 void parse_send(const Args& args, SendOptions& to) {
-  parse(args, send_flags(to), [&](Text url) { to.urls.push_back(url); });
+  parse(
+      args, send_flags(to), [&](Text url) { to.urls.push_back(url); }, about_unknown_option);
+}
+
+void begin_next_group(SendOptions& to) {
+  if (to.urls.empty() && to.config_depth > 0) return;  // as curl
+  if (to.urls.empty() && to.read_config)
+    throw UsageError("option --next: no URL is given before it");
+  SendOptions next;
+  next.config_depth = to.config_depth;
+  next.read_config = to.read_config;
+  next.end_of_waits = to.end_of_waits;
+  next.parallel = to.parallel;
+  next.parallel_max = to.parallel_max;
+  next.fail_early = to.fail_early;
+  next.messages_file = to.messages_file;
+  next.show_error = to.show_error;
+  next.progress = to.progress;
+  next.verbose = to.verbose;
+  next.trace = to.trace;
+  next.color = to.color;
+  next.report = to.report;
+  next.earlier = std::exchange(to.earlier, {});
+  next.earlier.push_back(std::move(to));
+  to = std::move(next);
 }
 
 }  // namespace httpretry::cli

@@ -5,6 +5,7 @@
 #include "cli/policy_options.hpp"
 #include "send/data.hpp"
 #include "send/form.hpp"
+#include "send/protocols.hpp"
 
 #include <httpretry/curl/transport_options.hpp>
 #include <httpretry/flow/transport.hpp>
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace httpretry::cli {
@@ -30,7 +32,10 @@ inline constexpr const char* kRemoteName = "";
 // The limit of a body in memory, unless --max-filesize sets it.
 inline constexpr std::uint64_t kMostInMemory = std::uint64_t{1} << 30U;
 
+// The options of a group of URLs. `--next` ends a group.
 struct SendOptions {
+  std::vector<SendOptions> earlier;  // the groups before this one
+
   std::vector<std::string> urls;
   int config_depth = 0;     // of nested -K files
   bool read_config = true;  // else -K does nothing
@@ -49,27 +54,42 @@ struct SendOptions {
   std::vector<std::string> outputs;       // likewise; or kRemoteName
   std::optional<std::string> user_agent;  // -A; empty: send none
   std::string referer;
-  std::optional<std::string> user;  // "name:password"
+  std::optional<std::string> user;  // "name:password", or "name" until it was asked for
+  Credentials::Scheme auth = Credentials::Scheme::Basic;
   std::string bearer;
 
+  std::string range;                                             // -r: "0-99"
+  std::string time_condition;                                    // -z: a date, or a file
+  std::optional<std::pair<std::string, std::string>> condition;  // the header for it
+
   bool follow = false;
+  Protocols protocols;           // --proto
+  Protocols redirect_protocols;  // --proto-redir
   int max_redirects = 10;
   std::optional<Duration> max_time;
   std::optional<Duration> connect_timeout;
   bool compressed = false;
   HttpVersion http_version = HttpVersion::Any;
   TransportOptions connection;            // proxies, TLS, addresses
+  std::string proxy_user;                 // as `user`; empty: none
   std::vector<std::string> cookies;       // of -b: "NAME=VALUE"
   std::vector<std::string> cookie_files;  // of -b: files
   std::string cookie_jar;                 // -c
   bool use_cookies = false;               // -b FILE or -c
   bool resume = false;                    // -C -
   std::uint64_t offset = 0;               // -C N: bytes to skip
+  bool name_all_files = false;            // --remote-name-all
+  bool name_from_header = false;          // -J
+  std::string output_folder;              // --output-dir
+  bool create_folders = false;            // --create-dirs
+  std::string headers_file;               // -D
+  bool stream = false;                    // -N
   std::optional<std::uint64_t> max_file_size;
   std::optional<std::uint64_t> bytes_per_second;
 
   bool parallel = false;
   long parallel_max = 50;
+  bool fail_early = false;
 
   PolicyChoice policy;
   bool retry_all_errors = false;
@@ -87,8 +107,9 @@ struct SendOptions {
   bool verbose = false;
   bool trace = false;
   std::string color = "auto";
-  std::string write_out;  // a format, or "@FILE" until it is read
-  std::string report;     // a file, or "-"
+  std::string messages_file;  // --stderr
+  std::string write_out;      // a format, or "@FILE" until it is read
+  std::string report;         // a file, or "-"
 
   bool version = false;
 };
@@ -103,8 +124,9 @@ void parse_send(const Args& args, SendOptions& to);
 // upload_body.
 Request request_for(const SendOptions& options, std::size_t index, int cancel);
 
-// Where its response goes: a file, or "-". Throws UsageError.
-std::string target_for(const SendOptions& options, std::size_t index, const Request& request);
+// Ends the group: what follows belongs to the next one, which keeps only the options that are about
+// the whole run. Throws UsageError if the group has no URL.
+void begin_next_group(SendOptions& to);
 
 // Whether error messages may be shown.
 inline bool shows_errors(const SendOptions& options) {

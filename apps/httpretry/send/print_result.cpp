@@ -6,7 +6,9 @@
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 #include "send/advice.hpp"
+#include "send/body_output.hpp"
 #include "send/poll_until.hpp"
+#include "send/targets.hpp"
 #include "send/write_out.hpp"
 
 #include <unistd.h>
@@ -21,37 +23,67 @@ int status_of(const SendOptions& options, const Outcome& outcome) {
   return succeeded(outcome) ? kOk : kErrorStatus;
 }
 
+struct Destination {
+  const SendOptions& options;
+  std::size_t index;
+  std::string target;
+  const WaitLimit& limit;
+};
+
+void write_text(const Destination& to, const std::string& head, const std::string& body) {
+  const int cancel = to.limit.signals().descriptor();
+  if (to.target != "-") return write_to(to.target, head + body, cancel, &to.limit);
+  BodyOutput out(to.options, to.index, to.target, to.limit, cancel);
+  out.put_before(head);
+  out.write(body);
+  out.finish();
+}
+
 // Writes a response that is in memory.
-void write_response(const SendOptions& options, const Response& response, const std::string& target,
-                    const WaitLimit& limit) {
+void write_response(const Destination& to, const Response& response) {
+  const auto& options = to.options;
   const bool with_head = options.include || options.head;
   const bool headers_only =
       response.status >= 400 && options.on_error_status == OnErrorStatus::FailWithoutBody;
   if (headers_only && !with_head) return;
   // Keeps the file: it has part of the body, or after a 304 all of it.
   const bool keeps = response.status == 304 || (options.resume && response.status >= 300);
-  if (target != "-" && keeps && !options.include) return;
+  if (to.target != "-" && keeps && !options.include) return;
   const bool with_body = !options.head && !headers_only;
-  write_to(target, (with_head ? head_of(response) : "") + (with_body ? response.body : ""),
-           limit.signals().descriptor(), &limit);
+  const auto head = with_head ? head_of(response) : std::string();
+  write_text(to, head, with_body ? response.body : std::string());
 }
 
 // Writes a response whose body is in the buffer.
-void write_buffer(const SendOptions& options, const Response& response, const BodyBuffer& buffer,
-                  const std::string& target, const WaitLimit& limit) {
-  const Stream out(target, limit.signals().descriptor(), &limit);
-  if (options.include) out.write(head_of(response));
+void write_buffer(const Destination& to, const Response& response, const BodyBuffer& buffer) {
+  BodyOutput out(to.options, to.index, to.target, to.limit, to.limit.signals().descriptor());
+  if (to.options.include) out.put_before(head_of(response));
   buffer.read([&](std::string_view bytes) { out.write(bytes); });
+  out.finish();
 }
 
-void write_body(const SendOptions& options, const EndedCall& ended, const std::string& target,
-                const WaitLimit& limit) {
+// What has been shown is not followed by the body of another response.
+bool broke_off(const EndedCall& ended) {
+  return ended.download != nullptr && !ended.download->complete && ended.download->shown() > 0;
+}
+
+void write_body(Destination to, const EndedCall& ended) {
   const auto* download = ended.download;
-  if (download == nullptr || !download->complete) {
-    if (ended.outcome) write_response(options, *ended.outcome, target, limit);
-  } else if (!download->options().file) {
-    write_buffer(options, *ended.outcome, download->buffer, target, limit);
+  if (broke_off(ended)) return;
+  if (download != nullptr && download->complete) {
+    const bool in_buffer = !download->options().file && !download->options().output;
+    if (in_buffer) write_buffer(to, *ended.outcome, download->buffer);
+    return;
   }
+  if (!ended.outcome) return;
+  NamedFile named(to.options);
+  if (may_be_named(to.options, to.index)) {
+    auto chosen = named.choose(ended.outcome->headers);
+    if (!chosen) throw WriteError(chosen.error().message);
+    if (!chosen->empty()) to.target = *std::move(chosen);
+  }
+  write_response(to, *ended.outcome);
+  named.keep();
 }
 
 std::uint64_t received_of(const EndedCall& ended) {
@@ -62,17 +94,21 @@ std::uint64_t received_of(const EndedCall& ended) {
 // Explains a failure, or why the policy ended the call.
 void print_explanation(const SendOptions& options, const EndedCall& ended, int status) {
   if (!shows_errors(options)) return;
-  const auto& request = ended.request;
   const auto& outcome = ended.outcome;
   const auto reason = history_of(outcome).stop_reason;
   const bool final = reason == Reason::NotRetryable && outcome && outcome->status >= 400;
   const bool plain = reason == Reason::Success || final;
-  const auto& url = request.parsed_url();
-  const auto which = options.urls.size() > 1 && url ? printable(url->without_secrets()) + ": " : "";
+  const auto& which = ended.label;
   if (const auto warning = repeat_warning(ended); !warning.empty()) {
     print_message("httpretry: " + which + warning);
   }
   if (status == kOk && plain) return;
+  if (broke_off(ended) && status != kWriteError) {
+    print_message("httpretry: " + which + "the response broke off after " +
+                  std::to_string(ended.download->shown()) +
+                  " bytes, which were written; the rest is missing");
+  }
+  if (!ended.explained) return;
   if (!outcome) {
     print_message("httpretry: " + which + "(" + std::to_string(status) + ") " +
                   printable(outcome.error().message));
@@ -93,6 +129,7 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
   auto status = status_of(options, outcome);
   const bool late = status == kReadError && limit.over();  // its body is read from a pipe
   if (late) status = kTimeout;
+  if (status == kOk && broke_off(ended)) status = kPartial;
   bool write_failed = false;
   // After an error, the rest is still written.
   const auto try_write = [&](const auto& write) {
@@ -104,10 +141,12 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
       write_failed = true;
     }
   };
-  try_write([&] { write_body(options, ended, target, limit); });
+  try_write([&] { write_body({options, ended.index, target, limit}, ended); });
   if (!options.write_out.empty()) {
     std::string to_stderr;
-    const auto file = outcome && target != "-" ? target : std::string();
+    const auto& chosen = ended.download != nullptr ? ended.download->chosen_file : std::string();
+    const auto& name = chosen.empty() ? target : chosen;
+    const auto file = outcome && name != "-" ? name : std::string();
     const Transferred about{outcome, ended.request,     ended.index,       file,
                             status,  ended.connections, received_of(ended)};
     const auto text = write_out(options.write_out, about, to_stderr);

@@ -20,6 +20,8 @@ struct EndedCall {
   std::size_t index;         // of the URL
   const Download* download;  // null: the body is in the outcome
   const Connections& connections;
+  std::string label;  // begins each line about it; empty for the only URL
+  bool explained;     // false: its failure is only counted
 };
 
 // Writes the response to its target and messages to standard error; returns the exit status.

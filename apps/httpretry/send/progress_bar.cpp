@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <memory>
-#include <span>
 #include <string>
 
 namespace httpretry::cli {
@@ -45,55 +43,27 @@ std::string bar_text(std::uint64_t had, std::optional<std::uint64_t> total, doub
   return text + ", " + amount(speed) + "/s";
 }
 
-class BarReader final : public BodyReader {
- public:
-  explicit BarReader(std::unique_ptr<BodyReader> reader)
-      : reader_(std::move(reader)), left_(reader_->size()) {
-    bar_.begin(0, left_);
-  }
-
-  Result<std::size_t> read(std::span<char> into) override {
-    auto count = reader_->read(into);
-    if (!count) return count;
-    bar_.add(*count);
-    if (left_) *left_ -= *count;
-    if (*count == 0 || left_ == 0U) ProgressBar::end();
-    return count;
-  }
-  [[nodiscard]] std::optional<std::uint64_t> size() const override { return reader_->size(); }
-
- private:
-  std::unique_ptr<BodyReader> reader_;
-  std::optional<std::uint64_t> left_;
-  ProgressBar bar_;
-};
-
 }  // namespace
 
-void ProgressBar::begin(std::uint64_t had, std::optional<std::uint64_t> total) {
-  had_ = had;
-  added_ = 0;
-  total_ = total;
-  began_ = drawn_ = Clock::now();
+void ProgressBar::update(const Progress& progress) {
+  const bool receives = progress.received > 0;
+  const bool restarts = progress.sent == 0 && !receives;
+  if (restarts || (receives && last_.received == 0)) began_ = drawn_ = Clock::now();
+  const auto moved = receives ? progress.received : progress.sent;
+  const auto total = receives ? progress.to_receive : progress.to_send;
+  last_ = progress;
+  if (moved == total) return show_status("");
+  if (moved > 0) show(moved, receives ? progress.offset : 0, total);
 }
 
-void ProgressBar::add(std::uint64_t bytes) {
-  added_ += bytes;
+void ProgressBar::show(std::uint64_t moved, std::uint64_t before,
+                       std::optional<std::uint64_t> total) {
   const auto now = Clock::now();
   if (now - began_ < kDelay || now - drawn_ < kInterval) return;
   drawn_ = now;
+  if (total) *total += before;
   const auto time = std::chrono::duration<double>(now - began_).count();
-  show_status(bar_text(had_ + added_, total_, static_cast<double>(added_) / time));
-}
-
-void ProgressBar::end() { show_status(""); }
-
-Body with_bar(const Body& body) {
-  return Body::reopened([body]() -> Result<std::unique_ptr<BodyReader>> {
-    auto reader = body.open();
-    if (!reader) return std::move(reader).error();
-    return std::unique_ptr<BodyReader>(std::make_unique<BarReader>(*std::move(reader)));
-  });
+  show_status(bar_text(before + moved, total, static_cast<double>(moved) / time));
 }
 
 }  // namespace httpretry::cli

@@ -1,7 +1,7 @@
 // ProgressBar: the progress of a long transfer, on one line of a terminal.
 #pragma once
 
-#include <httpretry/http/body.hpp>
+#include <httpretry/http/request.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -11,21 +11,16 @@ namespace httpretry::cli {
 
 class ProgressBar {
  public:
-  // `had`: bytes of an earlier transfer; `total`: the size in the end, if known.
-  void begin(std::uint64_t had, std::optional<std::uint64_t> total);
-  void add(std::uint64_t bytes);
-  static void end();
+  // For RequestOptions::on_progress of one request: shows its upload, and then its download.
+  void update(const Progress& progress);
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::uint64_t had_ = 0;
-  std::uint64_t added_ = 0;
-  std::optional<std::uint64_t> total_;
-  Clock::time_point began_;
+  void show(std::uint64_t moved, std::uint64_t before, std::optional<std::uint64_t> total);
+
+  Progress last_;
+  Clock::time_point began_;  // of the upload or the download
   Clock::time_point drawn_;
 };
-
-// The same body, which updates a bar while it is read. It must be replayable.
-Body with_bar(const Body& body);
 
 }  // namespace httpretry::cli

@@ -1,6 +1,7 @@
 // Makes the Request for a URL of the command line.
 #include "cli/input.hpp"
 #include "cli/text.hpp"
+#include "send/connection.hpp"
 #include "send/data.hpp"
 #include "send/form.hpp"
 #include "send/options.hpp"
@@ -58,6 +59,8 @@ void set_defaults(const SendOptions& options, Request& request) {
   put_default(request, "User-Agent", options.user_agent.value_or("httpretry/" HTTPRETRY_VERSION));
   request.set_header("Accept", options.json ? "application/json" : "*/*");
   put_default(request, "Referer", options.referer);
+  if (!options.range.empty()) request.set_header("Range", "bytes=" + options.range);
+  if (options.condition) request.set_header(options.condition->first, options.condition->second);
   std::string cookies;
   for (const auto& some : options.cookies) cookies += (cookies.empty() ? "" : "; ") + some;
   put_default(request, "Cookie", cookies);
@@ -136,33 +139,10 @@ void apply_options(const SendOptions& options, Request& request) {
   own.max_body = options.max_file_size.value_or(kMostInMemory);
   own.http_version = options.http_version;
   own.upload_rate = options.bytes_per_second;
-  if (!options.user) return;
-  const auto colon = options.user->find(':');
-  if (colon == std::string::npos) {
-    throw UsageError("option -u: no password given; expected NAME:PASSWORD");
-  }
-  own.credentials = Credentials(Credentials::Scheme::Basic, options.user->substr(0, colon),
-                                options.user->substr(colon + 1));
-}
-
-// The last part of the path, still percent-encoded.
-std::string remote_name(const SendOptions& options, std::size_t index, const Request& request) {
-  const auto& path = request.parsed_url()->path();
-  auto name = path.substr(path.find_last_of('/') + 1);
-  if (name == "-") return "./-";  // "-" would be standard output
-  if (!name.empty()) return name;
-  throw UsageError("option -O: the path of " + without_secrets(options.urls[index]) +
-                   " does not end in a file name; use -o FILE");
+  if (options.user) own.credentials = credentials_of(*options.user, options.auth);
 }
 
 }  // namespace
-
-std::string target_for(const SendOptions& options, std::size_t index, const Request& request) {
-  if (index >= options.outputs.size()) return "-";
-  const auto& output = options.outputs[index];
-  if (output == kRemoteName) return remote_name(options, index, request);
-  return output == "/dev/stdout" ? "-" : output;
-}
 
 Request request_for(const SendOptions& options, std::size_t index, int cancel) {
   const bool uploads = index < options.uploads.size();

@@ -4,6 +4,7 @@
 #include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "cli/signals.hpp"
+#include "cli/terminal.hpp"
 #include "cli/text.hpp"
 #include "cli/wait_limit.hpp"
 #include "send/client_options.hpp"
@@ -11,9 +12,13 @@
 #include "send/options.hpp"
 #include "send/piped_files.hpp"
 #include "send/sender.hpp"
+#include "send/targets.hpp"
+#include "send/time_condition.hpp"
+#include "send/whole_run.hpp"
 
 #include <algorithm>
 #include <csignal>
+#include <deque>
 #include <stdexcept>
 
 namespace httpretry::cli {
@@ -30,7 +35,11 @@ void check(const SendOptions& options) {
   if (!options.until_fail.empty() && options.until.empty()) {
     throw UsageError("--until-fail needs --until, which says what to wait for");
   }
+  if (options.name_from_header && (options.include || options.resume || options.offset > 0)) {
+    throw UsageError("-J cannot be combined with -i or -C");
+  }
   if (!options.resume && options.offset == 0) return;
+  if (!options.range.empty()) throw UsageError("-C cannot be combined with -r");
   if (options.include || options.head || !options.until.empty()) {
     throw UsageError("-C cannot be combined with -i, -I or --until");
   }
@@ -71,7 +80,9 @@ std::vector<Request> requests_for(const SendOptions& options, int cancel) {
   for (std::size_t i = 0; i < options.urls.size(); ++i) {
     requests.push_back(request_for(options, i, cancel));
     check_target(options, i, requests.back());
+    if (options.create_folders) create_folder_of(target_for(options, i, requests.back()));
   }
+  if (options.create_folders) create_folder_of(options.headers_file);
   return requests;
 }
 
@@ -88,7 +99,8 @@ PolicySet fit_budget(const SendOptions& options, PolicySet policies,
                      const std::vector<Request>& requests) {
   if (!uses_standard(options.policy) || options.policy.sets("budget")) return policies;
   const auto& url = requests.front().parsed_url();
-  const auto& policy = *policies.find(requests.front().method(), *url).policy;
+  const auto& policy =
+      *policies.find(requests.front().method(), *url, requests.front().headers()).policy;
   const std::int64_t retries = std::min(policy.max_attempts.value_or(kMany), kMany) - 1;
   const auto cost = policy.budget.timeout_cost / 1000;  // the highest
   const auto most = options.parallel ? std::int64_t{options.parallel_max} : 1;
@@ -104,6 +116,23 @@ void read_data(SendOptions& options, int cancel) {
   if (!options.data_items.empty()) options.data = read_items(options.data_items, cancel);
   for (auto& item : options.url_query) item = query_item(item, cancel);
   options.write_out = data_bytes(options.write_out, cancel);
+}
+
+void ask_passwords(SendOptions& options, int cancel) {
+  if (options.user && options.bearer.empty()) complete_credentials(*options.user, "-u", cancel);
+  if (options.proxy_user.empty()) return;
+  complete_credentials(options.proxy_user, "-U", cancel);
+  options.connection.proxy.credentials =
+      credentials_of(options.proxy_user, Credentials::Scheme::Basic);
+}
+
+// As curl: without such a date or file, the response is wanted whatever its date.
+void read_time_condition(SendOptions& options) {
+  if (options.time_condition.empty()) return;
+  options.condition = time_condition(options.time_condition);
+  if (options.condition || options.silent) return;
+  print_message("httpretry: option -z: \"" + printable(options.time_condition) +
+                "\" is no date and no file, so the response is requested whatever its date");
 }
 
 // -m of the command line. It limits the wait for the files of -K too, also where it stands behind.
@@ -123,21 +152,67 @@ int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadErr
   return kTimeout;
 }
 
+// What is needed until a group has been sent.
+struct Prepared {
+  Prepared(SendOptions& its, const Signals& signals, std::size_t number)
+      : options(its), limit(signals, its.max_time), first(number) {}
+
+  SendOptions& options;
+  WaitLimit limit;
+  std::size_t first;
+  std::optional<PipedFiles> piped;
+  std::optional<Group> group;
+};
+
+// Reads all files that the options name. `jar`: of the groups before, which share their cookies.
+void prepare(Prepared& to, std::shared_ptr<CookieJar>& jar) {
+  auto& options = to.options;
+  const int cancel = to.limit.descriptor();
+  auto policies = chosen_policies(options.policy, cancel);
+  ask_passwords(options, cancel);
+  auto cookies = load_cookies(options, cancel, jar);
+  if (cookies) jar = cookies;
+  read_data(options, cancel);
+  read_time_condition(options);
+  auto requests = requests_for(options, cancel);
+  add_environment(options.connection);
+  to.piped.emplace(options.connection, may_use_tls(options, requests), cancel);
+  policies = fit_budget(options, std::move(policies), requests);
+  to.group.emplace(Group{options, to.limit, to.first, std::move(policies), std::move(cookies),
+                         std::move(requests)});
+}
+
+int send_groups(std::deque<Prepared>& groups, const SendOptions& last, std::size_t urls) {
+  WholeRun run(last, urls);
+  const auto& limit = groups.back().limit;
+  for (auto& each : groups) send_group(*std::move(each.group), run);
+  run.print_rest(limit.signals().received());
+  for (const auto write : {&WholeRun::write_headers, &WholeRun::write_report}) {
+    if (!try_write([&] { (run.*write)(limit); })) run.write_failed();
+  }
+  const int signal = limit.signals().received();
+  return signal != 0 ? 128 + signal : run.exit_status();
+}
+
 int send_all(SendOptions& options, const Signals& signals) {
-  const WaitLimit limit(signals, options.max_time);
-  const int cancel = limit.descriptor();
+  std::deque<Prepared> groups;
+  std::size_t urls = 0;
+  const auto add = [&](SendOptions& group) {
+    groups.emplace_back(group, signals, urls + 1);
+    urls += group.urls.size();
+  };
+  for (auto& earlier : options.earlier) add(earlier);
+  add(options);
+  std::shared_ptr<CookieJar> jar;
   try {
-    auto policies = chosen_policies(options.policy, cancel);
-    auto cookies = load_cookies(options, cancel);
-    read_data(options, cancel);
-    auto requests = requests_for(options, cancel);
-    add_environment(options.connection);
-    const PipedFiles piped(options.connection, may_use_tls(options, requests), cancel);
-    policies = fit_budget(options, std::move(policies), requests);
-    return send_requests(options, limit, std::move(policies), std::move(cookies),
-                         std::move(requests));
-  } catch (const ReadError& error) {
-    return wait_ended(options, limit, error);
+    for (auto& group : groups) {
+      try {
+        prepare(group, jar);
+      } catch (const ReadError& error) {
+        return wait_ended(group.options, group.limit, error);
+      }
+    }
+    return send_groups(groups, options, urls);
   } catch (const std::invalid_argument& error) {
     throw UsageError(with_flag_name(error.what()));
   }
@@ -153,6 +228,11 @@ int parse_and_send(const Args& args, const Signals& signals) {
     return wait_ended(options, limit, error);
   }
   if (options.version) return print_version();
+  if (!options.messages_file.empty()) redirect_messages(options.messages_file);
+  for (auto& earlier : options.earlier) {
+    check(earlier);
+    add_retry_all(earlier);
+  }
   check(options);
   add_retry_all(options);
   return send_all(options, signals);

@@ -4,15 +4,14 @@
 #include "cli/input.hpp"
 #include "cli/message.hpp"
 #include "cli/output.hpp"
-#include "cli/text.hpp"
 #include "send/client_options.hpp"
 #include "send/download.hpp"
 #include "send/print_result.hpp"
 #include "send/progress_bar.hpp"
 #include "send/status_line.hpp"
+#include "send/targets.hpp"
 #include "send/write_out.hpp"
 
-#include <httpretry/client/report.hpp>
 #include <httpretry/middleware/builtin.hpp>
 
 #include <unistd.h>
@@ -20,31 +19,41 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <stop_token>
 
 namespace httpretry::cli {
 namespace {
 
-bool shows_bar(const SendOptions& options) {
-  return !options.parallel && shows_status_line(options);
+// A response to standard output or a pipe that is shown at once. Bodies of several calls at the
+// same time would be mixed, and a body would come before its headers of -D -.
+bool shows_at_once(const SendOptions& options) {
+  return options.stream && !options.parallel && !is_stream(options.headers_file);
 }
 
-// A smaller upload is sent too fast for a bar; libcurl reads bodies in pieces of this size.
-constexpr std::uint64_t kMinBarSize = 65536;
+// Not between the pieces of a body on the same terminal.
+bool shows_bar(const SendOptions& options, const std::string& target) {
+  const bool mixed = shows_at_once(options) && target == "-" && ::isatty(STDOUT_FILENO) == 1;
+  return !options.parallel && shows_status_line(options) && !mixed;
+}
 
 // Receives the response body piece by piece. Null if the body must be held in memory: to write it
 // to a file after its headers, or for --until.
 std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t index,
-                                       const Request& request) {
+                                       const Request& request, const WaitLimit& limit) {
   const auto target = target_for(options, index, request);
   const bool to_file = !is_stream(target);
   if (options.head || (options.include && to_file) || !options.until.empty()) return nullptr;
   DownloadOptions download;
   if (index >= options.uploads.size()) download.offset = options.offset;
-  download.show_progress = shows_bar(options);
   download.bytes_per_second = options.bytes_per_second;
   download.max_size = options.max_file_size;
   if (to_file) {
     download.file = save_to(target, {options.resume, options.resume || download.offset > 0});
+    if (may_be_named(options, index)) download.named = std::make_shared<NamedFile>(options);
+  } else if (shows_at_once(options)) {
+    download.output =
+        std::make_shared<BodyOutput>(options, index, target, limit, limit.descriptor());
+    download.include = options.include;
   }
   return std::make_shared<Download>(std::move(download));
 }
@@ -62,60 +71,50 @@ void add_idempotency_key(const SendOptions& options, const RetryPolicy& policy, 
 // A URL of the command line.
 struct Job {
   Request request;
-  std::shared_ptr<Download> download;  // null: the body is held in memory
-  Connections connections;             // filled only if -w needs them
-  std::string report;                  // empty if not sent, or without --report
-  int status = kOk;
-};
-
-// For the summary of -Z.
-struct Totals {
-  std::size_t succeeded = 0;
-  std::size_t failed = 0;
-  std::size_t attempts = 0;
-  std::uint64_t bytes = 0;
+  std::shared_ptr<Download> download;    // null: the body is held in memory
+  Connections connections;               // filled only if -w needs them
+  std::shared_ptr<std::string> headers;  // for -D
+  bool started = false;
 };
 
 class Sender {
  public:
-  Sender(const SendOptions& options, const WaitLimit& limit, PolicySet policies,
-         std::shared_ptr<CookieJar> cookies)
-      : options_(options),
-        limit_(limit),
-        signals_(limit.signals()),
-        policies_(std::move(policies)),
-        cookies_(std::move(cookies)),
-        client_(client_options(options, policies_, cookies_)) {}
+  Sender(Group group, WholeRun& run)
+      : options_(group.options),
+        limit_(group.limit),
+        first_(group.first),
+        policies_(std::move(group.policies)),
+        cookies_(std::move(group.cookies)),
+        run_(run),
+        on_signal_(limit_.signals().stop(), Stop{stop_}),
+        client_(client_options(options_, policies_, cookies_)) {
+    jobs_.reserve(group.requests.size());
+    for (auto& request : group.requests) jobs_.push_back({std::move(request), nullptr, {}, {}});
+  }
 
-  int run(std::vector<Request> requests) {
-    jobs_.reserve(requests.size());
-    for (auto& request : requests) jobs_.push_back({std::move(request), nullptr, {}, {}});
+  void send() {
     if (options_.parallel) {
       send_in_parallel();
     } else {
       send_in_order();
     }
-    // An error in one of them must not prevent the other.
-    const bool reported = try_write([this] { write_report(); });
-    const bool saved = try_write([this] { save_cookies(); });
-    if (signals_.received() != 0) return 128 + signals_.received();
-    return reported && saved ? last_failure() : kWriteError;
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      const auto& request = jobs_[i].request;
+      if (!jobs_[i].started) run_.never_started(first_ + i, request);
+    }
+    save_cookies();
   }
 
  private:
-  template <class Write>
-  static bool try_write(Write write) {
-    try {
-      write();
-      return true;
-    } catch (const WriteError& error) {
-      print_message(std::string("httpretry: ") + error.what());
-      return false;
-    }
-  }
+  struct Stop {
+    std::stop_source& source;
+    void operator()() const { source.request_stop(); }
+  };
+
+  [[nodiscard]] bool goes_on() const { return !stop_.stop_requested() && !run_.over(); }
 
   void send_in_order() {
-    for (std::size_t i = 0; i < jobs_.size() && signals_.received() == 0; ++i) {
+    for (std::size_t i = 0; i < jobs_.size() && goes_on(); ++i) {
       auto options = prepare(i);
       finish(i, client_.send(jobs_[i].request, std::move(options)));
     }
@@ -127,7 +126,7 @@ class Sender {
     const auto most = static_cast<std::size_t>(options_.parallel_max);
     std::size_t next = 0;
     for (std::size_t running = 0;;) {
-      for (; next < jobs_.size() && running < most && signals_.received() == 0; ++next) {
+      for (; next < jobs_.size() && running < most && goes_on(); ++next) {
         start(next);
         ++running;
       }
@@ -135,8 +134,9 @@ class Sender {
       auto [index, outcome] = take_finished();
       --running;
       finish(index, outcome);
+      if (run_.over()) stop_.request_stop();
     }
-    print_summary(std::chrono::steady_clock::now() - began);
+    run_.print_totals(std::chrono::steady_clock::now() - began);
   }
 
   void start(std::size_t index) {
@@ -160,19 +160,26 @@ class Sender {
   }
 
   const ResolvedPolicy& policy_for(const Request& request) const {
-    return policies_.find(request.method(), *request.parsed_url());
+    return policies_.find(request.method(), *request.parsed_url(), request.headers());
   }
 
   CallOptions prepare(std::size_t index) {
     limit_.restart();
     auto& job = jobs_[index];
     auto& request = job.request;
+    job.started = true;
     add_idempotency_key(options_, *policy_for(request).policy, request);
-    job.download = download_for(options_, index, request);
+    job.download = download_for(options_, index, request, limit_);
     request.edit_options().sink = job.download;
-    // with_bar needs a body that can be read again.
-    const bool bar = shows_bar(options_) && size_of(request.body()) > kMinBarSize;
-    if (bar && request.body().replayable()) request.set_body(with_bar(request.body()));
+    if (!options_.headers_file.empty()) job.headers = std::make_shared<std::string>();
+    auto label = run_.label(first_ + index, request);
+    if (!label.empty() || job.headers) {
+      request.edit_options().context.set(UrlOfRun{std::move(label), job.headers});
+    }
+    if (shows_bar(options_, target_for(options_, index, request))) {
+      const auto bar = std::make_shared<ProgressBar>();
+      request.edit_options().on_progress = [bar](const Progress& now) { bar->update(now); };
+    }
     if (needs_connections(options_.write_out)) {
       request.edit_options().on_connection = [&total = job.connections](ConnectionInfo last) {
         total.made += last.new_connections;
@@ -181,7 +188,7 @@ class Sender {
       };
     }
     CallOptions call;
-    call.stop = signals_.stop();
+    call.stop = stop_.get_token();
     if (options_.max_time && *options_.max_time > Duration::zero()) {
       call.timeout = *options_.max_time;
     }
@@ -190,66 +197,56 @@ class Sender {
 
   void finish(std::size_t index, const Outcome& outcome) {
     auto& job = jobs_[index];
-    if (!options_.report.empty()) {
-      job.report = report_json(job.request, outcome, policy_for(job.request));
-    }
-    const EndedCall ended{
-        job.request,    *policy_for(job.request).policy, outcome, index, job.download.get(),
-        job.connections};
-    job.status = print_result(options_, ended, limit_);
-    ++(job.status == kOk ? totals_.succeeded : totals_.failed);
-    totals_.attempts += history_of(outcome).attempts.size();
-    if (outcome) totals_.bytes += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
+    const EndedCall ended{job.request,
+                          *policy_for(job.request).policy,
+                          outcome,
+                          index,
+                          job.download.get(),
+                          job.connections,
+                          run_.label(first_ + index, job.request),
+                          run_.explains(job.request, outcome)};
+    if (job.headers) keep_headers(*job.headers);
+    const int status = print_result(options_, ended, limit_);
+    run_.ended(first_ + index, job.request, outcome, status);
     job.request.edit_options().sink.reset();  // frees the body
     job.download.reset();
+    job.headers.reset();
   }
 
-  void print_summary(Duration time) const {
-    if (options_.silent) return;
-    print_message("httpretry: " + std::to_string(totals_.succeeded) + " succeeded, " +
-                  std::to_string(totals_.failed) + " failed, " + std::to_string(totals_.attempts) +
-                  " attempts, " + std::to_string(totals_.bytes) + " bytes in " + seconds(time));
-  }
-
-  [[nodiscard]] int last_failure() const {
-    const auto last = std::find_if(jobs_.rbegin(), jobs_.rend(),
-                                   [](const Job& job) { return job.status != kOk; });
-    return last == jobs_.rend() ? kOk : last->status;
-  }
-
-  void write_report() const {
-    if (options_.report.empty()) return;
-    std::string text;
-    for (const auto& job : jobs_) {
-      if (!job.report.empty()) text += (text.empty() ? "" : ",\n") + job.report;
-    }
-    const bool several = options_.urls.size() > 1;
-    if (text.empty() && !several) text = "null";  // a signal came before the request
+  // A file is written at the end; a stream gets the headers before the body.
+  void keep_headers(const std::string& text) {
+    const auto& file = options_.headers_file;
+    if (!is_stream(file)) return run_.add_headers(file, text);
     limit_.restart();
-    write_to(options_.report, several ? "[" + text + "]\n" : text + "\n", signals_.descriptor(),
-             &limit_);
+    const int cancel = limit_.signals().descriptor();
+    if (!try_write([&] { write_to(file, text, cancel, &limit_); })) run_.write_failed();
   }
 
   void save_cookies() {
     if (options_.cookie_jar.empty()) return;
-    const auto& jar = options_.cookie_jar;
-    if (is_stream(jar)) return write_cookies_to(jar);
-    if (const auto saved = cookies_->save(jar); !saved) throw WriteError(saved.error().message);
+    if (!try_write([this] { write_cookies(); })) run_.write_failed();
   }
 
   // CookieJar::save writes no pipes.
-  void write_cookies_to(const std::string& stream) const {
+  void write_cookies() const {
+    const auto& jar = options_.cookie_jar;
+    if (!is_stream(jar)) {
+      if (const auto saved = cookies_->save(jar); !saved) throw WriteError(saved.error().message);
+      return;
+    }
     limit_.restart();
-    write_to(stream, cookies_->to_text(), signals_.descriptor(), &limit_);
+    write_to(jar, cookies_->to_text(), limit_.signals().descriptor(), &limit_);
   }
 
   const SendOptions& options_;
   const WaitLimit& limit_;
-  const Signals& signals_;
+  std::size_t first_;
   PolicySet policies_;
   std::shared_ptr<CookieJar> cookies_;
+  WholeRun& run_;
+  std::stop_source stop_;  // by a signal, or by --fail-early
+  std::stop_callback<Stop> on_signal_;
   std::vector<Job> jobs_;
-  Totals totals_;
   std::mutex mutex_;
   std::condition_variable call_finished_;
   std::deque<std::pair<std::size_t, Outcome>> finished_;
@@ -258,10 +255,16 @@ class Sender {
 
 }  // namespace
 
-int send_requests(const SendOptions& options, const WaitLimit& limit, PolicySet policies,
-                  std::shared_ptr<CookieJar> cookies, std::vector<Request> requests) {
-  Sender sender(options, limit, std::move(policies), std::move(cookies));
-  return sender.run(std::move(requests));
+void send_group(Group group, WholeRun& run) { Sender(std::move(group), run).send(); }
+
+bool try_write(const std::function<void()>& write) {
+  try {
+    write();
+    return true;
+  } catch (const WriteError& error) {
+    print_message(std::string("httpretry: ") + error.what());
+    return false;
+  }
 }
 
 }  // namespace httpretry::cli

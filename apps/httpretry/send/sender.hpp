@@ -1,19 +1,34 @@
-// Sends the requests of one command with one client, and prints their results.
+// Sends the requests of a group of URLs with one client, and prints their results.
 #pragma once
 
 #include "cli/wait_limit.hpp"
 #include "send/options.hpp"
+#include "send/whole_run.hpp"
 
 #include <httpretry/curl/cookies.hpp>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 namespace httpretry::cli {
 
-// In sequence, or at the same time with -Z. Returns the exit status: that of the last request that
-// failed. `limit`: for a wait for pipes; its time begins anew with each URL.
-int send_requests(const SendOptions& options, const WaitLimit& limit, PolicySet policies,
-                  std::shared_ptr<CookieJar> cookies, std::vector<Request> requests);
+// A group that is ready to be sent.
+struct Group {
+  const SendOptions& options;
+  // For a wait for pipes; its time begins anew with each URL.
+  const WaitLimit& limit;
+  std::size_t first;  // the number of its first URL
+  PolicySet policies;
+  std::shared_ptr<CookieJar> cookies;
+  std::vector<Request> requests;
+};
+
+// In sequence, or at the same time with -Z.
+void send_group(Group group, WholeRun& run);
+
+// Writes what is written at the end of a run. False if it could not be written; a message then says
+// so. An error in one write does not prevent the next.
+bool try_write(const std::function<void()>& write);
 
 }  // namespace httpretry::cli

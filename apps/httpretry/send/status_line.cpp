@@ -12,13 +12,6 @@
 namespace httpretry::cli {
 namespace {
 
-// "1.4 s", "1 s".
-std::string rounded(Duration time) {
-  auto text = seconds(time);
-  const auto zeros = text.find(".0 s");
-  return zeros == std::string::npos ? text : text.erase(zeros, 2);
-}
-
 class OneCall final : public Observer {
  public:
   explicit OneCall(PolicySet policies) : policies_(std::move(policies)) {}
@@ -32,8 +25,10 @@ class OneCall final : public Observer {
                      const Attempt& attempt) noexcept override {
     if (!attempt.retried) return show_status("");
     auto line = "attempt " + std::to_string(attempt.number) + of_how_many(request) + ": " +
-                attempt_text(attempt) + ", waiting " + rounded(attempt.wait.value_or(Duration{}));
-    if (attempt.server_delay) line += " (server asked " + rounded(*attempt.server_delay) + ")";
+                attempt_text(attempt) + ", waiting " +
+                duration_text(attempt.wait.value_or(Duration{}));
+    if (attempt.server_delay)
+      line += " (server asked " + duration_text(*attempt.server_delay) + ")";
     show_status(line + "…");
   }
 
@@ -45,7 +40,8 @@ class OneCall final : public Observer {
   [[nodiscard]] std::string of_how_many(const Request& request) const {
     const auto& url = request.parsed_url();
     if (!url) return {};
-    const auto& most = policies_.find(request.method(), *url).policy->max_attempts;
+    const auto& most =
+        policies_.find(request.method(), *url, request.headers()).policy->max_attempts;
     return most ? " of " + std::to_string(*most) : std::string();
   }
 

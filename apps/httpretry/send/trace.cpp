@@ -2,6 +2,9 @@
 
 #include "cli/message.hpp"
 #include "cli/text.hpp"
+#include "send/whole_run.hpp"
+
+#include <httpretry/flow/call.hpp>
 
 namespace httpretry::cli {
 namespace {
@@ -18,43 +21,46 @@ std::string url_of(const Request& request) {
 
 std::string wait_reason(const Attempt& attempt) {
   if (!attempt.server_delay) return "";
-  return " (" + std::string(attempt.server_delay_source) + ": " + precise(*attempt.server_delay) +
-         ", backoff: " + precise(attempt.backoff.value_or(Duration{})) + ")";
+  return " (" + std::string(attempt.server_delay_source) + ": " +
+         duration_text(*attempt.server_delay) +
+         ", backoff: " + duration_text(attempt.backoff.value_or(Duration{})) + ")";
 }
 
 class Tracer final : public Observer {
  public:
-  explicit Tracer(bool in_color) : in_color_(in_color) {}
+  Tracer(bool in_color, std::string mark) : in_color_(in_color), mark_(std::move(mark)) {}
 
-  void attempt_started(const Call& /*call*/, const Request& request, int number) noexcept override {
-    print_message("attempt " + std::to_string(number) + ": " + request.method() + " " +
+  void attempt_started(const Call& call, const Request& request, int number) noexcept override {
+    print_message(mark(call) + "attempt " + std::to_string(number) + ": " + request.method() + " " +
                   url_of(request));
   }
 
-  void attempt_ended(const Call& /*call*/, const Request& /*request*/,
+  void attempt_ended(const Call& call, const Request& /*request*/,
                      const Attempt& attempt) noexcept override {
-    auto line = "attempt " + std::to_string(attempt.number) + ": " + colored(attempt) + " after " +
-                precise(attempt.duration) + ": " + std::string(to_string(attempt.cls)) + " (" +
-                printable(attempt.rule) + "), sent: " + std::string(to_string(attempt.sent));
+    auto line = mark(call) + "attempt " + std::to_string(attempt.number) + ": " + colored(attempt) +
+                " after " + duration_text(attempt.duration) + ": " +
+                std::string(to_string(attempt.cls)) + " (" + printable(attempt.rule) +
+                "), sent: " + std::string(to_string(attempt.sent));
     if (attempt.budget_left) line += ", budget " + std::to_string(*attempt.budget_left);
     if (attempt.retried) {
-      line += "; retry in " + precise(attempt.wait.value_or(Duration{})) + wait_reason(attempt);
+      line +=
+          "; retry in " + duration_text(attempt.wait.value_or(Duration{})) + wait_reason(attempt);
     }
     print_message(line);
   }
 
-  void redirected(const Call& /*call*/, const Request& next) noexcept override {
-    print_message("redirect: " + next.method() + " " + url_of(next));
+  void redirected(const Call& call, const Request& next) noexcept override {
+    print_message(mark(call) + "redirect: " + next.method() + " " + url_of(next));
   }
 
-  void call_ended(const Call& /*call*/, const Outcome& outcome) noexcept override {
+  void call_ended(const Call& call, const Outcome& outcome) noexcept override {
     const auto& history = history_of(outcome);
     const auto count = history.attempts.size();
     print_message(
-        "done: " +
+        mark(call) + "done: " +
         (outcome ? std::to_string(outcome->status) : std::string(to_string(outcome.error().code))) +
         " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") + " in " +
-        seconds(history.elapsed) + " (" + std::string(to_string(history.stop_reason)) + ")");
+        duration_text(history.elapsed) + " (" + std::string(to_string(history.stop_reason)) + ")");
   }
 
  private:
@@ -65,10 +71,17 @@ class Tracer final : public Observer {
     return color + attempt_text(attempt) + kPlain;
   }
 
+  // What the lines of a call begin with.
+  [[nodiscard]] std::string mark(const Call& call) const {
+    const auto* url = call.get<UrlOfRun>();
+    return url == nullptr ? mark_ : mark_ + url->label;
+  }
+
   bool in_color_;
+  std::string mark_;
 };
 
-void print_headers(const char* mark, const Headers& headers) {
+void print_headers(const std::string& mark, const Headers& headers) {
   for (const auto field : headers) {
     const auto value = tells_secret(field.name) ? "(not shown)" : printable(field.value);
     print_message(mark + std::string(field.name) + ": " + value);
@@ -76,19 +89,96 @@ void print_headers(const char* mark, const Headers& headers) {
   print_message(mark);
 }
 
-}  // namespace
+// "CN = example.com" of libcurl's text about the first certificate.
+std::string certificate_name(const ConnectionInfo& connection) {
+  if (connection.certificates.empty()) return {};
+  constexpr std::string_view kSubject = "Subject:";
+  const auto& text = connection.certificates.front();
+  const auto begin = text.find(kSubject);
+  if (begin == std::string::npos) return {};
+  const auto from = begin + kSubject.size();
+  return " of " + printable(text.substr(from, text.find('\n', from) - from));
+}
 
-std::shared_ptr<Observer> tracer(bool in_color) { return std::make_shared<Tracer>(in_color); }
+std::string address(const std::string& ip, int port) {
+  const bool v6 = ip.find(':') != std::string::npos;
+  return (v6 ? "[" + ip + "]:" : ip + ":") + std::to_string(port);
+}
 
-MiddlewarePtr verbose() {
-  return on_outcome("verbose", [](const Request& request, Outcome& outcome, Call& /*call*/) {
-    print_message("> " + request.method() + " " + url_of(request));
-    print_headers("> ", request.headers());
+void print_connection(const Exchange& exchange, const ConnectionInfo& connection) {
+  if (connection.remote_ip.empty()) return;
+  const auto& timings = exchange.timings;
+  auto line = "* connection to " + address(connection.remote_ip, connection.remote_port) +
+              " from " + address(connection.local_ip, connection.local_port);
+  if (connection.new_connections == 0) return print_message(line + ": used before");
+  line += ": new";
+  if (timings.connected > Duration::zero()) {
+    line += ", connected after " + duration_text(timings.connected);
+  }
+  print_message(line);
+  if (timings.secured == Duration::zero()) return;
+  const auto result = connection.verify_result;
+  print_message("* TLS: set up after " + duration_text(timings.secured) + ", certificate" +
+                certificate_name(connection) +
+                (result == 0 ? " is valid"
+                             : " is not valid (OpenSSL's error " + std::to_string(result) + ")"));
+}
+
+// "GET /v1/items HTTP/1.1". The version is what the response says; without one it is unknown.
+void print_request(const Request& request, const Outcome& outcome) {
+  const auto& url = request.parsed_url();
+  if (!url) return;
+  const auto shown = url->without_secrets();
+  const auto target = shown.find('/', url->scheme().size() + 3);
+  auto line = "> " + request.method() + " " +
+              (target == std::string::npos ? "/" : printable(shown.substr(target)));
+  if (outcome) line += " HTTP/" + outcome->http_version;
+  print_message(line);
+  if (!request.headers().contains("Host")) {
+    print_message("> Host: " + printable(shown.substr(0, target).substr(url->scheme().size() + 3)));
+  }
+  print_headers("> ", request.headers());
+}
+
+class Verbose final : public Middleware {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "verbose"; }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    auto connection = std::make_shared<ConnectionInfo>();
+    listen(request, connection);
+    Outcome outcome = co_await next(request, call);
+    print(request, outcome, *connection);
+    co_return outcome;
+  }
+
+ private:
+  static void listen(Request& request, const std::shared_ptr<ConnectionInfo>& connection) {
+    auto& listener = request.edit_options().on_connection;
+    listener = [connection, before = std::move(listener)](const ConnectionInfo& info) {
+      *connection = info;
+      if (before) before(info);
+    };
+  }
+
+  static void print(const Request& request, const Outcome& outcome,
+                    const ConnectionInfo& connection) {
+    const auto& exchange = exchange_of(outcome);
+    print_connection(exchange, connection);
+    if (exchange.sent != Sent::Never) print_request(request, outcome);
     if (!outcome) return print_message("* " + printable(outcome.error().message));
     print_message("< HTTP/" + outcome->http_version + " " + std::to_string(outcome->status) + " " +
                   printable(outcome->reason));
     print_headers("< ", outcome->headers);
-  });
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Observer> tracer(bool in_color, std::string mark) {
+  return std::make_shared<Tracer>(in_color, std::move(mark));
 }
+
+MiddlewarePtr verbose() { return std::make_shared<Verbose>(); }
 
 }  // namespace httpretry::cli

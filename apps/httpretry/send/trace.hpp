@@ -4,14 +4,15 @@
 #include <httpretry/middleware/builtin.hpp>
 
 #include <memory>
+#include <string>
 
 namespace httpretry::cli {
 
-// A line when an attempt starts, and a line for each decision.
-std::shared_ptr<Observer> tracer(bool in_color);
+// A line when an attempt starts, and a line for each decision. `mark` is before each.
+std::shared_ptr<Observer> tracer(bool in_color, std::string mark);
 
-// Shows the headers of each request ("> ") and response ("< "), without secrets. Must come after
-// `retry` in the chain.
+// Shows the connection of each attempt ("* "), and the first line and the headers of its request
+// ("> ") and response ("< "), without secrets. Must come after `retry` in the chain.
 MiddlewarePtr verbose();
 
 }  // namespace httpretry::cli

@@ -1,0 +1,44 @@
+#include "send/body_output.hpp"
+
+#include "send/targets.hpp"
+
+#include <unistd.h>
+
+namespace httpretry::cli {
+namespace {
+
+constexpr std::uint64_t kChecked = 2000;  // bytes at the beginning, as for curl
+
+}  // namespace
+
+BodyOutput::BodyOutput(const SendOptions& options, std::size_t index, std::string target,
+                       const WaitLimit& limit, int cancel)
+    : target_(std::move(target)),
+      limit_(limit),
+      cancel_(cancel),
+      checks_(target_ == "-" && !names_stdout(options, index) && ::isatty(STDOUT_FILENO) == 1) {}
+
+void BodyOutput::write(std::string_view bytes) {
+  if (checks_ && written_ < kChecked &&
+      bytes.substr(0, kChecked).find('\0') != std::string_view::npos) {
+    throw WriteError(
+        "the response is binary and may disturb the terminal; -o FILE saves it, -o - shows it all "
+        "the same");
+  }
+  const auto& out = stream();
+  if (!head_.empty()) out.write(std::exchange(head_, {}));
+  out.write(bytes);
+  written_ += bytes.size();
+}
+
+void BodyOutput::finish() {
+  const auto& out = stream();  // also without bytes: who reads a pipe waits for it to be opened
+  if (!head_.empty()) out.write(std::exchange(head_, {}));
+}
+
+const Stream& BodyOutput::stream() {
+  if (!stream_) stream_.emplace(target_, cancel_, &limit_);
+  return *stream_;
+}
+
+}  // namespace httpretry::cli

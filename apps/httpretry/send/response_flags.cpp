@@ -1,0 +1,74 @@
+// The flags that are about the response: where it goes, and what is shown.
+#include "send/flags.hpp"
+
+namespace httpretry::cli {
+
+std::vector<Flag> file_flags(SendOptions& to) {
+  return {
+      {'o', "output", "FILE",
+       "write the response to FILE when it is complete; the n-th -o belongs to the n-th URL",
+       [&](Text v) {
+         if (v == kRemoteName)
+           throw UsageError("option --output needs a file name, or - for standard output");
+         to.outputs.push_back(v);
+       }},
+      {'O', "remote-name", "", "like --output, with the last part of the URL's path as FILE",
+       [&](Text) { to.outputs.emplace_back(kRemoteName); }},
+      {'\0', "remote-name-all", "", "-O for each URL that has no -o", enable(to.name_all_files)},
+      {'J', "remote-header-name", "",
+       "with -O: the name that the server gives in Content-Disposition, if it gives one; a file of "
+       "that name is not replaced",
+       enable(to.name_from_header)},
+      {'\0', "output-dir", "FOLDER", "put the files of -o and -O into FOLDER",
+       store(to.output_folder)},
+      {'\0', "create-dirs", "", "create the folders of -o, --output-dir and -D",
+       enable(to.create_folders)},
+      {'D', "dump-header", "FILE",
+       "write the headers of every response to FILE, also of redirects and failed attempts; - is "
+       "standard output",
+       store(to.headers_file)},
+      {'N', "no-buffer", "",
+       "write to standard output while the response comes, as soon as its status is good; what "
+       "breaks off is continued or an error; no effect with -Z, --until or -D -",
+       enable(to.stream)},
+      {'C', "continue-at", "OFFSET",
+       "skip this many bytes of the response, or of the -T file; -: resume an interrupted download "
+       "if the server's ETag or Last-Modified shows that the file is unchanged, else start again; "
+       "an interrupted download is kept in FILE.part",
+       [&](Text v) {
+         to.resume = v == "-";
+         to.offset = to.resume ? 0 : parse_bytes(v, "-C");
+       }},
+  };
+}
+
+std::vector<Flag> response_flags(SendOptions& to) {
+  return {
+      {'i', "include", "", "show the response headers too", enable(to.include)},
+      {'f', "fail", "", "do not show a response of 400 or more",
+       [&](Text) { to.on_error_status = OnErrorStatus::FailWithoutBody; }},
+      {'\0', "fail-with-body", "", "show it, and exit with 22 (the default)",
+       [&](Text) { to.on_error_status = OnErrorStatus::Fail; }},
+      {'\0', "no-fail", "", "exit with 0 for any response, as curl does without -f",
+       [&](Text) { to.on_error_status = OnErrorStatus::Succeed; }},
+      {'w', "write-out", "FORMAT",
+       "print FORMAT after each response: curl's variables, such as %{http_code} and %{json}, and "
+       "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads FORMAT from a file",
+       [&](Text v) { to.write_out = v; }},
+      {'\0', "max-filesize", "BYTES", "fail if a response is larger than this: 500, 20K, 3M, 1G",
+       [&](Text v) {
+         to.max_file_size = parse_bytes(v, "--max-filesize");
+         if (*to.max_file_size == 0) to.max_file_size.reset();
+       }},
+      {'\0', "limit-rate", "SPEED",
+       "transfer at most this many bytes a second, down and up: 20K, 3M; has no effect on a "
+       "response "
+       "that is held in memory, with --until or with -i into a file",
+       [&](Text v) {
+         to.bytes_per_second = parse_bytes(v, "--limit-rate");
+         if (*to.bytes_per_second == 0) to.bytes_per_second.reset();
+       }},
+  };
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,114 @@
+#include "send/targets.hpp"
+
+#include "cli/output.hpp"
+#include "cli/text.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace httpretry::cli {
+namespace {
+
+// As curl: "FOLDER/FILE", also for a FILE with a path of its own.
+std::string in_folder(const SendOptions& options, const std::string& file) {
+  return options.output_folder.empty() ? file : options.output_folder + '/' + file;
+}
+
+// The last part of the path, still percent-encoded.
+std::string remote_name(const SendOptions& options, std::size_t index, const Request& request) {
+  const auto& path = request.parsed_url()->path();
+  auto name = path.substr(path.find_last_of('/') + 1);
+  if (name == "-") return "./-";  // "-" would be standard output
+  if (!name.empty()) return name;
+  throw UsageError("option -O: the path of " + without_secrets(options.urls[index]) +
+                   " does not end in a file name; use -o FILE");
+}
+
+// Of the n-th -o or -O; without one, -O if --remote-name-all says so.
+std::string output_of(const SendOptions& options, std::size_t index) {
+  if (index < options.outputs.size()) return options.outputs[index];
+  return options.name_all_files ? kRemoteName : "-";
+}
+
+Error cannot_create(const std::string& path, int cause) {
+  const bool exists = cause == EEXIST;
+  Error error(Errc::Internal,
+              "cannot create " + printable(path) + ": " + std::generic_category().message(cause) +
+                  (exists ? "; the server gave this name, and -J replaces no file" : ""));
+  error.curl_code = 23;  // CURLE_WRITE_ERROR
+  error.permanent = true;
+  return error;
+}
+
+// The value of `filename=` in a Content-Disposition, as curl reads it.
+std::string file_name_parameter(std::string_view text) {
+  constexpr std::string_view kName = "filename=";
+  constexpr std::string_view kBlanks = " \t";
+  for (auto semicolon = text.find(';'); semicolon != std::string_view::npos;
+       semicolon = text.find(';')) {
+    text.remove_prefix(std::min(text.find_first_not_of(kBlanks, semicolon + 1), text.size()));
+    if (!equal_ignoring_case(text.substr(0, kName.size()), kName)) continue;
+    text.remove_prefix(kName.size());
+    const bool in_quotes = text.starts_with('"') || text.starts_with('\'');
+    if (in_quotes) return std::string(text.substr(1, text.find(text.front(), 1) - 1));
+    text = text.substr(0, text.find(';'));
+    return std::string(text.substr(0, text.find_last_not_of(kBlanks) + 1));
+  }
+  return {};
+}
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+
+}  // namespace
+
+std::string target_for(const SendOptions& options, std::size_t index, const Request& request) {
+  const auto output = output_of(options, index);
+  if (output == "-" || output == "/dev/stdout") return "-";
+  return in_folder(options, output == kRemoteName ? remote_name(options, index, request) : output);
+}
+
+bool names_stdout(const SendOptions& options, std::size_t index) {
+  if (index >= options.outputs.size()) return false;
+  return options.outputs[index] == "-" || options.outputs[index] == "/dev/stdout";
+}
+
+void create_folder_of(const std::string& file) {
+  if (file == "-") return;
+  const auto folder = std::filesystem::path(file).parent_path();
+  std::error_code failed;
+  if (!folder.empty()) std::filesystem::create_directories(folder, failed);
+  if (!failed) return;
+  throw WriteError("cannot create the folder " + folder.string() + ": " + failed.message());
+}
+
+bool may_be_named(const SendOptions& options, std::size_t index) {
+  return options.name_from_header && output_of(options, index) == kRemoteName;
+}
+
+std::string name_in(const Headers& headers) {
+  auto name = file_name_parameter(headers.get("Content-Disposition").value_or(""));
+  name.erase(0, name.find_last_of("/\\") + 1);
+  const bool usable = name != "." && name != ".." && std::ranges::none_of(name, is_control);
+  return usable ? name : std::string();
+}
+
+NamedFile::~NamedFile() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+Result<std::string> NamedFile::choose(const Headers& head) {
+  const auto name = name_in(head);
+  if (name.empty()) return std::string();
+  const auto path = in_folder(options_, name == "-" ? "./-" : name);
+  const int created = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (created < 0) return cannot_create(path, errno);
+  ::close(created);
+  path_ = path;
+  return path;
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,113 @@
+#include "send/whole_run.hpp"
+
+#include "cli/exit_status.hpp"
+#include "cli/message.hpp"
+#include "cli/output.hpp"
+#include "cli/text.hpp"
+
+#include <httpretry/client/report.hpp>
+
+#include <algorithm>
+
+namespace httpretry::cli {
+namespace {
+
+constexpr std::size_t kExplained = 3;
+
+std::string count_of_urls(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " URL" : " URLs");
+}
+
+// Empty for a failure that is about the URL and not about its host, such as a 404.
+std::string cause_of(const Outcome& outcome) {
+  const auto& history = history_of(outcome);
+  if (!outcome) {
+    const auto& error = outcome.error();
+    if (error.code == Errc::Canceled || error.code == Errc::InvalidRequest) return {};
+    return std::string(to_string(error.code)) + " (" + std::to_string(exit_status(error)) + ")";
+  }
+  const bool about_url =
+      history.stop_reason == Reason::NotRetryable || history.stop_reason == Reason::Success;
+  return about_url ? std::string() : std::to_string(outcome->status);
+}
+
+Outcome not_sent() {
+  Error error(Errc::Canceled, "not sent, because the run ended before");
+  error.history.stop_reason = Reason::Canceled;
+  return error;
+}
+
+}  // namespace
+
+std::string WholeRun::label(std::size_t number, const Request& request) const {
+  const auto& url = request.parsed_url();
+  if (urls_ < 2 || !url) return {};
+  return "[" + std::to_string(number) + "] " + printable(url->without_secrets()) +
+         (url->query().empty() ? "" : "?…") + ": ";
+}
+
+void WholeRun::ended(std::size_t number, const Request& request, const Outcome& outcome,
+                     int status) {
+  if (!options_.report.empty()) reports_[number - 1] = report_json(request, outcome);
+  ++(status == kOk ? succeeded_ : failed_);
+  attempts_ += history_of(outcome).attempts.size();
+  if (outcome) bytes_ += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
+  if (status != kOk && !over()) exit_status_ = status;
+}
+
+void WholeRun::never_started(std::size_t number, const Request& request) {
+  ++never_started_;
+  if (!options_.report.empty()) reports_[number - 1] = report_json(request, not_sent());
+}
+
+bool WholeRun::explains(const Request& request, const Outcome& outcome) {
+  const auto& url = request.parsed_url();
+  const auto cause = cause_of(outcome);
+  if (cause.empty() || !url) return true;
+  auto& same = failures_[url->origin() + " " + cause];
+  same.what = url->origin() + ": " + cause;
+  return ++same.count <= kExplained;
+}
+
+void WholeRun::print_totals(Duration time) const {
+  if (options_.silent) return;
+  print_message("httpretry: " + std::to_string(succeeded_) + " succeeded, " +
+                std::to_string(failed_) + " failed, " + std::to_string(attempts_) + " attempts, " +
+                std::to_string(bytes_) + " bytes in " + duration_text(time));
+}
+
+void WholeRun::print_rest(int signal) const {
+  if (!shows_errors(options_)) return;
+  for (const auto& [key, same] : failures_) {
+    if (same.count <= kExplained) continue;
+    print_message("httpretry: " + count_of_urls(same.count - kExplained) +
+                  " more failed in the same way: " + same.what +
+                  "; --report FILE lists each of them");
+  }
+  if (urls_ < 2 || never_started_ == 0) return;
+  print_message("httpretry: " + std::string(signal != 0 ? "interrupted" : "ended by --fail-early") +
+                ": " + std::to_string(never_started_) + " of " + count_of_urls(urls_) +
+                " were never started");
+}
+
+void WholeRun::write_report(const WaitLimit& limit) const {
+  if (options_.report.empty()) return;
+  std::string text;
+  for (const auto& one : reports_) text += (text.empty() ? "" : ",\n") + one;
+  limit.restart();
+  write_to(options_.report, urls_ > 1 ? "[" + text + "]\n" : text + "\n",
+           limit.signals().descriptor(), &limit);
+}
+
+void WholeRun::write_headers(const WaitLimit& limit) const {
+  for (const auto& [file, text] : headers_) {
+    limit.restart();
+    write_to(file, text, limit.signals().descriptor(), &limit);
+  }
+}
+
+int WholeRun::exit_status() const { return write_failed_ ? kWriteError : exit_status_; }
+
+bool WholeRun::over() const { return options_.fail_early && failed_ > 0 && exit_status_ != kOk; }
+
+}  // namespace httpretry::cli

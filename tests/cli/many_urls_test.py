@@ -1,0 +1,79 @@
+"""Runs with many URLs: what tells them apart, what is summed up, and what an interrupted run says."""
+
+import json
+import signal
+
+from program import LIMIT, ProgramTest, QUICK, Response, closed_port, main
+
+BUSY = Response(503, b"", [("Retry-After", "50")])
+
+
+class ManyUrls(ProgramTest):
+    def test_each_line_has_number_and_url(self):
+        server = self.server(503, 200)
+        urls = [server.url("/a?key=secret"), server.url("/b")]
+        for flags in ((), ("-Z",)):
+            server.seen.clear()
+            said = self.run_program(*QUICK, "--trace", *flags, *urls).stderr.decode()
+            lines = [line for line in said.splitlines() if not line.startswith("httpretry: ")]
+            for line in lines:
+                self.assertRegex(line, rf"^(\[1\] {server.url('/a')}\?…|\[2\] {server.url('/b')}): ")
+            self.assertEqual(len(lines), 8)
+            self.assertNotIn("secret", said)
+        server = self.server(404)
+        said = self.run_program(*urls[:1], server.url("/x?key=secret"), status=22).stderr.decode()
+        self.assertIn(f"[2] {server.url('/x')}?…: failed after 1 attempt", said)
+
+    def test_failures_of_a_dead_host_are_summed_up(self):
+        holder, port = closed_port()
+        self.addCleanup(holder.close)
+        urls = [f"http://127.0.0.1:{port}/{i}" for i in range(300)]
+        for flags in ((), ("-Z",)):
+            ran = self.run_program("--retry", 0, *flags, *urls, status=7)
+            lines = ran.stderr.decode().splitlines()
+            self.assertLess(len(lines), 10, lines)
+            self.assertIn("httpretry: 297 URLs more failed in the same way: http://127.0.0.1:"
+                          f"{port}: connect (7); --report FILE lists each of them", lines)
+
+    def test_a_failure_that_is_about_the_url_is_told_of_each(self):
+        server = self.server(404)
+        ran = self.run_program(*[server.url(f"/{i}") for i in range(6)], status=22)
+        self.assertEqual(len(ran.stderr.decode().splitlines()), 6)
+
+    def test_an_interrupted_run_says_what_was_never_started(self):
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            for flags, started in (((), 2), (("-Z", "--parallel-max", "3"), 4)):
+                with self.subTest(signal=number, flags=flags):
+                    server = self.server(200, BUSY)
+                    urls = [server.url(f"/{i}") for i in range(9)]
+                    process = self.start(*flags, "--report", "report.json", *urls[:7], "--next",
+                                         *urls[7:])
+                    for _ in range(started):
+                        server.arrived.get(timeout=LIMIT)
+                    process.send_signal(number)
+                    _, said = process.communicate(timeout=LIMIT)
+                    self.assertEqual(process.returncode, status)
+                    left = 9 - started
+                    self.assertIn(f"httpretry: interrupted: {left} of 9 URLs were never started\n",
+                                  said.decode())
+                    reports = self.report()
+                    self.assertEqual([each["url"] for each in reports], urls)
+                    unsent = [each for each in reports if not each["attempts"]]
+                    self.assertEqual(len(unsent), left)
+                    for each in unsent:
+                        self.assertEqual((each["error"]["kind"], each["stop_reason"]),
+                                         ("canceled", "canceled"))
+
+    def test_the_report_of_one_url_is_an_object_after_a_signal(self):
+        server = self.server(BUSY)
+        process = self.start("--report", "-", "-o", "out", "--trace", server.url())
+        while b"retry in" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=LIMIT)
+        report = json.loads(out)
+        self.assertEqual((report["stop_reason"], len(report["attempts"])), ("canceled", 1))
+
+
+if __name__ == "__main__":
+    main()
