@@ -7,14 +7,20 @@ endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME httpretry)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
-set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+# Before the revision 1 that Debian's own package would have.
+set(CPACK_DEBIAN_PACKAGE_RELEASE 0local1)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has its own
-# Debian's own variables: the person who builds a package is its maintainer.
-if(DEFINED ENV{DEBEMAIL})
-  set(CPACK_PACKAGE_CONTACT "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
-else()
-  set(CPACK_PACKAGE_CONTACT "httpretry <root@localhost>")
+# Debian's own variables: the person who builds a package is its maintainer. Without them an address
+# that nobody can have (RFC 2606): one made from the names of user and machine could be somebody's.
+set(maintainer_name "httpretry authors")
+set(maintainer_address "authors@httpretry.invalid")
+if(NOT "$ENV{DEBFULLNAME}" STREQUAL "")
+  set(maintainer_name "$ENV{DEBFULLNAME}")
 endif()
+if(NOT "$ENV{DEBEMAIL}" STREQUAL "")
+  set(maintainer_address "$ENV{DEBEMAIL}")
+endif()
+set(CPACK_PACKAGE_CONTACT "${maintainer_name} <${maintainer_address}>")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL runtime dev tool)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
@@ -35,6 +41,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 file(WRITE ${PROJECT_BINARY_DIR}/triggers "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/triggers)
+set(CPACK_POST_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/remove_ldconfig_scripts.cmake)
 
 set(CPACK_COMPONENT_DEV_DESCRIPTION
   "HTTP client library with retry middleware (development files)
@@ -55,6 +62,32 @@ set(CPACK_DEBIAN_TOOL_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOL_PACKAGE_DEPENDS "${same_version}")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
 
+# Debian's own changelog, which has only the release of the package.
+string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
+file(WRITE ${PROJECT_BINARY_DIR}/changelog.Debian
+"httpretry (${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}) unstable; urgency=medium
+
+  * Package version ${PROJECT_VERSION}. The changes of httpretry itself are in changelog.gz.
+
+ -- ${CPACK_PACKAGE_CONTACT}  ${now}
+")
+
+# LICENSE in the form of https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+file(READ ${PROJECT_SOURCE_DIR}/LICENSE license)
+string(REGEX MATCH "Copyright \\(c\\) ([^\n]+)\n+(.*[^\n])\n*$" license "${license}")
+set(copyright_holders "${CMAKE_MATCH_1}")
+string(REPLACE "\n\n" "\n.\n" license "${CMAKE_MATCH_2}")
+string(REPLACE "\n" "\n " license "${license}")
+file(WRITE ${PROJECT_BINARY_DIR}/copyright
+"Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: httpretry
+
+Files: *
+Copyright: ${copyright_holders}
+License: Expat
+ ${license}
+")
+
 # Files that Debian needs under other names, or compressed.
 function(install_compressed file as)
   cmake_parse_arguments(arg "" "DESTINATION;COMPONENT" "" ${ARGN})
@@ -69,8 +102,10 @@ install_compressed(${PROJECT_BINARY_DIR}/apps/httpretry.1 httpretry.1.gz
 foreach(component runtime dev tool)
   string(TOUPPER ${component} upper)
   set(doc ${CMAKE_INSTALL_DATAROOTDIR}/doc/${CPACK_DEBIAN_${upper}_PACKAGE_NAME})
-  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE RENAME copyright DESTINATION ${doc}
+  install(FILES ${PROJECT_BINARY_DIR}/copyright DESTINATION ${doc}
           COMPONENT ${component} EXCLUDE_FROM_ALL)
+  install_compressed(${PROJECT_BINARY_DIR}/changelog.Debian changelog.Debian.gz
+                     DESTINATION ${doc} COMPONENT ${component})
   install_compressed(${PROJECT_SOURCE_DIR}/CHANGELOG.md changelog.gz
                      DESTINATION ${doc} COMPONENT ${component})
 endforeach()
