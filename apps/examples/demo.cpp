@@ -11,8 +11,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-double ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
-
 // Prints each attempt as it ends.
 class Printer final : public Observer {
  public:
@@ -23,15 +21,17 @@ class Printer final : public Observer {
                      const Attempt& attempt) noexcept override {
     const std::string result =
         attempt.error ? std::string(to_string(*attempt.error)) : std::to_string(attempt.status);
-    std::printf("  attempt %d at %7.1f ms: %-8s (%s), sent: %s", attempt.number, ms(attempt.start),
-                result.c_str(), attempt.rule.c_str(), std::string(to_string(attempt.sent)).c_str());
+    std::printf("  attempt %d at %8s: %-8s (%s), sent: %s", attempt.number,
+                duration_text(attempt.start).c_str(), result.c_str(), attempt.rule.c_str(),
+                std::string(to_string(attempt.sent)).c_str());
     if (!attempt.retried) {
       std::printf("\n");
     } else if (attempt.server_delay) {
-      std::printf(" -> retry in %.1f ms, as the server asked (%s)\n", ms(*attempt.wait),
+      std::printf(" -> retry in %s, as the server asked (%s)\n",
+                  duration_text(*attempt.wait).c_str(),
                   std::string(attempt.server_delay_source).c_str());
     } else {
-      std::printf(" -> retry in %.1f ms\n", ms(*attempt.wait));
+      std::printf(" -> retry in %s\n", duration_text(*attempt.wait).c_str());
     }
   }
 };
@@ -42,8 +42,9 @@ bool print(const Outcome& outcome) {
   const std::string result = outcome
                                  ? std::to_string(outcome->status) + " \"" + outcome->body + "\""
                                  : outcome.error().message;
-  std::printf("  => %s, %zu attempt(s) in %.1f ms: %s\n", result.c_str(), history.attempts.size(),
-              ms(history.elapsed), std::string(to_string(history.stop_reason)).c_str());
+  std::printf("  => %s, %zu attempt(s) in %s: %s\n", result.c_str(), history.attempts.size(),
+              duration_text(history.elapsed).c_str(),
+              std::string(to_string(history.stop_reason)).c_str());
   return outcome.has_value();
 }
 

@@ -18,9 +18,26 @@ Task<Result<BearerToken>> fetch_token(Client& issuer, std::string url) {
   co_return BearerToken(answer->body, 1h);
 }
 
+// A certificate and its key, from wherever a program keeps its secrets.
+std::string secret(const char* name) {
+  return "-----BEGIN " + std::string(name) + "-----\n...\n-----END " + name + "-----\n";
+}
+
 void print(const ConnectionInfo& facts) { std::printf("%s\n", facts.remote_ip.c_str()); }
 
 // These are not used for sending: the files and proxies do not exist.
+void from_memory(TransportOptions& connection) {
+  const auto company_pem = secret("CERTIFICATE");
+  const auto ann_pem = secret("CERTIFICATE") + secret("PRIVATE KEY");
+  connection.ca_pem = company_pem;
+  connection.client_certificate.pem = ann_pem;
+  connection.curl_options = {{"TCP_NODELAY", 0}};
+}
+
+void show(const Progress& now) {
+  if (now.to_receive && now.received == *now.to_receive) std::puts("all has come");
+}
+
 void all_of_them(TransportOptions& connection, Request& request) {
   connection.client_certificate.file = "ann.p12";
   connection.client_certificate.key_password = "secret";
@@ -42,6 +59,7 @@ void all_of_them(TransportOptions& connection, Request& request) {
   request.edit_options().expect_continue_from = 1 << 20;
   request.edit_options().upload_rate = 1 << 20;
   request.edit_options().on_connection = print;
+  request.edit_options().on_progress = show;
 }
 
 Task<bool> store(std::string bytes) {
@@ -117,6 +135,8 @@ int main() {
 
   TransportOptions connection;
   all_of_them(connection, request);
+  TransportOptions without_files;
+  from_memory(without_files);
   const int failed = download(client, url, "/dev/null");
   return sent && printed && stored && upload(client, url, "/etc/hostname") ? failed : 1;
 }

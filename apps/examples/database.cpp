@@ -1,0 +1,68 @@
+// retry_call with something that is not HTTP: a transaction of a database, with the policy that the
+// program's requests have.
+#include <httpretry/httpretry.hpp>
+
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Stands for the library of a database.
+struct DatabaseError : std::runtime_error {
+  DatabaseError(int number, const std::string& text) : std::runtime_error(text), code(number) {}
+  int code;
+};
+constexpr int kDeadlock = 1213;
+constexpr int kTooManyConnections = 1040;
+
+class Database {
+ public:
+  // The new balance.
+  int withdraw(int amount) {
+    switch (++calls_) {
+      case 1: throw DatabaseError(kDeadlock, "deadlock");
+      case 2: throw DatabaseError(kTooManyConnections, "too many connections");
+      default: break;
+    }
+    if (amount > balance_) throw DatabaseError(1, "not enough money");
+    return balance_ -= amount;
+  }
+
+ private:
+  int calls_ = 0;
+  int balance_ = 100;
+};
+
+// What an error of the database means for a retry.
+AttemptResult<int> withdraw(Database& database, int amount) {
+  using Result = AttemptResult<int>;
+  try {
+    return Result::success(database.withdraw(amount));
+  } catch (const DatabaseError& error) {
+    if (error.code == kDeadlock) return Result::transient(error.what());
+    if (error.code == kTooManyConnections) return Result::throttle(error.what()).after(20ms);
+    return Result::permanent(error.what());
+  }
+}
+
+}  // namespace
+
+int main() {
+  RetryPolicy policy;
+  policy.max_attempts = 5;
+  policy.backoff.initial = 10ms;
+
+  Database database;
+  const auto done = retry_call(policy, [&] { return withdraw(database, 30); });
+  const auto refused = retry_call(policy, [&] { return withdraw(database, 1'000); });
+
+  for (const auto& attempt : done.history.attempts) {
+    std::printf("attempt %d: %s\n", attempt.number, attempt.rule.c_str());
+  }
+  std::printf("refused: %s\n", refused.last.reason.c_str());
+  return done && *done.last.value == 70 && !refused ? 0 : 1;
+}

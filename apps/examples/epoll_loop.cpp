@@ -1,0 +1,81 @@
+// A program that waits for everything at one place, with epoll. It drives the calls of its client
+// there, too: all runs on its one thread.
+#include <httpretry/client/event_loop.hpp>
+#include <httpretry/httpretry.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+using namespace httpretry;
+
+namespace {
+
+void watch(int epoll, int descriptor) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = descriptor;
+  ::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+// Stands for all that the program does besides: readable every millisecond.
+int make_ticks() {
+  const int ticks = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  const itimerspec every_millisecond{{0, 1'000'000}, {0, 1'000'000}};
+  ::timerfd_settime(ticks, 0, &every_millisecond, nullptr);
+  return ticks;
+}
+
+Task<int> two_requests(Client& client, std::string url) {
+  Outcome first = co_await client.co_send(Request::get(url));
+  Outcome second = co_await client.co_send(Request::get(url));
+  co_return (first ? first->status : 0) + (second ? second->status : 0);
+}
+
+}  // namespace
+
+int main() {
+  FaultServer server({{503}, {503}, {200, "good"}});
+  const std::string url = server.url("/");
+  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  const int ticks = make_ticks();
+
+  const auto loop = std::make_shared<EventLoop>();
+  ClientOptions options;
+  options.scheduler = loop;
+  Client client(options);
+
+  int running = 2;
+  bool good = false;
+  client.send_then(Request::get(url), [&](const Outcome& outcome) {
+    std::printf("%s\n", describe(outcome).c_str());
+    good = succeeded(outcome);
+    --running;
+  });
+  start(two_requests(client, url), [&](const Result<int>& sum) {
+    std::printf("the sum of two statuses: %d\n", *sum);
+    --running;
+  });
+
+  watch(epoll, loop->descriptor());
+  watch(epoll, ticks);
+  std::uint64_t all_ticks = 0;
+  while (running > 0 || all_ticks == 0) {
+    const auto left = loop->time_left();
+    epoll_event event{};
+    ::epoll_wait(epoll, &event, 1, left ? static_cast<int>(left->count()) : -1);
+    std::uint64_t count = 0;
+    if (event.data.fd == ticks && ::read(ticks, &count, sizeof count) > 0) all_ticks += count;
+    loop->turn();
+  }
+  std::printf("the program has counted to %s meanwhile\n", std::to_string(all_ticks).c_str());
+  ::close(ticks);
+  ::close(epoll);
+  return good ? 0 : 1;
+}

@@ -1,0 +1,65 @@
+// A client for one API: address and key are given once, and a list comes page by page.
+#include <httpretry/httpretry.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <cstdio>
+#include <string>
+
+using namespace httpretry;
+
+namespace {
+
+// A text of the JSON body; empty where there is none.
+std::string text_at(const Response& response, const std::string& pointer) {
+  const auto value = response.json_at(pointer);
+  const auto* text = value ? std::get_if<std::string>(&*value) : nullptr;
+  return text != nullptr ? *text : std::string();
+}
+
+// Prints the names of all items; the number of items.
+int print_items(Client& api) {
+  int items = 0;
+  for (std::string url = "/items"; !url.empty();) {
+    const Response page = require_success(api.get(url));
+    for (int index = 0;; ++index) {
+      const auto name = text_at(page, "/items/" + std::to_string(index) + "/name");
+      if (name.empty()) break;
+      std::printf("%s\n", name.c_str());
+      ++items;
+    }
+    url = text_at(page, "/next");
+  }
+  return items;
+}
+
+Client client_of(const std::string& address, const std::string& key) {
+  ClientOptions options;
+  options.base_url = address;
+  options.base_query = {{"per_page", "2"}};
+  options.middlewares.push_back(default_headers({{"X-Api-Key", key}}));
+  return Client(options);
+}
+
+// What the server of this example responds. Each second request fails.
+Step page_for(const SeenRequest& request) {
+  if (request.headers.get("X-Api-Key") != "secret") return Step(401);
+  if (request.target == "/v1/items?per_page=2") {
+    return Step(200, R"({"items": [{"name": "one"}, {"name": "two"}], "next": "/items?page=2"})");
+  }
+  return Step(200, R"({"items": [{"name": "three"}]})");
+}
+
+}  // namespace
+
+int main() {
+  Step pages;
+  pages.respond = page_for;
+  FaultServer server({pages, 503, pages});
+  try {
+    auto api = client_of(server.url("/v1"), "secret");
+    return print_items(api) == 3 ? 0 : 1;
+  } catch (const Failure& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    return 1;
+  }
+}

@@ -1,0 +1,75 @@
+// An upload in parts that goes on where it broke off, by the protocol of Google Cloud Storage.
+//
+//   example_resumable_upload [FILE]     (default: the program itself)
+#include <httpretry/client/resumable_upload.hpp>
+#include <httpretry/httpretry.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <mutex>
+#include <string>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+// The server: keeps half of the second part, and says that it is busy.
+class Storage {
+ public:
+  explicit Storage(std::uint64_t size) : size_(size) {}
+
+  Step respond(const SeenRequest& request) {
+    const std::lock_guard lock(mutex_);
+    if (request.method == "POST") return {200, {{"Location", "/session"}}};
+    const bool asks = request.body.empty();
+    const bool busy = !asks && ++parts_ == 2;
+    had_ += busy ? request.body.size() / 2 : request.body.size();
+    std::printf("%-35s %s\n", std::string(request.headers["Content-Range"]).c_str(),
+                busy   ? "503, and half of it is kept"
+                : asks ? "what do you have?"
+                       : "stored");
+    if (busy) return {503};
+    if (had_ == size_) return {201, "complete"};
+    return {308, {{"Range", "bytes=0-" + std::to_string(had_ - 1)}}};
+  }
+  [[nodiscard]] bool complete() const { return had_ == size_; }
+
+ private:
+  std::mutex mutex_;
+  std::uint64_t size_;
+  std::uint64_t had_ = 0;
+  int parts_ = 0;
+};
+
+void show(const Progress& now) {
+  if (now.sent == now.to_send)
+    std::printf("%llu bytes sent\n", static_cast<unsigned long long>(now.sent));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string path = argc > 1 ? argv[1] : "/proc/self/exe";
+  const auto size = std::filesystem::file_size(path);
+  Storage storage(size);
+  Step step;
+  step.respond = [&](const SeenRequest& request) { return storage.respond(request); };
+  FaultServer server(Scenario{step});
+  const auto url = server.url("/upload");
+
+  Client client({redirect(), retry()});
+  auto start = Request::post(url, R"({"name": "program"})");
+  start.edit_options().on_progress = show;
+  ResumableUploadOptions options;
+  options.part_size = std::max<std::uint64_t>(1, std::min<std::uint64_t>(size / 4, 512 << 10));
+  const Outcome outcome = upload_resumable(client, start, UploadContent::file(path), options);
+  if (!outcome) {
+    std::fprintf(stderr, "%s\n", outcome.error().message.c_str());
+    return 1;
+  }
+  std::printf("%d %s\n", outcome->status, outcome->body.c_str());
+  return outcome->status == 201 && storage.complete() ? 0 : 1;
+}
