@@ -21,8 +21,7 @@ class Walk {
        const Headers& headers, std::vector<Match>* all)
       : data_(data),
         host_(without_trailing_dots(url.host())),
-        port_text_(std::to_string(url.port())),  // too short to allocate
-        port_(port_text_),
+        port_(url.port()),
         path_(split_path(url.path(), data.inner_rest)),
         method_(method),
         scheme_(url.scheme()),
@@ -33,7 +32,7 @@ class Walk {
   std::optional<std::size_t> winner() {
     // A longer name cannot be looked up: only patterns for any host match it.
     if (host_.size() > kMaxHost) host_ = {};
-    if (!ports(data_.child(kHosts, Label(host_)))) {
+    if (!ports(data_.child(kHosts, Part::Host, Label(host_)))) {
       host_patterns(kHostPatterns, host_, {});
       if (winner_.rank == 0 || all_ != nullptr) ports(data_.nodes[kHosts].any);
     }
@@ -51,14 +50,14 @@ class Walk {
   void host_patterns(NodeId node, std::string_view left, const FixedLabels& fixed) {
     if (node == kNone) return;
     count_step();
-    if (left.data() == nullptr) return host_pattern(data_.nodes[node].end, fixed);
+    if (left.data() == nullptr) return host_pattern(data_.child(node, Part::HostEnd, {}), fixed);
     const auto dot = left.rfind('.');
     const auto label = left.substr(dot + 1);  // all of it where there is no dot
     const auto further = dot == left.npos ? std::string_view() : left.substr(0, dot);
     auto with_label = fixed;
     ++with_label.all;
     if (!fixed.after_any) ++with_label.at_end;
-    host_patterns(data_.child(node, Label(label)), further, with_label);
+    host_patterns(data_.child(node, Part::Label, Label(label)), further, with_label);
     auto with_any = fixed;
     with_any.after_any = true;
     if (!label.empty()) host_patterns(data_.nodes[node].any, further, with_any);
@@ -73,7 +72,11 @@ class Walk {
   }
 
   bool ports(NodeId host) {
-    return path(data_.child(host, port_), 0) || path(data_.nodes[host].any, 0);
+    if (data_.has_named(host, Part::Port)) {
+      const auto text = std::to_string(port_);  // too short to allocate
+      if (path(data_.child(host, Part::Port, Label(text)), 0)) return true;
+    }
+    return path(host, 0);
   }
 
   // `depth` segments have led to the node; patterns have 16 steps at most, so this ends.
@@ -82,51 +85,48 @@ class Walk {
     count_step();
     const auto any = data_.nodes[node].any;
     const auto rest = data_.nodes[node].rest;
-    if (depth == path_.count) {
-      return methods(data_.nodes[rest].end) || methods(data_.nodes[node].end);
-    }
-    return path(data_.child(node, path_[depth]), depth + 1) || path(any, depth + 1) ||
-           after_rest(rest, depth);
+    if (depth == path_.count) return methods(rest) || methods(node);
+    return path(data_.child(node, Part::Segment, path_[depth]), depth + 1) ||
+           path(any, depth + 1) || after_rest(rest, depth);
   }
 
   // What follows a "**" may begin anywhere, and each place may lead to another match.
   bool after_rest(NodeId node, std::size_t depth) {
     if (node == kNone) return false;
     auto found = false;
-    const bool ends = data_.nodes[node].named == kNone && data_.nodes[node].any == kNone;
+    const auto any = data_.nodes[node].any;
+    const bool ends = any == kNone && !data_.has_named(node, Part::Segment);
     for (auto at = depth; at < path_.count && !ends; ++at) {
       const auto here =
-          path(data_.child(node, path_[at]), at + 1) || path(data_.nodes[node].any, at + 1);
+          path(data_.child(node, Part::Segment, path_[at]), at + 1) || path(any, at + 1);
       found = found || here;
     }
-    return found || methods(data_.nodes[node].end);
+    return found || methods(node);
   }
 
   bool methods(NodeId node) {
-    return schemes(data_.child(node, method_)) || schemes(data_.nodes[node].any);
+    if (node == kNone) return false;
+    return schemes(data_.child(node, Part::Method, method_)) || schemes(node);
   }
 
   bool schemes(NodeId node) {
-    return end(data_.child(node, scheme_)) || end(data_.nodes[node].any);
+    if (node == kNone) return false;
+    return end(data_.child(node, Part::Scheme, scheme_)) || end(node);
   }
 
   bool end(NodeId node) {
-    const auto first = data_.nodes[node].entry;
-    if (first == kNoEntry) return false;
-    if (all_ == nullptr && hit(first)) return true;
-    const auto several = data_.several.find(node);
-    if (several == data_.several.end()) return all_ != nullptr && hit(first);
-    for (const auto entry : several->second) {
+    if (data_.nodes[node].entry == kNoEntry) return false;
+    for (std::size_t i = data_.nodes[node].entry; i < data_.entries.size(); ++i) {
+      if (data_.entries[i].node != node) break;
       count_step();
-      if (hit(entry)) return true;
+      if (hit(data_.entries[i])) return true;
     }
     return false;
   }
 
   // Whether that was the end of this way.
-  bool hit(std::uint32_t number) {
-    const auto& entry = data_.entries[number];
-    if (!conditions_hold(entry.pattern)) return false;
+  bool hit(const IndexEntry& entry) {
+    if (!conditions_hold(entry)) return false;
     const bool better = entry.rank > winner_.rank ||
                         (entry.rank == winner_.rank && entry.pattern < winner_.pattern);
     if (better) winner_ = {entry.pattern, entry.rank};
@@ -134,16 +134,14 @@ class Walk {
     return all_ == nullptr;
   }
 
-  [[nodiscard]] bool conditions_hold(std::uint32_t pattern) const {
-    if (data_.conditions.empty()) return true;
-    const auto found = data_.conditions.find(pattern);
-    return found == data_.conditions.end() || found->second.hold(headers_, query_);
+  [[nodiscard]] bool conditions_hold(const IndexEntry& entry) const {
+    if ((entry.rank & kMostConditions) == 0) return true;
+    return data_.conditions.at(entry.pattern).hold(headers_, query_);
   }
 
   const EndpointIndex::Data& data_;
   std::string_view host_;
-  std::string port_text_;
-  Label port_;
+  std::uint16_t port_;
   Segments path_;
   Label method_;
   Label scheme_;
@@ -195,7 +193,7 @@ EndpointIndex::EndpointIndex(const std::vector<EndpointPattern>& patterns) {
     if (!problems.empty()) throw std::invalid_argument(problems.front().message);
     data->add(number, patterns[number]);
   }
-  data->find_ties(patterns);
+  data->finish(patterns);
   data_ = std::move(data);
 }
 

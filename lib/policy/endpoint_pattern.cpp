@@ -8,6 +8,7 @@
 #include <idn2.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace httpretry {
 namespace policy {
@@ -122,6 +123,18 @@ char take_byte(std::string_view& text, bool encoded = true) {
       size == 1 ? text[0] : static_cast<char>(*hex_value(text[1]) * 16 + *hex_value(text[2]));
   text.remove_prefix(size);
   return byte;
+}
+
+// Removes as many bytes of data as there is room for.
+void take_bytes(std::string_view& text, bool encoded, std::array<char, 8>& bytes) {
+  if (encoded) {
+    for (auto& byte : bytes) {
+      if (!text.empty()) byte = take_byte(text);
+    }
+    return;
+  }
+  count_step();
+  text.remove_prefix(text.copy(bytes.data(), bytes.size()));
 }
 
 // 1 for ".", 2 for "..", in any spelling; else 0.
@@ -246,10 +259,13 @@ bool can_meet(const HostPattern& a, const HostPattern& b) {
 
 std::uint64_t Label::hash() const {
   if (known_hash != 0) return known_hash;
-  known_hash = 0xCBF29CE484222325;  // FNV-1a, whose constants these are
+  constexpr std::uint64_t kFactor = 0xC6A4A7935BD1E995;  // of MurmurHash64A
+  known_hash = kFactor;
   for (auto rest = text; !rest.empty();) {
-    known_hash =
-        (known_hash ^ static_cast<unsigned char>(take_byte(rest, encoded))) * 0x100000001B3;
+    std::array<char, 8> bytes{};
+    take_bytes(rest, encoded, bytes);
+    known_hash = (known_hash ^ std::bit_cast<std::uint64_t>(bytes)) * kFactor;
+    known_hash ^= known_hash >> 47U;
   }
   return known_hash;
 }

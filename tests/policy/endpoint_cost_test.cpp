@@ -1,6 +1,6 @@
 // What a look-up may cost: no allocation, and no input that makes it long.
 #include "endpoint_patterns.hpp"
-#include "lib/policy/endpoint_pattern.hpp"
+#include "lib/policy/endpoint_tree.hpp"
 #include "tests/retry/allocations.hpp"
 
 #include <doctest/doctest.h>
@@ -98,6 +98,26 @@ TEST_CASE("every way to read a path is followed once at most") {
   const auto hits = url("http://h" + repeated("/a", 15) + "/end");
   CHECK(index.find("GET", hits) == (1U << 15) - 1);
   CHECK(index.matches("GET", hits).size() == 1U << 15);
+}
+
+TEST_CASE("only what a pattern says takes memory") {
+  EndpointIndex::Data data;
+  std::vector<EndpointPattern> patterns;
+  for (int i = 0; i < 100; ++i) {
+    const auto host = "host=a" + std::to_string(i);
+    patterns.push_back(pattern(host));
+    patterns.push_back(pattern(host + " path=/v1/{id} methods=GET,PUT scheme=https"));
+  }
+  for (std::uint32_t i = 0; i < patterns.size(); ++i) data.add(i, patterns[i]);
+  data.finish(patterns);
+
+  const auto roots = EndpointIndex::Data().nodes.size();
+  // The host and "**"; then "v1", "{id}", two methods, and the scheme of each.
+  CHECK(data.nodes.size() == roots + 100 * (2 + 2 + 2 * 2));
+  CHECK(data.entries.size() == 100 * (1 + 2));
+  CHECK(data.nodes.capacity() == data.nodes.size());
+  CHECK(data.entries.capacity() == data.entries.size());
+  CHECK(data.names.size() == 10 * 2 + 90 * 3 + std::string("v1GETPUThttps").size());
 }
 
 TEST_CASE("ties among very many are found without comparing all pairs") {

@@ -69,6 +69,8 @@ TEST_CASE("hosts match as they are looked up") {
       {{"host=*.example.com"}, "GET http://anexample.com/", kNobody},
       {{"host=*.EXAMPLE.com"}, "GET http://x.example.com/", 0},
       {{"host=*.com"}, "GET http://a.com/", 0},
+      {{"host=b.*.d path=/**/y"}, "GET http://b.x.d/y", 0},
+      {{"host=b.*.d path=/**/y"}, "GET http://q..b.x.d/y", kNobody},
       {{"host=*"}, "GET http://[::1]/", 0},
       {{"host=localhost"}, "GET http://LOCALHOST/", 0},
       {{"host=my_host"}, "GET http://my_host/", 0},

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdio>
 #include <random>
 #include <string>
 
@@ -85,6 +86,22 @@ TEST_CASE("a path's spellings go to its entry") {
         "/admin/%2e%2e/users"}) {
     CAPTURE(path);
     CHECK(way_of(index, "http://h" + path) == Way::Elsewhere);
+  }
+}
+
+TEST_CASE("a long segment among others is found wherever it is percent-encoded") {
+  const std::string name = "abcdefgh-ijklmnop-q";
+  const EndpointIndex index({pattern("path=/" + name), pattern("path=/" + name + "r"),
+                             pattern("path=/abcdefgh"), pattern("path=/abcdefghi")});
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    char code[4];
+    std::snprintf(code, sizeof code, "%%%02x", static_cast<unsigned>(name[at]));
+    auto spelling = name;
+    spelling.replace(at, 1, code);
+    CAPTURE(spelling);
+    CHECK(index.find("GET", Url::parse("http://h/" + spelling).value()) == 0);
+    CHECK(index.find("GET", Url::parse("http://h/" + spelling + "r").value()) == 1);
+    CHECK_FALSE(index.find("GET", Url::parse("http://h/" + spelling + "s").value()));
   }
 }
 
