@@ -392,7 +392,7 @@ TEST_CASE("once a response has named the URL to poll, all is repeated that a GET
     run.names_url = true;
     CHECK(run.steps("202 503 stale 202 200") ==
           "send 1, wait 1s, send 2, wait 1s, send 3, wait 0s, send 4 fresh, wait 1s, "
-          "send 5 fresh, stop");
+          "send 5, stop");
   }
 }
 
