@@ -55,7 +55,7 @@ std::optional<Result<Request>> PollUrl::poll_after(const Response& response) con
     const auto refused = [&](int curl_code, const std::string& why) {
       return not_followed(response, curl_code, "the " + header + " to poll is " + why);
     };
-    // A middleware below may have followed a redirect.
+    // A middleware below may have sent it elsewhere.
     const auto answered = Url::parse(response.url);
     const Url from = answered ? *answered : *request_.parsed_url();
     const auto to = from.resolve(*reference);

@@ -2,6 +2,8 @@
 #include "conversation.hpp"
 #include "policies.hpp"
 
+#include "lib/middleware/send_again.hpp"
+
 #include <httpretry/client/report.hpp>
 
 #include <doctest/doctest.h>
@@ -328,6 +330,33 @@ TEST_CASE("a redirect of the request itself is followed as ever, and its poll is
         std::vector<std::string>{"POST https://x.test/v1/orders?dry=no",
                                  "POST https://x.test/v2/orders", "GET https://x.test/v2/7",
                                  "GET https://x.test/done", "GET https://x.test/end"});
+}
+
+TEST_CASE("a URL is resolved where the response came from, if a middleware below went elsewhere") {
+  Conversation talk;
+  const auto mirror = on_request("mirror", [&](Request& request, Call&) {
+    if (talk.sends() == 0) request.set_url("https://y.test/b/c").remove_header("X-Api-Key");
+  });
+  const auto get = Request::get("https://x.test/a").set_header("X-Api-Key", "secret");
+  talk.network->say(accepted("7")).say(Response(200));
+  REQUIRE(talk.client({retry(polling({"https://y.test"})), mirror}).send(get));
+  CHECK(sent_by(talk)[1] == "GET https://y.test/b/7");
+  CHECK(talk.sent(1).headers().empty());
+}
+
+TEST_CASE("a poll is no part of an upload that is to be resumed") {
+  Conversation talk;
+  talk.network->say(Response(503)).say(accepted("/7")).say(Response(503)).say(Response(200));
+  int resumed = 0;
+  auto request = order();
+  request.edit_options().repeatable = true;
+  request.edit_options().context.set(SendAgain{[&](Request attempt, Call& call, Next next) {
+    ++resumed;
+    return next(std::move(attempt), call);
+  }});
+  CHECK(talk.client({retry(polling())}).send(request)->status == 200);
+  CHECK(talk.sends() == 4);
+  CHECK(resumed == 1);
 }
 
 TEST_CASE("a token that is refused to a poll does not send the request again") {
