@@ -1,5 +1,6 @@
 // A long operation: started by a POST, then polled until it is done. The policy says which
-// responses mean "not yet", so the program needs no loop.
+// responses mean "not yet", and which header has the URL to poll. So the program needs no loop, and
+// all is one call.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -30,7 +31,15 @@ std::shared_ptr<const RetryPolicy> until_done() {
   pending.json = "/state";
   pending.in = {"RUNNING", "QUEUED"};
   pending.backoff.initial = 50ms;
+  pending.url_from = {"Operation-Location", "Location"};
   policy->retry_on.pending = pending;
+  // The response to the POST has no state yet.
+  ErrorRule accepted;
+  accepted.status = StatusSet{202};
+  accepted.source = ErrorRule::Source::Header;
+  accepted.selector = "Location";
+  accepted.as = Class::Pending;
+  policy->retry_on.error_codes.push_back(accepted);
   policy->max_elapsed_time = 60s;
   return policy;
 }
@@ -41,22 +50,20 @@ int main() {
   FaultServer server(service());
   Client client({retry()});
 
-  const auto started = client.post(server.url("/copies"), R"({"from": "a", "to": "b"})");
-  if (!started || started->status != 202) return 1;
-  const std::string operation(started->headers.get("Location").value_or("/"));
-  std::printf("started as %s\n", operation.c_str());
-
   CallOptions options;
   options.policy = until_done();
-  const auto done = client.send(Request::get(server.url(operation)), options);
+  const auto order = Request::post(server.url("/copies"), R"({"from": "a", "to": "b"})");
+  const auto done = client.send(order, options);
   if (!done) return 1;
-  for (const auto& attempt : done->history.attempts) {
-    std::printf("%6.1f ms  %d %s\n",
+  const auto& history = done->history;
+  for (const auto& attempt : history.attempts) {
+    const auto* polled = history.polled_by(attempt);
+    std::printf("%6.1f ms  %d %s %s\n",
                 std::chrono::duration<double, std::milli>(attempt.start).count(), attempt.status,
-                std::string(to_string(attempt.cls)).c_str());
+                std::string(to_string(attempt.cls)).c_str(), polled ? polled->url.c_str() : "");
   }
   const auto result = done->json_at("/result");
   if (!result) return 1;
   std::printf("result: %s\n", std::get<std::string>(*result).c_str());
-  return done->history.attempts.size() == 5 ? 0 : 1;
+  return history.attempts.size() == 6 ? 0 : 1;
 }

@@ -27,9 +27,10 @@ Json error_json(Errc code, int curl_code, const std::string& message, Sent sent)
           {"maybe_sent", sent != Sent::Never}};
 }
 
-Json attempt_json(const Attempt& attempt) {
+Json attempt_json(const Attempt& attempt, const PolledUrl* polled) {
   Json json;
   json["number"] = attempt.number;
+  if (polled != nullptr) json["polled_url"] = polled->url;
   json["start_ms"] = ms(attempt.start);
   json["duration_ms"] = ms(attempt.duration);
   json["status"] = attempt.status == 0 ? Json() : Json(attempt.status);
@@ -125,6 +126,7 @@ std::string describe(const Outcome& outcome) {
   if (count > 0 && history.attempts.back().ambiguous) {
     line += "; an earlier attempt may have done it";
   }
+  if (!history.polled.empty()) line += "; polled " + history.polled.back().url;
   if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
   if (history.stop_reason == Reason::Success) return line;
   return line + " (" + std::string(to_string(history.stop_reason)) + ")";
@@ -146,7 +148,9 @@ std::string report_json(const Request& request, const Outcome& outcome, bool vir
   json["bytes"] = outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0;
   json["http_version"] = outcome ? Json(outcome->http_version) : Json();
   json["attempts"] = Json::array();
-  for (const auto& attempt : history.attempts) json["attempts"].push_back(attempt_json(attempt));
+  for (const auto& attempt : history.attempts) {
+    json["attempts"].push_back(attempt_json(attempt, history.polled_by(attempt)));
+  }
   return without_controls(json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace httpretry {
@@ -33,6 +34,12 @@ struct Call::State {
   std::unique_ptr<EitherStop> either_stop;
   std::unique_ptr<Delivery> delivery;  // of the body to the request's sink
   History history;
+  // What the middleware retry has sent last, if that was to a URL which a pending response had
+  // named. Middlewares above it know only the request that began the operation.
+  std::optional<Request> poll;
+  static std::optional<Request> take_poll(const Call& call) {
+    return std::exchange(of(call).poll, std::nullopt);
+  }
 
   static State& of(const Call& call) { return *call.state_; }
 

@@ -44,4 +44,11 @@ void Attempt::set_exchange(const Exchange& exchange) {
   }
 }
 
+const PolledUrl* History::polled_by(const Attempt& attempt) const {
+  for (const auto& each : polled) {
+    if (attempt.number >= each.first_attempt && attempt.number <= each.last_attempt) return &each;
+  }
+  return nullptr;
+}
+
 }  // namespace httpretry

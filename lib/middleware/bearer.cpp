@@ -1,3 +1,4 @@
+#include "lib/flow/call_state.hpp"
 #include "lib/flow/single_flight.hpp"
 
 #include <httpretry/middleware/builtin.hpp>
@@ -39,8 +40,10 @@ class Bearer final : public Middleware {
       Request attempt = request;
       attempt.set_header("Authorization", "Bearer " + *token);
       Outcome outcome = co_await next(std::move(attempt), call);
-      const bool retry =
-          outcome && outcome->status == 401 && refused.empty() && request.body().replayable();
+      // A 401 to a poll says nothing of the request, which the server has accepted.
+      const bool polled = Call::State::of(call).poll.has_value();
+      const bool retry = outcome && outcome->status == 401 && refused.empty() && !polled &&
+                         request.body().replayable();
       if (!retry) co_return outcome;
       refused = *std::move(token);
     }

@@ -1,5 +1,6 @@
 // The middleware `retry`: finds the policy of a request, and does what the RetryLoop says.
 #include "budgets.hpp"
+#include "poll_url.hpp"
 #include "send_again.hpp"
 
 #include "lib/flow/call_state.hpp"
@@ -73,7 +74,8 @@ class RequestAttempts {
                   Call& call)
       : options_(options),
         chosen_(chosen),
-        request_(request),
+        polls_(chosen.policy(), request, call),
+        request_(polls_.request()),
         call_(call),
         budget_(std::move(chosen.budget), chosen.policy().adaptive, now(), options.budget.get(),
                 &request),
@@ -81,6 +83,7 @@ class RequestAttempts {
   RequestAttempts(const RequestAttempts&) = delete;
   RequestAttempts& operator=(const RequestAttempts&) = delete;
 
+  [[nodiscard]] const Request& request() const { return request_; }
   [[nodiscard]] RetryStep begin() { return loop_.begin(now()); }
 
   // The request as this attempt sends it. Tells the observers.
@@ -103,12 +106,13 @@ class RequestAttempts {
   Task<Outcome> send(const RetryStep& step, Call& branch, const Next& next) {
     auto attempt = prepare(step);
     const auto* again = step.number > 1 ? call_.get<SendAgain>() : nullptr;
-    if (again != nullptr) return again->send(std::move(attempt), branch, next);
+    if (again != nullptr && !polls_.polls()) return again->send(std::move(attempt), branch, next);
     return next(std::move(attempt), branch);
   }
 
-  // As RetryLoop's. Classifies the outcome and tells the observers.
-  RetryStep end(const Outcome& outcome) {
+  // As RetryLoop's. Classifies the outcome and tells the observers. An error takes the place of a
+  // pending response that names a URL where nothing is sent.
+  RetryStep end(Outcome& outcome) {
     const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
     EndedAttempt ended;
     ended.now = now();
@@ -125,13 +129,18 @@ class RequestAttempts {
       ended.random = call_.random();
       // What went to a sink was judged by its beginning.
       const bool gone = outcome && outcome->delivered > 0 && judged_;
-      const auto found = gone ? *judged_ : classified(outcome, ended.wall_now);
+      auto found = gone ? *judged_ : classified(outcome, ended.wall_now);
+      if (outcome && found.cls == Class::Pending && polls_.find(outcome)) {
+        ended.names_url = ended.replayable = true;
+        if (!outcome) found = classify(chosen_.policy(), Observed(outcome, ended.wall_now));
+      }
       step = loop_.end(ended, found, to_string(found.rule));
     }
     auto& attempt = call_.history().attempts.back();
     attempt.policy = chosen_.resolved;
     sent_once_ = true;
     call_.emit(&Observer::attempt_ended, request_, attempt);
+    polls_.end_attempt(attempt.number, step->kind != RetryStep::Kind::Stop);
     return *step;
   }
 
@@ -194,7 +203,8 @@ class RequestAttempts {
 
   const RetryOptions& options_;
   const ChosenPolicy& chosen_;
-  const Request& request_;
+  PollUrl polls_;
+  const Request& request_;  // that is sent now
   Call& call_;
   BudgetUse budget_;
   RetryLoop loop_;
@@ -250,7 +260,8 @@ class Retry final : public Middleware {
     }
     if (!last) co_return Error(Errc::Timeout, call.history().detail);
     if (!attempts.owes_body()) co_return *std::move(last);
-    Outcome delivered = co_await Delivery::deliver_judged(request, call, *std::move(last));
+    Outcome delivered =
+        co_await Delivery::deliver_judged(attempts.request(), call, *std::move(last));
     co_return delivered;
   }
 

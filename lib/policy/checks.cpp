@@ -87,6 +87,10 @@ class Checker {
     if (in != nullptr && object->find("json") == nullptr) {
       error({in}, "\"in\" needs \"json\", which says where the value is");
     }
+    const auto* const origins = object->find("origins");
+    if (origins != nullptr && object->find("url_from") == nullptr) {
+      error({origins}, "\"origins\" needs \"url_from\", which says where the URL is");
+    }
     const auto elapsed = resolved_.max_elapsed_time;
     if (!is_finite(elapsed) && !resolved->max) {
       warn({object}, "without its \"max\" or a max_elapsed_time, polling may never end");

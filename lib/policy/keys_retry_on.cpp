@@ -2,6 +2,7 @@
 #include "lib/policy/keys.hpp"
 
 #include "lib/http/text.hpp"
+#include "lib/retry/origins.hpp"
 
 #include <httpretry/http/headers.hpp>
 
@@ -226,6 +227,49 @@ constexpr Custom<Rules> kErrorCodes(parse_rules, print_rules, [] {
 });
 constexpr Object<Backoff> kBackoffObject(kBackoff);
 
+using Strings = std::vector<std::string>;
+
+std::optional<Strings> parse_list(const JsonNode& json, const Text& of, std::string_view what,
+                                  Problems& problems) {
+  auto list =
+      read_items<Strings>(json, what, problems, [&](const JsonNode& item, Strings& strings) {
+        return of.read(item, &strings.emplace_back(), problems);
+      });
+  if (!list || !list->empty()) return list;
+  problems.error(json, "an empty list says nothing; leave it out");
+  return std::nullopt;
+}
+
+OrderedJson print_list(const Strings& list) {
+  return list.empty() ? OrderedJson() : OrderedJson(list);
+}
+
+// One header, or a list of them.
+std::optional<Strings> parse_headers(const JsonNode& json, Problems& problems) {
+  if (!json.is(JsonType::String)) {
+    return parse_list(json, kHeader, "a header's name or an array of them", problems);
+  }
+  std::string name;
+  if (!kHeader.read(json, &name, problems)) return std::nullopt;
+  return Strings{std::move(name)};
+}
+
+OrderedJson print_headers(const Strings& list) {
+  return list.size() == 1 ? OrderedJson(list.front()) : print_list(list);
+}
+
+constexpr Text kOrigin("an origin such as \"https://status.example.com\"",
+                       policy::is_origin_pattern,
+                       "^[Hh][Tt][Tt][Pp][Ss]?://(\\*\\.)?[^\\s*/?#@]+$");
+constexpr Custom<Strings> kUrlFrom(parse_headers, print_headers, [] {
+  return schema_either(kHeader.schema(), schema_items(kHeader.schema(), true));
+});
+constexpr Custom<Strings> kOrigins(
+    [](const JsonNode& json, Problems& problems) {
+      return parse_list(json, kOrigin, "an array of origins", problems);
+    },
+    print_list, [] { return schema_items(kOrigin.schema(), true); });
+
 constexpr Key kPendingKeys[] = {
     key<&PendingRule::statuses>("statuses", kStatuses,
                                 "The statuses of a response that means \"not yet\".")
@@ -235,6 +279,12 @@ constexpr Key kPendingKeys[] = {
     key<&PendingRule::in>("in", kValues, "The values there; left out, being there is enough."),
     key<&PendingRule::max>("max", kPolls, "After so many such responses it gives up."),
     key<&PendingRule::backoff>("backoff", kBackoffObject, "The waits in between (a second)."),
+    key<&PendingRule::url_from>(
+        "url_from", kUrlFrom,
+        "The header with the URL to poll by GET, or a list in order of preference."),
+    key<&PendingRule::origins>(
+        "origins", kOrigins,
+        "Where this URL may be besides the request's origin; \"https://*.example.com\" fits too."),
 };
 constexpr Shape kPending{
     .name = "pending", .keys = kPendingKeys, .whole = true, .base = []() -> OrderedJson {

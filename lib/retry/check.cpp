@@ -1,5 +1,8 @@
 // The check of a policy that was made in code. Files have the same limits: policy_limits.hpp.
+#include "lib/retry/origins.hpp"
 #include "lib/retry/policy_limits.hpp"
+
+#include <httpretry/http/headers.hpp>
 
 #include <array>
 #include <charconv>
@@ -37,6 +40,7 @@ class Checker {
     if (const auto& pending = policy.retry_on.pending) {
       if (pending->max) number("retry_on.pending.max", *pending->max, policy::kCounts);
       backoff("retry_on.pending.backoff", pending->backoff);
+      urls(*pending);
     }
     time("server_delay.max", policy.server_delay.max, Kind::Limit);
     time("server_delay.max_over_own", policy.server_delay.max_over_own, Kind::Limit);
@@ -79,6 +83,19 @@ class Checker {
     demand(backoff.initial <= backoff.max_interval, "initial", "is over its max_interval");
     demand(backoff.low <= backoff.high, "low", "is over its high");
     within({});
+  }
+
+  void urls(const PendingRule& pending) {
+    for (const auto& header : pending.url_from) {
+      demand(valid_header_name(header), "retry_on.pending.url_from",
+             "has what is no header's name");
+    }
+    for (const auto& origin : pending.origins) {
+      demand(policy::is_origin_pattern(origin), "retry_on.pending.origins",
+             "has what is no origin such as \"https://status.example.com\"");
+    }
+    demand(pending.origins.empty() || !pending.url_from.empty(), "retry_on.pending.origins",
+           "needs url_from, which says where the URL is");
   }
 
   void limit(std::string_view name, Duration value) {

@@ -47,6 +47,8 @@ Exceeded attempts_limit(const RetryPolicy& policy, Class cls, const RetryState& 
 }
 
 bool may_repeat(Repeat repeat, const Classified& classified, const RetryState& state) {
+  // What is repeated is a GET of ours, not the user's request.
+  if (state.polls_url) return true;
   // A request that was never sent cannot have been executed.
   if (classified.sent == Sent::Never) return true;
   // The user allows nothing else.

@@ -89,6 +89,7 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
                          std::string rule) {
   state_.replayable = ended.replayable;
   state_.streaming = ended.streaming;
+  if (ended.names_url) poll_url();
   count(classified.cls);
   if (options_.backoff != nullptr) ask_own_backoff(classified, ended.random);
   const Clocks clocks{ended.now, options_.started, options_.deadline, ended.wall_now};
@@ -120,8 +121,9 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
 }
 
 std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
-  const bool may_resend = !resent_ && options_.repeatable && ended.replayable &&
-                          policy_.repeat != Repeat::Never && policy_.repeat != Repeat::Refused &&
+  const bool repeatable =
+      options_.repeatable && policy_.repeat != Repeat::Never && policy_.repeat != Repeat::Refused;
+  const bool may_resend = !resent_ && (repeatable || state_.polls_url) && ended.replayable &&
                           !ended.outcome->has_value() &&
                           ended.outcome->error().exchange.stale_connection;
   if (!may_resend) return std::nullopt;
@@ -157,6 +159,13 @@ void RetryLoop::remember(const Classified& classified, const Decision& decision)
   if (may_have_executed(classified)) maybe_executed();
   (decision.poll ? last_poll_backoff_ : last_backoff_) = decision.backoff;
   fresh_connection_ = decision.fresh_connection;
+}
+
+// Only GETs of ours follow: what they are answered says nothing of the request.
+void RetryLoop::poll_url() {
+  state_.polls_url = true;
+  state_.maybe_executed = false;
+  options_.changes_nothing = true;
 }
 
 void RetryLoop::maybe_executed() { state_.maybe_executed = !options_.changes_nothing; }

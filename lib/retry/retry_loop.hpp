@@ -70,6 +70,7 @@ struct EndedAttempt {
   bool begun = true;                 // the transport began an exchange
   bool replayable = true;            // RetryState::replayable
   bool streaming = false;            // RetryState::streaming
+  bool names_url = false;            // it is a pending response that names the URL to poll
 };
 
 using BackoffFunction =
@@ -105,6 +106,7 @@ class RetryLoop {
 
  private:
   void count(Class cls);
+  void poll_url();
   void ask_own_backoff(const Classified& classified, double random);
   void remember(const Classified& classified, const Decision& decision);
   void maybe_executed();

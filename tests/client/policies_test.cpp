@@ -77,6 +77,30 @@ TEST_CASE("a client's policies are those of a middleware retry that has none of 
   CHECK(attempts_of(talk.client({retry()}).get("http://x/")) == 5);
 }
 
+TEST_CASE("the endpoint of a request depends on its headers and its query, as they are sent") {
+  Talk talk;
+  talk.network->say(Response(503));
+  const auto entry = [](const char* match, int count) {
+    return std::string(R"({"match": {)") + match + R"(}, "policy": )" + attempts(count) + "}";
+  };
+  const auto policies =
+      parse_policies(file_with(attempts(1), entry(R"("headers": {"X-Tier": "gold"})", 2) + ", " +
+                                                entry(R"("host": "x", "query": {"do": "*"})", 3)),
+                     "p.json")
+          .value();
+  auto client = talk.with(policies);
+  const auto sent_with = [&](std::string_view tier) {
+    return client.send(Request::get("http://y/").set_header("x-tier", tier));
+  };
+  CHECK(attempts_of(client.get("http://y/")) == 1);
+  CHECK(attempts_of(sent_with("gold")) == 2);
+  CHECK(attempts_of(sent_with("silver")) == 1);
+  CHECK(attempts_of(client.get("http://x/?do=it")) == 3);
+  // What a middleware above adds counts, too.
+  auto added = talk.client({default_headers({{"X-Tier", "gold"}}), retry(policies)});
+  CHECK(attempts_of(added.get("http://y/")) == 2);
+}
+
 TEST_CASE("policies that no middleware would retry by are refused when the client is made") {
   ClientOptions options;
   options.policies = PolicySet();

@@ -46,6 +46,10 @@ TEST_CASE("each word of the builder is the key of the file") {
   on.throttle_statuses = {};
   on.error_codes = {ErrorRule(ErrorRule::Family::Aws)};
   on.transport = 1U << static_cast<unsigned>(TransportKind::Connect);
+  RetryOn polled;
+  polled.pending.emplace().statuses = {202};
+  polled.pending->url_from = {"Operation-Location", "Location"};
+  polled.pending->origins = {"https://*.a.test"};
   ServerDelayPolicy delay;
   delay.headers = {ServerDelaySource::RetryAfter};
   delay.max = 9s;
@@ -70,7 +74,15 @@ TEST_CASE("each word of the builder is the key of the file") {
       {PolicyBuilder().retry_on(on),
        R"({"retry_on": {"statuses": [503], "throttle_statuses": [], "error_codes": ["aws"],
                         "transport": ["connect"], "pending": "none"}})"},
+      {PolicyBuilder().retry_on(polled),
+       R"({"retry_on": {"pending": {"statuses": [202], "origins": ["https://*.a.test"],
+                                    "url_from": ["Operation-Location", "Location"]}}})"},
+      {PolicyBuilder()
+           .set("retry_on.pending.statuses", "[202]")
+           .set("retry_on.pending.url_from", "Location"),
+       R"({"retry_on": {"pending": {"statuses": [202], "url_from": ["Location"]}}})"},
       {PolicyBuilder().repeat(Repeat::Always), R"({"repeat": "always"})"},
+      {PolicyBuilder().repeat(Repeat::Refused), R"({"repeat": "refused"})"},
       {PolicyBuilder().idempotency_key("K"), R"({"idempotency_key": "K"})"},
       {PolicyBuilder().server_delay(delay),
        R"({"server_delay": {"headers": ["retry-after"], "combine": "grow", "max": "9s",
@@ -118,6 +130,26 @@ TEST_CASE("names, entries and the default are those of the file") {
   const auto& found = set.find("GET", Url::parse("https://www.googleapis.com/").value());
   CHECK(found.source == "built:12:17");
   CHECK(found.values.find("max_attempts")->source == "preset gcs");
+}
+
+TEST_CASE("lists of hosts and conditions on headers and query are those of the file") {
+  auto gold = host("api.test");
+  gold.more_hosts = {"*.api.test", "s3.*.api.test"};
+  gold.headers = {{"X-Tier", "gold*"}, {"x-trace", "*"}};
+  gold.query = {{"do", "Get Item"}};
+  const auto builder = PolicySet::builder().endpoint(gold, PolicyBuilder().max_attempts(7), "gold");
+  const auto set = builder.build().value();
+  CHECK(set == read(R"({"version": 1, "endpoints": [{"name": "gold", "match": {
+      "host": ["api.test", "*.api.test", "s3.*.api.test"],
+      "headers": {"X-Tier": "gold*", "x-trace": "*"}, "query": {"do": "Get Item"}},
+      "policy": {"max_attempts": 7}}]})"));
+  CHECK(set == read(builder.json()));
+  const Headers headers{{"x-tier", "golden"}, {"X-Trace", "1"}};
+  for (const auto* one : {"api.test", "eu.api.test", "s3.eu.api.test"}) {
+    const auto url = Url::parse(std::string("http://") + one + "/?do=Get%20Item").value();
+    CHECK(set.find("GET", url, headers).endpoint == "gold");
+    CHECK(set.find("GET", url).endpoint.empty());
+  }
 }
 
 TEST_CASE("what is wrong is told as it is of the file") {

@@ -77,6 +77,11 @@ const std::vector<Change>& good() {
       [](auto& p) { p.max_elapsed_time = p.connect_timeout = p.stall_timeout = kForever; },
       [](auto& p) { p.server_delay.max = 0s; },
       [](auto& p) { p.server_delay.spread = 1; },
+      [](auto& p) { p.retry_on.pending.emplace().url_from = {"Location"}; },
+      [](auto& p) {
+        p.retry_on.pending.emplace().url_from = {"Operation-Location", "Location"};
+        p.retry_on.pending->origins = {"https://a.test", "https://*.b.test"};
+      },
       backoff(Kind::Constant, [](auto& b) { b.initial = kYear; }),
       backoff(Kind::Exponential, [](auto& b) { b.multiplier = 1; }),
       backoff(Kind::Exponential, [](auto& b) { b.multiplier = 1e6; }),
@@ -112,6 +117,15 @@ const std::vector<Change>& bad() {
       [](auto& p) { p.server_delay.max = -1s; },
       [](auto& p) { p.server_delay.spread = kNaN; },
       [](auto& p) { p.retry_on.pending.emplace().max = 0; },
+      [](auto& p) { p.retry_on.pending.emplace().url_from = {"a b"}; },
+      [](auto& p) {
+        p.retry_on.pending.emplace().url_from = {"Location", ""};
+      },
+      [](auto& p) { p.retry_on.pending.emplace().origins = {"https://a.test"}; },
+      [](auto& p) {
+        p.retry_on.pending.emplace().url_from = {"Location"};
+        p.retry_on.pending->origins = {"a.test"};
+      },
       backoff(Kind::Constant, [](auto& b) { b.initial = kForever; }),
       backoff(Kind::Linear, [](auto& b) { b.increment = -1ns; }),
       backoff(Kind::Exponential, [](auto& b) { b.multiplier = kNaN; }),

@@ -32,7 +32,7 @@ class Writer {
     add("backoff", backoff());
     add("throttle_backoff", chance(2) ? "\"none\"" : backoff());
     add("retry_on", retry_on());
-    add("repeat", one_of({"\"always\"", "\"never\""}));
+    add("repeat", one_of({"\"always\"", "\"never\"", "\"refused\""}));
     add("idempotency_key", "\"X-Key\"");
     add("server_delay", one_of({R"({"headers": [], "spread": 0.25})", R"({"max": "none"})",
                                 R"({"headers": ["Retry-After"], "combine": "own"})"}));
@@ -40,6 +40,21 @@ class Writer {
                           R"({"kind": "ratio", "ratio": 0.333, "window": "90s"})",
                           R"({"kind": "grpc", "max_tokens": 3.5, "token_ratio": 0.001})"}));
     add("adaptive", "true");
+    return "{" + keys + "}";
+  }
+
+  // Of an entry for the path "/m", with all kinds of other keys.
+  std::string match() {
+    std::string keys = R"("path": "/m)" + one_of({"", "/{id}", "/**"}) + "\"";
+    const auto add = [&](const std::string& key, const std::string& value) {
+      if (chance(2)) keys += ", \"" + key + "\": " + value;
+    };
+    add("scheme", one_of({"\"http\"", "\"https\""}));
+    add("host", one_of({"\"*.a\"", R"(["a.b"])", R"(["a.b", "*.c.*.d", "[::1]", "\u00fc.de"])"}));
+    add("port", "8080");
+    add("methods", R"(["GET", "PUT"])");
+    add("headers", one_of({R"({"X-Tier": "gold"})", R"({"x": "\u00e9*", "Y": "*", "z": ""})"}));
+    add("query", one_of({R"({"do": "Get*"})", R"({"a b": "\"", "c": "**"})"}));
     return "{" + keys + "}";
   }
 
@@ -73,6 +88,9 @@ class Writer {
          R"({"statuses": [500, 501, 503, 599], "throttle_statuses": ["5xx", "!500"]})",
          R"({"pending": {"statuses": [202], "json": "/a~1\"b", "in": ["\u00e9", 1.50, false]}})",
          R"({"pending": {"statuses": [202], "max": 3, "backoff": {"interval": "3s"}}})",
+         R"({"pending": {"statuses": [202], "url_from": "Operation-Location"}})",
+         R"({"pending": {"statuses": ["2xx"], "url_from": ["Location", "x-where"],
+             "origins": ["https://a.test:8443", "http://*.b.test"]}})",
          R"({"pending": "none", "error_codes": ["stripe", {"xml": "/Error/Code", "in": ["A"],
              "as": "success"}, {"header": "x", "status": ["4xx", "!404"], "as": "throttle"}]})"});
   }
@@ -116,7 +134,9 @@ TEST_CASE("what is printed is read as the same: policies made by chance") {
         {"name": "one", "match": {"host": "*.a", "port": 8080, "methods": ["GET", "PUT"]},
          "policy": )" +
                       writer.policy() +
-                      R"(}, {"match": {"scheme": "http", "path": "/a/{b}/**"}, "policy": "a"}]})";
+                      R"(}, {"match": {"scheme": "http", "path": "/a/{b}/**"}, "policy": "a"},
+        {"match": )" + writer.match() +
+                      R"(, "policy": {"extends": "a", "repeat": "refused"}}]})";
     const auto checked = check_policies(text, "p.json");
     if (!checked.set) continue;
     ++good;

@@ -255,6 +255,15 @@ const Row kRows[] = {
        s.facts.polls = 1;
      },
      "unsafe_to_repeat"},
+    {"a poll of a URL that a response named is safe, whatever the policy says", "POST", "202",
+     [](Situation& s) {
+       s.policy.repeat = Repeat::Never;
+       s.policy.retry_on.pending.emplace();
+       s.policy.retry_on.pending->statuses = {202};
+       s.facts.polls = 1;
+       s.facts.polls_url = true;
+     },
+     "retry after 1s"},
     {"a poll hears the server", "GET", "202; Retry-After: 9",
      [](Situation& s) {
        s.policy.retry_on.pending.emplace();

@@ -64,6 +64,7 @@ struct Run {
   int canceled_after = 0;        // that many waits; 0: never
   bool may_resend = true;
   bool replayable = true;
+  bool names_url = false;  // each pending response
 
   // The steps of a call in which `outcomes` come back: "send 1, wait 1s, send 2, stop". It never
   // waits longer than it is told to.
@@ -105,6 +106,7 @@ struct Run {
     ended.replayable = replayable;
     auto step = may_resend ? loop.resend(ended) : std::nullopt;
     const auto classified = classify(policy, Observed(outcome, WallTime()));
+    ended.names_url = names_url && classified.cls == Class::Pending;
     return step ? *step : loop.end(ended, classified, to_string(classified.rule));
   }
 
@@ -374,4 +376,35 @@ TEST_CASE("a backoff of one's own is asked after failures and polls, and is neve
   run.options.backoff = &own;
   CHECK(run.steps("503 503 404") == "send 1, wait 7s, send 2, wait 0s, send 3, stop");
   CHECK(asked == std::vector{1, 2});
+}
+
+TEST_CASE("once a response has named the URL to poll, all is repeated that a GET may be") {
+  for (const auto repeat : {Repeat::Safe, Repeat::Never, Repeat::Refused}) {
+    CAPTURE(static_cast<int>(repeat));
+    Run run;
+    run.policy.repeat = repeat;
+    run.policy.retry_on.pending.emplace().statuses = {202};
+    run.options.repeatable = false;
+    CHECK(run.steps("202 200") == "send 1, stop");
+    CHECK(run.history.stop_reason == Reason::UnsafeToRepeat);
+
+    run.history = {};
+    run.names_url = true;
+    CHECK(run.steps("202 503 stale 202 200") ==
+          "send 1, wait 1s, send 2, wait 1s, send 3, wait 0s, send 4 fresh, wait 1s, "
+          "send 5, stop");
+  }
+}
+
+TEST_CASE("a 404 to a poll is not the work of the request, nor of an earlier poll") {
+  Run run;
+  run.policy.retry_on.pending.emplace().statuses = {202};
+  run.names_url = true;
+  CHECK(run.steps("503 202 503 404") ==
+        "send 1, wait 1s, send 2, wait 1s, send 3, wait 2s, send 4, stop");
+  CHECK_FALSE(run.history.attempts[3].ambiguous);
+
+  run.names_url = false;
+  CHECK(run.steps("503 404") == "send 5, wait 1s, send 6, stop");
+  CHECK(run.history.attempts[5].ambiguous);
 }

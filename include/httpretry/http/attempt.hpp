@@ -139,11 +139,25 @@ struct HTTPRETRY_API Attempt {
   std::uint64_t body_received_ = 0;
 };
 
+// A URL that a pending response named, and the attempts that asked it.
+struct HTTPRETRY_API PolledUrl {
+  PolledUrl() = default;
+
+  int first_attempt = 0;  // Attempt::number
+  int last_attempt = 0;
+  std::string url;  // without query and userinfo
+};
+
 // Of a whole call. Every Response and every Error that a Client returns has one.
 struct HTTPRETRY_API History {
   History() = default;
 
   std::vector<Attempt> attempts;
+  // The URLs of the attempts that did not ask the one of the request, but one that a response had
+  // named (PendingRule::url_from).
+  std::vector<PolledUrl> polled;
+  // The one of that attempt; nullptr if it asked the request's own.
+  [[nodiscard]] const PolledUrl* polled_by(const Attempt& attempt) const;
   Reason stop_reason = Reason::Success;
   // For people: which limit ended the call, and by how much. May be empty.
   std::string detail;

@@ -85,7 +85,8 @@ struct AttemptResult : AttemptResultBase {
   static AttemptResult permanent(std::string why = {}) {
     return AttemptResult(Class::Permanent, std::move(why));
   }
-  // Not done yet: ask again. Polls are counted apart, and wait by the policy's `pending.backoff`.
+  // Not done yet: ask again. It is for the function to know where: `pending.url_from` of the policy
+  // does not count here. Polls are counted apart, and wait by the policy's `pending.backoff`.
   static AttemptResult pending(std::string why = {}) {
     return AttemptResult(Class::Pending, std::move(why));
   }

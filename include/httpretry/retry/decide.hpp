@@ -22,8 +22,9 @@
 //   refused by the server           yes                             yes
 //   maybe sent, or a response 5xx   yes                             with repeat: always
 //
-// repeat: never allows only the first row, and repeat: refused the first two; there, of statuses,
-// only those are refused that say so: 421, 425, and 429 or 503 with a server delay.
+// A GET to a URL that a pending response has named (PendingRule::url_from) may always be repeated.
+// Else repeat: never allows only the first row, and repeat: refused the first two; there, of
+// statuses, only those are refused that say so: 421, 425, and 429 or 503 with a server delay.
 #pragma once
 
 #include <httpretry/retry/classify.hpp>
@@ -53,6 +54,9 @@ struct RetryState {
   bool replayable = true;  // the body can be read from its beginning again
   // The user has part of the response already, and the next attempt cannot resume after it.
   bool streaming = false;
+  // A pending response has named the URL to poll: all that follows are GETs, which are safe
+  // whatever the request was, and whatever the policy says of `repeat`.
+  bool polls_url = false;
   bool once_used = false;  // an earlier failure of this call had Classified::once
   // `may_have_executed` after an earlier attempt of this call. Always false for methods that change
   // nothing, such as GET.

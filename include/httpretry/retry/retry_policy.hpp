@@ -75,6 +75,12 @@ struct HTTPRETRY_API PendingRule {
   std::vector<std::string> in;  // empty: presence is enough
   std::optional<int> max;       // polls; empty: no limit
   Backoff backoff;              // constant 1 s
+  // The headers of a pending response that may hold the URL to poll, in order of preference. Empty,
+  // or if the response has none of them: the request is sent again.
+  std::vector<std::string> url_from;
+  // The origins that this URL may have besides the request's own: "https://status.example.com", or
+  // "https://*.example.com" for one label or more before the suffix.
+  std::vector<std::string> origins;
 };
 
 struct HTTPRETRY_API RetryOn {

@@ -1,0 +1,109 @@
+#include "poll_url.hpp"
+
+#include "named_url.hpp"
+
+#include "lib/flow/call_state.hpp"
+#include "lib/retry/origins.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace httpretry {
+namespace {
+
+// What a header says of the body, or of the resource that the first request was for.
+bool belongs_to_first(std::string_view name, const RetryPolicy& policy) {
+  for (const std::string_view beginning : {"content-", "if-"}) {
+    if (equal_ignoring_case(name.substr(0, beginning.size()), beginning)) return true;
+  }
+  for (const auto* known : {"Expect", "Idempotency-Key", "Range", "Trailer", "Transfer-Encoding"}) {
+    if (equal_ignoring_case(name, known)) return true;
+  }
+  return equal_ignoring_case(name, policy.idempotency_key);
+}
+
+void make_get(Request& request, const RetryPolicy& policy) {
+  request.set_method("GET").set_body(Body());
+  const Headers all = request.headers();
+  for (const auto field : all) {
+    if (belongs_to_first(field.name, policy)) request.remove_header(field.name);
+  }
+  // It was said of the first request.
+  if (request.options().repeatable) request.edit_options().repeatable.reset();
+}
+
+bool is_listed(const PendingRule& rule, const Url& url) {
+  return std::any_of(rule.origins.begin(), rule.origins.end(),
+                     [&](const std::string& each) { return policy::fits_origin(each, url); });
+}
+
+}  // namespace
+
+PollUrl::PollUrl(const RetryPolicy& policy, const Request& request, Call& call)
+    : policy_(policy), first_(request), call_(call), request_(request) {
+  static_cast<void>(Call::State::take_poll(call));  // of an earlier request of the call
+}
+
+std::optional<Result<Request>> PollUrl::poll_after(const Response& response) const {
+  const auto& rule = policy_.retry_on.pending;
+  const auto& first = first_.parsed_url();
+  if (!rule || !first) return std::nullopt;
+  for (const auto& header : rule->url_from) {
+    const auto reference = response.headers.get(header);
+    if (!reference || reference->empty()) continue;
+    const auto refused = [&](int curl_code, const std::string& why) {
+      return not_followed(response, curl_code, "the " + header + " to poll is " + why);
+    };
+    // A middleware below may have sent it elsewhere.
+    const auto answered = Url::parse(response.url);
+    const Url from = answered ? *answered : *request_.parsed_url();
+    const auto to = from.resolve(*reference);
+    if (!to) return refused(3, to.error().message);
+    if (from.scheme() == "https" && to->scheme() == "http") {
+      return refused(1, to->without_secrets() + ": https is not left for http");
+    }
+    if (to->origin() != first->origin() && !is_listed(*rule, *to)) {
+      return refused(0, "at " + to->origin() + ", and the request was to " + first->origin() +
+                            "; if it may be polled, list it in retry_on.pending.origins");
+    }
+    Request poll = request_;
+    make_get(poll, policy_);
+    move_to(poll, *to);
+    return poll;
+  }
+  return std::nullopt;
+}
+
+bool PollUrl::find(Outcome& outcome) {
+  auto poll = poll_after(*outcome);
+  if (!poll) return false;
+  if (*poll) {
+    next_ = **std::move(poll);
+  } else {
+    outcome = std::move(*poll).error();
+  }
+  return true;
+}
+
+void PollUrl::end_attempt(int number, bool more) {
+  if (polls_) {
+    auto& polled = call_.history().polled;
+    auto url = request_.parsed_url()->without_secrets();
+    const bool again =
+        !polled.empty() && polled.back().url == url && polled.back().last_attempt + 1 == number;
+    if (!again) {
+      auto& added = polled.emplace_back();
+      added.first_attempt = number;
+      added.url = std::move(url);
+    }
+    polled.back().last_attempt = number;
+    if (!more) Call::State::of(call_).poll = request_;
+  }
+  if (!more || !next_) return;
+  request_ = *std::move(next_);
+  next_.reset();
+  polls_ = true;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,42 @@
+// PollUrl: what the attempts of a call send. First the request; then, if a pending response says
+// so, a GET to the URL that it names.
+#pragma once
+
+#include <httpretry/flow/call.hpp>
+#include <httpretry/http/response.hpp>
+#include <httpretry/retry/retry_policy.hpp>
+
+#include <optional>
+
+namespace httpretry {
+
+class PollUrl {
+ public:
+  // All must outlive this. `request`: as it came to the policy.
+  PollUrl(const RetryPolicy& policy, const Request& request, Call& call);
+  PollUrl(const PollUrl&) = delete;
+  PollUrl& operator=(const PollUrl&) = delete;
+
+  // What is sent now. A reference to it stays good, and is then to what is sent later.
+  [[nodiscard]] const Request& request() const { return request_; }
+  // That is a GET to a URL that a response has named.
+  [[nodiscard]] bool polls() const { return polls_; }
+
+  // `outcome` is a pending response to `request`. True if it names a URL. An error takes its place
+  // if nothing is sent there.
+  bool find(Outcome& outcome);
+  // Attempt `number` is over; `more`: another one follows.
+  void end_attempt(int number, bool more);
+
+ private:
+  [[nodiscard]] std::optional<Result<Request>> poll_after(const Response& response) const;
+
+  const RetryPolicy& policy_;
+  const Request& first_;
+  Call& call_;
+  Request request_;
+  std::optional<Request> next_;  // where the pending response has named a URL
+  bool polls_ = false;
+};
+
+}  // namespace httpretry

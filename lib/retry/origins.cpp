@@ -1,0 +1,46 @@
+#include "lib/retry/origins.hpp"
+
+#include <optional>
+#include <string>
+
+namespace httpretry::policy {
+namespace {
+
+struct OriginPattern {
+  Url url;  // of the host, or of the suffix
+  bool suffix = false;
+};
+
+bool ends_in_number(std::string_view host) {
+  return !host.empty() && host.back() >= '0' && host.back() <= '9';
+}
+
+std::optional<OriginPattern> parse(std::string_view text) {
+  std::string exact(text);
+  const auto host = exact.find("://");
+  if (host == std::string::npos) return std::nullopt;
+  const bool suffix = exact.compare(host + 3, 2, "*.") == 0;
+  if (suffix) exact.erase(host + 3, 2);
+  if (exact.find_first_of("*/?#@", host + 3) != std::string::npos) return std::nullopt;
+  auto url = Url::parse(exact);
+  // The suffix of an address is none: "*.0.0.1" would be every second machine.
+  if (!url || (suffix && (ends_in_number(url->host()) || url->host().back() == ']'))) {
+    return std::nullopt;
+  }
+  return OriginPattern{*std::move(url), suffix};
+}
+
+}  // namespace
+
+bool is_origin_pattern(std::string_view text) { return parse(text).has_value(); }
+
+bool fits_origin(std::string_view pattern, const Url& url) {
+  const auto listed = parse(pattern);
+  if (!listed) return false;
+  if (!listed->suffix) return listed->url.origin() == url.origin();
+  const auto suffix = "." + listed->url.host();
+  return listed->url.scheme() == url.scheme() && listed->url.port() == url.port() &&
+         url.host().size() > suffix.size() && url.host().ends_with(suffix);
+}
+
+}  // namespace httpretry::policy
