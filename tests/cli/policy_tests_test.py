@@ -1,9 +1,11 @@
 """policy check runs the tests that stand in a policy file."""
 
 import json
+import pathlib
 
 from program import ProgramTest, main
 
+EXAMPLES = pathlib.Path(__file__).parents[2] / "apps" / "examples"
 ENDPOINTS = [{"name": "api", "match": {"host": "a.b", "path": "/api/**"},
               "policy": {"max_attempts": 3, "backoff": {"kind": "constant", "interval": "100ms"}}},
              {"name": "gold", "match": {"host": "a.b", "headers": {"x-tier": "gold"}},
@@ -103,6 +105,24 @@ class PolicyTests(ProgramTest):
             "tests": [test(outcomes="503", reason="success")]}))
         said = self.run_program("policy", "check", "p.json", status=1).stdout.decode()
         self.assertIn("expected success, found canceled", said)
+
+    def test_the_examples_hold_and_each_of_the_twelve_has_a_test(self):
+        for file in EXAMPLES.glob("*.json"):
+            self.assertEqual(self.run_program("policy", "check", file).stdout, b"", file)
+        services = json.loads((EXAMPLES / "twelve_services.json").read_text())
+        self.assertEqual(len(services["policies"]), 12)
+        entries = {entry["name"] for entry in services["endpoints"]}
+        tested = {one["expect"].get("endpoint") for one in services["tests"]}
+        self.assertEqual(tested, entries | {None})
+        # A test that expects something else fails: they are not passed over.
+        for number, one in enumerate(services["tests"]):
+            if "attempts" in one["expect"]:
+                one["expect"]["attempts"] += 1
+                break
+        services.pop("$schema")
+        (self.folder / "wrong.json").write_text(json.dumps(services))
+        said = self.run_program("policy", "check", "wrong.json", status=1).stdout.decode()
+        self.assertIn(f"/tests/{number}/expect/attempts: expected 5, found 4; ", said)
 
 
 if __name__ == "__main__":
