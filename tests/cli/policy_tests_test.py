@@ -9,7 +9,7 @@ EXAMPLES = pathlib.Path(__file__).parents[2] / "apps" / "examples"
 ENDPOINTS = [{"name": "api", "match": {"host": "a.b", "path": "/api/**"},
               "policy": {"max_attempts": 3, "backoff": {"kind": "constant", "interval": "100ms"}}},
              {"name": "gold", "match": {"host": "a.b", "headers": {"x-tier": "gold"}},
-              "policy": {"preset": "none"}}]
+              "policy": {"preset": "none", "attempt_timeout": "40s"}}]
 
 
 def test(url="http://a.b/api/x", outcomes=None, method="GET", headers=None, **expect):
@@ -74,6 +74,11 @@ class PolicyTests(ProgramTest):
             test(url="http://a.b/x", outcomes="503", headers={"X-Tier": "gold"}, endpoint="gold",
                  attempts=1),
             test(url="http://a.b/x", outcomes="503,200", endpoint=None, attempts=2)), "")
+
+    def test_a_timeout_takes_as_long_as_the_policy_of_the_request_says(self):
+        said = self.check(test(url="http://a.b/x", outcomes="timeout", headers={"x-tier": "gold"},
+                               success=True), status=1)
+        self.assertIn("found false; the call failed after 1 attempt in 40.0 s: timeout", said)
 
     def test_a_range_holds_the_waits_of_every_draw(self):
         def waits(*, least="150ms", most="300ms", status=0):

@@ -144,7 +144,8 @@ TEST_CASE("a refused file is one error with a line for each problem") {
   CHECK(result.error().code == Errc::InvalidRequest);
   CHECK(result.error().message ==
         "p.json:1:13: /version: 2 is not a version of this format: 1\n"
-        "p.json:1:16: /a: unknown key; there are: $schema, version, default, policies, endpoints");
+        "p.json:1:16: /a: unknown key; there are: $schema, version, default, policies, "
+        "endpoints, tests");
   CHECK(PolicySet::load("/does/not/exist").error().message ==
         "cannot read the policy file /does/not/exist: No such file or directory");
 }

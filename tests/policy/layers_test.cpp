@@ -254,8 +254,8 @@ TEST_CASE("conditions that do not hold are told, and headers of the request coun
   const auto misses = set.near_misses("GET", url);
 
   REQUIRE(misses.size() == 2);
-  CHECK(misses[0].why_lost == "its headers are x-tier=gold");
-  CHECK(misses[1].why_lost == "its query is do=Get*");
+  CHECK(misses[0].why_lost == "header x-tier=gold does not match the request");
+  CHECK(misses[1].why_lost == "query do=Get* does not match the request");
   CHECK(set.find("GET", url).endpoint.empty());
   CHECK(set.find("GET", url, gold).endpoint == "gold");
   CHECK(set.candidates("GET", url, gold).size() == 1);
