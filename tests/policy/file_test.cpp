@@ -107,7 +107,7 @@ TEST_CASE("a key that would break a line is told on one line") {
   const auto said = said_of("{\"version\": 1, \"a\\u000ab\\u001b\": 1}");
   CHECK(said ==
         "p.json:1:16: /a\\u000ab\\u001b: unknown key; there are: $schema, version, default, "
-        "policies, endpoints\n");
+        "policies, endpoints, tests\n");
 }
 
 TEST_CASE("a key of `match` that could not be read is no missing key") {
