@@ -36,6 +36,7 @@
 #include <httpretry/middleware/retry_call.hpp>
 #include <httpretry/policy/endpoint.hpp>
 #include <httpretry/policy/policy_set.hpp>
+#include <httpretry/policy/policy_test.hpp>
 #include <httpretry/policy/presets.hpp>
 #include <httpretry/retry/backoff.hpp>
 #include <httpretry/retry/budget.hpp>

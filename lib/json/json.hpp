@@ -122,6 +122,9 @@ class HTTPRETRY_API Problems {
     add(position, std::move(pointer), std::move(message), true);
   }
 
+  // A problem at a value, without a message.
+  [[nodiscard]] Problem place_of(const JsonNode& at) const;
+
   // did_you_mean, if the message will be kept: the search takes time.
   [[nodiscard]] std::string suggestion(std::string_view word,
                                        std::span<const std::string_view> names) const {

@@ -66,6 +66,15 @@ std::string to_string(const Problem& problem) {
   return line + problem.message;
 }
 
+Problem Problems::place_of(const JsonNode& at) const {
+  Problem problem;
+  problem.file = file_;
+  problem.line = at.position.line;
+  problem.column = at.position.column;
+  problem.pointer = pointer_to(at);
+  return problem;
+}
+
 void Problems::add(Position position, std::string pointer, std::string message, bool warning) {
   failed_ = failed_ || !warning;
   if (full()) {

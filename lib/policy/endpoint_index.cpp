@@ -152,7 +152,7 @@ class Walk {
 };
 
 constexpr std::string_view kHostNames[] = {"any", "one with \"*\"", "exact"};
-constexpr std::string_view kStepNames[] = {"", "\"**\"", "\"*\"", "literal"};
+constexpr std::string_view kStepNames[] = {"", "any rest", "any", "literal"};
 
 std::string not_the_other(const std::string& what, std::string_view has, std::string_view other) {
   return what + " is " + std::string(has) + ", not " + std::string(other);

@@ -198,8 +198,12 @@ class Loader {
     find_ties();
     policies_.warn_of_unused();
     data_->policies = policies_.take();
+    if (const auto* const tests = member("tests", JsonType::Array, "an array")) {
+      tests_ = read_tests(*tests, *data_, problems_);
+    }
     return data_;
   }
+  std::vector<PolicyTest> take_tests() { return std::move(tests_); }
 
  private:
   const JsonNode* member(std::string_view key, JsonType type, std::string_view what) {
@@ -226,6 +230,7 @@ class Loader {
     }
     const auto* const match = json.member("match");
     const auto matches = match != nullptr && read_match(*match, entry.pattern);
+    entry.source = policies_.source_of(json);
     entry.resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
     if (!matches) return;
     entry.resolved.identity = entry.named
@@ -298,6 +303,7 @@ class Loader {
   const JsonNode& root_;
   Problems& problems_;
   NamedPolicies policies_;
+  std::vector<PolicyTest> tests_;
   std::vector<const JsonNode*> entries_;  // of data_->entries
   std::map<std::string_view, const JsonNode*> endpoint_names_;
   std::shared_ptr<PolicySet::Data> data_ = std::make_shared<PolicySet::Data>();
@@ -313,9 +319,14 @@ CheckedPolicies check_policies(std::string_view json, std::string_view file_name
   JsonTree tree;
   read_json(json, tree, problems);
   std::shared_ptr<PolicySet::Data> data;
-  if (tree.root != nullptr) data = policy_file::Loader(*tree.root, problems).load();
+  if (tree.root != nullptr) {
+    policy_file::Loader loader(*tree.root, problems);
+    data = loader.load();
+    checked.tests = loader.take_tests();
+  }
   const auto good = data != nullptr && !problems.failed();
   checked.problems = problems.take();
+  if (!good) checked.tests.clear();
   if (good) {
     data->warnings = checked.problems;
     checked.set.emplace(std::shared_ptr<const PolicySet::Data>(std::move(data)));

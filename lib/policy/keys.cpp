@@ -158,6 +158,8 @@ constexpr Custom<bool> kPolicies(leave, nullptr, []() -> OrderedJson {
 });
 constexpr Custom<bool> kEndpoints(leave, nullptr,
                                   [] { return schema_items(schema_reference("endpoint")); });
+constexpr Custom<bool> kTests(leave, nullptr,
+                              [] { return schema_items(schema_reference("test")); });
 
 constexpr Key kEndpointKeys[] = {
     loader_key("name", kName, "For reports.").not_null(),
@@ -174,6 +176,8 @@ constexpr Key kFileKeys[] = {
                "For requests that no entry matches: a policy's name, or a policy (standard)."),
     loader_key("policies", kPolicies, "Policies by name.").not_null(),
     loader_key("endpoints", kEndpoints, "Which requests get which policy.").not_null(),
+    loader_key("tests", kTests, "What the policies should do; httpretry policy check runs them.")
+        .not_null(),
 };
 
 }  // namespace

@@ -128,6 +128,11 @@ extern const Shape kEndpoint;
 extern const Shape kMatch;
 extern const Shape kPolicy;
 extern const Shape kRule;  // of the objects in retry_on.error_codes
+extern const Shape kTest;  // of the objects in tests, and what is in them
+extern const Shape kTestRequest;
+extern const Shape kTestStep;
+extern const Shape kTestWait;
+extern const Shape kTestExpect;
 extern const Shape kRetryOn;
 extern const Shape kBackoff;
 extern const Shape kBudget;

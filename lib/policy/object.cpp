@@ -193,10 +193,15 @@ OrderedJson object_schema(const Shape& shape) {
     if (key.required && !key.nullable) required.push_back(key.name);
   }
   if (!required.empty()) schema["required"] = std::move(required);
-  if (&shape == &kMatch) schema["minProperties"] = 1;
+  if (&shape == &kMatch || &shape == &kTestExpect) schema["minProperties"] = 1;
   if (&shape == &kRule) {
     for (const auto* const name : {"json", "header", "xml"}) {
       schema["oneOf"].push_back({{"required", OrderedJson::array({name})}});
+    }
+  }
+  if (&shape == &kTestStep) {
+    for (const auto* const name : {"status", "fault"}) {
+      schema["anyOf"].push_back({{"required", OrderedJson::array({name})}});
     }
   }
   if (auto rules = kind_rules(shape); !rules.empty()) schema["allOf"] = std::move(rules);
@@ -219,7 +224,8 @@ std::string_view policy_schema() {
   using namespace policy_file;
   static const auto* const text = [] {
     std::map<std::string_view, OrderedJson> definitions;
-    for (const auto* const shape : {&kPolicy, &kRule, &kEndpoint, &kMatch}) {
+    for (const auto* const shape : {&kPolicy, &kRule, &kEndpoint, &kMatch, &kTest, &kTestRequest,
+                                    &kTestStep, &kTestWait, &kTestExpect}) {
       define(*shape, definitions);
     }
     OrderedJson file = {{"$schema", "http://json-schema.org/draft-07/schema#"},

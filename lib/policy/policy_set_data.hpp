@@ -23,6 +23,7 @@ struct PolicySet::Data {
     EndpointPattern pattern;
     ResolvedPolicy resolved;
     bool named = false;  // else `resolved.endpoint` is its pointer
+    std::string source;  // "policy.json:31:5"
   };
 
   ResolvedPolicy fallback;               // where no entry matches
@@ -117,6 +118,11 @@ void set_dotted(OrderedJson& object, std::string_view key, std::string_view text
 
 // What is below all policies.
 const ResolvedPolicy& standard();
+
+// The tests of a file, of which the rest has been read. Those that are wrong are left out, with
+// problems.
+std::vector<PolicyTest> read_tests(const JsonNode& tests, const PolicySet::Data& data,
+                                   Problems& problems);
 
 // As a file states it: what is read from it is the same policy.
 OrderedJson write_policy(const ResolvedPolicy& resolved);

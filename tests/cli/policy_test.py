@@ -1,10 +1,13 @@
 """policy check, explain, presets, schema."""
 
 import json
+import os
 import pathlib
+import pty
 import re
+import subprocess
 
-from program import ProgramTest, main
+from program import LIMIT, PROGRAM, ProgramTest, clean_environment, main, read_terminal
 
 GOOD = {"version": 1, "default": "careful",
         "policies": {"careful": {"preset": "constant", "max_attempts": 2,
@@ -59,10 +62,12 @@ class Policy(ProgramTest):
         value = next(v for v in explained["values"] if v["key"] == "max_attempts")
         self.assertEqual(value["value"], 3)
         self.assertRegex(value["source"], r"^good\.json:\d+:\d+$")
-        words = self.run_program(*args).stdout.decode()
-        self.assertRegex(words, r"^endpoint api wins: ")
-        self.assertRegex(words, r"\nendpoint all loses: ")
+        words = self.run_program(*args, "--all").stdout.decode()
+        self.assertRegex(words, r"^endpoint api \(good\.json:\d+:\d+\) wins: ")
+        self.assertRegex(words, r"\nendpoint all \(good\.json:\d+:\d+\) loses: segment 1 of its path is "
+                                r"any rest, not literal\n")
         self.assertRegex(words, r"\n  max_attempts +3 +good\.json:")
+        self.assertRegex(words, r"\n  connect_timeout +\"10s\" +built in\n")
         self.assertRegex(words, r"\nif every response is 503:\nattempt +outcome .*\n +1 +503 +150 ms")
         self.assertRegex(words, r"\nends after attempt 3, at .*: attempts_exhausted.*\n$")
         self.write("always.json", {"version": 1, "default": {"preset": "azure"}})
@@ -71,11 +76,11 @@ class Policy(ProgramTest):
                       words)
         words = self.run_program("policy", "explain", "always.json", "PUT", "http://h/x").stdout
         self.assertNotIn(b"is sent again", words)
-        words = self.run_program("policy", "explain", "good.json", "POST", "http://h/x")
+        words = self.run_program("policy", "explain", "good.json", "POST", "http://h/x", "--all")
         self.assertIn(b"ends after attempt 1, at 0 s: unsafe_to_repeat", words.stdout)
         self.write("endless.json", {"version": 1, "default": {
             "preset": "google-http-client", "backoff": {"kind": "none"}}})
-        words = self.run_program("policy", "explain", "endless.json", "GET", "http://h/x")
+        words = self.run_program("policy", "explain", "endless.json", "GET", "http://h/x", "--all")
         self.assertIn(b"\nstopped after 1000 attempts\n", words.stdout)
 
     def test_explain_names_the_policy_standard_as_the_file_does(self):
@@ -152,32 +157,78 @@ class Policy(ProgramTest):
         self.assertEqual(sources["backoff.initial"], "preset gcs")
         self.assertEqual(sources["connect_timeout"], "built in")
         words = self.run_program(*args, "PUT", "a.b").stdout.decode()
-        self.assertRegex(words, r"^endpoint /endpoints/1 wins: ")
-        self.assertIn('endpoint /endpoints/0 loses: its host is one with "*", not exact', words)
+        self.assertRegex(words, r"^endpoint /endpoints/1 \(good\.json:\d+:\d+\) wins: ")
+        self.assertRegex(words, r'endpoint /endpoints/0 \(good\.json:\d+:\d+\) loses: its host is one with "\*", not exact', words)
 
-    def test_explain_says_what_of_an_entry_does_not_match(self):
+    def test_explain_names_the_entries_that_miss_by_one_condition(self):
         def entry(name, **match):
             return {"name": name, "match": {"host": "a.b", **match}, "policy": "standard"}
-        self.write("near.json", {"version": 1, "endpoints": [
-            entry("write", path="/x", methods=["POST", "PUT"]), entry("other", path="/y/**"),
+        lines = ['{"version": 1, "endpoints": [', ",\n".join(map(json.dumps, [
+            entry("other", path="/y/**"), entry("write", path="/x", methods=["POST", "PUT"]),
             entry("secure", path="/x", scheme="https", port=8443),
-            {"name": "away", "match": {"host": "c.d"}, "policy": "standard"}]})
-        said = self.run_program("policy", "explain", "near.json", "GET", "http://a.b/x").stdout
-        self.assertEqual(said.decode().splitlines()[:4], [
-            "no endpoint matches; the default is used: preset standard (built in)",
-            "endpoint write does not match: its methods are POST PUT",
-            "endpoint other does not match: its path is /y/**",
-            "endpoint secure does not match: its port is 8443, its scheme is https"])
+            {"name": "away", "match": {"host": "c.d"}, "policy": "standard"}])), "]}"]
+        self.write("near.json", "\n".join(lines))
+        args = ("policy", "explain", "near.json")
+        near = ["near: write (near.json:3:1): methods POST PUT do not match GET",
+                "near: other (near.json:2:1): path /y/** does not match /x"]
+        said = self.run_program(*args, "GET", "http://a.b/x").stdout.decode().splitlines()
+        self.assertEqual(said[:3], [
+            "no endpoint matches; the default is used: preset standard (built in)", *near])
+        said = self.run_program(*args, "PUT", "http://a.b/x").stdout.decode().splitlines()
+        self.assertEqual(said[:2], ["endpoint write (near.json:3:1) is the only one that matches: "
+                                    "policy standard (built in)", near[1]])
 
-    def test_explain_names_ten_near_misses_and_counts_the_others(self):
+    def test_explain_is_short_unless_all_is_asked_for(self):
+        self.write("own.json", {"version": 1, "default": {
+            "preset": "google-drive", "max_attempts": 3, "connect_timeout": "2s"}})
+        args = ("policy", "explain", "own.json", "GET", "http://h/")
+        said = self.run_program(*args).stdout.decode().splitlines()
+        self.assertEqual(len(said), 4, said)
+        self.assertRegex(said[1], r"^  max_attempts +3 +own\.json:\d+:\d+$")
+        self.assertRegex(said[2], r'^  connect_timeout  "2s"  own\.json:\d+:\d+$')
+        self.assertEqual(said[3], "  all other values are those of the preset google-drive; "
+                                  "--all shows them")
+        everything = self.run_program(*args, "--all").stdout.decode()
+        self.assertRegex(everything, r"\n  backoff\.add +\"1s\" +preset google-drive\n")
+        self.assertNotIn("--all shows", everything)
+        self.write("own.json", {"version": 1})
+        said = self.run_program(*args).stdout.decode().splitlines()
+        self.assertEqual(said[1:], ["  all values are those of the preset standard; --all shows them"])
+
+    def test_explain_names_five_near_misses_and_counts_the_others(self):
         self.write("many.json", {"version": 1, "endpoints": [
             {"match": {"host": "a.b", "path": f"/{n}"}, "policy": "standard"} for n in range(13)]})
-        said = self.run_program("policy", "explain", "many.json", "GET", "http://a.b/x").stdout
-        lines = said.decode().splitlines()
-        self.assertEqual(lines[10], "endpoint /endpoints/9 does not match: its path is /9")
-        self.assertEqual(lines[11], "3 more endpoints do not match")
-        said = self.run_program("policy", "explain", "many.json", "GET", "http://a.b/3").stdout
-        self.assertNotIn(b"does not match", said)  # as another does, other paths are no surprise
+        args = ("policy", "explain", "many.json", "GET")
+        lines = self.run_program(*args, "http://a.b/x").stdout.decode().splitlines()
+        self.assertRegex(lines[5], r"^near: /endpoints/4 \(many\.json:\d+:\d+\): "
+                                   r"path /4 does not match /x$")
+        self.assertEqual(lines[6], "near: 8 more; --all shows them")
+        said = self.run_program(*args, "http://a.b/3", "--all").stdout.decode()
+        self.assertEqual(said.count("\nnear: "), 12)
+
+    def test_check_says_ok_on_a_terminal(self):
+        self.write("good.json", GOOD)
+        self.write("empty.json", '{"version": 1}')
+        self.write("bad.json", "{}")
+        self.write("tests.json", {"version": 1, "tests": [
+            {"request": {"url": "http://h/"}, "expect": {"endpoint": None}}]})
+        self.assertEqual(self.checked("tests.json"), "ok: 0 policies, 0 endpoints, 1 test\r\n")
+        self.assertEqual(self.checked("good.json"), "ok: 1 policy, 2 endpoints\r\n")
+        self.assertEqual(self.checked("empty.json", "good.json"),
+                         "empty.json: ok: 0 policies, 0 endpoints\r\n"
+                         "good.json: ok: 1 policy, 2 endpoints\r\n")
+        self.assertNotIn("ok", self.checked("bad.json", status=1))
+
+    def checked(self, *files, status=0):
+        """What `policy check` writes to a terminal."""
+        own, its = pty.openpty()
+        process = subprocess.Popen([PROGRAM, "policy", "check", *files], stdout=its,
+                                   cwd=self.folder, env=clean_environment())
+        os.close(its)
+        said = read_terminal(own)
+        os.close(own)
+        self.assertEqual(process.wait(LIMIT), status)
+        return said.decode()
 
     def test_settings(self):
         server = self.server(503)

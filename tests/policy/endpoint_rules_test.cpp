@@ -269,8 +269,8 @@ TEST_CASE("all that match are listed, the winner first, each with why it lost") 
   CHECK(why(1, 2) == "its host has fewer fixed labels");
   CHECK(why(2, 9) == "its host is one with \"*\", not exact");
   CHECK(why(3, 9) == "it names no port");
-  CHECK(why(4, 9) == "segment 1 of its path is \"**\", not literal");
-  CHECK(why(6, 9) == "segment 2 of its path is \"*\", not literal");
+  CHECK(why(4, 9) == "segment 1 of its path is any rest, not literal");
+  CHECK(why(6, 9) == "segment 2 of its path is any, not literal");
   CHECK(why(7, 9) == "it names no methods");
   CHECK(why(8, 9) == "it names no scheme");
   CHECK(why(9, 10) == "its path is shorter");

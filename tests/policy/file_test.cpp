@@ -107,7 +107,7 @@ TEST_CASE("a key that would break a line is told on one line") {
   const auto said = said_of("{\"version\": 1, \"a\\u000ab\\u001b\": 1}");
   CHECK(said ==
         "p.json:1:16: /a\\u000ab\\u001b: unknown key; there are: $schema, version, default, "
-        "policies, endpoints\n");
+        "policies, endpoints, tests\n");
 }
 
 TEST_CASE("a key of `match` that could not be read is no missing key") {
@@ -144,7 +144,8 @@ TEST_CASE("a refused file is one error with a line for each problem") {
   CHECK(result.error().code == Errc::InvalidRequest);
   CHECK(result.error().message ==
         "p.json:1:13: /version: 2 is not a version of this format: 1\n"
-        "p.json:1:16: /a: unknown key; there are: $schema, version, default, policies, endpoints");
+        "p.json:1:16: /a: unknown key; there are: $schema, version, default, policies, "
+        "endpoints, tests");
   CHECK(PolicySet::load("/does/not/exist").error().message ==
         "cannot read the policy file /does/not/exist: No such file or directory");
 }

@@ -27,7 +27,7 @@ TEST_CASE("64 levels are read and the 65th is refused, however many follow") {
   };
   CHECK(said_of(nested(63)) ==
         "p.json:1:16: /x: unknown key; there are: $schema, version, default, policies, "
-        "endpoints\n");
+        "endpoints, tests\n");
   CHECK(said_of(nested(64)).find("nested deeper than 64") != std::string::npos);
   CHECK(said_of(repeated("[", 1'000'000)).find("nested deeper than 64") != std::string::npos);
   CHECK(said_of(repeated("{\"a\":", 1'000'000)).find("deeper than 64") != std::string::npos);

@@ -176,11 +176,19 @@ TEST_CASE("an entry is called by its name or its pointer, and says why others lo
   CHECK_FALSE(candidates[1].why_lost.empty());
 }
 
-TEST_CASE("entries for the host that do not match say which parts do not") {
+TEST_CASE("entries that would match but for one condition say which, as it was written") {
   const auto set = parsed(R"({"version": 1, "endpoints": [
+      {"name": "path", "match": {"host": "a.b", "path": "/x/**"}, "policy": {}},
       {"name": "methods", "match": {"host": "a.b", "methods": ["PUT", "POST"]}, "policy": {}},
-      {"name": "port", "match": {"host": "a.b", "port": 8080, "scheme": "http"}, "policy": {}},
-      {"name": "path", "match": {"host": "a.b", "path": "/x"}, "policy": {}},
+      {"name": "method", "match": {"host": ["e.f", "a.b"], "methods": ["DELETE"]}, "policy": {}},
+      {"name": "port", "match": {"host": "a.b", "port": 8080}, "policy": {}},
+      {"name": "scheme", "match": {"host": "a.b", "scheme": "http"}, "policy": {}},
+      {"name": "header", "match": {"host": "a.b", "headers": {"x-tier": "gold*"}}, "policy": {}},
+      {"name": "query", "match": {"host": "a.b", "port": 443, "query": {"key": "1"}},
+       "policy": {}},
+      {"name": "two", "match": {"host": "a.b", "scheme": "http", "port": 8080}, "policy": {}},
+      {"name": "two headers", "match": {"host": "a.b", "headers": {"a": "1", "b": "2"}},
+       "policy": {}},
       {"name": "host", "match": {"host": "c.d"}, "policy": {}}]})");
   const auto misses = [&set](const char* method, const char* url) {
     std::string all;
@@ -189,13 +197,48 @@ TEST_CASE("entries for the host that do not match say which parts do not") {
     }
     return all;
   };
-  CHECK(misses("GET", "https://a.b/y") ==
-        "methods: its methods are PUT POST\n"
-        "port: its port is 8080, its scheme is http\n"
-        "path: its path is /x\n");
-  // Where an entry matches, those for other paths are of no interest.
-  CHECK(misses("GET", "http://a.b:8080/y") == "methods: its methods are PUT POST\n");
+  // Those whose path fits are first. What the request has may be secret.
+  CHECK(misses("GET", "https://a.b/y?key=secret") ==
+        "methods: methods PUT POST do not match GET\n"
+        "method: method DELETE does not match GET\n"
+        "port: port 8080 does not match 443\n"
+        "scheme: scheme http does not match https\n"
+        "header: header x-tier=gold* does not match the request\n"
+        "query: query key=1 does not match the request\n"
+        "path: path /x/** does not match /y\n");
+  // Also where an entry matches.
+  CHECK(misses("PUT", "http://a.b:8080/x/1?key=1") ==
+        "method: method DELETE does not match PUT\n"
+        "header: header x-tier=gold* does not match the request\n"
+        "query: port 443 does not match 8080\n");
   CHECK(misses("GET", "https://elsewhere/").empty());
+}
+
+TEST_CASE("where no entry matches and none is one condition away, those that fail the fewest are") {
+  const auto set = parsed(R"({"version": 1, "endpoints": [
+      {"name": "three", "match": {"host": "a.b", "path": "/x", "port": 81, "methods": ["PUT"]},
+       "policy": {}},
+      {"name": "two", "match": {"host": "a.b", "port": 8080, "scheme": "http"}, "policy": {}}]})");
+  const auto misses = set.near_misses("GET", Url::parse("https://a.b/y").value());
+  REQUIRE(misses.size() == 1);
+  CHECK(misses[0].resolved->endpoint == "two");
+  CHECK(misses[0].why_lost == "port 8080 does not match 443; scheme http does not match https");
+  CHECK(misses[0].source == "p.json:4:7");
+}
+
+TEST_CASE("an entry that says nothing of host or path does not lose by a text that nobody wrote") {
+  const auto set = parsed(R"({"version": 1, "endpoints": [
+      {"name": "winner", "match": {"host": "a.b", "path": "/{id}/x"}, "policy": {}},
+      {"name": "no path", "match": {"host": "a.b"}, "policy": {}},
+      {"name": "no host", "match": {"path": "/**"}, "policy": {}}]})");
+  std::string said;
+  for (const auto& one : set.candidates("GET", Url::parse("https://a.b/1/x").value())) {
+    said += one.resolved->endpoint + ": " + one.why_lost + "\n";
+  }
+  CHECK(said ==
+        "winner: \n"
+        "no path: it names no path\n"
+        "no host: it names no host\n");
 }
 
 TEST_CASE("conditions that do not hold are told, and headers of the request count") {
@@ -211,8 +254,8 @@ TEST_CASE("conditions that do not hold are told, and headers of the request coun
   const auto misses = set.near_misses("GET", url);
 
   REQUIRE(misses.size() == 2);
-  CHECK(misses[0].why_lost == "its headers are x-tier=gold");
-  CHECK(misses[1].why_lost == "its query is do=Get*");
+  CHECK(misses[0].why_lost == "header x-tier=gold does not match the request");
+  CHECK(misses[1].why_lost == "query do=Get* does not match the request");
   CHECK(set.find("GET", url).endpoint.empty());
   CHECK(set.find("GET", url, gold).endpoint == "gold");
   CHECK(set.candidates("GET", url, gold).size() == 1);

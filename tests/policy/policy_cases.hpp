@@ -17,9 +17,12 @@ struct Case {
 
 const std::vector<Case>& policies();
 const std::vector<Case>& files();
+const std::vector<Case>& tests();  // the objects under "tests"
 
 // The file whose default is that policy, which begins at line 1, column 27.
 std::string file_of(std::string_view policy);
+// The file with that test, which begins at line 1, column 26, and an entry "api" for the host "a".
+std::string file_with_test(std::string_view test);
 
 // All problems, a line each.
 std::string said_of(std::string_view file);

@@ -24,6 +24,7 @@ int main() {
   std::cout << schema << "\n";
   for (const auto& one : cases::files()) print(one, std::string(one.text));
   for (const auto& one : cases::policies()) print(one, cases::file_of(one.text));
+  for (const auto& one : cases::tests()) print(one, cases::file_with_test(one.text));
   std::string printed = PolicySet().print();
   print({printed, ""}, printed);
 }

@@ -49,12 +49,17 @@ constexpr auto kCommands = std::to_array<Command>({
      "is sent again at once and not counted.",
      kPlanning, plan_table, plan},
     {"policy check", "FILE...", "check policy files",
-     "Prints a line for each problem in the files, with its position and what was expected. The "
-     "exit status is 1 if a file has errors; warnings alone do not count.",
+     "Prints a line for each problem in the files, with its position and what was expected. Runs "
+     "the "
+     "tests in the files, in virtual time and without a network, and prints what they expect and "
+     "do "
+     "not get. On a terminal a line says that all is well.\n"
+     "The exit status is 1 if a file has errors or a test fails; warnings alone do not count.",
      kChecking, help_only, policy_check},
     {"policy explain", "FILE METHOD URL", "show which policy a request gets, and why",
-     "Shows the endpoint that matches best, the others that match or nearly match and why they "
-     "lose, and each value of the policy with its source.",
+     "Shows the endpoint that matches best, the others that match and why they lose, those that "
+     "would match but for one condition (near), and the values that are not those of the preset, "
+     "with their sources. The JSON has all values.",
      kExplaining, policy_explain_table, policy_explain},
     {"policy presets", "[NAME]", "list the built-in policies, or print one",
      "With a name, prints a policy that you can paste into a policy file.\n"

@@ -55,7 +55,7 @@ constexpr auto kExitStatuses = std::to_array<Entry>({
     {"1 to 99", "others: curl's number for the error"},
     {"70", "an internal error"},
     {"129 to 143", "ended by a signal: SIGHUP 129, SIGINT 130, SIGTERM 143"},
-    {"1", "policy check found an error; serve cannot listen"},
+    {"1", "policy check found an error, or a test failed; serve cannot listen"},
 });
 
 constexpr auto kStopReasons = std::to_array<Entry>({

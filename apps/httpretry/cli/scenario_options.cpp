@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <stdexcept>
 
 namespace httpretry::cli {
 namespace {
@@ -17,8 +18,8 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-UsageError bad(const std::string& item, const std::string& why) {
-  return UsageError("option --outcomes: \"" + item + "\" " + why);
+std::invalid_argument bad(const std::string& item, const std::string& why) {
+  return std::invalid_argument("\"" + item + "\" " + why);
 }
 
 Step step_named(const std::string& name, const std::string& item) {
@@ -68,13 +69,21 @@ std::vector<Flag> scenario_flags(ScenarioChoice& choice) {
   };
 }
 
+std::vector<Step> steps_in(const std::string& list) {
+  std::vector<Step> steps;
+  for (const auto& item : split(list, ',')) steps.push_back(parse_item(item));
+  if (!steps.empty()) return steps;
+  throw std::invalid_argument("the list is empty; expected outcomes such as 503,timeout,200");
+}
+
 Scenario parse_outcomes(const std::string& list) {
-  Scenario scenario;
-  for (const auto& item : split(list, ',')) scenario.steps.push_back(parse_item(item));
-  if (scenario.steps.empty())
-    throw UsageError(
-        "option --outcomes: the list is empty; expected outcomes such as 503,timeout,200");
-  return scenario;
+  try {
+    Scenario scenario;
+    scenario.steps = steps_in(list);
+    return scenario;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError("option --outcomes: " + std::string(error.what()));
+  }
 }
 
 std::optional<Scenario> chosen_scenario(const ScenarioChoice& choice) {

@@ -21,7 +21,9 @@ std::vector<Flag> scenario_flags(ScenarioChoice& choice);
 // Empty if neither was given. Throws UsageError for an invalid scenario.
 std::optional<Scenario> chosen_scenario(const ScenarioChoice& choice);
 
-// "503,timeout,429:retry-after=7,refused,200".
+// "503,timeout,429:retry-after=7,refused,200". Throws UsageError, which names --outcomes.
 Scenario parse_outcomes(const std::string& list);
+// The same. Throws std::invalid_argument, which names no option.
+std::vector<Step> steps_in(const std::string& list);
 
 }  // namespace httpretry::cli

@@ -18,7 +18,7 @@ inline constexpr int kMostAttempts = 1000;  // of one call; a policy may have no
 struct Simulation {
   // The policy that applies to the request.
   [[nodiscard]] const ResolvedPolicy& policy() const {
-    return policies.find(request.method(), *request.parsed_url());
+    return policies.find(request.method(), *request.parsed_url(), request.headers());
   }
 
   const PolicySet& policies;

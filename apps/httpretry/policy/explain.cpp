@@ -1,5 +1,5 @@
 // policy explain FILE METHOD URL: which endpoint wins, which others match or nearly match and why
-// they lose, each value with its source, and what would happen if every response were 503.
+// they lose, and the values of the policy with their sources.
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
@@ -37,7 +37,7 @@ std::string policy_of(const ResolvedPolicy& resolved) {
 }
 
 // A file may have hundreds of endpoints for one host.
-constexpr std::size_t kMostNearMisses = 10;
+constexpr std::size_t kMostNearMisses = 5;
 
 // What a user may not expect of a policy.
 std::string repeat_text(const Request& request, const RetryPolicy& policy) {
@@ -47,35 +47,64 @@ std::string repeat_text(const Request& request, const RetryPolicy& policy) {
          " that the server may have executed is sent again (repeat: always)\n";
 }
 
-std::string words_text(const ResolvedPolicy& resolved,
-                       const std::vector<PolicySet::Candidate>& candidates,
-                       const std::vector<PolicySet::Candidate>& near_misses) {
-  auto text = resolved.endpoint.empty() ? "no endpoint matches; the default is used: "
-                                        : "endpoint " + resolved.endpoint + " wins: ";
-  text += policy_of(resolved) + '\n';
+// The first line: which entry the request gets.
+std::string entry_text(const ResolvedPolicy& resolved,
+                       const std::vector<PolicySet::Candidate>& candidates) {
+  const auto policy = policy_of(resolved) + '\n';
+  if (candidates.empty()) return "no endpoint matches; the default is used: " + policy;
+  const auto& winner = candidates.front();
+  return "endpoint " + resolved.endpoint + " (" + std::string(winner.source) + ") " +
+         (candidates.size() == 1 ? "is the only one that matches: " : "wins: ") + policy;
+}
+
+std::string losers_text(const std::vector<PolicySet::Candidate>& candidates) {
+  std::string text;
   for (const auto& candidate : candidates) {
     if (candidate.why_lost.empty()) continue;
-    text += "endpoint " + candidate.resolved->endpoint + " loses: " + candidate.why_lost + '\n';
+    text += "endpoint " + candidate.resolved->endpoint + " (" + std::string(candidate.source) +
+            ") loses: " + candidate.why_lost + '\n';
   }
-  const auto shown = std::min(near_misses.size(), kMostNearMisses);
-  for (const auto& miss : std::span(near_misses).first(shown)) {
-    text += "endpoint " + miss.resolved->endpoint + " does not match: " + miss.why_lost + '\n';
+  return text;
+}
+
+std::string near_text(const std::vector<PolicySet::Candidate>& misses, std::size_t most) {
+  std::string text;
+  const auto shown = std::min(misses.size(), most);
+  for (const auto& miss : std::span(misses).first(shown)) {
+    text += "near: " + miss.resolved->endpoint + " (" + std::string(miss.source) +
+            "): " + miss.why_lost + '\n';
   }
-  if (shown < near_misses.size()) {
-    text += std::to_string(near_misses.size() - shown) + " more endpoints do not match\n";
+  if (shown < misses.size()) {
+    text += "near: " + std::to_string(misses.size() - shown) + " more; --all shows them\n";
   }
+  return text;
+}
+
+std::string values_text(const std::vector<PolicyValue>& shown) {
   std::size_t keys = 0;
   std::size_t values = 0;
-  for (const auto& value : resolved.values) {
+  for (const auto& value : shown) {
     keys = std::max(keys, value.key.size());
     if (value.json.size() <= 40) values = std::max(values, value.json.size());
   }
-  for (const auto& value : resolved.values) {
+  std::string text;
+  for (const auto& value : shown) {
     const auto gap = std::max(values, value.json.size()) - value.json.size();
     text += "  " + value.key + std::string(keys - value.key.size() + 2, ' ') + value.json +
             std::string(gap + 2, ' ') + value.source + '\n';
   }
   return text;
+}
+
+// The values that the preset does not give.
+std::vector<PolicyValue> own_values(const ResolvedPolicy& resolved) {
+  const auto preset = resolve_preset(resolved.preset).value();
+  std::vector<PolicyValue> own;
+  for (const auto& value : resolved.values) {
+    const auto* const given = preset.values.find(value.key);
+    if (given == nullptr || given->json != value.json) own.push_back(value);
+  }
+  return own;
 }
 
 std::string plan_for_503(const PolicySet& set, const Request& request) {
@@ -87,37 +116,56 @@ std::string plan_for_503(const PolicySet& set, const Request& request) {
   return stopped.empty() ? text : text + "stopped " + stopped + '\n';
 }
 
-FlagTable table_of(std::string& format) {
+std::string words_text(const PolicySet& set, const Request& request, bool all) {
+  const auto& url = *request.parsed_url();
+  const auto& resolved = set.find(request.method(), url, request.headers());
+  const auto candidates = set.candidates(request.method(), url, request.headers());
+  const auto misses = set.near_misses(request.method(), url, request.headers());
+  auto text = entry_text(resolved, candidates) + losers_text(candidates) +
+              near_text(misses, all ? misses.size() : kMostNearMisses);
+  if (all) {
+    text += values_text({resolved.values.begin(), resolved.values.end()});
+  } else {
+    const auto own = own_values(resolved);
+    text += values_text(own) + (own.empty() ? "  all values" : "  all other values") +
+            " are those of the preset " + resolved.preset + "; --all shows them\n";
+  }
+  text += repeat_text(request, *resolved.policy);
+  return all ? text + plan_for_503(set, request) : text;
+}
+
+struct ExplainOptions {
+  std::string format = "words";
+  bool all = false;
+};
+
+FlagTable table_of(ExplainOptions& to) {
   return {{"Options",
-           {{'\0', "format", "words|json", "the output: words (the default) or JSON",
-             [&](const std::string& value) { format = value; }},
+           {{'\0', "all", "", "every value and near miss, and what happens after a 503",
+             [&](const std::string&) { to.all = true; }},
+            {'\0', "format", "words|json", "the output: words (the default) or JSON",
+             [&](const std::string& value) { to.format = value; }},
             help_flag()}}};
 }
 
 }  // namespace
 
 FlagTable policy_explain_table() {
-  static std::string unused;
+  static ExplainOptions unused;
   return table_of(unused);
 }
 
 int policy_explain(const Args& args) {
-  std::string format = "words";
-  const auto operands = parse(args, table_of(format));
+  ExplainOptions options;
+  const auto operands = parse(args, table_of(options));
   if (operands.size() != 3) throw UsageError("policy explain needs FILE METHOD URL");
   PolicyChoice choice;
   choice.file = operands[0];
   const auto set = chosen_policies(choice);
   const auto request = plain_request(operands[1], operands[2]);
-  const auto& url = *request.parsed_url();
-  const auto& resolved = set.find(request.method(), url, request.headers());
-  const auto text =
-      format == "json"
-          ? json_text(resolved)
-          : words_text(resolved, set.candidates(request.method(), url, request.headers()),
-                       set.near_misses(request.method(), url)) +
-                repeat_text(request, *resolved.policy) + plan_for_503(set, request);
-  write_stdout(text);
+  write_stdout(options.format == "json"
+                   ? json_text(set.find(request.method(), *request.parsed_url(), request.headers()))
+                   : words_text(set, request, options.all));
   return kOk;
 }
 

@@ -16,6 +16,7 @@
 #include <httpretry/http/url.hpp>
 #include <httpretry/json/problem.hpp>
 #include <httpretry/policy/endpoint.hpp>
+#include <httpretry/policy/policy_test.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 
 #include <cstddef>
@@ -125,23 +126,30 @@ class HTTPRETRY_API PolicySet {
   [[nodiscard]] std::shared_ptr<const ResolvedPolicy> find_shared(
       std::string_view method, const Url& url, const Headers& headers = Headers()) const;
 
+  // How many policies with names there are, and how many entries.
+  [[nodiscard]] std::size_t policy_count() const;
+  [[nodiscard]] std::size_t endpoint_count() const;
+
   // The entries that match, the winner first, and why each of the others lost to it.
   struct HTTPRETRY_API Candidate {
     Candidate() = default;
-    Candidate(const ResolvedPolicy* policy, std::string why)
-        : resolved(policy), why_lost(std::move(why)) {}
+    Candidate(const ResolvedPolicy* policy, std::string_view entry, std::string why)
+        : resolved(policy), source(entry), why_lost(std::move(why)) {}
 
     const ResolvedPolicy* resolved = nullptr;
-    std::string why_lost;  // empty for the winner
+    std::string_view source;  // where the entry stands: "policy.json:31:5"; lives in the set
+    std::string why_lost;     // empty for the winner
   };
   [[nodiscard]] std::vector<Candidate> candidates(std::string_view method, const Url& url,
                                                   const Headers& headers = Headers()) const;
-  // The entries that come close: of those whose host fits, the ones whose path fits too; where no
-  // entry matches, the others as well. And what of each does not fit: "its methods are POST".
+  // The entries that would match but for one condition, which is not their host; those whose path
+  // fits are first. Where no entry matches and none is that close: those that fail the fewest. And
+  // what does not match: "methods POST PUT do not match GET".
   [[nodiscard]] std::vector<Candidate> near_misses(std::string_view method, const Url& url,
                                                    const Headers& headers = Headers()) const;
 
-  // The set as a policy file that gives the same set: parse_policies(print(), …) equals this.
+  // The set as a policy file that gives the same set: parse_policies(print(), …) equals this. Tests
+  // are no part of a set, so they are not printed.
   [[nodiscard]] std::string print() const;
   // What can never matter in the file it came from.
   [[nodiscard]] const std::vector<Problem>& warnings() const;
@@ -162,6 +170,7 @@ struct HTTPRETRY_API CheckedPolicies {
 
   std::optional<PolicySet> set;   // empty where there is an error among the problems
   std::vector<Problem> problems;  // in the order of the file; warnings included
+  std::vector<PolicyTest> tests;  // under "tests"; not run here. Empty where there is an error
 };
 [[nodiscard]] HTTPRETRY_API CheckedPolicies check_policies(std::string_view json,
                                                            std::string_view file_name);

@@ -1,0 +1,262 @@
+// The keys of `tests`. They are read and checked here; `httpretry policy check` runs them.
+#include "lib/policy/policy_set_data.hpp"
+
+#include <httpretry/http/url.hpp>
+#include <httpretry/policy/policy_test.hpp>
+
+#include <algorithm>
+
+namespace httpretry::policy_file {
+namespace {
+
+using JsonType = JsonNode::Type;
+using Outcomes = std::vector<PolicyTest::Outcomes>;
+using Waits = std::vector<PolicyTest::Wait>;
+
+// Also a text that is empty.
+constexpr Custom<std::string> kText(
+    [](const JsonNode& json, Problems& problems) -> std::optional<std::string> {
+      if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
+      return std::string(json.text);
+    },
+    nullptr,
+    []() -> OrderedJson {
+      return {{"type", "string"}};
+    });
+
+constexpr Text kMethod("a method", valid_header_name);
+
+std::optional<std::string> parse_url(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::String, "a URL", problems)) return std::nullopt;
+  const auto url = Url::parse(json.text);
+  if (url) return std::string(json.text);
+  problems.error(json, described(json) + " is " + url.error().message);
+  return std::nullopt;
+}
+constexpr Custom<std::string> kUrl(parse_url, nullptr, schema_name);
+
+std::optional<Headers> parse_headers(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
+  Headers headers;
+  auto good = true;
+  for (const auto* const header : json.children) {
+    const auto is_text = expect(*header, JsonType::String, "a string", problems);
+    if (is_text && !headers.try_add(header->key, header->text)) {
+      problems.error(*header, "this cannot be sent as a header");
+    }
+    good = good && !header->bad;
+  }
+  return good ? std::optional(std::move(headers)) : std::nullopt;
+}
+constexpr Custom<Headers> kHeaders(parse_headers, nullptr, []() -> OrderedJson {
+  return {{"type", "object"}, {"additionalProperties", {{"type", "string"}}}};
+});
+
+constexpr Key kRequestKeys[] = {
+    key<&PolicyTest::Request::method>("method", kMethod, "GET, if left out.").not_null(),
+    key<&PolicyTest::Request::url>("url", kUrl).needed().not_null(),
+    key<&PolicyTest::Request::headers>("headers", kHeaders).not_null(),
+};
+
+// Only checked: a step is handed on as it is written. The room `testing` reads it.
+constexpr double kMost = 9007199254740992;  // 2^53: a double counts no further
+constexpr Number<int> kStatus(200, 999);
+constexpr Number<std::uint64_t> kTimes(1, kMost);
+constexpr Number<std::uint64_t> kSize(0, kMost);
+constexpr DurationType kDuration(false);
+
+constexpr Key kStepKeys[] = {
+    loader_key("status", kStatus).not_null(),
+    loader_key("headers", kHeaders).not_null(),
+    loader_key("body", kText).not_null(),
+    loader_key("delay", kDuration).not_null(),
+    loader_key("fault", kText, "A word such as \"timeout\" or \"reset\".").not_null(),
+    loader_key("times", kTimes).not_null(),
+    loader_key("interval", kDuration).not_null(),
+    loader_key("size", kSize).not_null(),
+};
+
+bool read_outcomes(const JsonNode& json, Outcomes& all, Problems& problems) {
+  auto& outcomes = all.emplace_back();
+  outcomes.place = problems.place_of(json);
+  if (json.is(JsonType::String)) {
+    outcomes.text = json.text;
+    if (json.text.empty()) problems.error(json, "an empty text; write \"503,timeout,200\"");
+    return !json.text.empty();
+  }
+  if (!read_object(json, kTestStep, nullptr, "a string or an object", problems)) return false;
+  if (json.member("status") == nullptr && json.member("fault") == nullptr) {
+    problems.error(json, "a step has a \"status\" or a \"fault\"");
+    return false;
+  }
+  outcomes.is_step = true;
+  outcomes.text = compact(json);
+  return true;
+}
+
+std::optional<Outcomes> parse_outcomes(const JsonNode& json, Problems& problems) {
+  if (json.is(JsonType::String)) {
+    Outcomes one;
+    return read_outcomes(json, one, problems) ? std::optional(std::move(one)) : std::nullopt;
+  }
+  if (json.is(JsonType::Array) && json.children.empty()) {
+    problems.error(json, "there must be at least one outcome");
+    return std::nullopt;
+  }
+  return read_items<Outcomes>(
+      json, "a string or an array", problems,
+      [&](const JsonNode& item, Outcomes& all) { return read_outcomes(item, all, problems); });
+}
+constexpr Custom<Outcomes> kOutcomes(parse_outcomes, nullptr, [] {
+  return schema_either(
+      schema_name(),
+      schema_items(schema_either(schema_name(), schema_reference(kTestStep.name)), true));
+});
+
+constexpr Key kWaitKeys[] = {
+    key<&PolicyTest::Wait::least>("min", kDuration, "0, if left out.").not_null(),
+    key<&PolicyTest::Wait::most>("max", kDuration).needed().not_null(),
+};
+
+bool read_wait(const JsonNode& json, Waits& waits, Problems& problems) {
+  auto& wait = waits.emplace_back();
+  wait.range = json.is(JsonType::Object);
+  if (!wait.range) {
+    const auto good = kDuration.read(json, &wait.most, problems);
+    wait.least = wait.most;
+    return good;
+  }
+  if (!read_object(json, kTestWait, &wait, "a duration or an object", problems)) return false;
+  if (wait.least <= wait.most) return true;
+  problems.error(json, "min is over max");
+  return false;
+}
+std::optional<Waits> parse_waits(const JsonNode& json, Problems& problems) {
+  return read_items<Waits>(json, "an array", problems, [&](const JsonNode& item, Waits& waits) {
+    return read_wait(item, waits, problems);
+  });
+}
+constexpr Custom<Waits> kWaits(parse_waits, nullptr, [] {
+  return schema_items(schema_either(kDuration.schema(), schema_reference(kTestWait.name)));
+});
+
+// null is no entry, so the default.
+using Name = std::optional<std::string>;
+constexpr Custom<Name> kEndpointName(
+    [](const JsonNode& json, Problems& problems) -> std::optional<Name> {
+      if (json.is(JsonType::Null)) return Name("");
+      if (!expect(json, JsonType::String, "the name of an entry, or null", problems)) {
+        return std::nullopt;
+      }
+      if (json.text.empty()) problems.error(json, "an empty name; null is no entry");
+      return Name(json.text);
+    },
+    nullptr,
+    [] {
+      return schema_either(schema_name(), {{"type", "null"}});
+    });
+
+using MaybeBool = std::optional<bool>;
+constexpr Custom<MaybeBool> kSuccess(
+    [](const JsonNode& json, Problems& problems) -> std::optional<MaybeBool> {
+      if (!expect(json, JsonType::Boolean, "true or false", problems)) return std::nullopt;
+      return MaybeBool(json.boolean);
+    },
+    nullptr,
+    []() -> OrderedJson {
+      return {{"type", "boolean"}};
+    });
+
+constexpr Number<int> kCount(1, 1000);
+constexpr Optional kAttempts(kCount);
+constexpr Optional kMaybeWaits(kWaits);
+constexpr Word<Reason> kReason{Words::up_to(Reason::Canceled)};
+constexpr Optional kMaybeReason(kReason);
+constexpr Optional kMaybeStatus(kStatus);
+
+constexpr Key kExpectKeys[] = {
+    key<&PolicyTest::Expected::endpoint>("endpoint", kEndpointName,
+                                         "The entry that the request gets; null: none.")
+        .not_null(),
+    key<&PolicyTest::Expected::attempts>("attempts", kAttempts).not_null(),
+    key<&PolicyTest::Expected::waits>("waits", kMaybeWaits,
+                                      "The wait after each attempt but the last.")
+        .not_null(),
+    key<&PolicyTest::Expected::reason>("reason", kMaybeReason, "Why the call ended.").not_null(),
+    key<&PolicyTest::Expected::status>("status", kMaybeStatus, "Of the last response.").not_null(),
+    key<&PolicyTest::Expected::success>("success", kSuccess, "Whether the call succeeded.")
+        .not_null(),
+};
+
+template <class T, const Shape& shape>
+std::optional<T> parse_object(const JsonNode& json, Problems& problems) {
+  T object;
+  if (!read_object(json, shape, &object, "an object", problems)) return std::nullopt;
+  return object;
+}
+template <class T, const Shape& shape>
+constexpr Custom<T> object_of(parse_object<T, shape>, nullptr,
+                              [] { return schema_reference(shape.name); });
+
+constexpr Key kTestKeys[] = {
+    key<&PolicyTest::request>("request", object_of<PolicyTest::Request, kTestRequest>)
+        .needed()
+        .not_null(),
+    key<&PolicyTest::outcomes>("outcomes", kOutcomes,
+                               "\"503,timeout,200\", as for httpretry plan, or a list of such "
+                               "texts and of steps of a scenario.")
+        .not_null(),
+    key<&PolicyTest::expected>("expect", object_of<PolicyTest::Expected, kTestExpect>)
+        .needed()
+        .not_null(),
+};
+
+std::optional<PolicyTest> read_test(const JsonNode& json, Problems& problems) {
+  PolicyTest test;
+  if (!read_object(json, kTest, &test, "a test", problems)) return std::nullopt;
+  const auto& expected = *json.member("expect");
+  if (expected.children.empty()) {
+    problems.error(expected,
+                   "nothing is expected; there are: endpoint, attempts, waits, reason, "
+                   "status, success");
+    return std::nullopt;
+  }
+  for (const auto* const one : expected.children) {
+    test.places.emplace(one->key, problems.place_of(*one));
+    if (!test.outcomes.empty() || one->key == "endpoint") continue;
+    problems.error(json, "missing key \"outcomes\": " + quoted_text(one->key) + " is expected");
+    return std::nullopt;
+  }
+  return test;
+}
+
+}  // namespace
+
+constinit const Shape kTest{.name = "test", .keys = kTestKeys};
+constinit const Shape kTestRequest{.name = "test_request", .keys = kRequestKeys};
+constinit const Shape kTestStep{.name = "test_step", .keys = kStepKeys};
+constinit const Shape kTestWait{.name = "test_wait", .keys = kWaitKeys};
+constinit const Shape kTestExpect{.name = "test_expect", .keys = kExpectKeys};
+
+std::vector<PolicyTest> read_tests(const JsonNode& tests, const PolicySet::Data& data,
+                                   Problems& problems) {
+  const bool entries_known = !problems.failed();
+  std::vector<std::string_view> names;
+  for (const auto& entry : data.entries) names.push_back(entry.resolved.endpoint);
+  std::vector<PolicyTest> all;
+  for (const auto* const json : tests.children) {
+    auto test = read_test(*json, problems);
+    if (!test) continue;
+    const auto endpoint = test->expected.endpoint.value_or("");
+    const auto known = std::find(names.begin(), names.end(), endpoint) != names.end();
+    if (entries_known && !endpoint.empty() && !known) {
+      const auto& name = *json->member("expect")->member("endpoint");
+      problems.error(name,
+                     "there is no entry " + described(name) + problems.suggestion(endpoint, names));
+    }
+    all.push_back(*std::move(test));
+  }
+  return all;
+}
+
+}  // namespace httpretry::policy_file
