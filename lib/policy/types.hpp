@@ -112,7 +112,7 @@ std::optional<List> read_items(const JsonNode& json, std::string_view what, Prob
 }
 std::optional<double> number_in(const JsonNode& json);
 // The duration that `text` is, or what is wrong with it: "is negative".
-std::pair<Duration, std::string> duration_in(std::string_view text);
+HTTPRETRY_API std::pair<Duration, std::string> duration_in(std::string_view text);
 
 // "250ms". A limit may also be "none", which is kForever.
 class HTTPRETRY_API DurationType final : public TypeOf<Duration> {

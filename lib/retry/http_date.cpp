@@ -105,6 +105,13 @@ int full_year(const Date& date, WallTime now) {
   return year == latest && later_in_year ? year - 100 : year;
 }
 
+// The number with zeros in front, as long as that.
+std::string digits(long number, std::size_t size) {
+  auto text = std::to_string(number);
+  if (text.size() < size) text.insert(0, size - text.size(), '0');
+  return text;
+}
+
 }  // namespace
 
 std::optional<WallTime> parse_http_date(std::string_view text, WallTime now) {
@@ -115,6 +122,19 @@ std::optional<WallTime> parse_http_date(std::string_view text, WallTime now) {
   }
   if (const auto date = read_date(text, "%a %b %e %H:%M:%S %Y")) return wall_time(*date);
   return std::nullopt;
+}
+
+std::string http_date(std::chrono::sys_seconds time) {
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  const auto month = static_cast<unsigned>(date.month());
+  std::string text(kDays[std::chrono::weekday(day).iso_encoding() - 1]);
+  text += ", " + digits(static_cast<unsigned>(date.day()), 2) + ' ';
+  text.append(kMonths[month - 1]) += ' ';
+  text += digits(static_cast<int>(date.year()), 4) + ' ' + digits(clock.hours().count(), 2) + ':';
+  text += digits(clock.minutes().count(), 2) + ':' + digits(clock.seconds().count(), 2);
+  return text + " GMT";
 }
 
 }  // namespace httpretry

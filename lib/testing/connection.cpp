@@ -199,7 +199,7 @@ class Connection {
     int status = 0;
     const auto origin = connect_loopback(request.target, channel_.stop_fd(), status);
     if (!origin) return refuse(status);
-    if (channel_.write(status_line(step.status) + header_lines(step.headers) + "\r\n")) {
+    if (channel_.write(status_line(step.status) + header_lines(headers_now(step)) + "\r\n")) {
       relay(channel_, *origin, reader_.take_rest());
     }
     return false;

@@ -224,12 +224,13 @@ class Http2Connection {
   std::string head(std::uint32_t id, const Step& step, std::optional<std::size_t> length,
                    unsigned flags = 0) const {
     std::string block = hpack_literal(":status", std::to_string(step.status));
-    for (const auto field : step.headers) {
+    const auto headers = headers_now(step);
+    for (const auto field : headers) {
       const auto name = to_lower(field.name);
       if (!is_of_http1(name)) block += hpack_literal(name, field.value);
     }
     const auto add = [&](bool wanted, const char* name, const std::string& value) {
-      if (wanted && !step.headers.contains(name)) block += hpack_literal(name, value);
+      if (wanted && !headers.contains(name)) block += hpack_literal(name, value);
     };
     add(length.has_value(), "content-length", std::to_string(length.value_or(0)));
     add(step.gzip || step.fault == Fault::GzipCutShort, "content-encoding", "gzip");

@@ -1,4 +1,5 @@
 #include "lib/flow/run_queue.hpp"
+#include "lib/retry/saturating.hpp"
 
 #include <httpretry/testing/testing.hpp>
 
@@ -11,7 +12,9 @@ class ManualScheduler::Queue final : public RunQueue {
   explicit Queue(WallTime wall) : wall_(wall) {}
 
   [[nodiscard]] Time now() const override { return now_; }
-  [[nodiscard]] WallTime wall_now() const override { return wall_ + now_.time_since_epoch(); }
+  [[nodiscard]] WallTime wall_now() const override {
+    return policy::plus(wall_, now_.time_since_epoch());
+  }
 
   void run() {
     const Driving driving(*this);

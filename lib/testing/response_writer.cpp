@@ -178,7 +178,7 @@ struct ResponseWriter {
   }
 
   std::string head(bool chunked = false) const {
-    auto headers = step.headers;
+    auto headers = headers_now(step);
     if (chunked) headers.set("Transfer-Encoding", "chunked");
     const auto add = [&](bool wanted, const char* name, const std::string& value) {
       if (wanted && !headers.contains(name)) headers.add(name, value);
@@ -210,6 +210,12 @@ std::string step_body(const Step& step) {
 std::string status_line(int status) {
   std::string line = "HTTP/1.1 " + std::to_string(status) + ' ';
   return line.append(reason(status)).append("\r\n");
+}
+
+Headers headers_now(const Step& step) {
+  auto headers = step.headers;
+  add_times(headers, step.time_headers, std::chrono::system_clock::now());
+  return headers;
 }
 
 std::string header_lines(const Headers& headers) {

@@ -18,6 +18,8 @@ namespace httpretry::faults {
 [[nodiscard]] std::string error_response(int status, std::string_view body = {});
 // "HTTP/1.1 503 Service Unavailable\r\n".
 [[nodiscard]] std::string status_line(int status);
+// The headers of a response that is sent now.
+[[nodiscard]] Headers headers_now(const Step& step);
 // The headers as lines.
 [[nodiscard]] std::string header_lines(const Headers& headers);
 

@@ -37,25 +37,17 @@ std::optional<Fault> parse_fault_name(const JsonNode& json, Problems& problems) 
   return std::nullopt;
 }
 
-std::optional<Headers> parse_headers(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
-  Headers headers;
-  const auto add = [&](const JsonNode& value, std::string_view name) {
-    if (!expect(value, JsonType::String, "a string", problems)) return;
-    if (!headers.try_add(name, value.text)) {
-      problems.error(value, "this cannot be sent as a header");
-    }
-  };
-  for (const auto* const header : json.children) {
-    if (header->is(JsonType::Array)) {
-      for (const auto* const value : header->children) add(*value, header->key);
-    } else {
-      add(*header, header->key);
-    }
-  }
-  return headers;
+std::optional<Duration> parse_at(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
+  if (const auto offset = parse_offset(json.text)) return offset;
+  problems.error(json, described(json) +
+                           R"( is no time: write it like "now+60", "now-1.5s" or "now+2m", )"
+                           "at most 365 days away");
+  return std::nullopt;
 }
 
+// In the order of TimeForm.
+constexpr std::string_view kForms[] = {"http-date", "epoch", "epoch-ms"};
 constexpr std::string_view kThens[] = {"repeat_last", "restart", "close"};
 constexpr double kMost = 9007199254740992;  // 2^53: a double counts no further
 
@@ -65,12 +57,58 @@ constexpr Number<std::uint64_t> kSize(0, kMost);
 constexpr DurationType kDuration(false);
 constexpr Custom<std::string> kText(parse_text);
 constexpr Custom<Fault> kFault(parse_fault_name);
-constexpr Custom<Headers> kHeaders(parse_headers);
+constexpr Custom<Duration> kAt(parse_at);
+constexpr Word<TimeForm> kForm{Words(kForms)};
 constexpr Word<Then> kThen{Words(kThens)};
+
+constexpr Key kTimeKeys[] = {
+    key<&TimeHeader::offset>("at", kAt).needed().not_null(),
+    key<&TimeHeader::form>("as", kForm),
+};
+constexpr Shape kTime{.name = "time", .keys = kTimeKeys};
+
+bool read_header(const JsonNode& value, std::string_view name, Step& step, Problems& problems) {
+  bool valid = false;
+  if (value.is(JsonType::Object)) {
+    auto& time = step.time_headers.emplace_back(std::string(name), Duration());
+    if (!read_object(value, kTime, &time, "an object", problems)) return false;
+    valid = valid_header_name(name);
+  } else {
+    if (!expect(value, JsonType::String, R"(a string or {"at": "now+60"})", problems)) return false;
+    valid = step.headers.try_add(name, value.text);
+  }
+  if (!valid) problems.error(value, "this cannot be sent as a header");
+  return valid;
+}
+
+// Belongs to a Step, because texts and times are stored apart.
+class HeadersType final : public Type {
+ public:
+  constexpr HeadersType() = default;
+  bool read(const JsonNode& json, void* field, Problems& problems) const override {
+    if (!expect(json, JsonType::Object, "an object", problems)) return false;
+    Step only_checked;
+    auto& step = field == nullptr ? only_checked : *static_cast<Step*>(field);
+    bool good = true;
+    for (const auto* const header : json.children) {
+      if (header->is(JsonType::Array)) {
+        for (const auto* const value : header->children) {
+          good &= read_header(*value, header->key, step, problems);
+        }
+      } else {
+        good &= read_header(*header, header->key, step, problems);
+      }
+    }
+    return good;
+  }
+  [[nodiscard]] OrderedJson write(const void* /*field*/) const override { return {}; }
+  [[nodiscard]] OrderedJson schema() const override { return {}; }
+};
+constexpr HeadersType kHeaders;
 
 constexpr Key kStepKeys[] = {
     key<&Step::status>("status", kStatus),
-    key<&Step::headers>("headers", kHeaders),
+    whole_key("headers", kHeaders, {}),
     key<&Step::body>("body", kText),
     key<&Step::delay>("delay", kDuration),
     key<&Step::fault>("fault", kFault),

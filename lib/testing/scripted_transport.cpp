@@ -27,6 +27,11 @@ void fill_bytes(Outcome& outcome, const Request& request) {
   if (exchange.body_sent == 0 && body != nullptr) exchange.body_sent = body->size();
   if (exchange.body_received == 0 && outcome) exchange.body_received = outcome->body.size();
 }
+// Those of the response, or of the part of one that an error came with; nullptr without any.
+Headers* headers_of(Outcome& outcome) {
+  if (outcome) return &outcome->headers;
+  return outcome.error().status == 0 ? nullptr : &outcome.error().headers;
+}
 void fill_exchange(Outcome& outcome) {
   auto& exchange = exchange_of(outcome);
   if (exchange.wire_sends != 0 || exchange.sent != Sent::Never) return;
@@ -159,6 +164,7 @@ struct ScriptedTransport::Script {
   struct Step {
     Respond respond;
     Duration after;
+    std::vector<TimeHeader> times;
     bool sends;  // false: it fails before it sends anything
   };
 
@@ -188,17 +194,24 @@ ScriptedTransport::ScriptedTransport() : script_(std::make_unique<Script>()) {}
 ScriptedTransport::~ScriptedTransport() = default;
 
 ScriptedTransport& ScriptedTransport::say(Outcome outcome, Duration after) {
+  return say(std::move(outcome), {}, after);
+}
+
+ScriptedTransport& ScriptedTransport::say(Outcome outcome, std::vector<TimeHeader> times,
+                                          Duration after) {
+  Headers checked;
+  add_times(checked, times, WallTime());  // throws for a name that no header can have
   fill_exchange(outcome);
   const bool sends = exchange_of(outcome).wire_sends > 0;
   const std::lock_guard lock(script_->mutex);
-  script_->steps.push_back(
-      {[outcome = std::move(outcome)](const Request&, int) { return outcome; }, after, sends});
+  script_->steps.push_back({[outcome = std::move(outcome)](const Request&, int) { return outcome; },
+                            after, std::move(times), sends});
   return *this;
 }
 
 ScriptedTransport& ScriptedTransport::say(Respond respond, Duration after) {
   const std::lock_guard lock(script_->mutex);
-  script_->steps.push_back({std::move(respond), after, true});
+  script_->steps.push_back({std::move(respond), after, {}, true});
   return *this;
 }
 
@@ -244,6 +257,7 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
     co_return step->sends ? maybe_sent(std::move(error)) : std::move(error);
   }
   Outcome outcome = script_->respond(*step, request, index);
+  if (auto* headers = headers_of(outcome)) add_times(*headers, step->times, clock.wall_now());
   fill_exchange(outcome);
   fill_bytes(outcome, request);
   if (outcome) progress.received(outcome->body.size());

@@ -19,6 +19,9 @@ void check(const Step& step, const std::string& where) {
   require(step.times > 0, where, "times must be at least 1");
   require(step.delay >= Duration(0), where, "the delay must not be negative");
   require(step.interval >= Duration(0), where, "the interval must not be negative");
+  for (const auto& header : step.time_headers) {
+    require(valid_header_name(header.name), where, "a time header has a name that is not valid");
+  }
   for (const auto& interim : step.interims) {
     require(interim.status >= 100 && interim.status <= 199, where,
             "an interim status must be 100 to 199");

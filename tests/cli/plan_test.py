@@ -1,5 +1,6 @@
 """plan: the waits and decisions of policies, in virtual time."""
 
+import datetime
 import json
 import os
 import xml.etree.ElementTree
@@ -66,6 +67,38 @@ class Plan(ProgramTest):
                          30000)
         call = self.calls("--outcomes", "timeout,200", "--set", "attempt_timeout=2s")
         self.assertEqual(call["attempts"][0]["duration_ms"], 2000)
+
+    def test_times_of_a_scenario_are_those_of_the_virtual_clock(self):
+        now = ("--now", "2026-01-02T03:04:05Z")
+        for text, wait in (("now+60", 60000), ("now+1.5", 2000), ("now+2m", 120000),
+                           ("now-5", 0)):
+            attempts = self.calls(*now, "--outcomes", f"429:retry-after={text},200", "--set",
+                                  "server_delay.combine=server", "--set", "server_delay.max=10m",
+                                  "--set", "max_elapsed_time=none")["attempts"]
+            self.assertEqual(attempts[0]["wait_ms"], wait, text)
+        # The time is that at the end of the delay.
+        (self.folder / "s.json").write_text(json.dumps({"steps": [
+            {"status": 429, "delay": "90s", "headers": {
+                "X-RateLimit-Reset": {"at": "now+1h", "as": "epoch"}}}]}))
+        call = self.calls(*now, "--scenario", "s.json", "--set", "max_elapsed_time=none")
+        self.assertEqual((call["stop_reason"], call["retry_at"]),
+                         ("server_delay_too_long", "2026-01-02T04:05:35.000Z"))
+        (self.folder / "s.json").write_text(
+            '{"steps": [{"status": 429, "headers": {"Retry-After": {"at": "soon", "as": "date"}}}]}')
+        message = self.run_program("plan", "--scenario", "s.json", status=2).stderr.decode()
+        self.assertIn('s.json:1:62: /steps/0/headers/Retry-After/at: "soon" is no time', message)
+        self.assertIn('"date" is not one of http-date, epoch, epoch-ms', message)
+
+    def test_the_clock_begins_at_the_real_date_unless_told(self):
+        args = ("--outcomes", "503:retry-after=now+1h")
+        begin = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+        retry_at = datetime.datetime.fromisoformat(
+            self.calls(*args)["retry_at"].replace("Z", "+00:00"))
+        end = datetime.datetime.now(datetime.timezone.utc)
+        hour = datetime.timedelta(hours=1)
+        self.assertTrue(begin + hour <= retry_at <= end + hour, (begin, retry_at, end))
+        self.assertEqual(self.calls(*args, "--now", "2026-01-02 03:04:05")["retry_at"],
+                         "2026-01-02T04:04:05.000Z")
 
     def test_a_post_is_not_repeated_after_a_reset(self):
         call = self.calls("--outcomes", "reset,200", "POST", "http://h/")
@@ -269,6 +302,10 @@ class Plan(ProgramTest):
                 (("--outcomes", ""), "option --outcomes: the list is empty"),
                 (("--outcomes", ",200"), 'option --outcomes: "" is an empty item'),
                 (("--outcomes", "503:a b=c"), "has an invalid header"),
+                (("--outcomes", "503:a b=now+1"), "has an invalid header"),
+                (("--outcomes", "503:retry-after=now+1x"), "has a time that is not like now+60"),
+                (("--now", "soon"), 'option --now: "soon" is not a date from 1970 to 2199'),
+                (("--now", "2300-01-01"), '"2300-01-01" is not a date from 1970 to 2199'),
                 (("--scenario", "none"), "option --scenario: cannot read none: No such file"),
                 (("--scenario", "s", "--outcomes", "200"),
                  "--scenario and --outcomes cannot be combined"),

@@ -1,8 +1,11 @@
 """serve: an address, a log, faults."""
 
+import email.utils
 import json
+import re
 import signal
 import subprocess
+import time
 
 from program import LIMIT, ProgramTest, main
 
@@ -24,6 +27,15 @@ class Serve(ProgramTest):
             self.assertEqual(seen["headers"]["X-A"], "b")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(20), 0)
+
+    def test_times_are_those_of_the_response(self):
+        _, address = self.serve("--outcomes", "429:retry-after=now+60:x-a=now")
+        before = int(time.time())
+        headers = self.run_program("-s", "-i", "--retry", "0", "--no-fail", address).stdout.decode()
+        value = re.search(r"(?im)^retry-after: (.*?)\r$", headers)[1]
+        sent = email.utils.parsedate_to_datetime(value).timestamp() - 60
+        self.assertTrue(before <= sent <= time.time() + 1, (before, sent))
+        self.assertRegex(headers, r"(?m)^x-a: now\r$")
 
     def test_a_signal_ends_it_also_where_nobody_reads_the_log(self):
         process, address = self.serve("--outcomes", "200")

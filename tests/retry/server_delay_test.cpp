@@ -54,6 +54,16 @@ TEST_CASE("the three forms of an HTTP date are the same moment") {
   CHECK(parse_http_date("Sun Nov 16 08:49:37 1994", epoch(0)) == epoch(784975777));
 }
 
+TEST_CASE("an HTTP date is written in its first form, in which it is read") {
+  using std::chrono::sys_seconds;
+  CHECK(httpretry::http_date(sys_seconds(784111777s)) == "Sun, 06 Nov 1994 08:49:37 GMT");
+  CHECK(httpretry::http_date(sys_seconds(-1s)) == "Wed, 31 Dec 1969 23:59:59 GMT");
+  for (std::int64_t time = -9'000'000'000; time < 9'000'000'000; time += 12'345'679) {
+    const auto text = httpretry::http_date(sys_seconds(std::chrono::seconds(time)));
+    CHECK(parse_http_date(text, epoch(0)) == epoch(time));
+  }
+}
+
 TEST_CASE("what is nearly an HTTP date is none") {
   for (const auto* text : {"",
                            "Sun, 06 Nov 1994 08:49:37",

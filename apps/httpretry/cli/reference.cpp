@@ -105,9 +105,15 @@ constexpr auto kOutcomes = std::to_array<Entry>({
     {"tls_stall", "no TLS handshake"},
     {"refused", "nobody listens; plan only"},
     {"resolve", "the host name has no address; plan only"},
+    {"429:retry-after=now+60",
+     "a header with the time of the response and 60 s, as an HTTP date; also now-1.5, now+2m"},
     {"a list", "503,reset,200: one for each request; the last one repeats"},
     {R"({"steps": [{"status": 429, "headers": {"Retry-After": "1"}, "body": "busy", "delay": "50ms", "times": 3}, {"fault": "reset"}, {"status": 200}], "then": "restart", "paths": {"/other": {"steps": [{"status": 200}]}}})",
      "a scenario, in a file; then: repeat_last, restart or close; a path can have its own steps"},
+    {R"({"X-RateLimit-Reset": {"at": "now+60", "as": "epoch"}})",
+     "in the headers of a step: a time; as: http-date (the default), epoch or epoch-ms. It is "
+     "rounded up, so that "
+     "a wait until then is never shorter; Date is rounded down"},
 });
 
 constexpr auto kEnvironment = std::to_array<Entry>({

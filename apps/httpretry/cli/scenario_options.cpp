@@ -34,6 +34,21 @@ Step step_named(const std::string& name, const std::string& item) {
   throw bad(item, "is not a status (200 to 999) or a fault" + did_you_mean(name, words));
 }
 
+// "now+60" is a time, any other value is itself.
+void add_header(Step& step, const std::string& name, const std::string& value,
+                const std::string& item) {
+  const bool is_time = value.starts_with("now+") || value.starts_with("now-");
+  const auto offset = parse_offset(value);
+  if (is_time && !offset) {
+    throw bad(item, "has a time that is not like now+60, now-1.5s or now+2m (at most 365 days)");
+  }
+  if (is_time && valid_header_name(name)) {
+    step.time_headers.emplace_back(name, *offset);
+  } else if (!step.headers.try_add(name, value)) {
+    throw bad(item, "has an invalid header");
+  }
+}
+
 // Splits at colons; a part without "=" belongs to the header value before it.
 Step parse_item(const std::string& item) {
   const auto parts = split(item, ':');
@@ -51,9 +66,7 @@ Step parse_item(const std::string& item) {
   auto step = step_named(parts[0], item);
   for (const auto& header : headers) {
     const auto equals = header.find('=');
-    if (!step.headers.try_add(header.substr(0, equals), header.substr(equals + 1))) {
-      throw bad(item, "has an invalid header");
-    }
+    add_header(step, header.substr(0, equals), header.substr(equals + 1), item);
   }
   return step;
 }
@@ -64,7 +77,8 @@ std::vector<Flag> scenario_flags(ScenarioChoice& choice) {
   return {
       {'\0', "scenario", "FILE", "a JSON file with what happens to each request",
        [&](const std::string& value) { choice.file = value; }},
-      {'\0', "outcomes", "LIST", "a scenario in short: 503,timeout,429:retry-after=7,200",
+      {'\0', "outcomes", "LIST",
+       "a scenario in short: 503,timeout,429:retry-after=7,200; retry-after=now+7 is a date",
        [&](const std::string& value) { choice.outcomes = value; }},
   };
 }

@@ -1,5 +1,6 @@
 // plan: shows what would happen, without a network.
 #include "cli/commands.hpp"
+#include "cli/date.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/message.hpp"
 #include "cli/output.hpp"
@@ -26,6 +27,7 @@ struct PlanOptions {
   std::optional<double> random;
   std::optional<std::uint64_t> seed;
   std::optional<int> repeat;
+  std::optional<WallTime> now;
   std::string format = "table";
 };
 
@@ -41,6 +43,9 @@ FlagTable table_of(PlanOptions& to) {
          [&](Text v) { to.seed = static_cast<std::uint64_t>(parse_count(v, "--seed")); }},
         {'\0', "repeat", "N", "make N calls with one client, so that they share its budgets",
          [&](Text v) { to.repeat = static_cast<int>(parse_count(v, "--repeat")); }},
+        {'\0', "now", "DATE",
+         "begin at DATE, such as 2026-01-02T03:04:05Z (default: the real date)",
+         [&](Text v) { to.now = parse_date(v, "--now"); }},
         {'\0', "format", "table|json|svg", "the output: a table, a JSON report, or a drawing",
          [&](Text v) { to.format = v; }},
         help_flag()}});
@@ -81,6 +86,11 @@ Script failing_script(const RetryPolicy& policy) {
 std::function<double()> draws(const PlanOptions& options) {
   if (options.seed) return seeded_random(*options.seed);
   return fixed_random(options.random.value_or(0.5));
+}
+
+// In whole seconds, so that the waits until dates are as round as the scenario says.
+WallTime real_date() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
 std::string json_of(const PlanOptions& options, const Simulation& simulation,
@@ -152,7 +162,11 @@ int plan(const Args& args) {
   const auto& policy =
       *policies.find(request.method(), *request.parsed_url(), request.headers()).policy;
   const auto script = scenario ? script_for(*scenario, request) : failing_script(policy);
-  const Simulation simulation{policies, request, script, draws(options),
+  const Simulation simulation{policies,
+                              request,
+                              script,
+                              draws(options),
+                              options.now.value_or(real_date()),
                               options.repeat.value_or(1)};
 
   const bool exact = scenario || options.random || options.seed || options.repeat;

@@ -106,7 +106,7 @@ Duration time_of(const Step& step, const RetryPolicy& policy) {
 }
 
 void add_step(ScriptedTransport& network, const Step& step, const RetryPolicy& policy) {
-  network.say(outcome_of(step), time_of(step, policy));
+  network.say(outcome_of(step), step.time_headers, time_of(step, policy));
   if (step.fault == Fault::Stale) network.say(stale());
 }
 
@@ -199,7 +199,7 @@ SimulatedCalls simulate(const Simulation& simulation) {
   ClientOptions options;
   options.middlewares = {retry(simulation.policies)};
   options.observers = {limit};
-  options.scheduler = std::make_shared<ManualScheduler>();
+  options.scheduler = std::make_shared<ManualScheduler>(simulation.start);
   options.transport = network;
   options.random = simulation.random;
   Client client(options);

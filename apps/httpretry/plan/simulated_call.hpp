@@ -25,7 +25,8 @@ struct Simulation {
   Request request;
   Script script;
   std::function<double()> random;
-  int calls = 1;  // in sequence, through one client
+  WallTime start{};  // the date at which the first call begins
+  int calls = 1;     // in sequence, through one client
 };
 
 struct SimulatedCalls {

@@ -58,6 +58,9 @@ struct HTTPRETRY_API ServerDelay {
 [[nodiscard]] HTTPRETRY_API std::optional<WallTime> parse_http_date(std::string_view text,
                                                                     WallTime now);
 
+// The first of these forms.
+[[nodiscard]] HTTPRETRY_API std::string http_date(std::chrono::sys_seconds time);
+
 // "1h30m", "1.5s", "12ms": one or more numbers, each with a unit of h, m, s, ms, us or ns. Rounded
 // up to the nanosecond; saturates.
 [[nodiscard]] HTTPRETRY_API std::optional<Duration> parse_go_duration(std::string_view text);

@@ -30,6 +30,7 @@
 #include <httpretry/flow/observer.hpp>
 #include <httpretry/flow/scheduler.hpp>
 #include <httpretry/flow/transport.hpp>
+#include <httpretry/testing/time_header.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -99,6 +100,8 @@ class HTTPRETRY_API ScriptedTransport final : public Transport {
   // outcome's `exchange` is empty, it is filled in: sent once, or not at all for an Error that
   // happens before sending (InvalidRequest, Resolve, Connect, Tls). The body is then not read.
   ScriptedTransport& say(Outcome outcome, Duration after = {});
+  // The same; `times` are added to its headers when it is returned. Throws as Headers::add does.
+  ScriptedTransport& say(Outcome outcome, std::vector<TimeHeader> times, Duration after = {});
   // An outcome that is computed from the request, whose body is in memory
   // (`request.body().bytes()`, nullptr without a body); `number` counts requests from 1. One call
   // at a time, when the body was read and `after` has passed.
@@ -220,6 +223,7 @@ struct HTTPRETRY_API Step {
 
   int status = 200;
   Headers headers;
+  std::vector<TimeHeader> time_headers;  // after these headers, with the time of the response
   std::string body;
   bool gzip = false;  // compress the body and add Content-Encoding
   Fault fault = Fault::None;
@@ -279,8 +283,9 @@ struct HTTPRETRY_API Scenario : Script {
 //       {"fault": "reset", "times": 3} ],
 //     "then": "repeat_last", "paths": { "/other": { "steps": [ {"status": 200} ] } } }
 //
-// A step may also have "interval" and "size". A header's value may be a list. "then" may also be
-// restart or close. The Error is Errc::InvalidRequest; its message has one line for each problem.
+// A step may also have "interval" and "size". A header's value may be a list, and a time as of
+// TimeHeader: {"at": "now+60", "as": "http-date"}. "then" may also be restart or close. The Error
+// is Errc::InvalidRequest; its message has one line for each problem.
 [[nodiscard]] HTTPRETRY_API Result<Scenario> parse_scenario(std::string_view json,
                                                             std::string file_name);
 
