@@ -123,10 +123,11 @@ Outcome Client::send(Request request, CallOptions options) {
   return core()->send(std::move(request), std::move(options));
 }
 
-Outcome Client::send_with(Request request, const Headers& headers, std::string_view content_type) {
+Outcome Client::send_with(Request request, const Headers& headers, std::string_view content_type,
+                          CallOptions options) {
   for (const auto& [name, value] : headers) request.add_header(name, value);
   if (!content_type.empty()) request.set_header("Content-Type", content_type);
-  return send(std::move(request));
+  return send(std::move(request), std::move(options));
 }
 
 Task<Outcome> Client::co_send(Request request, CallOptions options) {
@@ -142,6 +143,18 @@ DrainResult Client::drain(Time deadline) { return core()->drain(deadline); }
 Task<DrainResult> Client::co_drain(Time deadline) {
   return detail::ClientCore::co_drain(core(), deadline);
 }
+
+DrainResult Client::drain(Duration timeout) {
+  const auto all = core();
+  return all->drain(later(all->now(), timeout));
+}
+
+Task<DrainResult> Client::co_drain(Duration timeout) {
+  const auto all = core();
+  return detail::ClientCore::co_drain(all, later(all->now(), timeout));
+}
+
+Scheduler& Client::scheduler() { return core()->scheduler(); }
 
 void Client::run(std::shared_ptr<detail::Work> work) { core()->run(std::move(work)); }
 

@@ -212,6 +212,21 @@ void ClientCore::run(std::shared_ptr<Work> work) {
   run_work(shared_options(), std::move(where), std::move(work)).post_to(scheduler);
 }
 
+Scheduler& ClientCore::scheduler() {
+  if (on_event_loop_) {
+    const std::lock_guard lock(mutex_);
+    if (event_loop_) return *event_loop_;
+  }
+  std::optional<Error> why;
+  const auto where = find_loop(why);
+  if (where.scheduler == nullptr) throw Failure(*std::move(why));
+  return *where.scheduler;
+}
+
+Time ClientCore::now() const {
+  return options_.scheduler ? options_.scheduler->now() : std::chrono::steady_clock::now();
+}
+
 Transport& ClientCore::transport_of(Loop& loop) {
   if (admission_) return *admission_;
   return options_.transport ? *options_.transport : loop;

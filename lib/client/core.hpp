@@ -26,6 +26,10 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   DrainResult drain(Time deadline);
   static Task<DrainResult> co_drain(std::shared_ptr<ClientCore> self, Time deadline);
   void shut_down();
+  // The loop of the program where there is one, else one of ours. Throws Failure.
+  Scheduler& scheduler();
+  // By the clock that a deadline of `drain` is compared with.
+  [[nodiscard]] Time now() const;
 
  private:
   [[nodiscard]] std::shared_ptr<EventLoop> driven_here() const;

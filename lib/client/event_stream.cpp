@@ -107,7 +107,7 @@ class Stream {
     const auto type = to_lower(trimmed(given.substr(0, given.find(';'))));
     began_ = head.status == 200 && type == kType;
     if (began_ || head.status == 204) return {};
-    Error error(Errc::Protocol, "the response is no event stream: its status is " +
+    Error error(Errc::Protocol, "the response is not an event stream: its status is " +
                                     std::to_string(head.status) + " and its Content-Type \"" +
                                     printable(type) + "\", not 200 and text/event-stream");
     error.permanent = true;
@@ -135,7 +135,7 @@ class Stream {
     } catch (const Failure& failure) {
       return Result<void>(failure.error());
     }
-    return Result<void>(Error(Errc::Protocol, "the response is no event stream"));
+    return Result<void>(Error(Errc::Protocol, "the response is not an event stream"));
   }
 
   // When the stream is requested again. Empty: the deadline comes first.

@@ -105,6 +105,7 @@ std::string what_came(const std::vector<Attempt>& attempts) {
 
 std::string_view verb(Reason reason) {
   if (reason == Reason::Success) return "succeeded";
+  if (reason == Reason::Canceled) return "was canceled";
   return reason == Reason::NotRetryable ? "failed" : "gave up";
 }
 

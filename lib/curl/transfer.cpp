@@ -95,7 +95,29 @@ void Transfer::go_on(Result<BodyWriter::Wish> drained) {
   if (!decoding_) resume_curl();
 }
 
-void Transfer::set_timer() { loop_.timers().set(*this, limit()); }
+void Transfer::set_timer() {
+  auto next = limit();
+  if (sends_from_memory()) {
+    const auto look =
+        std::max<Duration>(options_.response_timeout / 8, std::chrono::milliseconds(1));
+    next = std::min(next, later(loop_.now(), look));
+  }
+  loop_.timers().set(*this, next);
+}
+
+// libcurl sends such a body by itself. For the response_timeout, which counts from the last part of
+// it, we look from time to time how far it has come.
+bool Transfer::sends_from_memory() const {
+  if (options_.response_timeout == kForever || sends_.answered()) return false;
+  const auto* bytes = request_.body().bytes();
+  return bytes != nullptr && static_cast<std::size_t>(sent_bytes_) < bytes->size();
+}
+
+void Transfer::look_at_sent_bytes() {
+  curl_off_t sent = 0;
+  curl_easy_getinfo(handle(), CURLINFO_SIZE_UPLOAD_T, &sent);
+  if (sent != std::exchange(sent_bytes_, sent)) last_byte_ = loop_.now();
+}
 
 Time Transfer::limit() const {
   if (reader_.paused) return call_.deadline();
@@ -108,6 +130,7 @@ Time Transfer::limit() const {
 
 // Bytes that come only move the limit back, so the timer is set anew when it fires, not with each.
 void Transfer::due() {
+  if (sends_from_memory()) look_at_sent_bytes();
   if (limit() > loop_.now()) {
     if (upload_.paused()) look_at_upload();
     if (running_) set_timer();

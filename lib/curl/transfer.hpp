@@ -111,6 +111,8 @@ class Transfer final : public CancelableWait, private Timer {
   bool report_progress(std::uint64_t sent) noexcept;
   void set_timer();
   [[nodiscard]] Time limit() const;
+  [[nodiscard]] bool sends_from_memory() const;
+  void look_at_sent_bytes();
   bool received(std::string_view bytes);
   void resume_curl();
   [[nodiscard]] bool wants_body() const { return upload_.paused() && running_ && !curl_done_; }
@@ -143,7 +145,8 @@ class Transfer final : public CancelableWait, private Timer {
   std::coroutine_handle<> awaiter_;
   std::unique_ptr<Easy> easy_;
   Time started_{};
-  Time last_byte_{};  // of the request's body, then of the response
+  Time last_byte_{};           // of the request's body, then of the response
+  curl_off_t sent_bytes_ = 0;  // of a body from memory, when we last looked
 
   CURLcode code_ = CURLE_OK;
   bool running_ = false;

@@ -58,7 +58,7 @@ Result<std::string> ascii_host(CURLU* url) {
     const Owned<Locale, ::freelocale> utf8(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr));
     const Owned<Locale, ::uselocale> restored_at_end(::uselocale(utf8.get()));
     host = url_part(url, CURLUPART_HOST, CURLU_PUNYCODE);
-    if (host.empty()) return refused("its host is no valid international name");
+    if (host.empty()) return refused("its host is not a valid international name");
     curl_url_set(url, CURLUPART_HOST, host.c_str(), 0);
   }
   return to_lower(host);

@@ -59,7 +59,8 @@ Body awaited_body_once(NextPiece next, std::optional<std::uint64_t> size) {
 
 Task<Result<void>> wait_for_more(CheckedReader& reader, Call& call) {
   auto* pausing = reader.pausing();
-  if (pausing == nullptr) co_return unreadable("the body reader pauses, but is no PausingReader");
+  if (pausing == nullptr)
+    co_return unreadable("the body reader pauses, but is not a PausingReader");
   Result<void> ready;
   std::string thrown;
   try {

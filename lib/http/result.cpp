@@ -65,7 +65,7 @@ bool timed_out(const Outcome& outcome) {
 
 Response require_success(Outcome outcome) {
   if (succeeded(outcome) || !outcome) return std::move(outcome).value();
-  Error error(Errc::Status, "the response is no success: status " +
+  Error error(Errc::Status, "the response is not a success: status " +
                                 std::to_string(outcome->status) + ", " +
                                 std::string(to_string(outcome->history.stop_reason)));
   error.status = outcome->status;

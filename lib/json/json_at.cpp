@@ -43,7 +43,7 @@ Result<JsonValue> scalar(const json& value, std::string_view pointer) {
     case json::value_t::string: return JsonValue(value.get<std::string>());
     case json::value_t::array: return no_value(pointer, "it is an array");
     case json::value_t::object: return no_value(pointer, "it is an object");
-    default: return no_value(pointer, "the body is no JSON");
+    default: return no_value(pointer, "the body is not JSON");
   }
 }
 
@@ -56,13 +56,13 @@ Result<JsonValue> Response::json_at(std::string_view pointer) const {
     return error;
   }
   const auto document = parse(body);
-  if (document.is_discarded()) return no_value(pointer, "the body is no JSON");
+  if (document.is_discarded()) return no_value(pointer, "the body is not JSON");
   try {
     const json::json_pointer where{std::string(pointer)};
-    if (!document.contains(where)) return no_value(pointer, "nothing stands there");
+    if (!document.contains(where)) return no_value(pointer, "there is no such value");
     return scalar(document.at(where), pointer);
   } catch (const json::exception&) {
-    return Error(Errc::InvalidRequest, "\"" + std::string(pointer) + "\" is no JSON pointer");
+    return Error(Errc::InvalidRequest, "\"" + std::string(pointer) + "\" is not a JSON pointer");
   }
 }
 

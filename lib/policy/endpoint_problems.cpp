@@ -14,7 +14,7 @@ void check_methods(const std::vector<std::string>& methods, std::vector<PatternP
   for (const auto& method : methods) ++counts[method];
   for (const auto& [method, count] : counts) {
     if (!valid_header_name(method)) {
-      problems.emplace_back("methods", quoted(method) + " is not a method: it is no token");
+      problems.emplace_back("methods", quoted(method) + " is not a method: it is not a token");
     }
     if (count > 1) problems.emplace_back("methods", quoted(method) + " is listed more than once");
   }

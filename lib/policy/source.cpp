@@ -52,7 +52,8 @@ FileText read_file(const std::string& path, FileKind kind) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | patience));
   struct stat status {};
   if (!file.open() || fstat(file.get(), &status) != 0) return failed();
-  if (kind == FileKind::Regular && !S_ISREG(status.st_mode)) return failed("it is no regular file");
+  if (kind == FileKind::Regular && !S_ISREG(status.st_mode))
+    return failed("it is not a regular file");
   FileText read_so_far{{}, from(status), {}};
   std::array<char, 65536> block{};
   while (read_so_far.text.size() <= kMaxJsonText) {

@@ -33,7 +33,7 @@ std::optional<Fault> parse_fault_name(const JsonNode& json, Problems& problems) 
   // "hang" is a second word for "timeout".
   if (const auto fault = parse_fault(json.text)) return fault;
   const auto words = Words::up_to(Fault::Resolve).all();
-  problems.error(json, described(json) + " is no fault" + problems.suggestion(json.text, words));
+  problems.error(json, described(json) + " is not a fault" + problems.suggestion(json.text, words));
   return std::nullopt;
 }
 

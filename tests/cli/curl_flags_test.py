@@ -136,7 +136,7 @@ class Conditions(ProgramTest):
         server = self.server(200)
         ran = self.run_program("-z", "none", server.url())
         self.assertNotIn("if-modified-since", server.seen[0].headers)
-        self.assertIn('option -z: "none" is no date and no file, so the response is requested',
+        self.assertIn('option -z: "none" is neither a date nor a file, so the response is requested',
                       ran.stderr.decode())
 
 

@@ -182,7 +182,7 @@ class Plan(ProgramTest):
                                  status=2).stderr.decode().splitlines()
         self.assertEqual(lines[0], "httpretry: the scenario has errors:")
         self.assertEqual(lines[1:-1], [
-            's.json:1:22: /steps/0/fault: "rest" is no fault; did you mean "reset"?',
+            's.json:1:22: /steps/0/fault: "rest" is not a fault; did you mean "reset"?',
             's.json:2:3: /steps/1/statu: unknown key; did you mean "status"?',
             's.json:2:25: /steps/1/status: 99 is out of range: 200 to 999',
             's.json:2:38: /steps/1/delay: "x" is not a duration: write it like "250ms", '

@@ -1,5 +1,6 @@
 // when_any, run_group and Semaphore with tasks that end on the threads of a client.
 #include <httpretry/client/client.hpp>
+#include <httpretry/client/event_loop.hpp>
 #include <httpretry/flow/semaphore.hpp>
 #include <httpretry/flow/sleep.hpp>
 #include <httpretry/flow/task_group.hpp>
@@ -59,7 +60,49 @@ Task<Result<int>> within_limit(Scheduler& loop, Semaphore& semaphore, std::atomi
   co_return 1;
 }
 
+Task<int> count_to_three(Scheduler& loop) {
+  Semaphore one(1);
+  int count = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto permit = co_await one.acquire(loop);
+    const bool slept = co_await sleep_for(loop, 10us);
+    if (slept) ++count;
+  }
+  co_return count;
+}
+
 }  // namespace
+
+TEST_CASE("coroutines of the program wait on a loop of a client") {
+  Client client(options_for(std::make_shared<Network>()));
+  CHECK(sync_wait(count_to_three(client.scheduler())) == 3);
+
+  const auto loop = std::make_shared<EventLoop>();
+  ClientOptions driven;
+  driven.scheduler = loop;
+  Client on_loop(driven);
+  CHECK(&on_loop.scheduler() == loop.get());
+
+  client.drain(0s);
+  CHECK_THROWS_AS(static_cast<void>(client.scheduler()), Failure);
+}
+
+TEST_CASE("of several outcomes the first good one wins") {
+  const auto network = std::make_shared<Network>();
+  Client client(options_for(network));
+  for (int round = 0; round < 20; ++round) {
+    const std::stop_source losers;
+    CallOptions options;
+    options.stop = losers.get_token();
+    std::vector<Task<Outcome>> calls;
+    for (const auto* url : {"http://x/never", "no url", "http://x/20", "http://x/never"}) {
+      calls.push_back(client.co_send(Request::get(url), options));
+    }
+    const auto first = sync_wait(when_any(losers, std::move(calls), succeeded));
+    CHECK(first.index == 2);
+    CHECK(network->running == 0);
+  }
+}
 
 TEST_CASE("of calls on several threads one is first, and none runs when the race is over") {
   const auto network = std::make_shared<Network>();

@@ -84,6 +84,15 @@ TEST_CASE("at the deadline of a drain the rest is canceled, and what ended how i
   CHECK(talk.clock->now() == Time(20s));
 }
 
+TEST_CASE("a drain takes a time from now, too") {
+  Conversation talk;
+  talk.network->say(Response(200), 1h);
+  auto client = talk.client({});
+  const auto call = client.send_async(Request::get("http://x/"));
+  CHECK(counts(client.drain(20s)) == Counts{0, 0, 1});
+  CHECK(talk.clock->now() == Time(20s));
+}
+
 TEST_CASE("a client without calls is drained at once, and calls that ended before do not count") {
   Conversation talk;
   talk.network->say(Response(200));

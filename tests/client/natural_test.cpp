@@ -57,6 +57,25 @@ TEST_CASE("a client follows redirects and retries, unless its chain is empty") {
   CHECK(history_of(outcome).stop_reason == Reason::NotRetryable);
 }
 
+TEST_CASE("a call takes its options") {
+  Conversation talk;
+  auto client = talk.client({});
+  std::stop_source stop;
+  stop.request_stop();
+  CallOptions options;
+  options.stop = stop.get_token();
+  const auto is_canceled = [](const Outcome& outcome) {
+    return !outcome && outcome.error().code == Errc::Canceled;
+  };
+  CHECK(is_canceled(client.get("http://x/", {{"Accept", "text/plain"}}, options)));
+  CHECK(is_canceled(client.head("http://x/", {}, options)));
+  CHECK(is_canceled(client.del("http://x/", {}, options)));
+  CHECK(is_canceled(client.post("http://x/", "text", "text/plain", {}, options)));
+  CHECK(is_canceled(client.put("http://x/", "text", "text/plain", {}, options)));
+  CHECK(is_canceled(client.patch("http://x/", "text", "text/plain", {}, options)));
+  CHECK(talk.sends() == 0);
+}
+
 TEST_CASE("a call takes its headers, and a body its type") {
   Conversation talk;
   talk.network->say(Response(200));

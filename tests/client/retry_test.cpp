@@ -120,7 +120,7 @@ TEST_CASE("a success is what the policy judges to be one") {
   CHECK(refused->is_2xx());
   CHECK_FALSE(succeeded(refused));
   CHECK_THROWS_WITH_AS((void)require_success(refused),
-                       "the response is no success: status 200, not_retryable", Failure);
+                       "the response is not a success: status 200, not_retryable", Failure);
 
   policy.retry_on.pending.emplace().statuses = {200};
   policy.retry_on.pending->max = 2;

@@ -95,6 +95,37 @@ TEST_CASE("the shortest of random tasks is the first, and no other goes on after
   }
 }
 
+TEST_CASE("the first good value of random tasks wins; where none is good, the last value does") {
+  std::mt19937 random(11);  // NOLINT: the same each time
+  for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
+    std::vector<int> times(1 + random() % 8);
+    for (std::size_t i = 0; i < times.size(); ++i) {  // each another
+      times[i] = static_cast<int>(10 * (1 + random() % 50) + i);
+    }
+    const int divisor = 2 + static_cast<int>(random() % 8);
+    const auto good = [&](int time) { return time % divisor == 0; };
+    int expected = 0;
+    for (const int time : times) {
+      if (good(time) && (expected == 0 || time < expected)) expected = time;
+    }
+    if (expected == 0) expected = *std::max_element(times.begin(), times.end());
+
+    ManualScheduler clock;
+    int alive = 0;
+    const std::stop_source losers;
+    std::vector<Task<int>> tasks;
+    for (const int time : times) {
+      tasks.push_back(runner(clock, time, false, losers.get_token(), alive));
+    }
+    const auto won = clock.run(when_any(losers, std::move(tasks), good));
+    CHECK(won.value == expected);
+    CHECK(times[won.index] == expected);
+    CHECK(alive == 0);
+    CHECK(clock.now() == Time(expected * 1ms));
+  }
+}
+
 TEST_CASE("a race ends when the last loser has ended, whatever the order") {
   std::vector<std::coroutine_handle<>> waiting;
   std::vector<Task<int>> tasks;

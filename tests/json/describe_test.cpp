@@ -56,7 +56,7 @@ TEST_CASE("an attempt without a response is told by its error") {
 TEST_CASE("a call that was never begun is told, too") {
   Error error(Errc::Canceled);
   error.history.stop_reason = Reason::Canceled;
-  CHECK(describe(error) == "gave up after 0 attempts in 0 s (canceled)");
+  CHECK(describe(error) == "was canceled after 0 attempts in 0 s (canceled)");
 }
 
 TEST_CASE("a report needs no policy") {

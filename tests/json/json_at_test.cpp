@@ -30,7 +30,7 @@ TEST_CASE("json_at says why there is no value") {
         "the response has no value at \"/object\": it is an object");
   CHECK(response.json_at("no-slash").error().code == Errc::InvalidRequest);
   CHECK(Response(200, "<html>").json_at("/a").error().message ==
-        "the response has no value at \"/a\": the body is no JSON");
+        "the response has no value at \"/a\": the body is not JSON");
 }
 
 TEST_CASE("a body that is nothing but depth is refused, not a crash") {

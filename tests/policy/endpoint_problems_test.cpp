@@ -147,10 +147,11 @@ TEST_CASE("other parts are refused with the reason") {
   CHECK(only_problem(pattern("port=0")) == "port: 0 is not a port: they are 1 to 65535");
   CHECK(only_problem(pattern("methods=GET,PUT,GET,GET")) ==
         "methods: \"GET\" is listed more than once");
-  CHECK(only_problem(pattern("methods=G@T")) == "methods: \"G@T\" is not a method: it is no token");
+  CHECK(only_problem(pattern("methods=G@T")) ==
+        "methods: \"G@T\" is not a method: it is not a token");
   EndpointPattern empty_method;
   empty_method.methods = {""};
-  CHECK(only_problem(empty_method) == "methods: \"\" is not a method: it is no token");
+  CHECK(only_problem(empty_method) == "methods: \"\" is not a method: it is not a token");
   CHECK(problems_of(pattern("scheme=x host=a..b port=0 path=x methods=@,;")).size() == 6);
 }
 

@@ -63,14 +63,14 @@ TEST_CASE("a file that is bad at first is refused with its problems") {
   CHECK(PolicySource::watch(bad.path()).error().message ==
         bad.path() + ": cannot be read: No such file or directory");
   CHECK(PolicySource::watch(bad.folder().string()).error().message ==
-        bad.folder().string() + ": cannot be read: it is no regular file");
+        bad.folder().string() + ": cannot be read: it is not a regular file");
 }
 
 TEST_CASE("a pipe is refused, and not waited for") {
   const TemporaryFile pipe;
   REQUIRE(mkfifo(pipe.path().c_str(), 0600) == 0);
   CHECK(PolicySource::watch(pipe.path()).error().message ==
-        pipe.path() + ": cannot be read: it is no regular file");
+        pipe.path() + ": cannot be read: it is not a regular file");
 }
 
 TEST_CASE("a changed file counts after a second, however it was changed") {

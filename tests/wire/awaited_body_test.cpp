@@ -336,7 +336,7 @@ TEST_CASE("a reader that pauses, but cannot be awaited, is an error") {
   FaultServer server;
   const auto outcome = Client::bare().put(server.url(), Body::once(std::make_unique<Lost>()));
   REQUIRE_FALSE(outcome);
-  CHECK(outcome.error().message.find("is no PausingReader") != std::string::npos);
+  CHECK(outcome.error().message.find("is not a PausingReader") != std::string::npos);
 }
 
 TEST_CASE("the bodies of a request and of its response may both be awaited") {

@@ -73,17 +73,34 @@ TEST_CASE("response_timeout counts from the last part of a request body") {
   policy.max_attempts = 1;
   Client client({retry(policy)});
   const std::string bytes(512U << 10U, 'x');
-  auto request = Request::put(server.url(), Body::generated([&] {
-                                return [left = bytes.size()](std::span<char> into) mutable {
-                                  const auto count = std::min(left, into.size());
-                                  std::ranges::fill(into.first(count), 'x');
-                                  left -= count;
-                                  return count;
-                                };
-                              }));
-  request.edit_options().upload_rate =
-      bytes.size();  // a second, less what the socket takes at once
-  const auto outcome = client.send(request);
-  REQUIRE(outcome);
-  CHECK(outcome->history.elapsed > 600ms);
+  const auto generated = Body::generated([&] {
+    return [left = bytes.size()](std::span<char> into) mutable {
+      const auto count = std::min(left, into.size());
+      std::ranges::fill(into.first(count), 'x');
+      left -= count;
+      return count;
+    };
+  });
+  for (const auto& body : {generated, Body(bytes)}) {
+    auto request = Request::put(server.url(), body);
+    request.edit_options().upload_rate =
+        bytes.size();  // a second, less what the socket takes at once
+    const auto outcome = client.send(request);
+    REQUIRE(outcome);
+    CHECK(outcome->history.elapsed > 600ms);
+  }
+}
+
+TEST_CASE("a server that takes only a part of a body from memory is left at response_timeout") {
+  RawServer server(once([](int fd) {
+    read_until(fd, "\r\n\r\n");
+    pollfd client_left{fd, POLLRDHUP, 0};
+    ::poll(&client_left, 1, -1);
+  }));
+  auto policy = with_response_timeout(200ms);
+  policy.max_attempts = 1;
+  Client client({retry(policy)});
+  const auto outcome = client.put(server.url(), std::string(32U << 20U, 'x'));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == Errc::Timeout);
 }

@@ -132,7 +132,7 @@ void read_time_condition(SendOptions& options) {
   options.condition = time_condition(options.time_condition);
   if (options.condition || options.silent) return;
   print_message("httpretry: option -z: \"" + printable(options.time_condition) +
-                "\" is no date and no file, so the response is requested whatever its date");
+                "\" is neither a date nor a file, so the response is requested whatever its date");
 }
 
 // -m of the command line. It limits the wait for the files of -K too, also where it stands behind.

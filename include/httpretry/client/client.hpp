@@ -126,9 +126,10 @@ class HTTPRETRY_API Client {
   // For an orderly end. From now on no call begins: each ends with an Errc::Canceled that says why.
   // The calls under way go on, with their retries, until `deadline`; then the rest is canceled.
   // Returns when all have ended. Work of `spawn` counts as under way but is not in the result;
-  // calls may still spawn what they need. Afterwards the client may only be destroyed.
+  // calls may still spawn what they need. Afterwards the client may only be destroyed. Where a job
+  // of the program makes several calls, let the jobs end first: their next calls would be refused.
   //
-  //   const auto ends = client.drain(std::chrono::steady_clock::now() + 10s);
+  //   const auto ends = client.drain(10s);
   //
   // `drain` may be called on any thread but those that drive a loop, where it throws
   // std::logic_error; there is `co_drain`, which begins when it is awaited and resumes on a loop of
@@ -137,33 +138,47 @@ class HTTPRETRY_API Client {
   // it, as `send` does, and the deadline is by its clock.
   DrainResult drain(Time deadline);
   Task<DrainResult> co_drain(Time deadline);
+  // The same, with the time from now: client.drain(10s).
+  DrainResult drain(Duration timeout);
+  Task<DrainResult> co_drain(Duration timeout);
+
+  // One of the client's loops, for coroutines that wait: sleep_for, Semaphore, co_retry_call. The
+  // client must outlive them. Throws Failure where no loop can be had, also after a drain.
+  [[nodiscard]] Scheduler& scheduler();
 
   // client.get(url, {{"Accept", "application/json"}})
-  Outcome get(std::string url, const Headers& headers = Headers()) {
-    return send_with(Request::get(std::move(url)), headers);
+  Outcome get(std::string url, const Headers& headers = Headers(),
+              CallOptions options = CallOptions()) {
+    return send_with(Request::get(std::move(url)), headers, {}, std::move(options));
   }
-  Outcome head(std::string url, const Headers& headers = Headers()) {
-    return send_with(Request::head(std::move(url)), headers);
+  Outcome head(std::string url, const Headers& headers = Headers(),
+               CallOptions options = CallOptions()) {
+    return send_with(Request::head(std::move(url)), headers, {}, std::move(options));
   }
-  Outcome del(std::string url, const Headers& headers = Headers()) {
-    return send_with(Request::del(std::move(url)), headers);
+  Outcome del(std::string url, const Headers& headers = Headers(),
+              CallOptions options = CallOptions()) {
+    return send_with(Request::del(std::move(url)), headers, {}, std::move(options));
   }
   // client.post(url, json_text, "application/json"). Without a content type none is sent.
   Outcome post(std::string url, Body body, std::string_view content_type = {},
-               const Headers& headers = Headers()) {
-    return send_with(Request::post(std::move(url), std::move(body)), headers, content_type);
+               const Headers& headers = Headers(), CallOptions options = CallOptions()) {
+    return send_with(Request::post(std::move(url), std::move(body)), headers, content_type,
+                     std::move(options));
   }
   Outcome put(std::string url, Body body, std::string_view content_type = {},
-              const Headers& headers = Headers()) {
-    return send_with(Request::put(std::move(url), std::move(body)), headers, content_type);
+              const Headers& headers = Headers(), CallOptions options = CallOptions()) {
+    return send_with(Request::put(std::move(url), std::move(body)), headers, content_type,
+                     std::move(options));
   }
   Outcome patch(std::string url, Body body, std::string_view content_type = {},
-                const Headers& headers = Headers()) {
-    return send_with(Request::patch(std::move(url), std::move(body)), headers, content_type);
+                const Headers& headers = Headers(), CallOptions options = CallOptions()) {
+    return send_with(Request::patch(std::move(url), std::move(body)), headers, content_type,
+                     std::move(options));
   }
 
  private:
-  Outcome send_with(Request request, const Headers& headers, std::string_view content_type = {});
+  Outcome send_with(Request request, const Headers& headers, std::string_view content_type,
+                    CallOptions options);
   void start(Request request, CallOptions options, std::unique_ptr<detail::Completion> completion);
   void run(std::shared_ptr<detail::Work> work);
   void shut_down();

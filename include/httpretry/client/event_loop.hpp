@@ -33,7 +33,12 @@
 // Blocking: `send` on the thread that drives the loop (that called `turn` last) drives it until the
 // call has ended: other calls go on, the program's own events wait. On other threads, and before
 // the first turn, `send` runs its call on its own, as with any client. Do not wait for a future,
-// and do not sync_wait, on the thread that drives the loop: nobody would drive it.
+// and do not sync_wait, on the thread that drives the loop, or will: nobody would drive it, and
+// before the first turn nothing can tell. Instead:
+//
+//   std::atomic<bool> done = false;
+//   start(main_coroutine(client), [&] { done = true; });
+//   loop->run_until(done);
 //
 // The end: ~Client does not wait. Its calls end with Errc::Canceled in the next turns, or in
 // ~EventLoop, so what their callbacks use must live until then. ~EventLoop ends all calls and all

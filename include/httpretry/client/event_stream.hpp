@@ -12,7 +12,8 @@
 // A stream that ends, or breaks off, is requested again, with Last-Event-ID, after the time that
 // the server asked for with "retry:". Whether a request that got no stream is retried, and how
 // often, is the retry policy's matter, as for every other request. A policy's stall_timeout limits
-// the pause between two lines; servers send comments to keep a stream alive.
+// the pause between two lines; servers send comments to keep a stream alive. A policy with an
+// attempt_timeout is not for streams: it ends a stream that works, again and again.
 #pragma once
 
 #include <httpretry/client/client.hpp>
@@ -67,7 +68,8 @@ struct HTTPRETRY_API EventStreamOptions {
 //
 //   on_event returns false, or the server responds 204    success
 //   a request fails                                       its error; Errc::Status for a status
-//   the response is no event stream, an event too large   Errc::Protocol, Errc::TooLarge
+//   the response is not an event stream, or an event is
+//   too large                                             Errc::Protocol, Errc::TooLarge
 //   options.call.stop or its deadline                     Errc::Canceled, Errc::Timeout
 //
 // `on_event` is called on the thread that drives the call: it must not block for long. The request

@@ -5,7 +5,11 @@
 //   options.stop = losers.get_token();
 //   std::vector<Task<Outcome>> calls;
 //   for (const auto& url : mirrors) calls.push_back(client.co_send(Request::get(url), options));
-//   auto first = co_await when_any(losers, std::move(calls));    // first.index, first.value
+//   auto first = co_await when_any(losers, std::move(calls), succeeded);
+//
+// `first.index` says which it is, and `first.value` is what it gave: the first outcome that is a
+// success, for `succeeded` is what makes a value good. Where none is good it is the last. Without a
+// function every value is good: a refused connection, too.
 //
 // The tasks must watch the token of `losers`: when the first of them has ended, its stop is
 // requested. when_any continues when all have ended, on the thread that the last of them ended on.
@@ -21,8 +25,10 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <stdexcept>
 #include <tuple>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -39,45 +45,61 @@ struct FirstOf {
 
 namespace detail {
 
+// Whether a value ends the race.
+template <class T>
+using Good = std::function<bool(const ValueOrNothing<T>&)>;
+
 // The tasks of one when_any.
 class Race {
  public:
   explicit Race(std::stop_source losers) : group_(std::move(losers)) {}
 
   // Begins the task, unless the race has ended.
+  // `good` must outlive the race; nullptr: every value ends it.
   template <class T>
-  void enter(Task<T> task, std::size_t index, std::optional<ValueOrNothing<T>>& value) {
+  void enter(Task<T> task, std::size_t index, std::optional<ValueOrNothing<T>>& value,
+             const Good<T>* good = nullptr) {
     if (winner_.load() == kNone && !group_.threw()) {
-      group_.begin(run(*this, std::move(task), index, value));
+      group_.begin(run(*this, std::move(task), index, value, good));
     }
   }
   [[nodiscard]] Task<> join() { return group_.join(); }
-  [[nodiscard]] std::size_t winner() const { return winner_.load(); }
+  // After `join`.
+  [[nodiscard]] std::size_t winner() const {
+    const auto winner = winner_.load();
+    return winner == kNone ? last_.load() : winner;
+  }
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   template <class T>
   static Task<> run(Race& race, Task<T> task, std::size_t index,
-                    std::optional<ValueOrNothing<T>>& value) {
+                    std::optional<ValueOrNothing<T>>& value, const Good<T>* good) {
     const auto kept = keep(std::move(task), value);
     co_await kept;
+    race.last_ = index;
+    if (good != nullptr && !(*good)(*value)) co_return;
     auto none = kNone;
     if (race.winner_.compare_exchange_strong(none, index)) race.group_.cancel();
   }
 
   std::atomic<std::size_t> winner_ = kNone;
+  std::atomic<std::size_t> last_ = kNone;  // that has ended
   JoinedGroup group_;
 };
 
 template <class T>
-Task<FirstOf<ValueOrNothing<T>>> first_of(std::stop_source losers, std::vector<Task<T>> tasks) {
+Task<FirstOf<ValueOrNothing<T>>> first_of(std::stop_source losers, std::vector<Task<T>> tasks,
+                                          Good<T> good) {
   if (tasks.empty()) {
     throw std::invalid_argument("when_any needs at least one task: of none, none ends first");
   }
   std::vector<std::optional<ValueOrNothing<T>>> values(tasks.size());
   Race race(std::move(losers));
-  for (std::size_t i = 0; i < tasks.size(); ++i) race.enter(std::move(tasks[i]), i, values[i]);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    race.enter(std::move(tasks[i]), i, values[i], good ? &good : nullptr);
+  }
   const auto all = race.join();
   co_await all;
   const auto winner = race.winner();
@@ -98,14 +120,15 @@ Variant pick(std::size_t winner, Values& values, std::index_sequence<index...> /
 }  // namespace detail
 
 template <class T>
-requires(!std::is_void_v<T>) Task<FirstOf<T>> when_any(std::stop_source losers,
-                                                       std::vector<Task<T>> tasks) {
-  return detail::first_of<T>(std::move(losers), std::move(tasks));
+requires(!std::is_void_v<T>) Task<FirstOf<T>> when_any(
+    std::stop_source losers, std::vector<Task<T>> tasks,
+    std::function<bool(const std::type_identity_t<T>&)> good = nullptr) {
+  return detail::first_of<T>(std::move(losers), std::move(tasks), std::move(good));
 }
 
 // The index of the task that ended first.
 inline Task<std::size_t> when_any(std::stop_source losers, std::vector<Task<>> tasks) {
-  const auto race = detail::first_of<void>(std::move(losers), std::move(tasks));
+  const auto race = detail::first_of<void>(std::move(losers), std::move(tasks), nullptr);
   const auto first = co_await race;
   co_return first.index;
 }

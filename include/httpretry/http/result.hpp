@@ -44,7 +44,7 @@ enum class Errc : std::uint8_t {
   Canceled,
   CircuitOpen,
   Internal,  // a middleware threw, or this process ran out of a resource
-  Status,    // of `require_success`: there is a response, but it is no success
+  Status,    // of `require_success`: there is a response, but it is not a success
 };
 
 // As printed in reports and logs: "invalid_request", "resolve", …

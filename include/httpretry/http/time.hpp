@@ -8,8 +8,9 @@
 // The limits of time, and where each is set:
 //
 //   what is limited               set in
-//   the whole call                CallOptions::timeout, CallOptions::deadline; the policy's
-//                                 max_elapsed_time
+//   the whole call                CallOptions::timeout, CallOptions::deadline
+//   the call until the headers    the policy's max_elapsed_time. Sending a body is within it;
+//     of its last response        the body of the response may take longer
 //   an attempt                    the policy's attempt_timeout; timeout() below retry()
 //   making a connection           connect_timeout: RequestOptions, policy, TransportOptions
 //   the headers of a response     response_timeout: RequestOptions, policy;

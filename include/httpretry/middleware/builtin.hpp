@@ -64,7 +64,12 @@ struct HTTPRETRY_API BearerToken {
   Duration valid_for = kForever;
 };
 // Fetches a token, for example from an OAuth server with a client of its own. It should end at
-// call.deadline() and when call.stop() is requested.
+// call.deadline() and when call.stop() is requested. It is kept as long as the middleware, so a
+// lambda's captures are safe to use in it.
+//
+// Below `retry` (the usual place) an error of it is judged as one of the request: what may pass is
+// retried. So its own client should send once (Client::bare()), or the attempts multiply. For a
+// refused login return an Error with `permanent` set: there is no retry.
 using TokenSource = std::function<Task<Result<BearerToken>>(Call& call)>;
 // The same with a token that is fetched when it is first needed and when it expires. After a 401
 // it is fetched as well, and the request is sent once more. There is one fetch at a time, and all
