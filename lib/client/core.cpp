@@ -262,21 +262,38 @@ RunsOn ClientCore::find_loop(std::optional<Error>& why) {
 
 // With the mutex held, so that the call is counted before the loop can be closed.
 RunsOn ClientCore::background_loop() {
-  const auto index = next_loop_++ % static_cast<std::size_t>(options_.threads);
-  if (index >= loops_.size()) {
-    loops_.reserve(loops_.size() + 1);  // so that push_back cannot throw after the start
-    auto fresh = std::make_shared<BackgroundLoop>(connection_, resolver_);
-    if (event_loop_) {
-      event_loop_->core_->carry(fresh);
-    } else {
-      fresh->start();
-    }
-    loops_.push_back(std::move(fresh));
-  }
-  auto& background = *loops_[std::min(index, loops_.size() - 1)];
+  auto& background = least_busy_loop();
   RunsOn where{&background.loop(), &transport_of(background.loop()), background.count_call()};
   where.client_end = &at_end_;
   return where;
+}
+
+// Where many calls begin as others end, the next one finds a connection that is free: the loop that
+// has the fewest calls is the one whose call has just ended.
+BackgroundLoop& ClientCore::least_busy_loop() {
+  BackgroundLoop* best = nullptr;
+  int fewest = 0;
+  for (const auto& loop : loops_) {
+    // A call that begins in the callback of another takes its place.
+    const int calls = loop->calls() - (&loop->loop() == RunQueue::current() ? 1 : 0);
+    if (best != nullptr && calls >= fewest) continue;
+    best = loop.get();
+    fewest = calls;
+  }
+  const auto most = static_cast<std::size_t>(options_.threads);
+  return best != nullptr && (fewest <= 0 || loops_.size() == most) ? *best : add_loop();
+}
+
+BackgroundLoop& ClientCore::add_loop() {
+  loops_.reserve(loops_.size() + 1);  // so that push_back cannot throw after the start
+  auto fresh = std::make_shared<BackgroundLoop>(connection_, resolver_);
+  if (event_loop_) {
+    event_loop_->core_->carry(fresh);
+  } else {
+    fresh->start();
+  }
+  loops_.push_back(std::move(fresh));
+  return *loops_.back();
 }
 
 void ClientCore::cancel_all() {

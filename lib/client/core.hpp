@@ -42,6 +42,8 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   // why. (Not a Result, which would put the RunsOn on the heap.)
   RunsOn find_loop(std::optional<Error>& why);
   RunsOn background_loop();
+  BackgroundLoop& least_busy_loop();
+  BackgroundLoop& add_loop();
   RunsOn external_scheduler();
   void stop_with_client(RunsOn& where, CallOptions& options);
   // Cancels what is under way, and does not wait.
@@ -64,7 +66,6 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   mutable std::mutex mutex_;  // guards the rest
   bool closed_ = false;
   std::vector<std::shared_ptr<BackgroundLoop>> loops_;
-  std::size_t next_loop_ = 0;
   std::shared_ptr<EventLoop> event_loop_;  // of the program: drives the only loop of `loops_`
 };
 

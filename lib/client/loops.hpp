@@ -39,6 +39,8 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
   // For a driver that stops before the last call: keeps the loop for its calls.
   void keep_for_calls() { kept_ = shared_from_this(); }
   [[nodiscard]] Loop& loop() { return loop_; }
+  // How many are counted.
+  [[nodiscard]] int calls() const { return calls_.load(std::memory_order_relaxed) - 1; }
   // Before the call is posted here, on any thread but before `close`.
   [[nodiscard]] CallCount count_call() {
     calls_.fetch_add(1, std::memory_order_relaxed);

@@ -261,6 +261,7 @@ Easy::Easy(const TransportOptions& options, bool proxied)
     configure_proxy();
   } else {
     set(CURLOPT_PROXY, "");
+    set(CURLOPT_NOPROXY, "");
   }
   for (const auto& option : options_.curl_options) set_other_option(handle(), option);
 }

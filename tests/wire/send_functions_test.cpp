@@ -2,6 +2,8 @@
 #include "send_functions.hpp"
 
 #include <atomic>
+#include <functional>
+#include <latch>
 #include <stdexcept>
 
 using namespace httpretry;
@@ -176,21 +178,39 @@ TEST_CASE("a callback may be a type that can only be moved, and make further cal
   CHECK(server.requests() == 2);
 }
 
-TEST_CASE("calls are spread over as many threads as the client was given") {
+TEST_CASE("calls that run together are spread over as many threads as the client was given") {
   FaultServer server;
   ClientOptions options;
   options.threads = 3;
-  std::mutex mutex;
-  std::vector<std::thread::id> ids;
-  options.middlewares = {on_request("where", [&](auto&, auto&) {
-    const std::lock_guard lock(mutex);
-    ids.push_back(std::this_thread::get_id());
+  std::latch together(3);
+  options.middlewares = {on_request("wait for the others", [&](auto&, auto&) {
+    together.arrive_and_wait();  // blocks the thread of its loop
   })};
   Client client(options);
+  std::vector<OutcomeFuture> calls;
+  for (int i = 0; i < 3; ++i) calls.push_back(client.send_async(Request::get(server.url("/"))));
+  for (auto& call : calls) CHECK(call.get());
+}
+
+TEST_CASE("calls that begin as others end use their connections") {
+  FaultServer server;
+  ClientOptions options;
+  options.threads = 3;
+  Client client(options);
   for (int i = 0; i < 9; ++i) CHECK(client.send_async(Request::get(server.url("/"))).get());
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  CHECK(ids.size() == 3);
+  CHECK(server.connections() == 1);
+
+  constexpr int kTogether = 3;
+  std::atomic<int> left = 600;
+  std::latch ended(kTogether);
+  std::function<void(const Outcome&)> next = [&](const Outcome& outcome) {
+    CHECK(outcome);
+    if (--left < 0) return ended.count_down();
+    client.send_then(Request::get(server.url("/")), next);
+  };
+  for (int i = 0; i < kTogether; ++i) client.send_then(Request::get(server.url("/")), next);
+  ended.wait();
+  CHECK(server.connections() == kTogether);
 }
 
 TEST_CASE("a future that is dropped leaves its call alone") {

@@ -69,7 +69,7 @@ struct HTTPRETRY_API ClientOptions {
 
   // The number of loops, each with a thread, for co_send, send_async, send_then and spawn. They
   // are started when first needed. One loop carries thousands of calls; more of them help only
-  // where callbacks and middlewares need much CPU.
+  // where callbacks and middlewares need much CPU. A call goes to the loop that has the fewest.
   //
   // Default: 1
   int threads = 1;
