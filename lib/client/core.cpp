@@ -269,19 +269,18 @@ RunsOn ClientCore::background_loop() {
 }
 
 // Where many calls begin as others end, the next one finds a connection that is free: the loop that
-// has the fewest calls is the one whose call has just ended.
+// has the fewest is the one whose call has just ended.
 BackgroundLoop& ClientCore::least_busy_loop() {
   BackgroundLoop* best = nullptr;
   int fewest = 0;
   for (const auto& loop : loops_) {
-    // A call that begins in the callback of another takes its place.
-    const int calls = loop->calls() - (&loop->loop() == RunQueue::current() ? 1 : 0);
-    if (best != nullptr && calls >= fewest) continue;
+    const int in_flight = loop->in_flight();
+    if (best != nullptr && in_flight >= fewest) continue;
     best = loop.get();
-    fewest = calls;
+    fewest = in_flight;
   }
   const auto most = static_cast<std::size_t>(options_.threads);
-  return best != nullptr && (fewest <= 0 || loops_.size() == most) ? *best : add_loop();
+  return best != nullptr && (fewest == 0 || loops_.size() == most) ? *best : add_loop();
 }
 
 BackgroundLoop& ClientCore::add_loop() {

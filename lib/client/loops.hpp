@@ -19,11 +19,19 @@ namespace httpretry::detail {
 // destroyed on its thread.
 class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop> {
  public:
-  // Counts a call (or spawned work) on its loop for as long as it lives.
   struct EndCall {
     void operator()(BackgroundLoop* loop) const noexcept { loop->call_ended(); }
   };
-  using CallCount = std::unique_ptr<BackgroundLoop, EndCall>;
+  struct EndFlight {
+    void operator()(BackgroundLoop* loop) const noexcept {
+      loop->in_flight_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  };
+  // Counts a call (or spawned work) on its loop.
+  struct CallCount {
+    std::unique_ptr<BackgroundLoop, EndCall> call;         // the loop lives as long as this
+    std::unique_ptr<BackgroundLoop, EndFlight> in_flight;  // until its outcome is known
+  };
 
   BackgroundLoop(std::shared_ptr<const TransportOptions> options,
                  std::shared_ptr<Resolver> resolver)
@@ -39,12 +47,15 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
   // For a driver that stops before the last call: keeps the loop for its calls.
   void keep_for_calls() { kept_ = shared_from_this(); }
   [[nodiscard]] Loop& loop() { return loop_; }
-  // How many are counted.
-  [[nodiscard]] int calls() const { return calls_.load(std::memory_order_relaxed) - 1; }
+  [[nodiscard]] int in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   // Before the call is posted here, on any thread but before `close`.
   [[nodiscard]] CallCount count_call() {
     calls_.fetch_add(1, std::memory_order_relaxed);
-    return CallCount(this);
+    in_flight_.fetch_add(1, std::memory_order_relaxed);
+    CallCount count;
+    count.call.reset(this);
+    count.in_flight.reset(this);
+    return count;
   }
 
  private:
@@ -53,6 +64,7 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
   Loop loop_;
   std::thread thread_;
   std::atomic<int> calls_ = 1;  // until `close` the client counts as one
+  std::atomic<int> in_flight_ = 0;
   std::atomic<bool> done_ = false;
   std::shared_ptr<BackgroundLoop> kept_;
 };

@@ -105,6 +105,7 @@ PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn whe
   call.emit(&Observer::call_ended, outcome);
   state.delivery.reset();  // removes an unfinished file before the user is told
 
+  where.count.in_flight.reset();  // what the user begins now may take its place
   if (where.ticket) where.ticket->ended(outcome);
   completion.complete(std::move(outcome));
   where.ticket.reset();  // while `client` keeps alive what it counts

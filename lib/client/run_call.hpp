@@ -15,7 +15,7 @@ namespace httpretry::detail {
 struct RunsOn {
   Scheduler* scheduler = nullptr;  // null: nowhere
   Transport* transport = nullptr;
-  BackgroundLoop::CallCount count{};   // null where no background loop runs it
+  BackgroundLoop::CallCount count{};   // of nothing where no background loop runs it
   std::unique_ptr<EitherStop> stop{};  // of the call's token, where that is not the user's
   UnderWay::Ticket ticket{};
   // Requested when the client ends; nullptr where the call's token is requested then, too.

@@ -95,7 +95,7 @@ class PolicyTests(ProgramTest):
         self.assertRegex(said, r'^p\.json:2:\d+: /tests/0/outcomes: "timeot" is not a status \(200 to '
                                r'999\) or a fault; did you mean "timeout"\?\n$')
         said = self.check(test(outcomes=["503", {"fault": "rset"}], attempts=2), status=1)
-        self.assertRegex(said, r'^p\.json:2:\d+: /tests/0/outcomes/1/fault: "rset" is no fault; '
+        self.assertRegex(said, r'^p\.json:2:\d+: /tests/0/outcomes/1/fault: "rset" is not a fault; '
                                r'did you mean "reset"\?\n$')
 
     def test_a_test_that_is_malformed_is_an_error_wherever_the_file_is_used(self):

@@ -16,11 +16,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Responds when so much time has passed as the path says, in microseconds; "/never" never.
+// Responds when so much time has passed as the path says, in microseconds; "/never" never, and
+// "/lost" at once with a 404.
 class Network final : public Transport {
  public:
   Task<Outcome> send(Request request, Call& call) override {
     const auto& path = request.parsed_url()->path();
+    if (path == "/lost") co_return Response(404);
     const auto time = path == "/never" ? kForever : Duration(1us * std::stoi(path.substr(1)));
     ++running;
     const bool slept = co_await sleep_for(call.scheduler(), time, call.stop());
@@ -95,7 +97,7 @@ TEST_CASE("of several outcomes the first good one wins") {
     CallOptions options;
     options.stop = losers.get_token();
     std::vector<Task<Outcome>> calls;
-    for (const auto* url : {"http://x/never", "no url", "http://x/20", "http://x/never"}) {
+    for (const auto* url : {"http://x/never", "http://x/lost", "http://x/20", "http://x/never"}) {
       calls.push_back(client.co_send(Request::get(url), options));
     }
     const auto first = sync_wait(when_any(losers, std::move(calls), succeeded));
