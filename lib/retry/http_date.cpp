@@ -105,7 +105,7 @@ int full_year(const Date& date, WallTime now) {
   return year == latest && later_in_year ? year - 100 : year;
 }
 
-// The number with zeros in front, as long as that.
+// The number, with zeros in front up to `size` digits.
 std::string digits(long number, std::size_t size) {
   auto text = std::to_string(number);
   if (text.size() < size) text.insert(0, size - text.size(), '0');

@@ -23,7 +23,7 @@ std::optional<OriginPattern> parse(std::string_view text) {
   if (suffix) exact.erase(host + 3, 2);
   if (exact.find_first_of("*/?#@", host + 3) != std::string::npos) return std::nullopt;
   auto url = Url::parse(exact);
-  // The suffix of an address is none: "*.0.0.1" would be every second machine.
+  // A part of an IP address is not a domain.
   if (!url || (suffix && (ends_in_number(url->host()) || url->host().back() == ']'))) {
     return std::nullopt;
   }

@@ -17,7 +17,7 @@ class Nginx(ServerTest):
                              ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         (self.folder / "nginx.conf").write_text(f"""
 daemon off; worker_processes 2; pid {self.folder}/pid; error_log {self.folder}/error_log;
-events {{ worker_connections 256; }}
+events {{ worker_connections 1000; }}
 http {{
   {temporary}
   log_format targets '$request_method $request_uri $status';

@@ -50,10 +50,8 @@ constexpr auto kCommands = std::to_array<Command>({
      kPlanning, plan_table, plan},
     {"policy check", "FILE...", "check policy files",
      "Prints a line for each problem in the files, with its position and what was expected. Runs "
-     "the "
-     "tests in the files, in virtual time and without a network, and prints what they expect and "
-     "do "
-     "not get. On a terminal a line says that all is well.\n"
+     "the tests in the files, in virtual time and without a network, and prints what they expect "
+     "and do not get. On a terminal a line says that all is well.\n"
      "The exit status is 1 if a file has errors or a test fails; warnings alone do not count.",
      kChecking, help_only, policy_check},
     {"policy explain", "FILE METHOD URL", "show which policy a request gets, and why",

@@ -112,8 +112,7 @@ constexpr auto kOutcomes = std::to_array<Entry>({
      "a scenario, in a file; then: repeat_last, restart or close; a path can have its own steps"},
     {R"({"X-RateLimit-Reset": {"at": "now+60", "as": "epoch"}})",
      "in the headers of a step: a time; as: http-date (the default), epoch or epoch-ms. It is "
-     "rounded up, so that "
-     "a wait until then is never shorter; Date is rounded down"},
+     "rounded up, so that a wait until then is never shorter; Date is rounded down"},
 });
 
 constexpr auto kEnvironment = std::to_array<Entry>({

@@ -143,7 +143,7 @@ class HTTPRETRY_API Client {
   Task<DrainResult> co_drain(Duration timeout);
 
   // One of the client's loops, for coroutines that wait: sleep_for, Semaphore, co_retry_call. The
-  // client must outlive them. Throws Failure where no loop can be had, also after a drain.
+  // client must outlive them. Throws Failure if there is no loop, for example after a drain.
   [[nodiscard]] Scheduler& scheduler();
 
   // client.get(url, {{"Accept", "application/json"}})

@@ -33,8 +33,8 @@
 // Blocking: `send` on the thread that drives the loop (that called `turn` last) drives it until the
 // call has ended: other calls go on, the program's own events wait. On other threads, and before
 // the first turn, `send` runs its call on its own, as with any client. Do not wait for a future,
-// and do not sync_wait, on the thread that drives the loop, or will: nobody would drive it, and
-// before the first turn nothing can tell. Instead:
+// and do not sync_wait, on the thread that drives the loop or is going to: nobody would drive it.
+// Before the first turn the library cannot detect this. Instead:
 //
 //   std::atomic<bool> done = false;
 //   start(main_coroutine(client), [&] { done = true; });

@@ -9,7 +9,8 @@
 //
 // `first.index` says which it is, and `first.value` is what it gave: the first outcome that is a
 // success, for `succeeded` is what makes a value good. Where none is good it is the last. Without a
-// function every value is good: a refused connection, too.
+// function every value is good: a refused connection, too. The function may be called on several
+// threads at once, where the tasks end.
 //
 // The tasks must watch the token of `losers`: when the first of them has ended, its stop is
 // requested. when_any continues when all have ended, on the thread that the last of them ended on.

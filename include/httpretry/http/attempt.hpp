@@ -139,7 +139,7 @@ struct HTTPRETRY_API Attempt {
   std::uint64_t body_received_ = 0;
 };
 
-// A URL that a pending response named, and the attempts that asked it.
+// A URL that a pending response named, and the attempts that polled it.
 struct HTTPRETRY_API PolledUrl {
   PolledUrl() = default;
 
@@ -153,10 +153,9 @@ struct HTTPRETRY_API History {
   History() = default;
 
   std::vector<Attempt> attempts;
-  // The URLs of the attempts that did not ask the one of the request, but one that a response had
-  // named (PendingRule::url_from).
+  // The URLs that pending responses named (PendingRule::url_from), in the order of their attempts.
   std::vector<PolledUrl> polled;
-  // The one of that attempt; nullptr if it asked the request's own.
+  // The URL that the attempt polled; nullptr if it sent the request itself.
   [[nodiscard]] const PolledUrl* polled_by(const Attempt& attempt) const;
   Reason stop_reason = Reason::Success;
   // For people: which limit ended the call, and by how much. May be empty.
