@@ -2,8 +2,11 @@
 #include "transfer.hpp"
 #include "url_parts.hpp"
 
+#include "lib/flow/call_state.hpp"
+
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 namespace httpretry {
 namespace {
@@ -25,6 +28,17 @@ std::string text_info(CURL* easy, CURLINFO what) {
   const char* text = nullptr;
   curl_easy_getinfo(easy, what, &text);
   return text == nullptr ? std::string() : std::string(text);
+}
+
+Peer peer_of(CURL* easy) {
+  Peer peer;
+  const char* text = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_PRIMARY_IP, &text);
+  if (text != nullptr) std::strncpy(peer.text.data(), text, peer.text.size() - 1);
+  long port = 0;
+  curl_easy_getinfo(easy, CURLINFO_PRIMARY_PORT, &port);
+  peer.port = static_cast<std::uint16_t>(port);
+  return peer;
 }
 
 long number_info(CURL* easy, CURLINFO what) {
@@ -205,6 +219,7 @@ Exchange Transfer::exchange() const {
   exchange.body_received = reader_.received;
   timings.sent = at(CURLINFO_PRETRANSFER_TIME_T);
   timings.first_byte = at(CURLINFO_STARTTRANSFER_TIME_T);
+  if (!Call::State::of(call_).observers->empty()) exchange.peer = peer_of(handle());
   return exchange;
 }
 

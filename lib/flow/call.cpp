@@ -13,6 +13,10 @@ void Observer::attempt_started(const Call& /*call*/, const Request& /*request*/,
                                int /*number*/) noexcept {}
 void Observer::attempt_ended(const Call& /*call*/, const Request& /*request*/,
                              const Attempt& /*attempt*/) noexcept {}
+void Observer::exchange_started(const Call& /*call*/, const Request& /*request*/,
+                                int /*number*/) noexcept {}
+void Observer::exchange_ended(const Call& /*call*/, const Request& /*request*/, int /*number*/,
+                              const Outcome& /*outcome*/) noexcept {}
 void Observer::redirected(const Call& /*call*/, const Request& /*next*/) noexcept {}
 void Observer::policies_reloaded(const Call& /*call*/, const PolicyReload& /*reload*/) noexcept {}
 void Observer::call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept {}
@@ -33,8 +37,8 @@ const std::string& Call::origin() const {
 
 Call Call::with(Time deadline, std::stop_token stop) const {
   Call branch(*state_, std::min(deadline_, deadline), std::move(stop));
-  branch.in_attempt_ = in_attempt_;
-  if (in_attempt_) branch.limit_ = limit_;
+  branch.attempt_ = attempt_;
+  if (attempt_ != 0) branch.limit_ = limit_;
   return branch;
 }
 
@@ -49,10 +53,10 @@ const std::stop_token& Call::stop() const {
   return state.either_stop->token();
 }
 
-Call Call::State::attempt(const Call& call, Time deadline) {
+Call Call::State::attempt(const Call& call, int number, Time deadline) {
   Call branch(call);
   branch.deadline_ = std::min(call.deadline_, deadline);
-  branch.in_attempt_ = true;
+  branch.attempt_ = number;
   return branch;
 }
 

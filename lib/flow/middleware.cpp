@@ -8,6 +8,8 @@
 namespace httpretry {
 namespace {
 
+constexpr std::string_view kTransport = "transport";
+
 Task<Outcome> failed(Error error) { co_return error; }
 
 // For a middleware that awaited something of another client, and continued on that client's loop.
@@ -15,6 +17,24 @@ Task<Outcome> return_and_send(Next next, Request request, Call& call) {
   const ResumeOn home(call.scheduler());
   co_await home;
   Outcome outcome = co_await next(std::move(request), call);
+  co_return outcome;
+}
+
+Task<Outcome> send_by(Transport& transport, Request request, Call& call) {
+  try {
+    auto task = transport.send(std::move(request), call);
+    task.set_thrower(kTransport);
+    return task;
+  } catch (...) {
+    return failed(detail::internal_error(kTransport, std::current_exception()));
+  }
+}
+
+// Where the client has observers.
+Task<Outcome> observed(Transport& transport, Request request, Call& call, int number) {
+  call.emit(&Observer::exchange_started, request, number);
+  Outcome outcome = co_await send_by(transport, request, call);
+  call.emit(&Observer::exchange_ended, request, number, outcome);
   co_return outcome;
 }
 
@@ -48,12 +68,13 @@ Task<Outcome> Next::operator()(Request request, Call& call) const {
   if (RunQueue::is_not_driving(*state.scheduler)) {
     return return_and_send(*this, std::move(request), call);
   }
-  const bool last = index_ == chain_->size();
-  std::string_view name = "transport";
+  std::string_view name = kTransport;
   try {
-    if (last) {
-      ++state.exchanges;
-      auto task = state.transport->send(std::move(request), call);
+    if (index_ == chain_->size()) {
+      const int number = ++state.exchanges;
+      auto& transport = *state.transport;
+      if (state.observers->empty()) return send_by(transport, std::move(request), call);
+      auto task = observed(transport, std::move(request), call, number);
       task.set_thrower(name);
       return task;
     }

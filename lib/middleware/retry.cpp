@@ -247,7 +247,7 @@ class Retry final : public Middleware {
     auto step = attempts.begin();
     while (step.kind != RetryStep::Kind::Stop) {
       if (step.kind == RetryStep::Kind::Send) {
-        Call branch = Call::State::attempt(call, step.until);
+        Call branch = Call::State::attempt(call, step.number, step.until);
         last = co_await attempts.send(step, branch, next);
         step = attempts.end(*last);
       } else {

@@ -233,6 +233,7 @@ class Loader {
     entry.source = policies_.source_of(json);
     entry.resolved.endpoint = entry.named ? std::string(json.find("name")->text) : pointer_to(json);
     if (!matches) return;
+    entry.resolved.path = entry.pattern.path.value_or("");
     entry.resolved.identity = entry.named
                                   ? identity_of(entry.resolved.endpoint)
                                   : "endpoint " + write_object(kMatch, &entry.pattern).dump();

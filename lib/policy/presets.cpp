@@ -107,6 +107,13 @@ constexpr Patch kPatches[] = {
          "retry_on": {"statuses": [408, 500, 502, 503, 504, 522, 524],
              "transport": ["resolve", "timeout"]},
          "server_delay": {"headers": ["retry-after"], "combine": "server", "max": "none"}})"},
+    {"otlp", "OpenTelemetry's exporters (OTLP over HTTP): up to 1, 2, 4, ... 30 s, for a minute",
+     "",
+     R"({"max_attempts": "unlimited", "max_elapsed_time": "1m",
+         "backoff": {"kind": "exponential", "initial": "1s", "multiplier": 2,
+             "max_interval": "30s", "jitter": "full"},
+         "retry_on": {"statuses": [502, 503, 504]},
+         "repeat": "always"})"},
 
     // The algorithms of articles, manuals and standards.
     {"constant", "a second between attempts", "", R"({"max_attempts": 3,

@@ -149,6 +149,7 @@ const Row kRows[] = {
     {"stripe", "750ms-1s 1.875s-2.5s 3.75s-5s 3.75s-5s", "409 500-599", "3, none"},
     {"curl", "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 10m 10m", "408 429 500 502-504 522 524",
      "4, none", "", "none", "resolve timeout"},
+    {"otlp", "0s-1s 0s-2s 0s-4s 0s-8s 0s-16s 0s-30s 0s-30s", "429 502-504", "unlimited, 1m"},
 };
 
 int words(std::string_view text) {

@@ -30,6 +30,8 @@ class HTTPRETRY_API Call {
   [[nodiscard]] const std::string& origin() const;
   [[nodiscard]] Scheduler& scheduler() const;
   [[nodiscard]] Time started() const;
+  // The number of the attempt that this is a branch for; 0 where it is for none.
+  [[nodiscard]] int attempt() const { return attempt_; }
   // The attempts so far, of all branches.
   [[nodiscard]] History& history() const;
   // ClientOptions::policies; nullptr if the client has none.
@@ -69,7 +71,7 @@ class HTTPRETRY_API Call {
   State* state_;
   Time deadline_;
   Time limit_;  // the deadline that waiting for admission does not move
-  bool in_attempt_ = false;
+  int attempt_ = 0;
   std::stop_token stop_;
 };
 

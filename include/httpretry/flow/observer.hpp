@@ -21,6 +21,13 @@ class HTTPRETRY_API Observer {
   // After it was judged: `attempt.retried` says whether another follows, after `attempt.wait`.
   virtual void attempt_ended(const Call& call, const Request& request,
                              const Attempt& attempt) noexcept;
+  // A request goes to the transport, as all middlewares have made it. `number` counts the exchanges
+  // of the call from 1; Call::attempt is the attempt that this one belongs to. There may be several
+  // in an attempt: a middleware below retry() that refreshes a token sends twice.
+  virtual void exchange_started(const Call& call, const Request& request, int number) noexcept;
+  // The transport is done with it. Told before `attempt_ended`; `outcome` has no history yet.
+  virtual void exchange_ended(const Call& call, const Request& request, int number,
+                              const Outcome& outcome) noexcept;
   // A redirect is followed; `next` is the request that will be sent.
   virtual void redirected(const Call& call, const Request& next) noexcept;
   // The policy file was read again, or could not be read; `reload` says which, and what was wrong.

@@ -73,6 +73,15 @@ struct Timings {
   Duration total{};
 };
 
+// The other end of a connection: a server, or the proxy on the way to it.
+struct Peer {
+  std::array<char, 46> text{};  // "192.0.2.1", "2001:db8::1"; ends with NUL
+  std::uint16_t port = 0;
+
+  // Empty if it is not known.
+  [[nodiscard]] std::string_view address() const { return text.data(); }
+};
+
 // One request and its response at the transport.
 struct Exchange {
   Sent sent = Sent::Never;
@@ -88,6 +97,8 @@ struct Exchange {
   std::uint64_t body_sent = 0;
   std::uint64_t body_received = 0;
   Timings timings;
+  // Only where the client has an observer; an Attempt does not keep it.
+  Peer peer;
 };
 
 // One attempt to send a request, and what was decided after it. If it failed before anything was

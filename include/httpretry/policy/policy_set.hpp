@@ -98,6 +98,7 @@ struct HTTPRETRY_API ResolvedPolicy {
   // What the entry is recognized by when its file has been read again: its name, or what it
   // matches. Empty where no entry matched.
   std::string identity;
+  std::string path;    // that the entry matches, as it was written; empty where it names none
   std::string name;    // of the policy; empty where it is inline or a bare preset
   std::string preset;  // the nearest preset below it: "standard" where none is named
   std::string source;  // where the policy stands: "policy.json:31:5", "preset gcs", "built in"
