@@ -33,12 +33,6 @@ bool has_inner_rest(const PathPattern& path) {
   return count_rests(path) > (path.steps.back() == Step::Rest ? 1U : 0U);
 }
 
-bool methods_meet(const EndpointPattern& a, const EndpointPattern& b) {
-  return a.methods.empty() || std::any_of(a.methods.begin(), a.methods.end(), [&](const auto& one) {
-           return std::find(b.methods.begin(), b.methods.end(), one) != b.methods.end();
-         });
-}
-
 }  // namespace
 
 std::uint64_t policy::host_rank(const HostPattern& host) {
@@ -126,39 +120,6 @@ void EndpointIndex::Data::finish(const std::vector<EndpointPattern>& patterns) {
   nodes.shrink_to_fit();
   entries.shrink_to_fit();
   names.shrink_to_fit();
-}
-
-void EndpointIndex::Data::find_ties() {
-  auto first = entries.begin();
-  for (auto later = first; later != entries.end(); ++later) {
-    if (later->node != first->node || later->rank != first->rank) first = later;
-    const auto earlier = std::find_if(first, later, [&](const IndexEntry& one) {
-      return one.pattern != later->pattern && conditions_meet(one.pattern, later->pattern);
-    });
-    if (earlier != later) ties.push_back({later->pattern, earlier->pattern});
-  }
-}
-
-void EndpointIndex::Data::find_loose_ties(const std::vector<EndpointPattern>& patterns) {
-  for (const auto& group : loose) {
-    const auto& all = group.second;
-    for (auto later = all.begin(); later != all.end(); ++later) {
-      const auto earlier = std::find_if(all.begin(), later, [&](const Loose& one) {
-        return one.pattern != later->pattern && can_meet(one.host, later->host) &&
-               methods_meet(patterns[one.pattern], patterns[later->pattern]) &&
-               conditions_meet(one.pattern, later->pattern);
-      });
-      if (earlier != later) ties.push_back({later->pattern, earlier->pattern});
-    }
-  }
-  loose.clear();
-}
-
-bool EndpointIndex::Data::conditions_meet(std::uint32_t one, std::uint32_t other) const {
-  const auto first = conditions.find(one);
-  const auto second = conditions.find(other);
-  return first == conditions.end() || second == conditions.end() ||
-         first->second.can_meet(second->second);
 }
 
 void EndpointIndex::Data::insert(NodeId node) {

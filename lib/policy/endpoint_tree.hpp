@@ -5,6 +5,7 @@
 #include "lib/policy/endpoint_pattern.hpp"
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -114,6 +115,7 @@ struct EndpointIndex::Data {
   void note_loose(std::uint32_t number, std::uint64_t rank, const EndpointPattern& pattern,
                   const policy::HostPattern& host, const policy::PathPattern& path);
   void find_ties();
+  void find_ties_among(std::span<const policy::IndexEntry> all);
   void find_loose_ties(const std::vector<EndpointPattern>& patterns);
   [[nodiscard]] bool conditions_meet(std::uint32_t one, std::uint32_t other) const;
 

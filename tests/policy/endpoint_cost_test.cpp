@@ -131,6 +131,37 @@ TEST_CASE("ties among very many are found without comparing all pairs") {
   CHECK(growth(ties, same(5'000), same(50'000)) < 11);
 }
 
+TEST_CASE("very many that want different things are told apart without comparing all pairs") {
+  using Make = EndpointPattern (*)(const std::string& number, bool odd);
+  const Make makers[] = {
+      [](const std::string& number, bool) { return pattern("host=a header:X-Tenant=" + number); },
+      [](const std::string& number, bool) {
+        return pattern("host=a header:X-Tenant=t" + number + ".*");
+      },
+      [](const std::string& number, bool odd) {
+        return pattern("host=a query:kind=" + std::string(odd ? "odd" : "even") +
+                       " query:part=" + number);
+      },
+      // Ten a shard, which want different things of one another.
+      [](const std::string& number, bool odd) {
+        return pattern("host=a header:X-Shard=s" + number.substr(0, number.size() - 1) +
+                       " query:part=" + number.back() + (odd ? " query:x=*" : " query:y=*"));
+      },
+      [](const std::string& number, bool) { return pattern("host=s" + number + ".*.a.test"); },
+  };
+  for (const auto make : makers) {
+    const auto all = [&](int count) {
+      std::vector<EndpointPattern> patterns;
+      for (int i = 0; i < count; ++i) patterns.push_back(make(std::to_string(i), i % 2 == 1));
+      return patterns;
+    };
+    const auto none = [](const std::vector<EndpointPattern>& patterns) {
+      CHECK(EndpointIndex(patterns).ties().empty());
+    };
+    CHECK(growth(none, all(300), all(3'000)) < 15);
+  }
+}
+
 TEST_CASE("patterns that differ in one part only are no tie, and others are") {
   const EndpointIndex index({
       pattern("host=a path=/x/{id} methods=GET,PUT"),
