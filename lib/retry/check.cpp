@@ -87,12 +87,15 @@ class Checker {
 
   void urls(const PendingRule& pending) {
     for (const auto& header : pending.url_from) {
-      demand(valid_header_name(header), "retry_on.pending.url_from",
-             "has an entry that is not a header name");
+      if (valid_header_name(header)) continue;
+      demand(false, "retry_on.pending.url_from",
+             "has the entry \"" + header + "\", which is not a header name");
     }
     for (const auto& origin : pending.origins) {
-      demand(policy::is_origin_pattern(origin), "retry_on.pending.origins",
-             "has an entry that is not an origin such as \"https://status.example.com\"");
+      if (policy::is_origin_pattern(origin)) continue;
+      demand(false, "retry_on.pending.origins",
+             "has the entry \"" + origin +
+                 "\", which is not an origin such as \"https://status.example.com\"");
     }
     demand(pending.origins.empty() || !pending.url_from.empty(), "retry_on.pending.origins",
            "needs url_from, which says where the URL is");

@@ -11,8 +11,10 @@ struct OriginPattern {
   bool suffix = false;
 };
 
-bool ends_in_number(std::string_view host) {
-  return !host.empty() && host.back() >= '0' && host.back() <= '9';
+// A host whose last label is a number is an IPv4 address.
+bool is_address(std::string_view host) {
+  const auto last = host.substr(host.rfind('.') + 1);
+  return host.ends_with(']') || last.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 std::optional<OriginPattern> parse(std::string_view text) {
@@ -24,9 +26,7 @@ std::optional<OriginPattern> parse(std::string_view text) {
   if (exact.find_first_of("*/?#@", host + 3) != std::string::npos) return std::nullopt;
   auto url = Url::parse(exact);
   // A part of an IP address is not a domain.
-  if (!url || (suffix && (ends_in_number(url->host()) || url->host().back() == ']'))) {
-    return std::nullopt;
-  }
+  if (!url || (suffix && is_address(url->host()))) return std::nullopt;
   return OriginPattern{*std::move(url), suffix};
 }
 

@@ -74,14 +74,14 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
       {[](auto& p) { p.retry_on.pending.emplace().max = 0; },
        "retry_on.pending.max (0) is out of range: 1 to 2147483647"},
       {[](auto& p) { p.retry_on.pending.emplace().url_from = {"a b"}; },
-       "retry_on.pending.url_from has an entry that is not a header name"},
+       "retry_on.pending.url_from has the entry \"a b\", which is not a header name"},
       {[](auto& p) { p.retry_on.pending.emplace().origins = {"https://a.test"}; },
        "retry_on.pending.origins needs url_from, which says where the URL is"},
       {[](auto& p) {
          p.retry_on.pending.emplace().url_from = {"Location"};
          p.retry_on.pending->origins = {"a.test"};
        },
-       "retry_on.pending.origins has an entry that is not an origin such as "
+       "retry_on.pending.origins has the entry \"a.test\", which is not an origin such as "
        "\"https://status.example.com\""},
       {[=](auto& p) { p.budget.capacity = kMost; },
        "budget.capacity (9223372036854776) is out of range: 0 to 1e+12"},

@@ -6,16 +6,33 @@
 using namespace httpretry;
 
 TEST_CASE("what is listed as an origin has a scheme and a host, and nothing after the port") {
-  for (const char* good : {"https://a.test", "HTTP://A.test:8080", "https://*.a.test",
-                           "https://[::1]:8443", "http://127.0.0.1", "https://bücher.example"}) {
+  for (const char* good :
+       {"https://a.test", "HTTP://A.test:8080", "https://*.a.test", "https://[::1]:8443",
+        "http://127.0.0.1", "https://bücher.example", "https://*.prod.zone1", "https://*.v2"}) {
     CAPTURE(good);
     CHECK(policy::is_origin_pattern(good));
   }
-  for (const char* bad :
-       {"", "a.test", "//a.test", "ftp://a.test", "https://", "https://*", "https://*.",
-        "https://a.*.test", "https://*a.test", "https://*.*.test", "https://*.0.0.1",
-        "https://*.[::1]", "https://a.test/", "https://a.test/v1", "https://a.test?q",
-        "https://a.test#f", "https://ann@a.test", "https://a.test:99999", "https://a b"}) {
+  for (const char* bad : {"",
+                          "a.test",
+                          "//a.test",
+                          "ftp://a.test",
+                          "https://",
+                          "https://*",
+                          "https://*.",
+                          "https://a.*.test",
+                          "https://*a.test",
+                          "https://*.*.test",
+                          "https://*.0.0.1",
+                          "https://*.0x7f000001",
+                          "https://*.a.12",
+                          "https://*.[::1]",
+                          "https://a.test/",
+                          "https://a.test/v1",
+                          "https://a.test?q",
+                          "https://a.test#f",
+                          "https://ann@a.test",
+                          "https://a.test:99999",
+                          "https://a b"}) {
     CAPTURE(bad);
     CHECK_FALSE(policy::is_origin_pattern(bad));
   }
@@ -41,6 +58,7 @@ TEST_CASE("an origin fits where scheme, host and port do; of a suffix there is a
       {"https://*.a.test", "http://b.a.test/", false},
       {"https://*.a.test:8443", "https://b.a.test/", false},
       {"https://*.a.test:8443", "https://b.a.test:8443/", true},
+      {"https://*.prod.zone1", "https://a.prod.zone1/", true},
       {"https://bücher.example", "https://xn--bcher-kva.example/", true},
       {"not an origin", "https://a.test/", false},
   };
