@@ -29,8 +29,10 @@ MAY_INCLUDE = {
     "spdlog": {"http", "flow", "spdlog"},
     "testing": {"http", "retry", "json", "flow", "policy", "testing"},
     "client": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client"},
+    # A component: observers and a middleware; its exporter is a client.
+    "telemetry": {"http", "retry", "flow", "policy", "middleware", "curl", "client", "telemetry"},
     "apps": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client",
-             "testing", "apps"},
+             "telemetry", "testing", "apps"},
 }
 # The headers outside of the rooms: the macro that every room uses, and all the rooms at once.
 OUTSIDE = {"export", "httpretry"}

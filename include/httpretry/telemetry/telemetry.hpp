@@ -1,0 +1,10 @@
+// Metrics, traces, JSON logs and HTTP archives: observers for ClientOptions::observers. Link
+// httpretry::telemetry. None of it is part of httpretry.hpp, and what is not used costs nothing.
+#pragma once
+
+#include <httpretry/telemetry/har.hpp>
+#include <httpretry/telemetry/json_log.hpp>
+#include <httpretry/telemetry/metrics.hpp>
+#include <httpretry/telemetry/otlp.hpp>
+#include <httpretry/telemetry/trace_context.hpp>
+#include <httpretry/telemetry/traces.hpp>

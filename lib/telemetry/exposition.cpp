@@ -1,0 +1,124 @@
+// The text formats of Prometheus: 0.0.4, and OpenMetrics 1.0.
+#include "words.hpp"
+
+#include <httpretry/telemetry/metrics.hpp>
+
+#include <array>
+#include <cstdio>
+
+namespace httpretry {
+namespace {
+
+using telemetry::number_text;
+
+std::string escaped(std::string_view text, bool quotes) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '\n') {
+      safe += "\\n";
+    } else {
+      if (c == '\\' || (quotes && c == '"')) safe += '\\';
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string labels_text(const MetricSeries& series, std::string_view bound = {}) {
+  std::string text;
+  const auto put = [&](std::string_view name, std::string_view value) {
+    text.append(text.empty() ? "{" : ",").append(name).append("=\"").append(escaped(value, true));
+    text += '"';
+  };
+  for (const auto& [name, value] : series.labels) put(name, value);
+  if (!bound.empty()) put("le", bound);
+  return text.empty() ? text : text + "}";
+}
+
+class Page {
+ public:
+  explicit Page(bool openmetrics) : openmetrics_(openmetrics) {}
+
+  std::string of(const MetricsSnapshot& snapshot) {
+    for (const auto& family : snapshot.families) {
+      if (family.series.empty()) continue;
+      head(family);
+      for (const auto& series : family.series) {
+        if (family.kind == MetricFamily::Kind::Histogram) {
+          histogram(family, series);
+        } else {
+          line(family.name, labels_text(series), number_text(series.value));
+        }
+      }
+    }
+    if (openmetrics_) text_ += "# EOF\n";
+    return std::move(text_);
+  }
+
+ private:
+  void head(const MetricFamily& family) {
+    std::string_view name = family.name;
+    std::string_view kind = "counter";
+    if (family.kind == MetricFamily::Kind::Gauge) kind = "gauge";
+    if (family.kind == MetricFamily::Kind::Histogram) kind = "histogram";
+    constexpr std::string_view kTotal = "_total";
+    if (openmetrics_ && name.ends_with(kTotal)) name.remove_suffix(kTotal.size());
+    text_.append("# HELP ").append(name).append(" ").append(escaped(family.help, openmetrics_));
+    text_.append("\n# TYPE ").append(name).append(" ").append(kind).append("\n");
+    if (openmetrics_ && name.ends_with("_seconds")) {
+      text_.append("# UNIT ").append(name).append(" seconds\n");
+    }
+  }
+
+  void line(const std::string& name, const std::string& labels, const std::string& value,
+            const std::optional<Exemplar>& exemplar = {}) {
+    text_.append(name).append(labels).append(" ").append(value);
+    if (openmetrics_ && exemplar) {
+      const std::chrono::duration<double> at = exemplar->at.time_since_epoch();
+      std::array<char, 32> time{};
+      std::snprintf(time.data(), time.size(), "%.3f", at.count());
+      text_.append(" # {trace_id=\"").append(exemplar->trace_id).append("\",span_id=\"");
+      text_.append(exemplar->span_id).append("\"} ").append(number_text(exemplar->value));
+      text_.append(" ").append(time.data());
+    }
+    text_ += '\n';
+  }
+
+  // In OpenMetrics a bound is a number with a point.
+  std::string bound_text(double bound) const {
+    auto text = number_text(bound);
+    if (openmetrics_ && text.find_first_of(".e") == std::string::npos) text += ".0";
+    return text;
+  }
+
+  void histogram(const MetricFamily& family, const MetricSeries& series) {
+    std::uint64_t below = 0;
+    for (std::size_t i = 0; i < series.counts.size(); ++i) {
+      below += series.counts[i];
+      const auto bound = i < family.bounds.size() ? bound_text(family.bounds[i]) : "+Inf";
+      line(family.name + "_bucket", labels_text(series, bound), std::to_string(below),
+           i < series.exemplars.size() ? series.exemplars[i] : std::nullopt);
+    }
+    line(family.name + "_sum", labels_text(series), number_text(series.value));
+    line(family.name + "_count", labels_text(series), std::to_string(below));
+  }
+
+  bool openmetrics_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string prometheus_text(const MetricsSnapshot& snapshot) { return Page(false).of(snapshot); }
+std::string openmetrics_text(const MetricsSnapshot& snapshot) { return Page(true).of(snapshot); }
+
+std::string Metrics::prometheus() const { return prometheus_text(snapshot()); }
+std::string Metrics::openmetrics() const { return openmetrics_text(snapshot()); }
+
+Metrics::Page Metrics::page(std::string_view accept) const {
+  const bool open = accept.find("application/openmetrics-text") != std::string_view::npos;
+  if (open) return {kOpenMetricsType, openmetrics()};
+  return {kPrometheusType, prometheus()};
+}
+
+}  // namespace httpretry

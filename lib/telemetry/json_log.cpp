@@ -1,0 +1,179 @@
+#include "send_records.hpp"
+#include "words.hpp"
+
+#include <httpretry/client/report.hpp>
+#include <httpretry/policy/policy_set.hpp>
+#include <httpretry/telemetry/json_log.hpp>
+#include <httpretry/telemetry/trace_context.hpp>
+
+#include <stdexcept>
+
+namespace httpretry {
+namespace {
+
+using telemetry::JsonObject;
+using telemetry::milliseconds;
+using telemetry::SendRecord;
+
+void put_or_null(JsonObject& line, std::string_view key, std::string_view text) {
+  text.empty() ? line.null(key) : line.text(key, text);
+}
+
+void put_time(JsonObject& line, std::string_view key, const Attempt::MaybeDuration& time) {
+  time ? line.number(key, milliseconds(*time)) : line.null(key);
+}
+
+void begin_line(JsonObject& line, const Call& call, std::string_view event, WallTime at) {
+  line.text("time", rfc3339(at));
+  line.text("event", event);
+  line.number("call", call.id());
+}
+
+void put_request(JsonObject& line, const Request& request) {
+  line.text("method", request.method());
+  const auto& url = request.parsed_url();
+  put_or_null(line, "url", url ? url->without_secrets() : "");
+}
+
+void put_outcome(JsonObject& line, int status, const std::optional<Errc>& error,
+                 std::string_view message) {
+  status == 0 ? line.null("status") : line.number("status", status);
+  put_or_null(line, "error", error ? to_string(*error) : std::string_view());
+  if (error) line.text("message", message);
+}
+
+void put_timings(JsonObject& line, const Timings& timings) {
+  JsonObject times(line.key("timings_ms"));
+  times.number("queued", milliseconds(timings.queued));
+  times.number("resolved", milliseconds(timings.resolved));
+  times.number("connected", milliseconds(timings.connected));
+  times.number("secured", milliseconds(timings.secured));
+  times.number("sent", milliseconds(timings.sent));
+  times.number("first_byte", milliseconds(timings.first_byte));
+  times.number("total", milliseconds(timings.total));
+}
+
+void put_decision(JsonObject& line, const Attempt* attempt) {
+  if (attempt == nullptr) return line.null("decision");
+  line.text("class", to_string(attempt->cls));
+  line.text("rule", attempt->rule);
+  line.text("decision", attempt->retried ? "retry" : "stop");
+  put_time(line, "wait_ms", attempt->wait);
+  put_time(line, "backoff_ms", attempt->backoff);
+  put_time(line, "server_delay_ms", attempt->server_delay);
+  attempt->budget_left ? line.number("budget_left", *attempt->budget_left)
+                       : line.null("budget_left");
+}
+
+void put_trace(JsonObject& line, const Call& call) {
+  const auto trace = trace_of(call);
+  if (trace) line.text("trace_id", trace->trace.hex());
+}
+
+class JsonLog final : public telemetry::SendWriter {
+ public:
+  explicit JsonLog(JsonLineSink sink) : sink_(std::move(sink)) {}
+
+  // A call's end tells nothing of its request.
+  void call_started(const Call& call, const Request& request) noexcept override {
+    try {
+      call.set(FirstRequest{request});
+    } catch (const std::bad_alloc&) {
+      lost();
+    }
+  }
+
+  void redirected(const Call& call, const Request& next) noexcept override {
+    try {
+      write([&](JsonObject& line) {
+        begin_line(line, call, "redirect", call.scheduler().wall_now());
+        put_request(line, next);
+        put_trace(line, call);
+      });
+    } catch (const std::bad_alloc&) {
+      lost();
+    }
+  }
+
+ private:
+  struct FirstRequest {
+    Request request;
+  };
+
+  template <class Put>
+  void write(const Put& put) const {
+    std::string text;
+    {
+      JsonObject line(text);
+      put(line);
+    }
+    sink_(text);
+  }
+
+  void send_over(const Call& call, const SendRecord& send, const Attempt* attempt) override {
+    write([&](JsonObject& line) {
+      begin_line(line, call, "send", call.scheduler().wall_now());
+      line.number("exchange", send.number);
+      send.attempt == 0 ? line.null("attempt") : line.number("attempt", send.attempt);
+      put_request(line, send.request);
+      put_or_null(line, "peer", telemetry::peer_text(send.exchange.peer));
+      put_outcome(line, send.status, send.error, send.message);
+      put_or_null(line, "http_version", send.http_version);
+      put_timings(line, send.exchange.timings);
+      line.boolean("reused_connection", send.exchange.reused_connection);
+      line.number("body_sent", send.exchange.body_sent);
+      line.number("body_received", send.exchange.body_received);
+      line.text("sent", to_string(send.exchange.sent));
+      put_decision(line, attempt);
+      put_trace(line, call);
+    });
+  }
+
+  void not_sent(const Call& call, const Request& request, const Attempt& attempt) override {
+    write([&](JsonObject& line) {
+      begin_line(line, call, "attempt", call.scheduler().wall_now());
+      line.number("attempt", attempt.number);
+      put_request(line, request);
+      put_outcome(line, attempt.status, attempt.error, attempt.error_message);
+      line.text("sent", to_string(attempt.sent));
+      put_decision(line, &attempt);
+      put_trace(line, call);
+    });
+  }
+
+  void call_over(const Call& call, const Outcome& outcome) override {
+    const auto& history = history_of(outcome);
+    write([&](JsonObject& line) {
+      begin_line(line, call, "call", call.scheduler().wall_now());
+      if (const auto* first = call.get<FirstRequest>()) put_request(line, first->request);
+      const auto& attempts = history.attempts;
+      const auto policy = attempts.empty() ? nullptr : attempts.front().policy;
+      put_or_null(line, "endpoint", policy ? policy->endpoint : "");
+      put_or_null(line, "policy",
+                  !policy                ? ""
+                  : policy->name.empty() ? policy->preset
+                                         : policy->name);
+      const auto error = outcome ? std::nullopt : std::optional(outcome.error().code);
+      put_outcome(line, outcome ? outcome->status : 0, error,
+                  outcome ? std::string_view() : outcome.error().message);
+      line.number("attempts", attempts.size());
+      line.text("stop_reason", to_string(history.stop_reason));
+      line.number("elapsed_ms", milliseconds(history.elapsed));
+      put_trace(line, call);
+    });
+  }
+
+  // The next lines tell enough.
+  void lost() noexcept override {}
+
+  JsonLineSink sink_;
+};
+
+}  // namespace
+
+std::shared_ptr<Observer> json_log(JsonLineSink sink) {
+  if (!sink) throw std::invalid_argument("json_log() needs a function that takes the lines");
+  return std::make_shared<JsonLog>(std::move(sink));
+}
+
+}  // namespace httpretry

@@ -1,0 +1,192 @@
+// The observer: what it counts while calls run. What it costs is in tests/bench/RESULTS.md.
+#include "call_trace.hpp"
+#include "metrics_state.hpp"
+#include "words.hpp"
+
+#include <httpretry/policy/policy_set.hpp>
+#include <httpretry/retry/retry_policy.hpp>
+
+#include <algorithm>
+#include <new>
+
+namespace httpretry {
+namespace telemetry {
+namespace {
+
+constexpr std::size_t kMostSeries = 4096;  // of one kind in one shard
+
+template <std::size_t kCount>
+std::uint8_t number_of(const std::array<std::string_view, kCount>& known, std::string_view text) {
+  std::uint8_t number = 0;
+  while (number + 1U < kCount && known[number] != text) ++number;
+  return number;
+}
+
+HostCells& cells_of(Names& names, Shard& shard, const Url& url) {
+  const auto& origin = url.origin();
+  if (origin == shard.last_origin) return *shard.last_host;
+  const auto number = shard.hosts_seen.number(names, origin);
+  auto& cells = shard.host_cells[number];
+  if (cells == nullptr) {
+    const std::lock_guard lock(shard.mutex);
+    cells = &shard.hosts.emplace_back();
+    cells->index = number;
+  }
+  shard.last_host = nullptr;
+  shard.last_origin = origin;
+  shard.last_host = cells;
+  return *cells;
+}
+
+template <class Series>
+Series& series_of(Shard& shard, Table<Series>& table, std::uint64_t key) {
+  if (auto* found = table.find(key)) return *found;
+  const std::lock_guard lock(shard.mutex);
+  return table.add(key);
+}
+
+// A server may answer with any status, so the number of series has a limit of its own.
+SendSeries& send_series(Shard& shard, SendKey key, std::uint32_t other_host) {
+  if (auto* found = shard.sends.find(key.packed())) return *found;
+  if (shard.sends.size() >= kMostSeries) {
+    key.host = other_host;
+    if (key.status != 0) key.status = kOtherStatus;
+  }
+  return series_of(shard, shard.sends, key.packed());
+}
+
+// The trace of the call, where it is sampled. Not more often than once a second, and not where a
+// reader has the shard.
+void keep_exemplar(Shard& shard, SendSeries& series, std::size_t bucket, Duration took,
+                   const Call& call) {
+  const auto* trace = call.get<CallTrace>();
+  if (trace == nullptr || !trace->call) return;
+  const auto now = trace->started + std::chrono::duration_cast<WallTime::duration>(
+                                        call.scheduler().now() - call.started());
+  const std::unique_lock lock(shard.mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  if (!series.exemplars) series.exemplars = std::make_unique<Exemplars>();
+  auto& exemplar = (*series.exemplars)[bucket];
+  const bool fresh = exemplar.at + std::chrono::seconds(1) > now;
+  if (fresh && exemplar.trace_low != 0) return;
+  exemplar = {trace->context.trace.high, trace->context.trace.low, trace->last_send, took.count(),
+              now};
+}
+
+// "host", "endpoint" and "policy" as find_budget of the middleware retry has them.
+std::atomic<std::int64_t>& budget_gauge(Metrics::State& state, const HostCells& host,
+                                        std::uint32_t endpoint, const ResolvedPolicy& policy) {
+  const auto scope = policy.policy->budget.scope;
+  const bool by_host = scope == BudgetPolicy::Scope::Host ||
+                       (scope == BudgetPolicy::Scope::Endpoint && policy.identity.empty());
+  return by_host ? state.budget_of_host[host.index] : state.budget_of_endpoint[endpoint];
+}
+
+bool refuses_retry(Reason reason) {
+  return reason == Reason::UnsafeToRepeat || reason == Reason::NotReplayable ||
+         reason == Reason::AttemptsExhausted || reason == Reason::ElapsedExhausted ||
+         reason == Reason::ServerDelayTooLong || reason == Reason::BudgetExhausted;
+}
+
+bool refuses_call(Reason reason) { return reason == Reason::CircuitOpen; }
+
+}  // namespace
+}  // namespace telemetry
+
+using namespace telemetry;
+
+Metrics::Metrics(MetricsOptions options) : state_(std::make_shared<State>(std::move(options))) {}
+Metrics::~Metrics() = default;
+
+std::shared_ptr<Metrics> metrics(MetricsOptions options) {
+  return std::make_shared<Metrics>(std::move(options));
+}
+
+// What lacks memory is not counted; the call goes on.
+void Metrics::exchange_started(const Call& /*call*/, const Request& request,
+                               int /*number*/) noexcept {
+  const auto& url = request.parsed_url();
+  auto* shard = state_->shard();
+  if (shard == nullptr || !url) return;
+  try {
+    add(cells_of(state_->hosts, *shard, *url).began);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Metrics::exchange_ended(const Call& call, const Request& request, int /*number*/,
+                             const Outcome& outcome) noexcept {
+  const auto& url = request.parsed_url();
+  auto* shard = state_->shard();
+  if (shard == nullptr || !url) return;
+  try {
+    auto& host = cells_of(state_->hosts, *shard, *url);
+    add(host.ended);
+    const auto& exchange = exchange_of(outcome);
+    SendKey key;
+    key.host = host.index;
+    key.method = number_of(kMethods, request.method());
+    if (outcome) {
+      key.version = number_of(kVersions, outcome->http_version);
+      key.status = static_cast<std::uint16_t>(outcome->status);
+    } else {
+      key.error = static_cast<std::uint8_t>(static_cast<int>(outcome.error().code) + 1);
+      key.status = static_cast<std::uint16_t>(outcome.error().status);
+    }
+    auto& series = send_series(*shard, key, state_->hosts.other());
+    const auto took = exchange.timings.total;
+    const auto bucket = series.duration.record(took.count());
+    add(shard->wire_sends, static_cast<std::uint64_t>(exchange.wire_sends));
+    if (exchange.timings.queued != Duration::zero()) {
+      shard->admission.record(exchange.timings.queued.count());
+    }
+    keep_exemplar(*shard, series, bucket, took, call);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Metrics::attempt_ended(const Call& /*call*/, const Request& request,
+                            const Attempt& attempt) noexcept {
+  const bool has_budget = attempt.budget_left && attempt.policy;
+  if (!attempt.retried && !has_budget) return;
+  const auto& url = request.parsed_url();
+  auto* shard = state_->shard();
+  if (shard == nullptr || !url) return;
+  try {
+    const auto endpoint = shard->endpoints_seen.number(state_->endpoints, attempt.policy.get());
+    if (has_budget) {
+      const auto& host = cells_of(state_->hosts, *shard, *url);
+      budget_gauge(*state_, host, endpoint, *attempt.policy)
+          .store(*attempt.budget_left, std::memory_order_relaxed);
+    }
+    if (!attempt.retried) return;
+    const auto kind = number_of(kRuleKinds, kind_of_rule(attempt.rule));
+    const auto key = endpoint_key(endpoint, static_cast<std::uint8_t>(attempt.cls), kind);
+    add(series_of(*shard, shard->retries, key).count);
+    add(shard->wait, static_cast<std::uint64_t>(attempt.wait.value_or(Duration::zero()).count()));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept {
+  auto* shard = state_->shard();
+  if (shard == nullptr) return;
+  try {
+    const auto& history = history_of(outcome);
+    const auto& attempts = history.attempts;
+    const auto* policy = attempts.empty() ? nullptr : attempts.front().policy.get();
+    const auto endpoint = shard->endpoints_seen.number(state_->endpoints, policy);
+    const auto key = endpoint_key(endpoint, static_cast<std::uint8_t>(history.stop_reason));
+    auto& series = series_of(*shard, shard->calls, key);
+    series.duration.record(history.elapsed.count());
+    series.attempts.record(static_cast<std::int64_t>(attempts.size()));
+    if (refuses_retry(history.stop_reason)) {
+      add(series_of(*shard, shard->refused_retries, key).count);
+    } else if (refuses_call(history.stop_reason)) {
+      add(series_of(*shard, shard->refused_calls, key).count);
+    }
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+}  // namespace httpretry

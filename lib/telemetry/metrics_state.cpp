@@ -1,0 +1,90 @@
+// Which thread has which shard.
+#include "metrics_state.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+namespace {
+
+using telemetry::Shard;
+
+struct Lease {
+  std::uint64_t id = 0;  // of the Metrics
+  std::shared_ptr<Shard> shard;
+};
+
+// What a thread has, of all Metrics. At its end the shards are free for other threads.
+struct Leases {
+  std::uint64_t last_id = 0;
+  Shard* last = nullptr;
+  std::vector<Lease> all;
+
+  ~Leases();
+};
+
+thread_local constinit bool thread_ends = false;
+thread_local Leases leases;
+
+Leases::~Leases() {
+  for (const auto& lease : all) lease.shard->owned.store(false, std::memory_order_release);
+  thread_ends = true;  // what is destroyed later, a static client perhaps, is not counted
+}
+
+std::uint64_t new_id() {
+  static std::atomic<std::uint64_t> last = 0;
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+Metrics::State::State(MetricsOptions with)
+    : options(std::move(with)),
+      since(std::chrono::system_clock::now()),
+      hosts(options.max_hosts),
+      endpoints(options.max_endpoints),
+      budget_of_host(options.max_hosts + 1),
+      budget_of_endpoint(options.max_endpoints + 1),
+      id_(new_id()) {
+  for (auto* gauges : {&budget_of_host, &budget_of_endpoint}) {
+    for (auto& gauge : *gauges) gauge.store(kNone, std::memory_order_relaxed);
+  }
+}
+
+Shard* Metrics::State::shard() {
+  if (thread_ends) return nullptr;
+  if (leases.last_id == id_) return leases.last;
+  return new_shard();
+}
+
+// Or one that this thread has, but has not used last.
+Shard* Metrics::State::new_shard() {
+  auto& all = leases.all;
+  auto found = std::ranges::find(all, id_, &Lease::id);
+  if (found == all.end()) {
+    std::erase_if(all, [](const Lease& lease) { return lease.shard.use_count() == 1; });
+    try {
+      all.push_back({id_, nullptr});
+      found = std::prev(all.end());
+      const std::lock_guard lock(mutex);
+      const auto is_free = [](const auto& shard) {
+        bool owned = false;
+        return shard->owned.compare_exchange_strong(owned, true, std::memory_order_acquire);
+      };
+      const auto free = std::ranges::find_if(shards, is_free);
+      if (free != shards.end()) {
+        found->shard = *free;
+      } else {
+        shards.push_back(std::make_shared<Shard>());
+        found->shard = shards.back();
+      }
+    } catch (const std::bad_alloc&) {
+      if (found != all.end()) all.erase(found);
+      return nullptr;
+    }
+  }
+  leases.last = found->shard.get();
+  leases.last_id = id_;
+  return leases.last;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,54 @@
+// Ids of traces and spans: xoshiro256++ for each thread, seeded by the system.
+#include "call_trace.hpp"
+
+#include <pthread.h>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <random>
+
+namespace httpretry::telemetry {
+namespace {
+
+// Counts the forks: a child must not go on with the numbers of its parent.
+std::atomic<unsigned> generation = 1;
+
+void count_fork() { generation.fetch_add(1, std::memory_order_relaxed); }
+
+struct Generator {
+  std::array<std::uint64_t, 4> state{};
+  unsigned seeded = 0;  // in which generation
+
+  void seed() {
+    [[maybe_unused]] static const int registered = ::pthread_atfork(nullptr, nullptr, count_fork);
+    std::random_device device;
+    for (auto& word : state) word = std::uint64_t{device()} << 32U | device();
+    state[0] |= 1U;  // all zeros would stay zeros
+    seeded = generation.load(std::memory_order_relaxed);
+  }
+
+  std::uint64_t next() {
+    if (seeded != generation.load(std::memory_order_relaxed)) seed();
+    const auto result = std::rotl(state[0] + state[3], 23) + state[0];
+    const auto shifted = state[1] << 17U;
+    state[2] ^= state[0];
+    state[3] ^= state[1];
+    state[1] ^= state[2];
+    state[0] ^= state[3];
+    state[2] ^= shifted;
+    state[3] = std::rotl(state[3], 45);
+    return result;
+  }
+};
+
+thread_local constinit Generator generator;
+
+}  // namespace
+
+std::uint64_t random_id() {
+  for (;;) {
+    if (const auto id = generator.next(); id != 0) return id;
+  }
+}
+
+}  // namespace httpretry::telemetry

@@ -1,0 +1,106 @@
+#include "send_records.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace httpretry::telemetry {
+
+void SendWriter::exchange_started(const Call& call, const Request& request, int number) noexcept {
+  try {
+    begin(call, request, number);
+  } catch (const std::bad_alloc&) {
+    lost();
+  }
+}
+
+void SendWriter::begin(const Call& call, const Request& request, int number) {
+  auto record = std::make_unique<SendRecord>(request);
+  record->owner = this;
+  record->number = number;
+  record->attempt = call.attempt();
+  record->at = call.scheduler().wall_now();
+  auto* records = call.get<SendRecords>();
+  if (records == nullptr) records = &call.set(SendRecords());
+  records->open.push_back(std::move(record));
+}
+
+void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, int number,
+                                const Outcome& outcome) noexcept {
+  auto* records = call.get<SendRecords>();
+  if (records == nullptr) return;
+  const auto found = std::ranges::find_if(records->open, [&](const auto& record) {
+    return record->owner == this && record->number == number;
+  });
+  if (found == records->open.end()) return;
+  auto& record = **found;
+  record.ended = true;
+  record.exchange = exchange_of(outcome);
+  try {
+    if (outcome) {
+      record.status = outcome->status;
+      record.reason = outcome->reason;
+      record.http_version = outcome->http_version;
+      record.headers = outcome->headers;
+    } else {
+      record.status = outcome.error().status;
+      record.error = outcome.error().code;
+      record.message = outcome.error().message;
+      record.headers = outcome.error().headers;
+    }
+    if (record.attempt != 0) return;
+    give(call, static_cast<std::size_t>(found - records->open.begin()), nullptr);
+  } catch (const std::bad_alloc&) {
+    lost();
+  }
+}
+
+void SendWriter::give(const Call& call, std::size_t index, const Attempt* attempt) {
+  auto& open = call.get<SendRecords>()->open;
+  const auto record = std::move(open[index]);
+  open.erase(open.begin() + static_cast<std::ptrdiff_t>(index));
+  send_over(call, *record, attempt);
+}
+
+void SendWriter::attempt_ended(const Call& call, const Request& request,
+                               const Attempt& attempt) noexcept {
+  try {
+    auto* records = call.get<SendRecords>();
+    const auto is_of_attempt = [&](const auto& record) {
+      return record->owner == this && record->ended && record->attempt == attempt.number;
+    };
+    bool any = false;
+    while (records != nullptr) {
+      const auto found = std::ranges::find_if(records->open, is_of_attempt);
+      if (found == records->open.end()) break;
+      any = true;
+      // Of several, the last one was judged.
+      const bool last = std::none_of(found + 1, records->open.end(), is_of_attempt);
+      give(call, static_cast<std::size_t>(found - records->open.begin()),
+           last ? &attempt : nullptr);
+    }
+    if (!any) not_sent(call, request, attempt);
+  } catch (const std::bad_alloc&) {
+    lost();
+  }
+}
+
+void SendWriter::call_ended(const Call& call, const Outcome& outcome) noexcept {
+  try {
+    if (auto* records = call.get<SendRecords>(); records != nullptr) {
+      for (std::size_t i = 0; i < records->open.size();) {
+        if (records->open[i]->owner != this) {
+          ++i;
+          continue;
+        }
+        auto& record = *records->open[i];
+        if (!record.ended) record.error = Errc::Canceled;  // a middleware did not await it
+        give(call, i, nullptr);
+      }
+    }
+    call_over(call, outcome);
+  } catch (const std::bad_alloc&) {
+    lost();
+  }
+}
+
+}  // namespace httpretry::telemetry

@@ -1,0 +1,383 @@
+// Adds up what all threads have counted, and gives it its labels.
+#include "metrics_state.hpp"
+#include "words.hpp"
+
+#include <httpretry/telemetry/otlp.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace httpretry {
+
+using namespace telemetry;
+
+namespace {
+
+using Kind = MetricFamily::Kind;
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+struct Total {
+  std::vector<std::uint64_t> counts;
+  std::uint64_t sum = 0;
+
+  template <const auto& kBounds>
+  void add(const Histogram<kBounds>& histogram) {
+    counts.resize(histogram.counts.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += read(histogram.counts[i]);
+    sum += read(histogram.sum);
+  }
+};
+
+struct SendTotal {
+  Total duration;
+  Exemplars exemplars;
+};
+struct CallTotal {
+  Total duration;
+  Total attempts;
+};
+
+template <const auto& kBounds>
+std::vector<double> in_seconds() {
+  std::vector<double> bounds;
+  for (const auto bound : kBounds) bounds.push_back(static_cast<double>(bound) / 1e9);
+  return bounds;
+}
+
+void put(Labels& labels, std::string name, std::string_view value) {
+  if (!value.empty()) labels.emplace_back(std::move(name), value);
+}
+
+// What all shards hold, by the numbers of the labels.
+struct Totals {
+  explicit Totals(const Metrics::State& state) {
+    const std::lock_guard lock(state.mutex);
+    for (const auto& shard : state.shards) add(*shard);
+  }
+
+  std::map<std::uint64_t, SendTotal> sends;
+  std::map<std::uint64_t, CallTotal> calls;
+  std::map<std::uint64_t, std::uint64_t> retries;
+  std::map<std::uint64_t, std::uint64_t> refused_retries;
+  std::map<std::uint64_t, std::uint64_t> refused_calls;
+  std::map<std::uint32_t, std::int64_t> in_flight;
+  std::uint64_t wire_sends = 0;
+  std::uint64_t wait = 0;
+  Total admission;
+
+ private:
+  void add(Shard& shard) {
+    const std::lock_guard lock(shard.mutex);
+    for (const auto& series : shard.sends.all()) add(sends[series.key], series);
+    for (const auto& series : shard.calls.all()) {
+      calls[series.key].duration.add(series.duration);
+      calls[series.key].attempts.add(series.attempts);
+    }
+    for (const auto& series : shard.retries.all()) retries[series.key] += read(series.count);
+    for (const auto& series : shard.refused_retries.all()) {
+      refused_retries[series.key] += read(series.count);
+    }
+    for (const auto& series : shard.refused_calls.all()) {
+      refused_calls[series.key] += read(series.count);
+    }
+    for (const auto& host : shard.hosts) {
+      // `ended` first: what ends meanwhile is then under way, and not fewer than none.
+      const auto ended = read(host.ended);
+      in_flight[host.index] +=
+          static_cast<std::int64_t>(read(host.began)) - static_cast<std::int64_t>(ended);
+    }
+    wire_sends += read(shard.wire_sends);
+    wait += read(shard.wait);
+    admission.add(shard.admission);
+  }
+
+  static void add(SendTotal& total, const SendSeries& series) {
+    total.duration.add(series.duration);
+    if (!series.exemplars) return;
+    for (std::size_t i = 0; i < total.exemplars.size(); ++i) {
+      const auto& found = (*series.exemplars)[i];
+      if (found.at > total.exemplars[i].at) total.exemplars[i] = found;
+    }
+  }
+};
+
+MetricFamily family(std::string_view name, Kind kind, std::string_view unit,
+                    std::string_view help) {
+  MetricFamily made;
+  made.name = name;
+  made.kind = kind;
+  made.unit = unit;
+  made.help = help;
+  return made;
+}
+
+MetricSeries counted(Labels labels, double value) {
+  MetricSeries series;
+  series.labels = std::move(labels);
+  series.value = value;
+  return series;
+}
+
+MetricSeries measured(Labels labels, const Total& total, double scale) {
+  auto series = counted(std::move(labels), static_cast<double>(total.sum) / scale);
+  series.counts = total.counts;
+  return series;
+}
+
+class Snapshot {
+ public:
+  explicit Snapshot(const Metrics::State& state)
+      : state_(state),
+        totals_(state),
+        hosts_(state.hosts.texts()),
+        endpoints_(state.endpoints.texts()) {}
+
+  MetricsSnapshot take() {
+    MetricsSnapshot taken;
+    taken.since = state_.since;
+    taken.at = std::chrono::system_clock::now();
+    for (auto make : {&Snapshot::request_duration, &Snapshot::sends, &Snapshot::in_flight,
+                      &Snapshot::call_duration, &Snapshot::call_attempts, &Snapshot::retries,
+                      &Snapshot::refused_retries, &Snapshot::wait, &Snapshot::refused_calls,
+                      &Snapshot::budget, &Snapshot::queue, &Snapshot::dropped}) {
+      taken.families.push_back((this->*make)());
+    }
+    return taken;
+  }
+
+ private:
+  [[nodiscard]] std::string host(std::uint32_t number) const {
+    return number < hosts_.size() ? hosts_[number] : "_other";
+  }
+
+  [[nodiscard]] Labels of_endpoint(std::uint64_t key, bool with_policy = true) const {
+    const auto number = static_cast<std::uint32_t>(key);
+    const std::string_view both =
+        number < endpoints_.size() ? endpoints_[number] : "_other\n_other";
+    const auto line = both.find('\n');
+    Labels labels;
+    put(labels, "endpoint", both.substr(0, line));
+    if (with_policy) put(labels, "policy", both.substr(line + 1));
+    return labels;
+  }
+
+  [[nodiscard]] Labels of_send(const SendKey& key) const {
+    Labels labels;
+    put(labels, "http_request_method", kMethods[key.method]);
+    // "https://example.com:8443"; the port of the scheme is not in it.
+    if (key.host < hosts_.size()) {
+      const auto url = Url::parse(hosts_[key.host] + "/");
+      put(labels, "server_address", url ? address_of(*url) : hosts_[key.host]);
+      if (url) put(labels, "server_port", std::to_string(url->port()));
+    } else {
+      put(labels, "server_address", "_other");
+    }
+    const auto status =
+        key.status == kOtherStatus ? "_other" : std::to_string(static_cast<int>(key.status));
+    if (key.status != 0) put(labels, "http_response_status_code", status);
+    if (key.error != 0) {
+      put(labels, "error_type", to_string(static_cast<Errc>(key.error - 1)));
+    } else if (key.status >= 400) {
+      put(labels, "error_type", status);
+    }
+    put(labels, "network_protocol_version", kVersions[key.version]);
+    return labels;
+  }
+
+  static std::vector<std::optional<Exemplar>> shown(const Exemplars& exemplars) {
+    std::vector<std::optional<Exemplar>> all(exemplars.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& from = exemplars[i];
+      const TraceId trace{from.trace_high, from.trace_low};
+      if (!trace.valid()) continue;
+      auto& to = all[i].emplace();
+      to.trace_id = trace.hex();
+      to.span_id = span_id_hex(from.span);
+      to.value = static_cast<double>(from.nanoseconds) / 1e9;
+      to.at = from.at;
+    }
+    return all;
+  }
+
+  MetricFamily request_duration() {
+    auto made = family("http_client_request_duration_seconds", Kind::Histogram, "s",
+                       "Duration of HTTP client requests, one for each send.");
+    made.bounds = in_seconds<kDurationBounds>();
+    for (const auto& [key, total] : totals_.sends) {
+      auto series = measured(of_send(SendKey::unpacked(key)), total.duration, 1e9);
+      series.exemplars = shown(total.exemplars);
+      made.series.push_back(std::move(series));
+    }
+    return made;
+  }
+
+  MetricFamily sends() {
+    auto made = family("httpretry_sends_total", Kind::Counter, "{send}",
+                       "Requests on the wire, with those of authentication.");
+    made.series.push_back(counted({}, static_cast<double>(totals_.wire_sends)));
+    return made;
+  }
+
+  MetricFamily in_flight() {
+    auto made = family("httpretry_in_flight", Kind::Gauge, "{request}",
+                       "Requests that have begun and not ended, by server.");
+    for (const auto& [number, count] : totals_.in_flight) {
+      made.series.push_back(counted({{"scope", host(number)}}, static_cast<double>(count)));
+    }
+    return made;
+  }
+
+  [[nodiscard]] Labels of_call(std::uint64_t key) const {
+    auto labels = of_endpoint(key);
+    put(labels, "stop_reason", to_string(static_cast<Reason>(key >> 32U & 0xFFU)));
+    return labels;
+  }
+
+  MetricFamily call_duration() {
+    auto made = family("httpretry_call_duration_seconds", Kind::Histogram, "s",
+                       "Duration of calls, with all their attempts and waits.");
+    made.bounds = in_seconds<kDurationBounds>();
+    for (const auto& [key, total] : totals_.calls) {
+      made.series.push_back(measured(of_call(key), total.duration, 1e9));
+    }
+    return made;
+  }
+
+  MetricFamily call_attempts() {
+    auto made =
+        family("httpretry_call_attempts", Kind::Histogram, "{attempt}", "Attempts of a call.");
+    for (const auto bound : kAttemptBounds) made.bounds.push_back(static_cast<double>(bound));
+    for (const auto& [key, total] : totals_.calls) {
+      made.series.push_back(measured(of_call(key), total.attempts, 1));
+    }
+    return made;
+  }
+
+  MetricFamily retries() {
+    auto made = family("httpretry_retries_total", Kind::Counter, "{retry}",
+                       "Retries that were decided on, by what the attempt before came to.");
+    for (const auto& [key, count] : totals_.retries) {
+      auto labels = of_endpoint(key, false);
+      put(labels, "class", to_string(static_cast<Class>(key >> 32U & 0xFFU)));
+      put(labels, "rule_kind", kRuleKinds[key >> 40U & 0xFFU]);
+      made.series.push_back(counted(std::move(labels), static_cast<double>(count)));
+    }
+    return made;
+  }
+
+  [[nodiscard]] MetricSeries refused(std::uint64_t key, std::uint64_t count) const {
+    auto labels = of_endpoint(key, false);
+    put(labels, "reason", to_string(static_cast<Reason>(key >> 32U & 0xFFU)));
+    return counted(std::move(labels), static_cast<double>(count));
+  }
+
+  MetricFamily refused_retries() {
+    auto made = family("httpretry_retries_refused_total", Kind::Counter, "{call}",
+                       "Calls that ended because a limit or the danger of harm forbade a retry.");
+    for (const auto& [key, count] : totals_.refused_retries) {
+      made.series.push_back(refused(key, count));
+    }
+    return made;
+  }
+
+  MetricFamily wait() {
+    auto made =
+        family("httpretry_retry_wait_seconds_total", Kind::Counter, "s", "Waits before retries.");
+    made.series.push_back(counted({}, static_cast<double>(totals_.wait) / 1e9));
+    return made;
+  }
+
+  MetricFamily refused_calls() {
+    auto made = family("httpretry_refused_total", Kind::Counter, "{call}",
+                       "Calls that were not sent, or not sent again, because of our own guards.");
+    for (const auto& [key, count] : totals_.refused_calls) {
+      made.series.push_back(refused(key, count));
+    }
+    return made;
+  }
+
+  MetricFamily budget() {
+    auto made = family("httpretry_budget_left", Kind::Gauge, "{token}",
+                       "What was left in a retry budget when it was last used.");
+    const auto put_all = [&](const std::vector<Metrics::State::Gauge>& gauges, const auto& name) {
+      for (std::size_t i = 0; i < gauges.size(); ++i) {
+        const auto left = gauges[i].load(std::memory_order_relaxed);
+        if (left == Metrics::State::kNone) continue;
+        made.series.push_back(
+            counted({{"scope", name(static_cast<std::uint32_t>(i))}}, static_cast<double>(left)));
+      }
+    };
+    put_all(state_.budget_of_host, [&](std::uint32_t number) { return host(number); });
+    put_all(state_.budget_of_endpoint, [&](std::uint32_t number) {
+      std::string scope;
+      for (const auto& [name, value] : of_endpoint(number)) {
+        scope.append(scope.empty() ? "" : " ").append(name).append(" ").append(value);
+      }
+      return scope;
+    });
+    return made;
+  }
+
+  MetricFamily queue() {
+    auto made = family("httpretry_queue_seconds", Kind::Histogram, "s",
+                       "Waits of sends before they began, by what held them back.");
+    made.bounds = in_seconds<kDurationBounds>();
+    if (std::ranges::any_of(totals_.admission.counts, [](auto count) { return count > 0; })) {
+      made.series.push_back(measured({{"by", "admission"}}, totals_.admission, 1e9));
+    }
+    return made;
+  }
+
+  MetricFamily dropped() {
+    auto made = family("httpretry_telemetry_dropped_total", Kind::Counter, "{item}",
+                       "Spans and metrics that were not exported.");
+    if (!state_.options.exporter) return made;
+    for (const auto& drop : state_.options.exporter->dropped()) {
+      made.series.push_back(
+          counted({{"signal", std::string(drop.signal)}, {"why", std::string(drop.why)}},
+                  static_cast<double>(drop.count)));
+    }
+    return made;
+  }
+
+  const Metrics::State& state_;
+  Totals totals_;
+  std::vector<std::string> hosts_;
+  std::vector<std::string> endpoints_;
+};
+
+}  // namespace
+
+MetricsSnapshot Metrics::snapshot() const { return Snapshot(*state_).take(); }
+
+std::uint64_t MetricSeries::count() const {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+std::string_view MetricSeries::label(std::string_view name) const {
+  for (const auto& [key, text] : labels) {
+    if (key == name) return text;
+  }
+  return {};
+}
+
+const MetricFamily* MetricsSnapshot::find(std::string_view name) const {
+  const auto found = std::ranges::find(families, name, &MetricFamily::name);
+  return found == families.end() ? nullptr : &*found;
+}
+
+double MetricsSnapshot::sum(std::string_view name, const Labels& labels) const {
+  const auto* found = find(name);
+  if (found == nullptr) return 0;
+  double sum = 0;
+  for (const auto& series : found->series) {
+    const bool has_all = std::ranges::all_of(
+        labels, [&](const auto& label) { return series.label(label.first) == label.second; });
+    if (!has_all) continue;
+    sum += found->kind == MetricFamily::Kind::Histogram ? static_cast<double>(series.count())
+                                                        : series.value;
+  }
+  return sum;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,118 @@
+// What is exported of a span.
+#include "words.hpp"
+
+#include <httpretry/policy/policy_set.hpp>
+#include <httpretry/telemetry/traces.hpp>
+
+namespace httpretry {
+namespace {
+
+using telemetry::address_of;
+using telemetry::seconds;
+
+// Where it is a pattern: a path of its own tells nothing that belongs into a name.
+std::string_view template_of(const Span& span) {
+  if (!span.policy) return {};
+  const std::string_view path = span.policy->path;
+  return path.find_first_of("{*") == std::string_view::npos ? std::string_view() : path;
+}
+
+// "503", "timeout"; empty where the span is no error.
+std::string error_type(const Span& span) {
+  if (span.outcome() != Span::Status::Error) return {};
+  if (span.error) return std::string(to_string(*span.error));
+  return span.status != 0 ? std::to_string(span.status) : std::string(to_string(span.stop_reason));
+}
+
+class Attributes {
+ public:
+  explicit Attributes(const Span& span) : span_(span) { all_.reserve(24); }
+
+  std::vector<SpanAttribute> of_call() {
+    if (span_.policy) {
+      const auto& policy = *span_.policy;
+      text("httpretry.policy", policy.name.empty() ? policy.preset : policy.name);
+      text("httpretry.endpoint", policy.endpoint);
+    }
+    number("httpretry.attempts", span_.attempts);
+    text("httpretry.stop_reason", std::string(to_string(span_.stop_reason)));
+    all_.push_back({"httpretry.elapsed", seconds(span_.end - span_.start)});
+    text("error.type", error_type(span_));
+    return std::move(all_);
+  }
+
+  std::vector<SpanAttribute> of_send() {
+    method();
+    if (span_.url) {
+      text("server.address", address_of(*span_.url));
+      number("server.port", span_.url->port());
+      text("url.full", redacted(*span_.url));
+    }
+    text("url.template", std::string(template_of(span_)));
+    if (span_.status != 0) number("http.response.status_code", span_.status);
+    text("error.type", error_type(span_));
+    if (span_.resend_count > 0) number("http.request.resend_count", span_.resend_count);
+    if (const auto& peer = span_.exchange.peer; !peer.address().empty()) {
+      text("network.peer.address", std::string(peer.address()));
+      number("network.peer.port", peer.port);
+    }
+    text("network.protocol.version", span_.http_version);
+    decision();
+    return std::move(all_);
+  }
+
+ private:
+  void text(std::string_view key, std::string value) {
+    if (!value.empty()) all_.push_back({key, std::move(value)});
+  }
+  void number(std::string_view key, std::int64_t value) { all_.push_back({key, value}); }
+  void time(std::string_view key, const Attempt::MaybeDuration& value) {
+    if (value) all_.push_back({key, seconds(*value)});
+  }
+
+  void method() {
+    text("http.request.method", span_.known_method ? span_.method : "_OTHER");
+    if (!span_.known_method) text("http.request.method_original", span_.method);
+  }
+
+  void decision() {
+    if (span_.attempt != 0) number("httpretry.attempt", span_.attempt);
+    text("httpretry.sent", std::string(to_string(span_.exchange.sent)));
+    if (span_.exchange.wire_sends > 1) number("httpretry.wire_sends", span_.exchange.wire_sends);
+    if (!span_.judged) return;
+    text("httpretry.class", std::string(to_string(span_.cls)));
+    text("httpretry.rule", span_.rule);
+    time("httpretry.wait", span_.wait);
+    time("httpretry.backoff", span_.backoff);
+    time("httpretry.server_delay", span_.server_delay);
+    if (span_.budget_left) number("httpretry.budget_left", *span_.budget_left);
+  }
+
+  const Span& span_;
+  std::vector<SpanAttribute> all_;
+};
+
+}  // namespace
+
+std::string Span::name() const {
+  if (kind == Kind::Internal) return "httpretry.call";
+  std::string name = known_method ? method : "HTTP";
+  if (const auto path = template_of(*this); !path.empty()) name.append(" ").append(path);
+  return name;
+}
+
+Span::Status Span::outcome() const {
+  if (error && *error == Errc::Canceled) return Status::Unset;
+  if (kind == Kind::Internal) {
+    const bool good = stop_reason == Reason::Success || stop_reason == Reason::Canceled;
+    return good ? Status::Unset : Status::Error;
+  }
+  return error || status >= 400 ? Status::Error : Status::Unset;
+}
+
+std::vector<SpanAttribute> Span::attributes() const {
+  Attributes attributes(*this);
+  return kind == Kind::Internal ? attributes.of_call() : attributes.of_send();
+}
+
+}  // namespace httpretry

@@ -1,0 +1,71 @@
+// A bounded queue of spans: any thread puts, one takes. Without a lock, as Dmitry Vyukov's bounded
+// queue: each cell has a number that says whose turn it is.
+#pragma once
+
+#include <httpretry/telemetry/traces.hpp>
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <vector>
+
+namespace httpretry::telemetry {
+
+class SpanQueue {
+ public:
+  explicit SpanQueue(std::size_t size)
+      : cells_(std::bit_ceil(size < 2 ? std::size_t{2} : size)), mask_(cells_.size() - 1) {
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      cells_[i].turn.store(i, std::memory_order_relaxed);
+    }
+  }
+  ~SpanQueue() {
+    while (take()) {
+    }
+  }
+  SpanQueue(const SpanQueue&) = delete;
+  SpanQueue& operator=(const SpanQueue&) = delete;
+
+  // The number of spans that were put before this one; kFull, and the span is not taken.
+  static constexpr std::size_t kFull = SIZE_MAX;
+  std::size_t put(SpanPtr& span) noexcept {
+    auto at = last_.load(std::memory_order_relaxed);
+    for (;;) {
+      auto& cell = cells_[at & mask_];
+      const auto turn = cell.turn.load(std::memory_order_acquire);
+      if (turn == at) {
+        if (last_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) {
+          cell.span = std::move(span);
+          cell.turn.store(at + 1, std::memory_order_release);
+          return at;
+        }
+      } else if (turn < at) {
+        return kFull;
+      } else {
+        at = last_.load(std::memory_order_relaxed);
+      }
+    }
+  }
+
+  // nullptr if there is none.
+  SpanPtr take() noexcept {
+    auto& cell = cells_[first_ & mask_];
+    if (cell.turn.load(std::memory_order_acquire) != first_ + 1) return nullptr;
+    auto span = std::move(cell.span);
+    cell.turn.store(first_ + cells_.size(), std::memory_order_release);
+    ++first_;
+    return span;
+  }
+
+ private:
+  struct Cell {
+    std::atomic<std::size_t> turn;
+    SpanPtr span;
+  };
+  std::vector<Cell> cells_;
+  const std::size_t mask_;
+  alignas(64) std::atomic<std::size_t> last_ = 0;
+  alignas(64) std::size_t first_ = 0;  // of the one that takes
+};
+
+}  // namespace httpretry::telemetry

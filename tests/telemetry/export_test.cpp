@@ -1,0 +1,182 @@
+// Metrics, logs, archives and the exporter against servers on the wire: the numbers must be those
+// of the history and of the server.
+#include <httpretry/httpretry.hpp>
+#include <httpretry/telemetry/telemetry.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <mutex>
+#include <thread>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+RetryPolicy quick() {
+  auto policy = RetryPolicy();
+  policy.backoff = Backoff::constant(1ms);
+  policy.throttle_backoff.reset();
+  policy.max_attempts = 3;
+  return policy;
+}
+
+Client client_with(std::vector<std::shared_ptr<Observer>> observers) {
+  ClientOptions options;
+  options.middlewares = {retry(quick())};
+  options.observers = std::move(observers);
+  return Client(options);
+}
+
+std::uint64_t drops(const Otlp& exporter, std::string_view why) {
+  for (const auto& each : exporter.dropped()) {
+    if (each.signal == "traces" && each.why == why) return each.count;
+  }
+  return 0;
+}
+
+OtlpOptions to(const FaultServer& collector) {
+  OtlpOptions options;
+  options.endpoint = collector.url();
+  options.policy = quick();
+  options.policy->repeat = Repeat::Always;
+  options.interval = 1h;  // only flush sends
+  options.timeout = 300ms;
+  options.shutdown = 0ms;
+  return options;
+}
+
+SpanPtr some_span() {
+  auto span = std::make_unique<Span>();
+  span->method = "GET";
+  span->trace = {1, 2};
+  span->id = 0xAB;
+  return span;
+}
+
+}  // namespace
+
+TEST_CASE("metrics, history, spans and the server agree") {
+  FaultServer server(
+      {503, {200, "ok"}, {429, Headers{{"Retry-After", "0"}}}, {200, "ok"}, {404, ""}});
+  const auto numbers = metrics();
+  int spans = 0;
+  const auto tracer = traces([&](SpanPtr span) { spans += span->kind == Span::Kind::Client; });
+  auto client = client_with({numbers, tracer});
+  std::size_t attempts = 0;
+  for (int i = 0; i < 3; ++i) {
+    attempts += history_of(client.get(server.url("/a"))).attempts.size();
+  }
+  const auto taken = numbers->snapshot();
+  CHECK(attempts == 5);
+  CHECK(server.requests() == 5);
+  CHECK(spans == 5);
+  CHECK(taken.sum("http_client_request_duration_seconds") == 5);
+  CHECK(taken.sum("http_client_request_duration_seconds", {{"error_type", "503"}}) == 1);
+  CHECK(taken.sum("httpretry_sends_total") == 5);
+  CHECK(taken.sum("httpretry_call_attempts") == 3);
+  CHECK(taken.sum("httpretry_retries_total") == 2);
+  CHECK(taken.sum("httpretry_retries_total", {{"class", "throttle"}, {"rule_kind", "status"}}) ==
+        1);
+  CHECK(taken.sum("httpretry_in_flight") == 0);
+  CHECK(taken.sum("httpretry_call_duration_seconds", {{"stop_reason", "success"}}) == 2);
+  const auto open = numbers->openmetrics();
+  CHECK(open.ends_with("# EOF\n"));
+  CHECK(open.find(" # {trace_id=\"") != std::string::npos);
+  CHECK(numbers->prometheus().find("trace_id") == std::string::npos);
+}
+
+TEST_CASE("threads count for themselves, and nothing is lost") {
+  FaultServer server({{200, "ok"}});
+  const auto numbers = metrics();
+  auto client = client_with({numbers});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 25; ++n) CHECK(client.get(server.url()));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(numbers->snapshot().sum("http_client_request_duration_seconds") == 200);
+  CHECK(numbers->snapshot().sum("httpretry_in_flight") == 0);
+}
+
+TEST_CASE("hosts above the limit are _other") {
+  const auto network = std::make_shared<ScriptedTransport>();
+  network->say(Response(200));
+  MetricsOptions limits;
+  limits.max_hosts = 2;
+  const auto numbers = metrics(limits);
+  ClientOptions options;
+  options.transport = network;
+  options.scheduler = std::make_shared<ManualScheduler>();
+  options.observers = {numbers};
+  Client client(options);
+  for (const auto* host : {"a", "b", "c", "d", "a"}) {
+    CHECK(client.get(std::string("http://") + host + "/"));
+  }
+  const auto taken = numbers->snapshot();
+  constexpr auto* kName = "http_client_request_duration_seconds";
+  CHECK(taken.sum(kName, {{"server_address", "_other"}}) == 2);
+  CHECK(taken.sum(kName, {{"server_address", "a"}}) == 2);
+}
+
+TEST_CASE("the collector's answers: taken, retried, refused, rejected, hanging") {
+  struct Row {
+    Scenario steps;
+    std::size_t requests;
+    std::uint64_t exported, refused, rejected, unreachable;
+  };
+  const auto partial = R"({"partialSuccess": {"rejectedSpans": "2", "errorMessage": "no"}})";
+  const Row rows[] = {
+      {Scenario{Step(200, "{}")}, 1, 3, 0, 0, 0},
+      {Scenario{Step(503), Step(200, "{}")}, 2, 3, 0, 0, 0},
+      {Scenario{Step(429), Step(200)}, 2, 3, 0, 0, 0},
+      {Scenario{Step(400)}, 1, 0, 3, 0, 0},
+      {Scenario{Step(200, partial)}, 1, 1, 0, 2, 0},
+      {Scenario{Step(Fault::Hang)}, 3, 0, 0, 0, 3},
+  };
+  for (const auto& row : rows) {
+    FaultServer collector(row.steps);
+    Otlp exporter(to(collector));
+    for (int i = 0; i < 3; ++i) exporter.add(some_span());
+    CHECK(exporter.flush(10s));
+    CHECK(collector.requests() == row.requests);
+    CHECK(exporter.exported() == row.exported);
+    CHECK(drops(exporter, "refused") == row.refused);
+    CHECK(drops(exporter, "rejected") == row.rejected);
+    CHECK(drops(exporter, "unreachable") == row.unreachable);
+  }
+}
+
+TEST_CASE("a full queue drops what is new, and counts it") {
+  FaultServer collector({{200, "{}"}});
+  auto options = to(collector);
+  options.queue = 4;
+  Otlp exporter(options);
+  for (int i = 0; i < 7; ++i) exporter.add(some_span());
+  CHECK(drops(exporter, "queue_full") == 3);
+  CHECK(exporter.flush(10s));
+  CHECK(exporter.exported() == 4);
+}
+
+TEST_CASE("logs and archives have an entry for each send, and no secrets") {
+  FaultServer server({503, {200, Headers{{"Set-Cookie", "a=s3cr3t"}}, "ok"}});
+  std::vector<std::string> lines;
+  Har archive;
+  auto client = client_with(
+      {json_log([&](std::string_view line) { lines.emplace_back(line); }), archive.observer()});
+  auto request = Request::get(server.url("/a?key=s3cr3t"));
+  request.set_header("Authorization", "s3cr3t");
+  REQUIRE(client.send(request));
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0].find("\"decision\":\"retry\"") != std::string::npos);
+  CHECK(lines[0].find("\"peer\":\"127.0.0.1:") != std::string::npos);
+  CHECK(lines[1].find("\"decision\":\"stop\"") != std::string::npos);
+  CHECK(lines[2].find("\"event\":\"call\"") != std::string::npos);
+  CHECK(archive.entries() == 2);
+  std::string all = archive.text();
+  for (const auto& line : lines) all += line;
+  CHECK(all.find("s3cr3t") == std::string::npos);
+}
