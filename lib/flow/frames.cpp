@@ -3,6 +3,7 @@
 
 #include <array>
 #include <new>
+#include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HTTPRETRY_POOL_FRAMES 0
@@ -28,50 +29,66 @@ struct FreeList {
     Node* next;
   };
   Node* first = nullptr;
-  std::size_t count = 0;
-  void* pop() noexcept {
-    --count;
-    return std::exchange(first, first->next);
-  }
+  std::size_t room = 0;  // for further frames; none before `open`, nor at the end of the thread
 };
 
 // Plain values, because they can still be read when the thread's objects are destroyed: frames that
-// are freed after that are simply deleted.
-thread_local std::array<FreeList, kClasses> free_lists;
-thread_local bool thread_ends = false;
+// are freed after that are simply deleted. With one test for taking a frame and one for giving it
+// back, both together take 43 instructions.
+thread_local constinit std::array<FreeList, kClasses> free_lists{};
 
-struct Cleanup {
-  ~Cleanup() {
-    thread_ends = true;
+struct Open {
+  Open() {
+    for (auto& list : free_lists) list.room = kKeptPerClass;
+  }
+  ~Open() {
     for (auto& list : free_lists) {
-      while (list.first != nullptr) ::operator delete(list.pop());
+      list.room = 0;
+      while (list.first != nullptr) {
+        ::operator delete(std::exchange(list.first, list.first->next));
+      }
     }
   }
 };
 
+// When the thread frees its first frame. With AddressSanitizer never: every frame is really freed,
+// so that it finds a use after that.
+void open() {
+  if constexpr (HTTPRETRY_POOL_FRAMES != 0) thread_local const Open until_end_of_thread;
+}
+
 constexpr std::size_t class_of(std::size_t size) { return (size - 1) / kGrain; }
 
-// With AddressSanitizer every frame is really freed, so that it finds a use after that.
-FreeList* list_of(std::size_t index) {
-  thread_local const Cleanup at_end_of_thread;
-  const bool pooled = HTTPRETRY_POOL_FRAMES != 0 && index < kClasses && !thread_ends;
-  return pooled ? &free_lists[index] : nullptr;
+void keep(void* frame, FreeList& list) noexcept {
+  --list.room;
+  list.first = ::new (frame) FreeList::Node{list.first};
+}
+
+[[gnu::noinline]] void keep_first(void* frame, FreeList& list) noexcept {
+  open();
+  if (list.room == 0) return ::operator delete(frame);
+  keep(frame, list);
 }
 
 }  // namespace
 
 void* allocate_frame(std::size_t size) {
   const auto index = class_of(size);
-  auto* list = list_of(index);
-  if (list != nullptr && list->first != nullptr) return list->pop();
+  if (index < kClasses && free_lists[index].first != nullptr) [[likely]] {
+    auto& list = free_lists[index];
+    ++list.room;
+    return std::exchange(list.first, list.first->next);
+  }
   return ::operator new((index + 1) * kGrain);
 }
 
 void free_frame(void* frame, std::size_t size) noexcept {
-  auto* list = list_of(class_of(size));
-  if (list == nullptr || list->count == kKeptPerClass) return ::operator delete(frame);
-  list->first = ::new (frame) FreeList::Node{list->first};
-  ++list->count;
+  const auto index = class_of(size);
+  if (index >= kClasses) return ::operator delete(frame);
+  auto& list = free_lists[index];
+  if (list.room == 0) [[unlikely]]
+    return keep_first(frame, list);
+  keep(frame, list);
 }
 
 }  // namespace httpretry::detail

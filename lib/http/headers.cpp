@@ -11,6 +11,11 @@
 namespace httpretry {
 namespace {
 
+// Room for the headers of a usual request: two allocations for five headers instead of eight, and
+// 64 bytes less.
+constexpr std::size_t kFirstHeaders = 6;
+constexpr std::size_t kFirstBytes = 250;
+
 // tchar of RFC 9110 §5.6.2.
 constexpr std::array<bool, 256> kTokenBytes = [] {
   std::array<bool, 256> table{};
@@ -126,6 +131,7 @@ bool Headers::holds(std::string_view text) const {
 void Headers::append(std::string_view name, std::string_view value) {
   // Growing the block would invalidate views into it.
   if (holds(name) || holds(value)) return append(std::string(name), std::string(value));
+  if (entries_.empty()) reserve(kFirstHeaders, kFirstBytes);
   const auto offset = block_.size();
   // One resize costs less than an append for each part.
   block_.resize(offset + name.size() + (value.empty() ? 2 : 3 + value.size()));
