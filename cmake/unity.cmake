@@ -1,0 +1,36 @@
+# Builds several sources as one, so that the headers that they share are compiled once. A build after a
+# change of one file takes longer: this is for CI.
+set(HTTPRETRY_UNITY "" CACHE STRING
+    "Build several sources as one: all, tests (only those of the tests) or empty for none")
+set_property(CACHE HTTPRETRY_UNITY PROPERTY STRINGS "" tests all)
+if(NOT HTTPRETRY_UNITY MATCHES "^(|tests|all)$")
+  message(FATAL_ERROR "HTTPRETRY_UNITY is \"${HTTPRETRY_UNITY}\"; it may be all, tests or empty.")
+endif()
+if(HTTPRETRY_UNITY)
+  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+endif()
+
+# httpretry_unity(TARGET [EXCEPT REGEX]): once all its sources are known. unity_groups.py says which go
+# together; those whose name fits REGEX, or that have options of their own, are built alone.
+function(httpretry_unity target)
+  cmake_parse_arguments(arg "" "EXCEPT" "" ${ARGN})
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  if(arg_EXCEPT)
+    list(FILTER sources EXCLUDE REGEX "${arg_EXCEPT}")
+  endif()
+  execute_process(
+    COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${sources}
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+    OUTPUT_VARIABLE groups COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[^\n]+" groups "${groups}")
+  foreach(line ${groups})
+    string(REGEX MATCH "^([0-9]+) (.*)$" line "${line}")
+    set_source_files_properties("${CMAKE_MATCH_2}" PROPERTIES UNITY_GROUP "${target}_${CMAKE_MATCH_1}")
+  endforeach()
+  # A change of one may be a reason to group them anew.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # It warns of what is in a namespace without a name, unless that stands in the main file.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
