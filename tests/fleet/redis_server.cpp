@@ -36,8 +36,6 @@ int free_port() {
 
 }  // namespace
 
-bool RedisServer::available() { return ::access("/usr/bin/redis-server", X_OK) == 0; }
-
 RedisServer::RedisServer(std::vector<std::string> options) : options_(std::move(options)) {
   std::string name = (std::filesystem::temp_directory_path() / "httpretry-redis-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no directory for redis-server");

@@ -28,9 +28,6 @@ class RedisServer {
   void suspend();  // it keeps its connections, and does nothing
   void resume();
 
-  // Whether redis-server is installed.
-  static bool available();
-
  private:
   void wait_until_ready(int output);
 
