@@ -2,7 +2,7 @@
 """Checks who includes whom, from the #include lines of include/, lib/ and apps/.
 
   http <- retry <- flow <- (policy | middleware | guard <- fleet | curl | spdlog | testing) <- client <- apps
-              ^---- json <- (policy | client | testing)
+              ^---- json <- (policy | client | testing | simulate); middleware <- simulate
 
 A room is a folder, with the same name under include/httpretry and lib; `detail` under
 include/httpretry/ROOM belongs to ROOM. lib/README.md says what each is for.
@@ -28,12 +28,13 @@ MAY_INCLUDE = {
     "curl": {"http", "flow", "curl"},
     "spdlog": {"http", "flow", "spdlog"},
     "fleet": {"http", "retry", "flow", "guard", "fleet"},
+
     "testing": {"http", "retry", "json", "flow", "policy", "testing"},
     "client": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client"},
     # A component: observers and a middleware; its exporter is a client.
     "telemetry": {"http", "retry", "flow", "policy", "middleware", "curl", "client", "telemetry"},
     "apps": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client",
-             "telemetry", "testing", "apps"},
+             "simulate", "telemetry", "testing", "apps"},
 }
 # The headers outside of the rooms: the macro that every room uses, and all the rooms at once.
 OUTSIDE = {"export", "httpretry"}

@@ -89,7 +89,7 @@ HTTPRETRY_API void read_json(std::string_view text, JsonTree& tree, Problems& pr
 // "/policies/careful/max_attempts"; a very long one is cut.
 HTTPRETRY_API std::string pointer_to(const JsonNode& json);
 // The value as JSON on one line, with its numbers as they were spelled.
-std::string compact(const JsonNode& json);
+HTTPRETRY_API std::string compact(const JsonNode& json);
 // As a message quotes it: a string or number shortened and on one line, "an array", "an object".
 HTTPRETRY_API std::string described(const JsonNode& json);
 // Whether `json` is `object` or a part of it.

@@ -29,6 +29,19 @@ constexpr auto kServing = std::to_array<Example>({
     {"httpretry serve --outcomes 503,reset,200", "two requests fail, the third succeeds"},
 });
 
+#ifdef HTTPRETRY_WITH_SIMULATE
+constexpr auto kSimulating = std::to_array<Example>({
+    {"httpretry simulate --preset standard --preset curl --model queue --trigger "
+     "at=20s,for=10s,capacity=0.1",
+     "an outage, with two policies"},
+    {"httpretry simulate --policy policy.json --model fail:probability=1 --format json",
+     "how many requests reach a server that always fails"},
+    {"httpretry simulate --preset standard --set breaker.kind=ratio --model model.json "
+     "--format html > page.html",
+     "a page with curves"},
+});
+#endif
+
 constexpr std::span<const Example> kNoExamples;
 
 constexpr auto kCommands = std::to_array<Command>({
@@ -72,6 +85,20 @@ constexpr auto kCommands = std::to_array<Command>({
      "Each request takes the next step of the scenario. The first line on standard output is the "
      "address. After it comes a JSON line for each request, written before the response.",
      kServing, serve_table, serve},
+#ifdef HTTPRETRY_WITH_SIMULATE
+    {"simulate", "[METHOD URL]", "show what a policy does to a server that has a bad time",
+     "Many clients with a policy call a model of a server, in virtual time and without a network. "
+     "The clients are the real code; only the server and the network are models. Shows for each "
+     "policy how many calls succeed, how many requests reach the server, and whether it recovers.\n"
+     "Models: fail (each request fails with a probability), capacity (so many requests per second, "
+     "the others are rejected), queue (workers with a queue), slope (the more requests at once, "
+     "the slower), occ (all clients update one row), trace (recorded reports). A trigger changes "
+     "the share of the capacity, the share of requests that fail, or the load, for a time.\n"
+     "Times such as network or service are constant (10ms), exponential(10ms), normal(10ms,2ms) or "
+     "lognormal(10ms,0.5). All keys with their defaults: lib/simulate/README.md.\n"
+     "METHOD and URL choose the policy of a policy file; METHOD defaults to GET.",
+     kSimulating, simulate_table, simulate},
+#endif
     {"completion", "bash|zsh|fish", "print a completion script for a shell",
      "For bash: source <(httpretry completion bash). Packages install these scripts.", kNoExamples,
      help_only, completion},

@@ -1,0 +1,225 @@
+// simulate: what clients with these policies do to a server.
+#include "cli/commands.hpp"
+#include "cli/input.hpp"
+#include "cli/output.hpp"
+#include "cli/policy_options.hpp"
+#include "cli/text.hpp"
+#include "plan/simulated_call.hpp"
+
+#include <httpretry/simulate/simulate.hpp>
+
+#include <cstdlib>
+#include <limits>
+
+namespace httpretry::cli {
+namespace {
+
+// One policy, its settings, and the name that it gets in the output.
+struct NamedChoice {
+  PolicyChoice choice;
+  std::string name;
+};
+
+struct SimulateOptions {
+  std::vector<NamedChoice> policies;
+  std::vector<std::pair<std::string, std::string>> settings;  // for all: before the first policy
+  std::optional<std::string> model;
+  std::optional<std::string> load;
+  std::optional<double> rate;
+  std::vector<std::string> triggers;
+  std::string format = "table";
+  SimulationOptions simulation;
+};
+
+void add_policy(SimulateOptions& to, const std::string& value, bool is_file) {
+  auto& added = to.policies.emplace_back();
+  (is_file ? added.choice.file : added.choice.preset) = value;
+}
+
+// After a policy it is for that one.
+void add_setting(SimulateOptions& to, const std::string& text) {
+  PolicyChoice parsed;
+  for (const auto& flag : policy_flags(parsed)) {
+    if (flag.name == "set") flag.apply(text);
+  }
+  const auto& [key, value] = parsed.settings.front();
+  if (to.policies.empty()) {
+    to.settings.emplace_back(key, value);
+  } else {
+    to.policies.back().choice.set(key, value);
+  }
+}
+
+void add_name(SimulateOptions& to, const std::string& text) {
+  if (to.policies.empty()) throw UsageError("--name must come after the policy that it names");
+  to.policies.back().name = text;
+}
+
+double parse_rate(std::string text) {
+  if (text.ends_with("/s")) text.resize(text.size() - 2);
+  char* end = nullptr;
+  const double rate = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(rate >= 0 && rate <= 1e9)) {
+    throw UsageError("option --rate: \"" + text + "\" is not a number of calls per second");
+  }
+  return rate;
+}
+
+int parse_clients(const std::string& text) {
+  const auto count = parse_count(text, "--clients");
+  if (count < 1 || count > 1'000'000) {
+    throw UsageError("option --clients must be from 1 to 1000000");
+  }
+  return static_cast<int>(count);
+}
+
+FlagTable table_of(SimulateOptions& to) {
+  using Text = const std::string&;
+  return {
+      {"Policies",
+       {{'\0', "policy", "FILE",
+         "simulate the policies in FILE (default: $HTTPRETRY_POLICY, or standard)",
+         [&](Text v) { add_policy(to, v, true); }},
+        {'\0', "preset", "PRESET",
+         "simulate a built-in policy; several policies are shown side by side",
+         [&](Text v) { add_policy(to, v, false); }},
+        {'\0', "set", "KEY=VALUE",
+         "set one key of the policy named before, or of all if none is named before",
+         [&](Text v) { add_setting(to, v); }},
+        {'\0', "name", "NAME", "what the policy named before is called in the output",
+         [&](Text v) { add_name(to, v); }}}},
+      {"Server",
+       {{'\0', "model", "MODEL",
+         "the server: fail, capacity, queue, slope, occ or trace, with KEY=VALUE pairs after a "
+         "colon, or a JSON file (default: fail)",
+         [&](Text v) { to.model = v; }},
+        {'\0', "trigger", "TRIGGER",
+         "what goes wrong, such as at=20s,for=10s,capacity=0.2; may be repeated",
+         [&](Text v) { to.triggers.push_back(v); }}}},
+      {"Load",
+       {{'\0', "clients", "N", "the number of clients, each with its own budget (default: 100)",
+         [&](Text v) { to.simulation.clients = parse_clients(v); }},
+        {'\0', "rate", "N", "calls per second of all clients together (default: 1000)",
+         [&](Text v) { to.rate = parse_rate(v); }},
+        {'\0', "load", "LOAD",
+         "when calls begin: open, closed or once, with KEY=VALUE pairs after a colon, or a JSON "
+         "file (default: open)",
+         [&](Text v) { to.load = v; }},
+        {'\0', "duration", "TIME",
+         "after that time no call begins; those under way end (default: 60s)",
+         [&](Text v) { to.simulation.duration = parse_seconds(v, "--duration"); }},
+        {'\0', "seed", "N", "draw other random numbers; the same N gives the same output",
+         [&](Text v) {
+           to.simulation.seed = static_cast<std::uint64_t>(parse_count(v, "--seed"));
+         }}}},
+      {"Output",
+       {{'\0', "format", "table|json|html", "the output: a table, a JSON object, or a page",
+         [&](Text v) { to.format = v; }},
+        help_flag()}}};
+}
+
+// "trace:file=reports.json" is none.
+bool is_path(const std::string& text) {
+  if (text.find('=') != std::string::npos) return false;
+  return text == "-" || text.ends_with(".json") || text.starts_with("./") || text.starts_with('/');
+}
+
+// What `parse` makes of the value of a flag, or of the file that it names.
+template <class T>
+T parsed(Result<T> (*parse)(std::string_view, const std::string&), const std::string& value,
+         const std::string& flag) {
+  const bool file = is_path(value);
+  std::string text = value;
+  try {
+    if (file) text = read_whole(value, kMaxTextFile);
+  } catch (const ReadError& error) {
+    throw UsageError("option " + flag + ": cannot read " + value + ": " + error.what());
+  }
+  auto result = parse(text, file ? value : flag);
+  if (!result) throw UsageError(result.error().message);
+  return *std::move(result);
+}
+
+std::string name_of(const NamedChoice& named) {
+  if (!named.name.empty()) return named.name;
+  const auto& choice = named.choice;
+  auto name = choice.file ? *choice.file : choice.preset.value_or("standard");
+  for (const auto& [key, value] : choice.settings) name.append(" ").append(key).append("=" + value);
+  return name;
+}
+
+void choose_policies(SimulateOptions& options) {
+  if (options.policies.empty()) {
+    auto& standard = options.policies.emplace_back();
+    const char* file = std::getenv("HTTPRETRY_POLICY");
+    if (file != nullptr && *file != '\0') standard.name = file;
+  }
+  for (auto& named : options.policies) {
+    const auto name = name_of(named);
+    auto own = std::exchange(named.choice.settings, options.settings);
+    for (auto& [key, value] : own) named.choice.set(std::move(key), std::move(value));
+    options.simulation.policies.emplace_back(name, chosen_policies(named.choice));
+  }
+}
+
+void choose_load(SimulateOptions& options) {
+  auto& load = options.simulation.load;
+  if (options.load) load = parsed(&parse_load, *options.load, "--load");
+  if (!options.rate) return;
+  if (load.kind != Load::Kind::Open || !load.curve.empty()) {
+    throw UsageError("--rate is for a load that is open and has no curve");
+  }
+  load.rate = *options.rate;
+}
+
+// As a shell takes it.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string command_of(const Args& args) {
+  std::string text = "httpretry simulate";
+  for (const auto& arg : args) text += ' ' + quoted(arg);
+  return text;
+}
+
+}  // namespace
+
+FlagTable simulate_table() {
+  static SimulateOptions unused;
+  return table_of(unused);
+}
+
+int simulate(const Args& args) {
+  SimulateOptions options;
+  const auto operands = parse(args, table_of(options));
+  if (operands.size() > 2) throw UsageError("simulate takes at most a METHOD and a URL");
+  auto& simulation = options.simulation;
+  if (!operands.empty()) {
+    simulation.request =
+        plain_request(operands.size() == 2 ? operands.front() : "GET", operands.back());
+  }
+  choose_policies(options);
+  if (options.model) simulation.model = parsed(&parse_model, *options.model, "--model");
+  for (const auto& trigger : options.triggers) {
+    simulation.model.triggers.push_back(parsed(&parse_trigger, trigger, "--trigger"));
+  }
+  choose_load(options);
+  const auto report = httpretry::simulate(simulation);
+  if (!report) throw UsageError(report.error().message);
+  if (options.format == "json") {
+    write_stdout(json_of(*report));
+  } else if (options.format == "html") {
+    write_stdout(html_of(*report, command_of(args)));
+  } else {
+    write_stdout(httpretry::table_of(*report));
+  }
+  return 0;
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,74 @@
+// What a policy allows, from the policy alone.
+#include "run.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+namespace {
+
+constexpr std::uint64_t kMostSends = 1000;
+
+// A status that the policy retries; 503 if possible.
+int retried_status(const RetryPolicy& policy) {
+  const auto retried = [&](int status) {
+    return policy.retry_on.statuses.contains(status) ||
+           policy.retry_on.throttle_statuses.contains(status);
+  };
+  for (int status = 100; !retried(503) && status <= 599; ++status) {
+    if (retried(status)) return status;
+  }
+  return 503;
+}
+
+// What a spent budget still allows for each call, and how many retries a full one does.
+void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
+  using Kind = BudgetPolicy::Kind;
+  const auto share = [](std::int64_t part, std::int64_t of) {
+    return static_cast<double>(part) / static_cast<double>(of);
+  };
+  std::optional<double> more;
+  switch (budget.kind) {
+    case Kind::None: return;
+    case Kind::Tokens:
+      if (budget.retry_cost <= 0) return;
+      more = share(budget.refill, budget.retry_cost);
+      bounds.burst = share(budget.capacity, budget.retry_cost);
+      break;
+    case Kind::Ratio:
+      more = share(budget.ratio, 1000);
+      bounds.burst =
+          share(budget.min_per_second, 1000) * std::chrono::duration<double>(budget.window).count();
+      break;
+    case Kind::Grpc:
+      more = share(budget.refill, 1000);
+      bounds.burst = share(budget.capacity, 2000);
+      break;
+  }
+  bounds.w_l = std::min(bounds.w_l.value_or(1 + *more), 1 + *more);
+}
+
+}  // namespace
+
+// One call, of which every attempt fails at once.
+PolicyBounds bounds_of(const PolicySet& policies, const Request& request) {
+  SimulationOptions options;
+  options.request = request;
+  options.clients = 1;
+  options.load.kind = Load::Kind::Once;
+  options.most_sends = kMostSends;
+  options.model.network = Distribution();
+  options.model.probability = 1;
+  options.mean_waits = true;
+  PolicyBounds bounds;
+  const auto& url = request.parsed_url();
+  if (!url) return bounds;
+  const auto& policy = *policies.find(request.method(), *url, request.headers()).policy;
+  options.model.status = retried_status(policy);
+  const auto run = simulation::run(options, SimulatedPolicy("", policies));
+  if (run) bounds.w_l = bounds.sends_at_first = static_cast<double>(run->sends);
+  add_budget(bounds, policy.budget);
+  bounds.stable_below = bounds.w_l ? 1 / *bounds.w_l : 0;
+  return bounds;
+}
+
+}  // namespace httpretry

@@ -1,0 +1,73 @@
+#include "caller.hpp"
+
+#include <httpretry/middleware/retry.hpp>
+
+#include <utility>
+
+namespace httpretry::simulation {
+
+void CallList::clear() {
+  while (first_ != nullptr) first_->call.destroy();  // takes itself out
+}
+
+void CallLink::enter(CallList& to, std::coroutine_handle<> handle) {
+  list = &to;
+  call = handle;
+  after = std::exchange(to.first_, this);
+  if (after != nullptr) after->before = this;
+}
+
+CallLink::~CallLink() {
+  if (list == nullptr) return;
+  (before != nullptr ? before->after : list->first_) = after;
+  if (after != nullptr) after->before = before;
+}
+
+CallCoroutine::promise_type::promise_type(Caller& caller, const Request& /*request*/,
+                                          Job* /*job*/) {
+  link.enter(caller.calls_, std::coroutine_handle<promise_type>::from_promise(*this));
+}
+
+Caller::Caller(Network& network, CallList& calls, const PolicySet& policies, std::uint64_t stream)
+    : network_(network),
+      calls_(calls),
+      chain_{retry(policies)},
+      waits_(network.world().stream(stream)),
+      random_([this, mean = network.world().options.mean_waits] {
+        return mean ? 0.5 : waits_.uniform();
+      }) {}
+
+CallCoroutine Caller::run(Request request, Job* job) {
+  Call::State state;
+  state.scheduler = &world().clock;
+  state.transport = this;
+  state.random = &random_;
+  state.observers = &observers_;
+  state.started = world().now();
+  Call call(state, kNever, std::stop_token());
+  const Next chain(chain_, 0);
+  const Outcome outcome = co_await chain(std::move(request), call);
+  ended(outcome, call, job);
+}
+
+Task<Outcome> Caller::send(Request request, Call& call) {
+  sending(call);
+  return network_.send(std::move(request), call);
+}
+
+bool is_success(const Outcome& outcome, const Call& call) {
+  const auto& attempts = call.history().attempts;
+  return outcome && !attempts.empty() && attempts.back().cls == Class::Success;
+}
+
+// As a gateway responds: with the status that it got, or with what it says of an error.
+void Layer::ended(const Outcome& outcome, const Call& call, Job* job) {
+  Reply reply;
+  if (!is_success(outcome, call)) {
+    reply.status = outcome ? outcome->status : 502;
+    if (!outcome && outcome.error().code == Errc::Timeout) reply.status = 504;
+  }
+  before_.reply(*job, reply);
+}
+
+}  // namespace httpretry::simulation

@@ -1,0 +1,214 @@
+#include "chart.hpp"
+
+#include "text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace httpretry::simulation {
+namespace {
+
+// One of 1, 2 and 5 times a power of ten, at least `least`.
+double round_step(double least) {
+  if (!(least > 0)) return 1;
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  for (const double factor : {1, 2, 5}) {
+    if (factor * power >= least * (1 - 1e-9)) return factor * power;
+  }
+  return 10 * power;
+}
+
+// Steps that people count time in.
+double time_step(double least) {
+  for (const double step : {0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0,
+                            600.0, 1800.0, 3600.0}) {
+    if (step >= least) return step;
+  }
+  return round_step(least / 3600) * 3600;
+}
+
+std::string amount(double value) {
+  if (value >= 1e6) return number(value / 1e6, std::fmod(value, 1e6) == 0 ? 0 : 1) + "M";
+  if (value >= 10'000) return number(value / 1000, std::fmod(value, 1000) == 0 ? 0 : 1) + "k";
+  return number(value, value == std::floor(value) ? 0 : 1);
+}
+
+std::string place(double value) { return number(value, 1); }
+
+std::string line_between(double x1, double y1, double x2, double y2, std::string_view cls) {
+  return "<line x1=\"" + place(x1) + "\" y1=\"" + place(y1) + "\" x2=\"" + place(x2) + "\" y2=\"" +
+         place(y2) + "\" class=\"" + std::string(cls) + "\"/>\n";
+}
+
+constexpr double kSampleSeconds =
+    std::chrono::duration<double>(kSamplePeriod) / std::chrono::seconds(1);
+
+}  // namespace
+
+std::string_view style() {
+  return R"(:root { --paper: #ffffff; --ink: #1c2330; --faint: #5c6675; --grid: #dfe3e8; --band: #f3dfc4;
+  --sent: #c2570c; --good: #2b6cb0; --good-area: #a9cdec; --offered: #1c2330; --failed: #b3261e;
+  --yes: #1b6e3c; --no: #b3261e; --box: #f5f7f9; }
+@media (prefers-color-scheme: dark) { :root { --paper: #14181e; --ink: #e8ecf1; --faint: #a3adba;
+  --grid: #333b46; --band: #4a3a22; --sent: #f6a04d; --good: #7db8f0; --good-area: #24486b;
+  --offered: #e8ecf1; --failed: #f58b84; --yes: #6fd08c; --no: #f58b84; --box: #1d232b; } }
+svg { font: 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
+svg text { fill: var(--ink); } svg .small { fill: var(--faint); font-size: 11.5px; }
+svg .name { font-weight: 600; font-size: 15px; }
+svg .big { font-weight: 600; font-size: 17px; }
+svg .yes { fill: var(--yes); font-weight: 600; } svg .no { fill: var(--no); font-weight: 600; }
+svg .paper { fill: var(--paper); } svg .band { fill: var(--band); }
+svg .grid { stroke: var(--grid); } svg .axis { stroke: var(--faint); }
+svg .sent { stroke: var(--sent); stroke-width: 2; fill: none; }
+svg .offered { stroke: var(--offered); stroke-width: 1.4; stroke-dasharray: 4 3; fill: none; }
+svg .good { stroke: var(--good); stroke-width: 1.5; fill: none; }
+svg .good-area { fill: var(--good-area); }
+svg .failed { stroke: var(--failed); stroke-width: 1.6; fill: none; }
+svg .plain { stroke: var(--ink); stroke-width: 1.6; fill: none; }
+)";
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '&': out += "&amp;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string text_at(double x, double y, std::string_view text, std::string_view cls,
+                    Anchor anchor) {
+  std::string out = "<text x=\"" + place(x) + "\" y=\"" + place(y) + '"';
+  if (!cls.empty()) out += " class=\"" + std::string(cls) + '"';
+  if (anchor == Anchor::Middle) out += " text-anchor=\"middle\"";
+  if (anchor == Anchor::End) out += " text-anchor=\"end\"";
+  return out + ">" + escaped(text) + "</text>\n";
+}
+
+// What comes after the time in which calls begin is shown for a quarter of that time: a few calls
+// may wait for minutes. Where all begin at once, everything is shown.
+Pieces::Pieces(const SimulationReport& report) {
+  constexpr double kMostPieces = 120;
+  double last = kSampleSeconds;
+  for (const auto& run : report.runs) {
+    last = std::max(last, static_cast<double>(run.samples.size()) * kSampleSeconds);
+  }
+  if (report.load.kind != Load::Kind::Once) {
+    last = std::min(last, 1.25 * std::chrono::duration<double>(report.duration).count());
+  }
+  length = std::max(time_step(last / kMostPieces), kSampleSeconds);
+  end = std::ceil(last / length - 1e-9) * length;
+}
+
+std::size_t Pieces::samples() const {
+  return static_cast<std::size_t>(length / kSampleSeconds + 0.5);
+}
+
+Curve Pieces::rate(const SimulationRun& run, std::uint32_t SimulationSample::*count) const {
+  Curve curve(this->count());
+  for (std::size_t i = 0; i < run.samples.size() && i / samples() < curve.size(); ++i) {
+    curve[i / samples()] += run.samples[i].*count / length;
+  }
+  return curve;
+}
+
+template <class Take>
+Curve Pieces::at_ends(const SimulationRun& run, Take take) const {
+  Curve curve(count());
+  double last = 0;
+  for (std::size_t piece = 0; piece < curve.size(); ++piece) {
+    const auto sample = (piece + 1) * samples() - 1;
+    if (sample < run.samples.size()) last = take(run.samples[sample]);
+    curve[piece] = last;
+  }
+  return curve;
+}
+
+Curve Pieces::in_flight(const SimulationRun& run) const {
+  auto curve = at_ends(run, [](const SimulationSample& sample) { return sample.in_flight; });
+  const auto over = (run.samples.size() + samples() - 1) / samples();
+  const auto from = std::min(over, curve.size());
+  std::fill(curve.begin() + static_cast<std::ptrdiff_t>(from), curve.end(),
+            static_cast<double>(run.unfinished));
+  return curve;
+}
+
+Curve Pieces::budget(const SimulationRun& run) const {
+  return at_ends(run, [](const SimulationSample& sample) { return sample.budget; });
+}
+
+double most(const Curve& curve) {
+  return curve.empty() ? 0 : *std::max_element(curve.begin(), curve.end());
+}
+
+Chart::Chart(double x, double y, double width, double height, const Pieces& pieces, double top)
+    : x_(x),
+      y_(y),
+      width_(width),
+      height_(height),
+      pieces_(pieces),
+      step_(round_step(top / 2.2)),
+      top_(std::max(top, step_) * 1.04) {}
+
+double Chart::right_of(double seconds) const { return x_ + width_ * seconds / pieces_.end; }
+double Chart::up_to(double value) const { return y_ + height_ * (1 - std::min(value / top_, 1.0)); }
+
+std::string Chart::axes(bool times) const {
+  std::string text;
+  for (double value = 0; value <= top_; value += step_) {
+    text += line_between(x_, up_to(value), x_ + width_, up_to(value), value == 0 ? "axis" : "grid");
+    text += text_at(x_ - 6, up_to(value) + 4, amount(value), "small", Anchor::End);
+  }
+  if (!times) return text;
+  const double step = time_step(pieces_.end / (width_ / 90));
+  for (double time = 0; time <= pieces_.end * (1 + 1e-9); time += step) {
+    text +=
+        text_at(right_of(time), y_ + height_ + 15,
+                number(time, step < 1 ? 1 : 0) + (time == 0 ? "" : " s"), "small", Anchor::Middle);
+  }
+  return text;
+}
+
+std::string Chart::bands(const std::vector<Trigger>& triggers) const {
+  std::string text;
+  for (const auto& trigger : triggers) {
+    const double from = right_of(std::chrono::duration<double>(trigger.at).count());
+    const double to = right_of(std::chrono::duration<double>(trigger.end()).count());
+    if (from >= x_ + width_) continue;
+    text += "<rect x=\"" + place(from) + "\" y=\"" + place(y_) + "\" width=\"" +
+            place(std::min(to, x_ + width_) - from) + "\" height=\"" + place(height_) +
+            "\" class=\"band\"/>\n";
+  }
+  return text;
+}
+
+// A value holds for its piece: the line goes through the middles.
+std::string Chart::points(const Curve& curve) const {
+  std::string text;
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    text += (i == 0 ? "" : " ") + place(right_of((static_cast<double>(i) + 0.5) * pieces_.length)) +
+            "," + place(up_to(curve[i]));
+  }
+  return text;
+}
+
+std::string Chart::line(const Curve& curve, std::string_view cls) const {
+  return "<polyline points=\"" + points(curve) + "\" class=\"" + std::string(cls) + "\"/>\n";
+}
+
+std::string Chart::area(const Curve& curve, std::string_view cls) const {
+  if (curve.empty()) return "";
+  const auto base = place(up_to(0));
+  const auto first = place(right_of(0.5 * pieces_.length));
+  const auto last = place(right_of((static_cast<double>(curve.size()) - 0.5) * pieces_.length));
+  return "<polygon points=\"" + first + "," + base + " " + points(curve) + " " + last + "," + base +
+         "\" class=\"" + std::string(cls) + "\"/>\n";
+}
+
+}  // namespace httpretry::simulation

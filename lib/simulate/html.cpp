@@ -1,0 +1,160 @@
+// The report as one HTML page: no script, nothing from the network.
+#include "chart.hpp"
+#include "page.hpp"
+#include "text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace httpretry {
+namespace simulation {
+namespace {
+
+using Sample = SimulationSample;
+
+constexpr std::string_view kPageStyle = R"(html { color-scheme: light dark; }
+body { margin: 0 auto; padding: 1.5rem; max-width: 62rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
+h1 { font-size: 1.5rem; line-height: 1.3; margin: 0 0 .5rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
+h3 { font-size: 1rem; margin: 1.2rem 0 .2rem; }
+p { margin: .3rem 0; } .faint { color: var(--faint); }
+svg { display: block; width: 100%; height: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .92rem; }
+th, td { text-align: right; padding: .3rem .5rem; border-bottom: 1px solid var(--grid); }
+th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; }
+th { font-weight: 600; color: var(--faint); } .yes { color: var(--yes); } .no { color: var(--no); }
+.wide { overflow-x: auto; }
+pre { background: var(--box); padding: .7rem .9rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .88rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: .5rem 0; }
+dt { color: var(--faint); } dd { margin: 0; }
+@media print { body { max-width: none; padding: 0; font-size: 11pt; } h2, h3 { break-after: avoid; }
+  svg, tr { break-inside: avoid; } }
+)";
+
+// How good a run is: the first that differs decides.
+bool better(const SimulationRun& a, const SimulationRun& b) {
+  if (is_down(a) != is_down(b)) return is_down(b);
+  const double gain = a.success_ratio() - b.success_ratio();
+  if (std::abs(gain) > 0.0005) return gain > 0;
+  if (a.recovered_after != b.recovered_after) {
+    return a.recovered_after.value_or(1e9) < b.recovered_after.value_or(1e9);
+  }
+  return a.sends_per_call() < b.sends_per_call();
+}
+
+std::string brief(const SimulationRun& run) {
+  return verdict_text(run) + ", " + percent(run.success_ratio()) + " of calls succeed with " +
+         number(run.sends_per_call(), 2) + " sends each";
+}
+
+std::string table_row(const SimulationRun& run) {
+  const auto cell = [](const std::string& text) { return "<td>" + escaped(text) + "</td>"; };
+  const auto count = [](std::uint64_t value) { return grouped(static_cast<double>(value)); };
+  const bool any = run.succeeded > 0;
+  return "<tr>" + cell(run.policy) + cell(count(run.calls)) + cell(percent(run.success_ratio())) +
+         cell(number(run.sends_per_call(), 2)) + cell(grouped(run.peak_sends_per_second)) +
+         cell(any ? milliseconds(run.p50_ms) : "-") + cell(any ? milliseconds(run.p99_ms) : "-") +
+         cell(count(run.wasted)) + cell(count(run.budget_refusals)) + cell(count(run.not_sent)) +
+         "<td class=\"" + (is_down(run) ? "no" : "yes") + "\">" + escaped(verdict_text(run)) +
+         "</td></tr>\n";
+}
+
+std::string table(const SimulationReport& report) {
+  std::string text =
+      "<div class=\"wide\"><table>\n<tr><th>policy</th><th>calls</th><th>succeed</th>"
+      "<th>sends a call</th><th>most sends a second</th><th>p50</th><th>p99</th>"
+      "<th>responses that came too late</th><th>ended by the budget</th><th>held back</th>"
+      "<th>verdict</th></tr>\n";
+  for (const auto& run : report.runs) text += table_row(run);
+  return text + "</table></div>\n";
+}
+
+// Three small charts side by side: failed, in flight, budget.
+struct Tops {
+  explicit Tops(const SimulationReport& report, const Pieces& pieces) {
+    for (const auto& run : report.runs) {
+      failed = std::max(failed, most(pieces.rate(run, &Sample::failed)));
+      in_flight = std::max(in_flight, most(pieces.in_flight(run)));
+      if (run.has_budget) budget = std::max(budget, most(pieces.budget(run)));
+    }
+  }
+  double failed = 1;
+  double in_flight = 1;
+  double budget = 1;
+};
+
+std::string details(const SimulationRun& run, const SimulationReport& report, const Pieces& pieces,
+                    const Tops& tops) {
+  const Chart failed(50, 22, 250, 80, pieces, tops.failed);
+  const Chart in_flight(370, 22, 250, 80, pieces, tops.in_flight);
+  const Chart budget(690, 22, 250, 80, pieces, tops.budget);
+  const auto& triggers = report.model.triggers;
+  auto text =
+      "<h3>" + escaped(run.policy) + "</h3>\n<p>" + escaped(verdict_sentence(run)) +
+      ".</p>\n<p class=\"faint\">" + escaped(describe(run.bounds)) + ".</p>\n" +
+      "<svg viewBox=\"0 0 960 124\" role=\"img\" aria-label=\"failed, in flight and budget of " +
+      escaped(run.policy) + "\">\n" + text_at(50, 14, "calls that failed, a second", "small") +
+      failed.bands(triggers) + failed.axes(true) +
+      failed.line(pieces.rate(run, &Sample::failed), "failed") +
+      text_at(370, 14, "calls in flight", "small") + in_flight.bands(triggers) +
+      in_flight.axes(true) + in_flight.line(pieces.in_flight(run), "plain");
+  if (run.has_budget) {
+    text += text_at(690, 14, "budget: tokens left, mean of the clients", "small") +
+            budget.bands(triggers) + budget.axes(true) + budget.line(pieces.budget(run), "good");
+  } else {
+    text += text_at(690, 14, "no budget", "small");
+  }
+  return text + "</svg>\n";
+}
+
+std::string entry(std::string_view name, const std::string& value) {
+  return "<dt>" + std::string(name) + "</dt><dd>" + escaped(value) + "</dd>\n";
+}
+
+std::string what_was_simulated(const SimulationReport& report) {
+  return "<dl>\n" + entry("server", describe(report.model)) + entry("load", describe(report.load)) +
+         entry("clients", grouped(report.clients) + ", each with its own budget and guards") +
+         entry("time", to_text(report.duration) + "; calls under way then go on to their end") +
+         entry("seed", std::to_string(report.seed)) + "</dl>\n";
+}
+
+}  // namespace
+
+std::string headline(const SimulationReport& report) {
+  const auto& runs = report.runs;
+  if (runs.empty()) return "no policy";
+  if (runs.size() == 1) return runs.front().policy + ": " + brief(runs.front());
+  const auto [worst, best] = std::minmax_element(
+      runs.begin(), runs.end(), [](const auto& a, const auto& b) { return better(b, a); });
+  return best->policy + " does best: " + brief(*best) + ". " + worst->policy +
+         " does worst: " + brief(*worst) + ".";
+}
+
+}  // namespace simulation
+
+std::string html_of(const SimulationReport& report, std::string_view command) {
+  using namespace simulation;
+  const Pieces pieces(report);
+  const Tops tops(report, pieces);
+  auto text =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>" +
+      escaped(headline(report)) + "</title>\n<style>\n" + std::string(style()) +
+      std::string(kPageStyle) + "</style>\n</head>\n<body>\n<h1>" + escaped(headline(report)) +
+      "</h1>\n<p class=\"faint\">" + escaped(describe(report.model)) + "; " +
+      escaped(describe(report.load)) + "; " + escaped(grouped(report.clients)) +
+      (report.clients == 1 ? " client" : " clients") + ". All charts have the same scale.</p>\n" +
+      comparison(report, false);
+  text += "<h2>Numbers</h2>\n" + table(report);
+  text += "<h2>Each policy</h2>\n";
+  for (const auto& run : report.runs) text += details(run, report, pieces, tops);
+  text += "<h2>What was simulated</h2>\n" + what_was_simulated(report) +
+          "<p>The clients are those of the library, with their retries, budgets and guards, in "
+          "virtual time. Only the server and the network are models. The same command gives the "
+          "same page:</p>\n<pre>" +
+          escaped(command) + "</pre>\n</body>\n</html>\n";
+  return text;
+}
+
+}  // namespace httpretry

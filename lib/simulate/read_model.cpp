@@ -1,0 +1,202 @@
+#include "read.hpp"
+
+#include <utility>
+
+namespace httpretry {
+namespace simulation {
+namespace {
+
+using namespace policy_file;
+using JsonType = JsonNode::Type;
+using Kind = ServerModel::Kind;
+using DistributionKind = Distribution::Kind;
+
+constexpr std::string_view kRejects[] = {"503", "429", "drop"};
+constexpr std::string_view kLoads[] = {"open", "closed", "once"};
+constexpr std::string_view kArrivalWords[] = {"poisson", "even"};
+
+}  // namespace
+
+constinit const DurationType kTime(false, DurationType::Zero::Refused);
+constinit const DurationType kTimeOrZero(false);
+constinit const Number<double> kShare(0, 1);
+constinit const Number<double> kFactor(0, 1e6);
+
+namespace {
+
+constexpr Number<double> kRate(0, 1e9);
+constexpr Number<int> kStatus(200, 599);
+constexpr Number<int> kCount(0, 1e9);
+constexpr Number<int> kServers(1, 1e9);
+constexpr Word<Kind> kKind{Words::up_to(Kind::Trace)};
+constexpr Word<Load::Kind> kLoadKind{Words(kLoads)};
+constexpr Word<Load::Arrivals> kArrivals{Words(kArrivalWords)};
+constexpr Text kFile("the path of a file");
+
+std::optional<bool> read_flag(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::Boolean, "true or false", problems)) return std::nullopt;
+  return json.boolean;
+}
+constexpr Custom<bool> kFlag(read_flag);
+
+// The command line has no quotes, so there "503" is a number.
+std::optional<ServerModel::Reject> read_reject(const JsonNode& json, Problems& problems) {
+  const auto found = Words(kRejects).find(json.text);
+  if (found < Words(kRejects).size()) return static_cast<ServerModel::Reject>(found);
+  problems.error(
+      json, described(json) + R"( is not what a server rejects with: write 503, 429 or "drop")");
+  return std::nullopt;
+}
+constexpr Custom<ServerModel::Reject> kReject(read_reject);
+
+using Layers = std::vector<std::optional<PolicySet>>;
+
+bool read_layer(const JsonNode& json, Layers& layers, Problems& problems) {
+  if (json.is(JsonType::Object)) {
+    auto read = parse_policies(R"({"version":1,"default":)" + compact(json) + "}", "the policy");
+    if (!read) problems.error(json, read.error().message);
+    if (read) layers.emplace_back(*std::move(read));
+    return read.has_value();
+  }
+  if (!expect(json, JsonType::String, "a preset, a policy file or a policy", problems))
+    return false;
+  if (json.text.ends_with(".json")) {
+    auto read = PolicySet::load(std::string(json.text));
+    if (!read) problems.error(json, read.error().message);
+    if (read) layers.emplace_back(*std::move(read));
+    return read.has_value();
+  }
+  auto preset = resolve_preset(json.text);
+  if (!preset) problems.error(json, preset.error().message);
+  if (preset) layers.emplace_back(PolicySet(*std::move(preset)));
+  return preset.has_value();
+}
+
+std::optional<Layers> read_layers(const JsonNode& json, Problems& problems) {
+  constexpr Range kLayers{0, 8, 1, "a number or an array"};
+  if (json.is(JsonType::Array))
+    return read_items<Layers>(json, "an array", problems, [&](const JsonNode& item, Layers& list) {
+      return read_layer(item, list, problems);
+    });
+  const auto count = number_within(json, kLayers, problems);
+  if (!count) return std::nullopt;
+  return Layers(static_cast<std::size_t>(*count));
+}
+constexpr Custom<Layers> kLayers(read_layers);
+
+constexpr auto kRejecting = mask(Kind::Capacity, Kind::Queue);
+
+constexpr Key kModelKeys[] = {
+    key<&ServerModel::kind>("kind", kKind).needed().not_null(),
+    key<&ServerModel::network>("network", kDistribution)
+        .of(mask(Kind::Fail, Kind::Capacity, Kind::Queue, Kind::Slope, Kind::Occ)),
+    key<&ServerModel::probability>("probability", kShare).of(mask(Kind::Fail)),
+    key<&ServerModel::status>("status", kStatus).of(mask(Kind::Fail)),
+    key<&ServerModel::rate>("rate", kRate).of(mask(Kind::Capacity)),
+    key<&ServerModel::window>("window", kTime).of(mask(Kind::Capacity)),
+    key<&ServerModel::reject>("reject", kReject).of(kRejecting),
+    key<&ServerModel::retry_after>("retry_after", kTimeOrZero).of(kRejecting),
+    key<&ServerModel::servers>("servers", kServers).of(mask(Kind::Queue)),
+    key<&ServerModel::service>("service", kDistribution).of(mask(Kind::Queue)),
+    key<&ServerModel::queue>("queue", kCount).of(mask(Kind::Queue)),
+    key<&ServerModel::timeout_work>("timeout_work", kFlag).of(mask(Kind::Queue)),
+    key<&ServerModel::base>("base", kTimeOrZero).of(mask(Kind::Slope)),
+    key<&ServerModel::per_request>("per_request", kTimeOrZero).of(mask(Kind::Slope)),
+    key<&ServerModel::above>("above", kCount).of(mask(Kind::Slope)),
+    key<&ServerModel::file>("file", kFile).of(mask(Kind::Trace)),
+    key<&ServerModel::layers>("layers", kLayers),
+    key<&ServerModel::triggers>("triggers", kTriggers),
+};
+constinit const Shape kModel{
+    .name = "model", .keys = kModelKeys, .kinds = Words::up_to(Kind::Trace)};
+
+std::optional<double> read_rate(const JsonNode& json, Problems& problems) {
+  constexpr Range kRange{0, 1e9};
+  return number_within(json, kRange, problems);
+}
+constexpr Custom<double> kPointRate(read_rate);
+constexpr Key kPointKeys[] = {
+    key<&Load::Point::at>("at", kTimeOrZero).needed().not_null(),
+    key<&Load::Point::rate>("rate", kPointRate).needed().not_null(),
+};
+constexpr Shape kPoint{.name = "point", .keys = kPointKeys};
+
+using Curve = std::vector<Load::Point>;
+std::optional<Curve> read_curve(const JsonNode& json, Problems& problems) {
+  return read_items<Curve>(
+      json, "an array of points", problems, [&](const JsonNode& item, Curve& curve) {
+        auto& point = curve.emplace_back();
+        if (!read_object(item, kPoint, &point, "an object", problems)) return false;
+        if (curve.size() == 1 || curve[curve.size() - 2].at <= point.at) return true;
+        problems.error(item, "a point stands before the one that precedes it: put them in order");
+        return false;
+      });
+}
+constexpr Custom<Curve> kCurve(read_curve);
+
+constexpr Key kLoadKeys[] = {
+    key<&Load::kind>("kind", kLoadKind).needed().not_null(),
+    key<&Load::rate>("rate", kRate).of(mask(Load::Kind::Open)),
+    key<&Load::arrivals>("arrivals", kArrivals).of(mask(Load::Kind::Open)),
+    key<&Load::curve>("curve", kCurve).of(mask(Load::Kind::Open)),
+    key<&Load::think>("think", kDistribution).of(mask(Load::Kind::Closed)),
+};
+constinit const Shape kLoad{.name = "load", .keys = kLoadKeys, .kinds = Words(kLoads)};
+
+// With "kind" first, because the defaults of the others depend on it.
+ServerModel read_model(const JsonNode& root, Problems& problems) {
+  ServerModel model;
+  if (!expect(root, JsonType::Object, "an object", problems)) return model;
+  const auto* const kind = root.find("kind");
+  if (kind != nullptr && kind->is(JsonType::String)) {
+    const auto number = Words::up_to(Kind::Trace).find(kind->text);
+    if (number <= static_cast<std::size_t>(Kind::Trace)) {
+      model = ServerModel(static_cast<Kind>(number));
+    }
+  }
+  if (!read_object(root, kModel, &model, "an object", problems)) return model;
+  if (model.kind != Kind::Trace) return model;
+  if (model.file.empty()) {
+    problems.error(root, "a trace needs a \"file\" with reports, as --report writes them");
+  } else {
+    model.recorded = read_trace(model.file, *root.find("file"), problems);
+  }
+  return model;
+}
+
+}  // namespace
+}  // namespace simulation
+
+Result<ServerModel> parse_model(std::string_view text, const std::string& file_name) {
+  Problems problems(file_name);
+  JsonTree tree;
+  simulation::read_text(text, true, tree, problems);
+  ServerModel model;
+  if (tree.root != nullptr) model = simulation::read_model(*tree.root, problems);
+  if (!problems.failed()) return model;
+  return Error(Errc::InvalidRequest, error_lines(problems.take()));
+}
+
+Result<Load> parse_load(std::string_view text, const std::string& file_name) {
+  Problems problems(file_name);
+  JsonTree tree;
+  simulation::read_text(text, true, tree, problems);
+  Load load;
+  if (tree.root != nullptr) {
+    policy_file::read_object(*tree.root, simulation::kLoad, &load, "an object", problems);
+  }
+  if (!problems.failed()) return load;
+  return Error(Errc::InvalidRequest, error_lines(problems.take()));
+}
+
+Result<Trigger> parse_trigger(std::string_view text, const std::string& file_name) {
+  Problems problems(file_name);
+  JsonTree tree;
+  simulation::read_text(text, false, tree, problems);
+  std::optional<Trigger> trigger;
+  if (tree.root != nullptr) trigger = simulation::read_trigger(*tree.root, problems);
+  if (!problems.failed() && trigger) return *std::move(trigger);
+  return Error(Errc::InvalidRequest, error_lines(problems.take()));
+}
+
+}  // namespace httpretry

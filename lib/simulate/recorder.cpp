@@ -1,0 +1,90 @@
+#include "recorder.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace httpretry::simulation {
+namespace {
+
+double at_share(std::vector<float>& values, double share) {
+  if (values.empty()) return 0;
+  const auto rank = std::ceil(share * static_cast<double>(values.size()));
+  const auto index = static_cast<std::ptrdiff_t>(std::max(rank, 1.0)) - 1;
+  std::nth_element(values.begin(), values.begin() + index, values.end());
+  return static_cast<double>(values[static_cast<std::size_t>(index)]);
+}
+
+constexpr std::size_t kPiecesPerSecond = std::chrono::seconds(1) / kSamplePeriod;
+
+double busiest_second(const std::vector<SimulationSample>& samples) {
+  std::uint64_t most = 0;
+  for (std::size_t first = 0; first < samples.size(); first += kPiecesPerSecond) {
+    std::uint64_t sent = 0;
+    const auto end = std::min(first + kPiecesPerSecond, samples.size());
+    for (auto i = first; i < end; ++i) sent += samples[i].sent;
+    most = std::max(most, sent);
+  }
+  return static_cast<double>(most);
+}
+
+// The mean is that of the time in which calls began.
+double herd_of(const std::vector<SimulationSample>& samples, std::size_t pieces) {
+  std::uint64_t sent = 0;
+  std::uint32_t most = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (i < pieces) sent += samples[i].sent;
+    most = std::max(most, samples[i].sent);
+  }
+  const auto counted = std::min(pieces, samples.size());
+  if (sent == 0 || counted == 0) return 0;
+  return most / (static_cast<double>(sent) / static_cast<double>(counted));
+}
+
+}  // namespace
+
+void Recorder::next_pieces(Time now) {
+  do {
+    SimulationSample next;
+    next.in_flight = in_flight_;
+    if (with_budget_ > 0) next.budget = static_cast<float>(budget_ / with_budget_);
+    run_.samples.push_back(next);
+    piece_end_ += kSamplePeriod;
+  } while (now >= piece_end_);
+}
+
+void Recorder::call_ended(Ending ending, bool sent, Duration took, Time now) {
+  at(now);
+  last_end_ = now;
+  current().in_flight = --in_flight_;
+  if (!sent) ++run_.not_sent;
+  if (ending == Ending::BudgetSpent) ++run_.budget_refusals;
+  if (ending != Ending::Succeeded) {
+    ++current().failed;
+    return;
+  }
+  ++run_.succeeded;
+  ++current().succeeded;
+  milliseconds_.push_back(std::chrono::duration<float, std::milli>(took).count());
+}
+
+void Recorder::budget_changed(std::optional<double> before, double after, Time now) {
+  at(now);
+  if (!before) ++with_budget_;
+  budget_ += after - before.value_or(0);
+  current().budget = static_cast<float>(budget_ / with_budget_);
+}
+
+SimulationRun Recorder::take(Duration most_time) {
+  run_.unfinished = in_flight_;
+  run_.has_budget = with_budget_ > 0;
+  run_.finished_at_s = std::chrono::duration<double>(last_end_.time_since_epoch()).count();
+  run_.p50_ms = at_share(milliseconds_, 0.50);
+  run_.p95_ms = at_share(milliseconds_, 0.95);
+  run_.p99_ms = at_share(milliseconds_, 0.99);
+  run_.peak_sends_per_second = busiest_second(run_.samples);
+  const auto pieces = (most_time + kSamplePeriod - Duration(1)) / kSamplePeriod;
+  run_.herd = herd_of(run_.samples, static_cast<std::size_t>(pieces));
+  return std::move(run_);
+}
+
+}  // namespace httpretry::simulation

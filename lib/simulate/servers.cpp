@@ -1,0 +1,220 @@
+#include "servers.hpp"
+
+#include "distribution.hpp"
+
+#include <cmath>
+#include <utility>
+
+namespace httpretry::simulation {
+namespace {
+
+// First in, first out.
+class JobQueue {
+ public:
+  void push(Job& job) {
+    job.next = nullptr;
+    (last_ != nullptr ? last_->next : first_) = &job;
+    last_ = &job;
+    ++size_;
+  }
+  // nullptr: it is empty.
+  Job* pop() {
+    Job* job = first_;
+    if (job == nullptr) return nullptr;
+    first_ = job->next;
+    if (first_ == nullptr) last_ = nullptr;
+    --size_;
+    return job;
+  }
+  [[nodiscard]] int size() const { return size_; }
+
+ private:
+  Job* first_ = nullptr;
+  Job* last_ = nullptr;
+  int size_ = 0;
+};
+
+class ModelServer : public Server {
+ public:
+  explicit ModelServer(Network& network) : network_(network) {}
+
+ protected:
+  [[nodiscard]] const ServerModel& model() const { return world().options.model; }
+  [[nodiscard]] World& world() const { return network_.world(); }
+  [[nodiscard]] double capacity() const { return world().conditions.capacity; }
+  [[nodiscard]] RandomStream& random() const { return world().random; }
+
+  void succeed(Job& job) { network_.reply(job, Reply()); }
+  void reject(Job& job) {
+    if (model().reject == ServerModel::Reject::Drop) return network_.drop(job);
+    const int status = model().reject == ServerModel::Reject::TooMany ? 429 : 503;
+    network_.reply(job, {status, Errc::Receive, model().retry_after});
+  }
+
+  Network& network_;
+};
+
+class FailServer final : public ModelServer {
+ public:
+  using ModelServer::ModelServer;
+  void arrive(Job& job) override {
+    const bool fails = random().uniform() < model().probability;
+    network_.reply(job, {fails ? model().status : 200, Errc::Receive, Duration()});
+  }
+};
+
+// Counts in windows: in each, the first so many requests are carried out.
+class CapacityServer final : public ModelServer {
+ public:
+  using ModelServer::ModelServer;
+  void arrive(Job& job) override {
+    const auto window = world().now().time_since_epoch() / model().window;
+    if (std::exchange(window_, window) != window) served_ = 0;
+    if (served_ >= allowed(window)) return reject(job);
+    ++served_;
+    succeed(job);
+  }
+
+ private:
+  // A part of a request that does not fit into one window counts in a later one.
+  [[nodiscard]] std::int64_t allowed(std::int64_t window) const {
+    const double each =
+        model().rate * capacity() * std::chrono::duration<double>(model().window).count();
+    const auto until = [each](std::int64_t windows) {
+      return static_cast<std::int64_t>(std::floor(each * static_cast<double>(windows) + 1e-9));
+    };
+    return until(window + 1) - until(window);
+  }
+
+  std::int64_t window_ = -1;
+  std::int64_t served_ = 0;
+};
+
+// So many workers, and a queue before them. With less capacity each request takes longer.
+class QueueServer final : public ModelServer {
+ public:
+  using ModelServer::ModelServer;
+  void arrive(Job& job) override {
+    if (can_begin()) return begin(job);
+    if (waiting_.size() >= model().queue) return reject(job);
+    waiting_.push(job);
+  }
+  void done(Job& job) override {
+    --busy_;
+    succeed(job);
+    begin_next();
+  }
+  void conditions_changed() override { begin_next(); }
+
+ private:
+  [[nodiscard]] bool can_begin() const { return busy_ < model().servers && capacity() > 0; }
+  void begin(Job& job) {
+    ++busy_;
+    const auto time = draw(model().service, random());
+    const double seconds = std::chrono::duration<double>(time).count() / capacity();
+    network_.work_until(job, later(world().now(), time_of(seconds)));
+  }
+  void begin_next() {
+    while (can_begin()) {
+      auto* job = waiting_.pop();
+      if (job == nullptr) return;
+      if (job->abandoned() && !model().timeout_work) {
+        network_.drop(*job);
+      } else {
+        begin(*job);
+      }
+    }
+  }
+
+  int busy_ = 0;
+  JobQueue waiting_;
+};
+
+// The more requests are there, the longer each takes.
+class SlopeServer final : public ModelServer {
+ public:
+  using ModelServer::ModelServer;
+  void arrive(Job& job) override {
+    if (capacity() <= 0) return held_.push(job);
+    begin(job);
+  }
+  void done(Job& job) override {
+    --there_;
+    succeed(job);
+  }
+  void conditions_changed() override {
+    while (capacity() > 0) {
+      auto* job = held_.pop();
+      if (job == nullptr) return;
+      begin(*job);
+    }
+  }
+
+ private:
+  void begin(Job& job) {
+    const double others = std::max(0, there_ - model().above);
+    ++there_;
+    const double seconds = std::chrono::duration<double>(model().base).count() +
+                           std::chrono::duration<double>(model().per_request).count() * others;
+    network_.work_until(job, later(world().now(), time_of(seconds / capacity())));
+  }
+
+  int there_ = 0;
+  JobQueue held_;
+};
+
+// A row with a version. A client reads it and writes it back; the write of an old version fails.
+class OccServer final : public ModelServer {
+ public:
+  using ModelServer::ModelServer;
+  void arrive(Job& job) override {
+    job.version = version_;
+    const auto response = network_.one_way();
+    const auto write = network_.one_way();
+    network_.work_until(job, later(later(world().now(), response), write));
+  }
+  void done(Job& job) override {
+    if (job.version != version_) return network_.reply(job, {500, Errc::Receive, Duration()});
+    ++version_;
+    succeed(job);
+  }
+
+ private:
+  std::uint64_t version_ = 0;
+};
+
+// The recorded attempts in their order, and then again.
+class TraceServer final : public ModelServer {
+ public:
+  using ModelServer::ModelServer;
+  void arrive(Job& job) override {
+    const auto& attempt = model().recorded[next_];
+    job.version = next_;
+    next_ = (next_ + 1) % model().recorded.size();
+    network_.work_until(job, later(world().now(), attempt.duration));
+  }
+  void done(Job& job) override {
+    const auto& attempt = model().recorded[job.version];
+    network_.reply(job, {attempt.status, attempt.error, attempt.retry_after});
+  }
+
+ private:
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Server> make_server(Network& network) {
+  using Kind = ServerModel::Kind;
+  switch (network.world().options.model.kind) {
+    case Kind::Fail: return std::make_unique<FailServer>(network);
+    case Kind::Capacity: return std::make_unique<CapacityServer>(network);
+    case Kind::Queue: return std::make_unique<QueueServer>(network);
+    case Kind::Slope: return std::make_unique<SlopeServer>(network);
+    case Kind::Occ: return std::make_unique<OccServer>(network);
+    case Kind::Trace: return std::make_unique<TraceServer>(network);
+  }
+  return nullptr;
+}
+
+}  // namespace httpretry::simulation

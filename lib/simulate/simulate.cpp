@@ -1,0 +1,62 @@
+#include <httpretry/simulate/simulate.hpp>
+
+#include "recorder.hpp"
+#include "run.hpp"
+
+namespace httpretry {
+namespace {
+
+std::string problem_of(const SimulationOptions& options) {
+  const auto& model = options.model;
+  if (options.policies.empty()) return "there is no policy to simulate";
+  if (options.clients < 1) return "there must be at least one client";
+  if (options.duration <= Duration::zero()) return "the duration must be above zero";
+  if (!options.request.parsed_url()) return options.request.parsed_url().error().message;
+  if (model.kind == ServerModel::Kind::Trace && model.recorded.empty()) {
+    return "the trace has no attempts";
+  }
+  using Kind = ServerModel::Kind;
+  const bool has_capacity =
+      model.kind == Kind::Capacity || model.kind == Kind::Queue || model.kind == Kind::Slope;
+  for (const auto& trigger : model.triggers) {
+    if (trigger.capacity && !has_capacity) {
+      return "a trigger changes the capacity, but the model \"" +
+             std::string(to_string(model.kind)) + "\" has none: let it change \"fail\" instead";
+    }
+    if (trigger.load && options.load.kind != Load::Kind::Open) {
+      return "a trigger changes the load, which must be open for that";
+    }
+    if (options.load.kind == Load::Kind::Once) break;
+    if (trigger.end() > options.duration - std::chrono::seconds(10)) {
+      return "a trigger ends at " + to_text(trigger.end()) + ", but the simulation at " +
+             to_text(options.duration) +
+             ": it must go on for at least 10s more, or nothing could be said of the recovery";
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<SimulationReport> simulate(const SimulationOptions& asked) {
+  auto options = asked;
+  if (options.model.kind == ServerModel::Kind::Occ) options.load.kind = Load::Kind::Once;
+  auto problem = problem_of(options);
+  if (!problem.empty()) return Error(Errc::InvalidRequest, std::move(problem));
+  SimulationReport report;
+  report.seed = options.seed;
+  report.model = options.model;
+  report.load = options.load;
+  report.clients = options.clients;
+  report.duration = options.duration;
+  for (const auto& policy : options.policies) {
+    auto run = simulation::run(options, policy);
+    if (!run) return std::move(run).error();
+    simulation::judge(*run, options.model, options.duration);
+    run->bounds = bounds_of(policy.policies, options.request);
+    report.runs.push_back(*std::move(run));
+  }
+  return report;
+}
+
+}  // namespace httpretry

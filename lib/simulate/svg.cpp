@@ -1,0 +1,102 @@
+// The comparison of policies as a drawing: a row for each, all with the same axes.
+#include "chart.hpp"
+#include "page.hpp"
+#include "text.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+namespace simulation {
+namespace {
+
+constexpr double kLeft = 270;  // of the charts
+constexpr double kRight = 945;
+constexpr double kRow = 124;
+constexpr double kChart = 92;  // its height
+
+using Sample = SimulationSample;
+
+std::string mark(const SimulationRun& run) {
+  return std::string(is_down(run) ? "\u2717 " : "\u2713 ") + verdict_text(run);
+}
+
+std::string legend(double y, bool with_bands) {
+  const auto key = [y](double x, std::string_view cls) {
+    return "<line x1=\"" + number(x, 0) + "\" y1=\"" + number(y - 4, 0) + "\" x2=\"" +
+           number(x + 26, 0) + "\" y2=\"" + number(y - 4, 0) + "\" class=\"" + std::string(cls) +
+           "\"/>\n";
+  };
+  const auto box = [y](double x, std::string_view cls) {
+    return "<rect x=\"" + number(x, 0) + "\" y=\"" + number(y - 11, 0) +
+           "\" width=\"26\" height=\"12\" class=\"" + std::string(cls) + "\"/>\n";
+  };
+  auto text = text_at(20, y, "per second:", "small") + key(kLeft, "offered") +
+              text_at(kLeft + 32, y, "calls begun", "small") + key(kLeft + 125, "sent") +
+              text_at(kLeft + 157, y, "requests sent", "small") + box(kLeft + 260, "good-area") +
+              text_at(kLeft + 292, y, "calls that succeeded", "small");
+  if (with_bands) {
+    text += box(kLeft + 435, "band") + text_at(kLeft + 467, y, "something is wrong", "small");
+  }
+  return text;
+}
+
+std::string row_of(const SimulationRun& run, const SimulationReport& report, const Pieces& pieces,
+                   double top, double y, bool last) {
+  auto text = text_at(20, y + 18, shortened(run.policy, 30), "name") +
+              text_at(20, y + 38, mark(run), is_down(run) ? "no" : "yes") +
+              text_at(20, y + 58, percent(run.success_ratio()) + " of calls succeed", "") +
+              text_at(20, y + 76, number(run.sends_per_call(), 2) + " sends a call", "") +
+              text_at(20, y + 92,
+                      "at most " + grouped(run.peak_sends_per_second) + " sends a second", "small");
+  const Chart chart(kLeft, y, kRight - kLeft, kChart, pieces, top);
+  text += chart.bands(report.model.triggers) + chart.axes(last) +
+          chart.area(pieces.rate(run, &Sample::succeeded), "good-area") +
+          chart.line(pieces.rate(run, &Sample::sent), "sent") +
+          chart.line(pieces.rate(run, &Sample::offered), "offered");
+  return text;
+}
+
+}  // namespace
+
+bool is_down(const SimulationRun& run) {
+  using Verdict = SimulationRun::Verdict;
+  return run.verdict == Verdict::Metastable || run.verdict == Verdict::Overloaded ||
+         run.succeeded == 0;
+}
+
+std::string shortened(const std::string& text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  auto end = most_bytes - 1;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "\u2026";
+}
+
+std::string comparison(const SimulationReport& report, bool alone) {
+  const Pieces pieces(report);
+  double top = 1;
+  for (const auto& run : report.runs) {
+    top = std::max(top, most(pieces.rate(run, &Sample::sent)));
+    top = std::max(top, most(pieces.rate(run, &Sample::offered)));
+  }
+  const double height = 36 + kRow * static_cast<double>(report.runs.size()) + 4;
+  std::string text = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 " +
+                     number(height, 0) + "\" role=\"img\" aria-label=\"" +
+                     escaped(headline(report)) + "\"";
+  text += alone ? " width=\"960\" height=\"" + number(height, 0) + "\">\n<style>\n" +
+                      std::string(style()) + "</style>\n<rect width=\"960\" height=\"" +
+                      number(height, 0) + "\" class=\"paper\"/>\n"
+                : ">\n";
+  text += legend(18, !report.model.triggers.empty());
+  double y = 34;
+  for (const auto& run : report.runs) {
+    text += row_of(run, report, pieces, top, y, &run == &report.runs.back());
+    y += kRow;
+  }
+  return text + "</svg>\n";
+}
+
+}  // namespace simulation
+
+std::string svg_of(const SimulationReport& report) { return simulation::comparison(report, true); }
+
+}  // namespace httpretry

@@ -1,0 +1,85 @@
+// The report as a table.
+#include "text.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+namespace {
+
+using namespace simulation;
+
+using Row = std::vector<std::string>;
+
+Row row_of(const SimulationRun& run) {
+  return {run.policy,
+          grouped(static_cast<double>(run.calls)),
+          percent(run.success_ratio()),
+          number(run.sends_per_call(), 2),
+          grouped(run.peak_sends_per_second),
+          run.succeeded > 0 ? milliseconds(run.p50_ms) : "-",
+          run.succeeded > 0 ? milliseconds(run.p99_ms) : "-",
+          number(run.finished_at_s, 1) + " s",
+          verdict_text(run)};
+}
+
+// Characters, not bytes.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80;
+  }));
+}
+
+std::string aligned(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool left = i == 0 || i + 1 == row.size();
+      const std::string space(widths[i] - width_of(row[i]), ' ');
+      line += (i == 0 ? "" : "  ") + (left ? row[i] + space : space + row[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+std::string notes_on(const SimulationRun& run) {
+  const auto line = [](const std::string& text) { return "  " + text + '\n'; };
+  auto text = run.policy + '\n' + line(verdict_sentence(run)) + line(describe(run.bounds));
+  const auto counted = [](std::uint64_t count) { return grouped(static_cast<double>(count)); };
+  if (run.budget_refusals > 0) {
+    text += line(counted(run.budget_refusals) + " calls ended because their budget was spent");
+  }
+  if (run.not_sent > 0)
+    text += line(counted(run.not_sent) + " calls were held back and never sent");
+  if (run.wasted > 0) {
+    text += line(counted(run.wasted) + " responses came when their client had left");
+  }
+  if (run.unfinished > 0) {
+    text +=
+        line(counted(run.unfinished) +
+             " calls never end: the server does not respond, and the policy has no limit of time");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string table_of(const SimulationReport& report) {
+  auto text = describe(report.model) + '\n' + describe(report.load) + "; " +
+              grouped(report.clients) + (report.clients == 1 ? " client" : " clients") + ", " +
+              to_text(report.duration) + ", seed " + std::to_string(report.seed) + "\n\n";
+  std::vector<Row> rows{
+      {"policy", "calls", "succeed", "sends/call", "peak/s", "p50", "p99", "ends", "verdict"}};
+  for (const auto& run : report.runs) rows.push_back(row_of(run));
+  text += aligned(rows);
+  for (const auto& run : report.runs) text += '\n' + notes_on(run);
+  return text;
+}
+
+}  // namespace httpretry

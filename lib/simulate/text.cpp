@@ -1,0 +1,117 @@
+#include "text.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+namespace httpretry::simulation {
+
+std::string number(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string grouped(double value) {
+  auto text = number(value, 0);
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > (value < 0 ? 1 : 0); at -= 3) {
+    text.insert(static_cast<std::size_t>(at), " ");
+  }
+  return text;
+}
+
+std::string percent(double ratio) {
+  if (ratio <= 0 || ratio >= 1) return number(100 * ratio, 0) + " %";
+  const double shown = std::min(std::max(100 * ratio, 0.1), 99.9);
+  return number(shown, 1) + " %";
+}
+
+std::string milliseconds(double value) {
+  return duration_text(
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(value)));
+}
+
+std::string describe(const Distribution& distribution) {
+  using Kind = Distribution::Kind;
+  const auto mean = to_text(distribution.mean);
+  switch (distribution.kind) {
+    case Kind::Constant: return mean;
+    case Kind::Exponential: return "exponential(" + mean + ")";
+    case Kind::Normal: return "normal(" + mean + "," + to_text(distribution.deviation) + ")";
+    case Kind::Lognormal: return "lognormal(" + mean + "," + number(distribution.sigma, 2) + ")";
+    case Kind::Mix: return "a mix of " + std::to_string(distribution.parts.size());
+    case Kind::Empirical: return std::to_string(distribution.values.size()) + " recorded times";
+  }
+  return "";
+}
+
+namespace {
+
+std::string describe_kind(const ServerModel& model) {
+  using Kind = ServerModel::Kind;
+  switch (model.kind) {
+    case Kind::Fail:
+      return percent(model.probability) + " of requests get a " + std::to_string(model.status);
+    case Kind::Capacity: return grouped(model.rate) + " requests a second";
+    case Kind::Queue:
+      return grouped(model.servers) + (model.servers == 1 ? " worker of " : " workers of ") +
+             describe(model.service) + ", a queue for " + grouped(model.queue);
+    case Kind::Slope:
+      return to_text(model.base) + " and " + to_text(model.per_request) +
+             " for each other request" +
+             (model.above > 0 ? " above " + std::to_string(model.above) : "");
+    case Kind::Occ: return "one row that all update";
+    case Kind::Trace: return std::to_string(model.recorded.size()) + " attempts of " + model.file;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string describe(const ServerModel& model) {
+  auto text = std::string(to_string(model.kind)) + ": " + describe_kind(model);
+  if (model.kind != ServerModel::Kind::Trace) {
+    text += "; network " + describe(model.network) + " each way";
+  }
+  if (!model.layers.empty()) {
+    text += "; behind " + std::to_string(model.layers.size()) +
+            (model.layers.size() == 1 ? " service" : " services");
+  }
+  for (const auto& trigger : model.triggers) text += "; " + describe(trigger);
+  return text;
+}
+
+std::string describe(const Load& load) {
+  if (load.kind == Load::Kind::Once) return "once: each client one call, all at the beginning";
+  if (load.kind == Load::Kind::Closed) {
+    return "closed: the next call " + describe(load.think) + " after the last one";
+  }
+  if (!load.curve.empty())
+    return "open: a curve of " + std::to_string(load.curve.size()) + " points";
+  return "open: " + grouped(load.rate) + " calls a second";
+}
+
+std::string describe(const Trigger& trigger) {
+  auto text = "from " + to_text(trigger.at) + " for " + to_text(trigger.lasts);
+  std::string what;
+  const auto add = [&what](const std::string& part) { what += (what.empty() ? " " : ", ") + part; };
+  if (trigger.capacity) add(percent(*trigger.capacity) + " of the capacity");
+  if (trigger.fail) add(percent(*trigger.fail) + " get a " + std::to_string(trigger.status));
+  if (trigger.fail && trigger.retry_after > Duration()) {
+    add("Retry-After " + to_text(trigger.retry_after));
+  }
+  if (trigger.load) add(number(*trigger.load, 2) + " times the calls");
+  return text + what;
+}
+
+std::string describe(const PolicyBounds& bounds) {
+  if (!bounds.w_l) return "no limit of sends: no load is safe";
+  auto text = number(*bounds.w_l, 2) + " sends a call at worst: stable below " +
+              percent(bounds.stable_below) + " of the capacity";
+  if (bounds.burst && bounds.sends_at_first && *bounds.sends_at_first > *bounds.w_l) {
+    text += "; after " + grouped(*bounds.burst) + " retries of a full budget (" +
+            number(*bounds.sends_at_first, 0) + " sends a call)";
+  }
+  return text;
+}
+
+}  // namespace httpretry::simulation

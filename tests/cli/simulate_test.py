@@ -1,0 +1,86 @@
+"""httpretry simulate: its output, and its errors."""
+
+import json
+import unittest
+
+from program import ProgramTest, main
+
+OUTAGE = ("simulate", "--preset", "standard", "--preset", "curl", "--model", "queue:servers=10",
+          "--rate", "100", "--trigger", "at=10s,for=5s,capacity=0.1", "--duration", "30s")
+
+
+class Simulate(ProgramTest):
+    def said(self, *args):
+        done = self.run_program(*args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def refused(self, *args, status=2):
+        done = self.run_program(*args, status=status)
+        self.assertEqual(done.stdout, b"")
+        return done.stderr.decode()
+
+    def test_json_has_every_run_with_its_numbers(self):
+        report = json.loads(self.said(*OUTAGE, "--format", "json", "--seed", "7"))
+        self.assertEqual((report["seed"], report["model"], report["clients"], report["duration_s"]),
+                         (7, "queue", 100, 30.0))
+        self.assertEqual([run["policy"] for run in report["runs"]], ["standard", "curl"])
+        standard, curl = report["runs"]
+        self.assertEqual(standard["calls"], curl["calls"])
+        for run in report["runs"]:
+            self.assertAlmostEqual(run["sends_per_call"], run["sends"] / run["calls"], places=3)
+            self.assertEqual(sum(run["per_second"]["sent"]), run["sends"])
+            self.assertEqual(sum(run["per_second"]["succeeded"]), run["succeeded"])
+            self.assertLessEqual(run["p50_ms"], run["p99_ms"])
+        self.assertEqual((curl["w_l"], curl["stable_below"]), (4, 0.25))
+
+    def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(self):
+        for kind in ("table", "json", "html"):
+            self.assertEqual(self.said(*OUTAGE, "--format", kind), self.said(*OUTAGE, "--format", kind))
+        self.assertNotEqual(self.said(*OUTAGE), self.said(*OUTAGE, "--seed", "2"))
+
+    def test_the_page_needs_no_network_and_no_script(self):
+        page = self.said(*OUTAGE, "--format", "html", "--name", "a <b>").decode()
+        for word in ("<script", "http:", "https:", "url(", "src=", "@import", "a <b>"):
+            self.assertNotIn(word, page.replace("http://www.w3.org/2000/svg", ""))
+        self.assertIn("a &lt;b&gt;", page)
+        self.assertIn("prefers-color-scheme: dark", page)
+        self.assertIn("@media print", page)
+        self.assertIn("httpretry simulate --preset standard --preset curl --model queue:servers=10", page)
+
+    def test_settings_are_for_the_policy_before_them(self):
+        report = json.loads(self.said(
+            "simulate", "--set", "budget=none", "--preset", "standard", "--preset", "standard", "--set",
+            "max_attempts=2", "--model", "fail:probability=1", "--clients", "10", "--rate", "10",
+            "--duration", "5s", "--format", "json"))
+        self.assertEqual([run["sends_per_call"] for run in report["runs"]], [5, 2])
+        self.assertEqual(report["runs"][1]["policy"], "standard max_attempts=2")
+
+    def test_a_trace_plays_recorded_reports(self):
+        reports = self.folder / "reports.json"
+        attempt = {"duration_ms": 10, "status": 503}
+        reports.write_text("".join(json.dumps({"attempts": [attempt, {"duration_ms": 20, "status": 200}]})
+                                   + "\n" for _ in range(2)))
+        report = json.loads(self.said("simulate", "--model", f"trace:file={reports}", "--clients", "1",
+                                      "--load", "closed", "--duration", "20s", "--format", "json"))
+        self.assertEqual(report["runs"][0]["sends_per_call"], 2)
+
+    def test_bad_models_loads_and_triggers_are_named_with_their_positions(self):
+        self.assertIn('--model:1:1: /kind: "bogus" is not one of', self.refused("simulate", "--model", "bogus"))
+        said = self.refused("simulate", "--model", "fail:probabilty=2,probability=3")
+        self.assertIn('--model:1:6: /probabilty: unknown key; did you mean "probability"?', said)
+        self.assertIn("--model:1:31: /probability: 3 is out of range: 0 to 1", said)
+        self.assertIn('--model:1:6: /rate: "rate" does not belong to kind "fail"',
+                      self.refused("simulate", "--model", "fail:rate=3"))
+        self.assertIn('--trigger:1:1: missing key "for"', self.refused("simulate", "--trigger", "at=5s,fail=1"))
+        self.assertIn("--load:1:14: /think", self.refused("simulate", "--load", "closed:think=soon"))
+        file = self.folder / "model.json"
+        file.write_text('{"kind": "queue",\n "servers": 0}\n')
+        self.assertIn(f"{file}:2:13: /servers: 0 is out of range", self.refused("simulate", "--model", str(file)))
+        self.assertIn("has none", self.refused("simulate", "--trigger", "at=5s,for=5s,capacity=0"))
+        self.assertIn("at least 10s more",
+                      self.refused("simulate", "--trigger", "at=55s,for=1s,fail=1"))
+
+
+if __name__ == "__main__":
+    main()
