@@ -28,6 +28,7 @@ MAY_INCLUDE = {
     "curl": {"http", "flow", "curl"},
     "spdlog": {"http", "flow", "spdlog"},
     "fleet": {"http", "retry", "flow", "guard", "fleet"},
+    "simulate": {"http", "retry", "json", "flow", "policy", "middleware", "simulate"},
 
     "testing": {"http", "retry", "json", "flow", "policy", "testing"},
     "client": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client"},
