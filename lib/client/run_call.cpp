@@ -65,6 +65,19 @@ void finish(Outcome& outcome, Call::State& state) {
   (outcome ? outcome->history : outcome.error().history) = std::move(history);
 }
 
+Task<Outcome> send_to_sink(const ClientOptions& client, Request request, Call& call) {
+  Outcome outcome = co_await Next(client.middlewares, 0)(request, call);
+  const auto delivering = Delivery::deliver_rest(std::move(request), call, std::move(outcome));
+  Outcome delivered = co_await delivering;
+  co_return delivered;
+}
+
+// A function, so that calls without a sink have no frame for it.
+Task<Outcome> send(const ClientOptions& client, Request&& request, Call& call) {
+  if (request.options().sink) return send_to_sink(client, std::move(request), call);
+  return Next(client.middlewares, 0)(std::move(request), call);
+}
+
 }  // namespace
 
 PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
@@ -87,12 +100,8 @@ PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn whe
     if (const auto& url = request.parsed_url()) state.first_url = *url;
     state.context = request.options().context;
     call.emit(&Observer::call_started, request);
-    std::optional<Request> with_sink;
-    if (request.options().sink) with_sink = request;
-    const Next chain(client->middlewares, 0);
-    Outcome outcome = co_await chain(std::move(request), call);
-    if (with_sink) outcome = co_await Delivery::deliver_rest(*with_sink, call, std::move(outcome));
-    result.emplace(std::move(outcome));
+    const auto sent = send(*client, std::move(request), call);
+    result = co_await sent;
   } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
     result.emplace(out_of_memory());
   }
@@ -100,14 +109,13 @@ PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn whe
     const ResumeOn home(*where.scheduler);
     co_await home;
   }
-  Outcome outcome = *std::move(result);
-  finish(outcome, state);
-  call.emit(&Observer::call_ended, outcome);
+  finish(*result, state);
+  call.emit(&Observer::call_ended, *result);
   state.delivery.reset();  // removes an unfinished file before the user is told
 
   where.count.in_flight.reset();  // what the user begins now may take its place
-  if (where.ticket) where.ticket->ended(outcome);
-  completion.complete(std::move(outcome));
+  if (where.ticket) where.ticket->ended(*result);
+  completion.complete(*std::move(result));
   where.ticket.reset();  // while `client` keeps alive what it counts
 }
 

@@ -33,6 +33,11 @@ std::string_view cookie_host(const Request& request, const Url& url) {
   return host.substr(0, host.find(':'));
 }
 
+// Plain URLs have nothing but their parts. Often a program parses the same text again.
+bool same_plain_url(const Url::Parts& a, const Url::Parts& b) {
+  return !a.handle && !b.handle && a.origin == b.origin && a.path == b.path && a.query == b.query;
+}
+
 // A server closes a connection that was idle for some time, perhaps just when we use it. A request
 // that must not be sent twice therefore uses only connections that were idle for less than this,
 // or than the server has announced. Common servers keep idle connections for 5 s and more.
@@ -240,7 +245,8 @@ void Easy::set_credentials(const Credentials& credentials, CURLoption scheme, CU
 }
 
 void Easy::set_url(const Url& url) {
-  if (url_ && &url_->parts() == &url.parts()) return;
+  if (url_ && (&url_->parts() == &url.parts() || same_plain_url(url_->parts(), url.parts())))
+    return;
   // If only CURLU changes, libcurl 7.88 still reports the previous URL, and authenticates for it.
   // So URL is set too. With NULL libcurl makes the text by itself, with the userinfo; that takes a
   // tenth of all the instructions of a small exchange.

@@ -60,20 +60,55 @@ struct Request::Text : Shared {
         url(other.url),
         headers(other.headers),
         body(other.body) {
-    const auto* known = other.parsed.load(std::memory_order_acquire);
-    if (known != nullptr) parsed = new Result<Url>(*known);
+    if (other.parsing.load(std::memory_order_acquire) != Parsing::Done) return;
+    parsed = other.parsed;
+    parsing = Parsing::Done;
   }
   Text& operator=(const Text&) = delete;
-  ~Text() { forget_parsed(); }
+  ~Text() = default;
 
-  void forget_parsed() { delete parsed.exchange(nullptr); }
+  const Result<Url>& parsed_url() const;
+  // By the only owner.
+  void forget_parsed() {
+    parsed.reset();
+    parsing = Parsing::ToDo;
+  }
 
   std::string method;
   std::string url;
   Headers headers;
   Body body;
-  mutable std::atomic<const Result<Url>*> parsed = nullptr;
+
+ private:
+  enum class Parsing : std::uint8_t { ToDo, Begun, Done };
+  mutable std::atomic<Parsing> parsing = Parsing::ToDo;
+  mutable std::optional<Result<Url>> parsed;  // once Done
 };
+
+// The first thread that asks parses it; others wait for that.
+const Result<Url>& Request::Text::parsed_url() const {
+  auto state = parsing.load(std::memory_order_acquire);
+  while (state != Parsing::Done) {
+    if (state == Parsing::Begun) {
+      parsing.wait(state, std::memory_order_acquire);
+    } else if (parsing.compare_exchange_weak(state, Parsing::Begun, std::memory_order_acquire)) {
+      const auto end = [this](Parsing now) {
+        parsing.store(now, std::memory_order_release);
+        parsing.notify_all();
+      };
+      try {
+        parsed = Url::parse(url);
+      } catch (...) {  // std::bad_alloc
+        end(Parsing::ToDo);
+        throw;
+      }
+      end(Parsing::Done);
+      break;
+    }
+    state = parsing.load(std::memory_order_acquire);
+  }
+  return *parsed;
+}
 
 struct Request::Options : Shared {
   RequestOptions value;
@@ -117,15 +152,7 @@ const RequestOptions& Request::options() const {
   return options_ == nullptr ? defaults : options_->value;
 }
 
-const Result<Url>& Request::parsed_url() const {
-  const auto* known = text_->parsed.load(std::memory_order_acquire);
-  if (known != nullptr) return *known;
-  auto* mine = new Result<Url>(Url::parse(text_->url));
-  // If another thread was first, its result is used.
-  if (text_->parsed.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) return *mine;
-  delete mine;
-  return *known;
-}
+const Result<Url>& Request::parsed_url() const { return text_->parsed_url(); }
 
 Request::Text& Request::edit() { return own(text_); }
 

@@ -31,23 +31,35 @@ class Redirect final : public Middleware {
   Task<Outcome> handle(Request request, Call& call, Next next) override {
     for (int hops = 0;; ++hops) {
       Outcome outcome = co_await next(request, call);
-      if (!outcome || !is_redirect(outcome->status)) co_return outcome;
-      const auto location = outcome->headers.get("Location");
-      if (!location || location->empty()) co_return outcome;
-      if (hops == options_.limit)
-        co_return not_followed(*outcome, kTooManyRedirects,
-                               "more than " + std::to_string(hops) + " redirects");
-
-      // It is the poll that is redirected, not the request that began the operation.
-      if (auto poll = Call::State::take_poll(call)) request = *std::move(poll);
-      auto following = follow(request, *outcome, *location);
-      if (!following) co_return std::move(following).error();
-      request = *std::move(following);
-      call.emit(&Observer::redirected, request);
+      if (!redirects(outcome, hops, request, call)) co_return outcome;
     }
   }
 
  private:
+  // Whether another request is to be sent: then `request` is that one. `outcome` becomes the error
+  // where a redirect must not be followed. (Not in the coroutine, so that its frame, which a call
+  // that waits holds, has no room for what is needed only now.)
+  bool redirects(Outcome& outcome, int hops, Request& request, const Call& call) const {
+    if (!outcome || !is_redirect(outcome->status)) return false;
+    const auto location = outcome->headers.get("Location");
+    if (!location || location->empty()) return false;
+    if (hops == options_.limit) {
+      outcome = not_followed(*outcome, kTooManyRedirects,
+                             "more than " + std::to_string(hops) + " redirects");
+      return false;
+    }
+    // It is the poll that is redirected, not the request that began the operation.
+    if (auto poll = Call::State::take_poll(call)) request = *std::move(poll);
+    auto following = follow(request, *outcome, *location);
+    if (!following) {
+      outcome = std::move(following).error();
+      return false;
+    }
+    request = *std::move(following);
+    call.emit(&Observer::redirected, request);
+    return true;
+  }
+
   // The next request, or the error why it is not sent.
   [[nodiscard]] Result<Request> follow(const Request& request, const Response& response,
                                        std::string_view location) const {
