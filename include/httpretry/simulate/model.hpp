@@ -24,10 +24,9 @@ struct HTTPRETRY_API Distribution {
   enum class Kind : std::uint8_t { Constant, Exponential, Normal, Lognormal, Mix, Empirical };
   struct Part;
 
-  Distribution() = default;
-  explicit Distribution(Duration constant) : mean(constant) {}
-  Distribution(Kind which, Duration average, Duration spread = Duration())
-      : kind(which), mean(average), deviation(spread) {}
+  Distribution();
+  explicit Distribution(Duration constant);
+  Distribution(Kind which, Duration average, Duration spread = Duration());
 
   Kind kind = Kind::Constant;
   Duration mean{};
@@ -41,6 +40,11 @@ struct HTTPRETRY_API Distribution::Part {
   double weight = 1;
   Distribution of;
 };
+// Not before: they need a whole Part.
+inline Distribution::Distribution() = default;
+inline Distribution::Distribution(Duration constant) : mean(constant) {}
+inline Distribution::Distribution(Kind which, Duration average, Duration spread)
+    : kind(which), mean(average), deviation(spread) {}
 
 // For a time, the server has only a share of its capacity, fails, or gets more calls.
 struct HTTPRETRY_API Trigger {
