@@ -100,7 +100,7 @@ class Conan(unittest.TestCase):
         text = (ROOT / "lib/CMakeLists.txt").read_text()
         ours = set(re.findall(r"add_library\((httpretry::\w+) ALIAS", text))
         ours |= {f"httpretry::{name}" for name in re.findall(r"^  httpretry_component\((\w+)", text, re.MULTILINE)}
-        ours -= {"httpretry::fleet", "httpretry::telemetry"}  # the recipes do not offer them
+        ours -= {"httpretry::fleet", "httpretry::simulate", "httpretry::telemetry"}  # the recipes do not offer them
         self.assertEqual(targets, ours)
 
     def test_what_cannot_work_is_refused(self):
