@@ -81,6 +81,16 @@ class Simulate(ProgramTest):
         self.assertIn("at least 10s more",
                       self.refused("simulate", "--trigger", "at=55s,for=1s,fail=1"))
 
+    def test_options_that_do_not_fit_together_are_errors(self):
+        self.assertIn("--name must come after the policy that it names", self.refused("simulate", "--name", "it"))
+        self.assertIn("--rate is for a load that is open and has no curve",
+                      self.refused("simulate", "--load", "once", "--rate", "5"))
+        self.assertIn("option --rate", self.refused("simulate", "--rate", "fast"))
+        self.assertIn("option --clients must be from 1 to 1000000", self.refused("simulate", "--clients", "0"))
+        self.assertIn("simulate takes at most a METHOD and a URL",
+                      self.refused("simulate", "GET", "http://a/", "http://b/"))
+        self.assertIn("cannot read", self.refused("simulate", "--model", "./no-such-file.json"))
+
 
 if __name__ == "__main__":
     main()
