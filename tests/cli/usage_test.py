@@ -17,8 +17,8 @@ from program import DATA, LIMIT, NOT_HERE, PROGRAM, ProgramTest, main
 
 class Usage(ProgramTest):
     COMMANDS = ((), ("plan",), ("policy",), ("policy", "check"), ("policy", "explain"),
-                ("policy", "presets"), ("policy", "schema"), ("serve",), ("completion",),
-                ("manual",))
+                ("policy", "presets"), ("policy", "schema"), ("serve",), ("simulate",),
+                ("completion",), ("manual",))
 
     def golden(self, name, text):
         golden = DATA / name

@@ -31,13 +31,11 @@ constexpr auto kServing = std::to_array<Example>({
 
 #ifdef HTTPRETRY_WITH_SIMULATE
 constexpr auto kSimulating = std::to_array<Example>({
-    {"httpretry simulate --preset standard --preset curl --model queue --trigger "
-     "at=20s,for=10s,capacity=0.1",
-     "an outage, with two policies"},
-    {"httpretry simulate --policy policy.json --model fail:probability=1 --format json",
-     "how many requests reach a server that always fails"},
-    {"httpretry simulate --preset standard --set breaker.kind=ratio --model model.json "
-     "--format html > page.html",
+    {"httpretry simulate --model queue --trigger at=20s,for=10s,capacity=0.1",
+     "an outage of ten seconds"},
+    {"httpretry simulate --preset standard --preset curl --model fail:probability=1",
+     "how much two policies send to a server that always fails"},
+    {"httpretry simulate --policy a.json --model m.json --format html > page.html",
      "a page with curves"},
 });
 #endif
@@ -86,7 +84,7 @@ constexpr auto kCommands = std::to_array<Command>({
      "address. After it comes a JSON line for each request, written before the response.",
      kServing, serve_table, serve},
 #ifdef HTTPRETRY_WITH_SIMULATE
-    {"simulate", "[METHOD URL]", "show what a policy does to a server that has a bad time",
+    {"simulate", "[METHOD URL]", "show what a policy does to a server",
      "Many clients with a policy call a model of a server, in virtual time and without a network. "
      "The clients are the real code; only the server and the network are models. Shows for each "
      "policy how many calls succeed, how many requests reach the server, and whether it recovers.\n"
