@@ -14,9 +14,8 @@ extern const policy_file::Custom<std::vector<Trigger>> kTriggers;
 // A time above zero.
 extern const policy_file::DurationType kTime;
 extern const policy_file::DurationType kTimeOrZero;
-// From 0 to 1, and to a million.
+// From 0 to 1.
 extern const policy_file::Number<double> kShare;
-extern const policy_file::Number<double> kFactor;
 
 [[nodiscard]] std::optional<Trigger> read_trigger(const JsonNode& json, Problems& problems);
 

@@ -20,7 +20,6 @@ constexpr std::string_view kArrivalWords[] = {"poisson", "even"};
 constinit const DurationType kTime(false, DurationType::Zero::Refused);
 constinit const DurationType kTimeOrZero(false);
 constinit const Number<double> kShare(0, 1);
-constinit const Number<double> kFactor(0, 1e6);
 
 namespace {
 

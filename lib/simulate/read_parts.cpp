@@ -139,8 +139,14 @@ std::optional<std::vector<Distribution::Part>> read_mix(const JsonNode& json, Pr
   return std::nullopt;
 }
 
-constexpr Optional kOptionalShare(kShare);
-constexpr Optional kOptionalFactor(kFactor);
+template <int Most>
+std::optional<std::optional<double>> read_number(const JsonNode& json, Problems& problems) {
+  constexpr Range kRange{0, Most};
+  const auto number = number_within(json, kRange, problems);
+  return number ? std::make_optional(number) : std::nullopt;
+}
+constexpr Custom<std::optional<double>> kOptionalShare(read_number<1>);
+constexpr Custom<std::optional<double>> kOptionalFactor(read_number<1000000>);
 constexpr Number<int> kStatus(400, 599);
 
 constexpr Key kTriggerKeys[] = {
