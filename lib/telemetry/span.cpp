@@ -46,7 +46,8 @@ class Attributes {
     if (span_.url) {
       text("server.address", address_of(*span_.url));
       number("server.port", span_.url->port());
-      text("url.full", redacted(*span_.url));
+      text("url.full",
+           span_.hide_query ? telemetry::without_values(*span_.url) : redacted(*span_.url));
     }
     text("url.template", std::string(template_of(span_)));
     if (span_.status != 0) number("http.response.status_code", span_.status);

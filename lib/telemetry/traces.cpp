@@ -202,6 +202,7 @@ class Traces final : public Observer {
     span->method = request.method();
     span->known_method = known(span->method);
     if (const auto& url = request.parsed_url()) span->url = *url;
+    span->hide_query = options_.hide_query;
     return span;
   }
 
@@ -216,6 +217,7 @@ class Traces final : public Observer {
     span->method = request.method();
     span->known_method = known(span->method);
     if (const auto& url = request.parsed_url()) span->url = *url;
+    span->hide_query = options_.hide_query;
     span->attempt = call.attempt();
     const auto under_way = std::ranges::count(trace.open, false, &CallTrace::Open::ended);
     span->resend_count = trace.sends + static_cast<int>(under_way);

@@ -5,6 +5,7 @@
 #include "send/data.hpp"
 #include "send/poll_until.hpp"
 #include "send/status_line.hpp"
+#include "send/telemetry.hpp"
 #include "send/trace.hpp"
 #include "send/whole_run.hpp"
 #include "send/write_out.hpp"
@@ -88,6 +89,8 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
     client.observers.push_back(tracer(use_colors(options), options.verbose ? "* " : ""));
   }
   if (shows_status_line(options)) client.observers.push_back(status_line(options, policies));
+
+  if (options.telemetry) options.telemetry->observe(client);
 
   client.connection = options.connection;
   client.connection.user_agent.clear();  // a request has its own, or -A '' says none

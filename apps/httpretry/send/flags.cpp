@@ -254,6 +254,21 @@ std::vector<Flag> retry_flags(SendOptions& to) {
 std::vector<Flag> message_flags(SendOptions& to) {
   return {
       {'\0', "report", "FILE", "write a JSON report; - is standard output", store(to.report)},
+#ifdef HTTPRETRY_WITH_TELEMETRY
+      {'\0', "metrics", "FILE",
+       "write metrics of the run, as Prometheus reads them; - is standard output",
+       store(to.metrics_file)},
+      {'\0', "har", "FILE",
+       "write an HTTP archive with an entry for each send, without bodies and secrets; - is "
+       "standard output",
+       store(to.har_file)},
+      {'\0', "otlp", "[=URL]",
+       "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces "
+       "(http://localhost:4318, or what OTEL_EXPORTER_OTLP_ENDPOINT says)",
+       [&](Text v) { to.otlp = v; }},
+      {'\0', "log-json", "", "show each send and each call as a line of JSON on standard error",
+       enable(to.log_json)},
+#endif
       {'\0', "trace", "", "show each attempt and decision on standard error as it happens",
        enable(to.trace)},
       {'v', "verbose", "",
@@ -340,6 +355,10 @@ void begin_next_group(SendOptions& to) {
   next.trace = to.trace;
   next.color = to.color;
   next.report = to.report;
+  next.metrics_file = to.metrics_file;
+  next.har_file = to.har_file;
+  next.otlp = to.otlp;
+  next.log_json = to.log_json;
   next.earlier = std::exchange(to.earlier, {});
   next.earlier.push_back(std::move(to));
   to = std::move(next);

@@ -12,12 +12,15 @@
 #include <httpretry/http/request.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace httpretry::cli {
+
+class RunTelemetry;
 
 // What happens to a response of 400 or more.
 enum class OnErrorStatus : std::uint8_t {
@@ -110,6 +113,11 @@ struct SendOptions {
   std::string messages_file;  // --stderr
   std::string write_out;      // a format, or "@FILE" until it is read
   std::string report;         // a file, or "-"
+  std::string metrics_file;
+  std::string har_file;
+  std::optional<std::string> otlp;  // the endpoint; empty: the environment's, or the usual one
+  bool log_json = false;
+  std::shared_ptr<const RunTelemetry> telemetry;  // of the run; null: none is wanted
 
   bool version = false;
 };

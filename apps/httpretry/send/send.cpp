@@ -13,6 +13,7 @@
 #include "send/piped_files.hpp"
 #include "send/sender.hpp"
 #include "send/targets.hpp"
+#include "send/telemetry.hpp"
 #include "send/time_condition.hpp"
 #include "send/whole_run.hpp"
 
@@ -190,6 +191,12 @@ int send_groups(std::deque<Prepared>& groups, const SendOptions& last, std::size
   for (const auto write : {&WholeRun::write_headers, &WholeRun::write_report}) {
     if (!try_write([&] { (run.*write)(limit); })) run.write_failed();
   }
+  if (const auto& telemetry = last.telemetry) {
+    telemetry->finish(limit);
+    for (const auto write : {&RunTelemetry::write_metrics, &RunTelemetry::write_har}) {
+      if (!try_write([&] { ((*telemetry).*write)(limit); })) run.write_failed();
+    }
+  }
   const int signal = limit.signals().received();
   return signal != 0 ? 128 + signal : run.exit_status();
 }
@@ -201,7 +208,11 @@ int send_all(SendOptions& options, const Signals& signals) {
     groups.emplace_back(group, signals, urls + 1);
     urls += group.urls.size();
   };
-  for (auto& earlier : options.earlier) add(earlier);
+  options.telemetry = run_telemetry(options);
+  for (auto& earlier : options.earlier) {
+    earlier.telemetry = options.telemetry;
+    add(earlier);
+  }
   add(options);
   std::shared_ptr<CookieJar> jar;
   try {

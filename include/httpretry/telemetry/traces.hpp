@@ -62,6 +62,7 @@ struct HTTPRETRY_API Span {
   std::string method;
   bool known_method = true;
   std::optional<Url> url;
+  bool hide_query = false;                       // TracesOptions::hide_query
   std::shared_ptr<const ResolvedPolicy> policy;  // nullptr: none of an endpoint
   int status = 0;                                // of HTTP; 0: none
   std::optional<Errc> error;
@@ -106,6 +107,9 @@ struct HTTPRETRY_API TracesOptions {
   // was, unless `parent_based` is false.
   double sample_ratio = 1;
   bool parent_based = true;
+
+  // url.full has no values of the query at all; else those that tell secrets are left out.
+  bool hide_query = false;
 
   // Methods that are shown. Empty: those of RFC 9110, PATCH and QUERY. Others are `_OTHER`.
   std::vector<std::string> known_methods;

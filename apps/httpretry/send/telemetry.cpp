@@ -1,0 +1,107 @@
+#include "send/telemetry.hpp"
+
+#include "cli/args.hpp"
+#include "cli/message.hpp"
+#include "cli/output.hpp"
+#include "cli/text.hpp"
+#include "send/options.hpp"
+
+#include <cstdlib>
+#include <stdexcept>
+
+namespace httpretry::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kFlush = 10s;
+constexpr Duration kFlushAfterSignal = 1s;
+
+// Nothing is sent because of other variables alone: a command surprises nobody with requests.
+bool environment_wants_traces() {
+  const char* exporter = std::getenv("OTEL_TRACES_EXPORTER");
+  return exporter != nullptr && std::string_view(exporter) == "otlp";
+}
+
+std::shared_ptr<Otlp> exporter_for(const SendOptions& options) {
+  std::vector<std::string> problems;
+  auto where = OtlpOptions::from_environment(&problems);
+  if (options.otlp && !options.otlp->empty()) {
+    where.endpoint = *options.otlp;
+    where.traces_endpoint.clear();
+  }
+  if (where.service_name == OtlpOptions().service_name) where.service_name = "httpretry";
+  where.shutdown = Duration::zero();  // `finish` has waited
+  if (shows_errors(options)) {
+    for (const auto& problem : problems) print_message("httpretry: " + printable(problem));
+    where.on_problem = [](const std::string& message) {
+      print_message("httpretry: " + printable(message));
+    };
+  }
+  try {
+    return std::make_shared<Otlp>(std::move(where));
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(std::string("option --otlp: ") + error.what());
+  }
+}
+
+std::shared_ptr<Observer> tracer_for(const Otlp& exporter) {
+  TracesOptions options;
+  options.sink = exporter.sink();
+  options.hide_query = true;
+  sample_as_environment(options);
+  return traces(std::move(options));
+}
+
+}  // namespace
+
+RunTelemetry::RunTelemetry(const SendOptions& options)
+    : metrics_file_(options.metrics_file), har_file_(options.har_file) {
+  if (options.otlp || environment_wants_traces()) {
+    exporter_ = exporter_for(options);
+    tracer_ = tracer_for(*exporter_);
+  }
+  if (!metrics_file_.empty()) {
+    MetricsOptions with;
+    with.exporter = exporter_;
+    metrics_ = metrics(std::move(with));
+  }
+  if (!har_file_.empty()) har_ = std::make_unique<Har>();
+  if (options.log_json) {
+    log_ = json_log([](std::string_view line) { print_message(std::string(line)); });
+  }
+}
+
+void RunTelemetry::observe(ClientOptions& client) const {
+  if (tracer_) {  // first, so that the others know the trace
+    client.observers.insert(client.observers.begin(), tracer_);
+    client.middlewares.push_back(propagate());
+  }
+  if (metrics_) client.observers.push_back(metrics_);
+  if (log_) client.observers.push_back(log_);
+  if (har_) client.observers.push_back(har_->observer());
+}
+
+void RunTelemetry::write_metrics(const WaitLimit& limit) const {
+  if (!metrics_) return;
+  limit.restart();
+  write_to(metrics_file_, metrics_->prometheus(), limit.signals().descriptor(), &limit);
+}
+
+void RunTelemetry::write_har(const WaitLimit& limit) const {
+  if (!har_) return;
+  limit.restart();
+  write_to(har_file_, har_->text(), limit.signals().descriptor(), &limit);
+}
+
+void RunTelemetry::finish(const WaitLimit& limit) const {
+  if (exporter_) exporter_->flush(limit.signals().received() != 0 ? kFlushAfterSignal : kFlush);
+}
+
+std::shared_ptr<const RunTelemetry> run_telemetry(const SendOptions& options) {
+  const bool wanted = options.otlp || environment_wants_traces() || options.log_json ||
+                      !options.metrics_file.empty() || !options.har_file.empty();
+  return wanted ? std::make_shared<const RunTelemetry>(options) : nullptr;
+}
+
+}  // namespace httpretry::cli
