@@ -89,7 +89,7 @@ class Telemetry(ProgramTest):
         self.assertEqual(collector.seen, [])
 
     def test_an_endpoint_that_is_none(self):
-        self.assertIn("the OTLP endpoint is not a usable URL",
+        self.assertIn("option --otlp: the OTLP endpoint is not a usable URL",
                       self.usage_error("--otlp=nowhere", "http://h/"))
 
 
