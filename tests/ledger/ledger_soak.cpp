@@ -278,8 +278,8 @@ void print(const Ledger::Totals& totals, int restarts, double seconds) {
   }
 }
 
-// That retries were made at all: without them a fifth would fail. On a busy machine some calls use up
-// all their attempts, because attempts time out.
+// That retries were made at all: without them a fifth would fail. On a busy machine some calls use
+// up all their attempts, because attempts time out.
 void check_success(const Ledger::Totals& totals) {
   for (const auto kind : {Kind::Safe, Kind::Keyed}) {
     const auto i = static_cast<std::size_t>(kind);
