@@ -152,8 +152,8 @@ class Snapshot {
 
   [[nodiscard]] Labels of_endpoint(std::uint64_t key, bool with_policy = true) const {
     const auto number = static_cast<std::uint32_t>(key);
-    const std::string_view both =
-        number < endpoints_.size() ? endpoints_[number] : "_other\n_other";
+    std::string_view both = "_other\n_other";
+    if (number < endpoints_.size()) both = endpoints_[number];
     const auto line = both.find('\n');
     Labels labels;
     put(labels, "endpoint", both.substr(0, line));
