@@ -31,6 +31,8 @@ function(httpretry_unity target)
   # A change of one may be a reason to group them anew.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  # It warns of what is in a namespace without a name, unless that stands in the main file.
+  # A name of one file may hide that of another; the build that has each file alone warns of the rest.
+  target_compile_options(${target} PRIVATE -Wno-shadow)
+  # g++ warns of what is in a namespace without a name, unless that stands in the main file.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
