@@ -41,6 +41,8 @@ Json attempt_json(const Attempt& attempt, const PolledUrl* polled) {
   json["rule"] = attempt.rule;
   json["sent"] = to_string(attempt.sent);
   json["wire_sends"] = attempt.wire_sends;
+  json["queued_ms"] = ms(attempt.exchange().timings.queued);
+  json["queued_by"] = or_null(to_string(attempt.queued_by));
   json["server_delay_ms"] = or_null(attempt.server_delay);
   json["server_delay_source"] = or_null(attempt.server_delay_source);
   json["backoff_ms"] = or_null(attempt.backoff);
@@ -59,6 +61,30 @@ Json policy_json(const History& history) {
           {"name", or_null(policy.name)},
           {"preset", or_null(policy.preset)},
           {"source", or_null(policy.source)}};
+}
+
+Json or_null(const std::optional<WallTime>& time) { return time ? Json(rfc3339(*time)) : Json(); }
+
+Json circuit_json(const History& history) {
+  if (!history.guards || !history.guards->circuit) return {};
+  const auto& circuit = *history.guards->circuit;
+  return {{"key", circuit.key},
+          {"state", to_string(circuit.state)},
+          {"failed", circuit.failed},
+          {"total", circuit.total},
+          {"until", or_null(circuit.until)},
+          {"p", circuit.refused_share ? Json(*circuit.refused_share) : Json()}};
+}
+
+Json limits_json(const History& history) {
+  if (!history.guards || !history.guards->limits) return {};
+  const auto& limits = *history.guards->limits;
+  Json json;
+  json["rate_wait_ms"] = ms(limits.rate_wait);
+  json["concurrency"] =
+      limits.limit ? Json{{"limit", *limits.limit}, {"in_flight", *limits.in_flight}} : Json();
+  json["paused_until"] = or_null(limits.paused_until);
+  return json;
 }
 
 // JSON allows DEL and C1 (C2 80 to C2 9F in UTF-8) in strings, but terminals obey them.
@@ -145,6 +171,8 @@ std::string report_json(const Request& request, const Outcome& outcome, bool vir
   json["stop_reason"] = to_string(history.stop_reason);
   json["retry_at"] = history.retry_at ? Json(rfc3339(*history.retry_at)) : Json();
   json["elapsed_ms"] = ms(history.elapsed);
+  json["circuit"] = circuit_json(history);
+  json["limits"] = limits_json(history);
   // A body that a sink took is not in the response any more.
   json["bytes"] = outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0;
   json["http_version"] = outcome ? Json(outcome->http_version) : Json();

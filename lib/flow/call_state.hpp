@@ -16,6 +16,42 @@
 
 namespace httpretry {
 
+class SharedState;
+struct ResolvedPolicy;
+struct RetryPolicy;
+
+namespace detail {
+
+// Is told when a send goes out that may have been held back. On the loop of the call.
+class SendWatch {
+ public:
+  virtual void sent(Time now) noexcept = 0;
+
+ protected:
+  ~SendWatch() = default;
+};
+
+// Of the middleware `guards`.
+class SendGate {
+ public:
+  // What would hold back one more send of that call now. Takes nothing. Nothing: a hedge may go
+  // out, for it waits for neither slot nor token, and goes to no server that fails or throttles.
+  [[nodiscard]] virtual QueuedBy would_hold(const Request& request, const Call& call) = 0;
+
+ protected:
+  ~SendGate() = default;
+};
+
+// The policy of one attempt: what stands below the middleware `retry` reads it.
+struct AttemptPolicy {
+  const std::shared_ptr<const RetryPolicy>& policy;
+  const std::shared_ptr<const ResolvedPolicy>& resolved;  // nullptr where the request has its own
+  bool is_retry = false;
+  SendWatch* watch = nullptr;
+};
+
+}  // namespace detail
+
 // Lives in the frame of the coroutine that carries the call.
 struct Call::State {
   std::uint64_t id = 0;
@@ -24,6 +60,9 @@ struct Call::State {
   const std::function<double()>* random = nullptr;
   const std::vector<std::shared_ptr<Observer>>* observers = nullptr;
   const PolicySource* policies = nullptr;
+  SharedState* shared_state = nullptr;  // ClientOptions::shared_state
+  // Of the last `guards` that a send of this call came to; nullptr before.
+  detail::SendGate* gate = nullptr;
   std::optional<Url> first_url;
   Context context;
   int exchanges = 0;  // begun by the transport, of all branches
@@ -47,9 +86,12 @@ struct Call::State {
   static const std::stop_token& own_stop(const Call& call) { return call.stop_; }
 
   // A branch for the attempt of that number. Its deadline, and those of its own branches, are for
-  // the exchange: a wait for admission (ClientOptions::max_in_flight) moves them back, but not past
-  // the deadline of `call`.
-  static Call attempt(const Call& call, int number, Time deadline);
+  // the exchange: a wait for what holds it back (GuardPolicy, ClientOptions::max_in_flight) moves
+  // them back, but not past the deadline of `call`. `policy` must outlive it.
+  static Call attempt(const Call& call, int number, Time deadline,
+                      const detail::AttemptPolicy& policy);
+  // Of the attempt that the branch is for; nullptr where there is none.
+  static const detail::AttemptPolicy* attempt_policy(const Call& call) { return call.policy_; }
   // An exchange may wait for admission until then. The branch for it when it has waited.
   static Time admission_deadline(const Call& call) { return call.limit_; }
   static Call admitted_after(const Call& call, Duration waited);

@@ -19,12 +19,19 @@ namespace {
 struct ChosenPolicy {
   std::shared_ptr<const ResolvedPolicy> resolved;  // nullptr where the request brought its own
   std::shared_ptr<const RetryPolicy> own;          // followed instead of the one in `resolved`
-  std::shared_ptr<SharedBudget> budget;            // nullptr where there is none
+  std::shared_ptr<RetryAccount> budget;            // nullptr where there is none
 
   [[nodiscard]] const RetryPolicy& policy() const { return own ? *own : *resolved->policy; }
-  [[nodiscard]] std::shared_ptr<const RetryPolicy> shared() const {
+  [[nodiscard]] const std::shared_ptr<const RetryPolicy>& shared() const {
     return own ? own : resolved->policy;
   }
+  // A breaker that holds back retries ends the call with the outcome before.
+  [[nodiscard]] bool only_retries_ask() const {
+    const auto& breaker = policy().guards.breaker;
+    return breaker && breaker->applies_to == BreakerPolicy::AppliesTo::Retries;
+  }
+  // While the call waits. Otherwise it holds no response.
+  [[nodiscard]] bool keeps_outcome() const { return policy().adaptive || only_retries_ask(); }
 };
 
 // Where a policy was found: that names what it shares a budget with.
@@ -144,6 +151,33 @@ class RequestAttempts {
     return *step;
   }
 
+  [[nodiscard]] detail::AttemptPolicy attempt_policy() const {
+    return {chosen_.shared(), chosen_.resolved, sent_once_, nullptr};
+  }
+
+  // What is below held the request back, and nothing was sent.
+  [[nodiscard]] bool was_held_back(const Outcome& outcome) const {
+    return !outcome && outcome.error().held_back() &&
+           Call::State::of(call_).exchanges == exchanges_before_;
+  }
+
+  // Instead of `end`, after that. Returns the outcome of the call; `before` is of the attempt
+  // before this one, if it was kept.
+  Outcome refuse(Outcome refusal, std::optional<Outcome> before) {
+    auto& error = refusal.error();
+    loop_.refuse(error, now());
+    call_.emit(&Observer::shed, error);
+    if (before && error.code == Errc::CircuitOpen && chosen_.only_retries_ask()) {
+      return *std::move(before);
+    }
+    for (const auto& attempt : call_.history().attempts) {
+      if (attempt.sent == Sent::Maybe || error.exchange.sent == Sent::Never) {
+        error.exchange.sent = attempt.sent;
+      }
+    }
+    return refusal;
+  }
+
   // As RetryLoop's. Returns the outcome of the call.
   Error cancel() {
     loop_.cancel(now());
@@ -247,11 +281,16 @@ class Retry final : public Middleware {
     auto step = attempts.begin();
     while (step.kind != RetryStep::Kind::Stop) {
       if (step.kind == RetryStep::Kind::Send) {
-        Call branch = Call::State::attempt(call, step.number, step.until);
-        last = co_await attempts.send(step, branch, next);
+        const auto policy = attempts.attempt_policy();
+        Call branch = Call::State::attempt(call, step.number, step.until, policy);
+        Outcome outcome = co_await attempts.send(step, branch, next);
+        if (attempts.was_held_back(outcome)) {
+          co_return attempts.refuse(std::move(outcome), std::move(last));
+        }
+        last = std::move(outcome);
         step = attempts.end(*last);
       } else {
-        if (!chosen.policy().adaptive) last.reset();  // a call that waits holds no response
+        if (!chosen.keeps_outcome()) last.reset();
         const auto& stop = Call::State::own_stop(call);
         const bool waited = co_await call.scheduler().sleep_until(step.until, stop);
         if (!waited) co_return attempts.cancel();
@@ -284,26 +323,37 @@ class Retry final : public Middleware {
       origin.identity = chosen.resolved->identity;
       origin.name = chosen.resolved->name;
     }
-    chosen.budget = find_budget(chosen.policy(), origin, request, now);
+    chosen.budget = find_budget(chosen.policy(), origin, request, call);
     if (!request.options().retry) chosen.own = without_retries(chosen.policy());
     return chosen;
   }
 
-  [[nodiscard]] std::shared_ptr<SharedBudget> find_budget(const RetryPolicy& policy,
+  [[nodiscard]] std::shared_ptr<RetryAccount> find_budget(const RetryPolicy& policy,
                                                           const PolicyOrigin& origin,
-                                                          const Request& request, Time now) {
+                                                          const Request& request,
+                                                          const Call& call) {
     const auto& budget = policy.budget;
     const bool has_budget = budget.kind != BudgetPolicy::Kind::None && !options_.budget;
     if (!has_budget && !policy.adaptive) return nullptr;
     if (budget.scope == BudgetPolicy::Scope::Policy) {
-      return budgets_.at(key_of_policy(origin), budget, now);
+      return account(key_of_policy(origin), budget, call);
     }
     // A request that no endpoint of the policy file matches shares with its host.
     if (budget.scope == BudgetPolicy::Scope::Endpoint && !origin.identity.empty()) {
-      return budgets_.at(std::string(origin.identity), budget, now);
+      return account(std::string(origin.identity), budget, call);
     }
     const auto& url = request.parsed_url();
-    return url ? budgets_.at(url->origin(), budget, now) : nullptr;
+    return url ? account(url->origin(), budget, call) : nullptr;
+  }
+
+  [[nodiscard]] std::shared_ptr<RetryAccount> account(const std::string& key,
+                                                      const BudgetPolicy& budget,
+                                                      const Call& call) {
+    const auto now = call.scheduler().now();
+    if (auto* const shared = Call::State::of(call).shared_state) {
+      return shared->account("budget " + key, budget, now);
+    }
+    return budgets_.at(key, budget, now);
   }
 
   [[nodiscard]] const PolicySource& policies_of(const Call& call) const {

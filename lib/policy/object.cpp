@@ -105,6 +105,12 @@ bool ObjectType::read(const JsonNode& json, void* field, Problems& problems) con
     if (field != nullptr) renew(field, true);
     return true;
   }
+#ifdef HTTPRETRY_WITHOUT_GUARDS
+  if (shape_.of_guards) {
+    problems.error(json, "built without guards: this program cannot hold sends back");
+    return false;
+  }
+#endif
   return expect(json, JsonType::Object, optional_ ? "an object or \"none\"" : "an object",
                 problems) &&
          read_members(json, shape_, field == nullptr ? nullptr : renew(field), problems);

@@ -19,7 +19,10 @@ int exit_status(const Error& error) {
     case Errc::TooLarge: return 63;
     case Errc::Canceled: return 42;  // in practice by a signal, which has its own status
     case Errc::Status: return kErrorStatus;
+    case Errc::Paused:
     case Errc::CircuitOpen:
+    case Errc::RateLimited:
+    case Errc::QueueFull:
     case Errc::Internal: break;
   }
   return kInternalError;

@@ -30,6 +30,8 @@ enum class Blocking : std::uint8_t {
   SharedLoop,
 };
 
+class SharedState;
+
 // redirect() and retry().
 [[nodiscard]] HTTPRETRY_API std::vector<MiddlewarePtr> default_chain();
 
@@ -91,6 +93,12 @@ struct HTTPRETRY_API ClientOptions {
   //
   // Default: 0, no limit
   int max_in_flight_per_origin = 0;
+
+  // Where the budgets of retry() are kept, if not in this client: clients that have the same one
+  // share them (shared_state.hpp). guards() is given its own.
+  //
+  // Default: none, each client has its own
+  std::shared_ptr<SharedState> shared_state;
 
   // How to connect, whom to trust, and what to accept.
   TransportOptions connection;

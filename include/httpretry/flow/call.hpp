@@ -16,6 +16,9 @@
 namespace httpretry {
 
 class PolicySource;
+namespace detail {
+struct AttemptPolicy;
+}
 
 class HTTPRETRY_API Call {
  public:
@@ -72,6 +75,7 @@ class HTTPRETRY_API Call {
   Time deadline_;
   Time limit_;  // the deadline that waiting for admission does not move
   int attempt_ = 0;
+  const detail::AttemptPolicy* policy_ = nullptr;  // of the attempt that this branch is for
   std::stop_token stop_;
 };
 
