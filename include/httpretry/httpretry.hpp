@@ -21,6 +21,7 @@
 #include <httpretry/flow/start.hpp>
 #include <httpretry/flow/task.hpp>
 #include <httpretry/flow/transport.hpp>
+#include <httpretry/guard/hedge.hpp>
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/http/body.hpp>
 #include <httpretry/http/context.hpp>

@@ -37,6 +37,15 @@ void write_error(JsonWriter& json, Errc code, int curl_code, std::string_view me
   json.end_object();
 }
 
+void write_hedge(JsonWriter& json, const Hedge* hedge) {
+  if (hedge == nullptr) return json.null_member("hedge");
+  json.key("hedge").begin_object();
+  json.member("of", hedge->of);
+  json.member("after_ms", ms(hedge->after));
+  json.member("from", hedge->from);
+  json.end_object();
+}
+
 void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* polled) {
   json.begin_object();
   json.member("number", attempt.number);
@@ -59,7 +68,10 @@ void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* po
   write(json, "wait_ms", attempt.wait);
   json.key("budget_left");
   attempt.budget_left ? json.value(*attempt.budget_left) : json.null();
-  json.member("decision", attempt.retried ? "retry" : "stop");
+  const bool lost = attempt.race == Race::Lost;
+  json.member("decision", lost ? "lost" : attempt.retried ? "retry" : "stop");
+  write_hedge(json, attempt.hedge.get());
+  write(json, "outcome", lost ? "lost" : attempt.race == Race::Won ? "won" : "");
   if (attempt.ambiguous) json.member("ambiguous", true);
   json.end_object();
 }
@@ -121,7 +133,7 @@ std::string describe(const Outcome& outcome) {
   if (count > 0) line += ": " + what_came(history.attempts);
   const bool counted = history.stop_reason == Reason::AttemptsExhausted;
   if (!history.detail.empty() && !counted) line += "; " + history.detail;
-  if (count > 0 && history.attempts.back().ambiguous) {
+  if (count > 0 && history.last()->ambiguous) {
     line += "; an earlier attempt may have done it";
   }
   if (!history.polled.empty()) line += "; polled " + history.polled.back().url;
@@ -145,8 +157,13 @@ void write_report(JsonWriter& json, const Request& request, const Outcome& outco
               outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0);
   json.key("http_version");
   outcome ? json.value(outcome->http_version) : json.null();
+  const auto& attempts = history.attempts;
+  json.member("hedges", std::count_if(attempts.begin(), attempts.end(), [](const Attempt& each) {
+                return each.hedge != nullptr;
+              }));
+  write(json, "hedge_refused", history.hedge_refused ? to_string(*history.hedge_refused) : "");
   json.key("attempts").begin_array();
-  for (const auto& attempt : history.attempts) {
+  for (const auto& attempt : attempts) {
     write_attempt(json, attempt, history.polled_by(attempt));
   }
   json.end_array();

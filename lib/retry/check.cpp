@@ -46,6 +46,7 @@ class Checker {
     time("server_delay.max_over_own", policy.server_delay.max_over_own, Kind::Limit);
     number("server_delay.spread", policy.server_delay.spread, policy::kShares);
     run(policy.budget);
+    if (policy.hedge) hedge(*policy.hedge);
   }
 
   void run(const BudgetPolicy& budget) {
@@ -64,6 +65,21 @@ class Checker {
 
  private:
   enum class Kind : std::uint8_t { Time, Limit };
+
+  void hedge(const HedgePolicy& hedge) {
+    within("hedge");
+    time("after", hedge.after, Kind::Time);
+    demand(hedge.quantile == 0 || (hedge.quantile >= 0.5 && hedge.quantile <= 0.999), "quantile",
+           "must be 0, or from 0.5 to 0.999");
+    number("min_samples", hedge.min_samples, policy::kCounts);
+    number("max_hedges", hedge.max_hedges, policy::kHedges);
+    number("budget", hedge.budget.value_or(1), policy::kPartsOfCalls);
+    time("min", hedge.min, Kind::Time);
+    time("max", hedge.max, Kind::Time);
+    demand(hedge.min <= hedge.max, "min", "is over its max");
+    demand(hedge.scope != GuardScope::Credentials, "scope", "is endpoint, host or policy");
+    within({});
+  }
 
   void backoff(std::string_view name, const Backoff& backoff) {
     within(name);

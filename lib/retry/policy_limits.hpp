@@ -31,6 +31,8 @@ inline constexpr NumberLimits kCounts{1, std::numeric_limits<int>::max()};
 inline constexpr NumberLimits kTokens{0, 1e12, kThousandths};
 inline constexpr NumberLimits kRatios{0, 1000, kThousandths};
 inline constexpr NumberLimits kRates{0, 1e9, kThousandths};
+inline constexpr NumberLimits kHedges{1, 4};
+inline constexpr NumberLimits kPartsOfCalls{0.001, 1};
 
 // Unlimited attempts would never end.
 inline bool lacks_elapsed_limit(const RetryPolicy& policy) {
@@ -40,6 +42,9 @@ inline bool lacks_elapsed_limit(const RetryPolicy& policy) {
 inline bool attempt_outlasts_call(const RetryPolicy& policy) {
   return policy.attempt_timeout != kForever && policy.attempt_timeout > policy.max_elapsed_time;
 }
+
+// "p95", "p99.9".
+HTTPRETRY_API std::string quantile_text(double quantile);
 
 // What `check` says of a policy; empty if it can be used.
 HTTPRETRY_API std::string problem_of(const RetryPolicy& policy);
