@@ -49,7 +49,12 @@ struct Call::State {
   // A branch for the attempt of that number. Its deadline, and those of its own branches, are for
   // the exchange: a wait for admission (ClientOptions::max_in_flight) moves them back, but not past
   // the deadline of `call`.
-  static Call attempt(const Call& call, int number, Time deadline);
+  static Call attempt(const Call& call, int number, Time deadline, CurrentAttempt& current);
+  static CurrentAttempt* current_attempt(const Call& call) { return call.current_; }
+  // A branch for one of several sends.
+  static Call racing(const Call& call, RacingSend& send, int number, Time deadline,
+                     std::stop_token stop);
+  static RacingSend* racing(const Call& call) { return call.racing_; }
   // An exchange may wait for admission until then. The branch for it when it has waited.
   static Time admission_deadline(const Call& call) { return call.limit_; }
   static Call admitted_after(const Call& call, Duration waited);

@@ -96,6 +96,34 @@ void BudgetUse::cancel(Time now) {
   }
 }
 
+std::optional<HedgeRefused> BudgetUse::take_hedge(Time now) {
+  if (own_ != nullptr) {
+    Classified beside;
+    beside.cls = Class::Transient;
+    if (!own_->take(*request_, beside, now)) return HedgeRefused::RetryBudget;
+  }
+  if (!shared_) return std::nullopt;
+  const std::lock_guard lock(shared_->mutex);
+  hedge_claim_ = BudgetClaim();
+  if (own_ == nullptr && !shared_->budget.take_hedge(hedge_claim_, now)) {
+    return HedgeRefused::RetryBudget;
+  }
+  if (!adaptive_ || shared_->rate.acquire(now) == Duration::zero()) return std::nullopt;
+  if (own_ != nullptr) {
+    own_->give_back(*request_, now);
+  } else {
+    shared_->budget.cancel(hedge_claim_, now);
+  }
+  return HedgeRefused::Busy;
+}
+
+void BudgetUse::give_back_hedge(Time now) {
+  if (own_ != nullptr) return own_->give_back(*request_, now);
+  if (!shared_) return;
+  const std::lock_guard lock(shared_->mutex);
+  shared_->budget.cancel(hedge_claim_, now);
+}
+
 std::optional<std::int64_t> BudgetUse::left(Time now) const {
   return shared_ && own_ == nullptr ? shared_->left(now) : std::nullopt;
 }

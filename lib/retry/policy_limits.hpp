@@ -41,6 +41,9 @@ inline bool attempt_outlasts_call(const RetryPolicy& policy) {
   return policy.attempt_timeout != kForever && policy.attempt_timeout > policy.max_elapsed_time;
 }
 
+// "p95", "p99.9".
+HTTPRETRY_API std::string quantile_text(double quantile);
+
 // What `check` says of a policy; empty if it can be used.
 HTTPRETRY_API std::string problem_of(const RetryPolicy& policy);
 

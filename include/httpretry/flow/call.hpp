@@ -15,7 +15,9 @@
 
 namespace httpretry {
 
+class CurrentAttempt;
 class PolicySource;
+class RacingSend;
 
 class HTTPRETRY_API Call {
  public:
@@ -72,6 +74,8 @@ class HTTPRETRY_API Call {
   Time deadline_;
   Time limit_;  // the deadline that waiting for admission does not move
   int attempt_ = 0;
+  CurrentAttempt* current_ = nullptr;  // that attempt
+  RacingSend* racing_ = nullptr;       // this branch is one of several sends of its attempt
   std::stop_token stop_;
 };
 

@@ -1,0 +1,170 @@
+#include "request_attempts.hpp"
+
+#include "send_again.hpp"
+
+#include "lib/flow/call_state.hpp"
+#include "lib/retry/error_codes.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+namespace {
+
+bool changes_nothing(const Request& request) {
+  const auto& method = request.method();
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE" ||
+         method == "QUERY";
+}
+
+}  // namespace
+
+RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy& chosen,
+                                 const Request& request, Call& call)
+    : options_(options),
+      chosen_(chosen),
+      polls_(chosen.policy(), request, call),
+      request_(polls_.request()),
+      call_(call),
+      budget_(std::move(chosen.budget), chosen.policy().adaptive, now(), options.budget.get(),
+              &request),
+      loop_(chosen.policy(), budget_, call.history(), loop_options()) {}
+
+RetryLoop::Options RequestAttempts::loop_options() const {
+  RetryLoop::Options options;
+  options.call_started = call_.started();
+  options.started = now();
+  options.deadline = std::min(call_.deadline(), request_.options().respond_by);
+  options.repeatable = request_.repeatable();
+  options.changes_nothing = changes_nothing(request_);
+  if (options_.backoff) options.backoff = &options_.backoff;
+  return options;
+}
+
+Call RequestAttempts::branch(const RetryStep& step) {
+  return Call::State::attempt(call_, step.number, step.until, *this);
+}
+
+// The request as this attempt sends it. Tells the observers.
+Request RequestAttempts::prepare(const RetryStep& step) {
+  const auto& policy = chosen_.policy();
+  number_ = step.number;
+  hedged_.reset();
+  exchanges_before_ = Call::State::of(call_).exchanges;
+  call_.emit(&Observer::attempt_started, request_, step.number);
+  if (request_.options().sink) hold_back_what_rules_read();
+  Request attempt = request_;
+  auto& options = attempt.edit_options();
+  if (step.fresh_connection) options.fresh_connection = true;
+  if (!options.connect_timeout) options.connect_timeout = policy.connect_timeout;
+  options.stall_timeout = std::min(options.stall_timeout, policy.stall_timeout);
+  options.response_timeout = std::min(options.response_timeout, policy.response_timeout);
+  options.respond_by = std::min(options.respond_by, step.respond_by);
+  return attempt;
+}
+
+Task<Outcome> RequestAttempts::send(const RetryStep& step, Call& branch, const Next& next) {
+  auto attempt = prepare(step);
+  const auto* again = step.number > 1 ? call_.get<SendAgain>() : nullptr;
+  if (again != nullptr && !polls_.polls()) return again->send(std::move(attempt), branch, next);
+  return next(std::move(attempt), branch);
+}
+
+RetryStep RequestAttempts::end(Outcome& outcome) {
+  const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
+  EndedAttempt ended;
+  ended.now = now();
+  ended.wall_now = call_.scheduler().wall_now();
+  ended.outcome = &outcome;
+  ended.begun = Call::State::of(call_).exchanges != exchanges_before_;
+  ended.replayable = request_.body().replayable();
+  ended.streaming = delivery != nullptr && !delivery->can_retry();
+  if (hedged_) ended.hedged = &*hedged_;
+  const auto recorded_before = call_.history().attempts.size();
+
+  const bool may_resend =
+      request_.options().retry && !Call::State::own_stop(call_).stop_requested();
+  auto step = may_resend ? loop_.resend(ended) : std::nullopt;
+  if (!step) {
+    ended.random = call_.random();
+    // What went to a sink was judged by its beginning.
+    const bool gone = outcome && outcome->delivered > 0 && judged_;
+    auto found = gone ? *judged_ : judge_whole(outcome, ended.wall_now);
+    if (outcome && found.cls == Class::Pending && polls_.find(outcome)) {
+      ended.names_url = ended.replayable = true;
+      if (!outcome) found = classify(chosen_.policy(), Observed(outcome, ended.wall_now));
+    }
+    step = loop_.end(ended, found, to_string(found.rule));
+  }
+  sent_once_ = true;
+  tell_of_the_end(recorded_before);
+  polls_.end_attempt(loop_.recorded().number, step->kind != RetryStep::Kind::Stop);
+  return *step;
+}
+
+// Of each send of the attempt, those that lost first.
+void RequestAttempts::tell_of_the_end(std::size_t recorded_before) {
+  auto& attempts = call_.history().attempts;
+  auto& last = loop_.recorded();
+  for (auto i = recorded_before; i < attempts.size(); ++i) {
+    attempts[i].policy = chosen_.resolved;
+    if (&attempts[i] != &last) call_.emit(&Observer::attempt_ended, request_, attempts[i]);
+  }
+  call_.emit(&Observer::attempt_ended, request_, last);
+}
+
+Error RequestAttempts::cancel() {
+  loop_.cancel(now());
+  const auto& url = request_.parsed_url();
+  Error error(Errc::Canceled, request_.method() + " " + (url ? url->without_secrets() : "") +
+                                  ": canceled while waiting to retry");
+  const auto* last = call_.history().last();
+  if (sent_once_ && last != nullptr) error.exchange = last->exchange();
+  return error;
+}
+
+bool RequestAttempts::owes_body() const {
+  const auto* last = call_.history().last();
+  if (!request_.options().sink || last->cls != Class::Success) return false;
+  const auto* delivery = Delivery::begun(call_);
+  return delivery != nullptr && delivery->held();
+}
+
+Classified RequestAttempts::judge(const Outcome& outcome) const {
+  return judge_whole(outcome, call_.scheduler().wall_now());
+}
+
+bool RequestAttempts::may_be_hedged() const {
+  return call_.get<SendAgain>() == nullptr || polls_.polls();
+}
+
+bool RequestAttempts::reads_body(int status, const Headers& headers) const {
+  // We do not know what a function of the user reads.
+  return options_.classify != nullptr ||
+         policy::looks_into(chosen_.policy().retry_on, status, headers);
+}
+
+// A rule of the policy may call a response a failure because of its body. Such a body must not
+// reach the user before it is judged.
+void RequestAttempts::hold_back_what_rules_read() {
+  const auto delivery = Delivery::of(request_, call_);
+  if (!delivery) return;  // the transport will find the same error, and return it
+  const bool all = options_.classify != nullptr;
+  auto which = [policy = chosen_.shared(), all](int status, const Headers& headers) {
+    return all || policy::looks_into(policy->retry_on, status, headers);
+  };
+  judged_.reset();
+  auto is_good = [this](const Response& begun) {  // only called while an attempt of ours runs
+    judged_ = judge(Outcome(begun));
+    return judged_->cls == Class::Success;
+  };
+  (*delivery)->hold_back({std::move(which), kClassifiedBody, std::move(is_good)});
+}
+
+Classified RequestAttempts::judge_whole(const Outcome& outcome, WallTime wall_now) const {
+  const Observed observed(outcome, wall_now);
+  const auto& policy = chosen_.policy();
+  return options_.classify ? options_.classify(policy, request_, observed)
+                           : classify(policy, observed);
+}
+
+}  // namespace httpretry

@@ -1,0 +1,82 @@
+// RequestAttempts: the attempts of one request, as the middleware `retry` makes them. What RetryLoop
+// is given, what is sent, and what the stages below may ask.
+#pragma once
+
+#include "budgets.hpp"
+#include "poll_url.hpp"
+
+#include "lib/flow/current_attempt.hpp"
+
+#include <httpretry/flow/middleware.hpp>
+#include <httpretry/middleware/retry.hpp>
+
+namespace httpretry {
+
+// The policy of a request, and the budget that it shares with other requests.
+struct ChosenPolicy {
+  std::shared_ptr<const ResolvedPolicy> resolved;  // nullptr where the request brought its own
+  std::shared_ptr<const RetryPolicy> own;          // followed instead of the one in `resolved`
+  std::shared_ptr<SharedBudget> budget;            // nullptr where there is none
+
+  [[nodiscard]] const RetryPolicy& policy() const { return own ? *own : *resolved->policy; }
+  [[nodiscard]] std::shared_ptr<const RetryPolicy> shared() const {
+    return own ? own : resolved->policy;
+  }
+};
+
+class RequestAttempts final : private CurrentAttempt {
+ public:
+  // All of these must outlive this.
+  RequestAttempts(const RetryOptions& options, ChosenPolicy& chosen, const Request& request,
+                  Call& call);
+
+  [[nodiscard]] const Request& request() const { return request_; }
+  [[nodiscard]] RetryStep begin() { return loop_.begin(now()); }
+  // The branch of the call that carries out an attempt.
+  [[nodiscard]] Call branch(const RetryStep& step);
+  Task<Outcome> send(const RetryStep& step, Call& branch, const Next& next);
+  // As RetryLoop's. Classifies the outcome and tells the observers. An error takes the place of a
+  // pending response that names a URL where nothing is sent.
+  RetryStep end(Outcome& outcome);
+  // As RetryLoop's. Returns the outcome of the call.
+  Error cancel();
+  // The last attempt was a success, and the request's sink has not got its body yet.
+  [[nodiscard]] bool owes_body() const;
+
+ private:
+  const RetryPolicy& policy() const override { return chosen_.policy(); }
+  std::shared_ptr<const RetryPolicy> shared_policy() const override { return chosen_.shared(); }
+  std::shared_ptr<const ResolvedPolicy> resolved() const override { return chosen_.resolved; }
+  int number() const override { return number_; }
+  bool is_retry() const override { return sent_once_; }
+  Classified judge(const Outcome& outcome) const override;
+  bool reads_body(int status, const Headers& headers) const override;
+  bool may_be_hedged() const override;
+  std::optional<int> sends_left() const override { return loop_.sends_left(); }
+  std::optional<HedgeRefused> pay_for_hedge(Time now) override { return budget_.take_hedge(now); }
+  void give_back_hedge(Time now) override { budget_.give_back_hedge(now); }
+  void sent_several(HedgedSends sends) override { hedged_ = std::move(sends); }
+
+  [[nodiscard]] Time now() const { return call_.scheduler().now(); }
+  [[nodiscard]] RetryLoop::Options loop_options() const;
+  Request prepare(const RetryStep& step);
+  void hold_back_what_rules_read();
+  Classified judge_whole(const Outcome& outcome, WallTime wall_now) const;
+  void tell_of_the_end(std::size_t recorded_before);
+
+  const RetryOptions& options_;
+  const ChosenPolicy& chosen_;
+  PollUrl polls_;
+  const Request& request_;  // that is sent now
+  Call& call_;
+  BudgetUse budget_;
+  RetryLoop loop_;
+  // This attempt's, of the beginning of a body that then went to the sink.
+  std::optional<Classified> judged_;
+  std::optional<HedgedSends> hedged_;  // this attempt's, if there were several
+  int number_ = 0;
+  int exchanges_before_ = 0;  // the attempt
+  bool sent_once_ = false;    // an attempt of this request has ended
+};
+
+}  // namespace httpretry
