@@ -34,7 +34,7 @@ class Admission final : public Transport {
   // happens when the right is given.
   class Permit final : public Event {
    public:
-    Permit(Admission& admission, const std::string& origin);
+    Permit(Admission& admission, std::string_view origin);
     ~Permit() override;
     Permit(const Permit&) = delete;
     Permit& operator=(const Permit&) = delete;

@@ -90,12 +90,7 @@ std::shared_ptr<const Url::Parts> Url::Parts::read_plain(std::string_view text) 
   if (has_query && (query.empty() || !all_in(query, kInQuery))) return nullptr;
 
   auto parts = std::make_shared<Url::Parts>();
-  parts->scheme = text.substr(0, tls ? 5 : 4);
-  parts->host = host;
-  parts->port = port;
-  parts->path = path;
-  parts->query = query;
-  parts->complete();
+  parts->set_text(tls, host, port, path, query);
   return parts;
 }
 

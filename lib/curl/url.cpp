@@ -16,7 +16,7 @@ using detail::CurlUrl;
 using detail::url_part;
 
 // libcurl has converted every form of an IPv4 address to the usual one.
-bool is_name(const std::string& host) {
+bool is_name(std::string_view host) {
   if (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos)
     return false;
   return host != "localhost" && !host.ends_with(".localhost");
@@ -66,30 +66,38 @@ Result<std::string> ascii_host(CURLU* url) {
 
 }  // namespace
 
-void Url::Parts::complete() {
-  named = is_name(host);
-  const bool usual = port == (scheme == "https" ? 443 : 80);
-  origin = scheme + "://" + host + (usual ? "" : ":" + std::to_string(port));
+void Url::Parts::set_text(bool is_tls, std::string_view its_host, std::uint16_t its_port,
+                          std::string_view its_path, std::string_view its_query) {
+  constexpr std::size_t kMost = 8 + 6 + 1;  // "https://", ":65535", "?"
+  const auto end = [this] { return static_cast<std::uint32_t>(text.size()); };
+  tls = is_tls;
+  port = its_port;
+  named = is_name(its_host);
+  text.reserve(kMost + its_host.size() + its_path.size() + its_query.size());
+  text.append(tls ? "https://" : "http://").append(its_host);
+  host_end = end();
+  if (port != (tls ? 443 : 80)) text.append(1, ':').append(std::to_string(port));
+  origin_end = end();
+  text.append(its_path);
+  path_end = end();
+  if (!its_query.empty()) text.append(1, '?').append(its_query);
 }
 
 Result<Url> Url::Parts::take_apart(CurlUrl handle) {
   auto parts = std::make_shared<Url::Parts>();
-  parts->scheme = to_lower(url_part(handle.get(), CURLUPART_SCHEME));
-  if (parts->scheme != "http" && parts->scheme != "https") {
-    return refused("its scheme must be http or https, not \"" + parts->scheme + "\"");
+  const auto scheme = to_lower(url_part(handle.get(), CURLUPART_SCHEME));
+  if (scheme != "http" && scheme != "https") {
+    return refused("its scheme must be http or https, not \"" + scheme + "\"");
   }
-  auto host = ascii_host(handle.get());
-  if (!host) return std::move(host).error();
-  parts->host = *std::move(host);
-  if (parts->host.empty()) return refused("it has no host");
+  const auto host = ascii_host(handle.get());
+  if (!host) return host.error();
+  if (host->empty()) return refused("it has no host");
 
   const auto port = url_part(handle.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
-  parts->port = to_number<std::uint16_t>(port).value_or(0);
-  parts->path = url_part(handle.get(), CURLUPART_PATH);
-  parts->query = url_part(handle.get(), CURLUPART_QUERY);
+  parts->set_text(scheme == "https", *host, to_number<std::uint16_t>(port).value_or(0),
+                  url_part(handle.get(), CURLUPART_PATH), url_part(handle.get(), CURLUPART_QUERY));
   parts->userinfo = !url_part(handle.get(), CURLUPART_USER).empty() ||
                     !url_part(handle.get(), CURLUPART_PASSWORD).empty();
-  parts->complete();
   curl_url_set(handle.get(), CURLUPART_FRAGMENT, nullptr, 0);
   parts->handle = std::move(handle);
   return Url(std::move(parts));
@@ -125,23 +133,20 @@ Result<Url> Url::parse(std::string_view text) {
   return Parts::read(CurlUrl(curl_url()), text, 0);
 }
 
-const std::string& Url::scheme() const { return parts_->scheme; }
-const std::string& Url::host() const { return parts_->host; }
+std::string_view Url::scheme() const { return parts_->scheme(); }
+std::string_view Url::host() const { return parts_->host(); }
 std::uint16_t Url::port() const { return parts_->port; }
-const std::string& Url::path() const { return parts_->path; }
-const std::string& Url::query() const { return parts_->query; }
+std::string_view Url::path() const { return parts_->path(); }
+std::string_view Url::query() const { return parts_->query(); }
 bool Url::has_userinfo() const { return parts_->userinfo; }
-const std::string& Url::origin() const { return parts_->origin; }
-std::string Url::without_secrets() const { return parts_->origin + parts_->path; }
-std::string Url::to_string() const {
-  auto text = without_secrets();
-  return parts_->query.empty() ? text : text + "?" + parts_->query;
-}
+std::string_view Url::origin() const { return parts_->origin(); }
+std::string Url::without_secrets() const { return std::string(parts_->without_query()); }
+std::string Url::to_string() const { return parts_->text; }
 
 Result<Url> Url::resolve(std::string_view reference) const {
   CurlUrl handle(parts_->handle ? curl_url_dup(parts_->handle.get()) : curl_url());
   if (!handle) throw std::bad_alloc();
-  if (!parts_->handle) curl_url_set(handle.get(), CURLUPART_URL, to_string().c_str(), 0);
+  if (!parts_->handle) curl_url_set(handle.get(), CURLUPART_URL, parts_->text.c_str(), 0);
   curl_url_set(handle.get(), CURLUPART_USER, nullptr, 0);
   curl_url_set(handle.get(), CURLUPART_PASSWORD, nullptr, 0);
   return Parts::read(std::move(handle), reference, CURLU_ALLOW_SPACE);

@@ -30,14 +30,14 @@ const PolicySource* Call::policies() const { return state_->policies; }
 double Call::random() const { return (*state_->random)(); }
 const std::vector<std::shared_ptr<Observer>>& Call::observers() const { return *state_->observers; }
 
-const std::string& Call::origin() const {
-  static const std::string none;
-  return state_->first_url ? state_->first_url->origin() : none;
+std::string_view Call::origin() const {
+  return state_->first_url ? state_->first_url->origin() : std::string_view();
 }
 
 Call Call::with(Time deadline, std::stop_token stop) const {
   Call branch(*state_, std::min(deadline_, deadline), std::move(stop));
   branch.attempt_ = attempt_;
+  branch.attempt_limits_ = attempt_limits_;
   if (attempt_ != 0) branch.limit_ = limit_;
   return branch;
 }
@@ -53,10 +53,24 @@ const std::stop_token& Call::stop() const {
   return state.either_stop->token();
 }
 
-Call Call::State::attempt(const Call& call, int number, Time deadline) {
+ExchangeLimits Call::limits(const Request& request) const {
+  const auto& own = request.options();
+  ExchangeLimits all;
+  if (attempt_limits_ != nullptr) all = *attempt_limits_;
+  all.fresh_connection = all.fresh_connection || own.fresh_connection;
+  if (own.connect_timeout) all.connect_timeout = own.connect_timeout;
+  all.response_timeout = std::min(all.response_timeout, own.response_timeout);
+  all.respond_by = std::min(all.respond_by, own.respond_by);
+  all.stall_timeout = std::min(all.stall_timeout, own.stall_timeout);
+  return all;
+}
+
+Call Call::State::attempt(const Call& call, int number, Time deadline,
+                          const ExchangeLimits& limits) {
   Call branch(call);
   branch.deadline_ = std::min(call.deadline_, deadline);
   branch.attempt_ = number;
+  branch.attempt_limits_ = &limits;
   return branch;
 }
 

@@ -46,10 +46,11 @@ struct Call::State {
   // The stop without the end of the client, for a wait that the end of its loop cancels anyway.
   static const std::stop_token& own_stop(const Call& call) { return call.stop_; }
 
-  // A branch for the attempt of that number. Its deadline, and those of its own branches, are for
-  // the exchange: a wait for admission (ClientOptions::max_in_flight) moves them back, but not past
-  // the deadline of `call`.
-  static Call attempt(const Call& call, int number, Time deadline);
+  // A branch for the attempt of that number. `limits` of its policy must outlive it: they are not
+  // put into a request with options of its own, which would cost each attempt an allocation of 400
+  // bytes. Its deadline, and those of its own branches, are for the exchange: a wait for admission
+  // (ClientOptions::max_in_flight) moves them back, but not past the deadline of `call`.
+  static Call attempt(const Call& call, int number, Time deadline, const ExchangeLimits& limits);
   // An exchange may wait for admission until then. The branch for it when it has waited.
   static Time admission_deadline(const Call& call) { return call.limit_; }
   static Call admitted_after(const Call& call, Duration waited);

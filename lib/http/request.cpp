@@ -202,7 +202,8 @@ bool Request::repeatable() const {
   if (headers().contains("Idempotency-Key") || headers().contains("If-Match")) return true;
   if (headers().get("If-None-Match") == "*") return true;
   const auto& parsed = parsed_url();
-  return parsed && ("&" + parsed->query()).find("&ifGenerationMatch=") != std::string::npos;
+  if (!parsed || parsed->query().empty()) return false;
+  return ("&" + std::string(parsed->query())).find("&ifGenerationMatch=") != std::string::npos;
 }
 
 }  // namespace httpretry

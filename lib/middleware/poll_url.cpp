@@ -64,7 +64,8 @@ std::optional<Result<Request>> PollUrl::poll_after(const Response& response) con
       return refused(1, to->without_secrets() + ": https is not left for http");
     }
     if (to->origin() != first->origin() && !is_listed(*rule, *to)) {
-      return refused(0, "at " + to->origin() + ", and the request was to " + first->origin() +
+      return refused(0, "at " + std::string(to->origin()) + ", and the request was to " +
+                            std::string(first->origin()) +
                             "; if it may be polled, list it in retry_on.pending.origins");
     }
     Request poll = request_;

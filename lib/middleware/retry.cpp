@@ -4,6 +4,7 @@
 #include "send_again.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/flow/run_queue.hpp"
 #include "lib/retry/error_codes.hpp"
 #include "lib/retry/policy_limits.hpp"
 
@@ -86,33 +87,20 @@ class RequestAttempts {
   [[nodiscard]] const Request& request() const { return request_; }
   [[nodiscard]] RetryStep begin() { return loop_.begin(now()); }
 
-  // The request as this attempt sends it. Tells the observers.
-  Request prepare(const RetryStep& step) {
-    const auto& policy = chosen_.policy();
+  Task<Outcome> send(const RetryStep& step, const Next& next) {
     exchanges_before_ = Call::State::of(call_).exchanges;
     call_.emit(&Observer::attempt_started, request_, step.number);
     if (request_.options().sink) hold_back_what_rules_read();
-    Request attempt = request_;
-    auto& options = attempt.edit_options();
-    if (step.fresh_connection) options.fresh_connection = true;
-    if (!options.connect_timeout) options.connect_timeout = policy.connect_timeout;
-    options.stall_timeout = std::min(options.stall_timeout, policy.stall_timeout);
-    options.response_timeout = std::min(options.response_timeout, policy.response_timeout);
-    options.respond_by = std::min(options.respond_by, step.respond_by);
-    return attempt;
-  }
-
-  // `branch`: of the call, with the limits of this attempt.
-  Task<Outcome> send(const RetryStep& step, Call& branch, const Next& next) {
-    auto attempt = prepare(step);
+    sending_ = std::make_unique<Sending>(call_, step, chosen_.policy());
     const auto* again = step.number > 1 ? call_.get<SendAgain>() : nullptr;
-    if (again != nullptr && !polls_.polls()) return again->send(std::move(attempt), branch, next);
-    return next(std::move(attempt), branch);
+    if (again != nullptr && !polls_.polls()) return again->send(request_, sending_->branch, next);
+    return next(request_, sending_->branch);
   }
 
   // As RetryLoop's. Classifies the outcome and tells the observers. An error takes the place of a
   // pending response that names a URL where nothing is sent.
   RetryStep end(Outcome& outcome) {
+    const auto sent = std::move(sending_);
     const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
     EndedAttempt ended;
     ended.now = now();
@@ -128,8 +116,8 @@ class RequestAttempts {
     if (!step) {
       ended.random = call_.random();
       // What went to a sink was judged by its beginning.
-      const bool gone = outcome && outcome->delivered > 0 && judged_;
-      auto found = gone ? *judged_ : classified(outcome, ended.wall_now);
+      const bool gone = outcome && outcome->delivered > 0 && sent->judged;
+      auto found = gone ? *sent->judged : classified(outcome, ended.wall_now);
       if (outcome && found.cls == Class::Pending && polls_.find(outcome)) {
         ended.names_url = ended.replayable = true;
         if (!outcome) found = classify(chosen_.policy(), Observed(outcome, ended.wall_now));
@@ -164,6 +152,18 @@ class RequestAttempts {
   }
 
  private:
+  // What is needed only while an attempt is under way: 250 bytes that a call that waits has not.
+  struct Sending : detail::PooledFrame {
+    Sending(const Call& call, const RetryStep& step, const RetryPolicy& policy)
+        : limits{step.fresh_connection, policy.connect_timeout, policy.response_timeout,
+                 step.respond_by, policy.stall_timeout},
+          branch(Call::State::attempt(call, step.number, step.until, limits)) {}
+    const ExchangeLimits limits;
+    Call branch;  // of the call, with these limits
+    // Of the beginning of a body that then went to the sink.
+    std::optional<Classified> judged;
+  };
+
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
 
   [[nodiscard]] RetryLoop::Options loop_options() const {
@@ -186,10 +186,10 @@ class RequestAttempts {
     auto which = [policy = chosen_.shared(), all](int status, const Headers& headers) {
       return all || policy::looks_into(policy->retry_on, status, headers);
     };
-    judged_.reset();
     auto is_good = [this](const Response& begun) {  // only called while an attempt of ours runs
-      judged_ = classified(Outcome(begun), call_.scheduler().wall_now());
-      return judged_->cls == Class::Success;
+      auto& judged = sending_->judged;
+      judged = classified(Outcome(begun), call_.scheduler().wall_now());
+      return judged->cls == Class::Success;
     };
     (*delivery)->hold_back({std::move(which), kClassifiedBody, std::move(is_good)});
   }
@@ -208,8 +208,7 @@ class RequestAttempts {
   Call& call_;
   BudgetUse budget_;
   RetryLoop loop_;
-  // This attempt's, of the beginning of a body that then went to the sink.
-  std::optional<Classified> judged_;
+  std::unique_ptr<Sending> sending_;
   int exchanges_before_ = 0;  // the attempt
   bool sent_once_ = false;    // an attempt of this request has ended
 };
@@ -247,13 +246,18 @@ class Retry final : public Middleware {
     auto step = attempts.begin();
     while (step.kind != RetryStep::Kind::Stop) {
       if (step.kind == RetryStep::Kind::Send) {
-        Call branch = Call::State::attempt(call, step.number, step.until);
-        last = co_await attempts.send(step, branch, next);
+        last = co_await attempts.send(step, next);
         step = attempts.end(*last);
       } else {
         if (!chosen.policy().adaptive) last.reset();  // a call that waits holds no response
         const auto& stop = Call::State::own_stop(call);
-        const bool waited = co_await call.scheduler().sleep_until(step.until, stop);
+        bool waited = false;
+        if (auto* queue = RunQueue::driven_of(call.scheduler())) {
+          Sleep sleep(*queue, step.until, stop);
+          waited = co_await sleep;
+        } else {
+          waited = co_await call.scheduler().sleep_until(step.until, stop);
+        }
         if (!waited) co_return attempts.cancel();
         step = attempts.begin();
       }
@@ -300,7 +304,7 @@ class Retry final : public Middleware {
     }
     // A request that no endpoint of the policy file matches shares with its host.
     if (budget.scope == BudgetPolicy::Scope::Endpoint && !origin.identity.empty()) {
-      return budgets_.at(std::string(origin.identity), budget, now);
+      return budgets_.at(origin.identity, budget, now);
     }
     const auto& url = request.parsed_url();
     return url ? budgets_.at(url->origin(), budget, now) : nullptr;

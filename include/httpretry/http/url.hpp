@@ -1,7 +1,8 @@
 // Url: an absolute http or https URL, parsed.
 //
 // A cheap handle to shared immutable data, safe to copy across threads. libcurl does the parsing,
-// so policies are matched against exactly what libcurl connects to.
+// so policies are matched against exactly what libcurl connects to. The parts are views into the
+// one text that is kept, valid as long as a copy of the Url.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -21,16 +22,16 @@ class HTTPRETRY_API Url {
   static Result<Url> parse(std::string_view text);
 
   // Lower case; international names in their ASCII form; IPv6 in brackets.
-  [[nodiscard]] const std::string& scheme() const;
-  [[nodiscard]] const std::string& host() const;
+  [[nodiscard]] std::string_view scheme() const;
+  [[nodiscard]] std::string_view host() const;
   [[nodiscard]] std::uint16_t port() const;  // the default of the scheme if the URL has none
   // Percent-encoded, dot segments removed; at least "/".
-  [[nodiscard]] const std::string& path() const;
-  [[nodiscard]] const std::string& query() const;  // percent-encoded, without the "?"
+  [[nodiscard]] std::string_view path() const;
+  [[nodiscard]] std::string_view query() const;  // percent-encoded, without the "?"
   [[nodiscard]] bool has_userinfo() const;
 
   // "https://example.com:8443", without a default port. Credentials belong to an origin.
-  [[nodiscard]] const std::string& origin() const;
+  [[nodiscard]] std::string_view origin() const;
   // Scheme, host, port and path, for logs and messages.
   [[nodiscard]] std::string without_secrets() const;
   // Without fragment and userinfo.
