@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks who includes whom, from the #include lines of include/, lib/ and apps/.
 
-  http <- retry <- flow <- (policy | middleware | guard | curl | spdlog | testing) <- client <- apps
+  http <- retry <- flow <- (policy | middleware | guard | curl | spdlog | fleet | testing) <- client <- apps
               ^---- json <- (policy | client | testing)
 
 A room is a folder, with the same name under include/httpretry and lib; `detail` under
@@ -27,10 +27,11 @@ MAY_INCLUDE = {
     # The transport knows no policy: what may be sent again is decided above it.
     "curl": {"http", "flow", "curl"},
     "spdlog": {"http", "flow", "spdlog"},
+    "fleet": {"http", "retry", "flow", "fleet"},
     "testing": {"http", "retry", "json", "flow", "policy", "testing"},
     "client": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client"},
     "apps": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client",
-             "testing", "apps"},
+             "testing", "fleet", "apps"},
 }
 # The headers outside of the rooms: the macro that every room uses, and all the rooms at once.
 OUTSIDE = {"export", "httpretry"}
@@ -49,6 +50,7 @@ ROOMS = {
     "zlib.h": {"curl", "testing"},
     "idn2.h": {"policy"},
     "openssl/": {"testing"},
+    "hiredis/": {"fleet"},
     "CLI/": {"apps"},
     "boost/": {"apps"},
 }
@@ -209,6 +211,7 @@ WRONG = [
     ("lib/flow/a.cpp", "#include <httpretry/middleware/builtin.hpp>", "which is middleware"),
     ("lib/client/a.cpp", "#include <httpretry/httpretry.hpp>", "which is httpretry"),
     ("lib/client/a.cpp", "#include <uv.h>", "unknown"),
+    ("lib/client/a.cpp", "#include <hiredis/async.h>", "from fleet only"),
     ("apps/a.cpp", "#include <nlohmann/json.hpp>", "from json only"),
 ]
 RIGHT = [

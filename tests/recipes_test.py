@@ -22,6 +22,7 @@ PACKAGES = dict(re.findall(r"find_package\((\w+)(?: ([\d.]+))? REQUIRED\)", CMAK
 PACKAGES.pop("Threads")
 PACKAGES.pop("PkgConfig")
 PACKAGES |= {name: "" for name in re.findall(r"pkg_check_modules\(\w+ REQUIRED IMPORTED_TARGET (\w+)\)", CMAKE)}
+PACKAGES.pop("hiredis")  # of httpretry::fleet, which neither of them builds
 # Their names elsewhere.
 CONAN = {"CURL": "libcurl", "ZLIB": "zlib", "OpenSSL": "openssl"}
 VCPKG = {"CURL": "curl", "ZLIB": "zlib", "OpenSSL": "openssl", "nlohmann_json": "nlohmann-json"}

@@ -70,6 +70,7 @@ class HttpretryConan(ConanFile):
         toolchain.cache_variables["HTTPRETRY_BUILD_TESTS"] = False
         toolchain.cache_variables["HTTPRETRY_BUILD_EXAMPLES"] = False
         toolchain.cache_variables["HTTPRETRY_BUILD_SPDLOG"] = bool(self.options.with_spdlog)
+        toolchain.cache_variables["HTTPRETRY_BUILD_FLEET"] = False  # needs hiredis
         toolchain.cache_variables["HTTPRETRY_BUILD_TEST_KIT"] = bool(self.options.with_testing)
         toolchain.cache_variables["HTTPRETRY_BUILD_APPS"] = bool(self.options.with_tool)
         toolchain.generate()

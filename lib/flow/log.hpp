@@ -8,7 +8,7 @@
 namespace httpretry {
 
 // To `function`; to the function of `log_to` if it is empty.
-void write_log(const LogFunction& function, LogLevel level, const std::string& line);
-void write_log(LogLevel level, const std::string& line);
+HTTPRETRY_API void write_log(const LogFunction& function, LogLevel level, const std::string& line);
+HTTPRETRY_API void write_log(LogLevel level, const std::string& line);
 
 }  // namespace httpretry

@@ -1,45 +1,9 @@
-#include "gate.hpp"
+#include "gate_sharing.hpp"
 
 #include <algorithm>
 #include <limits>
 
 namespace httpretry::guard {
-
-// The states of one scope. Those of several kinds are together where the kinds have one scope.
-struct Gate::Scope {
-  Pause pause;
-  Rate rate;
-  Slots slots;
-  std::unique_ptr<Breaker> breaker;
-  std::vector<Lane*> lanes;  // that use it
-  int waiting = 0;
-  int under_way = 0;
-  bool paused = false;  // it is in the list of pauses
-
-  [[nodiscard]] bool idle(Time now) const {
-    return !paused && under_way == 0 && waiting == 0 && rate.idle(now) &&
-           (!breaker || breaker->state() == Circuit::Closed);
-  }
-};
-
-// Sends with the same limits. Only the first in its queue may be next.
-struct Gate::Lane {
-  std::shared_ptr<const GuardPolicy> policy;
-  std::array<Scope*, 2> pauses{};
-  Scope* rate = nullptr;
-  Scope* slots = nullptr;
-  Scope* breaker = nullptr;
-  std::vector<Scope*> scopes;  // each once
-  std::map<Turn::Rank, Turn*> queue;
-  int under_way = 0;
-  int turns = 0;
-
-  [[nodiscard]] Turn& head() const;
-  [[nodiscard]] bool asks_breaker(bool is_retry) const {
-    return breaker != nullptr &&
-           (is_retry || policy->breaker->applies_to == BreakerPolicy::AppliesTo::All);
-  }
-};
 
 namespace {
 
@@ -75,8 +39,15 @@ Gate::Turn& Gate::Lane::head() const {
   return *queue.lower_bound({lowest, std::numeric_limits<std::int64_t>::min()})->second;
 }
 
-Gate::Gate() = default;
-Gate::~Gate() = default;
+Gate::Gate(std::shared_ptr<SharedState> shared) : shared_(std::move(shared)) {
+  if (!shared_) return;
+  sharing_ = std::make_shared<Sharing>(*this, *shared_);
+  sharing_->state().listen(sharing_);
+}
+
+Gate::~Gate() {
+  if (sharing_) sharing_->close();
+}
 
 std::size_t Gate::scopes() const {
   const std::lock_guard lock(mutex_);
@@ -84,8 +55,10 @@ std::size_t Gate::scopes() const {
 }
 
 Gate::Scope& Gate::scope_of(std::string key) {
-  auto& scope = scopes_[std::move(key)];
-  if (!scope) scope = std::make_unique<Scope>();
+  auto& scope = scopes_[key];
+  if (scope) return *scope;
+  scope = std::make_unique<Scope>();
+  scope->key = std::move(key);
   return *scope;
 }
 
@@ -110,6 +83,10 @@ std::unique_ptr<Gate::Lane> Gate::make_lane(const Sender& sender) {
   }
   if (policy.rate) use(lane->rate, state_key(policy.rate->scope, sender));
   if (policy.concurrency) use(lane->slots, state_key(policy.concurrency->scope, sender));
+  for (auto* scope : {lane->rate, lane->slots, lane->breaker}) {
+    if (!sharing_ || scope == nullptr || scope->shared) continue;
+    scope->shared = std::make_unique<SharedScope>(sharing_->state());
+  }
   return lane;
 }
 
@@ -147,6 +124,11 @@ void Gate::make_room(Time now) {
 void Gate::pause(const Sender& sender, GuardScope scope, Time until, Time now) {
   const std::lock_guard lock(mutex_);
   auto& paused = scope_of(pause_key(scope, sender));
+  if (sharing_) sharing_->pause(paused, until - now);
+  pause(paused, until, now);
+}
+
+void Gate::pause(Scope& paused, Time until, Time now) {
   paused.pause.begin(until);
   if (!paused.paused) {
     paused.paused = true;
@@ -173,19 +155,15 @@ Wait Gate::held(const Lane& lane, const Turn& turn, Time now) {
     if (scope == nullptr || !scope->paused || scope->pause.allows(policy.pause, now)) continue;
     return {now < scope->pause.until() ? Held::Pause : Held::Ramp, scope->pause.next_change(now)};
   }
-  if (lane.asks_breaker(turn.is_retry_)) {
-    const auto& breaker = *lane.breaker->breaker;
-    const auto until = breaker.held_until(*policy.breaker, now);
-    if (until > now && !policy.breaker->dry_run) return {Held::Circuit, until};
+  if (lane.asks_breaker(turn.is_retry_) && !policy.breaker->dry_run) {
+    const auto wait = held_by_circuit(lane, now);
+    if (wait.by != Held::Nothing) return wait;
   }
   if (lane.rate != nullptr) {
-    const auto ready = lane.rate->rate.ready_at(*policy.rate);
-    if (ready > now) return {Held::Rate, ready};
+    const auto wait = held_by_rate(lane, now);
+    if (wait.by != Held::Nothing) return wait;
   }
-  if (lane.slots != nullptr) {
-    const bool low = policy.priority == Priority::Low && lane.slots->waiting > 1;
-    if (!lane.slots->slots.free(*policy.concurrency, low)) return {Held::Slots, kNever};
-  }
+  if (lane.slots != nullptr) return held_by_slots(lane, now);
   return {};
 }
 
@@ -209,6 +187,7 @@ void Gate::serve(Scope& scope, Time now) {
 
 void Gate::serve(const Lane& lane, Time now) {
   for (auto* scope : lane.scopes) serve(*scope, now);
+  if (sharing_) sharing_->ask(lane, now);
 }
 
 // Only the first of a queue has a timer for the time at which its turn may come.
@@ -247,6 +226,7 @@ Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
   lane_ = &gate_.lane_of(sender, now);
   gate_.serve(*lane_, now);
   arrive(now);
+  if (gate_.sharing_) gate_.sharing_->ask(*lane_, now);
 }
 
 Gate::Turn::~Turn() {
@@ -275,9 +255,10 @@ void Gate::Turn::arrive(Time now) {
   if (policy.rate) rate_limit_ = later(now, policy.rate->max_wait);
   if (policy.concurrency) slot_limit_ = later(now, policy.concurrency->queue_timeout);
   if (const auto refused = refusal(why_, now)) return refuse(*refused);
-  if (lane_->rate != nullptr) {
+  const auto rated = lane_->rate == nullptr ? Wait() : held_by_rate(*lane_, now);
+  if (lane_->rate != nullptr && !rated.asked) {
     // Each of those that wait before this one takes a token.
-    const auto turn = lane_->rate->rate.ready_at(*policy.rate) +
+    const auto turn = std::max(rated.by == Held::Nothing ? now : rated.until, now) +
                       lane_->rate->waiting * (policy.rate->per / policy.rate->requests);
     if (turn > std::min(limit_, rate_limit_)) return refuse({Held::Rate, turn});
   }
@@ -289,6 +270,8 @@ void Gate::Turn::arrive(Time now) {
 
 std::optional<Wait> Gate::Turn::refusal(const Wait& held, Time now) const {
   const auto& policy = *lane_->policy;
+  // It is decided by the reply, which comes within milliseconds.
+  if (held.asked) return now >= limit_ ? std::optional(held) : std::nullopt;
   if (held.by == Held::Circuit && policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail) {
     return held;
   }
@@ -323,7 +306,9 @@ void Gate::Turn::leave_queue() {
 
 void Gate::Turn::take(Time now) {
   const auto& policy = *lane_->policy;
-  if (lane_->asks_breaker(is_retry_)) {
+  if (lane_->asks_breaker(is_retry_) && shares_circuit(*lane_)) {
+    ticket_ = lane_->breaker->shared->circuit.take();
+  } else if (lane_->asks_breaker(is_retry_)) {
     const auto answer = lane_->breaker->breaker->ask(*policy.breaker, now, chance_);
     if (!answer.allowed && !policy.breaker->dry_run) return refuse({Held::Circuit, kNever});
     if (answer.allowed) ticket_ = answer.ticket;
@@ -332,7 +317,7 @@ void Gate::Turn::take(Time now) {
     auto* scope = lane_->pauses[index];
     if (scope != nullptr && scope->paused) ramps_[index] = scope->pause.enter(policy.pause, now);
   }
-  if (lane_->rate != nullptr) lane_->rate->rate.take(*policy.rate, now);
+  if (lane_->rate != nullptr) take_token(*lane_, now);
   if (lane_->slots != nullptr) lane_->slots->slots.take();
   ++lane_->under_way;
   ++lane_->turns;
@@ -360,8 +345,13 @@ void Gate::Turn::give_back(const Ended* ended, Time now, double chance) {
   if (lane_->slots != nullptr) {
     lane_->slots->slots.give_back();
     if (counts) lane_->slots->slots.learn(*policy.concurrency, ended->dropped, now);
+    if (gate_.sharing_) gate_.sharing_->slot_freed(*lane_->slots, *policy.concurrency);
   }
-  if (ticket_) {
+  if (ticket_ && shares_circuit(*lane_)) {
+    auto& circuit = lane_->breaker->shared->circuit;
+    if (!counts) circuit.give_back(*ticket_);
+    if (counts) gate_.sharing_->vote(*lane_->breaker, *policy.breaker, *ticket_, *ended, chance);
+  } else if (ticket_) {
     auto& breaker = *lane_->breaker->breaker;
     if (counts) {
       const Vote vote{ended->failed, ended->took, ended->server_delay};

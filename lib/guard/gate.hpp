@@ -11,6 +11,7 @@
 #include "slots.hpp"
 
 #include <httpretry/flow/detail/shared_work.hpp>
+#include <httpretry/flow/shared_state.hpp>
 
 #include <array>
 #include <atomic>
@@ -44,6 +45,7 @@ enum class Held : std::uint8_t { Nothing, Pause, Ramp, Circuit, Rate, Slots };
 struct Wait {
   Held by = Held::Nothing;
   Time until = kNever;  // it may change by itself then
+  bool asked = false;   // the shared state is about to tell
 };
 
 // What became of a send.
@@ -58,7 +60,8 @@ struct Ended {
 
 class Gate {
  public:
-  Gate();
+  // `shared`: what other processes know of the scopes, too. Without one there is only this process.
+  explicit Gate(std::shared_ptr<SharedState> shared = nullptr);
   ~Gate();
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
@@ -76,11 +79,19 @@ class Gate {
  private:
   struct Scope;
   struct Lane;
+  class Sharing;  // gate_shared.cpp
 
   Lane& lane_of(const Sender& sender, Time now);
   std::unique_ptr<Lane> make_lane(const Sender& sender);
   Scope& scope_of(std::string key);
   [[nodiscard]] static Wait held(const Lane& lane, const Turn& turn, Time now);
+  [[nodiscard]] static Wait held_by_circuit(const Lane& lane, Time now);
+  [[nodiscard]] static Wait held_by_rate(const Lane& lane, Time now);
+  static void take_token(const Lane& lane, Time now);
+  // Whether all processes vote on its circuit.
+  [[nodiscard]] static bool shares_circuit(const Lane& lane);
+  [[nodiscard]] static Wait held_by_slots(const Lane& lane, Time now);
+  void pause(Scope& scope, Time until, Time now);
   void serve(const Lane& lane, Time now);
   void serve(Scope& scope, Time now);
   // Something has closed: those that would wait in vain are refused.
@@ -95,6 +106,8 @@ class Gate {
   std::unordered_map<std::string, std::unique_ptr<Lane>> lanes_;
   std::unordered_map<std::string, std::unique_ptr<Scope>> scopes_;
   std::vector<Scope*> paused_;
+  std::shared_ptr<SharedState> shared_;
+  std::shared_ptr<Sharing> sharing_;
 };
 
 // A send's turn: its place in the queue, and then its right to be sent, for as long as this lives.

@@ -1,0 +1,29 @@
+// Address: the URL of a Redis server, taken apart.
+#pragma once
+
+#include <httpretry/http/result.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace httpretry::fleet {
+
+// redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?job=NAME&workers=N]
+struct Address {
+  std::string host;  // without brackets
+  int port = 6379;
+  std::string user;
+  std::string password;
+  int database = 0;
+  std::string job;  // of a queue
+  int workers = 1;  // how many processes share at least
+
+  // For messages: without user and password.
+  [[nodiscard]] std::string text() const;
+};
+
+// Errc::InvalidRequest where it is none: the message says where, and what was expected, and does
+// not repeat a password.
+[[nodiscard]] Result<Address> parse_address(std::string_view url);
+
+}  // namespace httpretry::fleet

@@ -1,0 +1,131 @@
+#include "connection.hpp"
+
+#include <hiredis/async.h>
+#include <poll.h>
+
+#include <utility>
+
+namespace httpretry::fleet {
+namespace {
+
+Reply to_reply(const redisReply& from) {
+  Reply reply;
+  switch (from.type) {
+    case REDIS_REPLY_INTEGER:
+      reply.kind = Reply::Kind::Integer;
+      reply.integer = from.integer;
+      break;
+    case REDIS_REPLY_STRING:
+    case REDIS_REPLY_STATUS:
+      reply.kind = Reply::Kind::Text;
+      reply.text.assign(from.str, from.len);
+      break;
+    case REDIS_REPLY_ERROR:
+      reply.kind = Reply::Kind::Error;
+      reply.text.assign(from.str, from.len);
+      break;
+    case REDIS_REPLY_ARRAY:
+      reply.kind = Reply::Kind::List;
+      for (std::size_t index = 0; index < from.elements; ++index) {
+        reply.list.push_back(to_reply(*from.element[index]));
+      }
+      break;
+    default: break;
+  }
+  return reply;
+}
+
+Reply lost(const std::string& why) {
+  Reply reply;
+  reply.kind = Reply::Kind::Lost;
+  reply.text = why;
+  return reply;
+}
+
+}  // namespace
+
+bool Connection::open(const std::string& host, int port) {
+  close("the connection was closed");
+  error_.clear();
+  connected_ = wants_to_read_ = wants_to_write_ = false;
+  context_ = redisAsyncConnect(host.c_str(), port);
+  if (context_ == nullptr || context_->err != 0) {
+    error_ = context_ == nullptr ? "out of memory" : context_->errstr;
+    if (context_ != nullptr) redisAsyncFree(std::exchange(context_, nullptr));
+    return false;
+  }
+  auto& events = context_->ev;
+  events.data = this;
+  context_->data = this;
+  events.addRead = [](void* self) { static_cast<Connection*>(self)->wants_to_read_ = true; };
+  events.delRead = [](void* self) { static_cast<Connection*>(self)->wants_to_read_ = false; };
+  events.addWrite = [](void* self) { static_cast<Connection*>(self)->wants_to_write_ = true; };
+  events.delWrite = [](void* self) { static_cast<Connection*>(self)->wants_to_write_ = false; };
+  // hiredis frees the context itself when a connection has failed.
+  events.cleanup = [](void* self) { static_cast<Connection*>(self)->context_ = nullptr; };
+  redisAsyncSetConnectCallback(context_, on_connect);
+  redisAsyncSetDisconnectCallback(context_, on_disconnect);
+  return true;
+}
+
+void Connection::close(const std::string& why) {
+  if (context_ == nullptr) return;
+  error_ = why;
+  redisAsyncFree(context_);
+}
+
+void Connection::send(const std::vector<std::string>& words, Done done) {
+  if (context_ == nullptr) return done(lost(error_));
+  std::vector<const char*> texts;
+  std::vector<std::size_t> lengths;
+  for (const auto& word : words) {
+    texts.push_back(word.data());
+    lengths.push_back(word.size());
+  }
+  auto owned = std::make_unique<Done>(std::move(done));
+  const int status =
+      redisAsyncCommandArgv(context_, on_reply, owned.get(), static_cast<int>(words.size()),
+                            texts.data(), lengths.data());
+  if (status == REDIS_OK) {
+    static_cast<void>(owned.release());  // on_reply deletes it
+  } else {
+    (*owned)(lost("the connection is being closed"));
+  }
+}
+
+int Connection::descriptor() const { return context_ == nullptr ? -1 : context_->c.fd; }
+
+short Connection::wanted() const {
+  return static_cast<short>((wants_to_read_ ? POLLIN : 0) | (wants_to_write_ ? POLLOUT : 0));
+}
+
+void Connection::on_events(short events) {
+  constexpr short kBroken = POLLERR | POLLHUP;
+  if (context_ != nullptr && (events & (POLLOUT | kBroken)) != 0 && wants_to_write_) {
+    redisAsyncHandleWrite(context_);
+  }
+  if (context_ != nullptr && (events & (POLLIN | kBroken)) != 0) redisAsyncHandleRead(context_);
+}
+
+void Connection::on_connect(const redisAsyncContext* context, int status) {
+  auto& self = *static_cast<Connection*>(context->data);
+  self.connected_ = status == REDIS_OK;
+  if (!self.connected_) self.error_ = context->errstr;
+}
+
+void Connection::on_disconnect(const redisAsyncContext* context, int status) {
+  auto& self = *static_cast<Connection*>(context->data);
+  if (status != REDIS_OK) self.error_ = context->errstr;
+}
+
+void Connection::on_reply(redisAsyncContext* context, void* reply, void* done) {
+  const std::unique_ptr<Done> owned(static_cast<Done*>(done));
+  auto& self = *static_cast<Connection*>(context->data);
+  if (reply == nullptr) {
+    const auto* why = context->err != 0 ? context->errstr : self.error_.c_str();
+    return (*owned)(lost(why));
+  }
+  (*owned)(to_reply(*static_cast<const redisReply*>(reply)));
+}
+
+}  // namespace httpretry::fleet

@@ -1,0 +1,391 @@
+// The scripts of shared limits, on a real server.
+#include "redis_server.hpp"
+
+#include "lib/fleet/limit_scripts.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace httpretry;
+using fleet::Link;
+using fleet::Reply;
+using fleet::Script;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000;
+
+class Scripts {
+ public:
+  Scripts() : link_(options()) {}
+
+  Reply run(const Script& script, std::vector<std::string> keys,
+            const std::vector<std::string>& arguments) {
+    fleet::Command command;
+    command.script = &script;
+    command.keys = keys.size();
+    command.words = std::move(keys);
+    command.words.insert(command.words.end(), arguments.begin(), arguments.end());
+    auto reply = ask(link_, std::move(command));
+    CAPTURE(reply.text);
+    REQUIRE(!reply.failed());
+    return reply;
+  }
+  Reply run(const Script& script, const std::vector<std::int64_t>& arguments) {
+    std::vector<std::string> words;
+    for (const auto argument : arguments) words.push_back(std::to_string(argument));
+    return run(script, {"{t}:key"}, words);
+  }
+  Link& link() { return link_; }
+
+ private:
+  Link::Options options() {
+    Link::Options options;
+    options.address = server_.address();
+    options.scripts = fleet::limit_scripts();
+    options.reply_timeout = 10s;
+    return options;
+  }
+  RedisServer server_;
+  Link link_;
+};
+
+}  // namespace
+
+TEST_CASE("tokens: a burst at once, then one each interval, none further ahead than asked for") {
+  Scripts scripts;
+  // 1 an hour, burst 5, ahead 0: the time that passes here is of no account.
+  const std::int64_t hour = 3600 * kSecond;
+  const auto take = [&](std::int64_t wanted, std::int64_t back = 0, std::int64_t ahead = 0) {
+    return scripts.run(fleet::kTakeTokens, {1, hour, 5, wanted, back, ahead});
+  };
+  CHECK(take(3).at(0) == 3);
+  CHECK(take(9).at(0) == 2);
+  const auto none = take(1);
+  CHECK(none.at(0) == 0);
+  CHECK(none.at(1) > hour - 60 * kSecond);
+  CHECK(none.at(1) <= hour);
+  CHECK(none.at(2) == none.at(1));  // when to ask again
+  // One that may be used within two hours.
+  const auto later = take(5, 0, hour * 3 / 2);
+  CHECK(later.at(0) == 1);
+  CHECK(later.at(1) > hour - 60 * kSecond);
+  // What is given back can be taken.
+  CHECK(take(0, 4, hour * 3 / 2).at(0) == 0);
+  CHECK(take(9).at(0) == 3);
+  // More than was ever taken makes it as new, and no more.
+  CHECK(take(0, 100).at(0) == 0);
+  CHECK(take(100).at(0) == 5);
+}
+
+TEST_CASE("tokens: rates whose interval is no whole number of microseconds keep their rate") {
+  Scripts scripts;
+  // 300 000/s: 3.33 us each. Taken one by one, the last is due when it should be.
+  Reply last;
+  for (int count = 0; count < 300; ++count) {
+    last = scripts.run(fleet::kTakeTokens, {3, kSecond * 3600, 1, 1, 0, 1000 * 3600 * kSecond});
+  }
+  // 299 intervals of 1200 s after the first.
+  const auto due = 299 * 1200 * kSecond;
+  CHECK(last.at(0) == 1);
+  CHECK(last.at(1) <= due);
+  CHECK(last.at(1) > due - 60 * kSecond);
+}
+
+TEST_CASE("tokens: a key from a future that cannot be, for the clock was set back, is bounded") {
+  Scripts scripts;
+  const auto full = std::to_string(4'000'000'000LL * kSecond);
+  CHECK(ask(scripts.link(), {"SET", "{t}:key", full}).text == "OK");
+  const auto reply = scripts.run(fleet::kTakeTokens, {10, kSecond, 5, 1, 0, 100'000});
+  CHECK(reply.at(0) == 0);
+  CHECK(reply.at(2) <= 100'000);
+}
+
+TEST_CASE("tokens: the key goes when it is as new") {
+  Scripts scripts;
+  scripts.run(fleet::kTakeTokens, {1, kSecond, 5, 1, 0, 0});
+  const auto life = ask(scripts.link(), {"PTTL", "{t}:key"}).integer;
+  CHECK(life > 0);
+  CHECK(life <= 2000);
+  scripts.run(fleet::kTakeTokens, {1, kSecond, 5, 0, 1, 0});
+  CHECK(ask(scripts.link(), {"EXISTS", "{t}:key"}).integer == 0);
+}
+
+TEST_CASE("slots: the sum of all processes stays within the limit, and each has its share") {
+  Scripts scripts;
+  struct Step {
+    const char* process;
+    int used, wanted, granted, contended;
+  };
+  // Of 10, in this order.
+  const std::vector<Step> steps = {
+      {"a", 0, 4, 4, 0},                      // enough for all
+      {"b", 0, 20, 6, 1},                     // what is left
+      {"a", 4, 20, 4, 1},                     // its share is 5, but b uses 6
+      {"b", 6, 20, 5, 1},                     // it may use only its share from here on
+      {"b", 3, 20, 5, 1},                     // it has shrunk to its share
+      {"a", 4, 20, 5, 1}, {"c", 0, 5, 0, 1},  // all are held
+      {"a", 3, 20, 3, 1},                     // three shares now
+      {"c", 0, 5, 2, 1},  {"b", 0, 0, 0, 0},  // it needs none
+      {"c", 2, 5, 5, 0},
+  };
+  for (std::size_t index = 0; index < steps.size(); ++index) {
+    CAPTURE(index);
+    const auto& step = steps[index];
+    const auto reply = scripts.run(
+        fleet::kHoldSlots, {"{t}:key"},
+        {"10", step.process, std::to_string(step.used), std::to_string(step.wanted), "60000000"});
+    CHECK(reply.at(0) == step.granted);
+  }
+}
+
+TEST_CASE("slots: at no time may processes that follow their grants have more than the limit") {
+  Scripts scripts;
+  const auto seed = 20261124U;
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  std::vector<int> used(4, 0);
+  std::vector<int> granted(4, 0);
+  int most = 0;
+  for (int step = 0; step < 2000; ++step) {
+    const auto who = random() % 4;
+    auto& its = used[who];
+    if (its > 0 && random() % 2 == 0)
+      its -= static_cast<int>(random() % static_cast<unsigned>(its + 1));
+    const auto wanted = its + static_cast<int>(random() % 12);
+    granted[who] = static_cast<int>(scripts
+                                        .run(fleet::kHoldSlots, {"{t}:key"},
+                                             {"10", std::to_string(who), std::to_string(its),
+                                              std::to_string(wanted), "60000000"})
+                                        .at(0));
+    its = std::max(its, std::min(wanted, granted[who]));
+    int sum = 0;
+    for (const auto one : used) sum += one;
+    REQUIRE(sum <= 10);
+    most = std::max(most, sum);
+  }
+  CHECK(most == 10);
+}
+
+TEST_CASE("slots: those of a process that says nothing more are free") {
+  Scripts scripts;
+  const std::vector<std::string> keys = {"{t}:key"};
+  CHECK(scripts.run(fleet::kHoldSlots, keys, {"2", "a", "2", "2", "1"}).at(0) == 2);
+  CHECK(scripts.run(fleet::kHoldSlots, keys, {"2", "b", "0", "2", "60000000"}).at(0) == 2);
+}
+
+namespace {
+
+struct Ballot {
+  int generation = 0;
+  int all = 0;
+  int good = 0;
+  int slow = 0;
+  int leading = 0;
+  int trailing = 0;
+  int good_probes = 0;
+  int failed_probes = 0;
+  std::int64_t open_for = 3600 * kSecond;
+  const char* process = "a";
+  bool wants_probe = false;
+};
+
+struct Rule {
+  const char* kind = "ratio";
+  int min_requests = 20;
+  int failures = 0;
+  int probes = 1;
+  const char* slow_ratio = "-1";
+};
+
+Reply vote(Scripts& scripts, const Rule& rule, const Ballot& ballot) {
+  const auto text = [](auto number) { return std::to_string(number); };
+  return scripts.run(fleet::kVote, {"{t}:key", "{t}:all"},
+                     {rule.kind,
+                      "500000",
+                      text(rule.min_requests),
+                      text(3600 * kSecond),
+                      text(rule.failures),
+                      rule.slow_ratio,
+                      text(rule.probes),
+                      text(60 * kSecond),
+                      text(ballot.generation),
+                      text(ballot.all),
+                      text(ballot.good),
+                      text(ballot.slow),
+                      text(ballot.leading),
+                      text(ballot.trailing),
+                      text(ballot.good_probes),
+                      text(ballot.failed_probes),
+                      text(ballot.open_for),
+                      ballot.process,
+                      ballot.wants_probe ? "1" : "0",
+                      "name"});
+}
+
+// state, generation, openings, all, good, failures in a row, probe
+std::string in_words(const Reply& reply) {
+  static const char* const kStates[] = {"closed", "open", "half-open"};
+  std::string words = kStates[reply.at(0)];
+  for (const std::size_t index : {2U, 3U, 4U, 5U, 7U, 8U}) {
+    words += " " + std::to_string(reply.at(index));
+  }
+  return words;
+}
+
+Ballot votes(int generation, int all, int good, int leading, int trailing) {
+  Ballot ballot;
+  ballot.generation = generation;
+  ballot.all = all;
+  ballot.good = good;
+  ballot.leading = leading;
+  ballot.trailing = trailing;
+  return ballot;
+}
+
+}  // namespace
+
+TEST_CASE("circuit: the votes of all processes open it, and a probe closes it") {
+  Scripts scripts;
+  const Rule rule;
+  CHECK(in_words(vote(scripts, rule, votes(0, 10, 5, 0, 5))) == "closed 0 0 10 5 5 0");
+  CHECK(in_words(vote(scripts, rule, votes(0, 9, 5, 1, 3))) == "closed 0 0 19 10 3 0");
+  auto last = votes(0, 1, 0, 1, 1);
+  const auto opened = vote(scripts, rule, last);
+  CHECK(in_words(opened) == "open 1 1 0 0 0 0");  // 10 of 20
+  CHECK(opened.at(1) > 3590 * kSecond);
+  // Those that were on their way when it opened do not count, and it does not open twice.
+  CHECK(in_words(vote(scripts, rule, votes(0, 50, 0, 50, 50))) == "open 1 1 0 0 0 0");
+  // It is too early for a probe.
+  Ballot probe;
+  probe.generation = 1;
+  probe.wants_probe = true;
+  CHECK(in_words(vote(scripts, rule, probe)) == "open 1 1 0 0 0 0");
+}
+
+TEST_CASE("circuit: one process probes, and its probe decides") {
+  Scripts scripts;
+  const Rule rule;
+  auto trip = votes(0, 20, 0, 20, 20);
+  trip.open_for = 0;
+  CHECK(in_words(vote(scripts, rule, trip)) == "open 1 1 0 0 0 0");
+  Ballot wish;
+  wish.generation = 1;
+  wish.wants_probe = true;
+  CHECK(in_words(vote(scripts, rule, wish)) == "half-open 2 1 0 0 0 1");
+  wish.process = "b";
+  CHECK(in_words(vote(scripts, rule, wish)) == "half-open 2 1 0 0 0 0");
+  Ballot failed;
+  failed.generation = 2;
+  failed.failed_probes = 1;
+  failed.open_for = 0;
+  CHECK(in_words(vote(scripts, rule, failed)) == "open 3 2 0 0 0 0");
+  CHECK(in_words(vote(scripts, rule, wish)) == "half-open 4 2 0 0 0 1");
+  Ballot good;
+  good.generation = 4;
+  good.good_probes = 1;
+  good.process = "b";
+  CHECK(in_words(vote(scripts, rule, good)) == "closed 5 2 0 0 0 0");
+  // The vote of a probe of an older generation is none.
+  CHECK(in_words(vote(scripts, rule, failed)) == "closed 5 2 0 0 0 0");
+}
+
+TEST_CASE("circuit: failures in a row are counted over the votes of several processes") {
+  struct Row {
+    std::vector<std::vector<int>> all_good_leading_trailing;
+    const char* expected;
+  };
+  const std::vector<Row> rows = {
+      {{{3, 0, 3, 3}, {3, 0, 3, 3}}, "closed 0 0 6 0 6 0"},
+      {{{3, 0, 3, 3}, {4, 0, 4, 4}}, "open 1 1 0 0 0 0"},
+      {{{5, 0, 5, 5}, {3, 1, 1, 1}}, "closed 0 0 8 1 1 0"},
+      {{{5, 0, 5, 5}, {3, 1, 2, 0}}, "open 1 1 0 0 0 0"},
+      {{{5, 0, 5, 5}, {1, 1, 0, 0}, {6, 0, 6, 6}}, "closed 0 0 12 1 6 0"},
+      {{{9, 1, 0, 7}}, "open 1 1 0 0 0 0"},
+  };
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    CAPTURE(index);
+    Scripts scripts;
+    Rule rule;
+    rule.kind = "consecutive";
+    rule.failures = 7;
+    Reply reply;
+    for (const auto& one : rows[index].all_good_leading_trailing) {
+      reply = vote(scripts, rule, votes(0, one[0], one[1], one[2], one[3]));
+    }
+    CHECK(in_words(reply) == rows[index].expected);
+  }
+}
+
+TEST_CASE("circuit: slow responses open it, where the policy says so") {
+  Scripts scripts;
+  Rule rule;
+  auto ballot = votes(0, 20, 20, 0, 0);
+  ballot.slow = 10;
+  CHECK(vote(scripts, rule, ballot).at(0) == 0);
+  rule.slow_ratio = "250000";
+  CHECK(vote(scripts, rule, ballot).at(0) == 1);
+}
+
+TEST_CASE("pauses and circuits are news for all processes") {
+  Scripts scripts;
+  const std::vector<std::string> keys = {"{t}:who", "{t}:pauses", "{t}:all"};
+  const auto news = [&](const char* process) {
+    return scripts.run(fleet::kNews, keys, {process, "60000000"});
+  };
+  auto nothing = news("a");
+  CHECK(nothing.at(0) == 1);
+  CHECK(nothing.list[1].list.empty());
+  CHECK(nothing.list[2].list.empty());
+  const auto pause = [&](const char* name, std::int64_t duration) {
+    return scripts.run(fleet::kPause, {"{t}:pauses"}, {name, std::to_string(duration)}).integer;
+  };
+  CHECK(pause("x", 60 * kSecond) == 60 * kSecond);
+  CHECK(pause("x", 10 * kSecond) > 50 * kSecond);  // the later end counts
+  CHECK(pause("y", 1) <= 1);
+  vote(scripts, {}, votes(0, 20, 0, 20, 20));
+  const auto something = news("b");
+  CHECK(something.at(0) == 2);
+  const auto& pauses = something.list[1].list;
+  REQUIRE(pauses.size() == 2);
+  CHECK(pauses[0].text == "x");
+  CHECK(pauses[1].integer > 50 * kSecond);
+  const auto& circuits = something.list[2].list;
+  REQUIRE(circuits.size() == 5);
+  CHECK(circuits[0].text == "name");
+  CHECK(circuits[1].integer == 1);
+  CHECK(circuits[2].integer > 3500 * kSecond);
+  CHECK(circuits[3].integer == 1);
+}
+
+TEST_CASE("budgets: taken and given, within their bounds") {
+  Scripts scripts;
+  struct Row {
+    std::int64_t taken, given, left;
+  };
+  const std::vector<Row> rows = {{0, 0, 500'000},      {5'000, 0, 495'000}, {0, 1'000, 496'000},
+                                 {0, 9'000, 500'000},  {600'000, 0, 0},     {0, 5'000, 5'000},
+                                 {6'000, 2'000, 2'000}};
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    CAPTURE(index);
+    const auto& row = rows[index];
+    CHECK(scripts.run(fleet::kBudget, {500'000, row.taken, row.given, 60 * kSecond}).integer ==
+          row.left);
+  }
+}
+
+TEST_CASE("budgets of a window: the sum of what came and went") {
+  Scripts scripts;
+  const auto change = [&](std::int64_t amount) {
+    return scripts.run(fleet::kBudgetWindow, {3600 * kSecond, amount}).integer;
+  };
+  CHECK(change(0) == 0);
+  CHECK(change(200) == 200);
+  CHECK(change(-1000) == -800);
+  CHECK(change(0) == -800);
+}
