@@ -27,10 +27,11 @@ MAY_INCLUDE = {
     # The transport knows no policy: what may be sent again is decided above it.
     "curl": {"http", "flow", "curl"},
     "spdlog": {"http", "flow", "spdlog"},
+    "batch": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "client", "batch"},
     "testing": {"http", "retry", "json", "flow", "policy", "testing"},
     "client": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client"},
     "apps": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client",
-             "testing", "apps"},
+             "testing", "batch", "apps"},
 }
 # The headers outside of the rooms: the macro that every room uses, and all the rooms at once.
 OUTSIDE = {"export", "httpretry"}
@@ -49,6 +50,7 @@ ROOMS = {
     "zlib.h": {"curl", "testing"},
     "idn2.h": {"policy"},
     "openssl/": {"testing"},
+    "sqlite3.h": {"batch"},
     "CLI/": {"apps"},
     "boost/": {"apps"},
 }

@@ -1,8 +1,6 @@
-#include <httpretry/client/report.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
-#include "lib/http/text.hpp"
-#include "lib/json/json.hpp"
+#include "lib/client/report.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,80 +10,79 @@
 namespace httpretry {
 namespace {
 
-using Json = OrderedJson;
-
 double ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
-Json or_null(std::string_view text) { return text.empty() ? Json() : Json(text); }
-
-Json or_null(const std::optional<Duration>& time) { return time ? Json(ms(*time)) : Json(); }
-
-Json error_json(Errc code, int curl_code, const std::string& message, Sent sent) {
-  return {{"kind", to_string(code)},
-          {"curl_code", curl_code},
-          {"message", message},
-          {"maybe_sent", sent != Sent::Never}};
+void write(JsonWriter& json, std::string_view name, std::string_view text) {
+  json.key(name);
+  text.empty() ? json.null() : json.value(text);
 }
 
-Json attempt_json(const Attempt& attempt, const PolledUrl* polled) {
-  Json json;
-  json["number"] = attempt.number;
-  if (polled != nullptr) json["polled_url"] = polled->url;
-  json["start_ms"] = ms(attempt.start);
-  json["duration_ms"] = ms(attempt.duration);
-  json["status"] = attempt.status == 0 ? Json() : Json(attempt.status);
-  json["error"] = attempt.error ? error_json(*attempt.error, attempt.curl_code,
-                                             attempt.error_message, attempt.sent)
-                                : Json();
-  json["class"] = to_string(attempt.cls);
-  json["rule"] = attempt.rule;
-  json["sent"] = to_string(attempt.sent);
-  json["wire_sends"] = attempt.wire_sends;
-  json["server_delay_ms"] = or_null(attempt.server_delay);
-  json["server_delay_source"] = or_null(attempt.server_delay_source);
-  json["backoff_ms"] = or_null(attempt.backoff);
-  json["wait_ms"] = or_null(attempt.wait);
-  json["budget_left"] = attempt.budget_left ? Json(*attempt.budget_left) : Json();
-  json["decision"] = attempt.retried ? "retry" : "stop";
-  if (attempt.ambiguous) json["ambiguous"] = true;
-  return json;
+void write(JsonWriter& json, std::string_view name, const std::optional<Duration>& time) {
+  json.key(name);
+  time ? json.value(ms(*time)) : json.null();
 }
 
-Json policy_json(const History& history) {
+// 0 stands for none.
+void write_status(JsonWriter& json, int status) {
+  json.key("status");
+  status == 0 ? json.null() : json.value(status);
+}
+
+void write_error(JsonWriter& json, Errc code, int curl_code, std::string_view message, Sent sent) {
+  json.key("error").begin_object();
+  json.member("kind", to_string(code));
+  json.member("curl_code", curl_code);
+  json.member("message", message);
+  json.member("maybe_sent", sent != Sent::Never);
+  json.end_object();
+}
+
+void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* polled) {
+  json.begin_object();
+  json.member("number", attempt.number);
+  if (polled != nullptr) json.member("polled_url", polled->url);
+  json.member("start_ms", ms(attempt.start));
+  json.member("duration_ms", ms(attempt.duration));
+  write_status(json, attempt.status);
+  if (attempt.error) {
+    write_error(json, *attempt.error, attempt.curl_code, attempt.error_message, attempt.sent);
+  } else {
+    json.null_member("error");
+  }
+  json.member("class", to_string(attempt.cls));
+  json.member("rule", attempt.rule);
+  json.member("sent", to_string(attempt.sent));
+  json.member("wire_sends", attempt.wire_sends);
+  write(json, "server_delay_ms", attempt.server_delay);
+  write(json, "server_delay_source", attempt.server_delay_source);
+  write(json, "backoff_ms", attempt.backoff);
+  write(json, "wait_ms", attempt.wait);
+  json.key("budget_left");
+  attempt.budget_left ? json.value(*attempt.budget_left) : json.null();
+  json.member("decision", attempt.retried ? "retry" : "stop");
+  if (attempt.ambiguous) json.member("ambiguous", true);
+  json.end_object();
+}
+
+void write_policy(JsonWriter& json, const History& history) {
   static const ResolvedPolicy none;
   const bool known = !history.attempts.empty() && history.attempts.front().policy;
   const auto& policy = known ? *history.attempts.front().policy : none;
-  return {{"endpoint", or_null(policy.endpoint)},
-          {"name", or_null(policy.name)},
-          {"preset", or_null(policy.preset)},
-          {"source", or_null(policy.source)}};
+  json.key("policy").begin_object();
+  write(json, "endpoint", policy.endpoint);
+  write(json, "name", policy.name);
+  write(json, "preset", policy.preset);
+  write(json, "source", policy.source);
+  json.end_object();
 }
 
-// JSON allows DEL and C1 (C2 80 to C2 9F in UTF-8) in strings, but terminals obey them.
-std::string without_controls(const std::string& json) {
-  std::string safe;
-  safe.reserve(json.size());
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const auto next = i + 1 < json.size() ? static_cast<unsigned char>(json[i + 1]) : 0U;
-    const bool c1 = json[i] == '\xC2' && next >= 0x80 && next < 0xA0;
-    if (!c1 && json[i] != '\x7F') {
-      safe += json[i];
-    } else {
-      append_hex(safe += "\\u00", static_cast<unsigned char>(c1 ? next : 0x7F));
-      i += c1 ? 1 : 0;
-    }
-  }
-  return safe;
-}
-
-void add_outcome(Json& json, const Outcome& outcome) {
-  json["outcome"] = outcome ? "response" : "error";
+void write_outcome(JsonWriter& json, const Outcome& outcome) {
+  json.member("outcome", outcome ? "response" : "error");
   // A status that came before the connection broke is the attempt's, not the call's.
-  json["status"] = outcome ? Json(outcome->status) : Json();
-  json["error"] = Json();
-  if (outcome) return;
+  write_status(json, outcome ? outcome->status : 0);
+  if (outcome) return json.null_member("error");
   const auto& error = outcome.error();
-  json["error"] = error_json(error.code, error.curl_code, error.message, error.exchange.sent);
+  write_error(json, error.code, error.curl_code, error.message, error.exchange.sent);
 }
 
 // "503 each time", "503, 503, timeout", and the last ones where there were many.
@@ -133,30 +130,42 @@ std::string describe(const Outcome& outcome) {
   return line + " (" + std::string(to_string(history.stop_reason)) + ")";
 }
 
-std::string report_json(const Request& request, const Outcome& outcome, bool virtual_time) {
+void write_report(JsonWriter& json, const Request& request, const Outcome& outcome) {
   const auto& history = history_of(outcome);
   const auto& url = request.parsed_url();
-  Json json;
-  if (virtual_time) json["virtual"] = true;
-  json["url"] = url ? url->to_string() : request.url();
-  json["method"] = request.method();
-  json["policy"] = policy_json(history);
-  add_outcome(json, outcome);
-  json["stop_reason"] = to_string(history.stop_reason);
-  json["retry_at"] = history.retry_at ? Json(rfc3339(*history.retry_at)) : Json();
-  json["elapsed_ms"] = ms(history.elapsed);
+  json.member("url", url ? url->to_string() : request.url());
+  json.member("method", request.method());
+  write_policy(json, history);
+  write_outcome(json, outcome);
+  json.member("stop_reason", to_string(history.stop_reason));
+  write(json, "retry_at", history.retry_at ? rfc3339(*history.retry_at) : std::string());
+  json.member("elapsed_ms", ms(history.elapsed));
   // A body that a sink took is not in the response any more.
-  json["bytes"] = outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0;
-  json["http_version"] = outcome ? Json(outcome->http_version) : Json();
-  json["attempts"] = Json::array();
+  json.member("bytes",
+              outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0);
+  json.key("http_version");
+  outcome ? json.value(outcome->http_version) : json.null();
+  json.key("attempts").begin_array();
   for (const auto& attempt : history.attempts) {
-    json["attempts"].push_back(attempt_json(attempt, history.polled_by(attempt)));
+    write_attempt(json, attempt, history.polled_by(attempt));
   }
-  return without_controls(json.dump(2, ' ', false, Json::error_handler_t::replace));
+  json.end_array();
+}
+
+std::string report_json(const Request& request, const Outcome& outcome, bool virtual_time) {
+  std::string text;
+  JsonWriter json(text, JsonWriter::Layout::Spaced);
+  json.begin_object();
+  if (virtual_time) json.member("virtual", true);
+  write_report(json, request, outcome);
+  json.end_object();
+  return text;
 }
 
 std::string quote_json(std::string_view text) {
-  return without_controls(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+  std::string quoted;
+  append_json_string(quoted, text);
+  return quoted;
 }
 
 std::string rfc3339(WallTime time) {

@@ -29,6 +29,15 @@ constexpr auto kServing = std::to_array<Example>({
     {"httpretry serve --outcomes 503,reset,200", "two requests fail, the third succeeds"},
 });
 
+#ifdef HTTPRETRY_HAS_BATCH
+constexpr auto kBatches = std::to_array<Example>({
+    {"httpretry batch urls.txt", "request each URL of a list, and resume after a crash"},
+    {"httpretry batch --rate 100/s --dead failed.jsonl events.jsonl",
+     "send requests as JSON lines, at most 100 a second"},
+    {"httpretry batch --status events.jsonl.httpretry.db", "how far it is"},
+});
+#endif
+
 constexpr std::span<const Example> kNoExamples;
 
 constexpr auto kCommands = std::to_array<Command>({
@@ -72,6 +81,22 @@ constexpr auto kCommands = std::to_array<Command>({
      "Each request takes the next step of the scenario. The first line on standard output is the "
      "address. After it comes a JSON line for each request, written before the response.",
      kServing, serve_table, serve},
+#ifdef HTTPRETRY_HAS_BATCH
+    {"batch", "INPUT", "send the requests of a list, and resume after a crash",
+     "Each line of INPUT is a request: a URL, or a JSON object with url and, where needed, id, method, "
+     "headers, json or body or body_base64 or body_file, policy, set, key, output, not_before, "
+     "deadline, priority and tag. The whole input is read before anything is sent; every mistake is "
+     "named with its line and column.\n"
+     "A journal has the state of each job: done, dead, waiting until a time, or unknown. To start the "
+     "same command again is to resume; new lines may have been appended. Each job that ended has one "
+     "line in the results.\n"
+     "A request that is safe to repeat, or has an idempotency key, is sent at least once. Any other is "
+     "sent again only where it was surely not executed: after a crash it is unknown.\n"
+     "The first SIGINT or SIGTERM lets requests that are on their way end, the second stops them; "
+     "SIGUSR1 prints how far it is. The exit status is 0 if all is done, 22 if a job is dead, 75 if "
+     "some is left for later.",
+     kBatches, batch_table, batch},
+#endif
     {"completion", "bash|zsh|fish", "print a completion script for a shell",
      "For bash: source <(httpretry completion bash). Packages install these scripts.", kNoExamples,
      help_only, completion},

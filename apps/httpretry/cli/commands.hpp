@@ -43,6 +43,7 @@ int policy_explain(const Args& args);
 int policy_presets(const Args& args);
 int policy_schema(const Args& args);
 int serve(const Args& args);
+int batch(const Args& args);
 int completion(const Args& args);
 int manual(const Args& args);
 
@@ -51,6 +52,7 @@ FlagTable send_table();
 FlagTable plan_table();
 FlagTable policy_explain_table();
 FlagTable serve_table();
+FlagTable batch_table();
 FlagTable manual_table();
 
 // The output of --help.
