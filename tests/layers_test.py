@@ -3,6 +3,7 @@
 
   http <- retry <- flow <- (policy | middleware | guard <- fleet | curl | spdlog | testing) <- client <- apps
               ^---- json <- (policy | client | testing | simulate); middleware <- simulate
+              client <- batch <- apps
 
 A room is a folder, with the same name under include/httpretry and lib; `detail` under
 include/httpretry/ROOM belongs to ROOM. lib/README.md says what each is for.
@@ -29,13 +30,13 @@ MAY_INCLUDE = {
     "spdlog": {"http", "flow", "spdlog"},
     "fleet": {"http", "retry", "flow", "guard", "fleet"},
     "simulate": {"http", "retry", "json", "flow", "policy", "middleware", "simulate"},
-
+    "batch": {"http", "retry", "json", "flow", "policy", "middleware", "client", "batch"},
     "testing": {"http", "retry", "json", "flow", "policy", "testing"},
     "client": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client"},
     # A component: observers and a middleware; its exporter is a client.
     "telemetry": {"http", "retry", "flow", "policy", "middleware", "curl", "client", "telemetry"},
     "apps": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client",
-             "simulate", "telemetry", "testing", "apps"},
+             "simulate", "telemetry", "batch", "testing", "apps"},
 }
 # The headers outside of the rooms: the macro that every room uses, and all the rooms at once.
 OUTSIDE = {"export", "httpretry"}
@@ -55,6 +56,7 @@ ROOMS = {
     "idn2.h": {"policy"},
     "openssl/": {"testing"},
     "hiredis/": {"fleet"},
+    "sqlite3.h": {"batch"},
     "CLI/": {"apps"},
     "boost/": {"apps"},
 }

@@ -17,7 +17,7 @@ from program import DATA, LIMIT, NOT_HERE, PROGRAM, ProgramTest, main
 
 class Usage(ProgramTest):
     COMMANDS = ((), ("plan",), ("policy",), ("policy", "check"), ("policy", "explain"),
-                ("policy", "presets"), ("policy", "schema"), ("serve",), ("simulate",),
+                ("policy", "presets"), ("policy", "schema"), ("serve",), ("simulate",), ("batch",),
                 ("completion",), ("manual",))
 
     def golden(self, name, text):

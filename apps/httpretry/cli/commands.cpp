@@ -40,6 +40,15 @@ constexpr auto kSimulating = std::to_array<Example>({
 });
 #endif
 
+#ifdef HTTPRETRY_WITH_BATCH
+constexpr auto kBatches = std::to_array<Example>({
+    {"httpretry batch urls.txt", "request each URL of a list, and resume after a crash"},
+    {"httpretry batch --rate 100/s --dead failed.jsonl events.jsonl",
+     "send requests as JSON lines, at most 100 a second"},
+    {"httpretry batch --status events.jsonl.httpretry.db", "how far it is"},
+});
+#endif
+
 constexpr std::span<const Example> kNoExamples;
 
 constexpr auto kCommands = std::to_array<Command>({
@@ -96,6 +105,28 @@ constexpr auto kCommands = std::to_array<Command>({
      "lognormal(10ms,0.5). All keys with their defaults: lib/simulate/README.md.\n"
      "METHOD and URL choose the policy of a policy file; METHOD defaults to GET.",
      kSimulating, simulate_table, simulate},
+#endif
+#ifdef HTTPRETRY_WITH_BATCH
+    {"batch", "INPUT", "send a list of requests, and resume after a crash",
+     "Each line of INPUT is a request: a URL, or a JSON object with url and, where needed, id, "
+     "method, "
+     "headers, json or body or body_base64 or body_file, policy, set, key, output, not_before, "
+     "deadline, priority and tag. The whole input is read before anything is sent; every mistake "
+     "is "
+     "named with its line and column.\n"
+     "A journal has the state of each job: done, dead, waiting until a time, or unknown. To start "
+     "the "
+     "same command again is to resume; new lines may have been appended. Each job that ended has "
+     "one "
+     "line in the results.\n"
+     "A request that is safe to repeat, or has an idempotency key, is sent at least once. Any "
+     "other is "
+     "sent again only where it was surely not executed: after a crash it is unknown.\n"
+     "The first SIGINT or SIGTERM lets requests that are on their way end, the second stops them; "
+     "SIGUSR1 prints how far it is. The exit status is 0 if all is done, 22 if a job is dead, 75 "
+     "if "
+     "some is left for later.",
+     kBatches, batch_table, batch},
 #endif
     {"completion", "bash|zsh|fish", "print a completion script for a shell",
      "For bash: source <(httpretry completion bash). Packages install these scripts.", kNoExamples,

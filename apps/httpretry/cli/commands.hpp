@@ -44,6 +44,7 @@ int policy_presets(const Args& args);
 int policy_schema(const Args& args);
 int serve(const Args& args);
 int simulate(const Args& args);
+int batch(const Args& args);
 int completion(const Args& args);
 int manual(const Args& args);
 
@@ -53,6 +54,7 @@ FlagTable plan_table();
 FlagTable policy_explain_table();
 FlagTable serve_table();
 FlagTable simulate_table();
+FlagTable batch_table();
 FlagTable manual_table();
 
 // The output of --help.

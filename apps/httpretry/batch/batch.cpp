@@ -1,0 +1,201 @@
+// httpretry batch [options] INPUT: sends the requests of a list.
+#include "batch/display.hpp"
+#include "batch/options.hpp"
+#include "batch/run_signals.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/message.hpp"
+#include "cli/output.hpp"
+#include "send/connection.hpp"
+
+#include <httpretry/client/report.hpp>
+
+#include <unistd.h>
+#include <csignal>
+
+namespace httpretry::cli {
+namespace {
+
+using batch::Batch;
+using batch::RunEnd;
+
+constexpr std::uint64_t kLeastShownImport = 1'000'000;  // lines
+
+std::string only_operand(const Args& operands, const char* what) {
+  if (operands.size() == 1) return operands.front();
+  throw UsageError(std::string("expected one operand, ") + what);
+}
+
+int print_status(const Args& operands) {
+  const auto journal = only_operand(operands, "the journal");
+  write_stdout(status_text(journal, batch::read_status(journal)));
+  return kOk;
+}
+
+int print_story(const Args& operands) {
+  if (operands.size() != 2) throw UsageError("--explain needs two operands, JOURNAL and ID");
+  const auto story = batch::read_job(operands[0], operands[1]);
+  if (!story) {
+    print_message("httpretry: " + operands[0] + " has no job with the id \"" +
+                  printable(operands[1]) + "\"");
+    return kFailed;
+  }
+  write_stdout(story_text(*story));
+  return kOk;
+}
+
+int print_jobs(const Args& operands, batch::State state) {
+  std::string text;
+  batch::export_jobs(only_operand(operands, "the journal"), state, [&](std::string_view line) {
+    text.append(line).append("\n");
+    if (text.size() < 65536) return;
+    write_stdout(text);
+    text.clear();
+  });
+  write_stdout(text);
+  return kOk;
+}
+
+int print_input(BatchCommand& command) {
+  const auto report = batch::check_input(command.batch);
+  if (!report.good) return kUsage;
+  if (command.dry_run) write_stdout(input_text(report, command.batch.runner));
+  return kOk;
+}
+
+// Shows how far a run is.
+class Display {
+ public:
+  explicit Display(ProgressStyle style) : style_(style) {
+    const bool terminal = ::isatty(STDERR_FILENO) == 1;
+    if (style_ == ProgressStyle::Auto) {
+      style_ = terminal ? ProgressStyle::Line : ProgressStyle::Lines;
+    }
+  }
+  ~Display() { clear(); }
+  Display(const Display&) = delete;
+  Display& operator=(const Display&) = delete;
+
+  void set_up(batch::RunnerOptions& runner) {
+    if (style_ == ProgressStyle::None) return;
+    if (style_ == ProgressStyle::Line) runner.progress_every = std::chrono::milliseconds(200);
+    runner.on_progress = [this](const batch::RunProgress& progress) { show(progress); };
+  }
+  void clear() const {
+    if (style_ == ProgressStyle::Line) show_status("");
+  }
+  [[nodiscard]] bool quiet() const { return style_ == ProgressStyle::None; }
+
+ private:
+  void show(const batch::RunProgress& progress) const {
+    if (style_ == ProgressStyle::Line) return show_status(progress_line(progress));
+    print_message(style_ == ProgressStyle::Json ? progress_json(progress)
+                                                : progress_line(progress));
+  }
+  ProgressStyle style_;
+};
+
+void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
+  const auto summary = summary_text(run.summary());
+  if (!summary.empty()) print_message(summary.substr(0, summary.size() - 1));
+  const auto counts = run.counts();
+  auto line = "httpretry: " + grouped(counts.done) + " of " + grouped(counts.total()) + " done";
+  const auto add = [&](std::uint64_t count, const char* what) {
+    if (count > 0) line += ", " + grouped(count) + what;
+  };
+  add(counts.dead, " dead");
+  add(counts.waiting, " waiting");
+  add(counts.queued + counts.sending, " not sent");
+  add(counts.unknown, " unknown");
+  if (end == RunEnd::Failures) {
+    line += "; ended because " + grouped(command.batch.runner.max_failures) + " failed";
+  }
+  print_message(line);
+  if (counts.waiting > 0 && end == RunEnd::Idle) {
+    const auto wall = std::chrono::system_clock::now();
+    const auto due = run.next_due();
+    if (due) {
+      print_message("httpretry: start the same command again at " + rfc3339(wall + *due) +
+                    " or later");
+    }
+  }
+  if (counts.unknown > 0) {
+    print_message(
+        "httpretry: --export unknown lists what may have been executed; "
+        "--retry-unknown sends it again");
+  }
+}
+
+int exit_status(const batch::Counts& counts) {
+  if (counts.dead > 0) return kErrorStatus;
+  return counts.done == counts.total() ? kOk : kTryLater;
+}
+
+int run_batch(BatchCommand& command) {
+  Display display(command.progress);
+  display.set_up(command.batch.runner);
+  const auto run = Batch::open(command.batch);
+  if (!run) return kUsage;
+  display.clear();
+  const RunSignals signals(run->runner());
+  const auto end = run->run();
+  display.clear();
+  if (!display.quiet()) print_end(*run, end, command);
+  if (end == RunEnd::Stopped) return 128 + signals.received();
+  return exit_status(run->counts());
+}
+
+void prepare(BatchCommand& command, const Args& operands) {
+  auto& options = command.batch;
+  options.input = only_operand(operands, "the input (- is standard input)");
+  const bool asks = command.check || command.dry_run;
+  if (options.input == "-" && options.journal.empty() && !asks) {
+    throw UsageError("standard input needs --journal FILE: to start again is to resume");
+  }
+  const auto base = options.input == "-" ? options.journal : options.input;
+  if (options.results.empty() && !command.no_results) options.results = base + ".results.jsonl";
+  for (const auto& line : command.headers) {
+    if (options.default_headers.try_add_line(line)) continue;
+    throw UsageError("option -H: expected \"Name: value\"");
+  }
+  options.policies = chosen_policies(command.policy);
+  add_environment(options.client.connection);
+  options.on_problem = [](const Problem& problem) { print_message(to_string(problem)); };
+  if (command.progress != ProgressStyle::None) {
+    options.on_import = [](std::uint64_t lines) {
+      if (::isatty(STDERR_FILENO) == 1) return show_status("reading line " + grouped(lines));
+      if (lines % kLeastShownImport == 0)
+        print_message("httpretry: " + grouped(lines) + " lines read");
+    };
+  }
+}
+
+int answer(BatchCommand& command, const Args& operands) {
+  if (command.status) return print_status(operands);
+  if (command.explain) return print_story(operands);
+  if (command.print_jobs) return print_jobs(operands, *command.print_jobs);
+  prepare(command, operands);
+  return command.check || command.dry_run ? print_input(command) : run_batch(command);
+}
+
+}  // namespace
+
+FlagTable batch_table() {
+  static BatchCommand unused;
+  return batch_flags(unused);
+}
+
+int batch(const Args& args) {
+  BatchCommand command;
+  const auto operands = parse(args, batch_flags(command));
+  try {
+    return answer(command, operands);
+  } catch (const batch::StoreError& error) {
+    show_status("");
+    print_message(std::string("httpretry: ") + error.what());
+    return kWriteError;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(with_flag_name(error.what()));
+  }
+}
+
+}  // namespace httpretry::cli

@@ -1,0 +1,208 @@
+#include "batch/display.hpp"
+
+#include <httpretry/client/report.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace httpretry::cli {
+namespace {
+
+using batch::State;
+
+constexpr std::size_t kHostsShown = 3;
+constexpr std::size_t kRowsShown = 30;
+
+std::string seconds_text(Duration time) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(time).count();
+  if (seconds < 60) return std::to_string(seconds) + " s";
+  if (seconds < 3600) {
+    return std::to_string(seconds / 60) + " m " + std::to_string(seconds % 60) + " s";
+  }
+  return std::to_string(seconds / 3600) + " h " + std::to_string(seconds / 60 % 60) + " m";
+}
+
+std::string without_scheme(const std::string& host) {
+  const auto scheme = host.find("://");
+  return printable(scheme == std::string::npos ? host : host.substr(scheme + 3));
+}
+
+std::string rate_text(double per_second) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), per_second < 10 ? "%.1f/s" : "%.0f/s", per_second);
+  return text.data();
+}
+
+double ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+std::string number_text(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f", number);
+  return text.data();
+}
+
+void add_part(std::string& line, const std::string& part) { line += " · " + part; }
+
+void add_count(std::string& line, std::uint64_t count, const char* what) {
+  if (count > 0) add_part(line, grouped(count) + " " + what);
+}
+
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
+std::string row_text(const std::string& name, std::uint64_t count) {
+  auto number = grouped(count);
+  number.insert(0, number.size() < 12 ? 12 - number.size() : 0, ' ');
+  return number + "  " + name + "\n";
+}
+
+// What comes next, for --explain.
+std::string next_of(const batch::JobStory& story) {
+  switch (story.state) {
+    case State::Queued: return "it is sent when its turn comes";
+    case State::Sending: return "it is on its way, or its run ended: then it becomes unknown";
+    case State::Done: return "nothing";
+    case State::Dead: return "nothing; --export dead prints it for another run";
+    case State::Waiting: return story.until ? "it is sent at " + rfc3339(*story.until) : "it waits";
+    case State::Unknown: return "nothing, until --retry-unknown sends it again";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string grouped(std::uint64_t number) {
+  auto text = std::to_string(number);
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<std::size_t>(at), " ");
+  }
+  return text;
+}
+
+std::string progress_line(const batch::RunProgress& progress) {
+  const auto& counts = progress.counts;
+  auto line = grouped(counts.done) + "/" + grouped(counts.total()) + " done";
+  add_count(line, counts.dead, "dead");
+  add_count(line, counts.waiting, "waiting");
+  add_count(line, counts.unknown, "unknown");
+  add_part(line, grouped(progress.in_flight) + " in flight");
+  add_part(line, rate_text(progress.per_second));
+  if (progress.median) add_part(line, "p50 " + duration_text(*progress.median));
+  if (progress.time_left) add_part(line, "ETA " + seconds_text(*progress.time_left));
+  for (std::size_t i = 0; i < std::min(progress.paused.size(), kHostsShown); ++i) {
+    const auto& host = progress.paused[i];
+    add_part(line, without_scheme(host.name) + " paused " + seconds_text(host.paused));
+  }
+  if (progress.paused.size() > kHostsShown) {
+    add_part(line, grouped(progress.paused.size() - kHostsShown) + " more hosts paused");
+  }
+  return line;
+}
+
+std::string progress_json(const batch::RunProgress& progress) {
+  const auto& counts = progress.counts;
+  const auto number = [](const char* name, std::uint64_t value) {
+    return std::string("\"") + name + "\":" + std::to_string(value) + ",";
+  };
+  auto json = "{" + number("total", counts.total()) + number("done", counts.done) +
+              number("dead", counts.dead) + number("waiting", counts.waiting) +
+              number("unknown", counts.unknown) + number("queued", counts.queued) +
+              number("sending", counts.sending) + number("in_flight", progress.in_flight) +
+              number("in_wait", progress.in_wait);
+  json += "\"per_second\":" + number_text(progress.per_second);
+  json += ",\"p50_ms\":" + (progress.median ? number_text(ms(*progress.median)) : "null");
+  json +=
+      ",\"time_left_ms\":" + (progress.time_left ? number_text(ms(*progress.time_left)) : "null");
+  json += ",\"paused\":[";
+  for (std::size_t i = 0; i < progress.paused.size(); ++i) {
+    const auto& host = progress.paused[i];
+    json += (i > 0 ? "," : "") + std::string("{\"host\":") + quote_json(host.name) +
+            ",\"for_ms\":" + number_text(ms(host.paused)) + "}";
+  }
+  return json + "]}";
+}
+
+std::string summary_text(const std::vector<batch::SummaryRow>& rows) {
+  auto sorted = rows;
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.count > b.count; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(sorted.size(), kRowsShown); ++i) {
+    const auto& row = sorted[i];
+    auto how = padded(std::string(to_string(row.state)), 8);
+    how += padded(row.status != 0 ? std::to_string(row.status) : "-", 5) + without_scheme(row.host);
+    if (!row.reason.empty()) how += " (" + row.reason + ")";
+    text += row_text(how, row.count);
+  }
+  if (sorted.size() > kRowsShown) {
+    text += "  and " + std::to_string(sorted.size() - kRowsShown) + " rows more\n";
+  }
+  return text;
+}
+
+std::string status_text(const std::string& journal, const batch::JournalStatus& status) {
+  std::string text = "journal  " + journal + "\ninput    " + printable(status.input) + "\n";
+  if (!status.results.empty()) text += "results  " + printable(status.results) + "\n";
+  if (!status.dead.empty()) text += "dead     " + printable(status.dead) + "\n";
+  text += "runs     " + std::to_string(status.runs);
+  if (status.last_run) text += ", the last began at " + rfc3339(*status.last_run);
+  if (status.process) {
+    text += *status.process > 0 ? " and goes on as process " + std::to_string(*status.process)
+                                : " and goes on on another machine";
+  }
+  const auto& counts = status.counts;
+  text += "\n" + row_text("done", counts.done) + row_text("dead", counts.dead) +
+          row_text("waiting", counts.waiting) + row_text("unknown", counts.unknown) +
+          row_text("sending", counts.sending) + row_text("queued", counts.queued);
+  if (status.next_due)
+    text += "the next that waits may be sent at " + rfc3339(*status.next_due) + "\n";
+  return text;
+}
+
+std::string story_text(const batch::JobStory& story) {
+  std::string text = "job      " + printable(story.id) + ", line " + std::to_string(story.line) +
+                     "\nrequest  " + printable(story.input) + "\n";
+  if (!story.key.empty()) text += "key      " + printable(story.key) + "\n";
+  text += "state    " + std::string(to_string(story.state));
+  if (story.status != 0) text += ", status " + std::to_string(story.status);
+  if (!story.reason.empty()) text += " (" + printable(story.reason) + ")";
+  text += "\n";
+  if (!story.about.empty()) text += "why      " + printable(story.about) + "\n";
+  if (story.started) text += "sent     since " + rfc3339(*story.started) + "\n";
+  if (story.attempts > 0) text += "attempts " + std::to_string(story.attempts) + "\n";
+  text += "next     " + next_of(story) + "\n";
+  if (!story.result.empty()) text += "result   " + story.result + "\n";
+  return text;
+}
+
+std::string input_text(const batch::InputReport& report, const batch::RunnerOptions& runner) {
+  std::string text = row_text("requests", report.jobs);
+  const auto list = [&](const char* what, const auto& entries) {
+    for (std::size_t i = 0; i < std::min(entries.size(), kRowsShown); ++i) {
+      text += row_text(std::string(what) + " " + printable(entries[i].first), entries[i].second);
+    }
+    if (entries.size() > kRowsShown) {
+      text += row_text(std::string(what) + "s more", entries.size() - kRowsShown);
+    }
+  };
+  list("host", report.hosts);
+  list("policy", report.policies);
+  if (report.unsafe > 0) text += row_text("must not be sent twice, and have no key", report.unsafe);
+  if (report.later > 0) text += row_text("have a not_before", report.later);
+  const auto jobs = static_cast<double>(report.jobs);
+  if (runner.rate) {
+    const auto time = std::chrono::duration<double>(runner.rate->per) * jobs /
+                      static_cast<double>(runner.rate->requests);
+    text += "at least " + seconds_text(std::chrono::duration_cast<Duration>(time)) +
+            ", which is what --rate allows\n";
+  }
+  const std::chrono::duration<double> time(0.1 * jobs / static_cast<double>(runner.parallel));
+  text += "about " + seconds_text(std::chrono::duration_cast<Duration>(time)) + " with " +
+          std::to_string(runner.parallel) + " at once, if each takes 100 ms\n";
+  return text;
+}
+
+}  // namespace httpretry::cli

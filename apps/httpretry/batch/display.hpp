@@ -1,0 +1,25 @@
+// What `httpretry batch` shows of a run: lines for people, JSON for programs.
+#pragma once
+
+#include "batch/options.hpp"
+
+#include <string>
+#include <vector>
+
+namespace httpretry::cli {
+
+// 12 480
+std::string grouped(std::uint64_t number);
+
+// "12 480/50 000 done · 31 dead · 212 waiting · 64 in flight · 412/s · p50 38 ms · ETA 1 m 31 s ·
+// api.x paused 12 s"
+std::string progress_line(const batch::RunProgress& progress);
+std::string progress_json(const batch::RunProgress& progress);
+
+// A table, a line for each way in which jobs of a host ended.
+std::string summary_text(const std::vector<batch::SummaryRow>& rows);
+std::string status_text(const std::string& journal, const batch::JournalStatus& status);
+std::string story_text(const batch::JobStory& story);
+std::string input_text(const batch::InputReport& report, const batch::RunnerOptions& runner);
+
+}  // namespace httpretry::cli

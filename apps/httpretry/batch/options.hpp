@@ -1,0 +1,32 @@
+// The options of `httpretry batch`.
+#pragma once
+
+#include "cli/commands.hpp"
+#include "cli/policy_options.hpp"
+
+#include <httpretry/batch/batch.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace httpretry::cli {
+
+enum class ProgressStyle : std::uint8_t { Auto, Line, Lines, Json, None };
+
+struct BatchCommand {
+  batch::BatchOptions batch;
+  PolicyChoice policy;
+  std::vector<std::string> headers;
+  bool check = false;
+  bool dry_run = false;
+  bool no_results = false;
+  ProgressStyle progress = ProgressStyle::Auto;
+  bool status = false;
+  bool explain = false;
+  std::optional<batch::State> print_jobs;  // --export
+};
+
+FlagTable batch_flags(BatchCommand& to);
+
+}  // namespace httpretry::cli

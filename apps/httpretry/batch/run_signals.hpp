@@ -1,0 +1,33 @@
+// RunSignals: SIGINT and SIGTERM end a run, the first one gently, and SIGUSR1 asks how far it is.
+#pragma once
+
+#include <httpretry/batch/runner.hpp>
+
+#include <atomic>
+#include <thread>
+
+namespace httpretry::cli {
+
+// While an object exists, these signals do not end the process. Create it before the threads of the
+// client, so that all threads block them.
+class RunSignals {
+ public:
+  explicit RunSignals(batch::Runner& runner);
+  ~RunSignals();
+  RunSignals(const RunSignals&) = delete;
+  RunSignals& operator=(const RunSignals&) = delete;
+
+  // The first that ends the run; 0 if none arrived.
+  [[nodiscard]] int received() const { return received_; }
+
+ private:
+  void watch();
+
+  batch::Runner& runner_;
+  int signals_;     // a signalfd
+  int stop_event_;  // an eventfd: tells the thread to end
+  std::atomic<int> received_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace httpretry::cli

@@ -1,0 +1,192 @@
+#include <httpretry/batch/batch.hpp>
+
+#include "lib/batch/line_jobs.hpp"
+#include "lib/batch/open_journal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+
+namespace httpretry::batch {
+namespace {
+
+LineFormat line_format(InputFormat format) { return static_cast<LineFormat>(format); }
+
+std::string absolute(const std::string& path) {
+  return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
+}
+
+JournalSource source_of(const BatchOptions& options) {
+  JournalSource source;
+  source.path = options.journal;
+  source.import.input = options.input;
+  source.import.format = line_format(options.format);
+  source.import.bodies_in_files = options.bodies == Bodies::Files;
+  source.import.tell = options.on_problem;
+  if (!source.import.tell) source.import.tell = [](const Problem& /*problem*/) {};
+  source.on_import = options.on_import;
+  return source;
+}
+
+LineJobsOptions jobs_options(const BatchOptions& options, const std::string& token) {
+  LineJobsOptions jobs;
+  jobs.format = line_format(options.format);
+  jobs.bodies = static_cast<LineJobsOptions::Bodies>(options.bodies);
+  jobs.directory = options.directory;
+  jobs.headers = options.headers;
+  jobs.compressed = options.compressed;
+  jobs.default_headers = options.default_headers;
+  jobs.key_lifetime = options.key_lifetime;
+  jobs.token = token;
+  return jobs;
+}
+
+JournalOptions journal_options(const BatchOptions& options) {
+  JournalOptions journal;
+  journal.path = options.journal;
+  journal.results = options.results;
+  journal.dead = options.dead;
+  journal.survives_power_loss = options.durability == Durability::Power;
+  journal.retry_unknown = options.retry_unknown;
+  return journal;
+}
+
+constexpr std::array<std::string_view, 3> kFormats{"auto", "jsonl", "urls"};
+
+// A journal goes on as it was begun: lines of one run in two files would be found in neither.
+void check_same(const Database& database, const BatchOptions& options) {
+  const auto format = static_cast<std::size_t>(read_number(database, "format"));
+  if (format != static_cast<std::size_t>(options.format)) {
+    throw StoreError(options.journal + ": its input was read as " +
+                     std::string(kFormats.at(format)) +
+                     ": name this --input-format again, or begin anew with --fresh");
+  }
+  const bool ended =
+      database.number("SELECT EXISTS (SELECT 1 FROM state WHERE state IN (2, 3))") != 0;
+  for (const auto& [name, path] :
+       {std::pair<const char*, const std::string&>("results", options.results),
+        {"dead", options.dead}}) {
+    const auto before = read_text(database, name);
+    if (before == path || (before.empty() && !ended)) continue;
+    if (before.empty()) {
+      throw StoreError(options.journal + " was run without " + name +
+                       ": leave them out again, or begin anew with --fresh");
+    }
+    throw StoreError(options.journal + ": its " + name + " are in " + before +
+                     ": name this file again, or begin anew with --fresh");
+  }
+}
+
+void begin_anew(const BatchOptions& options) {
+  std::error_code none;
+  if (std::filesystem::exists(options.journal, none)) {
+    // Folds its log into the file.
+    open_database(options.journal, Database::Mode::Write)
+        ->execute("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+  for (const auto& path : {options.journal, options.results, options.dead}) {
+    if (!path.empty()) put_aside(path);
+  }
+}
+
+template <class Key>
+std::vector<std::pair<std::string, std::uint64_t>> most_first(
+    const std::map<Key, std::uint64_t>& of) {
+  std::vector<std::pair<std::string, std::uint64_t>> sorted(of.begin(), of.end());
+  std::ranges::stable_sort(sorted,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted;
+}
+
+}  // namespace
+
+struct Batch::Parts {
+  Parts(std::unique_ptr<Journal> its, LinePolicies policies, BatchOptions options)
+      : journal(std::move(its)),
+        jobs(std::move(policies), jobs_options(options, journal->token())),
+        runner(std::move(options.client), *journal, jobs, std::move(options.runner)) {}
+
+  std::unique_ptr<Journal> journal;
+  LineJobs jobs;
+  Runner runner;
+};
+
+std::unique_ptr<Batch> Batch::open(BatchOptions options) {
+  if (options.journal.empty() && options.input == "-") {
+    throw std::invalid_argument("standard input needs a journal with a name");
+  }
+  if (options.journal.empty()) options.journal = options.input + ".httpretry.db";
+  options.results = absolute(options.results);
+  options.dead = absolute(options.dead);
+  auto lock = std::make_unique<JournalLock>(options.journal);
+  if (options.fresh) begin_anew(options);
+  LinePolicies policies(options.policies);
+  auto database = open_journal(source_of(options), policies);
+  if (!database) return nullptr;
+  check_same(*database, options);
+  auto journal =
+      std::make_unique<Journal>(std::move(lock), std::move(database), journal_options(options));
+  options.client.policies = options.policies;
+  return std::unique_ptr<Batch>(new Batch(
+      std::make_unique<Parts>(std::move(journal), std::move(policies), std::move(options))));
+}
+
+Batch::Batch(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Batch::~Batch() = default;
+RunEnd Batch::run() { return parts_->runner.run(); }
+Runner& Batch::runner() { return parts_->runner; }
+Counts Batch::counts() const { return parts_->journal->counts(); }
+std::optional<Duration> Batch::next_due() { return parts_->journal->next_due(); }
+
+std::vector<SummaryRow> Batch::summary() const {
+  auto row = parts_->journal->database().prepare(
+      "SELECT name, state, status, reason, count(*) FROM state JOIN job USING(line) JOIN host ON "
+      "host.number = job.host GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4");
+  std::vector<SummaryRow> rows;
+  while (row.step()) {
+    SummaryRow one;
+    one.host = row.text(0);
+    one.state = state_of(row.number(1));
+    one.status = static_cast<int>(row.number(2));
+    one.reason = row.text(3);
+    one.count = static_cast<std::uint64_t>(row.number(4));
+    rows.push_back(std::move(one));
+  }
+  return rows;
+}
+
+InputReport check_input(const BatchOptions& options) {
+  Database database("", Database::Mode::Create);
+  database.execute("PRAGMA journal_mode = OFF; PRAGMA cache_size = -32000; BEGIN");
+  LinePolicies policies(options.policies);
+  const auto source = source_of(options);
+  create_tables(database, options.input, source.import.format);
+  InputReport report;
+  report.good = import_all(source, database, policies);
+  if (!report.good) return report;
+
+  std::map<std::string, std::uint64_t> hosts;
+  std::map<std::string, std::uint64_t> used;
+  auto row = database.prepare("SELECT input, name, key FROM job JOIN host ON number = host");
+  while (row.step()) {
+    RequestLine line;
+    Problems problems("");
+    read_request_line(row.text(0), source.import.format, line, problems);
+    ++report.jobs;
+    ++hosts[std::string(row.text(1))];
+    const auto& found = options.policies.find(line.method, *line.parsed_url, line.headers);
+    const auto name = !line.policy.empty() ? line.policy
+                      : found.name.empty() ? found.preset
+                                           : found.name;
+    ++used[line.settings.empty() ? name : name + " with settings"];
+    const bool repeatable = Request(line.method, line.url).repeatable() || !row.is_null(2);
+    if (!repeatable && (*policies.find(line))->repeat != Repeat::Always) ++report.unsafe;
+    if (line.not_before) ++report.later;
+  }
+  report.hosts = most_first(hosts);
+  report.policies = most_first(used);
+  return report;
+}
+
+}  // namespace httpretry::batch

@@ -1,0 +1,310 @@
+#include "lib/batch/import.hpp"
+
+#include "lib/batch/bodies.hpp"
+#include "lib/batch/text.hpp"
+#include "lib/http/random.hpp"
+
+#include <algorithm>
+
+namespace httpretry::batch {
+namespace {
+
+// Hosts beyond these share queues, so that a list of ten million hosts needs no more memory.
+constexpr std::size_t kHostsOfTheirOwn = 20'000;
+constexpr std::size_t kSharedQueues = 1'000;
+
+constexpr const char* kTables = R"(
+CREATE TABLE meta(name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+CREATE TABLE host(number INTEGER PRIMARY KEY, name TEXT NOT NULL, held_until INTEGER)
+  STRICT;
+CREATE TABLE lane(priority INTEGER, host INTEGER, PRIMARY KEY(priority, host)) STRICT, WITHOUT ROWID;
+CREATE TABLE run(number INTEGER PRIMARY KEY, began INTEGER NOT NULL, lines INTEGER NOT NULL,
+  process INTEGER NOT NULL) STRICT;
+CREATE TABLE job(line INTEGER PRIMARY KEY, host INTEGER NOT NULL, priority INTEGER NOT NULL, id TEXT,
+  key ANY, output TEXT, input TEXT NOT NULL) STRICT;
+CREATE TABLE state(line INTEGER PRIMARY KEY, state INTEGER NOT NULL, until INTEGER, status INTEGER,
+  attempts INTEGER, started INTEGER, reason TEXT, about TEXT, at INTEGER) STRICT;
+CREATE INDEX state_due ON state(until) WHERE state IN (4, 6);
+)";
+
+bool is_line_number(std::string_view id) {
+  return !id.empty() && id.front() != '0' &&
+         std::ranges::all_of(id, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string host_name(std::size_t known, const std::string& origin) {
+  if (known < kHostsOfTheirOwn) return origin;
+  return "other hosts " + std::to_string(hash_line(0, origin) % kSharedQueues);
+}
+
+// What the server sees.
+std::string request_of(const RequestLine& line) {
+  std::string text = line.method + "\n" + line.url + "\n";
+  for (const auto& [name, value] : line.headers) {
+    text.append(name).append(":").append(value).append("\n");
+  }
+  return text + std::to_string(static_cast<int>(line.content)) + "\n" + line.body;
+}
+
+}  // namespace
+
+void create_tables(Database& database, std::string_view input, LineFormat format) {
+  database.execute(kTables);
+  database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
+  database.execute("PRAGMA user_version = " + std::to_string(kJournalVersion));
+  auto insert = database.prepare("INSERT INTO meta VALUES(?, ?)");
+  insert.run(std::string_view("token"), std::string_view(random_hex(16)));
+  insert.run(std::string_view("input"), input);
+  insert.run(std::string_view("format"), static_cast<int>(format));
+}
+
+std::string read_text(const Database& database, std::string_view name) {
+  auto select = database.prepare("SELECT value FROM meta WHERE name = ?");
+  return select.with(name).step() ? std::string(select.text(0)) : std::string();
+}
+
+std::int64_t read_number(const Database& database, std::string_view name) {
+  auto select = database.prepare("SELECT value FROM meta WHERE name = ?");
+  return select.with(name).step() ? select.number(0) : 0;
+}
+
+Imported read_imported(const Database& database) {
+  Imported imported;
+  imported.lines = static_cast<std::uint64_t>(read_number(database, "lines"));
+  imported.hash = static_cast<std::uint64_t>(read_number(database, "hash"));
+  return imported;
+}
+
+// Shorter ones are below longer ones, so numbers that count up are ascending.
+void Importer::Order::add(std::string_view text) {
+  const bool above = text.size() != last.size() ? text.size() > last.size() : text > last;
+  ascending = ascending && above;
+  last = text;
+}
+
+Importer::Importer(Database& database, LinePolicies& policies, ImportOptions options)
+    : database_(database),
+      policies_(policies),
+      options_(std::move(options)),
+      insert_(database.prepare("INSERT INTO job VALUES(?, ?, ?, ?, ?, ?, ?)")),
+      insert_waiting_(database.prepare("INSERT INTO state(line, state, until) VALUES(?, 6, ?)")),
+      input_of_(database.prepare("SELECT input FROM job WHERE line = ?")),
+      imported_(read_imported(database)) {
+  auto host = database.prepare("SELECT number, name FROM host");
+  while (host.step()) hosts_.emplace(host.text(1), host.number(0));
+  auto lane = database.prepare("SELECT host, priority FROM lane");
+  while (lane.step()) lanes_[lane.number(0)] |= 1U << static_cast<unsigned>(lane.number(1));
+  if (imported_.lines == 0) return;
+  const auto order = [&](const char* name) {
+    return Order{read_number(database, std::string(name) + "_ascending") == 1,
+                 read_text(database, std::string("last_") + name)};
+  };
+  ids_ = order("ids");
+  keys_ = order("keys");
+  outputs_ = order("outputs");
+  default_ids_ = read_number(database, "default_ids") == 1;
+  numeric_ids_ = read_number(database, "numeric_ids") == 1;
+}
+
+void Importer::problem(std::uint64_t line, Position at, std::string message) {
+  failed_ = true;
+  Problem problem;
+  problem.file = options_.input;
+  problem.line = static_cast<int>(line);
+  problem.column = std::max(at.column, 1);
+  problem.message = std::move(message);
+  options_.tell(problem);
+}
+
+void Importer::add(std::uint64_t number, std::string_view text) {
+  imported_.lines = number;
+  imported_.hash = hash_line(imported_.hash, text);
+  if (text.find_first_not_of(" \t") == std::string_view::npos) return;
+  RequestLine line;
+  Problems problems(options_.input);
+  if (!read_request_line(text, options_.format, line, problems)) {
+    failed_ = true;
+    for (auto& found : problems.take()) {
+      found.line = static_cast<int>(number);
+      options_.tell(found);
+    }
+    return;
+  }
+  if (!line.text_without_last.empty()) text = line.text_without_last;
+  insert(number, text, line);
+}
+
+void Importer::insert(std::uint64_t number, std::string_view text, const RequestLine& line) {
+  const auto policy = policies_.find(line);
+  if (!policy) return problem(number, line.policy_position, policy.error().message);
+  std::optional<std::string_view> id;
+  if (line.id.empty()) {
+    default_ids_ = true;
+  } else {
+    id = line.id;
+    ids_.add(line.id);
+    numeric_ids_ = numeric_ids_ || is_line_number(line.id);
+  }
+  const auto host = host_number(line.parsed_url->origin());
+  const auto priority = static_cast<int>(line.priority);
+  auto& lanes = lanes_[host];
+  const auto bit = 1U << static_cast<unsigned>(priority);
+  if ((lanes & bit) == 0) {
+    database_.prepare("INSERT INTO lane VALUES(?, ?)").run(priority, host);
+    lanes |= bit;
+  }
+  const auto header = key_header(line, **policy);
+  std::string key = line.key;
+  if (!header.empty() && key.empty()) key = line.headers[header];
+  const auto file = file_of(number, line);
+  std::optional<std::string_view> output;
+  if (!file.empty()) {
+    output = file;
+    outputs_.add(file);
+  }
+  if (!key.empty()) {
+    keys_.add(key);
+    insert_.run(number, host, priority, id, std::string_view(key), output, text);
+  } else if (!header.empty()) {
+    insert_.run(number, host, priority, id, 1, output, text);  // made_key
+  } else {
+    insert_.run(number, host, priority, id, nullptr, output, text);
+  }
+  if (!line.not_before) return;
+  const auto until = std::chrono::floor<std::chrono::milliseconds>(*line.not_before);
+  insert_waiting_.run(number, std::int64_t{until.time_since_epoch().count()});
+}
+
+// Where the body of the response goes, below the directory of the run; empty: to no file.
+std::string Importer::file_of(std::uint64_t number, const RequestLine& line) const {
+  if (!line.output.empty()) return line.output;
+  if (!options_.bodies_in_files) return {};
+  return file_name_of(line.id.empty() ? std::to_string(number) : line.id);
+}
+
+std::int64_t Importer::host_number(const std::string& origin) {
+  if (const auto known = hosts_.find(origin); known != hosts_.end()) return known->second;
+  const auto name = host_name(hosts_.size(), origin);
+  const auto [entry, is_new] = hosts_.emplace(name, static_cast<std::int64_t>(hosts_.size()) + 1);
+  if (is_new) {
+    database_.prepare("INSERT INTO host(number, name) VALUES(?, ?)")
+        .run(entry->second, std::string_view(name));
+  }
+  return entry->second;
+}
+
+bool Importer::finish() {
+  if (!failed_) {
+    if (!ids_.ascending) compare_ids();
+    if (default_ids_ && numeric_ids_) compare_ids_with_lines();
+    if (!keys_.ascending) compare_keys();
+    if (!outputs_.ascending) compare_outputs();
+  }
+  if (failed_) return false;
+  if (database_.number("SELECT count(*) FROM lane") > 1) {
+    database_.execute("CREATE INDEX IF NOT EXISTS job_lane ON job(priority, host)");
+  }
+  write_progress();
+  return true;
+}
+
+void Importer::write_progress() {
+  auto set = database_.prepare("INSERT OR REPLACE INTO meta VALUES(?, ?)");
+  const auto number = [&](std::string_view name, std::uint64_t value) { set.run(name, value); };
+  number("lines", imported_.lines);
+  number("hash", imported_.hash);
+  number("ids_ascending", ids_.ascending ? 1 : 0);
+  number("keys_ascending", keys_.ascending ? 1 : 0);
+  number("default_ids", default_ids_ ? 1 : 0);
+  number("numeric_ids", numeric_ids_ ? 1 : 0);
+  set.run(std::string_view("last_ids"), std::string_view(ids_.last));
+  number("outputs_ascending", outputs_.ascending ? 1 : 0);
+  set.run(std::string_view("last_keys"), std::string_view(keys_.last));
+  set.run(std::string_view("last_outputs"), std::string_view(outputs_.last));
+}
+
+RequestLine Importer::line_at(std::uint64_t number) {
+  RequestLine line;
+  Problems problems(options_.input);
+  if (input_of_.with(number).step()) {
+    read_request_line(input_of_.text(0), options_.format, line, problems);
+  }
+  input_of_.reset();
+  return line;
+}
+
+void Importer::compare_ids() {
+  database_.execute("CREATE INDEX IF NOT EXISTS job_id ON job(id) WHERE id IS NOT NULL");
+  auto row = database_.prepare("SELECT id, line FROM job WHERE id IS NOT NULL ORDER BY id, line");
+  std::string last;
+  std::uint64_t first = 0;
+  while (row.step()) {
+    const auto line = static_cast<std::uint64_t>(row.number(1));
+    if (first != 0 && row.text(0) == last) {
+      problem(line, line_at(line).id_position,
+              "the id \"" + printable(last) + "\" is that of line " + std::to_string(first) +
+                  ", too: each job needs one of its own");
+      continue;
+    }
+    last = row.text(0);
+    first = line;
+  }
+}
+
+// A line without an id has its number as its id.
+void Importer::compare_ids_with_lines() {
+  auto row = database_.prepare(
+      "SELECT a.line, b.line FROM job a JOIN job b ON b.line = CAST(a.id AS INTEGER) WHERE b.id IS "
+      "NULL AND a.id = CAST(b.line AS TEXT) ORDER BY a.line");
+  while (row.step()) {
+    const auto line = static_cast<std::uint64_t>(row.number(0));
+    const auto number = std::to_string(row.number(1));
+    problem(
+        line, line_at(line).id_position,
+        "the id \"" + number + "\" is that of line " + number + ", too, which has none of its own");
+  }
+}
+
+void Importer::compare_keys() {
+  database_.execute("CREATE INDEX IF NOT EXISTS job_key ON job(key) WHERE typeof(key) = 'text'");
+  auto row =
+      database_.prepare("SELECT key, line FROM job WHERE typeof(key) = 'text' ORDER BY key, line");
+  std::string last;
+  std::uint64_t first = 0;
+  while (row.step()) {
+    const auto line = static_cast<std::uint64_t>(row.number(1));
+    if (first == 0 || row.text(0) != last) {
+      last = row.text(0);
+      first = line;
+      continue;
+    }
+    const auto other = line_at(line);
+    if (request_of(other) == request_of(line_at(first))) continue;
+    problem(line, other.key_position,
+            "the key \"" + printable(last) + "\" is that of line " + std::to_string(first) +
+                ", too, which is another request: a server would take them for the same");
+  }
+}
+
+void Importer::compare_outputs() {
+  database_.execute(
+      "CREATE INDEX IF NOT EXISTS job_output ON job(output) WHERE output IS NOT NULL");
+  auto row = database_.prepare(
+      "SELECT output, line FROM job WHERE output IS NOT NULL ORDER BY output, line");
+  std::string last;
+  std::uint64_t first = 0;
+  while (row.step()) {
+    const auto line = static_cast<std::uint64_t>(row.number(1));
+    if (first == 0 || row.text(0) != last) {
+      last = row.text(0);
+      first = line;
+      continue;
+    }
+    const auto other = line_at(line);
+    problem(line, other.output.empty() ? other.id_position : other.output_position,
+            "the response would go to \"" + printable(last) + "\", as that of line " +
+                std::to_string(first) + " does: each needs a file of its own");
+  }
+}
+
+}  // namespace httpretry::batch

@@ -1,0 +1,88 @@
+// Import: reads the input into a database, line by line, and finds all that is wrong with it.
+//
+// A row of `job` is a line that was read and never changes. What has become of a job is in `state`;
+// a job without a row there is queued. So the import writes once, and a run appends.
+#pragma once
+
+#include "lib/batch/line_policies.hpp"
+#include "lib/batch/line_source.hpp"
+#include "lib/batch/sqlite.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+
+namespace httpretry::batch {
+
+// In `user_version` and `application_id` of the database ("hrtb").
+inline constexpr int kJournalVersion = 1;
+inline constexpr int kApplicationId = 0x68727462;
+
+// The tables of a new database.
+void create_tables(Database& database, std::string_view input, LineFormat format);
+
+[[nodiscard]] std::string read_text(const Database& database, std::string_view name);
+[[nodiscard]] std::int64_t read_number(const Database& database, std::string_view name);
+
+// What is known of the lines that are in a database already.
+struct Imported {
+  std::uint64_t lines = 0;
+  std::uint64_t hash = 0;
+};
+[[nodiscard]] Imported read_imported(const Database& database);
+
+struct ImportOptions {
+  LineFormat format = LineFormat::Auto;
+  std::string input;             // its name, for problems
+  bool bodies_in_files = false;  // also of lines without `output`, named by their id
+  std::function<void(const Problem&)> tell;
+};
+
+class Importer {
+ public:
+  // Continues after the lines that are there.
+  Importer(Database& database, LinePolicies& policies, ImportOptions options);
+
+  void add(std::uint64_t number, std::string_view text);
+  // Compares ids and keys, and writes how far the import came. False if anything was wrong.
+  bool finish();
+
+ private:
+  // How ids, keys and outputs came in so far: where each is above the one before, none occurs
+  // twice.
+  struct Order {
+    bool ascending = true;
+    std::string last;
+    void add(std::string_view text);
+  };
+
+  void insert(std::uint64_t number, std::string_view text, const RequestLine& line);
+  void problem(std::uint64_t line, Position at, std::string message);
+  [[nodiscard]] std::string file_of(std::uint64_t number, const RequestLine& line) const;
+  std::int64_t host_number(const std::string& origin);
+  void compare_ids();
+  void compare_ids_with_lines();
+  void compare_keys();
+  void compare_outputs();
+  [[nodiscard]] RequestLine line_at(std::uint64_t number);
+  void write_progress();
+
+  Database& database_;
+  LinePolicies& policies_;
+  ImportOptions options_;
+  Statement insert_;
+  Statement insert_waiting_;
+  Statement input_of_;
+  std::unordered_map<std::string, std::int64_t> hosts_;
+  std::unordered_map<std::int64_t, unsigned> lanes_;  // of each host: a bit for each priority
+  Imported imported_;
+  Order ids_;
+  Order keys_;
+  Order outputs_;
+  bool default_ids_ = false;
+  bool numeric_ids_ = false;
+  bool failed_ = false;
+};
+
+}  // namespace httpretry::batch

@@ -1,0 +1,323 @@
+#include "lib/batch/journal.hpp"
+
+#include "lib/batch/text.hpp"
+
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace httpretry::batch {
+namespace {
+
+// How far a clock may be set, or drift, before the waits follow it, in ms.
+constexpr std::int64_t kClockChange = 500;
+// Jobs that are due, and of hosts that nobody wants now, that are looked at.
+constexpr std::size_t kMostSkipped = 10'000;
+// How many jobs of one host are taken at once.
+constexpr std::size_t kLeastOfLane = 4;
+constexpr std::size_t kMostOfLane = 64;
+
+WallTime wall_time(std::int64_t ms) { return WallTime(std::chrono::milliseconds(ms)); }
+
+}  // namespace
+
+Duration boot_clock() {
+  ::timespec time{};
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+State state_of(std::int64_t stored) {
+  return static_cast<StoredState>(stored) == StoredState::Scheduled ? State::Waiting
+                                                                    : static_cast<State>(stored);
+}
+
+std::int64_t Journal::wall_ms() const {
+  const auto wall = std::chrono::floor<std::chrono::milliseconds>(options_.wall_now());
+  return wall.time_since_epoch().count();
+}
+
+std::int64_t Journal::clock_offset() const { return wall_ms() - uptime_ms(); }
+
+std::int64_t Journal::uptime_ms() const {
+  return std::chrono::floor<std::chrono::milliseconds>(options_.uptime()).count();
+}
+
+// Waits that a server asked for are stored as dates. If the clock is set while this process runs,
+// they are set with it: such a wait is a time. `not_before` is a date, and is left alone.
+void Journal::follow_clock() {
+  const auto moved = clock_offset() - clock_offset_;
+  if (std::abs(moved) < kClockChange) return;
+  database_->prepare("UPDATE state SET until = until + ? WHERE state = 4").run(moved);
+  database_->prepare("UPDATE host SET held_until = held_until + ?").run(moved);
+  for (auto& [host, until] : new_holds_) until += moved;
+  for (auto& change : changes_) {
+    if (change.state == StoredState::Waiting) change.until += moved;
+  }
+  clock_offset_ += moved;
+}
+
+void Journal::take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
+  follow_clock();
+  const auto all = jobs.size() + most;
+  take_due(all, wants, jobs);
+  for (std::size_t first = 0; first < lanes_.size() && open_lanes_ > 0;) {
+    auto last = first;
+    while (last < lanes_.size() && lanes_[last].priority == lanes_[first].priority) ++last;
+    take_queued(first, last, all, wants, jobs);
+    first = last;
+  }
+  ++turn_;
+}
+
+// From the lanes of one priority, some of each host.
+void Journal::take_queued(std::size_t first, std::size_t last, std::size_t most,
+                          const WantsHost& wants, std::vector<Job>& jobs) {
+  const auto share =
+      std::clamp(most / std::max<std::size_t>(open_lanes_, 1), kLeastOfLane, kMostOfLane);
+  for (std::size_t i = 0; i < last - first && jobs.size() < most; ++i) {
+    const auto lane = first + (turn_ + i) % (last - first);
+    if (lanes_[lane].at_end || !wants(lanes_[lane].name)) continue;
+    take_from(lane, std::min(share, most - jobs.size()), jobs);
+  }
+}
+
+void Journal::take_from(std::size_t index, std::size_t most, std::vector<Job>& jobs) {
+  auto& lane = lanes_[index];
+  auto& row = queued_.with(lane.read_to, static_cast<std::uint64_t>(most + taken_.size()),
+                           lane.priority, lane.host);
+  std::size_t count = 0;
+  while (count < most) {
+    if (!row.step()) {
+      lane.at_end = true;
+      --open_lanes_;
+      break;
+    }
+    lane.read_to = static_cast<std::uint64_t>(row.number(0));
+    // After a job was given back, those behind it are met again.
+    if (taken_.contains(lane.read_to)) continue;
+    jobs.push_back(job_of(row, index));
+    jobs.back().maybe_sent_since = sendable_since(lane.read_to);
+    taken_.emplace(lane.read_to, Taken{State::Queued, index, wall_ms()});
+    ++count;
+  }
+  row.reset();
+}
+
+Job Journal::job_of(const Statement& row, std::size_t lane) const {
+  Job job;
+  job.number = static_cast<std::uint64_t>(row.number(0));
+  job.id = row.is_null(1) ? std::to_string(job.number) : std::string(row.text(1));
+  if (row.is_number(2)) {
+    job.key = made_key(token_, job.number);
+  } else if (!row.is_null(2)) {
+    job.key = row.text(2);
+  }
+  job.text = row.text(3);
+  job.host = lanes_[lane].name;
+  job.priority = static_cast<Priority>(lanes_[lane].priority);
+  return job;
+}
+
+// The beginning of the first run in which it could have been sent, of those before this one.
+std::optional<WallTime> Journal::sendable_since(std::uint64_t line) const {
+  for (const auto& [lines, began] : runs_) {
+    if (line <= lines) return wall_time(began);
+  }
+  return std::nullopt;
+}
+
+void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
+  const auto wall = wall_ms();
+  auto& row = due_.with(wall);
+  for (std::size_t skipped = 0; jobs.size() < most && skipped < kMostSkipped && row.step();) {
+    const auto line = static_cast<std::uint64_t>(row.number(0));
+    const auto lane = lane_of_.at({static_cast<int>(row.number(5)), row.number(4)});
+    if (taken_.contains(line) || !wants(lanes_[lane].name)) {
+      ++skipped;
+      continue;
+    }
+    jobs.push_back(job_of(row, lane));
+    jobs.back().attempts = static_cast<int>(row.number(6));
+    jobs.back().maybe_sent_since =
+        row.is_null(7) ? sendable_since(line) : std::optional(wall_time(row.number(7)));
+    taken_.emplace(line, Taken{State::Waiting, lane, wall});
+  }
+  row.reset();
+}
+
+std::optional<Duration> Journal::next_due() {
+  follow_clock();
+  const auto wall = wall_ms();
+  const bool found = next_due_.with(wall).step();
+  const auto until = found ? next_due_.number(0) : 0;
+  next_due_.reset();
+  if (!found) return std::nullopt;
+  return std::chrono::milliseconds(until - wall);
+}
+
+void Journal::move(std::uint64_t line, State to) {
+  auto& state = taken_.at(line).state;
+  --counts_.of(state);
+  ++counts_.of(to);
+  state = to;
+}
+
+void Journal::intend(std::span<const Job* const> jobs) {
+  in_transaction([&] {
+    for (const auto* job : jobs) {
+      const auto started = taken_.at(job->number).since;
+      put_.run(job->number, static_cast<int>(StoredState::Sending), nullptr, nullptr, job->attempts,
+               started, nullptr, nullptr, nullptr);
+    }
+  });
+  for (const auto* job : jobs) move(job->number, State::Sending);
+}
+
+void Journal::change(const Job& job, StoredState state, JobEnd end, std::int64_t until) {
+  const auto since = taken_.at(job.number).since;
+  Change change;
+  change.line = job.number;
+  change.state = state;
+  change.until = until;
+  change.end = std::move(end);
+  if (state == StoredState::Waiting || state == StoredState::Unknown) {
+    const auto before = job.maybe_sent_since;
+    change.started =
+        before ? std::chrono::floor<std::chrono::milliseconds>(*before).time_since_epoch().count()
+               : since;
+  }
+  changes_.push_back(std::move(change));
+}
+
+void Journal::wait(const Job& job, Duration time, int attempts, std::string_view why) {
+  JobEnd end;
+  end.attempts = attempts;
+  end.about = why;
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
+  change(job, StoredState::Waiting, std::move(end), clock_offset_ + uptime_ms() + ms);
+  move(job.number, State::Waiting);
+}
+
+void Journal::finish(const Job& job, JobEnd end) {
+  const auto state = end.state;
+  change(job, static_cast<StoredState>(state), std::move(end), 0);
+  move(job.number, state);
+}
+
+void Journal::give_back(const Job& job) {
+  const auto taken = taken_.at(job.number);
+  if (taken.state == State::Sending) {
+    // It is due at once.
+    JobEnd end;
+    end.attempts = job.attempts;
+    change(job, StoredState::Waiting, std::move(end), 0);
+    return move(job.number, State::Waiting);
+  }
+  taken_.erase(job.number);
+  if (taken.state != State::Queued) return;
+  auto& lane = lanes_[taken.lane];
+  lane.read_to = std::min(lane.read_to, job.number - 1);
+  if (lane.at_end) ++open_lanes_;
+  lane.at_end = false;
+}
+
+void Journal::hold(std::string_view host, Duration time) {
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
+  new_holds_.insert_or_assign(std::string(host), clock_offset_ + uptime_ms() + ms);
+}
+
+std::vector<HeldHost> Journal::holds() {
+  const auto wall = wall_ms();
+  std::vector<HeldHost> held;
+  auto row = database_->prepare("SELECT name, held_until FROM host WHERE held_until > ?");
+  row.with(wall);
+  while (row.step()) {
+    HeldHost one;
+    one.host = row.text(0);
+    one.time = std::chrono::milliseconds(row.number(1) - wall);
+    held.push_back(std::move(one));
+  }
+  return held;
+}
+
+void Journal::in_transaction(const std::function<void()>& action) {
+  database_->execute("BEGIN IMMEDIATE");
+  try {
+    action();
+    database_->execute("COMMIT");
+  } catch (...) {
+    try {
+      database_->execute("ROLLBACK");
+    } catch (const StoreError&) {
+      // SQLite has rolled back already.
+    }
+    throw;
+  }
+}
+
+void Journal::commit() {
+  if (changes_.empty() && new_holds_.empty()) return;
+  follow_clock();
+  std::string results;
+  std::string dead;
+  const auto results_end = results_.length();
+  std::vector<std::uint64_t> places;
+  bool files = false;
+  for (const auto& change : changes_) {
+    places.push_back(results_end + results.size());
+    if (results_.open()) results += change.end.result;
+    if (dead_.open()) dead += change.end.dead_letter;
+    files = files || !change.end.body_file.empty();
+  }
+  try {
+    if (files && options_.survives_power_loss) sync_files();
+    if (!results.empty()) results_.write(results, options_.survives_power_loss);
+    if (!dead.empty()) dead_.write(dead, options_.survives_power_loss);
+    in_transaction([&] {
+      for (std::size_t i = 0; i < changes_.size(); ++i) write(changes_[i], places[i]);
+      for (const auto& [host, until] : new_holds_) hold_.run(until, std::string_view(host));
+      set_.run(std::string_view("results_length"), results_end + results.size());
+      set_.run(std::string_view("dead_length"), dead_.length() + dead.size());
+    });
+  } catch (...) {
+    results_.reject();
+    dead_.reject();
+    throw;
+  }
+  results_.accept(results.size());
+  dead_.accept(dead.size());
+  for (const auto& change : changes_) taken_.erase(change.line);
+  changes_.clear();
+  new_holds_.clear();
+}
+
+void Journal::write(const Change& change, std::uint64_t place) {
+  using Text = std::optional<std::string_view>;
+  using Number = std::optional<std::int64_t>;
+  const auto& end = change.end;
+  const bool waits = change.state == StoredState::Waiting;
+  const bool good = change.state == StoredState::Done;
+  put_.run(
+      change.line, static_cast<int>(change.state), waits ? Number(change.until) : Number(),
+      end.status != 0 ? Number(end.status) : Number(), end.attempts, change.started,
+      good || end.reason.empty() ? Text() : Text(end.reason),
+      good || end.about.empty() ? Text() : Text(end.about),
+      end.result.empty() || !results_.open() ? Number() : Number(static_cast<std::int64_t>(place)));
+}
+
+// The bodies of the last responses were written to files of one directory, and renamed.
+void Journal::sync_files() const {
+  for (const auto& change : changes_) {
+    if (change.end.body_file.empty()) continue;
+    const Descriptor file(::open(change.end.body_file.c_str(), O_RDONLY | O_CLOEXEC));
+    // One sync for all: that of the file system.
+    if (file.open() && ::syncfs(file.get()) == 0) return;
+    throw StoreError("cannot make " + change.end.body_file + " durable");
+  }
+}
+
+}  // namespace httpretry::batch

@@ -1,0 +1,135 @@
+// Journal: a Store in a file of SQLite, beside the files of results and of dead letters. It is the
+// truth about a run: what is in it survives a crash, and what is not was not said to be there.
+//
+// A commit writes the lines of results and dead letters, syncs them, and then commits the states
+// with the lengths of these files in one transaction. So after a crash a file can only be longer
+// than the journal says: its whole lines are taken over, a half one is cut.
+#pragma once
+
+#include "lib/batch/import.hpp"
+#include "lib/batch/journal_lock.hpp"
+#include "lib/batch/line_file.hpp"
+#include "lib/batch/line_jobs.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace httpretry::batch {
+
+[[nodiscard]] Duration boot_clock();
+
+struct JournalOptions {
+  std::string path;
+  std::string results;  // empty: none are written
+  std::string dead;     // likewise
+  // A commit is durable when the power fails, too; else when the process dies.
+  bool survives_power_loss = true;
+  bool retry_unknown = false;
+  std::function<WallTime()> wall_now = [] { return std::chrono::system_clock::now(); };
+  // Goes on while the machine is suspended, and is never set.
+  std::function<Duration()> uptime = boot_clock;
+};
+
+// The states as the database has them. Scheduled: waiting for `not_before`, which is a date; a wait
+// that the server asked for is a time, and is not shortened by a clock that is set.
+enum class StoredState : std::uint8_t { Queued, Sending, Done, Dead, Waiting, Unknown, Scheduled };
+[[nodiscard]] State state_of(std::int64_t stored);
+
+class Journal final : public Store {
+ public:
+  // A journal that was imported. Takes over what a run before this one left.
+  Journal(std::unique_ptr<JournalLock> lock, std::unique_ptr<Database> database,
+          JournalOptions options);
+
+  void take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) override;
+  void intend(std::span<const Job* const> jobs) override;
+  void wait(const Job& job, Duration time, int attempts, std::string_view why) override;
+  void finish(const Job& job, JobEnd end) override;
+  void give_back(const Job& job) override;
+  void hold(std::string_view host, Duration time) override;
+  [[nodiscard]] std::vector<HeldHost> holds() override;
+  void commit() override;
+  [[nodiscard]] Counts counts() const override { return counts_; }
+  [[nodiscard]] std::optional<Duration> next_due() override;
+
+  [[nodiscard]] const std::string& token() const { return token_; }
+  [[nodiscard]] const Database& database() const { return *database_; }
+
+ private:
+  // The jobs of one host with one priority, in the order of the input.
+  struct Lane {
+    std::int64_t host = 0;
+    int priority = 0;
+    std::string name;
+    std::uint64_t read_to = 0;  // lines up to this were taken
+    bool at_end = false;
+  };
+  // A job that was taken, until what became of it is committed.
+  struct Taken {
+    State state = State::Queued;
+    std::size_t lane = 0;
+    std::int64_t since = 0;  // wall clock, in ms
+  };
+  // What `commit` writes.
+  struct Change {
+    std::uint64_t line = 0;
+    StoredState state = StoredState::Queued;
+    std::int64_t until = 0;
+    std::optional<std::int64_t> started;
+    JobEnd end;
+  };
+
+  void load();
+  void take_over();
+  void read_tail(const LineFile& file, bool dead_letters, std::vector<ResultLine>& found);
+  void take_over_end(ResultLine end);
+  void begin_run();
+  void load_lanes();
+  void prepare_statements();
+  [[nodiscard]] std::int64_t wall_ms() const;
+  [[nodiscard]] std::int64_t uptime_ms() const;
+  [[nodiscard]] std::int64_t clock_offset() const;  // of the wall clock to the uptime, in ms
+  void follow_clock();
+  void take_due(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs);
+  void take_queued(std::size_t first, std::size_t last, std::size_t most, const WantsHost& wants,
+                   std::vector<Job>& jobs);
+  void take_from(std::size_t lane, std::size_t most, std::vector<Job>& jobs);
+  [[nodiscard]] Job job_of(const Statement& row, std::size_t lane) const;
+  [[nodiscard]] std::optional<WallTime> sendable_since(std::uint64_t line) const;
+  void move(std::uint64_t line, State to);
+  void change(const Job& job, StoredState state, JobEnd end, std::int64_t until);
+  void write(const Change& change, std::uint64_t place);
+  void sync_files() const;
+  void in_transaction(const std::function<void()>& action);
+
+  JournalOptions options_;
+  std::unique_ptr<JournalLock> lock_;
+  std::unique_ptr<Database> database_;
+  std::string token_;
+  LineFile results_;
+  LineFile dead_;
+  Counts counts_;
+  std::vector<Lane> lanes_;  // by priority
+  std::map<std::pair<int, std::int64_t>, std::size_t> lane_of_;
+  std::size_t open_lanes_ = 0;                                // not at their end
+  std::size_t turn_ = 0;                                      // which lane of a priority is first
+  std::vector<std::pair<std::uint64_t, std::int64_t>> runs_;  // before this one: lines, began
+  std::unordered_map<std::uint64_t, Taken> taken_;
+  std::vector<Change> changes_;
+  std::map<std::string, std::int64_t, std::less<>> new_holds_;  // until, wall clock, in ms
+  std::int64_t clock_offset_ = 0;
+  Statement queued_;  // of a lane
+  Statement due_;
+  Statement next_due_;
+  Statement put_;
+  Statement hold_;
+  Statement set_;
+};
+
+}  // namespace httpretry::batch

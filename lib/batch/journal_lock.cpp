@@ -1,0 +1,85 @@
+#include "lib/batch/journal_lock.hpp"
+
+#include <httpretry/batch/store.hpp>
+
+#include "lib/http/text.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+namespace httpretry::batch {
+namespace {
+
+std::string lock_path(const std::string& journal) { return journal + "-lock"; }
+
+// A lock of the open file, so that it also keeps out another Batch of this process. Not on the
+// journal itself: that one is SQLite's.
+struct ::flock whole_file() {
+  struct ::flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+StoreError cannot_lock(const std::string& journal) {
+  return StoreError("cannot lock " + journal + ": " + std::generic_category().message(errno));
+}
+
+// Who holds it has written its number there.
+std::int64_t process_in(int file) {
+  std::array<char, 20> text{};
+  const auto size = ::pread(file, text.data(), text.size(), 0);
+  if (size <= 0) return 0;
+  return to_number<std::int64_t>(std::string_view(text.data(), static_cast<std::size_t>(size)))
+      .value_or(0);
+}
+
+bool is_still_there(int file, const std::string& path) {
+  struct ::stat opened {};
+  struct ::stat there {};
+  return ::fstat(file, &opened) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+}
+
+}  // namespace
+
+JournalLock::JournalLock(const std::string& journal) : path_(lock_path(journal)) {
+  for (;;) {
+    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (!file_.open()) throw cannot_lock(journal);
+    auto lock = whole_file();
+    if (::fcntl(file_.get(), F_OFD_SETLK, &lock) == 0) {
+      // Who had it may have removed the file meanwhile.
+      if (is_still_there(file_.get(), path_)) break;
+      continue;
+    }
+    if (errno != EAGAIN && errno != EACCES) throw cannot_lock(journal);
+    const auto process = process_in(file_.get());
+    throw StoreError(journal + " is in use" +
+                     (process > 0 ? " by the process " + std::to_string(process) : "") +
+                     ": wait for its end, or name another journal");
+  }
+  const auto process = std::to_string(::getpid());
+  const bool written =
+      ::ftruncate(file_.get(), 0) == 0 &&
+      ::pwrite(file_.get(), process.data(), process.size(), 0) == std::ssize(process);
+  if (!written) throw cannot_lock(journal);
+}
+
+JournalLock::~JournalLock() { ::unlink(path_.c_str()); }
+
+std::optional<std::int64_t> JournalLock::owner(const std::string& journal) {
+  const Descriptor file(::open(lock_path(journal).c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.open()) return std::nullopt;
+  auto lock = whole_file();
+  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  return process_in(file.get());
+}
+
+}  // namespace httpretry::batch

@@ -1,0 +1,120 @@
+// What a journal tells those who ask, also while a run goes on.
+#include "lib/batch/open_journal.hpp"
+#include "lib/batch/text.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace httpretry::batch {
+namespace {
+
+std::optional<WallTime> date_at(const Statement& row, int column) {
+  if (row.is_null(column)) return std::nullopt;
+  return WallTime(std::chrono::milliseconds(row.number(column)));
+}
+
+std::string key_at(const Statement& row, int column, const std::string& token, std::uint64_t line) {
+  if (row.is_number(column)) return made_key(token, line);
+  return std::string(row.text(column));
+}
+
+// The line of a file that begins at a byte; empty where it cannot be read.
+std::string line_at(const std::string& path, std::int64_t offset) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string line;
+  std::string block(64 * 1024, '\0');
+  while (file.open()) {
+    const auto count = ::pread(file.get(), block.data(), block.size(),
+                               static_cast<off_t>(offset) + static_cast<off_t>(line.size()));
+    if (count <= 0) return {};
+    const std::string_view read(block.data(), static_cast<std::size_t>(count));
+    const auto end = read.find('\n');
+    line += read.substr(0, end);
+    if (end != std::string_view::npos) return line;
+  }
+  return line;
+}
+
+// The row of the job with this id: its own, or the number of its line.
+Statement row_of(const Database& database, std::string_view id, const std::string& columns) {
+  auto own =
+      database.prepare("SELECT " + columns + " FROM job LEFT JOIN state USING(line) WHERE id = ?1");
+  if (own.with(id).step()) return own;
+  auto numbered = database.prepare("SELECT " + columns +
+                                   " FROM job LEFT JOIN state USING(line) WHERE id IS NULL AND "
+                                   "line = CAST(?1 AS INTEGER) AND CAST(line AS TEXT) = ?1");
+  return numbered.with(id).step() ? std::move(numbered) : Statement();
+}
+
+}  // namespace
+
+JournalStatus read_status(const std::string& path) {
+  const auto database = open_database(path, Database::Mode::Read);
+  JournalStatus status;
+  status.input = read_text(*database, "input");
+  status.results = read_text(*database, "results");
+  status.dead = read_text(*database, "dead");
+  status.counts.queued = static_cast<std::uint64_t>(database->number("SELECT count(*) FROM job"));
+  auto row = database->prepare("SELECT state, count(*) FROM state GROUP BY state");
+  while (row.step()) {
+    const auto count = static_cast<std::uint64_t>(row.number(1));
+    status.counts.of(state_of(row.number(0))) += count;
+    status.counts.queued -= count;
+  }
+  auto run = database->prepare("SELECT count(*), max(began) FROM run");
+  run.step();
+  status.runs = static_cast<std::uint64_t>(run.number(0));
+  status.last_run = date_at(run, 1);
+  auto due = database->prepare("SELECT min(until) FROM state WHERE state IN (4, 6)");
+  due.step();
+  status.next_due = date_at(due, 0);
+  if (const auto owner = JournalLock::owner(path)) status.process = *owner;
+  return status;
+}
+
+std::optional<JobStory> read_job(const std::string& path, std::string_view id) {
+  const auto database = open_database(path, Database::Mode::Read);
+  const auto row = row_of(*database, id,
+                          "line, input, key, state, status, attempts, reason, about, until, "
+                          "started, at");
+  if (!row.ready()) return std::nullopt;
+  JobStory story;
+  story.id = id;
+  story.line = static_cast<std::uint64_t>(row.number(0));
+  story.input = row.text(1);
+  if (!row.is_null(2)) story.key = key_at(row, 2, read_text(*database, "token"), story.line);
+  if (!row.is_null(3)) story.state = state_of(row.number(3));
+  story.status = static_cast<int>(row.number(4));
+  story.attempts = static_cast<int>(row.number(5));
+  story.reason = row.text(6);
+  story.about = row.text(7);
+  story.until = date_at(row, 8);
+  story.started = date_at(row, 9);
+  const auto results = read_text(*database, "results");
+  if (!row.is_null(10) && !results.empty()) story.result = line_at(results, row.number(10));
+  return story;
+}
+
+void export_jobs(const std::string& path, State state,
+                 const std::function<void(std::string_view line)>& print) {
+  const auto database = open_database(path, Database::Mode::Read);
+  const auto token = read_text(*database, "token");
+  const auto format = static_cast<LineFormat>(read_number(*database, "format"));
+  const bool queued = state == State::Queued;
+  auto row = database->prepare(
+      std::string("SELECT job.line, id, key, input FROM job LEFT JOIN state USING(line) WHERE ") +
+      (queued ? "?1 = 0 AND state IS NULL" : "state = ?1 OR (?1 = 4 AND state = 6)") +
+      " ORDER BY job.line");
+  row.with(static_cast<int>(state));
+  while (row.step()) {
+    const auto number = static_cast<std::uint64_t>(row.number(0));
+    const auto id = row.is_null(1) ? std::to_string(number) : std::string(row.text(1));
+    const auto key = row.is_null(2) ? std::string() : key_at(row, 2, token, number);
+    RequestLine line;
+    Problems problems("");
+    read_request_line(row.text(3), format, line, problems);
+    print(line_with(row.text(3), line, id, key, ""));
+  }
+}
+
+}  // namespace httpretry::batch

@@ -1,0 +1,88 @@
+#include "lib/batch/line_file.hpp"
+
+#include <httpretry/batch/store.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace httpretry::batch {
+namespace {
+
+StoreError failed(const std::string& what, const std::string& path) {
+  const auto cause = errno;
+  auto text = "cannot " + what + " " + path + ": " + std::generic_category().message(cause);
+  if (cause == ENOSPC || cause == EDQUOT) text += "; make room and start the same command again";
+  return StoreError(text);
+}
+
+}  // namespace
+
+LineFile::LineFile(std::string path, std::uint64_t length)
+    : path_(std::move(path)),
+      file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)),
+      length_(length) {
+  if (!file_.open()) throw failed("write to", path_);
+  struct ::stat about {};
+  if (::fstat(file_.get(), &about) != 0) throw failed("look at", path_);
+  if (!S_ISREG(about.st_mode)) {
+    throw StoreError(path_ + " is no regular file: it could not be continued after a crash");
+  }
+  const auto size = static_cast<std::uint64_t>(about.st_size);
+  if (size >= length_) return;
+  throw StoreError(path_ + " has " + std::to_string(size) + " bytes, and the journal has " +
+                   std::to_string(length_) +
+                   " in it: it was cut. Put it back as it was, or begin anew with --fresh");
+}
+
+std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
+  std::string bytes;
+  std::string block(256 * 1024, '\0');
+  for (;;) {
+    const auto count = ::pread(file_.get(), block.data(), block.size(),
+                               static_cast<off_t>(length_ + bytes.size()));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw failed("read", path_);
+    if (count == 0) break;
+    bytes.append(block, 0, static_cast<std::size_t>(count));
+  }
+  std::vector<std::pair<std::uint64_t, std::string>> lines;
+  for (std::size_t begin = 0;;) {
+    const auto end = bytes.find('\n', begin);
+    if (end == std::string::npos) return lines;
+    lines.emplace_back(length_ + begin, bytes.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+void LineFile::write(std::string_view lines, bool sync) const {
+  auto at = length_;
+  while (!lines.empty()) {
+    const auto count = ::pwrite(file_.get(), lines.data(), lines.size(), static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw failed("write to", path_);
+    at += static_cast<std::uint64_t>(count);
+    lines.remove_prefix(static_cast<std::size_t>(count));
+  }
+  // What stood there before, of a run that crashed, may have been longer.
+  if (::ftruncate(file_.get(), static_cast<off_t>(at)) != 0) throw failed("write to", path_);
+  if (sync && ::fdatasync(file_.get()) != 0) throw failed("write to", path_);
+}
+
+void LineFile::accept(std::size_t bytes) { length_ += bytes; }
+
+void LineFile::reject() const noexcept {
+  if (file_.open()) static_cast<void>(::ftruncate(file_.get(), static_cast<off_t>(length_)) == 0);
+}
+
+void sync_directory_of(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  const Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!opened.open() || ::fsync(opened.get()) != 0) throw failed("write to the directory of", path);
+}
+
+}  // namespace httpretry::batch

@@ -1,0 +1,44 @@
+// LineFile: a file of lines, of which the journal knows how many bytes are good. What stands behind
+// them was written by a run that ended before it could say so.
+#pragma once
+
+#include "lib/http/descriptor.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace httpretry::batch {
+
+class LineFile {
+ public:
+  // None: nothing is written.
+  LineFile() = default;
+  // Throws StoreError; also where the file is shorter than `length`.
+  LineFile(std::string path, std::uint64_t length);
+
+  [[nodiscard]] bool open() const { return file_.open(); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::uint64_t length() const { return length_; }
+
+  // The whole lines behind `length`, with the place of each. A last half line is left out.
+  [[nodiscard]] std::vector<std::pair<std::uint64_t, std::string>> tail() const;
+
+  // Writes behind `length`, and with `sync` makes that durable. `length` is as before, until
+  // `accept`. Throws StoreError; `reject` then removes what was written.
+  void write(std::string_view lines, bool sync) const;
+  void accept(std::size_t bytes);
+  void reject() const noexcept;
+
+ private:
+  std::string path_;
+  Descriptor file_;
+  std::uint64_t length_ = 0;
+};
+
+// Makes a new name in the directory of the file durable.
+void sync_directory_of(const std::string& path);
+
+}  // namespace httpretry::batch

@@ -1,0 +1,72 @@
+// LineJobs: what the lines of the input mean: the request of each, what its outcome says, and the
+// line that the results get. It knows nothing of where the jobs are kept.
+#pragma once
+
+#include "lib/batch/line_policies.hpp"
+#include "lib/json/json_writer.hpp"
+
+#include <httpretry/batch/runner.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace httpretry::batch {
+
+struct LineJobsOptions {
+  LineFormat format = LineFormat::Auto;
+  // Where the bodies of responses go: into the results (up to kMostInline bytes), into files of
+  // this directory, or nowhere. A line with `output` goes into a file anyway.
+  enum class Bodies : std::uint8_t { Inline, Files, None };
+  Bodies bodies = Bodies::Inline;
+  std::string directory;  // of files; empty: the current one
+  bool headers = false;   // the response's go into the results
+  // Sent with each request that does not have them itself.
+  Headers default_headers;
+  bool compressed = false;
+  // How long a server is trusted to remember a key.
+  Duration key_lifetime = std::chrono::hours(24);
+  // Stands in each line of the results, so that they are recognized again.
+  std::string token;
+  std::function<WallTime()> wall_now = [] { return std::chrono::system_clock::now(); };
+};
+
+inline constexpr std::size_t kMostInline = 64 * 1024;
+
+class HTTPRETRY_API LineJobs final : public Jobs {
+ public:
+  LineJobs(LinePolicies policies, LineJobsOptions options);
+
+  [[nodiscard]] std::variant<Prepared, JobEnd> prepare(const Job& job) override;
+  // Throws StoreError if a body could not be written to its file.
+  [[nodiscard]] Verdict judge(const Job& job, const Prepared& sent, Outcome outcome) override;
+
+ private:
+  struct Line;
+  [[nodiscard]] Line line_of(const Job& job) const;
+  [[nodiscard]] Request request_of(const Job& job, const Line& line,
+                                   const RetryPolicy& policy) const;
+  void set_sink(const Job& job, Line& line, Request& request) const;
+  [[nodiscard]] std::optional<Duration> wait_for(const Job& job, const Line& line,
+                                                 const Outcome& outcome) const;
+  [[nodiscard]] JobEnd ended(const Job& job, const Line& line, const Request& request,
+                             const Outcome& outcome, State state) const;
+  void add_body(JsonWriter& json, const Line& line, const Response& response, JobEnd& end) const;
+
+  LinePolicies policies_;
+  LineJobsOptions options_;
+};
+
+// What a line of the results says of its job, to take it over again.
+struct ResultLine {
+  std::string token;
+  std::uint64_t number = 0;
+  JobEnd end;  // with the line as its `result`
+};
+// Empty: it is no line of ours.
+HTTPRETRY_API std::optional<ResultLine> read_result_line(std::string_view line);
+// The results line that a dead letter contains; empty where it is none.
+HTTPRETRY_API std::string result_in_dead_letter(std::string_view line);
+
+}  // namespace httpretry::batch

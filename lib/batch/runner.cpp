@@ -1,0 +1,354 @@
+#include <httpretry/batch/runner.hpp>
+
+#include "lib/batch/call_watch.hpp"
+#include "lib/batch/lanes.hpp"
+#include "lib/batch/pace.hpp"
+#include "lib/batch/send_limit.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <stop_token>
+#include <unordered_map>
+
+namespace httpretry::batch {
+namespace {
+
+// What ended is durable after this time. One commit serves all that ended meanwhile.
+constexpr Duration kCommitEvery = std::chrono::milliseconds(50);
+// How many sends that must not be repeated are committed together.
+constexpr std::size_t kIntentsAtOnce = 64;
+// The longest time without a look at the store: its wall clock may have been changed.
+constexpr Duration kLongestSleep = std::chrono::seconds(1);
+
+Time now() { return std::chrono::steady_clock::now(); }
+
+// Calls that wait between two attempts do not count, so that they hold up nobody; but each needs
+// memory.
+std::size_t most_calls(const RunnerOptions& options) {
+  return options.parallel + std::max<std::size_t>(options.parallel * 4, 256);
+}
+
+}  // namespace
+
+Jobs::~Jobs() = default;
+
+class Runner::Work {
+ public:
+  Work(ClientOptions options, Store& store, Jobs& jobs, RunnerOptions its)
+      : options_(std::move(its)),
+        store_(store),
+        jobs_(jobs),
+        limit_(options_.rate ? std::make_shared<SendLimit>(*options_.rate) : nullptr),
+        lanes_(std::max<std::size_t>(options_.parallel, 16)),
+        pace_(now()),
+        client_(with_ours(std::move(options))) {}
+
+  ~Work() { stop_.request_stop(); }
+
+  RunEnd run();
+  CallWatch& watch() { return *watch_; }
+
+ private:
+  ClientOptions with_ours(ClientOptions options);
+  void learn(CallWatch::News news);
+  void call_ended(Flight& flight, Outcome outcome);
+  void hold(const std::string& host, Time until);
+  void refill();
+  void start_jobs();
+  bool may_start();
+  void start(Job job);
+  void send_intended();
+  void send(Flight& flight);
+  void take_in(const Job& job, Verdict verdict);
+  void commit_if_due();
+  void store_failed();
+  void drop_unsent();
+  [[nodiscard]] std::optional<RunEnd> over();
+  [[nodiscard]] std::optional<RunEnd> over_when_idle();
+  [[nodiscard]] Time next_turn() const;
+  [[nodiscard]] RunProgress progress() const;
+  void report_progress(bool asked);
+  template <class Action>
+  void with_store(Action action);
+
+  RunnerOptions options_;
+  Store& store_;
+  Jobs& jobs_;
+  std::shared_ptr<SendLimit> limit_;
+  std::shared_ptr<CallWatch> watch_ = std::make_shared<CallWatch>();
+  Lanes lanes_;
+  Pace pace_;
+  std::stop_source stop_;
+  std::unordered_map<const Flight*, std::unique_ptr<Flight>> flights_;
+  std::vector<Flight*> intended_;  // to be sent when the store knows
+  std::size_t in_wait_ = 0;        // calls between two attempts
+  std::uint64_t failures_ = 0;
+  std::optional<RunEnd> ending_;
+  std::exception_ptr failed_;      // what the store threw
+  std::optional<Time> commit_at_;  // something is to be committed
+  Time take_again_at_{};           // the store had nothing
+  Time ends_at_ = kNever;          // of the grace
+  std::optional<Time> rate_allows_at_;
+  Time progress_at_ = now();
+  Client client_;  // last: its callbacks use the other members
+};
+
+ClientOptions Runner::Work::with_ours(ClientOptions options) {
+  if (limit_) options.middlewares.push_back(limited_sends(limit_));
+  options.observers.push_back(watch_);
+  const auto most = static_cast<int>(std::min<std::size_t>(options_.parallel, 1'000'000));
+  if (options.max_in_flight == 0 || options.max_in_flight > most) options.max_in_flight = most;
+  return options;
+}
+
+RunEnd Runner::Work::run() {
+  for (const auto& held : store_.holds()) lanes_.hold(held.host, later(now(), held.time));
+  for (;;) {
+    learn(watch_->take(next_turn()));
+    with_store([this] { refill(); });
+    start_jobs();
+    with_store([this] { send_intended(); });
+    with_store([this] { commit_if_due(); });
+    const auto end = over();
+    if (!end) continue;
+    // Also after a failure: a disk may have room again.
+    store_.commit();
+    if (failed_) std::rethrow_exception(failed_);
+    return *end;
+  }
+}
+
+// Where the store fails, calls under way may end, and their ends are offered to it once more.
+template <class Action>
+void Runner::Work::with_store(Action action) {
+  if (failed_) return;
+  try {
+    action();
+  } catch (...) {
+    failed_ = std::current_exception();
+    watch_->ask(&CallWatch::News::finish_up);
+  }
+}
+
+void Runner::Work::learn(CallWatch::News news) {
+  for (const auto& asked : news.holds) hold(asked.host, asked.until);
+  in_wait_ = news.in_wait;
+  for (auto& [flight, outcome] : news.ended) call_ended(*flight, std::move(outcome));
+  if (news.finish_up && ends_at_ == kNever) {
+    ending_ = ending_.value_or(RunEnd::Stopped);
+    ends_at_ = later(now(), options_.grace);
+  }
+  if (ending_) drop_unsent();
+  if (news.stop || now() >= ends_at_) stop_.request_stop();
+  report_progress(news.progress_asked);
+}
+
+// Nothing that is not on its way will be started.
+void Runner::Work::drop_unsent() {
+  for (const auto& job : lanes_.take_all()) store_.give_back(job);
+  for (auto* const flight : intended_) {
+    lanes_.ended(flight->job.host, true);
+    store_.give_back(flight->job);
+    flights_.erase(flight);
+  }
+  intended_.clear();
+}
+
+void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
+  const auto& history = history_of(outcome);
+  const bool throttled =
+      !history.attempts.empty() && history.attempts.back().cls == Class::Throttle;
+  lanes_.ended(flight.job.host, throttled);
+  pace_.ended(now(), now() - flight.started);
+  auto verdict = jobs_.judge(flight.job, flight.prepared, std::move(outcome));
+  if (throttled && verdict.what == Verdict::What::Wait) {
+    hold(flight.job.host, later(now(), verdict.wait));
+  }
+  take_in(flight.job, std::move(verdict));
+  flights_.erase(&flight);
+}
+
+void Runner::Work::take_in(const Job& job, Verdict verdict) {
+  if (!commit_at_) commit_at_ = later(now(), kCommitEvery);
+  take_again_at_ = std::min(take_again_at_, later(now(), kCommitEvery));
+  switch (verdict.what) {
+    case Verdict::What::Wait: return store_.wait(job, verdict.wait, verdict.attempts, verdict.why);
+    case Verdict::What::GiveBack: return store_.give_back(job);
+    case Verdict::What::End: break;
+  }
+  if (verdict.end.state == State::Dead && ++failures_ == options_.max_failures) {
+    ending_ = RunEnd::Failures;
+    watch_->ask(&CallWatch::News::finish_up);
+  }
+  store_.finish(job, std::move(verdict.end));
+}
+
+void Runner::Work::hold(const std::string& host, Time until) {
+  for (const auto& job : lanes_.hold(host, until)) store_.give_back(job);
+  store_.hold(host, until - now());
+  if (!commit_at_) commit_at_ = later(now(), kCommitEvery);
+  take_again_at_ = Time{};
+}
+
+void Runner::Work::refill() {
+  const auto turn = now();
+  if (ending_ || lanes_.queued() >= options_.parallel || turn < take_again_at_) return;
+  std::vector<Job> taken;
+  const auto most = options_.parallel * 4 - lanes_.queued();
+  store_.take(
+      most, [&](std::string_view host) { return lanes_.wants(host, turn); }, taken);
+  // Nothing: until a host is wanted again, or a wait ends.
+  if (taken.empty()) {
+    const auto due = store_.next_due().value_or(kLongestSleep);
+    take_again_at_ =
+        later(turn, std::clamp(due, Duration(std::chrono::milliseconds(1)), kLongestSleep));
+    if (const auto end = lanes_.next_end_of_hold(turn))
+      take_again_at_ = std::min(take_again_at_, *end);
+  }
+  for (auto& job : taken) lanes_.add(std::move(job));
+}
+
+bool Runner::Work::may_start() {
+  if (ending_ || flights_.size() >= most_calls(options_)) return false;
+  if (flights_.size() - in_wait_ >= options_.parallel) return false;
+  return intended_.size() < kIntentsAtOnce;
+}
+
+void Runner::Work::start_jobs() {
+  rate_allows_at_.reset();
+  while (may_start() && lanes_.queued() > 0) {
+    const auto turn = now();
+    if (limit_ && limit_->ready_at() > turn) {
+      rate_allows_at_ = limit_->ready_at();
+      return;
+    }
+    auto job = lanes_.start(turn);
+    if (!job) return;
+    start(*std::move(job));
+  }
+}
+
+void Runner::Work::start(Job job) {
+  auto prepared = jobs_.prepare(job);
+  if (auto* const end = std::get_if<JobEnd>(&prepared)) {
+    lanes_.ended(job.host, true);
+    Verdict verdict;
+    verdict.end = std::move(*end);
+    return take_in(job, std::move(verdict));
+  }
+  auto owned = std::make_unique<Flight>(std::move(job), std::get<Prepared>(std::move(prepared)));
+  auto& flight = *owned;
+  flights_.emplace(&flight, std::move(owned));
+  if (flight.prepared.unsafe) {
+    intended_.push_back(&flight);
+  } else {
+    send(flight);
+  }
+}
+
+void Runner::Work::send_intended() {
+  if (intended_.empty()) return;
+  std::vector<const Job*> jobs;
+  for (const auto* flight : intended_) jobs.push_back(&flight->job);
+  store_.intend(jobs);
+  for (auto* flight : std::exchange(intended_, {})) send(*flight);
+}
+
+void Runner::Work::send(Flight& flight) {
+  flight.started = now();
+  auto request = flight.prepared.request;
+  auto& context = request.edit_options().context;
+  context.set(FlightOfCall{&flight});
+  if (limit_) context.set(FirstSendTaken{limit_->reserve(flight.started)});
+  auto options = flight.prepared.options;
+  options.stop = stop_.get_token();
+  const auto watch = watch_;
+  client_.send_then(
+      std::move(request),
+      [watch, &flight](Outcome outcome) { watch->ended(flight, std::move(outcome)); },
+      std::move(options));
+}
+
+void Runner::Work::commit_if_due() {
+  if (!commit_at_ || now() < *commit_at_) return;
+  store_.commit();
+  commit_at_.reset();
+}
+
+std::optional<RunEnd> Runner::Work::over() {
+  if (!flights_.empty()) return std::nullopt;
+  if (ending_) return ending_;
+  if (lanes_.queued() > 0 || now() >= take_again_at_) return std::nullopt;
+  return over_when_idle();
+}
+
+// No call is under way, and the store had nothing that may be sent now.
+std::optional<RunEnd> Runner::Work::over_when_idle() {
+  const auto counts = store_.counts();
+  if (counts.queued == 0 && counts.waiting == 0 && counts.sending == 0) return RunEnd::Finished;
+  const auto turn = now();
+  auto next = store_.next_due().value_or(kForever);
+  if (const auto hold = lanes_.next_end_of_hold(turn)) {
+    next = std::min(next, *hold - turn);
+  } else if (counts.queued > 0) {
+    next = Duration::zero();  // it comes with the next look at the store
+  }
+  if (next <= options_.max_idle) return std::nullopt;
+  return RunEnd::Idle;
+}
+
+Time Runner::Work::next_turn() const {
+  const auto turn = now();
+  auto next = std::min(later(turn, kLongestSleep), progress_at_);
+  if (commit_at_) next = std::min(next, *commit_at_);
+  if (rate_allows_at_) next = std::min(next, *rate_allows_at_);
+  if (const auto end = lanes_.next_end_of_hold(turn)) next = std::min(next, *end);
+  if (ending_) return std::min(next, ends_at_);
+  const bool room = lanes_.queued() < options_.parallel;
+  return room ? std::min(next, take_again_at_) : next;
+}
+
+RunProgress Runner::Work::progress() const {
+  const auto turn = now();
+  RunProgress progress;
+  progress.counts = store_.counts();
+  progress.ended = pace_.count();
+  progress.in_flight = flights_.size() - intended_.size();
+  progress.in_wait = in_wait_;
+  progress.per_second = pace_.per_second(turn);
+  progress.median = pace_.median();
+  const auto left = progress.counts.queued + progress.counts.sending;
+  if (progress.per_second > 0) {
+    const std::chrono::duration<double> time(static_cast<double>(left) / progress.per_second);
+    progress.time_left = std::chrono::duration_cast<Duration>(time);
+  }
+  for (const auto* lane : lanes_.held(turn)) {
+    progress.paused.push_back({lane->host, lane->held_until - turn});
+  }
+  return progress;
+}
+
+void Runner::Work::report_progress(bool asked) {
+  const auto turn = now();
+  if (!options_.on_progress) {
+    progress_at_ = kNever;
+    return;
+  }
+  if (!asked && turn < progress_at_) return;
+  progress_at_ = later(turn, options_.progress_every);
+  options_.on_progress(progress());
+}
+
+Runner::Runner(ClientOptions options, Store& store, Jobs& jobs, RunnerOptions its)
+    : work_(std::make_unique<Work>(std::move(options), store, jobs, std::move(its))) {}
+Runner::~Runner() = default;
+
+RunEnd Runner::run() { return work_->run(); }
+void Runner::finish_up() { work_->watch().ask(&CallWatch::News::finish_up); }
+void Runner::stop() {
+  finish_up();
+  work_->watch().ask(&CallWatch::News::stop);
+}
+void Runner::ask_progress() { work_->watch().ask(&CallWatch::News::progress_asked); }
+
+}  // namespace httpretry::batch

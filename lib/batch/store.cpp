@@ -1,0 +1,27 @@
+#include <httpretry/batch/store.hpp>
+
+#include <array>
+
+namespace httpretry::batch {
+
+Store::~Store() = default;
+
+std::string_view to_string(State state) {
+  static constexpr std::array<std::string_view, 6> words{"queued", "sending", "done",
+                                                         "dead",   "waiting", "unknown"};
+  return words[static_cast<std::size_t>(state)];
+}
+
+std::uint64_t& Counts::of(State state) {
+  switch (state) {
+    case State::Queued: return queued;
+    case State::Sending: return sending;
+    case State::Done: return done;
+    case State::Dead: return dead;
+    case State::Waiting: return waiting;
+    case State::Unknown: break;
+  }
+  return unknown;
+}
+
+}  // namespace httpretry::batch

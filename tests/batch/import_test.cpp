@@ -1,0 +1,209 @@
+// What is wrong with an input as a whole, and what happens where it changes.
+#include "tests/batch/journal_files.hpp"
+
+#include <httpretry/batch/batch.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace httpretry;
+using namespace httpretry::batch;
+
+namespace {
+
+std::vector<std::string> problems_of(const std::string& input, Bodies bodies = Bodies::Inline) {
+  const Folder folder;
+  BatchOptions options;
+  options.input = folder.write("in", input);
+  options.bodies = bodies;
+  std::vector<std::string> problems;
+  options.on_problem = [&](const Problem& problem) {
+    const auto text = to_string(problem);
+    problems.push_back(text.substr(text.find("/in:") + 4));
+  };
+  const bool good = check_input(options).good;
+  CHECK(good == problems.empty());
+  return problems;
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("every mistake in an input is named with its line and column") {
+  const auto problems = problems_of(
+      "http://a/\n"
+      "{\"url\":\"http://a/\",\"tga\":1,\"id\":[]}\n"
+      "\n"
+      "nonsense\n"
+      "{\"url\":\"http://a/\",\"policy\":\"nope\"}\n"
+      "{\"url\":\"http://a/\",\"set\":{\"max_attempts\":\"x\"}}\r\n"
+      "{\"url\":\"http://a/\"");
+  REQUIRE(problems.size() == 6);
+  CHECK(problems[0].starts_with("2:20: /tga: unknown key"));
+  CHECK(problems[1].starts_with("2:33: /id: expected a string"));
+  CHECK(problems[2].starts_with("4:1: "));
+  CHECK(problems[3] == R"(5:29: no policy and no preset is named "nope")");
+  CHECK(problems[4].starts_with("6:26: "));
+  CHECK(problems[5].starts_with("7:19: "));
+}
+
+TEST_CASE("an input may begin with a byte order mark and end without a line end") {
+  CHECK(problems_of("\xEF\xBB\xBF{\"url\":\"http://a/\"}\r\nhttp://b/").empty());
+  CHECK(problems_of("").empty());
+}
+
+TEST_CASE("equal ids are mistakes, also where a line has none and its number is the id") {
+  CHECK(problems_of(R"({"id":"b","url":"http://a/"}
+{"id":"a","url":"http://a/"}
+{"url":"http://a/","id":"b"}
+{"url":"http://a/","id":"b"})") ==
+        Texts{R"(3:25: the id "b" is that of line 1, too: each job needs one of its own)",
+              R"(4:25: the id "b" is that of line 1, too: each job needs one of its own)"});
+  CHECK(problems_of("http://a/\n{\"url\":\"http://a/\",\"id\":1}") ==
+        Texts{R"(2:25: the id "1" is that of line 1, too, which has none of its own)"});
+  CHECK(problems_of("http://a/\n{\"url\":\"http://a/\",\"id\":\"01\"}").empty());
+}
+
+TEST_CASE("equal keys are a mistake where the requests differ, and none where they do not") {
+  const std::string first = R"({"url":"http://a/","key":"k","body":"x"})";
+  CHECK(problems_of(first + "\n" + first).empty());
+  CHECK(
+      problems_of(first + "\n" + R"({"key":"k","url":"http://a/","body":"y"})") ==
+      Texts{R"(2:8: the key "k" is that of line 1, too, which is another request: a server would )"
+            "take them for the same"});
+}
+
+TEST_CASE("two responses for one file are a mistake") {
+  const std::string first = R"({"url":"http://a/","output":"b/x"})";
+  CHECK(
+      problems_of(first + "\n" + R"({"url":"http://a/2","output":"b/x"})") ==
+      Texts{R"(2:30: the response would go to "b/x", as that of line 1 does: each needs a file of )"
+            "its own"});
+  CHECK(problems_of(first + "\n" + R"({"url":"http://a/2","output":"b/y"})").empty());
+  // Files that are named by ids.
+  const std::string named = R"({"url":"http://a/","id":"é"})";
+  CHECK(problems_of(named + "\n" + R"({"output":"%C3%A9","url":"http://a/"})").empty());
+  CHECK(
+      problems_of(named + "\n" + R"({"output":"%C3%A9","url":"http://a/"})", Bodies::Files) ==
+      Texts{R"(2:11: the response would go to "%C3%A9", as that of line 1 does: each needs a file )"
+            "of its own"});
+}
+
+TEST_CASE("an input with a mistake leaves nothing behind") {
+  JournalFiles files;
+  files.folder.write("in", "http://a/\nhttp://\n");
+  CHECK(files.open() == nullptr);
+  CHECK(files.problems.size() == 1);
+  CHECK_FALSE(files.folder.has("j.db"));
+  CHECK_FALSE(files.folder.has("j.db.new"));
+  CHECK_FALSE(files.folder.has("j.db-lock"));
+  CHECK_FALSE(files.folder.has("results"));
+}
+
+TEST_CASE("lines may be appended, and a mistake in them changes nothing") {
+  JournalFiles files;
+  files.input_of(3);
+  CHECK(files.open()->counts().queued == 3);
+  files.folder.append("in", "nonsense\n");
+  CHECK(files.open() == nullptr);
+  CHECK(files.problems.size() == 1);
+  CHECK(files.problems.front().starts_with("4:1: "));
+  files.folder.write("in", "");
+  files.input_of(5);
+  CHECK(files.open()->counts().queued == 5);
+  CHECK(files.open()->counts().queued == 5);
+}
+
+TEST_CASE("an appended line is compared with those that were there") {
+  JournalFiles files;
+  files.folder.write(
+      "in", "{\"url\":\"http://a/\",\"id\":\"a\"}\n{\"url\":\"http://a/\",\"id\":\"b\"}\n");
+  REQUIRE(files.open() != nullptr);
+  files.folder.append("in", "{\"url\":\"http://a/\",\"id\":\"a\"}\n");
+  CHECK(files.open() == nullptr);
+  CHECK(files.problems.front().starts_with(R"(3:25: the id "a" is that of line 1, too)"));
+}
+
+TEST_CASE("a line that was changed is named, and so is one that is missing") {
+  JournalFiles files;
+  files.input_of(20);
+  REQUIRE(files.open() != nullptr);
+  auto lines = files.folder.lines("in");
+  lines[16] += "x";
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  files.folder.write("in", text);
+  CHECK(files.open() == nullptr);
+  REQUIRE(files.problems.size() == 1);
+  CHECK(files.problems.front().starts_with(
+      "17:1: this line was changed since it was read. Put it back"));
+
+  files.folder.write("in", "http://a/1\n");
+  CHECK(files.open() == nullptr);
+  REQUIRE(files.problems.size() == 1);
+  CHECK(files.problems.front().starts_with("2:1: this line is missing: there were 20 lines"));
+}
+
+TEST_CASE("of many changed lines the first are named and the others counted") {
+  JournalFiles files;
+  files.input_of(50);
+  REQUIRE(files.open() != nullptr);
+  files.folder.write("in", "");
+  files.input_of(50, 1000);
+  CHECK(files.open() == nullptr);
+  REQUIRE(files.problems.size() == 21);
+  CHECK(files.problems.back().find("30 more lines were changed") != std::string::npos);
+}
+
+TEST_CASE("an import that a crash ended is not taken for a journal") {
+  JournalFiles files;
+  files.input_of(3);
+  files.folder.write("j.db.new", "half of a database");
+  const auto journal = files.open();
+  REQUIRE(journal != nullptr);
+  CHECK(journal->counts().queued == 3);
+}
+
+TEST_CASE("what is no journal is refused") {
+  JournalFiles files;
+  files.input_of(1);
+  files.folder.write("j.db", "something else entirely, and long enough to be no header of SQLite");
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("the file is damaged, or is no journal"),
+                       StoreError);
+  files.folder.write("j.db", "");
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("is no journal of httpretry batch"),
+                       StoreError);
+}
+
+TEST_CASE("a journal belongs to one process, also within one process") {
+  JournalFiles files;
+  files.input_of(1);
+  const auto journal = files.open();
+  CHECK_THROWS_WITH_AS(
+      files.open(),
+      doctest::Contains(("is in use by the process " + std::to_string(::getpid())).c_str()),
+      StoreError);
+  // Asking is no harm.
+  CHECK(read_status(files.folder / "j.db").process == ::getpid());
+  CHECK_THROWS_AS(files.open(), StoreError);
+}
+
+TEST_CASE("a dry run counts requests by host and policy") {
+  const Folder folder;
+  BatchOptions options;
+  options.input = folder.write("in", R"(http://a/1
+http://b/1
+http://a/2
+{"url":"http://a/3","body":"x","policy":"curl"}
+{"url":"http://a/4","body":"x","key":true,"set":{"max_attempts":2},"not_before":"2030-01-01T00:00:00Z"}
+)");
+  const auto report = check_input(options);
+  CHECK(report.good);
+  CHECK(report.jobs == 5);
+  REQUIRE(report.hosts.size() == 2);
+  CHECK(report.hosts[0] == std::pair<std::string, std::uint64_t>("http://a", 4));
+  CHECK(report.policies.size() == 3);
+  CHECK(report.unsafe == 1);
+  CHECK(report.later == 1);
+  CHECK_FALSE(folder.has("in.httpretry.db"));
+}

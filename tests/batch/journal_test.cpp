@@ -1,0 +1,320 @@
+#include "tests/batch/journal_files.hpp"
+
+#include <httpretry/batch/batch.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace httpretry;
+using namespace httpretry::batch;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* kPut = "remove what stands from there on, and start the same command again";
+
+Job take_one(Journal& journal) {
+  auto jobs = take(journal, 1);
+  REQUIRE(jobs.size() == 1);
+  return std::move(jobs.front());
+}
+
+void finish_all(Journal& journal, std::size_t count) {
+  for (const auto& job : take(journal, count)) {
+    journal.finish(job, end_of(journal, job, State::Done));
+  }
+  journal.commit();
+}
+
+}  // namespace
+
+TEST_CASE("jobs come in the order of the input, and those of high priority first") {
+  JournalFiles files;
+  files.folder.write("in", R"(http://a/1
+{"url":"http://a/2","priority":"low"}
+{"url":"http://a/3","priority":"high"}
+http://a/4
+{"url":"http://a/5","priority":"high"}
+)");
+  const auto journal = files.open();
+  std::vector<std::uint64_t> numbers;
+  for (const auto& job : take(*journal, 10)) numbers.push_back(job.number);
+  CHECK(numbers == std::vector<std::uint64_t>{3, 5, 1, 4, 2});
+}
+
+TEST_CASE("a host with many jobs does not keep those of another from being taken") {
+  JournalFiles files;
+  files.input_of(1000);
+  files.folder.append("in", "http://b/\n");
+  const auto journal = files.open();
+  const auto jobs = take(*journal, 64);
+  CHECK(std::ranges::any_of(jobs, [](const Job& job) { return job.host == "http://b"; }));
+  CHECK(jobs.size() > 8);
+}
+
+TEST_CASE("a job that was given back is taken again, once") {
+  JournalFiles files;
+  files.input_of(3);
+  const auto journal = files.open();
+  const auto first = take(*journal, 2);
+  journal->give_back(first[0]);
+  const auto again = take(*journal, 9);
+  REQUIRE(again.size() == 2);
+  CHECK(again[0].number == 1);
+  CHECK(again[1].number == 3);
+  CHECK(take(*journal, 9).empty());
+}
+
+TEST_CASE("a wait ends when its time has passed, also in the next run") {
+  JournalFiles files;
+  files.input_of(1);
+  auto journal = files.open();
+  journal->wait(take_one(*journal), 1h, 3, "503");
+  journal->commit();
+  CHECK(take(*journal, 1).empty());
+  CHECK(journal->next_due() == 1h);
+  journal.reset();
+  files.pass(59min);
+  journal = files.open();
+  CHECK(journal->counts().waiting == 1);
+  CHECK(journal->next_due() == 1min);
+  files.pass(1min);
+  const auto job = take_one(*journal);
+  CHECK(job.attempts == 3);
+}
+
+TEST_CASE("a wait does not change with the wall clock, and not_before does") {
+  JournalFiles files;
+  files.folder.write("in", R"({"url":"http://a/","not_before":"2027-01-15T09:00:00Z"}
+{"url":"http://a/2"}
+)");
+  auto journal = files.open();
+  CHECK(journal->next_due() == 1h);
+  journal->wait(take_one(*journal), 2h, 1, "busy");
+  files.wall -= 1h;  // somebody sets the clock
+  journal->commit();
+  CHECK(journal->next_due() == 2h);  // both
+  files.pass(2h);
+  CHECK(take(*journal, 9).size() == 2);
+
+  files.wall += 1000h;
+  CHECK(take(*journal, 9).empty());
+}
+
+TEST_CASE("a clock that jumps forward does not end a wait of this run") {
+  JournalFiles files;
+  files.input_of(1);
+  const auto journal = files.open();
+  journal->wait(take_one(*journal), 1h, 1, "busy");
+  journal->commit();
+  files.wall += 5h;
+  CHECK(take(*journal, 1).empty());
+  files.pass(1h);
+  CHECK(take(*journal, 1).size() == 1);
+}
+
+TEST_CASE("a host that asked for a wait is held in the next run, too") {
+  JournalFiles files;
+  files.input_of(1);
+  auto journal = files.open();
+  journal->hold("http://a", 10min);
+  journal->commit();
+  journal.reset();
+  files.pass(4min);
+  journal = files.open();
+  auto held = journal->holds();
+  REQUIRE(held.size() == 1);
+  CHECK(held.front().host == "http://a");
+  CHECK(held.front().time == 6min);
+  files.wall += 100h;  // set
+  journal->hold("http://a", 7min);
+  journal->commit();
+  held = journal->holds();
+  REQUIRE(held.size() == 1);
+  CHECK(held.front().time == 7min);
+  files.pass(7min);
+  CHECK(journal->holds().empty());
+}
+
+TEST_CASE("keys that are made stay the same, and are in no other journal") {
+  JournalFiles files;
+  files.folder.write("in", R"({"url":"http://a/","key":true,"body":"x"}
+{"url":"http://a/","key":"own","body":"x"}
+{"url":"http://a/","body":"x"}
+)");
+  auto journal = files.open();
+  const auto jobs = take(*journal, 3);
+  CHECK(jobs[0].key.size() == 32);
+  CHECK(jobs[1].key == "own");
+  CHECK(jobs[2].key.empty());
+  journal.reset();
+  journal = files.open();
+  CHECK(take_one(*journal).key == jobs[0].key);
+  journal.reset();
+  std::filesystem::remove(files.folder / "j.db");
+  CHECK(take_one(*files.open()).key != jobs[0].key);
+}
+
+TEST_CASE("a job that may have been sent says since when") {
+  JournalFiles files;
+  files.input_of(2);
+  auto journal = files.open();
+  const auto began = files.wall;
+  CHECK_FALSE(take_one(*journal).maybe_sent_since.has_value());
+  journal.reset();
+  files.pass(3h);
+  files.input_of(1, 3);
+  journal = files.open();
+  const auto jobs = take(*journal, 3);
+  REQUIRE(jobs.size() == 3);
+  CHECK(jobs[0].maybe_sent_since == began);
+  CHECK(jobs[1].maybe_sent_since == began);
+  CHECK_FALSE(jobs[2].maybe_sent_since.has_value());  // it was not there then
+}
+
+TEST_CASE("whole lines at the end of the results are taken over, and half a line is cut") {
+  JournalFiles files;
+  files.input_of(4);
+  auto journal = files.open();
+  finish_all(*journal, 1);
+  const auto second = result_line(*journal, 2, State::Done);
+  const auto third = result_line(*journal, 3, State::Dead);
+  journal.reset();
+  files.folder.append("results", second + third + second.substr(0, 20));
+  journal = files.open();
+  REQUIRE(journal != nullptr);
+  CHECK(journal->counts().done == 2);
+  CHECK(journal->counts().dead == 1);
+  CHECK(journal->counts().queued == 1);
+  CHECK(files.folder.lines("results").size() == 3);
+  CHECK(files.folder.read("results").ends_with(third));
+  // What died has its dead letter, which the crash had kept from being written.
+  REQUIRE(files.folder.lines("dead").size() == 1);
+  CHECK(files.folder.lines("dead").front().starts_with(R"({"id":"3","url":"http://a/3","last":{)"));
+  CHECK(take(*journal, 9).size() == 1);
+}
+
+TEST_CASE("a dead letter without its results line is taken over, too") {
+  JournalFiles files;
+  files.input_of(2);
+  auto journal = files.open();
+  const auto job = take_one(*journal);
+  const auto end = end_of(*journal, job, State::Dead);
+  journal.reset();
+  files.folder.append("dead", end.dead_letter);
+  journal = files.open();
+  CHECK(journal->counts().dead == 1);
+  CHECK(files.folder.read("dead") == end.dead_letter);
+  CHECK(files.folder.read("results") == end.result);
+}
+
+TEST_CASE("what this journal did not write is refused with its place, and nothing is changed") {
+  for (const char* const name : {"results", "dead"}) {
+    CAPTURE(name);
+    JournalFiles files;
+    files.input_of(2);
+    auto journal = files.open();
+    finish_all(*journal, 1);
+    journal.reset();
+    const auto before = files.folder.read(name);
+    const auto offset = "at byte " + std::to_string(before.size());
+    files.folder.append(name, "{\"id\":\"2\",\"line\":2,\"run\":\"another\",\"state\":\"done\"}\n");
+    const auto foreign = files.folder.read(name);
+    CHECK_THROWS_WITH_AS(files.open(), doctest::Contains(offset.c_str()), StoreError);
+    CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("a line that this journal did not write"),
+                         StoreError);
+    CHECK_THROWS_WITH_AS(files.open(), doctest::Contains(kPut), StoreError);
+    CHECK(files.folder.read(name) == foreign);
+    files.folder.write(name, before);
+    CHECK(files.open()->counts().done == 1);
+  }
+}
+
+TEST_CASE("a second line about a job is refused with its place") {
+  JournalFiles files;
+  files.input_of(3);
+  auto journal = files.open();
+  finish_all(*journal, 1);
+  const auto first = result_line(*journal, 1, State::Done);
+  const auto second = result_line(*journal, 2, State::Done);
+  const auto missing = result_line(*journal, 9, State::Done);
+  journal.reset();
+  const auto before = files.folder.read("results");
+  const std::pair<std::string, std::size_t> bads[] = {
+      {first, 0}, {second + second, second.size()}, {missing, 0}};
+  for (const auto& [bad, at] : bads) {
+    files.folder.write("results", before + bad);
+    const auto offset = "at byte " + std::to_string(before.size() + at) + " there is a second line";
+    CHECK_THROWS_WITH_AS(files.open(), doctest::Contains(offset.c_str()), StoreError);
+  }
+}
+
+TEST_CASE("results that were cut are refused") {
+  JournalFiles files;
+  files.input_of(2);
+  auto journal = files.open();
+  finish_all(*journal, 2);
+  journal.reset();
+  const auto all = files.folder.read("results");
+  files.folder.write("results", all.substr(0, all.size() - 1));
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("it was cut. Put it back as it was"),
+                       StoreError);
+  std::filesystem::remove(files.folder / "results");
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("it was cut"), StoreError);
+}
+
+TEST_CASE("results go into a regular file only") {
+  JournalFiles files;
+  files.input_of(1);
+  std::filesystem::create_symlink("/dev/null", files.folder / "results");
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("is no regular file"), StoreError);
+}
+
+TEST_CASE("an unknown job has no results line, and one when it is resolved") {
+  JournalFiles files;
+  files.input_of(1);
+  auto journal = files.open();
+  auto job = take_one(*journal);
+  const Job* const jobs[] = {&job};
+  journal->intend(jobs);
+  journal.reset();  // a crash
+  journal = files.open();
+  CHECK(journal->counts().unknown == 1);
+  CHECK(take(*journal, 1).empty());
+  CHECK(files.folder.read("results").empty());
+  std::vector<std::string> unknown;
+  export_jobs(files.folder / "j.db", State::Unknown,
+              [&](std::string_view line) { unknown.emplace_back(line); });
+  CHECK(unknown == std::vector<std::string>{R"({"id":"1","url":"http://a/1"})"});
+  const auto story = read_job(files.folder / "j.db", "1");
+  CHECK(story->about.find("--retry-unknown") != std::string::npos);
+
+  journal.reset();
+  files.retry_unknown = true;
+  journal = files.open();
+  finish_all(*journal, 1);
+  CHECK(files.folder.lines("results").size() == 1);
+  CHECK(journal->counts().unknown == 0);
+}
+
+TEST_CASE("a journal of another version is refused") {
+  JournalFiles files;
+  files.input_of(1);
+  REQUIRE(files.open() != nullptr);
+  Database(files.folder / "j.db", Database::Mode::Write).execute("PRAGMA user_version = 7");
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("is a journal of version 7"), StoreError);
+}
+
+TEST_CASE("the tables of a journal are strict and marked as ours") {
+  JournalFiles files;
+  files.input_of(1);
+  REQUIRE(files.open() != nullptr);
+  const Database database(files.folder / "j.db", Database::Mode::Read);
+  CHECK(database.number("PRAGMA application_id") == kApplicationId);
+  CHECK(database.number("PRAGMA user_version") == kJournalVersion);
+  CHECK(
+      database.number("SELECT count(*) FROM pragma_table_list WHERE strict = 0 AND schema = 'main' "
+                      "AND name NOT LIKE 'sqlite%'") == 0);
+  auto mode = database.prepare("PRAGMA journal_mode");
+  REQUIRE(mode.step());
+  CHECK(mode.text(0) == "wal");
+}

@@ -1,0 +1,213 @@
+#include "lib/batch/request_line.hpp"
+
+#include "lib/batch/text.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace httpretry;
+using namespace httpretry::batch;
+using Content = RequestLine::Content;
+
+namespace {
+
+RequestLine read(std::string_view text, LineFormat format = LineFormat::Auto) {
+  RequestLine line;
+  Problems problems("in");
+  const bool good = read_request_line(text, format, line, problems);
+  for (const auto& problem : problems.take()) MESSAGE(to_string(problem));
+  REQUIRE(good);
+  return line;
+}
+
+std::vector<std::string> problems_of(std::string_view text, LineFormat format = LineFormat::Auto) {
+  RequestLine line;
+  Problems problems("in");
+  CHECK_FALSE(read_request_line(text, format, line, problems));
+  std::vector<std::string> texts;
+  for (const auto& problem : problems.take()) texts.push_back(to_string(problem));
+  return texts;
+}
+
+struct Bad {
+  const char* text;
+  const char* says;
+};
+
+}  // namespace
+
+TEST_CASE("a line may be a URL alone") {
+  const auto line = read("  http://a/b?c \t");
+  CHECK(line.url == "http://a/b?c");
+  CHECK(line.method == "GET");
+  CHECK(line.content == Content::None);
+  CHECK(read("http://a/{b}", LineFormat::Urls).url == "http://a/{b}");
+}
+
+TEST_CASE("a line says all of a request and how it is handled") {
+  const auto line = read(
+      R"({"id":"a1","method":"PUT","url":"http://a/","headers":{"X":"1","Y":["2","3"]},)"
+      R"("json":{"n":[1.50,"\u00e4"]},"policy":"p","set":{"max_attempts":9,"backoff":{"initial":"1s"}},)"
+      R"("key":"k","output":"d/a.bin","not_before":"2026-11-24T08:00:00Z",)"
+      R"("deadline":"2026-11-24T10:00:00+02:00","priority":"low","tag":{"t":null}})");
+  CHECK(line.id == "a1");
+  CHECK(line.method == "PUT");
+  CHECK(line.headers.get_all("Y").size() == 2);
+  CHECK(line.content == Content::Json);
+  CHECK(line.body == R"({"n":[1.50,"ä"]})");
+  CHECK(line.policy == "p");
+  REQUIRE(line.settings.size() == 2);
+  CHECK(line.settings[1].first == "backoff.initial");
+  CHECK(line.settings[1].second == R"("1s")");
+  CHECK(line.wants_key);
+  CHECK(line.key == "k");
+  CHECK(line.output == "d/a.bin");
+  CHECK(line.not_before == line.deadline);
+  CHECK(line.priority == Priority::Low);
+  CHECK(line.tag == R"({"t":null})");
+}
+
+TEST_CASE("a body makes it a POST, unless the line names a method") {
+  CHECK(read(R"({"url":"http://a/","body":""})").method == "POST");
+  CHECK(read(R"({"body_file":"f","url":"http://a/"})").method == "POST");
+  CHECK(read(R"({"url":"http://a/","body":"x","method":"GET"})").method == "GET");
+  CHECK(read(R"({"url":"http://a/","body_base64":"AAH/"})").body == std::string("\0\1\xff", 3));
+}
+
+TEST_CASE("each mistake in a line has its column, what was expected and what is there") {
+  const Bad bads[] = {
+      {R"({"url":"http://a/","ur":1})", R"(in:1:20: /ur: unknown key; did you mean "url"?)"},
+      {R"({"id":"x"})", R"(in:1:1: it has no "url")"},
+      {R"({"url":7})", "in:1:8: /url: expected a string, but this is 7"},
+      {R"({"url":""})", "in:1:8: /url: must not be empty"},
+      {R"({"url":"/x"})", "in:1:8: "},
+      {R"({"url":"ftp://a/"})", "in:1:8: "},
+      {R"({"url":"http://a/","method":"G T"})", R"(in:1:29: /method: "G T" is not an HTTP method)"},
+      {R"({"url":"http://a/","headers":[]})",
+       "in:1:30: /headers: expected an object, but this is an array"},
+      {R"({"url":"http://a/","headers":{"X":1}})",
+       "in:1:35: /headers/X: expected a string or an array"},
+      {R"({"url":"http://a/","headers":{"X Y":"1"}})",
+       R"(in:1:37: /headers/X Y: "X Y" is not a header)"},
+      {R"({"url":"http://a/","body":"x","json":1})",
+       "in:1:31: /json: a request has one of json, body"},
+      {R"({"url":"http://a/","body":{}})",
+       "in:1:27: /body: expected a string, but this is an object"},
+      {R"({"url":"http://a/","body_base64":"x"})", "in:1:34: /body_base64: is not base64"},
+      {R"({"url":"http://a/","bodyfile":"x"})",
+       R"(in:1:20: /bodyfile: unknown key; did you mean "body_file"?)"},
+      {R"({"url":"http://a/","set":3})", "in:1:26: /set: expected an object, but this is 3"},
+      {R"({"url":"http://a/","key":false})",
+       "in:1:26: /key: expected a string, or true for a key that is made"},
+      {R"({"url":"http://a/","output":"../x"})",
+       "in:1:29: /output: must be a relative path without . and .."},
+      {R"({"url":"http://a/","output":"/x"})", "in:1:29: /output: must be a relative path"},
+      {R"({"url":"http://a/","not_before":"soon"})",
+       R"(in:1:33: /not_before: expected a date such as)"},
+      {R"({"url":"http://a/","deadline":"2026-02-30T00:00:00Z"})",
+       "in:1:31: /deadline: expected a date"},
+      {R"({"url":"http://a/","priority":"urgent"})",
+       R"(in:1:31: /priority: expected "high", "normal" or "low")"},
+      {R"({"url":"http://a/","id":true})", "in:1:25: /id: expected a string, but this is true"},
+      {R"({"url":"http://a/","url":"http://b/"})", "in:1:20: "},
+      {R"({"url":"http://a/"} x)", "in:1:21: "},
+      {R"({"url":"http://a/")", "in:1:19: "},
+      {"[1]", "in:1:1: "},
+  };
+  for (const auto& bad : bads) {
+    INFO(bad.text);
+    const auto texts =
+        problems_of(bad.text, bad.text[0] == '[' ? LineFormat::Jsonl : LineFormat::Auto);
+    REQUIRE(texts.size() == 1);
+    CHECK(texts.front().starts_with(bad.says));
+  }
+}
+
+TEST_CASE("a line with several mistakes has them all reported") {
+  const auto texts = problems_of(R"({"id":[],"method":"?","url":"nope","tga":1})");
+  CHECK(texts.size() == 4);
+}
+
+TEST_CASE("a dead letter is a line again, without what was last said of it") {
+  const auto first = R"({"id":"1","url":"http://a/","last":{"x":"}"}})";
+  CHECK(read(first).text_without_last == R"({"id":"1","url":"http://a/"})");
+  CHECK(read(R"({"last":1 , "url":"http://a/"})").text_without_last == R"({"url":"http://a/"})");
+  CHECK(read(R"({"url":"http://a/"})").text_without_last.empty());
+}
+
+TEST_CASE("a line that is written for another run keeps its id, its key and its text") {
+  const auto with = [](std::string_view text, std::string_view last) {
+    return line_with(text, read(text), "7", "made", last);
+  };
+  CHECK(with("http://a/ ", "") == R"({"id":"7","key":"made","url":"http://a/"})");
+  CHECK(with(R"( {"url":"http://a/"} )", R"({"n":1})") ==
+        R"({"id":"7","key":"made","url":"http://a/","last":{"n":1}})");
+  CHECK(with(R"({"url":"http://a/","key" : true,"tag":"}"})", "") ==
+        R"({"id":"7","url":"http://a/","key" : "made","tag":"}"})");
+  CHECK(with(R"({"id":"ä","key":"own","url":"http://a/"})", "") ==
+        R"({"id":"ä","key":"own","url":"http://a/"})");
+  // Both are lines of an input again, with the same meaning.
+  const auto again = read(with(R"({"tag":"ö","key":true,"url":"http://a/"})", R"({"n":1})"));
+  CHECK(again.key == "made");
+  CHECK(again.id == "7");
+  CHECK(again.tag == R"("ö")");
+}
+
+TEST_CASE("dates are read as RFC 3339 has them, and nothing else is") {
+  const auto ms = [](std::string_view text) {
+    const auto date = parse_rfc3339(text);
+    REQUIRE(date.has_value());
+    return std::chrono::floor<std::chrono::milliseconds>(*date).time_since_epoch().count();
+  };
+  CHECK(ms("1970-01-01T00:00:00Z") == 0);
+  CHECK(ms("2000-02-29T12:00:00.25+01:30") == 951820200250);
+  CHECK(ms("2026-11-24 08:00:00z") == ms("2026-11-24T03:00:00-05:00"));
+  for (const auto* text :
+       {"", "2026-11-24", "2026-11-24T08:00:00", "2026-13-01T00:00:00Z", "2026-11-24T24:00:00Z",
+        "2026-11-24T08:00:00.Z", "2026-11-24T08:00:00Zx", "26-11-24T08:00:00Z",
+        "2026-11-24T08:00:00+2:00", "1969-12-31T00:00:00Z"}) {
+    CHECK_FALSE(parse_rfc3339(text).has_value());
+  }
+}
+
+TEST_CASE("base64 is decoded to what was encoded, and bad base64 is not decoded") {
+  std::string bytes;
+  for (int i = 0; i < 300; ++i) {
+    CHECK(decode_base64(encode_base64(bytes)) == bytes);
+    bytes += static_cast<char>(i * 37);
+  }
+  for (const auto* text : {"A", "AA", "AAA", "A===", "AA=A", "====", "AA==AAAA", "A A="}) {
+    CHECK_FALSE(decode_base64(text).has_value());
+  }
+}
+
+TEST_CASE("the keys of all lines differ, and those of another journal, too") {
+  std::vector<std::string> keys;
+  for (const auto* secret :
+       {"0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdee"}) {
+    for (std::uint64_t line = 1; line <= 1000; ++line) keys.push_back(made_key(secret, line));
+  }
+  CHECK(keys.front().size() == 32);
+  CHECK(keys.front() == made_key("0123456789abcdef0123456789abcdef", 1));
+  std::ranges::sort(keys);
+  CHECK(std::ranges::adjacent_find(keys) == keys.end());
+}
+
+TEST_CASE("the hash of lines knows their order, their bounds and every byte") {
+  const auto hash = [](std::initializer_list<std::string_view> lines) {
+    std::uint64_t value = 0;
+    for (const auto line : lines) value = hash_line(value, line);
+    return value;
+  };
+  CHECK(hash({"ab", "c"}) != hash({"a", "bc"}));
+  CHECK(hash({"a", "b"}) != hash({"b", "a"}));
+  CHECK(hash({"a"}) != hash({"a", ""}));
+  std::string line(40, 'x');
+  const auto before = hash({line});
+  for (auto& c : line) {
+    c = 'y';
+    CHECK(hash({line}) != before);
+    c = 'x';
+  }
+}

@@ -1,0 +1,442 @@
+"""httpretry batch: the input, the runs, what they leave, and the questions to a journal."""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+from program import LIMIT, PROGRAM, ProgramTest, QUICK, Response, clean_environment, closed_port, main, wait_until
+
+QUIET = ("--progress", "none")
+BUSY = Response(503, b"", [("Retry-After", "3600")])
+
+
+class BatchTest(ProgramTest):
+    def input(self, *lines, name="in.jsonl"):
+        text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+        (self.folder / name).write_text(text)
+        return name
+
+    def batch(self, *args, status=0, **more):
+        return self.run_program("batch", *args, status=status, **more)
+
+    def lines(self, name="in.jsonl.results.jsonl"):
+        return [json.loads(line) for line in (self.folder / name).read_text().splitlines()]
+
+    def states(self, name="in.jsonl.results.jsonl"):
+        return sorted((line["id"], line["state"]) for line in self.lines(name))
+
+    def refused(self, *args, status=2):
+        ran = self.batch(*args, status=status)
+        self.assertEqual(ran.stdout, b"")
+        return ran.stderr.decode()
+
+
+class Runs(BatchTest):
+    def test_each_job_has_one_line_and_a_second_run_sends_nothing(self):
+        server = self.server(503, 200)
+        file = self.input(*[server.url(f"/{i}") for i in range(20)])
+        self.batch(*QUICK, file)
+        sent = len(server.seen)
+        self.assertEqual(sent, 21)
+        self.assertEqual(self.states(), sorted((str(i + 1), "done") for i in range(20)))
+        before = (self.folder / "in.jsonl.results.jsonl").read_bytes()
+        self.batch(file)
+        self.assertEqual(len(server.seen), sent)
+        self.assertEqual((self.folder / "in.jsonl.results.jsonl").read_bytes(), before)
+
+    def test_a_results_line_is_the_report_with_id_tag_line_and_body(self):
+        server = self.server(Response(200, b'{"\xc3\xa4":1}', [("X", "y")]), Response(200, b"\xff\0"))
+        file = self.input({"url": server.url("/a"), "id": "x", "tag": {"k": [1]}},
+                          {"url": server.url("/b"), "json": {"n": 1.50}, "headers": {"A": "b"}})
+        self.batch("--response-headers", "--parallel", "1", "-H", "C: d", file)
+        first, second = self.lines()
+        self.assertEqual((first["id"], first["line"], first["tag"], first["body"], first["status"]),
+                         ("x", 1, {"k": [1]}, '{"ä":1}', 200))
+        self.assertEqual(len(first["attempts"]), 1)
+        self.assertIn(["X", "y"], first["headers"])
+        self.assertEqual((second["id"], second["body_base64"], second["method"]), ("2", "/wA=", "POST"))
+        posted = server.seen[1]
+        self.assertEqual((posted.body, posted.headers["content-type"], posted.headers["a"],
+                          posted.headers["c"]), (b'{"n":1.5}', "application/json", "b", "d"))
+
+    def test_bodies_go_where_they_are_asked_to_go(self):
+        server = self.server(Response(200, b"hello"))
+        file = self.input({"url": server.url(), "id": "a/b"}, {"url": server.url(), "output": "d/e.txt"})
+        self.batch("--bodies", "out", file)
+        by_id = {line["id"]: line for line in self.lines()}
+        self.assertEqual(by_id["a/b"]["body_file"], "out/a%2Fb")
+        self.assertEqual((self.folder / "out/a%2Fb").read_bytes(), b"hello")
+        self.assertEqual((self.folder / "out/d/e.txt").read_bytes(), b"hello")
+        self.batch("--bodies", "none", "--fresh", self.input(server.url()))
+        self.assertNotIn("body", self.lines()[0])
+
+    def test_a_body_that_is_too_long_is_left_out_of_the_results(self):
+        server = self.server(Response(200, b"x" * 65537))
+        self.batch(self.input(server.url()))
+        self.assertEqual(self.lines()[0]["body_omitted"], True)
+
+    def test_dead_letters_are_the_input_of_the_next_run(self):
+        server = self.server(404)
+        file = self.input({"url": server.url("/a"), "id": "a", "key": True, "body": "x"}, server.url("/b"))
+        self.batch("--dead", "dead.jsonl", file, status=22)
+        letters = self.lines("dead.jsonl")
+        self.assertEqual([letter["last"]["status"] for letter in letters], [404, 404])
+        key = server.seen[[s.target for s in server.seen].index("/a")].headers["idempotency-key"]
+        self.assertEqual({letter["id"]: letter.get("key") for letter in letters}, {"a": key, "2": None})
+        server.responses = [Response(200)]
+        self.batch("dead.jsonl")
+        self.assertEqual(self.states("dead.jsonl.results.jsonl"), [("2", "done"), ("a", "done")])
+        self.assertEqual(server.seen[-1].headers.get("idempotency-key", key), key)
+
+    def test_a_finished_run_exits_as_before(self):
+        server = self.server(404)
+        file = self.input(server.url())
+        for _ in range(2):
+            self.batch(file, status=22)
+        self.assertEqual(len(server.seen), 1)
+
+    def test_a_request_that_must_not_be_repeated_is_dead_after_one_send(self):
+        server = self.server(Response(200, reset=True))
+        self.batch(self.input({"url": server.url(), "body": "x"}), status=22)
+        self.assertEqual(self.lines()[0]["stop_reason"], "unsafe_to_repeat")
+        self.assertEqual(len(server.seen), 1)
+
+    def test_keys_are_made_at_the_import_and_survive_restarts(self):
+        server = self.server(Response(503, reset=True), Response(503))
+        file = self.input({"url": server.url(), "body": "x", "key": True},
+                          {"url": server.url(), "body": "y"})
+        self.batch("--set", "max_attempts=1", "--dead", "dead", "--set", "idempotency_key=X-Key",
+                   *QUICK, file, status=22)
+        keys = {bytes(seen.body): seen.headers["x-key"] for seen in server.seen}
+        self.assertEqual(len(set(keys.values())), 2)
+        server.responses = [Response(200)]
+        self.batch("--set", "idempotency_key=X-Key", "dead")
+        for seen in server.seen:
+            self.assertEqual(seen.headers["x-key"], keys[bytes(seen.body)])
+
+    def test_standard_input_is_kept_in_the_journal(self):
+        server = self.server(200)
+        self.batch("--journal", "j.db", "-", stdin=server.url().encode() + b"\n")
+        self.batch("--journal", "j.db", "-", stdin=b"")
+        self.assertEqual(len(server.seen), 1)
+        self.assertEqual(self.states("j.db.results.jsonl"), [("1", "done")])
+        self.assertIn("standard input needs --journal FILE", self.refused("-"))
+
+    def test_new_lines_are_new_jobs(self):
+        server = self.server(200)
+        file = self.input(server.url("/1"))
+        self.batch(file)
+        with (self.folder / file).open("a") as out:
+            out.write(server.url("/2"))
+        self.batch(file)
+        self.assertEqual([seen.target for seen in server.seen], ["/1", "/2"])
+
+    def test_fresh_begins_anew_and_keeps_what_was_there(self):
+        server = self.server(200)
+        file = self.input(server.url("/1"))
+        self.batch(file)
+        self.batch("--fresh", self.input(server.url("/2")))
+        self.assertEqual([seen.target for seen in server.seen], ["/1", "/2"])
+        self.assertEqual(self.lines("in.jsonl.results.jsonl.old")[0]["url"], server.url("/1"))
+        said = self.batch("--status", "in.jsonl.httpretry.db.old").stdout.decode()
+        self.assertRegex(said, r"(?m)^ +1  done$")
+
+    def test_without_results_the_journal_knows(self):
+        server = self.server(200)
+        file = self.input(server.url())
+        self.batch("--no-results", file)
+        self.assertFalse((self.folder / "in.jsonl.results.jsonl").exists())
+        said = self.refused("--results", "other", file, status=23)
+        self.assertIn("was run without results", said)
+        self.batch("--no-results", file)
+
+    def test_a_journal_goes_on_with_its_own_files(self):
+        server = self.server(200)
+        file = self.input(server.url())
+        self.batch("--dead", "dead", file)
+        said = self.refused("--results", "other", "--dead", "dead", file, status=23)
+        self.assertIn("in.jsonl.results.jsonl: name this file again, or begin anew with --fresh", said)
+        self.assertIn("was read as auto", self.refused("--input-format", "urls", "--dead", "dead", file, status=23))
+
+
+class Waits(BatchTest):
+    def test_a_long_wait_is_kept_in_the_journal_and_the_run_says_when_to_come_back(self):
+        server = self.server(BUSY)
+        file = self.input(*[server.url(f"/{i}") for i in range(50)])
+        said = self.batch("--parallel", "1", file, status=75).stderr.decode()
+        self.assertRegex(said, r"start the same command again at 20\d\d-\d\d-\d\dT\S+Z or later")
+        self.assertEqual(len(server.seen), 1)  # the host asked for a wait
+        self.batch("--parallel", "1", "--max-idle", "2s", file, status=75)
+        self.assertEqual(len(server.seen), 1)  # and is left alone by the next run, too
+        status = self.batch("--status", file + ".httpretry.db").stdout.decode()
+        self.assertRegex(status, r"(?m)^ +1  waiting$")
+        self.assertRegex(status, r"(?m)^ +49  queued$")
+        self.assertIn("the next that waits may be sent at 20", status)
+        waiting = self.batch("--export", "waiting", file + ".httpretry.db").stdout.decode()
+        self.assertEqual(json.loads(waiting)["url"], server.url("/0"))
+        told = self.batch("--explain", file + ".httpretry.db", "1").stdout.decode()
+        self.assertRegex(told, r"state +waiting")
+        self.assertIn("it is sent at 20", told)
+
+    def test_other_hosts_go_on_while_one_waits(self):
+        busy, good = self.server(BUSY), self.server(200)
+        lines = [s.url(f"/{i}") for i in range(30) for s in (busy, good)]
+        self.batch("--parallel", "2", self.input(*lines), status=75)
+        self.assertEqual(len(good.seen), 30)
+        self.assertLessEqual(len(busy.seen), 2)
+
+    def test_not_before_is_a_date(self):
+        server = self.server(200)
+        file = self.input({"url": server.url("/now"), "not_before": "2020-01-01T00:00:00Z"},
+                          {"url": server.url("/later"), "not_before": "2190-01-01T00:00:00Z"})
+        self.batch(file, status=75)
+        self.assertEqual([seen.target for seen in server.seen], ["/now"])
+
+    def test_a_deadline_that_has_passed_ends_a_job_without_a_send(self):
+        server = self.server(200)
+        self.batch(self.input({"url": server.url(), "deadline": "2020-01-01T00:00:00Z"}), status=22)
+        self.assertEqual(server.seen, [])
+        told = self.batch("--explain", "in.jsonl.httpretry.db", "1").stdout.decode()
+        self.assertIn("its deadline, 2020-01-01T00:00:00.000Z, has passed", told)
+
+    def test_a_short_wait_is_waited_for(self):
+        busy = Response(503, b"", [("Retry-After", "1")])
+        server = self.server(busy, 200)
+        file = self.input(server.url())
+        self.batch("--set", "server_delay.max=10ms", "--durability", "process", file)
+        self.assertEqual(len(server.seen), 2)
+
+    def test_high_priority_goes_first(self):
+        server = self.server(200)
+        lines = [{"url": server.url(f"/{i}"), "priority": "low"} for i in range(5)]
+        self.batch("--parallel", "1", self.input(*lines, {"url": server.url("/high"), "priority": "high"}))
+        self.assertEqual(server.seen[0].target, "/high")
+
+    def test_max_failures_ends_a_run(self):
+        server = self.server(404)
+        file = self.input(*[server.url(f"/{i}") for i in range(100)])
+        said = self.batch("--parallel", "1", "--max-failures", "3", file, status=22).stderr.decode()
+        self.assertIn("ended because 3 failed", said)
+        self.assertEqual(len(server.seen), 3)
+
+
+class Input(BatchTest):
+    def test_every_mistake_is_named_and_nothing_is_sent(self):
+        server = self.server(200)
+        file = self.input(server.url(), {"url": server.url(), "tga": 1}, "nonsense",
+                          {"url": server.url(), "policy": "nope"})
+        for flags in ((), ("--check",), ("--dry-run",)):
+            said = self.refused(*flags, file).splitlines()
+            self.assertEqual(len(said), 3, said)
+            self.assertRegex(said[0], r'^in\.jsonl:2:\d+: /tga: unknown key; did you mean "tag"\?$')
+            self.assertTrue(said[1].startswith("in.jsonl:3:1: "), said[1])
+            self.assertRegex(said[2], r'^in\.jsonl:4:\d+: no policy and no preset is named "nope"$')
+        self.assertEqual(server.seen, [])
+        self.assertEqual(os.listdir(self.folder), [file])
+
+    def test_a_changed_line_is_named_and_nothing_is_sent(self):
+        server = self.server(200)
+        lines = [server.url(f"/{i}") for i in range(20)]
+        self.batch(self.input(*lines))
+        sent = len(server.seen)
+        lines[16] = server.url("/other")
+        self.assertIn("in.jsonl:17:1: this line was changed since it was read", self.refused(self.input(*lines)))
+        self.assertEqual(len(server.seen), sent)
+
+    def test_check_and_dry_run_send_and_keep_nothing(self):
+        server = self.server(200)
+        file = self.input(server.url(), {"url": "https://b.example/", "body": "x"})
+        self.assertEqual(self.batch("--check", file).stdout, b"")
+        said = self.batch("--dry-run", "--rate", "1/m", file).stdout.decode()
+        self.assertRegex(said, r"(?m)^ +2  requests$")
+        self.assertRegex(said, r"(?m)^ +1  host https://b\.example$")
+        self.assertRegex(said, r"(?m)^ +1  must not be sent twice, and have no key$")
+        self.assertIn("at least 2 m 0 s, which is what --rate allows", said)
+        self.assertEqual(server.seen, [])
+        self.assertEqual(os.listdir(self.folder), [file])
+
+    def test_lines_may_have_only_one_form(self):
+        file = self.input("http://a.example/", '{"url":"http://a.example/"}')
+        self.assertIn("in.jsonl:1:1: ", self.refused("--check", "--input-format", "jsonl", file))
+        self.assertIn("in.jsonl:2:1: ", self.refused("--check", "--input-format", "urls", file))
+        self.batch("--check", "--input-format", "auto", file)
+
+    def test_an_input_that_cannot_be_read_is_an_error(self):
+        self.assertIn("cannot read nothing: No such file or directory", self.refused("nothing", status=23))
+
+
+class Questions(BatchTest):
+    def test_status_explain_and_export(self):
+        good, bad = self.server(200), self.server(404)
+        file = self.input(good.url("/1"), {"id": "x", "url": bad.url("/2")})
+        self.batch(file, status=22)
+        journal = file + ".httpretry.db"
+        status = self.batch("--status", journal).stdout.decode()
+        self.assertRegex(status, r"(?m)^runs     1, the last began at 20")
+        self.assertRegex(status, r"(?m)^ +1  done$")
+        self.assertRegex(status, r"(?m)^ +1  dead$")
+        told = self.batch("--explain", journal, "x").stdout.decode()
+        self.assertRegex(told, r"(?m)^job +x, line 2$")
+        self.assertRegex(told, r"(?m)^state +dead, status 404 \(not_retryable\)$")
+        self.assertRegex(told, r'(?m)^result +\{"id":"x"')
+        self.assertIn('has no job with the id "y"', self.refused("--explain", journal, "y", status=1))
+        self.assertEqual(json.loads(self.batch("--export", "dead", journal).stdout), {"id": "x", "url": bad.url("/2")})
+        self.assertEqual(self.batch("--export", "unknown", journal).stdout, b"")
+        self.assertEqual(self.batch("--export", "queued", journal).stdout, b"")
+
+    def test_a_file_that_is_no_journal_is_an_error(self):
+        self.assertIn("no: there is no such journal", self.refused("--status", "no", status=23))
+        (self.folder / "text").write_text("some text that is long enough to be no database at all, really")
+        self.assertIn("the file is damaged, or is no journal", self.refused("--status", "text", status=23))
+
+    def test_wrong_options_are_errors(self):
+        self.assertIn("expected one operand, the input", self.refused())
+        self.assertIn("expected one operand, the journal", self.refused("--status"))
+        self.assertIn("--explain needs two operands, JOURNAL and ID", self.refused("--explain", "j"))
+        self.assertIn("option --export", self.refused("--export", "sent", "j"))
+        self.assertIn('option --rate: "fast" is not a rate, such as 100/s', self.refused("--rate", "fast", "x"))
+        self.assertIn("option --rate: the time must be above zero", self.refused("--rate", "1/0s", "x"))
+        self.assertIn("option --parallel must be 1 or more", self.refused("--parallel", "0", "x"))
+        self.assertIn("option --bodies: expected inline, none or a directory", self.refused("--bodies=", "x"))
+        self.assertIn('option -H: expected "Name: value"', self.refused("-H", "nonsense", "x"))
+        self.assertIn("option --key-lifetime", self.refused("--key-lifetime", "long", "x"))
+
+
+class Ends(BatchTest):
+    def held(self):
+        release = threading.Event()
+        self.addCleanup(release.set)
+        return release, self.server(Response(200, b"ok", hold=release))
+
+    def test_the_first_signal_lets_requests_end_and_the_second_stops_them(self):
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            for gently in (True, False):
+                with self.subTest(signal=number, gently=gently):
+                    release, server = self.held()
+                    file = self.input({"url": server.url("/p"), "body": "x"},
+                                      *[server.url(f"/{i}") for i in range(9)], name=f"{status}{gently}")
+                    process = self.start("batch", *QUIET, "--parallel", "2", file)
+                    for _ in range(2):
+                        server.arrived.get(timeout=LIMIT)
+                    process.send_signal(number)
+                    self.assertIn(b"a second signal stops them, too", process.stderr.readline())
+                    if gently:
+                        release.set()
+                    else:
+                        process.send_signal(number)
+                    process.communicate(timeout=LIMIT)
+                    self.assertEqual(process.returncode, status)
+                    said = self.batch("--status", file + ".httpretry.db").stdout.decode()
+                    self.assertRegex(said, r"(?m)^ +2  done$" if gently else r"(?m)^ +1  unknown$")
+                    self.assertRegex(said, r"(?m)^ +8  queued$" if gently else r"(?m)^ +9  queued$")
+
+    def test_the_grace_ends_requests_that_do_not_end(self):
+        _, server = self.held()
+        process = self.start("batch", *QUIET, "--grace", "50ms", self.input(server.url()))
+        server.arrived.get(timeout=LIMIT)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 130)
+
+    def test_what_may_have_been_executed_is_unknown_after_a_kill(self):
+        release, server = self.held()
+        file = self.input({"url": server.url("/p"), "body": "x", "id": "p"}, server.url("/g"))
+        process = self.start("batch", *QUIET, file)
+        for _ in range(2):
+            server.arrived.get(timeout=LIMIT)
+        process.kill()
+        process.communicate()
+        release.set()
+        said = self.batch(file, status=75).stderr.decode()
+        self.assertIn("--export unknown lists what may have been executed", said)
+        self.assertEqual([seen.target for seen in server.seen].count("/p"), 1)
+        self.assertEqual(self.states(), [("2", "done")])
+        unknown = self.batch("--export", "unknown", file + ".httpretry.db").stdout
+        self.assertEqual(json.loads(unknown)["id"], "p")
+        told = self.batch("--explain", file + ".httpretry.db", "p").stdout.decode()
+        self.assertIn("nothing, until --retry-unknown sends it again", told)
+        self.batch("--retry-unknown", file)
+        self.assertEqual(self.states(), [("2", "done"), ("p", "done")])
+
+    def test_a_key_that_a_server_may_have_forgotten_is_not_sent_again(self):
+        release, server = self.held()
+        file = self.input({"url": server.url("/p"), "body": "x", "key": "k"})
+        process = self.start("batch", *QUIET, file)
+        server.arrived.get(timeout=LIMIT)
+        process.kill()
+        process.communicate()
+        release.set()
+        self.batch("--key-lifetime", "0s", file, status=75)
+        self.assertEqual(len(server.seen), 1)
+        told = self.batch("--explain", file + ".httpretry.db", "1").stdout.decode()
+        self.assertIn("key_too_old", told)
+
+    def test_a_second_process_is_told_who_has_the_journal(self):
+        release, server = self.held()
+        file = self.input(server.url())
+        process = self.start("batch", *QUIET, file)
+        server.arrived.get(timeout=LIMIT)
+        said = self.refused(file, status=23)
+        self.assertIn(f"is in use by the process {process.pid}: wait for its end, or name another journal", said)
+        status = self.batch("--status", file + ".httpretry.db").stdout.decode()
+        self.assertIn(f"goes on as process {process.pid}", status)
+        release.set()
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(len(server.seen), 1)
+
+
+class Shown(BatchTest):
+    def test_a_summary_by_host_status_and_reason_is_the_end(self):
+        good, bad = self.server(200), self.server(404)
+        file = self.input(*[good.url(f"/{i}") for i in range(3)], bad.url())
+        said = self.batch(file, status=22).stderr.decode().splitlines()
+        host = lambda server: re.escape(f"127.0.0.1:{server.port}")
+        self.assertTrue(any(re.match(rf" +3  done +200  {host(good)}$", line) for line in said), said)
+        self.assertTrue(any(re.match(rf" +1  dead +404  {host(bad)} \(not_retryable\)$", line) for line in said), said)
+        self.assertEqual(said[-1], "httpretry: 3 of 4 done, 1 dead")
+
+    def test_a_signal_asks_how_far_it_is_as_json(self):
+        release = threading.Event()
+        self.addCleanup(release.set)
+        server = self.server(Response(200, b"ok", hold=release))
+        process = self.start("batch", "--progress", "json", self.input(*[server.url(f"/{i}") for i in range(5)]))
+        for _ in range(5):
+            server.arrived.get(timeout=LIMIT)
+        process.send_signal(signal.SIGUSR1)
+        while (line := json.loads(process.stderr.readline()))["in_flight"] != 5:
+            pass
+        self.assertEqual((line["total"], line["done"], line["queued"], line["paused"]), (5, 0, 5, []))
+        release.set()
+        process.communicate(timeout=LIMIT)
+
+    def test_lines_are_for_logs_and_one_line_for_terminals(self):
+        server = self.server(200)
+        file = self.input(*[server.url(f"/{i}") for i in range(3)])
+        said = self.batch("--progress", "lines", file).stderr.decode()
+        self.assertRegex(said.splitlines()[0], r"^0/3 done · 0 in flight · 0\.0/s$")
+        end, terminal = pty.openpty()
+        process = subprocess.Popen([PROGRAM, "batch", "--fresh", file], stderr=terminal, stdout=subprocess.DEVNULL,
+                                   cwd=self.folder, env=clean_environment())
+        os.close(terminal)
+        self.addCleanup(os.close, end)
+        said = b""
+        try:
+            while piece := os.read(end, 4096):
+                said += piece
+        except OSError:
+            pass
+        process.wait(timeout=LIMIT)
+        self.assertIn("0/3 done · ", said.decode())
+        self.assertIn("3 of 3 done", said.decode())
+
+
+if __name__ == "__main__":
+    main()
