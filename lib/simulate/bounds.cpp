@@ -2,6 +2,8 @@
 #include "run.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 namespace httpretry {
 namespace {
@@ -47,10 +49,9 @@ void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
   bounds.w_l = std::min(bounds.w_l.value_or(1 + *more), 1 + *more);
 }
 
-}  // namespace
-
-// One call, of which every attempt fails at once.
-PolicyBounds bounds_of(const PolicySet& policies, const Request& request) {
+// Sends of one call, of which every attempt fails at once. Empty: more than kMostSends.
+std::optional<double> sends_of_one_call(const PolicySet& policies, const Request& request,
+                                        int status) {
   SimulationOptions options;
   options.request = request;
   options.clients = 1;
@@ -58,15 +59,27 @@ PolicyBounds bounds_of(const PolicySet& policies, const Request& request) {
   options.most_sends = kMostSends;
   options.model.network = Distribution();
   options.model.probability = 1;
+  options.model.status = status;
   options.mean_waits = true;
+  const auto run = simulation::run(options, SimulatedPolicy("", policies));
+  return run ? std::optional(static_cast<double>(run->sends)) : std::nullopt;
+}
+
+}  // namespace
+
+PolicyBounds bounds_of(const PolicySet& policies, const Request& request) {
   PolicyBounds bounds;
   const auto& url = request.parsed_url();
   if (!url) return bounds;
-  const auto& policy = *policies.find(request.method(), *url, request.headers()).policy;
-  options.model.status = retried_status(policy);
-  const auto run = simulation::run(options, SimulatedPolicy("", policies));
-  if (run) bounds.w_l = bounds.sends_at_first = static_cast<double>(run->sends);
-  add_budget(bounds, policy.budget);
+  auto found = policies.find(request.method(), *url, request.headers());
+  const auto policy = found.policy;
+  const auto status = retried_status(*policy);
+  bounds.sends_at_first = sends_of_one_call(policies, request, status);
+  auto without_budget = *policy;
+  without_budget.budget.kind = BudgetPolicy::Kind::None;
+  found.policy = std::make_shared<const RetryPolicy>(std::move(without_budget));
+  bounds.w_l = sends_of_one_call(PolicySet(std::move(found)), request, status);
+  add_budget(bounds, policy->budget);
   bounds.stable_below = bounds.w_l ? 1 / *bounds.w_l : 0;
   return bounds;
 }

@@ -33,7 +33,7 @@ Duration draw_value(const Distribution& distribution, RandomStream& random) {
 Duration time_of(double value) {
   if (!(value > 0)) return Duration::zero();
   if (value >= seconds(kMost)) return kMost;
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
+  return std::chrono::round<Duration>(std::chrono::duration<double>(value));
 }
 
 Duration draw(const Distribution& distribution, RandomStream& random) {

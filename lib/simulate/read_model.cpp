@@ -122,7 +122,7 @@ constexpr Shape kPoint{.name = "point", .keys = kPointKeys};
 
 using Curve = std::vector<Load::Point>;
 std::optional<Curve> read_curve(const JsonNode& json, Problems& problems) {
-  return read_items<Curve>(
+  auto read = read_items<Curve>(
       json, "an array of points", problems, [&](const JsonNode& item, Curve& curve) {
         auto& point = curve.emplace_back();
         if (!read_object(item, kPoint, &point, "an object", problems)) return false;
@@ -130,6 +130,9 @@ std::optional<Curve> read_curve(const JsonNode& json, Problems& problems) {
         problems.error(item, "a point stands before the one that precedes it: put them in order");
         return false;
       });
+  if (!read || !read->empty()) return read;
+  problems.error(json, "there must be at least one point");
+  return std::nullopt;
 }
 constexpr Custom<Curve> kCurve(read_curve);
 
@@ -141,6 +144,16 @@ constexpr Key kLoadKeys[] = {
     key<&Load::think>("think", kDistribution).of(mask(Load::Kind::Closed)),
 };
 constinit const Shape kLoad{.name = "load", .keys = kLoadKeys, .kinds = Words(kLoads)};
+
+Load read_load(const JsonNode& root, Problems& problems) {
+  Load load;
+  if (!read_object(root, kLoad, &load, "an object", problems)) return load;
+  const auto* const rate = root.find("rate");
+  if (rate != nullptr && !load.curve.empty()) {
+    problems.error(*rate, "the \"curve\" says the rate: leave out one of them");
+  }
+  return load;
+}
 
 // With "kind" first, because the defaults of the others depend on it.
 ServerModel read_model(const JsonNode& root, Problems& problems) {
@@ -181,9 +194,7 @@ Result<Load> parse_load(std::string_view text, const std::string& file_name) {
   JsonTree tree;
   simulation::read_text(text, true, tree, problems);
   Load load;
-  if (tree.root != nullptr) {
-    policy_file::read_object(*tree.root, simulation::kLoad, &load, "an object", problems);
-  }
+  if (tree.root != nullptr) load = simulation::read_load(*tree.root, problems);
   if (!problems.failed()) return load;
   return Error(Errc::InvalidRequest, error_lines(problems.take()));
 }

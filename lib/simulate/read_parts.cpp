@@ -247,9 +247,18 @@ constinit const Custom<std::vector<Trigger>> kTriggers(read_triggers);
 std::optional<Trigger> read_trigger(const JsonNode& json, Problems& problems) {
   Trigger trigger;
   if (!read_object(json, kTrigger, &trigger, "an object", problems)) return std::nullopt;
-  if (trigger.capacity || trigger.fail || trigger.load) return trigger;
-  problems.error(json, "a trigger changes \"capacity\", \"fail\" or \"load\"; this one has none");
-  return std::nullopt;
+  if (!trigger.capacity && !trigger.fail && !trigger.load) {
+    problems.error(json, "a trigger changes \"capacity\", \"fail\" or \"load\"; this one has none");
+    return std::nullopt;
+  }
+  if (trigger.fail) return trigger;
+  for (const std::string_view key : {"status", "retry_after"}) {
+    const auto* const value = json.find(key);
+    if (value == nullptr) continue;
+    problems.error(*value, "it says how requests fail, but there is no \"fail\"");
+    return std::nullopt;
+  }
+  return trigger;
 }
 
 std::vector<RecordedAttempt> read_trace(const std::string& path, const JsonNode& at,

@@ -110,7 +110,8 @@ std::string verdict_text(const SimulationRun& run) {
   switch (run.verdict) {
     case Verdict::Stable: return "stable";
     case Verdict::Recovered:
-      return "recovered in " + simulation::number(run.recovered_after.value_or(0), 0) + " s";
+      if (run.recovered_after.value_or(0) == 0) return "recovered at once";
+      return "recovered in " + simulation::number(*run.recovered_after, 0) + " s";
     case Verdict::Metastable: return "metastable";
     case Verdict::Overloaded: return "overloaded";
   }

@@ -1,5 +1,5 @@
 // What others have published of retries and servers, by the models of this library.
-#include <httpretry/simulate/simulate.hpp>
+#include "tests/simulate/runs.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,37 +10,6 @@ using namespace httpretry;
 using namespace std::chrono_literals;
 
 namespace {
-
-PolicySet policy_of(const std::string& json) {
-  return parse_policies(R"({"version": 1, "default": )" + json + "}", "test").value();
-}
-
-PolicySet preset_of(std::string_view name) { return PolicySet(resolve_preset(name).value()); }
-
-ServerModel model_of(std::string_view text) { return parse_model(text, "test").value(); }
-
-Load load_of(std::string_view text) { return parse_load(text, "test").value(); }
-
-SimulationRun run_of(SimulationOptions& options, PolicySet policy) {
-  options.policies = {{"it", std::move(policy)}};
-  return simulate(options).value().runs.front();
-}
-
-// The mean of some runs, and its standard error.
-struct Mean {
-  void add(double value) {
-    sum += value;
-    squares += value * value;
-    ++count;
-  }
-  [[nodiscard]] double value() const { return sum / count; }
-  [[nodiscard]] double error() const {
-    return std::sqrt((squares / count - value() * value()) / (count - 1));
-  }
-  double sum = 0;
-  double squares = 0;
-  int count = 0;
-};
 
 std::string backoff_of(const std::string& keys) {
   return R"({"max_attempts": 100000, "max_elapsed_time": "24h", "budget": "none", "backoff": )" +
