@@ -163,14 +163,15 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_changed(CURLOPT_NOPROGRESS, options.on_progress ? 0L : 1L, no_progress_);
   set_changed(CURLOPT_MAX_SEND_SPEED_LARGE,
               static_cast<curl_off_t>(options.upload_rate.value_or(0)), upload_rate_);
-  set_http_version(options.http_version, url.scheme() == "https", plan.fresh_connection);
+  set_http_version(plan, url.scheme() == "https");
   set_changed(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
   set_changed(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout), connect_timeout_ms_);
   set_changed(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout),
               expect_timeout_ms_);
 }
 
-void Easy::set_http_version(HttpVersion wanted, bool tls, bool fresh_connection) {
+void Easy::set_http_version(const SendPlan& plan, bool tls) {
+  const auto wanted = plan.wanted.http_version;
   // libcurl 7.88 fails with code 16 where it sends on such a connection for the second time.
   static const bool reusable = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000;
   bool once = false;
@@ -184,9 +185,11 @@ void Easy::set_http_version(HttpVersion wanted, bool tls, bool fresh_connection)
   set_changed(CURLOPT_HTTP_VERSION, version, http_version_);
   // What libcurl says costs some thousand instructions. Where it closes each connection, that is no
   // sign of anything.
-  set_changed(CURLOPT_VERBOSE, version == CURL_HTTP_VERSION_1_1 || once ? 0L : 1L, verbose_);
+  const bool http2 = version != CURL_HTTP_VERSION_1_1 && !once;
+  const bool tells_tls = tls && plan.wanted.on_connection;
+  set_changed(CURLOPT_VERBOSE, http2 || tells_tls ? 1L : 0L, verbose_);
   set_changed(CURLOPT_FORBID_REUSE, once ? 1L : 0L, forbid_reuse_);
-  set_changed(CURLOPT_FRESH_CONNECT, fresh_connection || once ? 1L : 0L, fresh_connection_);
+  set_changed(CURLOPT_FRESH_CONNECT, plan.fresh_connection || once ? 1L : 0L, fresh_connection_);
 }
 
 void Easy::set_certificate(bool wanted) {

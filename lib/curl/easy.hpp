@@ -113,7 +113,7 @@ class Easy {
   void configure_tls();
   void configure_proxy();
   void configure_connections();
-  void set_http_version(HttpVersion wanted, bool tls, bool fresh_connection);
+  void set_http_version(const SendPlan& plan, bool tls);
   void set_certificate(bool wanted);
   void set_cookies(const Request& request, const Url& url);
   [[nodiscard]] std::vector<std::string> cookie_lines() const;

@@ -68,7 +68,8 @@ class Transfer final : public CancelableWait, private Timer {
   bool rewind_body() noexcept;
   // How many bytes libcurl has sent of the body; false aborts. Only where somebody wants to know.
   bool progressed(std::uint64_t sent) noexcept;
-  // What libcurl says about the connection, only where HTTP/2 may be spoken.
+  // What libcurl says about the connection, only where TLS is spoken and HTTP/2 may be, or
+  // `on_connection` is set.
   void heard(std::string_view text) noexcept;
 
   // It has received no more of a response since then, on a connection that others may share. kNever
@@ -94,6 +95,7 @@ class Transfer final : public CancelableWait, private Timer {
   Result<void> prepare();
   [[nodiscard]] bool may_multiplex() const;
   bool watch_connection() noexcept;
+  void keep_tls(std::string_view text) noexcept;
   [[nodiscard]] Abort flood_reason() const;
   [[nodiscard]] bool flooded() const { return connection_closed_ && *connection_closed_; }
   void will_close(std::uint32_t last_stream);
@@ -166,6 +168,7 @@ class Transfer final : public CancelableWait, private Timer {
 
   std::uint32_t stream_ = 0;  // on it; 0: not known
   bool refused_ = false;      // by the server
+  std::string tls_;           // for ConnectionInfo
 
   Heartbeat::Closed connection_closed_;  // by the watchdog; nullptr where it does not look after it
 

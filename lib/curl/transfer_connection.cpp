@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kStream = "Using Stream ID: ";
 constexpr std::string_view kLast = "last_stream=";
+constexpr std::string_view kTls = "SSL connection using ";
 
 // At the start of the text.
 std::optional<std::uint32_t> number(std::string_view text) {
@@ -38,6 +39,17 @@ bool Transfer::watch_connection() noexcept {
   }
 }
 
+// libcurl has no other way to say it without the headers of its TLS library. A proxy may speak TLS,
+// too; that comes first, or it is all there is.
+void Transfer::keep_tls(std::string_view text) noexcept {
+  if (!options_.on_connection || url_.scheme() != "https") return;
+  try {
+    tls_ = text.substr(0, text.find('\n'));
+  } catch (const std::bad_alloc&) {
+    abort_.set(Abort::NoMemory);
+  }
+}
+
 template <class Function>
 void Transfer::each_on_connection(const Function& function) {
   function(*this);
@@ -50,6 +62,7 @@ void Transfer::each_on_connection(const Function& function) {
 
 // The text about a connection comes through one of the transfers on it.
 void Transfer::heard(std::string_view text) noexcept {
+  if (text.starts_with(kTls)) return keep_tls(text.substr(kTls.size()));
   if (sends_.sends() == 0) return;  // it is about connections that were not used
   if (text.starts_with(kStream)) {
     stream_ = number(text.substr(kStream.size())).value_or(0);

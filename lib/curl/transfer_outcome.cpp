@@ -109,7 +109,11 @@ Outcome Transfer::ended() {
   if (!easy_) return failure();
   easy_->transfer = nullptr;
   try {
-    if (options_.on_connection) options_.on_connection(connection_info(handle()));
+    if (options_.on_connection) {
+      auto info = connection_info(handle());
+      info.tls = std::move(tls_);
+      options_.on_connection(info);
+    }
     return response_or_error();
   } catch (const std::bad_alloc&) {  // what was sent is told all the same
     Error error(Errc::Internal, "out of memory");

@@ -325,8 +325,8 @@ class Output(ProgramTest):
         process = self.start("serve", "--tls", "--outcomes", "503,200")
         url = process.stdout.readline().decode().strip()
         shown = self.run_program("-v", "-k", *QUICK, url).stderr.decode()
-        self.assertRegex(shown, r"\n\* TLS: set up after [\d.]+ ms, certificate of CN = localhost is "
-                                r"not valid \(OpenSSL's error \d+\)\n> GET / HTTP/1.1\n")
+        self.assertRegex(shown, r"\n\* TLS: TLSv1.3 / TLS_[\w/ -]+, set up after [\d.]+ ms, certificate of "
+                                r"CN = localhost is not valid \(OpenSSL's error \d+\)\n> GET / HTTP/1.1\n")
         self.assertRegex(shown, r"\* attempt 2: .*\n\* connection to .*: used before\n> GET / ")
         self.assertEqual(shown.count("* TLS: "), 1)
 

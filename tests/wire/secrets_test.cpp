@@ -98,6 +98,24 @@ TEST_CASE("an older TLS than allowed is refused") {
   CHECK(outcome.error().code == Errc::Tls);
 }
 
+TEST_CASE("who asks hears what TLS negotiated with the server") {
+  for (const auto most : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    for (const auto version : {HttpVersion::Any, HttpVersion::Http1}) {
+      const TlsServer server(most);
+      std::string heard;
+      auto request = Request::get(server.url());
+      request.edit_options().http_version = version;
+      request.edit_options().on_connection = [&](const ConnectionInfo& connection) {
+        heard = connection.tls;
+      };
+      REQUIRE(Client(trusting(server)).send(request));
+      CAPTURE(heard);
+      CHECK(heard.starts_with(most == TLS1_2_VERSION ? "TLSv1.2 / ECDHE-" : "TLSv1.3 / TLS_"));
+      CHECK(heard.find_first_of("\r\n") == std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("a netrc is read on request, for the first origin only, and not over credentials") {
   const TemporaryDirectory directory;
   FaultServer stranger;

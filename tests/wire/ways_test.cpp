@@ -3,6 +3,7 @@
 #include "http2_server.hpp"
 #include "nginx.hpp"
 #include "raw_server.hpp"
+#include "tls_server.hpp"
 #include "wire.hpp"
 
 #include <curl/curl.h>
@@ -163,6 +164,21 @@ TEST_CASE("an https proxy that is not trusted is not spoken to") {
   CHECK(proxy.requests() == 0);
   options.connection.proxy.verify_tls = false;
   CHECK(Client(options).get(server.url()));
+}
+
+TEST_CASE("what TLS negotiated with an https proxy is not told as the server's") {
+  const TlsServer server(TLS1_2_VERSION);
+  FaultServer proxy(Scenario{}, as_proxy(Tls::Good));
+  auto options = by(proxy.url());
+  options.connection.ca_file = server.ca_file();
+  options.connection.proxy.verify_tls = false;
+  std::string heard;
+  auto request = Request::get(server.url());
+  request.edit_options().on_connection = [&](const ConnectionInfo& connection) {
+    heard = connection.tls;
+  };
+  REQUIRE(Client(options).send(request));
+  CHECK(heard.starts_with("TLSv1.2 / "));
 }
 
 TEST_CASE("a proxy that wants a password by digest gets it") {

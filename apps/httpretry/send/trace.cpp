@@ -118,8 +118,9 @@ void print_connection(const Exchange& exchange, const ConnectionInfo& connection
   print_message(line);
   if (timings.secured == Duration::zero()) return;
   const auto result = connection.verify_result;
-  print_message("* TLS: set up after " + duration_text(timings.secured) + ", certificate" +
-                certificate_name(connection) +
+  const auto negotiated = connection.tls.empty() ? "" : printable(connection.tls) + ", ";
+  print_message("* TLS: " + negotiated + "set up after " + duration_text(timings.secured) +
+                ", certificate" + certificate_name(connection) +
                 (result == 0 ? " is valid"
                              : " is not valid (OpenSSL's error " + std::to_string(result) + ")"));
 }

@@ -30,6 +30,9 @@ struct HTTPRETRY_API ConnectionInfo {
   long verify_result = 0;
   long proxy_verify_result = 0;
   int proxy_status = 0;  // of the proxy's response to CONNECT
+  // What TLS negotiated with the server, as libcurl says it: "TLSv1.3 / TLS_AES_256_GCM_SHA384".
+  // Only for a new connection.
+  std::string tls;
   // The server's chain as readable text, each with its PEM at the end. Only for a new connection.
   std::vector<std::string> certificates;
 };
