@@ -83,13 +83,19 @@ Work raw(const std::string& url, const std::vector<std::string>& lines, bool pol
 
 // --- through a Client ---
 
-Work blocking(std::vector<MiddlewarePtr> chain, std::function<Request()> request) {
-  ClientOptions options;
-  options.middlewares = std::move(chain);
-  auto client = std::make_shared<Client>(std::move(options));
+// As `Client client;`.
+std::shared_ptr<Client> default_client() { return std::make_shared<Client>(); }
+
+Work blocking(std::shared_ptr<Client> client, std::function<Request()> request) {
   return [=](long count) {
     for (long i = 0; i < count; ++i) demand_good(client->send(request()));
   };
+}
+
+Work blocking(std::vector<MiddlewarePtr> chain, std::function<Request()> request) {
+  ClientOptions options;
+  options.middlewares = std::move(chain);
+  return blocking(std::make_shared<Client>(std::move(options)), std::move(request));
 }
 
 Work blocking(std::vector<MiddlewarePtr> chain, Request request) {
@@ -121,10 +127,7 @@ class Callbacks {
   std::atomic<long> to_end_;
 };
 
-Work by_callback(std::vector<MiddlewarePtr> chain, const Request& request) {
-  ClientOptions options;
-  options.middlewares = std::move(chain);
-  auto client = std::make_shared<Client>(std::move(options));
+Work by_callback(std::shared_ptr<Client> client, const Request& request) {
   return [=](long count) { Callbacks(*client, request, count).run(); };
 }
 
@@ -184,7 +187,11 @@ const std::map<std::string, Make>& cases() {
       {"get_retry", [](const Server& s) { return blocking({retry()}, plain_get(s)); }},
       {"get_default_chain",
        [](const Server& s) {
-         return blocking({redirect(), retry(), attempt_limit()}, plain_get(s));
+         return blocking(default_client(), [get = plain_get(s)] { return get; });
+       }},
+      {"get_default_chain_from_text",
+       [](const Server& s) {
+         return blocking(default_client(), [url = s.url()] { return Request::get(url); });
        }},
       {"get_headers5", [](const Server& s) { return blocking({}, with_headers(s.url())); }},
       {"get_headers5_middlewares5",
@@ -194,11 +201,12 @@ const std::map<std::string, Make>& cases() {
        }},
       {"get_503_then_200",
        [](const Server& s) { return blocking({quick_retry()}, Request::get(s.url("/flaky"))); }},
-      {"callback", [](const Server& s) { return by_callback({}, plain_get(s)); }},
-      {"callback_default_chain",
+      {"callback",
        [](const Server& s) {
-         return by_callback({redirect(), retry(), attempt_limit()}, plain_get(s));
+         return by_callback(std::make_shared<Client>(Client::bare()), plain_get(s));
        }},
+      {"callback_default_chain",
+       [](const Server& s) { return by_callback(default_client(), plain_get(s)); }},
       {"coroutine", [](const Server& s) { return by_coroutine({}, plain_get(s)); }},
   };
   return all;

@@ -75,6 +75,7 @@ http {{
     listen 127.0.0.1:{self.port} backlog=8192;
     location = / {{ return 200 '{BODY}'; }}
     location /files/ {{ alias {at}/www/; }}
+    location /no-etag/ {{ alias {at}/www/; etag off; }}
   }}
   server {{
     listen 127.0.0.1:{self.tls_port} ssl backlog=8192;
@@ -99,8 +100,9 @@ http {{
     def url(self):
         return f"http://127.0.0.1:{self.port}/"
 
-    def file_url(self, name):
-        return f"http://127.0.0.1:{self.port}/files/{name.replace(' ', '')}"
+    def file_url(self, name, etag=True):
+        folder = "files" if etag else "no-etag"
+        return f"http://127.0.0.1:{self.port}/{folder}/{name.replace(' ', '')}"
 
     def slow_url(self):
         return f"https://127.0.0.1:{self.tls_port}/slow"

@@ -101,6 +101,64 @@ class Stream(ProgramTest):
         self.assertEqual(process.wait(LIMIT), 143)
 
 
+LARGE = BODY * 1800  # twice of what is kept in memory
+STRONG = b'ETag: "1"\r\n'
+NO_FOLDER = {"TMPDIR": "/no/where"}
+
+
+class Large(ProgramTest):
+    """Without -N: what is shown of a body of more than 8 MiB before it is complete."""
+
+    def test_what_can_be_continued_is_shown_and_not_kept_in_a_file(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        twice = LARGE * 2  # the server holds its second half
+        server = self.server(503, Response(200, twice, [("ETag", '"1"')], hold_rest=gate))
+        process = self.start(*QUICK, "-i", server.url(), env=NO_FOLDER)
+        first = b""
+        while len(first) < 9 << 20:
+            first += os.read(process.stdout.fileno(), 1 << 20)
+        self.assertFalse(gate.is_set())
+        gate.set()
+        out, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        head, _, body = (first + out).partition(b"\r\n\r\n")
+        self.assertTrue(body == twice)
+        self.assertIn(b'ETag: "1"', head)
+
+    def test_what_breaks_off_is_continued(self):
+        for sent in (3000, 9 << 20):  # while it is kept, and when it is shown
+            first = Response(200, raw=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n%s" %
+                             (len(LARGE), STRONG, LARGE[:sent]))
+            rest = Response(206, LARGE[sent:], [
+                ("ETag", '"1"'),
+                ("Content-Range", f"bytes {sent}-{len(LARGE) - 1}/{len(LARGE)}")])
+            server = self.server(first, rest)
+            ran = self.run_program(*QUICK, server.url(), env=NO_FOLDER)
+            self.assertTrue(ran.stdout == LARGE)
+            self.assertEqual(server.seen[1].headers["range"], f"bytes={sent}-")
+
+    def test_what_has_changed_is_an_error_if_some_of_it_was_shown(self):
+        new = Response(200, LARGE, [("ETag", '"2"')])
+        kept = self.server(broken(LARGE[:3000], len(LARGE), STRONG), new, new)
+        self.assertTrue(self.run_program(*QUICK, kept.url()).stdout == LARGE)
+        shown = self.server(broken(LARGE[:9 << 20], len(LARGE), STRONG), new)
+        ran = self.run_program(*QUICK, shown.url(), status=33)
+        self.assertTrue(ran.stdout == LARGE[:9 << 20])
+        self.assertIn("the response broke off after 9437184 bytes, which were written; the rest is "
+                      "missing", ran.stderr.decode())
+
+    def test_what_cannot_be_continued_is_shown_when_it_is_complete(self):
+        for method, headers in (("GET", b""), ("GET", b'ETag: W/"1"\r\n'), ("POST", STRONG),
+                                ("GET", STRONG + b"Accept-Ranges: none\r\n")):
+            server = self.server(broken(LARGE[:9 << 20], len(LARGE), headers),
+                                 Response(200, LARGE))
+            flags = ("-X", method, "--set", "repeat=always")
+            ran = self.run_program(*QUICK, *flags, server.url())
+            self.assertTrue(ran.stdout == LARGE, headers)
+            self.assertNotIn("range", server.seen[1].headers)
+
+
 class AtTerminal(ProgramTest):
     def shown(self, *args, status=0):
         """What a terminal gets as standard output."""

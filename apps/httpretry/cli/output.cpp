@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -58,23 +59,19 @@ Result<void> write_file(const std::string& path, std::string_view bytes) {
   return (*file)->finish();
 }
 
+// The same pipe, opened again so that its writes do not block: the flag belongs to the open file,
+// which other processes may share. -1 if that is not possible.
+int open_again(int descriptor) {
+  struct ::stat about {};
+  if (::fstat(descriptor, &about) != 0 || !S_ISFIFO(about.st_mode)) return -1;
+  const auto path = "/proc/self/fd/" + std::to_string(descriptor);
+  return ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
 }  // namespace
 
 void write_all(int descriptor, std::string_view bytes, int cancel, const std::string& name) {
-  struct ::stat about {};
-  const bool regular = ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
-  constexpr std::size_t kShort = 256U << 10U;  // still written after a signal, if somebody reads
-  while (!bytes.empty()) {
-    // A writable pipe takes PIPE_BUF bytes without blocking.
-    const auto piece = regular ? bytes : bytes.substr(0, PIPE_BUF);
-    std::array<::pollfd, 2> wait{{{descriptor, POLLOUT, 0}, {cancel, POLLIN, 0}}};
-    if (!regular && ::poll(wait.data(), wait.size(), -1) > 0 && (wait[1].revents & POLLIN) != 0) {
-      if (wait[0].revents == 0 || bytes.size() > kShort) fail(name, EINTR);
-    }
-    const auto count = ::write(descriptor, piece.data(), piece.size());
-    if (count < 0 && errno != EINTR && errno != EAGAIN) fail(name, errno);
-    if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
+  Stream(descriptor, cancel, name).write(bytes);
 }
 
 void write_stdout(std::string_view bytes, int cancel) {
@@ -84,12 +81,50 @@ void write_stdout(std::string_view bytes, int cancel) {
 Stream::Stream(const std::string& path, int cancel, const WaitLimit* opening)
     : name_(path == "-" ? "standard output" : path), cancel_(cancel) {
   const auto existing = open_descriptor(path);
-  owned_ = !existing;
-  descriptor_ = existing ? *existing : open_device(path, cancel, opening);
+  descriptor_ = existing ? open_again(*existing) : open_device(path, cancel, opening);
+  owned_ = descriptor_ >= 0;
+  if (!owned_) descriptor_ = *existing;
+  waits_ = waits_of(descriptor_);
 }
+
+Stream::Stream(int descriptor, int cancel, std::string name)
+    : name_(std::move(name)),
+      cancel_(cancel),
+      descriptor_(descriptor),
+      owned_(false),
+      waits_(waits_of(descriptor)) {}
 
 Stream::~Stream() {
   if (owned_) ::close(descriptor_);
+}
+
+Stream::Waits Stream::waits_of(int descriptor) {
+  struct ::stat about {};
+  if (::fstat(descriptor, &about) != 0) return Waits::InPieces;
+  if (S_ISREG(about.st_mode)) return Waits::Never;
+  if (S_ISCHR(about.st_mode) && ::isatty(descriptor) == 0) return Waits::Never;
+  const bool blocks = (::fcntl(descriptor, F_GETFL) & O_NONBLOCK) == 0;
+  return blocks ? Waits::InPieces : Waits::ByPoll;
+}
+
+void Stream::write(std::string_view bytes) const {
+  bool waits = waits_ == Waits::InPieces;
+  while (!bytes.empty()) {
+    if (waits) wait_for_reader(bytes.size());
+    // A writable pipe takes PIPE_BUF bytes without blocking.
+    const auto piece = waits_ == Waits::InPieces ? bytes.substr(0, PIPE_BUF) : bytes;
+    const auto count = ::write(descriptor_, piece.data(), piece.size());
+    if (count < 0 && errno == EAGAIN) waits = true;  // it is full
+    if (count < 0 && errno != EINTR && errno != EAGAIN) fail(name_, errno);
+    if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+void Stream::wait_for_reader(std::size_t left) const {
+  constexpr std::size_t kShort = 256U << 10U;  // still written after a signal, if somebody reads
+  std::array<::pollfd, 2> wait{{{descriptor_, POLLOUT, 0}, {cancel_, POLLIN, 0}}};
+  if (::poll(wait.data(), wait.size(), -1) <= 0 || (wait[1].revents & POLLIN) == 0) return;
+  if (wait[0].revents == 0 || left > kShort) fail(name_, EINTR);
 }
 
 bool is_stream(const std::string& path) {

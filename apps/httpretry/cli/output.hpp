@@ -3,6 +3,7 @@
 
 #include "cli/wait_limit.hpp"
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -25,16 +26,28 @@ class Stream {
  public:
   // `opening` also ends the wait for somebody who opens a pipe.
   Stream(const std::string& path, int cancel, const WaitLimit* opening = nullptr);
+  // Does not close the descriptor.
+  Stream(int descriptor, int cancel, std::string name);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
-  void write(std::string_view bytes) const { write_all(descriptor_, bytes, cancel_, name_); }
+  // As write_all.
+  void write(std::string_view bytes) const;
 
  private:
+  enum class Waits : std::uint8_t {
+    Never,     // a file, or a device such as /dev/null
+    ByPoll,    // write() does not block
+    InPieces,  // write() blocks if the pipe has no room
+  };
+  static Waits waits_of(int descriptor);
+  void wait_for_reader(std::size_t left) const;
+
   std::string name_;
   int cancel_;
   int descriptor_;
   bool owned_;
+  Waits waits_;
 };
 
 // Whether `path` is "-", a pipe, or an open descriptor such as /dev/fd/3, which cannot be replaced

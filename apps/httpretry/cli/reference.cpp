@@ -15,7 +15,8 @@ constexpr auto kDifferences = std::to_array<Entry>({
      "of more than a minute ends the call; --set server_delay.max=10m allows longer waits"},
     {"-o", "writes FILE when the response is complete; -C - keeps a part of it in FILE.part"},
     {"output",
-     "is written when the response is complete; beyond 8 MiB it is kept in TMPDIR until then"},
+     "is written when the response is complete; beyond 8 MiB it is kept in TMPDIR until then, or "
+     "written at once if a strong ETag lets a retry continue it"},
     {"exit status",
      "is 22 for a response of 400 or more, without -f, and for any that the policy calls a "
      "failure; "

@@ -71,6 +71,15 @@ void BodyBuffer::truncate(std::uint64_t size) {
   memory_.resize(std::min<std::uint64_t>(size, memory_.size()));
 }
 
+void BodyBuffer::clear() {
+  in_file_ = 0;
+  memory_ = std::string();
+}
+
+bool BodyBuffer::fits_in_memory(std::size_t more) const {
+  return in_file_ == 0 && more <= kMaxInMemory - memory_.size();
+}
+
 void BodyBuffer::read(const std::function<void(std::string_view)>& take) const {
   if (!memory_.empty()) take(memory_);
   std::string piece(in_file_ > 0 ? 1U << 20U : 0U, '\0');

@@ -20,7 +20,11 @@ class BodyBuffer {
 
   Result<void> append(std::string_view bytes);
   void truncate(std::uint64_t size);
+  // Frees the memory, too.
+  void clear();
   [[nodiscard]] std::uint64_t size() const { return memory_.size() + in_file_; }
+  // Whether so many bytes more need no file.
+  [[nodiscard]] bool fits_in_memory(std::size_t more) const;
   // Passes the whole body to `take`, in pieces. Throws WriteError.
   void read(const std::function<void(std::string_view)>& take) const;
 

@@ -49,6 +49,14 @@ Error not_shown(const BodyOutput& output, const WriteError& cause) {
   return error;
 }
 
+// Whether the bytes after those that were shown can still be received when the connection breaks.
+bool can_be_continued(const Request& request, const Response& head) {
+  const auto& headers = head.headers;
+  return request.method() == "GET" && !request.headers().contains("Range") && head.status == 200 &&
+         headers.get("ETag").value_or("").starts_with('"') &&
+         !headers.contains("Content-Encoding") && headers.get("Accept-Ranges") != "none";
+}
+
 class Writer final : public BodyWriter {
  public:
   Writer(Download& download, const Request& request, std::unique_ptr<BodyWriter> file)
@@ -64,7 +72,7 @@ class Writer final : public BodyWriter {
     return skipped;
   }
   [[nodiscard]] bool restartable() const override {
-    if (options_.offset > 0 || options_.output) return !begun_;
+    if (options_.offset > 0 || download_.shows) return !begun_;
     return !file_ || file_->restartable();
   }
 
@@ -77,10 +85,8 @@ class Writer final : public BodyWriter {
     if (exceeds_limit(length ? offset + *length : 0)) return too_large(*options_.max_size);
     began_ = Clock::now();
     new_bytes_ = 0;
-    if (options_.output) {
-      if (options_.include && download_.shown() == 0) options_.output->put_before(head_of(head));
-      return {};
-    }
+    if (download_.shows) return {};
+    if (options_.output) prepare_to_show(head, offset);
     if (auto chosen = choose_file(head.headers); !chosen) return chosen;
     if (file_) return file_->begin(head, offset);
     download_.buffer.truncate(offset - options_.offset);
@@ -96,14 +102,11 @@ class Writer final : public BodyWriter {
     position_ += bytes.size();
     new_bytes_ += bytes.size();
     if (exceeds_limit(position_)) return too_large(*options_.max_size);
-    if (options_.output) {
-      if (auto shown = show([&] { options_.output->write(bytes); }); !shown) {
-        return std::move(shown).error();
-      }
-    } else if (file_) {
+    if (file_) {
       if (auto written = file_->write(bytes); !written || *written != Wish::More) return written;
-    } else if (auto appended = download_.buffer.append(bytes); !appended) {
-      return std::move(appended).error();
+    } else if (auto taken = shows_next(bytes) ? show(bytes) : download_.buffer.append(bytes);
+               !taken) {
+      return std::move(taken).error();
     }
     return options_.bytes_per_second ? Wish::Pause : Wish::More;
   }
@@ -120,8 +123,8 @@ class Writer final : public BodyWriter {
   }
 
   Result<void> finish() override {
-    if (options_.output) {
-      if (auto shown = show([&] { options_.output->finish(); }); !shown) return shown;
+    if (download_.shows) {
+      if (auto ended = to_output([&] { options_.output->finish(); }); !ended) return ended;
     }
     if (file_) {
       if (auto finished = file_->finish(); !finished) return finished;
@@ -137,9 +140,34 @@ class Writer final : public BodyWriter {
     return options_.max_size && size > *options_.max_size;
   }
 
+  void prepare_to_show(const Response& head, std::uint64_t offset) {
+    if (options_.at_once) download_.shows = true;
+    if (offset > 0) return;  // the first response decides for those that continue it
+    continuable_ = options_.offset == 0 && can_be_continued(request_, head);
+    if (options_.include) options_.output->put_before(head_of(head));
+  }
+
+  // Whether `bytes` are shown now. What is shown cannot be taken back, so bytes of a body that
+  // cannot be continued are kept until it is complete.
+  [[nodiscard]] bool shows_next(std::string_view bytes) {
+    if (continuable_ && !download_.buffer.fits_in_memory(bytes.size())) download_.shows = true;
+    return download_.shows;
+  }
+
+  // After those in the buffer.
+  Result<void> show(std::string_view bytes) {
+    return to_output([&] {
+      if (download_.buffer.size() > 0) {
+        download_.buffer.read([&](std::string_view kept) { options_.output->write(kept); });
+        download_.buffer.clear();
+      }
+      options_.output->write(bytes);
+    });
+  }
+
   // libcurl calls us, so no exception may leave.
-  template <class Show>
-  Result<void> show(Show write) {
+  template <class Write>
+  Result<void> to_output(Write write) {
     try {
       write();
       return {};
@@ -167,6 +195,7 @@ class Writer final : public BodyWriter {
   std::unique_ptr<BodyWriter> file_;
   bool begun_ = false;
   bool chosen_ = false;
+  bool continuable_ = false;
   std::uint64_t position_ = 0;   // in the whole body
   std::uint64_t first_ = 0;      // the position at which this call began
   std::uint64_t new_bytes_ = 0;  // of this response
@@ -177,8 +206,9 @@ class Writer final : public BodyWriter {
 
 Result<std::unique_ptr<BodyWriter>> Download::open(const Request& request) {
   complete = false;
+  shows = false;
   received = 0;
-  buffer.truncate(0);
+  buffer.clear();
   std::unique_ptr<BodyWriter> file;
   if (options_.file) {
     auto opened = options_.file->open(request);

@@ -1,5 +1,7 @@
-// Download: receives the body of a successful response, into a file or into a BodyBuffer, or shows
-// it at once. Enforces --limit-rate and --max-filesize.
+// Download: receives the body of a successful response: into a file, or for standard output and
+// pipes, into a BodyBuffer until it is complete. With -N it is shown while it is received, and so
+// are the bytes after the first 8 MiB of a body that a retry can continue. Enforces --limit-rate
+// and --max-filesize.
 #pragma once
 
 #include "send/body_buffer.hpp"
@@ -15,9 +17,10 @@
 namespace httpretry::cli {
 
 struct DownloadOptions {
-  SinkPtr file;                        // null: into the buffer
+  SinkPtr file;                        // null: into the buffer, or to `output`
   std::shared_ptr<NamedFile> named;    // chooses another file when the response begins
-  std::shared_ptr<BodyOutput> output;  // not null: the body is shown while it is received
+  std::shared_ptr<BodyOutput> output;  // null: the body is not shown before it is complete
+  bool at_once = false;                // shown from the first byte
   bool include = false;                // with its headers
   std::optional<std::uint64_t> bytes_per_second;
   std::uint64_t offset = 0;  // skip these bytes, and append the rest to the old file
@@ -39,6 +42,9 @@ class Download final : public Sink {
   [[nodiscard]] std::uint64_t shown() const {
     return options_.output ? options_.output->written() : 0;
   }
+  // Whether the body is in `buffer`, for the caller to show.
+  [[nodiscard]] bool in_buffer() const { return complete && !options_.file && !shows; }
+  bool shows = false;  // the body is shown while it is received
 
  private:
   DownloadOptions options_;

@@ -71,8 +71,7 @@ void write_body(Destination to, const EndedCall& ended) {
   const auto* download = ended.download;
   if (broke_off(ended)) return;
   if (download != nullptr && download->complete) {
-    const bool in_buffer = !download->options().file && !download->options().output;
-    if (in_buffer) write_buffer(to, *ended.outcome, download->buffer);
+    if (download->in_buffer()) write_buffer(to, *ended.outcome, download->buffer);
     return;
   }
   if (!ended.outcome) return;

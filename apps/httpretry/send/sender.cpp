@@ -24,15 +24,19 @@
 namespace httpretry::cli {
 namespace {
 
-// A response to standard output or a pipe that is shown at once. Bodies of several calls at the
-// same time would be mixed, and a body would come before its headers of -D -.
-bool shows_at_once(const SendOptions& options) {
-  return options.stream && !options.parallel && !is_stream(options.headers_file);
+bool is_terminal(const std::string& target) {
+  return target == "-" && ::isatty(STDOUT_FILENO) == 1;
+}
+
+// Whether a response to standard output or a pipe may be shown before it is complete. Bodies of
+// several calls at the same time would be mixed, and a body would come before its headers of -D -.
+bool may_show(const SendOptions& options) {
+  return !options.parallel && !is_stream(options.headers_file);
 }
 
 // Not between the pieces of a body on the same terminal.
 bool shows_bar(const SendOptions& options, const std::string& target) {
-  const bool mixed = shows_at_once(options) && target == "-" && ::isatty(STDOUT_FILENO) == 1;
+  const bool mixed = options.stream && may_show(options) && is_terminal(target);
   return !options.parallel && shows_status_line(options) && !mixed;
 }
 
@@ -50,7 +54,8 @@ std::shared_ptr<Download> download_for(const SendOptions& options, std::size_t i
   if (to_file) {
     download.file = save_to(target, {options.resume, options.resume || download.offset > 0});
     if (may_be_named(options, index)) download.named = std::make_shared<NamedFile>(options);
-  } else if (shows_at_once(options)) {
+  } else if (may_show(options) && (options.stream || !is_terminal(target))) {
+    download.at_once = options.stream;
     download.output =
         std::make_shared<BodyOutput>(options, index, target, limit, limit.descriptor());
     download.include = options.include;
