@@ -7,24 +7,37 @@
 #include <httpretry/retry/retry_policy.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
+#include <utility>
 
 namespace httpretry {
 namespace telemetry {
 namespace {
 
 constexpr std::size_t kMostSeries = 4096;  // of one kind in one shard
+const EndpointsSeen::Policy kNoPolicy;
 
-template <std::size_t kCount>
-std::uint8_t number_of(const std::array<std::string_view, kCount>& known, std::string_view text) {
-  std::uint8_t number = 0;
-  while (number + 1U < kCount && known[number] != text) ++number;
+// The place of the text among those that are known; the last one is for all others. With kPrefix it
+// only begins so. The compiler knows what it compares with: that is quicker than a loop.
+template <const auto& kKnown, bool kPrefix = false>
+std::uint8_t number_of(std::string_view text) {
+  std::uint8_t number = kKnown.size() - 1;
+  [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    const auto is = [&]<std::size_t kAt>(std::integral_constant<std::size_t, kAt>) {
+      constexpr auto kSize = kKnown[kAt].size();
+      const bool fits = kPrefix ? text.size() >= kSize : text.size() == kSize;
+      if (!fits || std::memcmp(text.data(), kKnown[kAt].data(), kSize) != 0) return false;
+      number = kAt;
+      return true;
+    };
+    static_cast<void>((is(std::integral_constant<std::size_t, kIndex>()) || ...));
+  }
+  (std::make_index_sequence<kKnown.size() - 1>());
   return number;
 }
 
-HostCells& cells_of(Names& names, Shard& shard, const Url& url) {
-  const auto& origin = url.origin();
-  if (origin == shard.last_origin) return *shard.last_host;
+HostCells& search_cells(Names& names, Shard& shard, const std::string& origin) {
   const auto number = shard.hosts_seen.number(names, origin);
   auto& cells = shard.host_cells[number];
   if (cells == nullptr) {
@@ -36,6 +49,12 @@ HostCells& cells_of(Names& names, Shard& shard, const Url& url) {
   shard.last_origin = origin;
   shard.last_host = cells;
   return *cells;
+}
+
+inline HostCells& cells_of(Names& names, Shard& shard, const Url& url) {
+  const auto& origin = url.origin();
+  const bool again = shard.last_host != nullptr && origin == shard.last_origin;
+  return again ? *shard.last_host : search_cells(names, shard, origin);
 }
 
 template <class Series>
@@ -74,12 +93,24 @@ void keep_exemplar(Shard& shard, SendSeries& series, std::size_t bucket, Duratio
 }
 
 // "host", "endpoint" and "policy" as find_budget of the middleware retry has them.
-std::atomic<std::int64_t>& budget_gauge(Metrics::State& state, const HostCells& host,
-                                        std::uint32_t endpoint, const ResolvedPolicy& policy) {
+bool is_budget_of_host(const ResolvedPolicy& policy) {
   const auto scope = policy.policy->budget.scope;
-  const bool by_host = scope == BudgetPolicy::Scope::Host ||
-                       (scope == BudgetPolicy::Scope::Endpoint && policy.identity.empty());
-  return by_host ? state.budget_of_host[host.index] : state.budget_of_endpoint[endpoint];
+  return scope == BudgetPolicy::Scope::Host ||
+         (scope == BudgetPolicy::Scope::Endpoint && policy.identity.empty());
+}
+
+void keep_budget(Metrics::State& state, Shard& shard, const Call& call, const Request& request,
+                 const Attempt& attempt, std::uint32_t endpoint) {
+  const auto left = *attempt.budget_left;
+  if (!is_budget_of_host(*attempt.policy)) {
+    state.budget_of_endpoint[endpoint].store(left, std::memory_order_relaxed);
+    return;
+  }
+  const bool known = shard.ended_call == call.id() && shard.ended_headers == &request.headers();
+  if (!known && !request.parsed_url()) return;
+  const auto& host =
+      known ? *shard.ended_host : cells_of(state.hosts, shard, *request.parsed_url());
+  state.budget_of_host[host.index].store(left, std::memory_order_relaxed);
 }
 
 bool refuses_retry(Reason reason) {
@@ -103,31 +134,39 @@ std::shared_ptr<Metrics> metrics(MetricsOptions options) {
 }
 
 // What lacks memory is not counted; the call goes on.
-void Metrics::exchange_started(const Call& /*call*/, const Request& request,
-                               int /*number*/) noexcept {
-  const auto& url = request.parsed_url();
-  auto* shard = state_->shard();
-  if (shard == nullptr || !url) return;
-  try {
-    add(cells_of(state_->hosts, *shard, *url).began);
-  } catch (const std::bad_alloc&) {
-  }
-}
-
-void Metrics::exchange_ended(const Call& call, const Request& request, int /*number*/,
-                             const Outcome& outcome) noexcept {
+void Metrics::exchange_started(const Call& call, const Request& request, int number) noexcept {
   const auto& url = request.parsed_url();
   auto* shard = state_->shard();
   if (shard == nullptr || !url) return;
   try {
     auto& host = cells_of(state_->hosts, *shard, *url);
+    add(host.began);
+    const auto id = call.id();
+    shard->begun_at(id, number) = {id, number, &host};
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Metrics::exchange_ended(const Call& call, const Request& request, int number,
+                             const Outcome& outcome) noexcept {
+  auto* shard = state_->shard();
+  if (shard == nullptr) return;
+  const auto id = call.id();
+  const auto& begun = shard->begun_at(id, number);
+  const bool found = begun.call == id && begun.number == number;
+  if (!found && !request.parsed_url()) return;
+  try {
+    auto& host = found ? *begun.host : cells_of(state_->hosts, *shard, *request.parsed_url());
     add(host.ended);
+    shard->ended_call = id;
+    shard->ended_headers = &request.headers();
+    shard->ended_host = &host;
     const auto& exchange = exchange_of(outcome);
     SendKey key;
     key.host = host.index;
-    key.method = number_of(kMethods, request.method());
+    key.method = number_of<kMethods>(request.method());
     if (outcome) {
-      key.version = number_of(kVersions, outcome->http_version);
+      key.version = number_of<kVersions>(outcome->http_version);
       key.status = static_cast<std::uint16_t>(outcome->status);
     } else {
       key.error = static_cast<std::uint8_t>(static_cast<int>(outcome.error().code) + 1);
@@ -145,22 +184,17 @@ void Metrics::exchange_ended(const Call& call, const Request& request, int /*num
   }
 }
 
-void Metrics::attempt_ended(const Call& /*call*/, const Request& request,
+void Metrics::attempt_ended(const Call& call, const Request& request,
                             const Attempt& attempt) noexcept {
   const bool has_budget = attempt.budget_left && attempt.policy;
   if (!attempt.retried && !has_budget) return;
-  const auto& url = request.parsed_url();
   auto* shard = state_->shard();
-  if (shard == nullptr || !url) return;
+  if (shard == nullptr) return;
   try {
-    const auto endpoint = shard->endpoints_seen.number(state_->endpoints, attempt.policy.get());
-    if (has_budget) {
-      const auto& host = cells_of(state_->hosts, *shard, *url);
-      budget_gauge(*state_, host, endpoint, *attempt.policy)
-          .store(*attempt.budget_left, std::memory_order_relaxed);
-    }
+    const auto endpoint = shard->endpoints_seen.number(state_->endpoints, attempt.policy);
+    if (has_budget) keep_budget(*state_, *shard, call, request, attempt, endpoint);
     if (!attempt.retried) return;
-    const auto kind = number_of(kRuleKinds, kind_of_rule(attempt.rule));
+    const auto kind = number_of<kRuleKinds, true>(attempt.rule);
     const auto key = endpoint_key(endpoint, static_cast<std::uint8_t>(attempt.cls), kind);
     add(series_of(*shard, shard->retries, key).count);
     add(shard->wait, static_cast<std::uint64_t>(attempt.wait.value_or(Duration::zero()).count()));
@@ -174,7 +208,7 @@ void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept 
   try {
     const auto& history = history_of(outcome);
     const auto& attempts = history.attempts;
-    const auto* policy = attempts.empty() ? nullptr : attempts.front().policy.get();
+    const auto& policy = attempts.empty() ? kNoPolicy : attempts.front().policy;
     const auto endpoint = shard->endpoints_seen.number(state_->endpoints, policy);
     const auto key = endpoint_key(endpoint, static_cast<std::uint8_t>(history.stop_reason));
     auto& series = series_of(*shard, shard->calls, key);

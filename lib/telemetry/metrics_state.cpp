@@ -15,24 +15,30 @@ struct Lease {
 
 // What a thread has, of all Metrics. At its end the shards are free for other threads.
 struct Leases {
-  std::uint64_t last_id = 0;
-  Shard* last = nullptr;
   std::vector<Lease> all;
 
   ~Leases();
 };
 
+// That was used last.
+struct LastShard {
+  std::uint64_t id = 0;
+  Shard* shard = nullptr;
+};
+
+thread_local constinit LastShard last;
 thread_local constinit bool thread_ends = false;
 thread_local Leases leases;
 
 Leases::~Leases() {
   for (const auto& lease : all) lease.shard->owned.store(false, std::memory_order_release);
+  last = {};
   thread_ends = true;  // what is destroyed later, a static client perhaps, is not counted
 }
 
 std::uint64_t new_id() {
-  static std::atomic<std::uint64_t> last = 0;
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  static std::atomic<std::uint64_t> newest = 0;
+  return newest.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 }  // namespace
@@ -51,9 +57,8 @@ Metrics::State::State(MetricsOptions with)
 }
 
 Shard* Metrics::State::shard() {
-  if (thread_ends) return nullptr;
-  if (leases.last_id == id_) return leases.last;
-  return new_shard();
+  if (last.id == id_) return last.shard;
+  return thread_ends ? nullptr : new_shard();
 }
 
 // Or one that this thread has, but has not used last.
@@ -82,9 +87,8 @@ Shard* Metrics::State::new_shard() {
       return nullptr;
     }
   }
-  leases.last = found->shard.get();
-  leases.last_id = id_;
-  return leases.last;
+  last = {id_, found->shard.get()};
+  return last.shard;
 }
 
 }  // namespace httpretry

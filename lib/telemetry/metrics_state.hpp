@@ -66,6 +66,7 @@ inline constexpr std::array<std::string_view, 11> kMethods{"GET",   "POST",    "
                                                            "HEAD",  "PATCH",   "OPTIONS", "QUERY",
                                                            "TRACE", "CONNECT", "_OTHER"};
 inline constexpr std::array<std::string_view, 6> kVersions{"", "1.1", "2", "1.0", "3", "_other"};
+// How the rule of an attempt begins; "other" is of the program's own function.
 inline constexpr std::array<std::string_view, 10> kRuleKinds{
     "status", "error_codes",         "pending",          "transport",           "error",
     "proxy",  "grpc-retry-pushback", "stale connection", "no middleware retry", "other"};

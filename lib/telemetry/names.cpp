@@ -39,27 +39,21 @@ std::uint32_t NamesSeen::ask(Names& names, std::string_view name) {
   return number;
 }
 
-std::uint32_t EndpointsSeen::look_up(Names& names, const ResolvedPolicy* policy) {
+std::uint32_t EndpointsSeen::look_up(Names& names, const Policy& policy) {
   constexpr std::size_t kMost = 1024;  // of a file with more endpoints, or of many reloads
-  const auto found = entries_.find(policy);
-  if (found != entries_.end() && is(found->second, policy)) {
+  const auto found = entries_.find(policy.get());
+  if (found != entries_.end() && found->second.is(policy)) {
     last_ = &found->second;
     return last_->number;
   }
-  if (entries_.size() >= kMost) entries_.clear();
-  Entry entry;
-  entry.policy = policy;
-  std::string name = "\n";
-  if (policy != nullptr) {
-    entry.endpoint = policy->endpoint;
-    entry.name = policy->name;
-    entry.preset = policy->preset;
-    name = policy->endpoint + "\n" + (policy->name.empty() ? policy->preset : policy->name);
-  }
-  entry.number = names_.number(names, name);
   last_ = nullptr;
-  last_ = &(entries_[policy] = std::move(entry));
-  return last_->number;
+  if (entries_.size() >= kMost) entries_.clear();
+  std::string name = "\n";
+  if (policy)
+    name = policy->endpoint + "\n" + (policy->name.empty() ? policy->preset : policy->name);
+  const auto number = names_.number(names, name);
+  last_ = &(entries_[policy.get()] = Entry{policy.get(), policy, number});
+  return number;
 }
 
 }  // namespace httpretry::telemetry

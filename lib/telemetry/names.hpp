@@ -63,25 +63,26 @@ class NamesSeen {
 // The endpoint and the policy of a request, as one name: "ENDPOINT\nPOLICY".
 class EndpointsSeen {
  public:
+  using Policy = std::shared_ptr<const ResolvedPolicy>;
+
   // `policy` may be nullptr: then both are empty.
-  std::uint32_t number(Names& names, const ResolvedPolicy* policy) {
-    if (last_ != nullptr && policy == last_->policy && is(*last_, policy)) return last_->number;
+  std::uint32_t number(Names& names, const Policy& policy) {
+    if (last_ != nullptr && last_->is(policy)) return last_->number;
     return look_up(names, policy);
   }
 
  private:
   struct Entry {
-    const ResolvedPolicy* policy = nullptr;  // may be gone, and another one at its place
-    std::string endpoint;
-    std::string name;
-    std::string preset;
+    // Where it is gone, another one may have its place.
+    [[nodiscard]] bool is(const Policy& other) const {
+      return policy == other.get() && (policy == nullptr || !alive.expired());
+    }
+
+    const ResolvedPolicy* policy = nullptr;
+    std::weak_ptr<const ResolvedPolicy> alive;
     std::uint32_t number = 0;
   };
-  static bool is(const Entry& entry, const ResolvedPolicy* policy) {
-    return policy == nullptr || (entry.endpoint == policy->endpoint && entry.name == policy->name &&
-                                 entry.preset == policy->preset);
-  }
-  std::uint32_t look_up(Names& names, const ResolvedPolicy* policy);
+  std::uint32_t look_up(Names& names, const Policy& policy);
 
   NamesSeen names_;
   std::unordered_map<const ResolvedPolicy*, Entry> entries_;

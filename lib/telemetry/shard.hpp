@@ -5,6 +5,7 @@
 #include "names.hpp"
 
 #include <httpretry/http/attempt.hpp>
+#include <httpretry/http/headers.hpp>
 #include <httpretry/http/result.hpp>
 #include <httpretry/http/url.hpp>
 
@@ -122,6 +123,13 @@ struct HostCells {
   Cell ended{};
 };
 
+// An exchange under way, so that its end need not search for its server.
+struct Begun {
+  std::uint64_t call = 0;  // its id
+  int number = 0;
+  HostCells* host = nullptr;
+};
+
 struct Shard {
   std::mutex mutex;
   std::atomic<bool> owned = true;
@@ -142,6 +150,17 @@ struct Shard {
   HostCells* last_host = nullptr;
   std::unordered_map<std::uint32_t, HostCells*> host_cells;
   EndpointsSeen endpoints_seen;
+  // The exchange that ended last. Where its attempt has the same headers in memory, it has the same
+  // URL: the attempt had them before the exchange began, and a request that shares them is copied
+  // before it is changed.
+  std::uint64_t ended_call = 0;
+  const Headers* ended_headers = nullptr;
+  HostCells* ended_host = nullptr;
+  // The latest ones; of two at one place the first is forgotten.
+  std::array<Begun, 256> begun{};
+  Begun& begun_at(std::uint64_t call, int number) {
+    return begun[(call + static_cast<std::uint64_t>(number)) % begun.size()];
+  }
 };
 
 }  // namespace httpretry::telemetry

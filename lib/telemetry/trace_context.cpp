@@ -10,17 +10,24 @@
 namespace httpretry {
 namespace {
 
-constexpr std::size_t kLength = 55;          // of a traceparent of version 00
+using telemetry::kLength;
+using telemetry::kSpanAt;
+
 constexpr std::size_t kMostMembers = 32;     // of a tracestate
 constexpr std::size_t kMostBaggage = 8192;   // bytes
 constexpr std::size_t kLongestMember = 256;  // a key of tracestate, or a value
 constexpr std::string_view kDigits = "0123456789abcdef";
+// Of each byte.
+constexpr std::array<std::array<char, 2>, 256> kTwoDigits = [] {
+  std::array<std::array<char, 2>, 256> table{};
+  for (std::size_t byte = 0; byte < table.size(); ++byte) {
+    table[byte] = {kDigits[byte / 16], kDigits[byte % 16]};
+  }
+  return table;
+}();
 
 void append_hex(std::string& text, std::uint64_t number) {
-  std::array<char, 16> digits{};
-  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, number >>= 4U) {
-    *digit = kDigits[number & 0xFU];
-  }
+  const auto digits = telemetry::hex_id(number);
   text.append(digits.data(), digits.size());
 }
 
@@ -109,6 +116,16 @@ std::string joined(const Headers& headers, std::string_view name) {
 }
 
 }  // namespace
+
+telemetry::HexId telemetry::hex_id(std::uint64_t id) {
+  HexId digits;
+  for (std::size_t i = digits.size(); i > 0; i -= 2, id >>= 8U) {
+    const auto& two = kTwoDigits[id & 0xFFU];
+    digits[i - 2] = two[0];
+    digits[i - 1] = two[1];
+  }
+  return digits;
+}
 
 std::string TraceId::hex() const {
   std::string text;

@@ -12,6 +12,7 @@ namespace {
 
 using telemetry::CallTrace;
 using telemetry::random_id;
+using telemetry::TracedSend;
 
 constexpr double kIds = 72057594037927936.0;  // 2^56: the random part of a trace id
 
@@ -31,15 +32,6 @@ TraceContext new_trace() {
 WallTime time_of(const CallTrace& trace, const Call& call) {
   return trace.started +
          std::chrono::duration_cast<WallTime::duration>(call.scheduler().now() - call.started());
-}
-
-// That propagate() has put into the header, unless another send had it, too.
-std::uint64_t id_for(const CallTrace& trace, const Request& request) {
-  const auto header = request.headers().get("traceparent");
-  const auto sent = header ? TraceContext::parse(*header) : std::nullopt;
-  const bool own = sent && sent->trace == trace.context.trace && sent->span != trace.context.span &&
-                   sent->span != trace.last_send;
-  return own ? sent->span : random_id();
 }
 
 void add_outcome(Span& span, const Outcome& outcome) {
@@ -77,6 +69,7 @@ class Traces final : public Observer {
     try {
       begin_call(call, request);
     } catch (const std::bad_alloc&) {
+      if (auto* trace = traced(call); trace != nullptr) trace->call.reset();
     }
   }
 
@@ -93,17 +86,20 @@ class Traces final : public Observer {
                       const Outcome& outcome) noexcept override {
     auto* trace = traced(call);
     if (trace == nullptr) return;
-    const auto found = std::ranges::find(trace->open, number, &CallTrace::Open::number);
-    if (found == trace->open.end()) return;
+    TracedSend* found = nullptr;
+    trace->each_open([&](TracedSend& send) {
+      if (send.number == number) found = &send;
+    });
+    if (found == nullptr) return;
     trace->sends += exchange_of(outcome).wire_sends;
     found->ended = true;
-    found->span->end = time_of(*trace, call);
+    found->span.end = time_of(*trace, call);
     try {
-      add_outcome(*found->span, outcome);
+      add_outcome(found->span, outcome);
     } catch (const std::bad_alloc&) {
-      found->span->events.clear();
+      found->span.events.clear();
     }
-    if (found->span->attempt == 0) give(*trace, found);
+    if (found->span.attempt == 0) give_ended(*trace, 0);
   }
 
   void attempt_ended(const Call& call, const Request& /*request*/,
@@ -111,36 +107,22 @@ class Traces final : public Observer {
     auto* trace = traced(call);
     if (trace == nullptr) return;
     // Of several sends of an attempt, the last one was judged.
-    Span* last = nullptr;
-    for (auto& open : trace->open) {
-      if (open.ended && open.span->attempt == attempt.number) last = open.span.get();
-    }
+    TracedSend* last = nullptr;
+    trace->each_open([&](TracedSend& send) {
+      if (send.ended && send.span.attempt == attempt.number) last = &send;
+    });
     try {
-      if (last != nullptr) add_decision(*last, attempt);
+      if (last != nullptr) add_decision(last->span, attempt);
     } catch (const std::bad_alloc&) {
-      last->rule.clear();
+      last->span.rule.clear();
     }
-    for (std::size_t i = 0; i < trace->open.size();) {
-      const auto& open = trace->open[i];
-      if (open.ended && open.span->attempt == attempt.number) {
-        give(*trace, trace->open.begin() + static_cast<std::ptrdiff_t>(i));
-      } else {
-        ++i;
-      }
-    }
+    give_ended(*trace, attempt.number);
   }
 
   void call_ended(const Call& call, const Outcome& outcome) noexcept override {
     auto* trace = traced(call);
     if (trace == nullptr) return;
-    while (!trace->open.empty()) {  // a middleware did not await them
-      auto& open = trace->open.front();
-      if (!open.ended) {
-        open.span->end = time_of(*trace, call);
-        open.span->error = Errc::Canceled;
-      }
-      give(*trace, trace->open.begin());
-    }
+    give_open(*trace, call);
     const auto& history = history_of(outcome);
     auto& span = *trace->call;
     span.end = trace->started + std::chrono::duration_cast<WallTime::duration>(history.elapsed);
@@ -149,7 +131,7 @@ class Traces final : public Observer {
     span.status = outcome ? outcome->status : outcome.error().status;
     if (!outcome) span.error = outcome.error().code;
     if (!history.attempts.empty()) span.policy = history.attempts.front().policy;
-    options_.sink(std::move(trace->call));
+    options_.sink(SpanPtr(trace->shared_from_this(), &span));
   }
 
  private:
@@ -175,61 +157,61 @@ class Traces final : public Observer {
   void begin_call(const Call& call, const Request& request) {
     if (call.get<CallTrace>() != nullptr) return;
     const auto parent = parent_of(call, request);
-    CallTrace trace;
+    auto& trace = call.set(CallTrace());
     trace.owner = this;
     trace.started = call.scheduler().wall_now();
     trace.context = parent ? *parent : new_trace();
+    trace.context.span = random_id();
     auto& flags = trace.context.flags;
     flags &= static_cast<std::uint8_t>(~TraceContext::kSampled);
-    trace.context.span = random_id();
-    if (sampled(parent, trace.context)) {
-      flags |= TraceContext::kSampled;
-      trace.call = call_span(trace, call, request, parent ? parent->span : 0);
-    }
-    call.set(std::move(trace));
+    if (!sampled(parent, trace.context)) return;
+    flags |= TraceContext::kSampled;
+    auto& span = trace.call.emplace();
+    begin_span(span, trace, call, request);
+    span.kind = Span::Kind::Internal;
+    span.id = trace.context.span;
+    span.parent = parent ? parent->span : 0;
   }
 
-  std::unique_ptr<Span> call_span(const CallTrace& trace, const Call& call, const Request& request,
-                                  std::uint64_t parent) const {
-    auto span = std::make_unique<Span>();
-    span->kind = Span::Kind::Internal;
-    span->trace = trace.context.trace;
-    span->id = trace.context.span;
-    span->parent = parent;
-    span->flags = trace.context.flags;
-    span->state = trace.context.state;
-    span->start = time_of(trace, call);
-    span->method = request.method();
-    span->known_method = known(span->method);
-    if (const auto& url = request.parsed_url()) span->url = *url;
-    span->hide_query = options_.hide_query;
-    return span;
+  // What spans of both kinds have.
+  void begin_span(Span& span, const CallTrace& trace, const Call& call,
+                  const Request& request) const {
+    span.trace = trace.context.trace;
+    span.flags = trace.context.flags;
+    span.state = trace.context.state;
+    span.start = time_of(trace, call);
+    span.method = request.method();
+    span.known_method = known(span.method);
+    if (const auto& url = request.parsed_url()) span.url = *url;
+    span.hide_query = options_.hide_query;
   }
 
   void begin_send(CallTrace& trace, const Call& call, const Request& request, int number) const {
-    auto span = std::make_unique<Span>();
-    span->trace = trace.context.trace;
-    span->id = id_for(trace, request);
-    span->parent = trace.context.span;
-    span->flags = trace.context.flags;
-    span->state = trace.context.state;
-    span->start = time_of(trace, call);
-    span->method = request.method();
-    span->known_method = known(span->method);
-    if (const auto& url = request.parsed_url()) span->url = *url;
-    span->hide_query = options_.hide_query;
-    span->attempt = call.attempt();
-    const auto under_way = std::ranges::count(trace.open, false, &CallTrace::Open::ended);
-    span->resend_count = trace.sends + static_cast<int>(under_way);
-    const auto id = span->id;
-    trace.open.push_back({number, false, std::move(span)});
-    trace.last_send = id;
+    int under_way = 0;
+    trace.each_open([&](const TracedSend& send) { under_way += send.ended ? 0 : 1; });
+    trace.begin_send([&](TracedSend& send) {
+      auto& span = send.span;
+      begin_span(span, trace, call, request);
+      span.parent = trace.context.span;
+      span.attempt = call.attempt();
+      span.resend_count = trace.sends + under_way;
+      span.id = trace.last_send = trace.take_id(request.headers());
+      send.number = number;
+    });
   }
 
-  void give(CallTrace& trace, std::vector<CallTrace::Open>::iterator which) const {
-    auto span = std::move(which->span);
-    trace.open.erase(which);
-    options_.sink(std::move(span));
+  void give_ended(CallTrace& trace, int attempt) const {
+    while (auto span = trace.take_ended(attempt)) options_.sink(std::move(span));
+  }
+
+  // Where a middleware did not await them.
+  void give_open(CallTrace& trace, const Call& call) const {
+    trace.each_open([&](TracedSend& send) {
+      if (send.ended) return;
+      send.span.end = time_of(trace, call);
+      send.span.error = Errc::Canceled;
+    });
+    while (auto span = trace.take_open()) options_.sink(std::move(span));
   }
 
   TracesOptions options_;
@@ -253,24 +235,21 @@ std::shared_ptr<Observer> traces(std::function<void(SpanPtr)> sink) {
 
 MiddlewarePtr propagate() {
   return on_request("propagate", [](Request& request, Call& call) {
-    const auto* trace = call.get<CallTrace>();
-    const auto* given = call.get<TraceContext>();
-    if (trace == nullptr && given == nullptr) return;
-    TraceContext context = trace != nullptr ? trace->context : *given;
-    if (trace != nullptr) context.span = random_id();
-    request.set_header("traceparent", context.traceparent());
-    if (context.state.empty()) {
-      request.remove_header("tracestate");
+    auto* trace = call.get<CallTrace>();
+    const auto* context = trace != nullptr ? &trace->context : call.get<TraceContext>();
+    if (context == nullptr) return;
+    if (trace != nullptr) {
+      request.set_header("traceparent", trace->give_header());
     } else {
-      request.set_header("tracestate", context.state);
+      request.set_header("traceparent", context->traceparent());
     }
+    const auto set_or_remove = [&](std::string_view name, const std::string& value) {
+      value.empty() ? request.remove_header(name) : request.set_header(name, value);
+    };
+    set_or_remove("tracestate", context->state);
     const auto& url = request.parsed_url();
-    const bool at_home = url && url->origin() == call.origin();
-    if (!at_home || context.baggage.empty()) {
-      request.remove_header("baggage");
-    } else {
-      request.set_header("baggage", context.baggage);
-    }
+    const bool at_home = !context->baggage.empty() && url && url->origin() == call.origin();
+    set_or_remove("baggage", at_home ? context->baggage : std::string());
   });
 }
 

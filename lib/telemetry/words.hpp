@@ -24,9 +24,6 @@ std::string peer_text(const Peer& peer);
 // As the conventions say: RFC 9110's, PATCH and QUERY.
 bool is_known_method(std::string_view method);
 
-// The rule of an attempt without its values: "status", "error_codes", "stale connection".
-std::string_view kind_of_rule(std::string_view rule);
-
 // The shortest text that is the same number when it is read again; +Inf, -Inf and NaN as Prometheus
 // writes them.
 std::string number_text(double number);

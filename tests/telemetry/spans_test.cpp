@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <mutex>
+#include <set>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -85,6 +86,19 @@ TEST_CASE("500, 500, 200 are three CLIENT spans under one INTERNAL span") {
     CHECK(talk.sent(i).headers().get("tracestate") == "a=1");
   }
   CHECK(spans.all[0]->id != spans.all[1]->id);
+}
+
+TEST_CASE("without propagate() a send has an id of its own, not that of the request's parent") {
+  Conversation talk;
+  Spans spans;
+  talk.network->say(Response(500)).say(Response(200));
+  auto request = Request::get("http://x/");
+  request.set_header("traceparent", kParent);
+  REQUIRE(client_of(talk, spans, {retry(steady_policy())}).send(request));
+  REQUIRE(spans.all.size() == 3);
+  std::set<std::uint64_t> ids{spans.all[2]->parent};
+  for (const auto& span : spans.all) ids.insert(span->id);
+  CHECK(ids.size() == 4);
 }
 
 TEST_CASE("a redirect counts as a send; baggage stays at the origin of the call") {

@@ -94,7 +94,7 @@ struct HTTPRETRY_API Span {
   [[nodiscard]] std::vector<SpanAttribute> attributes() const;
 };
 
-using SpanPtr = std::unique_ptr<const Span>;
+using SpanPtr = std::shared_ptr<const Span>;
 
 struct HTTPRETRY_API TracesOptions {
   TracesOptions() = default;
