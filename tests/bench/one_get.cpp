@@ -86,7 +86,7 @@ Work raw(const std::string& url, const std::vector<std::string>& lines, bool pol
 // As `Client client;`.
 std::shared_ptr<Client> default_client() { return std::make_shared<Client>(); }
 
-Work blocking(std::shared_ptr<Client> client, std::function<Request()> request) {
+Work blocking_with(std::shared_ptr<Client> client, std::function<Request()> request) {
   return [=](long count) {
     for (long i = 0; i < count; ++i) demand_good(client->send(request()));
   };
@@ -95,7 +95,7 @@ Work blocking(std::shared_ptr<Client> client, std::function<Request()> request) 
 Work blocking(std::vector<MiddlewarePtr> chain, std::function<Request()> request) {
   ClientOptions options;
   options.middlewares = std::move(chain);
-  return blocking(std::make_shared<Client>(std::move(options)), std::move(request));
+  return blocking_with(std::make_shared<Client>(std::move(options)), std::move(request));
 }
 
 Work blocking(std::vector<MiddlewarePtr> chain, Request request) {
@@ -187,11 +187,11 @@ const std::map<std::string, Make>& cases() {
       {"get_retry", [](const Server& s) { return blocking({retry()}, plain_get(s)); }},
       {"get_default_chain",
        [](const Server& s) {
-         return blocking(default_client(), [get = plain_get(s)] { return get; });
+         return blocking_with(default_client(), [get = plain_get(s)] { return get; });
        }},
       {"get_default_chain_from_text",
        [](const Server& s) {
-         return blocking(default_client(), [url = s.url()] { return Request::get(url); });
+         return blocking_with(default_client(), [url = s.url()] { return Request::get(url); });
        }},
       {"get_headers5", [](const Server& s) { return blocking({}, with_headers(s.url())); }},
       {"get_headers5_middlewares5",
