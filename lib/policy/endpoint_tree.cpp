@@ -124,7 +124,7 @@ void EndpointIndex::Data::finish(const std::vector<EndpointPattern>& patterns) {
 
 void EndpointIndex::Data::insert(NodeId node) {
   if (2 * ++used > slots.size()) {
-    const auto before = std::exchange(slots, std::vector<Slot>(2 * slots.size()));
+    const auto before = std::exchange(slots, LargeVector<Slot>(2 * slots.size()));
     for (const auto& slot : before) {
       if (slot.node != kNone) put_in_slot(slot.node);
     }
@@ -148,7 +148,7 @@ NodeId EndpointIndex::Data::named_child(NodeId parent, Part part, const std::str
   if (const auto found = child(parent, part, Label(name)); found != kNone) return found;
   const auto made = make_node(parent);
   const auto [known, added] = begins.emplace(name, static_cast<std::uint32_t>(names.size()));
-  if (added) names += name;
+  if (added) names.append(name);
   nodes[made].part = part;
   nodes[made].name_begin = known->second;
   nodes[made].name_size = static_cast<std::uint32_t>(name.size());

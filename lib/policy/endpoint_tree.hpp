@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/policy/endpoint_pattern.hpp"
+#include "lib/policy/large_pages.hpp"
 
 #include <map>
 #include <span>
@@ -73,6 +74,8 @@ std::uint64_t host_rank(const HostPattern& host);
 
 struct EndpointIndex::Data {
   using NodeId = policy::NodeId;
+  template <class T>
+  using LargeVector = std::vector<T, policy::LargePages<T>>;
 
   void add(std::uint32_t number, const EndpointPattern& pattern);
   // Once all are added.
@@ -92,11 +95,12 @@ struct EndpointIndex::Data {
     return std::string_view(names).substr(nodes[node].name_begin, nodes[node].name_size);
   }
 
-  std::string names;  // of all nodes, each once
-  std::vector<policy::Node> nodes = std::vector<policy::Node>(policy::kHostPatterns + 1);
+  std::basic_string<char, std::char_traits<char>, policy::LargePages<char>>
+      names;  // of all nodes, each once
+  LargeVector<policy::Node> nodes = LargeVector<policy::Node>(policy::kHostPatterns + 1);
   // By node, so those that differ only in their conditions stand together; there the most specific
   // first, of those that are equally specific the first one given.
-  std::vector<policy::IndexEntry> entries;
+  LargeVector<policy::IndexEntry> entries;
   std::unordered_map<std::uint32_t, policy::Conditions> conditions;  // of a pattern
   bool inner_rest = false;  // a path has a "**" before its end
   std::vector<Tie> ties;
@@ -152,7 +156,7 @@ struct EndpointIndex::Data {
 
   std::unordered_map<std::string, std::uint32_t> begins;  // of the names; only while they are added
   // By hash: a power of two, half of them free.
-  std::vector<Slot> slots = std::vector<Slot>(8);
+  LargeVector<Slot> slots = LargeVector<Slot>(8);
   std::size_t used = 0;
   // By all that two that tie must have in common.
   std::map<std::string, std::vector<Loose>> loose;

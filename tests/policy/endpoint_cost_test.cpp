@@ -5,8 +5,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
 using namespace httpretry;
 using endpoint_test::pattern;
@@ -118,6 +122,28 @@ TEST_CASE("only what a pattern says takes memory") {
   CHECK(data.nodes.capacity() == data.nodes.size());
   CHECK(data.entries.capacity() == data.entries.size());
   CHECK(data.names.size() == 10 * 2 + 90 * 3 + std::string("v1GETPUThttps").size());
+}
+
+TEST_CASE("large arrays are on large pages, where the kernel has these") {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled")) return;
+  constexpr std::size_t kLargePage = 2U << 20U;
+  const std::vector<char, policy::LargePages<char>> large(4 * kLargePage);
+  const auto inside = reinterpret_cast<std::uintptr_t>(large.data() + kLargePage);
+
+  std::ifstream file("/proc/self/smaps");
+  auto here = false;
+  std::string flags;
+  for (std::string line; std::getline(file, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      here = begin <= inside && inside < end;
+    } else if (here && line.starts_with("VmFlags:")) {
+      flags = line + ' ';
+    }
+  }
+  CAPTURE(flags);
+  CHECK(flags.find(" hg ") != flags.npos);
 }
 
 TEST_CASE("ties among very many are found without comparing all pairs") {
