@@ -54,6 +54,14 @@ long idle_limit(const Request& request, const TransportOptions& options, const O
   return std::min(usual, limit - 1);
 }
 
+// libcurl reads so much at a time, and holds a buffer of this size while an exchange lasts. Bodies
+// of a megabyte take a sixth of the system calls with the large one.
+long buffer_size(std::uint64_t expected_body) {
+  constexpr long kUsual = 64L * 1024;
+  constexpr long kLarge = 512L * 1024;
+  return expected_body >= static_cast<std::uint64_t>(kLarge) ? kLarge : kUsual;
+}
+
 Error unreadable(const std::string& what, const std::string& path, const std::string& why) {
   Error error(Errc::InvalidRequest, "cannot read " + what + " " + path + ": " + why);
   error.curl_code = CURLE_READ_ERROR;
@@ -164,6 +172,7 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_changed(CURLOPT_MAX_SEND_SPEED_LARGE,
               static_cast<curl_off_t>(options.upload_rate.value_or(0)), upload_rate_);
   set_http_version(plan, url.scheme() == "https");
+  set_changed(CURLOPT_BUFFERSIZE, buffer_size(expected_body_), buffer_size_);
   set_changed(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
   set_changed(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout), connect_timeout_ms_);
   set_changed(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout),

@@ -80,6 +80,9 @@ class Easy {
   // The request asks with "Expect: 100-continue" before its body is sent.
   [[nodiscard]] bool expects() const { return expects_; }
 
+  // How much of a body went into memory: the next one on this handle is likely as large.
+  void expect_body(std::uint64_t bytes) { expected_body_ = bytes; }
+
   // The cookies that the exchange brought, for the jar they were taken from.
   void return_cookies();
 
@@ -138,6 +141,8 @@ class Easy {
   std::string plain_origin_;
   Shape shape_ = Shape::Get;
   std::string method_;
+  std::uint64_t expected_body_ = 0;
+  long buffer_size_ = 0;
   long http_version_ = CURL_HTTP_VERSION_NONE;
   long fresh_connection_ = 0;
   long max_idle_seconds_ = -1;
