@@ -273,21 +273,17 @@ void Journal::commit() {
     if (dead_.open()) dead += change.end.dead_letter;
     files = files || !change.end.body_file.empty();
   }
-  try {
-    if (files && options_.survives_power_loss) sync_files();
-    if (!results.empty()) results_.write(results, options_.survives_power_loss);
-    if (!dead.empty()) dead_.write(dead, options_.survives_power_loss);
-    in_transaction([&] {
-      for (std::size_t i = 0; i < changes_.size(); ++i) write(changes_[i], places[i]);
-      for (const auto& [host, until] : new_holds_) hold_.run(until, std::string_view(host));
-      set_.run(std::string_view("results_length"), results_end + results.size());
-      set_.run(std::string_view("dead_length"), dead_.length() + dead.size());
-    });
-  } catch (...) {
-    results_.reject();
-    dead_.reject();
-    throw;
-  }
+  // Where this fails, the lines stay: the transaction may be durable all the same. The next commit
+  // writes over them, or the next run takes them over.
+  if (files && options_.survives_power_loss) sync_files();
+  if (!results.empty()) results_.write(results, options_.survives_power_loss);
+  if (!dead.empty()) dead_.write(dead, options_.survives_power_loss);
+  in_transaction([&] {
+    for (std::size_t i = 0; i < changes_.size(); ++i) write(changes_[i], places[i]);
+    for (const auto& [host, until] : new_holds_) hold_.run(until, std::string_view(host));
+    set_.run(std::string_view("results_length"), results_end + results.size());
+    set_.run(std::string_view("dead_length"), dead_.length() + dead.size());
+  });
   results_.accept(results.size());
   dead_.accept(dead.size());
   for (const auto& change : changes_) taken_.erase(change.line);

@@ -94,8 +94,8 @@ void Journal::take_over() {
   for (auto& end : ends) take_over_end(std::move(end));
   commit();
   // Also where nothing is taken over: a half line.
-  results_.reject();
-  dead_.reject();
+  results_.cut();
+  dead_.cut();
   begin_run();
 }
 

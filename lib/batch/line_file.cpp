@@ -75,8 +75,10 @@ void LineFile::write(std::string_view lines, bool sync) const {
 
 void LineFile::accept(std::size_t bytes) { length_ += bytes; }
 
-void LineFile::reject() const noexcept {
-  if (file_.open()) static_cast<void>(::ftruncate(file_.get(), static_cast<off_t>(length_)) == 0);
+void LineFile::cut() const {
+  if (file_.open() && ::ftruncate(file_.get(), static_cast<off_t>(length_)) != 0) {
+    throw failed("write to", path_);
+  }
 }
 
 void sync_directory_of(const std::string& path) {

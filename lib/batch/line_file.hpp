@@ -26,11 +26,12 @@ class LineFile {
   // The whole lines behind `length`, with the place of each. A last half line is left out.
   [[nodiscard]] std::vector<std::pair<std::uint64_t, std::string>> tail() const;
 
-  // Writes behind `length`, and with `sync` makes that durable. `length` is as before, until
-  // `accept`. Throws StoreError; `reject` then removes what was written.
+  // Writes behind `length`, in place of what is there, and with `sync` makes that durable. `length`
+  // is as before, until `accept`. Throws StoreError.
   void write(std::string_view lines, bool sync) const;
   void accept(std::size_t bytes);
-  void reject() const noexcept;
+  // Removes what is behind `length`. Throws StoreError.
+  void cut() const;
 
  private:
   std::string path_;

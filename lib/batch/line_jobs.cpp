@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <system_error>
 
 namespace httpretry::batch {
 namespace {
@@ -53,6 +55,12 @@ void write_headers(JsonWriter& json, const Headers& headers) {
     json.end_array();
   }
   json.end_array();
+}
+
+StoreError not_written(const std::string& why) {
+  const auto full = std::generic_category().message(ENOSPC);
+  return StoreError(why +
+                    (why.ends_with(full) ? "; make room and start the same command again" : ""));
 }
 
 void write_body(JsonWriter& json, std::string_view body) {
@@ -180,7 +188,7 @@ std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
 Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
   Verdict verdict;
   const auto& line = *sent.request.options().context.get<Line>();
-  if (line.filed && !line.filed->failure().empty()) throw StoreError(line.filed->failure());
+  if (line.filed && !line.filed->failure().empty()) throw not_written(line.filed->failure());
   if (canceled(outcome)) {
     if (!sent.unsafe || !maybe_executed(outcome)) {
       verdict.what = Verdict::What::GiveBack;

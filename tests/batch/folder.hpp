@@ -1,12 +1,11 @@
 // A directory for one test, with files. In memory where that is possible: a journal syncs often.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -19,7 +18,7 @@ class Folder {
     const auto place =
         std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path();
     auto name = (place / "httpretry-batch-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder for a test");
     path_ = name;
   }
   ~Folder() { std::filesystem::remove_all(path_); }

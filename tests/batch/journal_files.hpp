@@ -18,7 +18,7 @@ class JournalFiles {
   WallTime wall = WallTime(std::chrono::seconds(1'800'000'000));
   Duration uptime = std::chrono::hours(1);
   bool retry_unknown = false;
-  bool with_results = true;
+  bool survives_power_loss = false;
 
   void pass(Duration time) {
     wall += std::chrono::duration_cast<WallTime::duration>(time);
@@ -41,11 +41,9 @@ class JournalFiles {
     if (!database) return nullptr;
     JournalOptions options;
     options.path = source.path;
-    if (with_results) {
-      options.results = folder / "results";
-      options.dead = folder / "dead";
-    }
-    options.survives_power_loss = false;
+    options.results = folder / "results";
+    options.dead = folder / "dead";
+    options.survives_power_loss = survives_power_loss;
     options.retry_unknown = retry_unknown;
     options.wall_now = [this] { return wall; };
     options.uptime = [this] { return uptime; };

@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from program import LIMIT, PROGRAM, ProgramTest, QUICK, Response, clean_environment, closed_port, main, wait_until
+from program import LIMIT, NOT_HERE, PROGRAM, ProgramTest, QUICK, Response, clean_environment, closed_port, main, wait_until
 
 QUIET = ("--progress", "none")
 BUSY = Response(503, b"", [("Retry-After", "3600")])
@@ -391,6 +391,49 @@ class Ends(BatchTest):
         process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 0)
         self.assertEqual(len(server.seen), 1)
+
+
+class FullDisks(BatchTest):
+    """A file system of 400 KiB, for one of the files of a run at a time."""
+
+    def small_disk(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], check=False,
+                          capture_output=True).returncode != 0:
+            self.skipTest(NOT_HERE + "no right to mount a file system")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
+        return disk
+
+    def test_a_full_disk_ends_the_run_with_the_reason_and_the_next_run_goes_on(self):
+        disk = self.small_disk()
+        server = self.server(Response(200, b"x" * 20000))
+        places = {"journal": ("--bodies", "none", "--journal", "disk/j.db", "--results", "r.jsonl"),
+                  "results": ("--journal", "j.db", "--results", "disk/r.jsonl"),
+                  "bodies": ("--bodies", "disk/out", "--journal", "j.db", "--results", "r.jsonl")}
+        for what, flags in places.items():
+            with self.subTest(what):
+                server.seen.clear()
+                subprocess.run(["mount", "-o", "remount,size=400k", disk], check=True)
+                lines = [{"url": server.url(f"/{i}"), "method": "POST", "tag": "t" * 2000} for i in range(150)]
+                file = self.input(*lines)
+                said = self.batch("--parallel", "4", *QUIET, *flags, file, status=23).stderr.decode()
+                self.assertRegex(said, r"(?s)disk/.*(No space left on device|database or disk is full)")
+                self.assertIn("make room and start the same command again", said)
+                subprocess.run(["mount", "-o", "remount,size=40m", disk], check=True)
+                status = (0, 75)
+                self.batch("--parallel", "4", *QUIET, *flags, file, status=status)
+                results = self.lines("disk/r.jsonl" if what == "results" else "r.jsonl")
+                journal = "disk/j.db" if what == "journal" else "j.db"
+                unknown = [json.loads(line) for line in
+                           self.batch("--export", "unknown", journal).stdout.splitlines()]
+                ids = [line["id"] for line in results + unknown]
+                self.assertEqual(sorted(ids, key=int), [str(i + 1) for i in range(150)])
+                targets = [seen.target for seen in server.seen]
+                self.assertEqual(len(targets), len(set(targets)))  # none twice
+                for name in ("j.db", "r.jsonl"):
+                    (self.folder / name).unlink(missing_ok=True)
+                    (disk / name).unlink(missing_ok=True)
 
 
 class Shown(BatchTest):
