@@ -1,4 +1,6 @@
 // The environment variables of OpenTelemetry.
+#include "words.hpp"
+
 #include <httpretry/telemetry/otlp.hpp>
 
 #include <unistd.h>
@@ -10,6 +12,7 @@
 namespace httpretry {
 namespace {
 
+using telemetry::number_text;
 using Problems = std::vector<std::string>;
 
 void tell(Problems* problems, std::string problem) {
@@ -71,15 +74,20 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const char* name, Prob
   return pairs;
 }
 
+// Empty where it is not set, or not a number from `least` to `most`.
 template <class Number>
-std::optional<Number> number_of(const char* name, Problems* problems) {
+std::optional<Number> number_of(const char* name, Number least, Number most, Problems* problems) {
   const auto text = variable(name);
   if (text.empty()) return std::nullopt;
   Number number{};
   const auto* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, number);
-  if (error == std::errc() && at == end && number >= 0) return number;
-  tell(problems, std::string(name) + ": \"" + text + "\" is not a number; it is ignored");
+  const bool is_number = error == std::errc() && at == end;
+  if (is_number && number >= least && number <= most) return number;
+  const auto wanted = is_number ? "between " + number_text(static_cast<double>(least)) + " and " +
+                                      number_text(static_cast<double>(most))
+                                : std::string("a number");
+  tell(problems, std::string(name) + ": \"" + text + "\" is not " + wanted + "; it is ignored");
   return std::nullopt;
 }
 
@@ -129,9 +137,9 @@ OtlpOptions OtlpOptions::from_environment(std::vector<std::string>* problems) {
       tell(problems, "OTEL_EXPORTER_OTLP_HEADERS: an item is not a header; it is left out");
     }
   }
-  if (const auto ms = number_of<std::int64_t>("OTEL_EXPORTER_OTLP_TIMEOUT", problems)) {
-    if (*ms > 0 && *ms < 86'400'000) options.timeout = std::chrono::milliseconds(*ms);
-  }
+  constexpr std::int64_t kDay = 86'399'999;  // milliseconds
+  const auto ms = number_of<std::int64_t>("OTEL_EXPORTER_OTLP_TIMEOUT", 1, kDay, problems);
+  if (ms) options.timeout = std::chrono::milliseconds(*ms);
   for (auto& [name, value] : pairs_of("OTEL_RESOURCE_ATTRIBUTES", problems)) {
     if (name == "service.name") {
       options.service_name = value;
@@ -162,8 +170,7 @@ void sample_as_environment(TracesOptions& options, std::vector<std::string>* pro
   options.parent_based = name.starts_with("parentbased_");
   options.sample_ratio = name.ends_with("always_off") ? 0 : 1;
   if (name.ends_with("traceidratio")) {
-    const auto ratio = number_of<double>("OTEL_TRACES_SAMPLER_ARG", problems);
-    options.sample_ratio = ratio && *ratio <= 1 ? *ratio : 1;
+    options.sample_ratio = number_of<double>("OTEL_TRACES_SAMPLER_ARG", 0, 1, problems).value_or(1);
   }
   if (variable("OTEL_SDK_DISABLED") == "true") {
     options.parent_based = false;

@@ -125,6 +125,12 @@ void Otlp::State::drop(Signal signal, Why why, std::uint64_t count) noexcept {
       .fetch_add(count, std::memory_order_relaxed);
 }
 
+std::uint64_t Otlp::State::dropped(Signal signal, Why why) const {
+  return drops.at(static_cast<std::size_t>(signal))
+      .at(static_cast<std::size_t>(why))
+      .load(std::memory_order_relaxed);
+}
+
 // Does not block: where the eventfd is full, the thread is awake anyway.
 void Otlp::State::wake() const noexcept {
   const std::uint64_t one = 1;
@@ -152,6 +158,10 @@ void Otlp::State::stop() {
   wake();
   thread_.join();
   while (queue.take()) drop(Signal::Traces, Why::Shutdown, 1);
+  const auto lost = [&](Signal signal) { return std::to_string(dropped(signal, Why::Shutdown)); };
+  if (lost(Signal::Traces) == "0" && lost(Signal::Metrics) == "0") return;
+  tell("OTLP: " + lost(Signal::Traces) + " spans and " + lost(Signal::Metrics) +
+       " data points were dropped, there was no time left");
 }
 
 // False at the end.
@@ -280,7 +290,7 @@ std::vector<DroppedTelemetry> Otlp::dropped() const {
   std::vector<DroppedTelemetry> all;
   for (std::size_t signal = 0; signal < kSignals.size(); ++signal) {
     for (std::size_t why = 0; why < kWhys.size(); ++why) {
-      const auto count = state_->drops.at(signal).at(why).load(std::memory_order_relaxed);
+      const auto count = state_->dropped(Signal(signal), Why(why));
       if (count > 0) all.push_back({kSignals.at(signal), kWhys.at(why), count});
     }
   }

@@ -36,6 +36,8 @@ struct Otlp::State {
   void stop();
   void drop(telemetry::Signal signal, telemetry::Why why, std::uint64_t count) noexcept;
 
+  [[nodiscard]] std::uint64_t dropped(telemetry::Signal signal, telemetry::Why why) const;
+
   const OtlpOptions options;
   telemetry::SpanQueue queue;
   std::array<std::array<std::atomic<std::uint64_t>, 5>, 2> drops{};

@@ -116,6 +116,81 @@ TEST_CASE("a redirect counts as a send; baggage stays at the origin of the call"
   CHECK(talk.sent(1).headers().contains("traceparent"));
 }
 
+TEST_CASE("sends of a middleware, and rounds of authentication, count as sends") {
+  Conversation talk;
+  Spans spans;
+  Response rounds(401);
+  rounds.exchange.sent = Sent::Answered;
+  rounds.exchange.wire_sends = 2;  // as libcurl does Digest within one exchange
+  talk.network->say(rounds).say(Response(503)).say(Response(200));
+  const auto again =
+      middleware("token", [](Request request, Call& call, Next next) -> Task<Outcome> {
+        Outcome outcome = co_await next(request, call);
+        if (outcome && outcome->status == 401) outcome = co_await next(request, call);
+        co_return outcome;
+      });
+  REQUIRE(client_of(talk, spans, {retry(steady_policy()), again, propagate()}).get("http://x/"));
+  REQUIRE(spans.all.size() == 4);
+  CHECK(text(*spans.all[0], "http.request.resend_count") == "-");
+  CHECK(text(*spans.all[0], "httpretry.wire_sends") == "2");
+  CHECK(text(*spans.all[0], "httpretry.attempt") == "1");
+  CHECK(text(*spans.all[0], "httpretry.class") == "-");  // the one after it was judged
+  CHECK(text(*spans.all[1], "http.request.resend_count") == "2");
+  CHECK(text(*spans.all[1], "httpretry.attempt") == "1");
+  CHECK(text(*spans.all[1], "httpretry.class") == "transient");
+  CHECK(text(*spans.all[2], "http.request.resend_count") == "3");
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto sent = TraceContext::from(talk.sent(i).headers());
+    REQUIRE(sent);
+    CHECK(sent->span == spans.all[i]->id);
+    CHECK(spans.all[i]->parent == spans.all[3]->id);
+  }
+}
+
+TEST_CASE("sends at the same time have the ids that they sent") {
+  Conversation talk;
+  Spans spans;
+  talk.network->say(Response(200), 5s).say(Response(200), 1s);
+  const auto both = middleware("both", [](Request request, Call& call, Next next) -> Task<Outcome> {
+    auto first = next(request, call);  // both have their headers before either is sent
+    auto second = next(request, call);
+    Outcome outcome = co_await first;
+    outcome = co_await second;
+    co_return outcome;
+  });
+  REQUIRE(client_of(talk, spans, {both, propagate()}).get("http://x/"));
+  REQUIRE(spans.all.size() == 3);
+  std::set<std::uint64_t> sent;
+  for (std::size_t i = 0; i < 2; ++i) {
+    sent.insert(TraceContext::from(talk.sent(i).headers())->span);
+  }
+  CHECK(sent == std::set<std::uint64_t>{spans.all[0]->id, spans.all[1]->id});
+}
+
+TEST_CASE("a call that was canceled has spans that are no errors") {
+  Conversation talk;
+  Spans spans;
+  talk.network->say(error_of(Errc::Canceled));
+  CHECK_FALSE(client_of(talk, spans, {retry(steady_policy())}).get("http://x/"));
+  REQUIRE(spans.all.size() == 2);
+  for (const auto& span : spans.all) {
+    CHECK(span->outcome() == Span::Status::Unset);
+    CHECK(text(*span, "error.type") == "-");
+  }
+}
+
+TEST_CASE("an error that is no response has its word as error.type") {
+  Conversation talk;
+  Spans spans;
+  talk.network->say(error_of(Errc::Connect));
+  CHECK_FALSE(client_of(talk, spans, {}).get("http://x/"));
+  REQUIRE(spans.all.size() == 2);
+  CHECK(text(*spans.all[0], "error.type") == "connect");
+  CHECK(text(*spans.all[0], "http.response.status_code") == "-");
+  CHECK(text(*spans.all[0], "httpretry.sent") == "never");
+  CHECK(spans.all[1]->outcome() == Span::Status::Error);
+}
+
 TEST_CASE("the name has the pattern of the endpoint, not the path") {
   Conversation talk;
   Spans spans;

@@ -56,7 +56,8 @@ struct HTTPRETRY_API OtlpOptions {
   // The longest time that the destructor waits for what is still to be sent.
   Duration shutdown = std::chrono::seconds(10);
 
-  // Told what went wrong, each thing once, on the thread of the exporter. It must not throw.
+  // Told what went wrong, each thing once, on the thread of the exporter, and by its destructor
+  // what was left. It must not throw.
   std::function<void(const std::string& message)> on_problem;
 
   // OTEL_EXPORTER_OTLP_ENDPOINT, …_TRACES_ENDPOINT, …_METRICS_ENDPOINT, …_HEADERS, …_TIMEOUT,
