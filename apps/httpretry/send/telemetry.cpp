@@ -23,8 +23,9 @@ bool environment_wants_traces() {
   return exporter != nullptr && std::string_view(exporter) == "otlp";
 }
 
-std::shared_ptr<Otlp> exporter_for(const SendOptions& options) {
-  std::vector<std::string> problems;
+using Problems = std::vector<std::string>;
+
+std::shared_ptr<Otlp> exporter_for(const SendOptions& options, Problems& problems) {
   auto where = OtlpOptions::from_environment(&problems);
   if (options.otlp && !options.otlp->empty()) {
     where.endpoint = *options.otlp;
@@ -33,7 +34,6 @@ std::shared_ptr<Otlp> exporter_for(const SendOptions& options) {
   if (where.service_name == OtlpOptions().service_name) where.service_name = "httpretry";
   where.shutdown = Duration::zero();  // `finish` has waited
   if (shows_errors(options)) {
-    for (const auto& problem : problems) print_message("httpretry: " + printable(problem));
     where.on_problem = [](const std::string& message) {
       print_message("httpretry: " + printable(message));
     };
@@ -45,11 +45,11 @@ std::shared_ptr<Otlp> exporter_for(const SendOptions& options) {
   }
 }
 
-std::shared_ptr<Observer> tracer_for(const Otlp& exporter) {
+std::shared_ptr<Observer> tracer_for(const Otlp& exporter, Problems& problems) {
   TracesOptions options;
   options.sink = exporter.sink();
   options.hide_query = true;
-  sample_as_environment(options);
+  sample_as_environment(options, &problems);
   return traces(std::move(options));
 }
 
@@ -58,8 +58,11 @@ std::shared_ptr<Observer> tracer_for(const Otlp& exporter) {
 RunTelemetry::RunTelemetry(const SendOptions& options)
     : metrics_file_(options.metrics_file), har_file_(options.har_file) {
   if (options.otlp || environment_wants_traces()) {
-    exporter_ = exporter_for(options);
-    tracer_ = tracer_for(*exporter_);
+    Problems problems;
+    exporter_ = exporter_for(options, problems);
+    tracer_ = tracer_for(*exporter_, problems);
+    if (!shows_errors(options)) problems.clear();
+    for (const auto& problem : problems) print_message("httpretry: " + printable(problem));
   }
   if (!metrics_file_.empty()) {
     MetricsOptions with;
