@@ -1,15 +1,22 @@
 // A service that tells its metrics: what GET /metrics answers, in whatever HTTP server it has. The
 // spans go to the collector that the environment names, if there is one.
+//
+//   metrics_endpoint [PORT]    with a PORT it serves http://127.0.0.1:PORT/metrics until it is
+//   ended,
+//                              and makes a call a second, so that the numbers change
 #include <httpretry/httpretry.hpp>
 #include <httpretry/telemetry/telemetry.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
 
-int main() {
+int main(int argc, char** argv) {
   // A server that fails first, so that there is something to count.
   FaultServer upstream({503, {200, "ok"}});
   FaultServer collector;  // in earnest: OtlpOptions::from_environment()
@@ -24,15 +31,27 @@ int main() {
   options.observers = {numbers, traces(exporter->sink())};
   Client client(options);
 
-  Step page;
-  page.respond = [&](const SeenRequest& /*request*/) {
-    const auto shown = numbers->page("text/plain");
-    return Step(200, Headers{{"Content-Type", shown.type}}, shown.text);
+  // In your server: where a request for /metrics arrives.
+  const auto answer = [&](const std::string& accept) {
+    const auto page = numbers->page(accept);
+    return Step(200, Headers{{"Content-Type", page.type}}, page.text);
   };
-  FaultServer service({page});
+
+  Step step;
+  step.respond = [&](const SeenRequest& request) {
+    return answer(std::string(request.headers["Accept"]));
+  };
+  FaultServerOptions listen;
+  if (argc > 1) listen.port = static_cast<std::uint16_t>(std::atoi(argv[1]));
+  FaultServer service({step}, listen);
 
   const Outcome outcome = client.get(upstream.url("/v1/items"));
   if (!outcome) return 1;
+  while (argc > 1) {
+    std::this_thread::sleep_for(1s);
+    if (!client.get(upstream.url("/v1/items"))) return 1;
+  }
+
   const Outcome scraped = Client().get(service.url("/metrics"));
   if (!scraped) return 1;
   std::printf("%s", scraped->body.c_str());

@@ -265,19 +265,20 @@ class Snapshot {
     return made;
   }
 
-  [[nodiscard]] MetricSeries refused(std::uint64_t key, std::uint64_t count) const {
-    auto labels = of_endpoint(key, false);
-    put(labels, "reason", to_string(static_cast<Reason>(key >> 32U & 0xFFU)));
-    return counted(std::move(labels), static_cast<double>(count));
+  [[nodiscard]] MetricFamily by_reason(const std::map<std::uint64_t, std::uint64_t>& counts,
+                                       std::string_view name, std::string_view help) const {
+    auto made = family(name, Kind::Counter, "{call}", help);
+    for (const auto& [key, count] : counts) {
+      auto labels = of_endpoint(key, false);
+      put(labels, "reason", to_string(static_cast<Reason>(key >> 32U & 0xFFU)));
+      made.series.push_back(counted(std::move(labels), static_cast<double>(count)));
+    }
+    return made;
   }
 
   MetricFamily refused_retries() {
-    auto made = family("httpretry_retries_refused_total", Kind::Counter, "{call}",
-                       "Calls that ended because a limit or the danger of harm forbade a retry.");
-    for (const auto& [key, count] : totals_.refused_retries) {
-      made.series.push_back(refused(key, count));
-    }
-    return made;
+    return by_reason(totals_.refused_retries, "httpretry_retries_refused_total",
+                     "Calls that ended because a limit or the danger of harm forbade a retry.");
   }
 
   MetricFamily wait() {
@@ -288,12 +289,8 @@ class Snapshot {
   }
 
   MetricFamily refused_calls() {
-    auto made = family("httpretry_refused_total", Kind::Counter, "{call}",
-                       "Calls that were not sent, or not sent again, because of our own guards.");
-    for (const auto& [key, count] : totals_.refused_calls) {
-      made.series.push_back(refused(key, count));
-    }
-    return made;
+    return by_reason(totals_.refused_calls, "httpretry_refused_total",
+                     "Calls that were not sent, or not sent again, because of our own guards.");
   }
 
   MetricFamily budget() {

@@ -1,12 +1,13 @@
 """Prometheus reads our metrics, and the alerts and the dashboard of the examples know their names."""
 
-import http.server
+import contextlib
 import json
 import pathlib
 import re
+import shutil
 import subprocess
-import threading
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -47,39 +48,60 @@ class Prometheus(ServerTest):
         self.assertGreater(len(used), 4)
         self.assertLessEqual({re.sub(r"_(bucket|count|sum)$", "", name) for name in used}, known)
 
-    def test_a_scrape(self):
-        text = self.page()
+    def test_the_queries_of_the_dashboard(self):
+        board = json.loads((MONITORING / "dashboard.json").read_text())
+        rules = [{"record": f"q:{number}", "expr": expr} for number, expr in enumerate(
+            target["expr"] for panel in board["panels"] for target in panel["targets"])]
+        file = self.folder / "queries.yml"
+        file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+        self.promtool("check", "rules", file)
 
-        class Endpoint(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-                self.end_headers()
-                self.wfile.write(text)
+    def ask(self, port, path, **query):
+        url = f"http://127.0.0.1:{port}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return json.load(answer)["data"]
 
-            def log_message(self, *args):
-                pass
+    @staticmethod
+    def is_ready(port):
+        with contextlib.suppress(urllib.error.HTTPError):  # a 503 at first
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=10).close()
+            return True
+        return False
 
-        endpoint = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-        threading.Thread(target=endpoint.serve_forever, daemon=True).start()
-        self.addCleanup(endpoint.server_close)
-        self.addCleanup(endpoint.shutdown)
-        port = free_port()
-        (self.folder / "prometheus.yml").write_text(
-            "scrape_configs:\n  - job_name: service\n    scrape_interval: 200ms\n"
-            "    scrape_timeout: 200ms\n    static_configs:\n"
-            f"      - targets: ['127.0.0.1:{endpoint.server_address[1]}']\n")
-        self.daemon("prometheus", f"--config.file={self.folder}/prometheus.yml",
-                    f"--storage.tsdb.path={self.folder}/data",
-                    f"--web.listen-address=127.0.0.1:{port}", port=port)
-        query = urllib.parse.quote("sum(httpretry_retries_total)")
-        found, until = [], time.monotonic() + 60
-        while not found and time.monotonic() < until:
+    def wait_for(self, look):
+        until = time.monotonic() + 60
+        while not (found := look()):
+            self.assertLess(time.monotonic(), until)
             time.sleep(0.2)
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?query={query}",
-                                        timeout=10) as answer:
-                found = json.load(answer)["data"]["result"]
+        return found
+
+    def test_a_scrape_as_the_page_says(self):
+        """The example of the page, and its prometheus.yml: only ports and the interval differ."""
+        if not EXAMPLE.exists():
+            self.skipTest(f"{EXAMPLE} is not built")
+        service, port = free_port(), free_port()
+        config = (MONITORING / "prometheus.yml").read_text()
+        self.assertIn("127.0.0.1:8080", config)
+        config = config.replace("127.0.0.1:8080", f"127.0.0.1:{service}").replace("15s", "200ms")
+        (self.folder / "prometheus.yml").write_text(config)
+        shutil.copy(MONITORING / "alerts.yml", self.folder)
+        self.promtool("check", "config", self.folder / "prometheus.yml")
+        self.daemon(EXAMPLE, service, port=service)
+        self.daemon("prometheus", f"--config.file={self.folder}/prometheus.yml",
+                    f"--storage.tsdb.path={self.folder}/data", "--enable-feature=exemplar-storage",
+                    f"--web.listen-address=127.0.0.1:{port}", port=port)
+        self.wait_for(lambda: self.is_ready(port))
+        found = self.wait_for(lambda: self.ask(port, "query", query="httpretry_retries_total")["result"])
         self.assertEqual([each["value"][1] for each in found], ["1"])
+        self.assertEqual(found[0]["metric"]["rule_kind"], "status")
+        # In OpenMetrics, for which Prometheus asks: there are none in the other format.
+        now = time.time()
+        exemplars = self.wait_for(lambda: self.ask(
+            port, "query_exemplars", query="http_client_request_duration_seconds_bucket",
+            start=now - 600, end=now + 600))
+        self.assertRegex(exemplars[0]["exemplars"][0]["labels"]["trace_id"], "^[0-9a-f]{32}$")
+        rules = self.ask(port, "rules")["groups"][0]["rules"]
+        self.assertEqual({rule["health"] for rule in rules} - {"ok", "unknown"}, set())
 
 
 if __name__ == "__main__":
