@@ -40,13 +40,21 @@ class Bearer final : public Middleware {
       Request attempt = request;
       attempt.set_header("Authorization", "Bearer " + *token);
       Outcome outcome = co_await next(std::move(attempt), call);
-      // A 401 to a poll says nothing of the request, which the server has accepted.
-      const bool polled = Call::State::of(call).poll.has_value();
-      const bool retry = outcome && outcome->status == 401 && refused.empty() && !polled &&
-                         request.body().replayable();
+      const bool retry =
+          outcome && outcome->status == 401 && refused.empty() && find_refused(request, call);
       if (!retry) co_return outcome;
       refused = *std::move(token);
     }
+  }
+
+  // Makes `request` the one that was answered with 401. False if it must not be sent again.
+  static bool find_refused(Request& request, const Call& call) {
+    // If that was a poll, the server has accepted the request that began the operation.
+    if (const auto& poll = Call::State::of(call).poll) {
+      if (poll->parsed_url()->origin() != call.origin()) return false;
+      request = *poll;
+    }
+    return request.body().replayable();
   }
 
   // `refused` is one that a server did not accept.

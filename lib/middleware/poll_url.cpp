@@ -41,8 +41,17 @@ bool is_listed(const PendingRule& rule, const Url& url) {
 }  // namespace
 
 PollUrl::PollUrl(const RetryPolicy& policy, const Request& request, Call& call)
-    : policy_(policy), first_(request), call_(call), request_(request) {
-  static_cast<void>(Call::State::take_poll(call));  // of an earlier request of the call
+    : policy_(policy),
+      first_(request),
+      call_(call),
+      request_(request),
+      polls_(is_poll(request, call)) {
+  static_cast<void>(Call::State::take_poll(call));
+}
+
+bool PollUrl::is_poll(const Request& request, const Call& call) {
+  const auto& poll = Call::State::of(call).poll;
+  return poll && poll->method() == request.method() && poll->url() == request.url();
 }
 
 std::optional<Result<Request>> PollUrl::poll_after(const Response& response) const {

@@ -17,6 +17,9 @@ class PollUrl {
   PollUrl(const PollUrl&) = delete;
   PollUrl& operator=(const PollUrl&) = delete;
 
+  // A middleware above sends the last poll of the call again.
+  [[nodiscard]] static bool is_poll(const Request& request, const Call& call);
+
   // What is sent now. A reference to it stays good, and is then to what is sent later.
   [[nodiscard]] const Request& request() const { return request_; }
   // That is a GET to a URL that a response has named.
@@ -36,7 +39,7 @@ class PollUrl {
   Call& call_;
   Request request_;
   std::optional<Request> next_;  // where the pending response has named a URL
-  bool polls_ = false;
+  bool polls_;
 };
 
 }  // namespace httpretry

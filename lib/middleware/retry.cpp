@@ -278,15 +278,24 @@ class Retry final : public Middleware {
       chosen.own = std::make_shared<const RetryPolicy>();  // will not be sent
       return chosen;
     } else {
-      const auto current = policies_of(call).current(now);
-      if (current.reload) report(call, *current.reload);
-      chosen.resolved = current.policies.find_shared(request.method(), *url, request.headers());
+      chosen.resolved = find_policy(request, *url, call);
       origin.identity = chosen.resolved->identity;
       origin.name = chosen.resolved->name;
     }
     chosen.budget = find_budget(chosen.policy(), origin, request, now);
     if (!request.options().retry) chosen.own = without_retries(chosen.policy());
     return chosen;
+  }
+
+  [[nodiscard]] std::shared_ptr<const ResolvedPolicy> find_policy(const Request& request,
+                                                                  const Url& url,
+                                                                  const Call& call) {
+    // A poll that is sent again stays under the policy of the request that began the operation.
+    const auto& attempts = call.history().attempts;
+    if (PollUrl::is_poll(request, call) && attempts.back().policy) return attempts.back().policy;
+    const auto current = policies_of(call).current(call.scheduler().now());
+    if (current.reload) report(call, *current.reload);
+    return current.policies.find_shared(request.method(), url, request.headers());
   }
 
   [[nodiscard]] std::shared_ptr<SharedBudget> find_budget(const RetryPolicy& policy,

@@ -360,23 +360,58 @@ TEST_CASE("a poll is no part of an upload that is to be resumed") {
   CHECK(resumed == 1);
 }
 
-TEST_CASE("a token that is refused to a poll does not send the request again") {
-  const auto fetch = [](Call&) -> Task<Result<BearerToken>> { co_return BearerToken("token"); };
-  Conversation above;
-  above.network->say(accepted("/7")).say(Response(401)).say(Response(200));
-  auto request = Request::post("https://x.test/v1/orders", "data");
-  CHECK(above.client({bearer(fetch), retry(polling())}).send(request)->status == 401);
-  CHECK(above.sends() == 2);
+TEST_CASE("a token that is refused to a poll is renewed for the poll alone") {
+  for (const bool above : {false, true}) {
+    CAPTURE(above);
+    int fetched = 0;
+    const auto token = bearer([&](Call&) -> Task<Result<BearerToken>> {
+      co_return BearerToken("token" + std::to_string(++fetched));
+    });
+    // The URL to poll is none that the policy is for.
+    PolicySet policies = parse_policies(R"({"version": 1,
+      "policies": {"operations": {"retry_on": {"pending": {"statuses": [202], "url_from": ["Location"],
+                   "backoff": {"kind": "constant", "interval": "10s"}}}}},
+      "endpoints": [{"name": "orders", "match": {"host": "x.test", "path": "/v1/orders"},
+                     "policy": "operations"}]})",
+                                        "policies.json")
+                             .value();
+    Conversation talk;
+    talk.network->say(accepted("/7")).say(Response(401)).say(accepted("/8")).say(Response(200));
+    auto client =
+        above ? talk.client({token, retry(policies)}) : talk.client({retry(policies), token});
+    const auto outcome = client.send(Request::post("https://x.test/v1/orders", "data"));
+    REQUIRE(outcome);
+    CHECK(outcome->status == 200);
+    CHECK(sent_by(talk) == std::vector<std::string>{"POST https://x.test/v1/orders",
+                                                    "GET https://x.test/7", "GET https://x.test/7",
+                                                    "GET https://x.test/8"});
+    CHECK(talk.sent(1).headers().get("Authorization") == "Bearer token1");
+    CHECK(talk.sent(2).headers().get("Authorization") == "Bearer token2");
+    CHECK(talk.sent(3).headers().get("Authorization") == "Bearer token2");
+    const auto& history = outcome->history;
+    for (const auto& attempt : history.attempts) CHECK(attempt.policy->endpoint == "orders");
+    REQUIRE(history.polled.size() == 2);
+    CHECK(history.polled[0].url == "https://x.test/7");
+    CHECK(history.polled[1].url == "https://x.test/8");
+  }
+}
 
-  Conversation below;
+TEST_CASE("a poll that is refused again, or at a listed origin, is not repeated for a token") {
   int fetched = 0;
-  const auto count = [&](Call&) -> Task<Result<BearerToken>> {
+  const auto token = bearer([&](Call&) -> Task<Result<BearerToken>> {
     co_return BearerToken("token" + std::to_string(++fetched));
-  };
-  below.network->say(accepted("/7")).say(Response(401)).say(Response(200));
-  CHECK(below.client({retry(polling()), bearer(count)}).send(request)->status == 200);
-  CHECK(sent_by(below)[2] == "GET https://x.test/7");
-  CHECK(below.sent(2).headers().get("Authorization") == "Bearer token2");
+  });
+  const auto request = Request::post("https://x.test/v1/orders", "data");
+  Conversation twice;
+  twice.network->say(accepted("/7")).say(Response(401)).say(Response(401)).say(Response(200));
+  CHECK(twice.client({token, retry(polling())}).send(request)->status == 401);
+  CHECK(twice.sends() == 3);
+
+  Conversation elsewhere;
+  elsewhere.network->say(accepted("https://y.test/7")).say(Response(401)).say(Response(200));
+  CHECK(elsewhere.client({token, retry(polling({"https://y.test"}))}).send(request)->status == 401);
+  CHECK(elsewhere.sends() == 2);
+  CHECK_FALSE(elsewhere.sent(1).headers().contains("Authorization"));
 }
 
 TEST_CASE("a bearer token and default headers do not go to a listed origin") {
