@@ -97,7 +97,7 @@ bool is_within(const JsonNode& json, const JsonNode& object);
 // In double quotes, with control characters escaped.
 std::string quoted_text(std::string_view text);
 // With control characters escaped, and cut after some two hundred bytes.
-std::string one_line(std::string_view text);
+HTTPRETRY_API std::string one_line(std::string_view text);
 
 // More than anybody reads at once; a file of megabytes may have a problem in each line.
 inline constexpr std::size_t kMaxProblems = 1000;
