@@ -178,6 +178,16 @@ class Policy(ProgramTest):
         self.assertEqual(said[:2], ["endpoint write (near.json:3:1) is the only one that matches: "
                                     "policy standard (built in)", near[1]])
 
+    def test_explain_shows_no_pattern_that_nobody_wrote(self):
+        self.write("few.json", {"version": 1, "endpoints": [
+            {"name": "host", "match": {"host": "a.b"}, "policy": "standard"},
+            {"name": "path", "match": {"path": "/x"}, "policy": "standard"},
+            {"name": "method", "match": {"methods": ["PUT"]}, "policy": "standard"}]})
+        for method, url in (("GET", "http://a.b/x"), ("GET", "http://c.d/y"), ("PUT", "http://c.d/y")):
+            said = self.run_program("policy", "explain", "few.json", method, url, "--all").stdout
+            self.assertNotIn(b"*", said)
+        self.assertIn(b"near: path (", said)
+
     def test_explain_is_short_unless_all_is_asked_for(self):
         self.write("own.json", {"version": 1, "default": {
             "preset": "google-drive", "max_attempts": 3, "connect_timeout": "2s"}})

@@ -477,7 +477,8 @@ class ExitStatus(ProgramTest):
         never = threading.Event()
         self.addCleanup(never.set)
         server = self.server(Response(200, hold=never))
-        self.run_program("-m", "0.2", server.url(), status=28)
+        for limit in ("0.2", "200ms"):
+            self.run_program("-m", limit, server.url(), status=28)
 
     def test_signals_end_a_wait_at_once(self):
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):

@@ -110,8 +110,7 @@ std::vector<Flag> body_flags(SendOptions& to) {
        "add DATA to the query of the URL, encoded; +TEXT is added as it is", append(to.url_query)},
       {'T', "upload-file", "FILE",
        "upload FILE with PUT; - is standard input, which is read before sending, up to 64 MiB, so "
-       "that "
-       "a retry can send it again",
+       "that a retry can send it again",
        append(to.uploads)},
   };
 }
@@ -300,8 +299,7 @@ std::vector<Flag> other_flags(SendOptions& to) {
       {'\0', "fail-early", "", "stop at the first URL that fails", enable(to.fail_early)},
       {'\0', "next", "",
        "what follows is for other URLs, sent after these, with options of their own; also as a "
-       "line "
-       "of a file of options",
+       "line of a file of options",
        [&](Text) { begin_next_group(to); }},
       {'K', "config", "FILE", "read options from FILE, one per line; - is standard input",
        [&](Text v) { read_config(v, to); }},

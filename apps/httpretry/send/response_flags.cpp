@@ -62,8 +62,7 @@ std::vector<Flag> response_flags(SendOptions& to) {
        }},
       {'\0', "limit-rate", "SPEED",
        "transfer at most this many bytes a second, down and up: 20K, 3M; has no effect on a "
-       "response "
-       "that is held in memory, with --until or with -i into a file",
+       "response that is held in memory, with --until or with -i into a file",
        [&](Text v) {
          to.bytes_per_second = parse_bytes(v, "--limit-rate");
          if (*to.bytes_per_second == 0) to.bytes_per_second.reset();
