@@ -122,6 +122,23 @@ TEST_CASE("hosts above the limit are _other") {
   CHECK(taken.sum(kName, {{"server_address", "a"}}) == 2);
 }
 
+TEST_CASE("by default two hundred hosts have series of their own") {
+  const auto network = std::make_shared<ScriptedTransport>();
+  network->say(Response(200));
+  const auto numbers = metrics();
+  ClientOptions options;
+  options.transport = network;
+  options.scheduler = std::make_shared<ManualScheduler>();
+  options.observers = {numbers};
+  Client client(options);
+  for (int i = 0; i < 205; ++i) CHECK(client.get("http://h" + std::to_string(i) + "/"));
+  const auto taken = numbers->snapshot();
+  constexpr auto* kName = "http_client_request_duration_seconds";
+  CHECK(taken.find(kName)->series.size() == 201);
+  CHECK(taken.sum(kName, {{"server_address", "_other"}}) == 5);
+  CHECK(taken.find("httpretry_in_flight")->series.size() == 201);
+}
+
 TEST_CASE("the collector's answers: taken, retried, refused, rejected, hanging") {
   struct Row {
     Scenario steps;

@@ -1,0 +1,84 @@
+// The two text formats, byte by byte.
+#include <httpretry/telemetry/telemetry.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace httpretry;
+
+namespace {
+
+MetricsSnapshot sample() {
+  MetricFamily counter;
+  counter.name = "httpretry_retries_total";
+  counter.help = "Retries \\ and\nmore \"quoted\".";
+  counter.series.resize(1);
+  counter.series[0].labels = {{"endpoint", "a\\b\"c\nd"}};
+  counter.series[0].value = 3;
+
+  MetricFamily histogram;
+  histogram.name = "x_seconds";
+  histogram.help = "Time.";
+  histogram.kind = MetricFamily::Kind::Histogram;
+  histogram.unit = "s";
+  histogram.bounds = {0.5, 10};
+  histogram.series.resize(1);
+  auto& series = histogram.series[0];
+  series.value = 21.25;
+  series.counts = {2, 0, 1};
+  series.exemplars.resize(3);
+  series.exemplars[0].emplace();
+  series.exemplars[0]->trace_id = "0af7651916cd43dd8448eb211c80319c";
+  series.exemplars[0]->span_id = "b7ad6b7169203331";
+  series.exemplars[0]->value = 0.25;
+  series.exemplars[0]->at = WallTime(std::chrono::milliseconds(1'520'879'607'789));
+
+  MetricFamily empty;
+  empty.name = "nothing";
+
+  MetricsSnapshot snapshot;
+  snapshot.families = {counter, histogram, empty};
+  return snapshot;
+}
+
+}  // namespace
+
+TEST_CASE("the text format 0.0.4") {
+  CHECK(prometheus_text(sample()) ==
+        R"(# HELP httpretry_retries_total Retries \\ and\nmore "quoted".
+# TYPE httpretry_retries_total counter
+httpretry_retries_total{endpoint="a\\b\"c\nd"} 3
+# HELP x_seconds Time.
+# TYPE x_seconds histogram
+x_seconds_bucket{le="0.5"} 2
+x_seconds_bucket{le="10"} 2
+x_seconds_bucket{le="+Inf"} 3
+x_seconds_sum 21.25
+x_seconds_count 3
+)");
+}
+
+TEST_CASE("OpenMetrics: the name of a counter, units, exemplars and the end") {
+  CHECK(openmetrics_text(sample()) ==
+        R"(# HELP httpretry_retries Retries \\ and\nmore \"quoted\".
+# TYPE httpretry_retries counter
+httpretry_retries_total{endpoint="a\\b\"c\nd"} 3
+# HELP x_seconds Time.
+# TYPE x_seconds histogram
+# UNIT x_seconds seconds
+x_seconds_bucket{le="0.5"} 2 # {trace_id="0af7651916cd43dd8448eb211c80319c",span_id="b7ad6b7169203331"} 0.25 1520879607.789
+x_seconds_bucket{le="10.0"} 2
+x_seconds_bucket{le="+Inf"} 3
+x_seconds_sum 21.25
+x_seconds_count 3
+# EOF
+)");
+}
+
+TEST_CASE("a scraper gets the format that it accepts") {
+  const auto numbers = metrics();
+  CHECK(numbers->page("application/openmetrics-text;version=1.0.0,text/plain;q=0.5").type ==
+        kOpenMetricsType);
+  CHECK(numbers->page("text/plain;version=0.0.4").type == kPrometheusType);
+  CHECK(numbers->page("").type == kPrometheusType);
+  CHECK(numbers->page("application/openmetrics-text").text.ends_with("# EOF\n"));
+}
