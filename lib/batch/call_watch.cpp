@@ -39,6 +39,11 @@ void CallWatch::ask(bool News::*what) {
   changed_.notify_one();
 }
 
+bool CallWatch::asked_to_end() {
+  const std::lock_guard lock(mutex_);
+  return news_.finish_up;
+}
+
 CallWatch::News CallWatch::take(Time until) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, until, [this] { return something_; });

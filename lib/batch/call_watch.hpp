@@ -47,6 +47,7 @@ class CallWatch final : public Observer {
   void ended(Flight& flight, Outcome outcome);
   void ask(bool News::*what);
 
+  [[nodiscard]] bool asked_to_end();
   // What happened since the last time; waits for something until then.
   News take(Time until);
 

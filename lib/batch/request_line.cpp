@@ -117,7 +117,7 @@ class LineReader {
           value, "expected a string or an array of strings, but this is " + described(value));
     }
     if (to_.headers.try_add(name, value.text)) return;
-    problems_.error(value, "\"" + one_line(name) +
+    problems_.error(value, "\"" + printable(name) +
                                "\" is not a header: a name has letters, digits and "
                                "-, a value no line break and no control character");
   }

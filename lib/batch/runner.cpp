@@ -105,27 +105,27 @@ RunEnd Runner::Work::run() {
   for (const auto& held : store_.holds()) lanes_.hold(held.host, later(now(), held.time));
   for (;;) {
     learn(watch_->take(next_turn()));
-    with_store([this] { refill(); });
-    start_jobs();
-    with_store([this] { send_intended(); });
-    with_store([this] { commit_if_due(); });
+    if (!failed_) with_store([this] { refill(); });
+    if (!failed_) start_jobs();
+    if (!failed_) with_store([this] { send_intended(); });
+    if (!failed_) with_store([this] { commit_if_due(); });
     const auto end = over();
     if (!end) continue;
     // Also after a failure: a disk may have room again.
-    store_.commit();
+    with_store([this] { store_.commit(); });
     if (failed_) std::rethrow_exception(failed_);
     return *end;
   }
 }
 
-// Where the store fails, calls under way may end, and their ends are offered to it once more.
+// Where something cannot be written, calls under way may end, and their ends are offered to the
+// store once more.
 template <class Action>
 void Runner::Work::with_store(Action action) {
-  if (failed_) return;
   try {
     action();
   } catch (...) {
-    failed_ = std::current_exception();
+    if (!failed_) failed_ = std::current_exception();
     watch_->ask(&CallWatch::News::finish_up);
   }
 }
@@ -160,7 +160,14 @@ void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
       !history.attempts.empty() && history.attempts.back().cls == Class::Throttle;
   lanes_.ended(flight.job.host, throttled);
   pace_.ended(now(), now() - flight.started);
-  auto verdict = jobs_.judge(flight.job, flight.prepared, std::move(outcome));
+  std::optional<Verdict> judged;
+  with_store([&] { judged = jobs_.judge(flight.job, flight.prepared, std::move(outcome)); });
+  if (!judged) {
+    // The store knows whether it may have been sent.
+    flights_.erase(&flight);
+    return;
+  }
+  auto& verdict = *judged;
   if (throttled && verdict.what == Verdict::What::Wait) {
     hold(flight.job.host, later(now(), verdict.wait));
   }
@@ -216,6 +223,8 @@ bool Runner::Work::may_start() {
 
 void Runner::Work::start_jobs() {
   rate_allows_at_.reset();
+  // It may be one of the calls that ended just now after which there shall be no other.
+  if (watch_->asked_to_end()) return;
   while (may_start() && lanes_.queued() > 0) {
     const auto turn = now();
     if (limit_ && limit_->ready_at() > turn) {

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 
 from program import LIMIT, ProgramTest, QUICK, Response, closed_port, main
 
@@ -44,7 +45,9 @@ class ManyUrls(ProgramTest):
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             for flags, started in (((), 2), (("-Z", "--parallel-max", "3"), 4)):
                 with self.subTest(signal=number, flags=flags):
-                    server = self.server(200, BUSY)
+                    release = threading.Event()
+                    self.addCleanup(release.set)
+                    server = self.server(200, Response(200, hold=release))
                     urls = [server.url(f"/{i}") for i in range(9)]
                     process = self.start(*flags, "--report", "report.json", *urls[:7], "--next",
                                          *urls[7:])
@@ -63,6 +66,15 @@ class ManyUrls(ProgramTest):
                     for each in unsent:
                         self.assertEqual((each["error"]["kind"], each["stop_reason"]),
                                          ("canceled", "canceled"))
+
+    def test_a_host_that_asks_for_a_wait_is_left_alone_and_others_are_not(self):
+        busy, good = self.server(Response(503, b"", [("Retry-After", "1")]), 200), self.server(200)
+        urls = [server.url(f"/{i}") for i in range(10) for server in (busy, good)]
+        self.run_program("-Z", "--parallel-max", "2", *urls)
+        self.assertEqual((len(busy.seen), len(good.seen)), (11, 10))
+        # Of the one that waits, at most those that were on their way at that moment came before.
+        self.assertLessEqual(len({seen.target for seen in busy.seen[:2]}), 2)
+        self.assertIn(busy.seen[0].target, [seen.target for seen in busy.seen[1:]])
 
     def test_the_report_of_one_url_is_an_object_after_a_signal(self):
         server = self.server(BUSY)

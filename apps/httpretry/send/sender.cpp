@@ -10,16 +10,16 @@
 #include "send/progress_bar.hpp"
 #include "send/status_line.hpp"
 #include "send/targets.hpp"
+#include "send/url_store.hpp"
 #include "send/write_out.hpp"
 
+#include <httpretry/batch/runner.hpp>
 #include <httpretry/middleware/builtin.hpp>
 
 #include <unistd.h>
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
 #include <stop_token>
+#include <variant>
 
 namespace httpretry::cli {
 namespace {
@@ -82,7 +82,7 @@ struct Job {
   bool started = false;
 };
 
-class Sender {
+class Sender : public batch::Jobs {
  public:
   Sender(Group group, WholeRun& run)
       : options_(group.options),
@@ -91,8 +91,7 @@ class Sender {
         policies_(std::move(group.policies)),
         cookies_(std::move(group.cookies)),
         run_(run),
-        on_signal_(limit_.signals().stop(), Stop{stop_}),
-        client_(client_options(options_, policies_, cookies_)) {
+        on_signal_(limit_.signals().stop(), Stop{stop_}) {
     jobs_.reserve(group.requests.size());
     for (auto& request : group.requests) jobs_.push_back({std::move(request), nullptr, {}, {}});
   }
@@ -119,49 +118,42 @@ class Sender {
   [[nodiscard]] bool goes_on() const { return !stop_.stop_requested() && !run_.over(); }
 
   void send_in_order() {
+    Client client(client_options(options_, policies_, cookies_));
     for (std::size_t i = 0; i < jobs_.size() && goes_on(); ++i) {
       auto options = prepare(i);
-      finish(i, client_.send(jobs_[i].request, std::move(options)));
+      finish(i, client.send(jobs_[i].request, std::move(options)));
     }
   }
 
-  // Prints each result on this thread when its call ends.
   void send_in_parallel() {
     const auto began = std::chrono::steady_clock::now();
-    const auto most = static_cast<std::size_t>(options_.parallel_max);
-    std::size_t next = 0;
-    for (std::size_t running = 0;;) {
-      for (; next < jobs_.size() && running < most && goes_on(); ++next) {
-        start(next);
-        ++running;
-      }
-      if (running == 0) break;
-      auto [index, outcome] = take_finished();
-      --running;
-      finish(index, outcome);
-      if (run_.over()) stop_.request_stop();
-    }
+    std::vector<std::string> hosts;
+    for (const auto& job : jobs_) hosts.push_back(job.request.parsed_url()->origin());
+    UrlStore store(hosts);
+    batch::RunnerOptions options;
+    options.parallel = static_cast<std::size_t>(options_.parallel_max);
+    options.max_idle = kForever;
+    options.grace = Duration::zero();
+    batch::Runner runner(client_options(options_, policies_, cookies_), store, *this, options);
+    const std::stop_callback on_stop(stop_.get_token(), [&runner] { runner.stop(); });
+    if (goes_on()) runner.run();
     run_.print_totals(std::chrono::steady_clock::now() - began);
   }
 
-  void start(std::size_t index) {
+  std::variant<batch::Prepared, batch::JobEnd> prepare(const batch::Job& job) override {
+    const auto index = job.number - 1;
     auto options = prepare(index);
-    client_.send_then(
-        jobs_[index].request,
-        [this, index](Outcome outcome) {
-          const std::lock_guard lock(mutex_);
-          finished_.emplace_back(index, std::move(outcome));
-          call_finished_.notify_one();
-        },
-        std::move(options));
+    batch::Prepared prepared(jobs_[index].request);
+    prepared.options = std::move(options);
+    return prepared;
   }
 
-  std::pair<std::size_t, Outcome> take_finished() {
-    std::unique_lock lock(mutex_);
-    call_finished_.wait(lock, [this] { return !finished_.empty(); });
-    auto first = std::move(finished_.front());
-    finished_.pop_front();
-    return first;
+  // Prints the result on this thread.
+  batch::Verdict judge(const batch::Job& job, const batch::Prepared& /*sent*/,
+                       Outcome outcome) override {
+    finish(job.number - 1, outcome);
+    if (run_.over()) stop_.request_stop();
+    return {};
   }
 
   const ResolvedPolicy& policy_for(const Request& request) const {
@@ -252,10 +244,6 @@ class Sender {
   std::stop_source stop_;  // by a signal, or by --fail-early
   std::stop_callback<Stop> on_signal_;
   std::vector<Job> jobs_;
-  std::mutex mutex_;
-  std::condition_variable call_finished_;
-  std::deque<std::pair<std::size_t, Outcome>> finished_;
-  Client client_;  // last: its callbacks use the other members
 };
 
 }  // namespace

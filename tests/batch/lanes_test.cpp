@@ -1,0 +1,138 @@
+#include "lib/batch/lanes.hpp"
+#include "lib/batch/pace.hpp"
+#include "lib/batch/send_limit.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace httpretry;
+using namespace httpretry::batch;
+using namespace std::chrono_literals;
+
+namespace {
+
+const Time kNow{1h};
+
+Job job(std::uint64_t number, const std::string& host, Priority priority = Priority::Normal) {
+  Job made;
+  made.number = number;
+  made.host = host;
+  made.priority = priority;
+  return made;
+}
+
+std::string order_of(Lanes& lanes, Time now = kNow) {
+  std::string order;
+  while (const auto next = lanes.start(now)) order += std::to_string(next->number) + " ";
+  return order;
+}
+
+}  // namespace
+
+TEST_CASE("hosts take turns, and each keeps its order") {
+  Lanes lanes(100);
+  for (std::uint64_t i = 1; i <= 4; ++i) lanes.add(job(i, "a"));
+  lanes.add(job(10, "b"));
+  lanes.add(job(11, "b"));
+  lanes.add(job(20, "c"));
+  CHECK(order_of(lanes) == "1 10 20 2 11 3 4 ");
+}
+
+TEST_CASE("a job of high priority is before those of all hosts, one of low priority after them") {
+  Lanes lanes(100);
+  lanes.add(job(1, "a", Priority::Low));
+  lanes.add(job(2, "a"));
+  lanes.add(job(3, "b", Priority::High));
+  lanes.add(job(4, "b"));
+  CHECK(order_of(lanes) == "3 2 4 1 ");
+}
+
+TEST_CASE("a host that is held starts nothing, gives its jobs back, and then begins slowly") {
+  Lanes lanes(100);
+  for (std::uint64_t i = 1; i <= 3; ++i) lanes.add(job(i, "a"));
+  lanes.add(job(10, "b"));
+  CHECK(lanes.start(kNow)->number == 1);
+  CHECK(lanes.hold("a", kNow + 1min).size() == 2);
+  CHECK_FALSE(lanes.wants("a", kNow));
+  CHECK(lanes.next_end_of_hold(kNow) == kNow + 1min);
+  CHECK(order_of(lanes) == "10 ");
+  CHECK(lanes.wants("a", kNow + 1min));
+  for (std::uint64_t i = 2; i <= 9; ++i) lanes.add(job(i, "a"));
+  const auto after = kNow + 1min;
+  // The one that was on its way still counts.
+  CHECK(order_of(lanes, after).empty());
+  lanes.ended("a", true);
+  CHECK(order_of(lanes, after) == "2 ");
+  lanes.ended("a", false);
+  CHECK(order_of(lanes, after) == "3 4 ");
+  lanes.ended("a", false);
+  lanes.ended("a", true);
+  CHECK(order_of(lanes, after) == "5 6 7 8 ");
+}
+
+TEST_CASE("a shorter hold does not end a longer one") {
+  Lanes lanes(100);
+  lanes.hold("a", kNow + 10min);
+  lanes.hold("a", kNow + 1min);
+  CHECK_FALSE(lanes.wants("a", kNow + 5min));
+}
+
+TEST_CASE(
+    "of one host only so many jobs are wanted, and of thousands of hosts they are forgotten") {
+  Lanes lanes(2);
+  lanes.add(job(1, "a"));
+  CHECK(lanes.wants("a", kNow));
+  lanes.add(job(2, "a"));
+  CHECK_FALSE(lanes.wants("a", kNow));
+  order_of(lanes);
+  lanes.ended("a", false);
+  lanes.ended("a", false);
+  for (std::uint64_t i = 0; i < 5000; ++i) lanes.add(job(i, std::to_string(i)));
+  CHECK_FALSE(lanes.wants("new", kNow));
+  for (int i = 0; i < 5000; ++i) lanes.ended(lanes.start(kNow)->host, false);
+  lanes.add(job(1, "a"));
+  CHECK(lanes.start(kNow).has_value());
+  CHECK(lanes.wants("new", kNow));
+}
+
+TEST_CASE("a rate allows its burst, then one send after the other") {
+  RatePolicy policy;
+  policy.requests = 10;
+  policy.burst = 3;
+  SendLimit limit(policy);
+  for (int i = 0; i < 3; ++i) CHECK(limit.reserve(kNow) == kNow);
+  for (int i = 1; i <= 5; ++i) {
+    CHECK(limit.ready_at() == kNow + i * 100ms);
+    CHECK(limit.reserve(kNow) == kNow + i * 100ms);
+  }
+  // After a quiet time there is no more than a burst.
+  const auto later = kNow + 1h;
+  for (int i = 0; i < 3; ++i) CHECK(limit.reserve(later) == later);
+  CHECK(limit.reserve(later) == later + 100ms);
+}
+
+TEST_CASE("no second has more sends than the rate and a burst") {
+  RatePolicy policy;
+  policy.requests = 100;
+  policy.burst = 10;
+  SendLimit limit(policy);
+  std::vector<Time> sends;
+  Time now = kNow;
+  for (int i = 0; i < 2000; ++i) {
+    now += std::chrono::milliseconds(i % 7);
+    sends.push_back(limit.reserve(now));
+  }
+  for (std::size_t i = 0; i + 110 < sends.size(); ++i) CHECK(sends[i + 110] - sends[i] >= 1s);
+}
+
+TEST_CASE("the pace is that of the last seconds, and the median that of the last calls") {
+  Pace pace(kNow);
+  CHECK(pace.per_second(kNow) == 0);
+  CHECK_FALSE(pace.median().has_value());
+  for (int i = 1; i <= 1000; ++i) pace.ended(kNow + i * 10ms, i % 2 == 0 ? 10ms : 30ms);
+  CHECK(pace.count() == 1000);
+  CHECK(pace.per_second(kNow + 10s) == doctest::Approx(100));
+  const auto median = *pace.median();
+  CHECK((median == 10ms || median == 30ms));
+  for (int i = 1; i <= 40; ++i) pace.ended(kNow + 10s + i * 1s, 5ms);
+  CHECK(pace.per_second(kNow + 50s) == doctest::Approx(1).epsilon(0.1));
+}

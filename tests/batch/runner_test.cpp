@@ -1,0 +1,270 @@
+// The Runner with a store in memory, against servers on the loopback interface.
+#include <httpretry/batch/runner.hpp>
+
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <map>
+#include <set>
+#include <thread>
+
+using namespace httpretry;
+using namespace httpretry::batch;
+using namespace std::chrono_literals;
+
+namespace {
+
+class MemoryStore final : public Store {
+ public:
+  void add(std::string url, std::string host = "a") {
+    Job job;
+    job.number = ++counts_.queued;
+    job.text = std::move(url);
+    job.host = std::move(host);
+    queue.push_back(std::move(job));
+  }
+
+  void take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) override {
+    if (fails_at_take) throw StoreError("the disk is broken");
+    for (auto next = queue.begin(); next != queue.end() && most > 0;) {
+      if (!wants(next->host)) {
+        ++next;
+        continue;
+      }
+      jobs.push_back(*next);
+      next = queue.erase(next);
+      --most;
+    }
+  }
+  void intend(std::span<const Job* const> jobs) override {
+    if (fails_at_intend) throw StoreError("the disk is full");
+    largest_intent = std::max(largest_intent, jobs.size());
+    for (const auto* job : jobs) intended.insert(job->number);
+  }
+  void wait(const Job& job, Duration time, int /*attempts*/, std::string_view /*why*/) override {
+    waits[job.number] = time;
+    --counts_.queued;
+    ++counts_.waiting;
+  }
+  void finish(const Job& job, JobEnd end) override {
+    ended[job.number] = end.state;
+    --counts_.queued;
+    ++counts_.of(end.state);
+  }
+  void give_back(const Job& job) override { queue.push_front(job); }
+  void hold(std::string_view host, Duration time) override { held[std::string(host)] = time; }
+  std::vector<HeldHost> holds() override { return holds_before; }
+  void commit() override { ++commits; }
+  [[nodiscard]] Counts counts() const override { return counts_; }
+  std::optional<Duration> next_due() override {
+    return waits.empty() ? std::nullopt : std::optional(Duration(1h));
+  }
+
+  std::deque<Job> queue;
+  std::set<std::uint64_t> intended;
+  std::size_t largest_intent = 0;
+  std::map<std::uint64_t, State> ended;
+  std::map<std::uint64_t, Duration> waits;
+  std::map<std::string, Duration> held;
+  std::vector<HeldHost> holds_before;
+  int commits = 0;
+  bool fails_at_take = false;
+  bool fails_at_intend = false;
+
+ private:
+  Counts counts_;
+};
+
+struct SimpleJobs : Jobs {
+  std::variant<Prepared, JobEnd> prepare(const Job& job) override {
+    Prepared prepared(unsafe ? Request::post(job.text, "x") : Request::get(job.text));
+    prepared.unsafe = unsafe;
+    return prepared;
+  }
+  Verdict judge(const Job& /*job*/, const Prepared& /*sent*/, Outcome outcome) override {
+    Verdict verdict;
+    if (fails) throw StoreError("the body cannot be written");
+    if (history_of(outcome).stop_reason == Reason::Canceled) verdict.what = Verdict::What::GiveBack;
+    if (history_of(outcome).stop_reason == Reason::ServerDelayTooLong) {
+      verdict.what = Verdict::What::Wait;
+      verdict.wait = 1h;
+    }
+    verdict.end.state = succeeded(outcome) ? State::Done : State::Dead;
+    return verdict;
+  }
+  bool unsafe = false;
+  bool fails = false;
+};
+
+ClientOptions client_options() {
+  ClientOptions options;
+  RetryPolicy policy;
+  policy.backoff.initial = 1ms;
+  options.middlewares.clear();
+  options.middlewares.push_back(retry(policy));
+  return options;
+}
+
+struct Fixture {
+  MemoryStore store;
+  SimpleJobs jobs;
+  RunnerOptions options;
+  RunEnd run() { return Runner(client_options(), store, jobs, options).run(); }
+};
+
+}  // namespace
+
+TEST_CASE("all jobs of a store are sent once, and their ends are committed") {
+  FaultServer server({503, {200, "ok"}});
+  Fixture all;
+  for (int i = 0; i < 200; ++i) all.store.add(server.url("/" + std::to_string(i)));
+  CHECK(all.run() == RunEnd::Finished);
+  CHECK(all.store.ended.size() == 200);
+  CHECK(server.requests() == 201);
+  CHECK(all.store.commits > 0);
+  CHECK(all.store.intended.empty());
+}
+
+TEST_CASE("what must not be sent twice is in the store before it is sent, many at once") {
+  Fixture all;
+  all.jobs.unsafe = true;
+  FaultServer server;
+  for (int i = 0; i < 300; ++i) all.store.add(server.url("/" + std::to_string(i)));
+  CHECK(all.run() == RunEnd::Finished);
+  CHECK(all.store.intended.size() == 300);
+  CHECK(all.store.largest_intent > 1);
+  CHECK(all.store.largest_intent <= 64);
+  CHECK(server.requests() == 300);
+}
+
+TEST_CASE("what the store could not note before its send is not sent") {
+  FaultServer server;
+  Fixture all;
+  all.jobs.unsafe = true;
+  all.store.fails_at_intend = true;
+  all.store.add(server.url());
+  CHECK_THROWS_WITH_AS(all.run(), "the disk is full", StoreError);
+  CHECK(server.requests() == 0);
+  CHECK(all.store.queue.size() == 1);
+}
+
+TEST_CASE("where the store fails, what flies ends and is offered to it") {
+  FaultServer server;
+  Fixture all;
+  all.options.parallel = 4;
+  for (int i = 0; i < 100; ++i) all.store.add(server.url());
+  all.jobs.fails = true;
+  CHECK_THROWS_WITH_AS(all.run(), "the body cannot be written", StoreError);
+  CHECK(server.requests() <= 8);
+  CHECK(all.store.commits > 0);
+  all.store.fails_at_take = true;
+  CHECK_THROWS_WITH_AS(all.run(), "the disk is broken", StoreError);
+}
+
+TEST_CASE(
+    "no more requests are on their way than allowed, and waits between attempts do not count") {
+  Step slow(503);
+  slow.delay = 5ms;
+  FaultServer server({slow, slow, slow, slow, slow, {200, "ok"}});
+  Fixture all;
+  all.options.parallel = 3;
+  std::size_t most = 0;
+  all.options.progress_every = 0ms;
+  all.options.on_progress = [&](const RunProgress& progress) {
+    most = std::max(most, progress.in_flight - progress.in_wait);
+  };
+  for (int i = 0; i < 60; ++i) all.store.add(server.url());
+  CHECK(all.run() == RunEnd::Finished);
+  CHECK(most >= 1);
+  CHECK(server.connections() <= 3 + 5);  // a connection may have been closed meanwhile
+}
+
+TEST_CASE("a job that the server makes wait long is kept by the store, and the run ends") {
+  FaultServer busy({Step(503, Headers{{"Retry-After", "3600"}})});
+  FaultServer good;
+  Fixture all;
+  all.options.parallel = 1;
+  for (int i = 0; i < 5; ++i) all.store.add(busy.url(), "busy");
+  for (int i = 0; i < 5; ++i) all.store.add(good.url(), "good");
+  CHECK(all.run() == RunEnd::Idle);
+  CHECK(all.store.waits.size() == 1);
+  CHECK(all.store.ended.size() == 5);
+  CHECK(busy.requests() == 1);
+  CHECK(all.store.held.at("busy") > 59min);
+}
+
+TEST_CASE("a host that was held when the last run ended is not sent to") {
+  FaultServer server;
+  Fixture all;
+  HeldHost held;
+  held.host = "a";
+  held.time = 1h;
+  all.store.holds_before = {held};
+  all.store.add(server.url());
+  CHECK(all.run() == RunEnd::Idle);
+  CHECK(server.requests() == 0);
+  all.store.holds_before.front().time = 20ms;
+  CHECK(all.run() == RunEnd::Finished);
+  CHECK(server.requests() == 1);
+}
+
+TEST_CASE("a wait that the server asks one call for holds the others of its host") {
+  FaultServer busy({Step(429, Headers{{"Retry-After", "1"}}), {200, "ok"}});
+  Fixture all;
+  all.options.parallel = 1;
+  for (int i = 0; i < 3; ++i) all.store.add(busy.url("/" + std::to_string(i)));
+  CHECK(all.run() == RunEnd::Finished);
+  const auto seen = busy.seen();
+  REQUIRE(seen.size() == 4);
+  for (std::size_t i = 1; i < 4; ++i) CHECK(seen[i].arrived - seen[0].arrived >= 1s);
+}
+
+TEST_CASE("max_failures ends a run, and so does finish_up") {
+  FaultServer server({404});
+  Fixture all;
+  all.options.parallel = 1;
+  all.options.max_failures = 2;
+  for (int i = 0; i < 50; ++i) all.store.add(server.url());
+  CHECK(all.run() == RunEnd::Failures);
+  CHECK(all.store.ended.size() == 2);
+  CHECK(all.store.queue.size() == 48);
+
+  all.options.max_failures = 0;
+  Runner runner(client_options(), all.store, all.jobs, all.options);
+  runner.finish_up();
+  CHECK(runner.run() == RunEnd::Stopped);
+  CHECK(all.store.ended.size() == 2);
+}
+
+TEST_CASE("stop ends calls under way, and their jobs are given back") {
+  Step hang(Fault::Hang);
+  FaultServer server({hang});
+  Fixture all;
+  all.store.add(server.url());
+  Runner runner(client_options(), all.store, all.jobs, all.options);
+  std::thread stopper([&] {
+    CHECK(server.wait_for_requests(1, 60s));
+    runner.stop();
+  });
+  CHECK(runner.run() == RunEnd::Stopped);
+  stopper.join();
+  CHECK(all.store.queue.size() == 1);
+  CHECK(all.store.ended.empty());
+}
+
+TEST_CASE("the rate of a run counts retries, too") {
+  FaultServer server({503, 503, 503, {200, "ok"}});
+  Fixture all;
+  RatePolicy rate;
+  rate.requests = 50;
+  all.options.rate = rate;
+  for (int i = 0; i < 7; ++i) all.store.add(server.url());
+  const Time before = std::chrono::steady_clock::now();
+  CHECK(all.run() == RunEnd::Finished);
+  const auto seen = server.seen();
+  REQUIRE(seen.size() == 10);
+  CHECK(seen.back().arrived - before >= 9 * 20ms);
+}
