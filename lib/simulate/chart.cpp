@@ -8,11 +8,11 @@
 namespace httpretry::simulation {
 namespace {
 
-// One of 1, 2 and 5 times a power of ten, at least `least`.
+// One of 1, 2, 2.5 and 5 times a power of ten, at least `least`.
 double round_step(double least) {
   if (!(least > 0)) return 1;
   const double power = std::pow(10, std::floor(std::log10(least)));
-  for (const double factor : {1, 2, 5}) {
+  for (const double factor : {1.0, 2.0, 2.5, 5.0}) {
     if (factor * power >= least * (1 - 1e-9)) return factor * power;
   }
   return 10 * power;
@@ -50,7 +50,7 @@ std::string_view style() {
   --sent: #c2570c; --good: #2b6cb0; --good-area: #a9cdec; --offered: #1c2330; --failed: #b3261e;
   --yes: #1b6e3c; --no: #b3261e; --box: #f5f7f9; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14181e; --ink: #e8ecf1; --faint: #a3adba;
-  --grid: #333b46; --band: #4a3a22; --sent: #f6a04d; --good: #7db8f0; --good-area: #24486b;
+  --grid: #333b46; --band: #4a3a22; --sent: #f6a04d; --good: #7db8f0; --good-area: #2f6299;
   --offered: #e8ecf1; --failed: #f58b84; --yes: #6fd08c; --no: #f58b84; --box: #1d232b; } }
 svg { font: 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 svg text { fill: var(--ink); } svg .small { fill: var(--faint); font-size: 11.5px; }
@@ -153,7 +153,7 @@ Chart::Chart(double x, double y, double width, double height, const Pieces& piec
       width_(width),
       height_(height),
       pieces_(pieces),
-      step_(round_step(top / 2.2)),
+      step_(round_step(top / 3.5)),
       top_(std::max(top, step_) * 1.04) {}
 
 double Chart::right_of(double seconds) const { return x_ + width_ * seconds / pieces_.end; }

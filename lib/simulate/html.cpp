@@ -21,25 +21,47 @@ p { margin: .3rem 0; } .faint { color: var(--faint); }
 svg { display: block; width: 100%; height: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .92rem; }
 th, td { text-align: right; padding: .3rem .5rem; border-bottom: 1px solid var(--grid); }
+td { white-space: nowrap; } td:first-child { white-space: normal; min-width: 9rem; }
 th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; }
 th { font-weight: 600; color: var(--faint); } .yes { color: var(--yes); } .no { color: var(--no); }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; } .wide svg { min-width: 40rem; }
 pre { background: var(--box); padding: .7rem .9rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .88rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: .5rem 0; }
 dt { color: var(--faint); } dd { margin: 0; }
 @media print { body { max-width: none; padding: 0; font-size: 11pt; } h2, h3 { break-after: avoid; }
-  svg, tr { break-inside: avoid; } }
+  svg, tr, section { break-inside: avoid; } .wide { overflow: visible; } .wide svg { min-width: 0; }
+  table { font-size: 8pt; } th, td { padding: .2rem .25rem; } td:first-child { min-width: 0; } }
 )";
 
-// How good a run is: the first that differs decides.
+// Text that may wrap, but not within "1 000" or "14 s".
+std::string prose(std::string_view text) {
+  std::string out;
+  for (const char c : escaped(text)) {
+    const bool after_digit = !out.empty() && out.back() >= '0' && out.back() <= '9';
+    out += c == ' ' && after_digit ? std::string("&nbsp;") : std::string(1, c);
+  }
+  return out;
+}
+
+// How good a run is: the first that differs decides, and what hardly differs does not count.
 bool better(const SimulationRun& a, const SimulationRun& b) {
   if (is_down(a) != is_down(b)) return is_down(b);
   const double gain = a.success_ratio() - b.success_ratio();
-  if (std::abs(gain) > 0.0005) return gain > 0;
+  if (std::abs(gain) > 0.001) return gain > 0;
   if (a.recovered_after != b.recovered_after) {
     return a.recovered_after.value_or(1e9) < b.recovered_after.value_or(1e9);
   }
-  return a.sends_per_call() < b.sends_per_call();
+  return a.sends_per_call() < 0.98 * b.sends_per_call();
+}
+
+// "a", "a and b", "a, b and c"
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
+    text += names[i];
+  }
+  return text;
 }
 
 std::string brief(const SimulationRun& run) {
@@ -62,8 +84,8 @@ std::string table_row(const SimulationRun& run) {
 std::string table(const SimulationReport& report) {
   std::string text =
       "<div class=\"wide\"><table>\n<tr><th>policy</th><th>calls</th><th>succeed</th>"
-      "<th>sends a call</th><th>most sends a second</th><th>p50</th><th>p99</th>"
-      "<th>responses that came too late</th><th>ended by the budget</th><th>held back</th>"
+      "<th>sends a call</th><th>peak a second</th><th>p50</th><th>p99</th>"
+      "<th>came too late</th><th>budget spent</th><th>held back</th>"
       "<th>verdict</th></tr>\n";
   for (const auto& run : report.runs) text += table_row(run);
   return text + "</table></div>\n";
@@ -90,8 +112,8 @@ std::string details(const SimulationRun& run, const SimulationReport& report, co
   const Chart budget(690, 22, 250, 80, pieces, tops.budget);
   const auto& triggers = report.model.triggers;
   auto text =
-      "<h3>" + escaped(run.policy) + "</h3>\n<p>" + escaped(verdict_sentence(run)) +
-      ".</p>\n<p class=\"faint\">" + escaped(describe(run.bounds)) + ".</p>\n" +
+      "<section>\n<h3>" + escaped(run.policy) + "</h3>\n<p>" + prose(verdict_sentence(run)) +
+      ".</p>\n<p class=\"faint\">" + prose(describe(run.bounds)) + ".</p>\n<div class=\"wide\">" +
       "<svg viewBox=\"0 0 960 124\" role=\"img\" aria-label=\"failed, in flight and budget of " +
       escaped(run.policy) + "\">\n" + text_at(50, 14, "calls that failed, a second", "small") +
       failed.bands(triggers) + failed.axes(true) +
@@ -104,11 +126,11 @@ std::string details(const SimulationRun& run, const SimulationReport& report, co
   } else {
     text += text_at(690, 14, "no budget", "small");
   }
-  return text + "</svg>\n";
+  return text + "</svg></div>\n</section>\n";
 }
 
 std::string entry(std::string_view name, const std::string& value) {
-  return "<dt>" + std::string(name) + "</dt><dd>" + escaped(value) + "</dd>\n";
+  return "<dt>" + std::string(name) + "</dt><dd>" + prose(value) + "</dd>\n";
 }
 
 std::string what_was_simulated(const SimulationReport& report) {
@@ -126,8 +148,13 @@ std::string headline(const SimulationReport& report) {
   if (runs.size() == 1) return runs.front().policy + ": " + brief(runs.front());
   const auto [worst, best] = std::minmax_element(
       runs.begin(), runs.end(), [](const auto& a, const auto& b) { return better(b, a); });
-  return best->policy + " does best: " + brief(*best) + ". " + worst->policy +
-         " does worst: " + brief(*worst) + ".";
+  std::vector<std::string> as_good;
+  for (const auto& run : runs) {
+    if (!better(*best, run)) as_good.push_back(run.policy);
+  }
+  if (as_good.size() == runs.size()) return "all do the same: " + brief(*best) + ".";
+  return listed(as_good) + (as_good.size() == 1 ? " does" : " do") + " best: " + brief(*best) +
+         ". " + worst->policy + " does worst: " + brief(*worst) + ".";
 }
 
 }  // namespace simulation
@@ -141,11 +168,12 @@ std::string html_of(const SimulationReport& report, std::string_view command) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>" +
       escaped(headline(report)) + "</title>\n<style>\n" + std::string(style()) +
-      std::string(kPageStyle) + "</style>\n</head>\n<body>\n<h1>" + escaped(headline(report)) +
-      "</h1>\n<p class=\"faint\">" + escaped(describe(report.model)) + "; " +
-      escaped(describe(report.load)) + "; " + escaped(grouped(report.clients)) +
-      (report.clients == 1 ? " client" : " clients") + ". All charts have the same scale.</p>\n" +
-      comparison(report, false);
+      std::string(kPageStyle) + "</style>\n</head>\n<body>\n<h1>" + prose(headline(report)) +
+      "</h1>\n<p class=\"faint\">" + prose(describe(report.model)) + "; " +
+      prose(describe(report.load)) + "; " + prose(grouped(report.clients)) +
+      (report.clients == 1 ? " client" : " clients") +
+      ". All charts have the same scale.</p>\n<div class=\"wide\">" + comparison(report, false) +
+      "</div>\n";
   text += "<h2>Numbers</h2>\n" + table(report);
   text += "<h2>Each policy</h2>\n";
   for (const auto& run : report.runs) text += details(run, report, pieces, tops);

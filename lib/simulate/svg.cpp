@@ -42,12 +42,13 @@ std::string legend(double y, bool with_bands) {
 
 std::string row_of(const SimulationRun& run, const SimulationReport& report, const Pieces& pieces,
                    double top, double y, bool last) {
-  auto text = text_at(20, y + 18, shortened(run.policy, 30), "name") +
-              text_at(20, y + 38, mark(run), is_down(run) ? "no" : "yes") +
-              text_at(20, y + 58, percent(run.success_ratio()) + " of calls succeed", "") +
-              text_at(20, y + 76, number(run.sends_per_call(), 2) + " sends a call", "") +
-              text_at(20, y + 92,
-                      "at most " + grouped(run.peak_sends_per_second) + " sends a second", "small");
+  auto text =
+      text_at(20, y + 18, shortened(run.policy, 30), "name") +
+      text_at(20, y + 38, mark(run), is_down(run) ? "no" : "yes") +
+      text_at(20, y + 58, percent(run.success_ratio()) + " of calls succeed", "") +
+      text_at(20, y + 76, number(run.sends_per_call(), 2) + " sends a call", "") +
+      text_at(20, y + 92,
+              run.succeeded == 0 ? "" : "half of them within " + milliseconds(run.p50_ms), "small");
   const Chart chart(kLeft, y, kRight - kLeft, kChart, pieces, top);
   text += chart.bands(report.model.triggers) + chart.axes(last) +
           chart.area(pieces.rate(run, &Sample::succeeded), "good-area") +

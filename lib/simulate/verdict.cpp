@@ -27,11 +27,19 @@ Goodput between(const std::vector<SimulationSample>& samples, std::size_t first,
   return sum;
 }
 
-// At least 99 % of the goodput that is asked for, less what chance explains: two deviations of a
-// count.
-bool as_good(const Goodput& now, double ratio) {
+// At least 99 % of the goodput that is asked for, less what chance explains: so many deviations of
+// a count.
+bool as_good(const Goodput& now, double ratio, double deviations = 2) {
   const double wanted = now.offered * ratio;
-  return now.succeeded >= 0.99 * wanted - 2 * std::sqrt(wanted);
+  return now.succeeded >= 0.99 * wanted - deviations * std::sqrt(wanted);
+}
+
+// Ten seconds from `first` are as good together, and none of them is bad.
+bool sustained(const std::vector<SimulationSample>& samples, std::size_t first, double ratio) {
+  for (auto second = first; second < first + kSustained; second += kPerSecond) {
+    if (!as_good(between(samples, second, second + kPerSecond), ratio, 3)) return false;
+  }
+  return as_good(between(samples, first, first + kSustained), ratio);
 }
 
 std::size_t piece_of(Duration time) {
@@ -86,8 +94,11 @@ void judge(SimulationRun& run, const ServerModel& model, Duration duration) {
     over = std::max(over, trigger.end());
   }
   const auto before = between(run.samples, 0, piece_of(begin)).ratio();
-  for (auto first = piece_of(over); first + kSustained <= end; first += kPerSecond) {
-    if (!as_good(between(run.samples, first, first + kSustained), before)) continue;
+  // Some servers bear it for a while after the trigger, and then not.
+  const bool good_at_end =
+      end >= kSustained && as_good(between(run.samples, end - kSustained, end), before, 3);
+  for (auto first = piece_of(over); good_at_end && first + kSustained <= end; first += kPerSecond) {
+    if (!sustained(run.samples, first, before)) continue;
     run.recovered_after = static_cast<double>(first - piece_of(over)) / kPerSecond;
     break;
   }

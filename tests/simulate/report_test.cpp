@@ -229,3 +229,12 @@ TEST_CASE("the axes of a chart have numbers that differ") {
     CHECK(std::adjacent_find(labels.begin(), labels.end()) == labels.end());
   }
 }
+
+TEST_CASE("policies that do equally well are both called best") {
+  auto options = outage();
+  options.policies = {options.policies[0], options.policies[1], options.policies[0]};
+  options.policies[2].name = "again";
+  CHECK(contains(html_of(simulate(options).value(), ""), "<h1>standard and again do best: "));
+  options.policies = {options.policies[0], options.policies[2]};
+  CHECK(contains(html_of(simulate(options).value(), ""), "<h1>all do the same: "));
+}

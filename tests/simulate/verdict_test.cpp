@@ -157,3 +157,18 @@ TEST_CASE("the amplification of a run is at most the bound: more where the budge
     CHECK(run.sends_per_call() <= 1.02 * run.bounds.sends_at_first.value_or(0));
   }
 }
+
+TEST_CASE("seconds without a success are no recovery, though more succeed right after them") {
+  SimulationOptions options;
+  options.model = model_of("slope:base=1s,per_request=10ms,network=exponential(100ms)");
+  options.model.triggers = {trigger_of("at=20s,for=5s,load=2")};
+  options.load.rate = 40;
+  options.duration = 120s;
+  const auto run = run_of(options, policy_of(R"({"max_attempts": 3, "budget": "none",
+      "attempt_timeout": "3s", "max_elapsed_time": "none",
+      "backoff": {"kind": "exponential", "initial": "20s", "jitter": "full"}})"));
+  REQUIRE(in_second(run, 27, &SimulationSample::succeeded) == 0);
+  REQUIRE(run.recovered_after);
+  CHECK(*run.recovered_after >= 3);
+  CHECK(*run.recovered_after <= 15);
+}
