@@ -1,9 +1,15 @@
 """httpretry simulate: its output, and its errors."""
 
+import html
 import json
+import pathlib
+import re
+import shlex
 import unittest
 
 from program import ProgramTest, main
+
+OUTAGE_PAGE = pathlib.Path(__file__).parents[2] / "lib/simulate/outage.html"
 
 OUTAGE = ("simulate", "--preset", "standard", "--preset", "curl", "--model", "queue:servers=10",
           "--rate", "100", "--trigger", "at=10s,for=5s,capacity=0.1", "--duration", "30s")
@@ -47,6 +53,12 @@ class Simulate(ProgramTest):
         self.assertIn("prefers-color-scheme: dark", page)
         self.assertIn("@media print", page)
         self.assertIn("httpretry simulate --preset standard --preset curl --model queue:servers=10", page)
+
+    def test_the_page_of_the_documentation_is_what_its_own_command_writes(self):
+        page = OUTAGE_PAGE.read_text()
+        program, *command = shlex.split(html.unescape(re.search("<pre>(.*)</pre>", page)[1]))
+        self.assertEqual(program, "httpretry")
+        self.assertEqual(self.said(*command).decode(), page)
 
     def test_settings_are_for_the_policy_before_them(self):
         report = json.loads(self.said(
