@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
 #include <cstdlib>
 #include <system_error>
 
@@ -33,10 +32,7 @@ int checked(int descriptor) {
   return descriptor;
 }
 
-void raise(int event) {
-  const std::uint64_t one = 1;
-  static_cast<void>(::write(event, &one, sizeof one));
-}
+void raise(int event) { ::eventfd_write(event, 1); }
 
 }  // namespace
 
