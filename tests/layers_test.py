@@ -32,10 +32,10 @@ MAY_INCLUDE = {
     "simulate": {"http", "retry", "json", "flow", "policy", "middleware", "simulate"},
     "batch": {"http", "retry", "json", "flow", "policy", "middleware", "client", "batch"},
     "testing": {"http", "retry", "json", "flow", "policy", "testing"},
-    "client": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client"},
+    "client": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "curl", "client"},
     # A component: observers and a middleware; its exporter is a client.
     "telemetry": {"http", "retry", "flow", "policy", "middleware", "curl", "client", "telemetry"},
-    "apps": {"http", "retry", "json", "flow", "policy", "middleware", "curl", "client",
+    "apps": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "curl", "client",
              "simulate", "telemetry", "batch", "testing", "apps"},
 }
 # The headers outside of the rooms: the macro that every room uses, and all the rooms at once.

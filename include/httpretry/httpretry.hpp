@@ -17,13 +17,17 @@
 #include <httpretry/flow/observer.hpp>
 #include <httpretry/flow/scheduler.hpp>
 #include <httpretry/flow/shared.hpp>
+#include <httpretry/flow/shared_state.hpp>
 #include <httpretry/flow/sink.hpp>
 #include <httpretry/flow/start.hpp>
 #include <httpretry/flow/task.hpp>
 #include <httpretry/flow/transport.hpp>
+#include <httpretry/guard/guards.hpp>
+#include <httpretry/guard/local_state.hpp>
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/http/body.hpp>
 #include <httpretry/http/context.hpp>
+#include <httpretry/http/guard_facts.hpp>
 #include <httpretry/http/headers.hpp>
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/response.hpp>
@@ -42,6 +46,7 @@
 #include <httpretry/retry/budget.hpp>
 #include <httpretry/retry/classify.hpp>
 #include <httpretry/retry/decide.hpp>
+#include <httpretry/retry/guard_policy.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 #include <httpretry/retry/server_delay.hpp>
 

@@ -63,13 +63,16 @@ Task<Outcome> Admission::send(Request request, Call& call) {
       auto error =
           wait_ended(!waited_out || call.stop().stop_requested(), "admission to " + url->origin());
       error.exchange.timings.queued = scheduler.now() - since;
+      error.exchange.queued_by = QueuedBy::MaxInFlight;
       co_return error;
     }
   }
   const auto waited = scheduler.now() - since;
   Call admitted = Call::State::admitted_after(call, waited);
   Outcome outcome = co_await transport.send(std::move(request), admitted);
-  exchange_of(outcome).timings.queued = waited;
+  auto& exchange = exchange_of(outcome);
+  exchange.timings.queued = waited;
+  if (waited > Duration::zero()) exchange.queued_by = QueuedBy::MaxInFlight;
   co_return outcome;
 }
 

@@ -4,6 +4,7 @@
 
 #include "lib/flow/resume_on.hpp"
 
+#include <httpretry/guard/guards.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 
@@ -15,7 +16,7 @@ namespace {
 
 // Shared by a call and the coroutine that awaits it. The coroutine may be destroyed while the call
 // runs; then the call is stopped and its outcome dropped.
-struct SharedState {
+struct AwaitedCall {
   std::stop_source stop;
   std::optional<Outcome> outcome;
   std::coroutine_handle<> awaiter;
@@ -30,7 +31,7 @@ struct SharedState {
 
 // Only there it checks whether anybody waits: until then the awaiter may be destroyed on that
 // scheduler, while the outcome is on its way.
-detail::Detached resume_there(std::shared_ptr<SharedState> state, Scheduler& scheduler) {
+detail::Detached resume_there(std::shared_ptr<AwaitedCall> state, Scheduler& scheduler) {
   const ResumeOn hop(scheduler);
   co_await hop;
   state->resume();
@@ -77,7 +78,7 @@ class CoSend {
   std::shared_ptr<detail::ClientCore> core_;
   Request request_;
   CallOptions options_;
-  std::shared_ptr<SharedState> state_ = std::make_shared<SharedState>();
+  std::shared_ptr<AwaitedCall> state_ = std::make_shared<AwaitedCall>();
   std::optional<std::stop_callback<RequestStop>> forward_;
 };
 
@@ -90,7 +91,13 @@ Task<Outcome> await_call(std::shared_ptr<detail::ClientCore> core, Request reque
 
 }  // namespace
 
-std::vector<MiddlewarePtr> default_chain() { return {redirect(), retry()}; }
+std::vector<MiddlewarePtr> default_chain() {
+#ifdef HTTPRETRY_WITHOUT_GUARDS
+  return {redirect(), retry()};
+#else
+  return {redirect(), retry(), guards()};
+#endif
+}
 
 Client::Client(ClientOptions options)
     : core_(std::make_shared<detail::ClientCore>(std::move(options))) {}

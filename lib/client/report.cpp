@@ -53,6 +53,8 @@ void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* po
   json.member("rule", attempt.rule);
   json.member("sent", to_string(attempt.sent));
   json.member("wire_sends", attempt.wire_sends);
+  json.member("queued_ms", ms(attempt.exchange().timings.queued));
+  write(json, "queued_by", to_string(attempt.queued_by));
   write(json, "server_delay_ms", attempt.server_delay);
   write(json, "server_delay_source", attempt.server_delay_source);
   write(json, "backoff_ms", attempt.backoff);
@@ -73,6 +75,42 @@ void write_policy(JsonWriter& json, const History& history) {
   write(json, "name", policy.name);
   write(json, "preset", policy.preset);
   write(json, "source", policy.source);
+  json.end_object();
+}
+
+void write(JsonWriter& json, std::string_view name, const std::optional<WallTime>& time) {
+  write(json, name, time ? rfc3339(*time) : std::string());
+}
+
+void write_circuit(JsonWriter& json, const History& history) {
+  if (!history.guards || !history.guards->circuit) return json.null_member("circuit");
+  const auto& circuit = *history.guards->circuit;
+  json.key("circuit").begin_object();
+  json.member("key", circuit.key);
+  json.member("state", to_string(circuit.state));
+  json.member("failed", circuit.failed);
+  json.member("total", circuit.total);
+  write(json, "until", circuit.until);
+  json.key("p");
+  circuit.refused_share ? json.value(*circuit.refused_share) : json.null();
+  json.end_object();
+}
+
+void write_limits(JsonWriter& json, const History& history) {
+  if (!history.guards || !history.guards->limits) return json.null_member("limits");
+  const auto& limits = *history.guards->limits;
+  json.key("limits").begin_object();
+  json.member("rate_wait_ms", ms(limits.rate_wait));
+  json.key("concurrency");
+  if (limits.limit) {
+    json.begin_object();
+    json.member("limit", *limits.limit);
+    json.member("in_flight", limits.in_flight.value_or(0));
+    json.end_object();
+  } else {
+    json.null();
+  }
+  write(json, "paused_until", limits.paused_until);
   json.end_object();
 }
 
@@ -115,6 +153,11 @@ std::string attempt_text(const Attempt& attempt) {
 std::string describe(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   const auto count = history.attempts.size();
+  if (count == 0 && !outcome && outcome.error().held_back()) {
+    auto line = "not sent: " + outcome.error().message;
+    if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
+    return line + " (" + std::string(to_string(history.stop_reason)) + ")";
+  }
   std::string line(verb(history.stop_reason));
   line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") + " in " +
           duration_text(history.elapsed);
@@ -138,8 +181,10 @@ void write_report(JsonWriter& json, const Request& request, const Outcome& outco
   write_policy(json, history);
   write_outcome(json, outcome);
   json.member("stop_reason", to_string(history.stop_reason));
-  write(json, "retry_at", history.retry_at ? rfc3339(*history.retry_at) : std::string());
+  write(json, "retry_at", history.retry_at);
   json.member("elapsed_ms", ms(history.elapsed));
+  write_circuit(json, history);
+  write_limits(json, history);
   // A body that a sink took is not in the response any more.
   json.member("bytes",
               outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0);

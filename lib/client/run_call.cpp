@@ -89,6 +89,7 @@ PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn whe
   state.random = &client->random;
   state.observers = &client->observers;
   if (client->policies) state.policies = &*client->policies;
+  state.shared_state = &client->shared_state;
   state.started = where.scheduler->now();
   const auto deadline = std::min(options.deadline, later(state.started, options.timeout));
   state.stop = options.stop;

@@ -224,6 +224,7 @@ bool Transfer::end_of_headers() {
   set_timer();  // from here on other limits count
   // libcurl sends no more of the body after an error status, but sees that only when it may send.
   if (upload_.paused()) loop_.timers().set(*this, started_);
+  if (auto* const watch = Call::State::watch(call_)) watch->headers_came(reader_.response);
   return reader_.begin_response();
 }
 

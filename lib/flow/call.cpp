@@ -19,6 +19,11 @@ void Observer::exchange_ended(const Call& /*call*/, const Request& /*request*/, 
                               const Outcome& /*outcome*/) noexcept {}
 void Observer::redirected(const Call& /*call*/, const Request& /*next*/) noexcept {}
 void Observer::policies_reloaded(const Call& /*call*/, const PolicyReload& /*reload*/) noexcept {}
+void Observer::circuit_changed(const Call& /*call*/, const CircuitChange& /*change*/) noexcept {}
+void Observer::paused(const Call& /*call*/, const PauseBegun& /*pause*/) noexcept {}
+void Observer::resumed(const Call& /*call*/, std::string_view /*key*/) noexcept {}
+void Observer::limit_changed(const Call& /*call*/, const LimitChange& /*change*/) noexcept {}
+void Observer::shed(const Call& /*call*/, const Error& /*reason*/) noexcept {}
 void Observer::call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept {}
 
 std::uint64_t Call::id() const { return state_->id; }
@@ -38,6 +43,8 @@ const std::string& Call::origin() const {
 Call Call::with(Time deadline, std::stop_token stop) const {
   Call branch(*state_, std::min(deadline_, deadline), std::move(stop));
   branch.attempt_ = attempt_;
+  branch.current_ = current_;
+  branch.watch_ = watch_;
   if (attempt_ != 0) branch.limit_ = limit_;
   return branch;
 }
@@ -53,10 +60,12 @@ const std::stop_token& Call::stop() const {
   return state.either_stop->token();
 }
 
-Call Call::State::attempt(const Call& call, int number, Time deadline) {
+Call Call::State::attempt(const Call& call, int number, Time deadline,
+                          const CurrentAttempt& current) {
   Call branch(call);
   branch.deadline_ = std::min(call.deadline_, deadline);
   branch.attempt_ = number;
+  branch.current_ = &current;
   return branch;
 }
 

@@ -1,6 +1,7 @@
 // What only the library knows of a Call.
 #pragma once
 
+#include "current_attempt.hpp"
 #include "delivery.hpp"
 #include "either_stop.hpp"
 
@@ -16,6 +17,8 @@
 
 namespace httpretry {
 
+class SharedState;
+
 // Lives in the frame of the coroutine that carries the call.
 struct Call::State {
   std::uint64_t id = 0;
@@ -24,6 +27,10 @@ struct Call::State {
   const std::function<double()>* random = nullptr;
   const std::vector<std::shared_ptr<Observer>>* observers = nullptr;
   const PolicySource* policies = nullptr;
+  const std::shared_ptr<SharedState>* shared_state = nullptr;  // ClientOptions::shared_state
+  // Of the last `guards` that a send of this call came to; nullptr before.
+  SendGate* gate = nullptr;
+  bool gate_heard = false;  // it knows how that send ended
   std::optional<Url> first_url;
   Context context;
   int exchanges = 0;  // begun by the transport, of all branches
@@ -42,14 +49,25 @@ struct Call::State {
   }
 
   static State& of(const Call& call) { return *call.state_; }
+  // nullptr where the client shares nothing.
+  static const std::shared_ptr<SharedState>& shared_state_of(const Call& call) {
+    static const std::shared_ptr<SharedState> none;
+    const auto* const shared = of(call).shared_state;
+    return shared == nullptr ? none : *shared;
+  }
 
   // The stop without the end of the client, for a wait that the end of its loop cancels anyway.
   static const std::stop_token& own_stop(const Call& call) { return call.stop_; }
 
   // A branch for the attempt of that number. Its deadline, and those of its own branches, are for
-  // the exchange: a wait for admission (ClientOptions::max_in_flight) moves them back, but not past
-  // the deadline of `call`.
-  static Call attempt(const Call& call, int number, Time deadline);
+  // the exchange: a wait for what holds it back (GuardPolicy, ClientOptions::max_in_flight) moves
+  // them back, but not past the deadline of `call`. `current` must outlive it.
+  static Call attempt(const Call& call, int number, Time deadline, const CurrentAttempt& current);
+  // nullptr where the branch is for none.
+  static const CurrentAttempt* current_attempt(const Call& call) { return call.current_; }
+  // What is told how far the send of this branch is; nullptr where nobody wants to know.
+  static SendWatch* watch(const Call& call) { return call.watch_; }
+  static void set_watch(Call& call, SendWatch* watch) { call.watch_ = watch; }
   // An exchange may wait for admission until then. The branch for it when it has waited.
   static Time admission_deadline(const Call& call) { return call.limit_; }
   static Call admitted_after(const Call& call, Duration waited);

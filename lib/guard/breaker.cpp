@@ -69,6 +69,7 @@ void Breaker::vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote
     if (removed > 0) vote_of_probe(policy, vote, now, unit_random);
     return;
   }
+  if (state_ != Circuit::Closed) return;
   auto& current = window_.at(now, policy.window);
   ++current.all;
   if (!vote.failed) ++current.good;
@@ -110,6 +111,11 @@ void Breaker::open(const BreakerPolicy& policy, const Vote& vote, Time now, doub
 void Breaker::open_until(Time until) {
   change_to(Circuit::Open);
   until_ = until;
+}
+
+void Breaker::close() {
+  change_to(Circuit::Closed);
+  openings_ = 0;
 }
 
 void Breaker::change_to(Circuit state) {

@@ -10,13 +10,12 @@
 
 #include "window.hpp"
 
+#include <httpretry/http/guard_facts.hpp>
 #include <httpretry/retry/guard_policy.hpp>
 
 #include <vector>
 
 namespace httpretry::guard {
-
-enum class Circuit : std::uint8_t { Closed, Open, HalfOpen };
 
 // Of a send that may go out: to vote with, or to give back.
 struct Ticket {
@@ -47,10 +46,14 @@ class Breaker {
             double unit_random);
 
   void open_until(Time until);
-  void close() { change_to(Circuit::Closed); }
+  // As new. Votes of sends that are under way do not count.
+  void close();
+  // For a send that goes out without being asked: its vote counts while it is closed.
+  [[nodiscard]] Ticket ticket() const { return {generation_, 0}; }
 
   [[nodiscard]] Circuit state() const { return state_; }
   [[nodiscard]] Time until() const { return until_; }  // while it is open
+  [[nodiscard]] int failures_in_a_row() const { return in_a_row_; }
   [[nodiscard]] Counts counts(const BreakerPolicy& policy, Time now) const;
   // As new.
   [[nodiscard]] bool idle(const BreakerPolicy& policy, Time now) const;

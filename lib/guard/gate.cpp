@@ -5,65 +5,76 @@
 
 namespace httpretry::guard {
 
-// The states of one scope. Those of several kinds are together where the kinds have one scope.
+// Who waits for one state.
 struct Gate::Scope {
-  Pause pause;
-  Rate rate;
-  Slots slots;
-  std::unique_ptr<Breaker> breaker;
-  std::vector<Lane*> lanes;  // that use it
+  std::vector<Lane*> lanes;
   int waiting = 0;
-  int under_way = 0;
-  bool paused = false;  // it is in the list of pauses
-
-  [[nodiscard]] bool idle(Time now) const {
-    return !paused && under_way == 0 && waiting == 0 && rate.idle(now) &&
-           (!breaker || breaker->state() == Circuit::Closed);
-  }
 };
 
 // Sends with the same limits. Only the first in its queue may be next.
 struct Gate::Lane {
   std::shared_ptr<const GuardPolicy> policy;
-  std::array<Scope*, 2> pauses{};
-  Scope* rate = nullptr;
-  Scope* slots = nullptr;
-  Scope* breaker = nullptr;
-  std::vector<Scope*> scopes;  // each once
+  std::shared_ptr<SendLimits> limits;
+  std::vector<std::pair<const std::string*, Scope*>> scopes;  // each once
+  bool two_pauses = false;
   std::map<Turn::Rank, Turn*> queue;
-  int under_way = 0;
-  int turns = 0;
+  int users = 0;  // turns that live
+  int turns = 0;  // that were granted
 
   [[nodiscard]] Turn& head() const;
-  [[nodiscard]] bool asks_breaker(bool is_retry) const {
-    return breaker != nullptr &&
-           (is_retry || policy->breaker->applies_to == BreakerPolicy::AppliesTo::All);
-  }
 };
 
 namespace {
 
-std::string key_of(GuardScope scope, const Sender& sender) {
+std::string scope_text(GuardScope scope, const Sender& sender) {
   switch (scope) {
     case GuardScope::Host: return std::string(sender.host);
     case GuardScope::Policy: return "policy";
     case GuardScope::Endpoint:
       return std::string(sender.endpoint.empty() ? sender.host : sender.endpoint);
     case GuardScope::Credentials:
-      return std::string(sender.host) + " " + std::to_string(sender.credentials);
+      return std::string(sender.host) + " credentials " + std::to_string(sender.credentials);
   }
   return {};
 }
 
+// A server's word is for all policies, so a pause is not told apart by where its block stands; and
+// it is for no other server.
 std::string pause_key(GuardScope scope, const Sender& sender) {
-  auto key = "pause " + key_of(scope, sender);
-  if (scope == GuardScope::Endpoint) key += " " + std::to_string(sender.credentials);
-  if (scope == GuardScope::Policy) key += " " + std::string(sender.name);
+  if (scope == GuardScope::Policy) return "pause policy " + sender.names->pause;
+  auto key = "pause " + std::string(sender.host);
+  if (scope != GuardScope::Endpoint) return key;
+  if (!sender.endpoint.empty()) key.append(" ").append(sender.endpoint);
+  if (sender.credentials != 0) key += " credentials " + std::to_string(sender.credentials);
   return key;
 }
 
-std::string state_key(GuardScope scope, const Sender& sender) {
-  return key_of(scope, sender) + "\n" + std::string(sender.name);
+std::string state_key(std::string_view kind, GuardScope scope, std::string_view name,
+                      const Sender& sender) {
+  auto key = std::string(kind) + " " + scope_text(scope, sender);
+  if (!name.empty()) key.append(" ").append(name);
+  return key;
+}
+
+// `sender` has names.
+LimitKeys keys_of(const Sender& sender) {
+  const auto& policy = *sender.policy;
+  const auto& names = *sender.names;
+  LimitKeys keys;
+  keys.policy = sender.policy;
+  if (policy.pause.enabled) {
+    keys.pauses[0] = pause_key(policy.pause.scope.value_or(GuardScope::Host), sender);
+    if (!policy.pause.scope) keys.pauses[1] = pause_key(GuardScope::Endpoint, sender);
+    if (keys.pauses[1] == keys.pauses[0]) keys.pauses[1].clear();  // nothing tells them apart
+  }
+  if (policy.rate) keys.rate = state_key("rate", policy.rate->scope, names.rate, sender);
+  if (policy.concurrency) {
+    keys.slots = state_key("concurrency", policy.concurrency->scope, names.concurrency, sender);
+  }
+  if (policy.breaker) {
+    keys.breaker = state_key("breaker", policy.breaker->scope, names.breaker, sender);
+  }
+  return keys;
 }
 
 }  // namespace
@@ -75,41 +86,42 @@ Gate::Turn& Gate::Lane::head() const {
   return *queue.lower_bound({lowest, std::numeric_limits<std::int64_t>::min()})->second;
 }
 
-Gate::Gate() = default;
-Gate::~Gate() = default;
+Gate::Gate(std::shared_ptr<SharedState> state)
+    : state_(std::move(state)), link_(std::make_shared<Link>(this)) {
+  listener_ = std::make_shared<const SharedState::Listener>([link = link_](Time now) {
+    const std::lock_guard lock(link->mutex);
+    if (link->gate != nullptr) link->gate->look_again(now);
+  });
+  state_->listen(listener_);
+}
 
-std::size_t Gate::scopes() const {
+Gate::~Gate() {
+  const std::lock_guard lock(link_->mutex);
+  link_->gate = nullptr;
+}
+
+std::size_t Gate::lanes() const {
   const std::lock_guard lock(mutex_);
-  return scopes_.size();
+  return lanes_.size();
 }
 
-Gate::Scope& Gate::scope_of(std::string key) {
-  auto& scope = scopes_[std::move(key)];
-  if (!scope) scope = std::make_unique<Scope>();
-  return *scope;
-}
-
-std::unique_ptr<Gate::Lane> Gate::make_lane(const Sender& sender) {
+std::unique_ptr<Gate::Lane> Gate::make_lane(const Sender& sender, Time now) {
   auto lane = std::make_unique<Lane>();
   lane->policy = sender.policy;
-  const auto use = [&](Scope*& member, std::string key) {
-    member = &scope_of(std::move(key));
-    auto& scopes = lane->scopes;
-    if (std::find(scopes.begin(), scopes.end(), member) != scopes.end()) return;
-    scopes.push_back(member);
-    member->lanes.push_back(lane.get());
-  };
-  const auto& policy = *sender.policy;
-  if (policy.pause.enabled) {
-    use(lane->pauses[0], pause_key(policy.pause.scope.value_or(GuardScope::Host), sender));
-    if (!policy.pause.scope) use(lane->pauses[1], pause_key(GuardScope::Endpoint, sender));
+  static const GuardNames unnamed;
+  auto named = sender;
+  if (named.names == nullptr) named.names = &unnamed;
+  auto keys = keys_of(named);
+  lane->two_pauses = !keys.pauses[1].empty();
+  for (const auto* const key :
+       {&keys.pauses[0], &keys.pauses[1], &keys.breaker, &keys.rate, &keys.slots}) {
+    if (key->empty()) continue;
+    const auto found = scopes_.try_emplace(*key).first;
+    if (!found->second) found->second = std::make_unique<Scope>();
+    found->second->lanes.push_back(lane.get());
+    lane->scopes.emplace_back(&found->first, found->second.get());
   }
-  if (policy.breaker) {
-    use(lane->breaker, state_key(policy.breaker->scope, sender));
-    if (!lane->breaker->breaker) lane->breaker->breaker = std::make_unique<Breaker>();
-  }
-  if (policy.rate) use(lane->rate, state_key(policy.rate->scope, sender));
-  if (policy.concurrency) use(lane->slots, state_key(policy.concurrency->scope, sender));
+  lane->limits = state_->limits(std::move(keys), now);
   return lane;
 }
 
@@ -123,92 +135,78 @@ Gate::Lane& Gate::lane_of(const Sender& sender, Time now) {
     key.append("\n").append(std::to_string(number));
   }
   if (const auto found = lanes_.find(key); found != lanes_.end()) return *found->second;
-  if (std::max(lanes_.size(), scopes_.size()) >= kMaxScopes) make_room(now);
-  return *lanes_.emplace(std::move(key), make_lane(sender)).first->second;
+  if (lanes_.size() >= room_at_) make_room();
+  return *lanes_.emplace(std::move(key), make_lane(sender, now)).first->second;
 }
 
-void Gate::make_room(Time now) {
+void Gate::make_room() {
   std::erase_if(lanes_, [&](const auto& entry) {
     auto& lane = *entry.second;
-    if (!lane.queue.empty() || lane.under_way > 0) return false;
-    for (auto* scope : lane.scopes) std::erase(scope->lanes, &lane);
+    if (lane.users > 0) return false;
+    for (const auto& [key, scope] : lane.scopes) {
+      std::erase(scope->lanes, &lane);
+      if (scope->lanes.empty()) scopes_.erase(scopes_.find(*key));
+    }
     return true;
   });
-  const auto drop = [&](bool also_changed) {
-    std::erase_if(scopes_, [&](const auto& entry) {
-      const auto& scope = *entry.second;
-      return scope.lanes.empty() && (also_changed || scope.idle(now)) && !scope.paused;
-    });
-  };
-  drop(false);
-  if (scopes_.size() > kMaxScopes / 2) drop(true);
+  room_at_ = std::max(kMaxIdleLanes, 2 * lanes_.size());
 }
 
-void Gate::pause(const Sender& sender, GuardScope scope, Time until, Time now) {
+std::string Gate::pause(const Sender& sender, GuardScope scope, Time until, Time now) {
+  const bool chosen = sender.policy->pause.scope.has_value();
+  std::string key;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& lane = lane_of(sender, now);
+    const bool second = lane.two_pauses && !chosen && scope == GuardScope::Endpoint;
+    key = *lane.scopes[second ? 1 : 0].first;  // pauses are the first of them
+    lane.limits->pause(second ? 1 : 0, until, now);
+    for (const auto& [name, one] : lane.scopes) refuse_in_vain(*one, now);
+  }
+  state_->tell_changed(now, listener_.get());
+  return key.substr(key.find(' ') + 1);  // without its kind
+}
+
+QueuedBy Gate::would_hold(const Sender& sender, Time now) {
+  SendAsk ask;
+  ask.now = now;
+  ask.is_retry = true;
   const std::lock_guard lock(mutex_);
-  auto& paused = scope_of(pause_key(scope, sender));
-  paused.pause.begin(until);
-  if (!paused.paused) {
-    paused.paused = true;
-    paused_.push_back(&paused);
-    pauses_.store(static_cast<int>(paused_.size()), std::memory_order_relaxed);
-  }
-  refuse_in_vain(paused, now);
+  const auto& lane = lane_of(sender, now);
+  const auto by = lane.limits->look(ask).held;
+  if (by != QueuedBy::Nothing || lane.queue.empty()) return by;
+  return QueuedBy::Concurrency;
 }
 
-// Where nothing waits any more, a pause that is over leaves nothing behind.
-void Gate::end_pauses(Time now) {
-  std::erase_if(paused_, [&](Scope* scope) {
-    if (now < scope->pause.until() || scope->waiting > 0 || scope->under_way > 0) return false;
-    scope->pause.end_ramp();
-    scope->paused = false;
-    return true;
-  });
-  pauses_.store(static_cast<int>(paused_.size()), std::memory_order_relaxed);
-}
-
-Wait Gate::held(const Lane& lane, const Turn& turn, Time now) {
-  const auto& policy = *lane.policy;
-  for (const auto* scope : lane.pauses) {
-    if (scope == nullptr || !scope->paused || scope->pause.allows(policy.pause, now)) continue;
-    return {now < scope->pause.until() ? Held::Pause : Held::Ramp, scope->pause.next_change(now)};
+void Gate::look_again(Time now) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, scope] : scopes_) {
+    if (scope->waiting == 0) continue;
+    serve(*scope, now);
+    refuse_in_vain(*scope, now);
   }
-  if (lane.asks_breaker(turn.is_retry_)) {
-    const auto& breaker = *lane.breaker->breaker;
-    const auto until = breaker.held_until(*policy.breaker, now);
-    if (until > now && !policy.breaker->dry_run) return {Held::Circuit, until};
-  }
-  if (lane.rate != nullptr) {
-    const auto ready = lane.rate->rate.ready_at(*policy.rate);
-    if (ready > now) return {Held::Rate, ready};
-  }
-  if (lane.slots != nullptr) {
-    const bool low = policy.priority == Priority::Low && lane.slots->waiting > 1;
-    if (!lane.slots->slots.free(*policy.concurrency, low)) return {Held::Slots, kNever};
-  }
-  return {};
 }
 
 // Grants the turns that can be taken, the earliest first.
 void Gate::serve(Scope& scope, Time now) {
   if (scope.waiting == 0) return;
   while (scope.waiting > 0) {
-    Turn* first = nullptr;
+    std::vector<Turn*> heads;
     for (const auto* lane : scope.lanes) {
-      if (lane->queue.empty()) continue;
-      auto& head = lane->head();
-      const bool free = held(*lane, head, now).by == Held::Nothing;
-      if (free && (first == nullptr || head.rank_ < first->rank_)) first = &head;
+      if (!lane->queue.empty()) heads.push_back(&lane->head());
     }
-    if (first == nullptr) break;
-    first->leave_queue();
-    first->take(now);
+    std::sort(heads.begin(), heads.end(),
+              [](const Turn* a, const Turn* b) { return a->rank_ < b->rank_; });
+    const auto served = std::find_if(heads.begin(), heads.end(), [&](Turn* head) {
+      return head->enter(now) || head->status_ == Turn::Status::Refused;
+    });
+    if (served == heads.end()) break;
   }
   for (const auto* lane : scope.lanes) wake_head(*lane, now);
 }
 
 void Gate::serve(const Lane& lane, Time now) {
-  for (auto* scope : lane.scopes) serve(*scope, now);
+  for (const auto& [key, scope] : lane.scopes) serve(*scope, now);
 }
 
 // Only the first of a queue has a timer for the time at which its turn may come.
@@ -222,9 +220,7 @@ void Gate::refuse_in_vain(const Scope& scope, Time now) {
   for (const auto* lane : scope.lanes) {
     std::vector<std::pair<Turn*, Wait>> refused;
     for (const auto& [rank, turn] : lane->queue) {
-      if (const auto why = turn->refusal(held(*lane, *turn, now), now)) {
-        refused.emplace_back(turn, *why);
-      }
+      if (const auto why = turn->refusal(turn->held(now), now)) refused.emplace_back(turn, *why);
     }
     for (const auto& [turn, why] : refused) {
       turn->leave_queue();
@@ -239,23 +235,44 @@ void Gate::refuse_in_vain(const Scope& scope, Time now) {
 Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
     : gate_(gate),
       is_retry_(sender.is_retry),
+      priority_(sender.priority),
       chance_(sender.chance),
       limit_(sender.limit),
       last_(now) {
   const std::lock_guard lock(gate_.mutex_);
-  if (!gate_.paused_.empty()) gate_.end_pauses(now);
   lane_ = &gate_.lane_of(sender, now);
+  ++lane_->users;
   gate_.serve(*lane_, now);
   arrive(now);
 }
 
 Gate::Turn::~Turn() {
-  const std::lock_guard lock(gate_.mutex_);
-  if (queued_) {
-    leave_queue();
-    wake_head(*lane_, last_);
+  {
+    const std::lock_guard lock(gate_.mutex_);
+    if (queued_) {
+      leave_queue();
+      wake_head(*lane_, last_);
+    }
+    const bool taken = taken_;
+    if (taken) give_back(nullptr, last_, 0);
+    --lane_->users;
+    if (!taken) return;
   }
-  if (taken_) give_back(nullptr, last_, 0);
+  gate_.state_->tell_changed(last_, gate_.listener_.get());
+}
+
+StateChanges Gate::Turn::take_changes() {
+  const std::lock_guard lock(gate_.mutex_);
+  return std::exchange(changes_, {});
+}
+
+GuardFacts Gate::Turn::facts(Time now, WallTime wall_now) const {
+  auto facts = lane_->limits->facts(now, wall_now);
+  const auto& breaker = lane_->policy->breaker;
+  if (breaker && breaker->kind == BreakerPolicy::Kind::Share) {
+    facts.circuit->refused_share = grant_.refused_share;
+  }
+  return facts;
 }
 
 Gate::Turn::Status Gate::Turn::status() const {
@@ -268,33 +285,68 @@ Wait Gate::Turn::why() const {
   return why_;
 }
 
+SendAsk Gate::Turn::ask(Time now) const {
+  SendAsk ask;
+  ask.now = now;
+  ask.is_retry = is_retry_;
+  ask.priority = priority_;
+  ask.random = chance_;
+  return ask;
+}
+
+Wait Gate::Turn::held(Time now) const {
+  const auto answer = lane_->limits->look(ask(now));
+  return {answer.held, answer.until, {}, answer.refused_share};
+}
+
+bool Gate::Turn::enter(Time now) {
+  grant_ = lane_->limits->enter(ask(now), changes_);
+  if (grant_.held != QueuedBy::Nothing) {
+    why_ = {grant_.held, grant_.until, std::exchange(changes_.why, {}), grant_.refused_share};
+    const auto refused = refusal(why_, now);
+    if (!refused) return false;
+    if (queued_) leave_queue();
+    refuse(*refused);
+    return false;
+  }
+  if (queued_) leave_queue();
+  ++lane_->turns;
+  taken_ = true;
+  status_ = Status::Granted;
+  if (wake_) wake_->happen();
+  return true;
+}
+
 void Gate::Turn::arrive(Time now) {
   const auto& policy = *lane_->policy;
-  why_ = held(*lane_, *this, now);
-  if (why_.by == Held::Nothing && lane_->queue.empty()) return take(now);
   if (policy.rate) rate_limit_ = later(now, policy.rate->max_wait);
-  if (policy.concurrency) slot_limit_ = later(now, policy.concurrency->queue_timeout);
-  if (const auto refused = refusal(why_, now)) return refuse(*refused);
-  if (lane_->rate != nullptr) {
-    // Each of those that wait before this one takes a token.
-    const auto turn = lane_->rate->rate.ready_at(*policy.rate) +
-                      lane_->rate->waiting * (policy.rate->per / policy.rate->requests);
-    if (turn > std::min(limit_, rate_limit_)) return refuse({Held::Rate, turn});
+  if (policy.concurrency) slot_limit_ = later(now, policy.concurrency->queue.timeout);
+  if (lane_->queue.empty()) {
+    if (enter(now) || status_ == Status::Refused) return;
+  } else {
+    why_ = held(now);
+    if (const auto refused = refusal(why_, now)) return refuse(*refused);
   }
-  if (lane_->slots != nullptr && lane_->slots->waiting >= policy.concurrency->queue_max) {
-    return refuse({Held::Slots, kNever});
+  const auto waiting = lane_->limits->waiting();
+  if (policy.rate && why_.by == QueuedBy::Rate) {
+    // Each of those that wait before this one takes a token.
+    const auto turn = why_.until + waiting.for_rate * (policy.rate->per / policy.rate->requests);
+    if (turn > std::min(limit_, rate_limit_)) return refuse({QueuedBy::Rate, turn, {}, 0});
+  }
+  if (policy.concurrency && waiting.for_slots >= policy.concurrency->queue.max) {
+    return refuse({QueuedBy::Concurrency, kNever, {}, 0});
   }
   enter_queue();
 }
 
 std::optional<Wait> Gate::Turn::refusal(const Wait& held, Time now) const {
   const auto& policy = *lane_->policy;
-  if (held.by == Held::Circuit && policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail) {
+  if (held.by == QueuedBy::Circuit && policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail) {
     return held;
   }
-  const auto limit = held.by == Held::Rate ? std::min(limit_, rate_limit_) : limit_;
+  const auto limit = held.by == QueuedBy::Rate ? std::min(limit_, rate_limit_) : limit_;
   if (held.until != kNever && held.until > limit) return held;
-  if (now >= slot_limit_) return Wait{Held::Slots, kNever};
+  if (now >= slot_limit_) return Wait{QueuedBy::Concurrency, kNever, {}, 0};
   return now >= limit ? std::optional(held) : std::nullopt;
 }
 
@@ -308,75 +360,53 @@ void Gate::Turn::enter_queue() {
   const auto& policy = *lane_->policy;
   const auto arrival = static_cast<std::int64_t>(++gate_.arrivals_);
   const bool last_first =
-      policy.concurrency && policy.concurrency->order == ConcurrencyPolicy::Order::Lifo;
-  rank_ = {static_cast<int>(policy.priority), last_first ? -arrival : arrival};
+      policy.concurrency && policy.concurrency->queue.order == ConcurrencyPolicy::Order::Lifo;
+  rank_ = {static_cast<int>(priority_), last_first ? -arrival : arrival};
   lane_->queue.emplace(rank_, this);
-  for (auto* scope : lane_->scopes) ++scope->waiting;
+  for (const auto& [key, scope] : lane_->scopes) ++scope->waiting;
+  lane_->limits->wait(1);
   queued_ = true;
 }
 
 void Gate::Turn::leave_queue() {
   lane_->queue.erase(rank_);
-  for (auto* scope : lane_->scopes) --scope->waiting;
+  for (const auto& [key, scope] : lane_->scopes) --scope->waiting;
+  lane_->limits->wait(-1);
   queued_ = false;
 }
 
-void Gate::Turn::take(Time now) {
-  const auto& policy = *lane_->policy;
-  if (lane_->asks_breaker(is_retry_)) {
-    const auto answer = lane_->breaker->breaker->ask(*policy.breaker, now, chance_);
-    if (!answer.allowed && !policy.breaker->dry_run) return refuse({Held::Circuit, kNever});
-    if (answer.allowed) ticket_ = answer.ticket;
+void Gate::Turn::vote_early(const SendEnd& ended, Time now, double chance) {
+  {
+    const std::lock_guard lock(gate_.mutex_);
+    lane_->limits->vote_early(grant_, ended, now, chance, changes_);
+    if (!changes_.circuit) return;
+    for (const auto& [key, scope] : lane_->scopes) refuse_in_vain(*scope, now);
+    gate_.serve(*lane_, now);
   }
-  for (std::size_t index = 0; index < ramps_.size(); ++index) {
-    auto* scope = lane_->pauses[index];
-    if (scope != nullptr && scope->paused) ramps_[index] = scope->pause.enter(policy.pause, now);
-  }
-  if (lane_->rate != nullptr) lane_->rate->rate.take(*policy.rate, now);
-  if (lane_->slots != nullptr) lane_->slots->slots.take();
-  ++lane_->under_way;
-  ++lane_->turns;
-  for (auto* scope : lane_->scopes) ++scope->under_way;
-  taken_ = true;
-  status_ = Status::Granted;
-  if (wake_) wake_->happen();
+  gate_.state_->tell_changed(now, gate_.listener_.get());
 }
 
-void Gate::Turn::end(const Ended& ended, Time now, double chance) {
-  const std::lock_guard lock(gate_.mutex_);
-  give_back(&ended, now, chance);
+void Gate::Turn::end(const SendEnd& ended, Time now, double chance) {
+  {
+    const std::lock_guard lock(gate_.mutex_);
+    give_back(&ended, now, chance);
+  }
+  gate_.state_->tell_changed(now, gate_.listener_.get());
 }
 
-void Gate::Turn::give_back(const Ended* ended, Time now, double chance) {
-  const auto& policy = *lane_->policy;
-  const bool counts = ended != nullptr && ended->counts;
+void Gate::Turn::give_back(const SendEnd* ended, Time now, double chance) {
   taken_ = false;
-  --lane_->under_way;
-  for (auto* scope : lane_->scopes) --scope->under_way;
-  for (std::size_t index = 0; index < ramps_.size(); ++index) {
-    if (ramps_[index] == 0) continue;
-    lane_->pauses[index]->pause.leave(ramps_[index], counts && ended->responded);
-  }
-  if (lane_->slots != nullptr) {
-    lane_->slots->slots.give_back();
-    if (counts) lane_->slots->slots.learn(*policy.concurrency, ended->dropped, now);
-  }
-  if (ticket_) {
-    auto& breaker = *lane_->breaker->breaker;
-    if (counts) {
-      const Vote vote{ended->failed, ended->took, ended->server_delay};
-      breaker.vote(*policy.breaker, *ticket_, vote, now, chance);
-    } else {
-      breaker.give_back(*ticket_);
-    }
-    if (breaker.state() == Circuit::Open) refuse_in_vain(*lane_->breaker, now);
+  lane_->limits->leave(grant_, ended, now, chance, changes_);
+  const bool opened = changes_.circuit && changes_.circuit->to == Circuit::Open;
+  for (const auto& [key, scope] : lane_->scopes) {
+    if (opened) refuse_in_vain(*scope, now);
   }
   gate_.serve(*lane_, now);
 }
 
 Time Gate::Turn::next_look(Time now) const {
   auto next = std::min(limit_, slot_limit_);
-  if (&lane_->head() == this) next = std::min(next, held(*lane_, *this, now).until);
+  if (&lane_->head() == this) next = std::min(next, held(now).until);
   return next;
 }
 
@@ -385,7 +415,7 @@ void Gate::Turn::look(Time now) {
   if (status_ != Status::Waiting) return;
   gate_.serve(*lane_, now);
   if (status_ != Status::Waiting) return;
-  why_ = held(*lane_, *this, now);
+  why_ = held(now);
   if (const auto refused = refusal(why_, now)) {
     leave_queue();
     refuse(*refused);

@@ -1,19 +1,15 @@
-// Gate: decides which sends of a client go out, and when. It holds the states of all scopes. One
-// pass over pause, breaker, rate and slots takes all that a send needs, or nothing: what has to
-// wait holds nothing, and is served in the order of its arrival.
+// Gate: decides which sends of a client go out, and when. One step over pause, breaker, rate and
+// slots (SendLimits::enter) takes all that a send needs, or nothing: what has to wait holds
+// nothing, and is served by priority and then in the order of its arrival.
 //
 // Safe to use from many threads. The caller brings the time and the random numbers.
 #pragma once
 
-#include "breaker.hpp"
-#include "pause.hpp"
-#include "rate.hpp"
-#include "slots.hpp"
-
 #include <httpretry/flow/detail/shared_work.hpp>
+#include <httpretry/flow/shared_state.hpp>
+#include <httpretry/policy/policy_set.hpp>
 
 #include <array>
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,72 +25,72 @@ namespace httpretry::guard {
 // Whose limits a send is under.
 struct Sender {
   std::shared_ptr<const GuardPolicy> policy;
-  std::string_view host;          // "https://api.example.com"
-  std::string_view endpoint;      // what identifies it; empty: its host
-  std::string_view name;          // what identifies the policy, in each version of its file
-  std::uint64_t credentials = 0;  // a hash of those that are sent
+  std::string_view host;              // "https://api.example.com"
+  std::string_view endpoint;          // what identifies it; empty: its host
+  const GuardNames* names = nullptr;  // where the blocks of the policy are stated
+  std::uint64_t credentials = 0;      // a hash of those that are sent
+  Priority priority = Priority::Normal;
   bool is_retry = false;
   Time limit = kNever;  // of waiting
   double chance = 0;    // uniform in [0, 1)
 };
 
-// What keeps a send from going out.
-enum class Held : std::uint8_t { Nothing, Pause, Ramp, Circuit, Rate, Slots };
-
+// What keeps a send from going out, or has refused it.
 struct Wait {
-  Held by = Held::Nothing;
+  QueuedBy by = QueuedBy::Nothing;
   Time until = kNever;  // it may change by itself then
-};
-
-// What became of a send.
-struct Ended {
-  bool counts = true;      // it says something about the server
-  bool failed = false;     // for the breaker
-  bool dropped = false;    // for the limit of concurrent sends
-  bool responded = false;  // and was not throttled
-  Duration took{};         // to the headers of the response
-  Duration server_delay{};
+  std::string why;      // of a circuit
+  double refused_share = 0;
 };
 
 class Gate {
  public:
-  Gate();
+  explicit Gate(std::shared_ptr<SharedState> state);
   ~Gate();
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
   class Turn;
 
-  // The server asks the senders of a scope to wait.
-  void pause(const Sender& sender, GuardScope scope, Time until, Time now);
+  // The server asks the senders of a scope to wait: of the one that the policy names, else of
+  // `scope`, which is Host or Endpoint. The policy must have a pause. Returns the scope's key.
+  std::string pause(const Sender& sender, GuardScope scope, Time until, Time now);
+  // What would hold a send back now. Takes nothing.
+  [[nodiscard]] QueuedBy would_hold(const Sender& sender, Time now);
   // Nothing is paused: a sender without other limits need not ask.
-  [[nodiscard]] bool quiet() const { return pauses_.load(std::memory_order_relaxed) == 0; }
-  [[nodiscard]] std::size_t scopes() const;
-  // From there on those that nobody uses are dropped, first those that are as new.
-  static constexpr std::size_t kMaxScopes = 100'000;
+  [[nodiscard]] bool quiet() const { return state_->quiet(); }
+  [[nodiscard]] std::size_t lanes() const;
+  // A lane is kept while nobody uses it, so that the next send need not make it; but not more.
+  static constexpr std::size_t kMaxIdleLanes = 1024;
 
  private:
   struct Scope;
   struct Lane;
+  // What a listener has of a gate, which may end while it is told.
+  struct Link {
+    explicit Link(Gate* its) : gate(its) {}
+    std::mutex mutex;
+    Gate* gate;
+  };
 
   Lane& lane_of(const Sender& sender, Time now);
-  std::unique_ptr<Lane> make_lane(const Sender& sender);
-  Scope& scope_of(std::string key);
-  [[nodiscard]] static Wait held(const Lane& lane, const Turn& turn, Time now);
+  std::unique_ptr<Lane> make_lane(const Sender& sender, Time now);
   void serve(const Lane& lane, Time now);
   void serve(Scope& scope, Time now);
   // Something has closed: those that would wait in vain are refused.
   static void refuse_in_vain(const Scope& scope, Time now);
   static void wake_head(const Lane& lane, Time now);
-  void end_pauses(Time now);
-  void make_room(Time now);
+  void look_again(Time now);
+  void make_room();
 
+  const std::shared_ptr<SharedState> state_;
+  const std::shared_ptr<Link> link_;
+  std::shared_ptr<const SharedState::Listener> listener_;
   mutable std::mutex mutex_;  // guards the rest
-  std::atomic<int> pauses_ = 0;
   std::uint64_t arrivals_ = 0;
+  std::size_t room_at_ = kMaxIdleLanes;  // so many lanes, and the idle ones are dropped
   std::unordered_map<std::string, std::unique_ptr<Lane>> lanes_;
   std::unordered_map<std::string, std::unique_ptr<Scope>> scopes_;
-  std::vector<Scope*> paused_;
 };
 
 // A send's turn: its place in the queue, and then its right to be sent, for as long as this lives.
@@ -113,7 +109,14 @@ class Gate::Turn {
   [[nodiscard]] Wait why() const;
   // Continues when the status may have changed. False: canceled.
   Task<bool> wait(Scheduler& scheduler, std::stop_token stop);
-  void end(const Ended& ended, Time now, double chance);
+  // It is a probe of a breaker, which has not voted yet.
+  [[nodiscard]] bool probes() const { return grant_.votes && grant_.probe != 0; }
+  // Its response says already how it ends.
+  void vote_early(const SendEnd& ended, Time now, double chance);
+  void end(const SendEnd& ended, Time now, double chance);
+  // For observers: what this send has changed since this was last asked.
+  [[nodiscard]] StateChanges take_changes();
+  [[nodiscard]] GuardFacts facts(Time now, WallTime wall_now) const;
 
  private:
   friend class Gate;
@@ -126,13 +129,17 @@ class Gate::Turn {
 
   // Everything from here on with the mutex.
   void arrive(Time now);
+  [[nodiscard]] SendAsk ask(Time now) const;
+  // What holds it back now.
+  [[nodiscard]] Wait held(Time now) const;
+  // Takes what it needs, or says what holds it back.
+  bool enter(Time now);
   // Why it would wait in vain.
   [[nodiscard]] std::optional<Wait> refusal(const Wait& held, Time now) const;
   void refuse(const Wait& why);
   void enter_queue();
   void leave_queue();
-  void take(Time now);
-  void give_back(const Ended* ended, Time now, double chance);
+  void give_back(const SendEnd* ended, Time now, double chance);
   void look(Time now);
   [[nodiscard]] Time next_look(Time now) const;
 
@@ -143,6 +150,7 @@ class Gate::Turn {
   bool queued_ = false;
   bool taken_ = false;
   bool is_retry_;
+  Priority priority_;
   double chance_;
   Time limit_;
   Time slot_limit_ = kNever;
@@ -151,8 +159,8 @@ class Gate::Turn {
   Time looks_at_ = kNever;  // while it waits
   std::shared_ptr<Wake> wake_;
   Rank rank_;
-  std::optional<Ticket> ticket_;
-  std::array<std::uint32_t, 2> ramps_{};
+  SendGrant grant_;
+  StateChanges changes_;
 };
 
 }  // namespace httpretry::guard

@@ -22,6 +22,8 @@ class Pause {
   void leave(std::uint32_t number, bool responded);
   // Nobody waits: the ramp is over.
   void end_ramp();
+  // So is the pause.
+  void end() { until_ = Time(), end_ramp(); }
 
   [[nodiscard]] Time until() const { return until_; }
   [[nodiscard]] bool in_ramp() const { return width_ > 0; }

@@ -13,6 +13,8 @@ class Rate {
   // Not before `ready_at`.
   void take(const RatePolicy& policy, Time now, std::int64_t count = 1);
   [[nodiscard]] std::int64_t left(const RatePolicy& policy, Time now) const;
+  // When all tokens are there.
+  [[nodiscard]] Time full_at() const { return full_at_; }
   // As new.
   [[nodiscard]] bool idle(Time now) const { return full_at_ <= now; }
 

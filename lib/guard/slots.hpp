@@ -16,7 +16,9 @@ class Slots {
   void give_back() { --used_; }
   // How a send ended. `dropped`: throttled, timed out, failed in transport.
   void learn(const ConcurrencyPolicy& policy, bool dropped, Time now);
-  [[nodiscard]] bool idle() const { return used_ == 0; }
+  // What it has learned is forgotten.
+  void forget() { limit_ = 0, samples_ = {.most_used = used_}; }
+  [[nodiscard]] bool idle() const { return used_ == 0 && limit_ == 0; }
 
  private:
   // The samples since the limit was last looked at.

@@ -16,6 +16,7 @@ Exchange Attempt::exchange() const {
   Exchange exchange;
   exchange.sent = sent;
   exchange.wire_sends = wire_sends;
+  exchange.queued_by = queued_by;
   exchange.reused_connection = reused_connection_;
   exchange.stale_connection = stale_connection_;
   exchange.refused = refused_;
@@ -32,6 +33,7 @@ Exchange Attempt::exchange() const {
 void Attempt::set_exchange(const Exchange& exchange) {
   sent = exchange.sent;
   wire_sends = exchange.wire_sends;
+  queued_by = exchange.queued_by;
   reused_connection_ = exchange.reused_connection;
   stale_connection_ = exchange.stale_connection;
   refused_ = exchange.refused;

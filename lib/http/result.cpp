@@ -25,18 +25,30 @@ std::string_view to_string(Class cls) {
 }
 
 std::string_view to_string(Reason reason) {
-  return word<Reason::Canceled>(reason,
-                                {"success", "not_retryable", "unsafe_to_repeat", "not_replayable",
-                                 "attempts_exhausted", "elapsed_exhausted", "server_delay_too_long",
-                                 "budget_exhausted", "circuit_open", "canceled"});
+  return word<Reason::Canceled>(
+      reason, {"success", "not_retryable", "unsafe_to_repeat", "not_replayable",
+               "attempts_exhausted", "elapsed_exhausted", "server_delay_too_long",
+               "budget_exhausted", "circuit_open", "rate_limited", "queue_full", "canceled"});
 }
 
 std::string_view to_string(Errc code) {
   return word<Errc::Status>(
       code, {"invalid_request", "resolve", "connect", "tls", "timeout", "send", "receive",
-             "protocol", "too_large", "canceled", "circuit_open", "internal", "status"});
+             "protocol", "too_large", "canceled", "paused", "circuit_open", "rate_limited",
+             "queue_full", "internal", "status"});
 }
 
+std::string_view to_string(Circuit circuit) {
+  return word<Circuit::HalfOpen>(circuit, {"closed", "open", "half_open"});
+}
+
+std::string_view to_string(QueuedBy by) {
+  return word<QueuedBy::MaxInFlight>(
+      by, {"", "pause", "ramp", "circuit", "rate", "concurrency", "max_in_flight"});
+}
+
+std::ostream& operator<<(std::ostream& out, Circuit circuit) { return out << to_string(circuit); }
+std::ostream& operator<<(std::ostream& out, QueuedBy by) { return out << to_string(by); }
 std::ostream& operator<<(std::ostream& out, Sent sent) { return out << to_string(sent); }
 std::ostream& operator<<(std::ostream& out, Class cls) { return out << to_string(cls); }
 std::ostream& operator<<(std::ostream& out, Reason reason) { return out << to_string(reason); }

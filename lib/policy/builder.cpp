@@ -51,16 +51,28 @@ PolicyBuilder& PolicyBuilder::set(std::string_view key, std::string_view text) {
   return *this;
 }
 
+PolicyBuilder& PolicyBuilder::say(const RetryPolicy& policy, const void* field) {
+  const auto keys = policy_file::kPolicy.keys;
+  auto* const read = const_cast<RetryPolicy*>(&policy);  // only read: Key::field has no const form
+  const auto key = std::find_if(keys.begin(), keys.end(), [&](const policy_file::Key& one) {
+    return one.field != nullptr && one.field(read) == field;
+  });
+  changed(layer_)[key->name] = key->type->write(field);
+  return *this;
+}
+
 template <class T, class Value>
 PolicyBuilder& PolicyBuilder::say(T RetryPolicy::*field, const Value& value) {
   RetryPolicy policy;
-  auto* const stated = &(policy.*field = value);
-  const auto keys = policy_file::kPolicy.keys;
-  const auto key = std::find_if(keys.begin(), keys.end(), [&](const policy_file::Key& one) {
-    return one.field != nullptr && one.field(&policy) == stated;
-  });
-  changed(layer_)[key->name] = key->type->write(stated);
-  return *this;
+  policy.*field = value;
+  return say(policy, &(policy.*field));
+}
+
+template <class T>
+PolicyBuilder& PolicyBuilder::say(T GuardPolicy::*field, const T& value) {
+  RetryPolicy policy;
+  policy.guards.*field = value;
+  return say(policy, &(policy.guards.*field));
 }
 
 PolicyBuilder& PolicyBuilder::extends(std::string_view policy) {
@@ -133,6 +145,26 @@ PolicyBuilder& PolicyBuilder::budget(const BudgetPolicy& budget) {
 }
 
 PolicyBuilder& PolicyBuilder::adaptive(bool on) { return say(&RetryPolicy::adaptive, on); }
+
+PolicyBuilder& PolicyBuilder::pause(const PausePolicy& pause) {
+  return say(&GuardPolicy::pause, pause);
+}
+
+PolicyBuilder& PolicyBuilder::rate(const std::optional<RatePolicy>& rate) {
+  return say(&GuardPolicy::rate, rate);
+}
+
+PolicyBuilder& PolicyBuilder::concurrency(const std::optional<ConcurrencyPolicy>& limits) {
+  return say(&GuardPolicy::concurrency, limits);
+}
+
+PolicyBuilder& PolicyBuilder::breaker(const std::optional<BreakerPolicy>& breaker) {
+  return say(&GuardPolicy::breaker, breaker);
+}
+
+PolicyBuilder& PolicyBuilder::priority(Priority priority) {
+  return say(&GuardPolicy::priority, priority);
+}
 
 std::string PolicyBuilder::json() const { return json_text(json_of(layer_), 1); }
 

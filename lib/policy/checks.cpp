@@ -1,4 +1,4 @@
-#include "lib/policy/policy_set_data.hpp"
+#include "lib/policy/checks.hpp"
 
 #include "lib/retry/policy_limits.hpp"
 #include "lib/retry/saturating.hpp"
@@ -6,7 +6,6 @@
 #include <httpretry/retry/decide.hpp>
 
 #include <algorithm>
-#include <initializer_list>
 #include <string>
 
 namespace httpretry::policy_file {
@@ -16,16 +15,11 @@ constexpr int kMaxWaitsChecked = 10'000;
 
 bool is_finite(Duration duration) { return duration != kForever; }
 
-std::string over(std::string_view key, Duration value, std::string_view limit, Duration most) {
-  return std::string(key) + " (" + httpretry::to_text(value) + ") is over " + std::string(limit) +
-         " (" + httpretry::to_text(most) + ")";
-}
-
-class Checker {
+class Checker : private PolicyChecker {
  public:
   Checker(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
           Problems& problems)
-      : layered_(layered), resolved_(resolved), policy_(policy), problems_(problems) {}
+      : PolicyChecker(layered, policy, problems), resolved_(resolved) {}
 
   void run() {
     limits();
@@ -39,8 +33,6 @@ class Checker {
   }
 
  private:
-  using Parts = std::initializer_list<const Layered*>;
-
   void limits() {
     const auto* const elapsed = layered_.find("max_elapsed_time");
     const auto* const attempts = layered_.find("max_attempts");
@@ -54,25 +46,13 @@ class Checker {
     }
   }
 
-  void check_backoff(const Layered* object, const Backoff& backoff) {
-    if (object == nullptr) return;
-    const auto* const initial = object->find("initial");
-    const auto* const max = object->find("max_interval");
-    if (initial != nullptr && max != nullptr && backoff.initial > backoff.max_interval) {
-      error({initial, max}, over("initial", backoff.initial, "max_interval", backoff.max_interval));
-    }
-    if (backoff.low > backoff.high)
-      error({object->find("low"), object->find("high")}, "low is over high");
-  }
-
   void server_delay() {
     const auto elapsed = resolved_.max_elapsed_time;
     const auto* const object = layered_.find("server_delay");
     const auto* const max = object == nullptr ? nullptr : object->find("max");
     if (max == nullptr) return;
-    // Only if the user wrote the limit: one from a preset or built in is not the user's mistake.
-    const auto written = max->origin->positions || is_within(*max->json, policy_);
-    if (written && is_finite(resolved_.server_delay.max) && resolved_.server_delay.max > elapsed) {
+    if (written(max) && is_finite(resolved_.server_delay.max) &&
+        resolved_.server_delay.max > elapsed) {
       warn({max, layered_.find("max_elapsed_time")},
            over("server_delay.max", resolved_.server_delay.max, "max_elapsed_time", elapsed));
     }
@@ -141,34 +121,7 @@ class Checker {
     return most;
   }
 
-  // Where to report it: at a value of this policy, else at one of a layer below that is in a file.
-  [[nodiscard]] const JsonNode* reported_at(Parts parts) const {
-    for (const auto* const part : parts) {
-      if (part != nullptr && is_within(*part->json, policy_)) return part->json;
-    }
-    for (const auto* const part : parts) {
-      if (part != nullptr && part->origin->positions) return part->json;
-    }
-    return nullptr;
-  }
-  static bool doubtful(Parts parts) {
-    return std::any_of(parts.begin(), parts.end(),
-                       [](const Layered* part) { return part != nullptr && part->doubtful; });
-  }
-  void error(Parts parts, std::string message) {
-    if (doubtful(parts)) return;
-    const auto* const at = reported_at(parts);
-    problems_.error(at == nullptr ? policy_ : *at, std::move(message));
-  }
-  void warn(Parts parts, std::string message) {
-    const auto* const at = reported_at(parts);
-    if (at != nullptr && !doubtful(parts)) problems_.warn(*at, std::move(message));
-  }
-
-  const Layered& layered_;
   const RetryPolicy& resolved_;
-  const JsonNode& policy_;
-  Problems& problems_;
 };
 
 }  // namespace
@@ -176,6 +129,7 @@ class Checker {
 void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
                   Problems& problems) {
   Checker(layered, resolved, policy, problems).run();
+  check_guards(layered, resolved, policy, problems);
 }
 
 }  // namespace httpretry::policy_file

@@ -196,6 +196,7 @@ class Loader {
     const auto* const fallback = root_.find("default");
     data_->fallback = fallback == nullptr ? policies_.fallback() : policies_.referred(*fallback);
     find_ties();
+    check_guards_of_hosts(*data_, entries_, problems_);
     policies_.warn_of_unused();
     data_->policies = policies_.take();
     if (const auto* const tests = member("tests", JsonType::Array, "an array")) {
@@ -237,6 +238,7 @@ class Loader {
     entry.resolved.identity = entry.named
                                   ? identity_of(entry.resolved.endpoint)
                                   : "endpoint " + write_object(kMatch, &entry.pattern).dump();
+    name_guards(entry.resolved, json);
     data_->entries.push_back(std::move(entry));
     entries_.push_back(&json);
   }

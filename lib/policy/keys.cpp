@@ -14,16 +14,6 @@ constexpr std::string_view kRepeats[] = {"safe", "always", "never", "refused"};
 constexpr std::string_view kCombines[] = {"max", "server", "own", "grow"};
 constexpr std::string_view kOverMax[] = {"stop", "clamp"};
 
-constexpr Custom<bool> kFlag(
-    [](const JsonNode& json, Problems& problems) {
-      const auto good = expect(json, JsonType::Boolean, "true or false", problems);
-      return good ? std::optional(json.boolean) : std::nullopt;
-    },
-    [](const bool& on) { return OrderedJson(on); },
-    []() -> OrderedJson {
-      return {{"type", "boolean"}};
-    });
-
 using Sources = std::vector<ServerDelaySource>;
 constexpr auto kSources =
     Words::up_to<ServerDelaySource>(ServerDelaySource::GrpcRetryPushback, {}, true);
@@ -71,6 +61,10 @@ constexpr Object<RetryOn> kRetryOnObject(kRetryOn);
 constexpr Object<Backoff> kBackoffObject(kBackoff);
 constexpr Object<std::optional<Backoff>> kBackoffOrNone(kBackoff);
 constexpr Object<BudgetPolicy> kBudgetOrNone(kBudget);
+constexpr Object<PausePolicy> kPauseOrNone(kPause);
+constexpr Object<std::optional<RatePolicy>> kRateOrNone(kRate);
+constexpr Object<std::optional<ConcurrencyPolicy>> kConcurrencyOrNone(kConcurrency);
+constexpr Object<std::optional<BreakerPolicy>> kBreakerOrNone(kBreaker);
 
 constexpr Key kServerDelayKeys[] = {
     key<&ServerDelayPolicy::headers>(
@@ -133,6 +127,16 @@ constexpr Key kPolicyKeys[] = {
         "adaptive", kFlag,
         "Limit the rate of sends once throttled, as the AWS SDKs' adaptive mode does.")
         .in_presets(),
+    nested_key<&RetryPolicy::guards, &GuardPolicy::pause>(
+        "pause", kPauseOrNone, "A server that asks one call to wait asks all calls."),
+    nested_key<&RetryPolicy::guards, &GuardPolicy::rate>("rate", kRateOrNone,
+                                                         "How many sends go out in a time."),
+    nested_key<&RetryPolicy::guards, &GuardPolicy::concurrency>("concurrency", kConcurrencyOrNone,
+                                                                "How many sends run at once."),
+    nested_key<&RetryPolicy::guards, &GuardPolicy::breaker>(
+        "breaker", kBreakerOrNone, "Nothing is sent for a while where too many sends fail."),
+    nested_key<&RetryPolicy::guards, &GuardPolicy::priority>(
+        "priority", kPriority, "Which of the sends that wait go first."),
 };
 // For keys that the loader in file.cpp reads itself: the table only has their schemas.
 std::optional<bool> leave(const JsonNode& /*json*/, Problems& /*problems*/) { return true; }

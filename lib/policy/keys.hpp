@@ -55,6 +55,15 @@ constexpr Key key(std::string_view name, const T& type, std::string_view about =
   return {name, &type,
           [](void* object) -> void* { return &(static_cast<Class*>(object)->*Member); }, about};
 }
+// The key of a member of a member.
+template <auto Outer, auto Inner, class T>
+constexpr Key nested_key(std::string_view name, const T& type, std::string_view about = {}) {
+  using Class = decltype(class_of(Outer));
+  static_assert(std::is_same_v<typename T::Field, decltype(value_of(Inner))>);
+  return {name, &type,
+          [](void* object) -> void* { return &(static_cast<Class*>(object)->*Outer.*Inner); },
+          about};
+}
 // A key that is read from and written to the whole object.
 inline constexpr Key whole_key(std::string_view name, const Type& type, std::string_view about) {
   return {name, &type, [](void* object) { return object; }, about};
@@ -64,16 +73,21 @@ inline constexpr Key loader_key(std::string_view name, const Type& type,
   return {name, &type, nullptr, about};
 }
 
+struct LoadedPreset;
+
 struct HTTPRETRY_API Shape {
   std::string_view name;  // in the schema
   std::span<const Key> keys;
-  Words kinds = {};    // of the key "kind"; none where there is no such key
-  Words jitters = {};  // likewise, of "jitter"
-  bool whole = false;  // once a part of it is wrong, nothing is concluded from the others
+  Words kinds = {};        // of the key "kind"; none where there is no such key
+  Words jitters = {};      // likewise, of "jitter"
+  bool of_guards = false;  // a build without the room guard takes nothing but "none"
+  bool whole = false;      // once a part of it is wrong, nothing is concluded from the others
   // Sets the defaults that depend on the kind, which has been read.
   void (*prepare)(void* object) = nullptr;
-  // What lies below it where no other layer has it.
-  OrderedJson (*base)() = nullptr;
+  // What lies below it where no other layer has it; of that, what its kind has.
+  const JsonNode& (*base)() = nullptr;
+  // Of its key "preset", which must have been read; nullptr where there is no such key.
+  const LoadedPreset& (*preset)(std::string_view name) = nullptr;
 
   // The first key with that name that belongs to one of these kinds.
   [[nodiscard]] const Key* find(std::string_view name, Mask among = kAll) const;
@@ -105,22 +119,26 @@ template <class F>
 class Object final : public ObjectType {
  public:
   using Field = F;
-  constexpr explicit Object(const Shape& shape) : ObjectType(shape, kOptional || kOfBudget) {}
+  constexpr explicit Object(const Shape& shape)
+      : ObjectType(shape, kOptional || kOfBudget || kOfPause) {}
   void* object(void* field) const override {
     auto& value = *static_cast<F*>(field);
     if constexpr (kOptional) return value ? &*value : nullptr;
     if constexpr (kOfBudget) return value.kind == F::Kind::None ? nullptr : &value;
+    if constexpr (kOfPause) return value.enabled ? &value : nullptr;
     return &value;
   }
   void* renew(void* field, bool none) const override {
     auto& value = *static_cast<F*>(field) = F();
     if constexpr (kOptional) return none ? nullptr : &value.emplace();
+    if constexpr (kOfPause) value.enabled = !none;
     return &value;
   }
 
  private:
   static constexpr bool kOptional = requires(F & field) { field.emplace(); };
   static constexpr bool kOfBudget = std::is_same_v<F, BudgetPolicy>;
+  static constexpr bool kOfPause = std::is_same_v<F, PausePolicy>;
 };
 
 extern const Shape kFile;
@@ -136,8 +154,16 @@ extern const Shape kTestExpect;
 extern const Shape kRetryOn;
 extern const Shape kBackoff;
 extern const Shape kBudget;
+extern const Shape kPause;
+extern const Shape kRate;
+extern const Shape kConcurrency;
+extern const Shape kBreaker;
+extern const Word<Priority> kPriority;
 
 extern const Text kHeader;  // a header's name
+
+// For values that are built in. They live as long as the program.
+HTTPRETRY_API const JsonTree* tree_of(const OrderedJson& json);
 
 // Which keys belong to an object of a certain kind and jitter.
 struct Traits {

@@ -287,9 +287,12 @@ constexpr Key kPendingKeys[] = {
         "Where this URL may be besides the request's origin; \"https://*.example.com\" fits too."),
 };
 constexpr Shape kPending{
-    .name = "pending", .keys = kPendingKeys, .whole = true, .base = []() -> OrderedJson {
-      const PendingRule rule;
-      return {{"backoff", write_object(kBackoff, &rule.backoff)}};
+    .name = "pending", .keys = kPendingKeys, .whole = true, .base = []() -> const JsonNode& {
+      static const auto* const tree = [] {
+        const PendingRule rule;
+        return tree_of({{"backoff", write_object(kBackoff, &rule.backoff)}});
+      }();
+      return *tree->root;
     }};
 constexpr Object<std::optional<PendingRule>> kPendingOrNone(kPending);
 

@@ -25,36 +25,6 @@ const LayerOrigin& built_in_origin() {
   return *origin;
 }
 
-// For built-in values: the tree lives as long as the program. Keep the pointer to the tree: with a
-// pointer only to its root, LeakSanitizer would report a leak.
-const JsonTree* tree_of(const OrderedJson& json) {
-  auto* const tree = new JsonTree;
-  tree->root = &tree->add(json);
-  return tree;
-}
-
-const JsonNode& base_of(const Shape& shape) {
-  static const auto* const tree =
-      tree_of(shape.base());  // one is enough: only one shape has a base
-  return *tree->root;
-}
-
-void lay_object(Layered& value, const JsonNode& member, const Shape& shape,
-                const LayerOrigin& origin, bool keep_written) {
-  const auto fresh = !is_object(value);
-  const auto replaces = shape.kinds.size() > 0 && member.find("kind") != nullptr;
-  if (fresh || replaces) value.members.clear();
-  if (fresh && shape.base != nullptr) lay_over(value, base_of(shape), shape, built_in_origin());
-  lay_over(value, member, shape, origin, keep_written);
-  if (replaces) value.doubtful = false;
-}
-
-std::string near_preset(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const auto& preset : presets()) names.push_back(preset.name);
-  return did_you_mean(name, names);
-}
-
 Traits traits_of(const Layered& object, const Shape& shape) {
   const auto mask = [&](std::string_view name, const Words& words) {
     const auto* const member = words.size() == 0 ? nullptr : object.find(name);
@@ -66,6 +36,37 @@ Traits traits_of(const Layered& object, const Shape& shape) {
     traits.jitter = mask_of(shape.jitters, "full");
   }
   return traits;
+}
+
+// What is built in for one kind does not belong to an object that is of another.
+void drop_of_other_kinds(Layered& object, const Shape& shape) {
+  const auto traits = traits_of(object, shape);
+  std::erase_if(object.members, [&](const Layered& member) {
+    return member.origin == &built_in_origin() && shape.find(member.key, traits.kind) == nullptr;
+  });
+}
+
+void lay_object(Layered& value, const JsonNode& member, const Shape& shape,
+                const LayerOrigin& origin, bool keep_written) {
+  const auto fresh = !is_object(value);
+  const auto replaces = shape.kinds.size() > 0 && member.find("kind") != nullptr;
+  const auto* const preset = shape.preset == nullptr ? nullptr : member.find("preset");
+  const auto renewed = fresh || replaces || preset != nullptr;
+  if (renewed) value.members.clear();
+  if (renewed && shape.base != nullptr) lay_over(value, shape.base(), shape, built_in_origin());
+  if (preset != nullptr && !preset->bad) {
+    const auto& loaded = shape.preset(preset->text);
+    lay_over(value, *loaded.tree->root, shape, loaded.origin);
+  }
+  lay_over(value, member, shape, origin, keep_written);
+  if (renewed && shape.base != nullptr) drop_of_other_kinds(value, shape);
+  if (replaces) value.doubtful = false;
+}
+
+std::string near_preset(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& preset : presets()) names.push_back(preset.name);
+  return did_you_mean(name, names);
 }
 
 class PolicyReader {
@@ -152,7 +153,38 @@ class PolicyReader {
   PolicyValues::Shared values_;
 };
 
+// The place of the policy that has stated a block last.
+std::string place_of(const Layered& policy, std::string_view block) {
+  const auto* const layered = policy.find(block);
+  if (layered == nullptr || !is_object(*layered)) return {};
+  const auto& origin = *layered->origin;
+  if (origin.positions) return pointer_to(*layered->json->parent);
+  const bool stated = origin.resolved == nullptr && &origin != &built_in_origin();
+  return stated ? origin.text : std::string();
+}
+
 }  // namespace
+
+std::shared_ptr<const GuardNames> guard_names_of(const Layered& policy,
+                                                 const std::shared_ptr<const GuardNames>& before) {
+  GuardNames names;
+  const auto name = [&](std::string GuardNames::*member, std::string_view block) {
+    names.*member = place_of(policy, block);
+    if ((names.*member).empty() && before) names.*member = *before.*member;
+  };
+  name(&GuardNames::pause, "pause");
+  name(&GuardNames::rate, "rate");
+  name(&GuardNames::concurrency, "concurrency");
+  name(&GuardNames::breaker, "breaker");
+  return names == GuardNames() ? nullptr : std::make_shared<const GuardNames>(std::move(names));
+}
+
+// Keep the pointer to the tree: with a pointer only to its root, LeakSanitizer would report a leak.
+const JsonTree* tree_of(const OrderedJson& json) {
+  auto* const tree = new JsonTree;
+  tree->root = &tree->add(json);
+  return tree;
+}
 
 std::string LayerOrigin::at(const JsonNode& json) const {
   if (!positions) return text;
@@ -244,6 +276,7 @@ ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Probl
   ResolvedPolicy resolved;
   resolved.policy = std::move(read);
   resolved.values = reader.take();
+  resolved.guard_names = guard_names_of(layered, nullptr);
   return resolved;
 }
 

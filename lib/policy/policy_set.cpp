@@ -51,11 +51,12 @@ class Overlay {
 
   // The policy with the settings over it. Entries that share one share it afterwards.
   void lay(ResolvedPolicy& resolved) {
-    auto& made = made_[resolved.policy.get()];
+    auto& made = made_[{resolved.policy.get(), resolved.guard_names.get()}];
     if (!made.policy) made = laid(resolved);
     resolved.policy = made.policy;
     resolved.values = made.values;
     resolved.preset = made.preset;
+    resolved.guard_names = made.guard_names;
   }
 
   [[nodiscard]] bool failed() const { return problems_.failed(); }
@@ -80,6 +81,7 @@ class Overlay {
     ValuePool pool;  // the origins are this function's
     auto result = read_policy(layered, layer_, problems_, pool);
     check_policy(layered, *result.policy, layer_, problems_);
+    result.guard_names = guard_names_of(layered, resolved.guard_names);
     result.preset = preset_ != nullptr ? layer_.find("preset")->text : resolved.preset;
     return result;
   }
@@ -89,7 +91,8 @@ class Overlay {
   JsonTree tree_;
   const JsonNode& layer_;
   const LoadedPreset* preset_ = nullptr;
-  std::map<const RetryPolicy*, ResolvedPolicy> made_;
+  // The same numbers may stand in several places.
+  std::map<std::pair<const RetryPolicy*, const GuardNames*>, ResolvedPolicy> made_;
 };
 
 }  // namespace

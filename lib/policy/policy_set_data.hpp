@@ -97,6 +97,15 @@ struct ValuePool {
   std::unordered_map<Source, std::shared_ptr<const PolicyValue>, Hash> values;
 };
 
+// ResolvedPolicy::guard_names; those of `before` for blocks that no layer of a file states.
+std::shared_ptr<const GuardNames> guard_names_of(const Layered& policy,
+                                                 const std::shared_ptr<const GuardNames>& before);
+// In the policy of an entry: what is stated there is known by what identifies the entry.
+void name_guards(ResolvedPolicy& resolved, const JsonNode& entry);
+// Blocks of scope "host" that differ, and are for one host.
+void check_guards_of_hosts(const PolicySet::Data& data, std::span<const JsonNode* const> entries,
+                           Problems& problems);
+
 // Reads the whole: the policy, and every value in the order of the table. Keys that are missing, or
 // do not belong to their kind, are reported: at `policy` where no position of its own is known.
 ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Problems& problems,

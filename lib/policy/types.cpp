@@ -218,6 +218,19 @@ std::optional<std::size_t> Words::parse(const JsonNode& json, Problems& problems
   return refuse(json, problems, message + problems.suggestion(json.text, words));
 }
 
+bool is_left_out(const JsonNode& json, std::span<const std::string_view> left_out,
+                 const Words& words, Problems& problems) {
+  if (!json.is(JsonType::String)) return false;
+  if (std::find(left_out.begin(), left_out.end(), json.text) == left_out.end()) return false;
+  auto message = described(json) + " is not in this version; there are: ";
+  for (const auto word : words.all()) {
+    if (message.back() != ' ') message += ", ";
+    message += word;
+  }
+  problems.error(json, std::move(message));
+  return true;
+}
+
 std::optional<std::string> Text::parse(const JsonNode& json, Problems& problems) const {
   if (!expect(json, JsonType::String, what_, problems)) return std::nullopt;
   if (good_ == nullptr || good_(json.text)) return std::string(json.text);
@@ -256,6 +269,15 @@ OrderedJson print_strings(const Strings& strings) {
 
 }  // namespace
 
+constinit const Custom<bool> kFlag(
+    [](const JsonNode& json, Problems& problems) {
+      const auto good = expect(json, JsonType::Boolean, "true or false", problems);
+      return good ? std::optional(json.boolean) : std::nullopt;
+    },
+    [](const bool& on) { return OrderedJson(on); },
+    []() -> OrderedJson {
+      return {{"type", "boolean"}};
+    });
 constinit const Custom<Strings> kMethods(
     [](const JsonNode& json, Problems& problems) { return parse_strings(json, problems, false); },
     print_strings, [] { return schema_items(schema_name(), true); });

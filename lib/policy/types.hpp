@@ -214,14 +214,21 @@ class HTTPRETRY_API Words {
   bool any_case_ = false;  // how a file may spell them
 };
 
+// Refuses a word that this version does not know yet. True where it is one.
+HTTPRETRY_API bool is_left_out(const JsonNode& json, std::span<const std::string_view> left_out,
+                               const Words& words, Problems& problems);
+
+// `left_out` are words that other versions may know.
 template <class Enum>
 class Word final : public TypeOf<Enum> {
  public:
-  constexpr explicit Word(const Words& words) : words_(words) {}
+  constexpr explicit Word(const Words& words, std::span<const std::string_view> left_out = {})
+      : words_(words), left_out_(left_out) {}
   [[nodiscard]] OrderedJson schema() const override { return words_.schema(); }
 
  protected:
   std::optional<Enum> parse(const JsonNode& json, Problems& problems) const override {
+    if (is_left_out(json, left_out_, words_, problems)) return std::nullopt;
     const auto number = words_.parse(json, problems);
     return number ? std::optional(static_cast<Enum>(*number)) : std::nullopt;
   }
@@ -231,7 +238,11 @@ class Word final : public TypeOf<Enum> {
 
  private:
   Words words_;
+  std::span<const std::string_view> left_out_;
 };
+
+// true or false.
+extern const Custom<bool> kFlag;
 
 // A string of a certain form; an empty one is left out.
 class HTTPRETRY_API Text final : public TypeOf<std::string> {

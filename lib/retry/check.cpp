@@ -46,6 +46,20 @@ class Checker {
     time("server_delay.max_over_own", policy.server_delay.max_over_own, Kind::Limit);
     number("server_delay.spread", policy.server_delay.spread, policy::kShares);
     run(policy.budget);
+    run(policy.guards);
+    if (const auto& breaker = policy.guards.breaker) {
+      const bool states = breaker->kind != BreakerPolicy::Kind::Share;
+      demand(!states || policy.attempt_timeout == kForever ||
+                 breaker->probe_timeout >= policy.attempt_timeout,
+             "breaker.probe_timeout", "is under attempt_timeout");
+    }
+  }
+
+  void run(const GuardPolicy& guards) {
+    limit("pause.max", guards.pause.max);
+    if (guards.rate) rate(*guards.rate);
+    if (guards.concurrency) concurrency(*guards.concurrency);
+    if (guards.breaker) breaker(*guards.breaker);
   }
 
   void run(const BudgetPolicy& budget) {
@@ -64,6 +78,49 @@ class Checker {
 
  private:
   enum class Kind : std::uint8_t { Time, Limit };
+
+  void rate(const RatePolicy& rate) {
+    within("rate");
+    number("requests", static_cast<double>(rate.requests), policy::kRequests);
+    number("burst", static_cast<double>(rate.burst), policy::kRequests);
+    time("per", rate.per, Kind::Time);
+    demand(rate.per.count() >= rate.requests, "per", "is under a nanosecond for each request");
+    time("max_wait", rate.max_wait, Kind::Limit);
+    within({});
+  }
+
+  void concurrency(const ConcurrencyPolicy& limits) {
+    within("concurrency");
+    number("max", limits.max, policy::kCounts);
+    number("queue.max", limits.queue.max, policy::kQueues);
+    limit("queue.timeout", limits.queue.timeout);
+    const bool lifo = limits.queue.order == ConcurrencyPolicy::Order::Lifo;
+    demand(!lifo || limits.queue.timeout != kForever, "queue.order", "Lifo needs a queue.timeout");
+    if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {
+      number("min", limits.min, policy::kCounts);
+      number("backoff_ratio", limits.backoff_ratio, policy::kPartsOfSends);
+      demand(limits.min <= limits.max, "min", "is over its max");
+    }
+    within({});
+  }
+
+  void breaker(const BreakerPolicy& breaker) {
+    const bool consecutive = breaker.kind == BreakerPolicy::Kind::Consecutive;
+    within("breaker");
+    number("failure_ratio", breaker.failure_ratio, policy::kPartsOfSends);
+    number("min_requests", breaker.min_requests, policy::kCounts);
+    number("failures", breaker.failures, consecutive ? policy::kCounts : policy::kQueues);
+    number("slow_ratio", breaker.slow_ratio, policy::kPartsOfSends);
+    number("k", breaker.k, policy::kShareFactors);
+    number("probes", breaker.probes, policy::kProbes);
+    limit("slow_after", breaker.slow_after);
+    time("probe_timeout", breaker.probe_timeout, Kind::Time);
+    for (const auto window : {breaker.window, breaker.share_window}) {
+      time("window", window, Kind::Time);
+      demand(window >= policy::kShortestWindow, "window", "is under 100 ms");
+    }
+    backoff("breaker.open_for", breaker.open_for);
+  }
 
   void backoff(std::string_view name, const Backoff& backoff) {
     within(name);

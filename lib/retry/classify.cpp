@@ -79,16 +79,14 @@ std::optional<TransportKind> transport_kind(const Error& error) {
     case Errc::InvalidRequest:
     case Errc::TooLarge:
     case Errc::Canceled:
+    case Errc::Paused:
     case Errc::CircuitOpen:
+    case Errc::RateLimited:
+    case Errc::QueueFull:
     case Errc::Internal:
     case Errc::Status: break;
   }
   return std::nullopt;
-}
-
-Reason stop_reason(Errc code) {
-  if (code == Errc::Canceled) return Reason::Canceled;
-  return code == Errc::CircuitOpen ? Reason::CircuitOpen : Reason::NotRetryable;
 }
 
 // A proxy that refuses to connect: its gateway errors may pass, the others do not.
@@ -159,6 +157,17 @@ Classified classify(const RetryPolicy& policy, const Observed& observed) {
     return classify_response(policy, **observed.outcome, observed);
   }
   return classify_error(policy, observed.outcome->error(), observed.wall_now);
+}
+
+Reason stop_reason(Errc code) {
+  switch (code) {
+    case Errc::Canceled: return Reason::Canceled;
+    case Errc::Paused: return Reason::ServerDelayTooLong;
+    case Errc::CircuitOpen: return Reason::CircuitOpen;
+    case Errc::RateLimited: return Reason::RateLimited;
+    case Errc::QueueFull: return Reason::QueueFull;
+    default: return Reason::NotRetryable;
+  }
 }
 
 }  // namespace httpretry

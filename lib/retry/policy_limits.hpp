@@ -31,6 +31,13 @@ inline constexpr NumberLimits kCounts{1, std::numeric_limits<int>::max()};
 inline constexpr NumberLimits kTokens{0, 1e12, kThousandths};
 inline constexpr NumberLimits kRatios{0, 1000, kThousandths};
 inline constexpr NumberLimits kRates{0, 1e9, kThousandths};
+inline constexpr NumberLimits kPartsOfSends{0.001, 1};  // of the sends, which is never none
+inline constexpr NumberLimits kShareFactors{1, 1000};
+inline constexpr NumberLimits kQueues{0, std::numeric_limits<int>::max()};
+inline constexpr NumberLimits kProbes{1, 1000};
+inline constexpr NumberLimits kRequests{1, 1e9};
+inline constexpr auto kShortestWindow =
+    std::chrono::duration_cast<Duration>(std::chrono::milliseconds(100));
 
 // Unlimited attempts would never end.
 inline bool lacks_elapsed_limit(const RetryPolicy& policy) {
@@ -39,6 +46,11 @@ inline bool lacks_elapsed_limit(const RetryPolicy& policy) {
 // The limit of an attempt would never count.
 inline bool attempt_outlasts_call(const RetryPolicy& policy) {
   return policy.attempt_timeout != kForever && policy.attempt_timeout > policy.max_elapsed_time;
+}
+
+// A server that asks for a delay is not heard.
+inline bool ignores_servers(const ServerDelayPolicy& delay) {
+  return delay.headers.empty() || delay.combine == ServerDelayPolicy::Combine::Own;
 }
 
 // What `check` says of a policy; empty if it can be used.

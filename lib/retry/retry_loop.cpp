@@ -134,6 +134,15 @@ std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
   return retry(attempt, Duration::zero(), Duration::zero(), ended.now);
 }
 
+void RetryLoop::refuse(const Error& refusal, Time now) {
+  assert(in_attempt_);
+  in_attempt_ = false;
+  limits_.cancel(now);
+  history_.stop_reason = stop_reason(refusal.code);
+  history_.retry_at = refusal.history.retry_at;
+  history_.detail = refusal.message;
+}
+
 void RetryLoop::cancel(Time now) {
   limits_.cancel(now);
   history_.stop_reason = Reason::Canceled;

@@ -101,6 +101,9 @@ class RetryLoop {
   // while it was idle. That is no failure of the request: once in a call it is sent again at once,
   // and that does not count as a retry. Empty where it must not; then call `end`.
   [[nodiscard]] std::optional<RetryStep> resend(const EndedAttempt& ended);
+  // Instead of `end`, where the request was held back before anything was sent: no attempt was
+  // made, and the call is over.
+  void refuse(const Error& refusal, Time now);
   // Instead of `begin`, where the wait was cut short: the call is over.
   void cancel(Time now);
 

@@ -119,7 +119,10 @@ bool refuses_retry(Reason reason) {
          reason == Reason::ServerDelayTooLong || reason == Reason::BudgetExhausted;
 }
 
-bool refuses_call(Reason reason) { return reason == Reason::CircuitOpen; }
+bool refuses_call(Reason reason) {
+  return reason == Reason::CircuitOpen || reason == Reason::RateLimited ||
+         reason == Reason::QueueFull;
+}
 
 }  // namespace
 }  // namespace telemetry

@@ -5,9 +5,9 @@ import json
 from program import Response, ProgramTest, QUICK, closed_port, main
 
 CALL = ["url", "method", "policy", "outcome", "status", "error", "stop_reason", "retry_at",
-        "elapsed_ms", "bytes", "http_version", "attempts"]
+        "elapsed_ms", "circuit", "limits", "bytes", "http_version", "attempts"]
 ATTEMPT = ["number", "start_ms", "duration_ms", "status", "error", "class", "rule", "sent",
-           "wire_sends", "server_delay_ms", "server_delay_source", "backoff_ms", "wait_ms",
+           "wire_sends", "queued_ms", "queued_by", "server_delay_ms", "server_delay_source", "backoff_ms", "wait_ms",
            "budget_left", "decision"]
 
 

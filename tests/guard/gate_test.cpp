@@ -2,6 +2,7 @@
 #include "lib/guard/gate.hpp"
 
 #include <httpretry/flow/task.hpp>
+#include <httpretry/guard/local_state.hpp>
 #include <httpretry/testing/testing.hpp>
 
 #include <doctest/doctest.h>
@@ -31,10 +32,16 @@ struct Plan {
   std::string host = "https://a";
 };
 
+const GuardNames kNames = [] {
+  GuardNames names;
+  names.rate = names.concurrency = names.breaker = "policy";
+  return names;
+}();
+
 struct Seen {
   Duration sent = kForever;  // since the beginning; kForever: it was not sent
   Duration ended{};
-  Held refused = Held::Nothing;
+  QueuedBy refused = QueuedBy::Nothing;
   bool canceled = false;
 };
 
@@ -51,7 +58,7 @@ class Model {
     return seen;
   }
 
-  Gate gate;
+  Gate gate{local_state()};
   std::function<void(Duration now)> on_send = [](Duration) {};
 
   [[nodiscard]] Time at(Duration since) const { return began_ + since; }
@@ -73,7 +80,8 @@ class Model {
     Sender sender;
     sender.policy = plan.policy;
     sender.host = plan.host;
-    sender.name = "policy";
+    sender.names = &kNames;
+    sender.priority = plan.policy->priority;
     sender.limit = plan.limit == kForever ? kNever : clock_.now() + plan.limit;
     Gate::Turn turn(gate, sender, clock_.now());
     while (turn.status() == Gate::Turn::Status::Waiting) {
@@ -90,7 +98,7 @@ class Model {
     seen.sent = now();
     on_send(now());
     co_await clock_.sleep_until(clock_.now() + plan.takes, {});
-    Ended ended;
+    SendEnd ended;
     ended.failed = ended.dropped = plan.fails;
     ended.responded = !plan.fails;
     turn.end(ended, clock_.now(), 0.5);
@@ -141,7 +149,7 @@ std::vector<Duration> times(const std::vector<Seen>& seen) {
   return times;
 }
 
-std::size_t refused(const std::vector<Seen>& seen, Held by) {
+std::size_t refused(const std::vector<Seen>& seen, QueuedBy by) {
   return static_cast<std::size_t>(
       std::count_if(seen.begin(), seen.end(), [&](const Seen& one) { return one.refused == by; }));
 }
@@ -171,13 +179,13 @@ TEST_CASE("rate: who would wait too long is told at once") {
   Model model;
   const auto seen = model.run(sends_of(policy, 6));
   CHECK(times(seen) == Times{0ms, 100ms, 200ms});
-  CHECK(refused(seen, Held::Rate) == 3);
-  for (const auto& one : seen) CHECK((one.refused == Held::Nothing || one.ended == 0ms));
+  CHECK(refused(seen, QueuedBy::Rate) == 3);
+  for (const auto& one : seen) CHECK((one.refused == QueuedBy::Nothing || one.ended == 0ms));
 
   Model limited;
   auto plans = sends_of(policy, 3);
   plans[2].limit = 199ms;
-  CHECK(refused(limited.run(plans), Held::Rate) == 1);
+  CHECK(refused(limited.run(plans), QueuedBy::Rate) == 1);
 }
 
 TEST_CASE("pause: nothing goes out, then one, two, four") {
@@ -215,7 +223,7 @@ TEST_CASE("pause: who cannot wait that long is told at once, also who waits alre
     if (now == 0s) model.gate.pause(sender, GuardScope::Host, model.at(7s), model.at(0s));
   };
   const auto seen = model.run(plans);
-  CHECK(refused(seen, Held::Pause) == 2);
+  CHECK(refused(seen, QueuedBy::Pause) == 2);
   CHECK(seen[1].ended == 0s);
   CHECK(seen[2].ended == 200ms);
 }
@@ -227,7 +235,7 @@ TEST_CASE("concurrency: no more than the limit, the rest as they came") {
 
   const auto last_first = policy_with([](auto& guards) {
     add_slots(guards, 1);
-    guards.concurrency->order = ConcurrencyPolicy::Order::Lifo;
+    guards.concurrency->queue.order = ConcurrencyPolicy::Order::Lifo;
   });
   Model reversed;
   CHECK(times(reversed.run(sends_of(last_first, 4))) == Times{0ms, 300ms, 200ms, 100ms});
@@ -236,16 +244,16 @@ TEST_CASE("concurrency: no more than the limit, the rest as they came") {
 TEST_CASE("concurrency: the queue has an end, and a limit of time") {
   const auto policy = policy_with([](auto& guards) {
     add_slots(guards, 1);
-    guards.concurrency->queue_max = 2;
-    guards.concurrency->queue_timeout = 150ms;
+    guards.concurrency->queue.max = 2;
+    guards.concurrency->queue.timeout = 150ms;
   });
   Model model;
   const auto seen = model.run(sends_of(policy, 5));
   CHECK(times(seen) == Times{0ms, 100ms});
   CHECK(seen[2].ended == 150ms);
-  CHECK(seen[2].refused == Held::Slots);
+  CHECK(seen[2].refused == QueuedBy::Concurrency);
   CHECK(seen[3].ended == 0ms);
-  CHECK(refused(seen, Held::Slots) == 3);
+  CHECK(refused(seen, QueuedBy::Concurrency) == 3);
 }
 
 TEST_CASE("priority: high goes before low, and low is not forgotten") {
@@ -277,7 +285,7 @@ TEST_CASE("a breaker that opens refuses who waits") {
   for (auto& plan : plans) plan.fails = true;
   const auto seen = model.run(plans);
   CHECK(times(seen).size() == 5);
-  CHECK(refused(seen, Held::Circuit) == 35);
+  CHECK(refused(seen, QueuedBy::Circuit) == 35);
 }
 
 TEST_CASE("a breaker with when_open: wait sends them when it closes") {
@@ -293,7 +301,7 @@ TEST_CASE("a breaker with when_open: wait sends them when it closes") {
   const auto seen = model.run(plans);
   CHECK(seen[1].sent == 5100ms);
   CHECK(seen[2].sent == 5200ms);  // the probe has closed it
-  CHECK(seen[3].refused == Held::Circuit);
+  CHECK(seen[3].refused == QueuedBy::Circuit);
 }
 
 TEST_CASE("what waits for one thing holds no other") {
@@ -339,8 +347,8 @@ TEST_CASE("a new version of a policy keeps the states") {
 
 TEST_CASE("states that nobody uses are dropped") {
   const auto policy = policy_with([](auto& guards) { add_slots(guards, 1); });
-  Gate gate;
-  for (std::size_t index = 0; index < 2 * Gate::kMaxScopes; ++index) {
+  Gate gate{local_state()};
+  for (std::size_t index = 0; index < 4 * Gate::kMaxIdleLanes; ++index) {
     const auto host = "https://" + std::to_string(index);
     Sender sender;
     sender.policy = policy;
@@ -348,7 +356,7 @@ TEST_CASE("states that nobody uses are dropped") {
     const Gate::Turn turn(gate, sender, Time(1h));
     REQUIRE(turn.status() == Gate::Turn::Status::Granted);
   }
-  CHECK(gate.scopes() <= Gate::kMaxScopes + 3);
+  CHECK(gate.lanes() <= Gate::kMaxIdleLanes + 1);
 }
 
 TEST_CASE("limits hold for random sends") {
@@ -380,7 +388,7 @@ TEST_CASE("limits hold for random sends") {
     std::multiset<Duration> sent, ended;
     for (const auto& one : seen) {
       const bool was_sent = one.sent != kForever;
-      CHECK(was_sent + (one.refused != Held::Nothing) + (one.canceled && !was_sent) == 1);
+      CHECK(was_sent + (one.refused != QueuedBy::Nothing) + (one.canceled && !was_sent) == 1);
       if (was_sent) sent.insert(one.sent);
       if (was_sent) ended.insert(one.ended);
     }
@@ -404,7 +412,7 @@ TEST_CASE("many threads: the limit holds, and every turn ends") {
     add_slots(guards, 3);
     add_breaker(guards, 5);
   });
-  Gate gate;
+  Gate gate{local_state()};
   std::atomic<int> under_way = 0;
   std::atomic<int> sent = 0;
   std::vector<std::thread> threads;

@@ -3,9 +3,11 @@
 #include <httpretry/http/headers.hpp>
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/url.hpp>
+#include <httpretry/policy/policy_set.hpp>
 
 #include <cstdio>
 #include <stdexcept>
+#include <string>
 
 int main() {
   const auto request =
@@ -26,6 +28,14 @@ int main() {
     std::puts("the client took a bad URL");
     return 1;
   }
+#ifdef HTTPRETRY_WITHOUT_GUARDS
+  const auto policies = httpretry::parse_policies(
+      R"({"version": 1, "default": {"rate": {"limit": "10/s"}}})", "policy.json");
+  if (policies || policies.error().message.find("built without guards") == std::string::npos) {
+    std::puts("a build without guards took a rate");
+    return 1;
+  }
+#endif
   // An exception must find its handler across the border of a shared library.
   try {
     httpretry::Headers{}.add("not a name", "");

@@ -70,6 +70,12 @@ TEST_CASE("each word of the builder is the key of the file") {
       {PolicyBuilder().backoff(backoff), R"({"backoff": {"kind": "constant", "interval": "3s"}})"},
       {PolicyBuilder().throttle_backoff(backoff),
        R"({"throttle_backoff": {"kind": "constant", "interval": "3s"}})"},
+      {PolicyBuilder().rate(RatePolicy()),
+       R"({"rate": {"limit": "10/s", "burst": 1, "scope": "host", "max_wait": "none"}})"},
+      {PolicyBuilder().breaker(std::nullopt), R"({"breaker": "none"})"},
+      {PolicyBuilder().concurrency(ConcurrencyPolicy()), R"({"concurrency": {"max": 64}})"},
+      {PolicyBuilder().pause(PausePolicy()), R"({"pause": {"max": "1m"}})"},
+      {PolicyBuilder().priority(Priority::Low), R"({"priority": "low"})"},
       {PolicyBuilder().throttle_backoff(std::nullopt), R"({"throttle_backoff": "none"})"},
       {PolicyBuilder().retry_on(on),
        R"({"retry_on": {"statuses": [503], "throttle_statuses": [], "error_codes": ["aws"],
@@ -205,7 +211,12 @@ TEST_CASE("every good case of a policy is built from its own values as the same"
                        .repeat(policy.repeat)
                        .server_delay(policy.server_delay)
                        .budget(policy.budget)
-                       .adaptive(policy.adaptive);
+                       .adaptive(policy.adaptive)
+                       .pause(policy.guards.pause)
+                       .rate(policy.guards.rate)
+                       .concurrency(policy.guards.concurrency)
+                       .breaker(policy.guards.breaker)
+                       .priority(policy.guards.priority);
     if (policy.max_attempts) builder.max_attempts(*policy.max_attempts);
     if (!policy.max_attempts) builder.unlimited_attempts();
     if (!policy.idempotency_key.empty()) builder.idempotency_key(policy.idempotency_key);

@@ -111,7 +111,10 @@ TEST_CASE("transport errors by kind") {
                         {Errc::InvalidRequest, false, "error: invalid_request", Class::Permanent},
                         {Errc::TooLarge, false, "error: too_large", Class::Permanent},
                         {Errc::Canceled, false, "error: canceled", Class::Permanent},
+                        {Errc::Paused, false, "error: paused", Class::Permanent},
                         {Errc::CircuitOpen, false, "error: circuit_open", Class::Permanent},
+                        {Errc::RateLimited, false, "error: rate_limited", Class::Permanent},
+                        {Errc::QueueFull, false, "error: queue_full", Class::Permanent},
                         {Errc::Internal, false, "error: internal", Class::Permanent}}) {
     CAPTURE(std::string(row.rule));
     Error error(row.code);

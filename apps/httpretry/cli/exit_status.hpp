@@ -15,7 +15,7 @@ inline constexpr int kWriteError = 23;   // standard output or a file
 inline constexpr int kReadError = 26;    // a body or a file
 inline constexpr int kTimeout = 28;      // also if --until was never true
 inline constexpr int kInternalError = 70;
-inline constexpr int kTryLater = 75;  // some of a batch is not done, and may be later
+inline constexpr int kTryLater = 75;  // nothing was sent, or not all of a batch; it may be later
 
 // The status for an outcome that is an error.
 int exit_status(const Error& error);

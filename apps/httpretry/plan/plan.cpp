@@ -27,6 +27,7 @@ struct PlanOptions {
   std::optional<double> random;
   std::optional<std::uint64_t> seed;
   std::optional<int> repeat;
+  std::optional<int> parallel;
   std::optional<WallTime> now;
   std::string format = "table";
 };
@@ -43,6 +44,9 @@ FlagTable table_of(PlanOptions& to) {
          [&](Text v) { to.seed = static_cast<std::uint64_t>(parse_count(v, "--seed")); }},
         {'\0', "repeat", "N", "make N calls with one client, so that they share its budgets",
          [&](Text v) { to.repeat = static_cast<int>(parse_count(v, "--repeat")); }},
+        {'\0', "parallel", "N",
+         "make N calls at once with one client, which share the steps of the scenario",
+         [&](Text v) { to.parallel = static_cast<int>(parse_count(v, "--parallel")); }},
         {'\0', "now", "DATE",
          "begin at DATE, such as 2026-01-02T03:04:05Z (default: the real date)",
          [&](Text v) { to.now = parse_date(v, "--now"); }},
@@ -59,9 +63,16 @@ void check(const PlanOptions& options) {
   if (options.random && options.seed) {
     throw UsageError("--random and --seed cannot be combined");
   }
-  if (options.repeat && (*options.repeat < 1 || *options.repeat > kMostCalls)) {
-    throw UsageError("option --repeat must be from 1 to " + std::to_string(kMostCalls));
+  if (options.repeat && options.parallel) {
+    throw UsageError("--repeat and --parallel cannot be combined");
   }
+  const auto check_count = [](const std::optional<int>& count, const char* flag) {
+    if (!count || (*count >= 1 && *count <= kMostCalls)) return;
+    throw UsageError("option " + std::string(flag) + " must be from 1 to " +
+                     std::to_string(kMostCalls));
+  };
+  check_count(options.repeat, "--repeat");
+  check_count(options.parallel, "--parallel");
 }
 
 Request planned_request(const Args& operands) {
@@ -99,7 +110,7 @@ std::string json_of(const PlanOptions& options, const Simulation& simulation,
   for (const auto& outcome : simulated.outcomes) {
     text += (text.empty() ? "" : ",\n") + report_json(simulation.request, outcome, true);
   }
-  return (options.repeat ? "[" + text + "]" : text) + '\n';
+  return (options.repeat || options.parallel ? "[" + text + "]" : text) + '\n';
 }
 
 std::string title(const Simulation& simulation) {
@@ -139,6 +150,10 @@ std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
   const auto simulated = simulate(simulation);
   stopped = simulated.stopped;
   if (options.format == "json") return json_of(options, simulation, simulated);
+  if (options.parallel && options.format == "svg") {
+    return svg_of_calls(title(simulation), policy, simulated.outcomes);
+  }
+  if (options.parallel) return title(simulation) + '\n' + table_of_calls(simulated.outcomes);
   if (options.format == "table") return title(simulation) + '\n' + decisions(simulated);
   const auto& only = simulated.outcomes.front();
   return svg(title(simulation), policy, schedule_of(only), {{"this call", &only}},
@@ -167,9 +182,11 @@ int plan(const Args& args) {
                               script,
                               draws(options),
                               options.now.value_or(real_date()),
-                              options.repeat.value_or(1)};
+                              options.parallel.value_or(options.repeat.value_or(1)),
+                              options.parallel.has_value()};
 
-  const bool exact = scenario || options.random || options.seed || options.repeat;
+  const bool exact =
+      scenario || options.random || options.seed || options.repeat || options.parallel;
   std::string stopped;
   const auto text = exact || options.format == "json"
                         ? calls_text(options, policy, simulation, stopped)

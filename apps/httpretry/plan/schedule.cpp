@@ -62,11 +62,13 @@ std::string_view stop_reason_text(const History& history) {
 
 std::string end_text(const Outcome& outcome) {
   const auto& history = history_of(outcome);
-  auto text = "after attempt " + std::to_string(history.attempts.size()) + ", at " +
-              duration_text(history.elapsed) + ": " + std::string(stop_reason_text(history));
+  const auto count = history.attempts.size();
+  auto text = (count == 0 ? "before it is sent" : "after attempt " + std::to_string(count)) +
+              ", at " + duration_text(history.elapsed) + ": " +
+              std::string(stop_reason_text(history));
   if (!history.detail.empty()) text += " (" + history.detail + ")";
   // Not `retry_at` itself: that is a virtual time.
-  if (history.retry_at && history.attempts.back().server_delay) {
+  if (history.retry_at && count > 0 && history.attempts.back().server_delay) {
     text += ", the server asks for " + duration_text(*history.attempts.back().server_delay);
   }
   return text;

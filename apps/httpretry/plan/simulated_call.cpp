@@ -4,12 +4,16 @@
 #include "cli/text.hpp"
 
 #include <httpretry/client/client.hpp>
+#include <httpretry/guard/guards.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
 
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace httpretry::cli {
 namespace {
@@ -141,7 +145,8 @@ class Replay final : public Transport {
 // longer than the clock can represent.
 class Limit final : public Observer {
  public:
-  void call_started(const Call& /*call*/, const Request& /*request*/) noexcept override {
+  void begin() {
+    stop = std::stop_source();
     attempts_ = 0;
     endless = reached = false;
   }
@@ -173,6 +178,34 @@ class Limit final : public Observer {
 
 }  // namespace
 
+namespace {
+
+SimulatedCalls send_at_once(const Simulation& simulation, Client& client, ManualScheduler& clock,
+                            Limit& limit) {
+  const auto calls = static_cast<std::size_t>(simulation.calls);
+  std::vector<std::optional<Outcome>> outcomes(calls);
+  std::size_t left = calls;
+  std::atomic<bool> done = false;
+  for (auto& outcome : outcomes) {
+    CallOptions call;
+    call.stop = limit.stop.get_token();
+    client.send_then(
+        simulation.request,
+        [&](Outcome ended) {
+          outcome = std::move(ended);
+          done = --left == 0;
+        },
+        call);
+  }
+  clock.run_until(done);
+  SimulatedCalls simulated;
+  for (auto& outcome : outcomes) simulated.outcomes.push_back(*std::move(outcome));
+  simulated.stopped = limit.why();
+  return simulated;
+}
+
+}  // namespace
+
 Script script_for(const Scenario& scenario, const Request& request) {
   const auto& url = request.parsed_url();
   const auto found = url ? scenario.paths.find(url->path()) : scenario.paths.end();
@@ -198,17 +231,25 @@ SimulatedCalls simulate(const Simulation& simulation) {
 
   ClientOptions options;
   options.middlewares = {retry(simulation.policies)};
+#ifndef HTTPRETRY_WITHOUT_GUARDS
+  options.middlewares.push_back(guards());
+#endif
   options.observers = {limit};
-  options.scheduler = std::make_shared<ManualScheduler>(simulation.start);
+  const auto clock = std::make_shared<ManualScheduler>(simulation.start);
+  options.scheduler = clock;
   options.transport = network;
   options.random = simulation.random;
   Client client(options);
 
+  if (simulation.at_once) {
+    network->begin(scripted(simulation.script, policy));
+    return send_at_once(simulation, client, *clock, *limit);
+  }
   SimulatedCalls simulated;
   for (int i = 0; i < simulation.calls; ++i) {
     CallOptions call;
     network->begin(scripted(simulation.script, policy));
-    limit->stop = std::stop_source();
+    limit->begin();
     call.stop = limit->stop.get_token();
     simulated.outcomes.push_back(client.send(simulation.request, call));
     if (auto why = limit->why(); !why.empty()) simulated.stopped = std::move(why);

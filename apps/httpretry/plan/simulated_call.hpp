@@ -26,7 +26,9 @@ struct Simulation {
   Script script;
   std::function<double()> random;
   WallTime start{};  // the date at which the first call begins
-  int calls = 1;     // in sequence, through one client
+  int calls = 1;     // through one client, one after the other
+  // All at once instead. They share the script, as they would share a server.
+  bool at_once = false;
 };
 
 struct SimulatedCalls {

@@ -96,7 +96,7 @@ std::string run_line(const Run& run, const Axis& axis, int y) {
       text_at(kMargin, y + 4, run.name) + line(kLeft, y, axis.x(history.elapsed), y, "call");
   std::string last;
   for (const auto& attempt : history.attempts) {
-    const auto begin = axis.x(attempt.start);
+    const auto begin = axis.x(attempt.start + attempt.exchange().timings.queued);
     const auto end = axis.x(attempt.start + attempt.duration);
     const auto cls = std::string(to_string(attempt.cls));
     auto drawn = mark(attempt.cls, end, y);
@@ -155,11 +155,7 @@ std::string timeline(Duration limit, const std::vector<Run>& runs, int& y) {
   return near ? text + limit_line(limit, axis, top, bottom) : text;
 }
 
-}  // namespace
-
-std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule& schedule,
-                const std::vector<Run>& runs, const std::vector<std::string>& ends) {
-  int y = 28;
+std::string head(const std::string& title, const RetryPolicy& policy, int& y) {
   std::string text;
   for (const auto& each : wrapped(title, kTitleLetter)) {
     text += text_at(kMargin, y, each, "title");
@@ -167,6 +163,33 @@ std::string svg(const std::string& title, const RetryPolicy& policy, const Sched
   }
   text += small_lines(wrapped(limits_of(policy), kSmallLetter), y);
   y += kSmallLine;
+  return text;
+}
+
+}  // namespace
+
+std::string svg_of_calls(const std::string& title, const RetryPolicy& policy,
+                         const std::vector<Outcome>& outcomes) {
+  const auto shown = std::min(outcomes.size(), kMostRows);
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < shown; ++i) {
+    runs.push_back({"call " + std::to_string(i + 1), &outcomes[i]});
+  }
+  int y = 28;
+  auto text = head(title, policy, y);
+  text += timeline(policy.max_elapsed_time, runs, y);
+  text += legend(runs, {}, y);
+  y += kRow;
+  if (shown < outcomes.size()) {
+    text += small_lines({"and " + std::to_string(outcomes.size() - shown) + " more calls"}, y);
+  }
+  return opening(title, y) + text + "</svg>\n";
+}
+
+std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule& schedule,
+                const std::vector<Run>& runs, const std::vector<std::string>& ends) {
+  int y = 28;
+  auto text = head(title, policy, y);
   text += waits(schedule, runs.size() > 1, y);
   y += kRow;
   text += timeline(policy.max_elapsed_time, runs, y);

@@ -19,4 +19,8 @@ struct Run {
 std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule& schedule,
                 const std::vector<Run>& runs, const std::vector<std::string>& ends);
 
+// The calls that begin at once, one below the other: each attempt from when it is sent to its end.
+std::string svg_of_calls(const std::string& title, const RetryPolicy& policy,
+                         const std::vector<Outcome>& outcomes);
+
 }  // namespace httpretry::cli

@@ -4,6 +4,8 @@
 #include "plan/schedule.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <vector>
 
 namespace httpretry::cli {
@@ -35,7 +37,79 @@ std::string or_dash(const std::optional<Duration>& time) {
   return time ? duration_text(*time) : "-";
 }
 
+// An attempt of one of several calls.
+struct SentAttempt {
+  std::size_t call;
+  const Attempt* attempt;
+  Duration sent;  // since all began
+};
+
+std::vector<SentAttempt> sent_in_order(const std::vector<Outcome>& outcomes) {
+  std::vector<SentAttempt> sends;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    for (const auto& attempt : history_of(outcomes[i]).attempts) {
+      sends.push_back({i + 1, &attempt, attempt.start + attempt.exchange().timings.queued});
+    }
+  }
+  std::stable_sort(sends.begin(), sends.end(),
+                   [](const SentAttempt& a, const SentAttempt& b) { return a.sent < b.sent; });
+  return sends;
+}
+
+std::string held_back(const Attempt& attempt) {
+  if (attempt.queued_by == QueuedBy::Nothing) return "-";
+  return duration_text(attempt.exchange().timings.queued) + " " +
+         std::string(to_string(attempt.queued_by));
+}
+
+// "3 not sent: rate_limited (...)", a line for each reason.
+std::string not_sent(const std::vector<Outcome>& outcomes) {
+  std::map<std::string, int> counts;
+  for (const auto& outcome : outcomes) {
+    const auto& history = history_of(outcome);
+    if (!history.attempts.empty()) continue;
+    ++counts[std::string(stop_reason_text(history)) + " (" + history.detail + ")"];
+  }
+  std::string text;
+  for (const auto& [why, count] : counts) {
+    text += std::to_string(count) + " not sent: " + why + '\n';
+  }
+  return text;
+}
+
+std::string sends_by_second(const std::vector<SentAttempt>& sends) {
+  constexpr std::int64_t kMostSeconds = 20;
+  std::vector<int> counts;
+  for (const auto& send : sends) {
+    const auto second = std::chrono::floor<std::chrono::seconds>(send.sent).count();
+    if (second >= kMostSeconds) continue;
+    counts.resize(std::max(counts.size(), static_cast<std::size_t>(second) + 1));
+    ++counts[static_cast<std::size_t>(second)];
+  }
+  std::string text = "sends in each second:";
+  for (const auto count : counts) text += " " + std::to_string(count);
+  const bool more = !sends.empty() && sends.back().sent >= std::chrono::seconds(kMostSeconds);
+  return text + (more ? " …\n" : "\n");
+}
+
 }  // namespace
+
+std::string table_of_calls(const std::vector<Outcome>& outcomes) {
+  std::vector<Row> rows{
+      {"call", "attempt", "at", "ends", "outcome", "class", "held back", "wait", "rule"}};
+  const auto sends = sent_in_order(outcomes);
+  for (const auto& [call, attempt, sent] : sends) {
+    rows.push_back({std::to_string(call), std::to_string(attempt->number), duration_text(sent),
+                    duration_text(attempt->start + attempt->duration), attempt_text(*attempt),
+                    std::string(to_string(attempt->cls)), held_back(*attempt),
+                    or_dash(attempt->wait), printable(attempt->rule)});
+  }
+  Duration longest{};
+  for (const auto& outcome : outcomes) longest = std::max(longest, history_of(outcome).elapsed);
+  return aligned(rows) + not_sent(outcomes) + sends_by_second(sends) +
+         std::to_string(outcomes.size()) + " calls, " + std::to_string(sends.size()) +
+         " attempts, the last ends at " + duration_text(longest) + '\n';
+}
 
 std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
                             const Outcome& middle, const Outcome& longest) {
@@ -54,6 +128,7 @@ std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
 }
 
 std::string table_of_decisions(const Outcome& outcome) {
+  if (history_of(outcome).attempts.empty()) return "ends " + end_text(outcome) + '\n';
   std::vector<Row> rows{
       {"attempt", "at", "outcome", "class", "server asks", "backoff", "wait", "budget", "rule"}};
   for (const auto& attempt : history_of(outcome).attempts) {

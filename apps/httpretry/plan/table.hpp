@@ -16,4 +16,8 @@ std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
 // The attempts and decisions of one call.
 std::string table_of_decisions(const Outcome& outcome);
 
+// The attempts of calls that begin at once, in the order in which they are sent; then what was not
+// sent, and how many sends there are in each second.
+std::string table_of_calls(const std::vector<Outcome>& outcomes);
+
 }  // namespace httpretry::cli

@@ -10,6 +10,7 @@
 #include "send/whole_run.hpp"
 #include "send/write_out.hpp"
 
+#include <httpretry/guard/guards.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 
@@ -82,6 +83,9 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
     poll_until(retrying, poll_conditions(options), options.retry_delay);
   }
   client.middlewares.push_back(retry(std::move(retrying)));
+#ifndef HTTPRETRY_WITHOUT_GUARDS
+  client.middlewares.push_back(guards());
+#endif
   if (!options.headers_file.empty()) client.middlewares.push_back(keep_headers());
   if (options.verbose) client.middlewares.push_back(verbose());
   if (options.trace || options.verbose) {

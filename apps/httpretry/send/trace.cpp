@@ -26,6 +26,12 @@ std::string wait_reason(const Attempt& attempt) {
          ", backoff: " + duration_text(attempt.backoff.value_or(Duration{})) + ")";
 }
 
+std::string queued(const Attempt& attempt) {
+  if (attempt.queued_by == QueuedBy::Nothing) return "";
+  return ", of which " + duration_text(attempt.exchange().timings.queued) + " held back by " +
+         std::string(to_string(attempt.queued_by));
+}
+
 class Tracer final : public Observer {
  public:
   Tracer(bool in_color, std::string mark) : in_color_(in_color), mark_(std::move(mark)) {}
@@ -38,7 +44,7 @@ class Tracer final : public Observer {
   void attempt_ended(const Call& call, const Request& /*request*/,
                      const Attempt& attempt) noexcept override {
     auto line = mark(call) + "attempt " + std::to_string(attempt.number) + ": " + colored(attempt) +
-                " after " + duration_text(attempt.duration) + ": " +
+                " after " + duration_text(attempt.duration) + queued(attempt) + ": " +
                 std::string(to_string(attempt.cls)) + " (" + printable(attempt.rule) +
                 "), sent: " + std::string(to_string(attempt.sent));
     if (attempt.budget_left) line += ", budget " + std::to_string(*attempt.budget_left);
@@ -47,6 +53,36 @@ class Tracer final : public Observer {
           "; retry in " + duration_text(attempt.wait.value_or(Duration{})) + wait_reason(attempt);
     }
     print_message(line);
+  }
+
+  void circuit_changed(const Call& call, const CircuitChange& change) noexcept override {
+    auto line =
+        mark(call) + "circuit " + printable(change.key) + ": " + std::string(to_string(change.to));
+    if (change.until != kNever) {
+      line += " for " + duration_text(change.until - call.scheduler().now());
+    }
+    line += " (" + std::string(change.why) + ")";
+    if (change.dry_run) line += ", a dry run: nothing is refused";
+    print_message(line);
+  }
+
+  void paused(const Call& call, const PauseBegun& pause) noexcept override {
+    print_message(mark(call) + "pause " + printable(pause.key) + ": for " +
+                  duration_text(pause.until - call.scheduler().now()) + " (" +
+                  std::string(pause.source) + ")");
+  }
+
+  void resumed(const Call& call, std::string_view key) noexcept override {
+    print_message(mark(call) + "pause " + printable(key) + ": over");
+  }
+
+  void limit_changed(const Call& call, const LimitChange& change) noexcept override {
+    print_message(mark(call) + "concurrency " + printable(change.key) + ": from " +
+                  std::to_string(change.from) + " to " + std::to_string(change.to));
+  }
+
+  void shed(const Call& call, const Error& reason) noexcept override {
+    print_message(mark(call) + "not sent: " + printable(reason.message));
   }
 
   void redirected(const Call& call, const Request& next) noexcept override {

@@ -52,7 +52,8 @@ void WholeRun::ended(std::size_t number, const Request& request, const Outcome& 
   ++(status == kOk ? succeeded_ : failed_);
   attempts_ += history_of(outcome).attempts.size();
   if (outcome) bytes_ += std::max<std::uint64_t>(outcome->body.size(), outcome->delivered);
-  if (status != kOk && !over()) exit_status_ = status;
+  const bool worse = status != kOk && (status != kTryLater || exit_status_ == kOk);
+  if (worse && !over()) exit_status_ = status;
 }
 
 void WholeRun::never_started(std::size_t number, const Request& request) {

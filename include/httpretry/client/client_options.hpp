@@ -30,7 +30,9 @@ enum class Blocking : std::uint8_t {
   SharedLoop,
 };
 
-// redirect() and retry().
+class SharedState;
+
+// redirect(), retry() and guards(); without guards() in a build without them.
 [[nodiscard]] HTTPRETRY_API std::vector<MiddlewarePtr> default_chain();
 
 struct HTTPRETRY_API ClientOptions {
@@ -91,6 +93,12 @@ struct HTTPRETRY_API ClientOptions {
   //
   // Default: 0, no limit
   int max_in_flight_per_origin = 0;
+
+  // Where retry() keeps its budgets and guards() its states, if not in this client: clients that
+  // have the same one share them (shared_state.hpp).
+  //
+  // Default: none, each client has its own
+  std::shared_ptr<SharedState> shared_state;
 
   // How to connect, whom to trust, and what to accept.
   TransportOptions connection;

@@ -16,6 +16,8 @@
 namespace httpretry {
 
 class PolicySource;
+class CurrentAttempt;
+class SendWatch;
 
 class HTTPRETRY_API Call {
  public:
@@ -72,6 +74,8 @@ class HTTPRETRY_API Call {
   Time deadline_;
   Time limit_;  // the deadline that waiting for admission does not move
   int attempt_ = 0;
+  const CurrentAttempt* current_ = nullptr;  // that this branch is for
+  SendWatch* watch_ = nullptr;               // of its send
   std::stop_token stop_;
 };
 

@@ -4,6 +4,8 @@
 
 #include <httpretry/http/response.hpp>
 
+#include <string_view>
+
 namespace httpretry {
 
 class Call;
@@ -16,7 +18,7 @@ class HTTPRETRY_API Observer {
  public:
   virtual ~Observer();
   virtual void call_started(const Call& call, const Request& request) noexcept;
-  // Before the attempt is sent.
+  // Before the attempt is sent. It ends with `attempt_ended`, or with `shed` where it is held back.
   virtual void attempt_started(const Call& call, const Request& request, int number) noexcept;
   // After it was judged: `attempt.retried` says whether another follows, after `attempt.wait`.
   virtual void attempt_ended(const Call& call, const Request& request,
@@ -33,6 +35,16 @@ class HTTPRETRY_API Observer {
   // The policy file was read again, or could not be read; `reload` says which, and what was wrong.
   // Told for the first call that finds the file changed.
   virtual void policies_reloaded(const Call& call, const PolicyReload& reload) noexcept;
+  // The next ones are told of what GuardPolicy holds back, for the call that caused or found the
+  // change. Many calls may share what has changed.
+  virtual void circuit_changed(const Call& call, const CircuitChange& change) noexcept;
+  virtual void paused(const Call& call, const PauseBegun& pause) noexcept;
+  // A pause is over, and all that waited for it has been sent.
+  virtual void resumed(const Call& call, std::string_view key) noexcept;
+  // Of the number of sends at once.
+  virtual void limit_changed(const Call& call, const LimitChange& change) noexcept;
+  // A send was refused, and nothing was sent.
+  virtual void shed(const Call& call, const Error& reason) noexcept;
   virtual void call_ended(const Call& call, const Outcome& outcome) noexcept;
 };
 

@@ -6,6 +6,7 @@
 
 #include <httpretry/export.hpp>
 #include <httpretry/http/detail/small_optional.hpp>
+#include <httpretry/http/guard_facts.hpp>
 #include <httpretry/http/time.hpp>
 
 #include <array>
@@ -48,6 +49,8 @@ enum class Reason : std::uint8_t {
   ServerDelayTooLong,  // the server asked for a longer wait than the limits allow
   BudgetExhausted,
   CircuitOpen,
+  RateLimited,  // the wait for a rate of ours would have been too long
+  QueueFull,    // too many sends wait for a slot already, or this one has waited too long
   Canceled,
 };
 
@@ -64,7 +67,8 @@ HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Reason reason);
 // When each step of one exchange was done, counted from the start of the exchange. Zero if the step
 // did not happen (a reused connection has no connect).
 struct Timings {
-  Duration queued{};  // before the start: waiting for admission (ClientOptions::max_in_flight)
+  // Before the start: waiting for what GuardPolicy and ClientOptions::max_in_flight allow.
+  Duration queued{};
   Duration resolved{};
   Duration connected{};
   Duration secured{};     // by TLS
@@ -90,6 +94,7 @@ struct Exchange {
   // The connection was reused and failed before any response: the server may only have closed it
   // because it was idle.
   bool stale_connection = false;
+  QueuedBy queued_by = QueuedBy::Nothing;  // what Timings::queued was spent on last
   // The server did not process it (HTTP/2 REFUSED_STREAM, or a GOAWAY names an earlier stream).
   bool refused = false;
   // Bytes of the bodies on the wire: compressed if they are, and of the last send if there were
@@ -109,7 +114,7 @@ struct HTTPRETRY_API Attempt {
   int number = 1;             // from 1, over the whole call with its redirects
   int status = 0;             // 0: no final status
   Duration start{};           // since the call began
-  Duration duration{};        // waiting for admission included
+  Duration duration{};        // what it was queued for included
   std::optional<Errc> error;  // set if the attempt ended in an error
   Class cls = Class::Success;
   Sent sent = Sent::Never;
@@ -118,6 +123,7 @@ struct HTTPRETRY_API Attempt {
   // The rule that gave the class: "status 503", "error_codes: aws SlowDown", "no middleware retry".
   std::string rule;
   int wire_sends = 0;
+  QueuedBy queued_by = QueuedBy::Nothing;  // Exchange::queued_by
   bool retried = false;  // a retry followed, or the call was canceled while waiting for it
   // A 404, 409 or 412 after an attempt that may have been executed: that attempt may be its cause.
   bool ambiguous = false;
@@ -138,7 +144,7 @@ struct HTTPRETRY_API Attempt {
   // the connection was new. A history has little room, so the times are rounded: to a microsecond,
   // and above 16 s to a ten millionth.
   [[nodiscard]] Exchange exchange() const;
-  // Sets `sent` and `wire_sends`, too.
+  // Sets `sent`, `wire_sends` and `queued_by`, too.
   void set_exchange(const Exchange& exchange);
 
  private:
@@ -171,9 +177,12 @@ struct HTTPRETRY_API History {
   Reason stop_reason = Reason::Success;
   // For people: which limit ended the call, and by how much. May be empty.
   std::string detail;
-  // The time at which the server asked for a retry, if it did and the call ended instead.
+  // The time at which the server asked for a retry, or at which we would send again, if the call
+  // ended instead.
   std::optional<WallTime> retry_at;
   Duration elapsed{};  // waits included
+  // What holds sends back; nullptr where nothing does.
+  std::shared_ptr<const GuardFacts> guards;
 };
 
 }  // namespace httpretry

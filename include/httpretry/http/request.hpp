@@ -83,6 +83,8 @@ struct HTTPRETRY_API RequestOptions {
   bool retry = true;
   // Used instead of the endpoint's policy. Errc::InvalidRequest if `check` refuses it.
   std::shared_ptr<const RetryPolicy> policy;
+  // Used instead of the policy's.
+  std::optional<Priority> priority;
   // Whether sending it twice has the same effect as sending it once. If empty, it follows from the
   // method and the headers: see Request::repeatable.
   std::optional<bool> repeatable;

@@ -42,9 +42,13 @@ enum class Errc : std::uint8_t {
   Protocol,  // the response is not HTTP
   TooLarge,  // the response is larger than one of our limits
   Canceled,
-  CircuitOpen,
-  Internal,  // a middleware threw, or this process ran out of a resource
-  Status,    // of `require_success`: there is a response, but it is not a success
+  // Nothing was sent, because we held it back. History::retry_at says when to come back.
+  Paused,       // a server asked for a longer pause than the limits of time allow
+  CircuitOpen,  // too many sends failed
+  RateLimited,  // our own rate allows it too late
+  QueueFull,    // too many sends wait already
+  Internal,     // a middleware threw, or this process ran out of a resource
+  Status,       // of `require_success`: there is a response, but it is not a success
 };
 
 // As printed in reports and logs: "invalid_request", "resolve", …
@@ -70,7 +74,10 @@ struct HTTPRETRY_API Error {
   Exchange exchange;
   History history;
 
+  // Of a call that made attempts before, they count.
   [[nodiscard]] bool maybe_sent() const { return exchange.sent != Sent::Never; }
+  // We held it back: Paused, CircuitOpen, RateLimited or QueueFull.
+  [[nodiscard]] bool held_back() const { return code >= Errc::Paused && code <= Errc::QueueFull; }
   // A limit of time ended the call: this attempt took too long, or there was no time for a retry.
   [[nodiscard]] bool is_timeout() const {
     return code == Errc::Timeout || history.stop_reason == Reason::ElapsedExhausted;

@@ -89,6 +89,19 @@ class HTTPRETRY_API PolicyValues {
   std::shared_ptr<const Shared> values_;
 };
 
+// Where the blocks of a GuardPolicy are stated: "/policies/careful", `endpoint "orders"`, "--set";
+// empty where nobody has stated them. Requests whose policies have a block from one place share its
+// state, and a file that is read again changes the numbers, not the state.
+struct HTTPRETRY_API GuardNames {
+  GuardNames() = default;
+  friend bool operator==(const GuardNames&, const GuardNames&) = default;
+
+  std::string pause;
+  std::string rate;
+  std::string concurrency;
+  std::string breaker;
+};
+
 // A policy as a request gets it: the numbers, and where they came from.
 struct HTTPRETRY_API ResolvedPolicy {
   ResolvedPolicy() = default;
@@ -103,6 +116,7 @@ struct HTTPRETRY_API ResolvedPolicy {
   std::string preset;  // the nearest preset below it: "standard" where none is named
   std::string source;  // where the policy stands: "policy.json:31:5", "preset gcs", "built in"
   PolicyValues values;
+  std::shared_ptr<const GuardNames> guard_names;  // nullptr where all are empty
 };
 
 class PolicySetBuilder;
@@ -286,6 +300,11 @@ class HTTPRETRY_API PolicyBuilder {
   PolicyBuilder& server_delay(const ServerDelayPolicy& delay);
   PolicyBuilder& budget(const BudgetPolicy& budget);
   PolicyBuilder& adaptive(bool on);
+  PolicyBuilder& pause(const PausePolicy& pause);
+  PolicyBuilder& rate(const std::optional<RatePolicy>& rate);
+  PolicyBuilder& concurrency(const std::optional<ConcurrencyPolicy>& limits);
+  PolicyBuilder& breaker(const std::optional<BreakerPolicy>& breaker);
+  PolicyBuilder& priority(Priority priority);
 
   // One key, or one of a block's, as `--set` has it: set("backoff.initial", "200ms"). The text is
   // JSON where it parses, else a string.
@@ -298,6 +317,9 @@ class HTTPRETRY_API PolicyBuilder {
   friend class PolicySetBuilder;
   template <class T, class Value>
   PolicyBuilder& say(T RetryPolicy::*field, const Value& value);
+  template <class T>
+  PolicyBuilder& say(T GuardPolicy::*field, const T& value);
+  PolicyBuilder& say(const RetryPolicy& policy, const void* field);
   std::shared_ptr<policy_file::Layer> layer_;  // nullptr: nothing is said yet
 };
 

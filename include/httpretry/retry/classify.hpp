@@ -91,4 +91,7 @@ struct HTTPRETRY_API Classified {
 [[nodiscard]] HTTPRETRY_API Classified classify(const RetryPolicy& policy,
                                                 const Observed& observed);
 
+// Why a call ends with an error that no retry can help.
+[[nodiscard]] HTTPRETRY_API Reason stop_reason(Errc code);
+
 }  // namespace httpretry

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <httpretry/export.hpp>
+#include <httpretry/http/guard_facts.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/retry/backoff.hpp>
 
@@ -13,8 +14,6 @@ namespace httpretry {
 
 // Which sends share one state. Credentials: those with the same Authorization.
 enum class GuardScope : std::uint8_t { Host, Endpoint, Policy, Credentials };
-
-enum class Priority : std::uint8_t { High, Normal, Low };
 
 // A server that asks one call to wait asks all calls.
 struct HTTPRETRY_API PausePolicy {
@@ -47,6 +46,13 @@ struct HTTPRETRY_API ConcurrencyPolicy {
   // of itself where sends time out, fail in transport or are throttled.
   enum class Kind : std::uint8_t { Fixed, Aimd };
   enum class Order : std::uint8_t { Fifo, Lifo };
+  // Of sends that wait for a slot.
+  struct Queue {
+    friend bool operator==(const Queue&, const Queue&) = default;
+    int max = 1000;
+    Duration timeout = kForever;
+    Order order = Order::Fifo;
+  };
   ConcurrencyPolicy() = default;
   friend bool operator==(const ConcurrencyPolicy&, const ConcurrencyPolicy&) = default;
 
@@ -56,9 +62,7 @@ struct HTTPRETRY_API ConcurrencyPolicy {
   int min = 1;
   double backoff_ratio = 0.9;
   GuardScope scope = GuardScope::Host;
-  int queue_max = 1000;
-  Duration queue_timeout = kForever;
-  Order order = Order::Fifo;
+  Queue queue;
 };
 
 struct HTTPRETRY_API BreakerPolicy {
@@ -92,6 +96,11 @@ struct HTTPRETRY_API BreakerPolicy {
 struct HTTPRETRY_API GuardPolicy {
   GuardPolicy() = default;
   friend bool operator==(const GuardPolicy&, const GuardPolicy&) = default;
+
+  // Whether there is more than the pause, which costs nothing while nobody asked for one.
+  [[nodiscard]] bool has_limits() const {
+    return rate.has_value() || concurrency.has_value() || breaker.has_value();
+  }
 
   PausePolicy pause;
   std::optional<RatePolicy> rate;

@@ -5,6 +5,7 @@
 
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/retry/backoff.hpp>
+#include <httpretry/retry/guard_policy.hpp>
 
 #include <bitset>
 #include <cstdint>
@@ -191,6 +192,7 @@ struct HTTPRETRY_API RetryPolicy {
   ServerDelayPolicy server_delay;
   BudgetPolicy budget;
   bool adaptive = false;  // the client-side send-rate limiter
+  GuardPolicy guards;     // what holds sends back, retries or not
 };
 
 // Throws std::invalid_argument, with the error, for a policy that makes no sense: no attempt at

@@ -1,0 +1,66 @@
+// A dependency that dies: the breaker opens after five failures in a row, so that calls fail at
+// once instead of loading what is down, and one probe finds out that it is back.
+#include <httpretry/httpretry.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Says when the breaker opens and closes.
+class Circuits final : public Observer {
+ public:
+  void circuit_changed(const Call& /*call*/, const CircuitChange& change) noexcept override {
+    std::printf("the circuit of %.*s is %.*s: %.*s\n", static_cast<int>(change.key.size()),
+                change.key.data(), static_cast<int>(to_string(change.to).size()),
+                to_string(change.to).data(), static_cast<int>(change.why.size()),
+                change.why.data());
+  }
+};
+
+}  // namespace
+
+int main() {
+  // It answers 500 five times and is well again afterwards.
+  Step down(500);
+  down.times = 5;
+  FaultServer dependency({down, {200, "ok"}});
+
+  BreakerPolicy breaker;
+  breaker.kind = BreakerPolicy::Kind::Consecutive;
+  breaker.failures = 5;
+  breaker.open_for.kind = Backoff::Kind::Constant;
+  breaker.open_for.initial = 200ms;
+
+  const auto state = local_state();  // so that the program can look at it
+  ClientOptions options;
+  options.shared_state = state;
+  options.observers = {std::make_shared<Circuits>()};
+  options.policies = PolicySet::builder()
+                         .fallback(PolicyBuilder().max_attempts(1).breaker(breaker))
+                         .build()
+                         .value();
+  Client client(options);
+
+  int refused = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto outcome = client.get(dependency.url());
+    if (!outcome && outcome.error().code == Errc::CircuitOpen) ++refused;
+  }
+  std::printf("100 calls, %zu requests, %d refused\n", dependency.requests(), refused);
+
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& one : state->states("breaker ", now)) {
+    std::printf("%s: %s\n", one.key.c_str(), std::string(to_string(*one.circuit)).c_str());
+  }
+
+  std::this_thread::sleep_for(300ms);
+  const bool back = client.get(dependency.url()).has_value();  // the probe
+  return refused > 0 && back ? 0 : 1;
+}

@@ -1,0 +1,48 @@
+// An API that allows ten requests a second and three at once: forty calls begin at the same time,
+// and the client sends them as the API wants.
+#include <httpretry/httpretry.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+int main() {
+  // The API: each response takes 20 ms. It counts what it sees.
+  Step answer(200, "ok");
+  answer.delay = 20ms;
+  FaultServer api({answer});
+
+  RatePolicy rate;
+  rate.requests = 10;  // in a second
+  rate.burst = 10;     // so many at once after a quiet time
+  ConcurrencyPolicy slots;
+  slots.max = 3;
+
+  ClientOptions options;
+  options.policies =
+      PolicySet::builder().fallback(PolicyBuilder().rate(rate).concurrency(slots)).build().value();
+  Client client(options);
+
+  constexpr int kCalls = 40;
+  std::vector<OutcomeFuture> calls;
+  for (int i = 0; i < kCalls; ++i) calls.push_back(client.send_async(Request::get(api.url())));
+  Duration longest{};
+  for (auto& call : calls) {
+    const auto response = call.get().value();  // throws where there is none
+    const auto& attempt = response.history.attempts.front();
+    longest = std::max(longest, attempt.exchange().timings.queued);
+  }
+
+  const auto seen = api.seen();
+  const auto took = seen.back().arrived - seen.front().arrived;
+  std::printf("%zu requests in %.1f s; the last one waited %.1f s\n", seen.size(),
+              std::chrono::duration<double>(took).count(),
+              std::chrono::duration<double>(longest).count());
+  // Ten at once, and thirty at ten a second.
+  return seen.size() == kCalls && took >= 2900ms ? 0 : 1;
+}

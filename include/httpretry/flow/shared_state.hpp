@@ -1,0 +1,209 @@
+// SharedState: where the limits are kept that calls share: budgets for retries, send rates, rates,
+// circuit breakers, pauses, and limits of concurrent sends.
+//
+// Without one, each client keeps its own in memory. ClientOptions::shared_state makes several
+// clients share them:
+//
+//   options.shared_state = local_state();  // one for all clients of this process that get it
+//
+// An implementation may keep them elsewhere, so that many processes share them. It must promise:
+//
+//   One step   Each function is one atomic step. Any number of threads may call any of them at
+//   once. At once    None waits for a network, or for a lock that is held for longer than a step.
+//   What is
+//              elsewhere has a copy here: tokens are taken ahead, votes are added up and handed
+//              over later. What is not known yet holds the send back for a short time, or until
+//              `tell_changed`. While the other place cannot be reached, it decides by itself.
+//   All or     `enter` takes a token, a slot, a probe and a place in a ramp together, or none.
+//   nothing    What was taken is given back by one `leave`.
+//   Numbers    The policy that is passed in counts, not the one before. So a file that is read
+//   again in, state  changes the numbers and keeps the state. The keys tell states apart, nothing
+//   else. kept Durations  A Time is of this process's clock. What leaves the process is a duration.
+//   A limit    There may be ever new keys. It drops those that nobody uses, first those that are as
+//              new; a key that is not known is as new.
+//
+// No function throws, except std::bad_alloc.
+#pragma once
+
+#include <httpretry/http/guard_facts.hpp>
+#include <httpretry/retry/budget.hpp>
+#include <httpretry/retry/guard_policy.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace httpretry {
+
+// A send that asks whether it may go out.
+struct HTTPRETRY_API SendAsk {
+  SendAsk() = default;
+
+  Time now{};
+  bool is_retry = false;
+  Priority priority = Priority::Normal;
+  double random = 0;  // uniform in [0, 1)
+};
+
+// What it is told, and what it has taken then.
+struct HTTPRETRY_API SendGrant {
+  SendGrant() = default;
+
+  QueuedBy held = QueuedBy::Nothing;  // Nothing: it may go out, and has taken all
+  Time until = kNever;                // while it is held: ask again then, or when something changes
+  double refused_share = 0;           // of a breaker of kind Share
+  // Numbers for `leave`.
+  bool votes = false;  // a breaker wants to know how it ends
+  std::uint32_t generation = 0;
+  std::uint32_t probe = 0;
+  std::array<std::uint32_t, 3> ramps{};
+};
+
+// How it ended.
+struct HTTPRETRY_API SendEnd {
+  SendEnd() = default;
+
+  bool counts = true;      // it says something about the server
+  bool failed = false;     // for the breaker
+  bool dropped = false;    // for the limit of concurrent sends
+  bool responded = false;  // and was not throttled: a ramp grows
+  Duration took{};         // to the headers of the response
+  Duration server_delay{};
+};
+
+// What a step has changed, for observers. The keys live as long as the SendLimits.
+struct HTTPRETRY_API StateChanges {
+  StateChanges() = default;
+
+  std::optional<CircuitChange> circuit;  // without `why`
+  std::string why;
+  std::optional<LimitChange> limit;
+  std::vector<std::string> resumed;  // the keys of pauses that are over
+};
+
+// The states that the sends under one policy share. Each key has the kind in front: "rate
+// https://api.example.com /policies/careful". Empty where there is none of that kind.
+struct HTTPRETRY_API LimitKeys {
+  LimitKeys() = default;
+
+  std::shared_ptr<const GuardPolicy> policy;
+  std::array<std::string, 2> pauses;
+  std::string rate;
+  std::string slots;
+  std::string breaker;
+};
+
+class HTTPRETRY_API SendLimits {
+ public:
+  virtual ~SendLimits();
+  virtual SendGrant enter(const SendAsk& ask, StateChanges& changes) = 0;
+  // What `enter` would say. Takes nothing.
+  [[nodiscard]] virtual SendGrant look(const SendAsk& ask) const = 0;
+  // The breaker's vote of a send that is still under way. It has no further one in `leave`.
+  virtual void vote_early(SendGrant& grant, const SendEnd& end, Time now, double random,
+                          StateChanges& changes) = 0;
+  // Once for each grant. Without `end` it did not go out, or how it ended is not known.
+  virtual void leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
+                     StateChanges& changes) = 0;
+  // So many more sends of this client wait for it, or fewer.
+  virtual void wait(int more) = 0;
+  struct Waiting {
+    int for_rate = 0;
+    int for_slots = 0;
+  };
+  [[nodiscard]] virtual Waiting waiting() const = 0;
+  // The server asks for a pause. `which`: of LimitKeys::pauses.
+  virtual void pause(std::size_t which, Time until, Time now) = 0;
+  [[nodiscard]] virtual GuardFacts facts(Time now, WallTime wall_now) const = 0;
+};
+
+// The budget for retries and the send rate of those who share a key. What they do is in budget.hpp.
+class HTTPRETRY_API RetryAccount {
+ public:
+  // An attempt, and what the call wants to do then.
+  struct Ended {
+    Class cls = Class::Success;
+    bool timeout = false;
+    bool retries = false;     // it wants to retry, which costs
+    bool stops = false;       // the call is over; or else it polls
+    bool uses_budget = true;  // false: only the send rate counts
+    bool uses_rate = false;   // RetryPolicy::adaptive
+  };
+  struct Permit {
+    bool allowed = true;               // false only for a retry: then the call is over
+    std::optional<std::int64_t> left;  // whole tokens
+  };
+
+  virtual ~RetryAccount();
+  // Once for each call.
+  virtual void begin_call(Time now) = 0;
+  // By the send rate. Zero: the attempt begins now. Else nothing was taken: ask again after that.
+  virtual Duration begin_attempt(Time now) = 0;
+  // `claim` is the call's, and is passed each time.
+  virtual Permit end_attempt(BudgetClaim& claim, const Ended& ended, Time now) = 0;
+  // The call is over without a further attempt. `paid`: one was paid for, which is given back.
+  virtual void cancel(BudgetClaim& claim, bool paid, Time now) = 0;
+  [[nodiscard]] virtual std::optional<std::int64_t> left(Time now) const = 0;
+};
+
+// A state as a program sees it.
+struct HTTPRETRY_API ScopeState {
+  ScopeState() = default;
+
+  std::string key;  // with its kind
+  std::optional<Circuit> circuit;
+  std::uint32_t failed = 0;  // of a circuit's window
+  std::uint32_t total = 0;
+  Time until = kNever;  // of a pause, of an open circuit; of a rate: when all tokens are there
+  int in_flight = 0;    // of a limit of concurrent sends
+  int waiting = 0;      // sends
+};
+
+class HTTPRETRY_API SharedState {
+ public:
+  virtual ~SharedState();
+
+  // Kept by whoever has asked, for as long as it sends.
+  [[nodiscard]] virtual std::shared_ptr<SendLimits> limits(LimitKeys keys, Time now) = 0;
+  [[nodiscard]] virtual std::shared_ptr<RetryAccount> account(const std::string& key,
+                                                              const BudgetPolicy& policy,
+                                                              Time now) = 0;
+
+  // For programs. All states, or those whose keys begin like that.
+  [[nodiscard]] virtual std::vector<ScopeState> states(std::string_view prefix, Time now) const = 0;
+  // As new. False where there is no such key.
+  virtual bool reset(std::string_view key, Time now) = 0;
+  // Of a breaker: open until then, whatever ends until then; and closed.
+  virtual bool open_circuit(std::string_view key, Time until, Time now) = 0;
+  virtual bool close_circuit(std::string_view key, Time now) = 0;
+
+  // Nothing is paused: a send under no other limits need not ask.
+  [[nodiscard]] bool quiet() const { return pauses_.load(std::memory_order_relaxed) == 0; }
+
+  // Those who wait here are told when something may have changed: by a step of another client, or
+  // elsewhere. Not called with a lock of the state.
+  using Listener = std::function<void(Time now)>;
+  void listen(const std::shared_ptr<const Listener>& listener);
+  // `except`: who has changed it.
+  void tell_changed(Time now, const Listener* except = nullptr) const;
+
+ protected:
+  void set_pauses(std::size_t number) {
+    pauses_.store(static_cast<int>(number), std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<int> pauses_ = 0;
+  std::atomic<int> others_ = 0;  // listeners; with one there is nobody to tell
+  mutable std::mutex mutex_;     // guards the next
+  std::vector<std::weak_ptr<const Listener>> listeners_;
+};
+
+}  // namespace httpretry

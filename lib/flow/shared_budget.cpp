@@ -1,0 +1,94 @@
+#include "shared_budget.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+namespace httpretry {
+
+namespace {
+
+// With the lock.
+std::optional<std::int64_t> whole_tokens(const Budget& budget, Time now) {
+  const auto thousandths = budget.left(now);
+  return thousandths ? std::optional(*thousandths / 1000) : std::nullopt;
+}
+
+}  // namespace
+
+void SharedBudget::begin_call(Time now) {
+  const std::lock_guard lock(mutex);
+  budget.begin(now);
+  last_used = now;
+}
+
+Duration SharedBudget::begin_attempt(Time now) {
+  const std::lock_guard lock(mutex);
+  return rate.acquire(now);
+}
+
+RetryAccount::Permit SharedBudget::end_attempt(BudgetClaim& claim, const Ended& ended, Time now) {
+  const std::lock_guard lock(mutex);
+  if (ended.uses_rate) rate.update(now, ended.cls == Class::Throttle);
+  Permit permit;
+  if (!ended.uses_budget) return permit;
+  if (ended.retries) permit.allowed = budget.take(claim, ended.cls, ended.timeout, now);
+  if (ended.stops || !permit.allowed) budget.settle(claim, ended.cls, now);
+  permit.left = whole_tokens(budget, now);
+  return permit;
+}
+
+void SharedBudget::cancel(BudgetClaim& claim, bool paid, Time now) {
+  const std::lock_guard lock(mutex);
+  if (paid) budget.cancel(claim, now);
+  budget.settle(claim, Class::Permanent, now);
+}
+
+std::optional<std::int64_t> SharedBudget::left(Time now) const {
+  const std::lock_guard lock(mutex);
+  return whole_tokens(budget, now);
+}
+
+std::shared_ptr<SharedBudget> Budgets::at(const std::string& key, const BudgetPolicy& policy,
+                                          Time now) {
+  auto& part = parts_[std::hash<std::string>()(key) % kParts];
+  const std::lock_guard lock(part.mutex);
+  // Two policies for one host may have different budgets.
+  const auto [first, last] = part.budgets.equal_range(key);
+  const auto found = std::find_if(
+      first, last, [&](const auto& entry) { return entry.second->budget.policy() == policy; });
+  if (found != last) return found->second;
+  if (part.budgets.size() >= kMaxBudgets / kParts) make_room(part, now);
+  return part.budgets.emplace(key, std::make_shared<SharedBudget>(policy, now))->second;
+}
+
+// Drops all unused budgets that are as new, but at most half of the part, so that this is seldom
+// done. Of the others it drops at most one, the one used longest ago, since its state is lost.
+void Budgets::make_room(Part& part, Time now) {
+  struct Unused {
+    bool changed;  // a new one would not be the same
+    Time last_used;
+    decltype(part.budgets)::iterator entry;
+    bool operator<(const Unused& other) const {
+      return std::tie(changed, last_used) < std::tie(other.changed, other.last_used);
+    }
+  };
+  std::vector<Unused> unused;
+  for (auto entry = part.budgets.begin(); entry != part.budgets.end(); ++entry) {
+    const auto& shared = *entry->second;
+    if (entry->second.use_count() > 1) continue;
+    const std::lock_guard lock(shared.mutex);
+    const bool as_new = shared.budget.full(now) && !shared.rate.enabled();
+    unused.push_back({!as_new, shared.last_used, entry});
+  }
+  std::sort(unused.begin(), unused.end());
+  const auto half = std::max(part.budgets.size() / 2, std::size_t{1});
+  std::size_t dropped = 0;
+  for (const auto& one : unused) {
+    if (dropped == half || (dropped > 0 && one.changed)) break;
+    part.budgets.erase(one.entry);
+    ++dropped;
+  }
+}
+
+}  // namespace httpretry

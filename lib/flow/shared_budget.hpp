@@ -1,0 +1,55 @@
+// The budgets and send rates of a client, in memory. Calls to one host, endpoint or policy share
+// one, whatever loop they are on.
+#pragma once
+
+#include <httpretry/flow/shared_state.hpp>
+#include <httpretry/retry/budget.hpp>
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace httpretry {
+
+// What calls share.
+class SharedBudget final : public RetryAccount {
+ public:
+  SharedBudget(const BudgetPolicy& policy, Time now) : budget(policy), rate(now), last_used(now) {}
+
+  void begin_call(Time now) override;
+  Duration begin_attempt(Time now) override;
+  Permit end_attempt(BudgetClaim& claim, const Ended& ended, Time now) override;
+  void cancel(BudgetClaim& claim, bool paid, Time now) override;
+  // In whole tokens; empty for a policy of kind None.
+  [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
+
+  mutable std::mutex mutex;  // guards what follows
+  Budget budget;
+  SendRate rate;
+  Time last_used;
+};
+
+// A map from keys (a host, an endpoint, a policy) to budgets. Bounded: budgets that no call uses
+// are dropped, first those that are as new.
+class Budgets {
+ public:
+  std::shared_ptr<SharedBudget> at(const std::string& key, const BudgetPolicy& policy, Time now);
+
+  // About 400 bytes each: 1.6 MB for a client that calls ever new hosts.
+  static constexpr std::size_t kMaxBudgets = 4096;
+
+ private:
+  // Several maps, so that loops seldom wait for each other's lock.
+  struct Part {
+    std::mutex mutex;
+    std::unordered_multimap<std::string, std::shared_ptr<SharedBudget>> budgets;
+  };
+  static constexpr std::size_t kParts = 16;
+  static void make_room(Part& part, Time now);
+
+  std::array<Part, kParts> parts_;
+};
+
+}  // namespace httpretry

@@ -1,0 +1,316 @@
+// The middleware `guards`: asks the gate before each send, and tells it how the send ended.
+#include "gate.hpp"
+
+#include "lib/flow/call_state.hpp"
+#include "lib/retry/policy_limits.hpp"
+
+#include <httpretry/guard/guards.hpp>
+#include <httpretry/policy/policy_set.hpp>
+#include <httpretry/retry/classify.hpp>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <random>
+#include <unordered_map>
+
+namespace httpretry {
+namespace guard {
+namespace {
+
+using Status = Gate::Turn::Status;
+
+Errc code_of(QueuedBy by) {
+  switch (by) {
+    case QueuedBy::Pause:
+    case QueuedBy::Ramp: return Errc::Paused;
+    case QueuedBy::Circuit: return Errc::CircuitOpen;
+    case QueuedBy::Rate: return Errc::RateLimited;
+    default: return Errc::QueueFull;
+  }
+}
+
+std::string text_of(const Wait& wait, std::string_view host) {
+  const auto whose = " of " + std::string(host);
+  switch (wait.by) {
+    case QueuedBy::Pause: return "the pause" + whose + " that the server asked for ends too late";
+    case QueuedBy::Ramp: return "after a pause, the turn" + whose + " comes too late";
+    case QueuedBy::Circuit: {
+      auto text = "the circuit" + whose + " is open";
+      if (!wait.why.empty()) text += " (" + wait.why + ")";
+      return text;
+    }
+    case QueuedBy::Rate: return "the rate" + whose + " allows it too late";
+    default: return "too many sends wait for the limit" + whose;
+  }
+}
+
+// Whether the outcome says something about the server. What went wrong on our side does not.
+bool counts(const Outcome& outcome, Time sent, Time now, Time deadline) {
+  if (outcome) return true;
+  const auto& error = outcome.error();
+  switch (error.code) {
+    case Errc::InvalidRequest:
+    case Errc::TooLarge:
+    case Errc::Canceled:
+    case Errc::Paused:
+    case Errc::CircuitOpen:
+    case Errc::RateLimited:
+    case Errc::QueueFull:
+    case Errc::Internal:
+    case Errc::Status: return false;
+    case Errc::Timeout:  // the caller's own end says little, unless the server had a second
+      return now < deadline || now - sent >= std::chrono::seconds(1);
+    default: return !error.exchange.stale_connection && !error.exchange.refused;
+  }
+}
+
+// Tells credentials apart without telling what they are.
+std::uint64_t credentials_of(const Request& request) {
+  const auto header = request.headers().get("Authorization");
+  const auto& own = request.options().credentials;
+  if (!header && !own) return 0;
+  static const auto salt = std::to_string(std::random_device()()) + " ";
+  return std::hash<std::string>()(salt + (header ? std::string(*header) : own->user));
+}
+
+// A response that is no redirect, nor from a cache, may say that nothing is left until a time.
+std::optional<ServerDelay> nothing_left(const Outcome& outcome, WallTime wall_now) {
+  if (!outcome || outcome->status / 100 == 3) return std::nullopt;
+  const auto& headers = outcome->headers;
+  if (!headers.contains("RateLimit") || headers.get("Age").value_or("0") != "0") {
+    return std::nullopt;
+  }
+  static constexpr std::array kQuota{ServerDelaySource::RateLimit};
+  auto delay = server_delay(headers, kQuota, true, wall_now);
+  if (!delay) return std::nullopt;
+  static constexpr std::array kAsked{ServerDelaySource::RetryAfter};
+  auto asked = server_delay(headers, kAsked, true, wall_now);
+  return asked ? asked : delay;
+}
+
+SendEnd end_of(const RetryPolicy& policy, const Classified& found, const Outcome& outcome,
+               const Call& call, Time sent) {
+  const auto now = call.scheduler().now();
+  const auto& breaker = policy.guards.breaker;
+  const bool throttled = found.cls == Class::Throttle;
+  SendEnd end;
+  end.counts = counts(outcome, sent, now, Call::State::admission_deadline(call));
+  end.failed = found.cls == Class::Transient || found.cls == Class::Transport ||
+               (throttled && breaker && breaker->throttle_fails);
+  end.dropped = throttled || found.cls == Class::Transport;
+  end.responded = outcome.has_value() && !throttled;
+  const auto first_byte = exchange_of(outcome).timings.first_byte;
+  end.took = first_byte > Duration::zero() ? first_byte : now - sent;
+  if (found.server_delay) {
+    end.server_delay = std::min(found.server_delay->delay, policy.server_delay.max);
+  }
+  return end;
+}
+
+void tell(Gate::Turn& turn, const Call& call) {
+  auto changes = turn.take_changes();
+  if (changes.circuit) {
+    changes.circuit->why = changes.why;
+    call.emit(&Observer::circuit_changed, *changes.circuit);
+  }
+  if (changes.limit) call.emit(&Observer::limit_changed, *changes.limit);
+  for (const auto& key : changes.resumed) {
+    call.emit(&Observer::resumed, std::string_view(key));
+  }
+}
+
+// Others need not wait for the body of a probe, unless a rule of the policy reads it.
+class ProbeWatch final : public SendWatch {
+ public:
+  ProbeWatch(Gate::Turn& turn, const Call& call, const CurrentAttempt& attempt, Time sent)
+      : turn_(turn), call_(call), attempt_(attempt), sent_(sent) {}
+
+  void headers_came(const Response& head) noexcept override {
+    if (!turn_.probes() || attempt_.reads_body(head.status, head.headers)) return;
+    try {
+      const Outcome outcome(head);
+      const auto end = end_of(*attempt_.policy(), attempt_.judge(outcome), outcome, call_, sent_);
+      turn_.vote_early(end, call_.scheduler().now(), call_.random());
+      tell(turn_, call_);
+    } catch (const std::bad_alloc&) {  // then it votes at its end
+    }
+  }
+
+ private:
+  Gate::Turn& turn_;
+  const Call& call_;
+  const CurrentAttempt& attempt_;
+  const Time sent_;
+};
+
+class Guards final : public Middleware, public SendGate {
+ public:
+  // nullptr: that of the client, else its own.
+  explicit Guards(std::shared_ptr<SharedState> given)
+      : given_(given != nullptr), own_(given ? std::move(given) : local_state()), gate_(own_) {}
+  [[nodiscard]] std::string_view name() const override { return "guards"; }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    const auto* const attempt = Call::State::current_attempt(call);
+    if (attempt == nullptr || !request.parsed_url()) return next(std::move(request), call);
+    auto& state = Call::State::of(call);
+    const bool asks = must_ask(attempt->policy()->guards, call);
+    state.gate = this;
+    state.gate_heard = asks;
+    return asks ? guarded(std::move(request), call, next) : next(std::move(request), call);
+  }
+
+  QueuedBy would_hold(const Request& request, const Call& call) override {
+    const auto* const attempt = Call::State::current_attempt(call);
+    if (attempt == nullptr || !request.parsed_url()) return QueuedBy::Nothing;
+    if (!must_ask(attempt->policy()->guards, call)) return QueuedBy::Nothing;
+    const auto sender = sender_of(request, call, *attempt, *attempt->policy());
+    return gate_of(call).would_hold(sender, call.scheduler().now());
+  }
+
+  void hear(const Request& request, const Call& call, const CurrentAttempt& attempt,
+            const Outcome& outcome, const Classified& found) override {
+    const auto& policy = *attempt.policy();
+    if (!policy.guards.pause.enabled || policy::ignores_servers(policy.server_delay)) return;
+    const auto wall_now = call.scheduler().wall_now();
+    const auto delay =
+        found.cls == Class::Throttle ? found.server_delay : nothing_left(outcome, wall_now);
+    if (!delay || delay->do_not_retry || delay->delay <= Duration::zero()) return;
+    auto most = std::min(policy.guards.pause.max, policy.server_delay.max_over_own);
+    if (policy.server_delay.over_max == ServerDelayPolicy::OverMax::Clamp) {
+      most = std::min(most, policy.server_delay.max);
+    }
+    const auto now = call.scheduler().now();
+    PauseBegun begun;
+    begun.until = later(now, std::min(delay->delay, most));
+    begun.source = to_string(delay->source);
+    const bool whole_host = found.status == 503;
+    const auto sender = sender_of(request, call, attempt, policy);
+    const auto key = gate_of(call).pause(
+        sender, whole_host ? GuardScope::Host : GuardScope::Endpoint, begun.until, now);
+    begun.key = key;
+    call.emit(&Observer::paused, begun);
+  }
+
+ private:
+  [[nodiscard]] bool uses_own(const Call& call) const {
+    return given_ || !Call::State::shared_state_of(call);
+  }
+
+  // Off, this is one test of a flag; with a pause that may come, one load.
+  [[nodiscard]] bool must_ask(const GuardPolicy& guards, const Call& call) const {
+    if (guards.has_limits()) return true;
+    if (!guards.pause.enabled) return false;
+    return !(uses_own(call) ? own_->quiet() : Call::State::shared_state_of(call)->quiet());
+  }
+
+  Gate& gate_of(const Call& call) {
+    if (uses_own(call)) return gate_;
+    const auto& shared = Call::State::shared_state_of(call);
+    const std::lock_guard lock(mutex_);
+    auto& gate = shared_gates_[shared.get()];
+    if (!gate) gate = std::make_unique<Gate>(shared);
+    return *gate;
+  }
+
+  static Sender sender_of(const Request& request, const Call& call, const CurrentAttempt& attempt,
+                          const RetryPolicy& policy) {
+    Sender sender;
+    sender.policy = {attempt.policy(), &policy.guards};
+    sender.host = request.parsed_url()->origin();
+    if (const auto& resolved = attempt.resolved()) {
+      sender.endpoint = resolved->identity;
+      if (resolved->guard_names) sender.names = resolved->guard_names.get();
+    }
+    sender.credentials = credentials_of(request);
+    sender.priority = request.options().priority.value_or(policy.guards.priority);
+    sender.is_retry = attempt.is_retry();
+    sender.limit = std::min(Call::State::admission_deadline(call), request.options().respond_by);
+    sender.chance = call.random();
+    return sender;
+  }
+
+  Task<Outcome> guarded(Request request, Call& call, Next next) {
+    const auto& attempt = *Call::State::current_attempt(call);
+    const auto& policy = *attempt.policy();
+    auto& scheduler = call.scheduler();
+    const auto since = scheduler.now();
+    Gate::Turn turn(gate_of(call), sender_of(request, call, attempt, policy), since);
+    auto by = QueuedBy::Nothing;
+    bool canceled = false;
+    while (!canceled && turn.status() == Status::Waiting) {
+      by = turn.why().by;
+      const bool whole = co_await turn.wait(scheduler, call.stop());
+      canceled = !whole;
+    }
+    const auto sent = scheduler.now();
+    const auto waited = sent - since;
+    tell(turn, call);
+    if (canceled || turn.status() != Status::Granted) {
+      const auto origin = request.parsed_url()->origin();
+      Error error = canceled ? detail::wait_ended(true, "its turn at " + std::string(origin))
+                             : refused(turn.why(), origin, call);
+      error.exchange.timings.queued = waited;
+      error.exchange.queued_by = by;
+      remember(turn, call, by, waited);
+      co_return error;
+    }
+    Call admitted = Call::State::admitted_after(call, waited);
+    ProbeWatch watch(turn, call, attempt, sent);
+    if (turn.probes()) Call::State::set_watch(admitted, &watch);
+    Outcome outcome = co_await next(request, admitted);
+    // First of all: nothing that the end of this send lets out may go out into a pause.
+    const auto found = attempt.judge(outcome);
+    hear(request, call, attempt, outcome, found);
+    turn.end(end_of(policy, found, outcome, call, sent), scheduler.now(), call.random());
+    tell(turn, call);
+    remember(turn, call, by, waited);
+    auto& exchange = exchange_of(outcome);
+    exchange.timings.queued += waited;
+    if (exchange.queued_by == QueuedBy::Nothing) exchange.queued_by = by;
+    co_return outcome;
+  }
+
+  static Error refused(const Wait& why, std::string_view origin, const Call& call) {
+    Error error(code_of(why.by), text_of(why, origin));
+    error.permanent = true;
+    error.history.stop_reason = stop_reason(error.code);
+    if (why.until != kNever) {
+      const auto left = why.until - call.scheduler().now();
+      error.history.retry_at = call.scheduler().wall_now() + left;
+    }
+    return error;
+  }
+
+  static void remember(const Gate::Turn& turn, const Call& call, QueuedBy by, Duration waited) {
+    auto& scheduler = call.scheduler();
+    auto facts = std::make_shared<GuardFacts>(turn.facts(scheduler.now(), scheduler.wall_now()));
+    auto& kept = call.history().guards;
+    if (facts->limits) {
+      if (kept && kept->limits) facts->limits->rate_wait = kept->limits->rate_wait;
+      if (by == QueuedBy::Rate) facts->limits->rate_wait += waited;
+    }
+    kept = std::move(facts);
+  }
+
+  const bool given_;
+  const std::shared_ptr<SharedState> own_;
+  Gate gate_;  // to `own_`
+  std::mutex mutex_;
+  std::unordered_map<const SharedState*, std::unique_ptr<Gate>> shared_gates_;
+};
+
+}  // namespace
+}  // namespace guard
+
+MiddlewarePtr guards() { return std::make_shared<guard::Guards>(nullptr); }
+
+MiddlewarePtr guards(std::shared_ptr<SharedState> state) {
+  return std::make_shared<guard::Guards>(std::move(state));
+}
+
+}  // namespace httpretry

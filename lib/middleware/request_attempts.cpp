@@ -1,0 +1,175 @@
+#include "request_attempts.hpp"
+
+#include "send_again.hpp"
+
+#include "lib/flow/call_state.hpp"
+#include "lib/retry/error_codes.hpp"
+
+#include <algorithm>
+
+namespace httpretry {
+namespace {
+
+bool changes_nothing(const Request& request) {
+  const auto& method = request.method();
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE" ||
+         method == "QUERY";
+}
+
+}  // namespace
+
+RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy& chosen,
+                                 const Request& request, Call& call)
+    : options_(options),
+      chosen_(chosen),
+      polls_(chosen.policy(), request, call),
+      request_(polls_.request()),
+      call_(call),
+      budget_(std::move(chosen.budget), chosen.policy().adaptive, now(), options.budget.get(),
+              &request),
+      loop_(chosen.policy(), budget_, call.history(), loop_options()) {}
+
+RetryLoop::Options RequestAttempts::loop_options() const {
+  RetryLoop::Options options;
+  options.call_started = call_.started();
+  options.started = now();
+  options.deadline = std::min(call_.deadline(), request_.options().respond_by);
+  options.repeatable = request_.repeatable();
+  options.changes_nothing = changes_nothing(request_);
+  if (options_.backoff) options.backoff = &options_.backoff;
+  return options;
+}
+
+Call RequestAttempts::branch(const RetryStep& step) {
+  return Call::State::attempt(call_, step.number, step.until, *this);
+}
+
+// The request as this attempt sends it. Tells the observers.
+Request RequestAttempts::prepare(const RetryStep& step) {
+  const auto& policy = chosen_.policy();
+  exchanges_before_ = Call::State::of(call_).exchanges;
+  call_.emit(&Observer::attempt_started, request_, step.number);
+  judged_.reset();
+  if (request_.options().sink) hold_back_what_rules_read();
+  Request attempt = request_;
+  auto& options = attempt.edit_options();
+  if (step.fresh_connection) options.fresh_connection = true;
+  if (!options.connect_timeout) options.connect_timeout = policy.connect_timeout;
+  options.stall_timeout = std::min(options.stall_timeout, policy.stall_timeout);
+  options.response_timeout = std::min(options.response_timeout, policy.response_timeout);
+  options.respond_by = std::min(options.respond_by, step.respond_by);
+  return attempt;
+}
+
+Task<Outcome> RequestAttempts::send(const RetryStep& step, Call& branch, const Next& next) {
+  auto attempt = prepare(step);
+  const auto* again = step.number > 1 ? call_.get<SendAgain>() : nullptr;
+  if (again != nullptr && !polls_.polls()) return again->send(std::move(attempt), branch, next);
+  return next(std::move(attempt), branch);
+}
+
+RetryStep RequestAttempts::end(Outcome& outcome) {
+  const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
+  EndedAttempt ended;
+  ended.now = now();
+  ended.wall_now = call_.scheduler().wall_now();
+  ended.outcome = &outcome;
+  ended.begun = Call::State::of(call_).exchanges != exchanges_before_;
+  ended.replayable = request_.body().replayable();
+  ended.streaming = delivery != nullptr && !delivery->can_retry();
+
+  const bool may_resend =
+      request_.options().retry && !Call::State::own_stop(call_).stop_requested();
+  auto step = may_resend ? loop_.resend(ended) : std::nullopt;
+  if (!step) {
+    ended.random = call_.random();
+    auto found = judge(outcome);
+    const auto& state = Call::State::of(call_);
+    if (state.gate != nullptr && !state.gate_heard) {
+      state.gate->hear(request_, call_, *this, outcome, found);
+    }
+    if (outcome && found.cls == Class::Pending && polls_.find(outcome)) {
+      ended.names_url = ended.replayable = true;
+      if (!outcome) found = classify(chosen_.policy(), Observed(outcome, ended.wall_now));
+    }
+    step = loop_.end(ended, found, to_string(found.rule));
+  }
+  auto& attempt = call_.history().attempts.back();
+  attempt.policy = chosen_.resolved;
+  sent_once_ = true;
+  call_.emit(&Observer::attempt_ended, request_, attempt);
+  polls_.end_attempt(attempt.number, step->kind != RetryStep::Kind::Stop);
+  return *step;
+}
+
+bool RequestAttempts::was_held_back(const Outcome& outcome) const {
+  return !outcome && outcome.error().held_back() &&
+         Call::State::of(call_).exchanges == exchanges_before_;
+}
+
+Outcome RequestAttempts::refuse(Outcome refusal, Outcome* before) {
+  auto& error = refusal.error();
+  loop_.refuse(error, now());
+  call_.emit(&Observer::shed, error);
+  if (before != nullptr && error.code == Errc::CircuitOpen) return std::move(*before);
+  for (const auto& attempt : call_.history().attempts) {
+    if (attempt.sent == Sent::Maybe || error.exchange.sent == Sent::Never) {
+      error.exchange.sent = attempt.sent;
+    }
+  }
+  return refusal;
+}
+
+Error RequestAttempts::cancel() {
+  loop_.cancel(now());
+  const auto& url = request_.parsed_url();
+  Error error(Errc::Canceled, request_.method() + " " + (url ? url->without_secrets() : "") +
+                                  ": canceled while waiting to retry");
+  const auto& attempts = call_.history().attempts;
+  if (sent_once_ && !attempts.empty()) error.exchange = attempts.back().exchange();
+  return error;
+}
+
+bool RequestAttempts::owes_body() const {
+  const auto& attempts = call_.history().attempts;
+  if (!request_.options().sink || attempts.back().cls != Class::Success) return false;
+  const auto* delivery = Delivery::begun(call_);
+  return delivery != nullptr && delivery->held();
+}
+
+// What went to a sink was judged by its beginning.
+Classified RequestAttempts::judge(const Outcome& outcome) const {
+  if (outcome && outcome->delivered > 0 && judged_) return *judged_;
+  return classified(outcome, call_.scheduler().wall_now());
+}
+
+bool RequestAttempts::reads_body(int status, const Headers& headers) const {
+  // We do not know what a function of the user reads.
+  return options_.classify != nullptr ||
+         policy::looks_into(chosen_.policy().retry_on, status, headers);
+}
+
+// A rule of the policy may call a response a failure because of its body. Such a body must not
+// reach the user before it is judged.
+void RequestAttempts::hold_back_what_rules_read() {
+  const auto delivery = Delivery::of(request_, call_);
+  if (!delivery) return;  // the transport will find the same error, and return it
+  const bool all = options_.classify != nullptr;
+  auto which = [policy = chosen_.shared(), all](int status, const Headers& headers) {
+    return all || policy::looks_into(policy->retry_on, status, headers);
+  };
+  auto is_good = [this](const Response& begun) {  // only called while an attempt of ours runs
+    judged_ = classified(Outcome(begun), call_.scheduler().wall_now());
+    return judged_->cls == Class::Success;
+  };
+  (*delivery)->hold_back({std::move(which), kClassifiedBody, std::move(is_good)});
+}
+
+Classified RequestAttempts::classified(const Outcome& outcome, WallTime wall_now) const {
+  const Observed observed(outcome, wall_now);
+  const auto& policy = chosen_.policy();
+  return options_.classify ? options_.classify(policy, request_, observed)
+                           : classify(policy, observed);
+}
+
+}  // namespace httpretry

@@ -1,0 +1,89 @@
+// RequestAttempts: the attempts of one request, as the middleware `retry` makes them. What
+// RetryLoop is given, what is sent, and what the stages below may ask.
+#pragma once
+
+#include "budgets.hpp"
+#include "poll_url.hpp"
+
+#include "lib/flow/current_attempt.hpp"
+
+#include <httpretry/flow/middleware.hpp>
+#include <httpretry/middleware/retry.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace httpretry {
+
+// The policy of a request, and the budget that it shares with other requests.
+struct ChosenPolicy {
+  std::shared_ptr<const ResolvedPolicy> resolved;  // nullptr where the request brought its own
+  std::shared_ptr<const RetryPolicy> own;          // followed instead of the one in `resolved`
+  std::shared_ptr<RetryAccount> budget;            // nullptr where there is none
+
+  [[nodiscard]] const RetryPolicy& policy() const { return *shared(); }
+  [[nodiscard]] const std::shared_ptr<const RetryPolicy>& shared() const {
+    return own ? own : resolved->policy;
+  }
+  // A breaker that holds back retries ends the call with the outcome before.
+  [[nodiscard]] bool only_retries_ask() const {
+    const auto& breaker = policy().guards.breaker;
+    return breaker && breaker->applies_to == BreakerPolicy::AppliesTo::Retries;
+  }
+};
+
+class RequestAttempts final : private CurrentAttempt {
+ public:
+  // All of these must outlive this.
+  RequestAttempts(const RetryOptions& options, ChosenPolicy& chosen, const Request& request,
+                  Call& call);
+  RequestAttempts(const RequestAttempts&) = delete;
+  RequestAttempts& operator=(const RequestAttempts&) = delete;
+
+  [[nodiscard]] const Request& request() const { return request_; }
+  [[nodiscard]] RetryStep begin() { return loop_.begin(now()); }
+  // The branch of the call that carries out an attempt.
+  [[nodiscard]] Call branch(const RetryStep& step);
+  Task<Outcome> send(const RetryStep& step, Call& branch, const Next& next);
+  // As RetryLoop's. Classifies the outcome and tells the observers. An error takes the place of a
+  // pending response that names a URL where nothing is sent.
+  RetryStep end(Outcome& outcome);
+  // What is below held the request back, and nothing was sent.
+  [[nodiscard]] bool was_held_back(const Outcome& outcome) const;
+  // Instead of `end`, after that. Returns the outcome of the call. `before`: of the attempt before
+  // this one, where only retries ask the breaker; it is what the call ends with then.
+  Outcome refuse(Outcome refusal, Outcome* before);
+  // As RetryLoop's. Returns the outcome of the call.
+  Error cancel();
+  // The last attempt was a success, and the request's sink has not got its body yet.
+  [[nodiscard]] bool owes_body() const;
+
+ private:
+  const std::shared_ptr<const RetryPolicy>& policy() const override { return chosen_.shared(); }
+  const std::shared_ptr<const ResolvedPolicy>& resolved() const override {
+    return chosen_.resolved;
+  }
+  bool is_retry() const override { return sent_once_; }
+  Classified judge(const Outcome& outcome) const override;
+  bool reads_body(int status, const Headers& headers) const override;
+
+  [[nodiscard]] Time now() const { return call_.scheduler().now(); }
+  [[nodiscard]] RetryLoop::Options loop_options() const;
+  Request prepare(const RetryStep& step);
+  void hold_back_what_rules_read();
+  [[nodiscard]] Classified classified(const Outcome& outcome, WallTime wall_now) const;
+
+  const RetryOptions& options_;
+  const ChosenPolicy& chosen_;
+  PollUrl polls_;
+  const Request& request_;  // that is sent now
+  Call& call_;
+  BudgetUse budget_;
+  RetryLoop loop_;
+  // This attempt's, of the beginning of a body that then went to the sink.
+  std::optional<Classified> judged_;
+  int exchanges_before_ = 0;  // the attempt
+  bool sent_once_ = false;    // an attempt of this request has ended
+};
+
+}  // namespace httpretry

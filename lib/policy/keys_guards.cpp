@@ -1,0 +1,282 @@
+// The keys of what holds sends back: pause, rate, concurrency, breaker.
+#include "lib/http/text.hpp"
+#include "lib/policy/policy_set_data.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace httpretry::policy_file {
+namespace {
+
+using JsonType = JsonNode::Type;
+using Resume = PausePolicy::Resume;
+using Kind = BreakerPolicy::Kind;
+using Limiter = ConcurrencyPolicy::Kind;
+
+// Words are in the order of the enum that they name.
+constexpr std::string_view kScopes[] = {"host", "endpoint", "policy", "credentials"};
+constexpr std::string_view kPauseScopes[] = {"host", "endpoint", "policy"};
+constexpr std::string_view kResumes[] = {"ramp", "all"};
+constexpr std::string_view kQuotas[] = {"react"};
+constexpr std::string_view kOtherQuotas[] = {"pace"};
+constexpr std::string_view kPriorities[] = {"high", "normal", "low"};
+constexpr std::string_view kLimiters[] = {"fixed", "aimd"};
+constexpr std::string_view kOtherLimiters[] = {"gradient", "vegas"};
+constexpr std::string_view kOrders[] = {"fifo", "lifo"};
+constexpr std::string_view kOtherOrders[] = {"adaptive"};
+constexpr std::string_view kBreakers[] = {"ratio", "consecutive", "share"};
+constexpr std::string_view kThrottles[] = {"neutral", "failure"};
+constexpr std::string_view kAppliesTo[] = {"all", "retries"};
+constexpr std::string_view kWhenOpen[] = {"fail", "wait"};
+constexpr std::string_view kPresetNames[] = {"hystrix", "polly"};
+constexpr std::string_view kOtherPresets[] = {"resilience4j", "gobreaker", "envoy", "linkerd"};
+
+// The numbers of other breakers, each as its own documentation has them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kPresets{{
+    {"hystrix", R"({"kind": "ratio", "failure_ratio": 0.5, "min_requests": 20, "window": "10s",
+        "failures": 0, "open_for": {"kind": "constant", "interval": "5s"}, "probes": 1})"},
+    {"polly", R"({"kind": "ratio", "failure_ratio": 0.1, "min_requests": 100, "window": "30s",
+        "failures": 0, "open_for": {"kind": "constant", "interval": "5s"}, "probes": 1})"},
+}};
+
+const LoadedPreset& breaker_preset(std::string_view name) {
+  static const auto* const all = [] {
+    auto* const loaded = new std::array<LoadedPreset, kPresets.size()>;
+    std::transform(kPresets.begin(), kPresets.end(), loaded->begin(), [](const auto& preset) {
+      return LoadedPreset{tree_of(OrderedJson::parse(preset.second)),
+                          {"preset " + std::string(preset.first), false, nullptr}};
+    });
+    return loaded;
+  }();
+  return all->at(Words(kPresetNames).find(name));
+}
+
+struct Period {
+  std::string_view name;
+  Duration length;
+};
+constexpr Period kPeriods[] = {{"s", std::chrono::seconds(1)},
+                               {"m", std::chrono::minutes(1)},
+                               {"h", std::chrono::hours(1)},
+                               {"d", std::chrono::hours(24)}};
+
+constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
+constexpr DurationType kLimit(true);
+constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
+constexpr Number<std::int64_t> kRequests(policy::kRequests);
+
+constexpr Key kLimitKeys[] = {
+    key<&RatePolicy::requests>("requests", kRequests, "How many.").needed().not_null(),
+    key<&RatePolicy::per>("per", kDurationOverZero, "In which time.").needed().not_null(),
+};
+constexpr Shape kLimitShape{.name = "limit", .keys = kLimitKeys};
+
+// "10/s", or an object.
+class RateLimitType final : public Type {
+ public:
+  using Field = RatePolicy;
+  constexpr RateLimitType() = default;
+  bool read(const JsonNode& json, void* field, Problems& problems) const override {
+    RatePolicy read;
+    auto& policy = field == nullptr ? read : *static_cast<RatePolicy*>(field);
+    const auto good = json.is(JsonType::String)
+                          ? parse(json, policy, problems)
+                          : read_object(json, kLimitShape, &policy, kWhat, problems);
+    if (good && policy.per.count() < policy.requests) {
+      problems.error(json, "more than one in a nanosecond");
+      return false;
+    }
+    return good;
+  }
+  [[nodiscard]] OrderedJson write(const void* field) const override {
+    const auto& policy = *static_cast<const RatePolicy*>(field);
+    for (const auto& period : kPeriods) {
+      if (period.length != policy.per) continue;
+      return std::to_string(policy.requests) + "/" + std::string(period.name);
+    }
+    return write_object(kLimitShape, field);
+  }
+  [[nodiscard]] OrderedJson schema() const override {
+    OrderedJson object = {
+        {"type", "object"}, {"additionalProperties", false}, {"required", {"requests", "per"}}};
+    object["properties"]["requests"] = kRequests.schema();
+    object["properties"]["per"] = kDurationOverZero.schema();
+    return schema_either(schema_pattern("^0*[1-9][0-9]{0,9}/[smhd]$"), std::move(object));
+  }
+
+ private:
+  static constexpr std::string_view kWhat =
+      R"(a rate such as "10/s", or {"requests": 600, "per": "1m"})";
+
+  static bool parse(const JsonNode& json, RatePolicy& policy, Problems& problems) {
+    const auto slash = json.text.find('/');
+    const auto number = to_number<std::int64_t>(json.text.substr(0, slash));
+    const auto unit = slash == std::string_view::npos ? "" : json.text.substr(slash + 1);
+    const auto* const period = std::find_if(std::begin(kPeriods), std::end(kPeriods),
+                                            [&](const Period& one) { return one.name == unit; });
+    if (!number || period == std::end(kPeriods)) {
+      problems.error(
+          json, described(json) + " is not " + std::string(kWhat) + "; the units are s, m, h, d");
+      return false;
+    }
+    if (*number < 1 || static_cast<double>(*number) > policy::kRequests.most) {
+      problems.error(json, described(json) + " is out of range: 1 to 1000000000 requests");
+      return false;
+    }
+    policy.requests = *number;
+    policy.per = period->length;
+    return true;
+  }
+};
+
+constexpr Number<int> kCount(policy::kCounts);
+constexpr Number<int> kCountOrNone(policy::kQueues);
+constexpr Number<int> kProbes(policy::kProbes);
+constexpr Number<std::int64_t> kBurst(policy::kRequests);
+constexpr Number<double> kPartOfSends(policy::kPartsOfSends);
+constexpr Number<double> kShareFactor(policy::kShareFactors);
+constexpr RateLimitType kRateLimit;
+constexpr Word<GuardScope> kScope{Words(kScopes)};
+constexpr Word<GuardScope> kPauseScopeWord{Words(kPauseScopes)};
+constexpr Optional kPauseScope(kPauseScopeWord);
+constexpr Word<Resume> kResume{Words(kResumes)};
+constexpr Word<bool> kQuota(Words(kQuotas), kOtherQuotas);
+constexpr Word<Limiter> kLimiter(Words(kLimiters), kOtherLimiters);
+constexpr Word<ConcurrencyPolicy::Order> kOrder(Words(kOrders), kOtherOrders);
+constexpr Word<Kind> kBreakerKind{Words(kBreakers)};
+constexpr Word<bool> kThrottle{Words(kThrottles)};
+constexpr Word<BreakerPolicy::AppliesTo> kApplies{Words(kAppliesTo)};
+constexpr Word<BreakerPolicy::WhenOpen> kOpenRule{Words(kWhenOpen)};
+constexpr Word<bool> kPreset(Words(kPresetNames), kOtherPresets);
+constexpr Object<Backoff> kBackoffObject(kBackoff);
+
+constexpr Key kPauseKeys[] = {
+    key<&PausePolicy::max>("max", kLimitOverZero, "The longest pause that a server may ask for."),
+    key<&PausePolicy::resume>(
+        "resume", kResume,
+        "Afterwards one send, then two, four and so on; or all that waits at once."),
+    key<&PausePolicy::scope>("scope", kPauseScope,
+                             "What pauses (after a 503 the host, after a 429 the endpoint for "
+                             "those with the same credentials)."),
+    loader_key("quota", kQuota, "What a RateLimit header with something left does: nothing."),
+};
+
+constexpr Key kRateKeys[] = {
+    whole_key("limit", kRateLimit, "How many sends in a time, evenly spaced: \"10/s\".").needed(),
+    key<&RatePolicy::burst>("burst", kBurst, "How many at once after a quiet time (1)."),
+    key<&RatePolicy::scope>("scope", kScope, "Who shares one (host)."),
+    key<&RatePolicy::max_wait>("max_wait", kLimit,
+                               "A send that would wait longer is refused (none)."),
+};
+
+constexpr Key kQueueKeys[] = {
+    key<&ConcurrencyPolicy::Queue::max>("max", kCountOrNone,
+                                        "More are refused; 0: nothing waits (1000)."),
+    key<&ConcurrencyPolicy::Queue::timeout>("timeout", kLimitOverZero,
+                                            "What has waited that long is refused (none)."),
+    key<&ConcurrencyPolicy::Queue::order>("order", kOrder, "Who goes first (fifo)."),
+};
+constexpr Shape kQueue{.name = "queue", .keys = kQueueKeys};
+constexpr Object<ConcurrencyPolicy::Queue> kQueueObject(kQueue);
+
+constexpr auto kOfAimd = mask(Limiter::Aimd);
+
+constexpr Key kConcurrencyKeys[] = {
+    key<&ConcurrencyPolicy::kind>("kind", kLimiter,
+                                  "Whether the limit stays (fixed), or follows how the sends end."),
+    key<&ConcurrencyPolicy::max>("max", kCount, "How many sends at most (64)."),
+    key<&ConcurrencyPolicy::initial>("initial", kCount, "How many at the beginning (20).")
+        .of(kOfAimd),
+    key<&ConcurrencyPolicy::min>("min", kCount, "How many at least (1).").of(kOfAimd),
+    key<&ConcurrencyPolicy::backoff_ratio>("backoff_ratio", kPartOfSends,
+                                           "What is left of the limit after failures (0.9).")
+        .of(kOfAimd),
+    key<&ConcurrencyPolicy::scope>("scope", kScope, "Who shares one (host)."),
+    key<&ConcurrencyPolicy::queue>("queue", kQueueObject, "What waits for a slot."),
+};
+
+constexpr auto kOfRatio = mask(Kind::Ratio);
+constexpr auto kOfShare = mask(Kind::Share);
+constexpr auto kOfStates = mask(Kind::Ratio, Kind::Consecutive);
+
+constexpr Key kBreakerKeys[] = {
+    loader_key("preset", kPreset, "The numbers of another breaker."),
+    key<&BreakerPolicy::kind>(
+        "kind", kBreakerKind,
+        "It opens at a ratio of failures, or after failures in a row; or refuses a share (ratio)."),
+    key<&BreakerPolicy::failure_ratio>("failure_ratio", kPartOfSends,
+                                       "Opens where that part of the sends failed (0.5).")
+        .of(kOfRatio),
+    key<&BreakerPolicy::min_requests>("min_requests", kCount, "Not before so many sends (20).")
+        .of(kOfRatio),
+    key<&BreakerPolicy::window>("window", kDurationOverZero,
+                                "Over which they are counted; an opening is forgotten after one "
+                                "without any (10s).")
+        .of(kOfStates),
+    key<&BreakerPolicy::failures>("failures", kCountOrNone,
+                                  "Opens after so many in a row, too; 0: it does not (0).")
+        .of(kOfRatio),
+    key<&BreakerPolicy::failures>("failures", kCount, "Opens after so many in a row.")
+        .of(mask(Kind::Consecutive))
+        .needed(),
+    key<&BreakerPolicy::slow_after>("slow_after", kLimitOverZero,
+                                    "Headers that take longer are slow (none).")
+        .of(kOfRatio),
+    key<&BreakerPolicy::slow_ratio>("slow_ratio", kPartOfSends,
+                                    "Opens where that part of the sends was slow (1).")
+        .of(kOfRatio),
+    key<&BreakerPolicy::k>("k", kShareFactor,
+                           "Refuses where there are more than k sends for each good one (2).")
+        .of(kOfShare),
+    key<&BreakerPolicy::share_window>("share_window", kDurationOverZero,
+                                      "Over which they are counted (2m).")
+        .of(kOfShare),
+    key<&BreakerPolicy::open_for>("open_for", kBackoffObject,
+                                  "How long it is open, the first time and those after it.")
+        .of(kOfStates),
+    key<&BreakerPolicy::probes>("probes", kProbes, "How many sends must succeed then (1).")
+        .of(kOfStates),
+    key<&BreakerPolicy::probe_timeout>("probe_timeout", kDurationOverZero,
+                                       "A probe that takes longer counts no more (30s).")
+        .of(kOfStates),
+    key<&BreakerPolicy::throttle_fails>("throttle", kThrottle,
+                                        "Whether a throttle is a failure (neutral)."),
+    key<&BreakerPolicy::applies_to>("applies_to", kApplies,
+                                    "Which sends are held back: all, or retries (all)."),
+    key<&BreakerPolicy::when_open>("when_open", kOpenRule,
+                                   "Whether a send fails at once or waits (fail).")
+        .of(kOfStates),
+    key<&BreakerPolicy::scope>("scope", kScope, "Who shares one (host)."),
+    key<&BreakerPolicy::dry_run>("dry_run", kFlag, "Only tells what it would do (false)."),
+};
+
+}  // namespace
+
+constinit const Word<Priority> kPriority{Words(kPriorities)};
+
+constinit const Shape kPause{.name = "pause", .keys = kPauseKeys, .of_guards = true};
+constinit const Shape kRate{.name = "rate", .keys = kRateKeys, .of_guards = true, .whole = true};
+constinit const Shape kConcurrency{.name = "concurrency",
+                                   .keys = kConcurrencyKeys,
+                                   .kinds = Words(kLimiters),
+                                   .of_guards = true,
+                                   .base = []() -> const JsonNode& {
+                                     static const auto* const tree = tree_of({{"kind", "fixed"}});
+                                     return *tree->root;
+                                   }};
+constinit const Shape kBreaker{
+    .name = "breaker",
+    .keys = kBreakerKeys,
+    .kinds = Words(kBreakers),
+    .of_guards = true,
+    .base = []() -> const JsonNode& {
+      static const auto* const tree = [] {
+        const BreakerPolicy policy;
+        auto open_for = write_object(policy_file::kBackoff, &policy.open_for);
+        return tree_of({{"kind", "ratio"}, {"open_for", std::move(open_for)}});
+      }();
+      return *tree->root;
+    },
+    .preset = breaker_preset};
+
+}  // namespace httpretry::policy_file

@@ -1,0 +1,113 @@
+"""What holds requests back: pause, rate, concurrency, breaker."""
+
+import json
+import xml.etree.ElementTree
+
+from program import ProgramTest, Response, main
+
+RATE = ("--set", 'rate={"limit": "1/h", "max_wait": "0s"}')
+BREAKER = ("--set", 'breaker={"kind": "consecutive", "failures": 1}', "--set", "pause=none")
+ONCE = ("--set", "max_attempts=1")
+
+
+class Guards(ProgramTest):
+    def said(self, *args, **how):
+        return self.run_program(*args, **how).stderr.decode()
+
+    def test_a_second_url_that_the_rate_refuses_is_75(self):
+        server = self.server(200)
+        said = self.said(*RATE, "--report", "report.json", server.url("/a"), server.url("/b"), status=75)
+        self.assertEqual(len(server.seen), 1)
+        self.assertRegex(said, rf"not sent: the rate of {server.url('')} allows it too late; "
+                               r"come back at \S+ \(rate_limited\)")
+        first, second = self.report()
+        self.assertEqual((first["outcome"], second["outcome"]), ("response", "error"))
+        self.assertEqual((second["error"]["kind"], second["error"]["maybe_sent"]),
+                         ("rate_limited", False))
+        self.assertEqual((second["attempts"], second["stop_reason"]), ([], "rate_limited"))
+        self.assertEqual(second["limits"],
+                         {"rate_wait_ms": 0, "concurrency": None, "paused_until": None})
+        self.assertIsNotNone(second["retry_at"])
+
+    def test_worse_than_held_back_is_what_came_of_another_url(self):
+        server = self.server(404, 200)
+        self.run_program(*RATE, "-f", server.url("/a"), server.url("/b"), status=22)
+
+    def test_a_breaker_that_opens_in_the_middle_leaves_the_status_of_what_came(self):
+        server = self.server(503)
+        said = self.said(*BREAKER, "--trace", server.url(), status=22)
+        self.assertEqual(len(server.seen), 1)
+        self.assertRegex(said, r"circuit http://\S+ --set: open for \d.* s \(1 failure in a row\)")
+        self.assertRegex(said, r"not sent: the circuit of http://\S+ is open \(1 failure in a row\)")
+
+    def test_a_dry_run_says_so_and_refuses_nothing(self):
+        server = self.server(503, 200)
+        said = self.said("--set", 'breaker={"kind": "consecutive", "failures": 1, "dry_run": true}',
+                         "--trace", server.url())
+        self.assertIn(", a dry run: nothing is refused", said)
+        self.assertEqual(len(server.seen), 2)
+
+    def test_a_pause_holds_the_next_url(self):
+        server = self.server(Response(429, headers=[("Retry-After", "1")]), 200)
+        said = self.said(*ONCE, "--trace", "--report", "report.json", server.url("/a"),
+                         server.url("/b"), status=22)
+        self.assertRegex(said, r"pause http://\S+: for 1.00 s \(retry-after\)")
+        self.assertRegex(said, r"200 after [\d.]+ s, of which .* held back by pause")
+        self.assertRegex(said, r"pause http://\S+: over")
+        attempt = self.report()[1]["attempts"][0]
+        self.assertEqual(attempt["queued_by"], "pause")
+        self.assertGreater(attempt["queued_ms"], 0)
+
+    def test_a_limit_that_follows_is_traced(self):
+        server = self.server(200)
+        said = self.said("--set", 'concurrency={"kind": "aimd", "initial": 1, "max": 9}', "--trace",
+                         *(server.url(f"/{i}") for i in range(10)))
+        self.assertRegex(said, r"concurrency http://\S+ --set: from 1 to 2")
+
+
+class Plan(ProgramTest):
+    def plan(self, *args, status=0):
+        return self.run_program("plan", *args, status=status).stdout.decode()
+
+    def test_calls_at_once_wait_for_the_rate(self):
+        said = self.plan("--parallel", 7, "--set", 'rate={"limit": "1/s", "burst": 5}',
+                         "--outcomes", "200")
+        rows = [line.split() for line in said.splitlines() if " 200 " in line]
+        self.assertEqual([row[2] + row[3] for row in rows], ["0s"] * 5 + ["1.00s", "2.00s"])
+        self.assertIn("sends in each second: 5 1 1\n"
+                      "7 calls, 7 attempts, the last ends at 2.00 s\n", said)
+
+    def test_who_is_refused_has_no_row(self):
+        said = self.plan("--parallel", 4, "--set",
+                         'concurrency={"max": 2, "queue": {"max": 1}}', "--outcomes", "200")
+        self.assertIn("1 not sent: queue_full (too many sends wait for the limit of "
+                      "http://localhost)\n", said)
+        refused = self.plan("--repeat", 3, *ONCE, *BREAKER).split("call 3\n")[1]
+        self.assertEqual(refused, "ends before it is sent, at 0 s: circuit_open (the circuit of "
+                                  "http://localhost is open (1 failure in a row))\n")
+
+    def test_json_has_all_calls(self):
+        calls = json.loads(self.plan("--parallel", 3, "--format", "json", "--set",
+                                     'rate={"limit": "1/s"}', "--outcomes", "200"))
+        self.assertEqual([call["attempts"][0]["queued_ms"] for call in calls], [0, 1000, 2000])
+        self.assertEqual([call["limits"]["rate_wait_ms"] for call in calls], [0, 1000, 2000])
+
+    def test_the_drawing_has_a_row_for_each_call(self):
+        text = self.plan("--parallel", 50, "--format", "svg", "--set", 'concurrency={"max": 9}',
+                         "--outcomes", "200")
+        texts = [each.text for each in xml.etree.ElementTree.fromstring(text).iter()
+                 if each.text and each.tag.endswith("text")]
+        self.assertEqual([each for each in texts if each.startswith("call ")],
+                         [f"call {i}" for i in range(1, 41)])
+        self.assertIn("and 10 more calls", texts)
+
+    def test_options_that_exclude_each_other(self):
+        for args, problem in ((("--repeat", "2", "--parallel", "2"),
+                               "--repeat and --parallel cannot be combined"),
+                              (("--parallel", "0"), "option --parallel must be from 1 to 1000")):
+            said = self.run_program("plan", *args, status=2).stderr.decode()
+            self.assertIn(problem, said)
+
+
+if __name__ == "__main__":
+    main()
