@@ -227,6 +227,21 @@ class Waits(BatchTest):
         self.assertEqual(len(server.seen), 3)
 
 
+class Telemetry(BatchTest):
+    def test_metrics_traces_and_log_lines_are_those_of_the_run(self):
+        server = self.server(503, 200)
+        collector = self.server(Response(200, b"{}", [("Content-Type", "application/json")]))
+        file = self.input(*[server.url(f"/{i}") for i in range(5)])
+        ran = self.batch(*QUICK, *QUIET, "--metrics", "m.prom", f"--otlp={collector.url()}", "--log-json", file)
+        lines = [json.loads(line) for line in ran.stderr.decode().splitlines()]
+        self.assertTrue(any("503" in json.dumps(line) for line in lines))
+        metrics = (self.folder / "m.prom").read_text()
+        self.assertRegex(metrics, r'(?m)^http_client_request_duration_seconds_count\{[^}]*"503"[^}]*\} 1$')
+        self.assertGreaterEqual(len(collector.seen), 1)
+        self.assertEqual(len(server.seen), 6)
+        self.assertTrue(all("traceparent" in seen.headers for seen in server.seen))
+
+
 class Input(BatchTest):
     def test_every_mistake_is_named_and_nothing_is_sent(self):
         server = self.server(200)
@@ -434,6 +449,62 @@ class FullDisks(BatchTest):
                 for name in ("j.db", "r.jsonl"):
                     (self.folder / name).unlink(missing_ok=True)
                     (disk / name).unlink(missing_ok=True)
+
+
+class Recipes(BatchTest):
+    """The recipes of lib/batch/README.md, run as they stand there."""
+
+    def setUp(self):
+        super().setUp()
+        page = pathlib.Path(__file__).parents[2] / "lib" / "batch" / "README.md"
+        recipes = page.read_text().split("## Recipes")[1]
+        self.scripts = re.findall(r"```sh\n(.*?)```", recipes, re.DOTALL)
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin" / "httpretry").symlink_to(PROGRAM)
+
+    def shell(self, script, status=0):
+        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        done = subprocess.run(["sh", "-c", script], cwd=self.folder, capture_output=True, timeout=LIMIT,
+                              env=clean_environment() | {"PATH": path}, check=False)
+        self.assertEqual(done.returncode, status, done.stderr.decode())
+        return done.stdout.decode()
+
+    def test_a_list_of_files_is_mirrored(self):
+        server = self.server(Response(200, b"content"))
+        self.input(server.url("/a/b.txt"), server.url("/c"), name="urls.txt")
+        self.shell(self.scripts[0])
+        host = self.folder / "mirror" / f"127.0.0.1:{server.port}"
+        self.assertEqual((host / "a/b.txt").read_bytes() + (host / "c").read_bytes(), b"contentcontent")
+
+    def test_events_are_posted_and_those_that_failed_again_with_the_same_keys(self):
+        server = self.server(500, 500, 500, 500, 500, 200)
+        self.input({"n": 1}, {"n": 2}, {"n": 3}, name="events.jsonl")
+        script = self.scripts[1].replace("https://api.example.com/v1/events", server.url())
+        script = script.replace("--rate", "--parallel 1 --set backoff.initial=1ms --rate")
+        said = self.shell(script)
+        self.assertIn("which is what --rate allows", said)
+        keys = {}
+        for seen in server.seen:
+            keys.setdefault(seen.body, set()).add(seen.headers["idempotency-key"])
+        self.assertEqual([len(each) for each in keys.values()], [1, 1, 1])
+        self.assertEqual(len(server.seen), 8)
+
+    def test_a_nightly_job_goes_on_with_its_list(self):
+        server = self.server(200, BUSY, 200)
+        (self.folder / "nightly").write_text(self.scripts[2])
+        (self.folder / "make-list").write_text(
+            "#!/bin/sh\necho made >> made\n" + "".join(f"echo {server.url(f'/{i}')}\n" for i in range(3)))
+        for name in ("nightly", "make-list"):
+            (self.folder / name).chmod(0o755)
+        self.assertEqual(self.shell("./nightly"), "")
+        self.assertEqual(self.shell("./nightly"), "")
+        self.assertEqual((self.folder / "made").read_text(), "made\n")
+        targets = [seen.target for seen in server.seen]
+        self.assertEqual(len(targets), len(set(targets)))
+        (self.folder / "make-list").write_text("#!/bin/sh\necho nonsense\n")
+        for made in self.folder.glob("20*"):
+            made.unlink()
+        self.assertIn(":1:1: ", self.shell("./nightly"))
 
 
 class Shown(BatchTest):

@@ -5,7 +5,11 @@
 #include "cli/exit_status.hpp"
 #include "cli/message.hpp"
 #include "cli/output.hpp"
+#include "cli/signals.hpp"
+#include "cli/wait_limit.hpp"
 #include "send/connection.hpp"
+#include "send/sender.hpp"
+#include "send/telemetry.hpp"
 
 #include <httpretry/client/report.hpp>
 
@@ -130,18 +134,40 @@ int exit_status(const batch::Counts& counts) {
   return counts.done == counts.total() ? kOk : kTryLater;
 }
 
+std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command) {
+  const WithoutSignals blocked;
+  auto telemetry = run_telemetry(command.telemetry);
+  if (telemetry) telemetry->observe(command.batch.client);
+  return telemetry;
+}
+
+// A signal that comes now ends only the waits for a collector or a pipe.
+bool end_telemetry(const RunTelemetry& telemetry) {
+  const Signals signals;
+  const WaitLimit limit(signals, std::nullopt);
+  telemetry.finish(limit);
+  return try_write([&] { telemetry.write_metrics(limit); });
+}
+
 int run_batch(BatchCommand& command) {
+  const auto telemetry = begin_telemetry(command);
   Display display(command.progress);
   display.set_up(command.batch.runner);
   const auto run = Batch::open(command.batch);
   if (!run) return kUsage;
   display.clear();
-  const RunSignals signals(run->runner());
-  const auto end = run->run();
+  RunEnd end{};
+  int signal = 0;
+  {
+    const RunSignals signals(run->runner());
+    end = run->run();
+    signal = signals.received();
+  }
   display.clear();
   if (!display.quiet()) print_end(*run, end, command);
-  if (end == RunEnd::Stopped) return 128 + signals.received();
-  return exit_status(run->counts());
+  const bool written = !telemetry || end_telemetry(*telemetry);
+  if (end == RunEnd::Stopped) return 128 + signal;
+  return written ? exit_status(run->counts()) : kWriteError;
 }
 
 void prepare(BatchCommand& command, const Args& operands) {

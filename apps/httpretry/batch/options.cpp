@@ -2,6 +2,9 @@
 
 #include "send/connection.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace httpretry::cli {
 namespace {
 
@@ -133,6 +136,22 @@ std::vector<Flag> flow_flags(BatchCommand& to) {
   };
 }
 
+#ifdef HTTPRETRY_WITH_TELEMETRY
+std::vector<Flag> telemetry_flags(BatchCommand& to) {
+  auto& telemetry = to.telemetry;
+  return {
+      {'\0', "metrics", "FILE",
+       "write metrics of the run, as Prometheus reads them; - is standard output",
+       [&](Text v) { telemetry.metrics_file = v; }},
+      {'\0', "otlp", "[=URL]",
+       "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces",
+       [&](Text v) { telemetry.otlp = v; }},
+      {'\0', "log-json", "", "show each send and each call as a line of JSON on standard error",
+       [&](Text) { telemetry.log_json = true; }},
+  };
+}
+#endif
+
 std::vector<Flag> connection_flags(BatchCommand& to) {
   auto& connection = to.batch.client.connection;
   return {
@@ -167,8 +186,12 @@ std::vector<Flag> question_flags(BatchCommand& to) {
 }  // namespace
 
 FlagTable batch_flags(BatchCommand& to) {
+  auto output = output_flags(to);
+#ifdef HTTPRETRY_WITH_TELEMETRY
+  std::ranges::move(telemetry_flags(to), std::back_inserter(output));
+#endif
   return {{"Input", input_flags(to)},          {"Journal", journal_flags(to)},
-          {"Output", output_flags(to)},        {"Flow", flow_flags(to)},
+          {"Output", std::move(output)},       {"Flow", flow_flags(to)},
           {"Policy", policy_flags(to.policy)}, {"Connection", connection_flags(to)},
           {"Questions", question_flags(to)}};
 }

@@ -3,6 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/policy_options.hpp"
+#include "send/options.hpp"
 
 #include <httpretry/batch/batch.hpp>
 
@@ -25,6 +26,7 @@ struct BatchCommand {
   bool status = false;
   bool explain = false;
   std::optional<batch::State> print_jobs;  // --export
+  SendOptions telemetry;                   // only what these options set
 };
 
 FlagTable batch_flags(BatchCommand& to);

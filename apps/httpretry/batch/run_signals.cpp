@@ -21,12 +21,24 @@ int checked(int descriptor) {
   return descriptor;
 }
 
-}  // namespace
-
-RunSignals::RunSignals(batch::Runner& runner) : runner_(runner) {
+::sigset_t our_signals() {
   ::sigset_t set;
   ::sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) ::sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+WithoutSignals::WithoutSignals() : before_{} {
+  const auto set = our_signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+}
+
+WithoutSignals::~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+RunSignals::RunSignals(batch::Runner& runner) : runner_(runner) {
+  const auto set = our_signals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signals_ = checked(::signalfd(-1, &set, SFD_CLOEXEC));
   stop_event_ = checked(::eventfd(0, EFD_CLOEXEC));

@@ -4,9 +4,22 @@
 #include <httpretry/batch/runner.hpp>
 
 #include <atomic>
+#include <csignal>
 #include <thread>
 
 namespace httpretry::cli {
+
+// Threads that are made while an object exists do not get these signals.
+class WithoutSignals {
+ public:
+  WithoutSignals();
+  ~WithoutSignals();
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  ::sigset_t before_;
+};
 
 // While an object exists, these signals do not end the process. Create it before the threads of the
 // client, so that all threads block them.
