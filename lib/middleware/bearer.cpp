@@ -54,7 +54,9 @@ class Bearer final : public Middleware {
       if (poll->parsed_url()->origin() != call.origin()) return false;
       request = *poll;
     }
-    return request.body().replayable();
+    // So it has if a poll was redirected: then only a middleware below knows what was refused.
+    const bool accepted = !call.history().polled.empty();
+    return request.body().replayable() && (request.repeatable() || !accepted);
   }
 
   // `refused` is one that a server did not accept.

@@ -407,6 +407,11 @@ TEST_CASE("a poll that is refused again, or at a listed origin, is not repeated 
   CHECK(twice.client({token, retry(polling())}).send(request)->status == 401);
   CHECK(twice.sends() == 3);
 
+  Conversation redirected;
+  redirected.network->say(accepted("/7")).say(redirect_to(302, "/8")).say(Response(401));
+  CHECK(redirected.client({token, redirect(), retry(polling())}).send(request)->status == 401);
+  CHECK(redirected.sends() == 3);
+
   Conversation elsewhere;
   elsewhere.network->say(accepted("https://y.test/7")).say(Response(401)).say(Response(200));
   CHECK(elsewhere.client({token, retry(polling({"https://y.test"}))}).send(request)->status == 401);
