@@ -17,13 +17,20 @@ struct Flight {
   Job job;
   Prepared prepared;
   Time started{};
-  bool in_wait = false;  // between two attempts; under the lock of CallWatch
+  // Under the lock of CallWatch:
+  bool in_wait = false;  // between two attempts
+  bool on_wire = false;
 };
+
+class CallWatch;
 
 // In the context of a request.
 struct FlightOfCall {
   Flight* flight = nullptr;
 };
+
+// Tells `watch` when a send reaches the wire. The last of a chain.
+MiddlewarePtr watched_sends(std::shared_ptr<CallWatch> watch);
 
 // Safe to use from many threads at once.
 class CallWatch final : public Observer {
@@ -48,6 +55,11 @@ class CallWatch final : public Observer {
   void ask(bool News::*what);
 
   [[nodiscard]] bool asked_to_end();
+  // At the end of the chain: a send of the call reaches the wire.
+  void on_wire(Flight& flight);
+  // Of these, those that are not on the wire and not between two attempts: our own limits keep
+  // them.
+  [[nodiscard]] std::vector<const Flight*> kept_of(const std::vector<const Flight*>& flights);
   // What happened since the last time; waits for something until then.
   News take(Time until);
 

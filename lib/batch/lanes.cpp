@@ -40,7 +40,7 @@ std::optional<Job> Lanes::start(Time now) {
     for (std::size_t i = 0; i < ring_.size(); ++i) {
       auto& lane = *ring_[(next_ + i) % ring_.size()];
       auto& queue = lane.queues[priority];
-      if (queue.empty() || lane.running >= lane.most || lane.held(now)) continue;
+      if (queue.empty() || !lane.may_start(now)) continue;
       next_ = (next_ + i + 1) % ring_.size();
       Job job = std::move(queue.front());
       queue.pop_front();
@@ -77,10 +77,21 @@ std::vector<Job> Lanes::empty(Lane& lane) {
   return jobs;
 }
 
+std::size_t Lanes::ready(Time now) const {
+  std::size_t count = 0;
+  for (const auto* lane : ring_) count += lane->may_start(now) ? lane->queued() : 0;
+  return count;
+}
+
 std::vector<Job> Lanes::take_all() {
   std::vector<Job> jobs;
   for (auto* lane : ring_) std::ranges::move(empty(*lane), std::back_inserter(jobs));
   return jobs;
+}
+
+void Lanes::set_kept(const std::map<std::string, std::size_t>& counts) {
+  for (auto* lane : ring_) lane->kept = 0;
+  for (const auto& [host, count] : counts) lane(host).kept = count;
 }
 
 std::optional<Time> Lanes::next_end_of_hold(Time now) const {

@@ -25,12 +25,19 @@ struct Lane {
   // throttled.
   std::size_t most = kNoLimit;
   Time held_until{};
+  // Of those that run, how many our own limits keep from the wire. More of them would only wait,
+  // and take the places of other hosts.
+  std::size_t kept = 0;
+  static constexpr std::size_t kMostKept = 8;
 
   static constexpr std::size_t kNoLimit = ~std::size_t{0};
   [[nodiscard]] std::size_t queued() const {
     return queues[0].size() + queues[1].size() + queues[2].size();
   }
   [[nodiscard]] bool held(Time now) const { return now < held_until; }
+  [[nodiscard]] bool may_start(Time now) const {
+    return running < most && kept < kMostKept && !held(now);
+  }
 };
 
 class Lanes {
@@ -50,8 +57,12 @@ class Lanes {
   // pause may be long, and others need the room.
   std::vector<Job> hold(const std::string& host, Time until);
   std::vector<Job> take_all();
+  // Of each host whose calls are there, how many are kept from the wire.
+  void set_kept(const std::map<std::string, std::size_t>& counts);
 
   [[nodiscard]] std::size_t queued() const { return queued_; }
+  // Of these, those of hosts of which one may start now.
+  [[nodiscard]] std::size_t ready(Time now) const;
   // Of the holds that are not over.
   [[nodiscard]] std::optional<Time> next_end_of_hold(Time now) const;
   [[nodiscard]] std::vector<const Lane*> held(Time now) const;

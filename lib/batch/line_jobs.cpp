@@ -13,8 +13,8 @@
 namespace httpretry::batch {
 namespace {
 
-// A circuit that is open says nothing about how long, where it does not know.
-constexpr Duration kCircuitWait = std::chrono::seconds(30);
+// Where nothing was sent, and nobody knows when it may be.
+constexpr Duration kUnknownWait = std::chrono::seconds(30);
 // A budget that is used up says that its host fails, and nothing of this job.
 constexpr Duration kBudgetWait = std::chrono::seconds(10);
 
@@ -173,8 +173,8 @@ std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
   const auto wall = options_.wall_now();
   if (history.retry_at && history.stop_reason == Reason::ServerDelayTooLong) {
     wait = std::max(*history.retry_at - wall, Duration::zero());
-  } else if (history.stop_reason == Reason::CircuitOpen && !maybe_executed(outcome)) {
-    wait = history.retry_at ? std::max(*history.retry_at - wall, Duration::zero()) : kCircuitWait;
+  } else if (!outcome && outcome.error().held_back()) {
+    wait = history.retry_at ? std::max(*history.retry_at - wall, Duration::zero()) : kUnknownWait;
   }
   if (history.stop_reason == Reason::BudgetExhausted &&
       attempts_so_far(job, outcome) < line.max_attempts) {
@@ -189,15 +189,16 @@ Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
   Verdict verdict;
   const auto& line = *sent.request.options().context.get<Line>();
   if (line.filed && !line.filed->failure().empty()) throw not_written(line.filed->failure());
+  const bool may_repeat = !sent.unsafe || !maybe_executed(outcome);
   if (canceled(outcome)) {
-    if (!sent.unsafe || !maybe_executed(outcome)) {
+    if (may_repeat) {
       verdict.what = Verdict::What::GiveBack;
       return verdict;
     }
     verdict.end = ended(job, line, sent.request, outcome, State::Unknown);
     return verdict;
   }
-  if (const auto wait = wait_for(job, line, outcome)) {
+  if (const auto wait = wait_for(job, line, outcome); wait && may_repeat) {
     verdict.what = Verdict::What::Wait;
     verdict.wait = *wait;
     verdict.attempts = attempts_so_far(job, outcome);

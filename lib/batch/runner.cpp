@@ -17,6 +17,8 @@ namespace {
 constexpr Duration kCommitEvery = std::chrono::milliseconds(50);
 // How many sends that must not be repeated are committed together.
 constexpr std::size_t kIntentsAtOnce = 64;
+// A call that is not on the wire after this time is kept from it.
+constexpr Duration kKeptAfter = std::chrono::milliseconds(50);
 // The longest time without a look at the store: its wall clock may have been changed.
 constexpr Duration kLongestSleep = std::chrono::seconds(1);
 
@@ -54,6 +56,7 @@ class Runner::Work {
   void call_ended(Flight& flight, Outcome outcome);
   void hold(const std::string& host, Time until);
   void refill();
+  void look_for_kept();
   void start_jobs();
   bool may_start();
   void start(Job job);
@@ -82,6 +85,8 @@ class Runner::Work {
   std::unordered_map<const Flight*, std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> intended_;  // to be sent when the store knows
   std::size_t in_wait_ = 0;        // calls between two attempts
+  std::size_t kept_ = 0;           // calls that our own limits keep from the wire
+  Time look_again_at_{};           // for these
   std::uint64_t failures_ = 0;
   std::optional<RunEnd> ending_;
   std::exception_ptr failed_;      // what the store threw
@@ -94,7 +99,13 @@ class Runner::Work {
 };
 
 ClientOptions Runner::Work::with_ours(ClientOptions options) {
-  if (limit_) options.middlewares.push_back(limited_sends(limit_));
+  if (limit_) {
+    // A send must not hold what guards() gave it while it waits for the rate of the run.
+    auto& chain = options.middlewares;
+    const bool guarded = !chain.empty() && chain.back()->name() == "guards";
+    chain.insert(chain.end() - (guarded ? 1 : 0), limited_sends(limit_));
+  }
+  options.middlewares.push_back(watched_sends(watch_));
   options.observers.push_back(watch_);
   const auto most = static_cast<int>(std::min<std::size_t>(options_.parallel, 1'000'000));
   if (options.max_in_flight == 0 || options.max_in_flight > most) options.max_in_flight = most;
@@ -158,7 +169,8 @@ void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
   const auto& history = history_of(outcome);
   const bool throttled =
       !history.attempts.empty() && history.attempts.back().cls == Class::Throttle;
-  lanes_.ended(flight.job.host, throttled);
+  const bool held_back = !outcome && outcome.error().held_back();
+  lanes_.ended(flight.job.host, throttled || held_back);
   pace_.ended(now(), now() - flight.started);
   std::optional<Verdict> judged;
   with_store([&] { judged = jobs_.judge(flight.job, flight.prepared, std::move(outcome)); });
@@ -168,7 +180,7 @@ void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
     return;
   }
   auto& verdict = *judged;
-  if (throttled && verdict.what == Verdict::What::Wait) {
+  if ((throttled || held_back) && verdict.what == Verdict::What::Wait) {
     hold(flight.job.host, later(now(), verdict.wait));
   }
   take_in(flight.job, std::move(verdict));
@@ -199,9 +211,11 @@ void Runner::Work::hold(const std::string& host, Time until) {
 
 void Runner::Work::refill() {
   const auto turn = now();
-  if (ending_ || lanes_.queued() >= options_.parallel || turn < take_again_at_) return;
+  if (ending_ || turn < take_again_at_) return;
+  const auto ready = lanes_.ready(turn);
+  if (ready >= options_.parallel) return;
   std::vector<Job> taken;
-  const auto most = options_.parallel * 4 - lanes_.queued();
+  const auto most = options_.parallel * 4 - ready;
   store_.take(
       most, [&](std::string_view host) { return lanes_.wants(host, turn); }, taken);
   // Nothing: until a host is wanted again, or a wait ends.
@@ -217,11 +231,29 @@ void Runner::Work::refill() {
 
 bool Runner::Work::may_start() {
   if (ending_ || flights_.size() >= most_calls(options_)) return false;
-  if (flights_.size() - in_wait_ >= options_.parallel) return false;
+  if (flights_.size() - in_wait_ - kept_ >= options_.parallel) return false;
   return intended_.size() < kIntentsAtOnce;
 }
 
+// Finds calls that a rate or a limit of their host keeps from the wire for some time already. They
+// do not count, so that other hosts have their places.
+void Runner::Work::look_for_kept() {
+  const auto turn = now();
+  if (turn < look_again_at_) return;
+  look_again_at_ = later(turn, kKeptAfter);
+  std::vector<const Flight*> old;
+  for (const auto& [flight, owned] : flights_) {
+    if (flight->started != Time{} && turn - flight->started >= kKeptAfter) old.push_back(flight);
+  }
+  std::map<std::string, std::size_t> counts;
+  for (const auto* flight : watch_->kept_of(old)) ++counts[flight->job.host];
+  kept_ = 0;
+  for (const auto& [host, count] : counts) kept_ += count;
+  lanes_.set_kept(counts);
+}
+
 void Runner::Work::start_jobs() {
+  look_for_kept();
   rate_allows_at_.reset();
   // It may be one of the calls that ended just now after which there shall be no other.
   if (watch_->asked_to_end()) return;
@@ -310,10 +342,11 @@ Time Runner::Work::next_turn() const {
   const auto turn = now();
   auto next = std::min(later(turn, kLongestSleep), progress_at_);
   if (commit_at_) next = std::min(next, *commit_at_);
+  if (lanes_.queued() > 0 && !flights_.empty()) next = std::min(next, look_again_at_);
   if (rate_allows_at_) next = std::min(next, *rate_allows_at_);
   if (const auto end = lanes_.next_end_of_hold(turn)) next = std::min(next, *end);
   if (ending_) return std::min(next, ends_at_);
-  const bool room = lanes_.queued() < options_.parallel;
+  const bool room = lanes_.ready(turn) < options_.parallel;
   return room ? std::min(next, take_again_at_) : next;
 }
 

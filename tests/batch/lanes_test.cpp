@@ -69,6 +69,18 @@ TEST_CASE("a host that is held starts nothing, gives its jobs back, and then beg
   CHECK(order_of(lanes, after) == "5 6 7 8 ");
 }
 
+TEST_CASE("a host whose calls our own limits keep from the wire starts no more") {
+  Lanes lanes(100);
+  for (std::uint64_t i = 1; i <= 3; ++i) lanes.add(job(i, "a"));
+  lanes.add(job(10, "b"));
+  lanes.set_kept({{"a", Lane::kMostKept}});
+  CHECK(lanes.queued() == 4);
+  CHECK(lanes.ready(kNow) == 1);
+  CHECK(order_of(lanes) == "10 ");
+  lanes.set_kept({});
+  CHECK(order_of(lanes) == "1 2 3 ");
+}
+
 TEST_CASE("a shorter hold does not end a longer one") {
   Lanes lanes(100);
   lanes.hold("a", kNow + 10min);

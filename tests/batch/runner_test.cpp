@@ -182,6 +182,33 @@ TEST_CASE(
   CHECK(server.connections() <= 3 + 5);  // a connection may have been closed meanwhile
 }
 
+TEST_CASE("a host that our own limit makes slow does not keep others from being sent to") {
+  FaultServer slow;
+  FaultServer quick;
+  Fixture all;
+  all.options.parallel = 4;
+  for (int i = 0; i < 40; ++i) all.store.add(slow.url(), "slow");
+  for (int i = 0; i < 200; ++i) all.store.add(quick.url(), "quick");
+  auto options = client_options();
+  const auto policies = parse_policies(
+      R"({"version": 1, "endpoints": [{"match": {"host": "127.0.0.1", "port": )" +
+          std::to_string(slow.port()) + R"(}, "policy": {"rate": {"limit": "1/s", "burst": 1}}}]})",
+      "test");
+  REQUIRE(policies.has_value());
+  options.policies = *policies;
+  options.middlewares = ClientOptions().middlewares;
+  Runner runner(options, all.store, all.jobs, all.options);
+  std::thread stopper([&] {
+    CHECK(quick.wait_for_requests(200, 60s));
+    runner.stop();
+  });
+  CHECK(runner.run() == RunEnd::Stopped);
+  stopper.join();
+  CHECK(quick.requests() == 200);
+  // Else each place would have had a call to the slow host, and those would all have had to end.
+  CHECK(slow.requests() < 20);
+}
+
 TEST_CASE("a job that the server makes wait long is kept by the store, and the run ends") {
   FaultServer busy({Step(503, Headers{{"Retry-After", "3600"}})});
   FaultServer good;

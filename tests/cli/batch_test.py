@@ -213,6 +213,19 @@ class Waits(BatchTest):
         self.batch("--set", "server_delay.max=10ms", "--durability", "process", file)
         self.assertEqual(len(server.seen), 2)
 
+    def test_what_a_breaker_holds_back_waits_and_is_not_dead(self):
+        server, good = self.server(500), self.server(200)
+        file = self.input(*[s.url(f"/{i}") for i in range(30) for s in (server, good)])
+        policy = {"version": 1, "default": {"max_attempts": 1, "budget": "none", "breaker": {
+            "kind": "consecutive", "failures": 3, "open_for": {"initial": "10m", "max_interval": "10m", "jitter": "none"}}}}
+        (self.folder / "policy.json").write_text(json.dumps(policy))
+        self.batch("--policy", "policy.json", "--parallel", "1", file, status=22)
+        self.assertEqual((len(server.seen), len(good.seen)), (3, 30))
+        said = self.batch("--status", file + ".httpretry.db").stdout.decode()
+        self.assertRegex(said, r"(?m)^ +3  dead$")
+        self.assertRegex(said, r"(?m)^ +1  waiting$")
+        self.assertRegex(said, r"(?m)^ +26  queued$")
+
     def test_high_priority_goes_first(self):
         server = self.server(200)
         lines = [{"url": server.url(f"/{i}"), "priority": "low"} for i in range(5)]

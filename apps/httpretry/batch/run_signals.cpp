@@ -67,8 +67,8 @@ void RunSignals::watch() {
       runner_.ask_progress();
     } else if (received_ == 0) {
       received_ = signal;
-      print_message("httpretry: requests on their way may end; a second signal stops them, too");
       runner_.finish_up();
+      print_message("httpretry: requests on their way may end; a second signal stops them, too");
     } else {
       runner_.stop();
     }
