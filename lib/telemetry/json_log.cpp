@@ -84,15 +84,44 @@ class JsonLog final : public telemetry::SendWriter {
   }
 
   void redirected(const Call& call, const Request& next) noexcept override {
-    try {
-      write([&](JsonObject& line) {
-        begin_line(line, call, "redirect", call.scheduler().wall_now());
-        put_request(line, next);
-        put_trace(line, call);
-      });
-    } catch (const std::bad_alloc&) {
-      lost();
-    }
+    event(call, "redirect", [&](JsonObject& line) { put_request(line, next); });
+  }
+
+  void circuit_changed(const Call& call, const CircuitChange& change) noexcept override {
+    event(call, "circuit", [&](JsonObject& line) {
+      line.text("key", change.key);
+      line.text("from", to_string(change.from));
+      line.text("to", to_string(change.to));
+      line.text("why", change.why);
+      line.boolean("dry_run", change.dry_run);
+    });
+  }
+
+  void paused(const Call& call, const PauseBegun& pause) noexcept override {
+    event(call, "pause", [&](JsonObject& line) {
+      line.text("key", pause.key);
+      line.number("for_ms", milliseconds(pause.until - call.scheduler().now()));
+      line.text("source", pause.source);
+    });
+  }
+
+  void resumed(const Call& call, std::string_view key) noexcept override {
+    event(call, "resume", [&](JsonObject& line) { line.text("key", key); });
+  }
+
+  void limit_changed(const Call& call, const LimitChange& change) noexcept override {
+    event(call, "limit", [&](JsonObject& line) {
+      line.text("key", change.key);
+      line.number("from", change.from);
+      line.number("to", change.to);
+    });
+  }
+
+  void shed(const Call& call, const Error& reason) noexcept override {
+    event(call, "refused", [&](JsonObject& line) {
+      line.text("error", to_string(reason.code));
+      line.text("message", reason.message);
+    });
   }
 
  private:
@@ -110,6 +139,20 @@ class JsonLog final : public telemetry::SendWriter {
     sink_(text);
   }
 
+  // A line of its own. The next ones tell enough where it is lost.
+  template <class Put>
+  void event(const Call& call, std::string_view name, const Put& put) noexcept {
+    try {
+      write([&](JsonObject& line) {
+        begin_line(line, call, name, call.scheduler().wall_now());
+        put(line);
+        put_trace(line, call);
+      });
+    } catch (const std::bad_alloc&) {
+      lost();
+    }
+  }
+
   void send_over(const Call& call, const SendRecord& send, const Attempt* attempt) override {
     write([&](JsonObject& line) {
       begin_line(line, call, "send", call.scheduler().wall_now());
@@ -120,6 +163,7 @@ class JsonLog final : public telemetry::SendWriter {
       put_outcome(line, send.status, send.error, send.message);
       put_or_null(line, "http_version", send.http_version);
       put_timings(line, send.exchange.timings);
+      put_or_null(line, "queued_by", to_string(send.exchange.queued_by));
       line.boolean("reused_connection", send.exchange.reused_connection);
       line.number("body_sent", send.exchange.body_sent);
       line.number("body_received", send.exchange.body_received);

@@ -99,6 +99,10 @@ bool is_budget_of_host(const ResolvedPolicy& policy) {
          (scope == BudgetPolicy::Scope::Endpoint && policy.identity.empty());
 }
 
+void keep_wait(Shard& shard, QueuedBy by, Duration waited) {
+  shard.queued.at(static_cast<std::size_t>(by)).record(waited.count());
+}
+
 void keep_budget(Metrics::State& state, Shard& shard, const Call& call, const Request& request,
                  const Attempt& attempt, std::uint32_t endpoint) {
   const auto left = *attempt.budget_left;
@@ -117,11 +121,6 @@ bool refuses_retry(Reason reason) {
   return reason == Reason::UnsafeToRepeat || reason == Reason::NotReplayable ||
          reason == Reason::AttemptsExhausted || reason == Reason::ElapsedExhausted ||
          reason == Reason::ServerDelayTooLong || reason == Reason::BudgetExhausted;
-}
-
-bool refuses_call(Reason reason) {
-  return reason == Reason::CircuitOpen || reason == Reason::RateLimited ||
-         reason == Reason::QueueFull;
 }
 
 }  // namespace
@@ -180,7 +179,7 @@ void Metrics::exchange_ended(const Call& call, const Request& request, int numbe
     const auto bucket = series.duration.record(took.count());
     add(shard->wire_sends, static_cast<std::uint64_t>(exchange.wire_sends));
     if (exchange.timings.queued != Duration::zero()) {
-      shard->admission.record(exchange.timings.queued.count());
+      keep_wait(*shard, exchange.queued_by, exchange.timings.queued);
     }
     keep_exemplar(*shard, series, bucket, took, call);
   } catch (const std::bad_alloc&) {
@@ -190,9 +189,12 @@ void Metrics::exchange_ended(const Call& call, const Request& request, int numbe
 void Metrics::attempt_ended(const Call& call, const Request& request,
                             const Attempt& attempt) noexcept {
   const bool has_budget = attempt.budget_left && attempt.policy;
-  if (!attempt.retried && !has_budget) return;
+  const bool was_held = telemetry::held_by_guards(attempt);
+  if (!attempt.retried && !has_budget && !was_held) return;
   auto* shard = state_->shard();
   if (shard == nullptr) return;
+  if (was_held) keep_wait(*shard, attempt.queued_by, attempt.exchange().timings.queued);
+  if (!attempt.retried && !has_budget) return;
   try {
     const auto endpoint = shard->endpoints_seen.number(state_->endpoints, attempt.policy);
     if (has_budget) keep_budget(*state_, *shard, call, request, attempt, endpoint);
@@ -219,9 +221,45 @@ void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept 
     series.attempts.record(static_cast<std::int64_t>(attempts.size()));
     if (refuses_retry(history.stop_reason)) {
       add(series_of(*shard, shard->refused_retries, key).count);
-    } else if (refuses_call(history.stop_reason)) {
-      add(series_of(*shard, shard->refused_calls, key).count);
     }
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Metrics::shed(const Call& /*call*/, const Error& reason) noexcept {
+  auto* shard = state_->shard();
+  const auto found = std::ranges::find(kShedWords, reason.code);
+  if (shard == nullptr || found == kShedWords.end()) return;
+  add(shard->shed.at(static_cast<std::size_t>(found - kShedWords.begin())));
+}
+
+void Metrics::circuit_changed(const Call& /*call*/, const CircuitChange& change) noexcept {
+  try {
+    state_->guards.changed(change);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Metrics::limit_changed(const Call& /*call*/, const LimitChange& change) noexcept {
+  try {
+    state_->guards.changed(change);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Metrics::paused(const Call& call, const PauseBegun& pause) noexcept {
+  try {
+    constexpr Duration kYear = std::chrono::hours(24 * 366);  // it may be without an end
+    const auto left = std::min<Duration>(pause.until - call.scheduler().now(), kYear);
+    state_->guards.paused(pause.key, call.scheduler().wall_now() +
+                                         std::chrono::duration_cast<WallTime::duration>(left));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Metrics::resumed(const Call& /*call*/, std::string_view key) noexcept {
+  try {
+    state_->guards.resumed(key);
   } catch (const std::bad_alloc&) {
   }
 }

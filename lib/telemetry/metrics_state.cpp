@@ -48,6 +48,7 @@ Metrics::State::State(MetricsOptions with)
       since(std::chrono::system_clock::now()),
       hosts(options.max_hosts),
       endpoints(options.max_endpoints),
+      guards(options.max_hosts),
       budget_of_host(options.max_hosts + 1),
       budget_of_endpoint(options.max_endpoints + 1),
       id_(new_id()) {

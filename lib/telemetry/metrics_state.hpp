@@ -1,6 +1,7 @@
 // All that a Metrics has counted: a shard for each thread, and the names that they share.
 #pragma once
 
+#include "guard_numbers.hpp"
 #include "shard.hpp"
 
 #include <httpretry/flow/call.hpp>
@@ -24,6 +25,7 @@ struct Metrics::State {
   WallTime since;
   telemetry::Names hosts;
   telemetry::Names endpoints;
+  telemetry::GuardNumbers guards;
   // What was left when it was last told, by host and by endpoint.
   std::vector<Gauge> budget_of_host;
   std::vector<Gauge> budget_of_endpoint;

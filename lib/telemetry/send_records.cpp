@@ -1,5 +1,7 @@
 #include "send_records.hpp"
 
+#include "words.hpp"
+
 #include <algorithm>
 #include <new>
 
@@ -22,6 +24,13 @@ void SendWriter::begin(const Call& call, const Request& request, int number) {
   auto* records = call.get<SendRecords>();
   if (records == nullptr) records = &call.set(SendRecords());
   records->open.push_back(std::move(record));
+}
+
+void SendWriter::add_wait(SendRecord& record, const Attempt& attempt) {
+  auto& exchange = record.exchange;
+  exchange.queued_by = attempt.queued_by;
+  exchange.timings.queued = attempt.exchange().timings.queued;
+  record.at -= std::chrono::duration_cast<WallTime::duration>(exchange.timings.queued);
 }
 
 void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, int number,
@@ -75,6 +84,7 @@ void SendWriter::attempt_ended(const Call& call, const Request& request,
       any = true;
       // Of several, the last one was judged.
       const bool last = std::none_of(found + 1, records->open.end(), is_of_attempt);
+      if (last && held_by_guards(attempt)) add_wait(**found, attempt);
       give(call, static_cast<std::size_t>(found - records->open.begin()),
            last ? &attempt : nullptr);
     }

@@ -54,6 +54,7 @@ class SendWriter : public Observer {
 
  private:
   void begin(const Call& call, const Request& request, int number);
+  static void add_wait(SendRecord& record, const Attempt& attempt);
   void give(const Call& call, std::size_t index, const Attempt* attempt);
 };
 

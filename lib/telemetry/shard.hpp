@@ -130,6 +130,11 @@ struct Begun {
   HostCells* host = nullptr;
 };
 
+// Why a send was held back: the words of Errc.
+inline constexpr std::array<Errc, 4> kShedWords{Errc::Paused, Errc::CircuitOpen, Errc::RateLimited,
+                                                Errc::QueueFull};
+inline constexpr std::size_t kQueuedBy = static_cast<std::size_t>(QueuedBy::MaxInFlight) + 1;
+
 struct Shard {
   std::mutex mutex;
   std::atomic<bool> owned = true;
@@ -138,10 +143,10 @@ struct Shard {
   Table<CallSeries> calls;
   Table<CountSeries> retries;  // endpoint, class, kind of rule
   Table<CountSeries> refused_retries;
-  Table<CountSeries> refused_calls;
+  std::array<Cell, kShedWords.size()> shed{};
   Cell wire_sends{};
-  Cell wait{};  // nanoseconds
-  Durations admission;
+  Cell wait{};                                // nanoseconds
+  std::array<Durations, kQueuedBy> queued{};  // by QueuedBy
   NamesSeen hosts_seen;
   std::deque<HostCells> hosts;
 

@@ -59,11 +59,11 @@ struct Totals {
   std::map<std::uint64_t, CallTotal> calls;
   std::map<std::uint64_t, std::uint64_t> retries;
   std::map<std::uint64_t, std::uint64_t> refused_retries;
-  std::map<std::uint64_t, std::uint64_t> refused_calls;
+  std::array<std::uint64_t, kShedWords.size()> shed{};
   std::map<std::uint32_t, std::int64_t> in_flight;
   std::uint64_t wire_sends = 0;
   std::uint64_t wait = 0;
-  Total admission;
+  std::array<Total, kQueuedBy> queued;
 
  private:
   void add(Shard& shard) {
@@ -77,9 +77,7 @@ struct Totals {
     for (const auto& series : shard.refused_retries.all()) {
       refused_retries[series.key] += read(series.count);
     }
-    for (const auto& series : shard.refused_calls.all()) {
-      refused_calls[series.key] += read(series.count);
-    }
+    for (std::size_t i = 0; i < shed.size(); ++i) shed[i] += read(shard.shed[i]);
     for (const auto& host : shard.hosts) {
       // `ended` first: what ends meanwhile is then under way, and not fewer than none.
       const auto ended = read(host.ended);
@@ -88,7 +86,7 @@ struct Totals {
     }
     wire_sends += read(shard.wire_sends);
     wait += read(shard.wait);
-    admission.add(shard.admission);
+    for (std::size_t i = 0; i < queued.size(); ++i) queued[i].add(shard.queued[i]);
   }
 
   static void add(SendTotal& total, const SendSeries& series) {
@@ -129,6 +127,7 @@ class Snapshot {
   explicit Snapshot(const Metrics::State& state)
       : state_(state),
         totals_(state),
+        scopes_(state.guards.scopes()),
         hosts_(state.hosts.texts()),
         endpoints_(state.endpoints.texts()) {}
 
@@ -136,10 +135,12 @@ class Snapshot {
     MetricsSnapshot taken;
     taken.since = state_.since;
     taken.at = std::chrono::system_clock::now();
-    for (auto make : {&Snapshot::request_duration, &Snapshot::sends, &Snapshot::in_flight,
-                      &Snapshot::call_duration, &Snapshot::call_attempts, &Snapshot::retries,
-                      &Snapshot::refused_retries, &Snapshot::wait, &Snapshot::refused_calls,
-                      &Snapshot::budget, &Snapshot::queue, &Snapshot::dropped}) {
+    for (auto make :
+         {&Snapshot::request_duration, &Snapshot::sends, &Snapshot::in_flight,
+          &Snapshot::call_duration, &Snapshot::call_attempts, &Snapshot::retries,
+          &Snapshot::refused_retries, &Snapshot::wait, &Snapshot::shed, &Snapshot::budget,
+          &Snapshot::queue, &Snapshot::circuit_state, &Snapshot::circuit_changes, &Snapshot::paused,
+          &Snapshot::limit, &Snapshot::dropped}) {
       taken.families.push_back((this->*make)());
     }
     return taken;
@@ -265,20 +266,15 @@ class Snapshot {
     return made;
   }
 
-  [[nodiscard]] MetricFamily by_reason(const std::map<std::uint64_t, std::uint64_t>& counts,
-                                       std::string_view name, std::string_view help) const {
-    auto made = family(name, Kind::Counter, "{call}", help);
-    for (const auto& [key, count] : counts) {
+  MetricFamily refused_retries() {
+    auto made = family("httpretry_retries_refused_total", Kind::Counter, "{call}",
+                       "Calls that ended because a limit or the danger of harm forbade a retry.");
+    for (const auto& [key, count] : totals_.refused_retries) {
       auto labels = of_endpoint(key, false);
       put(labels, "reason", to_string(static_cast<Reason>(key >> 32U & 0xFFU)));
       made.series.push_back(counted(std::move(labels), static_cast<double>(count)));
     }
     return made;
-  }
-
-  MetricFamily refused_retries() {
-    return by_reason(totals_.refused_retries, "httpretry_retries_refused_total",
-                     "Calls that ended because a limit or the danger of harm forbade a retry.");
   }
 
   MetricFamily wait() {
@@ -288,9 +284,15 @@ class Snapshot {
     return made;
   }
 
-  MetricFamily refused_calls() {
-    return by_reason(totals_.refused_calls, "httpretry_refused_total",
-                     "Calls that were not sent, or not sent again, because of our own guards.");
+  MetricFamily shed() {
+    auto made = family("httpretry_refused_total", Kind::Counter, "{send}",
+                       "Sends that our own guards refused: nothing was sent.");
+    for (std::size_t i = 0; i < kShedWords.size(); ++i) {
+      if (totals_.shed[i] == 0) continue;
+      made.series.push_back(counted({{"reason", std::string(to_string(kShedWords[i]))}},
+                                    static_cast<double>(totals_.shed[i])));
+    }
+    return made;
   }
 
   MetricFamily budget() {
@@ -319,10 +321,68 @@ class Snapshot {
     auto made = family("httpretry_queue_seconds", Kind::Histogram, "s",
                        "Waits of sends before they began, by what held them back.");
     made.bounds = in_seconds<kDurationBounds>();
-    if (std::ranges::any_of(totals_.admission.counts, [](auto count) { return count > 0; })) {
-      made.series.push_back(measured({{"by", "admission"}}, totals_.admission, 1e9));
+    for (std::size_t i = 0; i < totals_.queued.size(); ++i) {
+      const auto& total = totals_.queued[i];
+      if (std::ranges::all_of(total.counts, [](auto count) { return count == 0; })) continue;
+      const std::string by(to_string(static_cast<QueuedBy>(i)));
+      made.series.push_back(measured({{"by", by}}, total, 1e9));
     }
     return made;
+  }
+
+  // A series for each scope of which `value` has one.
+  template <class Value>
+  MetricFamily by_scope(MetricFamily made, const Value& value) const {
+    for (const auto& [key, scope] : scopes_) {
+      const std::optional<double> found = value(scope);
+      if (found) made.series.push_back(counted({{"scope", key}}, *found));
+    }
+    return made;
+  }
+
+  MetricFamily circuit_state() {
+    const auto value = [](const ScopeNumbers& scope) -> std::optional<double> {
+      if (!scope.circuit) return std::nullopt;
+      return *scope.circuit == Circuit::Closed ? 0 : *scope.circuit == Circuit::HalfOpen ? 1 : 2;
+    };
+    return by_scope(family("httpretry_circuit_state", Kind::Gauge, "",
+                           "State of a circuit that has changed: 0 closed, 1 half open, 2 open."),
+                    value);
+  }
+
+  MetricFamily circuit_changes() {
+    auto made = family("httpretry_circuit_changes_total", Kind::Counter, "{change}",
+                       "Changes of circuits, by the state that they changed to.");
+    for (const auto& [key, scope] : scopes_) {
+      for (std::size_t i = 0; i < scope.changes.size(); ++i) {
+        if (scope.changes[i] == 0) continue;
+        const std::string to(to_string(static_cast<Circuit>(i)));
+        made.series.push_back(
+            counted({{"scope", key}, {"to", to}}, static_cast<double>(scope.changes[i])));
+      }
+    }
+    return made;
+  }
+
+  MetricFamily paused() {
+    const auto now = std::chrono::system_clock::now();
+    const auto value = [&](const ScopeNumbers& scope) -> std::optional<double> {
+      if (!scope.paused_until) return std::nullopt;
+      return *scope.paused_until > now ? 1 : 0;
+    };
+    return by_scope(family("httpretry_paused", Kind::Gauge, "",
+                           "1 while a server's word holds sends back, 0 afterwards."),
+                    value);
+  }
+
+  MetricFamily limit() {
+    const auto value = [](const ScopeNumbers& scope) -> std::optional<double> {
+      if (!scope.limit) return std::nullopt;
+      return *scope.limit;
+    };
+    return by_scope(family("httpretry_limit", Kind::Gauge, "{send}",
+                           "Limit of sends at once, where it has changed."),
+                    value);
   }
 
   MetricFamily dropped() {
@@ -339,6 +399,7 @@ class Snapshot {
 
   const Metrics::State& state_;
   Totals totals_;
+  GuardNumbers::Scopes scopes_;
   std::vector<std::string> hosts_;
   std::vector<std::string> endpoints_;
 };

@@ -34,6 +34,13 @@ WallTime time_of(const CallTrace& trace, const Call& call) {
          std::chrono::duration_cast<WallTime::duration>(call.scheduler().now() - call.started());
 }
 
+void add_wait(Span& span, Duration queued, QueuedBy by) {
+  SpanEvent event{"queued", span.start, {}};
+  event.attributes.push_back({"httpretry.queued", telemetry::seconds(queued)});
+  event.attributes.push_back({"httpretry.queued_by", std::string(to_string(by))});
+  span.events.push_back(std::move(event));
+}
+
 void add_outcome(Span& span, const Outcome& outcome) {
   span.exchange = exchange_of(outcome);
   span.status = outcome ? outcome->status : outcome.error().status;
@@ -42,11 +49,10 @@ void add_outcome(Span& span, const Outcome& outcome) {
   } else {
     span.error = outcome.error().code;
   }
-  const auto queued = span.exchange.timings.queued;
-  if (queued == Duration::zero()) return;
-  SpanEvent event{"queued", span.start, {}};
-  event.attributes.push_back({"httpretry.queued", telemetry::seconds(queued)});
-  span.events.push_back(std::move(event));
+  const auto& exchange = span.exchange;
+  if (exchange.timings.queued != Duration::zero()) {
+    add_wait(span, exchange.timings.queued, exchange.queued_by);
+  }
 }
 
 void add_decision(Span& span, const Attempt& attempt) {
@@ -58,6 +64,9 @@ void add_decision(Span& span, const Attempt& attempt) {
   span.backoff = attempt.backoff;
   span.server_delay = attempt.server_delay;
   span.budget_left = attempt.budget_left;
+  if (telemetry::held_by_guards(attempt)) {
+    add_wait(span, attempt.exchange().timings.queued, attempt.queued_by);
+  }
 }
 
 class Traces final : public Observer {
@@ -117,6 +126,18 @@ class Traces final : public Observer {
       last->span.rule.clear();
     }
     give_ended(*trace, attempt.number);
+  }
+
+  // Nothing was sent, so it has no span of its own.
+  void shed(const Call& call, const Error& reason) noexcept override {
+    auto* trace = traced(call);
+    if (trace == nullptr) return;
+    try {
+      SpanEvent event{"refused", time_of(*trace, call), {}};
+      event.attributes.push_back({"error.type", std::string(to_string(reason.code))});
+      trace->call->events.push_back(std::move(event));
+    } catch (const std::bad_alloc&) {
+    }
   }
 
   void call_ended(const Call& call, const Outcome& outcome) noexcept override {

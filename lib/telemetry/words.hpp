@@ -16,6 +16,11 @@ inline double milliseconds(Duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
+// Guards hold a send back before its exchange begins: only its attempt tells of that.
+inline bool held_by_guards(const Attempt& attempt) {
+  return attempt.queued_by != QueuedBy::Nothing && attempt.queued_by != QueuedBy::MaxInFlight;
+}
+
 // The host; an IPv6 address without brackets.
 std::string address_of(const Url& url);
 // "192.0.2.1:443", "[2001:db8::1]:443"; empty where the peer is not known.

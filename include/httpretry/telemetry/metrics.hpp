@@ -118,6 +118,11 @@ class HTTPRETRY_API Metrics final : public Observer {
                       const Outcome& outcome) noexcept override;
   void attempt_ended(const Call& call, const Request& request,
                      const Attempt& attempt) noexcept override;
+  void shed(const Call& call, const Error& reason) noexcept override;
+  void circuit_changed(const Call& call, const CircuitChange& change) noexcept override;
+  void limit_changed(const Call& call, const LimitChange& change) noexcept override;
+  void paused(const Call& call, const PauseBegun& pause) noexcept override;
+  void resumed(const Call& call, std::string_view key) noexcept override;
 
   struct State;  // lib/telemetry/metrics_state.hpp
 

@@ -1,0 +1,50 @@
+// What guards have told, by scope: states of circuits, pauses, limits. They change seldom, so all
+// threads share it, with a lock.
+#pragma once
+
+#include <httpretry/http/guard_facts.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace httpretry::telemetry {
+
+struct ScopeNumbers {
+  std::optional<Circuit> circuit;
+  std::array<std::uint64_t, 3> changes{};  // of the circuit, by the state that it changed to
+  std::optional<WallTime> paused_until;    // the epoch: it was paused, and is not any more
+  std::optional<int> limit;
+};
+
+class GuardNumbers {
+ public:
+  using Scopes = std::map<std::string, ScopeNumbers, std::less<>>;
+
+  // Scopes above `most` are counted as `_other`, which has no state.
+  explicit GuardNumbers(std::size_t most) : most_(most) {}
+
+  // These may throw std::bad_alloc.
+  void changed(const CircuitChange& change);
+  void changed(const LimitChange& change);
+  void paused(std::string_view key, WallTime until);
+  void resumed(std::string_view key);
+
+  [[nodiscard]] Scopes scopes() const;
+
+ private:
+  // Calls `change(scope)`, where there is room for that scope.
+  template <class Change>
+  void edit(std::string_view key, const Change& change);
+
+  const std::size_t most_;
+  mutable std::mutex mutex_;
+  Scopes scopes_;
+};
+
+}  // namespace httpretry::telemetry
