@@ -286,7 +286,7 @@ class Input(BatchTest):
         self.assertRegex(said, r"(?m)^ +2  requests$")
         self.assertRegex(said, r"(?m)^ +1  host https://b\.example$")
         self.assertRegex(said, r"(?m)^ +1  must not be sent twice, and have no key$")
-        self.assertIn("at least 2 m 0 s, which is what --rate allows", said)
+        self.assertIn("at least 2.00 min, which is what --rate allows", said)
         self.assertEqual(server.seen, [])
         self.assertEqual(os.listdir(self.folder), [file])
 

@@ -15,15 +15,6 @@ using batch::State;
 constexpr std::size_t kHostsShown = 3;
 constexpr std::size_t kRowsShown = 30;
 
-std::string seconds_text(Duration time) {
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(time).count();
-  if (seconds < 60) return std::to_string(seconds) + " s";
-  if (seconds < 3600) {
-    return std::to_string(seconds / 60) + " m " + std::to_string(seconds % 60) + " s";
-  }
-  return std::to_string(seconds / 3600) + " h " + std::to_string(seconds / 60 % 60) + " m";
-}
-
 std::string without_scheme(const std::string& host) {
   const auto scheme = host.find("://");
   return printable(scheme == std::string::npos ? host : host.substr(scheme + 3));
@@ -92,10 +83,10 @@ std::string progress_line(const batch::RunProgress& progress) {
   add_part(line, grouped(progress.in_flight) + " in flight");
   add_part(line, rate_text(progress.per_second));
   if (progress.median) add_part(line, "p50 " + duration_text(*progress.median));
-  if (progress.time_left) add_part(line, "ETA " + seconds_text(*progress.time_left));
+  if (progress.time_left) add_part(line, "ETA " + duration_text(*progress.time_left));
   for (std::size_t i = 0; i < std::min(progress.paused.size(), kHostsShown); ++i) {
     const auto& host = progress.paused[i];
-    add_part(line, without_scheme(host.name) + " paused " + seconds_text(host.paused));
+    add_part(line, without_scheme(host.name) + " paused " + duration_text(host.paused));
   }
   if (progress.paused.size() > kHostsShown) {
     add_part(line, grouped(progress.paused.size() - kHostsShown) + " more hosts paused");
@@ -196,11 +187,11 @@ std::string input_text(const batch::InputReport& report, const batch::RunnerOpti
   if (runner.rate) {
     const auto time = std::chrono::duration<double>(runner.rate->per) * jobs /
                       static_cast<double>(runner.rate->requests);
-    text += "at least " + seconds_text(std::chrono::duration_cast<Duration>(time)) +
+    text += "at least " + duration_text(std::chrono::duration_cast<Duration>(time)) +
             ", which is what --rate allows\n";
   }
   const std::chrono::duration<double> time(0.1 * jobs / static_cast<double>(runner.parallel));
-  text += "about " + seconds_text(std::chrono::duration_cast<Duration>(time)) + " with " +
+  text += "about " + duration_text(std::chrono::duration_cast<Duration>(time)) + " with " +
           std::to_string(runner.parallel) + " at once, if each takes 100 ms\n";
   return text;
 }
