@@ -2,7 +2,7 @@
 """Checks who includes whom, from the #include lines of include/, lib/ and apps/.
 
   http <- retry <- flow <- (policy | middleware | guard <- fleet | curl | spdlog | testing) <- client <- apps
-              ^---- json <- (policy | client | testing | simulate); middleware <- simulate
+              ^---- json <- (policy | client | testing | simulate); (middleware | guard) <- simulate
               client <- batch <- apps
 
 A room is a folder, with the same name under include/httpretry and lib; `detail` under
@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "curl": {"http", "flow", "curl"},
     "spdlog": {"http", "flow", "spdlog"},
     "fleet": {"http", "retry", "flow", "guard", "fleet"},
-    "simulate": {"http", "retry", "json", "flow", "policy", "middleware", "simulate"},
+    "simulate": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "simulate"},
     "batch": {"http", "retry", "json", "flow", "policy", "middleware", "client", "batch"},
     "testing": {"http", "retry", "json", "flow", "policy", "testing"},
     "client": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "curl", "client"},

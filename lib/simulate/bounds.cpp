@@ -75,9 +75,10 @@ PolicyBounds bounds_of(const PolicySet& policies, const Request& request) {
   const auto policy = found.policy;
   const auto status = retried_status(*policy);
   bounds.sends_at_first = sends_of_one_call(policies, request, status);
-  auto without_budget = *policy;
-  without_budget.budget.kind = BudgetPolicy::Kind::None;
-  found.policy = std::make_shared<const RetryPolicy>(std::move(without_budget));
+  auto unlimited = *policy;
+  unlimited.budget.kind = BudgetPolicy::Kind::None;
+  unlimited.guards = GuardPolicy();  // they hold back sends of a host, not of a call
+  found.policy = std::make_shared<const RetryPolicy>(std::move(unlimited));
   bounds.w_l = sends_of_one_call(PolicySet(std::move(found)), request, status);
   add_budget(bounds, policy->budget);
   bounds.stable_below = bounds.w_l ? 1 / *bounds.w_l : 0;

@@ -1,10 +1,25 @@
 #include "caller.hpp"
 
 #include <httpretry/middleware/retry.hpp>
+#ifndef HTTPRETRY_WITHOUT_GUARDS
+#include <httpretry/guard/guards.hpp>
+#endif
 
 #include <utility>
 
 namespace httpretry::simulation {
+namespace {
+
+// As in the default chain of a Client; a model has no redirects.
+std::vector<MiddlewarePtr> chain_of(const PolicySet& policies) {
+#ifdef HTTPRETRY_WITHOUT_GUARDS
+  return {retry(policies)};
+#else
+  return {retry(policies), guards()};
+#endif
+}
+
+}  // namespace
 
 void CallList::clear() {
   while (first_ != nullptr) first_->call.destroy();  // takes itself out
@@ -31,7 +46,7 @@ CallCoroutine::promise_type::promise_type(Caller& caller, const Request& /*reque
 Caller::Caller(Network& network, CallList& calls, const PolicySet& policies, std::uint64_t stream)
     : network_(network),
       calls_(calls),
-      chain_{retry(policies)},
+      chain_(chain_of(policies)),
       waits_(network.world().stream(stream)),
       random_([this, mean = network.world().options.mean_waits] {
         return mean ? 0.5 : waits_.uniform();

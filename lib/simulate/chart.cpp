@@ -54,7 +54,7 @@ std::string_view style() {
   --offered: #e8ecf1; --failed: #f58b84; --yes: #6fd08c; --no: #f58b84; --box: #1d232b; } }
 svg { font: 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 svg text { fill: var(--ink); } svg .small { fill: var(--faint); font-size: 11.5px; }
-svg .name { font-weight: 600; font-size: 15px; }
+svg .name { font-weight: 600; font-size: 14px; }
 svg .big { font-weight: 600; font-size: 17px; }
 svg .yes { fill: var(--yes); font-weight: 600; } svg .no { fill: var(--no); font-weight: 600; }
 svg .paper { fill: var(--paper); } svg .band { fill: var(--band); }

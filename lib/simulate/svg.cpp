@@ -9,7 +9,8 @@ namespace httpretry {
 namespace simulation {
 namespace {
 
-constexpr double kLeft = 270;  // of the charts
+constexpr double kLeft = 290;             // of the charts
+constexpr std::size_t kLongestName = 27;  // what fits beside them
 constexpr double kRight = 945;
 constexpr double kRow = 124;
 constexpr double kChart = 92;  // its height
@@ -43,7 +44,7 @@ std::string legend(double y, bool with_bands) {
 std::string row_of(const SimulationRun& run, const SimulationReport& report, const Pieces& pieces,
                    double top, double y, bool last) {
   auto text =
-      text_at(20, y + 18, shortened(run.policy, 30), "name") +
+      text_at(20, y + 18, shortened(run.policy, kLongestName), "name") +
       text_at(20, y + 38, mark(run), is_down(run) ? "no" : "yes") +
       text_at(20, y + 58, percent(run.success_ratio()) + " of calls succeed", "") +
       text_at(20, y + 76, number(run.sends_per_call(), 2) + " sends a call", "") +

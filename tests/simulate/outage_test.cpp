@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -18,29 +19,60 @@ namespace {
 
 const std::string kFolder = SOURCE_DIR "/lib/simulate/";
 
-// What follows "httpretry" on the page; tests/cli/simulate_test.py runs it.
+// What is on the page; tests/cli/simulate_test.py runs it.
 constexpr std::string_view kCommand =
-    "httpretry simulate --set attempt_timeout=1s --preset standard --preset curl "
-    "--preset aws-standard --preset google-http-client "
+    "httpretry simulate --set attempt_timeout=1s "
+    "--preset standard "
+    "--preset standard --set pause=none --name 'standard, no pause' "
+    "--preset standard --set 'breaker={\"preset\":\"hystrix\"}' --name 'standard, guarded' "
+    "--preset aws-standard --set pause=none --name aws-standard "
+    "--preset aws-standard --set 'breaker={\"preset\":\"hystrix\"}' --name 'aws-standard, guarded' "
+    "--preset curl --set pause=none --name curl "
+    "--preset curl --set 'breaker={\"preset\":\"hystrix\"}' --name 'curl, guarded' "
+    "--preset google-http-client --set pause=none --name google-http-client "
+    "--preset google-http-client --set 'breaker={\"preset\":\"hystrix\"}' "
+    "--name 'google-http-client, guarded' "
     "--model queue:servers=50,queue=1500,retry_after=2s "
-    "--load open:rate=700,arrivals=even --duration 80s "
+    "--load open:rate=700,arrivals=even --duration 110s "
     "--trigger at=20s,for=10s,capacity=0 --format html";
 
-PolicySet impatient(const std::string& preset) {
-  return policy_of(R"({"preset": ")" + preset + R"(", "attempt_timeout": "1s"})");
-}
+struct Row {
+  const char* name;
+  const char* preset;
+  const char* guards;  // keys of the policy
+  std::optional<double> recovers_within;
+  bool in_picture;
+};
+constexpr const char* kPause = "";  // as it is: only the pause
+constexpr const char* kNothing = R"(, "pause": "none")";
+constexpr const char* kBoth = R"(, "breaker": {"preset": "hystrix"})";
+
+const Row kRows[] = {
+    // The pause does not refuse: what it held back comes afterwards, beside the other calls.
+    {"standard", "standard", kPause, 50, true},
+    {"standard, no pause", "standard", kNothing, 10, false},
+    {"standard, guarded", "standard", kBoth, 10, true},
+    {"aws-standard", "aws-standard", kNothing, 10, true},
+    {"aws-standard, guarded", "aws-standard", kBoth, 10, false},
+    {"curl", "curl", kNothing, std::nullopt, true},
+    {"curl, guarded", "curl", kBoth, 10, true},
+    {"google-http-client", "google-http-client", kNothing, std::nullopt, true},
+    {"google-http-client, guarded", "google-http-client", kBoth, 10, false},
+};
 
 // The server takes 1 000 requests a second and gets 700 calls. For ten seconds it does nothing.
-// Clients give up after a second, and the queue holds more than it can do in a second.
+// Clients give up after a second, and the queue holds more than the server can do in a second.
 SimulationReport outage() {
   SimulationOptions options;
-  for (const auto* const preset : {"standard", "curl", "aws-standard", "google-http-client"}) {
-    options.policies.emplace_back(preset, impatient(preset));
+  for (const auto& row : kRows) {
+    options.policies.emplace_back(row.name,
+                                  policy_of(R"({"preset": ")" + std::string(row.preset) +
+                                            R"(", "attempt_timeout": "1s")" + row.guards + "}"));
   }
   options.model = model_of("queue:servers=50,queue=1500,retry_after=2s");
   options.model.triggers = {trigger_of("at=20s,for=10s,capacity=0")};
   options.load = load_of("open:rate=700,arrivals=even");
-  options.duration = 80s;
+  options.duration = 110s;
   return simulate(options).value();
 }
 
@@ -55,19 +87,30 @@ void check_file(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE(
-    "in an outage of ten seconds a budget lets the server recover, and attempts alone do not") {
+TEST_CASE("in an outage a budget or a breaker lets the server recover, and attempts alone do not") {
   const auto report = outage();
   using Verdict = SimulationRun::Verdict;
-  for (const auto& run : report.runs) {
+  auto picture = report;
+  picture.runs.clear();
+  for (std::size_t i = 0; i < std::size(kRows); ++i) {
+    const auto& run = report.runs[i];
+    const auto& row = kRows[i];
     CAPTURE(run.policy);
-    const bool has_budget = run.policy == "standard" || run.policy == "aws-standard";
-    CHECK(run.has_budget == has_budget);
-    CHECK(run.verdict == (has_budget ? Verdict::Recovered : Verdict::Metastable));
-    if (has_budget) CHECK(run.recovered_after.value_or(100) <= 10);
-    if (!has_budget)
-      CHECK(in_seconds(run, 60, 80, &SimulationSample::succeeded) <= 0.05 * 20 * 700);
+    if (row.recovers_within) {
+      CHECK(run.verdict == Verdict::Recovered);
+      CHECK(run.recovered_after.value_or(100) <= *row.recovers_within);
+    } else {
+      CHECK(run.verdict == Verdict::Metastable);
+      CHECK(in_seconds(run, 90, 110, &SimulationSample::succeeded) <= 0.05 * 20 * 700);
+    }
+    if (row.guards == kBoth) {
+      // Less than one send a call: while the breaker is open there is none.
+      CHECK(run.sends_per_call() < 1);
+      CHECK(run.not_sent > 0);
+      CHECK(run.peak_sends_per_second < 2 * 700);
+    }
+    if (row.in_picture) picture.runs.push_back(run);
   }
   check_file(kFolder + "outage.html", html_of(report, kCommand));
-  check_file(kFolder + "outage.svg", svg_of(report));
+  check_file(kFolder + "outage.svg", svg_of(picture));
 }

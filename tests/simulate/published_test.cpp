@@ -305,6 +305,33 @@ TEST_CASE("three retries and a budget against a server that fails with a probabi
   }
 }
 
+TEST_CASE("a breaker of retries, which never closes again, takes them away where a tenth fails") {
+  // His is open while more than a tenth of all attempts have failed. Ours stays open for good: from
+  // a fifth on that is the same.
+  const auto breaker = policy_of("{" + kNoWaits + R"("none", "breaker": {"kind": "ratio",
+      "failure_ratio": 0.1, "min_requests": 1, "window": "1h", "applies_to": "retries",
+      "open_for": {"kind": "constant", "interval": "1h"}}})");
+  struct Case {
+    double f, success, load;
+  };
+  const Case cases[] = {{0.01, 1.000, 1.010}, {0.05, 0.996, 1.047}, {0.10, 0.939, 1.039},
+                        {0.20, 0.797, 1.001}, {0.50, 0.501, 1.000}, {0.75, 0.240, 1.000},
+                        {1.00, 0.000, 1.000}};
+  for (const auto& each : cases) {
+    CAPTURE(each.f);
+    auto options = brooker(each.f);
+    const auto run = run_of(options, breaker);
+    CHECK(run.sends_per_call() <= each.load + 0.005);
+    CHECK(run.sends_per_call() >= 1);
+    // First attempts always go out.
+    CHECK(run.not_sent == 0);
+    CHECK(run.success_ratio() >= 1 - each.f - success_error(1 - each.f));
+    if (each.f < 0.2) continue;
+    CHECK(run.sends_per_call() >= each.load - 0.002);
+    CHECK(std::abs(run.success_ratio() - each.success) <= success_error(each.success) + 0.005);
+  }
+}
+
 TEST_CASE("each client brings the burst of its own budget") {
   // 3 000 calls fail. A budget for five retries, which never gets anything back.
   const auto five =
