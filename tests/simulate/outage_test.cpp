@@ -32,8 +32,8 @@ constexpr std::string_view kCommand =
     "--preset google-http-client --set pause=none --name google-http-client "
     "--preset google-http-client --set 'breaker={\"preset\":\"hystrix\"}' "
     "--name 'google-http-client, guarded' "
-    "--model queue:servers=50,queue=1500,retry_after=2s "
-    "--load open:rate=700,arrivals=even --duration 110s "
+    "--model queue:servers=10,queue=300,retry_after=2s "
+    "--clients 20 --load open:rate=140,arrivals=even --duration 110s "
     "--trigger at=20s,for=10s,capacity=0 --format html";
 
 struct Row {
@@ -49,7 +49,7 @@ constexpr const char* kBoth = R"(, "breaker": {"preset": "hystrix"})";
 
 const Row kRows[] = {
     // The pause does not refuse: what it held back comes afterwards, beside the other calls.
-    {"standard", "standard", kPause, 50, true},
+    {"standard", "standard", kPause, 65, true},
     {"standard, no pause", "standard", kNothing, 10, false},
     {"standard, guarded", "standard", kBoth, 10, true},
     {"aws-standard", "aws-standard", kNothing, 10, true},
@@ -60,7 +60,7 @@ const Row kRows[] = {
     {"google-http-client, guarded", "google-http-client", kBoth, 10, false},
 };
 
-// The server takes 1 000 requests a second and gets 700 calls. For ten seconds it does nothing.
+// The server takes 200 requests a second and gets 140 calls. For ten seconds it does nothing.
 // Clients give up after a second, and the queue holds more than the server can do in a second.
 SimulationReport outage() {
   SimulationOptions options;
@@ -69,9 +69,10 @@ SimulationReport outage() {
                                   policy_of(R"({"preset": ")" + std::string(row.preset) +
                                             R"(", "attempt_timeout": "1s")" + row.guards + "}"));
   }
-  options.model = model_of("queue:servers=50,queue=1500,retry_after=2s");
+  options.model = model_of("queue:servers=10,queue=300,retry_after=2s");
   options.model.triggers = {trigger_of("at=20s,for=10s,capacity=0")};
-  options.load = load_of("open:rate=700,arrivals=even");
+  options.load = load_of("open:rate=140,arrivals=even");
+  options.clients = 20;
   options.duration = 110s;
   return simulate(options).value();
 }
@@ -101,13 +102,13 @@ TEST_CASE("in an outage a budget or a breaker lets the server recover, and attem
       CHECK(run.recovered_after.value_or(100) <= *row.recovers_within);
     } else {
       CHECK(run.verdict == Verdict::Metastable);
-      CHECK(in_seconds(run, 90, 110, &SimulationSample::succeeded) <= 0.05 * 20 * 700);
+      CHECK(in_seconds(run, 90, 110, &SimulationSample::succeeded) <= 0.05 * 20 * 140);
     }
     if (row.guards == kBoth) {
       // Less than one send a call: while the breaker is open there is none.
       CHECK(run.sends_per_call() < 1);
       CHECK(run.not_sent > 0);
-      CHECK(run.peak_sends_per_second < 2 * 700);
+      CHECK(run.peak_sends_per_second < 2 * 140);
     }
     if (row.in_picture) picture.runs.push_back(run);
   }

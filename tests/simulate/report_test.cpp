@@ -214,7 +214,7 @@ TEST_CASE("the axes of a chart have numbers that differ") {
     options.policies = {{"it", policy_of(R"({"max_attempts": 1})")}};
     options.model = model_of("fail:probability=0.5");
     options.load.rate = rate;
-    options.duration = 60s;
+    options.duration = rate < 100 ? 60s : 3s;
     const auto drawing = svg_of(simulate(options).value());
     std::vector<std::string> labels;
     constexpr std::string_view kLabel = "text-anchor=\"end\">";
