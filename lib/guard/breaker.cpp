@@ -92,6 +92,7 @@ void Breaker::vote_of_probe(const BreakerPolicy& policy, const Vote& vote, Time 
   if (vote.failed || vote.took > policy.slow_after) return open(policy, vote, now, unit_random);
   if (++good_probes_ < policy.probes) return;
   closed_at_ = now;
+  tripped_ = {};
   change_to(Circuit::Closed);
 }
 
@@ -102,6 +103,8 @@ void Breaker::open(const BreakerPolicy& policy, const Vote& vote, Time now, doub
     openings_ = static_cast<int>(std::max<std::int64_t>(openings_ - quiet, 0));
   }
   ++openings_;
+  tripped_ = state_ == Circuit::Closed ? window_.sum(now, policy.window) : Counts{1, 0, 0};
+  tripped_in_a_row_ = in_a_row_;
   open_for_ =
       delay(policy.open_for, openings_, openings_ == 1 ? Duration() : open_for_, unit_random);
   change_to(Circuit::Open);
@@ -109,11 +112,13 @@ void Breaker::open(const BreakerPolicy& policy, const Vote& vote, Time now, doub
 }
 
 void Breaker::open_until(Time until) {
+  tripped_ = {};
   change_to(Circuit::Open);
   until_ = until;
 }
 
 void Breaker::close() {
+  tripped_ = {};
   change_to(Circuit::Closed);
   openings_ = 0;
 }

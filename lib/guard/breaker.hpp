@@ -53,7 +53,10 @@ class Breaker {
 
   [[nodiscard]] Circuit state() const { return state_; }
   [[nodiscard]] Time until() const { return until_; }  // while it is open
-  [[nodiscard]] int failures_in_a_row() const { return in_a_row_; }
+  // What has opened it: the sends of the window, and how many of them failed in a row. Of a probe
+  // that failed, that one.
+  [[nodiscard]] Counts tripped() const { return tripped_; }
+  [[nodiscard]] int tripped_in_a_row() const { return tripped_in_a_row_; }
   [[nodiscard]] Counts counts(const BreakerPolicy& policy, Time now) const;
   // As new.
   [[nodiscard]] bool idle(const BreakerPolicy& policy, Time now) const;
@@ -79,6 +82,8 @@ class Breaker {
   Time until_{};
   Time closed_at_{};
   Duration open_for_{};  // the last time
+  Counts tripped_;
+  int tripped_in_a_row_ = 0;
   std::vector<Probe> probes_;
   Window window_;
 };

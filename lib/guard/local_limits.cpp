@@ -10,6 +10,18 @@ WallTime wall_time(Time when, Time now, WallTime wall_now) {
   return wall_now + std::chrono::duration_cast<WallTime::duration>(when - now);
 }
 
+std::string why_opened(const BreakerPolicy& policy, const Breaker& breaker) {
+  const auto in_a_row = breaker.tripped_in_a_row();
+  if (policy.failures > 0 && in_a_row >= policy.failures) {
+    return std::to_string(in_a_row) + (in_a_row == 1 ? " failure in a row" : " failures in a row");
+  }
+  const auto counts = breaker.tripped();
+  const bool failed = counts.failed() >= policy.failure_ratio * counts.all;
+  return std::to_string(failed ? counts.failed() : counts.slow) + " of " +
+         std::to_string(counts.all) + (failed ? " failed in " : " were slow in ") +
+         duration_text(policy.window);
+}
+
 }  // namespace
 
 std::string_view without_kind(std::string_view key) { return key.substr(key.find(' ') + 1); }
@@ -172,33 +184,16 @@ void LocalState::Limits::vote(const SendGrant& grant, const SendEnd& end, Time n
   auto& circuit = *breaker_->circuit;
   const auto before = circuit.breaker.state();
   const Vote vote{end.failed, end.took, end.server_delay};
-  auto counts = circuit.breaker.counts(policy, now);
-  const auto row = circuit.breaker.failures_in_a_row();
   circuit.breaker.vote(policy, {grant.generation, grant.probe}, vote, now, random);
   const auto after = circuit.breaker.state();
   if (after == before) return;
   if (after == Circuit::Closed) {
     changes.why = policy.probes == 1 ? "a probe succeeded" : "the probes succeeded";
-    circuit.tripped = {};
     if (pauses_[kRamp]) state_->begin_pause(*breaker_, now);
   } else if (before == Circuit::HalfOpen) {
     changes.why = "a probe failed";
-    circuit.tripped = {1, 0, 0};
   } else {
-    ++counts.all;
-    counts.good += vote.failed ? 0 : 1;
-    counts.slow += vote.took > policy.slow_after ? 1 : 0;
-    circuit.tripped = counts;
-    const auto in_a_row = row + 1;
-    if (policy.failures > 0 && vote.failed && in_a_row >= policy.failures) {
-      changes.why =
-          std::to_string(in_a_row) + (in_a_row == 1 ? " failure in a row" : " failures in a row");
-    } else {
-      const bool failed = counts.failed() >= policy.failure_ratio * counts.all;
-      changes.why = std::to_string(failed ? counts.failed() : counts.slow) + " of " +
-                    std::to_string(counts.all) + (failed ? " failed in " : " were slow in ") +
-                    duration_text(policy.window);
-    }
+    changes.why = why_opened(policy, circuit.breaker);
   }
   circuit.why = changes.why;
   tell(before, changes);
@@ -210,8 +205,8 @@ void LocalState::Limits::tell(Circuit from, StateChanges& changes) const {
   change.key = without_kind(keys_.breaker);
   change.from = from;
   change.to = circuit.breaker.state();
-  change.failed = circuit.tripped.failed();
-  change.total = circuit.tripped.all;
+  change.failed = circuit.breaker.tripped().failed();
+  change.total = circuit.breaker.tripped().all;
   if (change.to == Circuit::Open) change.until = circuit.breaker.until();
   change.dry_run = keys_.policy->breaker->dry_run;
 }
@@ -241,7 +236,7 @@ GuardFacts LocalState::Limits::facts(Time now, WallTime wall_now) const {
     told.key = without_kind(keys_.breaker);
     told.state = circuit.breaker.state();
     const bool closed = told.state == Circuit::Closed;
-    const auto counts = closed ? circuit.breaker.counts(policy, now) : circuit.tripped;
+    const auto counts = closed ? circuit.breaker.counts(policy, now) : circuit.breaker.tripped();
     told.failed = counts.failed();
     told.total = counts.all;
     if (told.state == Circuit::Open) {

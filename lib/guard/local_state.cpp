@@ -82,7 +82,7 @@ std::vector<ScopeState> LocalState::states(std::string_view prefix, Time now) co
     state.circuit = circuit.breaker.state();
     const bool closed = state.circuit == Circuit::Closed;
     const auto counts =
-        closed ? circuit.breaker.counts(*circuit.policy->breaker, now) : circuit.tripped;
+        closed ? circuit.breaker.counts(*circuit.policy->breaker, now) : circuit.breaker.tripped();
     state.failed = counts.failed();
     state.total = counts.all;
     if (state.circuit == Circuit::Open) state.until = circuit.breaker.until();
@@ -117,7 +117,6 @@ bool LocalState::open_circuit(std::string_view key, Time until, Time now) {
     if (!scope.circuit) return false;
     scope.circuit->breaker.open_until(until);
     scope.circuit->why = "it was opened by the program";
-    scope.circuit->tripped = {};
     return true;
   });
 }

@@ -38,8 +38,7 @@ class LocalState final : public SharedState, public std::enable_shared_from_this
   struct CircuitState {
     Breaker breaker;
     std::shared_ptr<const GuardPolicy> policy;  // the last that used it
-    Counts tripped;                             // what has opened it
-    std::string why;                            // likewise
+    std::string why;                            // it is open
   };
   // One key. What it is for stands in the key.
   struct Scope {

@@ -24,8 +24,11 @@ Counts& Window::at(Time now, Duration length) {
 Counts Window::sum(Time now, Duration length) const {
   const auto tenth = std::max(tenth_of(now, length), latest_);
   Counts sum;
-  for (auto number = std::max<std::int64_t>(tenth - kTenths + 1, 0); number <= latest_; ++number) {
-    const auto& one = tenths_[static_cast<std::size_t>(number % kTenths)];
+  const auto first = std::max<std::int64_t>(tenth - kTenths + 1, 0);
+  auto index = static_cast<std::size_t>(first % kTenths);
+  for (auto number = first; number <= latest_; ++number) {
+    const auto& one = tenths_[index];
+    index = index + 1 == tenths_.size() ? 0 : index + 1;
     sum.all += one.all;
     sum.good += one.good;
     sum.slow += one.slow;
