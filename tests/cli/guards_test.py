@@ -109,5 +109,43 @@ class Plan(ProgramTest):
             self.assertIn(problem, said)
 
 
+class Explain(ProgramTest):
+    def explained(self, policy):
+        path = self.folder / "policy.json"
+        path.write_text(json.dumps({"version": 1, "default": policy}))
+        said = self.run_program("policy", "explain", path, "GET", "http://h/").stdout.decode()
+        return [line for line in said.splitlines() if "shared by" in line]
+
+    def test_what_holds_back_in_words(self):
+        self.assertEqual(self.explained({}), [])
+        self.assertEqual(
+            self.explained({"rate": {"limit": "10/s", "burst": 10, "max_wait": "2s"},
+                            "breaker": {"preset": "hystrix"},
+                            "concurrency": {"max": 3, "scope": "policy",
+                                            "queue": {"max": 9, "timeout": "1m"}}}),
+            ["breaker: opens at 10 failures of 20 in 10.0 s, the first time for 5.00 s; 1 success "
+             "closes it (shared by http://h)",
+             "rate: 10 in 1.00 s, burst 10: 100 calls at once take 9.00 s; who would wait longer "
+             "than 2.00 s is refused (shared by http://h)",
+             "concurrency: 3 at once, and 9 wait for at most 1.00 min (shared by the policy)"])
+        self.assertEqual(
+            self.explained({"breaker": {"failures": 5, "probes": 2, "applies_to": "retries",
+                                        "dry_run": True, "scope": "credentials"},
+                            "concurrency": {"kind": "aimd"}}),
+            ["breaker: opens at 10 failures of 20 in 10.0 s, or at 5 failures in a row, the first "
+             "time for 5.00 s; 2 successes close it; only retries ask; a dry run: nothing is "
+             "refused (shared by http://h, by credentials)",
+             "concurrency: 20 at once to begin with, then 1 to 64, and 1000 wait "
+             "(shared by http://h)"])
+        self.assertEqual(
+            self.explained({"breaker": {"kind": "share", "scope": "endpoint"}}),
+            ["breaker: refuses a share where of the sends in 2.00 min too few succeed "
+             "(shared by http://h)"])
+        self.assertEqual(
+            self.explained({"breaker": {"kind": "consecutive", "failures": 1}}),
+            ["breaker: opens at 1 failure, the first time for 5.00 s; 1 success closes it "
+             "(shared by http://h)"])
+
+
 if __name__ == "__main__":
     main()

@@ -55,6 +55,7 @@ constexpr auto kExitStatuses = std::to_array<Entry>({
     {"63", "the response is too large"},
     {"1 to 99", "others: curl's number for the error"},
     {"70", "an internal error"},
+    {"75", "nothing was sent, because we held it back; it may be later (rate, breaker, pause)"},
     {"129 to 143", "ended by a signal: SIGHUP 129, SIGINT 130, SIGTERM 143"},
     {"1", "policy check found an error, or a test failed; serve cannot listen"},
 });
@@ -71,6 +72,9 @@ constexpr auto kStopReasons = std::to_array<Entry>({
      "the body cannot be read again, or part of the response was already delivered"},
     {"server_delay_too_long", "the server asks for a longer wait than server_delay.max (1 m)"},
     {"budget_exhausted", "too many requests to this host needed retries"},
+    {"circuit_open", "too many requests failed, so the breaker of the policy lets none out"},
+    {"rate_limited", "the policy's rate would allow it too late"},
+    {"queue_full", "too many requests wait for the policy's concurrency, or for too long"},
     {"canceled", "by a signal"},
 });
 

@@ -6,6 +6,7 @@
 #include "cli/policy_options.hpp"
 #include "plan/simulated_call.hpp"
 #include "plan/table.hpp"
+#include "policy/held_back.hpp"
 
 #include <httpretry/client/report.hpp>
 
@@ -130,7 +131,7 @@ std::string words_text(const PolicySet& set, const Request& request, bool all) {
     text += values_text(own) + (own.empty() ? "  all values" : "  all other values") +
             " are those of the preset " + resolved.preset + "; --all shows them\n";
   }
-  text += repeat_text(request, *resolved.policy);
+  text += repeat_text(request, *resolved.policy) + held_back_text(resolved, request);
   return all ? text + plan_for_503(set, request) : text;
 }
 
