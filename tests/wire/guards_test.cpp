@@ -10,6 +10,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -131,4 +132,32 @@ TEST_CASE("eight threads: a rate and a breaker hold, by the server's count") {
   // Those that were on their way when it opened went out, too.
   CHECK(sent >= 20);
   CHECK(sent < 20 + 8);
+}
+
+TEST_CASE("a probe closes the circuit at its headers, before its body has come") {
+  class Order final : public Observer {
+   public:
+    void circuit_changed(const Call& /*call*/, const CircuitChange& change) noexcept override {
+      lines.emplace_back(to_string(change.to));
+    }
+    void call_ended(const Call& /*call*/, const Outcome& outcome) noexcept override {
+      lines.push_back("call " + std::to_string(outcome ? outcome->status : 0));
+    }
+    std::vector<std::string> lines;
+  };
+  Step slow(200, std::string(10, 'x'));
+  slow.fault = Fault::Drip;
+  slow.interval = 20ms;
+  FaultServer server({Step(503), slow});
+  const auto order = std::make_shared<Order>();
+  ClientOptions options;
+  options.observers = {order};
+  options.policies = policy(R"({"max_attempts": 1, "pause": "none",
+      "breaker": {"kind": "consecutive", "failures": 1, "when_open": "wait",
+                  "open_for": {"kind": "constant", "interval": "50ms"}}})");
+  Client client(options);
+  CHECK(client.get(server.url())->status == 503);
+  CHECK(client.get(server.url())->body.size() == 10);
+  CHECK(order->lines ==
+        std::vector<std::string>{"open", "call 503", "half_open", "closed", "call 200"});
 }
