@@ -75,13 +75,13 @@ void Breaker::vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote
   if (!vote.failed) ++current.good;
   if (vote.took > policy.slow_after) ++current.slow;
   in_a_row_ = vote.failed ? in_a_row_ + 1 : 0;
-  if (too_many_failed(policy, now)) open(policy, vote, now, unit_random);
+  if (too_many_failed(policy)) open(policy, vote, now, unit_random);
 }
 
-bool Breaker::too_many_failed(const BreakerPolicy& policy, Time now) const {
+bool Breaker::too_many_failed(const BreakerPolicy& policy) const {
   if (policy.failures > 0 && in_a_row_ >= policy.failures) return true;
   if (policy.kind != Kind::Ratio) return false;
-  const auto counts = window_.sum(now, policy.window);
+  const auto counts = window_.sum();
   if (counts.all < static_cast<std::uint32_t>(policy.min_requests)) return false;
   return reaches(counts.failed(), counts.all, policy.failure_ratio) ||
          (policy.slow_after != kForever && reaches(counts.slow, counts.all, policy.slow_ratio));
@@ -103,7 +103,7 @@ void Breaker::open(const BreakerPolicy& policy, const Vote& vote, Time now, doub
     openings_ = static_cast<int>(std::max<std::int64_t>(openings_ - quiet, 0));
   }
   ++openings_;
-  tripped_ = state_ == Circuit::Closed ? window_.sum(now, policy.window) : Counts{1, 0, 0};
+  tripped_ = state_ == Circuit::Closed ? window_.sum() : Counts{1, 0, 0};
   tripped_in_a_row_ = in_a_row_;
   open_for_ =
       delay(policy.open_for, openings_, openings_ == 1 ? Duration() : open_for_, unit_random);

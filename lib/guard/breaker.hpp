@@ -68,7 +68,7 @@ class Breaker {
   };
   Answer ask_share(const BreakerPolicy& policy, Time now, double unit_random);
   Answer ask_to_probe(const BreakerPolicy& policy, Time now);
-  [[nodiscard]] bool too_many_failed(const BreakerPolicy& policy, Time now) const;
+  [[nodiscard]] bool too_many_failed(const BreakerPolicy& policy) const;
   void vote_of_probe(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random);
   void open(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random);
   void change_to(Circuit state);

@@ -22,7 +22,10 @@ Counts& Window::at(Time now, Duration length) {
 }
 
 Counts Window::sum(Time now, Duration length) const {
-  const auto tenth = std::max(tenth_of(now, length), latest_);
+  return sum_until(std::max(tenth_of(now, length), latest_));
+}
+
+Counts Window::sum_until(std::int64_t tenth) const {
   Counts sum;
   const auto first = std::max<std::int64_t>(tenth - kTenths + 1, 0);
   auto index = static_cast<std::size_t>(first % kTenths);

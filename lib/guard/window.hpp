@@ -20,10 +20,13 @@ class Window {
   // Of the tenth that `now` is in.
   Counts& at(Time now, Duration length);
   [[nodiscard]] Counts sum(Time now, Duration length) const;
+  // As it was when `at` was called last.
+  [[nodiscard]] Counts sum() const { return sum_until(latest_); }
   void clear() { *this = Window(); }
 
  private:
   static constexpr std::int64_t kTenths = 10;
+  [[nodiscard]] Counts sum_until(std::int64_t tenth) const;
   std::int64_t latest_ = 0;  // the number of the tenth that was last counted in
   std::array<Counts, static_cast<std::size_t>(kTenths)> tenths_{};
 };
