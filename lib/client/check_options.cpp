@@ -11,6 +11,7 @@ namespace {
 
 void check_chain(const std::vector<MiddlewarePtr>& chain) {
   bool below_retry = false;
+  bool below_guards = false;
   for (const auto& middleware : chain) {
     if (!middleware) refuse("a middleware of the client is null");
     if (below_retry && middleware->name() == "retry") {
@@ -23,7 +24,13 @@ void check_chain(const std::vector<MiddlewarePtr>& chain) {
           "redirect stands below retry: put it above, so that each redirect is retried by the "
           "policy of its own endpoint");
     }
+    if (below_guards && middleware->name() == "retry") {
+      refuse(
+          "guards stands above retry: put it below, so that each attempt asks; above, nothing is "
+          "held back");
+    }
     below_retry = below_retry || middleware->name() == "retry";
+    below_guards = below_guards || middleware->name() == "guards";
   }
 }
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <random>
+#include <stdexcept>
 
 using namespace httpretry;
 using namespace httpretry::guard_tests;
@@ -358,6 +359,13 @@ TEST_CASE("a call that retry does not make is not held back") {
   options.transport = network;
   Client client(options);
   CHECK(client.get("http://x/"));
+}
+
+TEST_CASE("guards above retry would hold nothing back, and is refused") {
+  CHECK_THROWS_WITH_AS(Client({guards(), retry()}),
+                       "guards stands above retry: put it below, so that each attempt asks; above, "
+                       "nothing is held back",
+                       std::invalid_argument);
 }
 
 TEST_CASE("a file that is read again changes the numbers and keeps the state") {
