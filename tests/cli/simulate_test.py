@@ -2,12 +2,14 @@
 
 import html
 import json
+import os
 import pathlib
 import re
 import shlex
+import subprocess
 import unittest
 
-from program import ProgramTest, main
+from program import LIMIT, PROGRAM, ProgramTest, clean_environment, main
 
 OUTAGE_PAGE = pathlib.Path(__file__).parents[2] / "lib/simulate/outage.html"
 
@@ -59,6 +61,17 @@ class Simulate(ProgramTest):
         program, *command = shlex.split(html.unescape(re.search("<pre>(.*)</pre>", page)[1]))
         self.assertEqual(program, "httpretry")
         self.assertEqual(self.said(*command).decode(), page)
+
+    def test_the_commands_of_its_page_run_as_they_are_written(self):
+        (self.folder / "policy.json").write_text('{"version": 1, "default": {"preset": "curl"}}')
+        (self.folder / "model.json").write_text('{"kind": "capacity", "rate": 500}')
+        commands = re.search(r"```sh\n(.*?)```", OUTAGE_PAGE.with_name("README.md").read_text(), re.DOTALL)[1]
+        path = os.path.dirname(PROGRAM) + ":" + os.environ["PATH"]
+        done = subprocess.run(["sh", "-ec", commands], cwd=self.folder, capture_output=True, timeout=LIMIT,
+                              env=clean_environment() | {"PATH": path}, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn(b"google-http-client", done.stdout)
+        self.assertIn("</html>", (self.folder / "page.html").read_text())
 
     def test_settings_are_for_the_policy_before_them(self):
         report = json.loads(self.said(

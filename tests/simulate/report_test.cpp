@@ -188,6 +188,8 @@ TEST_CASE("the page says which policy is better, shows all its curves, and how t
   CHECK(contains(page, "prefers-color-scheme: dark"));
   CHECK(contains(page, "@media print"));
   CHECK(contains(page, "<dt>seed</dt><dd>1</dd>"));
+  CHECK(
+      contains(page, "4.00&nbsp;sends a call at worst: stable below 25.0&nbsp;% of the capacity."));
 }
 
 TEST_CASE("with one policy the page speaks of that one") {

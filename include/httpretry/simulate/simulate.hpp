@@ -1,10 +1,11 @@
 // simulate: what clients with a retry policy do to a server, in virtual time.
 //
 //   SimulationOptions options;
-//   options.policies = {{"standard", PolicySet()}, {"ours",
-//   PolicySet::load("policy.json").value()}}; options.model =
-//   ServerModel(ServerModel::Kind::Queue); options.model.triggers = {outage}; const
-//   SimulationReport report = simulate(options).value(); CHECK(report.runs[1].recovered_after);
+//   options.policies = {{"standard", PolicySet()}, {"ours", ours}};
+//   options.model = ServerModel(ServerModel::Kind::Queue);
+//   options.model.triggers = {outage};
+//   const SimulationReport report = simulate(options).value();
+//   CHECK(report.runs[1].recovered_after);
 //
 // The clients are those of the library: their middlewares, policies, budgets and guards. Only the
 // transport is a model. All policies get the same load. The same options give the same report.
