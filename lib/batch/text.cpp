@@ -95,9 +95,7 @@ std::optional<WallTime> parse_rfc3339(std::string_view text) {
   const auto second = minute ? take_number(text, 2, ':', 0, 60) : std::nullopt;
   const auto fraction = second ? take_fraction(text) : std::nullopt;
   const auto offset = fraction ? take_offset(text) : std::nullopt;
-  const year_month_day date = year(year_of.value_or(0)) /
-                              static_cast<unsigned>(month_of.value_or(0)) /
-                              static_cast<unsigned>(day_of.value_or(0));
+  const year_month_day date = year(year_of.value_or(0)) / month_of.value_or(0) / day_of.value_or(0);
   if (!offset || !text.empty() || !date.ok()) return std::nullopt;
   return WallTime(sys_days(date)) + hours(*hour) + minutes(*minute) + seconds(*second) + *fraction -
          *offset;

@@ -170,7 +170,7 @@ class Model {
       ++counts.of(known.state);
       const auto story = read_job(files_.folder / "j.db", std::to_string(line));
       REQUIRE(story.has_value());
-      CAPTURE(line);
+      CAPTURE(story->line);
       CHECK(story->state == known.state);
     }
     CHECK(journal_->counts() == counts);
