@@ -23,6 +23,7 @@
 #include <httpretry/flow/task.hpp>
 #include <httpretry/flow/transport.hpp>
 #include <httpretry/guard/guards.hpp>
+#include <httpretry/guard/hedge.hpp>
 #include <httpretry/guard/local_state.hpp>
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/http/body.hpp>

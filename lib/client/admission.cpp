@@ -45,6 +45,17 @@ void Admission::admit(Origin& origin) {
   }
 }
 
+QueuedBy Admission::would_hold(const Request& request, const Call& /*call*/) {
+  const auto& url = request.parsed_url();
+  if (!url) return QueuedBy::Nothing;
+  const std::lock_guard lock(mutex_);
+  const auto found = origins_.find(url->origin());
+  const bool origin_full =
+      per_origin_ != 0 && found != origins_.end() && found->second.taken >= per_origin_;
+  const bool full = in_all_ != 0 && (in_flight_ >= in_all_ || !open_.empty());
+  return origin_full || full ? QueuedBy::MaxInFlight : QueuedBy::Nothing;
+}
+
 Task<Outcome> Admission::send(Request request, Call& call) {
   auto& scheduler = call.scheduler();
   auto& transport = transport_ != nullptr ? *transport_ : static_cast<Loop&>(scheduler);
@@ -55,7 +66,13 @@ Task<Outcome> Admission::send(Request request, Call& call) {
   }
   const auto since = scheduler.now();
   Permit permit(*this, url->origin());
+  auto* const racing = Call::State::racing(call);
+  if (racing != nullptr) racing->passes(*this);
   if (!permit.happened()) {
+    if (racing != nullptr) {
+      racing->waits();
+      if (racing->is_hedge()) co_return Error(Errc::Canceled, "a hedge does not wait");
+    }
     const auto limit =
         std::min(Call::State::admission_deadline(call), request.options().respond_by);
     const bool waited_out = co_await permit.wait(scheduler, limit, call.stop());
@@ -67,6 +84,7 @@ Task<Outcome> Admission::send(Request request, Call& call) {
       co_return error;
     }
   }
+  if (racing != nullptr) racing->admitted();
   const auto waited = scheduler.now() - since;
   Call admitted = Call::State::admitted_after(call, waited);
   Outcome outcome = co_await transport.send(std::move(request), admitted);

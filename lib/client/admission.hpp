@@ -2,6 +2,8 @@
 // of a client. More wait for a permit, first come first served.
 #pragma once
 
+#include "lib/flow/current_attempt.hpp"
+
 #include <httpretry/flow/shared.hpp>
 #include <httpretry/flow/transport.hpp>
 
@@ -15,7 +17,7 @@ namespace httpretry::detail {
 
 // The end of the chain where there are limits. It waits for a permit, then hands the exchange to
 // the transport behind it.
-class Admission final : public Transport {
+class Admission final : public Transport, private SendGate {
  public:
   // 0: no limit. `transport` carries the exchanges; nullptr: that of the loop that the call is on.
   Admission(int in_all, int per_origin, Transport* transport);
@@ -48,6 +50,7 @@ class Admission final : public Transport {
 
   // With the mutex held.
   void admit(Origin& origin);
+  QueuedBy would_hold(const Request& request, const Call& call) override;
 
   const int in_all_;
   const int per_origin_;

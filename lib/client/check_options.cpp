@@ -11,9 +11,16 @@ namespace {
 
 void check_chain(const std::vector<MiddlewarePtr>& chain) {
   bool below_retry = false;
+  bool below_hedge = false;
   bool below_guards = false;
   for (const auto& middleware : chain) {
     if (!middleware) refuse("a middleware of the client is null");
+    if (middleware->name() == "hedge") {
+      if (!below_retry) refuse("hedge stands above retry: put it below, to race single attempts");
+      if (below_guards) refuse("guards stands above hedge: put it below, so that each send asks");
+      if (below_hedge) refuse("two hedge middlewares in one chain: remove one");
+      below_hedge = true;
+    }
     if (below_retry && middleware->name() == "retry") {
       refuse(
           "two retry middlewares in one chain: each attempt of the outer would be retried by the "

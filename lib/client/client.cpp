@@ -5,6 +5,7 @@
 #include "lib/flow/resume_on.hpp"
 
 #include <httpretry/guard/guards.hpp>
+#include <httpretry/guard/hedge.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 
@@ -95,7 +96,7 @@ std::vector<MiddlewarePtr> default_chain() {
 #ifdef HTTPRETRY_WITHOUT_GUARDS
   return {redirect(), retry()};
 #else
-  return {redirect(), retry(), guards()};
+  return {redirect(), retry(), hedge(), guards()};
 #endif
 }
 

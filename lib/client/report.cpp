@@ -37,6 +37,15 @@ void write_error(JsonWriter& json, Errc code, int curl_code, std::string_view me
   json.end_object();
 }
 
+void write_hedge(JsonWriter& json, const Hedge* hedge) {
+  if (hedge == nullptr) return json.null_member("hedge");
+  json.key("hedge").begin_object();
+  json.member("of", hedge->of);
+  json.member("after_ms", ms(hedge->after));
+  json.member("from", hedge->from);
+  json.end_object();
+}
+
 void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* polled) {
   json.begin_object();
   json.member("number", attempt.number);
@@ -61,7 +70,10 @@ void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* po
   write(json, "wait_ms", attempt.wait);
   json.key("budget_left");
   attempt.budget_left ? json.value(*attempt.budget_left) : json.null();
-  json.member("decision", attempt.retried ? "retry" : "stop");
+  const bool lost = attempt.race == Race::Lost;
+  json.member("decision", lost ? "lost" : attempt.retried ? "retry" : "stop");
+  write_hedge(json, attempt.hedge.get());
+  write(json, "outcome", lost ? "lost" : attempt.race == Race::Won ? "won" : "");
   if (attempt.ambiguous) json.member("ambiguous", true);
   json.end_object();
 }
@@ -138,6 +150,18 @@ std::string what_came(const std::vector<Attempt>& attempts) {
   return list;
 }
 
+std::ptrdiff_t hedges_in(const std::vector<Attempt>& attempts) {
+  return std::count_if(attempts.begin(), attempts.end(),
+                       [](const Attempt& each) { return each.hedge != nullptr; });
+}
+
+// " (1 hedge)"; empty without any.
+std::string hedges_text(const std::vector<Attempt>& attempts) {
+  const auto hedges = hedges_in(attempts);
+  if (hedges == 0) return {};
+  return " (" + std::to_string(hedges) + (hedges == 1 ? " hedge)" : " hedges)");
+}
+
 std::string_view verb(Reason reason) {
   if (reason == Reason::Success) return "succeeded";
   if (reason == Reason::Canceled) return "was canceled";
@@ -159,12 +183,12 @@ std::string describe(const Outcome& outcome) {
     return line + " (" + std::string(to_string(history.stop_reason)) + ")";
   }
   std::string line(verb(history.stop_reason));
-  line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") + " in " +
-          duration_text(history.elapsed);
+  line += " after " + std::to_string(count) + (count == 1 ? " attempt" : " attempts") +
+          hedges_text(history.attempts) + " in " + duration_text(history.elapsed);
   if (count > 0) line += ": " + what_came(history.attempts);
   const bool counted = history.stop_reason == Reason::AttemptsExhausted;
   if (!history.detail.empty() && !counted) line += "; " + history.detail;
-  if (count > 0 && history.attempts.back().ambiguous) {
+  if (count > 0 && history.last()->ambiguous) {
     line += "; an earlier attempt may have done it";
   }
   if (!history.polled.empty()) line += "; polled " + history.polled.back().url;
@@ -190,8 +214,11 @@ void write_report(JsonWriter& json, const Request& request, const Outcome& outco
               outcome ? std::max<std::uint64_t>(outcome->body.size(), outcome->delivered) : 0);
   json.key("http_version");
   outcome ? json.value(outcome->http_version) : json.null();
+  const auto& attempts = history.attempts;
+  json.member("hedges", hedges_in(attempts));
+  write(json, "hedge_refused", history.hedge_refused ? to_string(*history.hedge_refused) : "");
   json.key("attempts").begin_array();
-  for (const auto& attempt : history.attempts) {
+  for (const auto& attempt : attempts) {
     write_attempt(json, attempt, history.polled_by(attempt));
   }
   json.end_array();

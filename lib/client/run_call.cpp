@@ -40,9 +40,8 @@ Error out_of_memory() {
 bool is_good(const Outcome& outcome, const History& history) {
   if (!outcome) return false;
   if (outcome->status < 400) return true;
-  const auto& attempts = history.attempts;
-  return !attempts.empty() && attempts.back().status == outcome->status &&
-         attempts.back().cls == Class::Success;
+  const auto* last = history.last();
+  return last != nullptr && last->status == outcome->status && last->cls == Class::Success;
 }
 
 // Completes the history, and moves it into the outcome.

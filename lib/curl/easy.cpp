@@ -3,6 +3,7 @@
 #include "transfer.hpp"
 #include "url_parts.hpp"
 
+#include "lib/flow/call_state.hpp"
 #include "lib/http/regular_file.hpp"
 
 #include <httpretry/curl/cookies.hpp>
@@ -116,8 +117,16 @@ SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, co
   plan.private_handle = url.has_userinfo() || wanted.credentials || plan.cookies || plan.netrc ||
                         wanted.on_connection;
   const auto idle = idle_limit(request, options, origin);
-  plan.fresh_connection = wanted.fresh_connection || idle < 0;
+  // A hedge must not wait for the connection that the other send may be stuck in.
+  const auto* racing = Call::State::racing(call);
+  const bool may_share =
+      wanted.http_version != HttpVersion::Http1 &&
+      (url.scheme() == "https" || wanted.http_version == HttpVersion::Http2PriorKnowledge);
+  const bool must_not_share =
+      racing != nullptr && racing->is_hedge() && may_share && !origin.speaks_http1;
+  plan.fresh_connection = wanted.fresh_connection || idle < 0 || must_not_share;
   plan.max_idle_seconds = std::max(0L, idle);
+  plan.version_known = origin.speaks_http1 || origin.speaks_http2;
   plan.http2 = origin.speaks_http2;
   plan.connect_timeout = wanted.connect_timeout.value_or(options.connect_timeout);
   return plan;

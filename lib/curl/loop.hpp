@@ -31,6 +31,7 @@ void init_curl();
 // What a loop has learned about an origin that it sends to.
 struct OriginInfo {
   bool speaks_http2 = false;
+  bool speaks_http1 = false;     // over TLS, where it might speak HTTP/2
   long keep_alive_seconds = -1;  // as the server last announced; -1: it did not
   Time addresses_until{};        // libcurl knows the host's addresses until then
 };

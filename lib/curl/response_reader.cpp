@@ -102,12 +102,13 @@ bool ResponseReader::Gunzip::decode_rest(ResponseReader& into, std::size_t& budg
 
 ResponseReader::ResponseReader(const Request& request, const RequestOptions& wanted,
                                const TransportOptions& options, Delivery* delivery,
-                               AbortReason& abort)
+                               RacingSend* racing, AbortReason& abort)
     : request_(request),
       compressed_(wanted.compressed),
       max_body_(wanted.max_body.value_or(options.max_body)),
       max_headers_(options.max_headers),
       delivery_(delivery),
+      racing_(racing),
       abort_(abort) {}
 
 ResponseReader::~ResponseReader() = default;
@@ -169,6 +170,8 @@ bool ResponseReader::bad_response(std::string why) {
 }
 
 bool ResponseReader::begin_response() {
+  kept_ = racing_ != nullptr && racing_->headers_came(response) == RacingSend::Use::No;
+  if (kept_) return true;
   if (delivery_ == nullptr) {
     auto error = has_body() ? unasked_part(request_, response, false) : std::nullopt;
     return !error || abort_.set_error(Abort::BadResponse, *std::move(error));
@@ -215,7 +218,8 @@ bool ResponseReader::decoded_bytes(std::string_view bytes) {
     return abort_.set_limit(Abort::BodyTooLarge, max_body_);
   }
   body.append(bytes);
-  return delivery_ == nullptr || !delivery_->can_judge(body.size()) || release_to_sink();
+  const bool enough = delivery_ != nullptr && !kept_ && delivery_->can_judge(body.size());
+  return !enough || release_to_sink();
 }
 
 bool ResponseReader::write_to_sink(std::string_view bytes) {
@@ -228,6 +232,8 @@ bool ResponseReader::write_to_sink(std::string_view bytes) {
 
 // What was held back is for the sink after all.
 bool ResponseReader::release_to_sink() {
+  kept_ = racing_ != nullptr && !racing_->uses(response);
+  if (kept_) return true;
   auto released = delivery_->release(request_, response);
   if (!released) return sink_failed(std::move(released).error());
   to_sink = *released;

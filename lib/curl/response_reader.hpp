@@ -6,6 +6,7 @@
 #include "errors.hpp"
 
 #include "lib/flow/delivery.hpp"
+#include "lib/flow/racing_send.hpp"
 
 #include <httpretry/curl/transport_options.hpp>
 
@@ -13,9 +14,11 @@ namespace httpretry {
 
 class ResponseReader {
  public:
-  // `wanted`: the options of the request; `delivery`: where the body goes, if to a sink.
+  // `wanted`: the options of the request; `delivery`: where the body goes, if to a sink; `racing`:
+  // if there may be other responses.
   ResponseReader(const Request& request, const RequestOptions& wanted,
-                 const TransportOptions& options, Delivery* delivery, AbortReason& abort);
+                 const TransportOptions& options, Delivery* delivery, RacingSend* racing,
+                 AbortReason& abort);
   ~ResponseReader();
 
   // These are called from libcurl's callbacks. False: the exchange is to be aborted, and the reason
@@ -91,6 +94,8 @@ class ResponseReader {
   const std::uint64_t max_body_;   // decoded bytes in memory
   const std::size_t max_headers_;  // all blocks and trailers
   Delivery* const delivery_;
+  RacingSend* const racing_;
+  bool kept_ = false;  // in memory, since it is not the response that is used
   AbortReason& abort_;
   std::size_t header_bytes_ = 0;
   std::unique_ptr<Gunzip> gunzip_;

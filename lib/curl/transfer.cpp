@@ -22,7 +22,7 @@ Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Cal
       call_(call),
       delivery_(delivery),
       options_(request.options()),
-      reader_(request, options_, loop.options(), delivery, abort_),
+      reader_(request, options_, loop.options(), delivery, Call::State::racing(call), abort_),
       upload_(request.body(), abort_) {}
 
 Transfer::~Transfer() {
@@ -65,6 +65,7 @@ Result<void> Transfer::prepare() {
   }
   cookies_ = plan.cookies;
   private_handle_ = plan.private_handle;
+  version_known_ = plan.version_known;
   easy_ = loop_.take_easy();
   easy_->transfer = this;
   easy_->prepare(request_, url_, plan);

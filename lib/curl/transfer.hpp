@@ -157,6 +157,7 @@ class Transfer final : public CancelableWait, private Timer {
   bool curl_paused_ = false;  // libcurl was told to wait: for the sink, or for the decoding
   bool cookies_ = false;
   bool private_handle_ = false;
+  bool version_known_ = false;  // of HTTP, at the origin
   // Of the connection:
   // libcurl will close it though no frame broke it (HTTP/2): the server goes away, and processes no
   // stream above this, or it refused one.

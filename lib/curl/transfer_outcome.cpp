@@ -191,9 +191,11 @@ bool Transfer::died() const {
 void Transfer::learn_of_origin() {
   const auto keep_alive = reader_.response.headers.get("Keep-Alive");
   const bool http2 = reader_.response.http_version == "2";
-  if (!keep_alive && !http2) return;
+  const bool learns_http1 = !version_known_ && !http2 && url_.scheme() == "https";
+  if (!keep_alive && !http2 && !learns_http1) return;
   auto& info = loop_.edit_origin(url_);
   info.speaks_http2 = http2;
+  info.speaks_http1 = !http2;
   const auto at = keep_alive ? keep_alive->find("timeout=") : std::string_view::npos;
   if (at == std::string_view::npos) return;
   const auto digits = keep_alive->substr(at + 8);

@@ -17,6 +17,9 @@ void Observer::exchange_started(const Call& /*call*/, const Request& /*request*/
                                 int /*number*/) noexcept {}
 void Observer::exchange_ended(const Call& /*call*/, const Request& /*request*/, int /*number*/,
                               const Outcome& /*outcome*/) noexcept {}
+void Observer::hedge_started(const Call& /*call*/, const Request& /*request*/, int /*number*/,
+                             Duration /*after*/) noexcept {}
+void Observer::hedge_refused(const Call& /*call*/, HedgeRefused /*why*/) noexcept {}
 void Observer::redirected(const Call& /*call*/, const Request& /*next*/) noexcept {}
 void Observer::policies_reloaded(const Call& /*call*/, const PolicyReload& /*reload*/) noexcept {}
 void Observer::circuit_changed(const Call& /*call*/, const CircuitChange& /*change*/) noexcept {}
@@ -43,9 +46,10 @@ const std::string& Call::origin() const {
 Call Call::with(Time deadline, std::stop_token stop) const {
   Call branch(*state_, std::min(deadline_, deadline), std::move(stop));
   branch.attempt_ = attempt_;
+  if (attempt_ != 0) branch.limit_ = limit_;
   branch.current_ = current_;
   branch.watch_ = watch_;
-  if (attempt_ != 0) branch.limit_ = limit_;
+  branch.racing_ = racing_;
   return branch;
 }
 
@@ -60,8 +64,16 @@ const std::stop_token& Call::stop() const {
   return state.either_stop->token();
 }
 
-Call Call::State::attempt(const Call& call, int number, Time deadline,
-                          const CurrentAttempt& current) {
+Call Call::State::racing(const Call& call, RacingSend& send, int number, Time deadline,
+                         std::stop_token stop) {
+  Call branch = call.with(kNever, std::move(stop));
+  branch.attempt_ = number;
+  branch.deadline_ = std::min(call.limit_, deadline);
+  branch.racing_ = &send;
+  return branch;
+}
+
+Call Call::State::attempt(const Call& call, int number, Time deadline, CurrentAttempt& current) {
   Call branch(call);
   branch.deadline_ = std::min(call.deadline_, deadline);
   branch.attempt_ = number;

@@ -4,6 +4,7 @@
 #include "current_attempt.hpp"
 #include "delivery.hpp"
 #include "either_stop.hpp"
+#include "racing_send.hpp"
 
 #include <httpretry/flow/call.hpp>
 #include <httpretry/flow/transport.hpp>
@@ -29,7 +30,7 @@ struct Call::State {
   const PolicySource* policies = nullptr;
   const std::shared_ptr<SharedState>* shared_state = nullptr;  // ClientOptions::shared_state
   // Of the last `guards` that a send of this call came to; nullptr before.
-  SendGate* gate = nullptr;
+  PausingGate* gate = nullptr;
   bool gate_heard = false;  // it knows how that send ended
   std::optional<Url> first_url;
   Context context;
@@ -60,14 +61,17 @@ struct Call::State {
   static const std::stop_token& own_stop(const Call& call) { return call.stop_; }
 
   // A branch for the attempt of that number. Its deadline, and those of its own branches, are for
-  // the exchange: a wait for what holds it back (GuardPolicy, ClientOptions::max_in_flight) moves
-  // them back, but not past the deadline of `call`. `current` must outlive it.
-  static Call attempt(const Call& call, int number, Time deadline, const CurrentAttempt& current);
-  // nullptr where the branch is for none.
-  static const CurrentAttempt* current_attempt(const Call& call) { return call.current_; }
+  // the exchange: a wait for admission (ClientOptions::max_in_flight) moves them back, but not past
+  // the deadline of `call`.
+  static Call attempt(const Call& call, int number, Time deadline, CurrentAttempt& current);
+  static CurrentAttempt* current_attempt(const Call& call) { return call.current_; }
   // What is told how far the send of this branch is; nullptr where nobody wants to know.
   static SendWatch* watch(const Call& call) { return call.watch_; }
   static void set_watch(Call& call, SendWatch* watch) { call.watch_ = watch; }
+  // A branch for one of several sends.
+  static Call racing(const Call& call, RacingSend& send, int number, Time deadline,
+                     std::stop_token stop);
+  static RacingSend* racing(const Call& call) { return call.racing_; }
   // An exchange may wait for admission until then. The branch for it when it has waited.
   static Time admission_deadline(const Call& call) { return call.limit_; }
   static Call admitted_after(const Call& call, Duration waited);

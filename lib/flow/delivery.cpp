@@ -43,9 +43,13 @@ Error range_error(std::string message, bool permanent) {
 
 // What a rule of the policy calls a failure stays in memory.
 bool is_failure(const Response& response, const History& history) {
-  if (history.attempts.empty()) return false;
-  const auto& last = history.attempts.back();
-  return last.status == response.status && last.cls != Class::Success;
+  const auto* last = history.last();
+  return last != nullptr && last->status == response.status && last->cls != Class::Success;
+}
+
+bool is_used(RacingSend& racing, const Response& whole) {
+  const auto use = racing.headers_came(whole);
+  return use == RacingSend::Use::Yes || (use == RacingSend::Use::NotYet && racing.uses(whole));
 }
 
 Error no_body_for_sink(const Request& request, const Response& response, const char* why) {
@@ -131,6 +135,7 @@ const Delivery::Rest& Delivery::ask(const Request& request) {
 }
 
 Result<bool> Delivery::begin(const Request& request, const Response& head) {
+  held_ = false;
   if (asked_ && head.status == 416) return end_with(head);
   if (asked_ && head.status == 304 && !has_condition(request)) {
     return cannot_continue("the server sent the status 304, although nothing asked for it");
@@ -255,6 +260,9 @@ Task<Outcome> Delivery::deliver(Request request, Call& call, Outcome outcome) {
   if (!opened) co_return std::move(opened).error();
   auto* delivery = *opened;
   if (delivery == nullptr || !outcome) co_return outcome;
+  if (auto* racing = Call::State::racing(call); racing != nullptr && !is_used(*racing, *outcome)) {
+    co_return outcome;
+  }
   delivery->reset_exchange();
   Outcome delivered = co_await delivery->put(std::move(request), call, std::move(outcome));
   co_return delivered;

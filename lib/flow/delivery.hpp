@@ -38,6 +38,8 @@ class HTTPRETRY_API Delivery {
   void hold_back(HoldBack rules) { hold_back_ = std::move(rules); }
   // Whether a retry is possible: the writer can restart, or the next attempt can ask for the rest.
   [[nodiscard]] bool can_retry() const;
+  // Whether the writer has part of the body.
+  [[nodiscard]] bool has_bytes() const { return have_ > 0; }
 
   // For each exchange, in this order.
 

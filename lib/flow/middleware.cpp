@@ -73,6 +73,7 @@ Task<Outcome> Next::operator()(Request request, Call& call) const {
     if (index_ == chain_->size()) {
       const int number = ++state.exchanges;
       auto& transport = *state.transport;
+      if (auto* racing = Call::State::racing(call)) racing->begins();
       if (state.observers->empty()) return send_by(transport, std::move(request), call);
       auto task = observed(transport, std::move(request), call, number);
       task.set_thrower(name);

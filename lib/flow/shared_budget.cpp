@@ -44,6 +44,20 @@ void SharedBudget::cancel(BudgetClaim& claim, bool paid, Time now) {
   budget.settle(claim, Class::Permanent, now);
 }
 
+std::optional<HedgeRefused> SharedBudget::take_hedge(BudgetClaim& claim, bool uses_budget,
+                                                     bool uses_rate, Time now) {
+  const std::lock_guard lock(mutex);
+  if (uses_budget && !budget.take_hedge(claim, now)) return HedgeRefused::RetryBudget;
+  if (!uses_rate || rate.acquire(now) == Duration::zero()) return std::nullopt;
+  if (uses_budget) budget.cancel(claim, now);
+  return HedgeRefused::Busy;
+}
+
+void SharedBudget::give_back_hedge(BudgetClaim& claim, Time now) {
+  const std::lock_guard lock(mutex);
+  budget.cancel(claim, now);
+}
+
 std::optional<std::int64_t> SharedBudget::left(Time now) const {
   const std::lock_guard lock(mutex);
   return whole_tokens(budget, now);

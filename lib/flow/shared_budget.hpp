@@ -22,6 +22,9 @@ class SharedBudget final : public RetryAccount {
   Duration begin_attempt(Time now) override;
   Permit end_attempt(BudgetClaim& claim, const Ended& ended, Time now) override;
   void cancel(BudgetClaim& claim, bool paid, Time now) override;
+  std::optional<HedgeRefused> take_hedge(BudgetClaim& claim, bool uses_budget, bool uses_rate,
+                                         Time now) override;
+  void give_back_hedge(BudgetClaim& claim, Time now) override;
   // In whole tokens; empty for a policy of kind None.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
 

@@ -6,6 +6,7 @@ namespace httpretry {
 
 SendLimits::~SendLimits() = default;
 RetryAccount::~RetryAccount() = default;
+HedgeAccount::~HedgeAccount() = default;
 SharedState::~SharedState() = default;
 
 void SharedState::listen(const std::shared_ptr<const Listener>& listener) {

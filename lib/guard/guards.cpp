@@ -147,7 +147,7 @@ class ProbeWatch final : public SendWatch {
   const Time sent_;
 };
 
-class Guards final : public Middleware, public SendGate {
+class Guards final : public Middleware, public PausingGate {
  public:
   // nullptr: that of the client, else its own.
   explicit Guards(std::shared_ptr<SharedState> given)
@@ -158,7 +158,10 @@ class Guards final : public Middleware, public SendGate {
     const auto* const attempt = Call::State::current_attempt(call);
     if (attempt == nullptr || !request.parsed_url()) return next(std::move(request), call);
     auto& state = Call::State::of(call);
-    const bool asks = must_ask(attempt->policy()->guards, call);
+    const auto& guards = attempt->policy()->guards;
+    // Of several sends, those that lose are heard nowhere else.
+    const bool asks =
+        must_ask(guards, call) || (guards.pause.enabled && Call::State::racing(call) != nullptr);
     state.gate = this;
     state.gate_heard = asks;
     return asks ? guarded(std::move(request), call, next) : next(std::move(request), call);
@@ -242,6 +245,14 @@ class Guards final : public Middleware, public SendGate {
     Gate::Turn turn(gate_of(call), sender_of(request, call, attempt, policy), since);
     auto by = QueuedBy::Nothing;
     bool canceled = false;
+    auto* const racing = Call::State::racing(call);
+    if (racing != nullptr) {
+      racing->passes(*this);
+      if (turn.status() == Status::Waiting) {
+        racing->waits();
+        if (racing->is_hedge()) co_return Error(Errc::Canceled, "a hedge does not wait");
+      }
+    }
     while (!canceled && turn.status() == Status::Waiting) {
       by = turn.why().by;
       const bool whole = co_await turn.wait(scheduler, call.stop());
@@ -259,6 +270,7 @@ class Guards final : public Middleware, public SendGate {
       remember(turn, call, by, waited);
       co_return error;
     }
+    if (racing != nullptr) racing->admitted();
     Call admitted = Call::State::admitted_after(call, waited);
     ProbeWatch watch(turn, call, attempt, sent);
     if (turn.probes()) Call::State::set_watch(admitted, &watch);

@@ -23,6 +23,10 @@ std::shared_ptr<RetryAccount> LocalState::account(const std::string& key,
   return budgets_.at(key, policy, now);
 }
 
+std::shared_ptr<HedgeAccount> LocalState::hedges(const std::string& key, Time now) {
+  return hedges_.at(key, now);
+}
+
 std::shared_ptr<LocalState::Scope> LocalState::scope_of(const std::string& key, Time now) {
   if (const auto found = scopes_.find(key); found != scopes_.end()) return found->second;
   if (scopes_.size() >= room_at_) make_room(now);
@@ -103,6 +107,7 @@ bool LocalState::change(std::string_view key, Time now, const std::function<bool
 }
 
 bool LocalState::reset(std::string_view key, Time now) {
+  if (key.starts_with("hedge ")) return hedges_.reset(std::string(key));
   return change(key, now, [](Scope& scope) {
     scope.pause.end();
     scope.rate = Rate();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "breaker.hpp"
+#include "hedge_scopes.hpp"
 #include "pause.hpp"
 #include "rate.hpp"
 #include "slots.hpp"
@@ -24,6 +25,7 @@ class LocalState final : public SharedState, public std::enable_shared_from_this
   std::shared_ptr<SendLimits> limits(LimitKeys keys, Time now) override;
   std::shared_ptr<RetryAccount> account(const std::string& key, const BudgetPolicy& policy,
                                         Time now) override;
+  std::shared_ptr<HedgeAccount> hedges(const std::string& key, Time now) override;
   [[nodiscard]] std::vector<ScopeState> states(std::string_view prefix, Time now) const override;
   bool reset(std::string_view key, Time now) override;
   bool open_circuit(std::string_view key, Time until, Time now) override;
@@ -68,7 +70,9 @@ class LocalState final : public SharedState, public std::enable_shared_from_this
   Scopes scopes_;
   std::size_t room_at_ = kMaxScopes;  // so many, and those that nobody uses are dropped
   std::vector<Scope*> paused_;
-  Budgets budgets_;  // have locks of their own
+  // These have locks of their own:
+  Budgets budgets_;
+  HedgeScopes hedges_;
 };
 
 }  // namespace httpretry::guard

@@ -1,5 +1,7 @@
 #include <httpretry/http/attempt.hpp>
 
+#include <algorithm>
+
 namespace httpretry {
 namespace {
 
@@ -44,6 +46,12 @@ void Attempt::set_exchange(const Exchange& exchange) {
                     std::chrono::round<std::chrono::microseconds>(exchange.timings.*kSteps[i]))
                     .count();
   }
+}
+
+const Attempt* History::last() const {
+  const auto found = std::find_if(attempts.rbegin(), attempts.rend(),
+                                  [](const Attempt& each) { return each.race != Race::Lost; });
+  return found == attempts.rend() ? nullptr : &*found;
 }
 
 const PolledUrl* History::polled_by(const Attempt& attempt) const {

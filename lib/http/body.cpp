@@ -132,6 +132,7 @@ struct Body::Source {
   std::optional<std::string> bytes;
   Opener open;
   std::function<bool()> replayable;  // empty: always
+  bool in_file = false;
 };
 
 BodyReader::~BodyReader() = default;
@@ -147,7 +148,9 @@ Body::Body(Opener open, std::function<bool()> replayable) : source_(std::make_sh
 }
 Body::Body(const char* bytes) : Body(std::string(bytes)) {}
 Body Body::file(std::string path, std::uint64_t offset) {
-  return reopened([path = std::move(path), offset] { return open_file(path, offset); });
+  auto body = reopened([path = std::move(path), offset] { return open_file(path, offset); });
+  body.source_->in_file = true;
+  return body;
 }
 Body Body::reopened(Opener open) { return {std::move(open), nullptr}; }
 Body Body::generated(std::function<Generator()> start, std::optional<std::uint64_t> size) {
@@ -170,6 +173,7 @@ Body Body::once(Reader reader) {
 bool Body::replayable() const {
   return source_ == nullptr || !source_->replayable || source_->replayable();
 }
+bool Body::shareable() const { return source_ == nullptr || source_->bytes || source_->in_file; }
 const std::string* Body::bytes() const {
   return source_ != nullptr && source_->bytes ? &*source_->bytes : nullptr;
 }

@@ -31,6 +31,12 @@ std::string_view to_string(Reason reason) {
                "budget_exhausted", "circuit_open", "rate_limited", "queue_full", "canceled"});
 }
 
+std::string_view to_string(HedgeRefused why) {
+  return word<HedgeRefused::RetryBudget>(
+      why, {"method", "unsafe_to_repeat", "not_replayable", "attempts", "deadline", "throttled",
+            "circuit", "busy", "warming", "over_range", "hedge_budget", "retry_budget"});
+}
+
 std::string_view to_string(Errc code) {
   return word<Errc::Status>(
       code, {"invalid_request", "resolve", "connect", "tls", "timeout", "send", "receive",
@@ -52,6 +58,7 @@ std::ostream& operator<<(std::ostream& out, QueuedBy by) { return out << to_stri
 std::ostream& operator<<(std::ostream& out, Sent sent) { return out << to_string(sent); }
 std::ostream& operator<<(std::ostream& out, Class cls) { return out << to_string(cls); }
 std::ostream& operator<<(std::ostream& out, Reason reason) { return out << to_string(reason); }
+std::ostream& operator<<(std::ostream& out, HedgeRefused why) { return out << to_string(why); }
 std::ostream& operator<<(std::ostream& out, Errc code) { return out << to_string(code); }
 
 Error::Error(Errc errc, std::string text) : code(errc), message(std::move(text)) {

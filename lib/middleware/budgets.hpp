@@ -25,6 +25,10 @@ class BudgetUse final : public SharedLimits {
   Permit end_attempt(const Classified& classified, Next next, Time now) override;
   void cancel(Time now) override;
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
+  // Takes what a hedge costs; the reason where that is not there.
+  std::optional<HedgeRefused> take_hedge(Time now);
+  // The last one was not sent.
+  void give_back_hedge(Time now);
 
  private:
   Permit end_shared(const Classified& classified, Next next, Time now);
@@ -34,6 +38,7 @@ class BudgetUse final : public SharedLimits {
   RetryBudget* const own_;
   const Request* const request_;
   BudgetClaim claim_;
+  BudgetClaim hedge_claim_;
   Time last_;            // the latest time that this was given
   bool adaptive_;        // the send rate counts
   bool paid_ = false;    // for a retry that has not begun

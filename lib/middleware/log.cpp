@@ -50,11 +50,10 @@ class Log final : public Middleware {
   // As the policy judges it, where the middleware retry is below.
   static bool is_good(const Outcome& outcome, const Call& call, std::size_t first) {
     if (!outcome) return false;
-    const auto& attempts = call.history().attempts;
-    if (attempts.size() == first || attempts.back().status != outcome->status) {
-      return outcome->status < 400;
-    }
-    return attempts.back().cls == Class::Success;
+    const auto& history = call.history();
+    const auto* last = history.attempts.size() == first ? nullptr : history.last();
+    if (last == nullptr || last->status != outcome->status) return outcome->status < 400;
+    return last->cls == Class::Success;
   }
 
   // Only where it stands above the middleware retry are there any to speak of.

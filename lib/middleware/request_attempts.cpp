@@ -47,6 +47,8 @@ Call RequestAttempts::branch(const RetryStep& step) {
 // The request as this attempt sends it. Tells the observers.
 Request RequestAttempts::prepare(const RetryStep& step) {
   const auto& policy = chosen_.policy();
+  number_ = step.number;
+  hedged_.reset();
   exchanges_before_ = Call::State::of(call_).exchanges;
   call_.emit(&Observer::attempt_started, request_, step.number);
   judged_.reset();
@@ -77,6 +79,8 @@ RetryStep RequestAttempts::end(Outcome& outcome) {
   ended.begun = Call::State::of(call_).exchanges != exchanges_before_;
   ended.replayable = request_.body().replayable();
   ended.streaming = delivery != nullptr && !delivery->can_retry();
+  if (hedged_) ended.hedged = &*hedged_;
+  const auto recorded_before = call_.history().attempts.size();
 
   const bool may_resend =
       request_.options().retry && !Call::State::own_stop(call_).stop_requested();
@@ -94,12 +98,21 @@ RetryStep RequestAttempts::end(Outcome& outcome) {
     }
     step = loop_.end(ended, found, to_string(found.rule));
   }
-  auto& attempt = call_.history().attempts.back();
-  attempt.policy = chosen_.resolved;
   sent_once_ = true;
-  call_.emit(&Observer::attempt_ended, request_, attempt);
-  polls_.end_attempt(attempt.number, step->kind != RetryStep::Kind::Stop);
+  tell_of_the_end(recorded_before);
+  polls_.end_attempt(loop_.recorded().number, step->kind != RetryStep::Kind::Stop);
   return *step;
+}
+
+// Of each send of the attempt, those that lost first.
+void RequestAttempts::tell_of_the_end(std::size_t recorded_before) {
+  auto& attempts = call_.history().attempts;
+  auto& last = loop_.recorded();
+  for (auto i = recorded_before; i < attempts.size(); ++i) {
+    attempts[i].policy = chosen_.resolved;
+    if (&attempts[i] != &last) call_.emit(&Observer::attempt_ended, request_, attempts[i]);
+  }
+  call_.emit(&Observer::attempt_ended, request_, last);
 }
 
 bool RequestAttempts::was_held_back(const Outcome& outcome) const {
@@ -125,14 +138,14 @@ Error RequestAttempts::cancel() {
   const auto& url = request_.parsed_url();
   Error error(Errc::Canceled, request_.method() + " " + (url ? url->without_secrets() : "") +
                                   ": canceled while waiting to retry");
-  const auto& attempts = call_.history().attempts;
-  if (sent_once_ && !attempts.empty()) error.exchange = attempts.back().exchange();
+  const auto* last = call_.history().last();
+  if (sent_once_ && last != nullptr) error.exchange = last->exchange();
   return error;
 }
 
 bool RequestAttempts::owes_body() const {
-  const auto& attempts = call_.history().attempts;
-  if (!request_.options().sink || attempts.back().cls != Class::Success) return false;
+  const auto* last = call_.history().last();
+  if (!request_.options().sink || last->cls != Class::Success) return false;
   const auto* delivery = Delivery::begun(call_);
   return delivery != nullptr && delivery->held();
 }
@@ -141,6 +154,10 @@ bool RequestAttempts::owes_body() const {
 Classified RequestAttempts::judge(const Outcome& outcome) const {
   if (outcome && outcome->delivered > 0 && judged_) return *judged_;
   return classified(outcome, call_.scheduler().wall_now());
+}
+
+bool RequestAttempts::may_be_hedged() const {
+  return call_.get<SendAgain>() == nullptr || polls_.polls();
 }
 
 bool RequestAttempts::reads_body(int status, const Headers& headers) const {

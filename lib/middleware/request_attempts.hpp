@@ -63,15 +63,22 @@ class RequestAttempts final : private CurrentAttempt {
   const std::shared_ptr<const ResolvedPolicy>& resolved() const override {
     return chosen_.resolved;
   }
+  int number() const override { return number_; }
   bool is_retry() const override { return sent_once_; }
   Classified judge(const Outcome& outcome) const override;
   bool reads_body(int status, const Headers& headers) const override;
+  bool may_be_hedged() const override;
+  std::optional<int> sends_left() const override { return loop_.sends_left(); }
+  std::optional<HedgeRefused> pay_for_hedge(Time now) override { return budget_.take_hedge(now); }
+  void give_back_hedge(Time now) override { budget_.give_back_hedge(now); }
+  void sent_several(HedgedSends sends) override { hedged_ = std::move(sends); }
 
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
   [[nodiscard]] RetryLoop::Options loop_options() const;
   Request prepare(const RetryStep& step);
   void hold_back_what_rules_read();
   [[nodiscard]] Classified classified(const Outcome& outcome, WallTime wall_now) const;
+  void tell_of_the_end(std::size_t recorded_before);
 
   const RetryOptions& options_;
   const ChosenPolicy& chosen_;
@@ -82,6 +89,8 @@ class RequestAttempts final : private CurrentAttempt {
   RetryLoop loop_;
   // This attempt's, of the beginning of a body that then went to the sink.
   std::optional<Classified> judged_;
+  std::optional<HedgedSends> hedged_;  // this attempt's, if there were several
+  int number_ = 0;
   int exchanges_before_ = 0;  // the attempt
   bool sent_once_ = false;    // an attempt of this request has ended
 };

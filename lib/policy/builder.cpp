@@ -166,6 +166,10 @@ PolicyBuilder& PolicyBuilder::priority(Priority priority) {
   return say(&GuardPolicy::priority, priority);
 }
 
+PolicyBuilder& PolicyBuilder::hedge(const std::optional<HedgePolicy>& hedge) {
+  return say(&RetryPolicy::hedge, hedge);
+}
+
 std::string PolicyBuilder::json() const { return json_text(json_of(layer_), 1); }
 
 PolicySetBuilder& PolicySetBuilder::policy(std::string_view name, const PolicyBuilder& policy) {

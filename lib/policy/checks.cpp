@@ -130,6 +130,7 @@ void check_policy(const Layered& layered, const RetryPolicy& resolved, const Jso
                   Problems& problems) {
   Checker(layered, resolved, policy, problems).run();
   check_guards(layered, resolved, policy, problems);
+  check_hedge(layered, resolved, policy, problems);
 }
 
 }  // namespace httpretry::policy_file

@@ -35,6 +35,8 @@ class PolicyChecker {
   Problems& problems_;
 };
 
+void check_hedge(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
+                 Problems& problems);
 // Those of pause, rate, concurrency and breaker.
 void check_guards(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
                   Problems& problems);

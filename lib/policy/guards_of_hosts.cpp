@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <type_traits>
 
 namespace httpretry::policy_file {
 namespace {
@@ -13,24 +14,38 @@ namespace {
 struct Block {
   std::string_view key;
   std::string GuardNames::*place;
-  bool (*of_host)(const GuardPolicy& policy);
-  bool (*same)(const GuardPolicy& one, const GuardPolicy& other);
+  bool (*of_host)(const RetryPolicy& policy);
+  bool (*same)(const RetryPolicy& one, const RetryPolicy& other);
 };
 
 template <auto Member>
-bool of_host(const GuardPolicy& policy) {
-  return policy.*Member && (policy.*Member)->scope == GuardScope::Host;
+const auto& block_of(const RetryPolicy& policy) {
+  if constexpr (std::is_member_object_pointer_v<decltype(Member)> &&
+                std::is_invocable_v<decltype(Member), const RetryPolicy&>) {
+    return policy.*Member;
+  } else {
+    return policy.guards.*Member;
+  }
 }
 template <auto Member>
-bool same(const GuardPolicy& one, const GuardPolicy& other) {
-  return one.*Member == other.*Member;
+bool of_host(const RetryPolicy& policy) {
+  const auto& block = block_of<Member>(policy);
+  return block && block->scope == GuardScope::Host;
+}
+template <auto Member>
+bool same(const RetryPolicy& one, const RetryPolicy& other) {
+  return block_of<Member>(one) == block_of<Member>(other);
+}
+template <auto Member>
+constexpr Block block(std::string_view key, std::string GuardNames::*place) {
+  return {key, place, of_host<Member>, same<Member>};
 }
 
-constexpr std::array<Block, 3> kBlocks{{
-    {"rate", &GuardNames::rate, of_host<&GuardPolicy::rate>, same<&GuardPolicy::rate>},
-    {"concurrency", &GuardNames::concurrency, of_host<&GuardPolicy::concurrency>,
-     same<&GuardPolicy::concurrency>},
-    {"breaker", &GuardNames::breaker, of_host<&GuardPolicy::breaker>, same<&GuardPolicy::breaker>},
+constexpr std::array<Block, 4> kBlocks{{
+    block<&GuardPolicy::rate>("rate", &GuardNames::rate),
+    block<&GuardPolicy::concurrency>("concurrency", &GuardNames::concurrency),
+    block<&GuardPolicy::breaker>("breaker", &GuardNames::breaker),
+    block<&RetryPolicy::hedge>("hedge", &GuardNames::hedge),
 }};
 
 struct User {
@@ -88,7 +103,7 @@ class Checker {
 
   void add(const User& user) {
     const auto& policy = user.resolved->policy;  // nullptr where it could not be read
-    if (!policy || !block_.of_host(policy->guards)) return;
+    if (!policy || !block_.of_host(*policy)) return;
     users_.push_back(user);
     if (user.pattern != nullptr && user.pattern->host) {
       for (const auto host : hosts_of(*user.pattern)) {
@@ -139,7 +154,7 @@ class Checker {
   void tell(const User& user, const User& other, std::string_view host) {
     auto message = "its \"" + std::string(block_.key) + "\" and that of " +
                    pointer_to(*other.json) + " are both for the host " + quoted_text(host);
-    if (block_.same(user.resolved->policy->guards, other.resolved->policy->guards)) {
+    if (block_.same(*user.resolved->policy, *other.resolved->policy)) {
       problems_.warn(*user.json, message + ", and count apart: they stand in two places");
     } else {
       problems_.error(*user.json, message +
@@ -163,7 +178,8 @@ void name_guards(ResolvedPolicy& resolved, const JsonNode& entry) {
   if (!resolved.guard_names) return;
   const auto own = pointer_to(entry) + "/policy";
   auto names = *resolved.guard_names;
-  for (auto* const name : {&names.pause, &names.rate, &names.concurrency, &names.breaker}) {
+  for (auto* const name :
+       {&names.pause, &names.rate, &names.concurrency, &names.breaker, &names.hedge}) {
     if (*name == own) *name = resolved.identity;
   }
   if (names != *resolved.guard_names) {

@@ -135,12 +135,15 @@ class GrpcImport {
     if (!is(&json, Type::Object, "an object")) return;
     Members members(json, problems_);
     PolicyBuilder policy;
-    policy.preset(json.find("retryPolicy") == nullptr ? "none" : "grpc");
-    read_retry(members.find("retryPolicy"), policy);
-    if (const auto limit = duration(members.find("timeout"))) policy.max_elapsed_time(*limit);
-    if (const auto* const hedging = members.find("hedgingPolicy")) {
-      problems_.warn(*hedging, "hedging is not carried over: these methods are sent once");
+    const auto* const retrying = members.find("retryPolicy");
+    const auto* const hedging = members.find("hedgingPolicy");
+    if (retrying != nullptr && hedging != nullptr) {
+      problems_.error(*hedging, "a method has a retryPolicy or a hedgingPolicy, not both");
     }
+    policy.preset(retrying == nullptr ? "none" : "grpc");
+    read_retry(retrying, policy);
+    read_hedging(hedging, policy);
+    if (const auto limit = duration(members.find("timeout"))) policy.max_elapsed_time(*limit);
     const auto* const names = members.find("name");
     if (names == nullptr) problems_.warn(json, "it has no \"name\", so it is of no method");
     if (is(names, Type::Array, "an array")) read_names(*names, policy);
@@ -193,12 +196,7 @@ class GrpcImport {
       policy.attempt_timeout(*limit);
     }
     members.warn_of_others();
-    policy.repeat(Repeat::Always).budget(budget_);
-    ServerDelayPolicy delay;
-    delay.headers = {ServerDelaySource::GrpcRetryPushback};
-    delay.combine = ServerDelayPolicy::Combine::Server;
-    delay.max = kForever;
-    policy.server_delay(delay);
+    follow_server(policy);
     if (!initial || !most || !multiplier) return;
     if (*multiplier < 1) {
       problems_.warn(*json->find("backoffMultiplier"), "waits cannot shrink here: 1 is taken");
@@ -217,16 +215,60 @@ class GrpcImport {
     policy.backoff(backoff);
   }
 
-  void read_attempts(const JsonNode* json, PolicyBuilder& policy) {
-    if (!is(json, Type::Number, "a number")) return;
+  void follow_server(PolicyBuilder& policy) {
+    policy.repeat(Repeat::Always).budget(budget_);
+    ServerDelayPolicy delay;
+    delay.headers = {ServerDelaySource::GrpcRetryPushback};
+    delay.combine = ServerDelayPolicy::Combine::Server;
+    delay.max = kForever;
+    policy.server_delay(delay);
+  }
+
+  // A failure that is not fatal is followed at once, a slow send after hedgingDelay.
+  void read_hedging(const JsonNode* json, PolicyBuilder& policy) {
+    if (!is(json, Type::Object, "an object")) return;
+    Members members(*json, problems_);
+    const auto attempts = read_attempts(members.required("maxAttempts"), policy);
+    const auto* const delay = members.find("hedgingDelay");
+    const bool at_once = delay == nullptr || delay->text == "0s";
+    const auto after = at_once ? Duration::zero() : duration(delay).value_or(Duration::zero());
+    const auto* const codes = members.find("nonFatalStatusCodes");
+    read_codes(codes, policy, true);
+    members.warn_of_others();
+    if (codes == nullptr || codes->children.empty()) policy.retry_on(retry_on_nothing());
+    follow_server(policy);
+    Backoff none;
+    none.kind = Backoff::Kind::None;
+    policy.backoff(none);
+    HedgePolicy hedge;
+    hedge.after = after;
+    hedge.max_hedges = attempts - 1;
+    hedge.methods.clear();
+    hedge.budget.reset();
+    policy.hedge(hedge);
+  }
+
+  static RetryOn retry_on_nothing() {
+    RetryOn on;
+    on.statuses = on.throttle_statuses = {};
+    on.error_codes.clear();
+    on.transport = 0;
+    return on;
+  }
+
+  // The number; 2 where it is none.
+  int read_attempts(const JsonNode* json, PolicyBuilder& policy) {
+    if (!is(json, Type::Number, "a number")) return 2;
     const auto count = number_in(*json);
     if (!count || *count < 2 || *count != std::floor(*count)) {
       problems_.error(*json, described(*json) + " is not a number of attempts: at least 2");
-      return;
+      return 2;
     }
     const auto most = std::to_string(kMostAttempts);
     if (*count > kMostAttempts) problems_.warn(*json, "gRPC makes " + most + " at most");
-    policy.max_attempts(static_cast<int>(std::min<double>(*count, kMostAttempts)));
+    const auto attempts = static_cast<int>(std::min<double>(*count, kMostAttempts));
+    policy.max_attempts(attempts);
+    return attempts;
   }
 
   // "1.5s": protobuf's durations are seconds.
@@ -243,13 +285,12 @@ class GrpcImport {
     return {};
   }
 
-  void read_codes(const JsonNode* json, PolicyBuilder& policy) {
+  void read_codes(const JsonNode* json, PolicyBuilder& policy, bool may_be_empty = false) {
     if (!is(json, Type::Array, "an array")) return;
-    if (json->children.empty()) problems_.error(*json, "an empty list retries nothing");
-    RetryOn on;
-    on.statuses = on.throttle_statuses = {};
-    on.error_codes.clear();
-    on.transport = 0;
+    if (json->children.empty() && !may_be_empty) {
+      problems_.error(*json, "an empty list retries nothing");
+    }
+    RetryOn on = retry_on_nothing();
     const auto add_rules = [&](Class as) {
       ErrorRule header;
       header.source = ErrorRule::Source::Header;

@@ -65,6 +65,7 @@ constexpr Object<PausePolicy> kPauseOrNone(kPause);
 constexpr Object<std::optional<RatePolicy>> kRateOrNone(kRate);
 constexpr Object<std::optional<ConcurrencyPolicy>> kConcurrencyOrNone(kConcurrency);
 constexpr Object<std::optional<BreakerPolicy>> kBreakerOrNone(kBreaker);
+constexpr Object<std::optional<HedgePolicy>> kHedgeOrNone(kHedge);
 
 constexpr Key kServerDelayKeys[] = {
     key<&ServerDelayPolicy::headers>(
@@ -137,6 +138,8 @@ constexpr Key kPolicyKeys[] = {
         "breaker", kBreakerOrNone, "Nothing is sent for a while where too many sends fail."),
     nested_key<&RetryPolicy::guards, &GuardPolicy::priority>(
         "priority", kPriority, "Which of the sends that wait go first."),
+    key<&RetryPolicy::hedge>("hedge", kHedgeOrNone,
+                             "The same request again beside a send that is slow."),
 };
 // For keys that the loader in file.cpp reads itself: the table only has their schemas.
 std::optional<bool> leave(const JsonNode& /*json*/, Problems& /*problems*/) { return true; }

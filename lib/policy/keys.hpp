@@ -158,6 +158,7 @@ extern const Shape kPause;
 extern const Shape kRate;
 extern const Shape kConcurrency;
 extern const Shape kBreaker;
+extern const Shape kHedge;
 extern const Word<Priority> kPriority;
 
 extern const Text kHeader;  // a header's name

@@ -176,6 +176,7 @@ std::shared_ptr<const GuardNames> guard_names_of(const Layered& policy,
   name(&GuardNames::rate, "rate");
   name(&GuardNames::concurrency, "concurrency");
   name(&GuardNames::breaker, "breaker");
+  name(&GuardNames::hedge, "hedge");
   return names == GuardNames() ? nullptr : std::make_shared<const GuardNames>(std::move(names));
 }
 

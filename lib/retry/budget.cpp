@@ -38,6 +38,11 @@ bool Budget::take(BudgetClaim& claim, Class cls, bool timeout, Time now) {
   return true;
 }
 
+bool Budget::take_hedge(BudgetClaim& claim, Time now) {
+  if (policy_.kind == Kind::Grpc) return left_ > policy_.capacity / 2;
+  return take(claim, Class::Transient, false, now);
+}
+
 void Budget::cancel(BudgetClaim& claim, Time now) {
   if (claim.settled) return;
   claim.settled = true;

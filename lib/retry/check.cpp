@@ -122,6 +122,21 @@ class Checker {
     backoff("breaker.open_for", breaker.open_for);
   }
 
+  void hedge(const HedgePolicy& hedge) {
+    within("hedge");
+    time("after", hedge.after, Kind::Time);
+    demand(hedge.quantile == 0 || (hedge.quantile >= 0.5 && hedge.quantile <= 0.999), "quantile",
+           "must be 0, or from 0.5 to 0.999");
+    number("min_samples", hedge.min_samples, policy::kCounts);
+    number("max_hedges", hedge.max_hedges, policy::kHedges);
+    number("budget", hedge.budget.value_or(1), policy::kPartsOfSends);
+    time("min", hedge.min, Kind::Time);
+    time("max", hedge.max, Kind::Time);
+    demand(hedge.min <= hedge.max, "min", "is over its max");
+    demand(hedge.scope != GuardScope::Credentials, "scope", "is endpoint, host or policy");
+    within({});
+  }
+
   void backoff(std::string_view name, const Backoff& backoff) {
     within(name);
     time("initial", backoff.initial, Kind::Time);

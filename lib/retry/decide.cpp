@@ -38,7 +38,7 @@ Exceeded attempts_limit(const RetryPolicy& policy, Class cls, const RetryState& 
     if (!pending || !pending->max || state.polls < *pending->max) return {};
     return {Limit::MaxPolls, {}, {}, *pending->max};
   }
-  if (policy.max_attempts && state.failures >= *policy.max_attempts) {
+  if (policy.max_attempts && *policy.max_attempts - state.hedges <= state.failures) {
     return {Limit::MaxAttempts, {}, {}, *policy.max_attempts};
   }
   const auto& backoff = backoff_for(policy, cls);

@@ -38,6 +38,7 @@ inline constexpr NumberLimits kProbes{1, 1000};
 inline constexpr NumberLimits kRequests{1, 1e9};
 inline constexpr auto kShortestWindow =
     std::chrono::duration_cast<Duration>(std::chrono::milliseconds(100));
+inline constexpr NumberLimits kHedges{1, 4};
 
 // Unlimited attempts would never end.
 inline bool lacks_elapsed_limit(const RetryPolicy& policy) {
@@ -52,6 +53,8 @@ inline bool attempt_outlasts_call(const RetryPolicy& policy) {
 inline bool ignores_servers(const ServerDelayPolicy& delay) {
   return delay.headers.empty() || delay.combine == ServerDelayPolicy::Combine::Own;
 }
+// "p95", "p99.9".
+HTTPRETRY_API std::string quantile_text(double quantile);
 
 // What `check` says of a policy; empty if it can be used.
 HTTPRETRY_API std::string problem_of(const RetryPolicy& policy);

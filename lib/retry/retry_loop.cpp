@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 
 namespace httpretry {
 namespace {
@@ -13,15 +14,6 @@ RetryStep wait_until(Time when) {
   step.kind = RetryStep::Kind::Wait;
   step.until = when;
   return step;
-}
-
-void add_outcome(Attempt& attempt, const Outcome& outcome) {
-  attempt.set_exchange(exchange_of(outcome));
-  attempt.status = outcome ? outcome->status : outcome.error().status;
-  if (outcome) return;
-  attempt.error = outcome.error().code;
-  attempt.curl_code = outcome.error().curl_code;
-  attempt.error_message = outcome.error().message;
 }
 
 // Why a call ended, where there is more to say than Reason does.
@@ -49,6 +41,15 @@ std::string time_spent(const std::vector<Attempt>& attempts, Duration since) {
 }
 
 }  // namespace
+
+void set_outcome(Attempt& attempt, const Outcome& outcome) {
+  attempt.set_exchange(exchange_of(outcome));
+  attempt.status = outcome ? outcome->status : outcome.error().status;
+  if (outcome) return;
+  attempt.error = outcome.error().code;
+  attempt.curl_code = outcome.error().curl_code;
+  attempt.error_message = outcome.error().message;
+}
 
 RetryLoop::RetryLoop(const RetryPolicy& policy, SharedLimits& limits, History& history,
                      const Options& options)
@@ -90,6 +91,7 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
   state_.replayable = ended.replayable;
   state_.streaming = ended.streaming;
   if (ended.names_url) poll_url();
+  if (ended.hedged != nullptr) count_hedges(*ended.hedged);
   count(classified.cls);
   if (options_.backoff != nullptr) ask_own_backoff(classified, ended.random);
   const Clocks clocks{ended.now, options_.started, options_.deadline, ended.wall_now};
@@ -130,6 +132,7 @@ std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
   resent_ = true;
   fresh_connection_ = true;
   if (ended.outcome->error().exchange.sent != Sent::Never) maybe_executed();
+  if (ended.hedged != nullptr) count_hedges(*ended.hedged);
   auto& attempt = record(ended, Class::Transport, "stale connection", limits_.left(ended.now));
   return retry(attempt, Duration::zero(), Duration::zero(), ended.now);
 }
@@ -155,6 +158,19 @@ void RetryLoop::count(Class cls) {
   if (!poll && cls != Class::Success) ++state_.failures;
   state_.throttles = cls == Class::Throttle ? state_.throttles + 1 : 0;
   state_.previous = poll ? last_poll_backoff_ : last_backoff_;
+}
+
+// A send that lost may have been carried out.
+void RetryLoop::count_hedges(const HedgedSends& hedged) {
+  state_.hedges += static_cast<int>(hedged.others.size());
+  for (const auto& other : hedged.others) {
+    if (other.sent == Sent::Maybe || other.cls == Class::Transient) maybe_executed();
+  }
+}
+
+std::optional<int> RetryLoop::sends_left() const {
+  if (!policy_.max_attempts) return std::nullopt;
+  return std::max(*policy_.max_attempts - state_.failures - state_.hedges - 1, 0);
 }
 
 void RetryLoop::ask_own_backoff(const Classified& classified, double random) {
@@ -183,14 +199,26 @@ Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rul
                            std::optional<std::int64_t> budget_left) {
   assert(in_attempt_);
   in_attempt_ = false;
-  auto& attempt = history_.attempts.emplace_back();
-  attempt.number = static_cast<int>(history_.attempts.size());
+  auto& attempts = history_.attempts;
+  recorded_ = static_cast<int>(attempts.size()) + 1;
+  if (ended.hedged != nullptr) {
+    auto& others = ended.hedged->others;
+    recorded_ = ended.hedged->number;
+    began_ = ended.hedged->began;
+    std::move(others.begin(), others.end(), std::back_inserter(attempts));
+  }
+  auto& attempt = *attempts.emplace(attempts.begin() + recorded_ - 1);
+  if (ended.hedged != nullptr) {
+    attempt.hedge = ended.hedged->hedge;
+    attempt.race = ended.hedged->won ? Race::Won : Race::None;
+  }
+  attempt.number = recorded_;
   attempt.start = began_ - options_.call_started;
   attempt.duration = ended.now - began_;
   attempt.cls = cls;
   attempt.rule = std::move(rule);
   attempt.budget_left = budget_left;
-  if (ended.outcome != nullptr) add_outcome(attempt, *ended.outcome);
+  if (ended.outcome != nullptr) set_outcome(attempt, *ended.outcome);
   if (!ended.begun) attempt.sent = Sent::Never;
   return attempt;
 }

@@ -22,8 +22,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace httpretry {
 
@@ -61,6 +63,19 @@ struct RetryStep {
   Time respond_by = kNever;       // Send: when the headers of the response must be there
 };
 
+// The sends of an attempt, where there were several. They have numbers in a row.
+struct HedgedSends {
+  // Of the one whose outcome the attempt has:
+  int number = 0;
+  Time began{};
+  std::shared_ptr<const Hedge> hedge;
+  bool won = false;             // it settled the matter
+  std::vector<Attempt> others;  // in the order of their numbers; all are Race::Lost
+};
+
+// What the attempt came to, besides its class.
+void set_outcome(Attempt& attempt, const Outcome& outcome);
+
 // An attempt that has ended, as its caller sees it.
 struct EndedAttempt {
   Time now{};
@@ -71,6 +86,7 @@ struct EndedAttempt {
   bool replayable = true;            // RetryState::replayable
   bool streaming = false;            // RetryState::streaming
   bool names_url = false;            // it is a pending response that names the URL to poll
+  HedgedSends* hedged = nullptr;     // if there were several sends; what it has is moved
 };
 
 using BackoffFunction =
@@ -107,8 +123,16 @@ class RetryLoop {
   // Instead of `begin`, where the wait was cut short: the call is over.
   void cancel(Time now);
 
+  // Of the current attempt: how many more sends max_attempts allows. Empty: any.
+  [[nodiscard]] std::optional<int> sends_left() const;
+  // The attempt that was last recorded.
+  [[nodiscard]] Attempt& recorded() const {
+    return history_.attempts[static_cast<std::size_t>(recorded_) - 1];
+  }
+
  private:
   void count(Class cls);
+  void count_hedges(const HedgedSends& hedged);
   void poll_url();
   void ask_own_backoff(const Classified& classified, double random);
   void remember(const Classified& classified, const Decision& decision);
@@ -122,7 +146,8 @@ class RetryLoop {
   History& history_;
   Options options_;
   RetryState state_;
-  Time began_{};  // the current attempt
+  int recorded_ = 0;  // Attempt::number
+  Time began_{};      // the current attempt
   // Failures and polls have backoffs of their own, each of which grows from its own last wait.
   Duration last_backoff_{};
   Duration last_poll_backoff_{};

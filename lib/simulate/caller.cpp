@@ -71,8 +71,8 @@ Task<Outcome> Caller::send(Request request, Call& call) {
 }
 
 bool is_success(const Outcome& outcome, const Call& call) {
-  const auto& attempts = call.history().attempts;
-  return outcome && !attempts.empty() && attempts.back().cls == Class::Success;
+  const auto* last = call.history().last();
+  return outcome && last != nullptr && last->cls == Class::Success;
 }
 
 // As a gateway responds: with the status that it got, or with what it says of an error.

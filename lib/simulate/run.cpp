@@ -46,9 +46,9 @@ class RunClient final : private Caller, public Client {
   }
   // What the last decision has left.
   void note_budget(const Call& call) {
-    const auto& attempts = call.history().attempts;
-    if (attempts.empty() || !attempts.back().budget_left) return;
-    const auto left = static_cast<double>(*attempts.back().budget_left);
+    const auto* last = call.history().last();
+    if (last == nullptr || !last->budget_left) return;
+    const auto left = static_cast<double>(*last->budget_left);
     if (budget_ == left) return;
     world().recorder.budget_changed(budget_, left, world().now());
     budget_ = left;

@@ -248,8 +248,8 @@ void Otlp::State::judge(Signal signal, const Outcome& outcome, std::uint64_t ite
     return;
   }
   if (!outcome->is_2xx()) {
-    const auto& attempts = outcome->history.attempts;
-    const bool final = attempts.empty() || attempts.back().cls == Class::Permanent;
+    const auto* last = outcome->history.last();
+    const bool final = last == nullptr || last->cls == Class::Permanent;
     drop(signal, final ? Why::Refused : Why::Unreachable, items);
     return tell("OTLP " + name + " were dropped: the collector answered " +
                 std::to_string(outcome->status));

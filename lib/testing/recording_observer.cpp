@@ -57,9 +57,19 @@ void RecordingObserver::attempt_ended(const Call& /*call*/, const Request& /*req
               std::string(to_string(attempt.cls));
   if (attempt.retried)
     line += ", retry after " + in_milliseconds(attempt.wait.value_or(Duration{}));
+  if (attempt.race == Race::Lost) line += ", lost";
   record_->add(std::move(line));
   const std::lock_guard lock(record_->mutex);
   record_->attempts.push_back(attempt);
+}
+
+void RecordingObserver::hedge_started(const Call& /*call*/, const Request& /*request*/, int number,
+                                      Duration after) noexcept {
+  record_->add("hedge " + std::to_string(number) + " after " + in_milliseconds(after));
+}
+
+void RecordingObserver::hedge_refused(const Call& /*call*/, HedgeRefused why) noexcept {
+  record_->add("hedge refused: " + std::string(to_string(why)));
 }
 
 void RecordingObserver::redirected(const Call& /*call*/, const Request& next) noexcept {

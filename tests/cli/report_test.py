@@ -5,10 +5,11 @@ import json
 from program import Response, ProgramTest, QUICK, closed_port, main
 
 CALL = ["url", "method", "policy", "outcome", "status", "error", "stop_reason", "retry_at",
-        "elapsed_ms", "circuit", "limits", "bytes", "http_version", "attempts"]
+        "elapsed_ms", "circuit", "limits", "bytes", "http_version", "hedges", "hedge_refused",
+        "attempts"]
 ATTEMPT = ["number", "start_ms", "duration_ms", "status", "error", "class", "rule", "sent",
-           "wire_sends", "queued_ms", "queued_by", "server_delay_ms", "server_delay_source", "backoff_ms", "wait_ms",
-           "budget_left", "decision"]
+           "wire_sends", "queued_ms", "queued_by", "server_delay_ms", "server_delay_source", "backoff_ms",
+           "wait_ms", "budget_left", "decision", "hedge", "outcome"]
 
 
 class Report(ProgramTest):

@@ -55,6 +55,8 @@ TEST_CASE("each word of the builder is the key of the file") {
   delay.max = 9s;
   BudgetPolicy ratio;
   ratio.kind = BudgetPolicy::Kind::Ratio;
+  HedgePolicy hedge;
+  hedge.quantile = 0.95;
   const Row rows[] = {
       {PolicyBuilder(), "{}"},
       {PolicyBuilder().preset("gcs"), R"({"preset": "gcs"})"},
@@ -76,6 +78,11 @@ TEST_CASE("each word of the builder is the key of the file") {
       {PolicyBuilder().concurrency(ConcurrencyPolicy()), R"({"concurrency": {"max": 64}})"},
       {PolicyBuilder().pause(PausePolicy()), R"({"pause": {"max": "1m"}})"},
       {PolicyBuilder().priority(Priority::Low), R"({"priority": "low"})"},
+      {PolicyBuilder().hedge(hedge),
+       R"({"hedge": {"after": "p95", "initial": "none", "min_samples": 50, "min": "2ms", "max": "5s",
+            "max_hedges": 1, "methods": ["GET", "HEAD", "OPTIONS", "TRACE", "QUERY"],
+            "budget": 0.05, "scope": "endpoint"}})"},
+      {PolicyBuilder().hedge(std::nullopt), R"({"hedge": "none"})"},
       {PolicyBuilder().throttle_backoff(std::nullopt), R"({"throttle_backoff": "none"})"},
       {PolicyBuilder().retry_on(on),
        R"({"retry_on": {"statuses": [503], "throttle_statuses": [], "error_codes": ["aws"],
@@ -216,7 +223,8 @@ TEST_CASE("every good case of a policy is built from its own values as the same"
                        .rate(policy.guards.rate)
                        .concurrency(policy.guards.concurrency)
                        .breaker(policy.guards.breaker)
-                       .priority(policy.guards.priority);
+                       .priority(policy.guards.priority)
+                       .hedge(policy.hedge);
     if (policy.max_attempts) builder.max_attempts(*policy.max_attempts);
     if (!policy.max_attempts) builder.unlimited_attempts();
     if (!policy.idempotency_key.empty()) builder.idempotency_key(policy.idempotency_key);

@@ -181,11 +181,53 @@ TEST_CASE(
   CHECK(found(imported, "http://any/*/%7Ba%7D").policy->max_elapsed_time == 4s);
 }
 
+TEST_CASE("a hedging policy of gRPC becomes one without a budget of its own, for all methods") {
+  const auto imported = import_grpc_service_config(R"({"methodConfig": [
+      {"name": [{"service": "a"}], "hedgingPolicy":
+          {"maxAttempts": 4, "hedgingDelay": "0.5s", "nonFatalStatusCodes": ["UNAVAILABLE"]}},
+      {"name": [{"service": "b"}], "hedgingPolicy": {"maxAttempts": 9}},
+      {"name": [{"service": "c"}], "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0s",
+          "nonFatalStatusCodes": [], "surprise": 1}}]})",
+                                                   "s.json")
+                            .value();
+  CHECK(lines(imported) ==
+        "s.json:4:69: warning: /methodConfig/1/hedgingPolicy/maxAttempts: gRPC makes 5 at most\n"
+        "s.json:6:50: warning: /methodConfig/2/hedgingPolicy/surprise: is not carried over\n");
+  const auto slow = found(imported, "http://any/a/m").policy;
+  REQUIRE(slow->hedge);
+  CHECK(slow->hedge->after == 500ms);
+  CHECK(slow->hedge->quantile == 0);
+  CHECK(slow->hedge->max_hedges == 3);
+  CHECK(slow->hedge->methods.empty());
+  CHECK_FALSE(slow->hedge->budget);
+  CHECK(slow->max_attempts == 4);
+  CHECK(slow->repeat == Repeat::Always);
+  CHECK(slow->backoff.kind == Backoff::Kind::None);
+  CHECK(slow->retry_on.throttle_statuses.contains(429));
+  CHECK(slow->retry_on.statuses.contains(503));
+  CHECK_FALSE(slow->retry_on.statuses.contains(500));
+  const auto at_once = found(imported, "http://any/b/m").policy;
+  CHECK(at_once->hedge->after == 0ms);
+  CHECK(at_once->hedge->max_hedges == 4);
+  CHECK(at_once->max_attempts == 5);
+  CHECK_FALSE(at_once->retry_on.statuses.contains(503));
+  CHECK_FALSE(found(imported, "http://any/c/m").policy->retry_on.statuses.contains(503));
+}
+
+TEST_CASE("a method of gRPC is retried or hedged") {
+  CHECK(grpc_error(R"({"methodConfig": [{"name": [{}],
+      "retryPolicy": {"maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s",
+                      "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]},
+      "hedgingPolicy": {"maxAttempts": 2}}]})")
+            .find("/methodConfig/0/hedgingPolicy: a method has a retryPolicy or a hedgingPolicy, "
+                  "not both") != std::string::npos);
+}
+
 TEST_CASE("what gRPC has and we have not is named") {
   const auto imported = import_grpc_service_config(R"({
   "loadBalancingConfig": [],
   "methodConfig": [
-    {"name": [{"service": "a"}], "waitForReady": true, "hedgingPolicy": {"maxAttempts": 2}},
+    {"name": [{"service": "a"}], "waitForReady": true},
     {"name": [{"service": "b"}],
      "retryPolicy": {"maxAttempts": 9, "initialBackoff": "2s", "maxBackoff": "1s",
                      "backoffMultiplier": 0.5, "retryableStatusCodes": ["UNAVAILABLE"],
@@ -198,8 +240,6 @@ TEST_CASE("what gRPC has and we have not is named") {
   CHECK(lines(imported) ==
         "s.json:2:26: warning: /loadBalancingConfig: is not carried over\n"
         "s.json:4:50: warning: /methodConfig/0/waitForReady: is not carried over\n"
-        "s.json:4:73: warning: /methodConfig/0/hedgingPolicy: hedging is not carried over: these "
-        "methods are sent once\n"
         "s.json:6:37: warning: /methodConfig/1/retryPolicy/maxAttempts: gRPC makes 5 at most\n"
         "s.json:6:58: warning: /methodConfig/1/retryPolicy/initialBackoff: is over maxBackoff, "
         "so every wait is maxBackoff\n"

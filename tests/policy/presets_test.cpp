@@ -15,10 +15,19 @@ namespace {
 const std::set<std::string> kStated = {
     "max_attempts",     "max_elapsed_time", "elapsed_rule", "backoff",
     "throttle_backoff", "retry_on",         "repeat",       "budget"};
-const std::set<std::string> kOwn = {
-    "attempt_timeout", "response_timeout", "connect_timeout", "stall_timeout", "server_delay",
-    "adaptive",        "idempotency_key",  "pause",           "rate",          "concurrency",
-    "breaker",         "priority"};
+const std::set<std::string> kOwn = {"attempt_timeout",
+                                    "response_timeout",
+                                    "connect_timeout",
+                                    "stall_timeout",
+                                    "server_delay",
+                                    "adaptive",
+                                    "idempotency_key",
+                                    "pause",
+                                    "rate",
+                                    "concurrency",
+                                    "breaker",
+                                    "priority",
+                                    "hedge"};
 
 }  // namespace
 

@@ -68,8 +68,9 @@ std::string end_text(const Outcome& outcome) {
               std::string(stop_reason_text(history));
   if (!history.detail.empty()) text += " (" + history.detail + ")";
   // Not `retry_at` itself: that is a virtual time.
-  if (history.retry_at && count > 0 && history.attempts.back().server_delay) {
-    text += ", the server asks for " + duration_text(*history.attempts.back().server_delay);
+  const auto* last = history.last();
+  if (history.retry_at && last != nullptr && last->server_delay) {
+    text += ", the server asks for " + duration_text(*last->server_delay);
   }
   return text;
 }

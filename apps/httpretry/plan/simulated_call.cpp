@@ -5,6 +5,7 @@
 
 #include <httpretry/client/client.hpp>
 #include <httpretry/guard/guards.hpp>
+#include <httpretry/guard/hedge.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -232,6 +233,7 @@ SimulatedCalls simulate(const Simulation& simulation) {
   ClientOptions options;
   options.middlewares = {retry(simulation.policies)};
 #ifndef HTTPRETRY_WITHOUT_GUARDS
+  options.middlewares.push_back(hedge());
   options.middlewares.push_back(guards());
 #endif
   options.observers = {limit};

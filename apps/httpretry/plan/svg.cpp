@@ -89,18 +89,43 @@ std::string waits(const Schedule& schedule, bool ranges, int& y) {
   return text;
 }
 
+// For each attempt the place of its bar: those that overlap lie one below the other.
+std::vector<int> lanes_of(const std::vector<Attempt>& attempts) {
+  std::vector<Duration> ends;  // of the last bar in each lane
+  std::vector<int> lanes;
+  for (const auto& attempt : attempts) {
+    const auto free =
+        std::find_if(ends.begin(), ends.end(), [&](Duration end) { return end <= attempt.start; });
+    lanes.push_back(static_cast<int>(free - ends.begin()));
+    const auto end = attempt.start + attempt.duration;
+    if (free == ends.end()) {
+      ends.push_back(end);
+    } else {
+      *free = end;
+    }
+  }
+  return lanes;
+}
+
 // A call in time: a line, and on it each attempt with its own time. The mark is where it ends.
 std::string run_line(const Run& run, const Axis& axis, int y) {
   const auto& history = history_of(*run.outcome);
   auto text =
       text_at(kMargin, y + 4, run.name) + line(kLeft, y, axis.x(history.elapsed), y, "call");
   std::string last;
-  for (const auto& attempt : history.attempts) {
+  const auto lanes = lanes_of(history.attempts);
+  const auto count = lanes.empty() ? 1 : 1 + *std::max_element(lanes.begin(), lanes.end());
+  const auto height = count == 1 ? 10.0 : std::max(kRunRow * 0.6 / count, 2.0);
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const auto& attempt = history.attempts[i];
     const auto begin = axis.x(attempt.start + attempt.exchange().timings.queued);
     const auto end = axis.x(attempt.start + attempt.duration);
     const auto cls = std::string(to_string(attempt.cls));
-    auto drawn = mark(attempt.cls, end, y);
-    if (end - begin >= 0.1) text += rectangle(begin, y - 5, end - begin, 10, "time " + cls);
+    const auto middle = y + (lanes[i] - (count - 1) / 2.0) * height;
+    auto drawn = mark(attempt.cls, end, middle);
+    if (end - begin >= 0.1) {
+      text += rectangle(begin, middle - height / 2, end - begin, height, "time " + cls);
+    }
     if (drawn == last) continue;  // the previous one would hide it
     last = std::move(drawn);
     text += last;

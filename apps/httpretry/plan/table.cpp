@@ -33,8 +33,32 @@ std::string aligned(const std::vector<Row>& rows) {
   return text;
 }
 
+bool has_hedges(const History& history) {
+  return std::any_of(history.attempts.begin(), history.attempts.end(),
+                     [](const Attempt& attempt) { return attempt.hedge != nullptr; });
+}
+
+// "won; hedge after 200 ms (fixed)"
+std::string race_text(const Attempt& attempt) {
+  std::string text = attempt.race == Race::Won ? "won" : attempt.race == Race::Lost ? "lost" : "";
+  if (!attempt.hedge) return text.empty() ? "-" : text;
+  const auto& hedge = *attempt.hedge;
+  if (!text.empty()) text += "; ";
+  return text + "hedge after " + duration_text(hedge.after) + " (" + hedge.from + ")";
+}
+
+// The columns that only hedged calls have: after "at", and before "rule".
+void add_race(Row& row, std::string ends, std::string race) {
+  row.insert(row.end() - 1, std::move(race));
+  row.insert(row.begin() + 2, std::move(ends));
+}
+
 std::string or_dash(const std::optional<Duration>& time) {
   return time ? duration_text(*time) : "-";
+}
+
+std::string rule_text(const Attempt& attempt) {
+  return printable(attempt.rule) + (attempt.hedge ? "; " + race_text(attempt) : "");
 }
 
 // An attempt of one of several calls.
@@ -102,7 +126,7 @@ std::string table_of_calls(const std::vector<Outcome>& outcomes) {
     rows.push_back({std::to_string(call), std::to_string(attempt->number), duration_text(sent),
                     duration_text(attempt->start + attempt->duration), attempt_text(*attempt),
                     std::string(to_string(attempt->cls)), held_back(*attempt),
-                    or_dash(attempt->wait), printable(attempt->rule)});
+                    or_dash(attempt->wait), rule_text(*attempt)});
   }
   Duration longest{};
   for (const auto& outcome : outcomes) longest = std::max(longest, history_of(outcome).elapsed);
@@ -128,17 +152,27 @@ std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
 }
 
 std::string table_of_decisions(const Outcome& outcome) {
-  if (history_of(outcome).attempts.empty()) return "ends " + end_text(outcome) + '\n';
+  const auto& history = history_of(outcome);
+  if (history.attempts.empty()) return "ends " + end_text(outcome) + '\n';
+  const bool hedged = has_hedges(history);
   std::vector<Row> rows{
       {"attempt", "at", "outcome", "class", "server asks", "backoff", "wait", "budget", "rule"}};
-  for (const auto& attempt : history_of(outcome).attempts) {
+  if (hedged) add_race(rows.back(), "ends", "race");
+  for (const auto& attempt : history.attempts) {
     rows.push_back({std::to_string(attempt.number), duration_text(attempt.start),
                     attempt_text(attempt), std::string(to_string(attempt.cls)),
                     or_dash(attempt.server_delay), or_dash(attempt.backoff), or_dash(attempt.wait),
                     attempt.budget_left ? std::to_string(*attempt.budget_left) : "-",
                     printable(attempt.rule)});
+    if (hedged) {
+      add_race(rows.back(), duration_text(attempt.start + attempt.duration), race_text(attempt));
+    }
   }
-  return aligned(rows) + "ends " + end_text(outcome) + '\n';
+  auto text = aligned(rows) + "ends " + end_text(outcome) + '\n';
+  if (history.hedge_refused) {
+    text += "no hedge: " + std::string(to_string(*history.hedge_refused)) + '\n';
+  }
+  return text;
 }
 
 }  // namespace httpretry::cli

@@ -19,8 +19,9 @@ std::string whole_seconds(Duration time) {
 // -m, or if the server asked for none.
 std::string longer_wait(const SendOptions& options, const EndedCall& ended) {
   const auto& history = history_of(ended.outcome);
-  if (history.attempts.empty() || !history.attempts.back().server_delay) return {};
-  const auto asked = *history.attempts.back().server_delay;
+  const auto* last = history.last();
+  if (last == nullptr || !last->server_delay) return {};
+  const auto asked = *last->server_delay;
   const auto until_then = history.elapsed + asked;
   if (options.max_time && until_then >= *options.max_time) return {};
   std::string flags;

@@ -11,6 +11,7 @@
 #include "send/write_out.hpp"
 
 #include <httpretry/guard/guards.hpp>
+#include <httpretry/guard/hedge.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 
@@ -84,6 +85,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   }
   client.middlewares.push_back(retry(std::move(retrying)));
 #ifndef HTTPRETRY_WITHOUT_GUARDS
+  client.middlewares.push_back(hedge());
   client.middlewares.push_back(guards());
 #endif
   if (!options.headers_file.empty()) client.middlewares.push_back(keep_headers());

@@ -145,7 +145,7 @@ bool ended_pending(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   if (history.attempts.empty()) return false;
   if (!outcome && history.stop_reason != Reason::ElapsedExhausted) return false;
-  return history.attempts.back().cls == Class::Pending;
+  return history.last()->cls == Class::Pending;
 }
 
 }  // namespace httpretry::cli

@@ -55,6 +55,16 @@ class Tracer final : public Observer {
     print_message(line);
   }
 
+  void hedge_started(const Call& call, const Request& /*request*/, int number,
+                     Duration after) noexcept override {
+    print_message(mark(call) + "attempt " + std::to_string(number) +
+                  ": a hedge: no response yet after " + duration_text(after));
+  }
+
+  void hedge_refused(const Call& call, HedgeRefused why) noexcept override {
+    print_message(mark(call) + "no hedge: " + std::string(to_string(why)));
+  }
+
   void circuit_changed(const Call& call, const CircuitChange& change) noexcept override {
     auto line =
         mark(call) + "circuit " + printable(change.key) + ": " + std::string(to_string(change.to));
@@ -103,7 +113,8 @@ class Tracer final : public Observer {
   [[nodiscard]] std::string colored(const Attempt& attempt) const {
     if (!in_color_) return attempt_text(attempt);
     const bool good = attempt.cls == Class::Success;
-    const auto* color = good ? kGreen : attempt.retried ? kYellow : kRed;
+    const bool over = attempt.retried || attempt.race == Race::Lost;
+    const auto* color = good ? kGreen : over ? kYellow : kRed;
     return color + attempt_text(attempt) + kPlain;
   }
 

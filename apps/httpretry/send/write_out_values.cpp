@@ -183,8 +183,8 @@ constexpr auto kVariables = std::to_array<WriteOutVariable>({
     {"time_pretransfer", Kind::Number, timing<&Timings::sent>},
     {"time_redirect", Kind::Number,
      [](const Transferred& t) {
-       const auto& attempts = history_of(t.outcome).attempts;
-       return in_seconds(redirects(t) == 0 ? Duration{} : attempts.back().start);
+       const auto* last = history_of(t.outcome).last();
+       return in_seconds(redirects(t) == 0 || last == nullptr ? Duration{} : last->start);
      }},
     {"time_starttransfer", Kind::Number, timing<&Timings::first_byte>},
     {"time_total", Kind::Number,

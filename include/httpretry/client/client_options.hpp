@@ -32,7 +32,7 @@ enum class Blocking : std::uint8_t {
 
 class SharedState;
 
-// redirect(), retry() and guards(); without guards() in a build without them.
+// redirect(), retry(), hedge() and guards(); without the last two in a build without them.
 [[nodiscard]] HTTPRETRY_API std::vector<MiddlewarePtr> default_chain();
 
 struct HTTPRETRY_API ClientOptions {
@@ -94,8 +94,8 @@ struct HTTPRETRY_API ClientOptions {
   // Default: 0, no limit
   int max_in_flight_per_origin = 0;
 
-  // Where retry() keeps its budgets and guards() its states, if not in this client: clients that
-  // have the same one share them (shared_state.hpp).
+  // Where retry() keeps its budgets, and hedge() and guards() their states, if not in this client:
+  // clients that have the same one share them (shared_state.hpp).
   //
   // Default: none, each client has its own
   std::shared_ptr<SharedState> shared_state;

@@ -10,12 +10,16 @@
 //    "policy": {"endpoint": …, "name": …, "preset": …, "source": …},
 //    "outcome": "response", "status": 200, "error": null,
 //    "stop_reason": "success", "retry_at": null,
-//    "elapsed_ms": 1312.4, "bytes": 5120, "http_version": "2",
+//    "elapsed_ms": 1312.4, "bytes": 5120, "http_version": "2", "hedges": 0, "hedge_refused": null,
 //    "attempts": [
 //      {"number": 1, "start_ms": 0.0, "duration_ms": 12.1, "status": 503, "error": null,
 //       "class": "throttle", "rule": "status 503", "sent": "answered", "wire_sends": 1,
 //       "server_delay_ms": 1000.0, "server_delay_source": "retry-after", "backoff_ms": 731.2,
-//       "wait_ms": 1000.0, "budget_left": 495, "decision": "retry"}, …]}
+//       "wait_ms": 1000.0, "budget_left": 495, "decision": "retry", "hedge": null,
+//       "outcome": null}, …]}
+//
+// A "hedge" is {"of": 1, "after_ms": 41.2, "from": "p95 of 1043 samples"}. The "outcome" of an
+// attempt is "won" or "lost" where several sends raced; what has lost has the decision "lost".
 //
 // An "error" is {"kind": "connect", "curl_code": 7, "message": "…", "maybe_sent": false}.
 #pragma once

@@ -15,8 +15,9 @@
 
 namespace httpretry {
 
-class PolicySource;
 class CurrentAttempt;
+class PolicySource;
+class RacingSend;
 class SendWatch;
 
 class HTTPRETRY_API Call {
@@ -74,8 +75,9 @@ class HTTPRETRY_API Call {
   Time deadline_;
   Time limit_;  // the deadline that waiting for admission does not move
   int attempt_ = 0;
-  const CurrentAttempt* current_ = nullptr;  // that this branch is for
-  SendWatch* watch_ = nullptr;               // of its send
+  CurrentAttempt* current_ = nullptr;  // that this branch is for
+  SendWatch* watch_ = nullptr;         // of its send
+  RacingSend* racing_ = nullptr;       // it is for one of several sends of that attempt
   std::stop_token stop_;
 };
 

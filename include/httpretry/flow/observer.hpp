@@ -30,6 +30,11 @@ class HTTPRETRY_API Observer {
   // The transport is done with it. Told before `attempt_ended`; `outcome` has no history yet.
   virtual void exchange_ended(const Call& call, const Request& request, int number,
                               const Outcome& outcome) noexcept;
+  // The same request is sent again while an earlier send of the attempt has no response for that
+  // time (RetryPolicy::hedge). It has an `attempt_started` and an `attempt_ended` of its own.
+  virtual void hedge_started(const Call& call, const Request& request, int number,
+                             Duration after) noexcept;
+  virtual void hedge_refused(const Call& call, HedgeRefused why) noexcept;
   // A redirect is followed; `next` is the request that will be sent.
   virtual void redirected(const Call& call, const Request& next) noexcept;
   // The policy file was read again, or could not be read; `reload` says which, and what was wrong.

@@ -25,9 +25,11 @@
 // No function throws, except std::bad_alloc.
 #pragma once
 
+#include <httpretry/http/attempt.hpp>
 #include <httpretry/http/guard_facts.hpp>
 #include <httpretry/retry/budget.hpp>
 #include <httpretry/retry/guard_policy.hpp>
+#include <httpretry/retry/hedge_policy.hpp>
 
 #include <array>
 #include <atomic>
@@ -150,7 +152,42 @@ class HTTPRETRY_API RetryAccount {
   virtual Permit end_attempt(BudgetClaim& claim, const Ended& ended, Time now) = 0;
   // The call is over without a further attempt. `paid`: one was paid for, which is given back.
   virtual void cancel(BudgetClaim& claim, bool paid, Time now) = 0;
+  // A hedge, right before it is sent. Nothing was taken where it is refused. It has a claim of its
+  // own, which is not settled: a hedge stays paid for.
+  virtual std::optional<HedgeRefused> take_hedge(BudgetClaim& claim, bool uses_budget,
+                                                 bool uses_rate, Time now) = 0;
+  // It was not sent.
+  virtual void give_back_hedge(BudgetClaim& claim, Time now) = 0;
   [[nodiscard]] virtual std::optional<std::int64_t> left(Time now) const = 0;
+};
+
+// When the next send goes out beside one that has no response (HedgePolicy).
+struct HTTPRETRY_API HedgeDelay {
+  HedgeDelay() = default;
+
+  Duration after = kForever;
+  std::optional<HedgeRefused> refused;  // set where none will go out then
+  std::uint32_t samples = 0;            // that `after` comes from; 0: none
+};
+
+// What the sends of one scope teach about hedges.
+class HTTPRETRY_API HedgeAccount {
+ public:
+  virtual ~HedgeAccount();
+  // Once for each call.
+  virtual void begin_call(Time now) = 0;
+  // A send has got its response after that time, or was given up.
+  virtual void add_sample(Duration to_headers, Time now) = 0;
+  [[nodiscard]] virtual HedgeDelay delay(const HedgePolicy& policy, Time now) = 0;
+  // Half of the responses take longer; empty where that is not known.
+  [[nodiscard]] virtual std::optional<Duration> median(Time now) = 0;
+  // The server asks for fewer requests.
+  virtual void throttle(Time until) = 0;
+  [[nodiscard]] virtual bool throttled(Time now) = 0;
+  // From HedgePolicy::budget. False: nothing was taken.
+  virtual bool take(const HedgePolicy& policy, Time now) = 0;
+  // It was not sent.
+  virtual void give_back(const HedgePolicy& policy, Time now) = 0;
 };
 
 // A state as a program sees it.
@@ -175,6 +212,8 @@ class HTTPRETRY_API SharedState {
   [[nodiscard]] virtual std::shared_ptr<RetryAccount> account(const std::string& key,
                                                               const BudgetPolicy& policy,
                                                               Time now) = 0;
+
+  [[nodiscard]] virtual std::shared_ptr<HedgeAccount> hedges(const std::string& key, Time now) = 0;
 
   // For programs. All states, or those whose keys begin like that.
   [[nodiscard]] virtual std::vector<ScopeState> states(std::string_view prefix, Time now) const = 0;

@@ -54,15 +54,34 @@ enum class Reason : std::uint8_t {
   Canceled,
 };
 
+// What kept a send from being hedged: from a second send of the same request while it ran. In the
+// order in which it is asked.
+enum class HedgeRefused : std::uint8_t {
+  Method,          // the method is not in hedge.methods
+  UnsafeToRepeat,  // doing it twice may do harm
+  NotReplayable,   // the body cannot be read twice, or the sink has part of the response
+  Attempts,        // max_attempts sends were made
+  Deadline,        // there is less time left than half of the responses take
+  Throttled,       // the server asks for fewer requests
+  Circuit,         // the circuit is not closed
+  Busy,            // it would have to wait for a slot or a token
+  Warming,         // too few responses are known
+  OverRange,       // hedge.after is a time above hedge.max
+  HedgeBudget,
+  RetryBudget,
+};
+
 enum class Errc : std::uint8_t;
 struct ResolvedPolicy;
 
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Sent sent);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Class cls);
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Reason reason);
+[[nodiscard]] HTTPRETRY_API std::string_view to_string(HedgeRefused why);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Sent sent);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Class cls);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Reason reason);
+HTTPRETRY_API std::ostream& operator<<(std::ostream& out, HedgeRefused why);
 
 // When each step of one exchange was done, counted from the start of the exchange. Zero if the step
 // did not happen (a reused connection has no connect).
@@ -106,6 +125,18 @@ struct Exchange {
   Peer peer;
 };
 
+// Of a send that was made while another of the same attempt had no response yet.
+struct HTTPRETRY_API Hedge {
+  Hedge() = default;
+
+  int of = 0;        // Attempt::number of the first of these sends
+  Duration after{};  // how long that had been under way
+  std::string from;  // where this time comes from: "fixed", "p95 of 1043 samples"
+};
+
+// Whether an attempt is one of several sends of which one response was used.
+enum class Race : std::uint8_t { None, Won, Lost };
+
 // One attempt to send a request, and what was decided after it. If it failed before anything was
 // sent (no connection, an unreadable body) `sent` is Never.
 struct HTTPRETRY_API Attempt {
@@ -139,6 +170,9 @@ struct HTTPRETRY_API Attempt {
   // The policy that judged the attempt, with the name of its endpoint (policy_set.hpp). nullptr
   // without retry(), and where the request or the call brought a policy of its own.
   std::shared_ptr<const ResolvedPolicy> policy;
+  std::shared_ptr<const Hedge> hedge;  // nullptr: it is none
+  // Lost: the response of another send was used. It says nothing about the call.
+  Race race = Race::None;
 
   // What the transport has told of it: when each step was done, the bytes of the bodies, whether
   // the connection was new. A history has little room, so the times are rounded: to a microsecond,
@@ -170,6 +204,11 @@ struct HTTPRETRY_API History {
   History() = default;
 
   std::vector<Attempt> attempts;
+  // The last one that has not lost to another; nullptr if there is none. Those that lost to it may
+  // follow it in `attempts`.
+  [[nodiscard]] const Attempt* last() const;
+  // Why the last hedge was not sent; empty if none was refused.
+  std::optional<HedgeRefused> hedge_refused;
   // The URLs that pending responses named (PendingRule::url_from), in the order of their attempts.
   std::vector<PolledUrl> polled;
   // The URL that the attempt polled; nullptr if it sent the request itself.

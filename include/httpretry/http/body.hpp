@@ -64,6 +64,8 @@ class HTTPRETRY_API Body {
   [[nodiscard]] bool present() const { return source_ != nullptr; }
   // Whether `open` would return a reader of the whole body now.
   [[nodiscard]] bool replayable() const;
+  // Whether two readers may be open at once: there is no body, or it is in memory or in a file.
+  [[nodiscard]] bool shareable() const;
   // The bytes, where they are in memory; nullptr otherwise.
   [[nodiscard]] const std::string* bytes() const;
   // A reader at the first byte. Errc::InvalidRequest, with the cause, if that is not possible.

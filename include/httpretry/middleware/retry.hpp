@@ -16,9 +16,10 @@ namespace httpretry {
 class HTTPRETRY_API RetryBudget {
  public:
   virtual ~RetryBudget();
-  // Before the wait for each retry; false forbids it.
+  // Before the wait for each retry, and before each hedge; false forbids it.
   virtual bool take(const Request& request, const Classified& classified, Time now) = 0;
-  // The retry that the last `take` allowed is not made: the call was canceled in its wait.
+  // The retry that the last `take` allowed is not made: the call was canceled in its wait. Or the
+  // hedge could not be sent.
   virtual void give_back(const Request& request, Time now) = 0;
   // Once for each call, at its end.
   virtual void settle(const Request& request, bool success, Time now) = 0;

@@ -100,6 +100,7 @@ struct HTTPRETRY_API GuardNames {
   std::string rate;
   std::string concurrency;
   std::string breaker;
+  std::string hedge;
 };
 
 // A policy as a request gets it: the numbers, and where they came from.
@@ -305,6 +306,7 @@ class HTTPRETRY_API PolicyBuilder {
   PolicyBuilder& concurrency(const std::optional<ConcurrencyPolicy>& limits);
   PolicyBuilder& breaker(const std::optional<BreakerPolicy>& breaker);
   PolicyBuilder& priority(Priority priority);
+  PolicyBuilder& hedge(const std::optional<HedgePolicy>& hedge);
 
   // One key, or one of a block's, as `--set` has it: set("backoff.initial", "200ms"). The text is
   // JSON where it parses, else a string.

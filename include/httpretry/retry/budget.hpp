@@ -45,6 +45,9 @@ class HTTPRETRY_API Budget {
   // After `decide` said yes and before the wait; not for a poll. False: nothing was taken, and the
   // call is over, because of budget_exhausted.
   bool take(BudgetClaim& claim, Class cls, bool timeout, Time now);
+  // The same for a hedge, before it is sent. It has a claim of its own, which is not settled: a
+  // hedge stays paid for. Grpc only looks whether more than half is left.
+  bool take_hedge(BudgetClaim& claim, Time now);
   // The wait was cut short, and the retry that was taken for is not made.
   void cancel(BudgetClaim& claim, Time now);
   // The call is over, with an outcome of that class. A success gives back what the last retry cost,

@@ -48,6 +48,7 @@ struct RetryState {
   // Attempts that failed. Without pending responses, and without an attempt on a stale connection
   // that was sent again at once.
   int failures = 1;
+  int hedges = 0;          // sends besides the attempts, which max_attempts counts, too
   int throttles = 0;       // in a row, up to the last attempt
   int polls = 0;           // pending responses
   bool repeatable = true;  // Request::repeatable()

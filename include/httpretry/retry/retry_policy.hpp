@@ -6,6 +6,7 @@
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/retry/backoff.hpp>
 #include <httpretry/retry/guard_policy.hpp>
+#include <httpretry/retry/hedge_policy.hpp>
 
 #include <bitset>
 #include <cstdint>
@@ -193,6 +194,7 @@ struct HTTPRETRY_API RetryPolicy {
   BudgetPolicy budget;
   bool adaptive = false;  // the client-side send-rate limiter
   GuardPolicy guards;     // what holds sends back, retries or not
+  std::optional<HedgePolicy> hedge;
 };
 
 // Throws std::invalid_argument, with the error, for a policy that makes no sense: no attempt at

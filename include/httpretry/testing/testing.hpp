@@ -136,7 +136,8 @@ class HTTPRETRY_API RecordingObserver final : public Observer {
   ~RecordingObserver() override;
 
   // One line for each event: "call GET http://x/", "attempt 1", "attempt 1: 503 transient, again
-  // after 100ms", "redirect to http://y/", "policies accepted", "end 200 success".
+  // after 100ms", "hedge 2 after 50ms", "attempt 1: canceled permanent, lost", "hedge refused:
+  // busy", "redirect to http://y/", "policies accepted", "end 200 success".
   [[nodiscard]] std::vector<std::string> lines() const;
   // The attempts of all calls, in the order in which they ended.
   [[nodiscard]] std::vector<Attempt> attempts() const;
@@ -145,6 +146,9 @@ class HTTPRETRY_API RecordingObserver final : public Observer {
   void attempt_started(const Call& call, const Request& request, int number) noexcept override;
   void attempt_ended(const Call& call, const Request& request,
                      const Attempt& attempt) noexcept override;
+  void hedge_started(const Call& call, const Request& request, int number,
+                     Duration after) noexcept override;
+  void hedge_refused(const Call& call, HedgeRefused why) noexcept override;
   void redirected(const Call& call, const Request& next) noexcept override;
   void policies_reloaded(const Call& call, const PolicyReload& reload) noexcept override;
   void call_ended(const Call& call, const Outcome& outcome) noexcept override;

@@ -1,0 +1,46 @@
+// A read from a server one of whose replicas is slow now and then: while a request has no response
+// after 50 ms it is sent again, and the first response is used.
+#include <httpretry/httpretry.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+int main() {
+  // Each tenth request meets the replica that takes two seconds.
+  std::atomic<int> seen = 0;
+  Step replicas;
+  replicas.respond = [&](const SeenRequest& /*request*/) {
+    Step reply(200, "42");
+    if (++seen % 10 == 0) reply.delay = 2s;
+    return reply;
+  };
+  FaultServer server({replicas});
+
+  HedgePolicy hedge;
+  hedge.after = 50ms;
+  hedge.budget = 0.2;  // at most one hedge for five calls
+  ClientOptions options;
+  options.policies = PolicySet::builder().fallback(PolicyBuilder().hedge(hedge)).build().value();
+  Client client(options);  // the default chain has hedge()
+
+  int hedges = 0;
+  Duration slowest{};
+  for (int i = 0; i < 50; ++i) {
+    const auto outcome = client.get(server.url("/answer"));
+    if (!outcome) return 1;
+    for (const auto& attempt : outcome->history.attempts) {
+      if (attempt.hedge) ++hedges;
+    }
+    slowest = std::max(slowest, outcome->history.elapsed);
+  }
+  std::printf("50 calls, %zu requests, %d hedges; the slowest took %lld ms\n", server.requests(),
+              hedges, static_cast<long long>(slowest / 1ms));
+  return hedges > 0 && server.requests() == 50U + static_cast<std::size_t>(hedges) ? 0 : 1;
+}

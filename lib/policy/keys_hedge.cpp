@@ -1,0 +1,118 @@
+// The keys of `hedge`.
+#include "lib/policy/policy_set_data.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace httpretry::policy_file {
+namespace {
+
+using JsonType = JsonNode::Type;
+using Strings = std::vector<std::string>;
+
+constexpr std::string_view kScopes[] = {"host", "endpoint", "policy"};
+constexpr std::string_view kAllMethods = "all";
+
+constexpr DurationType kDuration(false);
+constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
+
+// A time, or a quantile: "200ms", "p95".
+class AfterType final : public Type {
+ public:
+  using Field = HedgePolicy;
+  constexpr AfterType() = default;
+  bool read(const JsonNode& json, void* field, Problems& problems) const override {
+    HedgePolicy read;
+    auto& policy = field == nullptr ? read : *static_cast<HedgePolicy*>(field);
+    if (!expect(json, JsonType::String, kWhat, problems)) return false;
+    if (json.text.starts_with('p')) return read_quantile(json, policy, problems);
+    policy.quantile = 0;
+    return kDuration.read(json, &policy.after, problems);
+  }
+  [[nodiscard]] OrderedJson write(const void* field) const override {
+    const auto& policy = *static_cast<const HedgePolicy*>(field);
+    return policy.quantile == 0 ? kDuration.write(&policy.after)
+                                : OrderedJson(policy::quantile_text(policy.quantile));
+  }
+  [[nodiscard]] OrderedJson schema() const override {
+    return schema_either(
+        kDuration.schema(),
+        schema_pattern(
+            R"(^p([5-8][0-9]|9[0-8])(\.[0-9]{1,3})?$|^p99(\.([0-8][0-9]{0,2}|90{0,2}))?$)"));
+  }
+
+ private:
+  static constexpr std::string_view kWhat =
+      R"(a time such as "200ms", or a quantile such as "p95")";
+
+  static std::optional<double> percent_in(std::string_view text) {
+    const auto after_point = text.size() - std::min(text.find('.'), text.size());
+    if (text.find_first_not_of("0123456789.") != std::string_view::npos || after_point > 4) {
+      return std::nullopt;
+    }
+    double percent = 0;
+    const auto* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, percent);
+    return read.ec == std::errc() && read.ptr == end ? std::optional(percent) : std::nullopt;
+  }
+
+  static bool read_quantile(const JsonNode& json, HedgePolicy& policy, Problems& problems) {
+    const auto percent = percent_in(std::string_view(json.text).substr(1));
+    if (!percent || *percent < 50 || *percent > 99.9) {
+      problems.error(
+          json, described(json) + " is not " + std::string(kWhat) + "; quantiles are p50 to p99.9");
+      return false;
+    }
+    policy.quantile = *percent / 100;
+    return true;
+  }
+};
+
+constexpr Custom<Strings> kHedgedMethods(
+    [](const JsonNode& json, Problems& problems) -> std::optional<Strings> {
+      if (json.is(JsonType::String) && json.text == kAllMethods) return Strings();
+      Strings methods;
+      if (!kMethods.read(json, &methods, problems)) return std::nullopt;
+      return methods;
+    },
+    [](const Strings& methods) -> OrderedJson {
+      return methods.empty() ? OrderedJson(kAllMethods) : kMethods.write(&methods);
+    },
+    [] {
+      return schema_either(kMethods.schema(), {{"const", kAllMethods}});
+    });
+
+constexpr AfterType kAfter;
+constexpr Optional kInitial(kDuration, "none");
+constexpr Number<int> kCount(policy::kCounts);
+constexpr Number<int> kHedges(policy::kHedges);
+constexpr Number<double> kPartOfCalls(policy::kPartsOfSends);
+constexpr Optional kHedgeBudget(kPartOfCalls, "none");
+constexpr Word<GuardScope> kScope{Words(kScopes)};
+
+constexpr Key kHedgeKeys[] = {
+    whole_key("after", kAfter,
+              "The next send goes out when one has no response after that time: \"200ms\", or a "
+              "quantile of the times to the headers, \"p95\".")
+        .needed(),
+    key<&HedgePolicy::initial>("initial", kInitial,
+                               "The time while there are too few samples; none: no hedge (none)."),
+    key<&HedgePolicy::min_samples>("min_samples", kCount,
+                                   "How many samples of 30 s a quantile needs (50)."),
+    key<&HedgePolicy::min>("min", kDurationOverZero, "The shortest time of a quantile (2ms)."),
+    key<&HedgePolicy::max>("max", kDurationOverZero,
+                           "Where the quantile is longer, there is no hedge (5s)."),
+    key<&HedgePolicy::max_hedges>("max_hedges", kHedges, "For each attempt (1)."),
+    key<&HedgePolicy::methods>("methods", kHedgedMethods,
+                               "Requests with other methods are not hedged (GET, HEAD, OPTIONS, "
+                               "TRACE, QUERY)."),
+    key<&HedgePolicy::budget>("budget", kHedgeBudget,
+                              "The most hedges for each call, over ten seconds (0.05)."),
+    key<&HedgePolicy::scope>("scope", kScope, "Who shares samples and budget (endpoint)."),
+};
+
+}  // namespace
+
+constinit const Shape kHedge{.name = "hedge", .keys = kHedgeKeys, .of_guards = true, .whole = true};
+
+}  // namespace httpretry::policy_file
