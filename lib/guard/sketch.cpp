@@ -1,6 +1,7 @@
 #include "sketch.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace httpretry::guard {
@@ -11,14 +12,50 @@ constexpr double kError = 0.05;
 constexpr double kGrowth = (1 + kError) / (1 - kError);
 
 std::int64_t slot_number(Time now) {
-  return std::max<std::int64_t>(now.time_since_epoch() / std::chrono::seconds(10), 0);
+  // Without a sign, a division is cheaper.
+  constexpr std::uint64_t kLength = Duration(std::chrono::seconds(10)).count();
+  const auto ns = std::max<std::int64_t>(now.time_since_epoch().count(), 0);
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) / kLength);
 }
 
-std::size_t bucket_of(Duration sample, std::size_t buckets) {
-  const auto scaled = static_cast<double>(sample.count()) / kLeast;
-  if (scaled <= 1) return 0;
-  const auto index = std::ceil(std::log(scaled) / std::log(kGrowth));
-  return std::min(static_cast<std::size_t>(index), buckets - 1);
+// A logarithm would cost more than all the rest of a sample.
+struct Bounds {
+  std::array<std::int64_t, kBuckets> most{};  // nanoseconds that a bucket takes
+  std::array<std::uint8_t, 256> first{};      // bucket of the numbers that begin alike
+};
+
+// How a number that is 4 or more begins: its length, and the two bits after the first.
+constexpr std::size_t beginning_of(std::uint64_t number) {
+  const auto bits = static_cast<std::size_t>(std::bit_width(number));
+  return bits * 4 + (number >> (bits - 3)) % 4;
+}
+
+constexpr Bounds make_bounds() {
+  Bounds bounds;
+  double most = kLeast;
+  for (auto& each : bounds.most) {
+    each = static_cast<std::int64_t>(most);
+    most *= kGrowth;
+  }
+  std::size_t bucket = 0;
+  for (std::int64_t bits = 2; bits < 63; ++bits) {
+    for (std::int64_t next = 4; next < 8; ++next) {
+      const auto least = next << (bits - 2);
+      while (bucket + 1 < kBuckets && bounds.most[bucket] < least) ++bucket;
+      bounds.first[beginning_of(static_cast<std::uint64_t>(least))] =
+          static_cast<std::uint8_t>(bucket);
+    }
+  }
+  return bounds;
+}
+
+constexpr auto kBounds = make_bounds();
+
+std::size_t bucket_of(Duration sample) {
+  const auto ns = std::max<std::int64_t>(sample.count(), 4);
+  std::size_t bucket = kBounds.first[beginning_of(static_cast<std::uint64_t>(ns))];
+  while (bucket + 1 < kBuckets && kBounds.most[bucket] < ns) ++bucket;
+  return bucket;
 }
 
 Duration middle_of(std::size_t bucket) {
@@ -35,13 +72,13 @@ bool Sketch::counts(const Slot& slot, Time now) {
 
 void Sketch::add(Duration sample, Time now) {
   const auto number = slot_number(now);
-  auto& slot = slots_[static_cast<std::size_t>(number % kSlots)];
+  auto& slot = slots_[static_cast<std::size_t>(number) % slots_.size()];
   if (slot.number != number) {
     slot = Slot();
     slot.number = number;
   }
   ++slot.count;
-  ++slot.buckets[bucket_of(sample, kBuckets)];
+  ++slot.buckets[bucket_of(sample)];
 }
 
 std::uint32_t Sketch::count(Time now) const {

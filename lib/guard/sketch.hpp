@@ -10,6 +10,9 @@
 
 namespace httpretry::guard {
 
+// From 0.1 ms to an hour.
+inline constexpr std::size_t kBuckets = 175;
+
 class Sketch {
  public:
   void add(Duration sample, Time now);
@@ -18,8 +21,6 @@ class Sketch {
   [[nodiscard]] std::optional<Duration> quantile(double q, Time now) const;
 
  private:
-  // From 0.1 ms to an hour.
-  static constexpr std::size_t kBuckets = 175;
   static constexpr std::int64_t kSlots = 3;  // of 10 s
   struct Slot {
     std::int64_t number = -1;

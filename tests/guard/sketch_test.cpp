@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 constexpr Time kStart{1h};
 }
+static_assert(sizeof(Sketch) <= 2355);  // 2.3 KiB
 
 TEST_CASE("quantiles are within 5 %") {
   const unsigned seed = std::random_device()();
