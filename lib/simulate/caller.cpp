@@ -3,6 +3,7 @@
 #include <httpretry/middleware/retry.hpp>
 #ifndef HTTPRETRY_WITHOUT_GUARDS
 #include <httpretry/guard/guards.hpp>
+#include <httpretry/guard/hedge.hpp>
 #endif
 
 #include <utility>
@@ -15,7 +16,7 @@ std::vector<MiddlewarePtr> chain_of(const PolicySet& policies) {
 #ifdef HTTPRETRY_WITHOUT_GUARDS
   return {retry(policies)};
 #else
-  return {retry(policies), guards()};
+  return {retry(policies), hedge(), guards()};
 #endif
 }
 
