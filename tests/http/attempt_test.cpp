@@ -6,8 +6,9 @@
 using namespace httpretry;
 using namespace std::chrono_literals;
 
-// What waits holds its attempts: an attempt must not grow with what can be asked of it.
-static_assert(sizeof(void*) != 8 || sizeof(Attempt) <= 216);
+// What waits holds its attempts: an attempt must not grow with what can be asked of it. 16 bytes are
+// for a hedge, whose facts are elsewhere.
+static_assert(sizeof(void*) != 8 || sizeof(Attempt) <= 232);
 static_assert(sizeof(Attempt::MaybeDuration) == sizeof(Duration));
 
 TEST_CASE("an attempt keeps its exchange, with times that are exact to a ten millionth") {
