@@ -130,26 +130,37 @@ class Server {
   FaultServer server_;  // last: its threads use the others
 };
 
+fs::path new_folder(const fs::path& parent) {
+  auto name = (parent / "httpretry-crash-XXXXXX").string();
+  check(::mkdtemp(name.data()) != nullptr, "no folder");
+  return name;
+}
+
 // The folder of a run, and the process that works there.
 class Run {
  public:
   explicit Run(const Options& options) : options_(options) {
     const fs::path memory = "/dev/shm";
-    auto name =
-        ((fs::is_directory(memory) ? memory : fs::temp_directory_path()) / "httpretry-crash-XXXXXX")
-            .string();
-    check(::mkdtemp(name.data()) != nullptr, "no folder");
-    folder_ = name;
+    folder_ = new_folder(fs::is_directory(memory) ? memory : fs::temp_directory_path());
     fs::create_directory(state());
     fs::create_directory(copies());
+    if (options_.power_loss.empty()) return;
+    // A copy, because a space in a path would end it in LD_PRELOAD. Nothing may be loaded from
+    // /dev/shm where that is mounted with noexec.
+    library_folder_ = new_folder(fs::temp_directory_path());
+    fs::copy_file(options_.power_loss, library());
   }
-  ~Run() { fs::remove_all(folder_); }
+  ~Run() {
+    fs::remove_all(folder_);
+    if (!library_folder_.empty()) fs::remove_all(library_folder_);
+  }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
   [[nodiscard]] fs::path input() const { return folder_ / "in.jsonl"; }
   [[nodiscard]] fs::path state() const { return folder_ / "state"; }
   [[nodiscard]] fs::path copies() const { return folder_ / "copies"; }
+  [[nodiscard]] fs::path library() const { return library_folder_ / "power_loss.so"; }
 
   void start() {
     spawn({"batch",
@@ -212,7 +223,7 @@ class Run {
     words.push_back(nullptr);
     std::vector<std::string> variables{"PATH=/usr/bin:/bin"};
     if (!options_.power_loss.empty()) {
-      variables.push_back("LD_PRELOAD=" + options_.power_loss);
+      variables.push_back("LD_PRELOAD=" + library().string());
       variables.push_back("SYNCED_FOLDER=" + state().string());
       variables.push_back("SYNCED_COPIES=" + copies().string());
       variables.emplace_back("ASAN_OPTIONS=verify_asan_link_order=0");
@@ -259,6 +270,7 @@ class Run {
 
   const Options& options_;
   fs::path folder_;
+  fs::path library_folder_;  // empty: nothing is loaded
   pid_t process_ = 0;
 };
 

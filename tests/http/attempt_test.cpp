@@ -6,8 +6,8 @@
 using namespace httpretry;
 using namespace std::chrono_literals;
 
-// What waits holds its attempts: an attempt must not grow with what can be asked of it. 16 bytes are
-// for a hedge, whose facts are elsewhere.
+// What waits holds its attempts: an attempt must not grow with what can be asked of it. 16 bytes
+// are for a hedge, whose facts are elsewhere.
 static_assert(sizeof(void*) != 8 || sizeof(Attempt) <= 232);
 static_assert(sizeof(Attempt::MaybeDuration) == sizeof(Duration));
 
