@@ -135,6 +135,10 @@ std::string comment_of(const SendRecord& send, const Attempt* attempt) {
   std::string text;
   if (send.attempt != 0) text = "attempt " + std::to_string(send.attempt) + ": ";
   if (send.error) text += std::string(to_string(*send.error)) + ": " + send.message + "; ";
+  if (attempt != nullptr && attempt->hedge) {
+    text += "hedge of attempt " + std::to_string(attempt->hedge->of) + " after " +
+            duration_text(attempt->hedge->after) + "; ";
+  }
   if (attempt == nullptr) return text + "sent: " + std::string(to_string(send.exchange.sent));
   text += std::string(to_string(attempt->cls)) + " (" + attempt->rule +
           "), sent: " + std::string(to_string(attempt->sent));

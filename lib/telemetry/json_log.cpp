@@ -63,6 +63,8 @@ void put_decision(JsonObject& line, const Attempt* attempt) {
   put_time(line, "server_delay_ms", attempt->server_delay);
   attempt->budget_left ? line.number("budget_left", *attempt->budget_left)
                        : line.null("budget_left");
+  if (attempt->hedge) line.number("hedge_of", attempt->hedge->of);
+  if (attempt->race != Race::None) line.boolean("lost", attempt->race == Race::Lost);
 }
 
 void put_trace(JsonObject& line, const Call& call) {
@@ -85,6 +87,18 @@ class JsonLog final : public telemetry::SendWriter {
 
   void redirected(const Call& call, const Request& next) noexcept override {
     event(call, "redirect", [&](JsonObject& line) { put_request(line, next); });
+  }
+
+  void hedge_started(const Call& call, const Request& /*request*/, int number,
+                     Duration after) noexcept override {
+    event(call, "hedge", [&](JsonObject& line) {
+      line.number("attempt", number);
+      line.number("after_ms", milliseconds(after));
+    });
+  }
+
+  void hedge_refused(const Call& call, HedgeRefused why) noexcept override {
+    event(call, "hedge_refused", [&](JsonObject& line) { line.text("reason", to_string(why)); });
   }
 
   void circuit_changed(const Call& call, const CircuitChange& change) noexcept override {

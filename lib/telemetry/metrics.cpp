@@ -190,13 +190,17 @@ void Metrics::attempt_ended(const Call& call, const Request& request,
                             const Attempt& attempt) noexcept {
   const bool has_budget = attempt.budget_left && attempt.policy;
   const bool was_held = telemetry::held_by_guards(attempt);
-  if (!attempt.retried && !has_budget && !was_held) return;
+  if (!attempt.retried && !has_budget && !was_held && !attempt.hedge) return;
   auto* shard = state_->shard();
   if (shard == nullptr) return;
   if (was_held) keep_wait(*shard, attempt.queued_by, attempt.exchange().timings.queued);
-  if (!attempt.retried && !has_budget) return;
+  if (!attempt.retried && !has_budget && !attempt.hedge) return;
   try {
     const auto endpoint = shard->endpoints_seen.number(state_->endpoints, attempt.policy);
+    if (attempt.hedge) {
+      const auto result = attempt.race == Race::Won ? kHedgeWon : kHedgeLost;
+      add(series_of(*shard, shard->hedges, endpoint_key(endpoint, result)).count);
+    }
     if (has_budget) keep_budget(*state_, *shard, call, request, attempt, endpoint);
     if (!attempt.retried) return;
     const auto kind = number_of<kRuleKinds, true>(attempt.rule);
@@ -221,6 +225,11 @@ void Metrics::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept 
     series.attempts.record(static_cast<std::int64_t>(attempts.size()));
     if (refuses_retry(history.stop_reason)) {
       add(series_of(*shard, shard->refused_retries, key).count);
+    }
+    if (history.hedge_refused) {
+      const auto why = kFirstRefused + static_cast<std::uint8_t>(*history.hedge_refused);
+      const auto refused = endpoint_key(endpoint, static_cast<std::uint8_t>(why));
+      add(series_of(*shard, shard->hedges, refused).count);
     }
   } catch (const std::bad_alloc&) {
   }

@@ -73,6 +73,9 @@ inline constexpr std::array<std::string_view, 10> kRuleKinds{
     "status", "error_codes",         "pending",          "transport",           "error",
     "proxy",  "grpc-retry-pushback", "stale connection", "no middleware retry", "other"};
 
+// What became of a hedge; a refused one is kFirstRefused and its HedgeRefused.
+enum HedgeResult : std::uint8_t { kHedgeWon, kHedgeLost, kFirstRefused };
+
 // Two small numbers above that of an endpoint.
 inline std::uint64_t endpoint_key(std::uint32_t endpoint, std::uint8_t one, std::uint8_t two = 0) {
   return endpoint | std::uint64_t{one} << 32U | std::uint64_t{two} << 40U;

@@ -143,6 +143,7 @@ struct Shard {
   Table<CallSeries> calls;
   Table<CountSeries> retries;  // endpoint, class, kind of rule
   Table<CountSeries> refused_retries;
+  Table<CountSeries> hedges;  // endpoint, HedgeResult
   std::array<Cell, kShedWords.size()> shed{};
   Cell wire_sends{};
   Cell wait{};                                // nanoseconds

@@ -59,6 +59,7 @@ struct Totals {
   std::map<std::uint64_t, CallTotal> calls;
   std::map<std::uint64_t, std::uint64_t> retries;
   std::map<std::uint64_t, std::uint64_t> refused_retries;
+  std::map<std::uint64_t, std::uint64_t> hedges;
   std::array<std::uint64_t, kShedWords.size()> shed{};
   std::map<std::uint32_t, std::int64_t> in_flight;
   std::uint64_t wire_sends = 0;
@@ -77,6 +78,7 @@ struct Totals {
     for (const auto& series : shard.refused_retries.all()) {
       refused_retries[series.key] += read(series.count);
     }
+    for (const auto& series : shard.hedges.all()) hedges[series.key] += read(series.count);
     for (std::size_t i = 0; i < shed.size(); ++i) shed[i] += read(shard.shed[i]);
     for (const auto& host : shard.hosts) {
       // `ended` first: what ends meanwhile is then under way, and not fewer than none.
@@ -138,9 +140,9 @@ class Snapshot {
     for (auto make :
          {&Snapshot::request_duration, &Snapshot::sends, &Snapshot::in_flight,
           &Snapshot::call_duration, &Snapshot::call_attempts, &Snapshot::retries,
-          &Snapshot::refused_retries, &Snapshot::wait, &Snapshot::shed, &Snapshot::budget,
-          &Snapshot::queue, &Snapshot::circuit_state, &Snapshot::circuit_changes, &Snapshot::paused,
-          &Snapshot::limit, &Snapshot::dropped}) {
+          &Snapshot::refused_retries, &Snapshot::hedges, &Snapshot::wait, &Snapshot::shed,
+          &Snapshot::budget, &Snapshot::queue, &Snapshot::circuit_state, &Snapshot::circuit_changes,
+          &Snapshot::paused, &Snapshot::limit, &Snapshot::dropped}) {
       taken.families.push_back((this->*make)());
     }
     return taken;
@@ -272,6 +274,23 @@ class Snapshot {
     for (const auto& [key, count] : totals_.refused_retries) {
       auto labels = of_endpoint(key, false);
       put(labels, "reason", to_string(static_cast<Reason>(key >> 32U & 0xFFU)));
+      made.series.push_back(counted(std::move(labels), static_cast<double>(count)));
+    }
+    return made;
+  }
+
+  MetricFamily hedges() {
+    auto made = family("httpretry_hedges_total", Kind::Counter, "{hedge}",
+                       "Second sends of a slow request, and calls in which the last was refused.");
+    for (const auto& [key, count] : totals_.hedges) {
+      auto labels = of_endpoint(key, false);
+      const auto result = key >> 32U & 0xFFU;
+      std::string word = result == kHedgeWon ? "won" : "lost";
+      if (result >= kFirstRefused) {
+        word = "refused_";
+        word += to_string(static_cast<HedgeRefused>(result - kFirstRefused));
+      }
+      put(labels, "result", word);
       made.series.push_back(counted(std::move(labels), static_cast<double>(count)));
     }
     return made;

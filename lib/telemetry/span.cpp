@@ -87,6 +87,8 @@ class Attributes {
     time("httpretry.backoff", span_.backoff);
     time("httpretry.server_delay", span_.server_delay);
     if (span_.budget_left) number("httpretry.budget_left", *span_.budget_left);
+    if (span_.hedge_of != 0) number("httpretry.hedge_of", span_.hedge_of);
+    if (span_.lost) all_.push_back({"httpretry.lost", true});
   }
 
   const Span& span_;

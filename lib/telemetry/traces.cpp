@@ -64,6 +64,8 @@ void add_decision(Span& span, const Attempt& attempt) {
   span.backoff = attempt.backoff;
   span.server_delay = attempt.server_delay;
   span.budget_left = attempt.budget_left;
+  span.hedge_of = attempt.hedge ? attempt.hedge->of : 0;
+  span.lost = attempt.race == Race::Lost;
   if (telemetry::held_by_guards(attempt)) {
     add_wait(span, attempt.exchange().timings.queued, attempt.queued_by);
   }

@@ -2,6 +2,7 @@
 #include "tests/client/conversation.hpp"
 
 #include <httpretry/guard/guards.hpp>
+#include <httpretry/guard/hedge.hpp>
 #include <httpretry/policy/policy_set.hpp>
 #include <httpretry/telemetry/telemetry.hpp>
 
@@ -24,7 +25,7 @@ struct Watched {
     options.middlewares = {
         retry(
             parse_policies(R"({"version": 1, "default": )" + policy + "}", "policy.json").value()),
-        guards(local_state())};
+        hedge(), guards(local_state())};
     options.scheduler = clock;
     options.transport = network;
     options.observers = {traces([this](SpanPtr span) { spans.push_back(std::move(span)); }),
@@ -76,6 +77,40 @@ TEST_CASE("a circuit that opens and closes, and the send that it refuses") {
     CAPTURE(to);
     CHECK(watched.value("httpretry_circuit_changes_total", {{"to", to}}) == 1);
   }
+}
+
+TEST_CASE("a hedge that wins, and one that is refused") {
+  Watched watched(R"({"hedge": {"after": "100ms", "budget": "none"}})");
+  Har archive;
+  watched.options.observers.push_back(archive.observer());
+  watched.network->say(Response(200), 1h).say(Response(204), 10ms);
+  Client client(watched.options);
+  CHECK(client.get("http://x/")->status == 204);
+  CHECK(watched.value("httpretry_hedges_total", {{"result", "won"}}) == 1);
+  CHECK(watched.value("httpretry_sends_total") == 2);
+  REQUIRE(watched.spans.size() == 3);
+  const auto& slow = *watched.spans[0];
+  CHECK(slow.lost);
+  CHECK(slow.outcome() == Span::Status::Unset);
+  const auto& quick = *watched.spans[1];
+  CHECK(quick.hedge_of == 1);
+  CHECK(quick.resend_count == 1);
+  CHECK(quick.parent == watched.spans[2]->id);
+  const auto has = [](const Span& span, std::string_view key) {
+    return std::ranges::any_of(span.attributes(), [&](const auto& one) { return one.key == key; });
+  };
+  CHECK(has(slow, "httpretry.lost"));
+  CHECK(has(quick, "httpretry.hedge_of"));
+  CHECK(watched.logged(R"("event":"hedge")"));
+  CHECK(watched.logged(R"("attempt":2,"after_ms":100)"));
+  CHECK(watched.logged(R"("hedge_of":1,"lost":false)"));
+  CHECK(archive.text().find("hedge of attempt 1 after 100 ms; success") != std::string::npos);
+
+  watched.network->say(Response(200), 200ms);
+  CHECK(client.post("http://x/", "one")->status == 200);
+  CHECK(watched.value("httpretry_hedges_total", {{"result", "refused_method"}}) == 1);
+  CHECK(watched.logged(R"("event":"hedge_refused")"));
+  CHECK(watched.logged(R"("reason":"method")"));
 }
 
 TEST_CASE("a pause, and the call that waits for its end") {

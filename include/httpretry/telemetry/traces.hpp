@@ -82,6 +82,8 @@ struct HTTPRETRY_API Span {
   Attempt::MaybeDuration backoff;
   Attempt::MaybeDuration server_delay;
   detail::SmallOptional<std::int64_t> budget_left;
+  int hedge_of = 0;   // Hedge::of; 0: it is no hedge
+  bool lost = false;  // the response of another send was used
 
   // Of a call.
   int attempts = 0;
