@@ -207,7 +207,7 @@ Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rul
     began_ = ended.hedged->began;
     std::move(others.begin(), others.end(), std::back_inserter(attempts));
   }
-  auto& attempt = *attempts.emplace(attempts.begin() + recorded_ - 1);
+  auto& attempt = *attempts.emplace(attempts.begin() + (recorded_ - 1));
   if (ended.hedged != nullptr) {
     attempt.hedge = ended.hedged->hedge;
     attempt.race = ended.hedged->won ? Race::Won : Race::None;
