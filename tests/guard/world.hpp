@@ -58,7 +58,7 @@ class Server final : public Transport {
     auto& exchange = exchange_of(outcome);
     exchange.sent = outcome ? Sent::Answered : Sent::Maybe;
     exchange.wire_sends = 1;
-    exchange.timings.first_byte = reply.after;
+    if (outcome) exchange.timings.first_byte = reply.after;
     co_return outcome;
   }
 };
