@@ -233,22 +233,32 @@ RequestLine Importer::line_at(std::uint64_t number) {
   return line;
 }
 
-void Importer::compare_ids() {
-  database_.execute("CREATE INDEX IF NOT EXISTS job_id ON job(id) WHERE id IS NOT NULL");
-  auto row = database_.prepare("SELECT id, line FROM job WHERE id IS NOT NULL ORDER BY id, line");
-  std::string last;
+// `select` gives a text and a line, ordered by both: calls `repeated` for each line but the first
+// with a text.
+template <class Repeated>
+void Importer::each_repeated(const char* select, const Repeated& repeated) {
+  auto row = database_.prepare(select);
+  std::string text;
   std::uint64_t first = 0;
   while (row.step()) {
     const auto line = static_cast<std::uint64_t>(row.number(1));
-    if (first != 0 && row.text(0) == last) {
-      problem(line, line_at(line).id_position,
-              "the id \"" + printable(last) + "\" is that of line " + std::to_string(first) +
-                  ", too: each job needs one of its own");
+    if (first != 0 && row.text(0) == text) {
+      repeated(text, line, first);
       continue;
     }
-    last = row.text(0);
+    text = row.text(0);
     first = line;
   }
+}
+
+void Importer::compare_ids() {
+  database_.execute("CREATE INDEX IF NOT EXISTS job_id ON job(id) WHERE id IS NOT NULL");
+  each_repeated("SELECT id, line FROM job WHERE id IS NOT NULL ORDER BY id, line",
+                [this](const std::string& id, std::uint64_t line, std::uint64_t first) {
+                  problem(line, line_at(line).id_position,
+                          "the id \"" + printable(id) + "\" is that of line " +
+                              std::to_string(first) + ", too: each job needs one of its own");
+                });
 }
 
 // A line without an id has its number as its id.
@@ -267,44 +277,28 @@ void Importer::compare_ids_with_lines() {
 
 void Importer::compare_keys() {
   database_.execute("CREATE INDEX IF NOT EXISTS job_key ON job(key) WHERE typeof(key) = 'text'");
-  auto row =
-      database_.prepare("SELECT key, line FROM job WHERE typeof(key) = 'text' ORDER BY key, line");
-  std::string last;
-  std::uint64_t first = 0;
-  while (row.step()) {
-    const auto line = static_cast<std::uint64_t>(row.number(1));
-    if (first == 0 || row.text(0) != last) {
-      last = row.text(0);
-      first = line;
-      continue;
-    }
-    const auto other = line_at(line);
-    if (request_of(other) == request_of(line_at(first))) continue;
-    problem(line, other.key_position,
-            "the key \"" + printable(last) + "\" is that of line " + std::to_string(first) +
-                ", too, which is another request: a server would take them for the same");
-  }
+  each_repeated(
+      "SELECT key, line FROM job WHERE typeof(key) = 'text' ORDER BY key, line",
+      [this](const std::string& key, std::uint64_t line, std::uint64_t first) {
+        const auto other = line_at(line);
+        if (request_of(other) == request_of(line_at(first))) return;
+        problem(line, other.key_position,
+                "the key \"" + printable(key) + "\" is that of line " + std::to_string(first) +
+                    ", too, which is another request: a server would take them for the same");
+      });
 }
 
 void Importer::compare_outputs() {
   database_.execute(
       "CREATE INDEX IF NOT EXISTS job_output ON job(output) WHERE output IS NOT NULL");
-  auto row = database_.prepare(
-      "SELECT output, line FROM job WHERE output IS NOT NULL ORDER BY output, line");
-  std::string last;
-  std::uint64_t first = 0;
-  while (row.step()) {
-    const auto line = static_cast<std::uint64_t>(row.number(1));
-    if (first == 0 || row.text(0) != last) {
-      last = row.text(0);
-      first = line;
-      continue;
-    }
-    const auto other = line_at(line);
-    problem(line, other.output.empty() ? other.id_position : other.output_position,
-            "the response would go to \"" + printable(last) + "\", as that of line " +
-                std::to_string(first) + " does: each needs a file of its own");
-  }
+  each_repeated("SELECT output, line FROM job WHERE output IS NOT NULL ORDER BY output, line",
+                [this](const std::string& output, std::uint64_t line, std::uint64_t first) {
+                  const auto other = line_at(line);
+                  problem(line, other.output.empty() ? other.id_position : other.output_position,
+                          "the response would go to \"" + printable(output) +
+                              "\", as that of line " + std::to_string(first) +
+                              " does: each needs a file of its own");
+                });
 }
 
 }  // namespace httpretry::batch

@@ -61,6 +61,8 @@ class Importer {
   void problem(std::uint64_t line, Position at, std::string message);
   [[nodiscard]] std::string file_of(std::uint64_t number, const RequestLine& line) const;
   std::int64_t host_number(const std::string& origin);
+  template <class Repeated>
+  void each_repeated(const char* select, const Repeated& repeated);
   void compare_ids();
   void compare_ids_with_lines();
   void compare_keys();
