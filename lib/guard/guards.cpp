@@ -3,6 +3,7 @@
 
 #include "lib/flow/call_state.hpp"
 #include "lib/retry/policy_limits.hpp"
+#include "lib/retry/transport_kind.hpp"
 
 #include <httpretry/guard/guards.hpp>
 #include <httpretry/policy/policy_set.hpp>
@@ -52,20 +53,13 @@ std::string text_of(const Wait& wait, std::string_view host) {
 bool counts(const Outcome& outcome, Time sent, Time now, Time deadline) {
   if (outcome) return true;
   const auto& error = outcome.error();
-  switch (error.code) {
-    case Errc::InvalidRequest:
-    case Errc::TooLarge:
-    case Errc::Canceled:
-    case Errc::Paused:
-    case Errc::CircuitOpen:
-    case Errc::RateLimited:
-    case Errc::QueueFull:
-    case Errc::Internal:
-    case Errc::Status: return false;
-    case Errc::Timeout:  // the caller's own end says little, unless the server had a second
-      return now < deadline || now - sent >= std::chrono::seconds(1);
-    default: return !error.exchange.stale_connection && !error.exchange.refused;
+  const auto kind = policy::transport_kind(error);
+  if (!kind) return false;
+  // The caller's own end says little, unless the server had a second.
+  if (kind == TransportKind::Timeout) {
+    return now < deadline || now - sent >= std::chrono::seconds(1);
   }
+  return !error.exchange.stale_connection && !error.exchange.refused;
 }
 
 // Tells credentials apart without telling what they are.

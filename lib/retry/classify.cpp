@@ -1,6 +1,7 @@
 #include <httpretry/retry/classify.hpp>
 
 #include "lib/retry/error_codes.hpp"
+#include "lib/retry/transport_kind.hpp"
 
 #include <utility>
 
@@ -67,28 +68,6 @@ Classified classify_response(const RetryPolicy& policy, const Response& response
   return result;
 }
 
-std::optional<TransportKind> transport_kind(const Error& error) {
-  switch (error.code) {
-    case Errc::Resolve: return TransportKind::Resolve;
-    case Errc::Connect: return TransportKind::Connect;
-    case Errc::Tls: return TransportKind::Tls;
-    case Errc::Timeout: return TransportKind::Timeout;
-    case Errc::Send: return TransportKind::Send;
-    case Errc::Receive: return error.partial ? TransportKind::Partial : TransportKind::Receive;
-    case Errc::Protocol: return TransportKind::Protocol;
-    case Errc::InvalidRequest:
-    case Errc::TooLarge:
-    case Errc::Canceled:
-    case Errc::Paused:
-    case Errc::CircuitOpen:
-    case Errc::RateLimited:
-    case Errc::QueueFull:
-    case Errc::Internal:
-    case Errc::Status: break;
-  }
-  return std::nullopt;
-}
-
 // A proxy that refuses to connect: its gateway errors may pass, the others do not.
 Class class_of_proxy_status(int status) {
   if (status == 429) return Class::Throttle;
@@ -97,7 +76,7 @@ Class class_of_proxy_status(int status) {
 
 Classified classify_error(const RetryPolicy& policy, const Error& error, WallTime wall_now) {
   Classified result;
-  const auto kind = transport_kind(error);
+  const auto kind = policy::transport_kind(error);
   const auto by_proxy = error.from_proxy && error.status != 0;
   result.status = error.from_proxy ? 0 : error.status;
   result.sent = error.from_proxy ? Sent::Never : error.exchange.sent;
@@ -127,6 +106,28 @@ Classified classify_error(const RetryPolicy& policy, const Error& error, WallTim
 }
 
 }  // namespace
+
+std::optional<TransportKind> policy::transport_kind(const Error& error) {
+  switch (error.code) {
+    case Errc::Resolve: return TransportKind::Resolve;
+    case Errc::Connect: return TransportKind::Connect;
+    case Errc::Tls: return TransportKind::Tls;
+    case Errc::Timeout: return TransportKind::Timeout;
+    case Errc::Send: return TransportKind::Send;
+    case Errc::Receive: return error.partial ? TransportKind::Partial : TransportKind::Receive;
+    case Errc::Protocol: return TransportKind::Protocol;
+    case Errc::InvalidRequest:
+    case Errc::TooLarge:
+    case Errc::Canceled:
+    case Errc::Paused:
+    case Errc::CircuitOpen:
+    case Errc::RateLimited:
+    case Errc::QueueFull:
+    case Errc::Internal:
+    case Errc::Status: break;
+  }
+  return std::nullopt;
+}
 
 Observed::Observed(const Outcome& result, WallTime now)
     : Observed(result, result.has_value() ? std::string_view(result->body) : std::string_view(),
