@@ -1,4 +1,4 @@
-#include "race.hpp"
+#include "hedged_attempt.hpp"
 
 #include "lib/flow/call_state.hpp"
 #include "lib/flow/either_stop.hpp"
@@ -21,9 +21,9 @@ HedgeRefused refusal_of(QueuedBy by) {
 }  // namespace
 
 // One send. It ends when the stop of `over_` is requested.
-class Race::Send final : public RacingSend {
+class HedgedAttempt::Send final : public RacingSend {
  public:
-  Send(Race& race, Request request, const Call& call, int number, Time deadline)
+  Send(HedgedAttempt& race, Request request, const Call& call, int number, Time deadline)
       : request_(std::move(request)),
         hedge_(!race.sends_.empty()),
         number_(number),
@@ -66,15 +66,15 @@ class Race::Send final : public RacingSend {
   std::shared_ptr<const Hedge> told_;
 
  private:
-  Race& race_;
+  HedgedAttempt& race_;
   std::size_t gates_passed_ = 0;  // of those that the first send has passed
   std::stop_source over_;
   const std::stop_callback<RequestStop> on_stop_;
   Call branch_;
 };
 
-Race::Race(CurrentAttempt& attempt, HedgeAccount& scope, const Request& request, Call& call,
-           Next next)
+HedgedAttempt::HedgedAttempt(CurrentAttempt& attempt, HedgeAccount& scope, const Request& request,
+                             Call& call, Next next)
     : attempt_(attempt),
       policy_(*attempt.policy()->hedge),
       scope_(scope),
@@ -84,9 +84,9 @@ Race::Race(CurrentAttempt& attempt, HedgeAccount& scope, const Request& request,
       started_(now()),
       group_(std::stop_source(std::nostopstate)) {}
 
-Race::~Race() = default;
+HedgedAttempt::~HedgedAttempt() = default;
 
-Task<Outcome> Race::run() {
+Task<Outcome> HedgedAttempt::run() {
   if (!attempt_.is_retry()) scope_.begin_call(started_);
   start_first();
   while (winner_ == nullptr && in_flight_ > 0) {
@@ -101,7 +101,7 @@ Task<Outcome> Race::run() {
   co_return outcome;
 }
 
-void Race::start_first() {
+void HedgedAttempt::start_first() {
   sends_.push_back(
       std::make_unique<Send>(*this, request_, call_, attempt_.number(), call_.deadline()));
   auto& first = *sends_.back();
@@ -109,7 +109,7 @@ void Race::start_first() {
   group_.begin(carry(*this, first));
 }
 
-Task<> Race::carry(Race& race, Send& send) {
+Task<> HedgedAttempt::carry(HedgedAttempt& race, Send& send) {
   Outcome outcome = co_await race.next_(std::move(send.request_), send.branch());
   if (RunQueue::is_not_driving(race.call_.scheduler())) {
     const ResumeOn home(race.call_.scheduler());
@@ -118,16 +118,16 @@ Task<> Race::carry(Race& race, Send& send) {
   race.ended(send, std::move(outcome));
 }
 
-void Race::passes(SendGate& gate) {
+void HedgedAttempt::passes(SendGate& gate) {
   if (std::find(gates_.begin(), gates_.end(), &gate) == gates_.end()) gates_.push_back(&gate);
 }
 
-void Race::changed() {
+void HedgedAttempt::changed() {
   if (change_) change_->happen();
 }
 
 // From here on its time counts.
-void Race::began(Send& send) {
+void HedgedAttempt::began(Send& send) {
   last_began_ = now();
   if (!send.hedge_) {
     delay_ = scope_.delay(policy_, now());
@@ -142,7 +142,7 @@ void Race::began(Send& send) {
   call_.emit(&Observer::hedge_started, request_, send.number_, send.told_->after);
 }
 
-Time Race::next_hedge() const {
+Time HedgedAttempt::next_hedge() const {
   if (last_began_ == kNever || tried_ >= policy_.max_hedges) return kNever;
   // One that has its headers may be the one; one that was not sent yet is enough.
   const bool enough = std::any_of(sends_.begin(), sends_.end(), [](const auto& send) {
@@ -151,19 +151,19 @@ Time Race::next_hedge() const {
   return enough ? kNever : later(last_began_, delay_.after);
 }
 
-void Race::try_hedge() {
+void HedgedAttempt::try_hedge() {
   ++tried_;
   if (const auto why = refusal()) return refuse(*why);
   start_hedge();
 }
 
-void Race::refuse(HedgeRefused why) {
+void HedgedAttempt::refuse(HedgeRefused why) {
   last_began_ = now();
   call_.history().hedge_refused = why;
   call_.emit(&Observer::hedge_refused, why);
 }
 
-void Race::start_hedge() {
+void HedgedAttempt::start_hedge() {
   const auto timeout = attempt_.policy()->attempt_timeout;
   const auto deadline = timeout == kForever ? call_.deadline() : later(now(), timeout);
   const auto number = sends_.front()->number_ + static_cast<int>(sends_.size());
@@ -175,7 +175,7 @@ void Race::start_hedge() {
 }
 
 // In the order of HedgeRefused. Nothing is taken unless all of it is there.
-std::optional<HedgeRefused> Race::refusal() {
+std::optional<HedgeRefused> HedgedAttempt::refusal() {
   if (const auto why = never()) return why;
   if (too_late()) return HedgeRefused::Deadline;
   if (throttled_ || scope_.throttled(now())) return HedgeRefused::Throttled;
@@ -191,7 +191,7 @@ std::optional<HedgeRefused> Race::refusal() {
 }
 
 // What no later time can change.
-std::optional<HedgeRefused> Race::never() const {
+std::optional<HedgeRefused> HedgedAttempt::never() const {
   const auto& methods = policy_.methods;
   if (!methods.empty() &&
       std::find(methods.begin(), methods.end(), request_.method()) == methods.end()) {
@@ -212,14 +212,14 @@ std::optional<HedgeRefused> Race::never() const {
 }
 
 // Less time is left than half of the responses take.
-bool Race::too_late() const {
+bool HedgedAttempt::too_late() const {
   const auto end = std::min(call_.deadline(), request_.options().respond_by);
   if (end == kNever) return false;
   const auto median = scope_.median(now()).value_or(Duration::zero());
   return end <= now() || end - now() < median || call_.stop().stop_requested();
 }
 
-RacingSend::Use Race::headers_came(Send& send, const Response& head) {
+RacingSend::Use HedgedAttempt::headers_came(Send& send, const Response& head) {
   using Use = RacingSend::Use;
   send.headers_at_ = now();
   if (winner_ != nullptr) return winner_ == &send ? Use::Yes : Use::No;
@@ -228,14 +228,14 @@ RacingSend::Use Race::headers_came(Send& send, const Response& head) {
   return uses(send, head) ? Use::Yes : Use::No;
 }
 
-bool Race::uses(Send& send, const Response& begun) {
+bool HedgedAttempt::uses(Send& send, const Response& begun) {
   if (winner_ != nullptr || in_flight_ == 1) return winner_ == nullptr || winner_ == &send;
   const bool good = settles(send, attempt_.judge(Outcome(begun)));
   if (good) win(send);
   return good;
 }
 
-bool Race::settles(const Send& send, const Classified& judged) const {
+bool HedgedAttempt::settles(const Send& send, const Classified& judged) const {
   switch (judged.cls) {
     case Class::Throttle:
     case Class::Transient:
@@ -248,7 +248,7 @@ bool Race::settles(const Send& send, const Classified& judged) const {
 }
 
 // The server may refuse a key whose first request it still carries out.
-bool Race::is_doing_of_twin(const Send& send, int status) const {
+bool HedgedAttempt::is_doing_of_twin(const Send& send, int status) const {
   if (!send.hedge_ || (status != 409 && status != 425)) return false;
   const auto& name = attempt_.policy()->idempotency_key;
   const bool keyed = request_.headers().contains("Idempotency-Key") ||
@@ -257,7 +257,7 @@ bool Race::is_doing_of_twin(const Send& send, int status) const {
   return keyed && others > 0;
 }
 
-void Race::win(Send& send) {
+void HedgedAttempt::win(Send& send) {
   winner_ = &send;
   for (const auto& other : sends_) {
     if (other.get() == &send || !other->in_flight()) continue;
@@ -267,7 +267,7 @@ void Race::win(Send& send) {
   changed();
 }
 
-void Race::ended(Send& send, Outcome outcome) {
+void HedgedAttempt::ended(Send& send, Outcome outcome) {
   send.ended_ = now();
   send.ending_ = ++endings_;
   send.judged_ = attempt_.judge(outcome);
@@ -280,7 +280,7 @@ void Race::ended(Send& send, Outcome outcome) {
 }
 
 // Something else was quicker: it was held back after all.
-void Race::drop(Send& send) {
+void HedgedAttempt::drop(Send& send) {
   scope_.give_back(policy_, now());
   attempt_.give_back_hedge(now());
   refuse(HedgeRefused::Busy);
@@ -291,7 +291,7 @@ void Race::drop(Send& send) {
 }
 
 // Quick failures would pull the quantile down, so they are no samples; what was given up is one.
-void Race::learn(const Send& send) {
+void HedgedAttempt::learn(const Send& send) {
   const auto& judged = send.judged_;
   if (judged.cls == Class::Throttle && !send.canceled_) {
     throttled_ = true;
@@ -304,7 +304,7 @@ void Race::learn(const Send& send) {
   scope_.add_sample(send.headers_at_.value_or(send.ended_) - *send.began_, now());
 }
 
-Race::Send& Race::decisive() const {
+HedgedAttempt::Send& HedgedAttempt::decisive() const {
   if (winner_ != nullptr) return *winner_;
   const auto rank = [](const Send& send) {
     const auto& asked = send.judged_.server_delay;
@@ -314,7 +314,7 @@ Race::Send& Race::decisive() const {
                             [&](const auto& a, const auto& b) { return rank(*a) < rank(*b); });
 }
 
-Outcome Race::finish() {
+Outcome HedgedAttempt::finish() {
   auto& best = decisive();
   if (sends_.size() > 1) {
     HedgedSends sends;
@@ -330,7 +330,7 @@ Outcome Race::finish() {
   return *std::move(best.outcome_);
 }
 
-Attempt Race::lost_attempt(Send& send, int winner) const {
+Attempt HedgedAttempt::lost_attempt(Send& send, int winner) const {
   const auto began = send.hedge_ ? *send.began_ : started_;
   Attempt attempt;
   attempt.number = send.number_;
@@ -345,7 +345,7 @@ Attempt Race::lost_attempt(Send& send, int winner) const {
     attempt.server_delay_source = to_string(asked->source);
   }
   attempt.hedge = send.told_;
-  attempt.race = httpretry::Race::Lost;
+  attempt.race = Race::Lost;
   return attempt;
 }
 

@@ -1,5 +1,5 @@
-// Race: the sends of one attempt. The first goes out at once, and while none has a response, hedges
-// follow it. The first outcome that settles the matter is that of the attempt:
+// HedgedAttempt: the sends of one attempt. The first goes out at once, and while none has a
+// response, hedges follow it. The first outcome that settles the matter is that of the attempt:
 //
 //   success, pending, permanent   settle it: the other sends are canceled
 //   transient, throttle,          do not while another send is in flight. Where none is left, the
@@ -22,13 +22,14 @@
 
 namespace httpretry::guard {
 
-class Race {
+class HedgedAttempt {
  public:
   // All of these must outlive it.
-  Race(CurrentAttempt& attempt, HedgeAccount& scope, const Request& request, Call& call, Next next);
-  ~Race();
-  Race(const Race&) = delete;
-  Race& operator=(const Race&) = delete;
+  HedgedAttempt(CurrentAttempt& attempt, HedgeAccount& scope, const Request& request, Call& call,
+                Next next);
+  ~HedgedAttempt();
+  HedgedAttempt(const HedgedAttempt&) = delete;
+  HedgedAttempt& operator=(const HedgedAttempt&) = delete;
 
   Task<Outcome> run();
 
@@ -41,7 +42,7 @@ class Race {
 
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
   void start_first();
-  static Task<> carry(Race& race, Send& send);
+  static Task<> carry(HedgedAttempt& race, Send& send);
   // Of the sends:
   void began(Send& send);
   void ended(Send& send, Outcome outcome);

@@ -1,6 +1,6 @@
 // The middleware `hedge`: finds what is shared with other calls, and lets the sends of an attempt
 // race.
-#include "race.hpp"
+#include "hedged_attempt.hpp"
 
 #include "lib/flow/call_state.hpp"
 
@@ -46,7 +46,7 @@ class Hedging final : public Middleware {
  private:
   Task<Outcome> race(CurrentAttempt& attempt, Request request, Call& call, Next next) {
     const auto account = account_of(key_of(attempt, request), call);
-    guard::Race sends(attempt, *account, request, call, next);
+    guard::HedgedAttempt sends(attempt, *account, request, call, next);
     const auto running = sends.run();
     Outcome outcome = co_await running;
     co_return outcome;
