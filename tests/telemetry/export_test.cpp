@@ -1,5 +1,7 @@
 // Metrics, logs, archives and the exporter against servers on the wire: the numbers must be those
 // of the history and of the server.
+#include "collector.hpp"
+
 #include <httpretry/httpretry.hpp>
 #include <httpretry/telemetry/telemetry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -14,14 +16,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-RetryPolicy quick() {
-  auto policy = RetryPolicy();
-  policy.backoff = Backoff::constant(1ms);
-  policy.throttle_backoff.reset();
-  policy.max_attempts = 3;
-  return policy;
-}
-
 Client client_with(std::vector<std::shared_ptr<Observer>> observers) {
   ClientOptions options;
   options.middlewares = {retry(quick())};
@@ -34,17 +28,6 @@ std::uint64_t drops(const Otlp& exporter, std::string_view why) {
     if (each.signal == "traces" && each.why == why) return each.count;
   }
   return 0;
-}
-
-OtlpOptions to(const FaultServer& collector) {
-  OtlpOptions options;
-  options.endpoint = collector.url();
-  options.policy = quick();
-  options.policy->repeat = Repeat::Always;
-  options.interval = 1h;  // only flush sends
-  options.timeout = 300ms;
-  options.shutdown = 0ms;
-  return options;
 }
 
 SpanPtr some_span() {

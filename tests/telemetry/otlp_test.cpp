@@ -1,4 +1,5 @@
 // The exporter, against a receiver that takes the standard at its word.
+#include "collector.hpp"
 #include "strict_otlp.hpp"
 
 #include <httpretry/httpretry.hpp>
@@ -13,25 +14,6 @@ using namespace httpretry;
 using namespace std::chrono_literals;
 
 namespace {
-
-RetryPolicy quick() {
-  auto policy = RetryPolicy();
-  policy.backoff = Backoff::constant(1ms);
-  policy.throttle_backoff.reset();
-  policy.max_attempts = 3;
-  policy.repeat = Repeat::Always;
-  return policy;
-}
-
-OtlpOptions to(const FaultServer& collector) {
-  OtlpOptions options;
-  options.endpoint = collector.url();
-  options.policy = quick();
-  options.interval = options.metrics_interval = 1h;  // only flush sends
-  options.timeout = 300ms;
-  options.shutdown = 0ms;
-  return options;
-}
 
 SpanPtr some_span(int status = 200) {
   auto span = std::make_shared<Span>();
