@@ -48,6 +48,21 @@ bool HedgeScope::idle(Time now) {
   return state_.idle(now);
 }
 
+void HedgeScope::reset() {
+  const std::lock_guard lock(mutex_);
+  state_ = HedgeState();
+}
+
+ScopeState HedgeScope::facts(Time now) {
+  const std::lock_guard lock(mutex_);
+  ScopeState facts;
+  facts.calls = state_.budget().calls(now);
+  facts.hedges = state_.budget().hedges(now);
+  facts.samples = state_.samples(now);
+  if (state_.throttled(now)) facts.until = state_.throttled_until();
+  return facts;
+}
+
 std::shared_ptr<HedgeScope> HedgeScopes::at(const std::string& key, Time now) {
   const std::lock_guard lock(mutex_);
   if (const auto found = scopes_.find(key); found != scopes_.end()) return found->second;
@@ -57,7 +72,21 @@ std::shared_ptr<HedgeScope> HedgeScopes::at(const std::string& key, Time now) {
 
 bool HedgeScopes::reset(const std::string& key) {
   const std::lock_guard lock(mutex_);
-  return scopes_.erase(key) > 0;
+  const auto found = scopes_.find(key);
+  if (found == scopes_.end()) return false;
+  found->second->reset();
+  return true;
+}
+
+std::vector<ScopeState> HedgeScopes::states(std::string_view prefix, Time now) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ScopeState> states;
+  for (const auto& [key, scope] : scopes_) {
+    if (!key.starts_with(prefix)) continue;
+    states.push_back(scope->facts(now));
+    states.back().key = key;
+  }
+  return states;
 }
 
 void HedgeScopes::make_room(Time now) {

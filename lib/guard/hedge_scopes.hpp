@@ -6,7 +6,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace httpretry::guard {
 
@@ -22,6 +24,9 @@ class HedgeScope final : public HedgeAccount {
   bool take(const HedgePolicy& policy, Time now) override;
   void give_back(const HedgePolicy& policy, Time now) override;
   [[nodiscard]] bool idle(Time now);
+  void reset();
+  // Without its key.
+  [[nodiscard]] ScopeState facts(Time now);
 
  private:
   std::mutex mutex_;
@@ -34,6 +39,8 @@ class HedgeScopes {
   std::shared_ptr<HedgeScope> at(const std::string& key, Time now);
   // As new. False where there is no such key.
   bool reset(const std::string& key);
+  // Those whose keys begin like that.
+  [[nodiscard]] std::vector<ScopeState> states(std::string_view prefix, Time now) const;
 
   // 2.5 KiB each.
   static constexpr std::size_t kMaxScopes = 4096;
@@ -41,7 +48,7 @@ class HedgeScopes {
  private:
   void make_room(Time now);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<HedgeScope>> scopes_;
 };
 

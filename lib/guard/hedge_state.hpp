@@ -20,6 +20,8 @@ class HedgeBudget {
   // Whole hedges; negative where a smaller budget came into force.
   [[nodiscard]] std::int64_t left(double per_call, Time now) const;
   [[nodiscard]] std::int64_t most(double per_call, Time now) const;
+  [[nodiscard]] std::int64_t calls(Time now) const { return sum(now).calls; }
+  [[nodiscard]] std::int64_t hedges(Time now) const { return sum(now).hedges; }
 
  private:
   static constexpr std::int64_t kSeconds = 10;
@@ -45,6 +47,8 @@ class HedgeState {
   void add_sample(Duration to_headers, Time now) { sketch_.add(to_headers, now); }
   void throttle(Time until) { throttled_until_ = std::max(throttled_until_, until); }
   [[nodiscard]] bool throttled(Time now) const { return now < throttled_until_; }
+  [[nodiscard]] Time throttled_until() const { return throttled_until_; }
+  [[nodiscard]] std::uint32_t samples(Time now) const { return sketch_.count(now); }
   bool take(const HedgePolicy& policy, Time now);
   void give_back(Time now) { budget_.give_back(now); }
   [[nodiscard]] const HedgeBudget& budget() const { return budget_; }

@@ -71,8 +71,8 @@ std::size_t LocalState::scopes() const {
 }
 
 std::vector<ScopeState> LocalState::states(std::string_view prefix, Time now) const {
+  auto states = hedges_.states(prefix, now);
   const std::lock_guard lock(mutex_);
-  std::vector<ScopeState> states;
   for (const auto& [key, scope] : scopes_) {
     if (!key.starts_with(prefix)) continue;
     auto& state = states.emplace_back();

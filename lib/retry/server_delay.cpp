@@ -165,27 +165,55 @@ struct RateLimit {
   }
 };
 
-// ";key=value" as often as it comes.
-bool take_parameters(std::string_view& text, RateLimit& limit) {
+// ";key=value" as often as it comes. `set` says whether it can read the value of a key.
+template <typename Set>
+bool take_parameters(std::string_view& text, const Set& set) {
   while (take(text, ';')) {
     take_run(text, " \t");
     const auto key = take_key(text);
     const auto value = take_value_of_key(text);
-    if (key.empty() || !value || !limit.set(key, *value)) return false;
+    if (key.empty() || !value || !set(key, *value)) return false;
   }
   take_run(text, " \t");
   return true;
 }
 
+// What `"name";q=100;qu="content-bytes", "other";q=5` says that the limit counts; empty where it
+// does not say, or where the text is no such list.
+std::optional<std::string_view> unit_of(std::string_view limit, std::string_view text) {
+  std::optional<std::string_view> unit;
+  do {
+    take_run(text, " \t");
+    const auto name = take_value(text);
+    const auto set = [&](std::string_view key, std::string_view value) {
+      if (key == "qu" && name == limit) unit = value;
+      return true;
+    };
+    if (!name || !take_parameters(text, set)) return std::nullopt;
+  } while (take(text, ','));
+  return text.empty() ? unit : std::nullopt;
+}
+
+// Bytes, for one, say nothing about when the next request may come.
+bool counts_requests(std::string_view limit, const Headers& headers) {
+  for (const auto header : headers) {
+    if (!equal_ignoring_case(header.name, "ratelimit-policy")) continue;
+    if (unit_of(limit, header.value).value_or("requests") != "requests") return false;
+  }
+  return true;
+}
+
 // The longest wait among the limits of `"name";r=0;t=30, "other";r=5;t=60` that are used up; empty
 // where none is, or where the text is no such list.
-std::optional<Duration> longest_wait(std::string_view text) {
+std::optional<Duration> longest_wait(std::string_view text, const Headers& headers) {
   std::optional<Duration> longest;
   do {
     RateLimit limit;
     take_run(text, " \t");
-    if (!take_value(text) || !take_parameters(text, limit)) return std::nullopt;
-    longest = std::max(longest, limit.wait());
+    const auto name = take_value(text);
+    const auto set = [&](auto key, auto value) { return limit.set(key, value); };
+    if (!name || !take_parameters(text, set)) return std::nullopt;
+    if (limit.wait() && counts_requests(*name, headers)) longest = std::max(longest, limit.wait());
   } while (take(text, ','));
   return text.empty() ? longest : std::nullopt;
 }
@@ -194,13 +222,13 @@ std::optional<Duration> longest_wait(std::string_view text) {
 // up, or where the text is no such dictionary.
 std::optional<Duration> wait_of_dictionary(std::string_view text) {
   RateLimit limit;
+  const auto describes_the_limit = [](auto /*key*/, auto /*value*/) { return true; };
   do {
-    RateLimit parameters;  // of one member; they describe the limit
     take_run(text, " \t");
     const auto key = take_key(text);
     const auto value = take_value_of_key(text);
     if (key.empty() || !value || !limit.set(key, *value)) return std::nullopt;
-    if (!take_parameters(text, parameters)) return std::nullopt;
+    if (!take_parameters(text, describes_the_limit)) return std::nullopt;
   } while (take(text, ','));
   return text.empty() ? limit.wait() : std::nullopt;
 }
@@ -221,7 +249,7 @@ std::optional<ServerDelay> read(ServerDelaySource source, std::string_view text,
       break;
     case ServerDelaySource::RateLimit:
       if (throttled) wait = wait_of_dictionary(text);
-      if (throttled && !wait) wait = longest_wait(text);
+      if (throttled && !wait) wait = longest_wait(text, headers);
       break;
     case ServerDelaySource::GrpcRetryPushback:
       do_not_retry = text.starts_with('-');

@@ -1,3 +1,5 @@
+#include <httpretry/flow/call.hpp>
+#include <httpretry/flow/scheduler.hpp>
 #include <httpretry/policy/policy_set.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -79,6 +81,35 @@ void RecordingObserver::redirected(const Call& /*call*/, const Request& next) no
 void RecordingObserver::policies_reloaded(const Call& /*call*/,
                                           const PolicyReload& reload) noexcept {
   record_->add("policies " + std::string(reload.accepted ? "accepted" : "refused"));
+}
+
+void RecordingObserver::circuit_changed(const Call& call, const CircuitChange& change) noexcept {
+  auto line = "circuit " + std::string(change.key) + ": " + std::string(to_string(change.to));
+  if (change.until != kNever) {
+    line += " for " + in_milliseconds(change.until - call.scheduler().now());
+  }
+  line += ", " + std::string(change.why);
+  if (change.dry_run) line += ", a dry run";
+  record_->add(std::move(line));
+}
+
+void RecordingObserver::paused(const Call& call, const PauseBegun& pause) noexcept {
+  record_->add("pause " + std::string(pause.key) + ": for " +
+               in_milliseconds(pause.until - call.scheduler().now()) + ", " +
+               std::string(pause.source));
+}
+
+void RecordingObserver::resumed(const Call& /*call*/, std::string_view key) noexcept {
+  record_->add("pause " + std::string(key) + ": over");
+}
+
+void RecordingObserver::limit_changed(const Call& /*call*/, const LimitChange& change) noexcept {
+  record_->add("concurrency " + std::string(change.key) + ": " + std::to_string(change.from) +
+               " to " + std::to_string(change.to));
+}
+
+void RecordingObserver::shed(const Call& /*call*/, const Error& reason) noexcept {
+  record_->add("not sent: " + std::string(to_string(reason.code)));
 }
 
 void RecordingObserver::call_ended(const Call& /*call*/, const Outcome& outcome) noexcept {

@@ -255,11 +255,18 @@ TEST_CASE("pause: Retry-After before RateLimit, and of RateLimit what is used up
   CHECK(pause({{"RateLimit", both}, {"Retry-After", "2"}}, 200) == "pause 2s retry-after");
   CHECK(pause({{"RateLimit", both}}, 200) == "pause 3s ratelimit");
   CHECK(pause({{"RateLimit", both}}, 404) == "pause 3s ratelimit");
-  // Not at all: something is left, it is from a cache, it redirects, it says nothing.
+  // Not at all: something is left, it is from a cache, it redirects, it says nothing, it is not
+  // requests that are used up.
   CHECK(pause({{"RateLimit", R"("a";r=1;t=7)"}}, 200).empty());
   CHECK(pause({{"RateLimit", both}, {"Age", "4"}}, 200).empty());
   CHECK(pause({{"RateLimit", both}}, 304).empty());
+  CHECK(pause({{"RateLimit", both}}, 301).empty());
+  CHECK(pause({{"RateLimit", both}, {"Age", "0"}}, 200) == "pause 3s ratelimit");
+  CHECK(pause({{"RateLimit", both}, {"RateLimit-Policy", R"("b";q=9;qu="content-bytes")"}}, 200)
+            .empty());
   CHECK(pause({{"RateLimit", "r=;t"}}, 200).empty());
+  CHECK(pause({{"RateLimit", R"("b";r=0;t=3 junk)"}}, 200).empty());
+  CHECK(pause({{"RateLimit", R"("b";r=0)"}}, 200).empty());
   CHECK(pause({{"Retry-After", "2"}}, 200).empty());
 }
 
@@ -389,4 +396,25 @@ TEST_CASE("a file that is read again changes the numbers and keeps the state") {
   CHECK(waits(file("10/s")) == 100ms);
   CHECK(waits(file("5/s")) == 100ms);  // what was spent is not forgotten
   CHECK(waits(file("10/s")) == 200ms);
+}
+
+TEST_CASE("a recording observer writes down what holds sends back") {
+  World world(R"({"max_attempts": 1, "pause": {"resume": "all"},
+                  "concurrency": {"kind": "aimd", "initial": 20, "max": 20},
+                  "breaker": {"kind": "consecutive", "failures": 10, "throttle": "failure"}})");
+  world.server->answer = [](const Request&, int number) {
+    return number == 1 ? Reply(429).header("Retry-After", "2") : Reply(500);
+  };
+  world.run_in_turn(11);
+  std::vector<std::string> told;
+  for (const auto& line : world.recorded->lines()) {
+    const bool of_calls =
+        line.starts_with("call") || line.starts_with("attempt") || line.starts_with("end");
+    if (!of_calls) told.push_back(line);
+  }
+  CHECK(told ==
+        std::vector<std::string>{"pause http://x: for 2000ms, retry-after",
+                                 "concurrency http://x /default: 20 to 18", "pause http://x: over",
+                                 "circuit http://x /default: open for 5000ms, 10 failures in a row",
+                                 "not sent: circuit_open"});
 }

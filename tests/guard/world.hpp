@@ -123,6 +123,7 @@ class World {
   std::shared_ptr<ManualScheduler> clock = std::make_shared<ManualScheduler>();
   std::shared_ptr<Server> server = std::make_shared<Server>();
   std::shared_ptr<Heard> heard = std::make_shared<Heard>();
+  std::shared_ptr<RecordingObserver> recorded = std::make_shared<RecordingObserver>();
   std::shared_ptr<SharedState> state = local_state();
   double chance = 0.5;
 
@@ -180,7 +181,7 @@ class World {
     options.middlewares = {retry(std::move(source)), shared ? guards() : guards(state)};
     options.scheduler = clock;
     options.transport = server;
-    options.observers = {heard};
+    options.observers = {heard, recorded};
     options.shared_state = std::move(shared);
     options.random = [this] { return chance; };
     return options;

@@ -103,6 +103,23 @@ TEST_CASE("what can never matter is a warning, where somebody wrote it") {
   CHECK(with_rule("before_wait").find("attempt 5 of 9 can never") != std::string::npos);
 }
 
+TEST_CASE("a budget of hedges that a bad hour would use up is a warning") {
+  const auto said = [](const std::string& block) {
+    return said_of(file_of(R"({"hedge": )" + block + "}"));
+  };
+  CHECK(said(R"({"after": "p90"})")
+            .find("warning: /default/hedge/after: hedge.budget (0.05) is under 0.2, twice the "
+                  "part of the calls that are slower than p90: where many are slow at once, many "
+                  "of them "
+                  "get no hedge") != std::string::npos);
+  CHECK(said(R"({"after": "p95", "budget": 0.09})")
+            .find("/default/hedge/budget: hedge.budget "
+                  "(0.09) is under 0.1") != std::string::npos);
+  CHECK(said(R"({"after": "p95", "budget": 0.1})").empty());
+  CHECK(said(R"({"after": "p95", "budget": "none"})").empty());
+  CHECK(said(R"({"after": "100ms", "budget": 0.01})").empty());
+}
+
 TEST_CASE("a key that would break a line is told on one line") {
   const auto said = said_of("{\"version\": 1, \"a\\u000ab\\u001b\": 1}");
   CHECK(said ==

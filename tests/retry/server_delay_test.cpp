@@ -308,6 +308,27 @@ TEST_CASE("the RateLimit field is a list of limits, and the longest of those use
          {"", {}}});
 }
 
+TEST_CASE("a limit of something else than requests says nothing about the next request") {
+  const auto told = [](const char* policy) {
+    return wait(
+        Headers{{"RateLimit", R"("a";r=0;t=3, "b";r=0;t=60)"}, {"RateLimit-Policy", policy}},
+        epoch(0));
+  };
+  CHECK(told(R"("a";q=10;w=60, "b";q=1000;qu="content-bytes")") == 3s);
+  CHECK(told(R"("b";q=10;qu="concurrent-requests";w=9)") == 3s);
+  CHECK(told(R"("b";q=10;qu="requests")") == 60s);
+  CHECK(told(R"("a";q=10;qu="content-bytes", "b";q=10)") == 60s);
+  CHECK(told(R"("c";q=10;qu="content-bytes")") == 60s);
+  // What cannot be read says nothing.
+  CHECK(told(R"("b";q=10;qu="content-bytes",)") == 60s);
+  CHECK(told(R"("b";q=10;qu=)") == 60s);
+  CHECK(told("") == 60s);
+  CHECK_FALSE(wait(Headers{{"RateLimit", R"("a";r=0;t=3)"},
+                           {"RateLimit-Policy", R"("b";q=5)"},
+                           {"RateLimit-Policy", R"("a";q=5;qu="content-bytes")"}},
+                   epoch(0)));
+}
+
 // Draft 7 of the IETF has one limit, and its members may come in any order.
 TEST_CASE("the RateLimit field of draft 7 is a dictionary") {
   check("RateLimit", epoch(0),

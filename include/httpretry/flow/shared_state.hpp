@@ -8,19 +8,18 @@
 //
 // An implementation may keep them elsewhere, so that many processes share them. It must promise:
 //
-//   One step   Each function is one atomic step. Any number of threads may call any of them at
-//   once. At once    None waits for a network, or for a lock that is held for longer than a step.
-//   What is
-//              elsewhere has a copy here: tokens are taken ahead, votes are added up and handed
-//              over later. What is not known yet holds the send back for a short time, or until
-//              `tell_changed`. While the other place cannot be reached, it decides by itself.
-//   All or     `enter` takes a token, a slot, a probe and a place in a ramp together, or none.
-//   nothing    What was taken is given back by one `leave`.
-//   Numbers    The policy that is passed in counts, not the one before. So a file that is read
-//   again in, state  changes the numbers and keeps the state. The keys tell states apart, nothing
-//   else. kept Durations  A Time is of this process's clock. What leaves the process is a duration.
-//   A limit    There may be ever new keys. It drops those that nobody uses, first those that are as
-//              new; a key that is not known is as new.
+// - Each function is one atomic step. Any number of threads may call any of them at once.
+// - None waits for a network, or for a lock that is held for longer than a step. What is elsewhere
+//   has a copy here: tokens are taken ahead, votes are added up and handed over later. What is not
+//   known yet holds the send back for a short time, or until `tell_changed`. While the other place
+//   cannot be reached, it decides by itself.
+// - `enter` takes a token, a slot, a probe and a place in a ramp together, or none of them. One
+//   `leave` gives back what was taken.
+// - The numbers of the policy that is passed in count, not those of the one before. So a file that
+//   is read again changes the numbers and keeps the state. Only the keys tell states apart.
+// - A Time is of this process's clock. What leaves the process is a duration.
+// - There may be ever new keys. It drops those that nobody uses, first those that are as new; a key
+//   that is not known is as new.
 //
 // No function throws, except std::bad_alloc.
 #pragma once
@@ -198,9 +197,15 @@ struct HTTPRETRY_API ScopeState {
   std::optional<Circuit> circuit;
   std::uint32_t failed = 0;  // of a circuit's window
   std::uint32_t total = 0;
-  Time until = kNever;  // of a pause, of an open circuit; of a rate: when all tokens are there
-  int in_flight = 0;    // of a limit of concurrent sends
-  int waiting = 0;      // sends
+  // Of a pause, of an open circuit; of a rate: when all tokens are there; of hedges: until then the
+  // server wants fewer requests.
+  Time until = kNever;
+  int in_flight = 0;  // of a limit of concurrent sends
+  int waiting = 0;    // sends
+  // Of hedges.
+  std::int64_t calls = 0;     // of the last ten seconds
+  std::int64_t hedges = 0;    // of those; HedgePolicy::budget allows so many for each call
+  std::uint32_t samples = 0;  // of the last 30 s, which a quantile comes from
 };
 
 class HTTPRETRY_API SharedState {

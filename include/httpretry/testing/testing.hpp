@@ -137,7 +137,9 @@ class HTTPRETRY_API RecordingObserver final : public Observer {
 
   // One line for each event: "call GET http://x/", "attempt 1", "attempt 1: 503 transient, again
   // after 100ms", "hedge 2 after 50ms", "attempt 1: canceled permanent, lost", "hedge refused:
-  // busy", "redirect to http://y/", "policies accepted", "end 200 success".
+  // busy", "redirect to http://y/", "policies accepted", "circuit http://x: open for 5000ms, 5
+  // failures in a row", "pause http://x: for 2000ms, retry-after", "pause http://x: over",
+  // "concurrency http://x: 20 to 18", "not sent: circuit_open", "end 200 success".
   [[nodiscard]] std::vector<std::string> lines() const;
   // The attempts of all calls, in the order in which they ended.
   [[nodiscard]] std::vector<Attempt> attempts() const;
@@ -151,6 +153,11 @@ class HTTPRETRY_API RecordingObserver final : public Observer {
   void hedge_refused(const Call& call, HedgeRefused why) noexcept override;
   void redirected(const Call& call, const Request& next) noexcept override;
   void policies_reloaded(const Call& call, const PolicyReload& reload) noexcept override;
+  void circuit_changed(const Call& call, const CircuitChange& change) noexcept override;
+  void paused(const Call& call, const PauseBegun& pause) noexcept override;
+  void resumed(const Call& call, std::string_view key) noexcept override;
+  void limit_changed(const Call& call, const LimitChange& change) noexcept override;
+  void shed(const Call& call, const Error& reason) noexcept override;
   void call_ended(const Call& call, const Outcome& outcome) noexcept override;
 
  private:
