@@ -3,7 +3,7 @@
 
   http <- retry <- flow <- (policy | middleware | guard <- fleet | curl | spdlog | testing) <- client <- apps
               ^---- json <- (policy | client | testing | simulate); (middleware | guard) <- simulate
-              client <- batch <- apps
+              client <- batch <- apps; (batch | fleet) <- queue <- apps
 
 A room is a folder, with the same name under include/httpretry and lib; `detail` under
 include/httpretry/ROOM belongs to ROOM. lib/README.md says what each is for.
@@ -31,12 +31,14 @@ MAY_INCLUDE = {
     "fleet": {"http", "retry", "flow", "guard", "fleet"},
     "simulate": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "simulate"},
     "batch": {"http", "retry", "json", "flow", "policy", "middleware", "client", "batch"},
+    "queue": {"http", "retry", "json", "flow", "policy", "middleware", "client", "batch", "fleet",
+              "queue"},
     "testing": {"http", "retry", "json", "flow", "policy", "testing"},
     "client": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "curl", "client"},
     # A component: observers and a middleware; its exporter is a client.
     "telemetry": {"http", "retry", "flow", "policy", "middleware", "curl", "client", "telemetry"},
     "apps": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "curl", "client",
-             "simulate", "telemetry", "batch", "testing", "apps"},
+             "simulate", "telemetry", "batch", "queue", "testing", "apps"},
 }
 # The headers outside of the rooms: the macro that every room uses, and all the rooms at once.
 OUTSIDE = {"export", "httpretry"}

@@ -45,7 +45,8 @@ class CallWatch final : public Observer {
     std::size_t in_wait = 0;  // calls between two attempts
     bool finish_up = false;   // these three stay true
     bool stop = false;
-    bool progress_asked = false;  // once
+    bool progress_asked = false;  // once, as the next
+    bool look_again = false;
   };
 
   void attempt_started(const Call& call, const Request& request, int number) noexcept override;

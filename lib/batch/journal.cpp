@@ -166,7 +166,7 @@ void Journal::move(std::uint64_t line, State to) {
   state = to;
 }
 
-void Journal::intend(std::span<const Job* const> jobs) {
+std::vector<const Job*> Journal::intend(std::span<const Job* const> jobs) {
   in_transaction([&] {
     for (const auto* job : jobs) {
       const auto started = taken_.at(job->number).since;
@@ -175,6 +175,7 @@ void Journal::intend(std::span<const Job* const> jobs) {
     }
   });
   for (const auto* job : jobs) move(job->number, State::Sending);
+  return {};
 }
 
 void Journal::change(const Job& job, StoredState state, JobEnd end, std::int64_t until) {

@@ -48,7 +48,7 @@ class Journal final : public Store {
           JournalOptions options);
 
   void take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) override;
-  void intend(std::span<const Job* const> jobs) override;
+  std::vector<const Job*> intend(std::span<const Job* const> jobs) override;
   void wait(const Job& job, Duration time, int attempts, std::string_view why) override;
   void finish(const Job& job, JobEnd end) override;
   void give_back(const Job& job) override;

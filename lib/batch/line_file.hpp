@@ -4,6 +4,8 @@
 
 #include "lib/http/descriptor.hpp"
 
+#include <httpretry/export.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,7 +14,7 @@
 
 namespace httpretry::batch {
 
-class LineFile {
+class HTTPRETRY_API LineFile {
  public:
   // None: nothing is written.
   LineFile() = default;

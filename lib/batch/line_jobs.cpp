@@ -94,18 +94,13 @@ LineJobs::Line LineJobs::line_of(const Job& job) const {
 std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   auto line = line_of(job);
   const auto ends = [&](State state, std::string_view reason, std::string about) {
-    Error error(Errc::InvalidRequest, about);
-    error.history.stop_reason = Reason::NotRetryable;
-    auto end = ended(job, line, Request(line.parsed.method, line.parsed.url), error, state);
-    end.reason = reason;
-    end.about = std::move(about);
-    return end;
+    return unsent(job, line, state, reason, std::move(about));
   };
   if (!line.problem.empty()) return ends(State::Dead, "invalid_request", line.problem);
   const auto policy = policies_.find(line.parsed);
   if (!policy) return ends(State::Dead, "invalid_request", policy.error().message);
 
-  const auto wall = options_.wall_now();
+  const auto wall = date();
   if (line.parsed.deadline && *line.parsed.deadline <= wall) {
     return ends(State::Dead, "deadline",
                 "its deadline, " + rfc3339(*line.parsed.deadline) + ", has passed");
@@ -127,6 +122,24 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   set_sink(job, line, prepared.request);
   prepared.request.edit_options().context.set(std::move(line));
   return prepared;
+}
+
+WallTime LineJobs::date() const {
+  return options_.date_now ? options_.date_now() : options_.wall_now();
+}
+
+JobEnd LineJobs::give_up(const Job& job, std::string_view reason, std::string about) const {
+  return unsent(job, line_of(job), State::Dead, reason, std::move(about));
+}
+
+JobEnd LineJobs::unsent(const Job& job, const Line& line, State state, std::string_view reason,
+                        std::string about) const {
+  Error error(Errc::InvalidRequest, about);
+  error.history.stop_reason = Reason::NotRetryable;
+  auto end = ended(job, line, Request(line.parsed.method, line.parsed.url), error, state);
+  end.reason = reason;
+  end.about = std::move(about);
+  return end;
 }
 
 Request LineJobs::request_of(const Job& job, const Line& line, const RetryPolicy& policy) const {
@@ -181,7 +194,7 @@ std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
     wait = kBudgetWait;
   }
   const auto& deadline = line.parsed.deadline;
-  if (wait && deadline && *deadline - wall <= *wait) return std::nullopt;
+  if (wait && deadline && *deadline - date() <= *wait) return std::nullopt;
   return wait;
 }
 

@@ -30,6 +30,9 @@ struct LineJobsOptions {
   // Stands in each line of the results, so that they are recognized again.
   std::string token;
   std::function<WallTime()> wall_now = [] { return std::chrono::system_clock::now(); };
+  // By which deadlines and the age of keys are judged, where several machines share the jobs.
+  // Empty: wall_now.
+  std::function<WallTime()> date_now;
 };
 
 inline constexpr std::size_t kMostInline = 64 * 1024;
@@ -39,6 +42,8 @@ class HTTPRETRY_API LineJobs final : public Jobs {
   LineJobs(LinePolicies policies, LineJobsOptions options);
 
   [[nodiscard]] std::variant<Prepared, JobEnd> prepare(const Job& job) override;
+  // How a job ends that must not be sent, for a reason of the store.
+  [[nodiscard]] JobEnd give_up(const Job& job, std::string_view reason, std::string about) const;
   // Throws StoreError if a body could not be written to its file.
   [[nodiscard]] Verdict judge(const Job& job, const Prepared& sent, Outcome outcome) override;
 
@@ -50,6 +55,9 @@ class HTTPRETRY_API LineJobs final : public Jobs {
   void set_sink(const Job& job, Line& line, Request& request) const;
   [[nodiscard]] std::optional<Duration> wait_for(const Job& job, const Line& line,
                                                  const Outcome& outcome) const;
+  [[nodiscard]] WallTime date() const;
+  [[nodiscard]] JobEnd unsent(const Job& job, const Line& line, State state,
+                              std::string_view reason, std::string about) const;
   [[nodiscard]] JobEnd ended(const Job& job, const Line& line, const Request& request,
                              const Outcome& outcome, State state) const;
   void add_body(JsonWriter& json, const Line& line, const Response& response, JobEnd& end) const;

@@ -151,6 +151,7 @@ void Runner::Work::learn(CallWatch::News news) {
   }
   if (ending_) drop_unsent();
   if (news.stop || now() >= ends_at_) stop_.request_stop();
+  if (news.look_again) take_again_at_ = Time{};
   report_progress(news.progress_asked);
 }
 
@@ -291,8 +292,15 @@ void Runner::Work::send_intended() {
   if (intended_.empty()) return;
   std::vector<const Job*> jobs;
   for (const auto* flight : intended_) jobs.push_back(&flight->job);
-  store_.intend(jobs);
-  for (auto* flight : std::exchange(intended_, {})) send(*flight);
+  const auto refused = store_.intend(jobs);
+  for (auto* flight : std::exchange(intended_, {})) {
+    if (std::ranges::find(refused, &flight->job) == refused.end()) {
+      send(*flight);
+    } else {
+      lanes_.ended(flight->job.host, true);
+      flights_.erase(flight);
+    }
+  }
 }
 
 void Runner::Work::send(Flight& flight) {
@@ -325,6 +333,7 @@ std::optional<RunEnd> Runner::Work::over() {
 
 // No call is under way, and the store had nothing that may be sent now.
 std::optional<RunEnd> Runner::Work::over_when_idle() {
+  if (options_.until_stopped) return std::nullopt;
   const auto counts = store_.counts();
   if (counts.queued == 0 && counts.waiting == 0 && counts.sending == 0) return RunEnd::Finished;
   const auto turn = now();
@@ -392,5 +401,6 @@ void Runner::stop() {
   work_->watch().ask(&CallWatch::News::stop);
 }
 void Runner::ask_progress() { work_->watch().ask(&CallWatch::News::progress_asked); }
+void Runner::look_again() { work_->watch().ask(&CallWatch::News::look_again); }
 
 }  // namespace httpretry::batch

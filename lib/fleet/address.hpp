@@ -9,7 +9,7 @@
 namespace httpretry::fleet {
 
 // redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE][?job=NAME&workers=N]
-struct Address {
+struct HTTPRETRY_API Address {
   std::string host;  // without brackets
   int port = 6379;
   std::string user;
@@ -24,6 +24,6 @@ struct Address {
 
 // Errc::InvalidRequest where it is none: the message says where, and what was expected, and does
 // not repeat a password.
-[[nodiscard]] Result<Address> parse_address(std::string_view url);
+[[nodiscard]] HTTPRETRY_API Result<Address> parse_address(std::string_view url);
 
 }  // namespace httpretry::fleet

@@ -34,7 +34,7 @@ struct Command {
   std::vector<std::string> words;
 };
 
-class Link {
+class HTTPRETRY_API Link {
  public:
   using Done = Connection::Done;
   struct Options {

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <thread>
@@ -29,6 +30,7 @@ class MemoryStore final : public Store {
 
   void take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) override {
     if (fails_at_take) throw StoreError("the disk is broken");
+    if (queue.empty() && when_empty) when_empty(++empty_takes);
     for (auto next = queue.begin(); next != queue.end() && most > 0;) {
       if (!wants(next->host)) {
         ++next;
@@ -39,10 +41,17 @@ class MemoryStore final : public Store {
       --most;
     }
   }
-  void intend(std::span<const Job* const> jobs) override {
+  std::vector<const Job*> intend(std::span<const Job* const> jobs) override {
     if (fails_at_intend) throw StoreError("the disk is full");
     largest_intent = std::max(largest_intent, jobs.size());
-    for (const auto* job : jobs) intended.insert(job->number);
+    std::vector<const Job*> refused;
+    for (const auto* job : jobs) {
+      intended.insert(job->number);
+      if (refuses.erase(job->number) == 0) continue;
+      give_back(*job);
+      refused.push_back(job);
+    }
+    return refused;
   }
   void wait(const Job& job, Duration time, int /*attempts*/, std::string_view /*why*/) override {
     waits[job.number] = time;
@@ -65,12 +74,15 @@ class MemoryStore final : public Store {
 
   std::deque<Job> queue;
   std::set<std::uint64_t> intended;
+  std::set<std::uint64_t> refuses;  // once
   std::size_t largest_intent = 0;
   std::map<std::uint64_t, State> ended;
   std::map<std::uint64_t, Duration> waits;
   std::map<std::string, Duration> held;
   std::vector<HeldHost> holds_before;
   int commits = 0;
+  std::function<void(int times)> when_empty;
+  int empty_takes = 0;
   bool fails_at_take = false;
   bool fails_at_intend = false;
 
@@ -126,6 +138,38 @@ TEST_CASE("all jobs of a store are sent once, and their ends are committed") {
   CHECK(server.requests() == 201);
   CHECK(all.store.commits > 0);
   CHECK(all.store.intended.empty());
+}
+
+TEST_CASE("what the store refuses is not sent, until it is taken again") {
+  FaultServer server({200});
+  Fixture all;
+  all.jobs.unsafe = true;
+  for (int i = 1; i <= 5; ++i) all.store.add(server.url("/" + std::to_string(i)));
+  all.store.refuses = {2, 4};
+  CHECK(all.run() == RunEnd::Finished);
+  CHECK(all.store.refuses.empty());
+  CHECK(all.store.ended.size() == 5);
+  CHECK(server.requests() == 5);
+}
+
+TEST_CASE("a run that lasts until it is stopped waits for jobs that come later") {
+  FaultServer server({200});
+  Fixture all;
+  all.options.until_stopped = true;
+  all.store.when_empty = [&all, &server](int times) {
+    if (times == 1) all.store.add(server.url("/later"));
+  };
+  Runner runner(client_options(), all.store, all.jobs, all.options);
+  std::thread other([&] {
+    while (server.requests() == 0) {
+      runner.look_again();
+      std::this_thread::yield();
+    }
+    runner.finish_up();
+  });
+  CHECK(runner.run() == RunEnd::Stopped);
+  other.join();
+  CHECK(all.store.ended.size() == 1);
 }
 
 TEST_CASE("what must not be sent twice is in the store before it is sent, many at once") {

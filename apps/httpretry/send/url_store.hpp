@@ -22,7 +22,9 @@ class UrlStore final : public batch::Store {
   [[nodiscard]] batch::Counts counts() const override { return counts_; }
 
   // Nothing has to be durable, and no call has to wait elsewhere.
-  void intend(std::span<const batch::Job* const> /*jobs*/) override {}
+  std::vector<const batch::Job*> intend(std::span<const batch::Job* const> /*jobs*/) override {
+    return {};
+  }
   void wait(const batch::Job& /*job*/, Duration /*time*/, int /*attempts*/,
             std::string_view /*why*/) override {}
   void hold(std::string_view /*host*/, Duration /*time*/) override {}

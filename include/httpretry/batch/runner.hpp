@@ -91,6 +91,8 @@ struct HTTPRETRY_API RunnerOptions {
   Duration max_idle = std::chrono::minutes(1);
   // The run ends when that many jobs died in it. 0: never.
   std::uint64_t max_failures = 0;
+  // The run does not end where no job is left: others may add some.
+  bool until_stopped = false;
   // Called on the thread of `run`, as often as that.
   std::function<void(const RunProgress&)> on_progress;
   Duration progress_every = std::chrono::seconds(10);
@@ -121,6 +123,8 @@ class HTTPRETRY_API Runner {
   void stop();
   // From any thread: `on_progress` is called soon.
   void ask_progress();
+  // From any thread: the store has jobs, where it had none before.
+  void look_again();
 
  private:
   class Work;

@@ -105,8 +105,9 @@ class HTTPRETRY_API Store {
   // Appends to `jobs` up to `most` that may be sent now, of hosts for which `wants` is true, those
   // of high priority first. A job is given once, until it is given back.
   virtual void take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) = 0;
-  // Before jobs that must not be sent twice may reach the wire. Durable when it returns.
-  virtual void intend(std::span<const Job* const> jobs) = 0;
+  // Before jobs that must not be sent twice may reach the wire. Durable when it returns. Returns
+  // those that must not be sent: they are as after `give_back`.
+  virtual std::vector<const Job*> intend(std::span<const Job* const> jobs) = 0;
   // The job has to wait that long. It is kept elsewhere than in memory, and taken again then.
   // `attempts`: so far, of all calls.
   virtual void wait(const Job& job, Duration time, int attempts, std::string_view why) = 0;

@@ -1,0 +1,27 @@
+// QueueJobs: the jobs of a queue as LineJobs has them, each with its lease.
+#pragma once
+
+#include "queue_store.hpp"
+
+#include "lib/batch/line_jobs.hpp"
+
+namespace httpretry::queue {
+
+// So often a job is given to workers that then say nothing of it.
+inline constexpr std::int64_t kMostDeliveries = 5;
+
+class QueueJobs final : public batch::Jobs {
+ public:
+  QueueJobs(const QueueStore& store, batch::LineJobs& lines) : store_(store), lines_(lines) {}
+
+  [[nodiscard]] std::variant<batch::Prepared, batch::JobEnd> prepare(
+      const batch::Job& job) override;
+  [[nodiscard]] batch::Verdict judge(const batch::Job& job, const batch::Prepared& sent,
+                                     Outcome outcome) override;
+
+ private:
+  const QueueStore& store_;
+  batch::LineJobs& lines_;
+};
+
+}  // namespace httpretry::queue

@@ -1,0 +1,554 @@
+#include "queue_store.hpp"
+
+#include "lib/batch/request_line.hpp"
+#include "lib/http/random.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace httpretry::queue {
+namespace {
+
+using batch::Job;
+using batch::JobEnd;
+using batch::State;
+using batch::StoreError;
+using fleet::Reply;
+
+// A job that has to wait longer is given to the server.
+constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
+constexpr Duration kTakeBlocks = std::chrono::seconds(2);
+constexpr Duration kTickEvery = std::chrono::seconds(1);
+constexpr Duration kTryAgain = std::chrono::seconds(1);
+constexpr std::size_t kMostMoved = 100;
+constexpr std::size_t kMostBeats = 500;  // in one script
+constexpr std::size_t kLeastReaped = 10;
+constexpr Duration kConsumersLive = std::chrono::hours(1);
+
+Time now_is() { return std::chrono::steady_clock::now(); }
+
+std::int64_t to_ms(Duration time) {
+  return std::chrono::ceil<std::chrono::milliseconds>(time).count();
+}
+
+std::string consumer_name() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  std::string name = host.data();
+  std::ranges::replace_if(
+      name, [](char c) { return c <= ' ' || c == '|'; }, '-');
+  return name + ":" + std::to_string(::getpid()) + ":" + random_hex(4);
+}
+
+// The queue of a job: its host. A request that is not understood is given up later.
+void set_lane(Job& job) {
+  batch::RequestLine line;
+  Problems problems("");
+  if (!batch::read_request_line(job.text, batch::LineFormat::Auto, line, problems)) return;
+  job.host = line.parsed_url->origin();
+  job.priority = line.priority;
+}
+
+std::string_view letter_of(State state) {
+  if (state == State::Unknown) return "u";
+  return state == State::Dead ? "x" : "d";
+}
+
+std::string without_line_end(std::string line) {
+  if (line.ends_with('\n')) line.pop_back();
+  return line;
+}
+
+}  // namespace
+
+QueueStore::QueueStore(StoreOptions options)
+    : options_(std::move(options)),
+      consumer_(consumer_name()),
+      most_held_(options_.parallel + std::max<std::size_t>(4 * options_.parallel, 256)),
+      remote_([this] {
+        auto remote = options_.remote;
+        remote.on_change = [this](bool up, const std::string& why) { on_change(up, why); };
+        remote.on_tick = [this] { on_tick(); };
+        return remote;
+      }()) {
+  const auto warning = remote_.connect();
+  if (!warning.empty()) options_.tell(warning);
+  remote_.open(true, options_.policy);
+  if (remote_.policy() != options_.policy) {
+    options_.tell(remote_.name() +
+                  " was begun with other policies: requests to one host may be sent in two ways");
+  }
+  learn(remote_.must(kNews, {""}), now_is());
+  auto taker = std::make_unique<fleet::Link>(taker_options());
+  const std::lock_guard lock(mutex_);
+  taker_ = std::move(taker);
+  open_ = true;
+}
+
+QueueStore::~QueueStore() {
+  std::unique_ptr<fleet::Link> taker;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    taker = std::move(taker_);
+  }
+}
+
+fleet::Link::Options QueueStore::taker_options() const {
+  fleet::Link::Options link;
+  link.address = options_.remote.address;
+  link.reply_timeout = kTakeBlocks + options_.remote.reply_timeout;
+  link.connect_timeout = options_.remote.connect_timeout;
+  link.first_wait = options_.remote.first_wait;
+  link.longest_wait = options_.remote.longest_wait;
+  return link;
+}
+
+void QueueStore::on_jobs(std::function<void()> wake) {
+  const std::lock_guard lock(mutex_);
+  wake_ = std::move(wake);
+}
+
+QueueStore::Held QueueStore::held(const Job& job) const {
+  const std::lock_guard lock(mutex_);
+  return held_.at(job.number);
+}
+
+WallTime QueueStore::date() const {
+  const std::lock_guard lock(mutex_);
+  return WallTime(
+      std::chrono::duration_cast<WallTime::duration>(now_is().time_since_epoch() + server_offset_));
+}
+
+std::uint64_t QueueStore::late() const {
+  const std::lock_guard lock(mutex_);
+  return late_;
+}
+
+// --- what the Runner asks ---
+
+void QueueStore::check() const {
+  const std::lock_guard lock(mutex_);
+  if (!gone_.empty()) throw StoreError(gone_);
+}
+
+void QueueStore::take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
+  check();
+  const auto turn = now_is();
+  const auto all = jobs.size() + most;
+  const auto before = jobs.size();
+  std::vector<std::pair<Job, Duration>> parked;
+  bool idle = false;
+  {
+    const std::lock_guard lock(mutex_);
+    while (!later_.empty() && later_.begin()->first <= turn) {
+      ready_.push_back(std::move(later_.extract(later_.begin()).mapped()));
+    }
+    for (auto next = ready_.begin(); next != ready_.end() && jobs.size() < all;) {
+      const auto hold = holds_.find(next->host);
+      if (hold != holds_.end() && hold->second > turn) {
+        parked.emplace_back(std::move(*next), hold->second - turn);
+      } else if (wants(next->host)) {
+        jobs.push_back(std::move(*next));
+      } else {
+        ++next;
+        continue;
+      }
+      next = ready_.erase(next);
+    }
+    idle = held_.empty();
+  }
+  // The server keeps them, so that there is room for jobs of other hosts.
+  for (const auto& [job, time] : parked) wait_remotely(job, time, job.attempts);
+  {
+    const std::lock_guard lock(mutex_);
+    ask_for_jobs();
+  }
+  // Before the run ends because nothing is left.
+  if (idle && jobs.size() == before && remote_.up()) {
+    const auto news = remote_.ask(kNews, {""});
+    const std::lock_guard lock(mutex_);
+    if (news.failed()) return on_error(news);
+    learn(news, now_is());
+  }
+}
+
+std::vector<const Job*> QueueStore::intend(std::span<const Job* const> jobs) {
+  std::vector<std::string> arguments{consumer_};
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto* job : jobs) {
+      auto& held = held_.at(job->number);
+      held.intended = true;
+      arguments.insert(arguments.end(), {held.entry, std::to_string(held.deliveries), held.id});
+    }
+  }
+  const auto reply = remote_.ask(kIntend, std::move(arguments));
+  std::vector<const Job*> refused;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!reply.failed() && reply.at(i) == 1) continue;
+    refused.push_back(jobs[i]);
+    give_back(*jobs[i]);
+  }
+  if (reply.failed()) {
+    const std::lock_guard lock(mutex_);
+    on_error(reply);
+  }
+  return refused;
+}
+
+std::vector<std::string> QueueStore::about(const Held& held, std::string_view expected) const {
+  return {consumer_, held.entry, std::to_string(held.deliveries), held.id, std::string(expected)};
+}
+
+QueueStore::Held QueueStore::let_go(const Job& job) {
+  const std::lock_guard lock(mutex_);
+  return std::move(held_.extract(job.number).mapped());
+}
+
+void QueueStore::wait(const Job& job, Duration time, int attempts, std::string_view /*why*/) {
+  if (time < kLongestWaitHere) {
+    const std::lock_guard lock(mutex_);
+    const auto& held = held_.at(job.number);
+    if (!held.intended && !closing_) {
+      held.lease->set_idle(true);
+      auto again = job;
+      again.attempts = attempts;
+      later_.emplace(later(now_is(), time), std::move(again));
+      return;
+    }
+  }
+  wait_remotely(job, time, attempts);
+}
+
+void QueueStore::wait_remotely(const Job& job, Duration time, int attempts) {
+  const auto held = let_go(job);
+  auto arguments = about(held, held.intended ? "*" : "q");
+  arguments.push_back(std::to_string(attempts));
+  arguments.push_back(std::to_string(to_ms(time)));
+  file(kWait, std::move(arguments), nullptr);
+}
+
+void QueueStore::finish(const Job& job, JobEnd end) {
+  const auto held = let_go(job);
+  auto arguments = about(held, held.intended ? "s" : "q");
+  arguments.insert(arguments.end(),
+                   {std::string(letter_of(end.state)), std::to_string(end.attempts),
+                    without_line_end(std::move(end.result)),
+                    without_line_end(std::move(end.dead_letter)), end.reason});
+  file(kFinish, std::move(arguments), [this](const Reply& reply, Time /*posted*/) {
+    const std::lock_guard lock(mutex_);
+    if (reply.integer == 0) ++late_;
+  });
+}
+
+void QueueStore::give_back(const Job& job) {
+  const auto hold = holds_.find(job.host);
+  if (hold != holds_.end() && hold->second > now_is()) {
+    return wait_remotely(job, hold->second - now_is(), job.attempts);
+  }
+  const auto held = let_go(job);
+  file(kRelease, about(held, held.intended ? "*" : "q"), nullptr);
+}
+
+void QueueStore::hold(std::string_view host, Duration time) {
+  const auto until = later(now_is(), time);
+  auto& known = holds_[std::string(host)];
+  known = std::max(known, until);
+}
+
+void QueueStore::commit() { check(); }
+
+batch::Counts QueueStore::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+std::optional<Duration> QueueStore::next_due() {
+  const std::lock_guard lock(mutex_);
+  const auto turn = now_is();
+  auto due = due_at_.value_or(kNever);
+  if (!later_.empty()) due = std::min(due, later_.begin()->first);
+  // Other workers send jobs that they may give back.
+  if (counts_.sending > 0) due = std::min(due, later(turn, options_.lease));
+  if (due == kNever) return std::nullopt;
+  // One that is due is here only after a moment.
+  return std::max<Duration>(due - turn, std::chrono::milliseconds(100));
+}
+
+std::size_t QueueStore::close(Duration limit) {
+  std::unique_ptr<fleet::Link> taker;
+  std::vector<Job> rest;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    taker = std::move(taker_);
+    std::ranges::move(ready_, std::back_inserter(rest));
+    ready_.clear();
+  }
+  taker.reset();
+  for (const auto& job : rest) give_back(job);
+  for (const auto& [due, job] : later_) {
+    wait_remotely(job, std::max(due - now_is(), Duration::zero()), job.attempts);
+  }
+  later_.clear();
+  std::size_t left = 0;
+  {
+    std::unique_lock lock(mutex_);
+    filed_.wait_for(lock, limit, [this] { return filings_.empty() || !gone_.empty(); });
+    left = filings_.size();
+  }
+  // Jobs that came while we closed. Where this is lost, they are taken over.
+  if (left == 0 && remote_.up()) static_cast<void>(remote_.ask(kLeave, {consumer_}));
+  return left;
+}
+
+// --- what is filed ---
+
+void QueueStore::file(const Script& script, std::vector<std::string> arguments,
+                      std::function<void(const Reply&, Time posted)> done) {
+  const std::lock_guard lock(mutex_);
+  auto& filing = filings_[++last_filing_];
+  filing.command = remote_.command(script, std::move(arguments));
+  filing.done = std::move(done);
+  post_filing(last_filing_, now_is());
+}
+
+void QueueStore::post_filing(std::uint64_t number, Time now) {
+  auto& filing = filings_.at(number);
+  filing.on_its_way = true;
+  remote_.post(filing.command,
+               [this, number, now](const Reply& reply) { on_filed(number, reply, now); });
+}
+
+void QueueStore::on_filed(std::uint64_t number, const Reply& reply, Time posted) {
+  Filing filing;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& its = filings_.at(number);
+    if (reply.failed()) {
+      if (its.again_at == Time{}) ++failing_;
+      its.on_its_way = false;
+      its.again_at = reply.lost() ? posted : later(now_is(), kTryAgain);
+      return on_error(reply);
+    }
+    if (its.again_at != Time{}) --failing_;
+    filing = std::move(filings_.extract(number).mapped());
+  }
+  if (filing.done) filing.done(reply, posted);
+  const std::lock_guard lock(mutex_);
+  filed_.notify_all();
+  ask_for_jobs();
+}
+
+// A loss is told when the link is down. Others are told once.
+void QueueStore::on_error(const Reply& reply) {
+  if (says_gone(reply)) {
+    if (gone_.empty()) {
+      gone_ = remote_.name() + " was deleted: what its jobs came to is not known any more";
+    }
+    filed_.notify_all();
+    if (wake_) wake_();
+    return;
+  }
+  if (reply.lost() || reply.text == last_error_) return;
+  last_error_ = reply.text;
+  options_.tell(remote_.name() + ": " + reply.text + "; results are kept, and filed later");
+}
+
+void QueueStore::on_change(bool up, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (!open_ || up == std::exchange(was_up_, up)) return;
+  options_.tell(remote_.name() + (up ? ": it is back"
+                                     : " cannot be reached: " + why +
+                                           "; nothing is taken, and results are kept until then"));
+}
+
+// --- in the background ---
+
+void QueueStore::on_tick() {
+  const auto now = now_is();
+  const std::lock_guard lock(mutex_);
+  if (!open_ || !remote_.up() || !gone_.empty()) return;
+  for (const auto& [number, filing] : filings_) {
+    if (!filing.on_its_way && now >= filing.again_at) post_filing(number, now);
+  }
+  if (now >= beat_at_) beat(now);
+  if (closing_) return;
+  if (now >= reap_at_ && !reaping_) reap(now);
+  if (now >= move_at_) move_due(now);
+  if (now >= news_at_) ask_for_news(now);
+  ask_for_jobs();
+}
+
+void QueueStore::beat(Time now) {
+  beat_at_ = later(now, options_.lease / 3);
+  std::vector<std::pair<std::string, const Held*>> all;
+  // Entries count up: "MS-NUMBER".
+  const auto order = [](const auto& a, const auto& b) {
+    const auto ms = [](const std::string& entry) { return entry.find('-'); };
+    const auto& [x, y] = std::pair(a.first, b.first);
+    if (ms(x) != ms(y)) return ms(x) < ms(y);
+    const auto head = x.compare(0, ms(x), y, 0, ms(y));
+    if (head != 0) return head < 0;
+    return x.size() != y.size() ? x.size() < y.size() : x < y;
+  };
+  for (const auto& [number, held] : held_) all.emplace_back(held.entry, &held);
+  std::ranges::sort(all, order);
+  for (std::size_t begin = 0; begin < all.size(); begin += kMostBeats) {
+    const auto end = std::min(begin + kMostBeats, all.size());
+    std::vector<std::string> arguments{consumer_};
+    std::map<std::string, std::vector<std::shared_ptr<Lease>>> leases;
+    for (auto at = begin; at < end; ++at) {
+      const auto& held = *all[at].second;
+      arguments.push_back(held.entry);
+      arguments.push_back(std::to_string(held.deliveries));
+      leases[held.entry].push_back(held.lease);
+    }
+    remote_.post(remote_.command(kBeat, std::move(arguments)),
+                 [this, now, leases = std::move(leases)](const Reply& reply) mutable {
+                   if (reply.failed()) {
+                     const std::lock_guard lock(mutex_);
+                     return on_error(reply);
+                   }
+                   for (const auto& entry : reply.list) {
+                     for (const auto& lease : leases[entry.text]) lease->renew(now);
+                     leases.erase(entry.text);
+                   }
+                   for (const auto& [entry, lost] : leases) {
+                     for (const auto& lease : lost) lease->lose();
+                   }
+                 });
+  }
+}
+
+void QueueStore::reap(Time now) {
+  const auto wait = options_.lease / 2 * (0.5 + random_number());
+  reap_at_ = later(now, std::chrono::duration_cast<Duration>(wait));
+  const auto count = std::max(room(), kLeastReaped);
+  reaping_ = true;
+  auto command = remote_.command(
+      kReap, {consumer_, std::to_string(to_ms(options_.lease)), std::to_string(count), reap_from_,
+              std::to_string(to_ms(kConsumersLive))});
+  remote_.post(std::move(command), [this, now](const Reply& reply) {
+    const std::lock_guard lock(mutex_);
+    reaping_ = false;
+    if (reply.failed()) return on_error(reply);
+    if (reply.list.size() != 2) return;
+    reap_from_ = reply.list[0].text;
+    // There are more.
+    if (reap_from_ != "0-0") reap_at_ = now;
+    add_jobs(reply.list[1].list, now);
+  });
+}
+
+void QueueStore::move_due(Time now) {
+  move_at_ = later(now, kTickEvery);
+  remote_.post(remote_.command(kTick, {"", std::to_string(kMostMoved)}),
+               [this](const Reply& reply) {
+                 const std::lock_guard lock(mutex_);
+                 if (reply.failed()) return on_error(reply);
+                 // There may be more.
+                 if (reply.integer == static_cast<std::int64_t>(kMostMoved)) move_at_ = Time{};
+               });
+}
+
+void QueueStore::ask_for_news(Time now) {
+  news_at_ = later(now, kTickEvery);
+  remote_.post(remote_.command(kNews, {""}), [this](const Reply& reply) {
+    const std::lock_guard lock(mutex_);
+    if (reply.failed()) return on_error(reply);
+    learn(reply, now_is());
+  });
+}
+
+void QueueStore::learn(const Reply& news, Time now) {
+  const auto count = [&](std::size_t index) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(news.at(index), 0));
+  };
+  counts_.queued = count(0);
+  counts_.sending = count(1);
+  counts_.waiting = count(2);
+  counts_.done = count(3);
+  counts_.dead = count(4);
+  counts_.unknown = count(5);
+  due_at_.reset();
+  if (news.at(8) >= 0) due_at_ = later(now, std::chrono::milliseconds(news.at(8)));
+  server_offset_ = std::chrono::milliseconds(news.at(9)) - now.time_since_epoch();
+}
+
+// How many jobs more may be taken. Those between two sends do not count, up to a limit.
+std::size_t QueueStore::room() const {
+  const auto busy = static_cast<std::size_t>(
+      std::ranges::count_if(held_, [](const auto& entry) { return !entry.second.lease->idle(); }));
+  const auto left = [this](std::size_t most, std::size_t taken) {
+    taken += arriving_;
+    return taken < most ? most - taken : 0;
+  };
+  return std::min(left(options_.parallel, busy), left(most_held_, held_.size()));
+}
+
+void QueueStore::ask_for_jobs() {
+  if (asking_ || closing_ || !taker_ || !remote_.up() || failing_ > 0 || !gone_.empty()) return;
+  const auto count = room();
+  if (count == 0) return;
+  asking_ = true;
+  auto command =
+      plain_command({"XREADGROUP", "GROUP", "w", consumer_, "COUNT", std::to_string(count), "BLOCK",
+                     std::to_string(to_ms(kTakeBlocks)), "STREAMS", remote_.key(0), ">"});
+  taker_->post(std::move(command), [this](const Reply& reply) { on_delivered(reply); });
+}
+
+// [[stream, [[entry, ["i", id]], …]]]; nothing where no job came in time.
+void QueueStore::on_delivered(const Reply& reply) {
+  std::vector<std::string> arguments{consumer_};
+  {
+    const std::lock_guard lock(mutex_);
+    asking_ = false;
+    if (reply.failed()) return on_error(reply);
+    if (!reply.list.empty() && reply.list[0].list.size() == 2) {
+      for (const auto& entry : reply.list[0].list[1].list) {
+        if (entry.list.size() != 2 || entry.list[1].list.size() != 2) continue;
+        arguments.push_back(entry.list[0].text);
+        arguments.push_back(entry.list[1].list[1].text);
+      }
+    }
+    if (arguments.size() == 1) return ask_for_jobs();
+    arriving_ += (arguments.size() - 1) / 2;
+  }
+  const auto count = (arguments.size() - 1) / 2;
+  file(kFetch, std::move(arguments), [this, count](const Reply& found, Time posted) {
+    const std::lock_guard lock(mutex_);
+    arriving_ -= count;
+    add_jobs(found.list, posted);
+  });
+}
+
+void QueueStore::add_jobs(const std::vector<Reply>& found, Time posted) {
+  for (const auto& one : found) {
+    if (one.list.size() != 8) continue;
+    const auto since = one.at(4);
+    Job job;
+    job.number = ++last_number_;
+    job.id = one.list[1].text;
+    job.attempts = static_cast<int>(one.at(3));
+    if (since != 0) job.maybe_sent_since = WallTime(std::chrono::milliseconds(since));
+    job.key = one.list[6].text;
+    job.text = one.list[7].text;
+    set_lane(job);
+    Held held;
+    held.id = job.id;
+    held.entry = one.list[0].text;
+    held.deliveries = one.at(2);
+    held.line = static_cast<std::uint64_t>(one.at(5));
+    held.lease = std::make_shared<Lease>(posted, options_.lease);
+    held_.emplace(job.number, std::move(held));
+    ready_.push_back(std::move(job));
+  }
+  if (!found.empty() && wake_) wake_();
+}
+
+}  // namespace httpretry::queue

@@ -1,0 +1,84 @@
+// RemoteQueue: a queue on a Redis server: its keys, its token, and the link that its scripts go
+// over.
+#pragma once
+
+#include "scripts.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace httpretry::queue {
+
+struct RemoteOptions {
+  fleet::Address address;  // with a job
+  // A proxy may delay by seconds.
+  Duration reply_timeout = std::chrono::seconds(5);
+  Duration connect_timeout = std::chrono::seconds(5);
+  Duration first_wait = std::chrono::milliseconds(100);
+  Duration longest_wait = std::chrono::seconds(5);
+  // Use a server that may delete keys when it is full.
+  bool force = false;
+  // On the link's thread.
+  std::function<void(bool up, const std::string& why)> on_change;
+  std::function<void()> on_tick;
+  Duration tick = std::chrono::milliseconds(100);
+};
+
+// What INFO and CONFIG GET save say of a server. Throws batch::StoreError where it cannot keep a
+// queue; returns a warning, or nothing.
+[[nodiscard]] std::string check_server(const std::string& name, std::string_view info,
+                                       std::string_view save, bool force);
+
+// Errors are thrown as batch::StoreError, unless said otherwise.
+class RemoteQueue {
+ public:
+  explicit RemoteQueue(RemoteOptions options);
+
+  // Waits for the connection and checks the server. Returns a warning, or nothing.
+  [[nodiscard]] std::string connect();
+  // False: there is no such queue, and `make` is false.
+  bool open(bool make, const std::string& policy);
+  [[nodiscard]] const std::string& token() const { return token_; }
+  [[nodiscard]] const std::string& policy() const { return policy_; }
+  [[nodiscard]] const std::string& key(std::size_t index) const { return keys_[index]; }
+  // "redis://host:6379/0, queue NAME"
+  [[nodiscard]] std::string name() const;
+
+  // With the keys and the token before the arguments.
+  [[nodiscard]] fleet::Command command(const Script& script,
+                                       std::vector<std::string> arguments) const;
+  void post(fleet::Command command, fleet::Link::Done done) {
+    link_.post(std::move(command), std::move(done));
+  }
+  // Waits for the reply, which may be lost or an error. Not on the link's thread.
+  [[nodiscard]] fleet::Reply ask(fleet::Command command);
+  [[nodiscard]] fleet::Reply ask(const Script& script, std::vector<std::string> arguments) {
+    return ask(command(script, std::move(arguments)));
+  }
+  // As `ask`, and throws where there is no good reply.
+  [[nodiscard]] fleet::Reply must(fleet::Command command);
+  [[nodiscard]] fleet::Reply must(const Script& script, std::vector<std::string> arguments) {
+    return must(command(script, std::move(arguments)));
+  }
+  [[nodiscard]] bool up() const { return link_.up(); }
+
+ private:
+  [[nodiscard]] static fleet::Link::Options link_options(const RemoteOptions& options);
+
+  const RemoteOptions options_;
+  const std::vector<std::string> keys_;
+  std::string token_;
+  std::string policy_;
+  fleet::Link link_;
+};
+
+// A command without a script.
+[[nodiscard]] fleet::Command plain_command(std::vector<std::string> words);
+
+// Whether an error says that the queue was deleted.
+[[nodiscard]] bool says_gone(const fleet::Reply& reply);
+
+}  // namespace httpretry::queue

@@ -1,0 +1,312 @@
+#include "scripts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace httpretry::queue {
+namespace {
+
+// `read` and `write`: a job as a table. `owns`: whether a consumer still has an entry. `move`: to
+// another state; the counters say how many jobs are in each.
+constexpr char kCommon[] = R"lua(
+local S, Z, J, R, D, M = unpack(KEYS)
+if ARGV[1] ~= redis.call('HGET', M, 'token') then
+  return redis.error_reply('GONE the queue is not there any more')
+end
+local function now()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local function read(id)
+  local text = redis.call('HGET', J, id)
+  if not text then return nil end
+  local state, attempts, since, line, holder, digest, length, at =
+    string.match(text, '^(%a)|(%d+)|(%d+)|(%d+)|([^|]*)|(%x*)|(%d+)|()')
+  local rest = at + tonumber(length)
+  return {id = id, state = state, attempts = attempts, since = since, line = line, holder = holder,
+    digest = digest, key = string.sub(text, at, rest - 1), request = string.sub(text, rest)}
+end
+local function write(job)
+  redis.call('HSET', J, job.id, table.concat({job.state, job.attempts, job.since, job.line,
+    job.holder, job.digest, #job.key, job.key .. job.request}, '|'))
+end
+local function move(job, state)
+  redis.call('HINCRBY', M, 'n:' .. job.state, -1)
+  redis.call('HINCRBY', M, 'n:' .. state, 1)
+  job.state = state
+end
+local function deliveries(entry, consumer)
+  local found = redis.call('XPENDING', S, 'w', entry, entry, 1, consumer)[1]
+  return found and found[4]
+end
+local function drop(entry)
+  redis.call('XACK', S, 'w', entry)
+  redis.call('XDEL', S, entry)
+end
+local function offer(id) redis.call('XADD', S, '*', 'i', id) end
+local function holder(consumer, entry, count) return consumer .. ' ' .. entry .. ' ' .. count end
+-- Of ARGV[2] to ARGV[6]: the job, if it is still that worker's; how it has it. The expected state
+-- may be '*', where the worker does not know whether its intent came through.
+local function owned()
+  local job = read(ARGV[5])
+  if not job then return nil end
+  local expected = job.state == ARGV[6] or
+    (ARGV[6] == '*' and (job.state == 'q' or job.state == 's'))
+  if expected and deliveries(ARGV[3], ARGV[2]) == tonumber(ARGV[4]) then return job, 'mine' end
+  if job.holder ~= holder(ARGV[2], ARGV[3], ARGV[4]) or job.state == 's' then return nil end
+  -- It said that it sends, and another found it silent; or it has said this before.
+  if job.state == 'u' and ARGV[6] ~= 'q' then return job, 'unknown' end
+  return job, 'again'
+end
+-- The job of an entry that was delivered: adds it to `found` if it may be sent.
+local function deliver(entry, id, consumer, found)
+  local count = deliveries(entry, consumer)
+  if not count then return end
+  redis.call('XCLAIM', S, 'w', consumer, 0, entry, 'JUSTID')
+  local job = read(id)
+  if job and job.state == 's' then
+    move(job, 'u')
+    write(job)
+  end
+  if not job or job.state ~= 'q' then return drop(entry) end
+  found[#found + 1] = {entry, id, count, tonumber(job.attempts), tonumber(job.since),
+    tonumber(job.line), job.key, job.request}
+  if job.key ~= '' and job.since == '0' then
+    job.since = string.format('%.0f', now())
+    write(job)
+  end
+end
+)lua";
+
+template <std::size_t A, std::size_t B>
+constexpr std::array<char, A + B - 1> joined(const char (&a)[A], const char (&b)[B]) {
+  std::array<char, A + B - 1> text{};
+  std::copy(b, b + B, std::copy(a, a + A - 1, text.begin()));
+  return text;
+}
+
+}  // namespace
+
+const Script kOpen = {R"lua(
+local S, M = KEYS[1], KEYS[6]
+local token = redis.call('HGET', M, 'token')
+if not token then
+  if ARGV[4] ~= '1' then return false end
+  token = ARGV[1]
+  redis.call('HSET', M, 'token', token, 'policy', ARGV[3])
+end
+redis.pcall('XGROUP', 'CREATE', S, 'w', '0', 'MKSTREAM')
+return {token, redis.call('HGET', M, 'policy')}
+)lua"};
+
+constexpr auto kEnqueueText = joined(kCommon, R"lua(
+local fresh, here, other = {}, 0, {}
+for at = 4, #ARGV, 5 do
+  local digest = redis.sha1hex(ARGV[at + 4])
+  local known = read(ARGV[at])
+  if not known then
+    fresh[#fresh + 1] = at
+  elseif known.digest == digest then
+    here = here + 1
+  else
+    other[#other + 1] = (at - 4) / 5
+  end
+end
+if ARGV[3] == '1' and #other == 0 then
+  local time = now()
+  for _, at in ipairs(fresh) do
+    local due = tonumber(ARGV[at + 3])
+    local job = {id = ARGV[at], state = due > time and 'w' or 'q', attempts = '0', since = '0',
+      line = ARGV[at + 1], holder = '', digest = redis.sha1hex(ARGV[at + 4]), key = ARGV[at + 2],
+      request = ARGV[at + 4]}
+    write(job)
+    redis.call('HINCRBY', M, 'n:' .. job.state, 1)
+    if job.state == 'w' then
+      redis.call('ZADD', Z, string.format('%.0f', due), job.id)
+    else
+      offer(job.id)
+    end
+  end
+end
+return {#fresh, here, other}
+)lua");
+const Script kEnqueue = {kEnqueueText.data()};
+
+constexpr auto kFetchText = joined(kCommon, R"lua(
+local found = {}
+for at = 3, #ARGV, 2 do deliver(ARGV[at], ARGV[at + 1], ARGV[2], found) end
+return found
+)lua");
+const Script kFetch = {kFetchText.data()};
+
+constexpr auto kReapText = joined(kCommon, R"lua(
+local claimed = redis.call('XAUTOCLAIM', S, 'w', ARGV[2], ARGV[3], ARGV[5], 'COUNT', ARGV[4])
+local found = {}
+for _, entry in ipairs(claimed[2]) do
+  if entry then deliver(entry[1], entry[2][2], ARGV[2], found) end
+end
+-- A worker that starts again is a new consumer.
+for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', S, 'w')) do
+  local about = {}
+  for at = 1, #one, 2 do about[one[at]] = one[at + 1] end
+  if about.pending == 0 and about.idle > tonumber(ARGV[6]) and about.name ~= ARGV[2] then
+    redis.call('XGROUP', 'DELCONSUMER', S, 'w', about.name)
+  end
+end
+return {claimed[1], found}
+)lua");
+const Script kReap = {kReapText.data()};
+
+// XCLAIM would also take back what another has taken over.
+constexpr auto kBeatText = joined(kCommon, R"lua(
+local mine = {}
+for _, one in ipairs(redis.call('XPENDING', S, 'w', ARGV[3], ARGV[#ARGV - 1], 100000, ARGV[2])) do
+  mine[one[1]] = one[4]
+end
+local claim, renewed = {'XCLAIM', S, 'w', ARGV[2], 0}, {}
+for at = 3, #ARGV, 2 do
+  if mine[ARGV[at]] == tonumber(ARGV[at + 1]) then
+    claim[#claim + 1] = ARGV[at]
+    renewed[#renewed + 1] = ARGV[at]
+  end
+end
+if #renewed > 0 then
+  claim[#claim + 1] = 'JUSTID'
+  redis.call(unpack(claim))
+end
+return renewed
+)lua");
+const Script kBeat = {kBeatText.data()};
+
+constexpr auto kIntendText = joined(kCommon, R"lua(
+local may = {}
+for at = 3, #ARGV, 3 do
+  local job = read(ARGV[at + 2])
+  local mine = job and deliveries(ARGV[at], ARGV[2]) == tonumber(ARGV[at + 1])
+  local me = holder(ARGV[2], ARGV[at], ARGV[at + 1])
+  if mine and job.state == 'q' then
+    move(job, 's')
+    job.holder = me
+    write(job)
+  end
+  may[#may + 1] = mine and job.state == 's' and job.holder == me and 1 or 0
+end
+return may
+)lua");
+const Script kIntend = {kIntendText.data()};
+
+// The request of a job that ended is not needed any more; its digest is, to know it again.
+constexpr auto kFinishText = joined(kCommon, R"lua(
+local job, how = owned()
+local unknown = ARGV[7] == 'u'
+if how == 'again' and job.state == ARGV[7] then
+  return 1
+elseif not job or how == 'again' or (how == 'unknown' and unknown) then
+  redis.call('HINCRBY', M, 'late', 1)
+  return 0
+end
+move(job, ARGV[7])
+job.attempts = ARGV[8]
+job.holder = holder(ARGV[2], ARGV[3], ARGV[4])
+if not unknown then
+  job.request, job.key = '', ''
+  redis.call('XADD', R, '*', 'i', job.id, 'l', ARGV[9])
+end
+if ARGV[7] == 'x' then redis.call('XADD', D, '*', 'i', job.id, 'l', ARGV[10]) end
+if ARGV[11] == 'poison' then redis.call('HINCRBY', M, 'poison', 1) end
+write(job)
+if how == 'unknown' then return 2 end
+drop(ARGV[3])
+return 1
+)lua");
+const Script kFinish = {kFinishText.data()};
+
+constexpr auto kWaitText = joined(kCommon, R"lua(
+local job, how = owned()
+if how == 'again' then return 1 end
+if not job then return 0 end
+move(job, 'w')
+job.attempts = ARGV[7]
+job.holder = holder(ARGV[2], ARGV[3], ARGV[4])
+write(job)
+redis.call('ZADD', Z, string.format('%.0f', now() + tonumber(ARGV[8])), job.id)
+if how == 'mine' then drop(ARGV[3]) end
+return 1
+)lua");
+const Script kWait = {kWaitText.data()};
+
+constexpr auto kReleaseText = joined(kCommon, R"lua(
+local job, how = owned()
+if how == 'again' then return 1 end
+if not job then return 0 end
+move(job, 'q')
+job.holder = holder(ARGV[2], ARGV[3], ARGV[4])
+write(job)
+offer(job.id)
+if how == 'mine' then drop(ARGV[3]) end
+return 1
+)lua");
+const Script kRelease = {kReleaseText.data()};
+
+constexpr auto kLeaveText = joined(kCommon, R"lua(
+local count = 0
+while true do
+  local all = redis.call('XPENDING', S, 'w', '-', '+', 100, ARGV[2])
+  if #all == 0 then break end
+  for _, one in ipairs(all) do
+    local entry = redis.call('XRANGE', S, one[1], one[1])[1]
+    local job = entry and read(entry[2][2])
+    if job and job.state == 's' then
+      move(job, 'u')
+      write(job)
+    elseif job and job.state == 'q' then
+      offer(job.id)
+      count = count + 1
+    end
+    drop(one[1])
+  end
+end
+redis.call('XGROUP', 'DELCONSUMER', S, 'w', ARGV[2])
+return count
+)lua");
+const Script kLeave = {kLeaveText.data()};
+
+constexpr auto kTickText = joined(kCommon, R"lua(
+local due = redis.call('ZRANGEBYSCORE', Z, '-inf', string.format('%.0f', now()), 'LIMIT', 0, ARGV[3])
+for _, id in ipairs(due) do
+  redis.call('ZREM', Z, id)
+  local job = read(id)
+  if job and job.state == 'w' then
+    move(job, 'q')
+    write(job)
+    offer(id)
+  end
+end
+return #due
+)lua");
+const Script kTick = {kTickText.data()};
+
+constexpr auto kNewsText = joined(kCommon, R"lua(
+local names = {'n:q', 'n:s', 'n:w', 'n:d', 'n:x', 'n:u', 'late', 'poison'}
+local news = {}
+for at, value in ipairs(redis.call('HMGET', M, unpack(names))) do news[at] = tonumber(value or '0') end
+local time = now()
+local first = redis.call('ZRANGE', Z, 0, 0, 'WITHSCORES')
+news[9] = first[2] and math.max(tonumber(first[2]) - time, 0) or -1
+news[10] = time
+return news
+)lua");
+const Script kNews = {kNewsText.data()};
+
+std::vector<const Script*> queue_scripts() {
+  return {&kOpen,   &kEnqueue, &kFetch,   &kReap,  &kBeat, &kIntend,
+          &kFinish, &kWait,    &kRelease, &kLeave, &kTick, &kNews};
+}
+
+std::vector<std::string> keys_of(const std::string& name) {
+  const auto tag = "{hr:" + name + "}:";
+  return {tag + "s", tag + "z", tag + "j", tag + "r", tag + "d", tag + "m"};
+}
+
+}  // namespace httpretry::queue
