@@ -1,7 +1,8 @@
-// read_json: nlohmann's SAX parser over a buffer that knows how far it was read,
-// which gives the positions.
+// read_json. What QuickReader gives up at is read with nlohmann's SAX parser, which knows what is
+// wrong, over a buffer that knows how far it was read, which gives the positions.
 #include "lib/http/text.hpp"
 #include "lib/json/json.hpp"
+#include "lib/json/quick_reader.hpp"
 
 #include <algorithm>
 #include <istream>
@@ -29,7 +30,11 @@ class TextBuffer final : public std::streambuf {
 class TreeReader final : public nlohmann::json_sax<OrderedJson> {
  public:
   TreeReader(std::string_view text, JsonTree& tree, Problems& problems)
-      : text_(text), buffer_(text), tree_(tree), problems_(problems) {
+      : text_(text),
+        buffer_(text),
+        tree_(tree),
+        problems_(problems),
+        most_nodes_(tree.size() + kMaxJsonNodes) {
     if (text_.starts_with("\xEF\xBB\xBF")) end_ = line_start_ = 3;  // a byte order mark
   }
 
@@ -128,7 +133,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   // string, without escapes. Returns false, after a problem, if a limit is exceeded.
   bool add(Type type, bool boolean = false, std::string* value = nullptr) {
     const auto start = token_start();
-    if (tree_.size() >= kMaxJsonNodes) {
+    if (tree_.size() >= most_nodes_) {
       return problem(start,
                      "the file holds more than " + std::to_string(kMaxJsonNodes) + " values");
     }
@@ -235,6 +240,7 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
   TextBuffer buffer_;
   JsonTree& tree_;
   Problems& problems_;
+  std::size_t most_nodes_;
   JsonNode* root_ = nullptr;
   std::vector<JsonNode*> open_;  // the objects and arrays around the next token
   std::string_view key_;         // of the next value
@@ -254,7 +260,9 @@ void read_json(std::string_view text, JsonTree& tree, Problems& problems) {
     return;
   }
   // One copy of the text, so that nodes can refer to it.
-  TreeReader(tree.keep(std::string(text)), tree, problems).run();
+  const auto kept = tree.keep(std::string(text));
+  tree.root = QuickReader(kept, tree).read();
+  if (tree.root == nullptr) TreeReader(kept, tree, problems).run();
 }
 
 }  // namespace httpretry
