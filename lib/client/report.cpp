@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <ctime>
 
@@ -12,14 +13,32 @@ namespace {
 
 double ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
-void write(JsonWriter& json, std::string_view name, std::string_view text) {
+// As a number of milliseconds; what JsonWriter does with a double costs ten times as much.
+void write_ms(JsonWriter& json, Duration time) {
+  constexpr std::int64_t kNanosecond = 1'000'000;  // of a millisecond
+  const std::int64_t count = time.count();
+  if (count < 0) return json.value(ms(time));
+  std::array<char, 32> text{};
+  auto* end = std::to_chars(text.data(), text.data() + text.size(), count / kNanosecond).ptr;
+  *end++ = '.';
+  auto rest = count % kNanosecond;
+  do {
+    *end++ = static_cast<char>('0' + rest / (kNanosecond / 10));
+    rest = rest % (kNanosecond / 10) * 10;
+  } while (rest > 0);
+  json.raw({text.data(), static_cast<std::size_t>(end - text.data())});
+}
+
+template <class Name>
+void write(JsonWriter& json, const Name& name, std::string_view text) {
   json.key(name);
   text.empty() ? json.null() : json.value(text);
 }
 
-void write(JsonWriter& json, std::string_view name, const std::optional<Duration>& time) {
+template <class Name>
+void write(JsonWriter& json, const Name& name, const std::optional<Duration>& time) {
   json.key(name);
-  time ? json.value(ms(*time)) : json.null();
+  time ? write_ms(json, *time) : json.null();
 }
 
 // 0 stands for none.
@@ -41,7 +60,7 @@ void write_hedge(JsonWriter& json, const Hedge* hedge) {
   if (hedge == nullptr) return json.null_member("hedge");
   json.key("hedge").begin_object();
   json.member("of", hedge->of);
-  json.member("after_ms", ms(hedge->after));
+  write_ms(json.key("after_ms"), hedge->after);
   json.member("from", hedge->from);
   json.end_object();
 }
@@ -50,8 +69,8 @@ void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* po
   json.begin_object();
   json.member("number", attempt.number);
   if (polled != nullptr) json.member("polled_url", polled->url);
-  json.member("start_ms", ms(attempt.start));
-  json.member("duration_ms", ms(attempt.duration));
+  write_ms(json.key("start_ms"), attempt.start);
+  write_ms(json.key("duration_ms"), attempt.duration);
   write_status(json, attempt.status);
   if (attempt.error) {
     write_error(json, *attempt.error, attempt.curl_code, attempt.error_message, attempt.sent);
@@ -62,7 +81,7 @@ void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* po
   json.member("rule", attempt.rule);
   json.member("sent", to_string(attempt.sent));
   json.member("wire_sends", attempt.wire_sends);
-  json.member("queued_ms", ms(attempt.exchange().timings.queued));
+  write_ms(json.key("queued_ms"), attempt.exchange().timings.queued);
   write(json, "queued_by", to_string(attempt.queued_by));
   write(json, "server_delay_ms", attempt.server_delay);
   write(json, "server_delay_source", attempt.server_delay_source);
@@ -90,7 +109,8 @@ void write_policy(JsonWriter& json, const History& history) {
   json.end_object();
 }
 
-void write(JsonWriter& json, std::string_view name, const std::optional<WallTime>& time) {
+template <class Name>
+void write(JsonWriter& json, const Name& name, const std::optional<WallTime>& time) {
   write(json, name, time ? rfc3339(*time) : std::string());
 }
 
@@ -112,7 +132,7 @@ void write_limits(JsonWriter& json, const History& history) {
   if (!history.guards || !history.guards->limits) return json.null_member("limits");
   const auto& limits = *history.guards->limits;
   json.key("limits").begin_object();
-  json.member("rate_wait_ms", ms(limits.rate_wait));
+  write_ms(json.key("rate_wait_ms"), limits.rate_wait);
   json.key("concurrency");
   if (limits.limit) {
     json.begin_object();
@@ -206,7 +226,7 @@ void write_report(JsonWriter& json, const Request& request, const Outcome& outco
   write_outcome(json, outcome);
   json.member("stop_reason", to_string(history.stop_reason));
   write(json, "retry_at", history.retry_at);
-  json.member("elapsed_ms", ms(history.elapsed));
+  write_ms(json.key("elapsed_ms"), history.elapsed);
   write_circuit(json, history);
   write_limits(json, history);
   // A body that a sink took is not in the response any more.

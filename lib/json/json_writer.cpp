@@ -17,18 +17,18 @@ constexpr auto kPlain = [] {
   return plain;
 }();
 
-void append_escaped(std::string& out, char c) {
-  switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\b': out += "\\b"; return;
-    case '\f': out += "\\f"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    default: append_hex(out += "\\u00", static_cast<unsigned char>(c));
-  }
-}
+// What stands behind the backslash of a character with a short escape; 0 for all others.
+constexpr auto kShortEscapes = [] {
+  std::array<char, 256> letters{};
+  letters['"'] = '"';
+  letters['\\'] = '\\';
+  letters['\b'] = 'b';
+  letters['\f'] = 'f';
+  letters['\n'] = 'n';
+  letters['\r'] = 'r';
+  letters['\t'] = 't';
+  return letters;
+}();
 
 // How many bytes a broken character at the front has: they become one U+FFFD, as nlohmann_json and
 // the WHATWG do it.
@@ -47,29 +47,46 @@ std::size_t broken_length(std::string_view text) {
   return length;
 }
 
+// Takes the first character off the front of `text`, which does not stand for itself.
+void append_special(std::string& out, std::string_view& text) {
+  const auto byte = static_cast<unsigned char>(text.front());
+  auto length = character_length(text);
+  if (length == 0) {
+    out += "\xEF\xBF\xBD";
+    length = broken_length(text);
+  } else if (length == 1) {
+    append_hex(out += "\\u00", byte);
+  } else if (byte == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0) {  // C1
+    append_hex(out += "\\u00", static_cast<unsigned char>(text[1]));
+  } else {
+    out += text.substr(0, length);
+  }
+  text.remove_prefix(length);
+}
+
 }  // namespace
 
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
+  // In blocks: JSON within JSON has an escape every few bytes.
+  std::array<char, 256> block;
   while (!text.empty()) {
-    std::size_t plain = 0;
-    while (plain < text.size() && kPlain[static_cast<unsigned char>(text[plain])]) ++plain;
-    out += text.substr(0, plain);
-    text.remove_prefix(plain);
-    if (text.empty()) break;
-    const auto byte = static_cast<unsigned char>(text.front());
-    auto length = character_length(text);
-    if (length == 0) {
-      out += "\xEF\xBF\xBD";
-      length = broken_length(text);
-    } else if (length == 1) {
-      append_escaped(out, text.front());
-    } else if (byte == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0) {  // C1
-      append_hex(out += "\\u00", static_cast<unsigned char>(text[1]));
-    } else {
-      out += text.substr(0, length);
+    std::size_t size = 0;
+    std::size_t read = 0;
+    for (; read < text.size() && size + 2 <= block.size(); ++read) {
+      const auto byte = static_cast<unsigned char>(text[read]);
+      if (!kPlain[byte]) {
+        if (kShortEscapes[byte] == 0) break;
+        block[size++] = '\\';
+        block[size++] = kShortEscapes[byte];
+        continue;
+      }
+      block[size++] = text[read];
     }
-    text.remove_prefix(length);
+    const bool full = size + 2 > block.size();
+    out.append(block.data(), size);
+    text.remove_prefix(read);
+    if (!full && !text.empty()) append_special(out, text);
   }
   out += '"';
 }
