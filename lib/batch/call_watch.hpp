@@ -4,7 +4,9 @@
 
 #include <httpretry/batch/runner.hpp>
 
+#include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -17,9 +19,9 @@ struct Flight {
   Job job;
   Prepared prepared;
   Time started{};
-  // Under the lock of CallWatch:
-  bool in_wait = false;  // between two attempts
-  bool on_wire = false;
+  // Written by the thread of the call:
+  std::atomic<bool> in_wait = false;  // between two attempts
+  std::atomic<bool> on_wire = false;
 };
 
 class CallWatch;
@@ -29,11 +31,11 @@ struct FlightOfCall {
   Flight* flight = nullptr;
 };
 
-// Tells `watch` when a send reaches the wire. The last of a chain.
-MiddlewarePtr watched_sends(std::shared_ptr<CallWatch> watch);
+// Notes when a send reaches the wire. The last of a chain.
+MiddlewarePtr watched_sends();
 
 // Safe to use from many threads at once.
-class CallWatch final : public Observer {
+class CallWatch final : public Observer, public std::enable_shared_from_this<CallWatch> {
  public:
   struct Hold {
     std::string host;
@@ -56,19 +58,19 @@ class CallWatch final : public Observer {
   void ask(bool News::*what);
 
   [[nodiscard]] bool asked_to_end();
-  // At the end of the chain: a send of the call reaches the wire.
-  void on_wire(Flight& flight);
-  // Of these, those that are not on the wire and not between two attempts: our own limits keep
-  // them.
-  [[nodiscard]] std::vector<const Flight*> kept_of(const std::vector<const Flight*>& flights);
   // What happened since the last time; waits for something until then.
   News take(Time until);
+  void wake();
 
  private:
+  void tell(std::unique_lock<std::mutex>& lock);
+
   std::mutex mutex_;
   std::condition_variable changed_;
   News news_;
   bool something_ = false;
+  bool waiting_ = false;      // in `take`
+  bool wake_posted_ = false;  // to a loop
   std::size_t in_wait_ = 0;
 };
 

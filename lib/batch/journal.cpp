@@ -184,6 +184,11 @@ void Journal::change(const Job& job, StoredState state, JobEnd end, std::int64_t
   change.line = job.number;
   change.state = state;
   change.until = until;
+  if (results_.open() && !end.result.empty()) {
+    change.at = results_.length() + new_results_.size();
+    new_results_ += std::exchange(end.result, {});
+  }
+  if (dead_.open()) new_dead_ += std::exchange(end.dead_letter, {});
   change.end = std::move(end);
   if (state == StoredState::Waiting || state == StoredState::Unknown) {
     const auto before = job.maybe_sent_since;
@@ -263,51 +268,49 @@ void Journal::in_transaction(const std::function<void()>& action) {
 void Journal::commit() {
   if (changes_.empty() && new_holds_.empty()) return;
   follow_clock();
-  std::string results;
-  std::string dead;
-  const auto results_end = results_.length();
-  std::vector<std::uint64_t> places;
-  bool files = false;
-  for (const auto& change : changes_) {
-    places.push_back(results_end + results.size());
-    if (results_.open()) results += change.end.result;
-    if (dead_.open()) dead += change.end.dead_letter;
-    files = files || !change.end.body_file.empty();
-  }
   // Where this fails, the lines stay: the transaction may be durable all the same. The next commit
   // writes over them, or the next run takes them over.
-  if (files && options_.survives_power_loss) sync_files();
-  if (!results.empty()) results_.write(results, options_.survives_power_loss);
-  if (!dead.empty()) dead_.write(dead, options_.survives_power_loss);
+  if (options_.survives_power_loss) sync_bodies();
+  if (!new_results_.empty()) results_.write(new_results_, options_.survives_power_loss);
+  if (!new_dead_.empty()) dead_.write(new_dead_, options_.survives_power_loss);
   in_transaction([&] {
-    for (std::size_t i = 0; i < changes_.size(); ++i) write(changes_[i], places[i]);
+    write_states();
     for (const auto& [host, until] : new_holds_) hold_.run(until, std::string_view(host));
-    set_.run(std::string_view("results_length"), results_end + results.size());
-    set_.run(std::string_view("dead_length"), dead_.length() + dead.size());
+    set_.run(std::string_view("results_length"), results_.length() + new_results_.size());
+    set_.run(std::string_view("dead_length"), dead_.length() + new_dead_.size());
   });
-  results_.accept(results.size());
-  dead_.accept(dead.size());
+  results_.accept(new_results_.size());
+  dead_.accept(new_dead_.size());
+  new_results_.clear();
+  new_dead_.clear();
   for (const auto& change : changes_) taken_.erase(change.line);
   changes_.clear();
   new_holds_.clear();
 }
 
-void Journal::write(const Change& change, std::uint64_t place) {
+void Journal::write_states() {
+  for (std::size_t i = 0; i < changes_.size();) {
+    const bool many = changes_.size() - i >= kRowsAtOnce;
+    auto& put = many ? put_many_ : put_;
+    for (const auto end = i + (many ? kRowsAtOnce : 1); i < end; ++i) add_state(put, changes_[i]);
+    put.run_bound();
+  }
+}
+
+void Journal::add_state(Statement& put, const Change& change) {
   using Text = std::optional<std::string_view>;
   using Number = std::optional<std::int64_t>;
   const auto& end = change.end;
   const bool waits = change.state == StoredState::Waiting;
   const bool good = change.state == StoredState::Done;
-  put_.run(
-      change.line, static_cast<int>(change.state), waits ? Number(change.until) : Number(),
-      end.status != 0 ? Number(end.status) : Number(), end.attempts, change.started,
-      good || end.reason.empty() ? Text() : Text(end.reason),
-      good || end.about.empty() ? Text() : Text(end.about),
-      end.result.empty() || !results_.open() ? Number() : Number(static_cast<std::int64_t>(place)));
+  put.and_with(change.line, static_cast<int>(change.state), waits ? Number(change.until) : Number(),
+               end.status != 0 ? Number(end.status) : Number(), end.attempts, change.started,
+               good || end.reason.empty() ? Text() : Text(end.reason),
+               good || end.about.empty() ? Text() : Text(end.about), change.at);
 }
 
-// The bodies of the last responses were written to files of one directory, and renamed.
-void Journal::sync_files() const {
+// Those that were written to files. They are all of one directory.
+void Journal::sync_bodies() const {
   for (const auto& change : changes_) {
     if (change.end.body_file.empty()) continue;
     const Descriptor file(::open(change.end.body_file.c_str(), O_RDONLY | O_CLOEXEC));

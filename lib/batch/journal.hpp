@@ -82,8 +82,11 @@ class Journal final : public Store {
     StoredState state = StoredState::Queued;
     std::int64_t until = 0;
     std::optional<std::int64_t> started;
-    JobEnd end;
+    std::optional<std::uint64_t> at;  // its line of the results, in bytes
+    JobEnd end;                       // without the lines, which are in new_results_ and new_dead_
   };
+
+  static constexpr std::size_t kRowsAtOnce = 16;
 
   void load();
   void take_over();
@@ -104,8 +107,9 @@ class Journal final : public Store {
   [[nodiscard]] std::optional<WallTime> sendable_since(std::uint64_t line) const;
   void move(std::uint64_t line, State to);
   void change(const Job& job, StoredState state, JobEnd end, std::int64_t until);
-  void write(const Change& change, std::uint64_t place);
-  void sync_files() const;
+  void write_states();
+  static void add_state(Statement& put, const Change& change);
+  void sync_bodies() const;
   void in_transaction(const std::function<void()>& action);
 
   JournalOptions options_;
@@ -122,12 +126,15 @@ class Journal final : public Store {
   std::vector<std::pair<std::uint64_t, std::int64_t>> runs_;  // before this one: lines, began
   std::unordered_map<std::uint64_t, Taken> taken_;
   std::vector<Change> changes_;
+  std::string new_results_;
+  std::string new_dead_;
   std::map<std::string, std::int64_t, std::less<>> new_holds_;  // until, wall clock, in ms
   std::int64_t clock_offset_ = 0;
   Statement queued_;  // of a lane
   Statement due_;
   Statement next_due_;
   Statement put_;
+  Statement put_many_;  // kRowsAtOnce of them, at half the cost
   Statement hold_;
   Statement set_;
 };

@@ -74,7 +74,11 @@ void Journal::prepare_statements() {
       "USING(line) WHERE state IN (4, 6) AND until <= ? ORDER BY until");
   next_due_ = database_->prepare(
       "SELECT until FROM state WHERE state IN (4, 6) AND until > ? ORDER BY until LIMIT 1");
-  put_ = database_->prepare("INSERT OR REPLACE INTO state VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const std::string row = "(?, ?, ?, ?, ?, ?, ?, ?, ?)";
+  auto many = "INSERT OR REPLACE INTO state VALUES" + row;
+  put_ = database_->prepare(many);
+  for (std::size_t i = 1; i < kRowsAtOnce; ++i) many += ", " + row;
+  put_many_ = database_->prepare(many);
   hold_ = database_->prepare("UPDATE host SET held_until = ? WHERE name = ?");
   set_ = database_->prepare("INSERT OR REPLACE INTO meta VALUES(?, ?)");
 }

@@ -18,6 +18,8 @@ constexpr Duration kUnknownWait = std::chrono::seconds(30);
 // A budget that is used up says that its host fails, and nothing of this job.
 constexpr Duration kBudgetWait = std::chrono::seconds(10);
 
+constexpr std::size_t kUsualResult = 2048;  // bytes that a line of the results seldom has
+
 constexpr int kManyAttempts = 1000;  // where the policy has no limit
 
 Body body_of(const RequestLine& line) {
@@ -85,7 +87,7 @@ LineJobs::LineJobs(LinePolicies policies, LineJobsOptions options)
 LineJobs::Line LineJobs::line_of(const Job& job) const {
   Line line;
   Problems problems("the journal");
-  if (!read_request_line(job.text, options_.format, line.parsed, problems)) {
+  if (!read_all_but_url(job.text, options_.format, line.parsed, problems)) {
     line.problem = problems.take().front().message;
   }
   return line;
@@ -93,9 +95,16 @@ LineJobs::Line LineJobs::line_of(const Job& job) const {
 
 std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   auto line = line_of(job);
+  Request request(line.parsed.method, line.parsed.url);
   const auto ends = [&](State state, std::string_view reason, std::string about) {
     return unsent(job, line, state, reason, std::move(about));
   };
+  // The request parses its URL once, for us and for the client.
+  if (const auto& url = request.parsed_url()) {
+    line.parsed.parsed_url = *url;
+  } else if (line.problem.empty()) {
+    line.problem = url.error().message;
+  }
   if (!line.problem.empty()) return ends(State::Dead, "invalid_request", line.problem);
   const auto policy = policies_.find(line.parsed);
   if (!policy) return ends(State::Dead, "invalid_request", policy.error().message);
@@ -105,17 +114,19 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
     return ends(State::Dead, "deadline",
                 "its deadline, " + rfc3339(*line.parsed.deadline) + ", has passed");
   }
-  Prepared prepared(request_of(job, line, **policy));
-  prepared.unsafe = is_unsafe(prepared.request, **policy);
-  const bool needs_key = (*policy)->repeat != Repeat::Always &&
-                         !Request(line.parsed.method, line.parsed.url).repeatable();
+  // Only its key makes it safe to repeat.
+  const bool needs_key =
+      !job.key.empty() && (*policy)->repeat != Repeat::Always && !request.repeatable();
   const bool too_old = job.maybe_sent_since && wall - *job.maybe_sent_since > options_.key_lifetime;
-  if (!job.key.empty() && needs_key && too_old) {
+  if (needs_key && too_old) {
     return ends(State::Unknown, "key_too_old",
                 "it may have been sent since " + rfc3339(*job.maybe_sent_since) +
                     ", and a server is trusted to remember its key for " +
                     duration_text(options_.key_lifetime));
   }
+  complete(request, job, line, **policy);
+  Prepared prepared(std::move(request));
+  prepared.unsafe = is_unsafe(prepared.request, **policy);
   if (LinePolicies::has_own(line.parsed)) prepared.options.policy = *policy;
   if (line.parsed.deadline) prepared.options.timeout = *line.parsed.deadline - wall;
   line.max_attempts = (*policy)->max_attempts.value_or(kManyAttempts);
@@ -142,9 +153,10 @@ JobEnd LineJobs::unsent(const Job& job, const Line& line, State state, std::stri
   return end;
 }
 
-Request LineJobs::request_of(const Job& job, const Line& line, const RetryPolicy& policy) const {
+// What the request has besides its method and URL.
+void LineJobs::complete(Request& request, const Job& job, const Line& line,
+                        const RetryPolicy& policy) const {
   const auto& parsed = line.parsed;
-  Request request(parsed.method, parsed.url);
   for (const auto& [name, value] : parsed.headers) request.add_header(name, value);
   for (const auto& [name, value] : options_.default_headers) {
     if (!request.headers().contains(name)) request.set_header(name, value);
@@ -162,7 +174,6 @@ Request LineJobs::request_of(const Job& job, const Line& line, const RetryPolicy
     request.edit_options().repeatable = true;
   }
   request.edit_options().compressed = options_.compressed;
-  return request;
 }
 
 void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
@@ -236,6 +247,7 @@ JobEnd LineJobs::ended(const Job& job, const Line& line, const Request& request,
   }
   if (state == State::Unknown) return end;
 
+  end.result.reserve(kUsualResult);
   JsonWriter json(end.result);
   json.begin_object();
   json.member("id", job.id);

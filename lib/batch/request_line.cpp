@@ -246,6 +246,13 @@ std::string without_last(std::string_view text, const JsonNode& object) {
 
 bool read_request_line(std::string_view text, LineFormat format, RequestLine& to,
                        Problems& problems) {
+  read_all_but_url(text, format, to, problems);
+  if (!to.url.empty()) read_url(to, problems);
+  return !problems.failed();
+}
+
+bool read_all_but_url(std::string_view text, LineFormat format, RequestLine& to,
+                      Problems& problems) {
   const auto first = text.find_first_not_of(" \t");
   const bool object = first != std::string_view::npos && text[first] == '{';
   if (format == LineFormat::Urls || (format == LineFormat::Auto && !object)) {
@@ -262,7 +269,6 @@ bool read_request_line(std::string_view text, LineFormat format, RequestLine& to
     LineReader(to, problems).read(*tree.root);
     if (tree.root->member("last") != nullptr) to.text_without_last = without_last(text, *tree.root);
   }
-  if (!to.url.empty()) read_url(to, problems);
   return !problems.failed();
 }
 

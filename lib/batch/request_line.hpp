@@ -53,6 +53,9 @@ struct RequestLine {
 // False, with problems at line 1 of `problems`, where the line is wrong. Reads no file.
 HTTPRETRY_API bool read_request_line(std::string_view text, LineFormat format, RequestLine& to,
                                      Problems& problems);
+// The same, without a look at the URL: `parsed_url` stays empty.
+HTTPRETRY_API bool read_all_but_url(std::string_view text, LineFormat format, RequestLine& to,
+                                    Problems& problems);
 
 // The line with "id" and "key" (where it is not empty) written out, and with `last`, JSON, as its
 // last member: what a dead letter is, and what --export prints (without `last`).

@@ -105,7 +105,7 @@ ClientOptions Runner::Work::with_ours(ClientOptions options) {
     const bool guarded = !chain.empty() && chain.back()->name() == "guards";
     chain.insert(chain.end() - (guarded ? 1 : 0), limited_sends(limit_));
   }
-  options.middlewares.push_back(watched_sends(watch_));
+  options.middlewares.push_back(watched_sends());
   options.observers.push_back(watch_);
   const auto most = static_cast<int>(std::min<std::size_t>(options_.parallel, 1'000'000));
   if (options.max_in_flight == 0 || options.max_in_flight > most) options.max_in_flight = most;
@@ -242,14 +242,14 @@ void Runner::Work::look_for_kept() {
   const auto turn = now();
   if (turn < look_again_at_) return;
   look_again_at_ = later(turn, kKeptAfter);
-  std::vector<const Flight*> old;
-  for (const auto& [flight, owned] : flights_) {
-    if (flight->started != Time{} && turn - flight->started >= kKeptAfter) old.push_back(flight);
-  }
   std::map<std::string, std::size_t> counts;
-  for (const auto* flight : watch_->kept_of(old)) ++counts[flight->job.host];
   kept_ = 0;
-  for (const auto& [host, count] : counts) kept_ += count;
+  for (const auto& [flight, owned] : flights_) {
+    const bool old = flight->started != Time{} && turn - flight->started >= kKeptAfter;
+    if (!old || flight->in_wait || flight->on_wire) continue;
+    ++counts[flight->job.host];
+    ++kept_;
+  }
   lanes_.set_kept(counts);
 }
 
@@ -280,6 +280,7 @@ void Runner::Work::start(Job job) {
   }
   auto owned = std::make_unique<Flight>(std::move(job), std::get<Prepared>(std::move(prepared)));
   auto& flight = *owned;
+  flight.prepared.request.edit_options().context.set(FlightOfCall{&flight});
   flights_.emplace(&flight, std::move(owned));
   if (flight.prepared.unsafe) {
     intended_.push_back(&flight);
@@ -306,9 +307,9 @@ void Runner::Work::send_intended() {
 void Runner::Work::send(Flight& flight) {
   flight.started = now();
   auto request = flight.prepared.request;
-  auto& context = request.edit_options().context;
-  context.set(FlightOfCall{&flight});
-  if (limit_) context.set(FirstSendTaken{limit_->reserve(flight.started)});
+  if (limit_) {
+    request.edit_options().context.set(FirstSendTaken{limit_->reserve(flight.started)});
+  }
   auto options = flight.prepared.options;
   options.stop = stop_.get_token();
   const auto watch = watch_;

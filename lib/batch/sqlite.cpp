@@ -44,6 +44,7 @@ bool Statement::step() {
 void Statement::reset() {
   ::sqlite3_reset(as_statement(statement_.get()));
   ::sqlite3_clear_bindings(as_statement(statement_.get()));
+  bound_ = 0;
 }
 
 bool Statement::is_null(int column) const {

@@ -22,8 +22,12 @@ class Statement {
   template <class... Values>
   Statement& with(const Values&... values) {
     reset();
-    int index = 0;
-    (bind(++index, values), ...);
+    return and_with(values...);
+  }
+  // Binds the next parameters.
+  template <class... Values>
+  Statement& and_with(const Values&... values) {
+    (bind(++bound_, values), ...);
     return *this;
   }
   // True while there is a row. Throws StoreError.
@@ -32,6 +36,10 @@ class Statement {
   template <class... Values>
   void run(const Values&... values) {
     with(values...);
+    run_bound();
+  }
+  // With what was bound.
+  void run_bound() {
     while (step()) continue;
     reset();
   }
@@ -60,6 +68,7 @@ class Statement {
   };
   std::unique_ptr<void, Finalize> statement_;
   const Database* database_ = nullptr;
+  int bound_ = 0;  // parameters
 };
 
 class Database {

@@ -8,7 +8,7 @@
 #include "measure.hpp"
 
 #include <httpretry/batch/batch.hpp>
-#include <httpretry/middleware/retry.hpp>
+#include <httpretry/client/client.hpp>
 
 #include <sys/resource.h>
 
@@ -112,8 +112,15 @@ void import(const Server& server, long count) {
       again.wall_us / 1e6, peak_mib());
 }
 
+void print(const Spent& spent, long count) {
+  const auto each = static_cast<double>(count);
+  std::printf(R"({"per_second": %.0f, "cpu_us": %.1f, "waits": %.3f})"
+              "\n",
+              each / spent.wall_us * 1e6, spent.cpu_us / each, spent.waits / each);
+}
+
 void send_by_client(const Server& server, long count) {
-  Client client({retry()});
+  Client client{ClientOptions()};
   std::atomic<long> started = 0;
   std::atomic<long> ended = 0;
   std::function<void()> next = [&] {
@@ -128,10 +135,7 @@ void send_by_client(const Server& server, long count) {
     for (long i = 0; i < kAtOnce; ++i) next();
     for (auto now = ended.load(); now < count; now = ended.load()) ended.wait(now);
   });
-  std::printf(R"({"per_second": %.0f, "cpu_us": %.1f})"
-              "\n",
-              static_cast<double>(count) / spent.wall_us * 1e6,
-              spent.cpu_us / static_cast<double>(count));
+  print(spent, count);
 }
 
 void send_list(const Server& server, std::string_view way, long count) {
@@ -145,10 +149,7 @@ void send_list(const Server& server, std::string_view way, long count) {
   const auto spent = spent_in([&] { run->run(); });
   demand(run->counts().total() == static_cast<std::uint64_t>(count), "a request was lost");
   demand(run->counts().queued == 0, "a request was not sent");
-  std::printf(R"({"per_second": %.0f, "cpu_us": %.1f})"
-              "\n",
-              static_cast<double>(count) / spent.wall_us * 1e6,
-              spent.cpu_us / static_cast<double>(count));
+  print(spent, count);
 }
 
 }  // namespace

@@ -93,9 +93,13 @@ long raise_file_limit() {
 
 namespace {
 
-double cpu_us() {
+rusage used() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
+  return usage;
+}
+
+double cpu_us(const rusage& usage) {
   const auto us = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
   };
@@ -106,7 +110,7 @@ double cpu_us() {
 
 Spent spent_in(const std::function<void()>& work) {
   using clock = std::chrono::steady_clock;
-  const auto cpu = cpu_us();
+  const auto before = used();
   const auto count = allocations.load();
   const auto bytes = allocated_bytes.load();
   const auto begin = clock::now();
@@ -115,7 +119,9 @@ Spent spent_in(const std::function<void()>& work) {
   CALLGRIND_DUMP_STATS;
   Spent spent;
   spent.wall_us = std::chrono::duration<double, std::micro>(clock::now() - begin).count();
-  spent.cpu_us = cpu_us() - cpu;
+  const auto after = used();
+  spent.cpu_us = cpu_us(after) - cpu_us(before);
+  spent.waits = static_cast<double>(after.ru_nvcsw - before.ru_nvcsw);
   spent.allocations = allocations.load() - count;
   spent.allocated_bytes = allocated_bytes.load() - bytes;
   return spent;

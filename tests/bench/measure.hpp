@@ -31,6 +31,7 @@ long raise_file_limit();
 struct Spent {
   double cpu_us = 0;  // user and system
   double wall_us = 0;
+  double waits = 0;               // of its threads, for something: each is a switch to another one
   std::uint64_t allocations = 0;  // malloc, calloc, realloc and what stands on them
   std::uint64_t allocated_bytes = 0;
 };
