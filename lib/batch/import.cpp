@@ -71,6 +71,7 @@ std::int64_t read_number(const Database& database, std::string_view name) {
 Imported read_imported(const Database& database) {
   Imported imported;
   imported.lines = static_cast<std::uint64_t>(read_number(database, "lines"));
+  imported.jobs = static_cast<std::uint64_t>(read_number(database, "jobs"));
   imported.hash = static_cast<std::uint64_t>(read_number(database, "hash"));
   return imported;
 }
@@ -153,6 +154,7 @@ void Importer::insert(std::uint64_t number, std::string_view text, const Request
     database_.prepare("INSERT INTO lane VALUES(?, ?)").run(priority, host);
     lanes |= bit;
   }
+  ++imported_.jobs;
   const auto header = key_header(line, **policy);
   std::string key = line.key;
   if (!header.empty() && key.empty()) key = line.headers[header];
@@ -212,6 +214,7 @@ void Importer::write_progress() {
   auto set = database_.prepare("INSERT OR REPLACE INTO meta VALUES(?, ?)");
   const auto number = [&](std::string_view name, std::uint64_t value) { set.run(name, value); };
   number("lines", imported_.lines);
+  number("jobs", imported_.jobs);
   number("hash", imported_.hash);
   number("ids_ascending", ids_.ascending ? 1 : 0);
   number("keys_ascending", keys_.ascending ? 1 : 0);

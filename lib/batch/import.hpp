@@ -16,7 +16,7 @@
 namespace httpretry::batch {
 
 // In `user_version` and `application_id` of the database ("hrtb").
-inline constexpr int kJournalVersion = 1;
+inline constexpr int kJournalVersion = 2;
 inline constexpr int kApplicationId = 0x68727462;
 
 // The tables of a new database.
@@ -28,6 +28,7 @@ void create_tables(Database& database, std::string_view input, LineFormat format
 // What is known of the lines that are in a database already.
 struct Imported {
   std::uint64_t lines = 0;
+  std::uint64_t jobs = 0;  // lines that are not empty; to count the rows takes seconds
   std::uint64_t hash = 0;
 };
 [[nodiscard]] Imported read_imported(const Database& database);

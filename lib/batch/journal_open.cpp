@@ -87,7 +87,7 @@ void Journal::take_over() {
   std::vector<ResultLine> ends;
   if (results_.open()) read_tail(results_, false, ends);
   if (dead_.open()) read_tail(dead_, true, ends);
-  counts_.queued = static_cast<std::uint64_t>(database_->number("SELECT count(*) FROM job"));
+  counts_.queued = read_imported(*database_).jobs;
   auto row = database_->prepare("SELECT state, count(*) FROM state GROUP BY state");
   while (row.step()) {
     const auto count = static_cast<std::uint64_t>(row.number(1));

@@ -54,7 +54,7 @@ JournalStatus read_status(const std::string& path) {
   status.input = read_text(*database, "input");
   status.results = read_text(*database, "results");
   status.dead = read_text(*database, "dead");
-  status.counts.queued = static_cast<std::uint64_t>(database->number("SELECT count(*) FROM job"));
+  status.counts.queued = read_imported(*database).jobs;
   auto row = database->prepare("SELECT state, count(*) FROM state GROUP BY state");
   while (row.step()) {
     const auto count = static_cast<std::uint64_t>(row.number(1));
