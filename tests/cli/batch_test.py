@@ -242,17 +242,20 @@ class Waits(BatchTest):
 
 
 class Telemetry(BatchTest):
-    def test_metrics_traces_and_log_lines_are_those_of_the_run(self):
+    def test_metrics_traces_log_lines_and_archive_are_those_of_the_run(self):
         server = self.server(503, 200)
         collector = self.server(Response(200, b"{}", [("Content-Type", "application/json")]))
         file = self.input(*[server.url(f"/{i}") for i in range(5)])
-        ran = self.batch(*QUICK, *QUIET, "--metrics", "m.prom", f"--otlp={collector.url()}", "--log-json", file)
+        ran = self.batch(*QUICK, *QUIET, "--metrics", "m.prom", "--har", "run.har",
+                         f"--otlp={collector.url()}", "--log-json", file)
         lines = [json.loads(line) for line in ran.stderr.decode().splitlines()]
         self.assertTrue(any("503" in json.dumps(line) for line in lines))
         metrics = (self.folder / "m.prom").read_text()
         self.assertRegex(metrics, r'(?m)^http_client_request_duration_seconds_count\{[^}]*"503"[^}]*\} 1$')
         self.assertGreaterEqual(len(collector.seen), 1)
         self.assertEqual(len(server.seen), 6)
+        entries = json.loads((self.folder / "run.har").read_text())["log"]["entries"]
+        self.assertEqual(sorted(one["response"]["status"] for one in entries), [200] * 5 + [503])
         self.assertTrue(all("traceparent" in seen.headers for seen in server.seen))
 
 

@@ -146,7 +146,10 @@ bool end_telemetry(const RunTelemetry& telemetry) {
   const Signals signals;
   const WaitLimit limit(signals, std::nullopt);
   telemetry.finish(limit);
-  return try_write([&] { telemetry.write_metrics(limit); });
+  return try_write([&] {
+    telemetry.write_metrics(limit);
+    telemetry.write_har(limit);
+  });
 }
 
 int run_batch(BatchCommand& command) {

@@ -143,6 +143,10 @@ std::vector<Flag> telemetry_flags(BatchCommand& to) {
       {'\0', "metrics", "FILE",
        "write metrics of the run, as Prometheus reads them; - is standard output",
        [&](Text v) { telemetry.metrics_file = v; }},
+      {'\0', "har", "FILE",
+       "write an HTTP archive with an entry for each send, without bodies and secrets; it is kept "
+       "in memory until the end",
+       [&](Text v) { telemetry.har_file = v; }},
       {'\0', "otlp", "[=URL]",
        "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces",
        [&](Text v) { telemetry.otlp = v; }},
