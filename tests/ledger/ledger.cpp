@@ -33,11 +33,22 @@ void Ledger::call_begins(std::size_t call, Kind kind, std::string_view body) {
   entry.body_hash = hash(body);
 }
 
-std::string Ledger::attempt_begins(std::size_t call) {
+std::string Ledger::attempt_begins(std::size_t call, int attempt) {
   auto& entry = calls_[call];
-  if (entry.attempts == kMostAttempts)
-    fail(name(call) + " makes more attempts than its limits allow");
-  return std::to_string(call) + "." + std::to_string(entry.attempts++);
+  const auto bit = bit_of(call, attempt);
+  if ((entry.begun & bit) != 0) {
+    fail(name(call) + " begins attempt " + std::to_string(attempt) + " twice");
+  }
+  entry.begun |= bit;
+  return std::to_string(call) + "." + std::to_string(attempt - 1);
+}
+
+Ledger::Attempts Ledger::bit_of(std::size_t call, int attempt) {
+  if (attempt < 1 || static_cast<std::size_t>(attempt) > kMostAttempts) {
+    fail(name(call) + " has an attempt " + std::to_string(attempt) +
+         ", which its limits do not allow");
+  }
+  return static_cast<Attempts>(1U << static_cast<unsigned>(attempt - 1));
 }
 
 void Ledger::call_ends(std::size_t call, const Outcome& outcome) {
@@ -45,19 +56,20 @@ void Ledger::call_ends(std::size_t call, const Outcome& outcome) {
   if (++entry.ends != 1) fail(name(call) + " ended twice");
   entry.good = outcome && outcome->is_2xx();
   const auto& history = history_of(outcome);
-  if (history.attempts.size() != entry.attempts) {
-    fail(name(call) + " tells of " + std::to_string(history.attempts.size()) +
-         " attempts and made " + std::to_string(entry.attempts));
-  }
-  for (std::size_t i = 0; i < history.attempts.size(); ++i) {
-    const auto& attempt = history.attempts[i];
-    const auto bit = static_cast<Attempts>(1U << i);
+  Attempts told = 0;
+  for (const auto& attempt : history.attempts) {
+    const auto bit = bit_of(call, attempt.number);
+    if ((told & bit) != 0) fail(name(call) + " tells of one attempt twice");
+    told |= bit;
     if (attempt.wire_sends != (attempt.sent == Sent::Never ? 0 : 1)) {
       fail(name(call) + " tells of " + std::to_string(attempt.wire_sends) + " sends in an attempt");
     }
     if (attempt.sent != Sent::Never) entry.sent |= bit;
     if (attempt.sent == Sent::Answered) entry.answered |= bit;
+    if (attempt.hedge) entry.hedges |= bit;
   }
+  if (told != entry.begun) fail(name(call) + " does not tell of the attempts that it made");
+  if (entry.kind == Kind::Unsafe && entry.hedges != 0) fail(name(call) + " is unsafe and hedged");
 }
 
 void Ledger::server_saw(const Sight& sight) {
@@ -108,13 +120,14 @@ Ledger::Totals Ledger::balance() const {
       return static_cast<std::uint64_t>(std::popcount(bits));
     };
     ++totals.calls;
+    totals.hedges += count(entry.hedges);
     ++totals.kinds[static_cast<std::size_t>(entry.kind)];
     totals.good[static_cast<std::size_t>(entry.kind)] += entry.good ? 1 : 0;
     totals.sends += count(entry.sent);
     totals.answered += count(entry.answered);
     totals.seen += count(seen);
     totals.lost += count(static_cast<unsigned>(entry.sent) & ~static_cast<unsigned>(seen));
-    totals.unsent += entry.attempts - count(entry.sent);
+    totals.unsent += count(entry.begun) - count(entry.sent);
     if (entry.key_hash != 0) keys.push_back(entry.key_hash);
   }
   std::sort(keys.begin(), keys.end());

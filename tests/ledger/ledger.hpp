@@ -39,15 +39,15 @@ class Ledger {
   explicit Ledger(std::size_t calls) : calls_(calls) {}
   [[nodiscard]] std::size_t size() const { return calls_.size(); }
 
-  // The client's side. `attempt_begins` answers with the value of X-Call.
+  // The client's side. `attempt_begins` answers with the value of X-Call. Attempts count from 1.
   void call_begins(std::size_t call, Kind kind, std::string_view body);
-  [[nodiscard]] std::string attempt_begins(std::size_t call);
+  [[nodiscard]] std::string attempt_begins(std::size_t call, int attempt);
   void call_ends(std::size_t call, const Outcome& outcome);
 
   void server_saw(const Sight& sight);
 
   struct Totals {
-    std::uint64_t calls = 0, sends = 0, answered = 0, seen = 0, lost = 0, unsent = 0;
+    std::uint64_t calls = 0, sends = 0, answered = 0, seen = 0, lost = 0, unsent = 0, hedges = 0;
     std::array<std::uint64_t, 3> kinds{}, good{};  // calls of each kind; those with a 2xx
   };
   // When all calls have ended and the servers are gone: fails where the two sides differ.
@@ -60,14 +60,16 @@ class Ledger {
     std::uint64_t body_hash = 0;
     std::atomic<std::uint64_t> key_hash = 0;  // as the servers saw it
     std::atomic<Attempts> seen = 0;
+    Attempts begun = 0;
     Attempts sent = 0;
     Attempts answered = 0;
+    Attempts hedges = 0;
     Kind kind = Kind::Safe;
-    std::uint8_t attempts = 0;
     bool good = false;
     std::atomic<std::uint8_t> ends = 0;
     std::atomic<bool> executed = false;
   };
+  static Attempts bit_of(std::size_t call, int attempt);
   static void balance(std::size_t call, const Entry& entry);
   std::vector<Entry> calls_;
 };

@@ -1,13 +1,16 @@
 // A great many calls through servers of which a fifth of the responses are faults, over HTTP/1.1
 // and HTTP/2, and then the books are compared: what the servers saw against what the client says.
 // No call may end twice or never, nothing unsafe be seen again that was executed, no key go with
-// two bodies, and no descriptor and no memory be left behind.
+// two bodies, and no descriptor and no memory be left behind. With --hedge-after, sends that are
+// slower than that are raced by others, and each of them is in the books, too.
 //
-//   ledger_soak [--calls N] [--at-once N] [--seed N]
+//   ledger_soak [--calls N] [--at-once N] [--seed N] [--hedge-after MS]
 #include "http2_fault_server.hpp"
 #include "ledger.hpp"
 
 #include <httpretry/client/client.hpp>
+#include <httpretry/guard/guards.hpp>
+#include <httpretry/guard/hedge.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -141,7 +144,7 @@ class Servers {
   std::jthread disturber_;  // last: it uses the others
 };
 
-std::shared_ptr<const RetryPolicy> policy(const char* key) {
+std::shared_ptr<const RetryPolicy> policy(const char* key, Duration hedge_after) {
   auto policy = std::make_shared<RetryPolicy>();
   policy->max_attempts = 6;
   policy->backoff.initial = 2ms;
@@ -150,16 +153,22 @@ std::shared_ptr<const RetryPolicy> policy(const char* key) {
   policy->attempt_timeout = 1s;                    // much, for sanitizers on a busy machine
   policy->budget.kind = BudgetPolicy::Kind::None;  // a fifth of all is more than any would allow
   policy->idempotency_key = key;
+  if (hedge_after == kForever) return policy;
+  auto& hedge = policy->hedge.emplace();
+  hedge.after = hedge_after;
+  hedge.max_hedges = 2;
+  hedge.methods.clear();  // all that may be repeated
+  hedge.budget.reset();
   return policy;
 }
 
 ClientOptions client_options(const Servers& servers, Ledger& ledger) {
   ClientOptions options;
-  options.middlewares = {retry(), on_request("ledger", [&ledger](Request& request, Call&) {
-                           const auto call =
-                               std::stoul(std::string(*request.headers().get("X-Call")));
-                           request.set_header("X-Call", ledger.attempt_begins(call));
-                         })};
+  options.middlewares = {
+      retry(), hedge(), guards(), on_request("ledger", [&ledger](Request& request, Call& call) {
+        const auto number = std::stoul(std::string(*request.headers().get("X-Call")));
+        request.set_header("X-Call", ledger.attempt_begins(number, call.attempt()));
+      })};
   options.threads = 2;
   options.connection.ca_file = servers.ca_file();
   return options;
@@ -168,12 +177,12 @@ ClientOptions client_options(const Servers& servers, Ledger& ledger) {
 // The calls, `at_once` of them at any time, and a watch over whether they end.
 class Load {
  public:
-  Load(Ledger& ledger, const Servers& servers, std::uint64_t seed)
+  Load(Ledger& ledger, const Servers& servers, std::uint64_t seed, Duration hedge_after)
       : ledger_(ledger),
         servers_(servers),
         seed_(seed),
-        plain_(policy("")),
-        keyed_(policy("Idempotency-Key")),
+        plain_(policy("", hedge_after)),
+        keyed_(policy("Idempotency-Key", hedge_after)),
         client_(client_options(servers, ledger)) {}
 
   void run(std::size_t at_once) {
@@ -254,10 +263,10 @@ class Load {
 };
 
 Ledger::Totals balance_of_run(Ledger& ledger, std::size_t at_once, std::uint64_t seed,
-                              int& restarts) {
+                              Duration hedge_after, int& restarts) {
   {
     const Servers servers(seed, ledger);
-    Load(ledger, servers, seed).run(at_once);
+    Load(ledger, servers, seed, hedge_after).run(at_once);
     restarts = servers.restarts();
   }
   return ledger.balance();
@@ -268,9 +277,10 @@ void print(const Ledger::Totals& totals, int restarts, double seconds) {
   std::printf("%llu calls in %.1f s (%.0f a second), %d restarts of a server\n",
               number(totals.calls), seconds, static_cast<double>(totals.calls) / seconds, restarts);
   std::printf(
-      "attempts: %llu sent = %llu seen + %llu lost on the way; %llu answered; %llu never sent\n",
+      "attempts: %llu sent = %llu seen + %llu lost on the way; %llu answered; %llu never sent; "
+      "%llu hedges\n",
       number(totals.sends), number(totals.seen), number(totals.lost), number(totals.answered),
-      number(totals.unsent));
+      number(totals.unsent), number(totals.hedges));
   static constexpr std::array kNames{"safe", "unsafe", "keyed"};
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     std::printf("%s: %llu calls, %llu with a 2xx\n", kNames[i], number(totals.kinds[i]),
@@ -301,17 +311,21 @@ int main(int argc, char** argv) {
   std::uint64_t calls = 10'000;
   std::uint64_t at_once = 64;
   std::uint64_t seed = std::random_device{}();
+  std::uint64_t hedge_ms = 0;
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
-    auto* value = name == "--calls"     ? &calls
-                  : name == "--at-once" ? &at_once
-                  : name == "--seed"    ? &seed
-                                        : nullptr;
+    auto* value = name == "--calls"         ? &calls
+                  : name == "--at-once"     ? &at_once
+                  : name == "--seed"        ? &seed
+                  : name == "--hedge-after" ? &hedge_ms
+                                            : nullptr;
     if (value == nullptr || i + 1 == argc) {
-      fail("usage: ledger_soak [--calls N] [--at-once N] [--seed N]; found " + name);
+      fail("usage: ledger_soak [--calls N] [--at-once N] [--seed N] [--hedge-after MS]; found " +
+           name);
     }
     *value = number(argv[i + 1]);
   }
+  const Duration hedge_after = hedge_ms == 0 ? kForever : std::chrono::milliseconds(hedge_ms);
   std::signal(SIGPIPE, SIG_IGN);
   std::printf("ledger_soak: seed %llu\n", static_cast<unsigned long long>(seed));
   std::fflush(stdout);
@@ -319,7 +333,7 @@ int main(int argc, char** argv) {
   int restarts = 0;
   {  // what stays for good (of libcurl, OpenSSL, the C library) is there after this
     Ledger ledger(500);
-    static_cast<void>(balance_of_run(ledger, at_once, seed, restarts));
+    static_cast<void>(balance_of_run(ledger, at_once, seed, hedge_after, restarts));
   }
   const auto files = open_files();
   const auto memory = memory_in_use();
@@ -327,11 +341,14 @@ int main(int argc, char** argv) {
   Ledger::Totals totals;
   {
     Ledger ledger(calls);
-    totals = balance_of_run(ledger, at_once, seed, restarts);
+    totals = balance_of_run(ledger, at_once, seed, hedge_after, restarts);
   }
   const auto seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   print(totals, restarts, seconds);
   check_success(totals);
+  if ((hedge_after != kForever) != (totals.hedges > 0)) {
+    fail("there were " + std::to_string(totals.hedges) + " hedges");
+  }
   const auto grown = static_cast<long long>(memory_in_use()) - static_cast<long long>(memory);
   std::printf("memory in use: %lld bytes more than after the first 500\n", grown);
   if (grown > 300'000) fail("memory was left behind");
