@@ -77,14 +77,33 @@ class Plan(ProgramTest):
         self.assertIn("sends in each second: 5 1 1\n"
                       "7 calls, 7 attempts, the last ends at 2.00 s\n", said)
 
-    def test_who_is_refused_has_no_row(self):
+    def test_who_is_refused_is_shown_without_a_send(self):
         said = self.plan("--parallel", 4, "--set",
                          'concurrency={"max": 2, "queue": {"max": 1}}', "--outcomes", "200")
+        self.assertEqual([line.split()[:2] for line in said.splitlines() if "queue_full" in line],
+                         [["4", "-"], ["1", "not"]])
         self.assertIn("1 not sent: queue_full (too many sends wait for the limit of "
                       "http://localhost)\n", said)
         refused = self.plan("--repeat", 3, *ONCE, *BREAKER).split("call 3\n")[1]
         self.assertEqual(refused, "ends before it is sent, at 0 s: circuit_open (the circuit of "
                                   "http://localhost is open (1 failure in a row))\n")
+
+    def test_calls_that_begin_in_time_are_refused_until_the_circuit_lets_them_probe(self):
+        said = self.plan("--repeat", 8, "--rate", "1/s", *ONCE, *BREAKER)
+        rows = [line.split() for line in said.splitlines()[2:10]]
+        self.assertEqual([(row[0], row[1]) for row in rows],
+                         [("1", "1"), ("2", "-"), ("3", "-"), ("4", "-"), ("5", "-"), ("6", "1"),
+                          ("7", "-"), ("8", "-")])
+        self.assertEqual(rows[1], ["2", "-", "1.00", "s", "-", "not", "sent", "-", "-", "-",
+                                   "circuit_open"])
+        refused = "not sent: circuit_open (the circuit of http://localhost is open"
+        self.assertIn(f"4 {refused} (1 failure in a row))\n2 {refused} (a probe failed))\n", said)
+        self.assertIn("sends in each second: 1 0 0 0 0 1\n8 calls, 2 attempts", said)
+
+    def test_a_tenth_of_a_call_a_second(self):
+        said = self.plan("--repeat", 3, "--rate", "0.1", "--outcomes", "200")
+        self.assertIn("sends in each second: 1 0 0 0 0 0 0 0 0 0 1 …\n"
+                      "3 calls, 3 attempts, the last ends at 20.0 s\n", said)
 
     def test_json_has_all_calls(self):
         calls = json.loads(self.plan("--parallel", 3, "--format", "json", "--set",
@@ -104,16 +123,22 @@ class Plan(ProgramTest):
     def test_options_that_exclude_each_other(self):
         for args, problem in ((("--repeat", "2", "--parallel", "2"),
                                "--repeat and --parallel cannot be combined"),
-                              (("--parallel", "0"), "option --parallel must be from 1 to 1000")):
+                              (("--parallel", "0"), "option --parallel must be from 1 to 1000"),
+                              (("--rate", "1"), "--rate needs --repeat"),
+                              (("--parallel", "2", "--rate", "1"), "--rate needs --repeat"),
+                              (("--repeat", "2", "--rate", "0"),
+                               "option --rate must be 0.001 calls a second or more"),
+                              (("--repeat", "2", "--rate", "1/h"),
+                               'option --rate: "1/h" is not a number of calls per second')):
             said = self.run_program("plan", *args, status=2).stderr.decode()
             self.assertIn(problem, said)
 
 
 class Explain(ProgramTest):
-    def explained(self, policy):
+    def explained(self, policy, method="GET"):
         path = self.folder / "policy.json"
         path.write_text(json.dumps({"version": 1, "default": policy}))
-        said = self.run_program("policy", "explain", path, "GET", "http://h/").stdout.decode()
+        said = self.run_program("policy", "explain", path, method, "http://h/").stdout.decode()
         return [line for line in said.splitlines() if "shared by" in line]
 
     def test_what_holds_back_in_words(self):
@@ -139,12 +164,43 @@ class Explain(ProgramTest):
              "(shared by http://h)"])
         self.assertEqual(
             self.explained({"breaker": {"kind": "share", "scope": "endpoint"}}),
-            ["breaker: refuses a share where of the sends in 2.00 min too few succeed "
+            ["breaker: refuses a share of the sends while fewer than 50 % of those in 2.00 min "
+             "succeed (shared by http://h)"])
+        self.assertEqual(
+            self.explained({"breaker": {"slow_after": "2s", "slow_ratio": 0.8, "when_open": "wait"}}),
+            ["breaker: opens at 10 failures of 20 in 10.0 s, or 16 of 20 in 10.0 s that take over "
+             "2.00 s, the first time for 5.00 s; 1 success closes it; while it is open calls wait "
              "(shared by http://h)"])
         self.assertEqual(
             self.explained({"breaker": {"kind": "consecutive", "failures": 1}}),
             ["breaker: opens at 1 failure, the first time for 5.00 s; 1 success closes it "
              "(shared by http://h)"])
+
+    def test_when_it_hedges_in_words(self):
+        self.assertEqual(
+            self.explained({"hedge": {"after": "200ms"}}),
+            ["hedge: sends again where no response has begun after 200 ms (fixed); 1 for an attempt; "
+             "the budget is 5 % of the calls of the last 10 s, so the first one needs 20 calls; "
+             "max_attempts 5 counts it (shared by http://h)"])
+        self.assertEqual(
+            self.explained({"max_attempts": "unlimited",
+                            "hedge": {"after": "p99.9", "budget": "none", "max_hedges": 2,
+                                      "scope": "policy"}}),
+            ["hedge: sends again where no response has begun after as long as 99.9 % of the responses "
+             "of the last 30 s took, 2.00 ms or more; none where that is over 5.00 s; while there are "
+             "fewer than 50 samples none; 2 for an attempt; no budget of its own "
+             "(shared by the policy)"])
+        self.assertIn("fewer than 9 samples after 300 ms; ",
+                      self.explained({"hedge": {"after": "p95", "initial": "300ms", "min_samples": 9,
+                                                "budget": 1}})[0])
+        self.assertIn("the first one needs 1 call; ",
+                      self.explained({"hedge": {"after": "1s", "budget": 1}})[0])
+        post = {"hedge": {"after": "1s", "methods": ["GET", "POST"]}}
+        self.assertEqual(self.explained(post, "POST"),
+                         ["hedge: none for POST: doing it twice may do harm (shared by http://h)"])
+        self.assertIn("sends again", self.explained({**post, "idempotency_key": "Key"}, "POST")[0])
+        self.assertEqual(self.explained(post, "PUT"),
+                         ["hedge: none for PUT: hedge.methods are GET, POST (shared by http://h)"])
 
 
 if __name__ == "__main__":

@@ -79,6 +79,19 @@ class Plan(ProgramTest):
     def test_calls_at_once_show_their_hedges(self):
         self.assertEqual(self.plan("--parallel", 2).count("won; hedge after 200 ms (fixed)"), 2)
 
+    def test_the_budget_is_shown(self):
+        budget = ("--set", 'hedge={"after": "100ms", "budget": 0.2}')
+        slow = ("--scenario", "slow.json")
+        (self.folder / "slow.json").write_text('{"steps": [{"status": 200, "delay": "1s"}]}')
+        said = self.run_program("plan", "--parallel", 10, *budget, *slow).stdout.decode()
+        self.assertIn("\n8 without a hedge: hedge_budget\n"
+                      "hedge budget: 2 of 2 used by 10 calls in 10 s\n", said)
+        said = self.run_program("plan", "--repeat", 5, *budget, *slow).stdout.decode()
+        self.assertTrue(said.endswith("\nhedge budget: 1 of 1 used by 5 calls in 10 s\n"), said)
+        said = self.run_program("plan", *budget, *slow).stdout.decode()
+        self.assertTrue(said.endswith("\nno hedge: hedge_budget\n"
+                                      "hedge budget: 0 of 0 used by 1 call in 10 s\n"), said)
+
     def test_bars_that_overlap_lie_one_below_the_other(self):
         drawing = xml.etree.ElementTree.fromstring(self.plan("--format", "svg"))
         bars = [each.attrib for each in drawing.iter()

@@ -207,6 +207,15 @@ double parse_unit(const std::string& text, std::string_view flag) {
   return number;
 }
 
+double parse_per_second(const std::string& text, std::string_view flag) {
+  std::string_view rest;
+  const auto number = decimal_in(text, rest);
+  if (!((rest.empty() || rest == "/s") && number >= 0 && number <= 1e9)) {
+    throw invalid(flag, text, "a number of calls per second");
+  }
+  return number;
+}
+
 long parse_count(const std::string& text, std::string_view flag) {
   std::string_view rest;
   const auto number = number_in<int>(text, rest);

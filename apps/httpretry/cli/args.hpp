@@ -64,5 +64,6 @@ Duration parse_seconds(const std::string& text, std::string_view flag);     // "
 long parse_count(const std::string& text, std::string_view flag);           // 0 or more
 std::uint64_t parse_bytes(const std::string& text, std::string_view flag);  // "100", "20K", "3M"
 double parse_unit(const std::string& text, std::string_view flag);          // 0 to 1
+double parse_per_second(const std::string& text, std::string_view flag);    // "10" or "10/s"
 
 }  // namespace httpretry::cli

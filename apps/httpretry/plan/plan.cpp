@@ -15,6 +15,7 @@
 #include <httpretry/testing/testing.hpp>
 
 #include <unistd.h>
+#include <cmath>
 
 namespace httpretry::cli {
 namespace {
@@ -28,6 +29,7 @@ struct PlanOptions {
   std::optional<std::uint64_t> seed;
   std::optional<int> repeat;
   std::optional<int> parallel;
+  std::optional<double> rate;
   std::optional<WallTime> now;
   std::string format = "table";
 };
@@ -47,6 +49,9 @@ FlagTable table_of(PlanOptions& to) {
         {'\0', "parallel", "N",
          "make N calls at once with one client, which share the steps of the scenario",
          [&](Text v) { to.parallel = static_cast<int>(parse_count(v, "--parallel")); }},
+        {'\0', "rate", "R",
+         "with --repeat: begin R calls a second, which share the steps of the scenario",
+         [&](Text v) { to.rate = parse_per_second(v, "--rate"); }},
         {'\0', "now", "DATE",
          "begin at DATE, such as 2026-01-02T03:04:05Z (default: the real date)",
          [&](Text v) { to.now = parse_date(v, "--now"); }},
@@ -65,6 +70,10 @@ void check(const PlanOptions& options) {
   }
   if (options.repeat && options.parallel) {
     throw UsageError("--repeat and --parallel cannot be combined");
+  }
+  if (options.rate && !options.repeat) throw UsageError("--rate needs --repeat");
+  if (options.rate && *options.rate < 1e-3) {
+    throw UsageError("option --rate must be 0.001 calls a second or more");
   }
   const auto check_count = [](const std::optional<int>& count, const char* flag) {
     if (!count || (*count >= 1 && *count <= kMostCalls)) return;
@@ -99,6 +108,13 @@ std::function<double()> draws(const PlanOptions& options) {
   return fixed_random(options.random.value_or(0.5));
 }
 
+// Empty where each call begins when the one before has ended.
+std::optional<Duration> begin_every(const PlanOptions& options) {
+  if (options.parallel) return Duration::zero();
+  if (!options.rate) return std::nullopt;
+  return Duration(std::llround(1e9 / *options.rate));
+}
+
 // In whole seconds, so that the waits until dates are as round as the scenario says.
 WallTime real_date() {
   return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
@@ -128,7 +144,7 @@ std::string decisions(const SimulatedCalls& simulated) {
     if (simulated.outcomes.size() > 1) text += "\ncall " + std::to_string(i + 1) + "\n";
     text += table_of_decisions(simulated.outcomes[i]);
   }
-  return text;
+  return text + hedge_budget_text(simulated);
 }
 
 // A table or a drawing of the shortest, mean and longest waits. Not for json, which reports calls.
@@ -153,7 +169,7 @@ std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
   if (options.parallel && options.format == "svg") {
     return svg_of_calls(title(simulation), policy, simulated.outcomes);
   }
-  if (options.parallel) return title(simulation) + '\n' + table_of_calls(simulated.outcomes);
+  if (simulation.shares_script()) return title(simulation) + '\n' + table_of_calls(simulated);
   if (options.format == "table") return title(simulation) + '\n' + decisions(simulated);
   const auto& only = simulated.outcomes.front();
   return svg(title(simulation), policy, schedule_of(only), {{"this call", &only}},
@@ -183,7 +199,7 @@ int plan(const Args& args) {
                               draws(options),
                               options.now.value_or(real_date()),
                               options.parallel.value_or(options.repeat.value_or(1)),
-                              options.parallel.has_value()};
+                              begin_every(options)};
 
   const bool exact =
       scenario || options.random || options.seed || options.repeat || options.parallel;

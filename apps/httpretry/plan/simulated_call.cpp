@@ -6,6 +6,7 @@
 #include <httpretry/client/client.hpp>
 #include <httpretry/guard/guards.hpp>
 #include <httpretry/guard/hedge.hpp>
+#include <httpretry/guard/local_state.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -142,10 +143,13 @@ class Replay final : public Transport {
   std::unique_ptr<ScriptedTransport> network_;
 };
 
-// Stops a call that would never end: one without waits, for which no time passes, or with a wait
-// longer than the clock can represent.
-class Limit final : public Observer {
+// Sees what is left of the budget for hedges, and stops a call that would never end: one without
+// waits, for which no time passes, or with a wait longer than the clock can represent.
+class Watch final : public Observer {
  public:
+  Watch(std::shared_ptr<SharedState> state, const RetryPolicy& policy, int calls_at_once)
+      : state_(std::move(state)), policy_(policy), most_(kMostAttempts * calls_at_once) {}
+
   void begin() {
     stop = std::stop_source();
     attempts_ = 0;
@@ -156,8 +160,16 @@ class Limit final : public Observer {
     ++attempts_;
     if (!attempt.retried) return;
     endless = later(call.scheduler().now(), attempt.wait.value_or(Duration::zero())) == kNever;
-    reached = attempts_ >= kMostAttempts;
+    reached = attempts_ >= most_;
     if (endless || reached) stop.request_stop();
+  }
+
+  void hedge_started(const Call& call, const Request& /*request*/, int /*number*/,
+                     Duration /*after*/) noexcept override {
+    see_budget(call);
+  }
+  void hedge_refused(const Call& call, HedgeRefused why) noexcept override {
+    if (why == HedgeRefused::HedgeBudget) see_budget(call);
   }
 
   [[nodiscard]] std::string why() const {
@@ -172,24 +184,38 @@ class Limit final : public Observer {
   std::stop_source stop;
   bool endless = false;
   bool reached = false;
+  std::optional<HedgeBudgetUse> hedge_budget;
 
  private:
+  void see_budget(const Call& call) {
+    const auto& hedge = policy_.hedge;
+    if (!hedge || !hedge->budget) return;
+    for (const auto& state : state_->states("hedge ", call.scheduler().now())) {
+      const auto most = *hedge->budget * static_cast<double>(state.calls);
+      hedge_budget = {state.calls, state.hedges, static_cast<std::int64_t>(most + 1e-9)};
+    }
+  }
+
+  const std::shared_ptr<SharedState> state_;
+  const RetryPolicy& policy_;
+  const int most_;
   int attempts_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
-SimulatedCalls send_at_once(const Simulation& simulation, Client& client, ManualScheduler& clock,
-                            Limit& limit) {
+SimulatedCalls send_in_time(const Simulation& simulation, Client& client, ManualScheduler& clock,
+                            Watch& watch) {
+  SimulatedCalls simulated;
   const auto calls = static_cast<std::size_t>(simulation.calls);
   std::vector<std::optional<Outcome>> outcomes(calls);
   std::size_t left = calls;
   std::atomic<bool> done = false;
+  const auto began = clock.now();
   for (auto& outcome : outcomes) {
+    const bool first = simulated.begun.empty();
+    if (!first && *simulation.begin_every > 0s) clock.advance(*simulation.begin_every);
+    simulated.begun.push_back(clock.now() - began);
     CallOptions call;
-    call.stop = limit.stop.get_token();
+    call.stop = watch.stop.get_token();
     client.send_then(
         simulation.request,
         [&](Outcome ended) {
@@ -199,9 +225,9 @@ SimulatedCalls send_at_once(const Simulation& simulation, Client& client, Manual
         call);
   }
   clock.run_until(done);
-  SimulatedCalls simulated;
   for (auto& outcome : outcomes) simulated.outcomes.push_back(*std::move(outcome));
-  simulated.stopped = limit.why();
+  simulated.stopped = watch.why();
+  simulated.hedge_budget = watch.hedge_budget;
   return simulated;
 }
 
@@ -228,34 +254,38 @@ Request plain_request(const std::string& method, const std::string& url) {
 SimulatedCalls simulate(const Simulation& simulation) {
   const auto& policy = *simulation.policy().policy;
   auto network = std::make_shared<Replay>();
-  auto limit = std::make_shared<Limit>();
-
+  std::shared_ptr<SharedState> state;
   ClientOptions options;
   options.middlewares = {retry(simulation.policies)};
 #ifndef HTTPRETRY_WITHOUT_GUARDS
   options.middlewares.push_back(hedge());
   options.middlewares.push_back(guards());
+  state = local_state();
 #endif
-  options.observers = {limit};
+  const auto watch =
+      std::make_shared<Watch>(state, policy, simulation.shares_script() ? simulation.calls : 1);
+  options.shared_state = state;
+  options.observers = {watch};
   const auto clock = std::make_shared<ManualScheduler>(simulation.start);
   options.scheduler = clock;
   options.transport = network;
   options.random = simulation.random;
   Client client(options);
 
-  if (simulation.at_once) {
+  if (simulation.shares_script()) {
     network->begin(scripted(simulation.script, policy));
-    return send_at_once(simulation, client, *clock, *limit);
+    return send_in_time(simulation, client, *clock, *watch);
   }
   SimulatedCalls simulated;
   for (int i = 0; i < simulation.calls; ++i) {
     CallOptions call;
     network->begin(scripted(simulation.script, policy));
-    limit->begin();
-    call.stop = limit->stop.get_token();
+    watch->begin();
+    call.stop = watch->stop.get_token();
     simulated.outcomes.push_back(client.send(simulation.request, call));
-    if (auto why = limit->why(); !why.empty()) simulated.stopped = std::move(why);
+    if (auto why = watch->why(); !why.empty()) simulated.stopped = std::move(why);
   }
+  simulated.hedge_budget = watch->hedge_budget;
   return simulated;
 }
 

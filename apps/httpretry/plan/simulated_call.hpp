@@ -7,7 +7,9 @@
 #include <httpretry/policy/policy_set.hpp>
 #include <httpretry/testing/testing.hpp>
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,13 +28,24 @@ struct Simulation {
   Script script;
   std::function<double()> random;
   WallTime start{};  // the date at which the first call begins
-  int calls = 1;     // through one client, one after the other
-  // All at once instead. They share the script, as they would share a server.
-  bool at_once = false;
+  int calls = 1;     // through one client
+  // Empty: each call begins when the one before has ended, and replays the script. Else one begins
+  // so long after the other, and they share the script, as they would share a server.
+  std::optional<Duration> begin_every = {};
+  [[nodiscard]] bool shares_script() const { return begin_every.has_value(); }
+};
+
+// What there was of HedgePolicy::budget when it was last asked.
+struct HedgeBudgetUse {
+  std::int64_t calls = 0;  // of the last ten seconds
+  std::int64_t hedges = 0;
+  std::int64_t most = 0;
 };
 
 struct SimulatedCalls {
   std::vector<Outcome> outcomes;
+  std::vector<Duration> begun;  // when each call began, where they share a script
+  std::optional<HedgeBudgetUse> hedge_budget;
   std::string stopped;  // where and why a call was stopped before its end; or empty
 };
 

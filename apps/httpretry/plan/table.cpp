@@ -61,23 +61,32 @@ std::string rule_text(const Attempt& attempt) {
   return printable(attempt.rule) + (attempt.hedge ? "; " + race_text(attempt) : "");
 }
 
-// An attempt of one of several calls.
-struct SentAttempt {
+// What one of several calls does at a time: it sends, or is refused before it has sent anything.
+struct CallEvent {
   std::size_t call;
-  const Attempt* attempt;
-  Duration sent;  // since all began
+  Duration at;  // since all began
+  Duration ends;
+  const History* history;
+  const Attempt* attempt;  // nullptr: refused
 };
 
-std::vector<SentAttempt> sent_in_order(const std::vector<Outcome>& outcomes) {
-  std::vector<SentAttempt> sends;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    for (const auto& attempt : history_of(outcomes[i]).attempts) {
-      sends.push_back({i + 1, &attempt, attempt.start + attempt.exchange().timings.queued});
+std::vector<CallEvent> events_of(const SimulatedCalls& simulated) {
+  std::vector<CallEvent> events;
+  for (std::size_t i = 0; i < simulated.outcomes.size(); ++i) {
+    const auto& history = history_of(simulated.outcomes[i]);
+    const auto begun = simulated.begun[i];
+    for (const auto& attempt : history.attempts) {
+      const auto sent = begun + attempt.start + attempt.exchange().timings.queued;
+      events.push_back({i + 1, sent, begun + attempt.start + attempt.duration, &history, &attempt});
+    }
+    if (history.attempts.empty()) {
+      const auto refused = begun + history.elapsed;
+      events.push_back({i + 1, refused, refused, &history, nullptr});
     }
   }
-  std::stable_sort(sends.begin(), sends.end(),
-                   [](const SentAttempt& a, const SentAttempt& b) { return a.sent < b.sent; });
-  return sends;
+  std::stable_sort(events.begin(), events.end(),
+                   [](const CallEvent& a, const CallEvent& b) { return a.at < b.at; });
+  return events;
 }
 
 std::string held_back(const Attempt& attempt) {
@@ -86,53 +95,84 @@ std::string held_back(const Attempt& attempt) {
          std::string(to_string(attempt.queued_by));
 }
 
-// "3 not sent: rate_limited (...)", a line for each reason.
+Row row_of(const CallEvent& event) {
+  const auto call = std::to_string(event.call);
+  if (event.attempt == nullptr) {
+    return {call, "-",        duration_text(event.at),
+            "-",  "not sent", "-",
+            "-",  "-",        std::string(stop_reason_text(*event.history))};
+  }
+  const auto& attempt = *event.attempt;
+  return {call,
+          std::to_string(attempt.number),
+          duration_text(event.at),
+          duration_text(event.ends),
+          attempt_text(attempt),
+          std::string(to_string(attempt.cls)),
+          held_back(attempt),
+          or_dash(attempt.wait),
+          rule_text(attempt)};
+}
+
+// "3 not sent: rate_limited (...)", a line for each reason, also of hedges.
 std::string not_sent(const std::vector<Outcome>& outcomes) {
   std::map<std::string, int> counts;
   for (const auto& outcome : outcomes) {
     const auto& history = history_of(outcome);
+    if (history.hedge_refused) {
+      ++counts["without a hedge: " + std::string(to_string(*history.hedge_refused))];
+    }
     if (!history.attempts.empty()) continue;
-    ++counts[std::string(stop_reason_text(history)) + " (" + history.detail + ")"];
+    ++counts["not sent: " + std::string(stop_reason_text(history)) + " (" + history.detail + ")"];
   }
   std::string text;
-  for (const auto& [why, count] : counts) {
-    text += std::to_string(count) + " not sent: " + why + '\n';
-  }
+  for (const auto& [why, count] : counts) text += std::to_string(count) + " " + why + '\n';
   return text;
 }
 
-std::string sends_by_second(const std::vector<SentAttempt>& sends) {
+std::string sends_by_second(const std::vector<CallEvent>& events) {
   constexpr std::int64_t kMostSeconds = 20;
   std::vector<int> counts;
-  for (const auto& send : sends) {
-    const auto second = std::chrono::floor<std::chrono::seconds>(send.sent).count();
-    if (second >= kMostSeconds) continue;
+  bool more = false;
+  for (const auto& event : events) {
+    if (event.attempt == nullptr) continue;
+    const auto second = std::chrono::floor<std::chrono::seconds>(event.at).count();
+    more = second >= kMostSeconds;
+    if (more) break;
     counts.resize(std::max(counts.size(), static_cast<std::size_t>(second) + 1));
     ++counts[static_cast<std::size_t>(second)];
   }
   std::string text = "sends in each second:";
   for (const auto count : counts) text += " " + std::to_string(count);
-  const bool more = !sends.empty() && sends.back().sent >= std::chrono::seconds(kMostSeconds);
   return text + (more ? " …\n" : "\n");
 }
 
 }  // namespace
 
-std::string table_of_calls(const std::vector<Outcome>& outcomes) {
+std::string hedge_budget_text(const SimulatedCalls& simulated) {
+  const auto& use = simulated.hedge_budget;
+  if (!use) return {};
+  return "hedge budget: " + std::to_string(use->hedges) + " of " + std::to_string(use->most) +
+         " used by " + std::to_string(use->calls) + (use->calls == 1 ? " call" : " calls") +
+         " in 10 s\n";
+}
+
+std::string table_of_calls(const SimulatedCalls& simulated) {
   std::vector<Row> rows{
       {"call", "attempt", "at", "ends", "outcome", "class", "held back", "wait", "rule"}};
-  const auto sends = sent_in_order(outcomes);
-  for (const auto& [call, attempt, sent] : sends) {
-    rows.push_back({std::to_string(call), std::to_string(attempt->number), duration_text(sent),
-                    duration_text(attempt->start + attempt->duration), attempt_text(*attempt),
-                    std::string(to_string(attempt->cls)), held_back(*attempt),
-                    or_dash(attempt->wait), rule_text(*attempt)});
+  const auto events = events_of(simulated);
+  std::size_t attempts = 0;
+  for (const auto& event : events) {
+    rows.push_back(row_of(event));
+    attempts += event.attempt == nullptr ? 0 : 1;
   }
-  Duration longest{};
-  for (const auto& outcome : outcomes) longest = std::max(longest, history_of(outcome).elapsed);
-  return aligned(rows) + not_sent(outcomes) + sends_by_second(sends) +
-         std::to_string(outcomes.size()) + " calls, " + std::to_string(sends.size()) +
-         " attempts, the last ends at " + duration_text(longest) + '\n';
+  Duration last{};
+  for (std::size_t i = 0; i < simulated.outcomes.size(); ++i) {
+    last = std::max(last, simulated.begun[i] + history_of(simulated.outcomes[i]).elapsed);
+  }
+  return aligned(rows) + not_sent(simulated.outcomes) + hedge_budget_text(simulated) +
+         sends_by_second(events) + std::to_string(simulated.outcomes.size()) + " calls, " +
+         std::to_string(attempts) + " attempts, the last ends at " + duration_text(last) + '\n';
 }
 
 std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,

@@ -1,6 +1,8 @@
 // `plan --format table`.
 #pragma once
 
+#include "plan/simulated_call.hpp"
+
 #include <httpretry/http/response.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 
@@ -16,8 +18,11 @@ std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
 // The attempts and decisions of one call.
 std::string table_of_decisions(const Outcome& outcome);
 
-// The attempts of calls that begin at once, in the order in which they are sent; then what was not
-// sent, and how many sends there are in each second.
-std::string table_of_calls(const std::vector<Outcome>& outcomes);
+// The attempts of calls that share a script, in the order in which they are sent, and the calls
+// that were refused; then the sums, and how many sends there are in each second.
+std::string table_of_calls(const SimulatedCalls& simulated);
+
+// "hedge budget: 5 of 5 used by 100 calls in 10 s"; empty where it was not asked.
+std::string hedge_budget_text(const SimulatedCalls& simulated);
 
 }  // namespace httpretry::cli

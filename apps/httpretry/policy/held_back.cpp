@@ -2,7 +2,10 @@
 
 #include "cli/text.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 namespace httpretry::cli {
 namespace {
@@ -46,27 +49,92 @@ std::string slots_text(const ConcurrencyPolicy& limits) {
   return text;
 }
 
+// "2.5 %"
+std::string percent(double part) {
+  const auto tenths = std::lround(part * 1000);
+  auto text = std::to_string(tenths / 10);
+  if (tenths % 10 != 0) text += "." + std::to_string(tenths % 10);
+  return text + " %";
+}
+
 std::string opens_text(const BreakerPolicy& breaker) {
   const auto in_a_row = "at " + std::to_string(breaker.failures) +
                         (breaker.failures == 1 ? " failure" : " failures in a row");
   if (breaker.kind == BreakerPolicy::Kind::Consecutive) return in_a_row;
+  const auto within =
+      " of " + std::to_string(breaker.min_requests) + " in " + duration_text(breaker.window);
   const auto failures = std::ceil(breaker.failure_ratio * breaker.min_requests);
-  auto text = "at " + std::to_string(static_cast<int>(failures)) + " failures of " +
-              std::to_string(breaker.min_requests) + " in " + duration_text(breaker.window);
+  auto text = "at " + std::to_string(static_cast<int>(failures)) + " failures" + within;
+  if (breaker.slow_after != kForever) {
+    const auto slow = std::ceil(breaker.slow_ratio * breaker.min_requests);
+    text += ", or " + std::to_string(static_cast<int>(slow)) + within + " that take over " +
+            duration_text(breaker.slow_after);
+  }
   return breaker.failures > 0 ? text + ", or " + in_a_row : text;
 }
 
 std::string breaker_text(const BreakerPolicy& breaker) {
   if (breaker.kind == BreakerPolicy::Kind::Share) {
-    return "refuses a share where of the sends in " + duration_text(breaker.share_window) +
-           " too few succeed";
+    return "refuses a share of the sends while fewer than " + percent(1 / breaker.k) +
+           " of those in " + duration_text(breaker.share_window) + " succeed";
   }
   const auto first = delay_range(breaker.open_for, 1, {}).mean;
   auto text = "opens " + opens_text(breaker) + ", the first time for " + duration_text(first) +
               "; " + std::to_string(breaker.probes) +
               (breaker.probes == 1 ? " success closes it" : " successes close it");
   if (breaker.applies_to == BreakerPolicy::AppliesTo::Retries) text += "; only retries ask";
+  if (breaker.when_open == BreakerPolicy::WhenOpen::Wait) text += "; while it is open calls wait";
   return breaker.dry_run ? text + "; a dry run: nothing is refused" : text;
+}
+
+std::string names(const std::vector<std::string>& methods) {
+  std::string text;
+  for (const auto& method : methods) text += (text.empty() ? "" : ", ") + method;
+  return text;
+}
+
+// Empty: a second send may go out.
+std::string never_hedged(const HedgePolicy& hedge, const RetryPolicy& policy,
+                         const Request& request) {
+  const auto& methods = hedge.methods;
+  if (!methods.empty() &&
+      std::find(methods.begin(), methods.end(), request.method()) == methods.end()) {
+    return "none for " + request.method() + ": hedge.methods are " + names(methods);
+  }
+  const bool keyed = !policy.idempotency_key.empty();
+  if (policy.repeat == Repeat::Always ||
+      (policy.repeat == Repeat::Safe && (keyed || request.repeatable()))) {
+    return {};
+  }
+  return "none for " + request.method() + ": doing it twice may do harm";
+}
+
+std::string hedge_delay_text(const HedgePolicy& hedge) {
+  if (hedge.quantile == 0) return duration_text(hedge.after) + " (fixed)";
+  auto text = "as long as " + percent(hedge.quantile) +
+              " of the responses of the last 30 s took, " + duration_text(hedge.min) +
+              " or more; none where that is over " + duration_text(hedge.max) +
+              "; while there are fewer than " + std::to_string(hedge.min_samples) + " samples ";
+  return text + (hedge.initial ? "after " + duration_text(*hedge.initial) : std::string("none"));
+}
+
+std::string hedge_text(const HedgePolicy& hedge, const RetryPolicy& policy,
+                       const Request& request) {
+  if (auto never = never_hedged(hedge, policy, request); !never.empty()) return never;
+  auto text = "sends again where no response has begun after " + hedge_delay_text(hedge) + "; " +
+              std::to_string(hedge.max_hedges) + " for an attempt";
+  if (hedge.budget) {
+    const auto each = static_cast<int>(std::ceil(1 / *hedge.budget - 1e-9));
+    text += "; the budget is " + percent(*hedge.budget) +
+            " of the calls of the last 10 s, so the first one needs " + std::to_string(each) +
+            (each == 1 ? " call" : " calls");
+  } else {
+    text += "; no budget of its own";
+  }
+  if (policy.max_attempts) {
+    text += "; max_attempts " + std::to_string(*policy.max_attempts) + " counts it";
+  }
+  return text;
 }
 
 }  // namespace
@@ -82,6 +150,9 @@ std::string held_back_text(const ResolvedPolicy& resolved, const Request& reques
   if (guards.rate) add("rate", rate_text(*guards.rate), guards.rate->scope);
   if (guards.concurrency) {
     add("concurrency", slots_text(*guards.concurrency), guards.concurrency->scope);
+  }
+  if (const auto& hedge = resolved.policy->hedge) {
+    add("hedge", hedge_text(*hedge, *resolved.policy, request), hedge->scope);
   }
   return text;
 }

@@ -8,7 +8,8 @@
 
 namespace httpretry::cli {
 
-// A line for each block but the pause, and who shares its state. Empty where there is none.
+// A line for each block but the pause, and who shares its state; and when a second send would go
+// out. Empty where there is none.
 std::string held_back_text(const ResolvedPolicy& resolved, const Request& request);
 
 }  // namespace httpretry::cli

@@ -8,7 +8,6 @@
 
 #include <httpretry/simulate/simulate.hpp>
 
-#include <cstdlib>
 #include <limits>
 
 namespace httpretry::cli {
@@ -55,16 +54,6 @@ void add_name(SimulateOptions& to, const std::string& text) {
   to.policies.back().name = text;
 }
 
-double parse_rate(std::string text) {
-  if (text.ends_with("/s")) text.resize(text.size() - 2);
-  char* end = nullptr;
-  const double rate = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(rate >= 0 && rate <= 1e9)) {
-    throw UsageError("option --rate: \"" + text + "\" is not a number of calls per second");
-  }
-  return rate;
-}
-
 int parse_clients(const std::string& text) {
   const auto count = parse_count(text, "--clients");
   if (count < 1 || count > 1'000'000) {
@@ -100,7 +89,7 @@ FlagTable table_of(SimulateOptions& to) {
        {{'\0', "clients", "N", "the number of clients, each with its own budget (default: 100)",
          [&](Text v) { to.simulation.clients = parse_clients(v); }},
         {'\0', "rate", "N", "calls per second of all clients together (default: 1000)",
-         [&](Text v) { to.rate = parse_rate(v); }},
+         [&](Text v) { to.rate = parse_per_second(v, "--rate"); }},
         {'\0', "load", "LOAD",
          "when calls begin: open, closed or once, with KEY=VALUE pairs after a colon, or a JSON "
          "file (default: open)",
