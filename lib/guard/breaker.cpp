@@ -11,14 +11,26 @@ bool reaches(std::uint32_t part, std::uint32_t all, double ratio) {
   return static_cast<double>(part) >= ratio * static_cast<double>(all);
 }
 
+std::string in_a_row_text(int failures) {
+  return std::to_string(failures) + (failures == 1 ? " failure in a row" : " failures in a row");
+}
+
+std::string share_text(const BreakerPolicy& policy, const Counts& counts) {
+  const bool failed = reaches(counts.failed(), counts.all, policy.failure_ratio);
+  return std::to_string(failed ? counts.failed() : counts.slow) + " of " +
+         std::to_string(counts.all) + (failed ? " failed in " : " were slow in ") +
+         duration_text(policy.window);
+}
+
 }  // namespace
 
 Time Breaker::held_until(const BreakerPolicy& policy, Time now) const {
   if (policy.kind == Kind::Share || state_ == Circuit::Closed) return now;
-  if (state_ == Circuit::Open) return std::max(until_, now);
-  if (static_cast<int>(probes_.size()) + good_probes_ < policy.probes) return now;
+  if (state_ == Circuit::Open) return std::max(opened_->until, now);
+  const auto& probes = opened_->probes;
+  if (static_cast<int>(probes.size()) + opened_->good_probes < policy.probes) return now;
   auto next = kNever;
-  for (const auto& probe : probes_) next = std::min(next, later(probe.sent, policy.probe_timeout));
+  for (const auto& probe : probes) next = std::min(next, later(probe.sent, policy.probe_timeout));
   return std::max(next, now);
 }
 
@@ -26,7 +38,7 @@ Breaker::Answer Breaker::ask(const BreakerPolicy& policy, Time now, double unit_
   if (policy.kind == Kind::Share) return ask_share(policy, now, unit_random);
   if (state_ == Circuit::Closed) return {true, {generation_, 0}, 0};
   if (state_ == Circuit::Open) {
-    if (now < until_) return {};
+    if (now < opened_->until) return {};
     change_to(Circuit::HalfOpen);
   }
   return ask_to_probe(policy, now);
@@ -34,46 +46,46 @@ Breaker::Answer Breaker::ask(const BreakerPolicy& policy, Time now, double unit_
 
 // How the SRE book throttles: https://sre.google/sre-book/handling-overload/
 Breaker::Answer Breaker::ask_share(const BreakerPolicy& policy, Time now, double unit_random) {
-  const auto counts = window_.sum(now, policy.share_window);
+  const auto counts = window_.sum(now);
   const auto requests = static_cast<double>(counts.all);
   const auto good = static_cast<double>(counts.good);
   const auto share = std::max(0.0, (requests - policy.k * good) / (requests + 1));
   // Counted when it is asked: a server that hangs is good to nobody.
-  ++window_.at(now, policy.share_window).all;
+  window_.add({1, 0, 0}, now, policy.share_window);
   return {unit_random >= share, {generation_, 0}, share};
 }
 
 Breaker::Answer Breaker::ask_to_probe(const BreakerPolicy& policy, Time now) {
+  auto& probes = opened_->probes;
   // A probe that never ends must not keep the circuit half-open for ever.
-  std::erase_if(probes_, [&](const Probe& one) { return now - one.sent >= policy.probe_timeout; });
-  if (static_cast<int>(probes_.size()) + good_probes_ >= policy.probes) return {};
-  probes_.push_back({++last_probe_, now});
-  return {true, {generation_, last_probe_}, 0};
+  std::erase_if(probes, [&](const Probe& one) { return now - one.sent >= policy.probe_timeout; });
+  if (static_cast<int>(probes.size()) + opened_->good_probes >= policy.probes) return {};
+  probes.push_back({++opened_->last_probe, now});
+  return {true, {generation_, opened_->last_probe}, 0};
 }
 
-void Breaker::give_back(const Ticket& ticket) {
-  if (ticket.generation != generation_) return;
-  std::erase_if(probes_, [&](const Probe& one) { return one.number == ticket.probe; });
+bool Breaker::end_probe(const Ticket& ticket) {
+  if (ticket.probe == 0 || ticket.generation != generation_) return false;
+  return std::erase_if(opened_->probes,
+                       [&](const Probe& one) { return one.number == ticket.probe; }) > 0;
 }
+
+void Breaker::give_back(const Ticket& ticket) { end_probe(ticket); }
 
 void Breaker::vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote& vote, Time now,
                    double unit_random) {
   if (ticket.generation != generation_) return;
   if (policy.kind == Kind::Share) {
-    if (!vote.failed) ++window_.at(now, policy.share_window).good;
+    if (!vote.failed) window_.add({0, 1, 0}, now, policy.share_window);
     return;
   }
   if (ticket.probe != 0) {
-    const auto removed =
-        std::erase_if(probes_, [&](const Probe& one) { return one.number == ticket.probe; });
-    if (removed > 0) vote_of_probe(policy, vote, now, unit_random);
+    if (end_probe(ticket)) vote_of_probe(policy, vote, now, unit_random);
     return;
   }
   if (state_ != Circuit::Closed) return;
-  auto& current = window_.at(now, policy.window);
-  ++current.all;
-  if (!vote.failed) ++current.good;
-  if (vote.took > policy.slow_after) ++current.slow;
+  window_.add({1, vote.failed ? 0U : 1U, vote.took > policy.slow_after ? 1U : 0U}, now,
+              policy.window);
   in_a_row_ = vote.failed ? in_a_row_ + 1 : 0;
   if (too_many_failed(policy)) open(policy, vote, now, unit_random);
 }
@@ -81,7 +93,7 @@ void Breaker::vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote
 bool Breaker::too_many_failed(const BreakerPolicy& policy) const {
   if (policy.failures > 0 && in_a_row_ >= policy.failures) return true;
   if (policy.kind != Kind::Ratio) return false;
-  const auto counts = window_.sum();
+  const auto& counts = window_.sum();
   if (counts.all < static_cast<std::uint32_t>(policy.min_requests)) return false;
   return reaches(counts.failed(), counts.all, policy.failure_ratio) ||
          (policy.slow_after != kForever && reaches(counts.slow, counts.all, policy.slow_ratio));
@@ -90,56 +102,72 @@ bool Breaker::too_many_failed(const BreakerPolicy& policy) const {
 void Breaker::vote_of_probe(const BreakerPolicy& policy, const Vote& vote, Time now,
                             double unit_random) {
   if (vote.failed || vote.took > policy.slow_after) return open(policy, vote, now, unit_random);
-  if (++good_probes_ < policy.probes) return;
-  closed_at_ = now;
-  tripped_ = {};
+  if (++opened_->good_probes < policy.probes) return;
+  opened_->closed_at = now;
   change_to(Circuit::Closed);
 }
 
 void Breaker::open(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random) {
-  // Each whole window without an opening takes one off the row.
-  if (state_ == Circuit::Closed && openings_ > 0) {
-    const auto quiet = (now - closed_at_) / std::max(policy.window, Duration(1));
-    openings_ = static_cast<int>(std::max<std::int64_t>(openings_ - quiet, 0));
+  if (!opened_) opened_ = std::make_unique<Opened>();
+  auto& opened = *opened_;
+  opened.forgets_after = std::max(policy.window, Duration(1));
+  if (state_ == Circuit::Closed) {
+    opened.openings = std::max(opened.openings - quiet_windows(now), 0);
+    opened.tripped = window_.sum();
+    const bool in_a_row = policy.failures > 0 && in_a_row_ >= policy.failures;
+    opened.why = in_a_row ? in_a_row_text(in_a_row_) : share_text(policy, opened.tripped);
+  } else {
+    opened.tripped = {1, 0, 0};
+    opened.why = "a probe failed";
   }
-  ++openings_;
-  tripped_ = state_ == Circuit::Closed ? window_.sum() : Counts{1, 0, 0};
-  tripped_in_a_row_ = in_a_row_;
-  open_for_ =
-      delay(policy.open_for, openings_, openings_ == 1 ? Duration() : open_for_, unit_random);
+  ++opened.openings;
+  opened.open_for = delay(policy.open_for, opened.openings,
+                          opened.openings == 1 ? Duration() : opened.open_for, unit_random);
+  opened.until = later(now, std::max(opened.open_for, vote.server_delay));
   change_to(Circuit::Open);
-  until_ = later(now, std::max(open_for_, vote.server_delay));
+}
+
+// Each whole window without an opening takes one off the row.
+int Breaker::quiet_windows(Time now) const {
+  const auto windows = (now - opened_->closed_at) / opened_->forgets_after;
+  return static_cast<int>(std::min<std::int64_t>(windows, opened_->openings));
 }
 
 void Breaker::open_until(Time until) {
-  tripped_ = {};
+  if (!opened_) opened_ = std::make_unique<Opened>();
+  opened_->until = until;
+  opened_->tripped = {};
+  opened_->why = "it was opened by the program";
   change_to(Circuit::Open);
-  until_ = until;
 }
 
 void Breaker::close() {
-  tripped_ = {};
   change_to(Circuit::Closed);
-  openings_ = 0;
+  opened_.reset();
 }
 
 void Breaker::change_to(Circuit state) {
   state_ = state;
   ++generation_;
   in_a_row_ = 0;
-  good_probes_ = 0;
-  probes_.clear();
   window_.clear();
+  if (!opened_) return;
+  opened_->good_probes = 0;
+  opened_->probes.clear();
 }
 
-Counts Breaker::counts(const BreakerPolicy& policy, Time now) const {
-  return window_.sum(now, policy.kind == Kind::Share ? policy.share_window : policy.window);
+Counts Breaker::counts(Time now) const {
+  return state_ == Circuit::Closed ? window_.sum(now) : opened_->tripped;
 }
 
-bool Breaker::idle(const BreakerPolicy& policy, Time now) const {
-  const auto forgets = std::max(policy.window, Duration(1));
-  return state_ == Circuit::Closed && in_a_row_ == 0 && counts(policy, now).all == 0 &&
-         (openings_ == 0 || (now - closed_at_) / forgets >= openings_);
+const std::string& Breaker::why_open() const {
+  static const std::string closed;
+  return opened_ ? opened_->why : closed;
+}
+
+bool Breaker::idle(Time now) const {
+  return state_ == Circuit::Closed && in_a_row_ == 0 && window_.sum(now).all == 0 &&
+         (!opened_ || quiet_windows(now) >= opened_->openings);
 }
 
 }  // namespace httpretry::guard

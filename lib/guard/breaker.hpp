@@ -13,6 +13,8 @@
 #include <httpretry/http/guard_facts.hpp>
 #include <httpretry/retry/guard_policy.hpp>
 
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace httpretry::guard {
@@ -52,40 +54,50 @@ class Breaker {
   [[nodiscard]] Ticket ticket() const { return {generation_, 0}; }
 
   [[nodiscard]] Circuit state() const { return state_; }
-  [[nodiscard]] Time until() const { return until_; }  // while it is open
-  // What has opened it: the sends of the window, and how many of them failed in a row. Of a probe
-  // that failed, that one.
-  [[nodiscard]] Counts tripped() const { return tripped_; }
-  [[nodiscard]] int tripped_in_a_row() const { return tripped_in_a_row_; }
-  [[nodiscard]] Counts counts(const BreakerPolicy& policy, Time now) const;
+  [[nodiscard]] Time until() const {
+    return opened_ ? opened_->until : Time();
+  }  // while it is open
+  // While it is closed the sends of the window, else those that have opened it; of a probe that
+  // failed, that one.
+  [[nodiscard]] Counts counts(Time now) const;
+  // For people, while it is not closed: what has opened it.
+  [[nodiscard]] const std::string& why_open() const;
   // As new.
-  [[nodiscard]] bool idle(const BreakerPolicy& policy, Time now) const;
+  [[nodiscard]] bool idle(Time now) const;
 
  private:
   struct Probe {
     std::uint32_t number = 0;
     Time sent{};
   };
+  // Most breakers never open, so what this needs is made when one does.
+  struct Opened {
+    Time until{};
+    Time closed_at{};
+    Duration open_for{};        // the last time
+    Duration forgets_after{1};  // so long without an opening takes one off `openings`
+    int openings = 0;           // in a row
+    Counts tripped;
+    std::string why;
+    int good_probes = 0;
+    std::uint32_t last_probe = 0;
+    std::vector<Probe> probes;
+  };
   Answer ask_share(const BreakerPolicy& policy, Time now, double unit_random);
   Answer ask_to_probe(const BreakerPolicy& policy, Time now);
   [[nodiscard]] bool too_many_failed(const BreakerPolicy& policy) const;
   void vote_of_probe(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random);
   void open(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random);
+  // False: it was none that counts.
+  bool end_probe(const Ticket& ticket);
+  [[nodiscard]] int quiet_windows(Time now) const;
   void change_to(Circuit state);
 
   Circuit state_ = Circuit::Closed;
   std::uint32_t generation_ = 0;
-  std::uint32_t last_probe_ = 0;
   int in_a_row_ = 0;  // failures
-  int good_probes_ = 0;
-  int openings_ = 0;  // in a row
-  Time until_{};
-  Time closed_at_{};
-  Duration open_for_{};  // the last time
-  Counts tripped_;
-  int tripped_in_a_row_ = 0;
-  std::vector<Probe> probes_;
   Window window_;
+  std::unique_ptr<Opened> opened_;  // where it is not closed, or was not
 };
 
 }  // namespace httpretry::guard

@@ -5,9 +5,10 @@
 // Safe to use from many threads. The caller brings the time and the random numbers.
 #pragma once
 
+#include "sender.hpp"
+
 #include <httpretry/flow/detail/shared_work.hpp>
 #include <httpretry/flow/shared_state.hpp>
-#include <httpretry/policy/policy_set.hpp>
 
 #include <array>
 #include <map>
@@ -17,23 +18,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 namespace httpretry::guard {
-
-// Whose limits a send is under.
-struct Sender {
-  std::shared_ptr<const GuardPolicy> policy;
-  std::string_view host;              // "https://api.example.com"
-  std::string_view endpoint;          // what identifies it; empty: its host
-  const GuardNames* names = nullptr;  // where the blocks of the policy are stated
-  std::uint64_t credentials = 0;      // a hash of those that are sent
-  Priority priority = Priority::Normal;
-  bool is_retry = false;
-  Time limit = kNever;  // of waiting
-  double chance = 0;    // uniform in [0, 1)
-};
 
 // What keeps a send from going out, or has refused it.
 struct Wait {
@@ -73,6 +62,19 @@ class Gate {
     Gate* gate;
   };
 
+  struct HashOfLane {
+    using is_transparent = void;
+    std::size_t operator()(const Sender& sender) const;
+    std::size_t operator()(const std::unique_ptr<Lane>& lane) const;
+  };
+  struct SameLane {
+    using is_transparent = void;
+    bool operator()(const Sender& sender, const std::unique_ptr<Lane>& lane) const;
+    bool operator()(const std::unique_ptr<Lane>& a, const std::unique_ptr<Lane>& b) const {
+      return a == b;
+    }
+  };
+
   Lane& lane_of(const Sender& sender, Time now);
   std::unique_ptr<Lane> make_lane(const Sender& sender, Time now);
   void serve(const Lane& lane, Time now);
@@ -89,7 +91,7 @@ class Gate {
   mutable std::mutex mutex_;  // guards the rest
   std::uint64_t arrivals_ = 0;
   std::size_t room_at_ = kMaxIdleLanes;  // so many lanes, and the idle ones are dropped
-  std::unordered_map<std::string, std::unique_ptr<Lane>> lanes_;
+  std::unordered_set<std::unique_ptr<Lane>, HashOfLane, SameLane> lanes_;
   std::unordered_map<std::string, std::unique_ptr<Scope>> scopes_;
 };
 

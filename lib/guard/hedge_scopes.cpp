@@ -65,38 +65,24 @@ ScopeState HedgeScope::facts(Time now) {
 
 std::shared_ptr<HedgeScope> HedgeScopes::at(const std::string& key, Time now) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = scopes_.find(key); found != scopes_.end()) return found->second;
-  if (scopes_.size() >= kMaxScopes) make_room(now);
-  return scopes_.emplace(key, std::make_shared<HedgeScope>()).first->second;
+  return scopes_.at(key, now);
 }
 
 bool HedgeScopes::reset(const std::string& key) {
   const std::lock_guard lock(mutex_);
-  const auto found = scopes_.find(key);
-  if (found == scopes_.end()) return false;
-  found->second->reset();
-  return true;
+  auto* const scope = scopes_.find(key);
+  if (scope != nullptr) scope->reset();
+  return scope != nullptr;
 }
 
 std::vector<ScopeState> HedgeScopes::states(std::string_view prefix, Time now) const {
   const std::lock_guard lock(mutex_);
   std::vector<ScopeState> states;
-  for (const auto& [key, scope] : scopes_) {
-    if (!key.starts_with(prefix)) continue;
-    states.push_back(scope->facts(now));
+  scopes_.each(prefix, [&](const std::string& key, HedgeScope& scope) {
+    states.push_back(scope.facts(now));
     states.back().key = key;
-  }
+  });
   return states;
-}
-
-void HedgeScopes::make_room(Time now) {
-  const auto drop = [&](bool also_changed) {
-    std::erase_if(scopes_, [&](const auto& entry) {
-      return entry.second.use_count() == 1 && (also_changed || entry.second->idle(now));
-    });
-  };
-  drop(false);
-  if (scopes_.size() > kMaxScopes / 2) drop(true);
 }
 
 }  // namespace httpretry::guard

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "hedge_state.hpp"
+#include "scopes.hpp"
 
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace httpretry::guard {
@@ -46,10 +46,8 @@ class HedgeScopes {
   static constexpr std::size_t kMaxScopes = 4096;
 
  private:
-  void make_room(Time now);
-
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<HedgeScope>> scopes_;
+  mutable std::mutex mutex_;  // guards the next
+  Scopes<HedgeScope> scopes_{kMaxScopes};
 };
 
 }  // namespace httpretry::guard

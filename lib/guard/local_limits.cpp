@@ -10,16 +10,10 @@ WallTime wall_time(Time when, Time now, WallTime wall_now) {
   return wall_now + std::chrono::duration_cast<WallTime::duration>(when - now);
 }
 
-std::string why_opened(const BreakerPolicy& policy, const Breaker& breaker) {
-  const auto in_a_row = breaker.tripped_in_a_row();
-  if (policy.failures > 0 && in_a_row >= policy.failures) {
-    return std::to_string(in_a_row) + (in_a_row == 1 ? " failure in a row" : " failures in a row");
-  }
-  const auto counts = breaker.tripped();
-  const bool failed = counts.failed() >= policy.failure_ratio * counts.all;
-  return std::to_string(failed ? counts.failed() : counts.slow) + " of " +
-         std::to_string(counts.all) + (failed ? " failed in " : " were slow in ") +
-         duration_text(policy.window);
+// The state of that key; nullptr where it is empty.
+template <typename States>
+auto state_of(States& states, const std::string& key, Time now) {
+  return key.empty() ? nullptr : states.at(key, now);
 }
 
 }  // namespace
@@ -29,22 +23,14 @@ std::string_view without_kind(std::string_view key) { return key.substr(key.find
 LocalState::Limits::Limits(std::shared_ptr<LocalState> state, LimitKeys keys, Time now)
     : state_(std::move(state)), keys_(std::move(keys)) {
   for (std::size_t which = 0; which < keys_.pauses.size(); ++which) {
-    use(pauses_[which], keys_.pauses[which], now);
+    pauses_[which] = state_of(state_->pauses_, keys_.pauses[which], now);
   }
-  use(rate_, keys_.rate, now);
-  use(slots_, keys_.slots, now);
-  use(breaker_, keys_.breaker, now);
-  if (!breaker_) return;
-  if (!breaker_->circuit) breaker_->circuit = std::make_unique<CircuitState>();
-  breaker_->circuit->policy = keys_.policy;
-  if (keys_.policy->breaker->when_open == BreakerPolicy::WhenOpen::Wait) pauses_[kRamp] = breaker_;
-}
-
-void LocalState::Limits::use(std::shared_ptr<Scope>& member, const std::string& key, Time now) {
-  if (key.empty()) return;
-  member = state_->scope_of(key, now);
-  if (std::find(scopes_.begin(), scopes_.end(), member.get()) == scopes_.end()) {
-    scopes_.push_back(member.get());
+  rate_ = state_of(state_->rates_, keys_.rate, now);
+  slots_ = state_of(state_->slots_, keys_.slots, now);
+  breaker_ = state_of(state_->breakers_, keys_.breaker, now);
+  if (breaker_ && keys_.policy->breaker->when_open == BreakerPolicy::WhenOpen::Wait) {
+    const auto key = "ramp " + std::string(without_kind(keys_.breaker));
+    pauses_[kRamp] = state_of(state_->pauses_, key, now);
   }
 }
 
@@ -68,22 +54,21 @@ SendGrant LocalState::Limits::held(const SendAsk& ask) const {
   };
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     const auto* const scope = pauses_[which].get();
-    if (scope == nullptr || !scope->paused) continue;
-    if (scope->pause.allows(pause_policy(which), ask.now)) continue;
-    const bool over = ask.now >= scope->pause.until();
-    return hold(over ? QueuedBy::Ramp : QueuedBy::Pause, scope->pause.next_change(ask.now));
+    if (scope == nullptr || scope->machine.allows(pause_policy(which), ask.now)) continue;
+    const bool over = ask.now >= scope->machine.until();
+    return hold(over ? QueuedBy::Ramp : QueuedBy::Pause, scope->machine.next_change(ask.now));
   }
   if (asks_breaker(ask) && !policy.breaker->dry_run) {
-    const auto until = breaker_->circuit->breaker.held_until(*policy.breaker, ask.now);
+    const auto until = breaker_->machine.held_until(*policy.breaker, ask.now);
     if (until > ask.now) return hold(QueuedBy::Circuit, until);
   }
   if (rate_) {
-    const auto ready = rate_->rate.ready_at(*policy.rate);
+    const auto ready = rate_->machine.ready_at(*policy.rate);
     if (ready > ask.now) return hold(QueuedBy::Rate, ready);
   }
   if (slots_) {
     const bool low = ask.priority == Priority::Low && slots_->waiting > 1;
-    if (!slots_->slots.free(*policy.concurrency, low)) return hold(QueuedBy::Concurrency, kNever);
+    if (!slots_->machine.free(*policy.concurrency, low)) return hold(QueuedBy::Concurrency, kNever);
   }
   return answer;
 }
@@ -97,23 +82,23 @@ SendGrant LocalState::Limits::enter(const SendAsk& ask, StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
   if (!state_->paused_.empty()) state_->end_pauses(ask.now, changes);
   auto grant = held(ask);
-  if (grant.held == QueuedBy::Circuit) changes.why = breaker_->circuit->why;
+  if (grant.held == QueuedBy::Circuit) changes.why = breaker_->machine.why_open();
   if (grant.held != QueuedBy::Nothing) return grant;
   if (breaker_ && !take_ticket(ask, grant, changes)) return grant;
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     auto* const scope = pauses_[which].get();
-    if (scope == nullptr || !scope->paused) continue;
-    grant.ramps[which] = scope->pause.enter(pause_policy(which), ask.now);
+    if (scope == nullptr) continue;
+    grant.ramps[which] = scope->machine.enter(pause_policy(which), ask.now);
+    ++scope->under_way;
   }
-  if (rate_) rate_->rate.take(*keys_.policy->rate, ask.now);
-  if (slots_) slots_->slots.take();
-  for (auto* const scope : scopes_) ++scope->under_way;
+  if (rate_) rate_->machine.take(*keys_.policy->rate, ask.now);
+  if (slots_) slots_->machine.take();
   return grant;
 }
 
 bool LocalState::Limits::take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes) {
   const auto& policy = *keys_.policy->breaker;
-  auto& breaker = breaker_->circuit->breaker;
+  auto& breaker = breaker_->machine;
   auto ticket = breaker.ticket();
   bool allowed = true;
   if (asks_breaker(ask)) {
@@ -142,35 +127,35 @@ void LocalState::Limits::vote_early(SendGrant& grant, const SendEnd& end, Time n
   const std::lock_guard lock(state_->mutex_);
   if (!std::exchange(grant.votes, false)) return;
   if (end.counts) vote(grant, end, now, random, changes);
-  if (!end.counts) breaker_->circuit->breaker.give_back({grant.generation, grant.probe});
+  if (!end.counts) breaker_->machine.give_back({grant.generation, grant.probe});
 }
 
 void LocalState::Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
                                StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
   const bool counts = end != nullptr && end->counts;
-  for (auto* const scope : scopes_) --scope->under_way;
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
-    if (grant.ramps[which] == 0) continue;
-    pauses_[which]->pause.leave(grant.ramps[which], counts && end->responded);
+    if (!pauses_[which]) continue;
+    pauses_[which]->machine.leave(grant.ramps[which], counts && end->responded);
+    --pauses_[which]->under_way;
   }
   if (slots_) {
-    slots_->slots.give_back();
+    slots_->machine.give_back();
     if (counts) learn(*end, now, changes);
   }
   if (grant.votes && counts) {
     vote(grant, *end, now, random, changes);
   } else if (grant.votes) {
-    breaker_->circuit->breaker.give_back({grant.generation, grant.probe});
+    breaker_->machine.give_back({grant.generation, grant.probe});
   }
   if (!state_->paused_.empty()) state_->end_pauses(now, changes);
 }
 
 void LocalState::Limits::learn(const SendEnd& end, Time now, StateChanges& changes) {
   const auto& policy = *keys_.policy->concurrency;
-  const auto before = slots_->slots.limit(policy);
-  slots_->slots.learn(policy, end.dropped, now);
-  const auto after = slots_->slots.limit(policy);
+  const auto before = slots_->machine.limit(policy);
+  slots_->machine.learn(policy, end.dropped, now);
+  const auto after = slots_->machine.limit(policy);
   if (after == before) return;
   auto& change = changes.limit.emplace();
   change.key = without_kind(keys_.slots);
@@ -181,39 +166,40 @@ void LocalState::Limits::learn(const SendEnd& end, Time now, StateChanges& chang
 void LocalState::Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
                               StateChanges& changes) {
   const auto& policy = *keys_.policy->breaker;
-  auto& circuit = *breaker_->circuit;
-  const auto before = circuit.breaker.state();
+  auto& breaker = breaker_->machine;
+  const auto before = breaker.state();
   const Vote vote{end.failed, end.took, end.server_delay};
-  circuit.breaker.vote(policy, {grant.generation, grant.probe}, vote, now, random);
-  const auto after = circuit.breaker.state();
-  if (after == before) return;
-  if (after == Circuit::Closed) {
+  breaker.vote(policy, {grant.generation, grant.probe}, vote, now, random);
+  if (breaker.state() == before) return;
+  changes.why = breaker.why_open();
+  if (breaker.state() == Circuit::Closed) {
     changes.why = policy.probes == 1 ? "a probe succeeded" : "the probes succeeded";
-    if (pauses_[kRamp]) state_->begin_pause(*breaker_, now);
-  } else if (before == Circuit::HalfOpen) {
-    changes.why = "a probe failed";
-  } else {
-    changes.why = why_opened(policy, circuit.breaker);
+    if (pauses_[kRamp]) state_->begin_pause(pauses_[kRamp], {}, now);
   }
-  circuit.why = changes.why;
   tell(before, changes);
 }
 
 void LocalState::Limits::tell(Circuit from, StateChanges& changes) const {
-  const auto& circuit = *breaker_->circuit;
+  const auto& breaker = breaker_->machine;
+  const auto counts = breaker.counts({});
   auto& change = changes.circuit.emplace();
   change.key = without_kind(keys_.breaker);
   change.from = from;
-  change.to = circuit.breaker.state();
-  change.failed = circuit.breaker.tripped().failed();
-  change.total = circuit.breaker.tripped().all;
-  if (change.to == Circuit::Open) change.until = circuit.breaker.until();
+  change.to = breaker.state();
+  change.failed = counts.failed();
+  change.total = counts.all;
+  if (change.to == Circuit::Open) change.until = breaker.until();
   change.dry_run = keys_.policy->breaker->dry_run;
 }
 
 void LocalState::Limits::wait(int more) {
   const std::lock_guard lock(state_->mutex_);
-  for (auto* const scope : scopes_) scope->waiting += more;
+  for (const auto& scope : pauses_) {
+    if (scope) scope->waiting += more;
+  }
+  if (rate_) rate_->waiting += more;
+  if (slots_) slots_->waiting += more;
+  if (breaker_) breaker_->waiting += more;
 }
 
 SendLimits::Waiting LocalState::Limits::waiting() const {
@@ -223,35 +209,32 @@ SendLimits::Waiting LocalState::Limits::waiting() const {
 
 void LocalState::Limits::pause(std::size_t which, Time until, Time /*now*/) {
   const std::lock_guard lock(state_->mutex_);
-  if (pauses_[which]) state_->begin_pause(*pauses_[which], until);
+  if (!pauses_[which]) return;
+  state_->begin_pause(pauses_[which], without_kind(keys_.pauses[which]), until);
 }
 
 GuardFacts LocalState::Limits::facts(Time now, WallTime wall_now) const {
   const std::lock_guard lock(state_->mutex_);
   GuardFacts facts;
   if (breaker_) {
-    const auto& policy = *keys_.policy->breaker;
-    const auto& circuit = *breaker_->circuit;
+    const auto& breaker = breaker_->machine;
+    const auto counts = breaker.counts(now);
     auto& told = facts.circuit.emplace();
     told.key = without_kind(keys_.breaker);
-    told.state = circuit.breaker.state();
-    const bool closed = told.state == Circuit::Closed;
-    const auto counts = closed ? circuit.breaker.counts(policy, now) : circuit.breaker.tripped();
+    told.state = breaker.state();
     told.failed = counts.failed();
     told.total = counts.all;
-    if (told.state == Circuit::Open) {
-      told.until = wall_time(circuit.breaker.until(), now, wall_now);
-    }
+    if (told.state == Circuit::Open) told.until = wall_time(breaker.until(), now, wall_now);
   }
   if (!rate_ && !slots_ && !pauses_[0]) return facts;
   auto& limits = facts.limits.emplace();
   if (slots_) {
-    limits.limit = slots_->slots.limit(*keys_.policy->concurrency);
-    limits.in_flight = slots_->slots.used();
+    limits.limit = slots_->machine.limit(*keys_.policy->concurrency);
+    limits.in_flight = slots_->machine.used();
   }
   for (const auto& scope : pauses_) {
-    if (!scope || !scope->paused || scope->pause.until() <= now) continue;
-    limits.paused_until = wall_time(scope->pause.until(), now, wall_now);
+    if (!scope || scope->machine.until() <= now) continue;
+    limits.paused_until = wall_time(scope->machine.until(), now, wall_now);
   }
   return facts;
 }

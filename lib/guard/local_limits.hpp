@@ -25,10 +25,9 @@ class LocalState::Limits final : public SendLimits {
   [[nodiscard]] GuardFacts facts(Time now, WallTime wall_now) const override;
 
  private:
-  // Of the breaker's ramp in `pauses_`.
+  // Of the breaker's ramp in `pauses_`: what waited for it does not go out all at once.
   static constexpr std::size_t kRamp = 2;
 
-  void use(std::shared_ptr<Scope>& member, const std::string& key, Time now);
   [[nodiscard]] const PausePolicy& pause_policy(std::size_t which) const;
   [[nodiscard]] bool asks_breaker(const SendAsk& ask) const;
   // With the mutex.
@@ -41,11 +40,11 @@ class LocalState::Limits final : public SendLimits {
 
   const std::shared_ptr<LocalState> state_;
   const LimitKeys keys_;
-  std::array<std::shared_ptr<Scope>, 3> pauses_;
-  std::shared_ptr<Scope> rate_;
-  std::shared_ptr<Scope> slots_;
-  std::shared_ptr<Scope> breaker_;
-  std::vector<Scope*> scopes_;  // each once
+  // Each is nullptr where there is none.
+  std::array<std::shared_ptr<Scope<Pause>>, 3> pauses_;
+  std::shared_ptr<Scope<Rate>> rate_;
+  std::shared_ptr<Scope<Slots>> slots_;
+  std::shared_ptr<Scope<Breaker>> breaker_;
 };
 
 // "https://api.example.com /policies/careful": the key without its kind.

@@ -5,6 +5,7 @@
 #include "hedge_scopes.hpp"
 #include "pause.hpp"
 #include "rate.hpp"
+#include "scopes.hpp"
 #include "slots.hpp"
 
 #include "lib/flow/shared_budget.hpp"
@@ -15,7 +16,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace httpretry::guard {
@@ -31,45 +31,38 @@ class LocalState final : public SharedState, public std::enable_shared_from_this
   bool open_circuit(std::string_view key, Time until, Time now) override;
   bool close_circuit(std::string_view key, Time now) override;
 
-  [[nodiscard]] std::size_t scopes() const;
-  // From there on those that nobody uses are dropped, first those that are as new.
+  // Of each kind. From there on those that nobody uses are dropped, first those that are as new.
   static constexpr std::size_t kMaxScopes = 100'000;
 
  private:
   class Limits;
-  struct CircuitState {
-    Breaker breaker;
-    std::shared_ptr<const GuardPolicy> policy;  // the last that used it
-    std::string why;                            // it is open
-  };
-  // One key. What it is for stands in the key.
+  // A machine, and how many sends wait for it.
+  template <typename Machine>
   struct Scope {
-    const std::string* key = nullptr;
-    Pause pause;  // of a breaker: the ramp after it has closed
-    Rate rate;
-    Slots slots;
-    std::unique_ptr<CircuitState> circuit;
+    Machine machine;
     int waiting = 0;
-    int under_way = 0;
-    bool paused = false;  // it is in the list of pauses
-
-    [[nodiscard]] bool idle(Time now) const;
+    int under_way = 0;  // only of pauses
+    [[nodiscard]] bool idle(Time now) const { return machine.idle(now); }
   };
-  using Scopes = std::unordered_map<std::string, std::shared_ptr<Scope>>;
+  // A pause that is not over, or whose ramp is not.
+  struct Paused {
+    std::string key;  // without its kind; empty where no observer is told of its end
+    std::shared_ptr<Scope<Pause>> scope;
+  };
 
   // With the mutex held.
-  std::shared_ptr<Scope> scope_of(const std::string& key, Time now);
-  void begin_pause(Scope& scope, Time until);
+  void begin_pause(const std::shared_ptr<Scope<Pause>>& scope, std::string_view key, Time until);
   // Where nothing waits any more, a pause that is over leaves nothing behind.
   void end_pauses(Time now, StateChanges& changes);
-  void make_room(Time now);
-  // Without it. False where there is no such key, or `how` says so.
-  bool change(std::string_view key, Time now, const std::function<bool(Scope&)>& how);
+  // Without it. False where `how` says so.
+  bool change(Time now, const std::function<bool()>& how);
 
-  mutable std::mutex mutex_;  // guards the rest
-  Scopes scopes_;
-  std::size_t room_at_ = kMaxScopes;  // so many, and those that nobody uses are dropped
-  std::vector<Scope*> paused_;
+  mutable std::mutex mutex_;  // guards the next
+  Scopes<Scope<Pause>> pauses_{kMaxScopes};
+  Scopes<Scope<Rate>> rates_{kMaxScopes};
+  Scopes<Scope<Slots>> slots_{kMaxScopes};
+  Scopes<Scope<Breaker>> breakers_{kMaxScopes};
+  std::vector<Paused> paused_;
   // These have locks of their own:
   Budgets budgets_;
   HedgeScopes hedges_;

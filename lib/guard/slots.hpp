@@ -18,7 +18,8 @@ class Slots {
   void learn(const ConcurrencyPolicy& policy, bool dropped, Time now);
   // What it has learned is forgotten.
   void forget() { limit_ = 0, samples_ = {.most_used = used_}; }
-  [[nodiscard]] bool idle() const { return used_ == 0 && limit_ == 0; }
+  // As new.
+  [[nodiscard]] bool idle(Time /*now*/) const { return used_ == 0 && limit_ == 0; }
 
  private:
   // The samples since the limit was last looked at.

@@ -5,36 +5,53 @@
 namespace httpretry::guard {
 namespace {
 
-std::int64_t tenth_of(Time now, Duration length) {
-  return std::max<std::int64_t>(now.time_since_epoch() / std::max(length / 10, Duration(1)), 0);
+constexpr int kTenths = 10;
+
+// Tenths begin at multiples of their length.
+Time end_of_tenth(Time now, Duration length) {
+  const auto since = std::max(now.time_since_epoch(), Duration::zero());
+  return Time((since / length + 1) * length);
 }
 
 }  // namespace
 
-Counts& Window::at(Time now, Duration length) {
-  const auto tenth = std::max(tenth_of(now, length), latest_);
-  const auto passed = std::min(tenth - latest_, kTenths);
-  for (auto number = tenth - passed + 1; number <= tenth; ++number) {
-    tenths_[static_cast<std::size_t>(number % kTenths)] = {};
+Counts& Counts::operator+=(const Counts& other) {
+  all += other.all;
+  good += other.good;
+  slow += other.slow;
+  return *this;
+}
+
+Counts& Counts::operator-=(const Counts& other) {
+  all -= other.all;
+  good -= other.good;
+  slow -= other.slow;
+  return *this;
+}
+
+// The window has nine tenths and the one that `now` is in.
+bool Window::is_over(const Tenth& one, Time now) const {
+  return now >= later(one.end, (kTenths - 1) * length_of_tenth_);
+}
+
+void Window::add(const Counts& more, Time now, Duration length) {
+  length_of_tenth_ = std::max(length / kTenths, Duration(1));
+  auto first = tenths_.begin();
+  for (; first != tenths_.end() && is_over(*first, now); ++first) sum_ -= first->counts;
+  tenths_.erase(tenths_.begin(), first);
+  if (tenths_.empty() || now >= tenths_.back().end) {
+    if (!tenths_.empty()) tenths_.reserve(kTenths);
+    tenths_.push_back({end_of_tenth(now, length_of_tenth_), {}});
   }
-  latest_ = tenth;
-  return tenths_[static_cast<std::size_t>(tenth % kTenths)];
+  tenths_.back().counts += more;
+  sum_ += more;
 }
 
-Counts Window::sum(Time now, Duration length) const {
-  return sum_until(std::max(tenth_of(now, length), latest_));
-}
-
-Counts Window::sum_until(std::int64_t tenth) const {
-  Counts sum;
-  const auto first = std::max<std::int64_t>(tenth - kTenths + 1, 0);
-  auto index = static_cast<std::size_t>(first % kTenths);
-  for (auto number = first; number <= latest_; ++number) {
-    const auto& one = tenths_[index];
-    index = index + 1 == tenths_.size() ? 0 : index + 1;
-    sum.all += one.all;
-    sum.good += one.good;
-    sum.slow += one.slow;
+Counts Window::sum(Time now) const {
+  auto sum = sum_;
+  for (const auto& one : tenths_) {
+    if (!is_over(one, now)) break;
+    sum -= one.counts;
   }
   return sum;
 }

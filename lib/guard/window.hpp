@@ -1,10 +1,11 @@
-// Window: what was counted in the last seconds. It slides in tenths of its length.
+// Window: what was counted in the last seconds. It slides in tenths of its length, and keeps only
+// those in which something was counted.
 #pragma once
 
 #include <httpretry/http/time.hpp>
 
-#include <array>
 #include <cstdint>
+#include <vector>
 
 namespace httpretry::guard {
 
@@ -13,22 +14,29 @@ struct Counts {
   std::uint32_t good = 0;
   std::uint32_t slow = 0;
   [[nodiscard]] std::uint32_t failed() const { return all > good ? all - good : 0; }
+  Counts& operator+=(const Counts& other);
+  Counts& operator-=(const Counts& other);
 };
 
 class Window {
  public:
-  // Of the tenth that `now` is in.
-  Counts& at(Time now, Duration length);
-  [[nodiscard]] Counts sum(Time now, Duration length) const;
-  // As it was when `at` was called last.
-  [[nodiscard]] Counts sum() const { return sum_until(latest_); }
+  void add(const Counts& more, Time now, Duration length);
+  // By the length that was given last.
+  [[nodiscard]] Counts sum(Time now) const;
+  // As it was when something was added last.
+  [[nodiscard]] const Counts& sum() const { return sum_; }
   void clear() { *this = Window(); }
 
  private:
-  static constexpr std::int64_t kTenths = 10;
-  [[nodiscard]] Counts sum_until(std::int64_t tenth) const;
-  std::int64_t latest_ = 0;  // the number of the tenth that was last counted in
-  std::array<Counts, static_cast<std::size_t>(kTenths)> tenths_{};
+  struct Tenth {
+    Time end;
+    Counts counts;
+  };
+  [[nodiscard]] bool is_over(const Tenth& one, Time now) const;
+
+  Duration length_of_tenth_{};
+  std::vector<Tenth> tenths_;  // at most ten, in their order
+  Counts sum_;                 // of them
 };
 
 }  // namespace httpretry::guard

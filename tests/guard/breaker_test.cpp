@@ -218,14 +218,14 @@ TEST_CASE("share: the fewer sends succeed, the more are refused") {
 
 TEST_CASE("it is as new once it has forgotten") {
   auto model = consecutive(2);
-  CHECK(model.breaker.idle(model.policy, model.now));
+  CHECK(model.breaker.idle(model.now));
   model.send("f");
-  CHECK_FALSE(model.breaker.idle(model.policy, model.now));
+  CHECK_FALSE(model.breaker.idle(model.now));
   model.send("f");
   model.now = model.breaker.until();
-  CHECK_FALSE(model.breaker.idle(model.policy, model.now));
+  CHECK_FALSE(model.breaker.idle(model.now));
   model.send("g");
-  CHECK_FALSE(model.breaker.idle(model.policy, model.now));
+  CHECK_FALSE(model.breaker.idle(model.now));
   model.now += model.policy.window;
-  CHECK(model.breaker.idle(model.policy, model.now));
+  CHECK(model.breaker.idle(model.now));
 }

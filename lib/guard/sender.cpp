@@ -1,0 +1,59 @@
+#include "sender.hpp"
+
+namespace httpretry::guard {
+namespace {
+
+std::string scope_text(GuardScope scope, const Sender& sender) {
+  switch (scope) {
+    case GuardScope::Host: return std::string(sender.host);
+    case GuardScope::Policy: return "policy";
+    case GuardScope::Endpoint:
+      return std::string(sender.endpoint.empty() ? sender.host : sender.endpoint);
+    case GuardScope::Credentials:
+      return std::string(sender.host) + " credentials " + std::to_string(sender.credentials);
+  }
+  return {};
+}
+
+// A server's word is for all policies, so a pause is not told apart by where its block stands; and
+// it is for no other server.
+std::string pause_key(GuardScope scope, const Sender& sender, const GuardNames& names) {
+  if (scope == GuardScope::Policy) return "pause policy " + names.pause;
+  auto key = "pause " + std::string(sender.host);
+  if (scope != GuardScope::Endpoint) return key;
+  if (!sender.endpoint.empty()) key.append(" ").append(sender.endpoint);
+  if (sender.credentials != 0) key += " credentials " + std::to_string(sender.credentials);
+  return key;
+}
+
+std::string state_key(std::string_view kind, GuardScope scope, std::string_view name,
+                      const Sender& sender) {
+  auto key = std::string(kind) + " " + scope_text(scope, sender);
+  if (!name.empty()) key.append(" ").append(name);
+  return key;
+}
+
+}  // namespace
+
+LimitKeys limit_keys(const Sender& sender) {
+  static const GuardNames unnamed;
+  const auto& policy = *sender.policy;
+  const auto& names = sender.names == nullptr ? unnamed : *sender.names;
+  LimitKeys keys;
+  keys.policy = sender.policy;
+  if (policy.pause.enabled) {
+    keys.pauses[0] = pause_key(policy.pause.scope.value_or(GuardScope::Host), sender, names);
+    if (!policy.pause.scope) keys.pauses[1] = pause_key(GuardScope::Endpoint, sender, names);
+    if (keys.pauses[1] == keys.pauses[0]) keys.pauses[1].clear();  // nothing tells them apart
+  }
+  if (policy.rate) keys.rate = state_key("rate", policy.rate->scope, names.rate, sender);
+  if (policy.concurrency) {
+    keys.slots = state_key("concurrency", policy.concurrency->scope, names.concurrency, sender);
+  }
+  if (policy.breaker) {
+    keys.breaker = state_key("breaker", policy.breaker->scope, names.breaker, sender);
+  }
+  return keys;
+}
+
+}  // namespace httpretry::guard

@@ -1,0 +1,26 @@
+// Sender: whose limits a send is under, and the keys of the states that it uses.
+#pragma once
+
+#include <httpretry/flow/shared_state.hpp>
+#include <httpretry/policy/policy_set.hpp>
+
+#include <memory>
+#include <string_view>
+
+namespace httpretry::guard {
+
+struct Sender {
+  std::shared_ptr<const GuardPolicy> policy;
+  std::string_view host;              // "https://api.example.com"
+  std::string_view endpoint;          // what identifies it; empty: its host
+  const GuardNames* names = nullptr;  // where the blocks of the policy are stated
+  std::uint64_t credentials = 0;      // a hash of those that are sent
+  Priority priority = Priority::Normal;
+  bool is_retry = false;
+  Time limit = kNever;  // of waiting
+  double chance = 0;    // uniform in [0, 1)
+};
+
+[[nodiscard]] LimitKeys limit_keys(const Sender& sender);
+
+}  // namespace httpretry::guard

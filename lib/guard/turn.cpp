@@ -1,0 +1,219 @@
+// Gate::Turn: one send, from its place in the queue to its end.
+#include "lane.hpp"
+
+#include <algorithm>
+
+namespace httpretry::guard {
+
+Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
+    : gate_(gate),
+      is_retry_(sender.is_retry),
+      priority_(sender.priority),
+      chance_(sender.chance),
+      limit_(sender.limit),
+      last_(now) {
+  const std::lock_guard lock(gate_.mutex_);
+  lane_ = &gate_.lane_of(sender, now);
+  ++lane_->users;
+  gate_.serve(*lane_, now);
+  arrive(now);
+}
+
+Gate::Turn::~Turn() {
+  {
+    const std::lock_guard lock(gate_.mutex_);
+    if (queued_) {
+      leave_queue();
+      wake_head(*lane_, last_);
+    }
+    const bool taken = taken_;
+    if (taken) give_back(nullptr, last_, 0);
+    --lane_->users;
+    if (!taken) return;
+  }
+  gate_.state_->tell_changed(last_, gate_.listener_.get());
+}
+
+StateChanges Gate::Turn::take_changes() {
+  const std::lock_guard lock(gate_.mutex_);
+  return std::exchange(changes_, {});
+}
+
+GuardFacts Gate::Turn::facts(Time now, WallTime wall_now) const {
+  auto facts = lane_->limits->facts(now, wall_now);
+  const auto& breaker = lane_->policy->breaker;
+  if (breaker && breaker->kind == BreakerPolicy::Kind::Share) {
+    facts.circuit->refused_share = grant_.refused_share;
+  }
+  return facts;
+}
+
+Gate::Turn::Status Gate::Turn::status() const {
+  const std::lock_guard lock(gate_.mutex_);
+  return status_;
+}
+
+Wait Gate::Turn::why() const {
+  const std::lock_guard lock(gate_.mutex_);
+  return why_;
+}
+
+SendAsk Gate::Turn::ask(Time now) const {
+  SendAsk ask;
+  ask.now = now;
+  ask.is_retry = is_retry_;
+  ask.priority = priority_;
+  ask.random = chance_;
+  return ask;
+}
+
+Wait Gate::Turn::held(Time now) const {
+  const auto answer = lane_->limits->look(ask(now));
+  return {answer.held, answer.until, {}, answer.refused_share};
+}
+
+bool Gate::Turn::enter(Time now) {
+  grant_ = lane_->limits->enter(ask(now), changes_);
+  if (grant_.held != QueuedBy::Nothing) {
+    why_ = {grant_.held, grant_.until, std::exchange(changes_.why, {}), grant_.refused_share};
+    const auto refused = refusal(why_, now);
+    if (!refused) return false;
+    if (queued_) leave_queue();
+    refuse(*refused);
+    return false;
+  }
+  if (queued_) leave_queue();
+  ++lane_->turns;
+  taken_ = true;
+  status_ = Status::Granted;
+  if (wake_) wake_->happen();
+  return true;
+}
+
+void Gate::Turn::arrive(Time now) {
+  const auto& policy = *lane_->policy;
+  if (policy.rate) rate_limit_ = later(now, policy.rate->max_wait);
+  if (policy.concurrency) slot_limit_ = later(now, policy.concurrency->queue.timeout);
+  if (lane_->queue.empty()) {
+    if (enter(now) || status_ == Status::Refused) return;
+  } else {
+    why_ = held(now);
+    if (const auto refused = refusal(why_, now)) return refuse(*refused);
+  }
+  const auto waiting = lane_->limits->waiting();
+  if (policy.rate && why_.by == QueuedBy::Rate) {
+    // Each of those that wait before this one takes a token.
+    const auto turn = why_.until + waiting.for_rate * (policy.rate->per / policy.rate->requests);
+    if (turn > std::min(limit_, rate_limit_)) return refuse({QueuedBy::Rate, turn, {}, 0});
+  }
+  if (policy.concurrency && waiting.for_slots >= policy.concurrency->queue.max) {
+    return refuse({QueuedBy::Concurrency, kNever, {}, 0});
+  }
+  enter_queue();
+}
+
+std::optional<Wait> Gate::Turn::refusal(const Wait& held, Time now) const {
+  const auto& policy = *lane_->policy;
+  if (held.by == QueuedBy::Circuit && policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail) {
+    return held;
+  }
+  const auto limit = held.by == QueuedBy::Rate ? std::min(limit_, rate_limit_) : limit_;
+  if (held.until != kNever && held.until > limit) return held;
+  if (now >= slot_limit_) return Wait{QueuedBy::Concurrency, kNever, {}, 0};
+  return now >= limit ? std::optional(held) : std::nullopt;
+}
+
+void Gate::Turn::refuse(const Wait& why) {
+  status_ = Status::Refused;
+  why_ = why;
+  if (wake_) wake_->happen();
+}
+
+void Gate::Turn::enter_queue() {
+  const auto& policy = *lane_->policy;
+  const auto arrival = static_cast<std::int64_t>(++gate_.arrivals_);
+  const bool last_first =
+      policy.concurrency && policy.concurrency->queue.order == ConcurrencyPolicy::Order::Lifo;
+  rank_ = {static_cast<int>(priority_), last_first ? -arrival : arrival};
+  lane_->queue.emplace(rank_, this);
+  for (const auto& [key, scope] : lane_->scopes) ++scope->waiting;
+  lane_->limits->wait(1);
+  queued_ = true;
+}
+
+void Gate::Turn::leave_queue() {
+  lane_->queue.erase(rank_);
+  for (const auto& [key, scope] : lane_->scopes) --scope->waiting;
+  lane_->limits->wait(-1);
+  queued_ = false;
+}
+
+void Gate::Turn::vote_early(const SendEnd& ended, Time now, double chance) {
+  {
+    const std::lock_guard lock(gate_.mutex_);
+    lane_->limits->vote_early(grant_, ended, now, chance, changes_);
+    if (!changes_.circuit) return;
+    for (const auto& [key, scope] : lane_->scopes) refuse_in_vain(*scope, now);
+    gate_.serve(*lane_, now);
+  }
+  gate_.state_->tell_changed(now, gate_.listener_.get());
+}
+
+void Gate::Turn::end(const SendEnd& ended, Time now, double chance) {
+  {
+    const std::lock_guard lock(gate_.mutex_);
+    give_back(&ended, now, chance);
+  }
+  gate_.state_->tell_changed(now, gate_.listener_.get());
+}
+
+void Gate::Turn::give_back(const SendEnd* ended, Time now, double chance) {
+  taken_ = false;
+  lane_->limits->leave(grant_, ended, now, chance, changes_);
+  const bool opened = changes_.circuit && changes_.circuit->to == Circuit::Open;
+  for (const auto& [key, scope] : lane_->scopes) {
+    if (opened) refuse_in_vain(*scope, now);
+  }
+  gate_.serve(*lane_, now);
+}
+
+Time Gate::Turn::next_look(Time now) const {
+  auto next = std::min(limit_, slot_limit_);
+  if (&lane_->head() == this) next = std::min(next, held(now).until);
+  return next;
+}
+
+void Gate::Turn::look(Time now) {
+  last_ = now;
+  if (status_ != Status::Waiting) return;
+  gate_.serve(*lane_, now);
+  if (status_ != Status::Waiting) return;
+  why_ = held(now);
+  if (const auto refused = refusal(why_, now)) {
+    leave_queue();
+    refuse(*refused);
+    wake_head(*lane_, now);
+  }
+}
+
+Task<bool> Gate::Turn::wait(Scheduler& scheduler, std::stop_token stop) {
+  std::shared_ptr<Wake> wake;
+  Time until;
+  {
+    const std::lock_guard lock(gate_.mutex_);
+    if (status_ == Status::Waiting) {
+      wake = wake_ = std::make_shared<Wake>();
+      until = looks_at_ = next_look(scheduler.now());
+    }
+  }
+  if (!wake) co_return true;
+  const bool whole = co_await wake->wait(scheduler, until, std::move(stop));
+  {
+    const std::lock_guard lock(gate_.mutex_);
+    wake_.reset();
+    look(scheduler.now());
+  }
+  co_return whole;
+}
+
+}  // namespace httpretry::guard
