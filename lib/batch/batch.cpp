@@ -78,6 +78,35 @@ void check_same(const Database& database, const BatchOptions& options) {
   }
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code none;
+  return absolute(a) == absolute(b) || std::filesystem::equivalent(a, b, none);
+}
+
+// What would be written over another file would destroy it.
+void check_files(const BatchOptions& options) {
+  struct Named {
+    const char* what;
+    const std::string& path;
+  };
+  const std::array<Named, 4> files{{{"input", options.input},
+                                    {"journal", options.journal},
+                                    {"results", options.results},
+                                    {"dead letters", options.dead}}};
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    if (files[i].path == "-") {
+      throw std::invalid_argument("the " + std::string(files[i].what) +
+                                  " need a file, not standard output: a later run continues it");
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (files[i].path.empty() || !same_file(files[i].path, files[j].path)) continue;
+      throw std::invalid_argument(files[i].path + " is the file of the " + files[j].what +
+                                  " and cannot be that of the " + files[i].what +
+                                  ": name another one");
+    }
+  }
+}
+
 void begin_anew(const BatchOptions& options) {
   std::error_code none;
   if (std::filesystem::exists(options.journal, none)) {
@@ -117,6 +146,7 @@ std::unique_ptr<Batch> Batch::open(BatchOptions options) {
     throw std::invalid_argument("standard input needs a journal with a name");
   }
   if (options.journal.empty()) options.journal = options.input + ".httpretry.db";
+  check_files(options);
   options.results = absolute(options.results);
   options.dead = absolute(options.dead);
   auto lock = std::make_unique<JournalLock>(options.journal);

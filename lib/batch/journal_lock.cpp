@@ -10,13 +10,19 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <string_view>
 #include <system_error>
 
 namespace httpretry::batch {
 namespace {
 
-std::string lock_path(const std::string& journal) { return journal + "-lock"; }
+// A journal has one lock, also where links to it are named.
+std::string lock_path(const std::string& journal) {
+  std::error_code missing;
+  const auto itself = std::filesystem::canonical(journal, missing);
+  return (missing ? journal : itself.string()) + "-lock";
+}
 
 // A lock of the open file, so that it also keeps out another Batch of this process. Not on the
 // journal itself: that one is SQLite's.

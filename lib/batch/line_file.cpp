@@ -60,6 +60,13 @@ std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
 }
 
 void LineFile::write(std::string_view lines, bool sync) const {
+  struct ::stat about {};
+  if (::fstat(file_.get(), &about) != 0) throw failed("look at", path_);
+  if (about.st_nlink == 0) {
+    throw StoreError(path_ +
+                     " was removed while it was written, and what it had is lost: begin "
+                     "anew with --fresh");
+  }
   auto at = length_;
   while (!lines.empty()) {
     const auto count = ::pwrite(file_.get(), lines.data(), lines.size(), static_cast<off_t>(at));

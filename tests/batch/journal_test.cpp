@@ -269,6 +269,15 @@ TEST_CASE("results go into a regular file only") {
   CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("is no regular file"), StoreError);
 }
 
+TEST_CASE("results that are removed in a run end it") {
+  JournalFiles files;
+  files.input_of(2);
+  const auto journal = files.open();
+  finish_all(*journal, 1);
+  std::filesystem::remove(files.folder / "results");
+  CHECK_THROWS_WITH_AS(finish_all(*journal, 1), doctest::Contains("was removed"), StoreError);
+}
+
 TEST_CASE("an unknown job has no results line, and one when it is resolved") {
   JournalFiles files;
   files.input_of(1);

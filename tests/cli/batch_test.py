@@ -340,6 +340,20 @@ class Questions(BatchTest):
         self.assertIn('option -H: expected "Name: value"', self.refused("-H", "nonsense", "x"))
         self.assertIn("option --key-lifetime", self.refused("--key-lifetime", "long", "x"))
 
+    def test_no_file_is_written_over_another(self):
+        file = self.input("http://127.0.0.1:1/")
+        (self.folder / "link").symlink_to(file)
+        for options in (("--results", file), ("--dead", "link"), ("--journal", file),
+                        ("--results", "a", "--dead", "./a"), ("--journal", "j", "--results", "j")):
+            with self.subTest(options=options):
+                shown = self.refused(*options, file)
+                self.assertIn(" is the file of the ", shown)
+                self.assertIn(" and cannot be that of the ", shown)
+                self.assertIn(": name another one", shown)
+        self.assertIn("the results need a file, not standard output: a later run continues it",
+                      self.refused("--results", "-", file))
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), [file, "link"])
+
 
 class Ends(BatchTest):
     def held(self):
