@@ -167,9 +167,12 @@ class TreeReader final : public nlohmann::json_sax<OrderedJson> {
     for (std::size_t i = 1; i < sorted.size(); ++i) {
       if (sorted[i]->key != sorted[i - 1]->key) continue;
       const auto first = sorted[i - 1]->key_position;
-      problems_.error_at_key(*sorted[i], "duplicate key, first defined at line " +
-                                             std::to_string(first.line) + ", column " +
-                                             std::to_string(first.column));
+      // A text of one line may be any line of a file.
+      const bool same_line = first.line == sorted[i]->key_position.line;
+      problems_.error_at_key(*sorted[i],
+                             "duplicate key, first defined at " +
+                                 (same_line ? "" : "line " + std::to_string(first.line) + ", ") +
+                                 "column " + std::to_string(first.column));
     }
   }
 

@@ -37,14 +37,16 @@ TEST_CASE("every mistake in an input is named with its line and column") {
       "nonsense\n"
       "{\"url\":\"http://a/\",\"policy\":\"nope\"}\n"
       "{\"url\":\"http://a/\",\"set\":{\"max_attempts\":\"x\"}}\r\n"
-      "{\"url\":\"http://a/\"");
-  REQUIRE(problems.size() == 6);
+      "{\"url\":\"http://a/\"\n"
+      "{\"url\":\"http://a/\",\"url\":\"http://b/\"}");
+  REQUIRE(problems.size() == 7);
   CHECK(problems[0].starts_with("2:20: /tga: unknown key"));
   CHECK(problems[1].starts_with("2:33: /id: expected a string"));
   CHECK(problems[2].starts_with("4:1: "));
   CHECK(problems[3] == R"(5:29: no policy and no preset is named "nope")");
   CHECK(problems[4].starts_with("6:26: "));
   CHECK(problems[5].starts_with("7:19: "));
+  CHECK(problems[6] == "8:20: /url: duplicate key, first defined at column 2");
 }
 
 TEST_CASE("an input may begin with a byte order mark and end without a line end") {
@@ -183,6 +185,9 @@ TEST_CASE("a journal belongs to one process, also within one process") {
       files.open(),
       doctest::Contains(("is in use by the process " + std::to_string(::getpid())).c_str()),
       StoreError);
+  std::filesystem::create_symlink(files.folder / "j.db", files.folder / "link");
+  CHECK_THROWS_WITH_AS(JournalLock(files.folder / "link"), doctest::Contains("is in use"),
+                       StoreError);
   // Asking is no harm.
   CHECK(read_status(files.folder / "j.db").process == ::getpid());
   CHECK_THROWS_AS(files.open(), StoreError);

@@ -34,7 +34,7 @@ const std::vector<Case>& policies() {
       {R"({"max_attempts": "unlimited", "max_elapsed_time": "none"})", "/default/max_attempts: \"unlimited\" attempts need a max_elapsed_time", false},
       {R"({"max_attemps": 3})", "p.json:1:28: /default/max_attemps: unknown key; did you mean \"max_attempts\"?"},
       {R"({"colour": 3})", "/default/colour: unknown key; there are: extends, preset, max_attempts, max_elapsed_time, "},
-      {R"({"max_attempts": 3, "max_attempts": 4})", "p.json:1:47: /default/max_attempts: duplicate key, first defined at line 1, column 28", false},
+      {R"({"max_attempts": 3, "max_attempts": 4})", "p.json:1:47: /default/max_attempts: duplicate key, first defined at column 28", false},
 
       {R"({"connect_timeout": "250ms"})", ""},
       {R"({"connect_timeout": "1.5s"})", ""},
