@@ -134,9 +134,12 @@ void LocalState::Limits::leave(const SendGrant& grant, const SendEnd* end, Time 
                                StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
   const bool counts = end != nullptr && end->counts;
+  const auto ramp_end = !counts          ? Pause::End::Unknown
+                        : end->responded ? Pause::End::Responded
+                                         : Pause::End::Failed;
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     if (!pauses_[which]) continue;
-    pauses_[which]->machine.leave(grant.ramps[which], counts && end->responded);
+    pauses_[which]->machine.leave(grant.ramps[which], ramp_end);
     --pauses_[which]->under_way;
   }
   if (slots_) {

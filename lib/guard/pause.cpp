@@ -12,7 +12,7 @@ constexpr Duration kHoldsPlace = std::chrono::seconds(5);
 
 void Pause::begin(Time until) {
   until_ = std::max(until_, until);
-  width_ = 1;
+  ramp_ = {.width = 1, .halved_at = last_number_};
   sends_.clear();  // what was sent before the pause says nothing about the time after it
 }
 
@@ -24,7 +24,7 @@ std::size_t Pause::under_way(Time now) const {
 
 bool Pause::allows(const PausePolicy& policy, Time now) const {
   if (now < until_) return false;
-  return policy.resume == PausePolicy::Resume::All || width_ == 0 || under_way(now) < width_;
+  return policy.resume == PausePolicy::Resume::All || !in_ramp() || under_way(now) < ramp_.width;
 }
 
 Time Pause::next_change(Time now) const {
@@ -37,21 +37,39 @@ Time Pause::next_change(Time now) const {
 }
 
 std::uint32_t Pause::enter(const PausePolicy& policy, Time now) {
-  if (width_ == 0 || policy.resume == PausePolicy::Resume::All) return 0;
+  if (!in_ramp() || policy.resume == PausePolicy::Resume::All) return 0;
   std::erase_if(sends_, [&](const Send& one) { return now - one.since >= kHoldsPlace; });
   sends_.push_back({++last_number_, now});
   return last_number_;
 }
 
-void Pause::leave(std::uint32_t number, bool responded) {
+void Pause::leave(std::uint32_t number, End end) {
   if (number == 0) return;
   const auto removed = std::erase_if(sends_, [&](const Send& one) { return one.number == number; });
-  // One more for each response: the width doubles with each round of responses.
-  if (removed > 0 && responded) ++width_;
+  if (removed == 0) return;
+  if (end == End::Responded) widen();
+  // Those that were sent before it was halved were too many already.
+  if (end == End::Failed && number > ramp_.halved_at) halve();
+}
+
+void Pause::widen() {
+  const bool doubles = ramp_.doubles_until == 0 || ramp_.width < ramp_.doubles_until;
+  if (!doubles && ++ramp_.responses < ramp_.width) return;
+  ++ramp_.width;
+  ramp_.responses = 0;
+}
+
+// A single send that fails says nothing about how many the server can do.
+void Pause::halve() {
+  ramp_.halved_at = last_number_;
+  if (ramp_.width == 1) return;
+  ramp_.width /= 2;
+  ramp_.doubles_until = std::max(ramp_.width, 2U);
+  ramp_.responses = 0;
 }
 
 void Pause::end_ramp() {
-  width_ = 0;
+  ramp_ = {};
   sends_.clear();
 }
 

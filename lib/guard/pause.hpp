@@ -1,5 +1,8 @@
-// Pause: no send of one scope goes out until a time; then a few, and more with each response. A
-// plain state machine, without clock and lock.
+// Pause: no send of one scope goes out until a time; then comes the ramp: first one at once, and
+// one more with each response, so that their number doubles with each round. Where sends fail the
+// server has enough: their number is halved, and grows by one a round from there on.
+//
+// A plain state machine, without clock and lock.
 #pragma once
 
 #include <httpretry/retry/guard_policy.hpp>
@@ -18,27 +21,36 @@ class Pause {
   [[nodiscard]] Time next_change(Time now) const;
   // A send goes out; its number in the ramp, 0 outside of one.
   std::uint32_t enter(const PausePolicy& policy, Time now);
-  // It has ended. A response that is no throttle makes room for more.
-  void leave(std::uint32_t number, bool responded);
+  // It has ended. Responded: with a response that is no throttle.
+  enum class End : std::uint8_t { Responded, Failed, Unknown };
+  void leave(std::uint32_t number, End end);
   // Nobody waits: the ramp is over.
   void end_ramp();
   // So is the pause.
   void end() { until_ = Time(), end_ramp(); }
 
   [[nodiscard]] Time until() const { return until_; }
-  [[nodiscard]] bool in_ramp() const { return width_ > 0; }
+  [[nodiscard]] bool in_ramp() const { return ramp_.width > 0; }
   // As new.
-  [[nodiscard]] bool idle(Time now) const { return until_ <= now && width_ == 0; }
+  [[nodiscard]] bool idle(Time now) const { return until_ <= now && !in_ramp(); }
 
  private:
   struct Send {
     std::uint32_t number = 0;
     Time since{};
   };
+  struct Ramp {
+    std::uint32_t width = 0;          // sends that may be under way at once; 0: no ramp
+    std::uint32_t doubles_until = 0;  // a width; 0: always
+    std::uint32_t responses = 0;      // since it grew by one
+    std::uint32_t halved_at = 0;      // the last send then
+  };
   [[nodiscard]] std::size_t under_way(Time now) const;
+  void widen();
+  void halve();
 
   Time until_{};
-  std::uint32_t width_ = 0;  // sends that may be under way at once; 0: no ramp
+  Ramp ramp_;
   std::uint32_t last_number_ = 0;
   std::vector<Send> sends_;  // of the ramp
 };

@@ -2,13 +2,32 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 using namespace httpretry;
 using namespace httpretry::guard;
 using namespace std::chrono_literals;
 
 namespace {
+using End = Pause::End;
+
 constexpr Time kStart{1h};
+
+// As many sends as may go out.
+std::vector<std::uint32_t> send_all(Pause& pause, Time now = kStart) {
+  const PausePolicy policy;
+  std::vector<std::uint32_t> sends;
+  while (pause.allows(policy, now)) sends.push_back(pause.enter(policy, now));
+  return sends;
 }
+
+std::size_t round(Pause& pause, End end, Time now = kStart) {
+  const auto sends = send_all(pause, now);
+  for (const auto number : sends) pause.leave(number, end);
+  return sends.size();
+}
+
+}  // namespace
 
 TEST_CASE("nothing goes out in a pause; then one, two, four and so on") {
   const PausePolicy policy;
@@ -19,12 +38,8 @@ TEST_CASE("nothing goes out in a pause; then one, two, four and so on") {
   CHECK_FALSE(pause.allows(policy, kStart + 7s - 1ns));
   CHECK(pause.next_change(kStart) == kStart + 7s);
   const auto now = kStart + 7s;
-  for (const std::size_t round : {1U, 2U, 4U, 8U}) {
-    CAPTURE(round);
-    std::vector<std::uint32_t> sends;
-    while (pause.allows(policy, now)) sends.push_back(pause.enter(policy, now));
-    CHECK(sends.size() == round);
-    for (const auto number : sends) pause.leave(number, true);
+  for (const std::size_t sends : {1U, 2U, 4U, 8U}) {
+    CHECK(round(pause, End::Responded, now) == sends);
   }
   pause.end_ramp();
   CHECK(pause.enter(policy, now) == 0);
@@ -37,15 +52,40 @@ TEST_CASE("a send that gets no response makes no room, and keeps its place for 5
   pause.begin(kStart);
   const auto first = pause.enter(policy, kStart);
   CHECK_FALSE(pause.allows(policy, kStart));
-  pause.leave(first, false);
+  pause.leave(first, End::Failed);
   CHECK(pause.allows(policy, kStart));
   const auto second = pause.enter(policy, kStart);
   CHECK_FALSE(pause.allows(policy, kStart + 5s - 1ns));
   CHECK(pause.next_change(kStart) == kStart + 5s);
   CHECK(pause.allows(policy, kStart + 5s));
   pause.enter(policy, kStart + 5s);
-  pause.leave(second, true);  // it has lost its place
+  pause.leave(second, End::Responded);  // it has lost its place
   CHECK_FALSE(pause.allows(policy, kStart + 5s));
+}
+
+TEST_CASE("where sends fail, half of them are tried, and then one more a round") {
+  Pause pause;
+  pause.begin(kStart);
+  for (const std::size_t sends : {1U, 2U, 4U, 8U}) CHECK(round(pause, End::Responded) == sends);
+  CHECK(round(pause, End::Failed) == 16);  // together they halve it once
+  for (const std::size_t sends : {8U, 9U, 10U}) CHECK(round(pause, End::Responded) == sends);
+  const auto before = send_all(pause);
+  CHECK(before.size() == 11);
+  pause.leave(before[0], End::Failed);
+  CHECK(send_all(pause).empty());
+  for (std::size_t i = 1; i < 8; ++i) pause.leave(before[i], End::Failed);
+  CHECK(send_all(pause).size() == 2);  // five may be under way, and three are
+  pause.begin(kStart);
+  for (const std::size_t sends : {1U, 2U, 4U}) CHECK(round(pause, End::Responded) == sends);
+}
+
+TEST_CASE("a single send that fails, or one that says nothing, changes no width") {
+  Pause pause;
+  pause.begin(kStart);
+  CHECK(round(pause, End::Failed) == 1);
+  for (const std::size_t sends : {1U, 2U, 4U}) CHECK(round(pause, End::Responded) == sends);
+  CHECK(round(pause, End::Unknown) == 8);
+  CHECK(round(pause, End::Unknown) == 8);
 }
 
 TEST_CASE("a new throttle begins the ramp anew, and never shortens the pause") {
@@ -53,7 +93,7 @@ TEST_CASE("a new throttle begins the ramp anew, and never shortens the pause") {
   Pause pause;
   pause.begin(kStart);
   const auto first = pause.enter(policy, kStart);
-  pause.leave(first, true);
+  pause.leave(first, End::Responded);
   pause.begin(kStart + 2s);
   pause.begin(kStart + 1s);
   CHECK(pause.until() == kStart + 2s);
