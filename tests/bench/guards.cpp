@@ -2,6 +2,9 @@
 // each.
 //
 //   bench_guards [operations per measurement]
+//   bench_guards operations rate|breaker|slots|all ask|end
+//
+// The second form does nothing else, for callgrind to count.
 //
 // `rate`, `breaker`, `slots` and `all` (the three and the pause) are what a send asks. `ask_ns` is
 // what it takes to ask, which takes a token, and `end_ns` to tell how the send ended, which votes;
@@ -22,9 +25,11 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -77,13 +82,22 @@ void end(SendLimits& limits, const SendGrant& grant) {
   limits.leave(grant, &end, kNow, 0.5, changes);
 }
 
+// Of one batch after the other.
 struct Costs {
-  Clock::duration asking{};
-  Clock::duration ending{};
+  std::vector<Clock::duration> asking;
+  std::vector<Clock::duration> ending;
 };
 
+constexpr std::size_t kAtOnce = 1000;
+
+// Of one operation. Of all batches the middle one: others use the machine, too.
+double median_ns(std::vector<Clock::duration> batches) {
+  const auto middle = batches.begin() + static_cast<std::ptrdiff_t>(batches.size() / 2);
+  std::nth_element(batches.begin(), middle, batches.end());
+  return std::chrono::duration<double, std::nano>(*middle).count() / kAtOnce;
+}
+
 Costs send_many(SendLimits& limits, long operations) {
-  constexpr std::size_t kAtOnce = 1000;
   std::vector<SendGrant> grants;
   grants.reserve(kAtOnce);
   Costs costs;
@@ -93,16 +107,28 @@ Costs send_many(SendLimits& limits, long operations) {
     for (std::size_t i = 0; i < kAtOnce; ++i) grants.push_back(ask(limits));
     const auto asked = Clock::now();
     for (const auto& grant : grants) end(limits, grant);
-    costs.asking += asked - began;
-    costs.ending += Clock::now() - asked;
+    costs.asking.push_back(asked - began);
+    costs.ending.push_back(Clock::now() - asked);
   }
   return costs;
 }
 
-void measure_sends(const char* name, const std::shared_ptr<GuardPolicy>& policy, long operations) {
-  const auto ns = [&](Clock::duration time) {
-    return std::chrono::duration<double, std::nano>(time).count() / static_cast<double>(operations);
+// One batch, whose asks or ends are counted.
+void count_steps(const std::shared_ptr<GuardPolicy>& policy, long operations, bool asks) {
+  const auto limits = local_state()->limits(keys_of(policy, "https://api.example.com"), kNow);
+  std::vector<SendGrant> grants(static_cast<std::size_t>(operations));
+  const auto ask_all = [&] {
+    for (auto& grant : grants) grant = ask(*limits);
   };
+  const auto end_all = [&] {
+    for (const auto& grant : grants) end(*limits, grant);
+  };
+  if (!asks) ask_all();
+  bench::spent_in([&] { asks ? ask_all() : end_all(); });
+  if (asks) end_all();
+}
+
+void measure_sends(const char* name, const std::shared_ptr<GuardPolicy>& policy, long operations) {
   const auto keys = keys_of(policy, "https://api.example.com");
   const auto alone = send_many(*local_state()->limits(keys, kNow), operations);
 
@@ -114,9 +140,10 @@ void measure_sends(const char* name, const std::shared_ptr<GuardPolicy>& policy,
     threads.emplace_back([&] { send_many(*limits, operations / kThreads); });
   }
   for (auto& thread : threads) thread.join();
-  const auto together = Clock::now() - began;
+  const std::chrono::duration<double, std::nano> together = Clock::now() - began;
   std::printf("{\"what\": \"%s\", \"ask_ns\": %.1f, \"end_ns\": %.1f, \"ns of 8 threads\": %.1f}\n",
-              name, ns(alone.asking), ns(alone.ending), ns(together));
+              name, median_ns(alone.asking), median_ns(alone.ending),
+              together.count() / static_cast<double>(operations));
 }
 
 // Of hosts that were sent to once.
@@ -170,13 +197,19 @@ void measure_calls(const char* name, std::vector<MiddlewarePtr> chain, long call
 
 int main(int argc, char** argv) {
   const auto operations = argc > 1 ? std::atol(argv[1]) : 2'000'000;
-  measure_sends("rate", policy_with(true, false, false, false), operations);
-  measure_sends("breaker", policy_with(false, true, false, false), operations);
-  measure_sends("slots", policy_with(false, false, true, false), operations);
-  measure_sends("all", policy_with(true, true, true, true), operations);
-  measure_scopes("rate", policy_with(true, false, false, false));
-  measure_scopes("breaker", policy_with(false, true, false, false));
-  measure_scopes("slots", policy_with(false, false, true, false));
+  const std::map<std::string, std::shared_ptr<GuardPolicy>> policies{
+      {"rate", policy_with(true, false, false, false)},
+      {"breaker", policy_with(false, true, false, false)},
+      {"slots", policy_with(false, false, true, false)},
+      {"all", policy_with(true, true, true, true)}};
+  if (argc > 3) {
+    count_steps(policies.at(argv[2]), operations, std::string(argv[3]) == "ask");
+    return 0;
+  }
+  for (const auto& [name, policy] : policies) measure_sends(name.c_str(), policy, operations);
+  for (const auto* const name : {"rate", "breaker", "slots"}) {
+    measure_scopes(name, policies.at(name));
+  }
   const auto calls = operations / 20;
   RetryPolicy held;
   held.guards.rate.emplace().requests = 1'000'000'000;
