@@ -157,6 +157,7 @@ void Runner::Work::learn(CallWatch::News news) {
 
 // Nothing that is not on its way will be started.
 void Runner::Work::drop_unsent() {
+  store_.stop_taking();
   for (const auto& job : lanes_.take_all()) store_.give_back(job);
   for (auto* const flight : intended_) {
     lanes_.ended(flight->job.host, true);

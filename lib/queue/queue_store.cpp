@@ -26,6 +26,7 @@ constexpr Duration kTryAgain = std::chrono::seconds(1);
 constexpr std::size_t kMostMoved = 100;
 constexpr std::size_t kMostBeats = 500;  // in one script
 constexpr std::size_t kLeastReaped = 10;
+constexpr std::size_t kMostHolds = 1000;
 constexpr Duration kConsumersLive = std::chrono::hours(1);
 
 Time now_is() { return std::chrono::steady_clock::now(); }
@@ -258,6 +259,8 @@ void QueueStore::hold(std::string_view host, Duration time) {
   const auto until = later(now_is(), time);
   auto& known = holds_[std::string(host)];
   known = std::max(known, until);
+  if (holds_.size() < kMostHolds) return;
+  std::erase_if(holds_, [](const auto& entry) { return entry.second <= now_is(); });
 }
 
 void QueueStore::commit() { check(); }
@@ -279,7 +282,7 @@ std::optional<Duration> QueueStore::next_due() {
   return std::max<Duration>(due - turn, std::chrono::milliseconds(100));
 }
 
-std::size_t QueueStore::close(Duration limit) {
+void QueueStore::stop_taking() {
   std::unique_ptr<fleet::Link> taker;
   std::vector<Job> rest;
   {
@@ -289,8 +292,13 @@ std::size_t QueueStore::close(Duration limit) {
     std::ranges::move(ready_, std::back_inserter(rest));
     ready_.clear();
   }
+  // Not with the lock: its thread may want it.
   taker.reset();
   for (const auto& job : rest) give_back(job);
+}
+
+std::size_t QueueStore::close(Duration limit) {
+  stop_taking();
   for (const auto& [due, job] : later_) {
     wait_remotely(job, std::max(due - now_is(), Duration::zero()), job.attempts);
   }
@@ -301,8 +309,12 @@ std::size_t QueueStore::close(Duration limit) {
     filed_.wait_for(lock, limit, [this] { return filings_.empty() || !gone_.empty(); });
     left = filings_.size();
   }
+  if (left > 0 || !remote_.up()) return left;
   // Jobs that came while we closed. Where this is lost, they are taken over.
-  if (left == 0 && remote_.up()) static_cast<void>(remote_.ask(kLeave, {consumer_}));
+  static_cast<void>(remote_.ask(kLeave, {consumer_}));
+  const auto news = remote_.ask(kNews, {""});
+  const std::lock_guard lock(mutex_);
+  if (!news.failed()) learn(news, now_is());
   return left;
 }
 

@@ -52,6 +52,7 @@ class QueueStore final : public batch::Store {
   void wait(const batch::Job& job, Duration time, int attempts, std::string_view why) override;
   void finish(const batch::Job& job, batch::JobEnd end) override;
   void give_back(const batch::Job& job) override;
+  void stop_taking() override;
   void hold(std::string_view host, Duration time) override;
   [[nodiscard]] std::vector<batch::HeldHost> holds() override { return {}; }
   void commit() override;

@@ -7,6 +7,9 @@
 namespace httpretry::queue {
 namespace {
 
+// A script that fails halfway is not undone. What a server that is full refuses, such as `move`,
+// comes before what it does not refuse, such as `drop`.
+//
 // `read` and `write`: a job as a table. `owns`: whether a consumer still has an entry. `move`: to
 // another state; the counters say how many jobs are in each.
 constexpr char kCommon[] = R"lua(
@@ -141,6 +144,8 @@ return found
 const Script kFetch = {kFetchText.data()};
 
 constexpr auto kReapText = joined(kCommon, R"lua(
+-- Before anything is claimed: a server that is full refuses it.
+redis.call('HINCRBY', M, 'reaps', 1)
 local claimed = redis.call('XAUTOCLAIM', S, 'w', ARGV[2], ARGV[3], ARGV[5], 'COUNT', ARGV[4])
 local found = {}
 for _, entry in ipairs(claimed[2]) do
@@ -275,13 +280,13 @@ const Script kLeave = {kLeaveText.data()};
 constexpr auto kTickText = joined(kCommon, R"lua(
 local due = redis.call('ZRANGEBYSCORE', Z, '-inf', string.format('%.0f', now()), 'LIMIT', 0, ARGV[3])
 for _, id in ipairs(due) do
-  redis.call('ZREM', Z, id)
   local job = read(id)
   if job and job.state == 'w' then
     move(job, 'q')
     write(job)
     offer(id)
   end
+  redis.call('ZREM', Z, id)
 end
 return #due
 )lua");

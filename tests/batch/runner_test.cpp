@@ -64,6 +64,7 @@ class MemoryStore final : public Store {
     ++counts_.of(end.state);
   }
   void give_back(const Job& job) override { queue.push_front(job); }
+  void stop_taking() override { stopped_taking = true; }
   void hold(std::string_view host, Duration time) override { held[std::string(host)] = time; }
   std::vector<HeldHost> holds() override { return holds_before; }
   void commit() override { ++commits; }
@@ -83,6 +84,7 @@ class MemoryStore final : public Store {
   int commits = 0;
   std::function<void(int times)> when_empty;
   int empty_takes = 0;
+  bool stopped_taking = false;
   bool fails_at_take = false;
   bool fails_at_intend = false;
 
@@ -170,6 +172,7 @@ TEST_CASE("a run that lasts until it is stopped waits for jobs that come later")
   CHECK(runner.run() == RunEnd::Stopped);
   other.join();
   CHECK(all.store.ended.size() == 1);
+  CHECK(all.store.stopped_taking);
 }
 
 TEST_CASE("what must not be sent twice is in the store before it is sent, many at once") {

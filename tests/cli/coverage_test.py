@@ -10,7 +10,8 @@ from program import ProgramTest, main
 HERE = pathlib.Path(__file__).parent
 SOURCES = HERE.parents[1] / "apps" / "httpretry"
 COMMANDS = ((), ("plan",), ("policy", "check"), ("policy", "explain"), ("policy", "presets"),
-            ("policy", "schema"), ("serve",), ("batch",), ("completion",), ("manual",))
+            ("policy", "schema"), ("serve",), ("batch",), ("work",), ("completion",),
+            ("manual",))
 
 
 def texts_of_tests():

@@ -18,6 +18,7 @@ from program import DATA, LIMIT, NOT_HERE, PROGRAM, ProgramTest, main
 class Usage(ProgramTest):
     COMMANDS = ((), ("plan",), ("policy",), ("policy", "check"), ("policy", "explain"),
                 ("policy", "presets"), ("policy", "schema"), ("serve",), ("simulate",), ("batch",),
+                ("work",),
                 ("completion",), ("manual",))
 
     def golden(self, name, text):

@@ -423,6 +423,38 @@ TEST_CASE("a queue that was deleted, or made anew, is told apart") {
   CHECK(other.token() != queue.remote().token());
 }
 
+TEST_CASE("a server that is full refuses a step, and nothing of it is done") {
+  Scripts queue;
+  queue.add("w", "http://a/", "", queue.time() + 2);
+  queue.add("a");
+  queue.add("b", "http://b/", "key");
+  const auto jobs = queue.take("w1", 2);
+  REQUIRE(jobs.size() == 2);
+  CHECK(queue.plain({"CONFIG", "SET", "maxmemory", "1"}).text == "OK");
+  queue.pass(kLease + 5);
+  const auto before = queue.numbers();
+  const auto refused = [&](const Script& script, std::vector<std::string> arguments) {
+    const auto reply = queue.remote().ask(script, std::move(arguments));
+    CHECK(reply.text.find("OOM") != std::string::npos);
+  };
+  const auto& job = jobs[0];
+  refused(kFinish, {"w1", job.entry, "1", "a", "q", "d", "1", "line", "", ""});
+  refused(kWait, {"w1", job.entry, "1", "a", "q", "1", "10"});
+  refused(kRelease, {"w1", job.entry, "1", "a", "q"});
+  refused(kIntend, {"w1", job.entry, "1", "a"});
+  refused(kReap, {"w2", std::to_string(kLease), "100", "0-0", "3600000"});
+  refused(kLeave, {"w1"});
+  refused(kTick, {"", "100"});
+  refused(kEnqueue, {"", "1", "c", "7", "", "0", "http://c/"});
+  CHECK(queue.numbers() == before);
+  CHECK(queue.plain({"CONFIG", "SET", "maxmemory", "0"}).text == "OK");
+  CHECK(queue.run(kTick, {"", "100"}).integer == 1);
+  CHECK(queue.finish("w1", jobs[0], "q") == 1);
+  CHECK(queue.finish("w1", jobs[1], "q") == 1);
+  CHECK(queue.finish("w2", only(queue.take("w2", 10)), "q") == 1);
+  CHECK(queue.numbers() == Numbers{0, 0, 0, 3, 0, 0});
+}
+
 TEST_CASE("scripts that the server forgot are sent again") {
   Scripts queue;
   CHECK(queue.plain({"SCRIPT", "FLUSH"}).text == "OK");

@@ -1,20 +1,19 @@
 // httpretry batch [options] INPUT: sends the requests of a list.
 #include "batch/display.hpp"
 #include "batch/options.hpp"
+#include "batch/run_parts.hpp"
 #include "batch/run_signals.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/message.hpp"
 #include "cli/output.hpp"
-#include "cli/signals.hpp"
-#include "cli/wait_limit.hpp"
 #include "send/connection.hpp"
-#include "send/sender.hpp"
-#include "send/telemetry.hpp"
+#ifdef HTTPRETRY_WITH_QUEUE
+#include "queue/enqueue.hpp"
+#endif
 
 #include <httpretry/client/report.hpp>
 
 #include <unistd.h>
-#include <csignal>
 
 namespace httpretry::cli {
 namespace {
@@ -66,38 +65,6 @@ int print_input(BatchCommand& command) {
   return kOk;
 }
 
-// Shows how far a run is.
-class Display {
- public:
-  explicit Display(ProgressStyle style) : style_(style) {
-    const bool terminal = ::isatty(STDERR_FILENO) == 1;
-    if (style_ == ProgressStyle::Auto) {
-      style_ = terminal ? ProgressStyle::Line : ProgressStyle::Lines;
-    }
-  }
-  ~Display() { clear(); }
-  Display(const Display&) = delete;
-  Display& operator=(const Display&) = delete;
-
-  void set_up(batch::RunnerOptions& runner) {
-    if (style_ == ProgressStyle::None) return;
-    if (style_ == ProgressStyle::Line) runner.progress_every = std::chrono::milliseconds(200);
-    runner.on_progress = [this](const batch::RunProgress& progress) { show(progress); };
-  }
-  void clear() const {
-    if (style_ == ProgressStyle::Line) show_status("");
-  }
-  [[nodiscard]] bool quiet() const { return style_ == ProgressStyle::None; }
-
- private:
-  void show(const batch::RunProgress& progress) const {
-    if (style_ == ProgressStyle::Line) return show_status(progress_line(progress));
-    print_message(style_ == ProgressStyle::Json ? progress_json(progress)
-                                                : progress_line(progress));
-  }
-  ProgressStyle style_;
-};
-
 void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
   const auto summary = summary_text(run.summary());
   if (!summary.empty()) print_message(summary.substr(0, summary.size() - 1));
@@ -129,32 +96,9 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
   }
 }
 
-int exit_status(const batch::Counts& counts) {
-  if (counts.dead > 0) return kErrorStatus;
-  return counts.done == counts.total() ? kOk : kTryLater;
-}
-
-std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command) {
-  const WithoutSignals blocked;
-  auto telemetry = run_telemetry(command.telemetry);
-  if (telemetry) telemetry->observe(command.batch.client);
-  return telemetry;
-}
-
-// A signal that comes now ends only the waits for a collector or a pipe.
-bool end_telemetry(const RunTelemetry& telemetry) {
-  const Signals signals;
-  const WaitLimit limit(signals, std::nullopt);
-  telemetry.finish(limit);
-  return try_write([&] {
-    telemetry.write_metrics(limit);
-    telemetry.write_har(limit);
-  });
-}
-
 int run_batch(BatchCommand& command) {
   const auto telemetry = begin_telemetry(command);
-  Display display(command.progress);
+  RunDisplay display(command.progress);
   display.set_up(command.batch.runner);
   const auto run = Batch::open(command.batch);
   if (!run) return kUsage;
@@ -176,18 +120,13 @@ int run_batch(BatchCommand& command) {
 void prepare(BatchCommand& command, const Args& operands) {
   auto& options = command.batch;
   options.input = only_operand(operands, "the input (- is standard input)");
-  const bool asks = command.check || command.dry_run;
+  const bool asks = command.check || command.dry_run || command.enqueue;
   if (options.input == "-" && options.journal.empty() && !asks) {
     throw UsageError("standard input needs --journal FILE: to start again is to resume");
   }
   const auto base = options.input == "-" ? options.journal : options.input;
   if (options.results.empty() && !command.no_results) options.results = base + ".results.jsonl";
-  for (const auto& line : command.headers) {
-    if (options.default_headers.try_add_line(line)) continue;
-    throw UsageError("option -H: expected \"Name: value\"");
-  }
-  options.policies = chosen_policies(command.policy);
-  add_environment(options.client.connection);
+  prepare_requests(command);
   options.on_problem = [](const Problem& problem) { print_message(to_string(problem)); };
   if (command.progress != ProgressStyle::None) {
     options.on_import = [](std::uint64_t lines) {
@@ -203,6 +142,9 @@ int answer(BatchCommand& command, const Args& operands) {
   if (command.explain) return print_story(operands);
   if (command.print_jobs) return print_jobs(operands, *command.print_jobs);
   prepare(command, operands);
+#ifdef HTTPRETRY_WITH_QUEUE
+  if (command.enqueue || !command.queue.empty()) return enqueue_input(command);
+#endif
   return command.check || command.dry_run ? print_input(command) : run_batch(command);
 }
 

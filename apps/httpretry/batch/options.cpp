@@ -59,12 +59,27 @@ std::vector<Flag> input_flags(BatchCommand& to) {
       {'\0', "dry-run", "",
        "the same, and count the requests by host and policy, and estimate the time",
        [&](Text) { to.dry_run = true; }},
+  };
+}
+
+}  // namespace
+
+std::vector<Flag> request_flags(BatchCommand& to) {
+  return {
       {'H', "header", "LINE", "add a header to the requests that do not have it",
        [&](Text v) { to.headers.push_back(v); }},
       {'\0', "compressed", "", "request gzip, and decode the bodies",
-       [&](Text) { batch.compressed = true; }},
+       [&](Text) { to.batch.compressed = true; }},
   };
 }
+
+Flag key_lifetime_flag(BatchCommand& to) {
+  return {'\0', "key-lifetime", "TIME",
+          "how long servers are trusted to remember an idempotency key (default: 24h)",
+          [&](Text v) { to.batch.key_lifetime = parse_seconds(v, "--key-lifetime"); }};
+}
+
+namespace {
 
 std::vector<Flag> journal_flags(BatchCommand& to) {
   auto& batch = to.batch;
@@ -80,9 +95,7 @@ std::vector<Flag> journal_flags(BatchCommand& to) {
        [&](Text v) {
          batch.durability = v == "process" ? batch::Durability::Process : batch::Durability::Power;
        }},
-      {'\0', "key-lifetime", "TIME",
-       "how long servers are trusted to remember an idempotency key (default: 24h)",
-       [&](Text v) { batch.key_lifetime = parse_seconds(v, "--key-lifetime"); }},
+      key_lifetime_flag(to),
       {'\0', "retry-unknown", "", "send again what may have been executed and is unknown",
        [&](Text) { batch.retry_unknown = true; }},
   };
@@ -98,6 +111,14 @@ std::vector<Flag> output_flags(BatchCommand& to) {
        [&](Text) { to.no_results = true; }},
       {'\0', "dead", "FILE", "the jobs that failed, as an input for another run",
        [&](Text v) { batch.dead = v; }},
+  };
+}
+
+}  // namespace
+
+std::vector<Flag> response_flags(BatchCommand& to) {
+  auto& batch = to.batch;
+  return {
       {'\0', "bodies", "WHERE",
        "where the bodies of responses go: inline (into the results, up to 64 KiB; default), none, "
        "or "
@@ -136,8 +157,8 @@ std::vector<Flag> flow_flags(BatchCommand& to) {
   };
 }
 
+std::vector<Flag> telemetry_flags([[maybe_unused]] BatchCommand& to) {
 #ifdef HTTPRETRY_WITH_TELEMETRY
-std::vector<Flag> telemetry_flags(BatchCommand& to) {
   auto& telemetry = to.telemetry;
   return {
       {'\0', "metrics", "FILE",
@@ -153,8 +174,10 @@ std::vector<Flag> telemetry_flags(BatchCommand& to) {
       {'\0', "log-json", "", "show each send and each call as a line of JSON on standard error",
        [&](Text) { telemetry.log_json = true; }},
   };
-}
+#else
+  return {};
 #endif
+}
 
 std::vector<Flag> connection_flags(BatchCommand& to) {
   auto& connection = to.batch.client.connection;
@@ -168,6 +191,21 @@ std::vector<Flag> connection_flags(BatchCommand& to) {
        [&](Text v) { to.policy.set("connect_timeout", v); }},
   };
 }
+
+namespace {
+
+#ifdef HTTPRETRY_WITH_QUEUE
+std::vector<Flag> queue_flags(BatchCommand& to) {
+  return {
+      {'\0', "enqueue", "", "add the requests to a queue, which `httpretry work` sends",
+       [&](Text) { to.enqueue = true; }},
+      {'\0', "queue", "URL", "the queue: redis://[:PASSWORD@]HOST[:PORT][/DB]?job=NAME",
+       [&](Text v) { to.queue = v; }},
+      {'\0', "force", "", "also on a server that may delete keys when its memory is full",
+       [&](Text) { to.force = true; }},
+  };
+}
+#endif
 
 std::vector<Flag> question_flags(BatchCommand& to) {
   return {
@@ -190,14 +228,22 @@ std::vector<Flag> question_flags(BatchCommand& to) {
 }  // namespace
 
 FlagTable batch_flags(BatchCommand& to) {
-  auto output = output_flags(to);
-#ifdef HTTPRETRY_WITH_TELEMETRY
-  std::ranges::move(telemetry_flags(to), std::back_inserter(output));
+  const auto both = [](std::vector<Flag> flags, std::vector<Flag> more) {
+    std::ranges::move(more, std::back_inserter(flags));
+    return flags;
+  };
+  FlagTable table = {
+      {"Input", both(input_flags(to), request_flags(to))},
+      {"Journal", journal_flags(to)},
+      {"Output", both(both(output_flags(to), response_flags(to)), telemetry_flags(to))},
+      {"Flow", flow_flags(to)},
+      {"Policy", policy_flags(to.policy)},
+      {"Connection", connection_flags(to)},
+      {"Questions", question_flags(to)}};
+#ifdef HTTPRETRY_WITH_QUEUE
+  table.insert(table.begin() + 1, {"Queue", queue_flags(to)});
 #endif
-  return {{"Input", input_flags(to)},          {"Journal", journal_flags(to)},
-          {"Output", std::move(output)},       {"Flow", flow_flags(to)},
-          {"Policy", policy_flags(to.policy)}, {"Connection", connection_flags(to)},
-          {"Questions", question_flags(to)}};
+  return table;
 }
 
 }  // namespace httpretry::cli

@@ -27,7 +27,18 @@ struct BatchCommand {
   bool explain = false;
   std::optional<batch::State> print_jobs;  // --export
   SendOptions telemetry;                   // only what these options set
+  bool enqueue = false;
+  std::string queue;   // a URL
+  bool force = false;  // also on a server that may delete keys
 };
+
+// Those that `httpretry work` has, too.
+std::vector<Flag> request_flags(BatchCommand& to);
+std::vector<Flag> response_flags(BatchCommand& to);
+std::vector<Flag> telemetry_flags(BatchCommand& to);
+std::vector<Flag> flow_flags(BatchCommand& to);
+std::vector<Flag> connection_flags(BatchCommand& to);
+Flag key_lifetime_flag(BatchCommand& to);
 
 FlagTable batch_flags(BatchCommand& to);
 

@@ -49,6 +49,16 @@ constexpr auto kBatches = std::to_array<Example>({
 });
 #endif
 
+#ifdef HTTPRETRY_WITH_QUEUE
+constexpr auto kWorking = std::to_array<Example>({
+    {"httpretry batch --queue redis://host/0?job=a --enqueue a.jsonl", "add requests to a queue"},
+    {"httpretry work --queue redis://host/0?job=a", "send them, on any number of machines"},
+    {"httpretry work --queue redis://host/0?job=a --drain", "the same, until none is left"},
+    {"httpretry work --queue redis://host/0?job=a --results done.jsonl",
+     "write what became of them"},
+});
+#endif
+
 constexpr std::span<const Example> kNoExamples;
 
 constexpr auto kCommands = std::to_array<Command>({
@@ -127,6 +137,21 @@ constexpr auto kCommands = std::to_array<Command>({
      "if "
      "some is left for later.",
      kBatches, batch_table, batch},
+#endif
+#ifdef HTTPRETRY_WITH_QUEUE
+    {"work", "", "send the requests of a queue, beside other workers",
+     "Sends the jobs of a queue on a Redis server, to which `httpretry batch --enqueue` adds them. "
+     "Any number of workers may do so, on any number of machines. A worker that dies or is cut off "
+     "loses its jobs to others when their leases end.\n"
+     "Each job has one line in the results, or is unknown. A request that is safe to repeat, or "
+     "has an idempotency key, is sent at least once. Any other is told to the server before it is "
+     "sent; if its worker then dies, it is unknown and not sent again.\n"
+     "Where the server is away, nothing is taken, requests that are on their way end, and their "
+     "results are kept until it is back.\n"
+     "The first SIGINT or SIGTERM lets requests that are on their way end, the second stops them; "
+     "SIGUSR1 prints how far it is. With --drain the exit status is 0 if all is done, 22 if a job "
+     "is dead, 75 if some is left for later.",
+     kWorking, work_table, work},
 #endif
     {"completion", "bash|zsh|fish", "print a completion script for a shell",
      "For bash: source <(httpretry completion bash). Packages install these scripts.", kNoExamples,

@@ -45,6 +45,7 @@ int policy_schema(const Args& args);
 int serve(const Args& args);
 int simulate(const Args& args);
 int batch(const Args& args);
+int work(const Args& args);
 int completion(const Args& args);
 int manual(const Args& args);
 
@@ -55,6 +56,7 @@ FlagTable policy_explain_table();
 FlagTable serve_table();
 FlagTable simulate_table();
 FlagTable batch_table();
+FlagTable work_table();
 FlagTable manual_table();
 
 // The output of --help.

@@ -112,6 +112,8 @@ class HTTPRETRY_API Store {
   // `attempts`: so far, of all calls.
   virtual void wait(const Job& job, Duration time, int attempts, std::string_view why) = 0;
   virtual void finish(const Job& job, JobEnd end) = 0;
+  // The run ends: nothing more will be taken.
+  virtual void stop_taking() {}
   // The job was taken, and nothing of it was sent: it is as before.
   virtual void give_back(const Job& job) = 0;
   // No job of that host is to be sent for that time; also in the next run.

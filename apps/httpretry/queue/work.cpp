@@ -1,0 +1,187 @@
+// httpretry work --queue URL [options]: sends the jobs of a queue, beside any number of others.
+#include "batch/display.hpp"
+#include "batch/run_parts.hpp"
+#include "batch/run_signals.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/message.hpp"
+#include "cli/output.hpp"
+#include "queue/enqueue.hpp"
+#include "send/connection.hpp"
+#include "send/telemetry.hpp"
+
+#include <httpretry/client/report.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+namespace httpretry::cli {
+namespace {
+
+using batch::RunEnd;
+using Text = const std::string&;
+
+constexpr Duration kShortestLease = std::chrono::milliseconds(500);
+
+struct WorkCommand {
+  BatchCommand batch;
+  Duration lease = std::chrono::seconds(30);
+  bool drain = false;
+  bool status = false;
+  std::string results;
+  std::string dead;
+};
+
+std::vector<Flag> queue_flags(WorkCommand& to) {
+  return {
+      {'\0', "queue", "URL", "the queue: redis://[:PASSWORD@]HOST[:PORT][/DB]?job=NAME",
+       [&](Text v) { to.batch.queue = v; }},
+      {'\0', "drain", "", "end when no job is left, as batch does", [&](Text) { to.drain = true; }},
+      {'\0', "lease", "TIME",
+       "after which a worker that says nothing loses its jobs to others (default: 30s)",
+       [&](Text v) {
+         to.lease = parse_seconds(v, "--lease");
+         if (to.lease < kShortestLease) throw UsageError("option --lease must be 500ms or more");
+       }},
+      key_lifetime_flag(to.batch),
+      {'\0', "force", "", "also on a server that may delete keys when its memory is full",
+       [&](Text) { to.batch.force = true; }},
+  };
+}
+
+std::vector<Flag> question_flags(WorkCommand& to) {
+  return {
+      {'\0', "status", "", "print how many jobs are in which state, and which workers there are",
+       [&](Text) { to.status = true; }},
+      {'\0', "results", "FILE",
+       "write the results that are there, and end; a file of before is continued",
+       [&](Text v) { to.results = v; }},
+      {'\0', "dead", "FILE", "the same for the jobs that failed, as an input for `httpretry batch`",
+       [&](Text v) { to.dead = v; }},
+      help_flag(),
+  };
+}
+
+FlagTable work_flags(WorkCommand& to) {
+  auto output = response_flags(to.batch);
+  std::ranges::move(telemetry_flags(to.batch), std::back_inserter(output));
+  return {{"Queue", queue_flags(to)},
+          {"Requests", request_flags(to.batch)},
+          {"Output", std::move(output)},
+          {"Flow", flow_flags(to.batch)},
+          {"Policy", policy_flags(to.batch.policy)},
+          {"Connection", connection_flags(to.batch)},
+          {"Questions", question_flags(to)}};
+}
+
+std::string row(std::uint64_t count, const std::string& name) {
+  auto number = grouped(count);
+  number.insert(0, number.size() < 12 ? 12 - number.size() : 0, ' ');
+  return number + "  " + name + "\n";
+}
+
+std::string status_text(const queue::QueueStatus& status) {
+  const auto& counts = status.counts;
+  auto text = "queue    " + printable(status.name) + "\n" + row(counts.done, "done") +
+              row(counts.dead, "dead") + row(counts.waiting, "waiting") +
+              row(counts.unknown, "unknown") + row(counts.sending, "sending") +
+              row(counts.queued, "queued");
+  if (status.poison > 0) text += row(status.poison, "dead because their workers ended");
+  if (status.late > 0) text += row(status.late, "results that came too late");
+  if (status.next_due) {
+    text += "the next that waits may be sent in " + duration_text(*status.next_due) + "\n";
+  }
+  for (const auto& worker : status.workers) {
+    text += "worker   " + printable(worker.name) + ", " + grouped(worker.jobs) +
+            " jobs, last heard of " + duration_text(worker.silent) + " ago\n";
+  }
+  return text;
+}
+
+int answer_questions(const WorkCommand& command) {
+  const auto options = queue_options(command.batch);
+  const auto write = [&](queue::Lines which, const std::string& path, const char* what) {
+    if (path.empty()) return;
+    const auto count = queue::write_lines(options, which, path);
+    if (command.batch.progress == ProgressStyle::None) return;
+    print_message("httpretry: " + grouped(count) + " " + what + " written to " + path);
+  };
+  write(queue::Lines::Results, command.results, "results");
+  write(queue::Lines::Dead, command.dead, "dead letters");
+  if (command.status) write_stdout(status_text(queue::read_status(options)));
+  return kOk;
+}
+
+void print_end(queue::Worker& worker, RunEnd end, const batch::Counts& counts,
+               const BatchCommand& command) {
+  auto line = "httpretry: " + grouped(counts.done) + " of " + grouped(counts.total()) + " done";
+  const auto add = [&](std::uint64_t count, const char* what) {
+    if (count > 0) line += ", " + grouped(count) + what;
+  };
+  add(counts.dead, " dead");
+  add(counts.waiting, " waiting");
+  add(counts.queued + counts.sending, " not sent");
+  add(counts.unknown, " unknown");
+  add(worker.late(), " of this worker too late");
+  if (end == RunEnd::Failures) {
+    line += "; ended because " + grouped(command.batch.runner.max_failures) + " failed";
+  }
+  print_message(line);
+  const auto due = worker.next_due();
+  if (end == RunEnd::Idle && due) {
+    print_message("httpretry: start the same command again in " + duration_text(*due) +
+                  " or later");
+  }
+}
+
+int run_worker(WorkCommand& work) {
+  auto& command = work.batch;
+  const auto options = queue_options(command);
+  prepare_requests(command);
+  command.batch.runner.until_stopped = !work.drain;
+  const auto telemetry = begin_telemetry(command);
+  RunDisplay display(command.progress);
+  display.set_up(command.batch.runner);
+  std::unique_ptr<queue::Worker> worker;
+  {
+    const WithoutSignals blocked;
+    worker = std::make_unique<queue::Worker>(options, command.batch, work.lease);
+  }
+  RunEnd end{};
+  int signal = 0;
+  {
+    const RunSignals signals(worker->runner());
+    end = worker->run();
+    signal = signals.received();
+  }
+  display.clear();
+  const auto counts = worker->counts();
+  if (!display.quiet()) print_end(*worker, end, counts, command);
+  const bool written = !telemetry || end_telemetry(*telemetry);
+  if (end == RunEnd::Stopped) return 128 + signal;
+  return written ? exit_status(counts) : kWriteError;
+}
+
+}  // namespace
+
+FlagTable work_table() {
+  static WorkCommand unused;
+  return work_flags(unused);
+}
+
+int work(const Args& args) {
+  WorkCommand command;
+  const auto operands = parse(args, work_flags(command));
+  if (!operands.empty()) throw UsageError("work takes no operand: the requests are in the queue");
+  try {
+    const bool asks = command.status || !command.results.empty() || !command.dead.empty();
+    return asks ? answer_questions(command) : run_worker(command);
+  } catch (const batch::StoreError& error) {
+    show_status("");
+    print_message(std::string("httpretry: ") + error.what());
+    return kWriteError;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(with_flag_name(error.what()));
+  }
+}
+
+}  // namespace httpretry::cli
