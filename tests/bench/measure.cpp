@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
@@ -126,6 +127,8 @@ Spent spent_in(const std::function<void()>& work) {
   spent.allocated_bytes = allocated_bytes.load() - bytes;
   return spent;
 }
+
+void let_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
 
 std::size_t heap_bytes() {
   const auto about = ::mallinfo2();

@@ -40,6 +40,9 @@ struct Spent {
 // when it ends: the instructions are its own.
 Spent spent_in(const std::function<void()>& work);
 
+// Lets the loops finish with the last response, and find that they have nothing to do.
+void let_rest();
+
 // Bytes that the heap has handed out, and that the process holds of the machine's memory.
 std::size_t heap_bytes();
 std::size_t resident_bytes();

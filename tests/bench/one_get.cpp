@@ -81,6 +81,21 @@ Work raw(const std::string& url, const std::vector<std::string>& lines, bool pol
   return [=](long count) { drive->run(*requests, count); };
 }
 
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  demand(value != nullptr, "the cases with TLS need BENCH_TLS_URL and BENCH_CA_FILE");
+  return value;
+}
+
+Work raw_tls() {
+  auto requests = std::make_shared<std::vector<std::unique_ptr<RawRequest>>>();
+  requests->push_back(
+      std::make_unique<RawRequest>(from_environment("BENCH_TLS_URL"), std::vector<std::string>()));
+  requests->front()->trust(from_environment("BENCH_CA_FILE"));
+  std::shared_ptr<Drive> drive = drive_by_poll(1);
+  return [=](long count) { drive->run(*requests, count); };
+}
+
 // --- through a Client ---
 
 // As `Client client;`.
@@ -192,6 +207,15 @@ const std::map<std::string, Make>& cases() {
       {"get_default_chain_from_text",
        [](const Server& s) {
          return blocking_with(default_client(), [url = s.url()] { return Request::get(url); });
+       }},
+      {"raw_poll_tls", [](const Server&) { return raw_tls(); }},
+      {"get_default_chain_tls",
+       [](const Server&) {
+         ClientOptions options;
+         options.connection.ca_file = from_environment("BENCH_CA_FILE");
+         return blocking_with(
+             std::make_shared<Client>(std::move(options)),
+             [get = Request::get(from_environment("BENCH_TLS_URL"))] { return get; });
        }},
       {"get_headers5", [](const Server& s) { return blocking({}, with_headers(s.url())); }},
       {"get_headers5_middlewares5",

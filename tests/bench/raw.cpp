@@ -36,6 +36,11 @@ RawRequest::RawRequest(const std::string& url, const std::vector<std::string>& h
   curl_easy_setopt(easy_, CURLOPT_PRIVATE, this);
 }
 
+void RawRequest::trust(const std::string& ca_file) {
+  curl_easy_setopt(easy_, CURLOPT_CAINFO, ca_file.c_str());
+  curl_easy_setopt(easy_, CURLOPT_CAPATH, nullptr);  // or each connection reads the file
+}
+
 RawRequest::~RawRequest() {
   curl_easy_cleanup(easy_);
   curl_url_cleanup(url_);

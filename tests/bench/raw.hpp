@@ -22,12 +22,14 @@ struct Answer {
 enum class Options { Tuned, Plain };
 
 // One easy handle with its request, set up once and sent again and again. Tuned, the bytes it sends
-// are those that httpretry sends.
+// are those that httpretry sends, but for the User-Agent.
 class RawRequest {
  public:
   RawRequest(const std::string& url, const std::vector<std::string>& headers,
              Options options = Options::Tuned);
   ~RawRequest();
+  // The certificates of a TLS server are in this file.
+  void trust(const std::string& ca_file);
   RawRequest(const RawRequest&) = delete;
   RawRequest& operator=(const RawRequest&) = delete;
 

@@ -80,6 +80,7 @@ http {{
   server {{
     listen 127.0.0.1:{self.tls_port} ssl backlog=8192;
     ssl_certificate {at}/crt.pem; ssl_certificate_key {at}/key.pem;
+    location = / {{ return 200 '{BODY}'; }}
     location = /slow {{ alias {at}/www/64KiB; limit_rate 16k; }}
   }}
 }}
@@ -103,6 +104,9 @@ http {{
     def file_url(self, name, etag=True):
         folder = "files" if etag else "no-etag"
         return f"http://127.0.0.1:{self.port}/{folder}/{name.replace(' ', '')}"
+
+    def tls_url(self):
+        return f"https://127.0.0.1:{self.tls_port}/"
 
     def slow_url(self):
         return f"https://127.0.0.1:{self.tls_port}/slow"
