@@ -157,7 +157,7 @@ Outcome ClientCore::send_on_event_loop(EventLoop& driver, Request&& request,
   auto ticket = under_way_.begin_call();
   if (!ticket) return drained();
   std::optional<Error> error;
-  auto where = find_loop(error);
+  auto where = find_loop(error, &request);
   if (where.scheduler == nullptr) return *std::move(error);
   where.ticket = std::move(ticket);
   return run_here(std::move(where), driver, std::move(request), std::move(options));
@@ -189,7 +189,7 @@ void ClientCore::start(Request&& request, CallOptions&& options,
   auto error = apply(request, options);
   auto ticket = under_way_.begin_call();
   if (!ticket && !error) error = drained();
-  auto where = error ? RunsOn() : find_loop(error);
+  auto where = error ? RunsOn() : find_loop(error, &request);
   where.ticket = std::move(ticket);
   if (where.scheduler == nullptr) {
     Outcome outcome = *std::move(error);
@@ -249,10 +249,10 @@ void ClientCore::stop_with_client(RunsOn& where, CallOptions& options) {
   options.stop = std::move(stop);
 }
 
-RunsOn ClientCore::find_loop(std::optional<Error>& why) {
+RunsOn ClientCore::find_loop(std::optional<Error>& why, const Request* request) {
   try {
     const std::lock_guard lock(mutex_);
-    if (!closed_) return options_.scheduler ? external_scheduler() : background_loop();
+    if (!closed_) return options_.scheduler ? external_scheduler() : background_loop(request);
     why = under_way_.drains() ? drained() : client_gone();
   } catch (const std::system_error& cause) {
     why = no_loop(cause);
@@ -261,26 +261,33 @@ RunsOn ClientCore::find_loop(std::optional<Error>& why) {
 }
 
 // With the mutex held, so that the call is counted before the loop can be closed.
-RunsOn ClientCore::background_loop() {
-  auto& background = least_busy_loop();
-  RunsOn where{&background.loop(), &transport_of(background.loop()), background.count_call()};
+RunsOn ClientCore::background_loop(const Request* request) {
+  const std::string* origin = nullptr;
+  if (options_.threads > 1 && request != nullptr) {
+    if (const auto& url = request->parsed_url()) origin = &url->origin();
+  }
+  auto& background = choose_loop(origin);
+  RunsOn where{&background.loop(), &transport_of(background.loop()), background.count_call(origin)};
   where.client_end = &at_end_;
   return where;
 }
 
-// Where many calls begin as others end, the next one finds a connection that is free: the loop that
-// has the fewest is the one whose call has just ended.
-BackgroundLoop& ClientCore::least_busy_loop() {
+// One with an idle connection to the origin, and of those, or else of all, the one with the fewest
+// calls in flight. So calls that begin as others end need no new connection: 64 in flight on two
+// loops never have more than 64.
+BackgroundLoop& ClientCore::choose_loop(const std::string* origin) {
   BackgroundLoop* best = nullptr;
-  int fewest = 0;
+  std::pair<bool, int> least;  // busy, in flight
   for (const auto& loop : loops_) {
-    const int in_flight = loop->in_flight();
-    if (best != nullptr && in_flight >= fewest) continue;
+    const bool idle = origin != nullptr && loop->has_idle(*origin);
+    const std::pair load(!idle, loop->in_flight());
+    if (best != nullptr && load >= least) continue;
     best = loop.get();
-    fewest = in_flight;
+    least = load;
   }
-  const auto most = static_cast<std::size_t>(options_.threads);
-  return best != nullptr && (fewest == 0 || loops_.size() == most) ? *best : add_loop();
+  const auto& [busy, in_flight] = least;
+  const bool all_made = loops_.size() == static_cast<std::size_t>(options_.threads);
+  return best != nullptr && (!busy || in_flight == 0 || all_made) ? *best : add_loop();
 }
 
 BackgroundLoop& ClientCore::add_loop() {

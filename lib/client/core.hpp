@@ -39,10 +39,11 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   // The error where the call cannot begin with these options.
   std::optional<Error> apply(Request& request, CallOptions& options) const;
   // Where a call runs while no thread waits for it. Nowhere where there is no loop, and `why` says
-  // why. (Not a Result, which would put the RunsOn on the heap.)
-  RunsOn find_loop(std::optional<Error>& why);
-  RunsOn background_loop();
-  BackgroundLoop& least_busy_loop();
+  // why. (Not a Result, which would put the RunsOn on the heap.) `request`: of the call, if it is
+  // one.
+  RunsOn find_loop(std::optional<Error>& why, const Request* request = nullptr);
+  RunsOn background_loop(const Request* request);
+  BackgroundLoop& choose_loop(const std::string* origin);
   BackgroundLoop& add_loop();
   RunsOn external_scheduler();
   void stop_with_client(RunsOn& where, CallOptions& options);

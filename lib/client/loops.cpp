@@ -5,6 +5,12 @@
 #include <algorithm>
 
 namespace httpretry::detail {
+namespace {
+
+// Some 150 bytes each. Beyond it those without calls are forgotten.
+constexpr std::size_t kMostOrigins = 1024;
+
+}  // namespace
 
 void BackgroundLoop::start() {
   thread_ = std::thread([self = shared_from_this()] {
@@ -25,6 +31,31 @@ void BackgroundLoop::call_ended() noexcept {
   done_.store(true, std::memory_order_release);
   loop_.close();  // wakes it
   kept_.reset();
+}
+
+BackgroundLoop::CallCount BackgroundLoop::count_call(const std::string* origin) {
+  auto& calls = origin == nullptr ? calls_to_any_ : calls_to(*origin);
+  calls_.fetch_add(1, std::memory_order_relaxed);
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  const int now = calls.in_flight.fetch_add(1, std::memory_order_relaxed) + 1;
+  calls.most = std::max(calls.most, now);
+  CallCount count;
+  count.call.reset(this);
+  count.in_flight.reset(&calls);
+  return count;
+}
+
+bool BackgroundLoop::has_idle(const std::string& origin) const {
+  const auto found = origins_.find(origin);
+  return found != origins_.end() &&
+         found->second.in_flight.load(std::memory_order_relaxed) < found->second.most;
+}
+
+BackgroundLoop::OriginCalls& BackgroundLoop::calls_to(const std::string& origin) {
+  if (origins_.size() >= kMostOrigins && !origins_.contains(origin)) {
+    std::erase_if(origins_, [](const auto& one) { return one.second.in_flight == 0; });
+  }
+  return origins_.try_emplace(origin, *this).first->second;
 }
 
 void BackgroundLoop::join() {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 namespace httpretry::detail {
@@ -22,15 +23,23 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
   struct EndCall {
     void operator()(BackgroundLoop* loop) const noexcept { loop->call_ended(); }
   };
+  // The calls to one origin on one loop.
+  struct OriginCalls {
+    explicit OriginCalls(BackgroundLoop& owner) : loop(owner) {}
+    BackgroundLoop& loop;
+    std::atomic<int> in_flight = 0;
+    int most = 0;  // at once: so many connections were needed
+  };
   struct EndFlight {
-    void operator()(BackgroundLoop* loop) const noexcept {
-      loop->in_flight_.fetch_sub(1, std::memory_order_relaxed);
+    void operator()(OriginCalls* calls) const noexcept {
+      calls->in_flight.fetch_sub(1, std::memory_order_relaxed);
+      calls->loop.in_flight_.fetch_sub(1, std::memory_order_relaxed);
     }
   };
   // Counts a call (or spawned work) on its loop.
   struct CallCount {
-    std::unique_ptr<BackgroundLoop, EndCall> call;         // the loop lives as long as this
-    std::unique_ptr<BackgroundLoop, EndFlight> in_flight;  // until its outcome is known
+    std::unique_ptr<BackgroundLoop, EndCall> call;      // the loop lives as long as this
+    std::unique_ptr<OriginCalls, EndFlight> in_flight;  // until its outcome is known
   };
 
   BackgroundLoop(std::shared_ptr<const TransportOptions> options,
@@ -48,23 +57,23 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
   void keep_for_calls() { kept_ = shared_from_this(); }
   [[nodiscard]] Loop& loop() { return loop_; }
   [[nodiscard]] int in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
-  // Before the call is posted here, on any thread but before `close`.
-  [[nodiscard]] CallCount count_call() {
-    calls_.fetch_add(1, std::memory_order_relaxed);
-    in_flight_.fetch_add(1, std::memory_order_relaxed);
-    CallCount count;
-    count.call.reset(this);
-    count.in_flight.reset(this);
-    return count;
-  }
+  // These two need the client's mutex.
+  // Before the call is posted here, and before `close`. `origin`: of its URL; nullptr where there
+  // is only one loop.
+  [[nodiscard]] CallCount count_call(const std::string* origin);
+  // Whether a connection to the origin is likely to be idle here: it may have been closed since.
+  [[nodiscard]] bool has_idle(const std::string& origin) const;
 
  private:
   void call_ended() noexcept;
+  OriginCalls& calls_to(const std::string& origin);
 
   Loop loop_;
   std::thread thread_;
   std::atomic<int> calls_ = 1;  // until `close` the client counts as one
   std::atomic<int> in_flight_ = 0;
+  OriginCalls calls_to_any_{*this};
+  std::unordered_map<std::string, OriginCalls> origins_;
   std::atomic<bool> done_ = false;
   std::shared_ptr<BackgroundLoop> kept_;
 };
