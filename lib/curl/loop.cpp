@@ -79,16 +79,17 @@ void Loop::drive_shards() {
     auto& shard = *shards_[i];
     const bool to_look = shard.look_at <= now_;
     if (to_look) shard.look_at = kNever;
+    if (shard.run_at <= now_) shard.run_waiting(now_);
     if (load_ == Load::OneCall) {
       if (!shard.active.empty()) {
         drive(shard, -1,
               [&](int* running) { return curl_multi_perform(shard.multi.get(), running); });
       }
+      if (std::exchange(progressed_, false)) shard.run_soon(now_);
       plan_look(shard, false);
     } else {
       const bool due = shard.deadline <= now_;
       if (to_look) shard.run_connecting();
-      if (shard.run_at <= now_) shard.run_waiting(now_);
       if (shard.deadline > now_) continue;
       shard.deadline = kNever;
       socket_action(shard, CURL_SOCKET_TIMEOUT, 0);

@@ -23,8 +23,8 @@ struct Shard {
   // transfers that connect.
   void run_connecting() const;
   // libcurl 7.88 may receive the end of an HTTP/2 response while it runs another transfer of the
-  // connection, and then not run the transfer that it is for. So some time after something was
-  // received, it is made to run those that have waited since.
+  // connection, or while it sends the request, and then not run the transfer that it is for. So
+  // some time after something was received, it is made to run those that have waited since.
   void run_soon(Time now);
   void run_waiting(Time now);
   // Those that asked (Transfer::ask_other) before libcurl was driven, the first `asked_before`,
