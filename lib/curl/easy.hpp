@@ -78,6 +78,12 @@ class Easy {
   // Sets what the request needs. `request` must stay as it is until the exchange has ended.
   void prepare(const Request& request, const Url& url, const SendPlan& plan);
 
+  // In a callback of libcurl: has it say from here on what happens to the connection. Not where it
+  // closes each connection, which is no sign of anything.
+  void listen() {
+    if (forbid_reuse_ == 0) set_changed(CURLOPT_VERBOSE, 1L, verbose_);
+  }
+
   // The request asks with "Expect: 100-continue" before its body is sent.
   [[nodiscard]] bool expects() const { return expects_; }
 

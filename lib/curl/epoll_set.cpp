@@ -104,17 +104,38 @@ curl_socket_t EpollSet::open(const curl_sockaddr& address) noexcept {
 }
 
 int EpollSet::find(int local_port) {
-  for (std::size_t fd = 0; fd < sockets_.size(); ++fd) {
-    auto& socket = sockets_[fd];
-    if (!socket.ours) continue;
-    if (socket.port == 0) socket.port = port_of(static_cast<int>(fd));
-    if (socket.port == local_port) return static_cast<int>(fd);
+  auto found = ports_.find(local_port);
+  if (found == ports_.end()) {
+    learn_ports();
+    found = ports_.find(local_port);
   }
-  return -1;
+  return found == ports_.end() ? -1 : found->second;
+}
+
+void EpollSet::learn_ports() {
+  for (std::size_t i = 0; i < sockets_.size(); ++i) {
+    auto& socket = sockets_[i];
+    if (!socket.ours || socket.port != 0) continue;
+    const int fd = static_cast<int>(i);
+    const int port = port_of(fd);
+    if (port == 0) continue;
+    ports_.emplace(port, fd);
+    socket.port = port;
+  }
+}
+
+// Where several have the port, it could be any of them.
+bool EpollSet::is_http1(int local_port) const {
+  const auto [first, end] = ports_.equal_range(local_port);
+  return first != end && std::next(first) == end &&
+         sockets_[static_cast<std::size_t>(first->second)].http1;
 }
 
 int EpollSet::close(curl_socket_t fd) noexcept {
   close_error_ = errno;
+  const auto [first, end] = ports_.equal_range(at(fd).port);
+  const auto own = std::find_if(first, end, [fd](const auto& one) { return one.second == fd; });
+  if (own != end) ports_.erase(own);
   at(fd) = Socket{};
   return ::close(fd);
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace httpretry {
@@ -40,8 +41,12 @@ class EpollSet {
   bool want(int fd, Shard& shard, int what) noexcept;
   curl_socket_t open(const curl_sockaddr& address) noexcept;
   int close(curl_socket_t fd) noexcept;
-  // The socket with this local port; -1 where it was not opened by `open`.
+  // The socket with this local port; -1 where it was not opened by `open`. Throws std::bad_alloc.
   [[nodiscard]] int find(int local_port);
+  // A response has shown that the connection on this socket speaks HTTP/1.
+  void set_http1(int fd) { at(fd).http1 = true; }
+  // Whether that is known of the connection with this local port.
+  [[nodiscard]] bool is_http1(int local_port) const;
   // Why the last `open` failed (errno); 0 where it did not.
   [[nodiscard]] int open_error() const { return open_error_; }
   // What went wrong (errno) before the last `close`, since it was last 0.
@@ -55,12 +60,14 @@ class EpollSet {
     std::uint32_t registered = 0;  // epoll events
     std::uint32_t wanted = 0;
     bool ours = false;  // opened by `open`, so that `close` is called
-    int port = 0;       // ours, if known
+    bool http1 = false;
+    int port = 0;  // of our end, if known
   };
   [[nodiscard]] bool make_room(int fd) noexcept;
   Socket& at(int fd) { return sockets_[static_cast<std::size_t>(fd)]; }
   [[nodiscard]] bool watch(int fd, Socket& socket) const;
   void forget(int fd, Socket& socket) const;
+  void learn_ports();
 
   static constexpr char kFailure[] = "cannot make an epoll set";
 
@@ -69,6 +76,8 @@ class EpollSet {
   int open_error_ = 0;
   int close_error_ = 0;
   std::vector<Socket> sockets_;  // by descriptor
+  // Descriptors by the port of our end. Several may have the same, to different servers.
+  std::unordered_multimap<int, int> ports_;
   // More than come at once in practice; what is left over comes with the next wait.
   std::array<epoll_event, 256> events_{};
 };

@@ -187,18 +187,15 @@ void Loop::socket_action(Shard& shard, curl_socket_t socket, int events) {
     return curl_multi_socket_action(shard.multi.get(), socket, events, running);
   });
   const bool received = std::exchange(progressed_, false) || socket != CURL_SOCKET_TIMEOUT;
-  if (heartbeat_ && received) shard.run_soon(now_);
+  if (received && watches()) shard.run_soon(now_);
 }
 
 template <class Function>
 void Loop::drive(Shard& shard, int fd, const Function& function) {
   int running = 0;
-  if (heartbeat_) heartbeat_->enter(fd);
+  if (watches()) heartbeat_->enter(fd);
   const auto code = function(&running);
-  if (heartbeat_) {  // it may be new: then it began inside libcurl
-    heartbeat_->leave();
-    read_clock();
-  }
+  if (heartbeat_ && heartbeat_->leave()) read_clock();  // it may have begun inside libcurl
   reap(shard, code);
 }
 
@@ -211,6 +208,13 @@ Heartbeat::Closed Loop::watch_connection(int local_port) {
     return nullptr;
   }
   return heartbeat_->watch(fd);
+}
+
+void Loop::found_http1(int local_port) {
+  const int fd = sockets_.find(local_port);
+  if (fd < 0) return;
+  sockets_.set_http1(fd);
+  if (heartbeat_) heartbeat_->forget(fd);
 }
 
 // `code`: what libcurl returned when it was driven.

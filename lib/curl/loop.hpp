@@ -78,12 +78,16 @@ class Loop final : public RunQueue, public Transport {
   void decode_later(Transfer& transfer) { decoding_.push_back(&transfer); }
   void stop_decoding(Transfer& transfer) { std::erase(decoding_, &transfer); }
 
-  // The connection with this local port may speak HTTP/2: has the watchdog look after it. For
-  // libcurl's callbacks. Whether the watchdog has closed it; nullptr where it cannot.
+  // About the connection with this local port. For libcurl's callbacks.
+  // It may speak HTTP/2: has the watchdog look after it. Whether the watchdog has closed it;
+  // nullptr where it cannot.
   Heartbeat::Closed watch_connection(int local_port);
+  // It has turned out to speak HTTP/1, and need not be looked after.
+  void found_http1(int local_port);
+  [[nodiscard]] bool speaks_http1(int local_port) const { return sockets_.is_http1(local_port); }
   // For libcurl's callbacks: libcurl makes progress.
   void progress() {
-    if (!heartbeat_) return;
+    if (!watches()) return;
     heartbeat_->progress();
     progressed_ = true;
   }
@@ -93,6 +97,7 @@ class Loop final : public RunQueue, public Transport {
   void remove(Transfer& transfer);
 
  private:
+  [[nodiscard]] bool watches() const { return heartbeat_ && heartbeat_->watches(); }
   // Whether the host must be looked up: not for literals and localhost, nor with a proxy, and not
   // while libcurl still has the addresses, or where an option gives them.
   [[nodiscard]] bool needs_addresses(const Url& url) const;
@@ -140,7 +145,7 @@ class Loop final : public RunQueue, public Transport {
   std::vector<Transfer*> decoding_;  // the one whose turn is next comes first
   EpollSet sockets_;
   std::unique_ptr<Heartbeat> heartbeat_;  // once a connection may speak HTTP/2
-  bool progressed_ = false;               // then: libcurl has called us since it was last called
+  bool progressed_ = false;   // while one may: libcurl has called us since it was last called
   bool lost_socket_ = false;  // libcurl has closed one, or got none, since it was last called
   std::unordered_map<std::string, OriginInfo> origins_;
   // In this order: a handle is freed before the multi handles, and both before the share.

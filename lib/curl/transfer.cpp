@@ -215,6 +215,11 @@ bool Transfer::end_of_headers() {
   curl_easy_getinfo(handle(), CURLINFO_RESPONSE_CODE, &status);
   if (!reader_.check_block(status)) return false;
   if (status < 200) return true;
+  if (connection_closed_ && reader_.response.http_version != "2") {
+    loop_.found_http1(sends_.local_port());
+    connection_closed_.reset();
+  }
+  const auto limit_before = limit();
   last_byte_ = loop_.now();
   sends_.response_came(reader_.response.status);
   // The connection is closed: the server may take what comes next for the body. Libcurl would use
@@ -222,7 +227,8 @@ bool Transfer::end_of_headers() {
   if (status == 417 && easy_->expects() && request_.body().replayable()) {
     return abort_.set(Abort::ExpectRefused);
   }
-  set_timer();  // from here on other limits count
+  // From here on other limits count. A timer that is too early is set anew when it fires.
+  if (limit() < limit_before) set_timer();
   // libcurl sends no more of the body after an error status, but sees that only when it may send.
   if (upload_.paused()) loop_.timers().set(*this, started_);
   if (auto* const watch = Call::State::watch(call_)) watch->headers_came(reader_.response);

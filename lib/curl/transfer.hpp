@@ -60,7 +60,7 @@ class Transfer final : public CancelableWait, private Timer {
   // From the loop: the multi handle is lost with it, for this reason.
   void lost(CURLMcode code);
 
-  // The callbacks of libcurl. They must not throw, nor call libcurl except getinfo.
+  // The callbacks of libcurl. They must not throw, nor call libcurl except getinfo and setopt.
   bool about_to_send(int local_port) noexcept;       // our end of the connection's; false aborts
   bool header_line(std::string_view line) noexcept;  // false aborts
   std::size_t body_bytes(std::string_view bytes) noexcept;
@@ -68,8 +68,8 @@ class Transfer final : public CancelableWait, private Timer {
   bool rewind_body() noexcept;
   // How many bytes libcurl has sent of the body; false aborts. Only where somebody wants to know.
   bool progressed(std::uint64_t sent) noexcept;
-  // What libcurl says about the connection, only where TLS is spoken and HTTP/2 may be, or
-  // `on_connection` is set.
+  // What libcurl says about the connection, only where it may speak HTTP/2, or `on_connection` is
+  // set.
   void heard(std::string_view text) noexcept;
 
   // It has received no more of a response since then, on a connection that others may share. kNever

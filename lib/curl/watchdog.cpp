@@ -147,6 +147,7 @@ Heartbeat::Closed Heartbeat::watch(int fd) {
   if (known != connections_.end()) return known->closed;
   auto closed = std::make_shared<std::atomic<bool>>(false);
   connections_.push_back({fd, closed});
+  if (!entered()) enter(-1);  // there was nothing to watch when libcurl was called
   return closed;
 }
 

@@ -29,12 +29,20 @@ class Heartbeat {
 
   // For the thread that drives the loop.
 
-  // Around each call of libcurl. `fd`: the socket that libcurl is to handle; -1: any.
+  // Whether there is a connection to look after.
+  [[nodiscard]] bool watches() const { return !connections_.empty(); }
+  // Around each call of libcurl while it watches. `fd`: the socket that libcurl is to handle; -1:
+  // any.
   void enter(int fd);
-  void leave() { beats_.fetch_add(1, std::memory_order_relaxed); }
+  // False: it was not entered.
+  bool leave() {
+    if (!entered()) return false;
+    beats_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
   // In libcurl's callbacks.
   void progress() { beats_.fetch_add(2, std::memory_order_relaxed); }
-  // A connection may speak HTTP/2, until its socket is closed.
+  // A connection may speak HTTP/2, until it is forgotten. To be called while libcurl is running.
   Closed watch(int fd);
   void forget(int fd);
 
@@ -47,6 +55,7 @@ class Heartbeat {
     std::uint64_t beats = 0;
     std::uint64_t read = 0;
   };
+  [[nodiscard]] bool entered() const { return beats_.load(std::memory_order_relaxed) % 2 == 1; }
   // Whether there was any progress since the last look.
   bool look();
   // There is none. Closes the connections from which libcurl reads all the same, if it is `time`.
@@ -55,7 +64,9 @@ class Heartbeat {
   std::atomic<std::uint64_t> beats_ = 1;  // odd: libcurl is running
   std::atomic<int> fd_ = -1;
   std::atomic<clockid_t> clock_;  // the CPU time of the thread that drives the loop
-  std::mutex mutex_;  // guards the next: the number of a closed socket may be another's at once
+  // Guards the next: the number of a closed socket may be another's at once. The thread that drives
+  // the loop, the only one that adds and removes, reads without it.
+  std::mutex mutex_;
   std::vector<Connection> connections_;
 
   // Of the watchdog: what it saw last.

@@ -113,6 +113,33 @@ TEST_CASE("a request above the last stream of a goodbye is sent again, whatever 
   });
 }
 
+// Of connections that speak HTTP/1.1 libcurl is not asked to tell anything.
+TEST_CASE("a goodbye counts, too, where the server spoke HTTP/1.1 before") {
+  const FrameServer server(
+      [](const std::string& stream, int number) {
+        return Pieces{number == 1 ? goaway(std::string(4, '\0'))
+                                  : headers(stream, k200, kEndStream)};
+      },
+      1);
+  ClientOptions options;
+  options.connection.ca_file = server.ca_file();
+  options.middlewares = {retry(hasty())};
+  Client client(options);
+  for (int i = 0; i < 2; ++i) {
+    const auto first = client.get(server.url());
+    REQUIRE(first);
+    CHECK(first->http_version == "1.1");
+  }
+  REQUIRE(server.connections() == 1);
+
+  auto request = Request::post(server.url(), "unsafe");
+  request.edit_options().fresh_connection = true;
+  const auto outcome = client.send(request);
+  check_sent(outcome, 2);
+  CHECK(outcome->http_version == "2");
+  CHECK(server.streams() == 2);
+}
+
 TEST_CASE("a request that a server may have processed before it died is not sent again") {
   for_goodbyes([](int count, int processed, bool warned) {
     const auto [outcomes, streams] = post(count, [&](const Streams& asked) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstring>
 #include <deque>
 #include <fstream>
 #include <thread>
@@ -23,12 +24,12 @@ void write_pem(const std::string& path, const auto& write) {
   std::fclose(file);
 }
 
-// ALPN: h2, whatever else is offered.
-int choose_h2(SSL* /*tls*/, const unsigned char** out, unsigned char* size,
-              const unsigned char* /*in*/, unsigned int /*in_size*/, void* /*user*/) {
-  static const unsigned char name[] = {'h', '2'};
-  *out = name;
-  *size = 2;
+// ALPN: the protocol that is the app data of `tls`, whatever else is offered.
+int choose_protocol(SSL* tls, const unsigned char** out, unsigned char* size,
+                    const unsigned char* /*in*/, unsigned int /*in_size*/, void* /*user*/) {
+  const auto* name = static_cast<const char*>(SSL_get_app_data(tls));
+  *out = reinterpret_cast<const unsigned char*>(name);
+  *size = static_cast<unsigned char>(std::strlen(name));
   return SSL_TLSEXT_ERR_OK;
 }
 
@@ -123,25 +124,40 @@ std::size_t Nghttpd::connections() const {
   return count;
 }
 
-FrameServer::FrameServer(Answer answer)
-    : answer_(std::move(answer)), server_([this](int listener) { serve(listener); }) {}
+FrameServer::FrameServer(Answer answer, int http1_connections)
+    : answer_(std::move(answer)),
+      http1_connections_(http1_connections),
+      server_([this](int listener) { serve(listener); }) {}
 
 void FrameServer::serve(int listener) {
-  SSL_CTX_set_alpn_select_cb(&certificates_.context(), &choose_h2, nullptr);
+  SSL_CTX_set_alpn_select_cb(&certificates_.context(), &choose_protocol, nullptr);
   std::vector<std::thread> talks;
   for (;;) {
     const int connection = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (connection < 0) break;
-    ++connections_;
-    talks.emplace_back([this, connection] {
+    const bool http1 = ++connections_ <= http1_connections_;
+    talks.emplace_back([this, connection, http1] {
       SSL* tls = SSL_new(&certificates_.context());
       SSL_set_fd(tls, connection);
-      if (SSL_accept(tls) == 1) talk(tls);
+      SSL_set_app_data(tls, const_cast<char*>(http1 ? "http/1.1" : "h2"));  // only read
+      if (SSL_accept(tls) == 1) http1 ? talk_http1(tls) : talk(tls);
       SSL_free(tls);
       ::close(connection);
     });
   }
   for (auto& thread : talks) thread.join();
+}
+
+void FrameServer::talk_http1(SSL* tls) {
+  std::string text;
+  std::string request;
+  while (read_exactly(tls, text, 1)) {
+    request += text;
+    if (!request.ends_with("\r\n\r\n")) continue;
+    constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    SSL_write(tls, kAnswer.data(), static_cast<int>(kAnswer.size()));
+    request.clear();
+  }
 }
 
 void FrameServer::talk(SSL* tls) {

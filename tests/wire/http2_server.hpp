@@ -74,7 +74,8 @@ class FrameServer {
   // when the client has read the one before.
   using Pieces = std::vector<std::string>;
   using Answer = std::function<std::optional<Pieces>(const std::string& stream, int number)>;
-  explicit FrameServer(Answer answer);
+  // The first connections may speak HTTP/1.1, and answer 200 to all.
+  explicit FrameServer(Answer answer, int http1_connections = 0);
   [[nodiscard]] std::string url() const { return server_.url("https"); }
   [[nodiscard]] const std::string& ca_file() const { return certificates_.ca_file(); }
   [[nodiscard]] int streams() const { return streams_; }
@@ -83,8 +84,10 @@ class FrameServer {
  private:
   void serve(int listener);
   void talk(SSL* tls);
+  static void talk_http1(SSL* tls);
   faults::Certificates certificates_{Tls::Good};
   const Answer answer_;
+  const int http1_connections_;
   std::atomic<int> streams_ = 0;
   std::atomic<int> connections_ = 0;
   RawServer server_;  // last: its thread uses the others
