@@ -71,12 +71,10 @@ Error unreadable(const std::string& what, const std::string& path, const std::st
 
 // libcurl reads these files in the loop, and would wait for ever where one is a pipe. About one
 // that is missing, it has errors of its own.
-Result<void> check_tls_files(const TransportOptions& options, const Url& url) {
+Result<void> check_tls_files(const TransportOptions& options, bool tls) {
   constexpr std::string_view kHash = "sha256//";
   const auto& certificate = options.client_certificate;
   const auto& pins = options.pinned_keys;
-  const bool tls = url.scheme() == "https";
-  if (!tls && options.proxy.ca_file.empty()) return {};
   const auto check_file = [](bool used, const char* what, const std::string& path) -> Result<void> {
     if (!used || path.empty() || !could_make_wait(path)) return {};
     return unreadable(what, path, kCouldMakeWait);
@@ -135,14 +133,17 @@ SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, co
 Result<void> check_sendable(const Request& request, const TransportOptions& options,
                             const SendPlan& plan) {
   for (const auto* name : {"Content-Length", "Transfer-Encoding"}) {
-    if (!request.headers().contains(name)) continue;
+    if (request.headers().empty() || !request.headers().contains(name)) continue;
     return Error(Errc::InvalidRequest,
                  std::string("the header ") + name + " is made from the body and cannot be set");
   }
   if (const auto& credentials = plan.wanted.credentials) {
     if (const char* why = unusable(*credentials)) return Error(Errc::InvalidRequest, why);
   }
-  if (auto checked = check_tls_files(options, *request.parsed_url()); !checked) return checked;
+  const bool tls = request.parsed_url()->scheme() == "https";
+  if (tls || !options.proxy.ca_file.empty()) {
+    if (auto checked = check_tls_files(options, tls); !checked) return checked;
+  }
   return plan.netrc ? check_netrc(*options.netrc) : Result<void>();
 }
 
@@ -303,11 +304,13 @@ void Easy::set_plain_url(const Url& url) {
 // Each shape is reached from HTTPGET, which undoes what the others set.
 void Easy::set_shape(const Request& request, const SendPlan& plan) {
   const auto& method = request.method();
+  const bool body = plan.streamed_body || request.body().present();
+  if (method == "GET" && !body && shape_ == Shape::Get && method_.empty()) return;  // as it is
   const bool wants_body = method == "POST" || method == "PUT" || method == "PATCH";
   Shape shape = Shape::Get;
   if (plan.streamed_body) {
     shape = Shape::Stream;
-  } else if (request.body().present() || wants_body) {
+  } else if (body || wants_body) {
     shape = Shape::Bytes;
   } else if (method == "HEAD") {
     shape = Shape::Head;
@@ -340,6 +343,11 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
 // libcurl adds Accept, Expect and Content-Type by itself. "Name:" has it leave the field out.
 void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
+  const bool has_body = shape_ == Shape::Bytes || shape_ == Shape::Stream;
+  const bool usual = headers.empty() && !has_body && !plan.wanted.compressed &&
+                     plan.range == nullptr && plan.if_range == nullptr;
+  if (usual && usual_lines_) return;  // saves 200 instructions
+  usual_lines_ = usual;
   lines_.clear();
   expects_ = false;
   for (std::size_t i = 0; i < headers.size(); ++i) {
@@ -348,7 +356,7 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   }
   if (!headers.contains("Accept")) lines_.add("Accept:");
   if (!user_agent_.empty() && !headers.contains("User-Agent")) lines_.add(user_agent_.c_str());
-  if (shape_ == Shape::Bytes || shape_ == Shape::Stream) {
+  if (has_body) {
     if (const auto own = headers.get("Expect")) {
       expects_ = equal_ignoring_case(*own, "100-continue");
     } else {

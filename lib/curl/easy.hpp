@@ -138,6 +138,7 @@ class Easy {
   const TransportOptions& options_;
   const std::string user_agent_;  // the line of requests that have none
   CurlList lines_;
+  bool usual_lines_ = false;  // what is set are the lines of a request that has none
   CurlList addresses_;
   CurlList connect_to_;
   std::array<char, CURL_ERROR_SIZE> error_text_{};  // emptied by libcurl before an exchange

@@ -220,9 +220,11 @@ Exchange Transfer::exchange() const {
     timings.connected = at(CURLINFO_CONNECT_TIME_T);
     timings.secured = at(CURLINFO_APPCONNECT_TIME_T);
   }
-  curl_off_t body_sent = 0;
-  curl_easy_getinfo(handle(), CURLINFO_SIZE_UPLOAD_T, &body_sent);
-  exchange.body_sent = static_cast<std::uint64_t>(body_sent);
+  if (request_.body().present()) {
+    curl_off_t body_sent = 0;
+    curl_easy_getinfo(handle(), CURLINFO_SIZE_UPLOAD_T, &body_sent);
+    exchange.body_sent = static_cast<std::uint64_t>(body_sent);
+  }
   exchange.body_received = reader_.received;
   timings.sent = at(CURLINFO_PRETRANSFER_TIME_T);
   timings.first_byte = at(CURLINFO_STARTTRANSFER_TIME_T);
