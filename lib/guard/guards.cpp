@@ -1,16 +1,15 @@
 // The middleware `guards`: asks the gate before each send, and tells it how the send ended.
 #include "gate.hpp"
+#include "send_end.hpp"
 
 #include "lib/flow/call_state.hpp"
 #include "lib/retry/policy_limits.hpp"
-#include "lib/retry/transport_kind.hpp"
 
 #include <httpretry/guard/guards.hpp>
 #include <httpretry/policy/policy_set.hpp>
 #include <httpretry/retry/classify.hpp>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <mutex>
 #include <new>
@@ -49,19 +48,6 @@ std::string text_of(const Wait& wait, std::string_view host) {
   }
 }
 
-// Whether the outcome says something about the server. What went wrong on our side does not.
-bool counts(const Outcome& outcome, Time sent, Time now, Time deadline) {
-  if (outcome) return true;
-  const auto& error = outcome.error();
-  const auto kind = policy::transport_kind(error);
-  if (!kind) return false;
-  // The caller's own end says little, unless the server had a second.
-  if (kind == TransportKind::Timeout) {
-    return now < deadline || now - sent >= std::chrono::seconds(1);
-  }
-  return !error.exchange.stale_connection && !error.exchange.refused;
-}
-
 // Tells credentials apart without telling what they are.
 std::uint64_t credentials_of(const Request& request) {
   const auto header = request.headers().get("Authorization");
@@ -69,40 +55,6 @@ std::uint64_t credentials_of(const Request& request) {
   if (!header && !own) return 0;
   static const auto salt = std::to_string(std::random_device()()) + " ";
   return std::hash<std::string>()(salt + (header ? std::string(*header) : own->user));
-}
-
-// A response that is no redirect, nor from a cache, may say that nothing is left until a time.
-std::optional<ServerDelay> nothing_left(const Outcome& outcome, WallTime wall_now) {
-  if (!outcome || outcome->status / 100 == 3) return std::nullopt;
-  const auto& headers = outcome->headers;
-  if (!headers.contains("RateLimit") || headers.get("Age").value_or("0") != "0") {
-    return std::nullopt;
-  }
-  static constexpr std::array kQuota{ServerDelaySource::RateLimit};
-  auto delay = server_delay(headers, kQuota, true, wall_now);
-  if (!delay) return std::nullopt;
-  static constexpr std::array kAsked{ServerDelaySource::RetryAfter};
-  auto asked = server_delay(headers, kAsked, true, wall_now);
-  return asked ? asked : delay;
-}
-
-SendEnd end_of(const RetryPolicy& policy, const Classified& found, const Outcome& outcome,
-               const Call& call, Time sent) {
-  const auto now = call.scheduler().now();
-  const auto& breaker = policy.guards.breaker;
-  const bool throttled = found.cls == Class::Throttle;
-  SendEnd end;
-  end.counts = counts(outcome, sent, now, Call::State::admission_deadline(call));
-  end.failed = found.cls == Class::Transient || found.cls == Class::Transport ||
-               (throttled && breaker && breaker->throttle_fails);
-  end.dropped = throttled || found.cls == Class::Transport;
-  end.responded = outcome.has_value() && !throttled;
-  const auto first_byte = exchange_of(outcome).timings.first_byte;
-  end.took = first_byte > Duration::zero() ? first_byte : now - sent;
-  if (found.server_delay) {
-    end.server_delay = std::min(found.server_delay->delay, policy.server_delay.max);
-  }
-  return end;
 }
 
 void tell(Gate::Turn& turn, const Call& call) {
@@ -173,10 +125,8 @@ class Guards final : public Middleware, public PausingGate {
             const Outcome& outcome, const Classified& found) override {
     const auto& policy = *attempt.policy();
     if (!policy.guards.pause.enabled || policy::ignores_servers(policy.server_delay)) return;
-    const auto wall_now = call.scheduler().wall_now();
-    const auto delay =
-        found.cls == Class::Throttle ? found.server_delay : nothing_left(outcome, wall_now);
-    if (!delay || delay->do_not_retry || delay->delay <= Duration::zero()) return;
+    const auto delay = asked_pause(found, outcome, call.scheduler().wall_now());
+    if (!delay) return;
     auto most = std::min(policy.guards.pause.max, policy.server_delay.max_over_own);
     if (policy.server_delay.over_max == ServerDelayPolicy::OverMax::Clamp) {
       most = std::min(most, policy.server_delay.max);

@@ -7,18 +7,6 @@
 #include <algorithm>
 
 namespace httpretry::guard {
-namespace {
-
-HedgeRefused refusal_of(QueuedBy by) {
-  switch (by) {
-    case QueuedBy::Pause:
-    case QueuedBy::Ramp: return HedgeRefused::Throttled;
-    case QueuedBy::Circuit: return HedgeRefused::Circuit;
-    default: return HedgeRefused::Busy;
-  }
-}
-
-}  // namespace
 
 // One send. It ends when the stop of `over_` is requested.
 class HedgedAttempt::Send final : public RacingSend {
@@ -172,51 +160,6 @@ void HedgedAttempt::start_hedge() {
   ++in_flight_;
   last_began_ = now();
   group_.begin(carry(*this, send));
-}
-
-// In the order of HedgeRefused. Nothing is taken unless all of it is there.
-std::optional<HedgeRefused> HedgedAttempt::refusal() {
-  if (const auto why = never()) return why;
-  if (too_late()) return HedgeRefused::Deadline;
-  if (throttled_ || scope_.throttled(now())) return HedgeRefused::Throttled;
-  for (auto* gate : gates_) {
-    const auto by = gate->would_hold(request_, call_);
-    if (by != QueuedBy::Nothing) return refusal_of(by);
-  }
-  if (delay_.refused) return delay_.refused;
-  if (!scope_.take(policy_, now())) return HedgeRefused::HedgeBudget;
-  const auto why = attempt_.pay_for_hedge(now());
-  if (why) scope_.give_back(policy_, now());
-  return why;
-}
-
-// What no later time can change.
-std::optional<HedgeRefused> HedgedAttempt::never() const {
-  const auto& methods = policy_.methods;
-  if (!methods.empty() &&
-      std::find(methods.begin(), methods.end(), request_.method()) == methods.end()) {
-    return HedgeRefused::Method;
-  }
-  const auto& policy = *attempt_.policy();
-  const bool safe =
-      policy.repeat == Repeat::Always || (policy.repeat == Repeat::Safe && request_.repeatable());
-  if (!safe) return HedgeRefused::UnsafeToRepeat;
-  const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
-  const bool begun = delivery != nullptr && delivery->has_bytes();
-  if (begun || !request_.body().shareable() || !attempt_.may_be_hedged()) {
-    return HedgeRefused::NotReplayable;
-  }
-  const auto sends = static_cast<int>(sends_.size()) - 1;
-  const auto left = attempt_.sends_left();
-  return left && sends >= *left ? std::optional(HedgeRefused::Attempts) : std::nullopt;
-}
-
-// Less time is left than half of the responses take.
-bool HedgedAttempt::too_late() const {
-  const auto end = std::min(call_.deadline(), request_.options().respond_by);
-  if (end == kNever) return false;
-  const auto median = scope_.median(now()).value_or(Duration::zero());
-  return end <= now() || end - now() < median || call_.stop().stop_requested();
 }
 
 RacingSend::Use HedgedAttempt::headers_came(Send& send, const Response& head) {
