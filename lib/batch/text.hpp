@@ -22,6 +22,6 @@ bool is_utf8(std::string_view text);
 std::string made_key(std::string_view secret, std::uint64_t line);
 
 // The hash of a sequence of lines, to recognize it again. Not against an attacker.
-std::uint64_t hash_line(std::uint64_t before, std::string_view line);
+HTTPRETRY_API std::uint64_t hash_line(std::uint64_t before, std::string_view line);
 
 }  // namespace httpretry::batch

@@ -1,0 +1,159 @@
+// Workers of one queue, in this process, on a real server.
+#include "tests/fleet/redis_server.hpp"
+
+#include "lib/queue/queue.hpp"
+#include "tests/batch/folder.hpp"
+
+#include <httpretry/middleware/retry.hpp>
+#include <httpretry/testing/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <thread>
+
+using namespace httpretry;
+using namespace httpretry::queue;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kJobs = 300;
+
+class Fixture {
+ public:
+  Fixture() : redis_({"--appendonly", "yes"}) {}
+
+  QueueOptions options() {
+    QueueOptions options;
+    options.address = parse_queue(redis_.url() + "?job=jobs").value();
+    options.tell = [this](const std::string& text) {
+      const std::lock_guard lock(mutex_);
+      told_ += text + "\n";
+    };
+    return options;
+  }
+  static batch::BatchOptions batch() {
+    batch::BatchOptions batch;
+    RetryPolicy policy;
+    policy.backoff.initial = 1ms;
+    ResolvedPolicy resolved;
+    resolved.policy = std::make_shared<RetryPolicy>(policy);
+    batch.policies = PolicySet(resolved);
+    batch.client.middlewares = {retry()};
+    batch.runner.parallel = 16;
+    return batch;
+  }
+
+  // A third each of GET, POST and POST with a key.
+  void enqueue(const FaultServer& server) {
+    std::string text;
+    for (int i = 0; i < kJobs; ++i) {
+      const auto number = std::to_string(i);
+      text += R"({"id":")" + number + R"(","url":")" + server.url("/" + number) + "\"";
+      if (i % 3 > 0) text += R"(,"body":"x")";
+      if (i % 3 > 1) text += R"(,"key":true)";
+      text += "}\n";
+    }
+    folder_.append("in", text);
+    auto input = batch();
+    input.input = folder_ / "in";
+    CHECK(queue::enqueue(options(), input).added == kJobs);
+  }
+  batch::RunEnd work() {
+    Worker worker(options(), batch(), 30s);
+    const auto end = worker.run();
+    CHECK(worker.late() == 0);
+    return end;
+  }
+  std::set<std::string> results() {
+    const auto count = write_lines(options(), Lines::Results, folder_ / "results");
+    std::ifstream file(folder_ / "results");
+    std::set<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.insert(line);
+    CHECK(lines.size() == count);
+    return lines;
+  }
+  RedisServer& redis() { return redis_; }
+  std::string told() {
+    const std::lock_guard lock(mutex_);
+    return told_;
+  }
+
+ private:
+  RedisServer redis_;
+  batch::Folder folder_;
+  std::mutex mutex_;
+  std::string told_;
+};
+
+}  // namespace
+
+TEST_CASE("two workers send each job once, and end when none is left") {
+  FaultServer server({200});
+  Fixture queue;
+  queue.enqueue(server);
+  std::thread other([&] { CHECK(queue.work() == batch::RunEnd::Finished); });
+  CHECK(queue.work() == batch::RunEnd::Finished);
+  other.join();
+  CHECK(server.requests() == kJobs);
+  CHECK(queue.results().size() == kJobs);
+  CHECK(read_status(queue.options()).counts.done == kJobs);
+  CHECK(read_status(queue.options()).workers.empty());
+}
+
+TEST_CASE("a server that is killed and starts again loses nothing, and no job is sent twice") {
+  Fixture queue;
+  std::atomic<int> seen = 0;
+  Step step;
+  step.respond = [&seen](const SeenRequest& /*request*/) {
+    ++seen;
+    return Step{200, "ok"};
+  };
+  FaultServer server({step});
+  queue.enqueue(server);
+  std::thread other([&] {
+    while (seen < kJobs / 3) std::this_thread::yield();
+    queue.redis().kill();
+    queue.redis().start();
+  });
+  CHECK(queue.work() == batch::RunEnd::Finished);
+  other.join();
+  CHECK(server.requests() == kJobs);
+  CHECK(queue.results().size() == kJobs);
+  CHECK(queue.told().find("cannot be reached") != std::string::npos);
+  CHECK(queue.told().find("it is back") != std::string::npos);
+}
+
+TEST_CASE("a worker that is stopped gives back what it did not send") {
+  Fixture queue;
+  std::atomic<int> seen = 0;
+  Step step;
+  step.respond = [&seen](const SeenRequest& /*request*/) {
+    ++seen;
+    return Step{200, "ok"};
+  };
+  FaultServer server({step});
+  queue.enqueue(server);
+  {
+    auto batch = Fixture::batch();
+    batch.runner.until_stopped = true;
+    Worker worker(queue.options(), std::move(batch), 30s);
+    std::thread other([&] {
+      while (seen < 50) std::this_thread::yield();
+      worker.runner().finish_up();
+    });
+    CHECK(worker.run() == batch::RunEnd::Stopped);
+    other.join();
+  }
+  const auto status = read_status(queue.options());
+  CHECK(status.counts.done == server.requests());
+  CHECK(status.counts.queued == kJobs - server.requests());
+  CHECK(status.workers.empty());
+  CHECK(queue.work() == batch::RunEnd::Finished);
+  CHECK(server.requests() == kJobs);
+  CHECK(queue.results().size() == kJobs);
+}
