@@ -1,11 +1,12 @@
 // RunSignals: SIGINT and SIGTERM end a run, the first one gently, and SIGUSR1 asks how far it is.
 #pragma once
 
+#include "cli/signal_thread.hpp"
+
 #include <httpretry/batch/runner.hpp>
 
 #include <atomic>
 #include <csignal>
-#include <thread>
 
 namespace httpretry::cli {
 
@@ -26,21 +27,16 @@ class WithoutSignals {
 class RunSignals {
  public:
   explicit RunSignals(batch::Runner& runner);
-  ~RunSignals();
-  RunSignals(const RunSignals&) = delete;
-  RunSignals& operator=(const RunSignals&) = delete;
 
   // The first that ends the run; 0 if none arrived.
   [[nodiscard]] int received() const { return received_; }
 
  private:
-  void watch();
+  void arrived(int signal);
 
   batch::Runner& runner_;
-  int signals_;     // a signalfd
-  int stop_event_;  // an eventfd: tells the thread to end
   std::atomic<int> received_ = 0;
-  std::thread thread_;
+  SignalThread thread_;  // last: it uses the others
 };
 
 }  // namespace httpretry::cli

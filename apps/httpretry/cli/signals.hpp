@@ -1,9 +1,11 @@
 // SIGHUP, SIGINT and SIGTERM as a request to stop.
 #pragma once
 
+#include "cli/signal_thread.hpp"
+
 #include <atomic>
+#include <optional>
 #include <stop_token>
-#include <thread>
 
 namespace httpretry::cli {
 
@@ -28,15 +30,13 @@ class Signals {
   void wait() const;
 
  private:
-  void watch();
+  void arrived(const ::signalfd_siginfo& info);
 
-  int signals_;         // a signalfd
   int received_event_;  // an eventfd
-  int stop_event_;      // an eventfd: tells the thread to end
   std::stop_source source_;
   std::atomic<int> received_ = 0;
   std::atomic<bool> from_terminal_ = false;
-  std::thread thread_;
+  std::optional<SignalThread> thread_;
 };
 
 // Ends the process by SIGINT instead of exiting. Otherwise a loop in a shell script would continue
