@@ -2,9 +2,10 @@
 //
 //   batch import COUNT     a list of COUNT GETs with ids: reading it, opening it again, and sending
 //                          the first 20 000
-//   batch send WAY COUNT   COUNT requests, 64 in flight. WAY: client (send_then, without a list),
-//                          process and power (what --durability says), unsafe (power, and none
-//                          may be sent twice)
+//   batch send WAY COUNT   COUNT requests, 64 in flight. WAY: client (send_then with the same
+//   chain,
+//                          without a list), process and power (what --durability says), unsafe
+//                          (power, and none may be sent twice)
 #include "measure.hpp"
 
 #include <httpretry/batch/batch.hpp>
@@ -29,6 +30,7 @@ namespace {
 
 constexpr long kAtOnce = 64;
 constexpr std::uint64_t kSent = 20'000;
+constexpr const char* kPath = "/item";  // which our own server answers
 
 class Folder {
  public:
@@ -112,11 +114,15 @@ void import(const Server& server, long count) {
       again.wall_us / 1e6, peak_mib());
 }
 
-void print(const Spent& spent, long count) {
+// Sends `count` requests by `send`, and prints what each takes.
+void measure(const Server& server, long count, const std::function<void()>& send) {
+  const auto before = server.cpu_us();
+  const auto spent = spent_in(send);
   const auto each = static_cast<double>(count);
-  std::printf(R"({"per_second": %.0f, "cpu_us": %.1f, "waits": %.3f})"
+  std::printf(R"({"per_second": %.0f, "cpu_us": %.1f, "server_us": %.1f, "waits": %.3f})"
               "\n",
-              each / spent.wall_us * 1e6, spent.cpu_us / each, spent.waits / each);
+              each / spent.wall_us * 1e6, spent.cpu_us / each, (server.cpu_us() - before) / each,
+              spent.waits / each);
 }
 
 void send_by_client(const Server& server, long count) {
@@ -125,31 +131,29 @@ void send_by_client(const Server& server, long count) {
   std::atomic<long> ended = 0;
   std::function<void()> next = [&] {
     if (started.fetch_add(1) >= count) return;
-    client.send_then(Request::get(server.url()), [&](const Outcome& outcome) {
+    client.send_then(Request::get(server.url(kPath)), [&](const Outcome& outcome) {
       demand(outcome && outcome->status == 200, "a request failed");
       next();
       if (ended.fetch_add(1) + 1 == count) ended.notify_one();
     });
   };
-  const auto spent = spent_in([&] {
+  measure(server, count, [&] {
     for (long i = 0; i < kAtOnce; ++i) next();
     for (auto now = ended.load(); now < count; now = ended.load()) ended.wait(now);
   });
-  print(spent, count);
 }
 
 void send_list(const Server& server, std::string_view way, long count) {
   const Folder folder;
-  write_list(folder / "in", server.url(), count, way == "unsafe");
+  write_list(folder / "in", server.url(kPath), count, way == "unsafe");
   auto options = options_of(folder);
   options.durability = way == "process" ? Durability::Process : Durability::Power;
   options.runner.parallel = kAtOnce;
   const auto run = Batch::open(std::move(options));
   demand(run != nullptr, "problems");
-  const auto spent = spent_in([&] { run->run(); });
+  measure(server, count, [&] { run->run(); });
   demand(run->counts().total() == static_cast<std::uint64_t>(count), "a request was lost");
   demand(run->counts().queued == 0, "a request was not sent");
-  print(spent, count);
 }
 
 }  // namespace

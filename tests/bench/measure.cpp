@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <thread>
 
@@ -82,6 +83,14 @@ Server::~Server() {
 std::string Server::url(const std::string& path) const {
   if (path == "/" && !plain_.empty()) return plain_;
   return "http://127.0.0.1:" + std::to_string(port_) + path;
+}
+
+double Server::cpu_us() const {
+  clockid_t clock = 0;
+  timespec time{};
+  demand(::clock_getcpuclockid(child_, &clock) == 0, "no clock of the server");
+  demand(::clock_gettime(clock, &time) == 0, "no time of the server");
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
 }
 
 long raise_file_limit() {

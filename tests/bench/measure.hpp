@@ -18,6 +18,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   [[nodiscard]] std::string url(const std::string& path = "/") const;
+  // So far; not of the one that BENCH_URL names.
+  [[nodiscard]] double cpu_us() const;
 
  private:
   pid_t child_ = 0;
