@@ -55,6 +55,7 @@ class FunctionMiddleware final : public Middleware {
 }  // namespace
 
 Middleware::~Middleware() = default;
+bool Middleware::applies(const Request& /*request*/, Call& /*call*/) { return true; }
 
 Error detail::internal_error(std::string_view thrower, const std::exception_ptr& thrown) {
   Error error(Errc::Internal,
@@ -70,7 +71,9 @@ Task<Outcome> Next::operator()(Request request, Call& call) const {
   }
   std::string_view name = kTransport;
   try {
-    if (index_ == chain_->size()) {
+    auto index = index_;
+    while (index < chain_->size() && !(*chain_)[index]->applies(request, call)) ++index;
+    if (index == chain_->size()) {
       const int number = ++state.exchanges;
       auto& transport = *state.transport;
       if (auto* racing = Call::State::racing(call)) racing->begins();
@@ -79,9 +82,9 @@ Task<Outcome> Next::operator()(Request request, Call& call) const {
       task.set_thrower(name);
       return task;
     }
-    Middleware& middleware = *(*chain_)[index_];
+    Middleware& middleware = *(*chain_)[index];
     name = middleware.name();
-    auto task = middleware.handle(std::move(request), call, Next(*chain_, index_ + 1));
+    auto task = middleware.handle(std::move(request), call, Next(*chain_, index + 1));
     task.set_thrower(name);
     return task;
   } catch (...) {

@@ -100,9 +100,9 @@ class Guards final : public Middleware, public PausingGate {
       : given_(given != nullptr), own_(given ? std::move(given) : local_state()), gate_(own_) {}
   [[nodiscard]] std::string_view name() const override { return "guards"; }
 
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
+  [[nodiscard]] bool applies(const Request& request, Call& call) override {
     const auto* const attempt = Call::State::current_attempt(call);
-    if (attempt == nullptr || !request.parsed_url()) return next(std::move(request), call);
+    if (attempt == nullptr || !request.parsed_url()) return false;
     auto& state = Call::State::of(call);
     const auto& guards = attempt->policy()->guards;
     // Of several sends, those that lose are heard nowhere else.
@@ -110,7 +110,57 @@ class Guards final : public Middleware, public PausingGate {
         must_ask(guards, call) || (guards.pause.enabled && Call::State::racing(call) != nullptr);
     state.gate = this;
     state.gate_heard = asks;
-    return asks ? guarded(std::move(request), call, next) : next(std::move(request), call);
+    return asks;
+  }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    const auto& attempt = *Call::State::current_attempt(call);
+    const auto& policy = *attempt.policy();
+    auto& scheduler = call.scheduler();
+    const auto since = scheduler.now();
+    Gate::Turn turn(gate_of(call), sender_of(request, call, attempt, policy), since);
+    auto by = QueuedBy::Nothing;
+    bool canceled = false;
+    auto* const racing = Call::State::racing(call);
+    if (racing != nullptr) {
+      racing->passes(*this);
+      if (turn.status() == Status::Waiting) {
+        racing->waits();
+        if (racing->is_hedge()) co_return Error(Errc::Canceled, "a hedge does not wait");
+      }
+    }
+    while (!canceled && turn.status() == Status::Waiting) {
+      by = turn.why().by;
+      const bool whole = co_await turn.wait(scheduler, call.stop());
+      canceled = !whole;
+    }
+    const auto sent = scheduler.now();
+    const auto waited = sent - since;
+    tell(turn, call);
+    if (canceled || turn.status() != Status::Granted) {
+      const auto origin = request.parsed_url()->origin();
+      Error error = canceled ? detail::wait_ended(true, "its turn at " + std::string(origin))
+                             : refused(turn.why(), origin, call);
+      error.exchange.timings.queued = waited;
+      error.exchange.queued_by = by;
+      remember(turn, call, by, waited);
+      co_return error;
+    }
+    if (racing != nullptr) racing->admitted();
+    Call admitted = Call::State::admitted_after(call, waited);
+    ProbeWatch watch(turn, call, attempt, sent);
+    if (turn.probes()) Call::State::set_watch(admitted, &watch);
+    Outcome outcome = co_await next(request, admitted);
+    // First of all: nothing that the end of this send lets out may go out into a pause.
+    const auto found = attempt.judge(outcome);
+    hear(request, call, attempt, outcome, found);
+    turn.end(end_of(policy, found, outcome, call, sent), scheduler.now(), call.random());
+    tell(turn, call);
+    remember(turn, call, by, waited);
+    auto& exchange = exchange_of(outcome);
+    exchange.timings.queued += waited;
+    if (exchange.queued_by == QueuedBy::Nothing) exchange.queued_by = by;
+    co_return outcome;
   }
 
   QueuedBy would_hold(const Request& request, const Call& call) override {
@@ -176,59 +226,9 @@ class Guards final : public Middleware, public PausingGate {
     sender.credentials = credentials_of(request);
     sender.priority = request.options().priority.value_or(policy.guards.priority);
     sender.is_retry = attempt.is_retry();
-    sender.limit = std::min(Call::State::admission_deadline(call), request.options().respond_by);
+    sender.limit = std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
     sender.chance = call.random();
     return sender;
-  }
-
-  Task<Outcome> guarded(Request request, Call& call, Next next) {
-    const auto& attempt = *Call::State::current_attempt(call);
-    const auto& policy = *attempt.policy();
-    auto& scheduler = call.scheduler();
-    const auto since = scheduler.now();
-    Gate::Turn turn(gate_of(call), sender_of(request, call, attempt, policy), since);
-    auto by = QueuedBy::Nothing;
-    bool canceled = false;
-    auto* const racing = Call::State::racing(call);
-    if (racing != nullptr) {
-      racing->passes(*this);
-      if (turn.status() == Status::Waiting) {
-        racing->waits();
-        if (racing->is_hedge()) co_return Error(Errc::Canceled, "a hedge does not wait");
-      }
-    }
-    while (!canceled && turn.status() == Status::Waiting) {
-      by = turn.why().by;
-      const bool whole = co_await turn.wait(scheduler, call.stop());
-      canceled = !whole;
-    }
-    const auto sent = scheduler.now();
-    const auto waited = sent - since;
-    tell(turn, call);
-    if (canceled || turn.status() != Status::Granted) {
-      const auto origin = request.parsed_url()->origin();
-      Error error = canceled ? detail::wait_ended(true, "its turn at " + std::string(origin))
-                             : refused(turn.why(), origin, call);
-      error.exchange.timings.queued = waited;
-      error.exchange.queued_by = by;
-      remember(turn, call, by, waited);
-      co_return error;
-    }
-    if (racing != nullptr) racing->admitted();
-    Call admitted = Call::State::admitted_after(call, waited);
-    ProbeWatch watch(turn, call, attempt, sent);
-    if (turn.probes()) Call::State::set_watch(admitted, &watch);
-    Outcome outcome = co_await next(request, admitted);
-    // First of all: nothing that the end of this send lets out may go out into a pause.
-    const auto found = attempt.judge(outcome);
-    hear(request, call, attempt, outcome, found);
-    turn.end(end_of(policy, found, outcome, call, sent), scheduler.now(), call.random());
-    tell(turn, call);
-    remember(turn, call, by, waited);
-    auto& exchange = exchange_of(outcome);
-    exchange.timings.queued += waited;
-    if (exchange.queued_by == QueuedBy::Nothing) exchange.queued_by = by;
-    co_return outcome;
   }
 
   static Error refused(const Wait& why, std::string_view origin, const Call& call) {

@@ -15,7 +15,7 @@ namespace {
 std::string scope_text(GuardScope scope, const CurrentAttempt& attempt, const Request& request) {
   const auto& resolved = attempt.resolved();
   const auto& url = request.parsed_url();
-  const auto origin = url ? url->origin() : std::string();
+  const auto origin = url ? std::string(url->origin()) : std::string();
   if (scope == GuardScope::Policy) return "policy";
   // A request that no endpoint of the policy file matches shares with its host.
   if (scope == GuardScope::Host || resolved == nullptr || resolved->identity.empty()) return origin;
@@ -37,14 +37,13 @@ class Hedging final : public Middleware {
  public:
   [[nodiscard]] std::string_view name() const override { return "hedge"; }
 
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
-    auto* const attempt = Call::State::current_attempt(call);
-    if (attempt == nullptr || !attempt->policy()->hedge) return next(std::move(request), call);
-    return race(*attempt, std::move(request), call, next);
+  [[nodiscard]] bool applies(const Request& /*request*/, Call& call) override {
+    const auto* const attempt = Call::State::current_attempt(call);
+    return attempt != nullptr && attempt->policy()->hedge;
   }
 
- private:
-  Task<Outcome> race(CurrentAttempt& attempt, Request request, Call& call, Next next) {
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    auto& attempt = *Call::State::current_attempt(call);
     const auto account = account_of(key_of(attempt, request), call);
     guard::HedgedAttempt sends(attempt, *account, request, call, next);
     const auto running = sends.run();
@@ -52,6 +51,7 @@ class Hedging final : public Middleware {
     co_return outcome;
   }
 
+ private:
   [[nodiscard]] std::shared_ptr<HedgeAccount> account_of(const std::string& key, const Call& call) {
     const auto now = call.scheduler().now();
     const auto& shared = Call::State::shared_state_of(call);
