@@ -16,51 +16,36 @@ void reserve_room(std::vector<T>& list, std::size_t count) {
   if (list.capacity() < count) list.reserve(std::max(count, 2 * list.capacity()));
 }
 
-// co_await gives true (the time has come) or false (canceled).
-class Sleep final : public CancelableWait, private Timer {
- public:
-  Sleep(RunQueue& queue, Time when, std::stop_token stop)
-      : CancelableWait(queue, std::move(stop)), when_(when) {}
-  ~Sleep() override { end(); }
-  [[nodiscard]] bool await_ready() const { return stop_requested(); }
-  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter) {
-    awaiter_ = awaiter;
-    begin_waiting();
-    queue_.timers().add(*this, when_);
-  }
-  bool await_resume() {
-    end();
-    return slept_;
-  }
-
- private:
-  void due() override {
-    slept_ = true;
-    queue_.ready(awaiter_);
-  }
-  void on_cancel() override {
-    if (slept_) return;  // the timer was due in the same turn
-    queue_.timers().remove(*this);
-    queue_.ready(awaiter_);
-  }
-  void end() {
-    queue_.timers().remove(*this);
-    end_waiting();
-  }
-
-  Time when_;
-  std::coroutine_handle<> awaiter_;
-  bool slept_ = false;
-};
-
 }  // namespace
+
+void Sleep::await_suspend(std::coroutine_handle<> awaiter) {
+  awaiter_ = awaiter;
+  begin_waiting();
+  queue_.timers().add(*this, when_);
+}
+
+void Sleep::due() {
+  slept_ = true;
+  queue_.ready(awaiter_);
+}
+
+void Sleep::on_cancel() {
+  if (slept_) return;  // the timer was due in the same turn
+  queue_.timers().remove(*this);
+  queue_.ready(awaiter_);
+}
+
+void Sleep::end() {
+  queue_.timers().remove(*this);
+  end_waiting();
+}
 
 bool CancelableWait::stop_requested() const { return queue_.closed_ || stop_.stop_requested(); }
 
 void CancelableWait::begin_waiting() {
   queue_.enter(*this);
   waiting_ = true;
-  if (stop_.stop_possible()) on_stop_.emplace(stop_, PostCancel{this});
+  if (stop_.stop_possible()) on_stop_ = std::make_unique<OnStop>(stop_, this);
 }
 
 void CancelableWait::end_waiting() {
@@ -77,6 +62,10 @@ RunQueue::~RunQueue() = default;
 
 RunQueue* RunQueue::current() { return driven; }
 
+RunQueue* RunQueue::driven_of(const Scheduler& scheduler) {
+  return driven != nullptr && driven == scheduler.queue() ? driven : nullptr;
+}
+
 void detail::check_may_block(const char* function) {
   if (driven == nullptr) return;
   throw std::logic_error(std::string(function) +
@@ -85,7 +74,7 @@ void detail::check_may_block(const char* function) {
 }
 
 bool RunQueue::is_not_driving(const Scheduler& home) {
-  return driven != &home && dynamic_cast<const RunQueue*>(&home) != nullptr;
+  return driven != &home && home.queue() == &home;
 }
 
 RunQueue::Driving::Driving(RunQueue& queue) : before_(driven) { driven = &queue; }
@@ -184,7 +173,7 @@ void RunQueue::enter(CancelableWait& wait) {
   reserve_room(waits_, count);
   reserve_room(ready_, ready_.size() + count);
   reserve_room(running_, count);
-  wait.index_ = waits_.size();
+  wait.index_ = static_cast<std::uint32_t>(waits_.size());
   waits_.push_back(&wait);
 }
 

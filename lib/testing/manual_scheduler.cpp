@@ -77,6 +77,7 @@ void ManualScheduler::post(std::coroutine_handle<> handle) { queue_->post(handle
 Task<bool> ManualScheduler::sleep_until(Time when, std::stop_token stop) {
   return queue_->sleep_until(when, std::move(stop));
 }
+const RunQueue* ManualScheduler::queue() const { return queue_.get(); }
 void ManualScheduler::run_until(const std::atomic<bool>& done) { queue_->run_until(done); }
 void ManualScheduler::run() { queue_->run(); }
 void ManualScheduler::advance(Duration by) { queue_->advance(by); }

@@ -14,6 +14,8 @@
 
 namespace httpretry {
 
+class RunQueue;
+
 class HTTPRETRY_API Scheduler {
  public:
   virtual ~Scheduler();
@@ -31,6 +33,11 @@ class HTTPRETRY_API Scheduler {
 
   // Runs what is on this scheduler, on the calling thread, until `done`.
   virtual void run_until(const std::atomic<bool>& done) = 0;
+
+ private:
+  friend class RunQueue;
+  // Where the library's own schedulers keep their waits; nullptr for any other.
+  [[nodiscard]] virtual const RunQueue* queue() const { return nullptr; }
 };
 
 }  // namespace httpretry

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -68,38 +69,59 @@ class PromiseBase : public PooledFrame {
     return !is_second();
   }
   [[nodiscard]] bool was_awaited() const noexcept { return static_cast<bool>(awaiter_); }
-  void set_thrower(std::string_view name) noexcept { thrower_ = name; }
+  void set_thrower(std::string_view name) noexcept {
+    thrower_ = name.data();
+    thrower_size_ = static_cast<std::uint32_t>(name.size());
+  }
 
  protected:
+  // Empty: no thrower was set.
+  [[nodiscard]] std::string_view thrower() const noexcept { return {thrower_, thrower_size_}; }
+
+  // Packed, for a call that waits holds a frame of each middleware above it.
   std::exception_ptr thrown_;
-  std::string_view thrower_;
+  bool has_value_ = false;  // of PromiseOf
 
  private:
   bool is_second() noexcept { return one_arrived_.exchange(true, std::memory_order_acq_rel); }
 
-  std::coroutine_handle<> awaiter_;
   std::atomic<bool> one_arrived_ = false;
+  std::uint32_t thrower_size_ = 0;
+  const char* thrower_ = nullptr;
+  std::coroutine_handle<> awaiter_;
 };
 
 // The end of a coroutine: its value, or what it threw.
 template <class T>
 class PromiseOf : public PromiseBase {
  public:
+  PromiseOf() noexcept {}
+  ~PromiseOf() {
+    if (has_value_) std::destroy_at(&value_);
+  }
+  PromiseOf(const PromiseOf&) = delete;
+  PromiseOf& operator=(const PromiseOf&) = delete;
+
   template <class U>
   requires std::constructible_from<T, U&&>
-  void return_value(U&& value) { value_.emplace(std::forward<U>(value)); }
+  void return_value(U&& value) {
+    std::construct_at(&value_, std::forward<U>(value));
+    has_value_ = true;
+  }
   T take() {
-    if (thrown_) {
+    if (thrown_) [[unlikely]] {
       if constexpr (kIsResult<T>) {
-        if (!thrower_.empty()) return internal_error(thrower_, thrown_);
+        if (!thrower().empty()) return internal_error(thrower(), thrown_);
       }
       std::rethrow_exception(thrown_);
     }
-    return *std::move(value_);
+    return std::move(value_);
   }
 
  private:
-  std::optional<T> value_;
+  union {
+    T value_;  // if has_value_
+  };
 };
 
 template <>
