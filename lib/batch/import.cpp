@@ -146,7 +146,7 @@ void Importer::insert(std::uint64_t number, std::string_view text, const Request
     ids_.add(line.id);
     numeric_ids_ = numeric_ids_ || is_line_number(line.id);
   }
-  const auto host = host_number(line.parsed_url->origin());
+  const auto host = host_number(std::string(line.parsed_url->origin()));
   const auto priority = static_cast<int>(line.priority);
   auto& lanes = lanes_[host];
   const auto bit = 1U << static_cast<unsigned>(priority);

@@ -5,11 +5,11 @@
 
 namespace httpretry::detail {
 
-Admission::Permit::Permit(Admission& admission, const std::string& origin) : admission_(admission) {
+Admission::Permit::Permit(Admission& admission, std::string_view origin) : admission_(admission) {
   Queue own{{0, this}};
   auto node = own.extract(own.begin());
   const std::lock_guard lock(admission_.mutex_);
-  origin_ = &*admission_.origins_.try_emplace(origin).first;
+  origin_ = &*admission_.origins_.try_emplace(std::string(origin)).first;
   node.key() = arrival_ = ++admission_.arrivals_;
   origin_->second.queue.insert(std::move(node));
   admission_.admit(origin_->second);
@@ -74,11 +74,11 @@ Task<Outcome> Admission::send(Request request, Call& call) {
       if (racing->is_hedge()) co_return Error(Errc::Canceled, "a hedge does not wait");
     }
     const auto limit =
-        std::min(Call::State::admission_deadline(call), request.options().respond_by);
+        std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
     const bool waited_out = co_await permit.wait(scheduler, limit, call.stop());
     if (call.stop().stop_requested() || !permit.happened()) {
-      auto error =
-          wait_ended(!waited_out || call.stop().stop_requested(), "admission to " + url->origin());
+      auto error = wait_ended(!waited_out || call.stop().stop_requested(),
+                              "admission to " + std::string(url->origin()));
       error.exchange.timings.queued = scheduler.now() - since;
       error.exchange.queued_by = QueuedBy::MaxInFlight;
       co_return error;

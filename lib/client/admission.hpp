@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/flow/current_attempt.hpp"
+#include "lib/http/text.hpp"
 
 #include <httpretry/flow/shared.hpp>
 #include <httpretry/flow/transport.hpp>
@@ -31,12 +32,12 @@ class Admission final : public Transport, private SendGate {
     int taken = 0;  // of its limit: by those that run and those in `open_`
     Queue queue;    // those that wait for its limit
   };
-  using Origins = std::unordered_map<std::string, Origin>;
+  using Origins = std::unordered_map<std::string, Origin, TextHash, std::equal_to<>>;
   // The right to run an exchange, or a place in a queue for it, for as long as this lives. It
   // happens when the right is given.
   class Permit final : public Event {
    public:
-    Permit(Admission& admission, const std::string& origin);
+    Permit(Admission& admission, std::string_view origin);
     ~Permit() override;
     Permit(const Permit&) = delete;
     Permit& operator=(const Permit&) = delete;
@@ -58,8 +59,8 @@ class Admission final : public Transport, private SendGate {
   std::mutex mutex_;  // guards the rest
   std::uint64_t arrivals_ = 0;
   int in_flight_ = 0;
-  std::unordered_map<std::string, Origin> origins_;  // only those in use
-  Queue open_;                                       // those that wait only for the limit in all
+  Origins origins_;  // only those in use
+  Queue open_;       // those that wait only for the limit in all
 };
 
 }  // namespace httpretry::detail

@@ -262,9 +262,9 @@ RunsOn ClientCore::find_loop(std::optional<Error>& why, const Request* request) 
 
 // With the mutex held, so that the call is counted before the loop can be closed.
 RunsOn ClientCore::background_loop(const Request* request) {
-  const std::string* origin = nullptr;
+  std::string_view origin;
   if (options_.threads > 1 && request != nullptr) {
-    if (const auto& url = request->parsed_url()) origin = &url->origin();
+    if (const auto& url = request->parsed_url()) origin = url->origin();
   }
   auto& background = choose_loop(origin);
   RunsOn where{&background.loop(), &transport_of(background.loop()), background.count_call(origin)};
@@ -275,11 +275,11 @@ RunsOn ClientCore::background_loop(const Request* request) {
 // One with an idle connection to the origin, and of those, or else of all, the one with the fewest
 // calls in flight. So calls that begin as others end need no new connection: 64 in flight on two
 // loops never have more than 64.
-BackgroundLoop& ClientCore::choose_loop(const std::string* origin) {
+BackgroundLoop& ClientCore::choose_loop(std::string_view origin) {
   BackgroundLoop* best = nullptr;
   std::pair<bool, int> least;  // busy, in flight
   for (const auto& loop : loops_) {
-    const bool idle = origin != nullptr && loop->has_idle(*origin);
+    const bool idle = !origin.empty() && loop->has_idle(origin);
     const std::pair load(!idle, loop->in_flight());
     if (best != nullptr && load >= least) continue;
     best = loop.get();

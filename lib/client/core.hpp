@@ -43,7 +43,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   // one.
   RunsOn find_loop(std::optional<Error>& why, const Request* request = nullptr);
   RunsOn background_loop(const Request* request);
-  BackgroundLoop& choose_loop(const std::string* origin);
+  BackgroundLoop& choose_loop(std::string_view origin);
   BackgroundLoop& add_loop();
   RunsOn external_scheduler();
   void stop_with_client(RunsOn& where, CallOptions& options);

@@ -33,8 +33,8 @@ void BackgroundLoop::call_ended() noexcept {
   kept_.reset();
 }
 
-BackgroundLoop::CallCount BackgroundLoop::count_call(const std::string* origin) {
-  auto& calls = origin == nullptr ? calls_to_any_ : calls_to(*origin);
+BackgroundLoop::CallCount BackgroundLoop::count_call(std::string_view origin) {
+  auto& calls = origin.empty() ? calls_to_any_ : calls_to(origin);
   calls_.fetch_add(1, std::memory_order_relaxed);
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   const int now = calls.in_flight.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -45,17 +45,19 @@ BackgroundLoop::CallCount BackgroundLoop::count_call(const std::string* origin) 
   return count;
 }
 
-bool BackgroundLoop::has_idle(const std::string& origin) const {
+bool BackgroundLoop::has_idle(std::string_view origin) const {
   const auto found = origins_.find(origin);
   return found != origins_.end() &&
          found->second.in_flight.load(std::memory_order_relaxed) < found->second.most;
 }
 
-BackgroundLoop::OriginCalls& BackgroundLoop::calls_to(const std::string& origin) {
-  if (origins_.size() >= kMostOrigins && !origins_.contains(origin)) {
+BackgroundLoop::OriginCalls& BackgroundLoop::calls_to(std::string_view origin) {
+  const auto found = origins_.find(origin);
+  if (found != origins_.end()) return found->second;
+  if (origins_.size() >= kMostOrigins) {
     std::erase_if(origins_, [](const auto& one) { return one.second.in_flight == 0; });
   }
-  return origins_.try_emplace(origin, *this).first->second;
+  return origins_.try_emplace(std::string(origin), *this).first->second;
 }
 
 void BackgroundLoop::join() {

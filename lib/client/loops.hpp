@@ -4,6 +4,7 @@
 
 #include "lib/curl/loop.hpp"
 #include "lib/curl/resolver.hpp"
+#include "lib/http/text.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -58,22 +59,22 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
   [[nodiscard]] Loop& loop() { return loop_; }
   [[nodiscard]] int in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   // These two need the client's mutex.
-  // Before the call is posted here, and before `close`. `origin`: of its URL; nullptr where there
+  // Before the call is posted here, and before `close`. `origin`: of its URL; empty where there
   // is only one loop.
-  [[nodiscard]] CallCount count_call(const std::string* origin);
+  [[nodiscard]] CallCount count_call(std::string_view origin);
   // Whether a connection to the origin is likely to be idle here: it may have been closed since.
-  [[nodiscard]] bool has_idle(const std::string& origin) const;
+  [[nodiscard]] bool has_idle(std::string_view origin) const;
 
  private:
   void call_ended() noexcept;
-  OriginCalls& calls_to(const std::string& origin);
+  OriginCalls& calls_to(std::string_view origin);
 
   Loop loop_;
   std::thread thread_;
   std::atomic<int> calls_ = 1;  // until `close` the client counts as one
   std::atomic<int> in_flight_ = 0;
   OriginCalls calls_to_any_{*this};
-  std::unordered_map<std::string, OriginCalls> origins_;
+  std::unordered_map<std::string, OriginCalls, TextHash, std::equal_to<>> origins_;
   std::atomic<bool> done_ = false;
   std::shared_ptr<BackgroundLoop> kept_;
 };

@@ -137,8 +137,9 @@ class Upload : public std::enable_shared_from_this<Upload> {
     const auto url = from ? from->resolve(*location) : from;
     if (!url) return protocol_error("the Location of the session is " + url.error().message);
     if (url->origin() != from->origin() && !options_.session_at_other_origin) {
-      return protocol_error("the session is at another origin, " + url->origin() + ", than " +
-                            from->origin() + "; set session_at_other_origin if you trust it");
+      return protocol_error("the session is at another origin, " + std::string(url->origin()) +
+                            ", than " + std::string(from->origin()) +
+                            "; set session_at_other_origin if you trust it");
     }
     open_session(url->to_string());
     if (options_.on_session) options_.on_session(session_.url());

@@ -79,44 +79,81 @@ Task<Outcome> send(const ClientOptions& client, Request&& request, Call& call) {
 
 }  // namespace
 
-PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
-                         CallOptions options, Completion& completion) {
-  Call::State state;
+namespace {
+
+// What a call begins with. It is gone before the call waits: 110 bytes that its frame has not.
+struct Beginning : PooledFrame {
+  Beginning(RunsOn on, Request what, CallOptions how)
+      : where(std::move(on)), request(std::move(what)), options(std::move(how)) {}
+  RunsOn where;
+  Request request;
+  CallOptions options;
+};
+
+void set_up(Call::State& state, const ClientOptions& client, const RunsOn& where,
+            const CallOptions& options) {
   state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
   state.scheduler = where.scheduler;
   state.transport = where.transport;
-  state.random = &client->random;
-  state.observers = &client->observers;
-  if (client->policies) state.policies = &*client->policies;
-  state.shared_state = &client->shared_state;
+  state.random = &client.random;
+  state.observers = &client.observers;
+  if (client.policies) state.policies = &*client.policies;
+  state.shared_state = &client.shared_state;
   state.started = where.scheduler->now();
-  const auto deadline = std::min(options.deadline, later(state.started, options.timeout));
   state.stop = options.stop;
   state.client_end = where.client_end;
-  Call call(state, deadline, std::move(options.stop));
+}
+
+// Tells the observers.
+Task<Outcome> begin(const ClientOptions& client, Request&& request, Call& call) {
+  auto& state = Call::State::of(call);
+  if (const auto& url = request.parsed_url()) state.first_url = *url;
+  state.context = request.options().context;
+  call.emit(&Observer::call_started, request);
+  return send(client, std::move(request), call);
+}
+
+PostedCoroutine carry(std::shared_ptr<const ClientOptions> client,
+                      std::unique_ptr<Beginning> beginning, Completion& completion) {
+  auto count = std::move(beginning->where.count);
+  const auto stop = std::move(beginning->where.stop);
+  auto ticket = std::move(beginning->where.ticket);
+  Call::State state;
+  set_up(state, *client, beginning->where, beginning->options);
+  Call call(state,
+            std::min(beginning->options.deadline, later(state.started, beginning->options.timeout)),
+            std::move(beginning->options.stop));
 
   std::optional<Outcome> result;
   try {
-    if (const auto& url = request.parsed_url()) state.first_url = *url;
-    state.context = request.options().context;
-    call.emit(&Observer::call_started, request);
-    const auto sent = send(*client, std::move(request), call);
+    const auto sent = begin(*client, std::move(beginning->request), call);
+    beginning.reset();
     result = co_await sent;
   } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
     result.emplace(out_of_memory());
   }
-  if (RunQueue::is_not_driving(*where.scheduler)) {
-    const ResumeOn home(*where.scheduler);
+  if (RunQueue::is_not_driving(*state.scheduler)) {
+    const ResumeOn home(*state.scheduler);
     co_await home;
   }
   finish(*result, state);
   call.emit(&Observer::call_ended, *result);
   state.delivery.reset();  // removes an unfinished file before the user is told
 
-  where.count.in_flight.reset();  // what the user begins now may take its place
-  if (where.ticket) where.ticket->ended(*result);
+  count.in_flight.reset();  // what the user begins now may take its place
+  if (ticket) ticket->ended(*result);
   completion.complete(*std::move(result));
-  where.ticket.reset();  // while `client` keeps alive what it counts
+  ticket.reset();  // while `client` keeps alive what it counts
+}
+
+}  // namespace
+
+PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
+                         CallOptions options, Completion& completion) {
+  return carry(
+      std::move(client),
+      std::make_unique<Beginning>(std::move(where), std::move(request), std::move(options)),
+      completion);
 }
 
 PostedCoroutine run_work([[maybe_unused]] std::shared_ptr<const ClientOptions> client, RunsOn where,

@@ -34,11 +34,6 @@ std::string_view cookie_host(const Request& request, const Url& url) {
   return host.substr(0, host.find(':'));
 }
 
-// Plain URLs have nothing but their parts. Often a program parses the same text again.
-bool same_plain_url(const Url::Parts& a, const Url::Parts& b) {
-  return !a.handle && !b.handle && a.origin == b.origin && a.path == b.path && a.query == b.query;
-}
-
 // A server closes a connection that was idle for some time, perhaps just when we use it. A request
 // that must not be sent twice therefore uses only connections that were idle for less than this,
 // or than the server has announced. Common servers keep idle connections for 5 s and more.
@@ -101,9 +96,9 @@ Result<void> check_netrc(std::string path) {
 
 }  // namespace
 
-SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, const Url& url,
-                        const Call& call, const TransportOptions& options,
-                        const OriginInfo& origin) {
+SendPlan make_send_plan(const Request& request, const RequestOptions& wanted,
+                        const ExchangeLimits& limits, const Url& url, const Call& call,
+                        const TransportOptions& options, const OriginInfo& origin) {
   SendPlan plan{wanted};
   const bool has_certificate = present(options.client_certificate);
   if (options.netrc || options.cookies || has_certificate) {
@@ -122,11 +117,11 @@ SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, co
       (url.scheme() == "https" || wanted.http_version == HttpVersion::Http2PriorKnowledge);
   const bool must_not_share =
       racing != nullptr && racing->is_hedge() && may_share && !origin.speaks_http1;
-  plan.fresh_connection = wanted.fresh_connection || idle < 0 || must_not_share;
+  plan.fresh_connection = limits.fresh_connection || idle < 0 || must_not_share;
   plan.max_idle_seconds = std::max(0L, idle);
   plan.version_known = origin.speaks_http1 || origin.speaks_http2;
   plan.http2 = origin.speaks_http2;
-  plan.connect_timeout = wanted.connect_timeout.value_or(options.connect_timeout);
+  plan.connect_timeout = limits.connect_timeout.value_or(options.connect_timeout);
   return plan;
 }
 
@@ -266,16 +261,22 @@ void Easy::set_credentials(const Credentials& credentials, CURLoption scheme, CU
 }
 
 void Easy::set_url(const Url& url) {
-  if (url_ && (&url_->parts() == &url.parts() || same_plain_url(url_->parts(), url.parts())))
+  const auto& parts = url.parts();
+  // Plain URLs have nothing but their text. Often it is the same as before, or only its path is
+  // not.
+  const bool plain = !parts.handle;
+  if (url_ && (&url_->parts() == &parts ||
+               (plain && !url_->parts().handle && url_->parts().text() == parts.text()))) {
     return;
+  }
   // If only CURLU changes, libcurl 7.88 still reports the previous URL, and authenticates for it.
   // So URL is set too. With NULL libcurl makes the text by itself, with the userinfo; that takes a
   // tenth of all the instructions of a small exchange.
-  set(CURLOPT_URL, url.has_userinfo() ? nullptr : url.to_string().c_str());
-  if (url.parts().handle) {
-    set(CURLOPT_CURLU, url.parts().handle.get());
-  } else {
+  set(CURLOPT_URL, url.has_userinfo() ? nullptr : parts.text().data());
+  if (plain) {
     set_plain_url(url);
+  } else {
+    set(CURLOPT_CURLU, parts.handle.get());
   }
   url_ = url;  // kept alive, as libcurl keeps the pointer
 }
@@ -290,14 +291,17 @@ void Easy::set_plain_url(const Url& url) {
     // It is known to be a good URL, so all that can be missing is memory.
     if (form == nullptr || curl_url_set(form, part, text, 0) != CURLUE_OK) throw std::bad_alloc();
   };
-  if (parts.origin != plain_origin_) {
-    plain_origin_.clear();
-    change(CURLUPART_URL, url.to_string().c_str());
-    plain_origin_ = parts.origin;
+  // Not what `plain_` says while it is being changed.
+  const auto before = std::exchange(plain_, std::nullopt);
+  if (!before || before->origin() != url.origin()) {
+    change(CURLUPART_URL, parts.text().data());
   } else {
-    change(CURLUPART_PATH, parts.path.c_str());
-    change(CURLUPART_QUERY, parts.query.empty() ? nullptr : parts.query.c_str());
+    if (before->path() != url.path()) change(CURLUPART_PATH, std::string(url.path()).c_str());
+    // The query is at the end of the text, so it ends with NUL.
+    const auto query = url.query();
+    if (before->query() != query) change(CURLUPART_QUERY, query.empty() ? nullptr : query.data());
   }
+  plain_ = url;
   set(CURLOPT_CURLU, form);
 }
 

@@ -42,10 +42,10 @@ struct SendPlan {
   const std::string* addresses = nullptr;  // of the host, as CURLOPT_RESOLVE takes them
 };
 
-// `wanted`: the options of the request; `origin`: what is known of the URL's.
-SendPlan make_send_plan(const Request& request, const RequestOptions& wanted, const Url& url,
-                        const Call& call, const TransportOptions& options,
-                        const OriginInfo& origin);
+// `wanted` and `limits`: of the request; `origin`: what is known of the URL's.
+SendPlan make_send_plan(const Request& request, const RequestOptions& wanted,
+                        const ExchangeLimits& limits, const Url& url, const Call& call,
+                        const TransportOptions& options, const OriginInfo& origin);
 
 // The error where the request cannot be sent as it stands.
 Result<void> check_sendable(const Request& request, const TransportOptions& options,
@@ -146,7 +146,7 @@ class Easy {
   // What is set on the handle.
   std::optional<Url> url_;
   detail::CurlUrl plain_url_;  // of this handle, while its URLs are plain
-  std::string plain_origin_;
+  std::optional<Url> plain_;   // what is set in it
   Shape shape_ = Shape::Get;
   std::string method_;
   std::uint64_t expected_body_ = 0;

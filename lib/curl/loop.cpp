@@ -279,8 +279,10 @@ const OriginInfo& Loop::origin(const Url& url) const {
 }
 
 OriginInfo& Loop::edit_origin(const Url& url) {
-  if (origins_.size() >= kMaxOrigins && !origins_.contains(url.origin())) origins_.clear();
-  return origins_[url.origin()];
+  const auto found = origins_.find(url.origin());
+  if (found != origins_.end()) return found->second;
+  if (origins_.size() >= kMaxOrigins) origins_.clear();
+  return origins_[std::string(url.origin())];
 }
 
 std::unique_ptr<Easy> Loop::take_easy() {

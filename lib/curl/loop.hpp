@@ -11,6 +11,7 @@
 #include "watchdog.hpp"
 
 #include "lib/flow/run_queue.hpp"
+#include "lib/http/text.hpp"
 
 #include <httpretry/flow/transport.hpp>
 
@@ -148,7 +149,7 @@ class Loop final : public RunQueue, public Transport {
   std::unique_ptr<Heartbeat> heartbeat_;  // once a connection may speak HTTP/2
   bool progressed_ = false;   // while one may: libcurl has called us since it was last called
   bool lost_socket_ = false;  // libcurl has closed one, or got none, since it was last called
-  std::unordered_map<std::string, OriginInfo> origins_;
+  std::unordered_map<std::string, OriginInfo, TextHash, std::equal_to<>> origins_;
   // In this order: a handle is freed before the multi handles, and both before the share.
   Owned<CURLSH, curl_share_cleanup> share_;
   std::vector<std::unique_ptr<Shard>> shards_;

@@ -15,7 +15,8 @@ namespace {
 
 // In the form of CURLOPT_RESOLVE; with the plus the entry expires.
 std::string resolve_entry(const Url& url, const Addresses& addresses) {
-  std::string entry = "+" + url.host() + ":" + std::to_string(url.port()) + ":";
+  std::string entry = "+";
+  entry.append(url.host()).append(":").append(std::to_string(url.port())).append(":");
   const char* separator = "";
   for (const auto& address : addresses) {
     const bool six = address.find(':') != std::string::npos;
@@ -74,18 +75,19 @@ bool Loop::needs_addresses(const Url& url) const {
 void Loop::renew_addresses(const Url& url) {
   if (!looks_up_) return;
   edit_origin(url).addresses_until = Time();
-  resolver_->renew(url.host(), now_);
+  resolver_->renew(std::string(url.host()), now_);
 }
 
 Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
   const Url url = *request.parsed_url();
   const auto began = now();
-  const auto& limits = request.options();
+  const auto limits = call.limits(request);
   const auto timeout =
       std::min(limits.connect_timeout.value_or(options().connect_timeout), limits.response_timeout);
   const auto limit = std::min({call.deadline(), limits.respond_by, later(began, timeout)});
+  std::string host(url.host());
   const auto found =
-      co_await resolver_->resolve(url.host(), *this, limit, Call::State::own_stop(call));
+      co_await resolver_->resolve(std::move(host), *this, limit, Call::State::own_stop(call));
   const auto took = now() - began;
   if (!found.addresses) {
     Error error = found.addresses.error();

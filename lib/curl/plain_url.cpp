@@ -70,9 +70,9 @@ std::string_view take_until(std::string_view& text, std::string_view ends) {
 
 }  // namespace
 
-std::shared_ptr<const Url::Parts> Url::Parts::read_plain(std::string_view text) {
+std::optional<Url> Url::Parts::read_plain(std::string_view text) {
   const bool tls = text.starts_with("https://");
-  if ((!tls && !text.starts_with("http://")) || text.size() > kLongest) return nullptr;
+  if ((!tls && !text.starts_with("http://")) || text.size() > kLongest) return std::nullopt;
   auto rest = text.substr(tls ? 8 : 7);
   const auto host = take_until(rest, ":/?");
   std::uint16_t port = tls ? 443 : 80;
@@ -80,23 +80,15 @@ std::shared_ptr<const Url::Parts> Url::Parts::read_plain(std::string_view text) 
     rest.remove_prefix(1);
     const auto digits = take_until(rest, "/?");
     const auto number = to_number<std::uint16_t>(digits);
-    if (!number || *number == 0 || digits.front() == '0') return nullptr;
+    if (!number || *number == 0 || digits.front() == '0') return std::nullopt;
     port = *number;
   }
   const auto path = take_until(rest, "?");
   const auto query = rest.substr(std::min<std::size_t>(rest.size(), 1));
   const bool has_query = !rest.empty();
-  if (!is_plain_host(host) || !path.starts_with('/') || !is_plain_path(path)) return nullptr;
-  if (has_query && (query.empty() || !all_in(query, kInQuery))) return nullptr;
-
-  auto parts = std::make_shared<Url::Parts>();
-  parts->scheme = text.substr(0, tls ? 5 : 4);
-  parts->host = host;
-  parts->port = port;
-  parts->path = path;
-  parts->query = query;
-  parts->complete();
-  return parts;
+  if (!is_plain_host(host) || !path.starts_with('/') || !is_plain_path(path)) return std::nullopt;
+  if (has_query && (query.empty() || !all_in(query, kInQuery))) return std::nullopt;
+  return make(tls, false, host, port, path, query, nullptr);
 }
 
 }  // namespace httpretry

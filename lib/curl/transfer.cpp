@@ -22,6 +22,7 @@ Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Cal
       call_(call),
       delivery_(delivery),
       options_(request.options()),
+      limits_(call.limits(request)),
       reader_(request, options_, loop.options(), delivery, Call::State::racing(call), abort_),
       upload_(request.body(), abort_) {}
 
@@ -50,7 +51,7 @@ void Transfer::start() {
 
 Result<void> Transfer::prepare() {
   const auto& origin = loop_.origin(url_);
-  auto plan = make_send_plan(request_, options_, url_, call_, loop_.options(), origin);
+  auto plan = make_send_plan(request_, options_, limits_, url_, call_, loop_.options(), origin);
   plan.addresses = addresses_;
   if (auto checked = check_sendable(request_, loop_.options(), plan); !checked) return checked;
   if (delivery_ != nullptr) {
@@ -100,7 +101,7 @@ void Transfer::set_timer() {
   auto next = limit();
   if (sends_from_memory()) {
     const auto look =
-        std::max<Duration>(options_.response_timeout / 8, std::chrono::milliseconds(1));
+        std::max<Duration>(limits_.response_timeout / 8, std::chrono::milliseconds(1));
     next = std::min(next, later(loop_.now(), look));
   }
   loop_.timers().set(*this, next);
@@ -109,7 +110,7 @@ void Transfer::set_timer() {
 // libcurl sends such a body by itself. For the response_timeout, which counts from the last part of
 // it, we look from time to time how far it has come.
 bool Transfer::sends_from_memory() const {
-  if (options_.response_timeout == kForever || sends_.answered()) return false;
+  if (limits_.response_timeout == kForever || sends_.answered()) return false;
   const auto* bytes = request_.body().bytes();
   return bytes != nullptr && static_cast<std::size_t>(sent_bytes_) < bytes->size();
 }
@@ -123,10 +124,10 @@ void Transfer::look_at_sent_bytes() {
 Time Transfer::limit() const {
   if (reader_.paused) return call_.deadline();
   const bool headers_done = sends_.answered() && !reader_.in_headers;
-  auto pause = headers_done ? options_.stall_timeout : options_.response_timeout;
+  auto pause = headers_done ? limits_.stall_timeout : limits_.response_timeout;
   if (upload_.paused()) pause = kForever;  // the server may be waiting for us
   const auto soonest = std::min(call_.deadline(), later(last_byte_, pause));
-  return headers_done ? soonest : std::min(soonest, options_.respond_by);
+  return headers_done ? soonest : std::min(soonest, limits_.respond_by);
 }
 
 // Bytes that come only move the limit back, so the timer is set anew when it fires, not with each.

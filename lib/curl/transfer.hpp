@@ -144,6 +144,7 @@ class Transfer final : public CancelableWait, private Timer {
   const Call& call_;
   Delivery* delivery_;
   const RequestOptions& options_;  // of the request
+  const ExchangeLimits limits_;
   std::coroutine_handle<> awaiter_;
   std::unique_ptr<Easy> easy_;
   Time started_{};

@@ -7,6 +7,7 @@
 #include <clocale>
 
 #include <algorithm>
+#include <memory>
 #include <new>
 
 namespace httpretry {
@@ -16,7 +17,7 @@ using detail::CurlUrl;
 using detail::url_part;
 
 // libcurl has converted every form of an IPv4 address to the usual one.
-bool is_name(const std::string& host) {
+bool is_name(std::string_view host) {
   if (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos)
     return false;
   return host != "localhost" && !host.ends_with(".localhost");
@@ -66,33 +67,64 @@ Result<std::string> ascii_host(CURLU* url) {
 
 }  // namespace
 
-void Url::Parts::complete() {
-  named = is_name(host);
-  const bool usual = port == (scheme == "https" ? 443 : 80);
-  origin = scheme + "://" + host + (usual ? "" : ":" + std::to_string(port));
+Url Url::Parts::make(bool tls, bool userinfo, std::string_view host, std::uint16_t port,
+                     std::string_view path, std::string_view query, CurlUrl handle) {
+  const std::string_view scheme = tls ? "https://" : "http://";
+  const auto colon_port = port == (tls ? 443 : 80) ? std::string() : ":" + std::to_string(port);
+  const auto host_end = scheme.size() + host.size();
+  const auto origin_end = host_end + colon_port.size();
+  const auto path_end = origin_end + path.size();
+  const auto size = path_end + (query.empty() ? 0 : 1 + query.size());
+
+  auto* parts = ::new (::operator new(sizeof(Parts) + size + 1)) Parts;
+  auto* text = reinterpret_cast<char*>(parts + 1);
+  for (const auto part : {scheme, host, std::string_view(colon_port), path}) {
+    text = std::copy(part.begin(), part.end(), text);
+  }
+  if (!query.empty()) {
+    *text++ = '?';
+    text = std::copy(query.begin(), query.end(), text);
+  }
+  *text = '\0';
+  parts->size = static_cast<std::uint32_t>(size);
+  parts->host_end = static_cast<std::uint32_t>(host_end);
+  parts->origin_end = static_cast<std::uint32_t>(origin_end);
+  parts->path_end = static_cast<std::uint32_t>(path_end);
+  parts->port = port;
+  parts->tls = tls;
+  parts->userinfo = userinfo;
+  parts->named = is_name(host);
+  parts->handle = std::move(handle);
+  return Url(*parts);
+}
+
+Url::Url(const Url& other) noexcept : parts_(other.parts_) {
+  if (parts_ != nullptr) parts_->owners.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Url::release() noexcept {
+  if (parts_->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  std::destroy_at(parts_);
+  ::operator delete(const_cast<Parts*>(parts_));
 }
 
 Result<Url> Url::Parts::take_apart(CurlUrl handle) {
-  auto parts = std::make_shared<Url::Parts>();
-  parts->scheme = to_lower(url_part(handle.get(), CURLUPART_SCHEME));
-  if (parts->scheme != "http" && parts->scheme != "https") {
-    return refused("its scheme must be http or https, not \"" + parts->scheme + "\"");
+  const auto scheme = to_lower(url_part(handle.get(), CURLUPART_SCHEME));
+  if (scheme != "http" && scheme != "https") {
+    return refused("its scheme must be http or https, not \"" + scheme + "\"");
   }
-  auto host = ascii_host(handle.get());
-  if (!host) return std::move(host).error();
-  parts->host = *std::move(host);
-  if (parts->host.empty()) return refused("it has no host");
+  const auto host = ascii_host(handle.get());
+  if (!host) return host.error();
+  if (host->empty()) return refused("it has no host");
 
   const auto port = url_part(handle.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
-  parts->port = to_number<std::uint16_t>(port).value_or(0);
-  parts->path = url_part(handle.get(), CURLUPART_PATH);
-  parts->query = url_part(handle.get(), CURLUPART_QUERY);
-  parts->userinfo = !url_part(handle.get(), CURLUPART_USER).empty() ||
-                    !url_part(handle.get(), CURLUPART_PASSWORD).empty();
-  parts->complete();
+  const auto path = url_part(handle.get(), CURLUPART_PATH);
+  const auto query = url_part(handle.get(), CURLUPART_QUERY);
+  const bool userinfo = !url_part(handle.get(), CURLUPART_USER).empty() ||
+                        !url_part(handle.get(), CURLUPART_PASSWORD).empty();
   curl_url_set(handle.get(), CURLUPART_FRAGMENT, nullptr, 0);
-  parts->handle = std::move(handle);
-  return Url(std::move(parts));
+  return make(scheme == "https", userinfo, *host, to_number<std::uint16_t>(port).value_or(0), path,
+              query, std::move(handle));
 }
 
 Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned flags) {
@@ -115,7 +147,7 @@ std::string detail::url_part(CURLU* url, CURLUPart which, unsigned flags) {
 }
 
 Result<Url> Url::parse(std::string_view text) {
-  if (auto plain = Parts::read_plain(text)) return Url(std::move(plain));
+  if (auto plain = Parts::read_plain(text)) return *std::move(plain);
   if (text.find(' ') != std::string_view::npos) {
     return refused("it holds a blank; in a path or query, write %20");
   }
@@ -125,23 +157,20 @@ Result<Url> Url::parse(std::string_view text) {
   return Parts::read(CurlUrl(curl_url()), text, 0);
 }
 
-const std::string& Url::scheme() const { return parts_->scheme; }
-const std::string& Url::host() const { return parts_->host; }
+std::string_view Url::scheme() const { return parts_->scheme(); }
+std::string_view Url::host() const { return parts_->host(); }
 std::uint16_t Url::port() const { return parts_->port; }
-const std::string& Url::path() const { return parts_->path; }
-const std::string& Url::query() const { return parts_->query; }
+std::string_view Url::path() const { return parts_->path(); }
+std::string_view Url::query() const { return parts_->query(); }
 bool Url::has_userinfo() const { return parts_->userinfo; }
-const std::string& Url::origin() const { return parts_->origin; }
-std::string Url::without_secrets() const { return parts_->origin + parts_->path; }
-std::string Url::to_string() const {
-  auto text = without_secrets();
-  return parts_->query.empty() ? text : text + "?" + parts_->query;
-}
+std::string_view Url::origin() const { return parts_->origin(); }
+std::string Url::without_secrets() const { return std::string(parts_->without_query()); }
+std::string Url::to_string() const { return std::string(parts_->text()); }
 
 Result<Url> Url::resolve(std::string_view reference) const {
   CurlUrl handle(parts_->handle ? curl_url_dup(parts_->handle.get()) : curl_url());
   if (!handle) throw std::bad_alloc();
-  if (!parts_->handle) curl_url_set(handle.get(), CURLUPART_URL, to_string().c_str(), 0);
+  if (!parts_->handle) curl_url_set(handle.get(), CURLUPART_URL, parts_->text().data(), 0);
   curl_url_set(handle.get(), CURLUPART_USER, nullptr, 0);
   curl_url_set(handle.get(), CURLUPART_PASSWORD, nullptr, 0);
   return Parts::read(std::move(handle), reference, CURLU_ALLOW_SPACE);

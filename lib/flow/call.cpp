@@ -38,9 +38,8 @@ const PolicySource* Call::policies() const { return state_->policies; }
 double Call::random() const { return (*state_->random)(); }
 const std::vector<std::shared_ptr<Observer>>& Call::observers() const { return *state_->observers; }
 
-const std::string& Call::origin() const {
-  static const std::string none;
-  return state_->first_url ? state_->first_url->origin() : none;
+std::string_view Call::origin() const {
+  return state_->first_url ? state_->first_url->origin() : std::string_view();
 }
 
 Call Call::with(Time deadline, std::stop_token stop) const {
@@ -71,6 +70,18 @@ Call Call::State::racing(const Call& call, RacingSend& send, int number, Time de
   branch.deadline_ = std::min(call.limit_, deadline);
   branch.racing_ = &send;
   return branch;
+}
+
+ExchangeLimits Call::limits(const Request& request) const {
+  const auto& own = request.options();
+  ExchangeLimits all;
+  if (current_ != nullptr) all = current_->limits();
+  all.fresh_connection = all.fresh_connection || own.fresh_connection;
+  if (own.connect_timeout) all.connect_timeout = own.connect_timeout;
+  all.response_timeout = std::min(all.response_timeout, own.response_timeout);
+  all.respond_by = std::min(all.respond_by, own.respond_by);
+  all.stall_timeout = std::min(all.stall_timeout, own.stall_timeout);
+  return all;
 }
 
 Call Call::State::attempt(const Call& call, int number, Time deadline, CurrentAttempt& current) {

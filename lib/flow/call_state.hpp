@@ -44,10 +44,8 @@ struct Call::State {
   History history;
   // What the middleware retry has sent last, if that was to a URL which a pending response had
   // named. Middlewares above it know only the request that began the operation.
-  std::optional<Request> poll;
-  static std::optional<Request> take_poll(const Call& call) {
-    return std::exchange(of(call).poll, std::nullopt);
-  }
+  std::unique_ptr<Request> poll;
+  static std::unique_ptr<Request> take_poll(const Call& call) { return std::move(of(call).poll); }
 
   static State& of(const Call& call) { return *call.state_; }
   // nullptr where the client shares nothing.

@@ -3,6 +3,7 @@
 
 #include "lib/retry/retry_loop.hpp"
 
+#include <httpretry/flow/call.hpp>
 #include <httpretry/http/guard_facts.hpp>
 #include <httpretry/http/result.hpp>
 #include <httpretry/retry/classify.hpp>
@@ -13,8 +14,6 @@
 
 namespace httpretry {
 
-class Call;
-class Request;
 struct ResolvedPolicy;
 
 // Of the middleware `retry`.
@@ -27,6 +26,9 @@ class CurrentAttempt {
   [[nodiscard]] virtual int number() const = 0;
   // It is not the first of its request.
   [[nodiscard]] virtual bool is_retry() const = 0;
+  // Of its policy, for each of its exchanges. Not put into the request: that would be a copy of all
+  // its options for each attempt, an allocation of 400 bytes.
+  [[nodiscard]] virtual ExchangeLimits limits() const = 0;
   [[nodiscard]] virtual Classified judge(const Outcome& outcome) const = 0;
   // Whether `judge` would look into the body of such a response.
   [[nodiscard]] virtual bool reads_body(int status, const Headers& headers) const = 0;

@@ -63,9 +63,9 @@ std::optional<std::int64_t> SharedBudget::left(Time now) const {
   return whole_tokens(budget, now);
 }
 
-std::shared_ptr<SharedBudget> Budgets::at(const std::string& key, const BudgetPolicy& policy,
+std::shared_ptr<SharedBudget> Budgets::at(std::string_view key, const BudgetPolicy& policy,
                                           Time now) {
-  auto& part = parts_[std::hash<std::string>()(key) % kParts];
+  auto& part = parts_[TextHash()(key) % kParts];
   const std::lock_guard lock(part.mutex);
   // Two policies for one host may have different budgets.
   const auto [first, last] = part.budgets.equal_range(key);
@@ -73,7 +73,8 @@ std::shared_ptr<SharedBudget> Budgets::at(const std::string& key, const BudgetPo
       first, last, [&](const auto& entry) { return entry.second->budget.policy() == policy; });
   if (found != last) return found->second;
   if (part.budgets.size() >= kMaxBudgets / kParts) make_room(part, now);
-  return part.budgets.emplace(key, std::make_shared<SharedBudget>(policy, now))->second;
+  return part.budgets.emplace(std::string(key), std::make_shared<SharedBudget>(policy, now))
+      ->second;
 }
 
 // Drops all unused budgets that are as new, but at most half of the part, so that this is seldom

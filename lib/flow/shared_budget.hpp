@@ -2,6 +2,8 @@
 // one, whatever loop they are on.
 #pragma once
 
+#include "lib/http/text.hpp"
+
 #include <httpretry/flow/shared_state.hpp>
 #include <httpretry/retry/budget.hpp>
 
@@ -38,7 +40,7 @@ class SharedBudget final : public RetryAccount {
 // are dropped, first those that are as new.
 class Budgets {
  public:
-  std::shared_ptr<SharedBudget> at(const std::string& key, const BudgetPolicy& policy, Time now);
+  std::shared_ptr<SharedBudget> at(std::string_view key, const BudgetPolicy& policy, Time now);
 
   // About 400 bytes each: 1.6 MB for a client that calls ever new hosts.
   static constexpr std::size_t kMaxBudgets = 4096;
@@ -47,7 +49,8 @@ class Budgets {
   // Several maps, so that loops seldom wait for each other's lock.
   struct Part {
     std::mutex mutex;
-    std::unordered_multimap<std::string, std::shared_ptr<SharedBudget>> budgets;
+    std::unordered_multimap<std::string, std::shared_ptr<SharedBudget>, TextHash, std::equal_to<>>
+        budgets;
   };
   static constexpr std::size_t kParts = 16;
   static void make_room(Part& part, Time now);

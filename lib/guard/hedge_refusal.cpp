@@ -58,7 +58,7 @@ std::optional<HedgeRefused> HedgedAttempt::never() const {
 
 // Less time is left than half of the responses take.
 bool HedgedAttempt::too_late() const {
-  const auto end = std::min(call_.deadline(), request_.options().respond_by);
+  const auto end = std::min(call_.deadline(), call_.limits(request_).respond_by);
   if (end == kNever) return false;
   const auto median = scope_.median(now()).value_or(Duration::zero());
   return end <= now() || end - now() < median || call_.stop().stop_requested();

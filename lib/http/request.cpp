@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 
 namespace httpretry {
@@ -42,18 +43,23 @@ T& own(T*& shared) {
   return *shared;
 }
 
-std::string checked_method(std::string method) {
+// The usual ones are shared by all requests.
+std::shared_ptr<const std::string> checked_method(std::string method) {
+  static const std::array<std::string, 6> kUsual{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"};
+  const auto* const usual = std::find(kUsual.begin(), kUsual.end(), method);
+  if (usual != kUsual.end()) return {std::shared_ptr<const std::string>(), usual};
   if (!valid_header_name(method)) {
     throw std::invalid_argument(
         "a request method must be a token of RFC 9110, such as GET or PROPFIND");
   }
-  return method;
+  return std::make_shared<const std::string>(std::move(method));
 }
 
 }  // namespace
 
 struct Request::Text : Shared {
-  Text(std::string method_, std::string url_) : method(std::move(method_)), url(std::move(url_)) {}
+  Text(std::shared_ptr<const std::string> method_, std::string url_)
+      : method(std::move(method_)), url(std::move(url_)) {}
   Text(const Text& other)
       : Shared(other),
         method(other.method),
@@ -74,7 +80,7 @@ struct Request::Text : Shared {
     parsing = Parsing::ToDo;
   }
 
-  std::string method;
+  std::shared_ptr<const std::string> method;
   std::string url;
   Headers headers;
   Body body;
@@ -143,7 +149,7 @@ void Request::release() noexcept {
   release_one(options_);
 }
 
-const std::string& Request::method() const { return text_->method; }
+const std::string& Request::method() const { return *text_->method; }
 const std::string& Request::url() const { return text_->url; }
 const Headers& Request::headers() const { return text_->headers; }
 const Body& Request::body() const { return text_->body; }
@@ -157,8 +163,8 @@ const Result<Url>& Request::parsed_url() const { return text_->parsed_url(); }
 Request::Text& Request::edit() { return own(text_); }
 
 Request& Request::set_method(std::string method) {
-  method = checked_method(std::move(method));
-  edit().method = std::move(method);
+  auto checked = checked_method(std::move(method));
+  edit().method = std::move(checked);
   return *this;
 }
 Request& Request::set_url(std::string url) {
@@ -202,7 +208,8 @@ bool Request::repeatable() const {
   if (headers().contains("Idempotency-Key") || headers().contains("If-Match")) return true;
   if (headers().get("If-None-Match") == "*") return true;
   const auto& parsed = parsed_url();
-  return parsed && ("&" + parsed->query()).find("&ifGenerationMatch=") != std::string::npos;
+  if (!parsed || parsed->query().empty()) return false;
+  return ("&" + std::string(parsed->query())).find("&ifGenerationMatch=") != std::string::npos;
 }
 
 }  // namespace httpretry

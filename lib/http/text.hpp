@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,6 +50,14 @@ template <class Number>
   if (failure != std::errc() || stopped != end) return std::nullopt;
   return number;
 }
+
+// For a hash map whose keys are texts: with std::equal_to<> it is searched without making one.
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const noexcept {
+    return std::hash<std::string_view>()(text);
+  }
+};
 
 // The text of an exception.
 [[nodiscard]] HTTPRETRY_API std::string text_of(const std::exception_ptr& thrown);

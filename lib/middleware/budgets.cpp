@@ -77,15 +77,15 @@ std::optional<HedgeRefused> BudgetUse::take_hedge(Time now) {
     if (!own_->take(*request_, beside, now)) return HedgeRefused::RetryBudget;
   }
   if (!shared_) return std::nullopt;
-  hedge_claim_ = BudgetClaim();
-  const auto why = shared_->take_hedge(hedge_claim_, own_ == nullptr, adaptive_, now);
+  hedge_claim_ = std::make_unique<BudgetClaim>();
+  const auto why = shared_->take_hedge(*hedge_claim_, own_ == nullptr, adaptive_, now);
   if (why && own_ != nullptr) own_->give_back(*request_, now);
   return why;
 }
 
 void BudgetUse::give_back_hedge(Time now) {
   if (own_ != nullptr) return own_->give_back(*request_, now);
-  if (shared_) shared_->give_back_hedge(hedge_claim_, now);
+  if (shared_ && hedge_claim_) shared_->give_back_hedge(*hedge_claim_, now);
 }
 
 std::optional<std::int64_t> BudgetUse::left(Time now) const {

@@ -38,11 +38,11 @@ class BudgetUse final : public SharedLimits {
   RetryBudget* const own_;
   const Request* const request_;
   BudgetClaim claim_;
-  BudgetClaim hedge_claim_;
-  Time last_;            // the latest time that this was given
-  bool adaptive_;        // the send rate counts
-  bool paid_ = false;    // for a retry that has not begun
-  bool closed_ = false;  // the call has ended
+  std::unique_ptr<BudgetClaim> hedge_claim_;  // most calls take none
+  Time last_;                                 // the latest time that this was given
+  bool adaptive_;                             // the send rate counts
+  bool paid_ = false;                         // for a retry that has not begun
+  bool closed_ = false;                       // the call has ended
 };
 
 }  // namespace httpretry

@@ -40,13 +40,16 @@ bool is_listed(const PendingRule& rule, const Url& url) {
 
 }  // namespace
 
-PollUrl::PollUrl(const RetryPolicy& policy, const Request& request, Call& call)
-    : policy_(policy),
-      first_(request),
-      call_(call),
-      request_(request),
-      polls_(is_poll(request, call)) {
+PollUrl::PollUrl(const RetryPolicy& policy, const Request& request, Call& call, bool polls)
+    : policy_(policy), first_(request), call_(call), request_(request), polls_(polls) {}
+
+std::unique_ptr<PollUrl> PollUrl::make(const RetryPolicy& policy, const Request& request,
+                                       Call& call) {
+  const bool polls = is_poll(request, call);
   static_cast<void>(Call::State::take_poll(call));
+  const auto& rule = policy.retry_on.pending;
+  if (!polls && !(rule && !rule->url_from.empty())) return nullptr;
+  return std::unique_ptr<PollUrl>(new PollUrl(policy, request, call, polls));
 }
 
 bool PollUrl::is_poll(const Request& request, const Call& call) {
@@ -73,7 +76,8 @@ std::optional<Result<Request>> PollUrl::poll_after(const Response& response) con
       return refused(1, to->without_secrets() + ": https is not left for http");
     }
     if (to->origin() != first->origin() && !is_listed(*rule, *to)) {
-      return refused(0, "at " + to->origin() + ", and the request was to " + first->origin() +
+      return refused(0, "at " + std::string(to->origin()) + ", and the request was to " +
+                            std::string(first->origin()) +
                             "; if it may be polled, list it in retry_on.pending.origins");
     }
     Request poll = request_;
@@ -107,7 +111,7 @@ void PollUrl::end_attempt(int number, bool more) {
       added.url = std::move(url);
     }
     polled.back().last_attempt = number;
-    if (!more) Call::State::of(call_).poll = request_;
+    if (!more) Call::State::of(call_).poll = std::make_unique<Request>(request_);
   }
   if (!more || !next_) return;
   request_ = *std::move(next_);

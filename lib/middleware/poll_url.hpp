@@ -6,14 +6,17 @@
 #include <httpretry/http/response.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 
+#include <memory>
 #include <optional>
 
 namespace httpretry {
 
 class PollUrl {
  public:
-  // All must outlive this. `request`: as it came to the policy.
-  PollUrl(const RetryPolicy& policy, const Request& request, Call& call);
+  // All must outlive this. `request`: as it came to the policy. nullptr where the call polls no
+  // URL, nor can begin to.
+  static std::unique_ptr<PollUrl> make(const RetryPolicy& policy, const Request& request,
+                                       Call& call);
   PollUrl(const PollUrl&) = delete;
   PollUrl& operator=(const PollUrl&) = delete;
 
@@ -32,6 +35,7 @@ class PollUrl {
   void end_attempt(int number, bool more);
 
  private:
+  PollUrl(const RetryPolicy& policy, const Request& request, Call& call, bool polls);
   [[nodiscard]] std::optional<Result<Request>> poll_after(const Response& response) const;
 
   const RetryPolicy& policy_;

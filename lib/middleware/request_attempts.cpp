@@ -18,81 +18,74 @@ bool changes_nothing(const Request& request) {
 
 }  // namespace
 
-RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy& chosen,
-                                 const Request& request, Call& call)
+RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chosen,
+                                 std::shared_ptr<RetryAccount> budget, const Request& request,
+                                 Call& call)
     : options_(options),
-      chosen_(chosen),
-      polls_(chosen.policy(), request, call),
-      request_(polls_.request()),
+      chosen_(std::move(chosen)),
+      first_(request),
       call_(call),
-      budget_(std::move(chosen.budget), chosen.policy().adaptive, now(), options.budget.get(),
-              &request),
-      loop_(chosen.policy(), budget_, call.history(), loop_options()) {}
+      polls_(PollUrl::make(chosen_.policy(), request, call)),
+      budget_(std::move(budget), chosen_.policy().adaptive, now(), options.budget.get(), &request),
+      loop_(chosen_.policy(), budget_, call.history(), loop_options()) {}
 
 RetryLoop::Options RequestAttempts::loop_options() const {
   RetryLoop::Options options;
   options.call_started = call_.started();
   options.started = now();
-  options.deadline = std::min(call_.deadline(), request_.options().respond_by);
-  options.repeatable = request_.repeatable();
-  options.changes_nothing = changes_nothing(request_);
+  options.deadline = std::min(call_.deadline(), request().options().respond_by);
+  options.repeatable = request().repeatable();
+  options.changes_nothing = changes_nothing(request());
   if (options_.backoff) options.backoff = &options_.backoff;
   return options;
 }
 
-Call RequestAttempts::branch(const RetryStep& step) {
-  return Call::State::attempt(call_, step.number, step.until, *this);
-}
-
-// The request as this attempt sends it. Tells the observers.
-Request RequestAttempts::prepare(const RetryStep& step) {
-  const auto& policy = chosen_.policy();
-  number_ = step.number;
-  hedged_.reset();
-  exchanges_before_ = Call::State::of(call_).exchanges;
-  call_.emit(&Observer::attempt_started, request_, step.number);
-  judged_.reset();
-  if (request_.options().sink) hold_back_what_rules_read();
-  Request attempt = request_;
-  auto& options = attempt.edit_options();
-  if (step.fresh_connection) options.fresh_connection = true;
-  if (!options.connect_timeout) options.connect_timeout = policy.connect_timeout;
-  options.stall_timeout = std::min(options.stall_timeout, policy.stall_timeout);
-  options.response_timeout = std::min(options.response_timeout, policy.response_timeout);
-  options.respond_by = std::min(options.respond_by, step.respond_by);
-  return attempt;
-}
-
-Task<Outcome> RequestAttempts::send(const RetryStep& step, Call& branch, const Next& next) {
-  auto attempt = prepare(step);
+// Tells the observers.
+Task<Outcome> RequestAttempts::send(const RetryStep& step, const Next& next) {
+  sending_ = std::make_unique<Sending>(Call::State::attempt(call_, step.number, step.until, *this),
+                                       step, Call::State::of(call_).exchanges);
+  call_.emit(&Observer::attempt_started, request(), step.number);
+  if (request().options().sink) hold_back_what_rules_read();
+  Request attempt = request();
+  if (step.fresh_connection) attempt.edit_options().fresh_connection = true;
   const auto* again = step.number > 1 ? call_.get<SendAgain>() : nullptr;
-  if (again != nullptr && !polls_.polls()) return again->send(std::move(attempt), branch, next);
-  return next(std::move(attempt), branch);
+  if (again != nullptr && !polls()) return again->send(std::move(attempt), sending_->branch, next);
+  return next(std::move(attempt), sending_->branch);
+}
+
+ExchangeLimits RequestAttempts::limits() const {
+  const auto& policy = chosen_.policy();
+  ExchangeLimits limits;
+  limits.connect_timeout = policy.connect_timeout;
+  limits.response_timeout = policy.response_timeout;
+  limits.respond_by = sending_->respond_by;
+  limits.stall_timeout = policy.stall_timeout;
+  return limits;
 }
 
 RetryStep RequestAttempts::end(Outcome& outcome) {
-  const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
+  const auto* delivery = request().options().sink ? Delivery::begun(call_) : nullptr;
   EndedAttempt ended;
   ended.now = now();
   ended.wall_now = call_.scheduler().wall_now();
   ended.outcome = &outcome;
-  ended.begun = Call::State::of(call_).exchanges != exchanges_before_;
-  ended.replayable = request_.body().replayable();
+  ended.begun = Call::State::of(call_).exchanges != sending_->exchanges_before;
+  ended.replayable = request().body().replayable();
   ended.streaming = delivery != nullptr && !delivery->can_retry();
-  if (hedged_) ended.hedged = &*hedged_;
+  if (sending_->hedged) ended.hedged = &*sending_->hedged;
   const auto recorded_before = call_.history().attempts.size();
 
   const bool may_resend =
-      request_.options().retry && !Call::State::own_stop(call_).stop_requested();
+      request().options().retry && !Call::State::own_stop(call_).stop_requested();
   auto step = may_resend ? loop_.resend(ended) : std::nullopt;
   if (!step) {
     ended.random = call_.random();
     auto found = judge(outcome);
     const auto& state = Call::State::of(call_);
     if (state.gate != nullptr && !state.gate_heard) {
-      state.gate->hear(request_, call_, *this, outcome, found);
+      state.gate->hear(request(), call_, *this, outcome, found);
     }
-    if (outcome && found.cls == Class::Pending && polls_.find(outcome)) {
+    if (outcome && found.cls == Class::Pending && polls_ && polls_->find(outcome)) {
       ended.names_url = ended.replayable = true;
       if (!outcome) found = classify(chosen_.policy(), Observed(outcome, ended.wall_now));
     }
@@ -100,7 +93,8 @@ RetryStep RequestAttempts::end(Outcome& outcome) {
   }
   sent_once_ = true;
   tell_of_the_end(recorded_before);
-  polls_.end_attempt(loop_.recorded().number, step->kind != RetryStep::Kind::Stop);
+  if (polls_) polls_->end_attempt(loop_.recorded().number, step->kind != RetryStep::Kind::Stop);
+  sending_.reset();
   return *step;
 }
 
@@ -110,14 +104,14 @@ void RequestAttempts::tell_of_the_end(std::size_t recorded_before) {
   auto& last = loop_.recorded();
   for (auto i = recorded_before; i < attempts.size(); ++i) {
     attempts[i].policy = chosen_.resolved;
-    if (&attempts[i] != &last) call_.emit(&Observer::attempt_ended, request_, attempts[i]);
+    if (&attempts[i] != &last) call_.emit(&Observer::attempt_ended, request(), attempts[i]);
   }
-  call_.emit(&Observer::attempt_ended, request_, last);
+  call_.emit(&Observer::attempt_ended, request(), last);
 }
 
 bool RequestAttempts::was_held_back(const Outcome& outcome) const {
   return !outcome && outcome.error().held_back() &&
-         Call::State::of(call_).exchanges == exchanges_before_;
+         Call::State::of(call_).exchanges == sending_->exchanges_before;
 }
 
 Outcome RequestAttempts::refuse(Outcome refusal, Outcome* before) {
@@ -135,30 +129,21 @@ Outcome RequestAttempts::refuse(Outcome refusal, Outcome* before) {
 
 Error RequestAttempts::cancel() {
   loop_.cancel(now());
-  const auto& url = request_.parsed_url();
-  Error error(Errc::Canceled, request_.method() + " " + (url ? url->without_secrets() : "") +
+  const auto& url = request().parsed_url();
+  Error error(Errc::Canceled, request().method() + " " + (url ? url->without_secrets() : "") +
                                   ": canceled while waiting to retry");
   const auto* last = call_.history().last();
   if (sent_once_ && last != nullptr) error.exchange = last->exchange();
   return error;
 }
 
-bool RequestAttempts::owes_body() const {
-  const auto* last = call_.history().last();
-  if (!request_.options().sink || last->cls != Class::Success) return false;
-  const auto* delivery = Delivery::begun(call_);
-  return delivery != nullptr && delivery->held();
-}
-
 // What went to a sink was judged by its beginning.
 Classified RequestAttempts::judge(const Outcome& outcome) const {
-  if (outcome && outcome->delivered > 0 && judged_) return *judged_;
+  if (outcome && outcome->delivered > 0 && sending_->judged) return *sending_->judged;
   return classified(outcome, call_.scheduler().wall_now());
 }
 
-bool RequestAttempts::may_be_hedged() const {
-  return call_.get<SendAgain>() == nullptr || polls_.polls();
-}
+bool RequestAttempts::may_be_hedged() const { return call_.get<SendAgain>() == nullptr || polls(); }
 
 bool RequestAttempts::reads_body(int status, const Headers& headers) const {
   // We do not know what a function of the user reads.
@@ -169,15 +154,16 @@ bool RequestAttempts::reads_body(int status, const Headers& headers) const {
 // A rule of the policy may call a response a failure because of its body. Such a body must not
 // reach the user before it is judged.
 void RequestAttempts::hold_back_what_rules_read() {
-  const auto delivery = Delivery::of(request_, call_);
+  const auto delivery = Delivery::of(request(), call_);
   if (!delivery) return;  // the transport will find the same error, and return it
   const bool all = options_.classify != nullptr;
   auto which = [policy = chosen_.shared(), all](int status, const Headers& headers) {
     return all || policy::looks_into(policy->retry_on, status, headers);
   };
   auto is_good = [this](const Response& begun) {  // only called while an attempt of ours runs
-    judged_ = classified(Outcome(begun), call_.scheduler().wall_now());
-    return judged_->cls == Class::Success;
+    auto& judged = sending_->judged;
+    judged = classified(Outcome(begun), call_.scheduler().wall_now());
+    return judged->cls == Class::Success;
   };
   (*delivery)->hold_back({std::move(which), kClassifiedBody, std::move(is_good)});
 }
@@ -185,7 +171,7 @@ void RequestAttempts::hold_back_what_rules_read() {
 Classified RequestAttempts::classified(const Outcome& outcome, WallTime wall_now) const {
   const Observed observed(outcome, wall_now);
   const auto& policy = chosen_.policy();
-  return options_.classify ? options_.classify(policy, request_, observed)
+  return options_.classify ? options_.classify(policy, request(), observed)
                            : classify(policy, observed);
 }
 

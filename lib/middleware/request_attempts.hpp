@@ -15,11 +15,10 @@
 
 namespace httpretry {
 
-// The policy of a request, and the budget that it shares with other requests.
+// The policy of a request.
 struct ChosenPolicy {
   std::shared_ptr<const ResolvedPolicy> resolved;  // nullptr where the request brought its own
   std::shared_ptr<const RetryPolicy> own;          // followed instead of the one in `resolved`
-  std::shared_ptr<RetryAccount> budget;            // nullptr where there is none
 
   [[nodiscard]] const RetryPolicy& policy() const { return *shared(); }
   [[nodiscard]] const std::shared_ptr<const RetryPolicy>& shared() const {
@@ -34,17 +33,16 @@ struct ChosenPolicy {
 
 class RequestAttempts final : private CurrentAttempt {
  public:
-  // All of these must outlive this.
-  RequestAttempts(const RetryOptions& options, ChosenPolicy& chosen, const Request& request,
-                  Call& call);
+  // `options`, `request` and `call` must outlive this. `budget`: that the request shares with
+  // others; nullptr where there is none.
+  RequestAttempts(const RetryOptions& options, ChosenPolicy chosen,
+                  std::shared_ptr<RetryAccount> budget, const Request& request, Call& call);
   RequestAttempts(const RequestAttempts&) = delete;
   RequestAttempts& operator=(const RequestAttempts&) = delete;
 
-  [[nodiscard]] const Request& request() const { return request_; }
+  [[nodiscard]] const ChosenPolicy& chosen() const { return chosen_; }
   [[nodiscard]] RetryStep begin() { return loop_.begin(now()); }
-  // The branch of the call that carries out an attempt.
-  [[nodiscard]] Call branch(const RetryStep& step);
-  Task<Outcome> send(const RetryStep& step, Call& branch, const Next& next);
+  Task<Outcome> send(const RetryStep& step, const Next& next);
   // As RetryLoop's. Classifies the outcome and tells the observers. An error takes the place of a
   // pending response that names a URL where nothing is sent.
   RetryStep end(Outcome& outcome);
@@ -55,44 +53,58 @@ class RequestAttempts final : private CurrentAttempt {
   Outcome refuse(Outcome refusal, Outcome* before);
   // As RetryLoop's. Returns the outcome of the call.
   Error cancel();
-  // The last attempt was a success, and the request's sink has not got its body yet.
-  [[nodiscard]] bool owes_body() const;
 
  private:
   const std::shared_ptr<const RetryPolicy>& policy() const override { return chosen_.shared(); }
   const std::shared_ptr<const ResolvedPolicy>& resolved() const override {
     return chosen_.resolved;
   }
-  int number() const override { return number_; }
+  int number() const override { return sending_->number; }
   bool is_retry() const override { return sent_once_; }
+  ExchangeLimits limits() const override;
   Classified judge(const Outcome& outcome) const override;
   bool reads_body(int status, const Headers& headers) const override;
   bool may_be_hedged() const override;
   std::optional<int> sends_left() const override { return loop_.sends_left(); }
   std::optional<HedgeRefused> pay_for_hedge(Time now) override { return budget_.take_hedge(now); }
   void give_back_hedge(Time now) override { budget_.give_back_hedge(now); }
-  void sent_several(HedgedSends sends) override { hedged_ = std::move(sends); }
+  void sent_several(HedgedSends sends) override { sending_->hedged = std::move(sends); }
 
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
   [[nodiscard]] RetryLoop::Options loop_options() const;
-  Request prepare(const RetryStep& step);
   void hold_back_what_rules_read();
   [[nodiscard]] Classified classified(const Outcome& outcome, WallTime wall_now) const;
   void tell_of_the_end(std::size_t recorded_before);
 
+  // What is needed only while an attempt is under way: 280 bytes that a call that waits has not.
+  struct Sending : detail::PooledFrame {
+    Sending(Call of, const RetryStep& step, int exchanges)
+        : branch(std::move(of)),
+          respond_by(step.respond_by),
+          number(step.number),
+          exchanges_before(exchanges) {}
+    Call branch;            // that carries it out
+    const Time respond_by;  // the headers of the response
+    const int number;
+    const int exchanges_before;
+    // Of the beginning of a body that then went to the sink.
+    std::optional<Classified> judged;
+    std::optional<HedgedSends> hedged;  // if there were several
+  };
+
+  // That is sent now.
+  [[nodiscard]] const Request& request() const { return polls_ ? polls_->request() : first_; }
+  [[nodiscard]] bool polls() const { return polls_ && polls_->polls(); }
+
   const RetryOptions& options_;
-  const ChosenPolicy& chosen_;
-  PollUrl polls_;
-  const Request& request_;  // that is sent now
+  const ChosenPolicy chosen_;
+  const Request& first_;
   Call& call_;
+  std::unique_ptr<PollUrl> polls_;
   BudgetUse budget_;
   RetryLoop loop_;
-  // This attempt's, of the beginning of a body that then went to the sink.
-  std::optional<Classified> judged_;
-  std::optional<HedgedSends> hedged_;  // this attempt's, if there were several
-  int number_ = 0;
-  int exchanges_before_ = 0;  // the attempt
-  bool sent_once_ = false;    // an attempt of this request has ended
+  std::unique_ptr<Sending> sending_;
+  bool sent_once_ = false;  // an attempt of this request has ended
 };
 
 }  // namespace httpretry

@@ -2,6 +2,7 @@
 #include "request_attempts.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/flow/run_queue.hpp"
 #include "lib/retry/policy_limits.hpp"
 
 #include <httpretry/middleware/builtin.hpp>
@@ -13,22 +14,16 @@
 namespace httpretry {
 namespace {
 
-// Where a policy was found: that names what it shares a budget with.
-struct PolicyOrigin {
-  // The request's own policy, if it has one: shares with requests that have the same object.
-  const void* own = nullptr;
-  std::string_view identity;  // of the endpoint; empty where none matched
-  std::string_view name;      // of the policy; may be empty
-};
-
 // The key of a budget that all requests with one policy share. A policy without a name is known by
-// the endpoint that it belongs to.
-std::string key_of_policy(const PolicyOrigin& origin) {
-  if (origin.own != nullptr) {
-    return "policy at " + std::to_string(reinterpret_cast<std::uintptr_t>(origin.own));
+// the endpoint that it belongs to; one that the request has brought, by its object.
+std::string key_of_policy(const ChosenPolicy& chosen) {
+  if (!chosen.resolved) {
+    const auto object = reinterpret_cast<std::uintptr_t>(chosen.own.get());
+    return "policy at " + std::to_string(object);
   }
-  if (!origin.name.empty()) return "policy " + std::string(origin.name);
-  if (!origin.identity.empty()) return "policy of " + std::string(origin.identity);
+  const auto& resolved = *chosen.resolved;
+  if (!resolved.name.empty()) return "policy " + std::string(resolved.name);
+  if (!resolved.identity.empty()) return "policy of " + std::string(resolved.identity);
   return "the default policy";
 }
 
@@ -69,59 +64,86 @@ class Retry final : public Middleware {
       auto problem = policy::problem_of(*own);
       if (!problem.empty()) {
         call.history().stop_reason = Reason::NotRetryable;
-        co_return Error(Errc::InvalidRequest, std::move(problem));
+        return fail(Error(Errc::InvalidRequest, std::move(problem)));
       }
     }
-    auto chosen = choose(request, call);
-    add_idempotency_key(chosen.policy(), request);
-    RequestAttempts attempts(options_, chosen, request, call);
+    if (request.options().sink) return retry_to_sink(std::move(request), call, next);
+    return retry(std::move(request), call, next);
+  }
+
+ private:
+  static Task<Outcome> fail(Error error) { co_return error; }
+
+  // A call that waits holds this frame. So what it does not need then is elsewhere: in `handle`, in
+  // `retry_to_sink`, and in RequestAttempts::Sending.
+  Task<Outcome> retry(Request request, Call& call, Next next) {
+    RequestAttempts attempts = begin(request, call);
     std::optional<Outcome> last;
     std::unique_ptr<Outcome> before;  // kept for a breaker that holds back retries only
     auto step = attempts.begin();
     while (step.kind != RetryStep::Kind::Stop) {
       if (step.kind == RetryStep::Kind::Send) {
-        Call branch = attempts.branch(step);
-        last = co_await attempts.send(step, branch, next);
+        last = co_await attempts.send(step, next);
         if (attempts.was_held_back(*last)) {
           co_return attempts.refuse(*std::move(last), before.get());
         }
         step = attempts.end(*last);
       } else {
-        if (chosen.only_retries_ask()) before = std::make_unique<Outcome>(*std::move(last));
+        if (attempts.chosen().only_retries_ask()) {
+          before = std::make_unique<Outcome>(*std::move(last));
+        }
         // A call that waits holds no response.
-        if (!chosen.policy().adaptive || before) last.reset();
+        if (!attempts.chosen().policy().adaptive || before) last.reset();
         const auto& stop = Call::State::own_stop(call);
-        const bool waited = co_await call.scheduler().sleep_until(step.until, stop);
+        bool waited = false;
+        if (auto* queue = RunQueue::driven_of(call.scheduler())) {
+          Sleep sleep(*queue, step.until, stop);
+          waited = co_await sleep;
+        } else {
+          waited = co_await call.scheduler().sleep_until(step.until, stop);
+        }
         if (!waited) co_return attempts.cancel();
         step = attempts.begin();
       }
     }
     if (before && !last) co_return std::move(*before);
     if (!last) co_return Error(Errc::Timeout, call.history().detail);
-    if (!attempts.owes_body()) co_return *std::move(last);
-    Outcome delivered =
-        co_await Delivery::deliver_judged(attempts.request(), call, *std::move(last));
+    co_return *std::move(last);
+  }
+
+  // The last attempt may have been a success whose body the sink has not got yet.
+  Task<Outcome> retry_to_sink(Request request, Call& call, Next next) {
+    Outcome outcome = co_await retry(request, call, next);
+    const auto* last = call.history().last();
+    const auto* delivery = Delivery::begun(call);
+    if (!outcome || last->cls != Class::Success || delivery == nullptr || !delivery->held()) {
+      co_return outcome;
+    }
+    const auto& poll = Call::State::of(call).poll;
+    if (poll) request = *poll;
+    const auto delivering = Delivery::deliver_judged(std::move(request), call, std::move(outcome));
+    Outcome delivered = co_await delivering;
     co_return delivered;
   }
 
- private:
+  RequestAttempts begin(Request& request, Call& call) {
+    auto chosen = choose(request, call);
+    add_idempotency_key(chosen.policy(), request);
+    auto budget = find_budget(chosen, request, call);
+    if (!request.options().retry) chosen.own = without_retries(chosen.policy());
+    return RequestAttempts(options_, std::move(chosen), std::move(budget), request, call);
+  }
+
   [[nodiscard]] ChosenPolicy choose(const Request& request, const Call& call) {
     const auto& url = request.parsed_url();
     ChosenPolicy chosen;
-    PolicyOrigin origin;
     if (const auto& own = request.options().policy) {
       chosen.own = own;
-      origin.own = own.get();
     } else if (!url) {
       chosen.own = std::make_shared<const RetryPolicy>();  // will not be sent
-      return chosen;
     } else {
       chosen.resolved = find_policy(request, *url, call);
-      origin.identity = chosen.resolved->identity;
-      origin.name = chosen.resolved->name;
     }
-    chosen.budget = find_budget(chosen.policy(), origin, request, call);
-    if (!request.options().retry) chosen.own = without_retries(chosen.policy());
     return chosen;
   }
 
@@ -136,30 +158,33 @@ class Retry final : public Middleware {
     return current.policies.find_shared(request.method(), url, request.headers());
   }
 
-  [[nodiscard]] std::shared_ptr<RetryAccount> find_budget(const RetryPolicy& policy,
-                                                          const PolicyOrigin& origin,
+  [[nodiscard]] std::shared_ptr<RetryAccount> find_budget(const ChosenPolicy& chosen,
                                                           const Request& request,
                                                           const Call& call) {
+    const auto& policy = chosen.policy();
     const auto& budget = policy.budget;
     const bool has_budget = budget.kind != BudgetPolicy::Kind::None && !options_.budget;
     if (!has_budget && !policy.adaptive) return nullptr;
+    const auto& url = request.parsed_url();
+    if (!url && !request.options().policy) return nullptr;  // will not be sent
+    const std::string_view endpoint =
+        chosen.resolved ? chosen.resolved->identity : std::string_view();
     if (budget.scope == BudgetPolicy::Scope::Policy) {
-      return account(key_of_policy(origin), budget, call);
+      return account(key_of_policy(chosen), budget, call);
     }
     // A request that no endpoint of the policy file matches shares with its host.
-    if (budget.scope == BudgetPolicy::Scope::Endpoint && !origin.identity.empty()) {
-      return account(std::string(origin.identity), budget, call);
+    if (budget.scope == BudgetPolicy::Scope::Endpoint && !endpoint.empty()) {
+      return account(endpoint, budget, call);
     }
-    const auto& url = request.parsed_url();
     return url ? account(url->origin(), budget, call) : nullptr;
   }
 
-  [[nodiscard]] std::shared_ptr<RetryAccount> account(const std::string& key,
+  [[nodiscard]] std::shared_ptr<RetryAccount> account(std::string_view key,
                                                       const BudgetPolicy& budget,
                                                       const Call& call) {
     const auto now = call.scheduler().now();
     if (const auto& shared = Call::State::shared_state_of(call)) {
-      return shared->account("budget " + key, budget, now);
+      return shared->account("budget " + std::string(key), budget, now);
     }
     return budgets_.at(key, budget, now);
   }

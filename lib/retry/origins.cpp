@@ -38,7 +38,7 @@ bool fits_origin(std::string_view pattern, const Url& url) {
   const auto listed = parse(pattern);
   if (!listed) return false;
   if (!listed->suffix) return listed->url.origin() == url.origin();
-  const auto suffix = "." + listed->url.host();
+  const auto suffix = "." + std::string(listed->url.host());
   return listed->url.scheme() == url.scheme() && listed->url.port() == url.port() &&
          url.host().size() > suffix.size() && url.host().ends_with(suffix);
 }

@@ -120,9 +120,9 @@ void Job::due() {
 }
 
 Task<Outcome> Network::send(Request request, Call& call) {
-  const auto& options = request.options();
-  const auto headers_by = later(world_.now(), options.response_timeout);
-  const auto limit = std::min({call.deadline(), options.respond_by, headers_by});
+  const auto limits = call.limits(request);
+  const auto headers_by = later(world_.now(), limits.response_timeout);
+  const auto limit = std::min({call.deadline(), limits.respond_by, headers_by});
   PendingExchange exchange(*this, limit, call.stop());
   Outcome outcome = co_await exchange;
   co_return outcome;

@@ -51,10 +51,10 @@ void put_headers(JsonObject& object, const Headers& headers, const Request& requ
   json += ']';
 }
 
-void put_query(JsonObject& object, const std::string& query) {
+void put_query(JsonObject& object, std::string_view query) {
   auto& json = object.key("queryString") += '[';
   bool first = true;
-  for (std::string_view rest = query; !rest.empty();) {
+  for (auto rest = query; !rest.empty();) {
     const auto end = std::min(rest.find('&'), rest.size());
     const auto name = rest.substr(0, std::min(end, rest.find('=')));
     if (!std::exchange(first, false)) json += ',';
@@ -78,7 +78,7 @@ void put_request(JsonObject& entry, const SendRecord& send) {
   request.text("httpVersion", version_text(send.http_version));
   request.key("cookies") += "[]";
   put_headers(request, send.request.headers(), send.request);
-  put_query(request, url ? url->query() : std::string());
+  put_query(request, url ? url->query() : std::string_view());
   request.number("headersSize", -1);
   request.number("bodySize", send.exchange.body_sent);
 }

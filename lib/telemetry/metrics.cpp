@@ -37,7 +37,7 @@ std::uint8_t number_of(std::string_view text) {
   return number;
 }
 
-HostCells& search_cells(Names& names, Shard& shard, const std::string& origin) {
+HostCells& search_cells(Names& names, Shard& shard, std::string_view origin) {
   const auto number = shard.hosts_seen.number(names, origin);
   auto& cells = shard.host_cells[number];
   if (cells == nullptr) {
@@ -52,7 +52,7 @@ HostCells& search_cells(Names& names, Shard& shard, const std::string& origin) {
 }
 
 inline HostCells& cells_of(Names& names, Shard& shard, const Url& url) {
-  const auto& origin = url.origin();
+  const auto origin = url.origin();
   const bool again = shard.last_host != nullptr && origin == shard.last_origin;
   return again ? *shard.last_host : search_cells(names, shard, origin);
 }

@@ -35,11 +35,11 @@ template <class Hides>
 std::string shown(const Url& url, const Hides& hides) {
   std::string text = url.to_string();
   if (url.has_userinfo()) text.insert(url.scheme().size() + 3, "REDACTED:REDACTED@");
-  const auto& query = url.query();
+  const auto query = url.query();
   if (query.empty()) return text;
   text.erase(text.find('?'));
   char separator = '?';
-  for (std::string_view rest = query; !rest.empty();) {
+  for (auto rest = query; !rest.empty();) {
     const auto end = std::min(rest.find('&'), rest.size());
     const auto item = rest.substr(0, end);
     const auto equals = item.find('=');
@@ -59,8 +59,8 @@ std::string shown(const Url& url, const Hides& hides) {
 }  // namespace
 
 std::string address_of(const Url& url) {
-  const auto& host = url.host();
-  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+  const auto host = url.host();
+  return std::string(host.starts_with('[') ? host.substr(1, host.size() - 2) : host);
 }
 
 std::string peer_text(const Peer& peer) {

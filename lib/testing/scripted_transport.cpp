@@ -237,7 +237,8 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   if (step == nullptr)
     co_return Error(Errc::Internal,
                     "ScriptedTransport has no response to give: call say() before sending");
-  const auto end = std::min(call.deadline(), request.options().respond_by);
+  const auto limits = call.limits(request);
+  const auto end = std::min(call.deadline(), limits.respond_by);
   if (streamed && step->sends) {
     const auto reading = read_body(reader, call, end);
     BodyRead read = co_await reading;
@@ -250,7 +251,7 @@ Task<Outcome> ScriptedTransport::send(Request request, Call& call) {
   }
 
   const auto ready = later(clock.now(), step->after);
-  const auto limit = std::min(end, later(clock.now(), request.options().response_timeout));
+  const auto limit = std::min(end, later(clock.now(), limits.response_timeout));
   const bool waited = co_await clock.sleep_until(std::min(ready, limit), call.stop());
   if (!waited || ready > limit) {
     Error error = not_in_time(!waited);

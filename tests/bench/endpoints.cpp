@@ -192,7 +192,9 @@ void measure_map(std::size_t entries, std::chrono::milliseconds time) {
   measure("map", kHosts, entries, time, [&] {
     std::unordered_map<std::string, std::size_t> map;
     for (std::size_t i = 0; i < entries; ++i) map.emplace(*kHosts.pattern(i).host, i);
-    return [map = std::move(map)](const Url& url) { return map.find(url.host()) != map.end(); };
+    return [map = std::move(map)](const Url& url) {
+      return map.find(std::string(url.host())) != map.end();
+    };
   });
 }
 

@@ -5,6 +5,8 @@
 #include "measure.hpp"
 
 #include <httpretry/client/client.hpp>
+#include <httpretry/guard/guards.hpp>
+#include <httpretry/guard/hedge.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -81,7 +83,7 @@ int main(int argc, char** argv) {
   const auto clock = std::make_shared<ManualScheduler>();
 
   ClientOptions options;
-  options.middlewares = {patient_retry()};
+  options.middlewares = {redirect(), patient_retry(), hedge(), guards()};  // the default chain
   options.observers = {pace};
   if (bulk) {
     options.scheduler = clock;

@@ -21,7 +21,7 @@ namespace {
 class Network final : public Transport {
  public:
   Task<Outcome> send(Request request, Call& call) override {
-    const auto& path = request.parsed_url()->path();
+    const std::string path(request.parsed_url()->path());
     if (path == "/lost") co_return Response(404);
     const auto time = path == "/never" ? kForever : Duration(1us * std::stoi(path.substr(1)));
     ++running;

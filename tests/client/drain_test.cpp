@@ -65,7 +65,7 @@ TEST_CASE("at the deadline of a drain the rest is canceled, and what ended how i
   Conversation talk;
   talk.network->say(
       [](const Request& request, int) -> Outcome {
-        const auto& path = request.parsed_url()->path();
+        const auto path = request.parsed_url()->path();
         return Response(path == "/good" ? 200 : path == "/bad" ? 404 : 503);
       },
       1s);

@@ -11,30 +11,32 @@ using namespace httpretry;
 
 namespace {
 
-bool is_plain(std::string_view text) { return Url::Parts::read_plain(text) != nullptr; }
+bool is_plain(std::string_view text) { return Url::Parts::read_plain(text).has_value(); }
 
 // Both read the text, and give the same parts. (Whether a URL without `plain` is an error is told
 // by libcurl alone.)
 void compare(const std::string& text) {
-  const auto plain = Url::Parts::read_plain(text);
-  if (!plain) return;
+  const auto url = Url::Parts::read_plain(text);
+  if (!url) return;
+  const auto& plain = url->parts();
   CAPTURE(std::string(text));
   const auto read = Url::Parts::read(detail::CurlUrl(curl_url()), text, 0);
   REQUIRE(read.has_value());
   const auto& curl = read->parts();
-  REQUIRE(plain->scheme == curl.scheme);
-  REQUIRE(plain->host == curl.host);
-  REQUIRE(plain->port == curl.port);
-  REQUIRE(plain->path == curl.path);
-  REQUIRE(plain->query == curl.query);
-  REQUIRE(plain->origin == curl.origin);
-  REQUIRE(plain->userinfo == curl.userinfo);
-  REQUIRE(plain->named == curl.named);
+  REQUIRE(plain.text() == curl.text());
+  REQUIRE(plain.scheme() == curl.scheme());
+  REQUIRE(plain.host() == curl.host());
+  REQUIRE(plain.port == curl.port);
+  REQUIRE(plain.path() == curl.path());
+  REQUIRE(plain.query() == curl.query());
+  REQUIRE(plain.origin() == curl.origin());
+  REQUIRE(plain.userinfo == curl.userinfo);
+  REQUIRE(plain.named == curl.named);
   // As it is sent: from a form that had another path and query before.
   const detail::CurlUrl form(curl_url());
-  curl_url_set(form.get(), CURLUPART_URL, (plain->origin + "/other?q").c_str(), 0);
-  curl_url_set(form.get(), CURLUPART_PATH, plain->path.c_str(), 0);
-  const auto* query = plain->query.empty() ? nullptr : plain->query.c_str();
+  curl_url_set(form.get(), CURLUPART_URL, (std::string(plain.origin()) + "/other?q").c_str(), 0);
+  curl_url_set(form.get(), CURLUPART_PATH, std::string(plain.path()).c_str(), 0);
+  const auto* query = plain.query().empty() ? nullptr : plain.query().data();
   curl_url_set(form.get(), CURLUPART_QUERY, query, 0);
   for (const auto part : {CURLUPART_PATH, CURLUPART_QUERY}) {
     REQUIRE(detail::url_part(form.get(), part) == detail::url_part(curl.handle.get(), part));

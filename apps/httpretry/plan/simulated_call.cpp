@@ -235,7 +235,7 @@ SimulatedCalls send_in_time(const Simulation& simulation, Client& client, Manual
 
 Script script_for(const Scenario& scenario, const Request& request) {
   const auto& url = request.parsed_url();
-  const auto found = url ? scenario.paths.find(url->path()) : scenario.paths.end();
+  const auto found = url ? scenario.paths.find(std::string(url->path())) : scenario.paths.end();
   return found == scenario.paths.end() ? static_cast<const Script&>(scenario) : found->second;
 }
 

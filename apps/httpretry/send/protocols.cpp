@@ -30,7 +30,7 @@ struct Begun {};
 Error not_allowed(const Request& request, const char* option) {
   const auto& url = *request.parsed_url();
   Error error(Errc::InvalidRequest, request.method() + " " + url.without_secrets() + ": " + option +
-                                        " does not allow " + url.scheme());
+                                        " does not allow " + std::string(url.scheme()));
   error.curl_code = 1;  // CURLE_UNSUPPORTED_PROTOCOL
   error.permanent = true;
   return error;

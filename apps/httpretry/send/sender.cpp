@@ -128,7 +128,7 @@ class Sender : public batch::Jobs {
   void send_in_parallel() {
     const auto began = std::chrono::steady_clock::now();
     std::vector<std::string> hosts;
-    for (const auto& job : jobs_) hosts.push_back(job.request.parsed_url()->origin());
+    for (const auto& job : jobs_) hosts.emplace_back(job.request.parsed_url()->origin());
     UrlStore store(hosts);
     batch::RunnerOptions options;
     options.parallel = static_cast<std::size_t>(options_.parallel_max);

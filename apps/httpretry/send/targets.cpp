@@ -20,8 +20,8 @@ std::string in_folder(const SendOptions& options, const std::string& file) {
 
 // The last part of the path, still percent-encoded.
 std::string remote_name(const SendOptions& options, std::size_t index, const Request& request) {
-  const auto& path = request.parsed_url()->path();
-  auto name = path.substr(path.find_last_of('/') + 1);
+  const auto path = request.parsed_url()->path();
+  std::string name(path.substr(path.find_last_of('/') + 1));
   if (name == "-") return "./-";  // "-" would be standard output
   if (!name.empty()) return name;
   throw UsageError("option -O: the path of " + without_secrets(options.urls[index]) +

@@ -65,8 +65,9 @@ bool WholeRun::explains(const Request& request, const Outcome& outcome) {
   const auto& url = request.parsed_url();
   const auto cause = cause_of(outcome);
   if (cause.empty() || !url) return true;
-  auto& same = failures_[url->origin() + " " + cause];
-  same.what = url->origin() + ": " + cause;
+  const std::string origin(url->origin());
+  auto& same = failures_[origin + " " + cause];
+  same.what = origin + ": " + cause;
   return ++same.count <= kExplained;
 }
 

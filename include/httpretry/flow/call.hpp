@@ -8,8 +8,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
-#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,17 @@ class CurrentAttempt;
 class PolicySource;
 class RacingSend;
 class SendWatch;
+
+// What limits one exchange beside the deadline of its call. The words are those of RequestOptions.
+struct HTTPRETRY_API ExchangeLimits {
+  ExchangeLimits() = default;
+
+  bool fresh_connection = false;
+  std::optional<Duration> connect_timeout;
+  Duration response_timeout = kForever;
+  Time respond_by = kNever;
+  Duration stall_timeout = kForever;
+};
 
 class HTTPRETRY_API Call {
  public:
@@ -30,7 +42,7 @@ class HTTPRETRY_API Call {
   [[nodiscard]] std::uint64_t id() const;
   // The origin of the first request, "https://api.example.com"; redirects do not change it. A
   // middleware that adds credentials adds them only to requests to this origin.
-  [[nodiscard]] const std::string& origin() const;
+  [[nodiscard]] std::string_view origin() const;
   [[nodiscard]] Scheduler& scheduler() const;
   [[nodiscard]] Time started() const;
   // The number of the attempt that this is a branch for; 0 where it is for none.
@@ -54,6 +66,9 @@ class HTTPRETRY_API Call {
 
   // This branch must end by then: the transport gives up, and no wait begins that would end later.
   [[nodiscard]] Time deadline() const { return deadline_; }
+  // The limits of the request, and in an attempt of retry() also those of its policy: what a
+  // transport keeps.
+  [[nodiscard]] ExchangeLimits limits(const Request& request) const;
   // Requested when the call is canceled (CallOptions::stop), and when the client ends.
   [[nodiscard]] const std::stop_token& stop() const;
   // A branch of this call with limits of its own, for one or several uses of `next`. Its deadline

@@ -1,15 +1,17 @@
 // Url: an absolute http or https URL, parsed.
 //
 // A cheap handle to shared immutable data, safe to copy across threads. libcurl does the parsing,
-// so policies are matched against exactly what libcurl connects to.
+// so policies are matched against exactly what libcurl connects to. The parts are views into the
+// one text that is kept, valid as long as a copy of the Url. A moved-from Url may only be assigned
+// or destroyed.
 #pragma once
 
 #include <httpretry/http/result.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace httpretry {
 
@@ -20,17 +22,28 @@ class HTTPRETRY_API Url {
   // percent-encoded.
   static Result<Url> parse(std::string_view text);
 
+  Url(const Url& other) noexcept;
+  Url(Url&& other) noexcept : parts_(std::exchange(other.parts_, nullptr)) {}
+  Url& operator=(const Url& other) noexcept { return *this = Url(other); }
+  Url& operator=(Url&& other) noexcept {
+    std::swap(parts_, other.parts_);
+    return *this;
+  }
+  ~Url() {
+    if (parts_ != nullptr) release();
+  }
+
   // Lower case; international names in their ASCII form; IPv6 in brackets.
-  [[nodiscard]] const std::string& scheme() const;
-  [[nodiscard]] const std::string& host() const;
+  [[nodiscard]] std::string_view scheme() const;
+  [[nodiscard]] std::string_view host() const;
   [[nodiscard]] std::uint16_t port() const;  // the default of the scheme if the URL has none
   // Percent-encoded, dot segments removed; at least "/".
-  [[nodiscard]] const std::string& path() const;
-  [[nodiscard]] const std::string& query() const;  // percent-encoded, without the "?"
+  [[nodiscard]] std::string_view path() const;
+  [[nodiscard]] std::string_view query() const;  // percent-encoded, without the "?"
   [[nodiscard]] bool has_userinfo() const;
 
   // "https://example.com:8443", without a default port. Credentials belong to an origin.
-  [[nodiscard]] const std::string& origin() const;
+  [[nodiscard]] std::string_view origin() const;
   // Scheme, host, port and path, for logs and messages.
   [[nodiscard]] std::string without_secrets() const;
   // Without fragment and userinfo.
@@ -45,8 +58,9 @@ class HTTPRETRY_API Url {
   [[nodiscard]] const Parts& parts() const { return *parts_; }
 
  private:
-  explicit Url(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
-  std::shared_ptr<const Parts> parts_;
+  explicit Url(const Parts& parts) noexcept : parts_(&parts) {}  // one of its owners
+  void release() noexcept;
+  const Parts* parts_;
 };
 
 // Percent-encodes everything except the unreserved characters of RFC 3986 (letters, digits,
