@@ -26,6 +26,8 @@ void Observer::circuit_changed(const Call& /*call*/, const CircuitChange& /*chan
 void Observer::paused(const Call& /*call*/, const PauseBegun& /*pause*/) noexcept {}
 void Observer::resumed(const Call& /*call*/, std::string_view /*key*/) noexcept {}
 void Observer::limit_changed(const Call& /*call*/, const LimitChange& /*change*/) noexcept {}
+void Observer::shared_state_changed(const Call& /*call*/,
+                                    const SharedStateChange& /*change*/) noexcept {}
 void Observer::shed(const Call& /*call*/, const Error& /*reason*/) noexcept {}
 void Observer::call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept {}
 

@@ -1,3 +1,5 @@
+#include "lib/http/random.hpp"
+
 #include <httpretry/flow/shared_state.hpp>
 
 #include <algorithm>
@@ -8,6 +10,20 @@ SendLimits::~SendLimits() = default;
 RetryAccount::~RetryAccount() = default;
 HedgeAccount::~HedgeAccount() = default;
 SharedState::~SharedState() = default;
+
+SharedState::SharedState() : salt_(random_bits()) {}
+
+SharedStateChange SharedState::last_change() const {
+  const std::lock_guard lock(mutex_);
+  return last_change_;
+}
+
+void SharedState::set_last_change(SharedStateChange change) {
+  const std::lock_guard lock(mutex_);
+  change.number = last_change_.number + 1;
+  last_change_ = std::move(change);
+  changes_.store(last_change_.number, std::memory_order_relaxed);
+}
 
 void SharedState::listen(const std::shared_ptr<const Listener>& listener) {
   const std::lock_guard lock(mutex_);

@@ -3,6 +3,7 @@
 #include "send_end.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/http/keyed_hash.hpp"
 #include "lib/retry/policy_limits.hpp"
 
 #include <httpretry/guard/guards.hpp>
@@ -14,7 +15,6 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <random>
 #include <unordered_map>
 
 namespace httpretry {
@@ -28,7 +28,8 @@ Errc code_of(QueuedBy by) {
     case QueuedBy::Pause:
     case QueuedBy::Ramp: return Errc::Paused;
     case QueuedBy::Circuit: return Errc::CircuitOpen;
-    case QueuedBy::Rate: return Errc::RateLimited;
+    case QueuedBy::Rate:
+    case QueuedBy::SharedState: return Errc::RateLimited;
     default: return Errc::QueueFull;
   }
 }
@@ -44,17 +45,17 @@ std::string text_of(const Wait& wait, std::string_view host) {
       return text;
     }
     case QueuedBy::Rate: return "the rate" + whose + " allows it too late";
+    case QueuedBy::SharedState: return "the shared limits" + whose + " were not known in time";
     default: return "too many sends wait for the limit" + whose;
   }
 }
 
 // Tells credentials apart without telling what they are.
-std::uint64_t credentials_of(const Request& request) {
+std::uint64_t credentials_of(const Request& request, std::uint64_t salt) {
   const auto header = request.headers().get("Authorization");
   const auto& own = request.options().credentials;
   if (!header && !own) return 0;
-  static const auto salt = std::to_string(std::random_device()()) + " ";
-  return std::hash<std::string>()(salt + (header ? std::string(*header) : own->user));
+  return keyed_hash(salt, header ? *header : std::string_view(own->user));
 }
 
 void tell(Gate::Turn& turn, const Call& call) {
@@ -198,11 +199,15 @@ class Guards final : public Middleware, public PausingGate {
     return given_ || !Call::State::shared_state_of(call);
   }
 
+  [[nodiscard]] const SharedState& state_of(const Call& call) const {
+    return uses_own(call) ? *own_ : *Call::State::shared_state_of(call);
+  }
+
   // Off, this is one test of a flag; with a pause that may come, one load.
   [[nodiscard]] bool must_ask(const GuardPolicy& guards, const Call& call) const {
     if (guards.has_limits()) return true;
     if (!guards.pause.enabled) return false;
-    return !(uses_own(call) ? own_->quiet() : Call::State::shared_state_of(call)->quiet());
+    return !state_of(call).quiet();
   }
 
   Gate& gate_of(const Call& call) {
@@ -214,8 +219,8 @@ class Guards final : public Middleware, public PausingGate {
     return *gate;
   }
 
-  static Sender sender_of(const Request& request, const Call& call, const CurrentAttempt& attempt,
-                          const RetryPolicy& policy) {
+  [[nodiscard]] Sender sender_of(const Request& request, const Call& call,
+                                 const CurrentAttempt& attempt, const RetryPolicy& policy) const {
     Sender sender;
     sender.policy = {attempt.policy(), &policy.guards};
     sender.host = request.parsed_url()->origin();
@@ -223,7 +228,7 @@ class Guards final : public Middleware, public PausingGate {
       sender.endpoint = resolved->identity;
       if (resolved->guard_names) sender.names = resolved->guard_names.get();
     }
-    sender.credentials = credentials_of(request);
+    sender.credentials = credentials_of(request, state_of(call).salt());
     sender.priority = request.options().priority.value_or(policy.guards.priority);
     sender.is_retry = attempt.is_retry();
     sender.limit = std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);

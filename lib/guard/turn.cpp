@@ -75,7 +75,9 @@ Wait Gate::Turn::held(Time now) const {
 bool Gate::Turn::enter(Time now) {
   grant_ = lane_->limits->enter(ask(now), changes_);
   if (grant_.held != QueuedBy::Nothing) {
-    why_ = {grant_.held, grant_.until, std::exchange(changes_.why, {}), grant_.refused_share};
+    // A circuit that has changed elsewhere, too, is told with its reason.
+    auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
+    why_ = {grant_.held, grant_.until, std::move(why), grant_.refused_share};
     const auto refused = refusal(why_, now);
     if (!refused) return false;
     if (queued_) leave_queue();

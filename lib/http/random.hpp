@@ -5,7 +5,10 @@
 
 #include <sys/random.h>
 
+#include <array>
+#include <bit>
 #include <cerrno>
+#include <cstdint>
 #include <random>
 #include <span>
 #include <system_error>
@@ -17,6 +20,12 @@ namespace httpretry {
 inline void fill_random(std::span<unsigned char> bytes) {
   if (::getentropy(bytes.data(), bytes.size()) == 0) return;
   throw std::system_error(errno, std::generic_category(), "getentropy");
+}
+
+inline std::uint64_t random_bits() {
+  std::array<unsigned char, sizeof(std::uint64_t)> bytes{};
+  fill_random(bytes);
+  return std::bit_cast<std::uint64_t>(bytes);
 }
 
 // Two digits for each byte.

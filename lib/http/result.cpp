@@ -49,8 +49,8 @@ std::string_view to_string(Circuit circuit) {
 }
 
 std::string_view to_string(QueuedBy by) {
-  return word<QueuedBy::MaxInFlight>(
-      by, {"", "pause", "ramp", "circuit", "rate", "concurrency", "max_in_flight"});
+  return word<QueuedBy::SharedState>(
+      by, {"", "pause", "ramp", "circuit", "rate", "concurrency", "max_in_flight", "shared_state"});
 }
 
 std::ostream& operator<<(std::ostream& out, Circuit circuit) { return out << to_string(circuit); }

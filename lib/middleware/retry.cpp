@@ -135,6 +135,7 @@ class Retry final : public Middleware {
   }
 
   [[nodiscard]] ChosenPolicy choose(const Request& request, const Call& call) {
+    if (const auto& shared = Call::State::shared_state_of(call)) report(call, *shared);
     const auto& url = request.parsed_url();
     ChosenPolicy chosen;
     if (const auto& own = request.options().policy) {
@@ -194,19 +195,27 @@ class Retry final : public Middleware {
     return call.policies() != nullptr ? *call.policies() : standard_;
   }
 
-  // Tells the observers of each reload once, whichever call sees it first.
-  void report(const Call& call, const PolicyReload& reload) {
-    auto reported = reported_.load(std::memory_order_relaxed);
-    while (reported < reload.number) {
-      if (reported_.compare_exchange_weak(reported, reload.number, std::memory_order_relaxed)) {
-        return call.emit(&Observer::policies_reloaded, reload);
-      }
+  // The observers are told of each change once, whichever call sees it first.
+  static bool sees_first(std::uint64_t number, std::atomic<std::uint64_t>& latest) {
+    auto seen = latest.load(std::memory_order_relaxed);
+    while (seen < number) {
+      if (latest.compare_exchange_weak(seen, number, std::memory_order_relaxed)) return true;
     }
+    return false;
+  }
+  void report(const Call& call, const PolicyReload& reload) {
+    if (sees_first(reload.number, reload_)) call.emit(&Observer::policies_reloaded, reload);
+  }
+  void report(const Call& call, const SharedState& shared) {
+    if (!sees_first(shared.changes(), shared_state_change_)) return;
+    call.emit(&Observer::shared_state_changed, shared.last_change());
   }
 
   const RetryOptions options_;
   const PolicySource standard_{PolicySet()};
-  std::atomic<std::uint64_t> reported_ = 0;  // PolicyReload::number of the latest
+  // The numbers of the latest that the observers were told.
+  std::atomic<std::uint64_t> reload_ = 0;
+  std::atomic<std::uint64_t> shared_state_change_ = 0;
   Budgets budgets_;
 };
 

@@ -101,12 +101,29 @@ bool Budget::in_window(const Period& one, Time now) const {
   return one.used && one.number > current - kPeriods && one.number <= current;
 }
 
+std::int64_t Budget::sum_of_window(Time now) const {
+  std::int64_t sum = 0;
+  for (const auto& one : periods_) sum += in_window(one, now) ? one.sum : 0;
+  return sum;
+}
+
 std::int64_t Budget::left_in_window(Time now) const {
   const auto seconds = static_cast<double>(policy_.window.count()) / 1e9;
   const auto always = static_cast<double>(policy_.min_per_second) * seconds;
-  auto sum = static_cast<std::int64_t>(std::min(always, kMostAlways));
-  for (const auto& one : periods_) sum += in_window(one, now) ? one.sum : 0;
+  const auto sum = static_cast<std::int64_t>(std::min(always, kMostAlways)) + sum_of_window(now);
   return std::max<std::int64_t>(sum, 0);
+}
+
+std::int64_t Budget::balance(Time now) const {
+  return policy_.kind == Kind::Ratio ? sum_of_window(now) : left_;
+}
+
+void Budget::set_balance(std::int64_t thousandths, Time now) {
+  if (policy_.kind == Kind::Ratio) {
+    add(thousandths - sum_of_window(now), period(now));
+  } else {
+    left_ = std::clamp<std::int64_t>(thousandths, 0, policy_.capacity);
+  }
 }
 
 void Budget::add(std::int64_t amount, std::int64_t number) {

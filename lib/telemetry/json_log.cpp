@@ -131,6 +131,14 @@ class JsonLog final : public telemetry::SendWriter {
     });
   }
 
+  void shared_state_changed(const Call& call, const SharedStateChange& change) noexcept override {
+    event(call, "shared_state", [&](JsonObject& line) {
+      line.boolean("degraded", change.degraded);
+      line.text("place", change.place);
+      line.text("why", change.why);
+    });
+  }
+
   void shed(const Call& call, const Error& reason) noexcept override {
     event(call, "refused", [&](JsonObject& line) {
       line.text("error", to_string(reason.code));

@@ -133,7 +133,7 @@ struct Begun {
 // Why a send was held back: the words of Errc.
 inline constexpr std::array<Errc, 4> kShedWords{Errc::Paused, Errc::CircuitOpen, Errc::RateLimited,
                                                 Errc::QueueFull};
-inline constexpr std::size_t kQueuedBy = static_cast<std::size_t>(QueuedBy::MaxInFlight) + 1;
+inline constexpr std::size_t kQueuedBy = static_cast<std::size_t>(QueuedBy::SharedState) + 1;
 
 struct Shard {
   std::mutex mutex;

@@ -404,3 +404,24 @@ TEST_CASE("ratio: the largest window and rate allow much, and do not overflow") 
   CHECK(largest.left(Time(0s)).value_or(0) == 1'000'000'000'000'000'000);
   CHECK(withdrawals(largest, Time(0s), 10) == 10);
 }
+
+TEST_CASE("what others took and gave counts, too") {
+  Budget bucket(tokens(50, 5));
+  bucket.set_balance(7'000, Time());
+  CHECK(withdrawals(bucket, Time(), 3) == 1);
+  CHECK(bucket.balance(Time()) == 2'000);
+  bucket.set_balance(60'000, Time());
+  CHECK(bucket.left(Time()) == 50'000);  // never more than the capacity
+  bucket.set_balance(-1, Time());
+  CHECK(withdrawals(bucket, Time(), 1) == 0);
+
+  // A window: 10 a second for 10 s, whatever the calls are; all have spent 97 of them.
+  Budget window(ratio(10s, 10, 0.2));
+  const Time now = Time() + 100s;
+  CHECK(withdrawals(window, now, 2) == 2);
+  CHECK(window.balance(now) == -2'000);
+  window.set_balance(-97'000, now);
+  CHECK(window.left(now) == 3'000);
+  CHECK(withdrawals(window, now, 5) == 3);
+  CHECK(window.left(now + 10s) == 100'000);  // as new
+}

@@ -181,3 +181,20 @@ TEST_CASE("scopes above the limit are counted together, without a state") {
     CHECK(watched.numbers->snapshot().find(name)->series.size() == 2);
   }
 }
+
+TEST_CASE("a shared state that is away, and back, is a line of the log") {
+  Watched watched("{}");
+  watched.network->say(Response(200));
+  watched.options.middlewares.push_back(on_request("tells", [](Request&, Call& call) {
+    SharedStateChange change;
+    change.degraded = true;
+    change.place = "redis://h:6379/0";
+    change.why = "no response within 50 ms";
+    call.emit(&Observer::shared_state_changed, change);
+  }));
+  Client client(watched.options);
+  CHECK(client.get("http://x/"));
+  CHECK(watched.logged(R"("event":"shared_state")"));
+  CHECK(watched.logged(
+      R"("degraded":true,"place":"redis://h:6379/0","why":"no response within 50 ms")"));
+}

@@ -91,6 +91,11 @@ class Tracer final : public Observer {
                   std::to_string(change.from) + " to " + std::to_string(change.to));
   }
 
+  void shared_state_changed(const Call& call, const SharedStateChange& change) noexcept override {
+    print_message(mark(call) + "limits on " + printable(change.place) +
+                  (change.degraded ? ": away (" + printable(change.why) + ")" : ": shared again"));
+  }
+
   void shed(const Call& call, const Error& reason) noexcept override {
     print_message(mark(call) + "not sent: " + printable(reason.message));
   }

@@ -48,6 +48,9 @@ class HTTPRETRY_API Observer {
   virtual void resumed(const Call& call, std::string_view key) noexcept;
   // Of the number of sends at once.
   virtual void limit_changed(const Call& call, const LimitChange& change) noexcept;
+  // ClientOptions::shared_state cannot reach the place where it keeps the limits, or can again.
+  // Told for the first call that finds it changed.
+  virtual void shared_state_changed(const Call& call, const SharedStateChange& change) noexcept;
   // A send was refused, and nothing was sent.
   virtual void shed(const Call& call, const Error& reason) noexcept;
   virtual void call_ended(const Call& call, const Outcome& outcome) noexcept;

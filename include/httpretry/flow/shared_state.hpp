@@ -210,7 +210,10 @@ struct HTTPRETRY_API ScopeState {
 
 class HTTPRETRY_API SharedState {
  public:
+  SharedState();
   virtual ~SharedState();
+  SharedState(const SharedState&) = delete;
+  SharedState& operator=(const SharedState&) = delete;
 
   // Kept by whoever has asked, for as long as it sends.
   [[nodiscard]] virtual std::shared_ptr<SendLimits> limits(LimitKeys keys, Time now) = 0;
@@ -228,6 +231,14 @@ class HTTPRETRY_API SharedState {
   virtual bool open_circuit(std::string_view key, Time until, Time now) = 0;
   virtual bool close_circuit(std::string_view key, Time now) = 0;
 
+  // Keys tell credentials apart by a hash, so that they are in none. All who share a state hash
+  // with the same number.
+  [[nodiscard]] std::uint64_t salt() const { return salt_.load(std::memory_order_relaxed); }
+
+  // Of one that is kept elsewhere: how often that place was lost and found, and the last time.
+  [[nodiscard]] std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
+  [[nodiscard]] SharedStateChange last_change() const;
+
   // Nothing is paused: a send under no other limits need not ask.
   [[nodiscard]] bool quiet() const { return pauses_.load(std::memory_order_relaxed) == 0; }
 
@@ -242,11 +253,17 @@ class HTTPRETRY_API SharedState {
   void set_pauses(std::size_t number) {
     pauses_.store(static_cast<int>(number), std::memory_order_relaxed);
   }
+  void set_salt(std::uint64_t salt) { salt_.store(salt, std::memory_order_relaxed); }
+  // Gives it its number.
+  void set_last_change(SharedStateChange change);
 
  private:
   std::atomic<int> pauses_ = 0;
+  std::atomic<std::uint64_t> salt_;
+  std::atomic<std::uint64_t> changes_ = 0;
   std::atomic<int> others_ = 0;  // listeners; with one there is nobody to tell
-  mutable std::mutex mutex_;     // guards the next
+  mutable std::mutex mutex_;     // guards the next two
+  SharedStateChange last_change_;
   std::vector<std::weak_ptr<const Listener>> listeners_;
 };
 

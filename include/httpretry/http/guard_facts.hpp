@@ -32,11 +32,13 @@ enum class QueuedBy : std::uint8_t {
   Rate,         // GuardPolicy::rate
   Concurrency,  // GuardPolicy::concurrency
   MaxInFlight,  // ClientOptions::max_in_flight
+  SharedState,  // a reply of the place where ClientOptions::shared_state keeps the limits
 };
 
 // "closed", "open", "half_open"
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(Circuit circuit);
-// "pause", "ramp", "circuit", "rate", "concurrency", "max_in_flight"; empty for Nothing.
+// "pause", "ramp", "circuit", "rate", "concurrency", "max_in_flight",
+// "shared_state"; empty for Nothing.
 [[nodiscard]] HTTPRETRY_API std::string_view to_string(QueuedBy by);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, Circuit circuit);
 HTTPRETRY_API std::ostream& operator<<(std::ostream& out, QueuedBy by);
@@ -98,6 +100,16 @@ struct HTTPRETRY_API LimitChange {
   std::string_view key;
   int from = 0;  // sends at once
   int to = 0;
+};
+
+// The place where a SharedState keeps its limits cannot be reached any more, or can again.
+struct HTTPRETRY_API SharedStateChange {
+  SharedStateChange() = default;
+
+  std::uint64_t number = 0;  // of the change, from 1
+  bool degraded = false;     // this process goes on with its share of each limit
+  std::string place;         // "redis://redis.internal:6379/0"
+  std::string why;           // it cannot be reached
 };
 
 }  // namespace httpretry

@@ -54,6 +54,11 @@ class HTTPRETRY_API Budget {
   // but at least `refill`.
   void settle(BudgetClaim& claim, Class last, Time now);
 
+  // For a budget that others take from, too, in thousandths. Of Ratio it leaves out what a window
+  // always allows, and may be negative.
+  [[nodiscard]] std::int64_t balance(Time now) const;
+  void set_balance(std::int64_t thousandths, Time now);
+
   // In thousandths; empty without a budget.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
   // The budget is as new: it may be replaced by a new one.
@@ -71,6 +76,7 @@ class HTTPRETRY_API Budget {
   bool count_failure();
   [[nodiscard]] std::int64_t period(Time now) const;
   [[nodiscard]] bool in_window(const Period& period, Time now) const;
+  [[nodiscard]] std::int64_t sum_of_window(Time now) const;
   [[nodiscard]] std::int64_t left_in_window(Time now) const;
   void add(std::int64_t amount, std::int64_t period);
 

@@ -11,9 +11,9 @@
 //
 // A URL has neither query nor user and password. `decision` is "retry" or "stop", and null where
 // nobody decided after that send: without the middleware retry, or where a middleware below it sent
-// again. Other events are "redirect", and of guards "circuit", "pause", "resume", "limit" and
-// "refused". `trace_id` is there where the call has a trace. An attempt that ended before it was
-// sent has the event "attempt", and the call ends with:
+// again. Other events are "redirect", "shared_state", and of guards "circuit", "pause", "resume",
+// "limit" and "refused". `trace_id` is there where the call has a trace. An attempt that ended
+// before it was sent has the event "attempt", and the call ends with:
 //
 //   {"time":…,"event":"call","call":7,"method":"GET","url":…,"endpoint":"items","policy":"careful",
 //    "status":200,"error":null,"attempts":2,"stop_reason":"success","elapsed_ms":1312.4,…}

@@ -1,0 +1,54 @@
+#include "keyed_hash.hpp"
+
+#include <bit>
+
+namespace httpretry {
+namespace {
+
+struct SipState {
+  std::uint64_t a, b, c, d;
+
+  void mix(int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      a += b;
+      b = std::rotl(b, 13) ^ a;
+      a = std::rotl(a, 32);
+      c += d;
+      d = std::rotl(d, 16) ^ c;
+      a += d;
+      d = std::rotl(d, 21) ^ a;
+      c += b;
+      b = std::rotl(b, 17) ^ c;
+      c = std::rotl(c, 32);
+    }
+  }
+  void add(std::uint64_t word) {
+    d ^= word;
+    mix(2);
+    a ^= word;
+  }
+};
+
+// The first is the lowest, whatever the machine's order is.
+std::uint64_t word_of(std::string_view bytes) {
+  std::uint64_t word = 0;
+  for (std::size_t index = 0; index < bytes.size(); ++index) {
+    word |= std::uint64_t{static_cast<unsigned char>(bytes[index])} << (8 * index);
+  }
+  return word;
+}
+
+}  // namespace
+
+std::uint64_t keyed_hash(std::uint64_t key, std::uint64_t second_key, std::string_view text) {
+  SipState state{key ^ 0x736f6d6570736575, second_key ^ 0x646f72616e646f6d,
+                 key ^ 0x6c7967656e657261, second_key ^ 0x7465646279746573};
+  const auto length = std::uint64_t{text.size()} << 56U;
+  for (; text.size() >= 8; text.remove_prefix(8)) state.add(word_of(text.substr(0, 8)));
+  state.add(length | word_of(text));
+  state.c ^= 0xff;
+  state.mix(4);
+  return state.a ^ state.b ^ state.c ^ state.d;
+}
+
+}  // namespace httpretry
