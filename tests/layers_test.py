@@ -3,7 +3,7 @@
 
   http <- retry <- flow <- (policy | middleware | guard <- fleet | curl | spdlog | testing) <- client <- apps
               ^---- json <- (policy | client | testing | simulate); (middleware | guard) <- simulate
-              client <- batch <- apps; (batch | fleet) <- queue <- apps
+              client <- batch <- apps; (batch | fleet) <- queue <- apps; fleet <- apps
 
 A room is a folder, with the same name under include/httpretry and lib; `detail` under
 include/httpretry/ROOM belongs to ROOM. lib/README.md says what each is for.
@@ -38,7 +38,7 @@ MAY_INCLUDE = {
     # A component: observers and a middleware; its exporter is a client.
     "telemetry": {"http", "retry", "flow", "policy", "middleware", "curl", "client", "telemetry"},
     "apps": {"http", "retry", "json", "flow", "policy", "middleware", "guard", "curl", "client",
-             "simulate", "telemetry", "batch", "queue", "testing", "apps"},
+             "simulate", "telemetry", "batch", "fleet", "queue", "testing", "apps"},
 }
 # The headers outside of the rooms: the macro that every room uses, and all the rooms at once.
 OUTSIDE = {"export", "httpretry"}

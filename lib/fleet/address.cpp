@@ -10,7 +10,7 @@ namespace httpretry::fleet {
 namespace {
 
 constexpr std::string_view kForm =
-    "expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?job=NAME&workers=N]";
+    "expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?job=NAME&workers=N&timeout=MS]";
 
 // Reads a URL from its front to its end; the first problem stands.
 class Reader {
@@ -88,11 +88,14 @@ class Reader {
       const auto name = take_until(item, '=');
       if (name == "workers") {
         address_.workers = number(item, 1, 100'000, "workers");
+      } else if (name == "timeout") {
+        address_.timeout = std::chrono::milliseconds(number(item, 1, 60'000, "timeout"));
       } else if (name == "job") {
         address_.job = decoded(item, "job");
         check_job();
       } else {
-        fail("unknown parameter '" + std::string(name) + "': there are 'job' and 'workers'");
+        fail("unknown parameter '" + std::string(name) +
+             "': there are 'job', 'workers' and 'timeout'");
       }
     }
   }

@@ -67,8 +67,9 @@ return {granted, count, wants > max and 1 or 0}
 )lua"};
 
 // Fields: state, until, generation, openings, closed_at, row, good_probes; "w" and the number of a
-// tenth of the window: "all good slow"; "p" and a process: when its probe is given up.
-// KEYS[2]: the circuits that are not closed, "state until generation openings gone".
+// tenth of the window: "all good slow"; "p" and a process: when its probe is given up; tripped:
+// "all good slow row" when it opened.
+// KEYS[2]: the circuits that are not closed, "state until generation openings tripped gone".
 const Script kVote = {HTTPRETRY_NOW R"lua(
 local kind, failure_ratio, min_requests = ARGV[1], tonumber(ARGV[2]) / 1000000, tonumber(ARGV[3])
 local window, failures, slow_ratio = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]) / 1000000
@@ -109,7 +110,9 @@ local function change_to(new)
   drop('w')
   drop('p')
 end
-local function open()
+local function open(all, good, slow, row)
+  h.tripped = string.format('%d %d %d %d', all, good, slow, row)
+  redis.call('HSET', KEYS[1], 'tripped', h.tripped)
   if state == 0 and openings > 0 then
     local quiet = math.floor((now - number('closed_at')) / math.max(window, 1))
     openings = math.max(openings - quiet, 0)
@@ -154,14 +157,15 @@ if votes_generation == generation and state == 0 and all > 0 then
     if failed >= failure_ratio * sums[1] then opens = true end
     if slow_ratio >= 0 and sums[3] >= slow_ratio * sums[1] then opens = true end
   end
-  if opens then open() end
-elseif votes_generation == generation and state == 2 and probes_good + probes_failed > 0 then
+  if opens then open(sums[1], sums[2], sums[3], longest) end
+elseif votes_generation == generation and state == 2 and probes_good + probes_failed > 0 and
+    h['p:' .. process] then
   redis.call('HDEL', KEYS[1], 'p:' .. process)
   h['p:' .. process] = nil
   good_probes = good_probes + probes_good
   put('good_probes', good_probes)
   if probes_failed > 0 then
-    open()
+    open(1, 0, 0, 1)
   elseif good_probes >= probes then
     change_to(0)
     put('closed_at', now)
@@ -190,9 +194,13 @@ if #fields > 0 or next(h) ~= nil then
   if state == 0 then
     redis.call('HDEL', KEYS[2], ARGV[20])
   else
-    redis.call('HSET', KEYS[2], ARGV[20], string.format('%d %.0f %.0f %d %.0f', state, till,
-      generation, openings, now + life))
+    redis.call('HSET', KEYS[2], ARGV[20], string.format('%d %.0f %.0f %d %s %.0f', state, till,
+      generation, openings, h.tripped, now + life))
   end
+end
+if state ~= 0 then
+  local a, g, s, r = string.match(h.tripped, '(%d+) (%d+) (%d+) (%d+)')
+  sums, row = {tonumber(a), tonumber(g), tonumber(s)}, tonumber(r)
 end
 return {state, math.max(till - now, 0), generation, openings, sums[1], sums[2], sums[3], row, probe}
 )lua"};
@@ -238,6 +246,71 @@ end
 return sum
 )lua"};
 
+// As SendRate::update and SendRate::acquire (lib/retry/send_rate.cpp), in seconds.
+const Script kSendRate = {HTTPRETRY_NOW R"lua(
+local ended, throttled, wanted = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local seconds = now / 1000000
+local h = {}
+local fields = redis.call('HGETALL', KEYS[1])
+for index = 1, #fields, 2 do h[fields[index]] = tonumber(fields[index + 1]) end
+local enabled, fill, capacity = h.enabled or 0, h.fill or 0.5, h.capacity or 0
+local measured, last_max, most = h.measured or 0, h.last_max or 0, h.most or 1
+local bucket = math.floor(seconds * 2) / 2
+local last_bucket, count = h.bucket or bucket, (h.count or 0) + ended
+if bucket > last_bucket then
+  measured = 0.8 * count / (bucket - last_bucket) + 0.2 * measured
+  count, last_bucket = 0, bucket
+end
+if enabled == 1 then capacity = math.min(most, capacity + (seconds - h.refilled) * fill) end
+local rate
+if throttled > 0 then
+  last_max = enabled == 1 and math.min(measured, fill) or measured
+  h.throttled_at, enabled, rate = seconds, 1, 0.7 * last_max
+elseif enabled == 1 and ended > 0 then
+  local since = seconds - h.throttled_at - (last_max * 0.3 / 0.4) ^ (1 / 3)
+  rate = 0.4 * since * since * since + last_max
+end
+if rate then
+  rate = math.min(rate, 2 * measured)
+  fill, most = math.max(rate, 0.5), math.max(rate, 1)
+  capacity = math.min(capacity, most)
+end
+local granted, wait = 0, 0
+if enabled == 1 then
+  granted = math.max(math.min(wanted, math.floor(capacity + 0.000001)), 0)
+  capacity = math.max(capacity - granted, 0)
+  if granted == 0 then wait = math.max((1 - capacity) / fill, 0) end
+end
+local function text(number) return string.format('%.6f', number) end
+redis.call('HSET', KEYS[1], 'enabled', enabled, 'fill', text(fill), 'capacity', text(capacity),
+  'most', text(most), 'measured', text(measured), 'last_max', text(last_max), 'bucket',
+  text(last_bucket), 'count', count, 'refilled', text(seconds), 'throttled_at',
+  text(h.throttled_at or 0))
+keep(600000000)
+return {enabled, granted, math.ceil(wait * 1000000)}
+)lua"};
+
+const Script kOpenCircuit = {HTTPRETRY_NOW R"lua(
+local duration = tonumber(ARGV[1])
+local till = now + duration
+redis.call('HINCRBY', KEYS[1], 'generation', 1)
+local openings = tonumber(redis.call('HGET', KEYS[1], 'openings') or '0')
+redis.call('HSET', KEYS[1], 'state', 1, 'until', string.format('%.0f', till), 'row', 0,
+  'good_probes', 0, 'openings', openings, 'tripped', '0 0 0 0')
+-- Whoever votes next, after that time, keeps it for longer.
+keep(duration + 86400000000)
+redis.call('HSET', KEYS[2], ARGV[2], string.format('1 %.0f %s %d 0 0 0 0 %.0f', till,
+  redis.call('HGET', KEYS[1], 'generation'), openings, till + 86400000000))
+return 1
+)lua"};
+
+const Script kForget = {R"lua(
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
+redis.call('HDEL', KEYS[4], ARGV[1])
+redis.call('ZREM', KEYS[5], ARGV[1])
+return 1
+)lua"};
+
 const Script kNews = {HTTPRETRY_NOW R"lua(
 redis.call('ZADD', KEYS[1], string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
@@ -252,8 +325,8 @@ end
 local circuits = {}
 all = redis.call('HGETALL', KEYS[3])
 for index = 1, #all, 2 do
-  local state, till, generation, openings, gone =
-    string.match(all[index + 1], '(%d+) (%d+) (%d+) (%d+) (%d+)')
+  local state, till, generation, openings, a, g, s, row, gone =
+    string.match(all[index + 1], '(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)')
   if tonumber(gone) <= now then
     redis.call('HDEL', KEYS[3], all[index])
   else
@@ -262,15 +335,21 @@ for index = 1, #all, 2 do
     circuits[#circuits + 1] = math.max(tonumber(till) - now, 0)
     circuits[#circuits + 1] = tonumber(generation)
     circuits[#circuits + 1] = tonumber(openings)
+    circuits[#circuits + 1] = tonumber(a)
+    circuits[#circuits + 1] = tonumber(g)
+    circuits[#circuits + 1] = tonumber(s)
+    circuits[#circuits + 1] = tonumber(row)
   end
 end
-return {redis.call('ZCARD', KEYS[1]), pauses, circuits}
+redis.call('SETNX', KEYS[4], ARGV[3])
+return {redis.call('ZCARD', KEYS[1]), pauses, circuits, redis.call('GET', KEYS[4])}
 )lua"};
 
 #undef HTTPRETRY_NOW
 
 std::vector<const Script*> limit_scripts() {
-  return {&kTakeTokens, &kHoldSlots, &kVote, &kPause, &kBudget, &kBudgetWindow, &kNews};
+  return {&kTakeTokens,   &kHoldSlots,   &kVote,     &kPause,  &kBudget,
+          &kBudgetWindow, &kOpenCircuit, &kSendRate, &kForget, &kNews};
 }
 
 }  // namespace httpretry::fleet

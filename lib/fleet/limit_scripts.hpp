@@ -41,7 +41,8 @@ extern const Script kHoldSlots;
 //   name                      for the news
 // Keys: of this circuit, and of all circuits that are not closed.
 // Replies: 0 closed, 1 open, 2 half-open; how long it stays open; generation; openings in a row;
-// all, good, slow within the window; failures in a row; whether the probe is this process's.
+// all, good, slow within the window, failures in a row, or what these were when it opened; whether
+// the probe is this process's.
 extern const Script kVote;
 
 // A pause: lasts until the latest end that anybody has told. One key for all.
@@ -60,10 +61,28 @@ extern const Script kBudget;
 // Replies: the sum of the window.
 extern const Script kBudgetWindow;
 
-// What all processes should know. Keys: processes, pauses, circuits.
+// The send rate of RetryPolicy::adaptive: that of SendRate, for the sends of all processes.
+//   ended      attempts since the last time
+//   throttled  of them
+//   wanted     sends that wait for their turn
+// Replies: whether there is a limit; how many of those may go now; where none may, when to ask
+// again.
+extern const Script kSendRate;
+
+// A circuit is open for a time, whatever its votes are. Keys as those of kVote.
+//   duration, name
+extern const Script kOpenCircuit;
+
+// As new. Keys: of a rate, slots, a circuit, circuits, pauses.
+//   name
+extern const Script kForget;
+
+// What all processes should know. Keys: processes, pauses, circuits, salt.
 //   process, lease  who asks, and is forgotten after that time
+//   salt            of all processes, if there is none yet
 // Replies: how many processes there are; the name of each pause and what is left of it; of each
-// circuit that is not closed the name, the state, how long it stays open, generation and openings.
+// circuit that is not closed the name, and what kVote replies up to the failures in a row; the salt
+// in decimal digits.
 extern const Script kNews;
 
 [[nodiscard]] std::vector<const Script*> limit_scripts();

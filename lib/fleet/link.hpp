@@ -65,6 +65,8 @@ class HTTPRETRY_API Link {
   void post(Command command, Done done);
   // Whether a command that is posted now can expect its reply.
   [[nodiscard]] bool up() const { return up_.load(std::memory_order_relaxed); }
+  // The same, or the first connection is still being made.
+  [[nodiscard]] bool expects_reply() const { return up() || !first_over_.load(); }
   // Waits until the first connection is there, or has failed: then why. Empty: it is there.
   [[nodiscard]] std::string wait_for_first();
   // Sends what was posted before it and waits for the replies, up to `limit`.

@@ -1,5 +1,7 @@
 #include "redis_state.hpp"
 
+#include "server_facts.hpp"
+
 #include "lib/flow/log.hpp"
 #include "lib/http/random.hpp"
 
@@ -32,21 +34,40 @@ std::string to_text(std::int64_t number) { return std::to_string(number); }
 
 std::string millionths(double number) { return to_text(std::llround(number * 1e6)); }
 
-RemoteState::CircuitView to_view(std::int64_t state, std::int64_t left, std::int64_t generation,
-                                 std::int64_t openings, Time now) {
+// From eight integers of a reply, from `start` on.
+RemoteState::CircuitView to_view(const Reply& reply, std::size_t start, Time now) {
   RemoteState::CircuitView view;
-  view.state = static_cast<RemoteState::Circuit>(std::clamp<std::int64_t>(state, 0, 2));
-  view.until = later(now, from_us(left));
-  view.generation = generation;
-  view.openings = static_cast<int>(openings);
+  view.state = static_cast<Circuit>(std::clamp<std::int64_t>(reply.at(start), 0, 2));
+  view.until = later(now, from_us(reply.at(start + 1)));
+  view.generation = reply.at(start + 2);
+  view.openings = static_cast<int>(reply.at(start + 3));
+  view.all = reply.at(start + 4);
+  view.good = reply.at(start + 5);
+  view.slow = reply.at(start + 6);
+  view.failed_in_a_row = static_cast<int>(reply.at(start + 7));
   return view;
 }
+
+// Budgets of one scope with different numbers are different ones.
+std::string budget_key(const std::string& key, const BudgetPolicy& policy) {
+  auto name = key + " " + to_text(static_cast<std::int64_t>(policy.kind));
+  for (const auto number :
+       {policy.capacity, policy.retry_cost, policy.throttle_cost, policy.timeout_cost,
+        policy.refill, policy.ratio, policy.min_per_second, in_us(policy.window)}) {
+    name.append(",").append(to_text(number));
+  }
+  return name;
+}
+
+// A budget of tokens that nobody has used for so long is as new.
+constexpr Duration kBudgetLife = std::chrono::hours(1);
 
 }  // namespace
 
 RedisState::RedisState(Options options)
     : options_(std::move(options)),
       process_(random_hex(8)),
+      salt_(std::to_string(random_bits())),
       workers_(options_.address.workers),
       link_(link_options()) {}
 
@@ -55,6 +76,7 @@ Link::Options RedisState::link_options() {
   link.address = options_.address;
   link.scripts = limit_scripts();
   link.reply_timeout = options_.reply_timeout;
+  link.connect_timeout = options_.connect_timeout;
   link.tick = options_.tick;
   link.on_change = [this](bool up, const std::string& why) { on_change(up, why); };
   link.on_tick = [this] { ask_for_news(); };
@@ -65,13 +87,15 @@ int RedisState::workers() const { return workers_.load(std::memory_order_relaxed
 
 bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::string> words,
                       std::function<void(const Reply&, Time)> done) {
-  if (!link_.up()) return false;
+  if (!link_.expects_reply()) return false;
   Command command;
   command.script = &script;
   command.keys = keys;
   command.words = std::move(words);
-  link_.post(std::move(command), [this, done = std::move(done)](const Reply& reply) {
-    if (reply.kind == Reply::Kind::Error) on_error(reply);
+  // The news tell of their own errors.
+  const bool told = &script == &kNews;
+  link_.post(std::move(command), [this, told, done = std::move(done)](const Reply& reply) {
+    if (reply.kind == Reply::Kind::Error && !told) on_error(reply);
     done(reply, now_is());
   });
   return true;
@@ -136,12 +160,8 @@ bool RedisState::vote(const std::string& key, const BreakerPolicy& policy, const
                votes.wants_probe ? "1" : "0",
                key},
               [done = std::move(done)](const Reply& reply, Time now) {
-                auto view = to_view(reply.at(0), reply.at(1), reply.at(2), reply.at(3), now);
+                auto view = to_view(reply, 0, now);
                 view.away = reply.failed();
-                view.all = reply.at(4);
-                view.good = reply.at(5);
-                view.slow = reply.at(6);
-                view.failed_in_a_row = static_cast<int>(reply.at(7));
                 view.probe = reply.at(8) != 0;
                 done(view, now);
               });
@@ -152,56 +172,141 @@ bool RedisState::pause(const std::string& key, Duration duration) {
               [](const Reply&, Time) {});
 }
 
+bool RedisState::change_budget(const std::string& key, const BudgetPolicy& policy,
+                               const BudgetChange& change, Done<BudgetView> done) {
+  const auto replied = [done = std::move(done)](const Reply& reply, Time now) {
+    done({reply.failed(), reply.integer}, now);
+  };
+  const auto name = budget_key(key, policy);
+  if (policy.kind == BudgetPolicy::Kind::Ratio) {
+    return post(kBudgetWindow, 1,
+                {key_of("window", name), to_text(in_us(policy.window)),
+                 to_text(change.given - change.taken)},
+                replied);
+  }
+  return post(kBudget, 1,
+              {key_of("budget", name), to_text(policy.capacity), to_text(change.taken),
+               to_text(change.given), to_text(in_us(kBudgetLife))},
+              replied);
+}
+
+bool RedisState::send_rate(const std::string& key, const Sends& sends, Done<SendsView> done) {
+  return post(
+      kSendRate, 1,
+      {key_of("sends", key), to_text(sends.ended), to_text(sends.throttled), to_text(sends.wanted)},
+      [done = std::move(done)](const Reply& reply, Time now) {
+        SendsView view;
+        view.away = reply.failed();
+        view.limited = reply.at(0) != 0;
+        view.granted = reply.at(1);
+        view.ask_again = later(now, from_us(reply.at(2)));
+        done(view, now);
+      });
+}
+
+bool RedisState::forget(const std::string& key) {
+  return post(kForget, 5,
+              {key_of("rate", key), key_of("slots", key), key_of("circuit", key),
+               key_of("circuits", "all"), key_of("pauses", "all"), key},
+              [](const Reply&, Time) {});
+}
+
+bool RedisState::open_circuit(const std::string& key, Duration duration) {
+  return post(kOpenCircuit, 2,
+              {key_of("circuit", key), key_of("circuits", "all"), to_text(in_us(duration)), key},
+              [](const Reply&, Time) {});
+}
+
 void RedisState::listen(std::weak_ptr<Listener> listener) {
   const std::lock_guard lock(mutex_);
   std::erase_if(listeners_, [](const auto& one) { return one.expired(); });
   listeners_.push_back(std::move(listener));
+  // It may have missed that the server is away.
+  Command ping;
+  ping.words.emplace_back("PING");
+  link_.post(std::move(ping), [this](const Reply&) {
+    if (change_.degraded) tell_away();
+  });
 }
 
 // --- on the link's thread ---
 
 void RedisState::on_change(bool up, const std::string& why) {
-  const auto where = options_.address.text();
-  if (!up) {
-    write_log(LogLevel::Warning, "limits are not shared any more: " + where + ": " + why +
+  if (up) {
+    error_told_ = false;
+    check_server();
+    ask_for_news();  // whose reply says that it is back
+  } else {
+    set_degraded(true, why);
+    tell_away();
+  }
+}
+
+void RedisState::set_degraded(bool degraded, const std::string& why) {
+  if (change_.degraded == degraded) return;
+  const auto place = options_.address.text();
+  if (degraded) {
+    write_log(LogLevel::Warning, "limits are not shared: " + place + ": " + why +
                                      "; this process goes on with 1/" + to_text(workers()) +
                                      " of each limit until it is back");
-  } else if (was_up_ || error_told_) {
-    write_log(LogLevel::Info, "limits are shared again: " + where + " is back");
+  } else {
+    write_log(LogLevel::Info, "limits are shared again: " + place + " is back");
   }
-  was_up_ = true;
-  error_told_ = false;
-  News news;
-  news.away = !up;
-  tell(news);
-  if (up) ask_for_news();
+  ++change_.number;
+  change_.degraded = degraded;
+  change_.place = place;
+  change_.why = why;
+}
+
+// A new connection may be to another server.
+void RedisState::check_server() {
+  Command info;
+  info.words.emplace_back("INFO");
+  link_.post(std::move(info), [this](const Reply& reply) {
+    if (reply.failed()) return;  // it may be forbidden
+    auto problems = problems_for_limits(read_info(reply.text));
+    if (problems == server_problems_) return;
+    server_problems_ = std::move(problems);
+    for (const auto& problem : server_problems_) {
+      write_log(LogLevel::Warning, options_.address.text() + ": " + problem);
+    }
+  });
 }
 
 void RedisState::ask_for_news() {
-  post(kNews, 3,
-       {key_of("processes", "all"), key_of("pauses", "all"), key_of("circuits", "all"), process_,
-        to_text(in_us(kLease))},
-       [this](const Reply& reply, Time now) {
-         if (reply.kind != Reply::Kind::List || reply.list.size() != 3) return;
-         const auto seen = std::max<std::int64_t>(reply.at(0), options_.address.workers);
-         workers_.store(static_cast<int>(seen), std::memory_order_relaxed);
-         News news;
-         const auto& pauses = reply.list[1].list;
-         for (std::size_t at = 0; at + 1 < pauses.size(); at += 2) {
-           news.pauses.push_back({pauses[at].text, later(now, from_us(pauses[at + 1].integer))});
-         }
-         const auto& circuits = reply.list[2].list;
-         for (std::size_t at = 0; at + 4 < circuits.size(); at += 5) {
-           news.circuits.push_back(
-               {circuits[at].text,
-                to_view(circuits[at + 1].integer, circuits[at + 2].integer,
-                        circuits[at + 3].integer, circuits[at + 4].integer, now)});
-         }
-         tell(news);
-       });
+  const bool asked = post(
+      kNews, 4,
+      {key_of("processes", "all"), key_of("pauses", "all"), key_of("circuits", "all"),
+       key_of("salt", "all"), process_, to_text(in_us(kLease)), salt_},
+      [this](const Reply& reply, Time now) {
+        if (reply.kind == Reply::Kind::Error) set_degraded(true, reply.text);
+        if (reply.kind != Reply::Kind::List || reply.list.size() != 4) return tell_away();
+        set_degraded(false, {});
+        const auto seen = std::max<std::int64_t>(reply.at(0), options_.address.workers);
+        workers_.store(static_cast<int>(seen), std::memory_order_relaxed);
+        News news;
+        const auto& pauses = reply.list[1].list;
+        for (std::size_t at = 0; at + 1 < pauses.size(); at += 2) {
+          news.pauses.push_back({pauses[at].text, later(now, from_us(pauses[at + 1].integer))});
+        }
+        const auto& circuits = reply.list[2];
+        for (std::size_t at = 0; at + 8 < circuits.list.size(); at += 9) {
+          news.circuits.push_back({circuits.list[at].text, to_view(circuits, at + 1, now)});
+        }
+        news.salt = to_number<std::uint64_t>(reply.list[3].text).value_or(0);
+        tell(std::move(news));
+      });
+  if (!asked) tell_away();
 }
 
-void RedisState::tell(const News& news) {
+void RedisState::tell_away() {
+  News news;
+  news.away = true;
+  tell(std::move(news));
+}
+
+void RedisState::tell(News news) {
+  news.change = change_;
   std::vector<std::shared_ptr<Listener>> listeners;
   {
     const std::lock_guard lock(mutex_);
@@ -214,9 +319,10 @@ void RedisState::tell(const News& news) {
 }
 
 void RedisState::on_error(const Reply& reply) {
-  if (std::exchange(error_told_, true)) return;
+  if (change_.degraded || std::exchange(error_told_, true)) return;
   write_log(LogLevel::Warning, "limits are not shared: " + options_.address.text() + ": " +
-                                   reply.text + "; each send asks again");
+                                   reply.text + "; this process goes on with 1/" +
+                                   to_text(workers()) + " of each limit, and asks again");
 }
 
 }  // namespace httpretry::fleet

@@ -6,7 +6,9 @@
 // with a share of each limit.
 #pragma once
 
+#include <httpretry/http/guard_facts.hpp>
 #include <httpretry/retry/guard_policy.hpp>
+#include <httpretry/retry/retry_policy.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -26,8 +28,11 @@ class RemoteState {
   template <class Reply>
   using Done = std::function<void(const Reply& reply, Time now)>;
 
-  // Whether it replies. `workers`: how many processes there are, or were when it last replied.
+  // Whether it replies, or the first connection to it is still being made. `workers`: how many
+  // processes there are, or were when it last replied.
   [[nodiscard]] virtual bool up() const = 0;
+  // How long a send may wait for a reply.
+  [[nodiscard]] virtual Duration patience() const = 0;
   [[nodiscard]] virtual int workers() const = 0;
 
   // Tokens of a rate, taken ahead: the first may be used at `first`, each further one `each` later.
@@ -53,13 +58,13 @@ class RemoteState {
                           Done<Slots> done) = 0;
 
   // What a circuit is for all processes.
-  enum class Circuit : std::uint8_t { Closed, Open, HalfOpen };
   struct CircuitView {
     bool away = false;
     Circuit state = Circuit::Closed;
     Time until{};  // while it is open
     std::int64_t generation = 0;
     int openings = 0;  // in a row
+    // Of the window; where the circuit is not closed, what has opened it.
     std::int64_t all = 0;
     std::int64_t good = 0;
     std::int64_t slow = 0;
@@ -85,6 +90,39 @@ class RemoteState {
   // All processes are to send nothing of that scope for a time.
   virtual bool pause(const std::string& key, Duration duration) = 0;
 
+  // What was taken from a budget and given to it since the last time, in thousandths.
+  struct BudgetChange {
+    std::int64_t taken = 0;
+    std::int64_t given = 0;
+  };
+  struct BudgetView {
+    bool away = false;
+    std::int64_t balance = 0;  // Budget::balance
+  };
+  virtual bool change_budget(const std::string& key, const BudgetPolicy& policy,
+                             const BudgetChange& change, Done<BudgetView> done) = 0;
+
+  // The send rate that follows what the server says.
+  struct Sends {
+    std::int64_t ended = 0;      // since the last time
+    std::int64_t throttled = 0;  // of them
+    std::int64_t wanted = 0;     // that wait for their turn
+  };
+  struct SendsView {
+    bool away = false;
+    bool limited = false;
+    std::int64_t granted = 0;  // of those wanted
+    Time ask_again{};          // where none is
+  };
+  virtual bool send_rate(const std::string& key, const Sends& sends, Done<SendsView> done) = 0;
+
+  // By the program: that limit as new, or that circuit open for a time, whatever its votes are.
+  virtual bool forget(const std::string& key) = 0;
+  virtual bool open_circuit(const std::string& key, Duration duration) = 0;
+
+  // Sends what was posted before, and waits for the replies up to `limit`.
+  virtual void flush(Duration limit) = 0;
+
   // What others have changed. Told to each listener several times a second while the remote state
   // is up.
   struct Paused {
@@ -97,8 +135,10 @@ class RemoteState {
   };
   struct News {
     bool away = false;
-    std::vector<Paused> pauses;            // all that last
-    std::vector<ChangedCircuit> circuits;  // all that are not closed
+    SharedStateChange change{};              // the last time that it went or came back
+    std::uint64_t salt = 0;                  // SharedState::salt of all processes
+    std::vector<Paused> pauses{};            // all that last
+    std::vector<ChangedCircuit> circuits{};  // all that are not closed
   };
   class Listener {
    public:

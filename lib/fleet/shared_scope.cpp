@@ -23,11 +23,16 @@ BreakerPolicy share_of(BreakerPolicy policy, int workers) {
   return policy;
 }
 
+BudgetPolicy share_of(BudgetPolicy policy, int workers) {
+  policy.capacity = std::max<std::int64_t>(policy.capacity / workers, 1);
+  policy.min_per_second /= workers;
+  return policy;
+}
+
 // --- TokensAhead ---
 
-Time TokensAhead::ready_at(Time now) const {
-  if (!batches_.empty()) return batches_.front().first;
-  return std::max(ask_again_, now + kAnswerWithin);
+Time TokensAhead::ready_at() const {
+  return batches_.empty() ? ask_again_ : batches_.front().first;
 }
 
 void TokensAhead::advance(Time now) {
@@ -54,25 +59,34 @@ std::int64_t TokensAhead::count() const {
 
 std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now) {
   advance(now);
-  if (asked_ || now < ask_again_) return 0;
-  // What the rate gives in that time is the most that one process keeps.
-  const auto seconds = std::chrono::duration<double>(RemoteState::kAhead) / policy.per;
-  const auto most = std::max<std::int64_t>(
-      static_cast<std::int64_t>(seconds * static_cast<double>(policy.requests)), 1);
-  const auto target = std::min(std::max(used_, used_before_) + waiting, most);
+  if (question_.is_asked() || question_.failed_lately(now) || now < ask_again_) return 0;
+  // What the rate gives in that time is the most that one process keeps; of a slow rate that is
+  // nothing, and only what is waited for is taken.
+  const auto times = std::chrono::duration<double>(RemoteState::kAhead) / policy.per;
+  const auto most = static_cast<std::int64_t>(times * static_cast<double>(policy.requests));
+  const auto ahead = std::min(std::max(used_, used_before_), most);
+  const auto target = std::min<std::int64_t>(ahead + waiting, std::max<std::int64_t>(most, 1));
   const auto have = count();
   return 2 * have > target ? 0 : target - have;
 }
 
-void TokensAhead::got(const RemoteState::Tokens& tokens) {
-  asked_ = false;
+void TokensAhead::got(const RemoteState::Tokens& tokens, Time now) {
+  if (tokens.away) return question_.failed(now);
+  question_.replied();
   ask_again_ = tokens.count > 0 ? Time{} : tokens.ask_again;
   if (tokens.count > 0) batches_.push_back({tokens.count, tokens.first, tokens.each});
 }
 
-std::int64_t TokensAhead::give_back(Time now) {
+void TokensAhead::doubt(Time now) {
+  if (now - question_.asked_at() >= std::chrono::seconds(1)) ask_again_ = Time();
+}
+
+std::int64_t TokensAhead::unused(Time now) {
   advance(now);
-  if (used_ > 0 || used_before_ > 0) return 0;
+  return used_ > 0 || used_before_ > 0 ? 0 : give_back();
+}
+
+std::int64_t TokensAhead::give_back() {
   const auto unused = count();
   batches_.clear();
   return unused;
@@ -81,54 +95,99 @@ std::int64_t TokensAhead::give_back(Time now) {
 // --- SlotsHeld ---
 
 bool SlotsHeld::asks(int wanted, Time now) const {
-  return !asked_ && wanted > granted_ && now >= ask_again_;
+  return wanted > granted_ && !question_.is_asked() && !question_.failed_lately(now) &&
+         now >= ask_again_;
 }
 
-void SlotsHeld::asked(Time now) {
-  asked_ = true;
+void SlotsHeld::ask(int wanted, Time now) {
+  question_.ask(now);
   ask_again_ = now + kAskAgain;
+  granted_ = std::min(granted_, wanted);
 }
 
-void SlotsHeld::got(const RemoteState::Slots& slots) {
-  asked_ = false;
+void SlotsHeld::got(const RemoteState::Slots& slots, Time now) {
+  if (slots.away) return question_.failed(now);
+  question_.replied();
   granted_ = slots.granted;
   contended_ = slots.contended;
+}
+
+// --- SendTurns ---
+
+Duration SendTurns::take(Time now) {
+  if (!limited_) return {};
+  if (granted_ > 0) {
+    --granted_;
+    return {};
+  }
+  ++sends_.wanted;
+  return std::max<Duration>(ask_again_ - now, std::chrono::milliseconds(2));
+}
+
+void SendTurns::ended(bool throttled) {
+  ++sends_.ended;
+  if (throttled) ++sends_.throttled;
+}
+
+bool SendTurns::asks(Time now) const {
+  if (question_.is_asked() || question_.failed_lately(now)) return false;
+  return sends_.throttled > 0 || (sends_.wanted > 0 && now >= ask_again_);
+}
+
+RemoteState::Sends SendTurns::ask(Time now) {
+  question_.ask(now);
+  return std::exchange(sends_, {});
+}
+
+void SendTurns::got(const RemoteState::SendsView& view, Time now) {
+  if (view.away) return question_.failed(now);
+  question_.replied();
+  limited_ = view.limited;
+  granted_ += view.granted;
+  ask_again_ = view.granted > 0 ? now : view.ask_again;
 }
 
 // --- CircuitVotes ---
 
 CircuitVotes::Answer CircuitVotes::ask(Time now) const {
-  using State = RemoteState::Circuit;
-  if (view_.state == State::Closed) return {true, false, now};
-  if (view_.state == State::Open && now < view_.until) return {false, false, view_.until};
+  if (!known_) return {false, true, now};
+  if (view_.state == Circuit::Closed) return {true, false, now};
+  if (view_.state == Circuit::Open && now < view_.until) return {false, false, view_.until};
   if (probe_) return {true, false, now};
-  if (probe_asked_) return {false, true, now + kAnswerWithin};
   if (now < no_probe_until_) return {false, false, no_probe_until_};
-  return {false, true, now + kAnswerWithin};
+  return {false, true, now};
 }
 
-Ticket CircuitVotes::take() {
+Ticket CircuitVotes::ticket() const {
   Ticket ticket;
   ticket.generation = static_cast<std::uint32_t>(view_.generation);
-  ticket.probe = view_.state != RemoteState::Circuit::Closed && probe_ ? 1 : 0;
-  if (ticket.probe != 0) probe_ = false;
   return ticket;
 }
 
+Ticket CircuitVotes::take() {
+  auto taken = ticket();
+  if (view_.state == Circuit::Closed || !std::exchange(probe_, false)) return taken;
+  taken.probe = ++probe_number_;
+  return taken;
+}
+
 void CircuitVotes::give_back(const Ticket& ticket) {
-  if (ticket.probe != 0 && ticket.generation == static_cast<std::uint32_t>(view_.generation)) {
-    probe_ = true;
-  }
+  if (ticket.generation != static_cast<std::uint32_t>(view_.generation)) return;
+  if (ticket.probe != 0 && ticket.probe == probe_number_) probe_ = true;
 }
 
 bool CircuitVotes::vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote& vote) {
   if (ticket.generation != static_cast<std::uint32_t>(view_.generation)) return false;
-  server_delay_ = vote.failed ? vote.server_delay : Duration{};
   const bool slow = vote.took > policy.slow_after;
   if (ticket.probe != 0) {
+    // One that took longer than a probe may has been replaced.
+    if (ticket.probe != probe_number_ || probe_) return false;
+    server_delay_ = vote.failed ? vote.server_delay : Duration{};
     ++(vote.failed || slow ? votes_.failed_probes : votes_.good_probes);
     return true;
   }
+  if (view_.state != Circuit::Closed) return false;
+  server_delay_ = vote.failed ? vote.server_delay : Duration{};
   ++votes_.all;
   if (!vote.failed) ++votes_.good;
   if (slow) ++votes_.slow;
@@ -151,12 +210,28 @@ bool CircuitVotes::too_many_failed(const BreakerPolicy& policy) const {
          (policy.slow_after != kForever && reaches(view_.slow + votes_.slow, policy.slow_ratio));
 }
 
+void CircuitVotes::open_until(Time until) {
+  known_ = true;
+  view_.state = Circuit::Open;
+  view_.until = until;
+  ++view_.generation;
+  votes_ = {};
+}
+
+RemoteState::CircuitView CircuitVotes::seen() const {
+  auto seen = view_;
+  seen.all += votes_.all;
+  seen.good += votes_.good;
+  seen.slow += votes_.slow;
+  return seen;
+}
+
 bool CircuitVotes::has_votes() const {
   return votes_.all > 0 || votes_.good_probes > 0 || votes_.failed_probes > 0;
 }
 
 RemoteState::Votes CircuitVotes::tell(const BreakerPolicy& policy, bool wants_probe,
-                                      double unit_random) {
+                                      double unit_random, Time now) {
   auto votes = std::exchange(votes_, {});
   votes.generation = view_.generation;
   votes.wants_probe = wants_probe;
@@ -164,32 +239,34 @@ RemoteState::Votes CircuitVotes::tell(const BreakerPolicy& policy, bool wants_pr
   const auto before = opening == 1 ? Duration() : open_for_;
   open_for_ = delay(policy.open_for, opening, before, unit_random);
   votes.open_for = std::max(open_for_, server_delay_);
-  asked_ = true;
+  question_.ask(now);
   probe_asked_ = wants_probe;
   return votes;
 }
 
-void CircuitVotes::got(const RemoteState::CircuitView& view, Time now) {
-  if (view.generation != view_.generation) {
-    votes_ = {};
-    probe_ = false;
-    no_probe_until_ = {};
+bool CircuitVotes::got(const RemoteState::CircuitView& view, Time now) {
+  const bool asked_to_probe = std::exchange(probe_asked_, false);
+  if (view.away) {
+    question_.failed(now);
+    return false;
   }
-  if (view.probe) probe_ = true;
-  if (probe_asked_ && !view.probe) no_probe_until_ = now + std::chrono::milliseconds(250);
+  question_.replied();
+  known_ = true;
+  const bool changed = heard(view);
   view_ = view;
-  asked_ = probe_asked_ = false;
+  if (view.probe) probe_ = true;
+  if (asked_to_probe && !view.probe) no_probe_until_ = now + std::chrono::milliseconds(250);
+  return changed;
 }
-
-void CircuitVotes::lost() { asked_ = probe_asked_ = false; }
 
 bool CircuitVotes::heard(const RemoteState::CircuitView& view) {
   if (view.generation == view_.generation) return false;
   votes_ = {};
   probe_ = false;
   no_probe_until_ = {};
+  const bool changed = view.state != view_.state;
   view_ = view;
-  return true;
+  return changed;
 }
 
 }  // namespace httpretry::fleet

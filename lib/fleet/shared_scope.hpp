@@ -13,29 +13,53 @@ namespace httpretry::fleet {
 using guard::Ticket;
 using guard::Vote;
 
-// How long a send waits for a reply before it goes on without.
-inline constexpr Duration kAnswerWithin = std::chrono::milliseconds(50);
-
 // The share of one process.
 [[nodiscard]] RatePolicy share_of(RatePolicy policy, int workers);
 [[nodiscard]] ConcurrencyPolicy share_of(ConcurrencyPolicy policy, int workers);
 [[nodiscard]] BreakerPolicy share_of(BreakerPolicy policy, int workers);
+[[nodiscard]] BudgetPolicy share_of(BudgetPolicy policy, int workers);
+
+// A question whose reply a send may wait for.
+class Question {
+ public:
+  [[nodiscard]] bool is_asked() const { return asked_; }
+  // The reply was an error a short time ago.
+  [[nodiscard]] bool failed_lately(Time now) const { return now < failed_until_; }
+  // Decide without a reply: there was an error, or it has taken that long.
+  [[nodiscard]] bool without(Time now, Duration patience) const {
+    return failed_lately(now) || (asked_ && now - asked_at_ >= patience);
+  }
+  [[nodiscard]] Time asked_at() const { return asked_at_; }
+  void ask(Time now) { asked_ = true, asked_at_ = now; }
+  void replied() { asked_ = false; }
+  void failed(Time now) { asked_ = false, failed_until_ = now + kAfterError; }
+  // It was not asked after all.
+  void forget() { asked_ = false; }
+
+ private:
+  static constexpr Duration kAfterError = std::chrono::seconds(1);
+  bool asked_ = false;
+  Time asked_at_{};
+  Time failed_until_{};
+};
 
 // Tokens that were taken ahead: as many as were used in the last 100 ms.
 class TokensAhead {
  public:
-  // When there is one; some time soon where the remote state must be asked first.
-  [[nodiscard]] Time ready_at(Time now) const;
-  // There is none, and a reply will tell more.
-  [[nodiscard]] bool unknown(Time now) const { return batches_.empty() && now >= ask_again_; }
+  [[nodiscard]] const Question& question() const { return question_; }
+  [[nodiscard]] bool has_some() const { return !batches_.empty(); }
+  // When the first may be used; where there is none, when more can be asked for.
+  [[nodiscard]] Time ready_at() const;
   void take(Time now);
   // How many to ask for; 0: not now.
   std::int64_t wanted(const RatePolicy& policy, int waiting, Time now);
-  void asked() { asked_ = true; }
-  void got(const RemoteState::Tokens& tokens);
-  void lost() { asked_ = false; }
-  // Nobody needs them: how many to give back.
-  std::int64_t give_back(Time now);
+  void ask(Time now) { question_.ask(now); }
+  void got(const RemoteState::Tokens& tokens, Time now);
+  // Where the last reply is old: others may have given some back.
+  void doubt(Time now);
+  // Those that nobody has needed for a time: how many to give back.
+  std::int64_t unused(Time now);
+  std::int64_t give_back();
   void clear() { *this = TokensAhead(); }
   [[nodiscard]] std::int64_t count() const;
 
@@ -46,7 +70,7 @@ class TokensAhead {
     Duration each{};
   };
   std::deque<Batch> batches_;
-  bool asked_ = false;
+  Question question_;
   Time ask_again_{};
   std::int64_t slot_ = 0;  // of 100 ms, in which were used:
   std::int64_t used_ = 0;
@@ -57,22 +81,46 @@ class TokensAhead {
 // How many sends this process may have under way.
 class SlotsHeld {
  public:
+  [[nodiscard]] const Question& question() const { return question_; }
   [[nodiscard]] int granted() const { return granted_; }
   [[nodiscard]] bool contended() const { return contended_; }
   // Whether to ask, for `wanted` in all.
   [[nodiscard]] bool asks(int wanted, Time now) const;
   // When it may ask again.
   [[nodiscard]] Time next_ask() const { return ask_again_; }
-  void asked(Time now);
-  void got(const RemoteState::Slots& slots);
-  void lost() { asked_ = false; }
+  // What it does not want any more it does not use from here on.
+  void ask(int wanted, Time now);
+  void got(const RemoteState::Slots& slots, Time now);
   void clear() { *this = SlotsHeld(); }
 
  private:
   static constexpr Duration kAskAgain = std::chrono::milliseconds(20);
+  Question question_;
   int granted_ = 0;
   bool contended_ = false;
-  bool asked_ = false;
+  Time ask_again_{};
+};
+
+// The turns of sends under a rate that follows what the server says to all processes.
+class SendTurns {
+ public:
+  [[nodiscard]] const Question& question() const { return question_; }
+  // Zero: it may go. Else it asks again after that time.
+  Duration take(Time now);
+  void ended(bool throttled);
+  // Whether to ask, and what.
+  [[nodiscard]] bool asks(Time now) const;
+  RemoteState::Sends ask(Time now);
+  void not_asked() { question_.forget(); }
+  void got(const RemoteState::SendsView& view, Time now);
+  [[nodiscard]] bool has_news() const { return sends_.ended > 0; }
+  void clear() { *this = SendTurns(); }
+
+ private:
+  Question question_;
+  RemoteState::Sends sends_;
+  bool limited_ = false;
+  std::int64_t granted_ = 0;
   Time ask_again_{};
 };
 
@@ -81,37 +129,47 @@ class CircuitVotes {
  public:
   struct Answer {
     bool allowed = false;
-    bool asks = false;  // the remote state must say who probes
+    bool asks = false;  // the remote state must say how it stands, or who probes
     Time until{};       // where it is not allowed
   };
   [[nodiscard]] Answer ask(Time now) const;
+  [[nodiscard]] const Question& question() const { return question_; }
   // The send goes out.
   Ticket take();
+  // For one that goes out without being asked.
+  [[nodiscard]] Ticket ticket() const;
   // It has ended. True: the votes should be told now, for they change the state.
   bool vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote& vote);
   void give_back(const Ticket& ticket);
   // What to tell, where there is something to tell or to ask.
   [[nodiscard]] bool has_votes() const;
-  RemoteState::Votes tell(const BreakerPolicy& policy, bool wants_probe, double unit_random);
-  [[nodiscard]] bool is_asked() const { return asked_; }
-  void got(const RemoteState::CircuitView& view, Time now);
-  void lost();  // there is no reply
-  // From the news. True: it has changed.
+  RemoteState::Votes tell(const BreakerPolicy& policy, bool wants_probe, double unit_random,
+                          Time now);
+  void not_told() { question_.forget(), probe_asked_ = false; }
+  // True: the state has changed.
+  bool got(const RemoteState::CircuitView& view, Time now);
+  // The same, from the news.
   bool heard(const RemoteState::CircuitView& view);
+  // By the program.
+  void open_until(Time until);
   void clear() { *this = CircuitVotes(); }
   [[nodiscard]] const RemoteState::CircuitView& view() const { return view_; }
+  // With the votes that were not told yet.
+  [[nodiscard]] RemoteState::CircuitView seen() const;
 
  private:
   [[nodiscard]] bool too_many_failed(const BreakerPolicy& policy) const;
 
+  bool known_ = false;  // the remote state has said how it stands
   RemoteState::CircuitView view_;
   RemoteState::Votes votes_;
   Duration server_delay_{};
   Duration open_for_{};
-  bool asked_ = false;        // a reply is due
-  bool probe_asked_ = false;  // and tells who probes
-  bool probe_ = false;        // it is ours, and unused
-  Time no_probe_until_{};     // another has it
+  Question question_;
+  bool probe_asked_ = false;        // the reply that is due tells who probes
+  bool probe_ = false;              // it is ours, and unused
+  std::uint32_t probe_number_ = 0;  // of the latest
+  Time no_probe_until_{};           // another has it
 };
 
 }  // namespace httpretry::fleet

@@ -31,7 +31,7 @@ struct Vote {
   Duration server_delay{};  // that a failure came with
 };
 
-class Breaker {
+class HTTPRETRY_API Breaker {
  public:
   struct Answer {
     bool allowed = false;

@@ -11,7 +11,7 @@
 
 namespace httpretry::guard {
 
-class Pause {
+class HTTPRETRY_API Pause {
  public:
   // The server asks for it. Begins the ramp anew.
   void begin(Time until);

@@ -6,7 +6,7 @@
 
 namespace httpretry::guard {
 
-class Rate {
+class HTTPRETRY_API Rate {
  public:
   // When `count` tokens are there; kNever for more than a burst.
   [[nodiscard]] Time ready_at(const RatePolicy& policy, std::int64_t count = 1) const;

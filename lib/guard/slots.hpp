@@ -6,7 +6,7 @@
 
 namespace httpretry::guard {
 
-class Slots {
+class HTTPRETRY_API Slots {
  public:
   [[nodiscard]] int limit(const ConcurrencyPolicy& policy) const;
   [[nodiscard]] int used() const { return used_; }

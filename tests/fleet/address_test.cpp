@@ -44,6 +44,12 @@ TEST_CASE("a Redis URL is taken apart") {
   }
 }
 
+TEST_CASE("a Redis URL may say how long a reply takes, in milliseconds") {
+  using std::chrono::milliseconds;
+  CHECK(parse_address("redis://h").value().timeout == milliseconds(50));
+  CHECK(parse_address("redis://h?timeout=200").value().timeout == milliseconds(200));
+}
+
 TEST_CASE("what is wrong with a Redis URL is told, with its position") {
   struct Row {
     const char* url;
@@ -62,8 +68,9 @@ TEST_CASE("what is wrong with a Redis URL is told, with its position") {
       {"redis://h:6379/x", "position 16: the database: expected a number from 0"},
       {"redis://h/-1", "position 11: the database"},
       {"redis://h/0?workers=0", "position 21: workers: expected a number from 1"},
+      {"redis://h/0?timeout=50ms", "position 21: timeout: expected a number from 1 to 60000"},
       {"redis://h/0?worker=2",
-       "position 13: unknown parameter 'worker': there are 'job' and 'workers'"},
+       "position 13: unknown parameter 'worker': there are 'job', 'workers' and 'timeout'"},
       {"redis://h/0?job=", "job: expected a name of 1 to 100 letters"},
       {"redis://h/0?job=a%7Bb", "position 17: job: expected a name"},
       {"redis://:a%4@h", "position 10: the password has a '%'"},

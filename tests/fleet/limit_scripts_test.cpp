@@ -257,15 +257,15 @@ TEST_CASE("circuit: the votes of all processes open it, and a probe closes it") 
   CHECK(in_words(vote(scripts, rule, votes(0, 9, 5, 1, 3))) == "closed 0 0 19 10 3 0");
   auto last = votes(0, 1, 0, 1, 1);
   const auto opened = vote(scripts, rule, last);
-  CHECK(in_words(opened) == "open 1 1 0 0 0 0");  // 10 of 20
+  CHECK(in_words(opened) == "open 1 1 20 10 4 0");  // 10 of 20
   CHECK(opened.at(1) > 3590 * kSecond);
   // Those that were on their way when it opened do not count, and it does not open twice.
-  CHECK(in_words(vote(scripts, rule, votes(0, 50, 0, 50, 50))) == "open 1 1 0 0 0 0");
+  CHECK(in_words(vote(scripts, rule, votes(0, 50, 0, 50, 50))) == "open 1 1 20 10 4 0");
   // It is too early for a probe.
   Ballot probe;
   probe.generation = 1;
   probe.wants_probe = true;
-  CHECK(in_words(vote(scripts, rule, probe)) == "open 1 1 0 0 0 0");
+  CHECK(in_words(vote(scripts, rule, probe)) == "open 1 1 20 10 4 0");
 }
 
 TEST_CASE("circuit: one process probes, and its probe decides") {
@@ -273,19 +273,19 @@ TEST_CASE("circuit: one process probes, and its probe decides") {
   const Rule rule;
   auto trip = votes(0, 20, 0, 20, 20);
   trip.open_for = 0;
-  CHECK(in_words(vote(scripts, rule, trip)) == "open 1 1 0 0 0 0");
+  CHECK(in_words(vote(scripts, rule, trip)) == "open 1 1 20 0 20 0");
   Ballot wish;
   wish.generation = 1;
   wish.wants_probe = true;
-  CHECK(in_words(vote(scripts, rule, wish)) == "half-open 2 1 0 0 0 1");
+  CHECK(in_words(vote(scripts, rule, wish)) == "half-open 2 1 20 0 20 1");
   wish.process = "b";
-  CHECK(in_words(vote(scripts, rule, wish)) == "half-open 2 1 0 0 0 0");
+  CHECK(in_words(vote(scripts, rule, wish)) == "half-open 2 1 20 0 20 0");
   Ballot failed;
   failed.generation = 2;
   failed.failed_probes = 1;
   failed.open_for = 0;
-  CHECK(in_words(vote(scripts, rule, failed)) == "open 3 2 0 0 0 0");
-  CHECK(in_words(vote(scripts, rule, wish)) == "half-open 4 2 0 0 0 1");
+  CHECK(in_words(vote(scripts, rule, failed)) == "open 3 2 1 0 1 0");
+  CHECK(in_words(vote(scripts, rule, wish)) == "half-open 4 2 1 0 1 1");
   Ballot good;
   good.generation = 4;
   good.good_probes = 1;
@@ -302,11 +302,11 @@ TEST_CASE("circuit: failures in a row are counted over the votes of several proc
   };
   const std::vector<Row> rows = {
       {{{3, 0, 3, 3}, {3, 0, 3, 3}}, "closed 0 0 6 0 6 0"},
-      {{{3, 0, 3, 3}, {4, 0, 4, 4}}, "open 1 1 0 0 0 0"},
+      {{{3, 0, 3, 3}, {4, 0, 4, 4}}, "open 1 1 7 0 7 0"},
       {{{5, 0, 5, 5}, {3, 1, 1, 1}}, "closed 0 0 8 1 1 0"},
-      {{{5, 0, 5, 5}, {3, 1, 2, 0}}, "open 1 1 0 0 0 0"},
+      {{{5, 0, 5, 5}, {3, 1, 2, 0}}, "open 1 1 8 1 7 0"},
       {{{5, 0, 5, 5}, {1, 1, 0, 0}, {6, 0, 6, 6}}, "closed 0 0 12 1 6 0"},
-      {{{9, 1, 0, 7}}, "open 1 1 0 0 0 0"},
+      {{{9, 1, 0, 7}}, "open 1 1 9 1 7 0"},
   };
   for (std::size_t index = 0; index < rows.size(); ++index) {
     CAPTURE(index);
@@ -334,9 +334,9 @@ TEST_CASE("circuit: slow responses open it, where the policy says so") {
 
 TEST_CASE("pauses and circuits are news for all processes") {
   Scripts scripts;
-  const std::vector<std::string> keys = {"{t}:who", "{t}:pauses", "{t}:all"};
-  const auto news = [&](const char* process) {
-    return scripts.run(fleet::kNews, keys, {process, "60000000"});
+  const std::vector<std::string> keys = {"{t}:who", "{t}:pauses", "{t}:all", "{t}:salt"};
+  const auto news = [&](const char* process, const char* salt = "7") {
+    return scripts.run(fleet::kNews, keys, {process, "60000000", salt});
   };
   auto nothing = news("a");
   CHECK(nothing.at(0) == 1);
@@ -349,18 +349,55 @@ TEST_CASE("pauses and circuits are news for all processes") {
   CHECK(pause("x", 10 * kSecond) > 50 * kSecond);  // the later end counts
   CHECK(pause("y", 1) <= 1);
   vote(scripts, {}, votes(0, 20, 0, 20, 20));
-  const auto something = news("b");
+  const auto something = news("b", "8");
+  CHECK(something.list[3].text == "7");  // the first salt stays
   CHECK(something.at(0) == 2);
   const auto& pauses = something.list[1].list;
   REQUIRE(pauses.size() == 2);
   CHECK(pauses[0].text == "x");
   CHECK(pauses[1].integer > 50 * kSecond);
   const auto& circuits = something.list[2].list;
-  REQUIRE(circuits.size() == 5);
+  REQUIRE(circuits.size() == 9);
   CHECK(circuits[0].text == "name");
   CHECK(circuits[1].integer == 1);
   CHECK(circuits[2].integer > 3500 * kSecond);
   CHECK(circuits[3].integer == 1);
+  CHECK(circuits[5].integer == 20);  // of which
+  CHECK(circuits[6].integer == 0);   // were good
+}
+
+TEST_CASE("a circuit that a program opens is open for all, and one that it forgets is new") {
+  Scripts scripts;
+  const Rule rule;
+  vote(scripts, rule, votes(0, 5, 0, 5, 5));
+  scripts.run(fleet::kOpenCircuit, {"{t}:key", "{t}:all"}, {std::to_string(60 * kSecond), "name"});
+  const auto open = vote(scripts, rule, votes(0, 50, 0, 50, 50));
+  CHECK(in_words(open) == "open 1 0 0 0 0 0");
+  CHECK(open.at(1) > 50 * kSecond);
+  CHECK(open.at(1) <= 60 * kSecond);
+  CHECK(ask(scripts.link(), {"HLEN", "{t}:all"}).integer == 1);
+  scripts.run(fleet::kForget, {"{t}:rate", "{t}:slots", "{t}:key", "{t}:all", "{t}:pauses"},
+              {"name"});
+  CHECK(in_words(vote(scripts, rule, votes(0, 0, 0, 0, 0))) == "closed 0 0 0 0 0 0");
+  CHECK(ask(scripts.link(), {"HLEN", "{t}:all"}).integer == 0);
+}
+
+TEST_CASE("the send rate: no limit until a throttle, then a few tokens") {
+  Scripts scripts;
+  const auto sends = [&](std::int64_t ended, std::int64_t throttled, std::int64_t wanted) {
+    return scripts.run(fleet::kSendRate, {ended, throttled, wanted});
+  };
+  CHECK(sends(50, 0, 5).at(0) == 0);
+  CHECK(sends(1, 1, 0).at(0) == 1);
+  CHECK(!ask(scripts.link(), {"HSET", "{t}:key", "fill", "0.001", "capacity", "3.2", "most", "9"})
+             .failed());
+  CHECK(sends(0, 0, 2).at(1) == 2);
+  CHECK(sends(0, 0, 9).at(1) == 1);
+  const auto none = sends(0, 0, 9);
+  CHECK(none.at(1) == 0);
+  CHECK(none.at(2) > 600 * kSecond);
+  CHECK(none.at(2) <= 1000 * kSecond);
+  CHECK(ask(scripts.link(), {"PTTL", "{t}:key"}).integer > 500'000);
 }
 
 TEST_CASE("budgets: taken and given, within their bounds") {

@@ -1,0 +1,67 @@
+// A budget that the retries of all processes draw from. What is taken is told at once, what is
+// given back a little later; in between the balance is what the remote state has said last, and
+// what this process has done since.
+#pragma once
+
+#include "fleet_state.hpp"
+
+#include <httpretry/retry/budget.hpp>
+
+namespace httpretry::fleet {
+
+class FleetState::Account final : public RetryAccount,
+                                  public std::enable_shared_from_this<FleetState::Account> {
+ public:
+  Account(FleetState& state, std::string key, const BudgetPolicy& policy, Time now);
+
+  void begin_call(Time now) override;
+  Duration begin_attempt(Time now) override;
+  Permit end_attempt(BudgetClaim& claim, const Ended& ended, Time now) override;
+  void cancel(BudgetClaim& claim, bool paid, Time now) override;
+  std::optional<HedgeRefused> take_hedge(BudgetClaim& claim, bool uses_budget, bool uses_rate,
+                                         Time now) override;
+  void give_back_hedge(BudgetClaim& claim, Time now) override;
+  [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
+
+  [[nodiscard]] const BudgetPolicy& policy() const { return policy_; }
+  // A few times a second: tells and asks what is due.
+  void look_after(Time now);
+  // Tells what was not told yet, for the last time.
+  void tell(Time now);
+  [[nodiscard]] bool forgotten(Time now) const;
+
+ private:
+  // A full budget is asked about so often, for others may have spent it; any other with each tick.
+  static constexpr Duration kAskAgain = std::chrono::seconds(1);
+  // With the mutex.
+  template <class Step>
+  auto step(Time now, const Step& step);
+  // The remote state has gone, or is back.
+  void follow_remote(Time now);
+  void ask(Time now);
+  void got(const RemoteState::BudgetView& view, Time now);
+  [[nodiscard]] bool shares_rate(Time now) const;
+  Duration take_turn(Time now);
+  void ask_for_turns(Time now);
+  void got_turns(const RemoteState::SendsView& view, Time now);
+  // Calls `take_in` with the reply, if this still lives then.
+  template <class View>
+  RemoteState::Done<View> when_replied(void (Account::*take_in)(const View&, Time));
+  [[nodiscard]] std::optional<std::int64_t> whole_tokens(Time now) const;
+
+  FleetState& state_;
+  const std::string key_;
+  const BudgetPolicy policy_;
+  mutable std::mutex mutex_;  // guards what follows
+  Budget budget_;             // of all processes, or this one's share
+  SendRate rate_;             // this process's, by what the server says to it alone
+  SendTurns turns_;           // by what it says to all
+  bool shared_ = true;
+  Question question_;
+  RemoteState::BudgetChange change_;  // that was not told yet
+  bool used_ = false;                 // since it was asked for
+  Time asked_at_{};
+  Time last_used_;
+};
+
+}  // namespace httpretry::fleet

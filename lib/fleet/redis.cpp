@@ -1,0 +1,25 @@
+#include "fleet_state.hpp"
+#include "redis_state.hpp"
+
+#include <httpretry/fleet/redis.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace httpretry {
+
+std::shared_ptr<SharedState> redis(std::string_view url) {
+  auto address = fleet::parse_address(url);
+  if (!address) throw std::invalid_argument(address.error().message);
+  if (!address->job.empty()) {
+    throw std::invalid_argument("Redis URL: 'job' is the name of a queue, and limits have none");
+  }
+  fleet::RedisState::Options options;
+  options.reply_timeout = address->timeout;
+  options.connect_timeout = std::max(options.connect_timeout, address->timeout);
+  options.address = *std::move(address);
+  auto remote = std::make_unique<fleet::RedisState>(std::move(options));
+  return std::make_shared<fleet::FleetState>(std::move(remote));
+}
+
+}  // namespace httpretry
