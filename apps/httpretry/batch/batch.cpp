@@ -98,6 +98,7 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
 
 int run_batch(BatchCommand& command) {
   const auto telemetry = begin_telemetry(command);
+  begin_sharing(command);
   RunDisplay display(command.progress);
   display.set_up(command.batch.runner);
   const auto run = Batch::open(command.batch);

@@ -1,6 +1,7 @@
 #include "batch/options.hpp"
 
 #include "send/connection.hpp"
+#include "send/shared.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -140,7 +141,7 @@ std::vector<Flag> response_flags(BatchCommand& to) {
 
 std::vector<Flag> flow_flags(BatchCommand& to) {
   auto& runner = to.batch.runner;
-  return {
+  std::vector<Flag> flags = {
       {'\0', "parallel", "N", "how many requests are on their way at once (default: 64)",
        [&](Text v) { runner.parallel = parse_positive(v, "--parallel"); }},
       {'\0', "rate", "N/TIME", "send at most N requests, retries included, in that time: 100/s",
@@ -155,6 +156,8 @@ std::vector<Flag> flow_flags(BatchCommand& to) {
       {'\0', "grace", "TIME", "how long requests may go on after the first signal (default: 10s)",
        [&](Text v) { runner.grace = parse_seconds(v, "--grace"); }},
   };
+  std::ranges::move(shared_flags(to.shared), std::back_inserter(flags));
+  return flags;
 }
 
 std::vector<Flag> telemetry_flags([[maybe_unused]] BatchCommand& to) {

@@ -28,8 +28,9 @@ struct BatchCommand {
   std::optional<batch::State> print_jobs;  // --export
   SendOptions telemetry;                   // only what these options set
   bool enqueue = false;
-  std::string queue;   // a URL
-  bool force = false;  // also on a server that may delete keys
+  std::string queue;                  // a URL
+  bool force = false;                 // also on a server that may delete keys
+  std::optional<std::string> shared;  // --shared
 };
 
 // Those that `httpretry work` has, too.

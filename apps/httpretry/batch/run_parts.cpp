@@ -8,6 +8,7 @@
 #include "cli/wait_limit.hpp"
 #include "send/connection.hpp"
 #include "send/sender.hpp"
+#include "send/shared.hpp"
 #include "send/telemetry.hpp"
 
 #include <unistd.h>
@@ -47,6 +48,13 @@ void prepare_requests(BatchCommand& command) {
 int exit_status(const batch::Counts& counts) {
   if (counts.dead > 0) return kErrorStatus;
   return counts.done == counts.total() ? kOk : kTryLater;
+}
+
+// The thread of the state leaves the signals to this one.
+void begin_sharing(BatchCommand& command) {
+  const WithoutSignals blocked;
+  const bool quiet = command.progress == ProgressStyle::None;
+  command.batch.client.shared_state = shared_state(command.shared, quiet);
 }
 
 std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command) {

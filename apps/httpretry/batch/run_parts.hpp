@@ -32,6 +32,8 @@ void prepare_requests(BatchCommand& command);
 // Of jobs that all have had their turn.
 int exit_status(const batch::Counts& counts);
 
+// By --shared: its clients get the state.
+void begin_sharing(BatchCommand& command);
 // nullptr where none was asked for.
 std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command);
 // False: it could not be written.

@@ -139,6 +139,7 @@ int run_worker(WorkCommand& work) {
   prepare_requests(command);
   command.batch.runner.until_stopped = !work.drain;
   const auto telemetry = begin_telemetry(command);
+  begin_sharing(command);
   RunDisplay display(command.progress);
   display.set_up(command.batch.runner);
   std::unique_ptr<queue::Worker> worker;

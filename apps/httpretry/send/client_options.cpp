@@ -98,6 +98,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
 
   if (options.telemetry) options.telemetry->observe(client);
 
+  client.shared_state = options.shared_state;
   client.connection = options.connection;
   client.connection.user_agent.clear();  // a request has its own, or -A '' says none
   client.connection.cookies = std::move(cookies);

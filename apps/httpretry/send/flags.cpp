@@ -1,5 +1,6 @@
 // The flags of sending: curl's, with curl's meaning, and our own.
 #include "send/flags.hpp"
+#include "send/shared.hpp"
 
 #include "send/config_file.hpp"
 #include "send/connection.hpp"
@@ -247,6 +248,8 @@ std::vector<Flag> retry_flags(SendOptions& to) {
        [&](Text) { to.policy.set("retry_on.transport", kAllTransport); }},
   };
   flags.insert(flags.end(), more.begin(), more.end());
+  const auto shared = shared_flags(to.shared);
+  flags.insert(flags.end(), shared.begin(), shared.end());
   return flags;
 }
 

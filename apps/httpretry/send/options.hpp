@@ -8,6 +8,7 @@
 #include "send/protocols.hpp"
 
 #include <httpretry/curl/transport_options.hpp>
+#include <httpretry/flow/shared_state.hpp>
 #include <httpretry/flow/transport.hpp>
 #include <httpretry/http/request.hpp>
 
@@ -118,6 +119,8 @@ struct SendOptions {
   std::optional<std::string> otlp;  // the endpoint; empty: the environment's, or the usual one
   bool log_json = false;
   std::shared_ptr<const RunTelemetry> telemetry;  // of the run; null: none is wanted
+  std::optional<std::string> shared;              // --shared
+  std::shared_ptr<SharedState> shared_state;      // of the run; null: each client has its own
 
   bool version = false;
 };

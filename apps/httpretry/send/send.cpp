@@ -12,6 +12,7 @@
 #include "send/options.hpp"
 #include "send/piped_files.hpp"
 #include "send/sender.hpp"
+#include "send/shared.hpp"
 #include "send/targets.hpp"
 #include "send/telemetry.hpp"
 #include "send/time_condition.hpp"
@@ -209,8 +210,10 @@ int send_all(SendOptions& options, const Signals& signals) {
     urls += group.urls.size();
   };
   options.telemetry = run_telemetry(options);
+  options.shared_state = shared_state(options.shared, !shows_errors(options));
   for (auto& earlier : options.earlier) {
     earlier.telemetry = options.telemetry;
+    earlier.shared_state = options.shared_state;
     add(earlier);
   }
   add(options);

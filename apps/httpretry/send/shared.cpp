@@ -1,0 +1,46 @@
+#include "send/shared.hpp"
+
+#include "cli/message.hpp"
+#include "cli/text.hpp"
+
+#include <httpretry/fleet/redis.hpp>
+#include <httpretry/flow/log.hpp>
+
+#include <cstdlib>
+#include <stdexcept>
+
+namespace httpretry::cli {
+namespace {
+
+constexpr const char* kVariable = "HTTPRETRY_SHARED";
+
+std::string url_of_environment() {
+  const char* url = std::getenv(kVariable);
+  return url != nullptr ? url : "";
+}
+
+}  // namespace
+
+std::vector<Flag> shared_flags(std::optional<std::string>& url) {
+  return {
+      {'\0', "shared", "URL",
+       "share rates, limits, circuits, pauses and budgets with all processes that use this Redis "
+       "server: redis://:PASSWORD@HOST/DATABASE?workers=N (default: $HTTPRETRY_SHARED)",
+       [&url](const std::string& value) { url = value; }}};
+}
+
+std::shared_ptr<SharedState> shared_state(const std::optional<std::string>& url, bool quiet) {
+  const auto where = url ? *url : url_of_environment();
+  if (where.empty()) return nullptr;
+  log_to([quiet](LogLevel, std::string_view line) {
+    if (!quiet) print_message("httpretry: " + printable(line));
+  });
+  try {
+    return redis(where);
+  } catch (const std::invalid_argument& error) {
+    const std::string source = url ? "option --shared" : kVariable;
+    throw UsageError(source + ": " + error.what());
+  }
+}
+
+}  // namespace httpretry::cli
