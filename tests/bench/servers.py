@@ -1,4 +1,4 @@
-"""The nginx of the measurements: one worker on the last core, for clients on the first."""
+"""The servers of the measurements, on the last core, for clients on the first."""
 import os
 import pathlib
 import shutil
@@ -116,8 +116,27 @@ http {{
         self.process.wait()
 
 
+class Redis:
+    """For `with`."""
+
+    def __enter__(self):
+        port = free_port()
+        self.url = f"redis://127.0.0.1:{port}/0"
+        command = ["redis-server", "--bind", "127.0.0.1", "--port", port, "--save", ""]
+        self.process = subprocess.Popen(pinned(command, (os.cpu_count() or 1) - 1),
+                                        stdout=subprocess.PIPE, text=True)
+        for line in self.process.stdout:
+            if "Ready to accept connections" in line:
+                return self
+        sys.exit("redis-server does not start")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.communicate()
+
+
 def demand_installed():
-    missing = [name for name in ("valgrind", "taskset", "openssl") if shutil.which(name) is None]
+    missing = [name for name in ("valgrind", "taskset", "openssl", "redis-server") if shutil.which(name) is None]
     if not pathlib.Path("/usr/sbin/nginx").exists():
         missing.append("nginx")
     if missing:
