@@ -15,7 +15,7 @@ constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kHost = "abcdefghijklmnopqrstuvwxyz0123456789-.";
 constexpr std::size_t kLongest = 64 * 1024;  // libcurl refuses what is over its own limits
 
-enum Place : unsigned char { kInPath = 1, kInQuery = 2 };
+enum Place : unsigned char { kInPath = 1, kInQuery = 2, kInHost = 4 };
 
 // Unreserved characters and the usual delimiters of RFC 3986, but no percent sign.
 constexpr auto kPlaces = [] {
@@ -25,6 +25,7 @@ constexpr auto kPlaces = [] {
     places[static_cast<unsigned char>(c)] = kInPath | kInQuery;
   }
   places['?'] = kInQuery;
+  for (const char c : kHost) places[static_cast<unsigned char>(c)] |= kInHost;
   return places;
 }();
 
@@ -48,7 +49,7 @@ bool is_plain_address(std::string_view host) {
 
 // libcurl also reads "127.1" and "0x7f000001" as addresses: such hosts are left to it.
 bool is_plain_host(std::string_view host) {
-  if (host.empty() || host.find_first_not_of(kHost) != std::string_view::npos) return false;
+  if (host.empty() || !all_in(host, kInHost)) return false;
   return kDigits.find(host.front()) == std::string_view::npos || is_plain_address(host);
 }
 
@@ -63,7 +64,9 @@ bool is_plain_path(std::string_view path) {
 
 // Takes the part of the text before any of `ends`.
 std::string_view take_until(std::string_view& text, std::string_view ends) {
-  const auto part = text.substr(0, text.find_first_of(ends));
+  // std::string_view::find_first_of calls memchr for each character: 500 instructions a URL.
+  const auto* const end = std::find_first_of(text.begin(), text.end(), ends.begin(), ends.end());
+  const auto part = text.substr(0, static_cast<std::size_t>(end - text.begin()));
   text.remove_prefix(part.size());
   return part;
 }
