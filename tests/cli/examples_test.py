@@ -41,6 +41,13 @@ class Examples(ProgramTest):
         self.assertIn("/shop.Orders/", said)
         self.assertTrue(said.endswith("\n200\n"), said)
 
+    def test_a_worker_without_its_redis_server_goes_on_with_its_share(self):
+        policy = self.folder / "policy.json"
+        policy.write_text('{"version": 1, "default": {"rate": {"limit": "1000/s", "burst": 100}}}')
+        said = self.run_example("shared_limits", policy, "redis://127.0.0.1:1/0", self.serve("200"))
+        self.assertEqual(said, "0 of 100 calls failed\n")
+        self.assertIn("127.0.0.1:1", self.said)
+
     def test_a_download_of_ones_own_goes_into_the_file_that_was_named(self):
         url = self.serve("503,200")
         self.run_example("resume_download", url, "page")
