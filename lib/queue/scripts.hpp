@@ -5,9 +5,11 @@
 //
 //   {hr:NAME}:s  stream of the jobs that may be taken, with the group "w"; an entry has the id
 //   {hr:NAME}:z  sorted set of the ids that wait, by the time at which they are due
-//   {hr:NAME}:j  hash of all jobs by id: "state|attempts|since|line|holder|digest|length|key
-//   request" {hr:NAME}:r  stream of results: i (the id) and l (the line) {hr:NAME}:d  stream of
-//   dead letters, likewise {hr:NAME}:m  hash about the queue: token, policy, n:STATE, late, poison
+//   {hr:NAME}:j  hash of all jobs by id:
+//                "state|attempts|since|line|holder|digest|length|key request"
+//   {hr:NAME}:r  stream of results: i (the id) and l (the line)
+//   {hr:NAME}:d  stream of dead letters, likewise
+//   {hr:NAME}:m  hash about the queue: token, policy, n:STATE, late, poison
 //
 // The states are q (queued or taken), s (must not be sent twice, and may be on its way), w (waits),
 // d (done), x (dead) and u (unknown). `holder` is who has last said that it sends, or how it ended:

@@ -2,10 +2,9 @@
 //
 //   batch import COUNT     a list of COUNT GETs with ids: reading it, opening it again, and sending
 //                          the first 20 000
-//   batch send WAY COUNT   COUNT requests, 64 in flight. WAY: client (send_then with the same
-//   chain,
-//                          without a list), process and power (what --durability says), unsafe
-//                          (power, and none may be sent twice)
+//   batch send WAY COUNT   COUNT requests, 64 in flight. WAY: client (send_then, with the same
+//                          chain and without a list), process and power (what --durability says),
+//                          unsafe (power, and none may be sent twice)
 #include "measure.hpp"
 
 #include <httpretry/batch/batch.hpp>

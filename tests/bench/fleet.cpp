@@ -50,7 +50,7 @@ void measure(const char* name, std::shared_ptr<SharedState> state, bool with_rat
   options.middlewares = {retry(policy), guards()};
   options.transport = std::make_shared<Immediate>();
   options.shared_state = std::move(state);
-  const Client client(options);
+  Client client(options);
   const auto request = Request::get("https://api.example.com/v1/items");
   std::vector<double> waits;
   const auto send = [&](Clock::time_point when) {
