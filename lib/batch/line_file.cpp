@@ -53,7 +53,13 @@ std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
   std::vector<std::pair<std::uint64_t, std::string>> lines;
   for (std::size_t begin = 0;;) {
     const auto end = bytes.find('\n', begin);
-    if (end == std::string::npos) return lines;
+    if (end == std::string::npos) {
+      // A half line is written over; not a file of somebody else's. NUL: power failed.
+      if (length_ + begin == 0 && !bytes.empty() && bytes[0] != '{' && bytes[0] != '\0') {
+        throw StoreError(path_ + ", at byte 0: not a line of ours. Name another file");
+      }
+      return lines;
+    }
     lines.emplace_back(length_ + begin, bytes.substr(begin, end - begin));
     begin = end + 1;
   }

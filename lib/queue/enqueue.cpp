@@ -10,7 +10,7 @@ namespace {
 
 using batch::InputJob;
 
-// Of one script. A server does nothing else meanwhile.
+// The most in one script: the server does nothing else meanwhile.
 constexpr std::size_t kMostJobs = 200;
 constexpr std::size_t kMostBytes = 1024 * 1024;
 

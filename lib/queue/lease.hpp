@@ -23,7 +23,7 @@ class Lease {
     return !lost_ && now - renewed_.load() < half_;
   }
 
-  // Between two sends; then the job takes no worker's place.
+  // Between two sends; then the job does not count for StoreOptions::parallel.
   void set_idle(bool idle) { idle_ = idle; }
   [[nodiscard]] bool idle() const { return idle_; }
 

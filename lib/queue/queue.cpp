@@ -109,7 +109,7 @@ QueueStatus read_status(const QueueOptions& options) {
 std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::string& path) {
   const auto remote = open_queue(options);
   batch::LineFile file(path, 0);
-  const auto known = ids_in(file, which, remote->token());
+  auto known = ids_in(file, which, remote->token());
   const auto& stream = remote->key(which == Lines::Results ? 3 : 4);
   std::uint64_t written = 0;
   for (std::string from = "-";;) {
@@ -119,7 +119,7 @@ std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::s
     for (const auto& entry : page.list) {
       if (entry.list.size() != 2 || entry.list[1].list.size() != 4) continue;
       const auto& fields = entry.list[1].list;
-      if (known.contains(fields[1].text)) continue;
+      if (!known.insert(fields[1].text).second) continue;
       lines += fields[3].text + "\n";
       ++written;
     }

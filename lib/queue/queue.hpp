@@ -31,7 +31,7 @@ struct QueueOptions {
 [[nodiscard]] std::string policy_hash(const PolicySet& policies);
 
 struct EnqueueReport {
-  bool good = false;  // else there were problems, and nothing was added
+  bool good = false;  // else there were problems
   std::uint64_t added = 0;
   std::uint64_t present = 0;  // were there, with the same request
 };
@@ -78,8 +78,7 @@ struct QueueStatus {
 [[nodiscard]] QueueStatus read_status(const QueueOptions& options);
 
 enum class Lines : std::uint8_t { Results, Dead };
-// Writes what is there to the file, behind what it has already, and returns how many lines that
-// were.
+// Appends to the file the lines that it does not have yet. Returns how many.
 std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::string& path);
 
 }  // namespace httpretry::queue

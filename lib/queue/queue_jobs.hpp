@@ -7,7 +7,7 @@
 
 namespace httpretry::queue {
 
-// So often a job is given to workers that then say nothing of it.
+// A job that so many workers took, of which none said what became of it, is dead.
 inline constexpr std::int64_t kMostDeliveries = 5;
 
 class QueueJobs final : public batch::Jobs {

@@ -44,11 +44,12 @@ std::string consumer_name() {
   return name + ":" + std::to_string(::getpid()) + ":" + random_hex(4);
 }
 
-// The queue of a job: its host. A request that is not understood is given up later.
+// Its host and priority. A request that cannot be read is given up later.
 void set_lane(Job& job) {
   batch::RequestLine line;
   Problems problems("");
   if (!batch::read_request_line(job.text, batch::LineFormat::Auto, line, problems)) return;
+  if (!line.parsed_url) return;
   job.host = line.parsed_url->origin();
   job.priority = line.priority;
 }
@@ -160,12 +161,12 @@ void QueueStore::take(std::size_t most, const WantsHost& wants, std::vector<Job>
       }
       next = ready_.erase(next);
     }
-    idle = held_.empty();
   }
   // The server keeps them, so that there is room for jobs of other hosts.
   for (const auto& [job, time] : parked) wait_remotely(job, time, job.attempts);
   {
     const std::lock_guard lock(mutex_);
+    idle = held_.empty();
     ask_for_jobs();
   }
   // Before the run ends because nothing is left.
@@ -275,6 +276,8 @@ std::optional<Duration> QueueStore::next_due() {
   const auto turn = now_is();
   auto due = due_at_.value_or(kNever);
   if (!later_.empty()) due = std::min(due, later_.begin()->first);
+  // They are on their way to a worker; none of them waits for a host.
+  if (counts_.queued > 0) due = turn;
   // Other workers send jobs that they may give back.
   if (counts_.sending > 0) due = std::min(due, later(turn, options_.lease));
   if (due == kNever) return std::nullopt;
@@ -356,7 +359,8 @@ void QueueStore::on_filed(std::uint64_t number, const Reply& reply, Time posted)
   ask_for_jobs();
 }
 
-// A loss is told when the link is down. Others are told once.
+// A lost reply is not told: on_change says that the server is away. Of equal errors only the first
+// is told.
 void QueueStore::on_error(const Reply& reply) {
   if (says_gone(reply)) {
     if (gone_.empty()) {

@@ -32,8 +32,8 @@ struct StoreOptions {
 
 class QueueStore final : public batch::Store {
  public:
-  // A job that was taken. Its Job::number is a number of ours: a job that was taken over from
-  // ourselves is another.
+  // A job that was taken. Job::number counts what this worker takes: a job that it takes again has
+  // another number.
   struct Held {
     std::string id;
     std::string entry;

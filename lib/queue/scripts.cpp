@@ -26,6 +26,7 @@ local function read(id)
   if not text then return nil end
   local state, attempts, since, line, holder, digest, length, at =
     string.match(text, '^(%a)|(%d+)|(%d+)|(%d+)|([^|]*)|(%x*)|(%d+)|()')
+  if not at then return nil end  -- not written by us
   local rest = at + tonumber(length)
   return {id = id, state = state, attempts = attempts, since = since, line = line, holder = holder,
     digest = digest, key = string.sub(text, at, rest - 1), request = string.sub(text, rest)}

@@ -80,6 +80,37 @@ class Queues(QueueTest):
         self.assertIn("results, at byte 0: not a line of this queue",
                       self.refused(*self.words("--results", "results")))
 
+    def test_a_file_of_somebody_elses_without_a_line_end_is_not_written_over(self):
+        self.redis()
+        (self.folder / "results").write_text("settings")
+        self.enqueue({"url": "http://127.0.0.1:1/", "id": "a"})
+        self.assertIn("results, at byte 0: not a line of ours. Name another file",
+                      self.work("--results", "results", status=23).stderr.decode())
+        self.assertEqual((self.folder / "results").read_text(), "settings")
+
+    def test_a_host_that_asks_for_a_long_wait_does_not_end_the_run(self):
+        self.redis()
+        paused = self.server(Response(503, b"", [("Retry-After", "86400")]))
+        server = self.server(200)
+        self.enqueue({"url": paused.url(), "id": "paused"},
+                     *({"url": server.url(), "id": f"job {i}"} for i in range(300)))
+        self.work("--drain", "--parallel", "1", *QUIET, status=75)
+        status = self.status()
+        self.assertEqual((status["done"], status["waiting"], status.get("queued", 0)), (300, 1, 0))
+
+    def test_a_record_that_is_not_ours_stops_nobody(self):
+        redis = self.redis()
+        server = self.server(200)
+        self.enqueue({"url": server.url(), "id": "empty"}, {"url": server.url(), "id": "odd"},
+                     {"url": server.url(), "id": "good"})
+        redis.ask("HSET", "{hr:jobs}:j", "empty", "q|0|0|1|||0|")
+        redis.ask("HSET", "{hr:jobs}:j", "odd", "garbage")
+        worker = self.start_worker(*QUIET)
+        wait_until(lambda: self.status().get("done") == 1)
+        wait_until(lambda: self.status().get("dead") == 1)
+        worker.send_signal(signal.SIGTERM)
+        self.assertEqual(worker.wait(timeout=LIMIT), 128 + signal.SIGTERM)
+
     def test_bodies_go_where_they_are_asked_to_go(self):
         self.redis()
         server = self.server(Response(200, b"hello"))
@@ -93,7 +124,7 @@ class Queues(QueueTest):
         worker = self.start_worker(*QUIET)
         self.enqueue(server.url())
         server.arrived.get(timeout=LIMIT)
-        wait_until(lambda: self.status()["done"] == 1)
+        wait_until(lambda: self.status().get("done") == 1)
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(timeout=LIMIT), 128 + signal.SIGTERM)
 

@@ -53,7 +53,7 @@ std::vector<Flag> question_flags(WorkCommand& to) {
       {'\0', "status", "", "print how many jobs are in which state, and which workers there are",
        [&](Text) { to.status = true; }},
       {'\0', "results", "FILE",
-       "write the results that are there, and end; a file of before is continued",
+       "write the results that are there, and end; an existing file is continued",
        [&](Text v) { to.results = v; }},
       {'\0', "dead", "FILE", "the same for the jobs that failed, as an input for `httpretry batch`",
        [&](Text v) { to.dead = v; }},
