@@ -21,7 +21,8 @@ Ticket ticket_of(const SendGrant& grant) {
   return ticket;
 }
 
-WallTime wall_time(Time when, Time now, WallTime wall_now) {
+std::optional<WallTime> wall_time(Time when, Time now, WallTime wall_now) {
+  if (when == kNever) return std::nullopt;
   return wall_now + std::chrono::duration_cast<WallTime::duration>(when - now);
 }
 
@@ -233,6 +234,8 @@ bool FleetState::Limits::take_ticket(const SendAsk& ask, SendGrant& grant, State
   }
   if (!allowed && !keys_.policy->breaker->dry_run) {
     grant.held = QueuedBy::Circuit;
+    const auto until = circuit.own.held_until(own_breaker(), ask.now);
+    if (until > ask.now) grant.until = until;
     return false;
   }
   grant.votes = allowed;
@@ -242,7 +245,8 @@ bool FleetState::Limits::take_ticket(const SendAsk& ask, SendGrant& grant, State
 }
 
 void FleetState::Limits::take_token(Time now) {
-  if (shares_rate(now)) return rate_->tokens.take(now);
+  // The remote state may have come back since `held` decided by this process's own rate.
+  if (rate_->tokens.count() > 0 && shares_rate(now)) return rate_->tokens.take(now);
   rate_->rate.take(share_of(*keys_.policy->rate, state_->remote_->workers()), now);
 }
 

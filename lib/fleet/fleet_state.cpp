@@ -227,8 +227,8 @@ void FleetState::take_in(const RemoteState::News& news, Time now) {
 void FleetState::hear_pauses(const RemoteState::News& news, Time now) {
   for (const auto& [key, until] : news.pauses) {
     const auto scope = scope_of(key, now);
-    // What this process has told itself comes back with the time of a reply added.
-    const auto known = scope->pause.until() + std::chrono::milliseconds(100);
+    // A pause that this process has told comes back, later by the time of a reply.
+    const auto known = later(scope->pause.until(), std::chrono::milliseconds(100));
     if (until > now && until > known) begin_pause(*scope, until);
   }
 }

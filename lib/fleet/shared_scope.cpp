@@ -102,13 +102,15 @@ bool SlotsHeld::asks(int wanted, Time now) const {
 void SlotsHeld::ask(int wanted, Time now) {
   question_.ask(now);
   ask_again_ = now + kAskAgain;
+  wanted_ = wanted;
   granted_ = std::min(granted_, wanted);
 }
 
 void SlotsHeld::got(const RemoteState::Slots& slots, Time now) {
   if (slots.away) return question_.failed(now);
   question_.replied();
-  granted_ = slots.granted;
+  // It may have asked again since, for fewer.
+  granted_ = std::min(slots.granted, wanted_);
   contended_ = slots.contended;
 }
 
@@ -143,7 +145,9 @@ void SendTurns::got(const RemoteState::SendsView& view, Time now) {
   if (view.away) return question_.failed(now);
   question_.replied();
   limited_ = view.limited;
-  granted_ += view.granted;
+  // Turns that nobody took lapse, and who waits asks again.
+  granted_ = view.granted;
+  sends_.wanted = 0;
   ask_again_ = view.granted > 0 ? now : view.ask_again;
 }
 

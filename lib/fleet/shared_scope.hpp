@@ -96,6 +96,7 @@ class SlotsHeld {
  private:
   static constexpr Duration kAskAgain = std::chrono::milliseconds(20);
   Question question_;
+  int wanted_ = 0;  // at the last question
   int granted_ = 0;
   bool contended_ = false;
   Time ask_again_{};
