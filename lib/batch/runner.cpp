@@ -102,8 +102,9 @@ ClientOptions Runner::Work::with_ours(ClientOptions options) {
   if (limit_) {
     // A send must not hold what guards() gave it while it waits for the rate of the run.
     auto& chain = options.middlewares;
-    const bool guarded = !chain.empty() && chain.back()->name() == "guards";
-    chain.insert(chain.end() - (guarded ? 1 : 0), limited_sends(limit_));
+    const auto guards =
+        std::ranges::find(chain, "guards", [](const auto& one) { return one->name(); });
+    chain.insert(guards, limited_sends(limit_));
   }
   options.middlewares.push_back(watched_sends());
   options.observers.push_back(watch_);

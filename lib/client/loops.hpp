@@ -33,8 +33,10 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
   };
   struct EndFlight {
     void operator()(OriginCalls* calls) const noexcept {
-      calls->in_flight.fetch_sub(1, std::memory_order_relaxed);
-      calls->loop.in_flight_.fetch_sub(1, std::memory_order_relaxed);
+      auto& loop = calls->loop;
+      // `calls` may be gone after this.
+      calls->in_flight.fetch_sub(1, std::memory_order_release);
+      loop.in_flight_.fetch_sub(1, std::memory_order_relaxed);
     }
   };
   // Counts a call (or spawned work) on its loop.

@@ -126,9 +126,8 @@ void EpollSet::learn_ports() {
 
 // Where several have the port, it could be any of them.
 bool EpollSet::is_http1(int local_port) const {
-  const auto [first, end] = ports_.equal_range(local_port);
-  return first != end && std::next(first) == end &&
-         sockets_[static_cast<std::size_t>(first->second)].http1;
+  return is_only(local_port) &&
+         sockets_[static_cast<std::size_t>(ports_.find(local_port)->second)].http1;
 }
 
 int EpollSet::close(curl_socket_t fd) noexcept {

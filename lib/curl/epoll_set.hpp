@@ -43,6 +43,8 @@ class EpollSet {
   int close(curl_socket_t fd) noexcept;
   // The socket with this local port; -1 where it was not opened by `open`. Throws std::bad_alloc.
   [[nodiscard]] int find(int local_port);
+  // Whether just one socket has this local port.
+  [[nodiscard]] bool is_only(int local_port) const { return ports_.count(local_port) == 1; }
   // A response has shown that the connection on this socket speaks HTTP/1.
   void set_http1(int fd) { at(fd).http1 = true; }
   // Whether that is known of the connection with this local port.

@@ -216,7 +216,8 @@ Heartbeat::Closed Loop::watch_connection(int local_port) {
 
 void Loop::found_http1(int local_port) {
   const int fd = sockets_.find(local_port);
-  if (fd < 0) return;
+  // Connections to several servers may have the same local port. Then it is not known which it is.
+  if (fd < 0 || !sockets_.is_only(local_port)) return;
   sockets_.set_http1(fd);
   if (heartbeat_) heartbeat_->forget(fd);
 }

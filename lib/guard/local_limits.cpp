@@ -6,7 +6,8 @@
 namespace httpretry::guard {
 namespace {
 
-WallTime wall_time(Time when, Time now, WallTime wall_now) {
+std::optional<WallTime> wall_time(Time when, Time now, WallTime wall_now) {
+  if (when == kNever) return std::nullopt;
   return wall_now + std::chrono::duration_cast<WallTime::duration>(when - now);
 }
 

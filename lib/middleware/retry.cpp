@@ -89,7 +89,7 @@ class Retry final : public Middleware {
         }
         step = attempts.end(*last);
       } else {
-        if (attempts.chosen().only_retries_ask()) {
+        if (last && attempts.chosen().only_retries_ask()) {
           before = std::make_unique<Outcome>(*std::move(last));
         }
         // A call that waits holds no response.
