@@ -1,9 +1,10 @@
 // A service that tells its metrics: what GET /metrics answers, in whatever HTTP server it has. The
 // spans go to the collector that the environment names, if there is one.
 //
-//   metrics_endpoint [PORT]    with a PORT it serves http://127.0.0.1:PORT/metrics until it is
-//   ended,
-//                              and makes a call a second, so that the numbers change
+//   metrics_endpoint [PORT]
+//
+// With a PORT it serves http://127.0.0.1:PORT/metrics until it is ended, and makes a call a second,
+// so that the numbers change.
 #include <httpretry/httpretry.hpp>
 #include <httpretry/telemetry/telemetry.hpp>
 #include <httpretry/testing/testing.hpp>

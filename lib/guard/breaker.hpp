@@ -54,9 +54,8 @@ class HTTPRETRY_API Breaker {
   [[nodiscard]] Ticket ticket() const { return {generation_, 0}; }
 
   [[nodiscard]] Circuit state() const { return state_; }
-  [[nodiscard]] Time until() const {
-    return opened_ ? opened_->until : Time();
-  }  // while it is open
+  // While it is open.
+  [[nodiscard]] Time until() const { return opened_ ? opened_->until : Time(); }
   // While it is closed the sends of the window, else those that have opened it; of a probe that
   // failed, that one.
   [[nodiscard]] Counts counts(Time now) const;

@@ -5,7 +5,7 @@
 
 namespace httpretry::guard {
 
-// Every tenth turn is one of the lowest priority that waits, so that it waits not for ever.
+// Every tenth turn is one of the lowest priority that waits, so that none waits for ever.
 Gate::Turn& Gate::Lane::head() const {
   if (turns % 10 != 9) return *queue.begin()->second;
   const auto lowest = queue.rbegin()->first.first;

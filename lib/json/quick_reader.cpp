@@ -8,9 +8,9 @@
 namespace httpretry {
 namespace {
 
-constexpr std::size_t kLongestNumber = 100;  // what has fewer digits is in the range of a double
+constexpr std::size_t kLongestNumber = 100;  // one that is no longer is in the range of a double
 
-// 1: stands for itself in a string.
+// True: the byte stands for itself in a string.
 constexpr auto kPlain = [] {
   std::array<bool, 256> plain{};
   for (std::size_t byte = 0x20; byte < 0x80; ++byte) plain[byte] = true;

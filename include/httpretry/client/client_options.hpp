@@ -69,9 +69,9 @@ struct HTTPRETRY_API ClientOptions {
   // Default: none.
   std::vector<std::shared_ptr<Observer>> observers;
 
-  // The number of loops, each with a thread, for co_send, send_async, send_then and spawn. They
-  // are started when first needed. One loop carries thousands of calls; more of them help only
-  // where callbacks and middlewares need much CPU. A call goes to the loop that has the fewest.
+  // The number of loops, each with a thread, for co_send, send_async, send_then and spawn. Started
+  // when first needed. One carries thousands of calls; more help only where callbacks need much
+  // CPU. A call goes to one with an idle connection to its origin, else to that with the fewest.
   //
   // Default: 1
   int threads = 1;

@@ -79,9 +79,9 @@ struct HTTPRETRY_API ResumableUploadOptions {
 // The outcome is
 //
 //   the content was uploaded                         the final response of the server, a 2xx
-//   a request fails, and the upload cannot go on     its response or error. 404 and 410: the
-//   session
-//                                                    is gone, begin a new one
+//   a request fails, and the upload cannot go on     its response or error. 404 and 410:
+//                                                    there is no session any more, begin a new
+//                                                    one
 //   a response is not what the protocol says, or     Errc::Protocol
 //   the server takes nothing five times in a row
 //   the content cannot be read, or has no size       Errc::InvalidRequest
