@@ -58,6 +58,7 @@ void Journal::follow_clock() {
     if (change.state == StoredState::Waiting) change.until += moved;
   }
   clock_offset_ += moved;
+  looked_at_ += moved;
 }
 
 void Journal::take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
@@ -131,8 +132,8 @@ std::optional<WallTime> Journal::sendable_since(std::uint64_t line) const {
 }
 
 void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
-  const auto wall = wall_ms();
-  auto& row = due_.with(wall);
+  looked_at_ = wall_ms();
+  auto& row = due_.with(looked_at_);
   for (std::size_t skipped = 0; jobs.size() < most && skipped < kMostSkipped && row.step();) {
     const auto line = static_cast<std::uint64_t>(row.number(0));
     const auto lane = lane_of_.at({static_cast<int>(row.number(5)), row.number(4)});
@@ -144,19 +145,19 @@ void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job
     jobs.back().attempts = static_cast<int>(row.number(6));
     jobs.back().maybe_sent_since =
         row.is_null(7) ? sendable_since(line) : std::optional(wall_time(row.number(7)));
-    taken_.emplace(line, Taken{State::Waiting, lane, wall});
+    taken_.emplace(line, Taken{State::Waiting, lane, looked_at_});
   }
   row.reset();
 }
 
+// Of the jobs that were not due at the last look: one may be due by now.
 std::optional<Duration> Journal::next_due() {
   follow_clock();
-  const auto wall = wall_ms();
-  const bool found = next_due_.with(wall).step();
+  const bool found = next_due_.with(looked_at_).step();
   const auto until = found ? next_due_.number(0) : 0;
   next_due_.reset();
   if (!found) return std::nullopt;
-  return std::chrono::milliseconds(until - wall);
+  return std::chrono::milliseconds(std::max<std::int64_t>(until - wall_ms(), 0));
 }
 
 void Journal::move(std::uint64_t line, State to) {

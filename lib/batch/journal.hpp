@@ -130,7 +130,8 @@ class Journal final : public Store {
   std::string new_dead_;
   std::map<std::string, std::int64_t, std::less<>> new_holds_;  // until, wall clock, in ms
   std::int64_t clock_offset_ = 0;
-  Statement queued_;  // of a lane
+  std::int64_t looked_at_ = 0;  // by take(), wall clock, in ms
+  Statement queued_;            // of a lane
   Statement due_;
   Statement next_due_;
   Statement put_;

@@ -339,6 +339,9 @@ std::optional<RunEnd> Runner::Work::over_when_idle() {
   if (options_.until_stopped) return std::nullopt;
   const auto counts = store_.counts();
   if (counts.queued == 0 && counts.waiting == 0 && counts.sending == 0) return RunEnd::Finished;
+  // A store knows of waits that it committed.
+  with_store([this] { store_.commit(); });
+  if (failed_) return std::nullopt;
   const auto turn = now();
   auto next = store_.next_due().value_or(kForever);
   if (const auto hold = lanes_.next_end_of_hold(turn)) {

@@ -82,6 +82,18 @@ TEST_CASE("a wait ends when its time has passed, also in the next run") {
   CHECK(job.attempts == 3);
 }
 
+TEST_CASE("a wait that has ended since the last look is due now") {
+  JournalFiles files;
+  files.input_of(1);
+  const auto journal = files.open();
+  journal->wait(take_one(*journal), 1ms, 1, "503");
+  journal->commit();
+  CHECK(take(*journal, 1).empty());
+  files.pass(2ms);
+  CHECK(journal->next_due() == 0ms);
+  CHECK(take(*journal, 1).size() == 1);
+}
+
 TEST_CASE("a wait does not change with the wall clock, and not_before does") {
   JournalFiles files;
   files.folder.write("in", R"({"url":"http://a/","not_before":"2027-01-15T09:00:00Z"}

@@ -31,6 +31,14 @@ class MemoryStore final : public Store {
   void take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) override {
     if (fails_at_take) throw StoreError("the disk is broken");
     if (queue.empty() && when_empty) when_empty(++empty_takes);
+    const auto now = std::chrono::steady_clock::now();
+    std::erase_if(committed_waits_, [&](const auto& wait) {
+      if (wait.due > now) return false;
+      queue.push_back(wait.job);
+      --counts_.waiting;
+      ++counts_.queued;
+      return true;
+    });
     for (auto next = queue.begin(); next != queue.end() && most > 0;) {
       if (!wants(next->host)) {
         ++next;
@@ -55,6 +63,7 @@ class MemoryStore final : public Store {
   }
   void wait(const Job& job, Duration time, int /*attempts*/, std::string_view /*why*/) override {
     waits[job.number] = time;
+    new_waits_.push_back({job, later(std::chrono::steady_clock::now(), time)});
     --counts_.queued;
     ++counts_.waiting;
   }
@@ -67,10 +76,19 @@ class MemoryStore final : public Store {
   void stop_taking() override { stopped_taking = true; }
   void hold(std::string_view host, Duration time) override { held[std::string(host)] = time; }
   std::vector<HeldHost> holds() override { return holds_before; }
-  void commit() override { ++commits; }
+  void commit() override {
+    ++commits;
+    std::ranges::move(new_waits_, std::back_inserter(committed_waits_));
+    new_waits_.clear();
+  }
   [[nodiscard]] Counts counts() const override { return counts_; }
   std::optional<Duration> next_due() override {
-    return waits.empty() ? std::nullopt : std::optional(Duration(1h));
+    std::optional<Duration> next;
+    for (const auto& wait : committed_waits_) {
+      const auto time = wait.due - std::chrono::steady_clock::now();
+      if (!next || time < *next) next = time;
+    }
+    return next;
   }
 
   std::deque<Job> queue;
@@ -89,6 +107,12 @@ class MemoryStore final : public Store {
   bool fails_at_intend = false;
 
  private:
+  struct Wait {
+    Job job;
+    Time due;
+  };
+  std::vector<Wait> new_waits_;
+  std::vector<Wait> committed_waits_;
   Counts counts_;
 };
 
@@ -106,11 +130,16 @@ struct SimpleJobs : Jobs {
       verdict.what = Verdict::What::Wait;
       verdict.wait = 1h;
     }
+    if (std::exchange(first_waits, false)) {
+      verdict.what = Verdict::What::Wait;
+      verdict.wait = 10ms;
+    }
     verdict.end.state = succeeded(outcome) ? State::Done : State::Dead;
     return verdict;
   }
   bool unsafe = false;
   bool fails = false;
+  bool first_waits = false;
 };
 
 ClientOptions client_options() {
@@ -152,6 +181,15 @@ TEST_CASE("what the store refuses is not sent, until it is taken again") {
   CHECK(all.store.refuses.empty());
   CHECK(all.store.ended.size() == 5);
   CHECK(server.requests() == 5);
+}
+
+TEST_CASE("a short wait is waited for, also one that is not committed yet") {
+  FaultServer server({200});
+  Fixture all;
+  all.jobs.first_waits = true;
+  all.store.add(server.url());
+  CHECK(all.run() == RunEnd::Finished);
+  CHECK(server.requests() == 2);
 }
 
 TEST_CASE("a run that lasts until it is stopped waits for jobs that come later") {
