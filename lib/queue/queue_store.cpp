@@ -166,7 +166,8 @@ void QueueStore::take(std::size_t most, const WantsHost& wants, std::vector<Job>
   for (const auto& [job, time] : parked) wait_remotely(job, time, job.attempts);
   {
     const std::lock_guard lock(mutex_);
-    idle = held_.empty();
+    unfiled_ = filings_.size();
+    idle = held_.empty() && unfiled_ == 0;
     ask_for_jobs();
   }
   // Before the run ends because nothing is left.
@@ -268,7 +269,10 @@ void QueueStore::commit() { check(); }
 
 batch::Counts QueueStore::counts() const {
   const std::lock_guard lock(mutex_);
-  return counts_;
+  auto counts = counts_;
+  // The server counts them only when they are filed, and may then offer them again.
+  counts.sending += unfiled_;
+  return counts;
 }
 
 std::optional<Duration> QueueStore::next_due() {
@@ -277,7 +281,7 @@ std::optional<Duration> QueueStore::next_due() {
   auto due = due_at_.value_or(kNever);
   if (!later_.empty()) due = std::min(due, later_.begin()->first);
   // They are on their way to a worker; none of them waits for a host.
-  if (counts_.queued > 0) due = turn;
+  if (counts_.queued > 0 || unfiled_ > 0) due = turn;
   // Other workers send jobs that they may give back.
   if (counts_.sending > 0) due = std::min(due, later(turn, options_.lease));
   if (due == kNever) return std::nullopt;

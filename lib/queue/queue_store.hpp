@@ -109,6 +109,7 @@ class QueueStore final : public batch::Store {
   // Of the thread that runs the Runner:
   std::multimap<Time, batch::Job> later_;
   std::map<std::string, Time, std::less<>> holds_;
+  std::size_t unfiled_ = 0;  // when take() looked last
 
   mutable std::mutex mutex_;  // guards all down to remote_
   std::condition_variable filed_;

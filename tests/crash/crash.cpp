@@ -5,7 +5,7 @@
 //   crash --program HTTPRETRY [--lines N] [--kills N] [--seed N] [--power-loss LIBRARY]
 //
 // With --power-loss, each kill leaves only what was synced: LIBRARY is synced_copies.
-#include "ledger_server.hpp"
+#include "options.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -32,14 +32,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Options {
-  std::string program;
-  std::string power_loss;
-  std::size_t lines = 10'000;
-  std::size_t kills = 20;
-  unsigned seed = 1;
-};
-
 fs::path new_folder(const fs::path& parent) {
   auto name = (parent / "httpretry-crash-XXXXXX").string();
   check(::mkdtemp(name.data()) != nullptr, "no folder");
@@ -54,11 +46,11 @@ class Run {
     folder_ = new_folder(fs::is_directory(memory) ? memory : fs::temp_directory_path());
     fs::create_directory(state());
     fs::create_directory(copies());
-    if (options_.power_loss.empty()) return;
+    if (options_.preload.empty()) return;
     // A copy, because a space in a path would end it in LD_PRELOAD. Nothing may be loaded from
     // /dev/shm where that is mounted with noexec.
     library_folder_ = new_folder(fs::temp_directory_path());
-    fs::copy_file(options_.power_loss, library());
+    fs::copy_file(options_.preload, library());
   }
   ~Run() {
     fs::remove_all(folder_);
@@ -91,7 +83,7 @@ class Run {
            "--set",
            "throttle_backoff=\"none\"",
            "--durability",
-           options_.power_loss.empty() ? "process" : "power",
+           options_.preload.empty() ? "process" : "power",
            input()},
           folder_ / "said");
   }
@@ -107,7 +99,7 @@ class Run {
   void kill() {
     ::kill(process_, SIGKILL);
     ::waitpid(process_, nullptr, 0);
-    if (!options_.power_loss.empty()) lose_power();
+    if (!options_.preload.empty()) lose_power();
   }
   std::vector<std::string> unknown() {
     spawn({"batch", "--export", "unknown", state() / "journal"}, folder_ / "unknown");
@@ -132,7 +124,7 @@ class Run {
     for (const auto& arg : args) words.push_back(const_cast<char*>(arg.c_str()));
     words.push_back(nullptr);
     std::vector<std::string> variables{"PATH=/usr/bin:/bin"};
-    if (!options_.power_loss.empty()) {
+    if (!options_.preload.empty()) {
       variables.push_back("LD_PRELOAD=" + library().string());
       variables.push_back("SYNCED_FOLDER=" + state().string());
       variables.push_back("SYNCED_COPIES=" + copies().string());
@@ -228,41 +220,19 @@ void kill_some(Run& run, const Server& server, const Options& options) {
   }
 }
 
-Options parse(int count, char** words) {
-  Options options;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::string name = words[i];
-    const std::string value = words[i + 1];
-    const auto number = [&] { return static_cast<std::size_t>(std::stoul(value)); };
-    if (name == "--program")
-      options.program = value;
-    else if (name == "--power-loss")
-      options.power_loss = value;
-    else if (name == "--lines")
-      options.lines = number();
-    else if (name == "--kills")
-      options.kills = number();
-    else if (name == "--seed")
-      options.seed = static_cast<unsigned>(number());
-    else
-      fail(name + " is not an option");
-  }
-  if (options.program.empty()) fail("--program is missing");
-  return options;
-}
-
 }  // namespace
 
 int main(int count, char** words) {
-  const auto options = parse(count, words);
-  Server server(options.seed);
-  Run run(options);
-  write_input(run.input(), server, options.lines);
-  kill_some(run, server, options);
-  run.start();
-  const auto status = run.ended(true);
-  check(status == 0 || status == 22 || status == 75,
-        "status " + std::to_string(*status) + ": " + run.said());
-  compare(run, server, options);
-  return 0;
+  return run_checked([&] {
+    const auto options = parse(count, words, {"", "", 10'000, 20}, "--power-loss");
+    Server server(options.seed);
+    Run run(options);
+    write_input(run.input(), server, options.lines);
+    kill_some(run, server, options);
+    run.start();
+    const auto status = run.ended(true);
+    check(status == 0 || status == 22 || status == 75,
+          "status " + std::to_string(*status) + ": " + run.said());
+    compare(run, server, options);
+  });
 }

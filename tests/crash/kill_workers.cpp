@@ -6,7 +6,7 @@
 //
 // Meanwhile one worker's clock is an hour ahead, one is stopped for three leases, and the Redis
 // server is killed, too, and forgets its scripts.
-#include "ledger_server.hpp"
+#include "options.hpp"
 
 #include "tests/fleet/redis_server.hpp"
 
@@ -32,14 +32,6 @@ namespace {
 
 constexpr std::size_t kWorkers = 4;
 constexpr auto kLease = 2s;
-
-struct Options {
-  std::string program;
-  std::string clock_ahead;
-  std::size_t lines = 5'000;
-  std::size_t kills = 10;
-  unsigned seed = 1;
-};
 
 // A program that runs.
 class Process {
@@ -143,8 +135,13 @@ class Run {
       if (i == options_.kills / 2) restart_redis();
     }
     continue_stopped();
-    for (const auto& worker : workers_) {
-      const auto status = worker->wait();
+    for (auto& worker : workers_) {
+      auto status = worker->wait();
+      // It began while the Redis server was away.
+      if (status == 23) {
+        worker = start(kWorkers);
+        status = worker->wait();
+      }
       check(status == 0 || status == 22 || status == 75,
             "status " + std::to_string(status) + ": " + worker->said());
     }
@@ -197,7 +194,7 @@ class Run {
     auto all = words({"work", "--drain", "--lease", std::to_string(kLease.count()) + "s",
                       "--parallel", "16", "--set", "max_attempts=6", "--set", "budget=none",
                       "--set", "backoff.initial=1ms", "--set", "throttle_backoff=\"none\""});
-    return std::make_unique<Process>(all, output, index == 0 ? options_.clock_ahead : "");
+    return std::make_unique<Process>(all, output, index == 0 ? options_.preload : "");
   }
   // Until the server has seen so many more; or seems to see no more.
   void await_requests(std::size_t more) {
@@ -240,37 +237,15 @@ class Run {
   std::chrono::steady_clock::time_point stopped_until_;
 };
 
-Options parse(int count, char** words) {
-  Options options;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::string name = words[i];
-    const std::string value = words[i + 1];
-    const auto number = [&] { return static_cast<std::size_t>(std::stoul(value)); };
-    if (name == "--program")
-      options.program = value;
-    else if (name == "--clock-ahead")
-      options.clock_ahead = value;
-    else if (name == "--lines")
-      options.lines = number();
-    else if (name == "--kills")
-      options.kills = number();
-    else if (name == "--seed")
-      options.seed = static_cast<unsigned>(number());
-    else
-      fail(name + " is not an option");
-  }
-  if (options.program.empty()) fail("--program is missing");
-  return options;
-}
-
 }  // namespace
 
 int main(int count, char** words) {
-  const auto options = parse(count, words);
-  Server server(options.seed);
-  Run run(options, server);
-  run.enqueue();
-  run.work();
-  run.compare();
-  return 0;
+  return run_checked([&] {
+    const auto options = parse(count, words, {"", "", 5'000, 10}, "--clock-ahead");
+    Server server(options.seed);
+    Run run(options, server);
+    run.enqueue();
+    run.work();
+    run.compare();
+  });
 }

@@ -8,25 +8,34 @@
 #include <httpretry/testing/testing.hpp>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace httpretry::crash {
 
-[[noreturn]] inline void fail(const std::string& text) {
-  std::fprintf(stderr, "%s\n", text.c_str());
-  std::exit(1);
-}
+[[noreturn]] inline void fail(const std::string& text) { throw std::runtime_error(text); }
 
 inline void check(bool holds, const std::string& text) {
   if (!holds) fail(text);
+}
+
+// Returns the status of the program. What it started is stopped also where a check fails.
+template <class Action>
+int run_checked(Action action) {
+  try {
+    action();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
 }
 
 // What the server saw of a job.

@@ -2,6 +2,7 @@
 #include "tests/fleet/redis_server.hpp"
 
 #include "lib/queue/queue.hpp"
+#include "lib/queue/queue_store.hpp"
 #include "tests/batch/folder.hpp"
 
 #include <httpretry/middleware/retry.hpp>
@@ -63,6 +64,14 @@ class Fixture {
     input.input = folder_ / "in";
     CHECK(queue::enqueue(options(), input).added == kJobs);
   }
+  // A POST without a key.
+  void enqueue_one() {
+    folder_.append("in", R"({"id":"one","url":"http://127.0.0.1:9/","body":"x"})"
+                         "\n");
+    auto input = batch();
+    input.input = folder_ / "in";
+    CHECK(queue::enqueue(options(), input).added == 1);
+  }
   batch::RunEnd work() {
     Worker worker(options(), batch(), 30s);
     const auto end = worker.run();
@@ -90,6 +99,15 @@ class Fixture {
   std::string told_;
 };
 
+Step counted(std::atomic<int>& seen) {
+  Step step;
+  step.respond = [&seen](const SeenRequest& /*request*/) {
+    ++seen;
+    return Step{200, "ok"};
+  };
+  return step;
+}
+
 }  // namespace
 
 TEST_CASE("two workers send each job once, and end when none is left") {
@@ -108,12 +126,7 @@ TEST_CASE("two workers send each job once, and end when none is left") {
 TEST_CASE("a server that is killed and starts again loses nothing, and no job is sent twice") {
   Fixture queue;
   std::atomic<int> seen = 0;
-  Step step;
-  step.respond = [&seen](const SeenRequest& /*request*/) {
-    ++seen;
-    return Step{200, "ok"};
-  };
-  FaultServer server({step});
+  FaultServer server({counted(seen)});
   queue.enqueue(server);
   std::thread other([&] {
     while (seen < kJobs / 3) std::this_thread::yield();
@@ -128,15 +141,57 @@ TEST_CASE("a server that is killed and starts again loses nothing, and no job is
   CHECK(queue.told().find("it is back") != std::string::npos);
 }
 
+namespace {
+
+// The next job; there is one.
+batch::Job next_job(QueueStore& store) {
+  std::vector<batch::Job> jobs;
+  while (jobs.empty()) {
+    std::this_thread::yield();
+    store.take(
+        1, [](std::string_view /*host*/) { return true; }, jobs);
+  }
+  return jobs.front();
+}
+
+}  // namespace
+
+TEST_CASE("a run is not over while a job that it gives back is not filed") {
+  Fixture queue;
+  queue.enqueue_one();
+  StoreOptions options;
+  options.remote.address = queue.options().address;
+  options.tell = [](const std::string& /*text*/) {};
+  QueueStore store(options);
+  const auto job = next_job(store);
+  const std::vector<const batch::Job*> jobs{&job};
+  CHECK(store.intend(jobs).empty());
+  // Another worker finds this one silent.
+  RemoteQueue other(options.remote);
+  CHECK(other.connect().empty());
+  CHECK(other.open(false, ""));
+  CHECK_FALSE(other.ask(other.command(kReap, {"other", "0", "10", "0-0", "1000000"})).failed());
+  CHECK(read_status(queue.options()).counts.unknown == 1);
+  // A full server refuses the filing, and answers what only reads.
+  const auto limit_memory = [&](const std::string& limit) {
+    CHECK(other.ask(plain_command({"CONFIG", "SET", "maxmemory", limit})).text == "OK");
+  };
+  limit_memory("1");
+  store.give_back(job);
+  std::vector<batch::Job> none;
+  store.take(
+      1, [](std::string_view /*host*/) { return true; }, none);
+  CHECK(none.empty());
+  CHECK(store.counts().sending == 1);
+  CHECK(store.next_due() <= 1s);
+  limit_memory("0");
+  CHECK(next_job(store).id == job.id);
+}
+
 TEST_CASE("a worker that is stopped gives back what it did not send") {
   Fixture queue;
   std::atomic<int> seen = 0;
-  Step step;
-  step.respond = [&seen](const SeenRequest& /*request*/) {
-    ++seen;
-    return Step{200, "ok"};
-  };
-  FaultServer server({step});
+  FaultServer server({counted(seen)});
   queue.enqueue(server);
   {
     auto batch = Fixture::batch();
