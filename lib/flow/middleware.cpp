@@ -69,9 +69,8 @@ Task<Outcome> Next::operator()(Request request, Call& call) const {
   if (RunQueue::is_not_driving(*state.scheduler)) {
     return return_and_send(*this, std::move(request), call);
   }
-  std::string_view name = kTransport;
+  auto index = index_;
   try {
-    auto index = index_;
     while (index < chain_->size() && !(*chain_)[index]->applies(request, call)) ++index;
     if (index == chain_->size()) {
       const int number = ++state.exchanges;
@@ -79,15 +78,15 @@ Task<Outcome> Next::operator()(Request request, Call& call) const {
       if (auto* racing = Call::State::racing(call)) racing->begins();
       if (state.observers->empty()) return send_by(transport, std::move(request), call);
       auto task = observed(transport, std::move(request), call, number);
-      task.set_thrower(name);
+      task.set_thrower(kTransport);
       return task;
     }
     Middleware& middleware = *(*chain_)[index];
-    name = middleware.name();
     auto task = middleware.handle(std::move(request), call, Next(*chain_, index + 1));
-    task.set_thrower(name);
+    task.set_thrower(middleware.name());
     return task;
   } catch (...) {
+    const auto name = index == chain_->size() ? kTransport : (*chain_)[index]->name();
     return failed(detail::internal_error(name, std::current_exception()));
   }
 }

@@ -28,6 +28,19 @@ MiddlewarePtr throwing(std::string name, bool after) {
                     });
 }
 
+// Is passed by for all but GET, about which it throws.
+class Unsure final : public Middleware {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "unsure"; }
+  bool applies(const Request& request, Call& /*call*/) override {
+    if (request.method() == "GET") throw std::runtime_error("it is odd");
+    return false;
+  }
+  Task<Outcome> handle(Request /*request*/, Call& /*call*/, Next /*next*/) override {
+    throw std::runtime_error("it was called");
+  }
+};
+
 }  // namespace
 
 TEST_CASE("the chain reads outside-in") {
@@ -108,6 +121,9 @@ TEST_CASE("a middleware that throws ends the call with its name, and the client 
     CHECK(retried.error().history.attempts[0].sent == sent);
     CHECK(retried.error().exchange.sent == sent);
   }
+  auto unsure = talk.client({noting("outer", notes), std::make_shared<Unsure>()});
+  CHECK(unsure.get("http://x/").error().message == "middleware \"unsure\" threw: it is odd");
+  CHECK(unsure.send(Request("PUT", "http://x/"))->status == 200);
   auto adapted = talk.client({on_request("early", [](Request&, Call&) { throw 7; })});
   CHECK(adapted.get("http://x/").error().message ==
         "middleware \"early\" threw: something that is not a std::exception");
