@@ -1,7 +1,6 @@
 #include <httpretry/batch/batch.hpp>
 
-#include "lib/batch/line_jobs.hpp"
-#include "lib/batch/open_journal.hpp"
+#include "lib/batch/batch_options.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,35 +10,8 @@
 namespace httpretry::batch {
 namespace {
 
-LineFormat line_format(InputFormat format) { return static_cast<LineFormat>(format); }
-
 std::string absolute(const std::string& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
-}
-
-JournalSource source_of(const BatchOptions& options) {
-  JournalSource source;
-  source.path = options.journal;
-  source.import.input = options.input;
-  source.import.format = line_format(options.format);
-  source.import.bodies_in_files = options.bodies == Bodies::Files;
-  source.import.tell = options.on_problem;
-  if (!source.import.tell) source.import.tell = [](const Problem& /*problem*/) {};
-  source.on_import = options.on_import;
-  return source;
-}
-
-LineJobsOptions jobs_options(const BatchOptions& options, const std::string& token) {
-  LineJobsOptions jobs;
-  jobs.format = line_format(options.format);
-  jobs.bodies = static_cast<LineJobsOptions::Bodies>(options.bodies);
-  jobs.directory = options.directory;
-  jobs.headers = options.headers;
-  jobs.compressed = options.compressed;
-  jobs.default_headers = options.default_headers;
-  jobs.key_lifetime = options.key_lifetime;
-  jobs.token = token;
-  return jobs;
 }
 
 JournalOptions journal_options(const BatchOptions& options) {
@@ -133,7 +105,7 @@ std::vector<std::pair<std::string, std::uint64_t>> most_first(
 struct Batch::Parts {
   Parts(std::unique_ptr<Journal> its, LinePolicies policies, BatchOptions options)
       : journal(std::move(its)),
-        jobs(std::move(policies), jobs_options(options, journal->token())),
+        jobs(std::move(policies), line_jobs_options(options, journal->token())),
         runner(std::move(options.client), *journal, jobs, std::move(options.runner)) {}
 
   std::unique_ptr<Journal> journal;

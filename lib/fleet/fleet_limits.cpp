@@ -1,11 +1,19 @@
 #include "fleet_limits.hpp"
 
+#include "lib/guard/limit_rules.hpp"
 #include "lib/http/text.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace httpretry::fleet {
+
+using guard::asks_breaker;
+using guard::kRamp;
+using guard::pause_policy;
+using guard::wall_time;
+using guard::without_kind;
+
 namespace {
 
 // A send that waits for a reply looks again so often. The reply wakes it, too.
@@ -19,11 +27,6 @@ Ticket ticket_of(const SendGrant& grant) {
   ticket.generation = grant.generation & ~kOwn;
   ticket.probe = grant.probe;
   return ticket;
-}
-
-std::optional<WallTime> wall_time(Time when, Time now, WallTime wall_now) {
-  if (when == kNever) return std::nullopt;
-  return wall_now + std::chrono::duration_cast<WallTime::duration>(when - now);
 }
 
 ConcurrencyPolicy with_max(ConcurrencyPolicy policy, int max) {
@@ -57,16 +60,6 @@ void FleetState::Limits::use(std::shared_ptr<Scope>& member, const std::string& 
   }
 }
 
-const PausePolicy& FleetState::Limits::pause_policy(std::size_t which) const {
-  static const PausePolicy ramp;
-  return which == kRamp ? ramp : keys_.policy->pause;
-}
-
-bool FleetState::Limits::asks_breaker(const SendAsk& ask) const {
-  return breaker_ &&
-         (ask.is_retry || keys_.policy->breaker->applies_to == BreakerPolicy::AppliesTo::All);
-}
-
 // Of kind Share each process has its own anyway.
 BreakerPolicy FleetState::Limits::own_breaker() const {
   const auto& policy = *keys_.policy->breaker;
@@ -80,7 +73,7 @@ FleetState::Limits::Hold FleetState::Limits::held_by_pause(Time now) const {
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     const auto* const scope = pauses_[which].get();
     if (scope == nullptr || !scope->paused) continue;
-    if (scope->pause.allows(pause_policy(which), now)) continue;
+    if (scope->pause.allows(pause_policy(keys_, which), now)) continue;
     const bool over = now >= scope->pause.until();
     return {over ? QueuedBy::Ramp : QueuedBy::Pause, scope->pause.next_change(now)};
   }
@@ -144,7 +137,7 @@ FleetState::Limits::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) c
 
 SendGrant FleetState::Limits::held(const SendAsk& ask) const {
   auto hold = held_by_pause(ask.now);
-  if (hold.by == QueuedBy::Nothing && asks_breaker(ask) && !keys_.policy->breaker->dry_run) {
+  if (hold.by == QueuedBy::Nothing && asks_breaker(keys_, ask) && !keys_.policy->breaker->dry_run) {
     hold = held_by_circuit(ask.now);
   }
   if (hold.by == QueuedBy::Nothing && rate_) hold = held_by_rate(ask.now);
@@ -162,7 +155,7 @@ SendGrant FleetState::Limits::look(const SendAsk& ask) const {
 
 void FleetState::Limits::ask_remote(const SendAsk& ask, QueuedBy held) {
   if (!state_->remote_->up() || held == QueuedBy::Pause || held == QueuedBy::Ramp) return;
-  if (asks_breaker(ask) && state_->shares_circuit(*breaker_, ask.now)) {
+  if (asks_breaker(keys_, ask) && state_->shares_circuit(*breaker_, ask.now)) {
     const auto& votes = breaker_->circuit->votes;
     if (votes.ask(ask.now).asks && !votes.question().is_asked()) {
       state_->tell_votes(breaker_, true, ask.now);
@@ -196,7 +189,7 @@ SendGrant FleetState::Limits::enter(const SendAsk& ask, StateChanges& changes) {
     for (std::size_t which = 0; which < pauses_.size(); ++which) {
       auto* const scope = pauses_[which].get();
       if (scope == nullptr || !scope->paused) continue;
-      grant.ramps[which] = scope->pause.enter(pause_policy(which), ask.now);
+      grant.ramps[which] = scope->pause.enter(pause_policy(keys_, which), ask.now);
     }
     if (rate_) take_token(ask.now);
     if (slots_) {
@@ -211,7 +204,7 @@ SendGrant FleetState::Limits::enter(const SendAsk& ask, StateChanges& changes) {
 
 bool FleetState::Limits::take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes) {
   auto& circuit = *breaker_->circuit;
-  const bool asks = asks_breaker(ask);
+  const bool asks = asks_breaker(keys_, ask);
   if (state_->shares_circuit(*breaker_, ask.now)) {
     grant.votes = !asks || circuit.votes.ask(ask.now).allowed;
     const auto ticket = grant.votes && asks ? circuit.votes.take() : circuit.votes.ticket();
@@ -262,16 +255,15 @@ void FleetState::Limits::leave(const SendGrant& grant, const SendEnd* end, Time 
                                StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
   const bool counts = end != nullptr && end->counts;
-  const auto ramp_end = !counts          ? guard::Pause::End::Unknown
-                        : end->responded ? guard::Pause::End::Responded
-                                         : guard::Pause::End::Failed;
   for (auto* const scope : scopes_) --scope->under_way;
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
-    if (grant.ramps[which] != 0) pauses_[which]->pause.leave(grant.ramps[which], ramp_end);
+    if (grant.ramps[which] != 0)
+      pauses_[which]->pause.leave(grant.ramps[which], guard::ramp_end(end));
   }
   if (slots_) {
     slots_->slots.give_back();
-    if (counts) learn(*end, now, changes);
+    // Each process's own, within what all may have.
+    if (counts) guard::learn(slots_->slots, keys_, *end, now, changes);
     const auto& held = slots_->held;
     const int used = slots_->slots.used();
     // Others wait for it.
@@ -286,19 +278,6 @@ void FleetState::Limits::leave(const SendGrant& grant, const SendEnd* end, Time 
   }
   if (breaker_) tell_news(now, changes);
   if (!state_->paused_.empty()) state_->end_pauses(now, changes);
-}
-
-// A limit that follows how sends end is each process's own, within what all may have.
-void FleetState::Limits::learn(const SendEnd& end, Time now, StateChanges& changes) {
-  const auto& policy = *keys_.policy->concurrency;
-  const auto before = slots_->slots.limit(policy);
-  slots_->slots.learn(policy, end.dropped, now);
-  const auto after = slots_->slots.limit(policy);
-  if (after == before) return;
-  auto& change = changes.limit.emplace();
-  change.key = without_kind(keys_.slots);
-  change.from = before;
-  change.to = after;
 }
 
 void FleetState::Limits::give_back_ticket(const SendGrant& grant) {

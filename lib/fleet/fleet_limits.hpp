@@ -27,16 +27,12 @@ class FleetState::Limits final : public SendLimits {
   [[nodiscard]] GuardFacts facts(Time now, WallTime wall_now) const override;
 
  private:
-  // Of the breaker's ramp in `pauses_`.
-  static constexpr std::size_t kRamp = 2;
   struct Hold {
     QueuedBy by = QueuedBy::Nothing;
     Time until = kNever;
   };
 
   void use(std::shared_ptr<Scope>& member, const std::string& key, Time now);
-  [[nodiscard]] const PausePolicy& pause_policy(std::size_t which) const;
-  [[nodiscard]] bool asks_breaker(const SendAsk& ask) const;
   // With the mutex.
   [[nodiscard]] SendGrant held(const SendAsk& ask) const;
   [[nodiscard]] Hold held_by_pause(Time now) const;
@@ -53,7 +49,6 @@ class FleetState::Limits final : public SendLimits {
 
   bool take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes);
   void take_token(Time now);
-  void learn(const SendEnd& end, Time now, StateChanges& changes);
   void vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
             StateChanges& changes);
   void give_back_ticket(const SendGrant& grant);
@@ -69,8 +64,5 @@ class FleetState::Limits final : public SendLimits {
   std::shared_ptr<Scope> breaker_;
   std::vector<Scope*> scopes_;  // each once
 };
-
-// "https://api.example.com /policies/careful": the key without its kind.
-[[nodiscard]] std::string_view without_kind(std::string_view key);
 
 }  // namespace httpretry::fleet

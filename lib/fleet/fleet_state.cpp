@@ -2,6 +2,7 @@
 #include "fleet_limits.hpp"
 #include "hearing.hpp"
 
+#include "lib/guard/limit_rules.hpp"
 #include "lib/http/random.hpp"
 
 #include <httpretry/guard/local_state.hpp>
@@ -34,8 +35,6 @@ bool is_of_this_process(std::string_view budget_key) {
 }
 
 }  // namespace
-
-std::string_view without_kind(std::string_view key) { return key.substr(key.find(' ') + 1); }
 
 FleetState::FleetState(std::unique_ptr<RemoteState> remote)
     : own_(local_state()), hearing_(std::make_shared<Hearing>(*this)), remote_(std::move(remote)) {
@@ -119,7 +118,7 @@ void FleetState::end_pauses(Time now, StateChanges& changes) {
     if (now < scope->pause.until() || scope->waiting > 0 || scope->under_way > 0) return false;
     scope->pause.end_ramp();
     scope->paused = false;
-    if (!scope->circuit) changes.resumed.emplace_back(without_kind(scope->key));
+    if (!scope->circuit) changes.resumed.emplace_back(guard::without_kind(scope->key));
     return true;
   });
   set_pauses(paused_.size());

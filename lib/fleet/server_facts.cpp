@@ -22,11 +22,13 @@ std::string_view value_of(std::string_view info, std::string_view name) {
 ServerFacts read_info(std::string_view info) {
   ServerFacts facts;
   auto version = value_of(info, "redis_version");
+  facts.version = version;
   facts.major = to_number<int>(take_until(version, '.')).value_or(0);
   facts.minor = to_number<int>(take_until(version, '.')).value_or(0);
   facts.max_memory = to_number<std::uint64_t>(value_of(info, "maxmemory")).value_or(0);
   facts.eviction = value_of(info, "maxmemory_policy");
-  facts.appends = value_of(info, "aof_enabled") == "1";
+  const auto appends = value_of(info, "aof_enabled");
+  if (!appends.empty()) facts.appends = appends == "1";
   return facts;
 }
 

@@ -1,4 +1,5 @@
 #include "lane.hpp"
+#include "limit_rules.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -13,17 +14,17 @@ Gate::Turn& Gate::Lane::head() const {
 }
 
 Gate::Gate(std::shared_ptr<SharedState> state)
-    : state_(std::move(state)), link_(std::make_shared<Link>(this)) {
-  listener_ = std::make_shared<const SharedState::Listener>([link = link_](Time now) {
-    const std::lock_guard lock(link->mutex);
-    if (link->gate != nullptr) link->gate->look_again(now);
+    : state_(std::move(state)), hearing_(std::make_shared<Hearing>(this)) {
+  listener_ = std::make_shared<const SharedState::Listener>([hearing = hearing_](Time now) {
+    const std::lock_guard lock(hearing->mutex);
+    if (hearing->gate != nullptr) hearing->gate->look_again(now);
   });
   state_->listen(listener_);
 }
 
 Gate::~Gate() {
-  const std::lock_guard lock(link_->mutex);
-  link_->gate = nullptr;
+  const std::lock_guard lock(hearing_->mutex);
+  hearing_->gate = nullptr;
 }
 
 std::size_t Gate::lanes() const {
@@ -101,7 +102,7 @@ std::string Gate::pause(const Sender& sender, GuardScope scope, Time until, Time
     for (const auto& [name, one] : lane.scopes) refuse_in_vain(*one, now);
   }
   state_->tell_changed(now, listener_.get());
-  return key.substr(key.find(' ') + 1);  // without its kind
+  return std::string(without_kind(key));
 }
 
 QueuedBy Gate::would_hold(const Sender& sender, Time now) {

@@ -56,8 +56,8 @@ class Gate {
   struct Scope;
   struct Lane;
   // What a listener has of a gate, which may end while it is told.
-  struct Link {
-    explicit Link(Gate* its) : gate(its) {}
+  struct Hearing {
+    explicit Hearing(Gate* its) : gate(its) {}
     std::mutex mutex;
     Gate* gate;
   };
@@ -86,7 +86,7 @@ class Gate {
   void make_room();
 
   const std::shared_ptr<SharedState> state_;
-  const std::shared_ptr<Link> link_;
+  const std::shared_ptr<Hearing> hearing_;
   std::shared_ptr<const SharedState::Listener> listener_;
   mutable std::mutex mutex_;  // guards the rest
   std::uint64_t arrivals_ = 0;

@@ -1,15 +1,12 @@
 #include "local_limits.hpp"
 
+#include "limit_rules.hpp"
+
 #include <algorithm>
 #include <utility>
 
 namespace httpretry::guard {
 namespace {
-
-std::optional<WallTime> wall_time(Time when, Time now, WallTime wall_now) {
-  if (when == kNever) return std::nullopt;
-  return wall_now + std::chrono::duration_cast<WallTime::duration>(when - now);
-}
 
 // The state of that key; nullptr where it is empty.
 template <typename States>
@@ -18,8 +15,6 @@ auto state_of(States& states, const std::string& key, Time now) {
 }
 
 }  // namespace
-
-std::string_view without_kind(std::string_view key) { return key.substr(key.find(' ') + 1); }
 
 LocalState::Limits::Limits(std::shared_ptr<LocalState> state, LimitKeys keys, Time now)
     : state_(std::move(state)), keys_(std::move(keys)) {
@@ -35,16 +30,6 @@ LocalState::Limits::Limits(std::shared_ptr<LocalState> state, LimitKeys keys, Ti
   }
 }
 
-const PausePolicy& LocalState::Limits::pause_policy(std::size_t which) const {
-  static const PausePolicy ramp;
-  return which == kRamp ? ramp : keys_.policy->pause;
-}
-
-bool LocalState::Limits::asks_breaker(const SendAsk& ask) const {
-  return breaker_ &&
-         (ask.is_retry || keys_.policy->breaker->applies_to == BreakerPolicy::AppliesTo::All);
-}
-
 SendGrant LocalState::Limits::held(const SendAsk& ask) const {
   const auto& policy = *keys_.policy;
   SendGrant answer;
@@ -55,11 +40,11 @@ SendGrant LocalState::Limits::held(const SendAsk& ask) const {
   };
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     const auto* const scope = pauses_[which].get();
-    if (scope == nullptr || scope->machine.allows(pause_policy(which), ask.now)) continue;
+    if (scope == nullptr || scope->machine.allows(pause_policy(keys_, which), ask.now)) continue;
     const bool over = ask.now >= scope->machine.until();
     return hold(over ? QueuedBy::Ramp : QueuedBy::Pause, scope->machine.next_change(ask.now));
   }
-  if (asks_breaker(ask) && !policy.breaker->dry_run) {
+  if (asks_breaker(keys_, ask) && !policy.breaker->dry_run) {
     const auto until = breaker_->machine.held_until(*policy.breaker, ask.now);
     if (until > ask.now) return hold(QueuedBy::Circuit, until);
   }
@@ -89,7 +74,7 @@ SendGrant LocalState::Limits::enter(const SendAsk& ask, StateChanges& changes) {
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     auto* const scope = pauses_[which].get();
     if (scope == nullptr) continue;
-    grant.ramps[which] = scope->machine.enter(pause_policy(which), ask.now);
+    grant.ramps[which] = scope->machine.enter(pause_policy(keys_, which), ask.now);
     ++scope->under_way;
   }
   if (rate_) rate_->machine.take(*keys_.policy->rate, ask.now);
@@ -102,7 +87,7 @@ bool LocalState::Limits::take_ticket(const SendAsk& ask, SendGrant& grant, State
   auto& breaker = breaker_->machine;
   auto ticket = breaker.ticket();
   bool allowed = true;
-  if (asks_breaker(ask)) {
+  if (asks_breaker(keys_, ask)) {
     const auto before = breaker.state();
     const auto answer = breaker.ask(policy, ask.now, ask.random);
     if (breaker.state() != before) {
@@ -135,17 +120,14 @@ void LocalState::Limits::leave(const SendGrant& grant, const SendEnd* end, Time 
                                StateChanges& changes) {
   const std::lock_guard lock(state_->mutex_);
   const bool counts = end != nullptr && end->counts;
-  const auto ramp_end = !counts          ? Pause::End::Unknown
-                        : end->responded ? Pause::End::Responded
-                                         : Pause::End::Failed;
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     if (!pauses_[which]) continue;
-    pauses_[which]->machine.leave(grant.ramps[which], ramp_end);
+    pauses_[which]->machine.leave(grant.ramps[which], ramp_end(end));
     --pauses_[which]->under_way;
   }
   if (slots_) {
     slots_->machine.give_back();
-    if (counts) learn(*end, now, changes);
+    if (counts) learn(slots_->machine, keys_, *end, now, changes);
   }
   if (grant.votes && counts) {
     vote(grant, *end, now, random, changes);
@@ -153,18 +135,6 @@ void LocalState::Limits::leave(const SendGrant& grant, const SendEnd* end, Time 
     breaker_->machine.give_back({grant.generation, grant.probe});
   }
   if (!state_->paused_.empty()) state_->end_pauses(now, changes);
-}
-
-void LocalState::Limits::learn(const SendEnd& end, Time now, StateChanges& changes) {
-  const auto& policy = *keys_.policy->concurrency;
-  const auto before = slots_->machine.limit(policy);
-  slots_->machine.learn(policy, end.dropped, now);
-  const auto after = slots_->machine.limit(policy);
-  if (after == before) return;
-  auto& change = changes.limit.emplace();
-  change.key = without_kind(keys_.slots);
-  change.from = before;
-  change.to = after;
 }
 
 void LocalState::Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double random,

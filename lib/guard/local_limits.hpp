@@ -25,15 +25,9 @@ class LocalState::Limits final : public SendLimits {
   [[nodiscard]] GuardFacts facts(Time now, WallTime wall_now) const override;
 
  private:
-  // Of the breaker's ramp in `pauses_`: what waited for it does not go out all at once.
-  static constexpr std::size_t kRamp = 2;
-
-  [[nodiscard]] const PausePolicy& pause_policy(std::size_t which) const;
-  [[nodiscard]] bool asks_breaker(const SendAsk& ask) const;
   // With the mutex.
   [[nodiscard]] SendGrant held(const SendAsk& ask) const;
   bool take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes);
-  void learn(const SendEnd& end, Time now, StateChanges& changes);
   void vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
             StateChanges& changes);
   void tell(Circuit from, StateChanges& changes) const;
@@ -46,8 +40,5 @@ class LocalState::Limits final : public SendLimits {
   std::shared_ptr<Scope<Slots>> slots_;
   std::shared_ptr<Scope<Breaker>> breaker_;
 };
-
-// "https://api.example.com /policies/careful": the key without its kind.
-[[nodiscard]] std::string_view without_kind(std::string_view key);
 
 }  // namespace httpretry::guard

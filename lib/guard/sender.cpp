@@ -15,8 +15,8 @@ std::string scope_text(GuardScope scope, const Sender& sender) {
   return {};
 }
 
-// A server's word is for all policies, so a pause is not told apart by where its block stands; and
-// it is for no other server.
+// What a server asks for holds for all policies, so the place of the block is not in the key; and
+// for no other server, so the host is.
 std::string pause_key(GuardScope scope, const Sender& sender, const GuardNames& names) {
   if (scope == GuardScope::Policy) return "pause policy " + names.pause;
   auto key = "pause " + std::string(sender.host);

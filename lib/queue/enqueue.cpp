@@ -1,5 +1,7 @@
 #include "queue.hpp"
+#include "remote_queue.hpp"
 
+#include "lib/batch/batch_options.hpp"
 #include "lib/batch/input_jobs.hpp"
 #include "lib/http/random.hpp"
 
@@ -13,17 +15,6 @@ using batch::InputJob;
 // The most in one script: the server does nothing else meanwhile.
 constexpr std::size_t kMostJobs = 200;
 constexpr std::size_t kMostBytes = 1024 * 1024;
-
-batch::JournalSource source_of(const batch::BatchOptions& batch) {
-  batch::JournalSource source;
-  source.import.input = batch.input;
-  source.import.format = static_cast<batch::LineFormat>(batch.format);
-  source.import.bodies_in_files = batch.bodies == batch::Bodies::Files;
-  source.import.tell = batch.on_problem;
-  if (!source.import.tell) source.import.tell = [](const Problem& /*problem*/) {};
-  source.on_import = batch.on_import;
-  return source;
-}
 
 std::string ms_text(const std::optional<WallTime>& time) {
   if (!time) return "0";
@@ -101,7 +92,7 @@ EnqueueReport run(RemoteQueue& remote, const batch::JournalSource& source,
 }  // namespace
 
 EnqueueReport enqueue(const QueueOptions& options, const batch::BatchOptions& batch) {
-  const auto source = source_of(batch);
+  const auto source = batch::source_of(batch);
   batch::LinePolicies policies(batch.policies);
   const auto jobs = batch::InputJobs::read(source, policies);
   if (!jobs) return {};

@@ -1,4 +1,5 @@
 #include "queue.hpp"
+#include "remote_queue.hpp"
 
 #include "lib/batch/line_file.hpp"
 #include "lib/batch/line_jobs.hpp"

@@ -4,7 +4,7 @@
 // Errors are thrown as batch::StoreError.
 #pragma once
 
-#include "remote_queue.hpp"
+#include "lib/fleet/address.hpp"
 
 #include <httpretry/batch/batch.hpp>
 

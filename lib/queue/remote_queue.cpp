@@ -1,7 +1,7 @@
 #include "remote_queue.hpp"
 
+#include "lib/fleet/server_facts.hpp"
 #include "lib/http/random.hpp"
-#include "lib/http/text.hpp"
 
 #include <httpretry/batch/store.hpp>
 
@@ -15,42 +15,20 @@ using batch::StoreError;
 using fleet::Command;
 using fleet::Reply;
 
-constexpr int kOldestMajor = 6;  // XAUTOCLAIM came with 6.2
-constexpr int kOldestMinor = 2;
-
-// The value of a line "name:value\r\n".
-std::string_view value_of(std::string_view info, const std::string& name) {
-  auto at = info.find("\n" + name + ":");
-  if (at == std::string_view::npos) return {};
-  at += name.size() + 2;
-  return info.substr(at, info.find_first_of("\r\n", at) - at);
-}
-
-bool is_too_old(std::string_view version) {
-  const auto dot = version.find('.');
-  const auto major = to_number<int>(version.substr(0, dot));
-  if (!major || dot == std::string_view::npos) return false;
-  const auto rest = version.substr(dot + 1);
-  const auto minor = to_number<int>(rest.substr(0, rest.find('.'))).value_or(0);
-  return std::pair(*major, minor) < std::pair(kOldestMajor, kOldestMinor);
-}
-
 }  // namespace
 
 std::string check_server(const std::string& name, std::string_view info, std::string_view save,
                          bool force) {
-  const auto version = value_of(info, "redis_version");
-  if (is_too_old(version)) {
-    throw StoreError(name + " is Redis " + std::string(version) +
-                     ", and a queue needs 6.2 or newer");
+  const auto facts = fleet::read_info(info);
+  if (fleet::too_old(facts)) {
+    throw StoreError(name + " is Redis " + facts.version + ", and a queue needs 6.2 or newer");
   }
-  const auto policy = value_of(info, "maxmemory_policy");
-  if (!force && !policy.empty() && policy != "noeviction") {
-    throw StoreError(name + " has maxmemory-policy " + std::string(policy) +
+  if (!force && fleet::evicts(facts)) {
+    throw StoreError(name + " has maxmemory-policy " + facts.eviction +
                      ": when its memory is full it deletes jobs. Set it to noeviction, or add "
                      "--force");
   }
-  if (value_of(info, "aof_enabled") == "0" && save.empty()) {
+  if (facts.appends == false && save.empty()) {
     return name +
            " keeps its data in memory only: a restart loses the queue. Set appendonly to yes";
   }
@@ -133,7 +111,7 @@ Reply RemoteQueue::ask(Command command) {
 
 Reply RemoteQueue::must(Command command) {
   auto reply = ask(std::move(command));
-  if (says_gone(reply)) throw StoreError(name() + ": it was deleted");
+  if (says_gone(reply)) throw StoreError(name() + " was deleted");
   if (reply.failed()) throw StoreError(name() + ": " + reply.text);
   return reply;
 }

@@ -5,7 +5,6 @@
 #include "scripts.hpp"
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,7 @@
 #include "queue.hpp"
 #include "queue_jobs.hpp"
 
+#include "lib/batch/batch_options.hpp"
 #include "lib/batch/text.hpp"
 
 #include <utility>
@@ -21,14 +22,9 @@ StoreOptions store_options(const QueueOptions& options, const batch::BatchOption
 }
 
 batch::LineJobsOptions lines_options(const batch::BatchOptions& batch, const QueueStore& store) {
-  batch::LineJobsOptions lines;
-  lines.bodies = static_cast<batch::LineJobsOptions::Bodies>(batch.bodies);
-  lines.directory = batch.directory;
-  lines.headers = batch.headers;
-  lines.compressed = batch.compressed;
-  lines.default_headers = batch.default_headers;
-  lines.key_lifetime = batch.key_lifetime;
-  lines.token = store.token();
+  auto lines = batch::line_jobs_options(batch, store.token());
+  // Whatever was added: jobs of the queue come from inputs of any format.
+  lines.format = batch::LineFormat::Auto;
   lines.date_now = [&store] { return store.date(); };
   return lines;
 }
