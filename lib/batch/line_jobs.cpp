@@ -18,7 +18,7 @@ constexpr Duration kUnknownWait = std::chrono::seconds(30);
 // A budget that is used up says that its host fails, and nothing of this job.
 constexpr Duration kBudgetWait = std::chrono::seconds(10);
 
-constexpr std::size_t kUsualResult = 2048;  // bytes that a line of the results seldom has
+constexpr std::size_t kUsualResult = 2048;  // bytes; few lines of the results have more
 
 constexpr int kManyAttempts = 1000;  // where the policy has no limit
 

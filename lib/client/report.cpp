@@ -15,16 +15,16 @@ double ms(Duration time) { return std::chrono::duration<double, std::milli>(time
 
 // As a number of milliseconds; what JsonWriter does with a double costs ten times as much.
 void write_ms(JsonWriter& json, Duration time) {
-  constexpr std::int64_t kNanosecond = 1'000'000;  // of a millisecond
+  constexpr std::int64_t kNanoseconds = 1'000'000;  // in a millisecond
   const std::int64_t count = time.count();
   if (count < 0) return json.value(ms(time));
   std::array<char, 32> text{};
-  auto* end = std::to_chars(text.data(), text.data() + text.size(), count / kNanosecond).ptr;
+  auto* end = std::to_chars(text.data(), text.data() + text.size(), count / kNanoseconds).ptr;
   *end++ = '.';
-  auto rest = count % kNanosecond;
+  auto rest = count % kNanoseconds;
   do {
-    *end++ = static_cast<char>('0' + rest / (kNanosecond / 10));
-    rest = rest % (kNanosecond / 10) * 10;
+    *end++ = static_cast<char>('0' + rest / (kNanoseconds / 10));
+    rest = rest % (kNanoseconds / 10) * 10;
   } while (rest > 0);
   json.raw({text.data(), static_cast<std::size_t>(end - text.data())});
 }

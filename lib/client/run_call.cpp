@@ -77,11 +77,8 @@ Task<Outcome> send(const ClientOptions& client, Request&& request, Call& call) {
   return Next(client.middlewares, 0)(std::move(request), call);
 }
 
-}  // namespace
-
-namespace {
-
-// What a call begins with. It is gone before the call waits: 110 bytes that its frame has not.
+// What a call begins with. It is freed before the call waits, whose frame is 110 bytes smaller by
+// it.
 struct Beginning : PooledFrame {
   Beginning(RunsOn on, Request what, CallOptions how)
       : where(std::move(on)), request(std::move(what)), options(std::move(how)) {}

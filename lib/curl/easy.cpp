@@ -291,7 +291,7 @@ void Easy::set_plain_url(const Url& url) {
     // It is known to be a good URL, so all that can be missing is memory.
     if (form == nullptr || curl_url_set(form, part, text, 0) != CURLUE_OK) throw std::bad_alloc();
   };
-  // Not what `plain_` says while it is being changed.
+  // Empty until all is changed: it may throw halfway.
   const auto before = std::exchange(plain_, std::nullopt);
   if (!before || before->origin() != url.origin()) {
     change(CURLUPART_URL, parts.text().data());

@@ -121,7 +121,7 @@ class CancelableWait {
     CancelableWait* wait;
     void operator()() const;
   };
-  // On its own, for most calls have no stop: 56 bytes less of each that waits.
+  // Allocated apart, because most calls have no stop: each that waits is 56 bytes smaller.
   struct OnStop : detail::PooledFrame {
     OnStop(const std::stop_token& stop, CancelableWait* wait) : callback(stop, PostCancel{wait}) {}
     std::stop_callback<PostCancel> callback;
@@ -210,7 +210,7 @@ class HTTPRETRY_API RunQueue : public Scheduler {
 };
 
 // Awaited like sleep_until, but it lives in the frame of the coroutine that waits: a task of its
-// own is 150 bytes more of each call that waits. co_await gives true (the time has come) or false
+// own would add 150 bytes to each call that waits. co_await gives true (the time has come) or false
 // (canceled).
 class HTTPRETRY_API Sleep final : public CancelableWait, private Timer {
  public:

@@ -76,7 +76,8 @@ class RequestAttempts final : private CurrentAttempt {
   [[nodiscard]] Classified classified(const Outcome& outcome, WallTime wall_now) const;
   void tell_of_the_end(std::size_t recorded_before);
 
-  // What is needed only while an attempt is under way: 280 bytes that a call that waits has not.
+  // What is needed only while an attempt is under way. A call that waits is 280 bytes smaller by
+  // it.
   struct Sending : detail::PooledFrame {
     Sending(Call of, const RetryStep& step, int exchanges)
         : branch(std::move(of)),

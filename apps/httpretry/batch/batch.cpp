@@ -2,11 +2,9 @@
 #include "batch/display.hpp"
 #include "batch/options.hpp"
 #include "batch/run_parts.hpp"
-#include "batch/run_signals.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/message.hpp"
 #include "cli/output.hpp"
-#include "send/connection.hpp"
 #ifdef HTTPRETRY_WITH_QUEUE
 #include "queue/enqueue.hpp"
 #endif
@@ -69,18 +67,7 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
   const auto summary = summary_text(run.summary());
   if (!summary.empty()) print_message(summary.substr(0, summary.size() - 1));
   const auto counts = run.counts();
-  auto line = "httpretry: " + grouped(counts.done) + " of " + grouped(counts.total()) + " done";
-  const auto add = [&](std::uint64_t count, const char* what) {
-    if (count > 0) line += ", " + grouped(count) + what;
-  };
-  add(counts.dead, " dead");
-  add(counts.waiting, " waiting");
-  add(counts.queued + counts.sending, " not sent");
-  add(counts.unknown, " unknown");
-  if (end == RunEnd::Failures) {
-    line += "; ended because " + grouped(command.batch.runner.max_failures) + " failed";
-  }
-  print_message(line);
+  print_message(end_line(counts, 0, end, command));
   if (counts.waiting > 0 && end == RunEnd::Idle) {
     const auto wall = std::chrono::system_clock::now();
     const auto due = run.next_due();
@@ -104,18 +91,10 @@ int run_batch(BatchCommand& command) {
   const auto run = Batch::open(command.batch);
   if (!run) return kUsage;
   display.clear();
-  RunEnd end{};
-  int signal = 0;
-  {
-    const RunSignals signals(run->runner());
-    end = run->run();
-    signal = signals.received();
-  }
+  const auto ended = run_to_end(run->runner(), [&] { return run->run(); });
   display.clear();
-  if (!display.quiet()) print_end(*run, end, command);
-  const bool written = !telemetry || end_telemetry(*telemetry);
-  if (end == RunEnd::Stopped) return 128 + signal;
-  return written ? exit_status(run->counts()) : kWriteError;
+  if (!display.quiet()) print_end(*run, ended.end, command);
+  return finish_run(ended, run->counts(), telemetry.get());
 }
 
 void prepare(BatchCommand& command, const Args& operands) {
@@ -159,15 +138,7 @@ FlagTable batch_table() {
 int batch(const Args& args) {
   BatchCommand command;
   const auto operands = parse(args, batch_flags(command));
-  try {
-    return answer(command, operands);
-  } catch (const batch::StoreError& error) {
-    show_status("");
-    print_message(std::string("httpretry: ") + error.what());
-    return kWriteError;
-  } catch (const std::invalid_argument& error) {
-    throw UsageError(with_flag_name(error.what()));
-  }
+  return with_run_errors([&] { return answer(command, operands); });
 }
 
 }  // namespace httpretry::cli

@@ -14,6 +14,27 @@
 #include <unistd.h>
 
 namespace httpretry::cli {
+namespace {
+
+// Of jobs that all have had their turn.
+int exit_status(const batch::Counts& counts) {
+  if (counts.dead > 0) return kErrorStatus;
+  return counts.done == counts.total() ? kOk : kTryLater;
+}
+
+// False: it could not be written. A signal that comes now ends only the waits for a collector or a
+// pipe.
+bool end_telemetry(const RunTelemetry& telemetry) {
+  const Signals signals;
+  const WaitLimit limit(signals, std::nullopt);
+  telemetry.finish(limit);
+  return try_write([&] {
+    telemetry.write_metrics(limit);
+    telemetry.write_har(limit);
+  });
+}
+
+}  // namespace
 
 RunDisplay::RunDisplay(ProgressStyle style) : style_(style) {
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
@@ -45,12 +66,7 @@ void prepare_requests(BatchCommand& command) {
   add_environment(options.client.connection);
 }
 
-int exit_status(const batch::Counts& counts) {
-  if (counts.dead > 0) return kErrorStatus;
-  return counts.done == counts.total() ? kOk : kTryLater;
-}
-
-// The thread of the state leaves the signals to this one.
+// The thread of the shared state must not get the signals.
 void begin_sharing(BatchCommand& command) {
   const WithoutSignals blocked;
   const bool quiet = command.progress == ProgressStyle::None;
@@ -64,15 +80,47 @@ std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command) {
   return telemetry;
 }
 
-// A signal that comes now ends only the waits for a collector or a pipe.
-bool end_telemetry(const RunTelemetry& telemetry) {
-  const Signals signals;
-  const WaitLimit limit(signals, std::nullopt);
-  telemetry.finish(limit);
-  return try_write([&] {
-    telemetry.write_metrics(limit);
-    telemetry.write_har(limit);
-  });
+RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run) {
+  RunEnded ended;
+  const RunSignals signals(runner);
+  ended.end = run();
+  ended.signal = signals.received();
+  return ended;
+}
+
+std::string end_line(const batch::Counts& counts, std::uint64_t late, batch::RunEnd end,
+                     const BatchCommand& command) {
+  auto line = "httpretry: " + grouped(counts.done) + " of " + grouped(counts.total()) + " done";
+  const auto add = [&](std::uint64_t count, const char* what) {
+    if (count > 0) line += ", " + grouped(count) + what;
+  };
+  add(counts.dead, " dead");
+  add(counts.waiting, " waiting");
+  add(counts.queued + counts.sending, " not sent");
+  add(counts.unknown, " unknown");
+  add(late, " of this worker too late");
+  if (end == batch::RunEnd::Failures) {
+    line += "; ended because " + grouped(command.batch.runner.max_failures) + " failed";
+  }
+  return line;
+}
+
+int finish_run(const RunEnded& ended, const batch::Counts& counts, const RunTelemetry* telemetry) {
+  const bool written = telemetry == nullptr || end_telemetry(*telemetry);
+  if (ended.end == batch::RunEnd::Stopped) return 128 + ended.signal;
+  return written ? exit_status(counts) : kWriteError;
+}
+
+int with_run_errors(const std::function<int()>& command) {
+  try {
+    return command();
+  } catch (const batch::StoreError& error) {
+    show_status("");
+    print_message(std::string("httpretry: ") + error.what());
+    return kWriteError;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(with_flag_name(error.what()));
+  }
 }
 
 }  // namespace httpretry::cli

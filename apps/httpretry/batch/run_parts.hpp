@@ -3,7 +3,9 @@
 
 #include "batch/display.hpp"
 
+#include <functional>
 #include <memory>
+#include <string>
 
 namespace httpretry::cli {
 
@@ -29,14 +31,24 @@ class RunDisplay {
 // The headers, policies and environment of its requests.
 void prepare_requests(BatchCommand& command);
 
-// Of jobs that all have had their turn.
-int exit_status(const batch::Counts& counts);
-
 // By --shared: its clients get the state.
 void begin_sharing(BatchCommand& command);
 // nullptr where none was asked for.
 std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command);
-// False: it could not be written.
-bool end_telemetry(const RunTelemetry& telemetry);
+
+struct RunEnded {
+  batch::RunEnd end{};
+  int signal = 0;  // that stopped it
+};
+// Runs, and is stopped by signals.
+RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run);
+// "httpretry: 3 of 5 done, 1 dead, 1 waiting". `late`: results that came too late.
+std::string end_line(const batch::Counts& counts, std::uint64_t late, batch::RunEnd end,
+                     const BatchCommand& command);
+// Writes what telemetry there is, and returns the exit status.
+int finish_run(const RunEnded& ended, const batch::Counts& counts, const RunTelemetry* telemetry);
+
+// What `command` throws becomes a message and an exit status.
+int with_run_errors(const std::function<int()>& command);
 
 }  // namespace httpretry::cli

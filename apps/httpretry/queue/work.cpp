@@ -113,19 +113,7 @@ int answer_questions(const WorkCommand& command) {
 
 void print_end(queue::Worker& worker, RunEnd end, const batch::Counts& counts,
                const BatchCommand& command) {
-  auto line = "httpretry: " + grouped(counts.done) + " of " + grouped(counts.total()) + " done";
-  const auto add = [&](std::uint64_t count, const char* what) {
-    if (count > 0) line += ", " + grouped(count) + what;
-  };
-  add(counts.dead, " dead");
-  add(counts.waiting, " waiting");
-  add(counts.queued + counts.sending, " not sent");
-  add(counts.unknown, " unknown");
-  add(worker.late(), " of this worker too late");
-  if (end == RunEnd::Failures) {
-    line += "; ended because " + grouped(command.batch.runner.max_failures) + " failed";
-  }
-  print_message(line);
+  print_message(end_line(counts, worker.late(), end, command));
   const auto due = worker.next_due();
   if (end == RunEnd::Idle && due) {
     print_message("httpretry: start the same command again in " + duration_text(*due) +
@@ -147,19 +135,11 @@ int run_worker(WorkCommand& work) {
     const WithoutSignals blocked;
     worker = std::make_unique<queue::Worker>(options, command.batch, work.lease);
   }
-  RunEnd end{};
-  int signal = 0;
-  {
-    const RunSignals signals(worker->runner());
-    end = worker->run();
-    signal = signals.received();
-  }
+  const auto ended = run_to_end(worker->runner(), [&] { return worker->run(); });
   display.clear();
   const auto counts = worker->counts();
-  if (!display.quiet()) print_end(*worker, end, counts, command);
-  const bool written = !telemetry || end_telemetry(*telemetry);
-  if (end == RunEnd::Stopped) return 128 + signal;
-  return written ? exit_status(counts) : kWriteError;
+  if (!display.quiet()) print_end(*worker, ended.end, counts, command);
+  return finish_run(ended, counts, telemetry.get());
 }
 
 }  // namespace
@@ -173,16 +153,8 @@ int work(const Args& args) {
   WorkCommand command;
   const auto operands = parse(args, work_flags(command));
   if (!operands.empty()) throw UsageError("work takes no operand: the requests are in the queue");
-  try {
-    const bool asks = command.status || !command.results.empty() || !command.dead.empty();
-    return asks ? answer_questions(command) : run_worker(command);
-  } catch (const batch::StoreError& error) {
-    show_status("");
-    print_message(std::string("httpretry: ") + error.what());
-    return kWriteError;
-  } catch (const std::invalid_argument& error) {
-    throw UsageError(with_flag_name(error.what()));
-  }
+  const bool asks = command.status || !command.results.empty() || !command.dead.empty();
+  return with_run_errors([&] { return asks ? answer_questions(command) : run_worker(command); });
 }
 
 }  // namespace httpretry::cli

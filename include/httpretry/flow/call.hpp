@@ -66,8 +66,8 @@ class HTTPRETRY_API Call {
 
   // This branch must end by then: the transport gives up, and no wait begins that would end later.
   [[nodiscard]] Time deadline() const { return deadline_; }
-  // The limits of the request, and in an attempt of retry() also those of its policy: what a
-  // transport keeps.
+  // The limits of the request, and in an attempt of retry() also those of its policy: a
+  // transport must keep to them.
   [[nodiscard]] ExchangeLimits limits(const Request& request) const;
   // Requested when the call is canceled (CallOptions::stop), and when the client ends.
   [[nodiscard]] const std::stop_token& stop() const;

@@ -254,7 +254,7 @@ class HTTPRETRY_API SharedState {
     pauses_.store(static_cast<int>(number), std::memory_order_relaxed);
   }
   void set_salt(std::uint64_t salt) { salt_.store(salt, std::memory_order_relaxed); }
-  // Gives it its number.
+  // Sets its number.
   void set_last_change(SharedStateChange change);
 
  private:

@@ -78,7 +78,7 @@ class PromiseBase : public PooledFrame {
   // Empty: no thrower was set.
   [[nodiscard]] std::string_view thrower() const noexcept { return {thrower_, thrower_size_}; }
 
-  // Packed, for a call that waits holds a frame of each middleware above it.
+  // Packed, because a call that waits holds a frame of each middleware above it.
   std::exception_ptr thrown_;
   bool has_value_ = false;  // of PromiseOf
 
