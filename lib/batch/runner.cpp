@@ -1,4 +1,5 @@
 #include <httpretry/batch/runner.hpp>
+#include <httpretry/retry/longest_pause.hpp>
 
 #include "lib/batch/call_watch.hpp"
 #include "lib/batch/lanes.hpp"
@@ -21,6 +22,8 @@ constexpr std::size_t kIntentsAtOnce = 64;
 constexpr Duration kKeptAfter = std::chrono::milliseconds(50);
 // The longest time without a look at the store: its wall clock may have been changed.
 constexpr Duration kLongestSleep = std::chrono::seconds(1);
+// A job that has to wait longer for its host is given to the store.
+constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
 
 Time now() { return std::chrono::steady_clock::now(); }
 
@@ -282,7 +285,9 @@ void Runner::Work::start(Job job) {
   }
   auto owned = std::make_unique<Flight>(std::move(job), std::get<Prepared>(std::move(prepared)));
   auto& flight = *owned;
-  flight.prepared.request.edit_options().context.set(FlightOfCall{&flight});
+  auto& context = flight.prepared.request.edit_options().context;
+  context.set(FlightOfCall{&flight});
+  context.set(LongestPause{kLongestWaitHere});
   flights_.emplace(&flight, std::move(owned));
   if (flight.prepared.unsafe) {
     intended_.push_back(&flight);

@@ -155,6 +155,7 @@ class Gate::Turn {
   Priority priority_;
   double chance_;
   Time limit_;
+  Time pause_limit_;
   Time slot_limit_ = kNever;
   Time rate_limit_ = kNever;
   Time last_{};             // the latest time that this was given

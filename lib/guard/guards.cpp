@@ -232,6 +232,9 @@ class Guards final : public Middleware, public PausingGate {
     sender.priority = request.options().priority.value_or(policy.guards.priority);
     sender.is_retry = attempt.is_retry();
     sender.limit = std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
+    if (const auto* const longest = call.get<LongestPause>()) {
+      sender.pause_limit = later(call.scheduler().now(), longest->time);
+    }
     sender.chance = call.random();
     return sender;
   }

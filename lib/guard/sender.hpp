@@ -17,8 +17,9 @@ struct Sender {
   std::uint64_t credentials = 0;      // a hash of those that are sent
   Priority priority = Priority::Normal;
   bool is_retry = false;
-  Time limit = kNever;  // of waiting
-  double chance = 0;    // uniform in [0, 1)
+  Time limit = kNever;        // of waiting
+  Time pause_limit = kNever;  // of waiting for a pause
+  double chance = 0;          // uniform in [0, 1)
 };
 
 [[nodiscard]] LimitKeys limit_keys(const Sender& sender);

@@ -11,6 +11,7 @@ Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
       priority_(sender.priority),
       chance_(sender.chance),
       limit_(sender.limit),
+      pause_limit_(sender.pause_limit),
       last_(now) {
   const std::lock_guard lock(gate_.mutex_);
   lane_ = &gate_.lane_of(sender, now);
@@ -119,7 +120,9 @@ std::optional<Wait> Gate::Turn::refusal(const Wait& held, Time now) const {
   if (held.by == QueuedBy::Circuit && policy.breaker->when_open == BreakerPolicy::WhenOpen::Fail) {
     return held;
   }
-  const auto limit = held.by == QueuedBy::Rate ? std::min(limit_, rate_limit_) : limit_;
+  auto limit = limit_;
+  if (held.by == QueuedBy::Rate) limit = std::min(limit, rate_limit_);
+  if (held.by == QueuedBy::Pause) limit = std::min(limit, pause_limit_);
   if (held.until != kNever && held.until > limit) return held;
   if (now >= slot_limit_) return Wait{QueuedBy::Concurrency, kNever, {}, 0};
   return now >= limit ? std::optional(held) : std::nullopt;

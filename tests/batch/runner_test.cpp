@@ -1,6 +1,7 @@
 // The Runner with a store in memory, against servers on the loopback interface.
 #include <httpretry/batch/runner.hpp>
 
+#include <httpretry/guard/guards.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
 
@@ -126,7 +127,8 @@ struct SimpleJobs : Jobs {
     Verdict verdict;
     if (fails) throw StoreError("the body cannot be written");
     if (history_of(outcome).stop_reason == Reason::Canceled) verdict.what = Verdict::What::GiveBack;
-    if (history_of(outcome).stop_reason == Reason::ServerDelayTooLong) {
+    const bool held_back = !outcome && outcome.error().held_back();
+    if (held_back || history_of(outcome).stop_reason == Reason::ServerDelayTooLong) {
       verdict.what = Verdict::What::Wait;
       verdict.wait = 1h;
     }
@@ -190,6 +192,19 @@ TEST_CASE("a short wait is waited for, also one that is not committed yet") {
   all.store.add(server.url());
   CHECK(all.run() == RunEnd::Finished);
   CHECK(server.requests() == 2);
+}
+
+TEST_CASE("a long pause of a host is not waited for in a call") {
+  FaultServer server({Step(503, Headers{{"Retry-After", "3600"}})});
+  auto options = client_options();
+  options.middlewares.push_back(guards(local_state()));
+  // It hears of the pause, and begins it for all.
+  CHECK(Client(options).get(server.url())->status == 503);
+  MemoryStore store;
+  SimpleJobs jobs;
+  store.add(server.url());
+  CHECK(Runner(options, store, jobs, {}).run() == RunEnd::Idle);
+  CHECK(server.requests() == 1);
 }
 
 TEST_CASE("a run that lasts until it is stopped waits for jobs that come later") {

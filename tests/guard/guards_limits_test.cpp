@@ -237,6 +237,19 @@ TEST_CASE("pause: who has no time for it is told at once") {
   CHECK(other.at == 0s);
 }
 
+TEST_CASE("pause: who does not wait for a long one is told at once") {
+  World world(with(R"("max_elapsed_time": "1h")"));
+  throttle_first(world, "Retry-After", "7");
+  auto plans = at({0s, 1s, 1s});
+  plans[1].longest_pause = 5s;
+  plans[2].longest_pause = 6s;
+  const auto calls = world.run(plans);
+  CHECK(calls[1].code() == Errc::Paused);
+  CHECK(calls[1].at == 1s);
+  CHECK(calls[2].at == 7s);
+  CHECK(world.sends() == Durations{0s, 7s});
+}
+
 TEST_CASE("pause: Retry-After before RateLimit, and of RateLimit what is used up") {
   using Fields = std::vector<std::pair<std::string, std::string>>;
   const auto pause = [](const Fields& headers, int status) {

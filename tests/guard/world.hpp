@@ -97,6 +97,7 @@ struct Plan {
   Duration canceled = kForever;  // since the beginning of all
   std::optional<Priority> priority;
   std::string authorization = {};
+  std::optional<Duration> longest_pause;
 };
 
 struct Ended {
@@ -190,6 +191,7 @@ class World {
   static Request request(const Plan& plan) {
     auto request = Request::get(plan.url);
     request.edit_options().priority = plan.priority;
+    if (plan.longest_pause) request.edit_options().context.set(LongestPause{*plan.longest_pause});
     if (!plan.authorization.empty()) request.set_header("Authorization", plan.authorization);
     return request;
   }

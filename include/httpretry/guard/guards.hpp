@@ -4,6 +4,7 @@
 
 #include <httpretry/flow/middleware.hpp>
 #include <httpretry/guard/local_state.hpp>
+#include <httpretry/retry/longest_pause.hpp>
 
 namespace httpretry {
 
@@ -24,6 +25,8 @@ namespace httpretry {
 //
 // Credentials are those that the request has here: a header Authorization or
 // RequestOptions::credentials. A token that a `bearer` below adds is not seen.
+//
+// A request may say how long a pause it waits for: LongestPause.
 //
 // Without it, those blocks of a policy hold nothing back. Its states are those of
 // ClientOptions::shared_state, else its own.
