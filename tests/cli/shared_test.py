@@ -1,6 +1,8 @@
 """--shared without a server. With one: servers/redis_test.py."""
 
-from program import ProgramTest, closed_port, main
+import threading
+
+from program import ProgramTest, Response, closed_port, main
 
 HOUR = ("--set", 'rate={"limit": "1/h", "burst": 2, "max_wait": "0s"}')
 
@@ -17,6 +19,12 @@ class Shared(ProgramTest):
         holder, port = closed_port()
         self.addCleanup(holder.close)
         url = f"redis://:hush@127.0.0.1:{port}/0?workers=4"
+        # The next call after the server was found to be away tells of it.
+        found_away = threading.Event()
+        timer = threading.Timer(0.5, found_away.set)
+        self.addCleanup(timer.join)
+        self.origin = self.server(Response(200, hold=found_away), 200)
+        timer.start()
         # The share of a burst of 2 is 1.
         said = self.get("--shared", url, "--trace", *HOUR, self.origin.url("/first"), status=75)
         self.assertEqual(len(self.origin.seen), 1)
