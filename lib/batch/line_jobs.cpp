@@ -107,7 +107,10 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   }
   if (!line.problem.empty()) return ends(State::Dead, "invalid_request", line.problem);
   const auto policy = policies_.find(line.parsed);
-  if (!policy) return ends(State::Dead, "invalid_request", policy.error().message);
+  if (!policy) {
+    if (options_.on_missing_policy) options_.on_missing_policy(job, policy.error().message);
+    return ends(State::Dead, "invalid_request", policy.error().message);
+  }
 
   const auto wall = date();
   if (line.parsed.deadline && *line.parsed.deadline <= wall) {

@@ -30,6 +30,8 @@ struct LineJobsOptions {
   // Stands in each line of the results, so that they are recognized again.
   std::string token;
   std::function<WallTime()> wall_now = [] { return std::chrono::system_clock::now(); };
+  // Told of a job whose policy cannot be had, and why; it may throw. Else the job is dead.
+  std::function<void(const Job& job, const std::string& why)> on_missing_policy;
   // By which deadlines and the age of keys are judged, where several machines share the jobs.
   // Empty: wall_now.
   std::function<WallTime()> date_now;

@@ -121,7 +121,7 @@ RunEnd Runner::Work::run() {
   for (;;) {
     learn(watch_->take(next_turn()));
     if (!failed_) with_store([this] { refill(); });
-    if (!failed_) start_jobs();
+    if (!failed_) with_store([this] { start_jobs(); });
     if (!failed_) with_store([this] { send_intended(); });
     if (!failed_) with_store([this] { commit_if_due(); });
     const auto end = over();
@@ -276,7 +276,15 @@ void Runner::Work::start_jobs() {
 }
 
 void Runner::Work::start(Job job) {
-  auto prepared = jobs_.prepare(job);
+  auto prepared = [&] {
+    try {
+      return jobs_.prepare(job);
+    } catch (...) {
+      lanes_.ended(job.host, true);
+      store_.give_back(job);
+      throw;
+    }
+  }();
   if (auto* const end = std::get_if<JobEnd>(&prepared)) {
     lanes_.ended(job.host, true);
     Verdict verdict;

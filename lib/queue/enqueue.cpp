@@ -5,6 +5,7 @@
 #include "lib/batch/input_jobs.hpp"
 #include "lib/http/random.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace httpretry::queue {
@@ -22,89 +23,145 @@ std::string ms_text(const std::optional<WallTime>& time) {
   return std::to_string(ms);
 }
 
-// Sends jobs to the server, many at once.
-class Batches {
- public:
-  Batches(RemoteQueue& remote, const batch::JournalSource& source, bool add)
-      : remote_(remote), source_(source), add_(add) {}
-
-  void operator()(InputJob job) {
-    if (job.id.empty()) job.id = prefix_ + std::to_string(job.line);
+// Calls `use` with the jobs of an input, many at once and each time with the same ones. Ends where
+// it returns false.
+void each_batch(const batch::InputJobs& input, const std::string& prefix,
+                const std::function<bool(const std::vector<InputJob>& jobs)>& use) {
+  std::vector<InputJob> jobs;
+  std::size_t bytes = 0;
+  bool goes_on = true;
+  const auto end_batch = [&] {
+    goes_on = goes_on && use(jobs);
+    jobs.clear();
+    bytes = 0;
+  };
+  input.each([&](InputJob job) {
+    if (!goes_on) return;
+    if (job.id.empty()) job.id = prefix + std::to_string(job.line);
     if (job.key_is_made) job.key = random_hex(16);
-    bytes_ += job.text.size();
-    jobs_.push_back(std::move(job));
-    if (jobs_.size() >= kMostJobs || bytes_ >= kMostBytes) send();
-  }
-  void send() {
-    if (jobs_.empty()) return;
-    std::vector<std::string> arguments{"", add_ ? "1" : "0"};
-    for (const auto& job : jobs_) {
-      arguments.insert(arguments.end(), {job.id, std::to_string(job.line), job.key,
-                                         ms_text(job.not_before), job.text});
-    }
-    const auto reply = remote_.must(kEnqueue, std::move(arguments));
-    if (reply.list.size() == 3) {
-      for (const auto& other : reply.list[2].list) {
-        tell(jobs_.at(static_cast<std::size_t>(other.integer)));
-      }
-      const bool refused = !reply.list[2].list.empty();
-      report_.good = report_.good && !refused;
-      report_.added += refused ? 0 : static_cast<std::uint64_t>(reply.at(0));
-      report_.present += static_cast<std::uint64_t>(reply.at(1));
-    }
-    jobs_.clear();
-    bytes_ = 0;
-  }
-  [[nodiscard]] const EnqueueReport& report() const { return report_; }
-
- private:
-  void tell(const InputJob& job) const {
-    batch::RequestLine line;
-    Problems problems("");
-    batch::read_request_line(job.text, source_.import.format, line, problems);
-    Problem problem;
-    problem.file = source_.import.input;
-    problem.line = static_cast<int>(job.line);
-    problem.column = line.id_position.column;
-    problem.message = "the queue has a job with the id \"" + printable(job.id) +
-                      "\" already, which is another request: each job needs an id of its own";
-    source_.import.tell(problem);
-  }
-
-  RemoteQueue& remote_;
-  const batch::JournalSource& source_;
-  const bool add_;
-  // Of the ids of lines that have none: each time they are new jobs.
-  const std::string prefix_ = random_hex(4) + "-";
-  std::vector<InputJob> jobs_;
-  std::size_t bytes_ = 0;
-  EnqueueReport report_{true};
-};
-
-EnqueueReport run(RemoteQueue& remote, const batch::JournalSource& source,
-                  const batch::InputJobs& jobs, bool add) {
-  Batches batches(remote, source, add);
-  jobs.each([&](InputJob job) { batches(std::move(job)); });
-  batches.send();
-  return batches.report();
+    bytes += job.text.size();
+    jobs.push_back(std::move(job));
+    if (jobs.size() >= kMostJobs || bytes >= kMostBytes) end_batch();
+  });
+  if (!jobs.empty()) end_batch();
 }
 
 }  // namespace
 
-EnqueueReport enqueue(const QueueOptions& options, const batch::BatchOptions& batch) {
+struct Enqueue::Parts {
+  Parts(const QueueOptions& options, const batch::JournalSource& its_source)
+      : patience(options.patience), source(its_source), remote([&options] {
+          RemoteOptions its;
+          its.address = options.address;
+          its.force = options.force;
+          return its;
+        }()) {}
+
+  [[nodiscard]] fleet::Command command(const std::vector<InputJob>& jobs, bool add) const {
+    std::vector<std::string> arguments{"", add ? "1" : "0"};
+    for (const auto& job : jobs) {
+      arguments.insert(arguments.end(), {job.id, std::to_string(job.line), job.key,
+                                         ms_text(job.not_before), job.text});
+    }
+    return remote.command(kEnqueue, std::move(arguments));
+  }
+  // False: some ids are those of other requests, which was told.
+  bool compare() {
+    bool good = true;
+    each_batch(*input, prefix, [&](const auto& jobs) {
+      const auto reply = remote.must(command(jobs, false));
+      if (reply.list.size() != 3) throw remote.error(odd_reply());
+      good = tell_others(jobs, reply) && good;
+      present.push_back(static_cast<std::uint64_t>(reply.at(1)));
+      without_id = without_id || std::ranges::any_of(jobs, [&](const auto& job) {
+                     return job.id.starts_with(prefix);
+                   });
+      return true;
+    });
+    return good;
+  }
+  bool tell_others(const std::vector<InputJob>& jobs, const fleet::Reply& reply) const {
+    for (const auto& other : reply.list[2].list) {
+      tell(jobs.at(static_cast<std::size_t>(other.integer)));
+    }
+    return reply.list[2].list.empty();
+  }
+  void tell(const InputJob& job) const {
+    batch::RequestLine line;
+    Problems problems("");
+    batch::read_request_line(job.text, source.import.format, line, problems);
+    Problem problem;
+    problem.file = source.import.input;
+    problem.line = static_cast<int>(job.line);
+    problem.column = line.id_position.column;
+    problem.message = "the queue has a job with the id \"" + printable(job.id) +
+                      "\" already, which is another request: each job needs an id of its own";
+    source.import.tell(problem);
+  }
+
+  const Duration patience;
+  const batch::JournalSource source;
+  // Of the ids of lines that have none: each time they are new jobs.
+  const std::string prefix = random_hex(4) + "-";
+  RemoteQueue remote;
+  std::unique_ptr<batch::InputJobs> input;
+  std::vector<std::uint64_t> present;  // how many of each batch were there
+  bool without_id = false;
+};
+
+Enqueue::Enqueue(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Enqueue::~Enqueue() = default;
+
+std::unique_ptr<Enqueue> Enqueue::open(const QueueOptions& options,
+                                       const batch::BatchOptions& batch) {
   const auto source = batch::source_of(batch);
   batch::LinePolicies policies(batch.policies);
-  const auto jobs = batch::InputJobs::read(source, policies);
-  if (!jobs) return {};
-  RemoteOptions its;
-  its.address = options.address;
-  its.force = options.force;
-  RemoteQueue remote(std::move(its));
-  const auto warning = remote.connect();
+  auto input = batch::InputJobs::read(source, policies);
+  if (!input) return nullptr;
+  auto parts = std::make_unique<Parts>(options, source);
+  parts->input = std::move(input);
+  const auto warning = parts->remote.connect();
   if (!warning.empty()) options.tell(warning);
-  remote.open(true, policy_hash(batch.policies));
-  const auto compared = run(remote, source, *jobs, false);
-  return compared.good ? run(remote, source, *jobs, true) : EnqueueReport();
+  parts->remote.open_or_make(policy_hash(batch.policies));
+  try {
+    if (!parts->compare()) return nullptr;
+  } catch (const batch::StoreError& error) {
+    throw batch::StoreError(std::string(error.what()) + "; nothing was added");
+  }
+  return std::unique_ptr<Enqueue>(new Enqueue(std::move(parts)));
+}
+
+EnqueueReport Enqueue::add(const std::function<bool()>& stopped) {
+  auto& remote = parts_->remote;
+  EnqueueReport report;
+  report.without_id = parts_->without_id;
+  std::size_t number = 0;
+  each_batch(*parts_->input, parts_->prefix, [&](const auto& jobs) {
+    report.maybe_line = report.line;
+    if (stopped()) report.problem = "it was stopped";
+    if (!report.problem.empty()) return false;
+    const auto command = parts_->command(jobs, true);
+    bool again = false;
+    auto reply = remote.insist(command, parts_->patience, stopped, again);
+    if (!reply.failed() && reply.list.size() != 3) reply = odd_reply();
+    if (reply.failed()) {
+      report.problem = remote.error(reply).what();
+      if (reply.lost()) report.maybe_line = jobs.back().line;
+      return false;
+    }
+    if (!parts_->tell_others(jobs, reply)) {
+      report.problem = "another program added a job with an id of this input meanwhile";
+      return false;
+    }
+    // The first time, it may have been carried out.
+    const auto there = again ? parts_->present[number] : static_cast<std::uint64_t>(reply.at(1));
+    ++number;
+    report.present += there;
+    report.added += jobs.size() - there;
+    report.maybe_line = report.line = jobs.back().line;
+    return true;
+  });
+  return report;
 }
 
 }  // namespace httpretry::queue

@@ -3,9 +3,11 @@
 
 #include "lib/batch/line_file.hpp"
 #include "lib/batch/line_jobs.hpp"
+#include "lib/batch/request_line.hpp"
 #include "lib/batch/text.hpp"
 #include "lib/json/json.hpp"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -15,6 +17,7 @@ namespace {
 using batch::StoreError;
 
 constexpr const char* kLinesAtOnce = "500";
+constexpr std::int64_t kRetriedAtOnce = 100;
 
 std::unique_ptr<RemoteQueue> open_queue(const QueueOptions& options) {
   RemoteOptions its;
@@ -23,7 +26,7 @@ std::unique_ptr<RemoteQueue> open_queue(const QueueOptions& options) {
   auto remote = std::make_unique<RemoteQueue>(std::move(its));
   const auto warning = remote->connect();
   if (!warning.empty()) options.tell(warning);
-  if (!remote->open(false, "")) throw StoreError(remote->name() + ": there is no such queue");
+  remote->open_existing();
   return remote;
 }
 
@@ -60,8 +63,33 @@ std::unordered_set<std::string> ids_in(batch::LineFile& file, Lines which,
   return ids;
 }
 
-// The next entry of a stream.
-std::string after(const std::string& entry) { return "(" + entry; }
+// Calls `use` with the entries of a stream that has ids and lines, many at once; the last time with
+// none.
+void each_page(RemoteQueue& remote, Lines which,
+               const std::function<void(const std::vector<fleet::Reply>& entries)>& use) {
+  const auto& stream = remote.key(which == Lines::Results ? 3 : 4);
+  for (std::string from = "-";;) {
+    const auto page =
+        remote.must(plain_command({"XRANGE", stream, from, "+", "COUNT", kLinesAtOnce}));
+    for (const auto& entry : page.list) {
+      if (entry.list.size() != 2 || entry.list[1].list.size() != 4) throw remote.error(odd_reply());
+    }
+    use(page.list);
+    if (page.list.empty()) return;
+    from = "(" + page.list.back().list[0].text;  // the one behind it
+  }
+}
+
+const std::string& id_in(const fleet::Reply& entry) { return entry.list[1].list[1].text; }
+const std::string& line_in(const fleet::Reply& entry) { return entry.list[1].list[3].text; }
+
+// A job as a line of an input.
+std::string input_line(const std::string& id, const std::string& key, const std::string& text) {
+  batch::RequestLine line;
+  Problems problems("");
+  batch::read_request_line(text, batch::LineFormat::Auto, line, problems);
+  return batch::line_with(text, line, id, key, "");
+}
 
 }  // namespace
 
@@ -79,19 +107,14 @@ std::string policy_hash(const PolicySet& policies) {
 
 QueueStatus read_status(const QueueOptions& options) {
   const auto remote = open_queue(options);
-  const auto news = remote->must(kNews, {""});
-  const auto count = [&](std::size_t index) { return static_cast<std::uint64_t>(news.at(index)); };
+  const auto news = read_news(remote->must(kNews, {""}));
+  if (!news) throw remote->error(odd_reply());
   QueueStatus status;
   status.name = remote->name();
-  status.counts.queued = count(0);
-  status.counts.sending = count(1);
-  status.counts.waiting = count(2);
-  status.counts.done = count(3);
-  status.counts.dead = count(4);
-  status.counts.unknown = count(5);
-  status.late = count(6);
-  status.poison = count(7);
-  if (news.at(8) >= 0) status.next_due = std::chrono::milliseconds(news.at(8));
+  status.counts = news->counts;
+  status.late = news->late;
+  status.poison = news->poison;
+  status.next_due = news->next_due;
   const auto workers = remote->must(plain_command({"XINFO", "CONSUMERS", remote->key(0), "w"}));
   for (const auto& one : workers.list) {
     QueueStatus::Worker worker;
@@ -111,26 +134,78 @@ std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::s
   const auto remote = open_queue(options);
   batch::LineFile file(path, 0);
   auto known = ids_in(file, which, remote->token());
-  const auto& stream = remote->key(which == Lines::Results ? 3 : 4);
   std::uint64_t written = 0;
-  for (std::string from = "-";;) {
-    const auto page =
-        remote->must(plain_command({"XRANGE", stream, from, "+", "COUNT", kLinesAtOnce}));
+  each_page(*remote, which, [&](const auto& entries) {
     std::string lines;
-    for (const auto& entry : page.list) {
-      if (entry.list.size() != 2 || entry.list[1].list.size() != 4) continue;
-      const auto& fields = entry.list[1].list;
-      if (!known.insert(fields[1].text).second) continue;
-      lines += fields[3].text + "\n";
+    for (const auto& entry : entries) {
+      if (!known.insert(id_in(entry)).second) continue;
+      lines += line_in(entry) + "\n";
       ++written;
     }
-    const bool last = page.list.empty();
     // Also where there is nothing: a half line goes.
-    file.write(lines, last);
+    file.write(lines, entries.empty());
     file.accept(lines.size());
-    if (last) return written;
-    from = after(page.list.back().list.at(0).text);
+  });
+  return written;
+}
+
+std::uint64_t print_lines(const QueueOptions& options, Lines which,
+                          const std::function<void(const std::string& lines)>& print) {
+  const auto remote = open_queue(options);
+  std::uint64_t printed = 0;
+  each_page(*remote, which, [&](const auto& entries) {
+    std::string lines;
+    for (const auto& entry : entries) lines += line_in(entry) + "\n";
+    print(lines);
+    printed += entries.size();
+  });
+  return printed;
+}
+
+std::vector<std::string> read_unknown(const QueueOptions& options) {
+  const auto remote = open_queue(options);
+  std::unordered_set<std::string> ids;
+  std::vector<std::pair<std::int64_t, std::string>> found;
+  std::string cursor = "0";
+  do {
+    const auto page = remote->must(kUnknown, {"", cursor, kLinesAtOnce});
+    if (page.list.size() != 2) throw remote->error(odd_reply());
+    cursor = page.list[0].text;
+    for (const auto& job : page.list[1].list) {
+      if (job.list.size() != 4) throw remote->error(odd_reply());
+      const auto& id = job.list[0].text;
+      if (!ids.insert(id).second) continue;
+      found.emplace_back(job.at(1), input_line(id, job.list[2].text, job.list[3].text));
+    }
+  } while (cursor != "0");
+  std::ranges::sort(found);
+  std::vector<std::string> lines;
+  for (auto& [number, line] : found) lines.push_back(std::move(line));
+  return lines;
+}
+
+std::uint64_t retry_unknown(const QueueOptions& options) {
+  const auto remote = open_queue(options);
+  const auto news = read_news(remote->must(kNews, {""}));
+  if (!news) throw remote->error(odd_reply());
+  std::uint64_t count = 0;
+  // Not those that become unknown meanwhile: a job that ends its workers would come again.
+  while (count < news->counts.unknown) {
+    const auto left = static_cast<std::int64_t>(news->counts.unknown - count);
+    const auto most = std::min(left, kRetriedAtOnce);
+    const auto reply = remote->ask(kRetry, {"", std::to_string(most)});
+    if (reply.failed()) {
+      throw StoreError(
+          std::string(remote->error(reply).what()) + "; " + std::to_string(count) + " of " +
+          std::to_string(news->counts.unknown) + " unknown jobs were queued again" +
+          (reply.lost() ? ", and perhaps up to " + std::to_string(most) + " more" : "") +
+          ". Run the same command again for the others");
+    }
+    if (reply.kind != fleet::Reply::Kind::Integer) throw remote->error(odd_reply());
+    count += static_cast<std::uint64_t>(reply.integer);
+    if (reply.integer < most) break;
   }
+  return count;
 }
 
 }  // namespace httpretry::queue

@@ -20,6 +20,8 @@ namespace httpretry::queue {
 struct QueueOptions {
   fleet::Address address;  // with the name of the queue as its job
   bool force = false;      // also on a server that may delete keys
+  // How long jobs are added to a server that does not respond.
+  Duration patience = std::chrono::seconds(30);
   // Warnings; on any thread.
   std::function<void(const std::string&)> tell = [](const std::string& /*text*/) {};
 };
@@ -31,26 +33,57 @@ struct QueueOptions {
 [[nodiscard]] std::string policy_hash(const PolicySet& policies);
 
 struct EnqueueReport {
-  bool good = false;  // else there were problems
   std::uint64_t added = 0;
   std::uint64_t present = 0;  // were there, with the same request
+  // Why not all were added; empty: they were. Then `added` and `present` are those of the lines up
+  // to `line`, and the lines behind it, up to `maybe_line`, may have been added.
+  std::string problem;
+  std::uint64_t line = 0;
+  std::uint64_t maybe_line = 0;
+  bool without_id = false;  // some lines have no id: they would be added a second time
 };
-// Of `batch`, it uses what is about the input.
-[[nodiscard]] EnqueueReport enqueue(const QueueOptions& options, const batch::BatchOptions& batch);
+
+// Adds the requests of an input to a queue.
+class Enqueue {
+ public:
+  // Reads the input, and compares it with the queue. nullptr after problems, which were told; then
+  // nothing is added. Of `batch`, it uses what is about the input.
+  static std::unique_ptr<Enqueue> open(const QueueOptions& options,
+                                       const batch::BatchOptions& batch);
+  ~Enqueue();
+  Enqueue(const Enqueue&) = delete;
+  Enqueue& operator=(const Enqueue&) = delete;
+
+  // Ends early when `stopped` becomes true.
+  EnqueueReport add(const std::function<bool()>& stopped = [] { return false; });
+
+ private:
+  struct Parts;
+  explicit Enqueue(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+// A job needs a policy that this worker does not have. Others may have it.
+struct MissingPolicy : batch::StoreError {
+  using StoreError::StoreError;
+};
 
 // Sends the jobs of a queue, until it is stopped, or until none is left
 // (RunnerOptions::until_stopped).
 class Worker {
  public:
-  // Of `batch`, it uses what is not about input, journal and files of results.
+  // Of `batch`, it uses what is not about input, journal and files of results. A queue that is not
+  // there is made only with RunnerOptions::until_stopped.
   Worker(QueueOptions options, batch::BatchOptions batch, Duration lease);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Where results cannot be filed for `grace` after its end: throws.
+  // Where results cannot be filed for `grace` after its end: throws. Throws MissingPolicy, too.
   batch::RunEnd run();
   [[nodiscard]] batch::Runner& runner();
+  // From any thread. Stops what is under way, and does not wait for a server that is away.
+  void stop();
   // Of the whole queue.
   [[nodiscard]] batch::Counts counts() const;
   [[nodiscard]] std::optional<Duration> next_due();
@@ -80,5 +113,13 @@ struct QueueStatus {
 enum class Lines : std::uint8_t { Results, Dead };
 // Appends to the file the lines that it does not have yet. Returns how many.
 std::uint64_t write_lines(const QueueOptions& options, Lines which, const std::string& path);
+// Prints them all; `print` gets many at once, with their line ends. Returns how many.
+std::uint64_t print_lines(const QueueOptions& options, Lines which,
+                          const std::function<void(const std::string& lines)>& print);
+
+// The jobs that are unknown now, as lines of an input, in its order.
+[[nodiscard]] std::vector<std::string> read_unknown(const QueueOptions& options);
+// Queues the jobs again that are unknown now. Returns how many.
+std::uint64_t retry_unknown(const QueueOptions& options);
 
 }  // namespace httpretry::queue

@@ -3,6 +3,8 @@
 #include "lib/batch/request_line.hpp"
 #include "lib/http/random.hpp"
 
+#include <httpretry/http/headers.hpp>
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,10 +25,13 @@ constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
 constexpr Duration kTakeBlocks = std::chrono::seconds(2);
 constexpr Duration kTickEvery = std::chrono::seconds(1);
 constexpr Duration kTryAgain = std::chrono::seconds(1);
+constexpr Duration kShortestError = std::chrono::seconds(2);
 constexpr std::size_t kMostMoved = 100;
 constexpr std::size_t kMostBeats = 500;  // in one script
 constexpr std::size_t kLeastReaped = 10;
 constexpr std::size_t kMostHolds = 1000;
+// After `hurry`.
+constexpr Duration kHurriedWait = std::chrono::seconds(1);
 constexpr Duration kConsumersLive = std::chrono::hours(1);
 
 Time now_is() { return std::chrono::steady_clock::now(); }
@@ -78,12 +83,18 @@ QueueStore::QueueStore(StoreOptions options)
       }()) {
   const auto warning = remote_.connect();
   if (!warning.empty()) options_.tell(warning);
-  remote_.open(true, options_.policy);
+  if (options_.make) {
+    remote_.open_or_make(options_.policy);
+  } else {
+    remote_.open_existing();
+  }
   if (remote_.policy() != options_.policy) {
     options_.tell(remote_.name() +
                   " was begun with other policies: requests to one host may be sent in two ways");
   }
-  learn(remote_.must(kNews, {""}), now_is());
+  const auto news = remote_.must(kNews, {""});
+  if (!read_news(news)) throw remote_.error(odd_reply());
+  learn(news, now_is());
   auto taker = std::make_unique<fleet::Link>(taker_options());
   const std::lock_guard lock(mutex_);
   taker_ = std::move(taker);
@@ -232,7 +243,7 @@ void QueueStore::wait_remotely(const Job& job, Duration time, int attempts) {
   auto arguments = about(held, held.intended ? "*" : "q");
   arguments.push_back(std::to_string(attempts));
   arguments.push_back(std::to_string(to_ms(time)));
-  file(kWait, std::move(arguments), nullptr);
+  file(held.id, kWait, std::move(arguments), nullptr);
 }
 
 void QueueStore::finish(const Job& job, JobEnd end) {
@@ -242,7 +253,7 @@ void QueueStore::finish(const Job& job, JobEnd end) {
                    {std::string(letter_of(end.state)), std::to_string(end.attempts),
                     without_line_end(std::move(end.result)),
                     without_line_end(std::move(end.dead_letter)), end.reason});
-  file(kFinish, std::move(arguments), [this](const Reply& reply, Time /*posted*/) {
+  file(held.id, kFinish, std::move(arguments), [this](const Reply& reply, Time /*posted*/) {
     const std::lock_guard lock(mutex_);
     if (reply.integer == 0) ++late_;
   });
@@ -254,7 +265,7 @@ void QueueStore::give_back(const Job& job) {
     return wait_remotely(job, hold->second - now_is(), job.attempts);
   }
   const auto held = let_go(job);
-  file(kRelease, about(held, held.intended ? "*" : "q"), nullptr);
+  file(held.id, kRelease, about(held, held.intended ? "*" : "q"), nullptr);
 }
 
 void QueueStore::hold(std::string_view host, Duration time) {
@@ -304,19 +315,26 @@ void QueueStore::stop_taking() {
   for (const auto& job : rest) give_back(job);
 }
 
-std::size_t QueueStore::close(Duration limit) {
+std::vector<std::string> QueueStore::close(Duration limit) {
   stop_taking();
   for (const auto& [due, job] : later_) {
     wait_remotely(job, std::max(due - now_is(), Duration::zero()), job.attempts);
   }
   later_.clear();
-  std::size_t left = 0;
+  std::vector<std::string> left;
   {
     std::unique_lock lock(mutex_);
-    filed_.wait_for(lock, limit, [this] { return filings_.empty() || !gone_.empty(); });
-    left = filings_.size();
+    const auto over = [this] { return filings_.empty() || !gone_.empty(); };
+    filed_.wait_for(lock, limit, [&] { return over() || hurry_; });
+    // What the server carries out now is filed in a moment.
+    filed_.wait_for(lock, kHurriedWait,
+                    [&] { return over() || !hurry_ || !remote_.up() || failing_ > 0; });
+    for (const auto& [number, filing] : filings_) {
+      if (!filing.id.empty()) left.push_back(filing.id);
+    }
+    if (!filings_.empty() || !remote_.up()) return left;
+    end_errors(kNever);
   }
-  if (left > 0 || !remote_.up()) return left;
   // Jobs that came while we closed. Where this is lost, they are taken over.
   static_cast<void>(remote_.ask(kLeave, {consumer_}));
   const auto news = remote_.ask(kNews, {""});
@@ -325,12 +343,20 @@ std::size_t QueueStore::close(Duration limit) {
   return left;
 }
 
+void QueueStore::hurry() {
+  const std::lock_guard lock(mutex_);
+  hurry_ = true;
+  filed_.notify_all();
+}
+
 // --- what is filed ---
 
-void QueueStore::file(const Script& script, std::vector<std::string> arguments,
+void QueueStore::file(const std::string& id, const Script& script,
+                      std::vector<std::string> arguments,
                       std::function<void(const Reply&, Time posted)> done) {
   const std::lock_guard lock(mutex_);
   auto& filing = filings_[++last_filing_];
+  filing.id = id;
   filing.command = remote_.command(script, std::move(arguments));
   filing.done = std::move(done);
   post_filing(last_filing_, now_is());
@@ -363,27 +389,42 @@ void QueueStore::on_filed(std::uint64_t number, const Reply& reply, Time posted)
   ask_for_jobs();
 }
 
-// A lost reply is not told: on_change says that the server is away. Of equal errors only the first
-// is told.
+// A lost reply is not told: on_change says that the server is away. An error is told once, until it
+// is over.
 void QueueStore::on_error(const Reply& reply) {
+  filed_.notify_all();
   if (says_gone(reply)) {
     if (gone_.empty()) {
       gone_ = remote_.name() + " was deleted: what its jobs came to is not known any more";
     }
-    filed_.notify_all();
     if (wake_) wake_();
     return;
   }
-  if (reply.lost() || reply.text == last_error_) return;
-  last_error_ = reply.text;
-  options_.tell(remote_.name() + ": " + reply.text + "; results are kept, and filed later");
+  if (reply.lost()) return;
+  const auto [known, first] = errors_.try_emplace(reply.text.substr(0, reply.text.find(' ')));
+  known->second = now_is();
+  if (!first) return;
+  options_.tell(std::string(remote_.error(reply).what()) + "; results are kept, and filed later");
+}
+
+// Those that came last before that.
+void QueueStore::end_errors(Time before) {
+  for (auto error = errors_.begin(); error != errors_.end();) {
+    if (error->second >= before) {
+      ++error;
+      continue;
+    }
+    options_.tell(remote_.name() + ": " + printable(error->first) + " is over");
+    error = errors_.erase(error);
+  }
 }
 
 void QueueStore::on_change(bool up, const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (!open_ || up == std::exchange(was_up_, up)) return;
+  filed_.notify_all();
   options_.tell(remote_.name() + (up ? ": it is back"
-                                     : " cannot be reached: " + why +
+                                     : " cannot be reached: " + printable(why) +
                                            "; nothing is taken, and results are kept until then"));
 }
 
@@ -397,6 +438,8 @@ void QueueStore::on_tick() {
     if (!filing.on_its_way && now >= filing.again_at) post_filing(number, now);
   }
   if (now >= beat_at_) beat(now);
+  // All that a worker asks for, it asks for within a lease.
+  if (failing_ == 0) end_errors(now - std::max(options_.lease, kShortestError));
   if (closing_) return;
   if (now >= reap_at_ && !reaping_) reap(now);
   if (now >= move_at_) move_due(now);
@@ -421,12 +464,13 @@ void QueueStore::beat(Time now) {
   for (std::size_t begin = 0; begin < all.size(); begin += kMostBeats) {
     const auto end = std::min(begin + kMostBeats, all.size());
     std::vector<std::string> arguments{consumer_};
-    std::map<std::string, std::vector<std::shared_ptr<Lease>>> leases;
+    // Of one entry, there may be two: this worker has taken over its own job.
+    std::vector<std::shared_ptr<Lease>> leases;
     for (auto at = begin; at < end; ++at) {
       const auto& held = *all[at].second;
       arguments.push_back(held.entry);
       arguments.push_back(std::to_string(held.deliveries));
-      leases[held.entry].push_back(held.lease);
+      leases.push_back(held.lease);
     }
     remote_.post(remote_.command(kBeat, std::move(arguments)),
                  [this, now, leases = std::move(leases)](const Reply& reply) mutable {
@@ -434,12 +478,13 @@ void QueueStore::beat(Time now) {
                      const std::lock_guard lock(mutex_);
                      return on_error(reply);
                    }
-                   for (const auto& entry : reply.list) {
-                     for (const auto& lease : leases[entry.text]) lease->renew(now);
-                     leases.erase(entry.text);
+                   for (const auto& index : reply.list) {
+                     const auto at = static_cast<std::size_t>(index.integer);
+                     if (at < leases.size() && leases[at])
+                       std::exchange(leases[at], nullptr)->renew(now);
                    }
-                   for (const auto& [entry, lost] : leases) {
-                     for (const auto& lease : lost) lease->lose();
+                   for (const auto& lost : leases) {
+                     if (lost) lost->lose();
                    }
                  });
   }
@@ -485,19 +530,13 @@ void QueueStore::ask_for_news(Time now) {
   });
 }
 
-void QueueStore::learn(const Reply& news, Time now) {
-  const auto count = [&](std::size_t index) {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(news.at(index), 0));
-  };
-  counts_.queued = count(0);
-  counts_.sending = count(1);
-  counts_.waiting = count(2);
-  counts_.done = count(3);
-  counts_.dead = count(4);
-  counts_.unknown = count(5);
+void QueueStore::learn(const Reply& reply, Time now) {
+  const auto news = read_news(reply);
+  if (!news) return on_error(odd_reply());
+  counts_ = news->counts;
   due_at_.reset();
-  if (news.at(8) >= 0) due_at_ = later(now, std::chrono::milliseconds(news.at(8)));
-  server_offset_ = std::chrono::milliseconds(news.at(9)) - now.time_since_epoch();
+  if (news->next_due) due_at_ = later(now, *news->next_due);
+  server_offset_ = news->time - now.time_since_epoch();
 }
 
 // How many jobs more may be taken. Those between two sends do not count, up to a limit.
@@ -540,7 +579,7 @@ void QueueStore::on_delivered(const Reply& reply) {
     arriving_ += (arguments.size() - 1) / 2;
   }
   const auto count = (arguments.size() - 1) / 2;
-  file(kFetch, std::move(arguments), [this, count](const Reply& found, Time posted) {
+  file({}, kFetch, std::move(arguments), [this, count](const Reply& found, Time posted) {
     const std::lock_guard lock(mutex_);
     arriving_ -= count;
     add_jobs(found.list, posted);

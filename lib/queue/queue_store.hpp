@@ -26,6 +26,7 @@ struct StoreOptions {
   std::size_t parallel = 64;
   Duration lease = std::chrono::seconds(30);
   std::string policy;  // a hash of the policies
+  bool make = true;    // the queue, where it is not there
   // Warnings; on any thread.
   std::function<void(const std::string&)> tell;
 };
@@ -54,6 +55,7 @@ class QueueStore final : public batch::Store {
   void give_back(const batch::Job& job) override;
   void stop_taking() override;
   void hold(std::string_view host, Duration time) override;
+  // None: the server keeps the jobs that wait for a host, and not the host.
   [[nodiscard]] std::vector<batch::HeldHost> holds() override { return {}; }
   void commit() override;
   [[nodiscard]] batch::Counts counts() const override;
@@ -67,21 +69,24 @@ class QueueStore final : public batch::Store {
   [[nodiscard]] WallTime date() const;
 
   // Takes nothing more, gives back what was not sent, and waits until everything is filed. Returns
-  // how many jobs could not be filed within the limit.
-  std::size_t close(Duration limit);
+  // the ids of the jobs that could not be filed within the limit.
+  std::vector<std::string> close(Duration limit);
+  // From any thread: `close` does not wait for a server that is away or refuses what is filed.
+  void hurry();
   // How many results came too late: other workers had taken these jobs over.
   [[nodiscard]] std::uint64_t late() const;
 
  private:
   // What must be carried out, sooner or later.
   struct Filing {
+    std::string id;  // of the job; empty: it is about none
     fleet::Command command;
     std::function<void(const fleet::Reply&, Time posted)> done;
     bool on_its_way = false;
     Time again_at{};
   };
 
-  void file(const Script& script, std::vector<std::string> arguments,
+  void file(const std::string& id, const Script& script, std::vector<std::string> arguments,
             std::function<void(const fleet::Reply&, Time posted)> done);
   void post_filing(std::uint64_t number, Time now);
   void on_filed(std::uint64_t number, const fleet::Reply& reply, Time posted);
@@ -95,8 +100,9 @@ class QueueStore final : public batch::Store {
   [[nodiscard]] std::size_t room() const;
   void on_delivered(const fleet::Reply& reply);
   void on_error(const fleet::Reply& reply);
+  void end_errors(Time before);
   void add_jobs(const std::vector<fleet::Reply>& found, Time posted);
-  void learn(const fleet::Reply& news, Time now);
+  void learn(const fleet::Reply& reply, Time now);
   void check() const;
   void wait_remotely(const batch::Job& job, Duration time, int attempts);
   [[nodiscard]] std::vector<std::string> about(const Held& held, std::string_view expected) const;
@@ -123,8 +129,9 @@ class QueueStore final : public batch::Store {
   std::size_t arriving_ = 0;
   bool asking_ = false;
   bool closing_ = false;
-  std::string gone_;        // why the queue cannot be used any more
-  std::string last_error_;  // that was told
+  bool hurry_ = false;
+  std::string gone_;                    // why the queue cannot be used any more
+  std::map<std::string, Time> errors_;  // that were told, by their first word, and the last of each
   std::uint64_t late_ = 0;
   batch::Counts counts_;
   std::optional<Time> due_at_;  // of the first that waits

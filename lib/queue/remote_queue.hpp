@@ -4,7 +4,10 @@
 
 #include "scripts.hpp"
 
+#include <httpretry/batch/store.hpp>
+
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +34,20 @@ struct RemoteOptions {
 [[nodiscard]] std::string check_server(const std::string& name, std::string_view info,
                                        std::string_view save, bool force);
 
+// What kNews replies.
+struct News {
+  batch::Counts counts;
+  std::uint64_t late = 0;
+  std::uint64_t poison = 0;
+  std::optional<Duration> next_due;  // from now
+  Duration time{};                   // of the server, since 1970
+};
+// Empty: it is not such a reply.
+[[nodiscard]] std::optional<News> read_news(const fleet::Reply& reply);
+
+// In place of a reply that no queue gives: another program may use its keys.
+[[nodiscard]] fleet::Reply odd_reply();
+
 // Errors are thrown as batch::StoreError, unless said otherwise.
 class RemoteQueue {
  public:
@@ -38,8 +55,9 @@ class RemoteQueue {
 
   // Waits for the connection and checks the server. Returns a warning, or nothing.
   [[nodiscard]] std::string connect();
-  // False: there is no such queue, and `make` is false.
-  bool open(bool make, const std::string& policy);
+  // Makes the queue where it is not there, or throws, with the names of some that are.
+  void open_or_make(const std::string& policy) { open(true, policy); }
+  void open_existing() { open(false, {}); }
   [[nodiscard]] const std::string& token() const { return token_; }
   [[nodiscard]] const std::string& policy() const { return policy_; }
   [[nodiscard]] const std::string& key(std::size_t index) const { return keys_[index]; }
@@ -62,9 +80,18 @@ class RemoteQueue {
   [[nodiscard]] fleet::Reply must(const Script& script, std::vector<std::string> arguments) {
     return must(command(script, std::move(arguments)));
   }
+  // As `ask`. Where the reply is lost, asks again, for that long, unless it is stopped meanwhile.
+  // For what may be carried out twice. `again`: whether that was so.
+  using Stopped = std::function<bool()>;
+  [[nodiscard]] fleet::Reply insist(const fleet::Command& command, Duration limit,
+                                    const Stopped& stopped, bool& again);
+  [[nodiscard]] batch::StoreError error(const fleet::Reply& reply) const;
   [[nodiscard]] bool up() const { return link_.up(); }
 
  private:
+  void open(bool make, const std::string& policy);
+  [[nodiscard]] std::string names_of_some();
+  [[nodiscard]] fleet::Reply ask_unless(fleet::Command command, const Stopped& stopped);
   [[nodiscard]] static fleet::Link::Options link_options(const RemoteOptions& options);
 
   const RemoteOptions options_;

@@ -13,7 +13,7 @@ namespace {
 // `read` and `write`: a job as a table. `owns`: whether a consumer still has an entry. `move`: to
 // another state; the counters say how many jobs are in each.
 constexpr char kCommon[] = R"lua(
-local S, Z, J, R, D, M = unpack(KEYS)
+local S, Z, J, R, D, M, U = unpack(KEYS)
 if ARGV[1] ~= redis.call('HGET', M, 'token') then
   return redis.error_reply('GONE the queue is not there any more')
 end
@@ -38,6 +38,8 @@ end
 local function move(job, state)
   redis.call('HINCRBY', M, 'n:' .. job.state, -1)
   redis.call('HINCRBY', M, 'n:' .. state, 1)
+  if state == 'u' then redis.call('SADD', U, job.id) end
+  if job.state == 'u' and state ~= 'u' then redis.call('SREM', U, job.id) end
   job.state = state
 end
 local function deliveries(entry, consumer)
@@ -95,12 +97,14 @@ constexpr std::array<char, A + B - 1> joined(const char (&a)[A], const char (&b)
 const Script kOpen = {R"lua(
 local S, M = KEYS[1], KEYS[6]
 local token = redis.call('HGET', M, 'token')
+if not token and ARGV[4] ~= '1' then return false end
+local made = redis.pcall('XGROUP', 'CREATE', S, 'w', '0', 'MKSTREAM')
+-- It may be there.
+if made.err and not string.find(made.err, 'BUSYGROUP', 1, true) then return made end
 if not token then
-  if ARGV[4] ~= '1' then return false end
   token = ARGV[1]
   redis.call('HSET', M, 'token', token, 'policy', ARGV[3])
 end
-redis.pcall('XGROUP', 'CREATE', S, 'w', '0', 'MKSTREAM')
 return {token, redis.call('HGET', M, 'policy')}
 )lua"};
 
@@ -174,7 +178,7 @@ local claim, renewed = {'XCLAIM', S, 'w', ARGV[2], 0}, {}
 for at = 3, #ARGV, 2 do
   if mine[ARGV[at]] == tonumber(ARGV[at + 1]) then
     claim[#claim + 1] = ARGV[at]
-    renewed[#renewed + 1] = ARGV[at]
+    renewed[#renewed + 1] = (at - 3) / 2
   end
 end
 if #renewed > 0 then
@@ -293,6 +297,39 @@ return #due
 )lua");
 const Script kTick = {kTickText.data()};
 
+constexpr auto kUnknownText = joined(kCommon, R"lua(
+local page = redis.call('SSCAN', U, ARGV[3], 'COUNT', ARGV[4])
+local found = {}
+for _, id in ipairs(page[2]) do
+  local job = read(id)
+  if job and job.state == 'u' then
+    found[#found + 1] = {id, tonumber(job.line), job.key, job.request}
+  end
+end
+return {page[1], found}
+)lua");
+const Script kUnknown = {kUnknownText.data()};
+
+// Who had it before has no say in it any more. Its key counts as new, as in a batch.
+constexpr auto kRetryText = joined(kCommon, R"lua(
+local count = 0
+for _, id in ipairs(redis.call('SRANDMEMBER', U, ARGV[3])) do
+  local job = read(id)
+  if job and job.state == 'u' then
+    move(job, 'q')
+    job.holder = ''
+    job.since = job.key ~= '' and string.format('%.0f', now()) or '0'
+    write(job)
+    offer(id)
+    count = count + 1
+  else
+    redis.call('SREM', U, id)
+  end
+end
+return count
+)lua");
+const Script kRetry = {kRetryText.data()};
+
 constexpr auto kNewsText = joined(kCommon, R"lua(
 local names = {'n:q', 'n:s', 'n:w', 'n:d', 'n:x', 'n:u', 'late', 'poison'}
 local news = {}
@@ -306,13 +343,13 @@ return news
 const Script kNews = {kNewsText.data()};
 
 std::vector<const Script*> queue_scripts() {
-  return {&kOpen,   &kEnqueue, &kFetch,   &kReap,  &kBeat, &kIntend,
-          &kFinish, &kWait,    &kRelease, &kLeave, &kTick, &kNews};
+  return {&kOpen, &kEnqueue, &kFetch, &kReap, &kBeat,    &kIntend, &kFinish,
+          &kWait, &kRelease, &kLeave, &kTick, &kUnknown, &kRetry,  &kNews};
 }
 
 std::vector<std::string> keys_of(const std::string& name) {
   const auto tag = "{hr:" + name + "}:";
-  return {tag + "s", tag + "z", tag + "j", tag + "r", tag + "d", tag + "m"};
+  return {tag + "s", tag + "z", tag + "j", tag + "r", tag + "d", tag + "m", tag + "u"};
 }
 
 }  // namespace httpretry::queue

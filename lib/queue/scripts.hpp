@@ -10,6 +10,7 @@
 //   {hr:NAME}:r  stream of results: i (the id) and l (the line)
 //   {hr:NAME}:d  stream of dead letters, likewise
 //   {hr:NAME}:m  hash about the queue: token, policy, n:STATE, late, poison
+//   {hr:NAME}:u  set of the ids that are unknown
 //
 // The states are q (queued or taken), s (must not be sent twice, and may be on its way), w (waits),
 // d (done), x (dead) and u (unknown). `holder` is who has last said that it sends, or how it ended:
@@ -55,7 +56,7 @@ extern const Script kReap;
 
 // Says that a worker is still there.
 //   token, consumer, then for each of its jobs, in the order of the entries: entry, deliveries
-// Replies: the entries that are still its own.
+// Replies: which of them are still its own, as indexes.
 extern const Script kBeat;
 
 // Before jobs that must not be sent twice may reach the wire.
@@ -88,6 +89,16 @@ extern const Script kLeave;
 //   token, "", most
 // Replies: how many.
 extern const Script kTick;
+
+// Some of the jobs that are unknown; one may come twice.
+//   token, "", cursor ("0"), about how many
+// Replies: the next cursor; for each: id, line, key, request.
+extern const Script kUnknown;
+
+// Queues jobs again that are unknown.
+//   token, "", most
+// Replies: how many.
+extern const Script kRetry;
 
 // Replies: the counts of q, s, w, d, x, u; late; poison; when the next that waits is due, from now
 // (-1: none waits); the time.

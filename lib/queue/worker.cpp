@@ -4,10 +4,50 @@
 #include "lib/batch/batch_options.hpp"
 #include "lib/batch/text.hpp"
 
+#include <httpretry/http/headers.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace httpretry::queue {
 namespace {
+
+constexpr std::size_t kMostNamed = 10;
+
+// Else each job would fail at the end.
+void check_directory(const batch::BatchOptions& batch) {
+  const auto& directory = batch.directory;
+  if (directory.empty()) return;
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (!failed && !std::filesystem::is_directory(directory, failed)) {
+    failed = std::make_error_code(std::errc::not_a_directory);
+  }
+  if (!failed && ::access(directory.c_str(), W_OK | X_OK) != 0) {
+    failed = std::error_code(errno, std::generic_category());
+  }
+  if (!failed) return;
+  throw batch::StoreError("cannot write bodies into the directory " + printable(directory) + ": " +
+                          failed.message());
+}
+
+// "what became of 2 jobs (a, b) could not be told to the queue: …"
+std::string not_filed(const std::vector<std::string>& ids) {
+  std::string names;
+  for (std::size_t i = 0; i < std::min(ids.size(), kMostNamed); ++i) {
+    names += (i > 0 ? ", " : "") + printable(ids[i]);
+  }
+  if (ids.size() > kMostNamed) names += ", …";
+  const bool one = ids.size() == 1;
+  return "what became of " + std::to_string(ids.size()) + (one ? " job (" : " jobs (") + names +
+         ") could not be told to the queue: other workers take " + (one ? "it" : "them") +
+         " over when the leases end";
+}
 
 StoreOptions store_options(const QueueOptions& options, const batch::BatchOptions& batch,
                            Duration lease) {
@@ -17,6 +57,7 @@ StoreOptions store_options(const QueueOptions& options, const batch::BatchOption
   store.parallel = batch.runner.parallel;
   store.lease = lease;
   store.policy = policy_hash(batch.policies);
+  store.make = batch.runner.until_stopped;
   store.tell = options.tell;
   return store;
 }
@@ -26,6 +67,11 @@ batch::LineJobsOptions lines_options(const batch::BatchOptions& batch, const Que
   // Whatever was added: jobs of the queue come from inputs of any format.
   lines.format = batch::LineFormat::Auto;
   lines.date_now = [&store] { return store.date(); };
+  // The line was right where it was added.
+  lines.on_missing_policy = [](const batch::Job& job, const std::string& why) {
+    throw MissingPolicy("this worker cannot send the job \"" + printable(job.id) + "\": " + why +
+                        ". Start it with the policies that the job was added with");
+  };
   return lines;
 }
 
@@ -58,8 +104,10 @@ struct Worker::Parts {
   batch::Runner runner;
 };
 
-Worker::Worker(QueueOptions options, batch::BatchOptions batch, Duration lease)
-    : parts_(std::make_unique<Parts>(options, std::move(batch), lease)) {}
+Worker::Worker(QueueOptions options, batch::BatchOptions batch, Duration lease) {
+  check_directory(batch);
+  parts_ = std::make_unique<Parts>(options, std::move(batch), lease);
+}
 Worker::~Worker() = default;
 
 batch::RunEnd Worker::run() {
@@ -67,15 +115,19 @@ batch::RunEnd Worker::run() {
     try {
       return parts_->runner.run();
     } catch (...) {
+      // The first problem counts.
       static_cast<void>(parts_->store.close(parts_->grace));
       throw;
     }
   }();
   const auto left = parts_->store.close(parts_->grace);
-  if (left == 0) return end;
-  throw batch::StoreError(
-      "what became of " + std::to_string(left) +
-      " jobs could not be told to the queue: other workers take them over when their leases end");
+  if (!left.empty()) throw batch::StoreError(not_filed(left));
+  return end;
+}
+
+void Worker::stop() {
+  parts_->runner.stop();
+  parts_->store.hurry();
 }
 
 batch::Runner& Worker::runner() { return parts_->runner; }

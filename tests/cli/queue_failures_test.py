@@ -1,5 +1,7 @@
 """httpretry work where workers die, stand still or are stopped, and where the Redis server is away."""
 
+import json
+import re
 import signal
 import threading
 import time
@@ -37,9 +39,43 @@ class Crashes(QueueTest):
         server.arrived.get(timeout=LIMIT)
         self.assertEqual(self.status()["sending"], 1)
         worker.kill()
-        self.assertIn("1 unknown", self.drain(*SHORT, status=75))
+        said = self.drain(*SHORT, status=75)
+        self.assertIn("1 unknown", said)
+        self.assertIn("--unknown FILE writes what may have been executed; --retry-unknown", said)
         self.assertEqual(len(server.seen), 1)
         self.assertEqual(self.results(), [])
+
+    def test_what_is_unknown_is_an_input_and_is_sent_again_on_request(self):
+        self.redis()
+        release = threading.Event()
+        self.addCleanup(release.set)
+        server = self.server(Response(200, hold=release), Response(200, hold=release), 201)
+        lines = [{"url": server.url("/a"), "id": "a", "body": "x"}, {"url": server.url("/b"), "body": "y"}]
+        self.enqueue(*lines, {"url": server.url("/get"), "id": "get", "not_before": "2099-01-01T00:00:00Z"})
+        worker = self.start_worker(*SHORT)
+        for _ in range(2):
+            server.arrived.get(timeout=LIMIT)
+        self.assertIn("0 unknown jobs queued again", self.work("--retry-unknown").stderr.decode())
+        worker.kill()
+        self.drain(*SHORT, *QUIET, status=75)
+        self.assertEqual(self.status()["unknown"], 2)
+        listed = [json.loads(line) for line in self.work("--unknown", "-").stdout.splitlines()]
+        self.assertEqual(listed[0], lines[0])
+        self.assertRegex(listed[1].pop("id"), "^[0-9a-f]{8}-2$")
+        self.assertEqual(listed[1], lines[1])
+        # A file is replaced, because a job may be unknown no more.
+        (self.folder / "unknown").write_text("old")
+        self.assertIn("2 unknown jobs written to unknown", self.work("--unknown", "unknown").stderr.decode())
+        self.assertEqual((self.folder / "unknown").read_bytes(), self.work("--unknown", "-").stdout)
+        # Another queue takes it as it is.
+        self.run_program("batch", "--check", "unknown")
+        self.assertIn("2 unknown jobs queued again", self.work("--retry-unknown").stderr.decode())
+        self.assertEqual(self.status()["queued"], 2)
+        self.assertEqual(self.work("--unknown", "-").stdout, b"")
+        self.drain(*QUIET, status=75)
+        self.assertEqual(len(server.seen), 4)
+        self.assertEqual([state for _, state in self.states()], ["done", "done"])
+        self.assertEqual(self.work("--results", "-").stdout, (self.folder / "results").read_bytes())
 
     def test_a_late_outcome_resolves_what_is_unknown(self):
         self.redis()
@@ -145,7 +181,49 @@ class Away(QueueTest):
         self.assertIn(b"results are kept, and filed later", worker.stderr.readline())
         redis.ask("CONFIG", "SET", "maxmemory", "0")
         self.assertEqual(worker.wait(timeout=LIMIT), 0)
+        self.assertIn(b"queue jobs: OOM is over", worker.stderr.readline())
         self.assertEqual(self.states(), [("post", "done")])
+
+    def test_errors_that_alternate_are_told_once_and_when_they_are_over(self):
+        redis = self.redis()
+        server = self.server(200)
+        worker = self.start_worker(*SHORT, *QUIET)
+        self.enqueue(server.url())
+        server.arrived.get(timeout=LIMIT)
+        wait_until(lambda: self.status().get("done") == 1)
+        redis.ask("SET", "{hr:jobs}:z", "text")  # what asks for news fails
+        redis.ask("CONFIG", "SET", "maxmemory", "1")  # and what writes
+        def seen(code):
+            found = re.search(f"errorstat_{code}:count=(\\d+)", redis.ask("INFO", "errorstats").decode())
+            return int(found[1]) if found else 0
+        wait_until(lambda: seen("OOM") >= 4 and seen("WRONGTYPE") >= 4)
+        redis.ask("CONFIG", "SET", "maxmemory", "0")
+        redis.ask("DEL", "{hr:jobs}:z")
+        lines = [worker.stderr.readline().decode() for _ in range(4)]
+        for code in ("OOM", "WRONGTYPE"):
+            self.assertEqual([f"jobs: {code} is over" in line for line in lines].count(True), 1, lines)
+            self.assertEqual([f"jobs: {code} " in line and "filed later" in line
+                              for line in lines].count(True), 1, lines)
+        worker.send_signal(signal.SIGTERM)
+        self.assertEqual(worker.wait(timeout=LIMIT), 128 + signal.SIGTERM)
+
+    def test_a_second_signal_does_not_wait_for_a_server_that_is_away(self):
+        redis = self.redis()
+        release = threading.Event()
+        self.addCleanup(release.set)
+        server = self.server(Response(200, hold=release))
+        self.enqueue({"url": server.url(), "id": "a"})
+        worker = self.start_worker("--grace", "1h", *QUIET)
+        server.arrived.get(timeout=LIMIT)
+        redis.kill()
+        self.assertIn(b"cannot be reached", worker.stderr.readline())
+        release.set()
+        worker.send_signal(signal.SIGTERM)
+        self.assertIn(b"a second signal stops them", worker.stderr.readline())
+        worker.send_signal(signal.SIGTERM)
+        self.assertEqual(worker.wait(timeout=LIMIT), 23)
+        self.assertIn("what became of 1 job (a) could not be told to the queue: other workers take it "
+                      "over when the leases end", worker.stderr.read().decode())
 
     def test_results_that_cannot_be_filed_are_an_error(self):
         redis = self.redis()
@@ -160,8 +238,8 @@ class Away(QueueTest):
         worker.stderr.readline()
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(timeout=LIMIT), 23)
-        self.assertIn("what became of 1 jobs could not be told to the queue",
-                      worker.stderr.read().decode())
+        self.assertRegex(worker.stderr.read().decode(),
+                         r"what became of 1 job \([0-9a-f]{8}-1\) could not be told to the queue")
 
     def test_a_queue_that_was_deleted_ends_its_workers(self):
         redis = self.redis()
@@ -189,10 +267,12 @@ class Away(QueueTest):
 
     def test_servers_that_cannot_keep_a_queue_are_refused(self):
         self.redis("--maxmemory-policy", "allkeys-lru")
+        self.enqueue("http://127.0.0.1:1/", args=("--force",))
         said = self.refused(*self.words("--drain"))
         self.assertIn("has maxmemory-policy allkeys-lru: when its memory is full it deletes jobs", said)
         self.assertIn("keeps its data in memory only: a restart loses the queue",
-                      self.drain("--force"))
+                      self.work("--force", "--drain", "--set", "max_attempts=1",
+                                status=22).stderr.decode())
         self.queue.kill()
         self.assertIn("cannot use redis://127.0.0.1:", self.refused(*self.words("--drain")))
 

@@ -1,11 +1,14 @@
 """httpretry batch --enqueue and httpretry work: a queue on a real Redis server."""
 
 import json
+import pathlib
+import re
 import signal
+import subprocess
 import time
 
 from program import LIMIT, QUICK, Response, main, wait_until
-from queue_program import QUIET, QueueTest
+from queue_program import QUIET, QueueTest, SlowProxy
 
 
 class Queues(QueueTest):
@@ -46,7 +49,7 @@ class Queues(QueueTest):
         self.assertEqual(len(said.splitlines()), 2, said)
         said = self.enqueue({"url": "http://a/", "id": "x"}, {"url": "http://b/", "id": "x"}, status=2)
         self.assertIn("in.jsonl:2:", said)
-        self.assertIn("there is no such queue", self.refused(*self.words("--status")))
+        self.assertIn("there is no queue jobs on redis://", self.refused(*self.words("--status")))
         self.enqueue({"url": "http://a/", "id": "x"})
         said = self.enqueue({"url": "http://c/"}, {"id": "x", "url": "http://b/"}, status=2)
         self.assertIn("in.jsonl:2:8: ", said)
@@ -135,6 +138,71 @@ class Queues(QueueTest):
         self.assertIn("was begun with other policies", self.drain("--set", "max_attempts=2"))
 
 
+    def test_one_job_is_one_job(self):
+        self.redis()
+        line = {"url": "http://127.0.0.1:1/", "id": "a"}
+        self.assertIn("httpretry: 1 job added\n", self.enqueue(line))
+        self.assertIn("httpretry: 0 jobs added, 1 was there already\n", self.enqueue(line))
+
+    def test_a_queue_that_is_not_there_is_an_error_and_is_not_made(self):
+        redis = self.redis()
+        self.enqueue("http://127.0.0.1:1/")
+        url = redis.url().replace("jobs", "jbos")
+        for args in (("--drain",), ("--status",), ("--results", "x"), ("--dead", "x"), ("--unknown", "x"),
+                     ("--retry-unknown",), ("--results", "-")):
+            said = self.refused("work", "--queue", url, *args)
+            self.assertIn(f"there is no queue jbos on redis://127.0.0.1:{redis.port}/0; queues there: jobs",
+                          said)
+            self.assertFalse((self.folder / "x").exists())
+        self.assertNotIn(b"jbos", redis.ask("KEYS", "*"))
+
+    def test_the_queue_can_come_from_the_environment_and_its_password_is_in_no_message(self):
+        redis = self.redis()
+        redis.ask("CONFIG", "SET", "requirepass", "hush")
+        env = {"HTTPRETRY_QUEUE": f"redis://:hush@127.0.0.1:{redis.port}/0?job=jobs"}
+        server = self.server(200)
+        said = self.run_program("batch", "--enqueue", self.input(server.url()), env=env).stderr.decode()
+        self.assertIn("1 job added", said)
+        said += self.run_program("work", "--status", env=env).stdout.decode()
+        said += self.run_program("work", "--drain", env=env).stderr.decode()
+        self.assertIn("1 of 1 done", said)
+        env["HTTPRETRY_QUEUE"] = env["HTTPRETRY_QUEUE"].replace("=jobs", "=jbos")
+        said += self.run_program("work", "--drain", env=env, status=23).stderr.decode()
+        env["HTTPRETRY_QUEUE"] = env["HTTPRETRY_QUEUE"].replace("hush", "hushhush")
+        said += self.run_program("work", "--drain", env=env, status=23).stderr.decode()
+        self.assertIn("cannot use redis://127.0.0.1:", said)
+        env["HTTPRETRY_QUEUE"] = "redis://:hush@?job=a"
+        said += self.run_program("work", "--drain", env=env, status=2).stderr.decode()
+        self.assertIn("HTTPRETRY_QUEUE: Redis URL: position 15: it has no host", said)
+        self.assertNotIn("hush", said)
+
+    def test_a_worker_without_the_policy_of_a_job_gives_it_back_and_ends(self):
+        self.redis()
+        server = self.server(200)
+        (self.folder / "policy.json").write_text('{"version": 1, "policies": {"careful": {"max_attempts": 2}}}')
+        policy = ("--policy", "policy.json")
+        self.enqueue({"url": server.url(), "id": "a", "policy": "careful"}, args=policy)
+        for args in ((), ("--drain",)):
+            said = self.work(*args, *QUIET, status=3).stderr.decode()
+            self.assertIn('this worker cannot send the job "a": no policy and no preset is named '
+                          '"careful". Start it with the policies that the job was added with', said)
+            status = self.status()
+            self.assertEqual((status["queued"], status["dead"], server.seen), (1, 0, []))
+            self.assertNotIn("worker ", self.work("--status").stdout.decode())
+        self.drain(*policy, *QUIET)
+        self.assertEqual(self.states(), [("a", "done")])
+
+    def test_a_worker_that_cannot_write_bodies_does_not_begin(self):
+        self.redis()
+        server = self.server(200)
+        self.enqueue({"url": server.url(), "id": "a"})
+        (self.folder / "file").write_text("x")
+        for where in ("file", "file/below"):
+            self.assertIn(f"cannot write bodies into the directory {where}: ",
+                          self.work("--drain", "--bodies", where, status=23).stderr.decode())
+        self.assertEqual((self.status()["queued"], server.seen), (1, []))
+
+
 class Waits(QueueTest):
     def test_a_long_wait_is_kept_by_the_server(self):
         self.redis()
@@ -157,11 +225,96 @@ class Waits(QueueTest):
         self.assertEqual(self.states(), [("a", "done")])
 
 
+class Enqueue(QueueTest):
+    """Jobs that are added where something breaks off."""
+
+    def setUp(self):
+        super().setUp()
+        self.redis()
+        self.proxy = SlowProxy(self.queue.port)
+        self.addCleanup(self.proxy.close)
+        self.proxy.delay = 0.1
+
+    def begin(self, *lines):
+        """Some jobs have been added."""
+        adding = self.start("batch", "--queue", self.queue.url(self.proxy.port), "--enqueue",
+                            self.input(*lines))
+        wait_until(lambda: self.queue.ask("HGET", "{hr:jobs}:m", "n:q").startswith(b"$3"))
+        return adding
+
+    def end(self, adding):
+        said = adding.stderr.read().decode()
+        return adding.wait(timeout=LIMIT), said
+
+    def test_a_signal_ends_it_and_it_is_told_what_was_added(self):
+        adding = self.begin(*(f"http://127.0.0.1:1/{i}" for i in range(2000)))
+        adding.send_signal(signal.SIGINT)
+        status, said = self.end(adding)
+        self.assertEqual(status, 128 + signal.SIGINT)
+        found = re.search("httpretry: it was stopped: (\\d+) jobs added, up to line (\\d+) of the input", said)
+        self.assertIsNotNone(found, said)
+        self.assertEqual(found[1], found[2])
+        self.assertEqual(self.status()["queued"], int(found[1]))
+        self.assertIn("run the same command again: a line that has an id is added once", said)
+        self.assertIn("lines without an id would be added a second time: remove the lines 1 to "
+                      f"{found[1]} before", said)
+
+    def test_where_the_server_goes_away_it_is_told_what_may_have_been_added(self):
+        adding = self.begin(*({"url": "http://127.0.0.1:1/", "id": f"{i}"} for i in range(2000)))
+        self.proxy.delay = 3600
+        time.sleep(0.3)  # what was on its way arrives
+        count = self.status()["queued"]
+        adding.send_signal(signal.SIGTERM)
+        status, said = self.end(adding)
+        self.assertEqual(status, 128 + signal.SIGTERM)
+        self.assertIn(f"{count} jobs added, up to line {count} of the input; those of the lines "
+                      f"{count + 1} to {count + 200} may have been added, too", self.plain(said))
+        self.assertIn("run the same command again", said)
+        self.assertNotIn("without an id", said)
+        # That is so.
+        self.proxy.delay = 0
+        said = self.plain(self.enqueue(*({"url": "http://127.0.0.1:1/", "id": f"{i}"} for i in range(2000))))
+        self.assertIn(f"{2000 - count} jobs added, {count} were there already", said)
+
+    @staticmethod
+    def plain(said):
+        return re.sub(r"(\d) (\d{3})", r"\1\2", said)
+
+    def test_a_signal_before_that_ends_it_at_once(self):
+        adding = self.start("batch", "--queue", self.queue.url(), "--enqueue", "-", stdin=subprocess.PIPE)
+        self.addCleanup(adding.stdin.close)
+        adding.stdin.write(b"http://127.0.0.1:1/\n")
+        adding.stdin.flush()
+        wait_until(lambda: self.blocks(adding, signal.SIGINT))
+        adding.send_signal(signal.SIGINT)
+        status, said = self.end(adding)
+        self.assertEqual((status, said), (128 + signal.SIGINT, "httpretry: stopped; nothing was added\n"))
+
+    @staticmethod
+    def blocks(process, number):
+        for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines():
+            if line.startswith("SigBlk:"):
+                return bool(int(line.split()[1], 16) & 1 << number - 1)
+        return False
+
+    def test_a_full_server_ends_it_and_the_same_command_goes_on(self):
+        lines = [{"url": "http://127.0.0.1:1/", "id": f"{i}"} for i in range(2000)]
+        adding = self.begin(*lines)
+        self.queue.ask("CONFIG", "SET", "maxmemory", "1")
+        status, said = self.end(adding)
+        self.assertEqual(status, 23)
+        self.assertRegex(said, "OOM .*: \\d+ jobs added, up to line")
+        self.assertNotIn("may have been", said)
+        self.queue.ask("CONFIG", "SET", "maxmemory", "0")
+        self.enqueue(*lines)
+        self.assertEqual(self.status()["queued"], 2000)
+
+
 class Usage(QueueTest):
     def test_wrong_options(self):
         url = "redis://127.0.0.1/0?job=a"
         for args, said in (
-                (("work",), "--queue URL is missing: it names the queue"),
+                (("work",), "--queue URL is missing, and $HTTPRETRY_QUEUE, too: it names the queue"),
                 (("work", "--queue", url, "x"), "work takes no operand: the requests are in the queue"),
                 (("work", "--queue", url, "--lease", "1ms"), "option --lease must be 500ms or more"),
                 (("work", "--queue", "http://x"), "option --queue: "),

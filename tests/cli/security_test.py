@@ -18,7 +18,7 @@ ALLOWED_ENVIRONMENT = {
     "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
     "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE", "HOME", "NETRC",
     # Ours, and what terminals and the C library have.
-    "HTTPRETRY_POLICY", "HTTPRETRY_SHARED", "OTEL_TRACES_EXPORTER", "NO_COLOR", "TERM", "COLUMNS",
+    "HTTPRETRY_POLICY", "HTTPRETRY_SHARED", "HTTPRETRY_QUEUE", "OTEL_TRACES_EXPORTER", "NO_COLOR", "TERM", "COLUMNS",
     "TZ", "TMPDIR"}
 
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -41,7 +42,7 @@ class Scripts {
  public:
   Scripts() : remote_(options()) {
     static_cast<void>(remote_.connect());
-    REQUIRE(remote_.open(true, "policy"));
+    remote_.open_or_make("policy");
   }
 
   Reply run(const fleet::Script& script, std::vector<std::string> arguments) {
@@ -121,9 +122,27 @@ class Scripts {
       arguments.push_back(std::to_string(job.deliveries));
     }
     std::vector<std::string> entries;
-    for (const auto& entry : run(kBeat, arguments).list) entries.push_back(entry.text);
+    for (const auto& index : run(kBeat, arguments).list) {
+      entries.push_back(jobs.at(static_cast<std::size_t>(index.integer)).entry);
+    }
     return entries;
   }
+  // Their ids.
+  std::set<std::string> unknown() {
+    std::set<std::string> ids;
+    std::string cursor = "0";
+    do {
+      const auto page = run(kUnknown, {"", cursor, "10"});
+      REQUIRE(page.list.size() == 2);
+      for (const auto& job : page.list[1].list) {
+        REQUIRE(job.list.size() == 4);
+        ids.insert(job.list[0].text);
+      }
+      cursor = page.list[0].text;
+    } while (cursor != "0");
+    return ids;
+  }
+  std::int64_t retry(int most) { return run(kRetry, {"", std::to_string(most)}).integer; }
   Numbers numbers() {
     const auto news = run(kNews, {""});
     Numbers found;
@@ -316,6 +335,23 @@ TEST_CASE("what may have been sent and must not be again is unknown when its wor
     CHECK(queue.wait("w1", job, "*", 1000) == 1);
     CHECK(queue.numbers() == Numbers{0, 0, 1, 0, 0, 0});
   }
+  SUBCASE("it is queued again on request, and its late outcome does not count") {
+    CHECK(queue.unknown() == std::set<std::string>{"a"});
+    CHECK(queue.retry(10) == 1);
+    CHECK(queue.retry(10) == 0);
+    CHECK(queue.unknown().empty());
+    CHECK(queue.numbers() == Numbers{1, 0, 0, 0, 0, 0});
+    CHECK(queue.finish("w1", job, "s") == 0);
+    CHECK(queue.wait("w1", job, "*", 1000) == 0);
+    CHECK(queue.release("w1", job, "*") == 0);
+    const auto again = only(queue.take("w2", 10));
+    CHECK(again.deliveries == 1);
+    CHECK(queue.intend("w2", again));
+    CHECK(queue.finish("w1", job, "s") == 0);
+    CHECK(queue.finish("w2", again, "s") == 1);
+    CHECK(queue.lines() == std::vector<std::string>{"a by w2"});
+    CHECK(queue.late() == 2);
+  }
   SUBCASE("it ends as unknown") {
     CHECK(queue.finish("w1", job, "s", "u") == 0);
     CHECK(queue.numbers() == Numbers{0, 0, 0, 0, 0, 1});
@@ -400,6 +436,94 @@ TEST_CASE("consumers without jobs are forgotten after their time") {
   CHECK(consumers() == 0);
 }
 
+TEST_CASE("what is unknown is listed, and queued again so many at a time") {
+  Scripts queue;
+  for (int i = 0; i < 300; ++i) {
+    queue.add(std::to_string(i), "http://a/" + std::to_string(i), i % 2 == 0 ? "key" : "");
+  }
+  const auto jobs = queue.take("w1", 300);
+  for (const auto& job : jobs) CHECK(queue.finish("w1", job, "q", "u") == 1);
+  CHECK(queue.unknown().size() == 300);
+  for (const auto count : {100, 100, 100, 0}) CHECK(queue.retry(100) == count);
+  CHECK(queue.unknown().empty());
+  CHECK(queue.numbers() == Numbers{300, 0, 0, 0, 0, 0});
+  // A key counts as new: it may have been sent since now.
+  const auto now = queue.time();
+  for (const auto& job : queue.take("w2", 300)) {
+    CHECK(job.request == "http://a/" + job.id);
+    CHECK((job.since > 0) == !job.key.empty());
+    CHECK(job.since <= now);
+  }
+}
+
+TEST_CASE("of two deliveries of one entry to one worker, only the newer is renewed") {
+  Scripts queue;
+  queue.add("a");
+  const auto before = only(queue.take("w1"));
+  const auto now = only(queue.reap_later("w1"));
+  REQUIRE(now.entry == before.entry);
+  const auto renewed = [&](const Taken& first, const Taken& second) {
+    std::vector<std::int64_t> indexes;
+    for (const auto& index : queue
+                                 .run(kBeat, {"w1", first.entry, std::to_string(first.deliveries),
+                                              second.entry, std::to_string(second.deliveries)})
+                                 .list) {
+      indexes.push_back(index.integer);
+    }
+    return indexes;
+  };
+  CHECK(renewed(before, now) == std::vector<std::int64_t>{1});
+  CHECK(renewed(now, before) == std::vector<std::int64_t>{0});
+}
+
+TEST_CASE("a queue that is not there is not made by a look, and the others are named") {
+  Scripts queue;
+  RemoteOptions options;
+  options.address = queue.server().address();
+  options.address.job = "jbos";
+  RemoteQueue other(options);
+  static_cast<void>(other.connect());
+  const auto where = options.address.text();
+  CHECK_THROWS_WITH_AS(other.open_existing(),
+                       ("there is no queue jbos on " + where + "; queues there: jobs").c_str(),
+                       batch::StoreError);
+  CHECK(queue.plain({"KEYS", "*jbos*"}).list.empty());
+  CHECK(queue.plain({"FLUSHALL"}).text == "OK");
+  CHECK_THROWS_WITH_AS(other.open_existing(), ("there is no queue jbos on " + where).c_str(),
+                       batch::StoreError);
+}
+
+TEST_CASE("keys that are not those of a queue are an error, which is printable") {
+  Scripts queue;
+  CHECK(queue.plain({"SET", "{hr:other}:s", "text"}).text == "OK");
+  RemoteOptions options;
+  options.address = queue.server().address();
+  options.address.job = "other";
+  RemoteQueue other(options);
+  static_cast<void>(other.connect());
+  CHECK_THROWS_WITH_AS(other.open_or_make(""), doctest::Contains("WRONGTYPE"), batch::StoreError);
+  // Nothing is half made.
+  CHECK(queue.plain({"EXISTS", "{hr:other}:m"}).integer == 0);
+
+  Reply reply;
+  reply.kind = Reply::Kind::Error;
+  reply.text = "ERR \x1b[2J\nmore";
+  CHECK(std::string(other.error(reply).what()) == other.name() + ": ERR \\x1b[2J\\x0amore");
+}
+
+TEST_CASE("counters that somebody changed are not below zero, and other replies are none") {
+  Scripts queue;
+  queue.plain({"HSET", queue.remote().key(5), "n:q", "-3", "late", "-1", "n:d", "2"});
+  const auto news = read_news(queue.run(kNews, {""}));
+  REQUIRE(news);
+  CHECK(news->counts.queued == 0);
+  CHECK(news->late == 0);
+  CHECK(news->counts.total() == 2);
+  CHECK(!news->next_due);
+  CHECK(!read_news(Reply()));
+  CHECK(!read_news(queue.plain({"KEYS", "*"})));
+}
+
 TEST_CASE("deliveries are counted, so that a job that ends its workers can be given up") {
   Scripts queue;
   queue.add("a");
@@ -426,14 +550,17 @@ TEST_CASE("a queue that was deleted, or made anew, is told apart") {
   options.address.job = "jobs";
   RemoteQueue other(options);
   static_cast<void>(other.connect());
-  CHECK(!other.open(false, ""));
-  CHECK(other.open(true, ""));
+  CHECK_THROWS_AS(other.open_existing(), batch::StoreError);
+  other.open_or_make("");
   CHECK(says_gone(finish()));
   CHECK(other.token() != queue.remote().token());
 }
 
 TEST_CASE("a server that is full refuses a step, and nothing of it is done") {
   Scripts queue;
+  queue.add("u");
+  CHECK(queue.intend("w1", only(queue.take("w1"))));
+  CHECK(queue.reap_later("w2").empty());
   queue.add("w");
   queue.wait("w1", only(queue.take("w1")), "q", 1);
   queue.pass(2);
@@ -456,14 +583,16 @@ TEST_CASE("a server that is full refuses a step, and nothing of it is done") {
   refused(kReap, {"w2", std::to_string(kLease), "100", "0-0", "3600000"});
   refused(kLeave, {"w1"});
   refused(kTick, {"", "100"});
+  refused(kRetry, {"", "100"});
   refused(kEnqueue, {"", "1", "c", "7", "", "0", "http://c/"});
   CHECK(queue.numbers() == before);
   CHECK(queue.plain({"CONFIG", "SET", "maxmemory", "0"}).text == "OK");
   CHECK(queue.run(kTick, {"", "100"}).integer == 1);
+  CHECK(queue.retry(100) == 1);
   CHECK(queue.finish("w1", jobs[0], "q") == 1);
   CHECK(queue.finish("w1", jobs[1], "q") == 1);
-  CHECK(queue.finish("w2", only(queue.take("w2", 10)), "q") == 1);
-  CHECK(queue.numbers() == Numbers{0, 0, 0, 3, 0, 0});
+  for (const auto& again : queue.take("w2", 10)) CHECK(queue.finish("w2", again, "q") == 1);
+  CHECK(queue.numbers() == Numbers{0, 0, 0, 4, 0, 0});
 }
 
 TEST_CASE("scripts that the server forgot are sent again") {
@@ -510,11 +639,13 @@ class ModelTest {
  public:
   explicit ModelTest(unsigned seed) : random_(seed) {}
 
-  void run(int steps) {
+  // Returns how many jobs were queued again that were unknown.
+  std::size_t run(int steps) {
     for (int i = 0; i < steps; ++i) {
       step();
       check();
     }
+    return retried_;
   }
 
  private:
@@ -522,7 +653,8 @@ class ModelTest {
   std::string worker() { return "w" + std::to_string(below(3)); }
 
   void step() {
-    switch (below(9)) {
+    switch (below(10)) {
+      case 9: return retry();
       case 0: return add();
       case 1:
       case 2: return take(queue_.take(worker_ = worker(), static_cast<int>(below(3)) + 1), false);
@@ -559,6 +691,28 @@ class ModelTest {
       owner_.erase(id);
     }
   }
+  // Which of them, the server chooses.
+  void retry() {
+    if (below(3) != 0) return;
+    const auto most = static_cast<std::int64_t>(below(2)) + 1;
+    const auto before = unknown();
+    const auto count = std::min(most, static_cast<std::int64_t>(before.size()));
+    CHECK(queue_.retry(static_cast<int>(most)) == count);
+    const auto after = queue_.unknown();
+    for (const auto& id : before) {
+      if (after.contains(id)) continue;
+      jobs_.at(id).state = 'q';
+      holder_.erase(id);
+    }
+    retried_ += static_cast<std::size_t>(count);
+  }
+  std::set<std::string> unknown() const {
+    std::set<std::string> ids;
+    for (const auto& [id, job] : jobs_) {
+      if (job.state == 'u') ids.insert(id);
+    }
+    return ids;
+  }
   void tick() {
     queue_.pass(2);
     queue_.run(kTick, {"", "1000"});
@@ -574,7 +728,8 @@ class ModelTest {
     auto& job = jobs_.at(id);
     const auto owner = owner_.find(id);
     const bool mine = owner != owner_.end() && owner->second == index;
-    const bool resolves = flight.intended && job.state == 'u' && !ended_.contains(index);
+    const auto holder = holder_.find(id);
+    const bool resolves = job.state == 'u' && holder != holder_.end() && holder->second == index;
     if (ended_.contains(index)) return;
     const std::string expected = flight.intended ? "s" : "q";
     const auto act = below(4);
@@ -582,6 +737,7 @@ class ModelTest {
       CHECK(queue_.intend(flight.worker, flight.job) == mine);
       if (!mine) return;
       flight.intended = true;
+      holder_[id] = index;
       job.state = 's';
       return;
     }
@@ -614,6 +770,7 @@ class ModelTest {
     }
     CHECK(queue_.numbers() ==
           Numbers{counts['q'], counts['s'], counts['w'], counts['d'], counts['x'], counts['u']});
+    CHECK(queue_.unknown() == unknown());
     CHECK(queue_.lines().size() == results);
     CHECK(queue_.pending() == owner_.size());
     CHECK(queue_.length() == counts['q'] + counts['s']);
@@ -624,15 +781,19 @@ class ModelTest {
   std::string worker_;
   std::map<std::string, Model> jobs_;
   std::vector<Flight> flights_;
-  std::map<std::string, std::size_t> owner_;  // which flight has the job
+  std::map<std::string, std::size_t> owner_;   // which flight has the job
+  std::map<std::string, std::size_t> holder_;  // which said last that it sends
+  std::size_t retried_ = 0;
   std::map<std::size_t, bool> ended_;
 };
 
 }  // namespace
 
 TEST_CASE("random steps of three workers, against a model of the states") {
+  std::size_t retried = 0;
   for (unsigned seed = 1; seed <= 4; ++seed) {
     CAPTURE(seed);
-    ModelTest(seed).run(250);
+    retried += ModelTest(seed).run(250);
   }
+  CHECK(retried > 0);
 }

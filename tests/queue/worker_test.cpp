@@ -49,6 +49,24 @@ class Fixture {
     return batch;
   }
 
+  EnqueueReport add(const batch::BatchOptions& input) {
+    const auto its = Enqueue::open(options(), input);
+    REQUIRE(its);
+    const auto report = its->add();
+    CHECK(report.problem.empty());
+    return report;
+  }
+  // URLs, each with an id.
+  batch::BatchOptions urls(int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      text += R"({"id":")" + std::to_string(i) + R"(","url":"http://127.0.0.1:9/"})" + "\n";
+    }
+    folder_.append("urls", text);
+    auto input = batch();
+    input.input = folder_ / "urls";
+    return input;
+  }
   // A third each of GET, POST and POST with a key.
   void enqueue(const FaultServer& server) {
     std::string text;
@@ -62,7 +80,7 @@ class Fixture {
     folder_.append("in", text);
     auto input = batch();
     input.input = folder_ / "in";
-    CHECK(queue::enqueue(options(), input).added == kJobs);
+    CHECK(add(input).added == kJobs);
   }
   // A POST without a key.
   void enqueue_one() {
@@ -70,7 +88,7 @@ class Fixture {
                          "\n");
     auto input = batch();
     input.input = folder_ / "in";
-    CHECK(queue::enqueue(options(), input).added == 1);
+    CHECK(add(input).added == 1);
   }
   batch::RunEnd work() {
     Worker worker(options(), batch(), 30s);
@@ -169,7 +187,7 @@ TEST_CASE("a run is not over while a job that it gives back is not filed") {
   // Another worker finds this one silent.
   RemoteQueue other(options.remote);
   CHECK(other.connect().empty());
-  CHECK(other.open(false, ""));
+  other.open_existing();
   CHECK_FALSE(other.ask(other.command(kReap, {"other", "0", "10", "0-0", "1000000"})).failed());
   CHECK(read_status(queue.options()).counts.unknown == 1);
   // A full server refuses the filing, and answers what only reads.
@@ -211,4 +229,79 @@ TEST_CASE("a worker that is stopped gives back what it did not send") {
   CHECK(queue.work() == batch::RunEnd::Finished);
   CHECK(server.requests() == kJobs);
   CHECK(queue.results().size() == kJobs);
+}
+
+TEST_CASE("jobs whose reply is lost are added again, once, while the server comes back") {
+  Fixture queue;
+  const auto input = queue.urls(500);
+  const auto adding = Enqueue::open(queue.options(), input);
+  REQUIRE(adding);
+  std::thread restart;
+  const auto report = adding->add([&] {
+    if (!restart.joinable() && read_status(queue.options()).counts.queued > 0) {
+      // Another program adds them all, as if only the reply had been lost.
+      queue.add(input);
+      queue.redis().kill();
+      restart = std::thread([&] { queue.redis().start(); });
+    }
+    return false;
+  });
+  restart.join();
+  CHECK(report.problem.empty());
+  CHECK(report.line == 500);
+  // Those of the lost reply, too: they were not there before.
+  CHECK(report.added >= 400);
+  CHECK(report.added + report.present == 500);
+  CHECK(read_status(queue.options()).counts.queued == 500);
+}
+
+TEST_CASE("where adding is given up, it is known what was added and what may have been") {
+  Fixture queue;
+  auto options = queue.options();
+  options.patience = 100ms;
+  const auto adding = Enqueue::open(options, queue.urls(500));
+  REQUIRE(adding);
+  bool killed = false;
+  const auto report = adding->add([&] {
+    if (killed || read_status(queue.options()).counts.queued == 0) return false;
+    queue.redis().kill();
+    killed = true;
+    return false;
+  });
+  CHECK(report.problem.find(options.address.text()) == 0);
+  CHECK(report.added == report.line);
+  CHECK(report.maybe_line == report.line + 200);
+  CHECK(!report.without_id);
+}
+
+TEST_CASE("a lease that the worker itself took over is not renewed") {
+  Fixture queue;
+  queue.enqueue_one();
+  StoreOptions options;
+  options.remote.address = queue.options().address;
+  options.lease = 1s;
+  options.tell = [](const std::string& /*text*/) {};
+  QueueStore store(options);
+  RemoteQueue other(options.remote);
+  CHECK(other.connect().empty());
+  const auto first = next_job(store);
+  const auto before = store.held(first);
+  // As if it had stood still: it finds its own job silent.
+  std::vector<batch::Job> again;
+  while (again.empty()) {
+    const auto pending =
+        other.ask(plain_command({"XPENDING", other.key(0), "w", "-", "+", "1"})).list;
+    REQUIRE(pending.size() == 1);
+    CHECK_FALSE(other
+                    .ask(plain_command({"XCLAIM", other.key(0), "w", pending[0].list[1].text, "0",
+                                        before.entry, "IDLE", "5000", "JUSTID"}))
+                    .failed());
+    store.take(
+        1, [](std::string_view /*host*/) { return true; }, again);
+  }
+  const auto after = store.held(again.front());
+  CHECK(after.entry == before.entry);
+  CHECK(after.deliveries == before.deliveries + 1);
+  while (before.lease->allows_sends(std::chrono::steady_clock::now())) std::this_thread::yield();
+  CHECK(after.lease->allows_sends(std::chrono::steady_clock::now()));
 }

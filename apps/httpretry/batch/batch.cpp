@@ -91,7 +91,8 @@ int run_batch(BatchCommand& command) {
   const auto run = Batch::open(command.batch);
   if (!run) return kUsage;
   display.clear();
-  const auto ended = run_to_end(run->runner(), [&] { return run->run(); });
+  const auto ended = run_to_end(
+      run->runner(), [&] { return run->run(); }, [&] { run->runner().stop(); });
   display.clear();
   if (!display.quiet()) print_end(*run, ended.end, command);
   return finish_run(ended, run->counts(), telemetry.get());

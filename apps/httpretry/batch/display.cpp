@@ -74,6 +74,10 @@ std::string grouped(std::uint64_t number) {
   return text;
 }
 
+std::string number_of(std::uint64_t number, const char* what) {
+  return grouped(number) + " " + what + (number == 1 ? "" : "s");
+}
+
 std::string progress_line(const batch::RunProgress& progress) {
   const auto& counts = progress.counts;
   auto line = grouped(counts.done) + "/" + grouped(counts.total()) + " done";

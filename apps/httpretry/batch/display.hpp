@@ -10,6 +10,8 @@ namespace httpretry::cli {
 
 // 12 480
 std::string grouped(std::uint64_t number);
+// "1 job", "12 480 jobs"
+std::string number_of(std::uint64_t number, const char* what);
 
 // "12 480/50 000 done · 31 dead · 212 waiting · 64 in flight · 412/s · p50 38 ms · ETA 1 m 31 s ·
 // api.x paused 12 s"

@@ -198,12 +198,21 @@ std::vector<Flag> connection_flags(BatchCommand& to) {
 namespace {
 
 #ifdef HTTPRETRY_WITH_QUEUE
+}  // namespace
+
+Flag queue_flag(BatchCommand& to) {
+  return {'\0', "queue", "URL",
+          "the queue: redis://[:PASSWORD@]HOST[:PORT][/DB]?job=NAME (default: $HTTPRETRY_QUEUE)",
+          [&](Text v) { to.queue = v; }};
+}
+
+namespace {
+
 std::vector<Flag> queue_flags(BatchCommand& to) {
   return {
       {'\0', "enqueue", "", "add the requests to a queue, which `httpretry work` sends",
        [&](Text) { to.enqueue = true; }},
-      {'\0', "queue", "URL", "the queue: redis://[:PASSWORD@]HOST[:PORT][/DB]?job=NAME",
-       [&](Text v) { to.queue = v; }},
+      queue_flag(to),
       {'\0', "force", "", "also on a server that may delete keys when its memory is full",
        [&](Text) { to.force = true; }},
   };

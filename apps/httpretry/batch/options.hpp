@@ -40,6 +40,7 @@ std::vector<Flag> telemetry_flags(BatchCommand& to);
 std::vector<Flag> flow_flags(BatchCommand& to);
 std::vector<Flag> connection_flags(BatchCommand& to);
 Flag key_lifetime_flag(BatchCommand& to);
+Flag queue_flag(BatchCommand& to);
 
 FlagTable batch_flags(BatchCommand& to);
 

@@ -13,6 +13,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 namespace httpretry::cli {
 namespace {
 
@@ -80,9 +82,10 @@ std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command) {
   return telemetry;
 }
 
-RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run) {
+RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run,
+                    std::function<void()> stop) {
   RunEnded ended;
-  const RunSignals signals(runner);
+  const RunSignals signals(runner, std::move(stop));
   ended.end = run();
   ended.signal = signals.received();
   return ended;

@@ -40,8 +40,9 @@ struct RunEnded {
   batch::RunEnd end{};
   int signal = 0;  // that stopped it
 };
-// Runs, and is stopped by signals.
-RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run);
+// Runs, and is stopped by signals: the second one calls `stop`.
+RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run,
+                    std::function<void()> stop);
 // "httpretry: 3 of 5 done, 1 dead, 1 waiting". `late`: results that came too late.
 std::string end_line(const batch::Counts& counts, std::uint64_t late, batch::RunEnd end,
                      const BatchCommand& command);

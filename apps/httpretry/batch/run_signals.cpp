@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sys/signalfd.h>
 
+#include <utility>
+
 namespace httpretry::cli {
 namespace {
 
@@ -19,14 +21,14 @@ WithoutSignals::WithoutSignals() : before_{} {
 
 WithoutSignals::~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-RunSignals::RunSignals(batch::Runner& runner)
-    : runner_(runner), thread_(our_signals(), [this](const auto& info) {
+RunSignals::RunSignals(batch::Runner& runner, std::function<void()> stop)
+    : runner_(runner), stop_(std::move(stop)), thread_(our_signals(), [this](const auto& info) {
         arrived(static_cast<int>(info.ssi_signo));
       }) {}
 
 void RunSignals::arrived(int signal) {
   if (signal == SIGUSR1) return runner_.ask_progress();
-  if (received_ != 0) return runner_.stop();
+  if (received_ != 0) return stop_();
   received_ = signal;
   runner_.finish_up();
   print_message("httpretry: requests on their way may end; a second signal stops them, too");

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <functional>
 
 namespace httpretry::cli {
 
@@ -26,7 +27,8 @@ class WithoutSignals {
 // client, so that all threads block them.
 class RunSignals {
  public:
-  explicit RunSignals(batch::Runner& runner);
+  // `stop`: for the second signal.
+  RunSignals(batch::Runner& runner, std::function<void()> stop);
 
   // The first that ends the run; 0 if none arrived.
   [[nodiscard]] int received() const { return received_; }
@@ -35,6 +37,7 @@ class RunSignals {
   void arrived(int signal);
 
   batch::Runner& runner_;
+  std::function<void()> stop_;
   std::atomic<int> received_ = 0;
   SignalThread thread_;  // last: it uses the others
 };

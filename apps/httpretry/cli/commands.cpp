@@ -148,6 +148,9 @@ constexpr auto kCommands = std::to_array<Command>({
      "sent; if its worker then dies, it is unknown and not sent again.\n"
      "Where the server is away, nothing is taken, requests that are on their way end, and their "
      "results are kept until it is back.\n"
+     "--unknown writes what is unknown, --retry-unknown queues it again. What is promised, and "
+     "what "
+     "to set on the server: lib/queue/README.md.\n"
      "The first SIGINT or SIGTERM lets requests that are on their way end, the second stops them; "
      "SIGUSR1 prints how far it is. With --drain the exit status is 0 if all is done, 22 if a job "
      "is dead, 75 if some is left for later.",

@@ -124,6 +124,7 @@ constexpr auto kEnvironment = std::to_array<Entry>({
     {"HTTPRETRY_POLICY", "the policy file if neither --policy nor --preset is given"},
     {"HTTPRETRY_SHARED",
      "the URL for --shared if it is not given; a password in it is then in no list of processes"},
+    {"HTTPRETRY_QUEUE", "the same for --queue"},
     {"http_proxy, https_proxy, all_proxy, no_proxy", "the same as for curl"},
     {"CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR", "the certificates to trust"},
     {"NO_COLOR", "if not empty: no colors, unless --color says otherwise"},

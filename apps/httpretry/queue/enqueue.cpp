@@ -3,13 +3,86 @@
 #include "batch/display.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/message.hpp"
+#include "cli/signal_thread.hpp"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
 
 namespace httpretry::cli {
+namespace {
+
+constexpr const char* kVariable = "HTTPRETRY_QUEUE";
+
+// A signal ends the process at once as long as nothing was added; then `received` tells of it.
+class EnqueueSignals {
+ public:
+  // False: a signal has come, and the process is ending.
+  bool begin_adding() {
+    Phase reading = Phase::Reading;
+    return phase_.compare_exchange_strong(reading, Phase::Adding);
+  }
+  [[nodiscard]] int received() const { return received_; }
+
+ private:
+  enum class Phase : std::uint8_t { Reading, Adding, Ending };
+
+  void arrived(int signal) {
+    Phase reading = Phase::Reading;
+    received_ = signal;
+    if (!phase_.compare_exchange_strong(reading, Phase::Ending)) return;
+    show_status("");
+    print_message("httpretry: stopped; nothing was added");
+    ::_exit(128 + signal);
+  }
+
+  std::atomic<Phase> phase_ = Phase::Reading;
+  std::atomic<int> received_ = 0;
+  // Last: it uses the others.
+  SignalThread thread_{signal_set({SIGINT, SIGTERM}),
+                       [this](const auto& info) { arrived(static_cast<int>(info.ssi_signo)); }};
+};
+
+std::string lines_text(std::uint64_t first, std::uint64_t last) {
+  if (first == last) return "line " + grouped(last);
+  return "the lines " + grouped(first) + " to " + grouped(last);
+}
+
+void print_break(const queue::EnqueueReport& report) {
+  const auto line = report.line;
+  const bool maybe = report.maybe_line > line;
+  auto text = "httpretry: " + report.problem + ": " + number_of(report.added, "job") + " added";
+  if (line > 0) text += ", up to line " + grouped(line) + " of the input";
+  if (maybe) {
+    text += "; those of " + lines_text(line + 1, report.maybe_line) + " may have been added, too";
+  }
+  print_message(text);
+  print_message("httpretry: run the same command again: a line that has an id is added once");
+  if (!report.without_id || report.maybe_line == 0) return;
+  text = "httpretry: lines without an id would be added a second time: ";
+  if (line > 0) text += "remove " + lines_text(1, line) + " before";
+  if (line > 0 && maybe) text += "; and ";
+  if (maybe) text += "--status shows whether there are more jobs than that";
+  print_message(text);
+}
+
+}  // namespace
 
 queue::QueueOptions queue_options(const BatchCommand& command) {
-  if (command.queue.empty()) throw UsageError("--queue URL is missing: it names the queue");
-  const auto address = queue::parse_queue(command.queue);
-  if (!address) throw UsageError("option --queue: " + address.error().message);
+  auto url = command.queue;
+  std::string source = "option --queue";
+  const char* variable = std::getenv(kVariable);
+  if (url.empty() && variable != nullptr) {
+    url = variable;
+    source = kVariable;
+  }
+  if (url.empty()) {
+    throw UsageError("--queue URL is missing, and $HTTPRETRY_QUEUE, too: it names the queue");
+  }
+  const auto address = queue::parse_queue(url);
+  if (!address) throw UsageError(source + ": " + address.error().message);
   queue::QueueOptions options;
   options.address = *address;
   options.force = command.force;
@@ -20,12 +93,22 @@ queue::QueueOptions queue_options(const BatchCommand& command) {
 int enqueue_input(const BatchCommand& command) {
   if (!command.enqueue) throw UsageError("--queue needs --enqueue; `httpretry work` sends a queue");
   const auto options = queue_options(command);
-  const auto report = queue::enqueue(options, command.batch);
-  if (!report.good) return kUsage;
+  EnqueueSignals signals;
+  const auto input = queue::Enqueue::open(options, command.batch);
+  if (!input) return kUsage;
+  while (!signals.begin_adding()) ::pause();
   show_status("");
+  const auto report = input->add([&] { return signals.received() != 0; });
+  if (!report.problem.empty()) {
+    print_break(report);
+    return signals.received() != 0 ? 128 + signals.received() : kWriteError;
+  }
   if (command.progress == ProgressStyle::None) return kOk;
-  auto line = "httpretry: " + grouped(report.added) + " jobs added";
-  if (report.present > 0) line += ", " + grouped(report.present) + " were there already";
+  auto line = "httpretry: " + number_of(report.added, "job") + " added";
+  if (report.present > 0) {
+    line += ", " + grouped(report.present) + (report.present == 1 ? " was" : " were") +
+            " there already";
+  }
   print_message(line);
   return kOk;
 }

@@ -7,7 +7,7 @@
 
 namespace httpretry::cli {
 
-// Throws UsageError where no queue is named.
+// Of --queue or $HTTPRETRY_QUEUE. Throws UsageError where neither names a queue.
 queue::QueueOptions queue_options(const BatchCommand& command);
 
 // Returns the exit status.

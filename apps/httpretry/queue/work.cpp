@@ -29,12 +29,17 @@ struct WorkCommand {
   bool status = false;
   std::string results;
   std::string dead;
+  std::string unknown;
+  bool retry_unknown = false;
+
+  [[nodiscard]] bool asks() const {
+    return status || retry_unknown || !results.empty() || !dead.empty() || !unknown.empty();
+  }
 };
 
 std::vector<Flag> queue_flags(WorkCommand& to) {
   return {
-      {'\0', "queue", "URL", "the queue: redis://[:PASSWORD@]HOST[:PORT][/DB]?job=NAME",
-       [&](Text v) { to.batch.queue = v; }},
+      queue_flag(to.batch),
       {'\0', "drain", "", "end when no job is left, as batch does", [&](Text) { to.drain = true; }},
       {'\0', "lease", "TIME",
        "after which a worker that says nothing loses its jobs to others (default: 30s)",
@@ -53,10 +58,17 @@ std::vector<Flag> question_flags(WorkCommand& to) {
       {'\0', "status", "", "print how many jobs are in which state, and which workers there are",
        [&](Text) { to.status = true; }},
       {'\0', "results", "FILE",
-       "write the results that are there, and end; an existing file is continued",
+       "write the results that are there, and end; an existing file is continued, - is standard "
+       "output",
        [&](Text v) { to.results = v; }},
       {'\0', "dead", "FILE", "the same for the jobs that failed, as an input for `httpretry batch`",
        [&](Text v) { to.dead = v; }},
+      {'\0', "unknown", "FILE",
+       "write what may have been executed and is unknown now, as an input, and end; an existing "
+       "file is replaced, - is standard output",
+       [&](Text v) { to.unknown = v; }},
+      {'\0', "retry-unknown", "", "queue it again, which may execute it twice, and end",
+       [&](Text) { to.retry_unknown = true; }},
       help_flag(),
   };
 }
@@ -91,22 +103,39 @@ std::string status_text(const queue::QueueStatus& status) {
     text += "the next that waits may be sent in " + duration_text(*status.next_due) + "\n";
   }
   for (const auto& worker : status.workers) {
-    text += "worker   " + printable(worker.name) + ", " + grouped(worker.jobs) +
-            " jobs, last heard of " + duration_text(worker.silent) + " ago\n";
+    text += "worker   " + printable(worker.name) + ", " + number_of(worker.jobs, "job") +
+            ", last heard of " + duration_text(worker.silent) + " ago\n";
   }
   return text;
 }
 
 int answer_questions(const WorkCommand& command) {
   const auto options = queue_options(command.batch);
+  const auto tell = [&](const std::string& text) {
+    if (command.batch.progress != ProgressStyle::None) print_message("httpretry: " + text);
+  };
   const auto write = [&](queue::Lines which, const std::string& path, const char* what) {
     if (path.empty()) return;
-    const auto count = queue::write_lines(options, which, path);
-    if (command.batch.progress == ProgressStyle::None) return;
-    print_message("httpretry: " + grouped(count) + " " + what + " written to " + path);
+    const auto print = [](const std::string& lines) { write_stdout(lines); };
+    const bool prints = path == "-";
+    const auto count = prints ? queue::print_lines(options, which, print)
+                              : queue::write_lines(options, which, path);
+    if (!prints) tell(number_of(count, what) + " written to " + path);
   };
-  write(queue::Lines::Results, command.results, "results");
-  write(queue::Lines::Dead, command.dead, "dead letters");
+  write(queue::Lines::Results, command.results, "result");
+  write(queue::Lines::Dead, command.dead, "dead letter");
+  if (!command.unknown.empty()) {
+    const auto lines = queue::read_unknown(options);
+    std::string text;
+    for (const auto& line : lines) text.append(line).append("\n");
+    write_to(command.unknown, text, -1);
+    if (command.unknown != "-") {
+      tell(number_of(lines.size(), "unknown job") + " written to " + command.unknown);
+    }
+  }
+  if (command.retry_unknown) {
+    tell(number_of(queue::retry_unknown(options), "unknown job") + " queued again");
+  }
   if (command.status) write_stdout(status_text(queue::read_status(options)));
   return kOk;
 }
@@ -114,6 +143,11 @@ int answer_questions(const WorkCommand& command) {
 void print_end(queue::Worker& worker, RunEnd end, const batch::Counts& counts,
                const BatchCommand& command) {
   print_message(end_line(counts, worker.late(), end, command));
+  if (counts.unknown > 0) {
+    print_message(
+        "httpretry: --unknown FILE writes what may have been executed; "
+        "--retry-unknown queues it again");
+  }
   const auto due = worker.next_due();
   if (end == RunEnd::Idle && due) {
     print_message("httpretry: start the same command again in " + duration_text(*due) +
@@ -135,7 +169,8 @@ int run_worker(WorkCommand& work) {
     const WithoutSignals blocked;
     worker = std::make_unique<queue::Worker>(options, command.batch, work.lease);
   }
-  const auto ended = run_to_end(worker->runner(), [&] { return worker->run(); });
+  const auto ended = run_to_end(
+      worker->runner(), [&] { return worker->run(); }, [&] { worker->stop(); });
   display.clear();
   const auto counts = worker->counts();
   if (!display.quiet()) print_end(*worker, ended.end, counts, command);
@@ -153,8 +188,14 @@ int work(const Args& args) {
   WorkCommand command;
   const auto operands = parse(args, work_flags(command));
   if (!operands.empty()) throw UsageError("work takes no operand: the requests are in the queue");
-  const bool asks = command.status || !command.results.empty() || !command.dead.empty();
-  return with_run_errors([&] { return asks ? answer_questions(command) : run_worker(command); });
+  return with_run_errors([&] {
+    try {
+      return command.asks() ? answer_questions(command) : run_worker(command);
+    } catch (const queue::MissingPolicy& error) {
+      print_message(std::string("httpretry: ") + error.what());
+      return kBadPolicyFile;
+    }
+  });
 }
 
 }  // namespace httpretry::cli

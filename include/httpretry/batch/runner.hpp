@@ -55,7 +55,8 @@ struct HTTPRETRY_API Verdict {
 class HTTPRETRY_API Jobs {
  public:
   virtual ~Jobs();
-  // Or how the job ends without being sent: its deadline has passed, its key is too old.
+  // Or how the job ends without being sent: its deadline has passed, its key is too old. What it
+  // throws ends the run as what the store throws does, and the job is given back.
   [[nodiscard]] virtual std::variant<Prepared, JobEnd> prepare(const Job& job) = 0;
   [[nodiscard]] virtual Verdict judge(const Job& job, const Prepared& sent, Outcome outcome) = 0;
 };
