@@ -55,6 +55,7 @@ RetryAccount::Permit FleetState::Account::end_attempt(BudgetClaim& claim, const 
   Permit permit;
   if (!ended.uses_budget) return permit;
   permit.allowed = step(now, [&] {
+    budget_.end_attempt(claim);
     const bool allowed = !ended.retries || budget_.take(claim, ended.cls, ended.timeout, now);
     if (ended.stops || !allowed) budget_.settle(claim, ended.cls, now);
     return allowed;
@@ -78,13 +79,18 @@ std::optional<HedgeRefused> FleetState::Account::take_hedge(BudgetClaim& claim, 
     return HedgeRefused::RetryBudget;
   }
   if (!uses_rate || take_turn(now) == Duration::zero()) return std::nullopt;
-  if (uses_budget) step(now, [&] { return budget_.cancel(claim, now), true; });
+  if (uses_budget) step(now, [&] { return budget_.give_back_hedge(claim, now), true; });
   return HedgeRefused::Busy;
 }
 
 void FleetState::Account::give_back_hedge(BudgetClaim& claim, Time now) {
   const std::lock_guard lock(mutex_);
-  step(now, [&] { return budget_.cancel(claim, now), true; });
+  step(now, [&] { return budget_.give_back_hedge(claim, now), true; });
+}
+
+void FleetState::Account::end_hedge(BudgetClaim& claim, Time now) {
+  const std::lock_guard lock(mutex_);
+  step(now, [&] { return budget_.end_hedge(claim), true; });
 }
 
 std::optional<std::int64_t> FleetState::Account::left(Time now) const {
@@ -97,9 +103,13 @@ std::optional<std::int64_t> FleetState::Account::whole_tokens(Time now) const {
   return thousandths ? std::optional(*thousandths / 1000) : std::nullopt;
 }
 
+bool FleetState::Account::shares_budget() const {
+  return policy_.kind != BudgetPolicy::Kind::None && policy_.kind != BudgetPolicy::Kind::Concurrent;
+}
+
 void FleetState::Account::follow_remote(Time now) {
   const bool shared = state_.remote().up() && !question_.without(now, state_.remote().patience());
-  if (shared == std::exchange(shared_, shared)) return;
+  if (shared == std::exchange(shared_, shared) || !shares_budget()) return;
   const auto workers = state_.remote().workers();
   const auto balance = budget_.balance(now);
   budget_ = Budget(shared ? policy_ : share_of(policy_, workers));
@@ -118,7 +128,7 @@ RemoteState::Done<View> FleetState::Account::when_replied(void (Account::*take_i
 }
 
 void FleetState::Account::ask(Time now) {
-  if (policy_.kind == BudgetPolicy::Kind::None || question_.is_asked()) return;
+  if (!shares_budget() || question_.is_asked()) return;
   const auto told = std::exchange(change_, {});
   if (!state_.remote().change_budget(key_, policy_, told, when_replied(&Account::got))) return;
   question_.ask(now);

@@ -21,6 +21,7 @@ class FleetState::Account final : public RetryAccount,
   std::optional<HedgeRefused> take_hedge(BudgetClaim& claim, bool uses_budget, bool uses_rate,
                                          Time now) override;
   void give_back_hedge(BudgetClaim& claim, Time now) override;
+  void end_hedge(BudgetClaim& claim, Time now) override;
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
 
   [[nodiscard]] const BudgetPolicy& policy() const { return policy_; }
@@ -38,6 +39,8 @@ class FleetState::Account final : public RetryAccount,
   auto step(Time now, const Step& step);
   // The remote state has gone, or is back.
   void follow_remote(Time now);
+  // Each process counts what it has under way itself: what a killed one has counted would stay.
+  [[nodiscard]] bool shares_budget() const;
   void ask(Time now);
   void got(const RemoteState::BudgetView& view, Time now);
   [[nodiscard]] bool shares_rate(Time now) const;

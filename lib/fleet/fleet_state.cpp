@@ -2,6 +2,7 @@
 #include "fleet_limits.hpp"
 #include "hearing.hpp"
 
+#include "lib/flow/log.hpp"
 #include "lib/guard/limit_rules.hpp"
 #include "lib/http/random.hpp"
 
@@ -64,6 +65,13 @@ std::shared_ptr<SendLimits> FleetState::limits(LimitKeys keys, Time now) {
 std::shared_ptr<RetryAccount> FleetState::account(const std::string& key,
                                                   const BudgetPolicy& policy, Time now) {
   if (is_of_this_process(key)) return own_->account(key, policy, now);
+  if (policy.kind == BudgetPolicy::Kind::Concurrent) {
+    std::call_once(told_of_concurrent_, [] {
+      write_log(LogLevel::Info,
+                "budgets of kind concurrent are not shared: each process counts "
+                "what it has under way itself");
+    });
+  }
   struct Held {
     std::shared_ptr<FleetState> state;  // ends after the account
     std::shared_ptr<Account> account;

@@ -117,6 +117,7 @@ class FleetState final : public SharedState, public std::enable_shared_from_this
   int waiting_ = 0;                       // sends, each once for each of its scopes
   std::uint64_t last_remote_change_ = 0;  // of the thread of the remote state
   mutable std::mutex accounts_mutex_;     // guards the accounts
+  std::once_flag told_of_concurrent_;
   std::unordered_multimap<std::string, std::shared_ptr<Account>> accounts_;
   // For what is not shared: hedges, and budgets of policies that other processes do not have.
   const std::shared_ptr<SharedState> own_;

@@ -41,8 +41,10 @@ class CurrentAttempt {
   [[nodiscard]] virtual std::optional<int> sends_left() const = 0;
   // Takes what a hedge costs from what calls share; the reason where that is not there.
   virtual std::optional<HedgeRefused> pay_for_hedge(Time now) = 0;
-  // It was not sent.
+  // The latest one was not sent.
   virtual void give_back_hedge(Time now) = 0;
+  // One has ended.
+  virtual void end_hedge(Time now) = 0;
   // At the end of the attempt.
   virtual void sent_several(HedgedSends sends) = 0;
 

@@ -24,6 +24,7 @@ void SharedBudget::begin_call(Time now) {
 
 Duration SharedBudget::begin_attempt(Time now) {
   const std::lock_guard lock(mutex);
+  last_used = now;
   return rate.acquire(now);
 }
 
@@ -32,6 +33,7 @@ RetryAccount::Permit SharedBudget::end_attempt(BudgetClaim& claim, const Ended& 
   if (ended.uses_rate) rate.update(now, ended.cls == Class::Throttle);
   Permit permit;
   if (!ended.uses_budget) return permit;
+  budget.end_attempt(claim);
   if (ended.retries) permit.allowed = budget.take(claim, ended.cls, ended.timeout, now);
   if (ended.stops || !permit.allowed) budget.settle(claim, ended.cls, now);
   permit.left = whole_tokens(budget, now);
@@ -49,13 +51,18 @@ std::optional<HedgeRefused> SharedBudget::take_hedge(BudgetClaim& claim, bool us
   const std::lock_guard lock(mutex);
   if (uses_budget && !budget.take_hedge(claim, now)) return HedgeRefused::RetryBudget;
   if (!uses_rate || rate.acquire(now) == Duration::zero()) return std::nullopt;
-  if (uses_budget) budget.cancel(claim, now);
+  if (uses_budget) budget.give_back_hedge(claim, now);
   return HedgeRefused::Busy;
 }
 
 void SharedBudget::give_back_hedge(BudgetClaim& claim, Time now) {
   const std::lock_guard lock(mutex);
-  budget.cancel(claim, now);
+  budget.give_back_hedge(claim, now);
+}
+
+void SharedBudget::end_hedge(BudgetClaim& claim, Time) {
+  const std::lock_guard lock(mutex);
+  budget.end_hedge(claim);
 }
 
 std::optional<std::int64_t> SharedBudget::left(Time now) const {

@@ -27,6 +27,7 @@ class SharedBudget final : public RetryAccount {
   std::optional<HedgeRefused> take_hedge(BudgetClaim& claim, bool uses_budget, bool uses_rate,
                                          Time now) override;
   void give_back_hedge(BudgetClaim& claim, Time now) override;
+  void end_hedge(BudgetClaim& claim, Time now) override;
   // In whole tokens; empty for a policy of kind None.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
 

@@ -217,6 +217,7 @@ void HedgedAttempt::ended(Send& send, Outcome outcome) {
   send.outcome_.emplace(std::move(outcome));
   --in_flight_;
   if (send.hedge_ && !send.began_) return drop(send);
+  if (send.hedge_) attempt_.end_hedge(now());
   learn(send);
   if (winner_ == nullptr && settles(send, send.judged_)) win(send);
   changed();

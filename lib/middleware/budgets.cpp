@@ -11,7 +11,7 @@ BudgetUse::BudgetUse(std::shared_ptr<RetryAccount> shared, bool adaptive, Time n
       request_(request),
       last_(now),
       adaptive_(adaptive && shared_ != nullptr) {
-  if (shared_) shared_->begin_call(now);
+  if (shared_ && own_ == nullptr) shared_->begin_call(now);
 }
 
 BudgetUse::~BudgetUse() {
@@ -77,15 +77,18 @@ std::optional<HedgeRefused> BudgetUse::take_hedge(Time now) {
     if (!own_->take(*request_, beside, now)) return HedgeRefused::RetryBudget;
   }
   if (!shared_) return std::nullopt;
-  hedge_claim_ = std::make_unique<BudgetClaim>();
-  const auto why = shared_->take_hedge(*hedge_claim_, own_ == nullptr, adaptive_, now);
+  const auto why = shared_->take_hedge(claim_, own_ == nullptr, adaptive_, now);
   if (why && own_ != nullptr) own_->give_back(*request_, now);
   return why;
 }
 
 void BudgetUse::give_back_hedge(Time now) {
   if (own_ != nullptr) return own_->give_back(*request_, now);
-  if (shared_ && hedge_claim_) shared_->give_back_hedge(*hedge_claim_, now);
+  if (shared_) shared_->give_back_hedge(claim_, now);
+}
+
+void BudgetUse::end_hedge(Time now) {
+  if (claim_.extras > 0) shared_->end_hedge(claim_, now);
 }
 
 std::optional<std::int64_t> BudgetUse::left(Time now) const {

@@ -27,8 +27,10 @@ class BudgetUse final : public SharedLimits {
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;
   // Takes what a hedge costs; the reason where that is not there.
   std::optional<HedgeRefused> take_hedge(Time now);
-  // The last one was not sent.
+  // The latest one was not sent.
   void give_back_hedge(Time now);
+  // One has ended.
+  void end_hedge(Time now);
 
  private:
   Permit end_shared(const Classified& classified, Next next, Time now);
@@ -38,11 +40,10 @@ class BudgetUse final : public SharedLimits {
   RetryBudget* const own_;
   const Request* const request_;
   BudgetClaim claim_;
-  std::unique_ptr<BudgetClaim> hedge_claim_;  // most calls take none
-  Time last_;                                 // the latest time that this was given
-  bool adaptive_;                             // the send rate counts
-  bool paid_ = false;                         // for a retry that has not begun
-  bool closed_ = false;                       // the call has ended
+  Time last_;            // the latest time that this was given
+  bool adaptive_;        // the send rate counts
+  bool paid_ = false;    // for a retry that has not begun
+  bool closed_ = false;  // the call has ended
 };
 
 }  // namespace httpretry

@@ -68,6 +68,7 @@ class RequestAttempts final : private CurrentAttempt {
   std::optional<int> sends_left() const override { return loop_.sends_left(); }
   std::optional<HedgeRefused> pay_for_hedge(Time now) override { return budget_.take_hedge(now); }
   void give_back_hedge(Time now) override { budget_.give_back_hedge(now); }
+  void end_hedge(Time now) override { budget_.end_hedge(now); }
   void sent_several(HedgedSends sends) override { sending_->hedged = std::move(sends); }
 
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }

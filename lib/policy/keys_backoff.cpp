@@ -14,7 +14,7 @@ constexpr std::string_view kKinds[] = {"none",         "constant",         "line
 constexpr std::string_view kJitters[] = {"none",         "full",  "equal",
                                          "proportional", "range", "additive"};
 constexpr std::string_view kCaps[] = {"before", "after"};  // of cap_after_jitter
-constexpr std::string_view kBudgetKinds[] = {"", "tokens", "ratio", "grpc"};
+constexpr std::string_view kBudgetKinds[] = {"", "tokens", "ratio", "grpc", "concurrent"};
 constexpr std::string_view kScopes[] = {"host", "endpoint", "policy"};
 
 constexpr DurationType kDuration(false);
@@ -29,6 +29,8 @@ constexpr Number<int> kFailures(policy::kCounts);
 constexpr Number<std::int64_t> kTokens(policy::kTokens);
 constexpr Number<std::int64_t> kRatio(policy::kRatios);
 constexpr Number<std::int64_t> kRate(policy::kRates);
+constexpr Number<std::int64_t> kPartOfCalls(policy::kPartsOfCalls);
+constexpr Number<int> kExtras(policy::kExtras);
 constexpr Word<Kind> kKind{Words(kKinds)};
 constexpr Word<Jitter> kJitter{Words(kJitters)};
 constexpr Word<bool> kCap{Words(kCaps)};
@@ -84,6 +86,7 @@ constexpr Key kBackoffKeys[] = {
 constexpr auto kOfTokens = mask(BudgetKind::Tokens);
 constexpr auto kOfRatio = mask(BudgetKind::Ratio);
 constexpr auto kOfGrpc = mask(BudgetKind::Grpc);
+constexpr auto kOfConcurrent = mask(BudgetKind::Concurrent);
 
 constexpr Key kBudgetKeys[] = {
     key<&BudgetPolicy::kind>("kind", kBudgetKind, "How retries are counted.").needed(),
@@ -114,6 +117,11 @@ constexpr Key kBudgetKeys[] = {
     key<&BudgetPolicy::refill>("token_ratio", kTokens, "What a success gives; a failure takes 1.")
         .of(kOfGrpc)
         .needed(),
+    key<&BudgetPolicy::ratio>("ratio", kPartOfCalls,
+                              "Retries and hedges under way, for each call under way (0.2).")
+        .of(kOfConcurrent),
+    key<&BudgetPolicy::min>("min", kExtras, "So many may always be under way (3).")
+        .of(kOfConcurrent),
     key<&BudgetPolicy::scope>("scope", kScope, "Who shares one (host)."),
 };
 

@@ -1,6 +1,7 @@
 #include <httpretry/retry/budget.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace httpretry {
 namespace {
@@ -17,48 +18,55 @@ Budget::Budget(const BudgetPolicy& policy) : policy_(policy), left_(policy.capac
 
 void Budget::begin(Time now) {
   if (policy_.kind == Kind::Ratio) add(policy_.ratio, period(now));
+  if (policy_.kind == Kind::Concurrent) ++calls_;
 }
 
 bool Budget::take(BudgetClaim& claim, Class cls, bool timeout, Time now) {
-  if (policy_.kind == Kind::None) return true;
-  if (policy_.kind == Kind::Grpc) {
-    claim.settled = !count_failure();  // this failure has been counted, and is the call's last
-    return !claim.settled;
-  }
-  const bool tokens = policy_.kind == Kind::Tokens;
-  const auto price = tokens ? cost(cls, timeout) : kOne;
-  if (claim.settled || price > (tokens ? left_ : left_in_window(now))) return false;
-  claim.last = price;
-  claim.period = period(now);
-  if (tokens) {
-    left_ -= price;
-  } else {
-    add(-price, claim.period);
+  switch (policy_.kind) {
+    case Kind::None: return true;
+    case Kind::Grpc:
+      claim.settled = !count_failure();  // this failure has been counted, and is the call's last
+      return !claim.settled;
+    case Kind::Concurrent: return begin_extra(claim);
+    case Kind::Tokens: return !claim.settled && pay(claim.retry, cost(cls, timeout), now);
+    case Kind::Ratio: return !claim.settled && pay(claim.retry, kOne, now);
   }
   return true;
 }
 
 bool Budget::take_hedge(BudgetClaim& claim, Time now) {
-  if (policy_.kind == Kind::Grpc) return left_ > policy_.capacity / 2;
-  return take(claim, Class::Transient, false, now);
+  switch (policy_.kind) {
+    case Kind::None: return true;
+    case Kind::Grpc: return left_ > policy_.capacity / 2;
+    case Kind::Concurrent: return begin_extra(claim);
+    case Kind::Tokens: return pay(claim.hedge, policy_.retry_cost, now);
+    case Kind::Ratio: return pay(claim.hedge, kOne, now);
+  }
+  return true;
 }
+
+void Budget::give_back_hedge(BudgetClaim& claim, Time now) {
+  pay_back(claim.hedge, now);
+  end_hedge(claim);
+}
+
+void Budget::end_hedge(BudgetClaim& claim) { end_extras(claim, 1); }
+
+void Budget::end_attempt(BudgetClaim& claim) { end_extras(claim, claim.extras); }
 
 void Budget::cancel(BudgetClaim& claim, Time now) {
   if (claim.settled) return;
-  claim.settled = true;
-  if (policy_.kind == Kind::Tokens) give(claim.last);
-  // What was taken before the window is free again already.
-  const bool within = claim.period > period(now) - kPeriods;
-  if (policy_.kind == Kind::Ratio && within && claim.last > 0) add(claim.last, claim.period);
+  close(claim);
+  pay_back(claim.retry, now);
   // Grpc gives nothing back: the attempt did fail.
 }
 
 void Budget::settle(BudgetClaim& claim, Class last, Time) {
   if (claim.settled) return;
-  claim.settled = true;
+  close(claim);
   const bool grpc = policy_.kind == Kind::Grpc;
   if (last == Class::Success) {
-    if (grpc || policy_.kind == Kind::Tokens) give(std::max(claim.last, policy_.refill));
+    if (grpc || policy_.kind == Kind::Tokens) give(std::max(claim.retry.amount, policy_.refill));
   } else if (grpc && last != Class::Permanent && last != Class::Pending) {
     count_failure();  // whatever it was that allowed no further attempt
   }
@@ -66,11 +74,14 @@ void Budget::settle(BudgetClaim& claim, Class last, Time) {
 
 std::optional<std::int64_t> Budget::left(Time now) const {
   if (policy_.kind == Kind::None) return std::nullopt;
+  if (policy_.kind == Kind::Concurrent) {
+    return std::max<std::int64_t>(most_extras() - extras_, 0) * kOne;
+  }
   return policy_.kind == Kind::Ratio ? left_in_window(now) : left_;
 }
 
 bool Budget::full(Time now) const {
-  return left_ == policy_.capacity &&
+  return left_ == policy_.capacity && calls_ == 0 && extras_ == 0 &&
          std::none_of(periods_.begin(), periods_.end(),
                       [&](const Period& one) { return in_window(one, now); });
 }
@@ -78,6 +89,53 @@ bool Budget::full(Time now) const {
 std::int64_t Budget::cost(Class cls, bool timeout) const {
   if (cls == Class::Throttle) return policy_.throttle_cost;
   return timeout ? policy_.timeout_cost : policy_.retry_cost;
+}
+
+// Takes `price`, if so much is left.
+bool Budget::pay(BudgetClaim::Taken& taken, std::int64_t price, Time now) {
+  const bool tokens = policy_.kind == Kind::Tokens;
+  if (price > (tokens ? left_ : left_in_window(now))) return false;
+  taken = {price, period(now)};
+  if (tokens) {
+    left_ -= price;
+  } else {
+    add(-price, taken.period);
+  }
+  return true;
+}
+
+void Budget::pay_back(BudgetClaim::Taken& taken, Time now) {
+  const auto amount = std::exchange(taken.amount, 0);
+  if (policy_.kind == Kind::Tokens) give(amount);
+  // What was taken before the window is free again already.
+  const bool within = taken.period > period(now) - kPeriods;
+  if (policy_.kind == Kind::Ratio && within && amount > 0) add(amount, taken.period);
+}
+
+// As Envoy has it: rounded down, and the call that asks is one of those under way. Where calls have
+// ended meanwhile, more may be under way than could begin now.
+std::int64_t Budget::most_extras() const {
+  return std::max<std::int64_t>(policy_.min, calls_ * policy_.ratio / kOne);
+}
+
+bool Budget::begin_extra(BudgetClaim& claim) {
+  if (claim.settled || extras_ >= most_extras()) return false;
+  ++extras_;
+  ++claim.extras;
+  return true;
+}
+
+void Budget::close(BudgetClaim& claim) {
+  claim.settled = true;
+  if (policy_.kind != Kind::Concurrent) return;
+  end_attempt(claim);
+  --calls_;
+}
+
+void Budget::end_extras(BudgetClaim& claim, std::int32_t number) {
+  number = std::min(number, claim.extras);
+  extras_ -= number;
+  claim.extras -= number;
 }
 
 // Not `left_ + amount`, which may overflow.

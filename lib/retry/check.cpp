@@ -69,7 +69,9 @@ class Checker {
     amount("throttle_cost", budget.throttle_cost, policy::kTokens);
     amount("timeout_cost", budget.timeout_cost, policy::kTokens);
     amount("refill", budget.refill, policy::kTokens);
-    amount("ratio", budget.ratio, policy::kRatios);
+    const bool concurrent = budget.kind == BudgetPolicy::Kind::Concurrent;
+    amount("ratio", budget.ratio, concurrent ? policy::kPartsOfCalls : policy::kRatios);
+    number("min", budget.min, policy::kExtras);
     amount("min_per_second", budget.min_per_second, policy::kRates);
     time("window", budget.window, Kind::Time);
     demand(budget.window > Duration::zero(), "window", "must be more than 0");

@@ -31,6 +31,8 @@ inline constexpr NumberLimits kCounts{1, std::numeric_limits<int>::max()};
 inline constexpr NumberLimits kTokens{0, 1e12, kThousandths};
 inline constexpr NumberLimits kRatios{0, 1000, kThousandths};
 inline constexpr NumberLimits kRates{0, 1e9, kThousandths};
+inline constexpr NumberLimits kPartsOfCalls{0, 1, kThousandths};
+inline constexpr NumberLimits kExtras{0, std::numeric_limits<int>::max()};
 inline constexpr NumberLimits kPartsOfSends{0.001, 1};  // of the sends, which is never none
 inline constexpr NumberLimits kShareFactors{1, 1000};
 inline constexpr NumberLimits kQueues{0, std::numeric_limits<int>::max()};

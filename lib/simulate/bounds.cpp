@@ -45,6 +45,13 @@ void add_budget(PolicyBounds& bounds, const BudgetPolicy& budget) {
       more = share(budget.refill, 1000);
       bounds.burst = share(budget.capacity, 2000);
       break;
+    case Kind::Concurrent:
+      // At most that share of what is under way is retries. So it is of the sends, if an attempt
+      // takes as long whether it is a retry or not; waits make it less.
+      bounds.always = budget.min;
+      if (budget.ratio >= 1000) return;
+      more = share(budget.ratio, 1000 - budget.ratio);
+      break;
   }
   bounds.w_l = std::min(bounds.w_l.value_or(1 + *more), 1 + *more);
 }

@@ -75,6 +75,7 @@ Json json_of(const SimulationRun& run) {
   json["w_l"] = or_null(run.bounds.w_l);
   json["w_l_at_first"] = or_null(run.bounds.sends_at_first);
   json["budget_burst"] = or_null(run.bounds.burst);
+  json["budget_always"] = or_null(run.bounds.always);
   json["stable_below"] = rounded(run.bounds.stable_below, 1e4);
   json["unfinished"] = run.unfinished;
   json["not_sent"] = run.not_sent;

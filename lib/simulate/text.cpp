@@ -111,6 +111,7 @@ std::string describe(const PolicyBounds& bounds) {
     text += "; after " + grouped(*bounds.burst) + " retries of a full budget (" +
             number(*bounds.sends_at_first, 0) + " sends a call)";
   }
+  if (bounds.always) text += "; " + grouped(*bounds.always) + " retries at once are always allowed";
   return text;
 }
 

@@ -176,6 +176,20 @@ class Explain(ProgramTest):
             ["breaker: opens at 1 failure, the first time for 5.00 s; 1 success closes it "
              "(shared by http://h)"])
 
+    def test_what_may_be_under_way_in_words(self):
+        self.assertEqual(
+            self.explained({"budget": {"kind": "concurrent"}}),
+            ["budget: 3 retries and hedges under way at once, from 20 calls under way on 20 % of them; the "
+             "next is refused until one has ended or there are more calls; each process counts its own "
+             "(shared by http://h)"])
+        self.assertEqual(
+            self.explained({"budget": {"kind": "concurrent", "ratio": 0, "min": 1, "scope": "policy"}}),
+            ["budget: 1 retry or hedge under way at once; the next is refused until one has ended; each "
+             "process counts its own (shared by the policy)"])
+        self.assertIn("0 retries and hedges under way at once, from 3 calls under way on 33.4 % of them",
+                      self.explained({"budget": {"kind": "concurrent", "ratio": 0.334, "min": 0,
+                                                 "scope": "endpoint"}})[0])
+
     def test_when_it_hedges_in_words(self):
         self.assertEqual(
             self.explained({"hedge": {"after": "200ms"}}),

@@ -122,6 +122,18 @@ class Plan(ProgramTest):
         self.assertEqual({call["stop_reason"] for call in calls},
                          {"attempts_exhausted", "budget_exhausted"})
 
+    def test_calls_at_once_share_what_may_be_under_way(self):
+        budget = ("--set", 'budget={"kind": "concurrent", "ratio": 0.2, "min": 1}', "--set", "max_attempts=2")
+        (self.folder / "slow.json").write_text('{"steps": [{"status": 503, "delay": "1s"}]}')
+        calls = self.calls("--parallel", 10, *budget, "--scenario", "slow.json")
+        self.assertEqual(sorted(len(call["attempts"]) for call in calls), [1] * 8 + [2] * 2)
+        self.assertEqual(sorted(call["stop_reason"] for call in calls),
+                         ["attempts_exhausted"] * 2 + ["budget_exhausted"] * 8)
+        self.assertEqual([call["attempts"][0]["budget_left"] for call in calls], [1] + [0] * 9)
+        # One after the other, there is always a place.
+        calls = self.calls("--repeat", 10, *budget, "--outcomes", "503,200")
+        self.assertEqual([[a["budget_left"] for a in call["attempts"]] for call in calls], [[0, 1]] * 10)
+
     def test_each_call_meets_the_scenario_from_its_beginning(self):
         calls = self.calls("--repeat", 3, "--outcomes", "503,503,200")
         self.assertEqual([[a["status"] for a in call["attempts"]] for call in calls],

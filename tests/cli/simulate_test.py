@@ -81,6 +81,24 @@ class Simulate(ProgramTest):
         self.assertEqual([run["sends_per_call"] for run in report["runs"]], [5, 2])
         self.assertEqual(report["runs"][1]["policy"], "standard max_attempts=2")
 
+    def test_a_concurrent_budget_counts_what_is_under_way(self):
+        def run(budget):
+            report = json.loads(self.said(
+                "simulate", "--preset", "standard", "--set", "max_attempts=4", "--set", f"budget={budget}",
+                "--model", "fail:probability=1", "--clients", "1", "--rate", "1000", "--duration", "20s",
+                "--format", "json"))
+            return report["runs"][0]
+        some = run('{"kind": "concurrent", "ratio": 0.2, "min": 0}')
+        self.assertEqual((some["w_l"], some["stable_below"], some["budget_burst"], some["budget_always"]),
+                         (1.25, 0.8, None, 0))
+        self.assertGreater(some["sends_per_call"], 1)
+        self.assertLessEqual(some["sends_per_call"], 1.25)
+        self.assertGreater(some["budget_refusals"], 0)
+        self.assertEqual(run('{"kind": "concurrent", "ratio": 0, "min": 0}')["sends_per_call"], 1)
+        self.assertEqual(run("none")["sends_per_call"], 4)
+        self.assertIn("; 3 retries at once are always allowed",
+                      self.said("simulate", "--set", "budget.kind=concurrent", "--duration", "20s").decode())
+
     def test_a_trace_plays_recorded_reports(self):
         reports = self.folder / "reports.json"
         attempt = {"duration_ms": 10, "status": 503}

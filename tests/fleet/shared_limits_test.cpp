@@ -340,7 +340,7 @@ TEST_CASE("processes together spend no more than one budget") {
   RetryAccount::Ended good;
   good.cls = Class::Success;
   good.stops = true;
-  claim.last = 5000;
+  claim.retry.amount = 5000;
   one->end_attempt(claim, good, now_is());
   CHECK(waiter.wait_until([&] {
     two->begin_call(now_is());
@@ -368,6 +368,37 @@ TEST_CASE("a budget that is a share of the calls counts the calls of all") {
   }));
   for (int retry = 0; retry < 5; ++retry) CHECK(may_retry(*two));
   CHECK(!may_retry(*two));
+}
+
+TEST_CASE("each process counts what it has under way itself, and says so once") {
+  Lines lines;
+  RedisServer server;
+  const auto first = patient(server);
+  const auto second = patient(server);
+  BudgetPolicy policy;
+  policy.kind = BudgetPolicy::Kind::Concurrent;
+  policy.ratio = 0;
+  policy.min = 1;
+  const auto one = first->account("budget https://h", policy, now_is());
+  const auto same = first->account("budget https://h", policy, now_is());
+  const auto two = second->account("budget https://h", policy, now_is());
+  CHECK(lines.count("budgets of kind concurrent are not shared: each process counts what it has "
+                    "under way itself") == 2);
+  BudgetClaim claim;
+  one->begin_call(now_is());
+  CHECK_FALSE(one->take_hedge(claim, true, false, now_is()));
+  CHECK(same->left(now_is()) == 0);
+  CHECK(two->left(now_is()) == 1);
+
+  // The counts stay when the server goes away.
+  server.stop();
+  Sender waiter(first, GuardPolicy());
+  CHECK(waiter.wait_until([&] { return first->changes() > 0; }));
+  CHECK(same->take_hedge(claim, true, false, now_is()) == HedgeRefused::RetryBudget);
+  one->end_hedge(claim, now_is());
+  CHECK(one->left(now_is()) == 1);
+  one->cancel(claim, false, now_is());
+  CHECK(one->left(now_is()) == 1);
 }
 
 TEST_CASE("a throttle slows the sends of all processes") {

@@ -88,6 +88,8 @@ std::string budget(const BudgetPolicy& policy) {
       return parts(policy.ratio) + " of " + to_text(policy.window) + ", " +
              whole(policy.min_per_second) + "/s";
     case BudgetPolicy::Kind::Grpc: return whole(policy.capacity) + " +" + parts(policy.refill);
+    case BudgetPolicy::Kind::Concurrent:
+      return parts(policy.ratio) + " under way, " + std::to_string(policy.min);
   }
   return {};
 }
@@ -143,7 +145,7 @@ const Row kRows[] = {
     {"grpc", "80ms-120ms 160ms-240ms 320ms-480ms 640ms-960ms 800ms-1.2s", "429 502-504", "5, none",
      "", "10 +100/1000"},
     {"envoy", "0s-25ms 0s-50ms 0s-100ms 0s-200ms 0s-250ms 0s-250ms", "500-599", "2, none", "",
-     "200/1000 of 10s, 10/s"},
+     "200/1000 under way, 3"},
     {"github", "0s-1s 0s-2s 0s-4s", "429 500-599", "4, 15m", "1m 2m 4m"},
     {"openai", "375ms-500ms 750ms-1s 1.5s-2s 3s-4s 6s-8s 6s-8s", "408-409 429 500-599", "3, none"},
     {"stripe", "750ms-1s 1.875s-2.5s 3.75s-5s 3.75s-5s", "409 500-599", "3, none"},

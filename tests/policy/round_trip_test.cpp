@@ -38,7 +38,8 @@ class Writer {
                                 R"({"headers": ["Retry-After"], "combine": "own"})"}));
     add("budget", one_of({"\"none\"", R"({"kind": "tokens", "capacity": 0.125})",
                           R"({"kind": "ratio", "ratio": 0.333, "window": "90s"})",
-                          R"({"kind": "grpc", "max_tokens": 3.5, "token_ratio": 0.001})"}));
+                          R"({"kind": "grpc", "max_tokens": 3.5, "token_ratio": 0.001})",
+                          R"({"kind": "concurrent", "ratio": 0.125, "min": 0})"}));
     add("adaptive", "true");
     return "{" + keys + "}";
   }

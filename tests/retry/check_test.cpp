@@ -93,6 +93,12 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
        "budget.timeout_cost (-1) is out of range: 0 to 1e+12"},
       {[](auto& p) { p.budget.refill = -1000; }, "budget.refill (-1) is out of range: 0 to 1e+12"},
       {[](auto& p) { p.budget.ratio = -1; }, "budget.ratio (-0.001) is out of range: 0 to 1000"},
+      {[](auto& p) {
+         p.budget.kind = BudgetPolicy::Kind::Concurrent;
+         p.budget.ratio = 1001;
+       },
+       "budget.ratio (1.001) is out of range: 0 to 1"},
+      {[](auto& p) { p.budget.min = -1; }, "budget.min (-1) is out of range: 0 to 2147483647"},
       {[=](auto& p) { p.budget.min_per_second = kMost; },
        "budget.min_per_second (9223372036854776) is out of range: 0 to 1e+09"},
       {[](auto& p) { p.budget.window = 0s; }, "budget.window must be more than 0"},

@@ -84,6 +84,7 @@ TEST_CASE("the worst amplification follows from the attempts or from the budget"
     std::string policy;
     double w_l, at_first;
     std::optional<double> burst;
+    std::optional<double> always = std::nullopt;
   };
   const Case cases[] = {
       {R"({"max_attempts": 1})", 1, 1, {100}},
@@ -112,6 +113,9 @@ TEST_CASE("the worst amplification follows from the attempts or from the budget"
        1.2, 4, 100},
       {budget_policy(R"({"kind": "ratio", "ratio": 0.1, "min_per_second": 0})"), 1.1, 1, 0},
       {budget_policy(R"({"kind": "grpc", "max_tokens": 10, "token_ratio": 0.1})"), 1.1, 4, 5},
+      {budget_policy(R"({"kind": "concurrent", "ratio": 0.2, "min": 3})"), 1.25, 4, {}, 3},
+      {budget_policy(R"({"kind": "concurrent", "ratio": 0, "min": 0})"), 1, 1, {}, 0},
+      {budget_policy(R"({"kind": "concurrent", "ratio": 1, "min": 0})"), 4, 4, {}, 0},
   };
   for (const auto& each : cases) {
     CAPTURE(each.policy);
@@ -121,6 +125,7 @@ TEST_CASE("the worst amplification follows from the attempts or from the budget"
     CHECK(bounds.stable_below == doctest::Approx(1 / each.w_l));
     CHECK(bounds.sends_at_first == each.at_first);
     CHECK(bounds.burst == each.burst);
+    CHECK(bounds.always == each.always);
   }
 }
 

@@ -93,6 +93,29 @@ std::string names(const std::vector<std::string>& methods) {
   return text;
 }
 
+GuardScope scope_of(const BudgetPolicy& budget) {
+  switch (budget.scope) {
+    case BudgetPolicy::Scope::Host: return GuardScope::Host;
+    case BudgetPolicy::Scope::Endpoint: return GuardScope::Endpoint;
+    case BudgetPolicy::Scope::Policy: return GuardScope::Policy;
+  }
+  return GuardScope::Host;
+}
+
+std::string concurrent_text(const BudgetPolicy& budget) {
+  auto text = budget.min == 1 ? std::string("1 retry or hedge")
+                              : std::to_string(budget.min) + " retries and hedges";
+  text += " under way at once";
+  std::string until = "one has ended";
+  if (budget.ratio > 0) {
+    const auto calls = ((budget.min + std::int64_t{1}) * 1000 + budget.ratio - 1) / budget.ratio;
+    text += ", from " + std::to_string(calls) + " calls under way on " +
+            percent(static_cast<double>(budget.ratio) / 1000) + " of them";
+    until += " or there are more calls";
+  }
+  return text + "; the next is refused until " + until + "; each process counts its own";
+}
+
 // Empty: a second send may go out.
 std::string never_hedged(const HedgePolicy& hedge, const RetryPolicy& policy,
                          const Request& request) {
@@ -150,6 +173,9 @@ std::string held_back_text(const ResolvedPolicy& resolved, const Request& reques
   if (guards.rate) add("rate", rate_text(*guards.rate), guards.rate->scope);
   if (guards.concurrency) {
     add("concurrency", slots_text(*guards.concurrency), guards.concurrency->scope);
+  }
+  if (const auto& budget = resolved.policy->budget; budget.kind == BudgetPolicy::Kind::Concurrent) {
+    add("budget", concurrent_text(budget), scope_of(budget));
   }
   if (const auto& hedge = resolved.policy->hedge) {
     add("hedge", hedge_text(*hedge, *resolved.policy, request), hedge->scope);

@@ -139,11 +139,11 @@ class HTTPRETRY_API RetryAccount {
   };
   struct Permit {
     bool allowed = true;               // false only for a retry: then the call is over
-    std::optional<std::int64_t> left;  // whole tokens
+    std::optional<std::int64_t> left;  // Attempt::budget_left
   };
 
   virtual ~RetryAccount();
-  // Once for each call.
+  // Once for each call that uses the budget; `end_attempt` that stops it, or `cancel`, follows.
   virtual void begin_call(Time now) = 0;
   // By the send rate. Zero: the attempt begins now. Else nothing was taken: ask again after that.
   virtual Duration begin_attempt(Time now) = 0;
@@ -151,12 +151,13 @@ class HTTPRETRY_API RetryAccount {
   virtual Permit end_attempt(BudgetClaim& claim, const Ended& ended, Time now) = 0;
   // The call is over without a further attempt. `paid`: one was paid for, which is given back.
   virtual void cancel(BudgetClaim& claim, bool paid, Time now) = 0;
-  // A hedge, right before it is sent. Nothing was taken where it is refused. It has a claim of its
-  // own, which is not settled: a hedge stays paid for.
+  // A hedge, right before it is sent. Nothing was taken where it is refused.
   virtual std::optional<HedgeRefused> take_hedge(BudgetClaim& claim, bool uses_budget,
                                                  bool uses_rate, Time now) = 0;
-  // It was not sent.
+  // The latest one was not sent.
   virtual void give_back_hedge(BudgetClaim& claim, Time now) = 0;
+  // One has ended. Only asked while the claim has extras.
+  virtual void end_hedge(BudgetClaim& claim, Time now) = 0;
   [[nodiscard]] virtual std::optional<std::int64_t> left(Time now) const = 0;
 };
 

@@ -165,7 +165,8 @@ struct HTTPRETRY_API Attempt {
   std::string_view server_delay_source;  // the header or field that says so: static text
   MaybeDuration backoff;                 // our own delay; set only if a retry followed
   MaybeDuration wait;                    // the delay that was used; set only if a retry followed
-  // Whole tokens left in the budget after the decision; empty without a budget.
+  // Whole tokens left in the budget after the decision; of a concurrent one, how many more retries
+  // and hedges may be under way. Empty without a budget.
   detail::SmallOptional<std::int64_t> budget_left;
   // The policy that judged the attempt, with the name of its endpoint (policy_set.hpp). nullptr
   // without retry(), and where the request or the call brought a policy of its own.

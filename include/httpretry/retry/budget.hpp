@@ -5,16 +5,19 @@
 // a budget, which stops that: once it is spent, failures are returned as they come, and successes
 // fill it again.
 //
-//   tokens  (AWS)             a retry costs tokens; a success gives them back
-//   ratio   (Finagle, Envoy)  retries may add at most a share of the requests of the last seconds
-//   grpc                      each failure takes a token, each success gives a part of one; retries
-//                             are allowed while more than half is left
+//   tokens (AWS)        a retry costs tokens; a success gives them back
+//   ratio (Finagle)     retries may add at most a share of the requests of the last seconds
+//   grpc                each failure takes a token, each success gives a part of one; retries are
+//                       allowed while more than half is left
+//   concurrent (Envoy)  the retries and hedges under way may be at most a share of the calls under
+//                       way; a few are always allowed
 //
 // A plain state machine, without clock and lock: whoever shares one locks it. Amounts are integers,
 // in thousandths, so that nothing drifts.
 //
 // A retry is counted when it is decided, not when it is sent: a thousand calls that fail together
-// must not all find the budget full while they wait.
+// must not all find the budget full while they wait. For a concurrent budget it is under way from
+// then on until its attempt has ended.
 #pragma once
 
 #include <httpretry/http/attempt.hpp>
@@ -30,8 +33,13 @@ namespace httpretry {
 // What one call has taken of a budget, so that nothing is given back twice. Each call has its own,
 // and passes it to each function; after `cancel` or `settle` nothing more happens.
 struct BudgetClaim {
-  std::int64_t last = 0;    // taken for the latest retry
-  std::int64_t period = 0;  // ratio: when
+  struct Taken {
+    std::int64_t amount = 0;
+    std::int64_t period = 0;  // ratio: when
+  };
+  Taken retry;              // for the latest
+  Taken hedge;              // likewise
+  std::int32_t extras = 0;  // concurrent: its retry and hedges under way
   bool settled = false;     // the call has ended
 };
 
@@ -40,14 +48,20 @@ class HTTPRETRY_API Budget {
   explicit Budget(const BudgetPolicy& policy);
   [[nodiscard]] const BudgetPolicy& policy() const { return policy_; }
 
-  // Once for each call, before its first attempt.
+  // Once for each call, before its first attempt. `settle` or `cancel` must follow.
   void begin(Time now);
   // After `decide` said yes and before the wait; not for a poll. False: nothing was taken, and the
   // call is over, because of budget_exhausted.
   bool take(BudgetClaim& claim, Class cls, bool timeout, Time now);
-  // The same for a hedge, before it is sent. It has a claim of its own, which is not settled: a
-  // hedge stays paid for. Grpc only looks whether more than half is left.
+  // The same for a hedge, before it is sent. It stays paid for, however the call ends. Grpc only
+  // looks whether more than half is left.
   bool take_hedge(BudgetClaim& claim, Time now);
+  // The latest hedge was not sent.
+  void give_back_hedge(BudgetClaim& claim, Time now);
+  // A hedge has ended, before its attempt.
+  void end_hedge(BudgetClaim& claim);
+  // After each attempt, before the next retry is taken for: none of its sends is under way.
+  void end_attempt(BudgetClaim& claim);
   // The wait was cut short, and the retry that was taken for is not made.
   void cancel(BudgetClaim& claim, Time now);
   // The call is over, with an outcome of that class. A success gives back what the last retry cost,
@@ -59,10 +73,15 @@ class HTTPRETRY_API Budget {
   [[nodiscard]] std::int64_t balance(Time now) const;
   void set_balance(std::int64_t thousandths, Time now);
 
-  // In thousandths; empty without a budget.
+  // In thousandths, of Concurrent of a send; empty without a budget.
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const;
   // The budget is as new: it may be replaced by a new one.
   [[nodiscard]] bool full(Time now) const;
+
+  // Of Concurrent: calls, retries and hedges under way, and how many of these may be.
+  [[nodiscard]] std::int64_t calls() const { return calls_; }
+  [[nodiscard]] std::int64_t extras() const { return extras_; }
+  [[nodiscard]] std::int64_t most_extras() const;
 
  private:
   static constexpr std::int64_t kPeriods = 10;  // the window of `ratio` slides in tenths
@@ -72,6 +91,11 @@ class HTTPRETRY_API Budget {
     bool used = false;
   };
   [[nodiscard]] std::int64_t cost(Class cls, bool timeout) const;
+  bool pay(BudgetClaim::Taken& taken, std::int64_t price, Time now);
+  void pay_back(BudgetClaim::Taken& taken, Time now);
+  bool begin_extra(BudgetClaim& claim);
+  void end_extras(BudgetClaim& claim, std::int32_t number);
+  void close(BudgetClaim& claim);
   void give(std::int64_t amount);
   bool count_failure();
   [[nodiscard]] std::int64_t period(Time now) const;
@@ -81,7 +105,9 @@ class HTTPRETRY_API Budget {
   void add(std::int64_t amount, std::int64_t period);
 
   BudgetPolicy policy_;
-  std::int64_t left_;                                                 // tokens and grpc
+  std::int64_t left_;  // tokens and grpc
+  std::int64_t calls_ = 0;
+  std::int64_t extras_ = 0;
   std::array<Period, static_cast<std::size_t>(kPeriods)> periods_{};  // ratio
 };
 

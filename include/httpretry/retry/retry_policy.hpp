@@ -140,7 +140,7 @@ struct HTTPRETRY_API ServerDelayPolicy {
 // Amounts are in thousandths of a token.
 struct HTTPRETRY_API BudgetPolicy {
   BudgetPolicy() = default;
-  enum class Kind : std::uint8_t { None, Tokens, Ratio, Grpc };
+  enum class Kind : std::uint8_t { None, Tokens, Ratio, Grpc, Concurrent };
   enum class Scope : std::uint8_t { Host, Endpoint, Policy };
 
   Kind kind = Kind::None;
@@ -155,6 +155,8 @@ struct HTTPRETRY_API BudgetPolicy {
   std::int64_t ratio = 200;
   Duration window = std::chrono::seconds(10);
   std::int64_t min_per_second = 10'000;
+  // Concurrent uses ratio, of 1 at most, and:
+  int min = 3;  // retries and hedges, not thousandths
 
   friend bool operator==(const BudgetPolicy&, const BudgetPolicy&) = default;
 };

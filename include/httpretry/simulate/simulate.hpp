@@ -73,6 +73,8 @@ struct PolicyBounds {
   double stable_below = 0;
   // Retries that a full budget allows before it counts; empty without a budget.
   std::optional<double> burst;
+  // Retries of one client that a concurrent budget always allows at once, whatever w_l says.
+  std::optional<double> always;
 };
 
 struct HTTPRETRY_API SimulationRun {
