@@ -130,6 +130,7 @@ std::unique_ptr<Batch> Batch::open(BatchOptions options) {
   auto journal =
       std::make_unique<Journal>(std::move(lock), std::move(database), journal_options(options));
   options.client.policies = options.policies;
+  options.runner.ahead = options.runner.parallel;
   return std::unique_ptr<Batch>(new Batch(
       std::make_unique<Parts>(std::move(journal), std::move(policies), std::move(options))));
 }

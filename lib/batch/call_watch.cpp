@@ -4,6 +4,8 @@
 
 #include <httpretry/flow/detail/posted.hpp>
 
+#include <algorithm>
+
 namespace httpretry::batch {
 namespace {
 
@@ -34,15 +36,54 @@ void CallWatch::attempt_ended(const Call& call, const Request& /*request*/,
   if (attempt.server_delay && attempt.wait && *attempt.wait > Duration::zero()) {
     const auto until = later(call.scheduler().now(), *attempt.wait);
     news_.holds.push_back({mine->flight->job.host, until});
+    news_.to_judge = true;
   }
   tell(lock);
 }
 
-void CallWatch::ended(Flight& flight, Outcome outcome) {
+Flight* CallWatch::ended(Flight& flight, Outcome outcome) {
+  const bool good = succeeded(outcome);
   std::unique_lock lock(mutex_);
   if (flight.in_wait.exchange(false)) --in_wait_;
   news_.ended.emplace_back(&flight, std::move(outcome));
+  news_.to_judge = news_.to_judge || !good;
+  Flight* next = nullptr;
+  // What must not be sent twice, the other thread notes before.
+  const bool may_send = !news_.to_judge && !judging_ && !news_.finish_up;
+  if (may_send && !ready_.empty() && !ready_.front()->prepared.unsafe) {
+    next = ready_.front();
+    ready_.pop_front();
+  }
   tell(lock);
+  return next;
+}
+
+std::vector<Flight*> CallWatch::send_ready(std::vector<Flight*> flights, std::size_t all,
+                                           std::size_t most) {
+  const std::lock_guard lock(mutex_);
+  judging_ = false;
+  ready_.insert(ready_.end(), flights.begin(), flights.end());
+  flights.clear();
+  if (news_.finish_up) return flights;
+  while (!ready_.empty() && all - ready_.size() < most + in_wait_) {
+    flights.push_back(ready_.front());
+    ready_.pop_front();
+  }
+  return flights;
+}
+
+std::vector<Flight*> CallWatch::withdraw(const std::function<bool(const Flight&)>& which) {
+  const std::lock_guard lock(mutex_);
+  const auto kept = std::stable_partition(ready_.begin(), ready_.end(),
+                                          [&](const Flight* one) { return !which(*one); });
+  std::vector<Flight*> withdrawn(kept, ready_.end());
+  ready_.erase(kept, ready_.end());
+  return withdrawn;
+}
+
+std::size_t CallWatch::ready() {
+  const std::lock_guard lock(mutex_);
+  return ready_.size();
 }
 
 // Many calls end in one turn of the loop. To wake the other thread costs as much as a small
@@ -92,6 +133,7 @@ CallWatch::News CallWatch::take(Time until) {
   news_.finish_up = taken.finish_up;
   news_.stop = taken.stop;
   taken.in_wait = in_wait_;
+  judging_ = taken.to_judge;
   return taken;
 }
 

@@ -1,14 +1,22 @@
 // CallWatch: what the threads of the client tell the thread that runs a Runner: calls that ended,
-// how many wait between two attempts, and which hosts ask for a wait.
+// how many wait between two attempts, and which hosts ask for a wait. In return that thread leaves
+// calls here which are ready to be sent.
+//
+// Where a call ends well, the client's thread sends the next one by itself: it does not wait until
+// the other thread has had its turn. After any other end it leaves that to the other thread, which
+// may find that the host has to be left alone, or that the run is over.
 #pragma once
 
 #include <httpretry/batch/runner.hpp>
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace httpretry::batch {
 
@@ -18,8 +26,8 @@ struct Flight {
 
   Job job;
   Prepared prepared;
-  Time started{};
-  // Written by the thread of the call:
+  // Written by the thread that sends it, or by that of the call:
+  std::atomic<Time> started{};
   std::atomic<bool> in_wait = false;  // between two attempts
   std::atomic<bool> on_wire = false;
 };
@@ -45,7 +53,8 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
     std::vector<std::pair<Flight*, Outcome>> ended;
     std::vector<Hold> holds;
     std::size_t in_wait = 0;  // calls between two attempts
-    bool finish_up = false;   // these three stay true
+    bool to_judge = false;    // before anything is sent: a call that did not end well, a hold
+    bool finish_up = false;   // these two stay true
     bool stop = false;
     bool progress_asked = false;  // once, as the next
     bool look_again = false;
@@ -54,7 +63,16 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   void attempt_started(const Call& call, const Request& request, int number) noexcept override;
   void attempt_ended(const Call& call, const Request& request,
                      const Attempt& attempt) noexcept override;
-  void ended(Flight& flight, Outcome outcome);
+  // Returns the call that is to be sent in its place, if there is one.
+  [[nodiscard]] Flight* ended(Flight& flight, Outcome outcome);
+  // `flights` are ready to be sent, after those of before. Returns those that are to be sent now,
+  // so that no more than `most` are on their way. `all`: how many calls there are, with those that
+  // are ready, that wait between two attempts, and that ended since `take`.
+  [[nodiscard]] std::vector<Flight*> send_ready(std::vector<Flight*> flights, std::size_t all,
+                                                std::size_t most);
+  // Takes back those that are not sent yet.
+  std::vector<Flight*> withdraw(const std::function<bool(const Flight&)>& which);
+  [[nodiscard]] std::size_t ready();
   void ask(bool News::*what);
 
   [[nodiscard]] bool asked_to_end();
@@ -68,6 +86,8 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   std::mutex mutex_;
   std::condition_variable changed_;
   News news_;
+  std::deque<Flight*> ready_;
+  bool judging_ = false;  // what `news_.to_judge` told of
   bool something_ = false;
   bool waiting_ = false;      // in `take`
   bool wake_posted_ = false;  // to a loop

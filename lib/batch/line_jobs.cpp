@@ -131,7 +131,10 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   Prepared prepared(std::move(request));
   prepared.unsafe = is_unsafe(prepared.request, **policy);
   if (LinePolicies::has_own(line.parsed)) prepared.options.policy = *policy;
-  if (line.parsed.deadline) prepared.options.timeout = *line.parsed.deadline - wall;
+  if (line.parsed.deadline) {
+    prepared.options.deadline =
+        later(std::chrono::steady_clock::now(), *line.parsed.deadline - wall);
+  }
   line.max_attempts = (*policy)->max_attempts.value_or(kManyAttempts);
   set_sink(job, line, prepared.request);
   prepared.request.edit_options().context.set(std::move(line));

@@ -44,6 +44,7 @@ class Runner::Work {
         store_(store),
         jobs_(jobs),
         limit_(options_.rate ? std::make_shared<SendLimit>(*options_.rate) : nullptr),
+        most_(options_.parallel + (limit_ ? 0 : options_.ahead)),
         lanes_(std::max<std::size_t>(options_.parallel, 16)),
         pace_(now()),
         client_(with_ours(std::move(options))) {}
@@ -63,12 +64,15 @@ class Runner::Work {
   void start_jobs();
   bool may_start();
   void start(Job job);
+  void send_ready();
   void send_intended();
   void send(Flight& flight);
   void take_in(const Job& job, Verdict verdict);
   void commit_if_due();
   void store_failed();
   void drop_unsent();
+  void take_back(const std::function<bool(const Flight&)>& which);
+  void take_back(const Flight& flight);
   [[nodiscard]] std::optional<RunEnd> over();
   [[nodiscard]] std::optional<RunEnd> over_when_idle();
   [[nodiscard]] Time next_turn() const;
@@ -81,12 +85,15 @@ class Runner::Work {
   Store& store_;
   Jobs& jobs_;
   std::shared_ptr<SendLimit> limit_;
+  std::size_t most_;  // calls at once, with those that are prepared ahead
   std::shared_ptr<CallWatch> watch_ = std::make_shared<CallWatch>();
   Lanes lanes_;
   Pace pace_;
   std::stop_source stop_;
   std::unordered_map<const Flight*, std::unique_ptr<Flight>> flights_;
+  std::vector<Flight*> prepared_;  // since the last turn
   std::vector<Flight*> intended_;  // to be sent when the store knows
+  std::size_t ready_ = 0;          // left for the threads of the client, after the last turn
   std::size_t in_wait_ = 0;        // calls between two attempts
   std::size_t kept_ = 0;           // calls that our own limits keep from the wire
   Time look_again_at_{};           // for these
@@ -122,6 +129,7 @@ RunEnd Runner::Work::run() {
     learn(watch_->take(next_turn()));
     if (!failed_) with_store([this] { refill(); });
     if (!failed_) with_store([this] { start_jobs(); });
+    send_ready();  // after a failure none is sent, and `learn` gives them back
     if (!failed_) with_store([this] { send_intended(); });
     if (!failed_) with_store([this] { commit_if_due(); });
     const auto end = over();
@@ -163,12 +171,19 @@ void Runner::Work::learn(CallWatch::News news) {
 void Runner::Work::drop_unsent() {
   store_.stop_taking();
   for (const auto& job : lanes_.take_all()) store_.give_back(job);
-  for (auto* const flight : intended_) {
-    lanes_.ended(flight->job.host, true);
-    store_.give_back(flight->job);
-    flights_.erase(flight);
-  }
-  intended_.clear();
+  take_back([](const Flight&) { return true; });
+  for (const auto* const flight : std::exchange(intended_, {})) take_back(*flight);
+}
+
+// Of those that are ready to be sent.
+void Runner::Work::take_back(const std::function<bool(const Flight&)>& which) {
+  for (const auto* const flight : watch_->withdraw(which)) take_back(*flight);
+}
+
+void Runner::Work::take_back(const Flight& flight) {
+  lanes_.ended(flight.job.host, true);
+  store_.give_back(flight.job);
+  flights_.erase(&flight);
 }
 
 void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
@@ -177,7 +192,8 @@ void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
       !history.attempts.empty() && history.attempts.back().cls == Class::Throttle;
   const bool held_back = !outcome && outcome.error().held_back();
   lanes_.ended(flight.job.host, throttled || held_back);
-  pace_.ended(now(), now() - flight.started);
+  const auto turn = now();
+  pace_.ended(turn, turn - flight.started.load());
   std::optional<Verdict> judged;
   with_store([&] { judged = jobs_.judge(flight.job, flight.prepared, std::move(outcome)); });
   if (!judged) {
@@ -210,6 +226,7 @@ void Runner::Work::take_in(const Job& job, Verdict verdict) {
 
 void Runner::Work::hold(const std::string& host, Time until) {
   for (const auto& job : lanes_.hold(host, until)) store_.give_back(job);
+  take_back([&host](const Flight& flight) { return flight.job.host == host; });
   store_.hold(host, until - now());
   if (!commit_at_) commit_at_ = later(now(), kCommitEvery);
   take_again_at_ = Time{};
@@ -237,8 +254,7 @@ void Runner::Work::refill() {
 
 bool Runner::Work::may_start() {
   if (ending_ || flights_.size() >= most_calls(options_)) return false;
-  if (flights_.size() - in_wait_ - kept_ >= options_.parallel) return false;
-  return intended_.size() < kIntentsAtOnce;
+  return flights_.size() - in_wait_ - kept_ < most_;
 }
 
 // Finds calls that a rate or a limit of their host keeps from the wire for some time already. They
@@ -250,7 +266,8 @@ void Runner::Work::look_for_kept() {
   std::map<std::string, std::size_t> counts;
   kept_ = 0;
   for (const auto& [flight, owned] : flights_) {
-    const bool old = flight->started != Time{} && turn - flight->started >= kKeptAfter;
+    const auto started = flight->started.load();
+    const bool old = started != Time{} && turn - started >= kKeptAfter;
     if (!old || flight->in_wait || flight->on_wire) continue;
     ++counts[flight->job.host];
     ++kept_;
@@ -297,28 +314,45 @@ void Runner::Work::start(Job job) {
   context.set(FlightOfCall{&flight});
   context.set(LongestPause{kLongestWaitHere});
   flights_.emplace(&flight, std::move(owned));
-  if (flight.prepared.unsafe) {
-    intended_.push_back(&flight);
-  } else {
-    send(flight);
-  }
+  prepared_.push_back(&flight);
 }
 
-void Runner::Work::send_intended() {
-  if (intended_.empty()) return;
-  std::vector<const Job*> jobs;
-  for (const auto* flight : intended_) jobs.push_back(&flight->job);
-  const auto refused = store_.intend(jobs);
-  for (auto* flight : std::exchange(intended_, {})) {
-    if (std::ranges::find(refused, &flight->job) == refused.end()) {
-      send(*flight);
+// Those for which there is room are sent, or noted in the store before. The others are left for the
+// threads of the client.
+void Runner::Work::send_ready() {
+  if (prepared_.empty() && ready_ == 0) return;
+  const auto now_sent =
+      watch_->send_ready(std::exchange(prepared_, {}), flights_.size(), options_.parallel + kept_);
+  ready_ = watch_->ready();
+  for (auto* const flight : now_sent) {
+    if (flight->prepared.unsafe) {
+      intended_.push_back(flight);
     } else {
-      lanes_.ended(flight->job.host, true);
-      flights_.erase(flight);
+      send(*flight);
     }
   }
 }
 
+void Runner::Work::send_intended() {
+  while (!intended_.empty()) {
+    const auto count = std::min(intended_.size(), kIntentsAtOnce);
+    std::vector<const Job*> jobs;
+    for (std::size_t i = 0; i < count; ++i) jobs.push_back(&intended_[i]->job);
+    const auto refused = store_.intend(jobs);
+    const std::vector<Flight*> noted(intended_.begin(), intended_.begin() + std::ssize(jobs));
+    intended_.erase(intended_.begin(), intended_.begin() + std::ssize(jobs));
+    for (auto* const flight : noted) {
+      if (std::ranges::find(refused, &flight->job) == refused.end()) {
+        send(*flight);
+      } else {
+        lanes_.ended(flight->job.host, true);
+        flights_.erase(flight);
+      }
+    }
+  }
+}
+
+// On the thread of `run`, or on the one of a call that ended.
 void Runner::Work::send(Flight& flight) {
   flight.started = now();
   auto request = flight.prepared.request;
@@ -327,10 +361,11 @@ void Runner::Work::send(Flight& flight) {
   }
   auto options = flight.prepared.options;
   options.stop = stop_.get_token();
-  const auto watch = watch_;
   client_.send_then(
       std::move(request),
-      [watch, &flight](Outcome outcome) { watch->ended(flight, std::move(outcome)); },
+      [this, &flight](Outcome outcome) {
+        if (auto* const next = watch_->ended(flight, std::move(outcome))) send(*next);
+      },
       std::move(options));
 }
 
@@ -370,7 +405,8 @@ Time Runner::Work::next_turn() const {
   const auto turn = now();
   auto next = std::min(later(turn, kLongestSleep), progress_at_);
   if (commit_at_) next = std::min(next, *commit_at_);
-  if (lanes_.queued() > 0 && !flights_.empty()) next = std::min(next, look_again_at_);
+  if ((lanes_.queued() > 0 || ready_ > 0) && !flights_.empty())
+    next = std::min(next, look_again_at_);
   if (rate_allows_at_) next = std::min(next, *rate_allows_at_);
   if (const auto end = lanes_.next_end_of_hold(turn)) next = std::min(next, *end);
   if (ending_) return std::min(next, ends_at_);
@@ -383,7 +419,7 @@ RunProgress Runner::Work::progress() const {
   RunProgress progress;
   progress.counts = store_.counts();
   progress.ended = pace_.count();
-  progress.in_flight = flights_.size() - intended_.size();
+  progress.in_flight = flights_.size() - intended_.size() - watch_->ready();
   progress.in_wait = in_wait_;
   progress.per_second = pace_.per_second(turn);
   progress.median = pace_.median();

@@ -173,6 +173,55 @@ TEST_CASE("all jobs of a store are sent once, and their ends are committed") {
   CHECK(all.store.intended.empty());
 }
 
+TEST_CASE("jobs that are prepared ahead change neither what is sent nor how many at once") {
+  Step slow(200);
+  slow.delay = 1ms;
+  FaultServer server({slow, 503, 429, slow, slow, 404, slow});
+  Fixture all;
+  all.options.parallel = 3;
+  all.options.ahead = 20;
+  std::size_t most = 0;
+  all.options.progress_every = 0ms;
+  all.options.on_progress = [&](const RunProgress& progress) {
+    most = std::max(most, progress.in_flight - progress.in_wait);
+  };
+  for (int i = 0; i < 200; ++i) {
+    all.store.add(server.url("/" + std::to_string(i)), i % 3 == 0 ? "a" : "b");
+  }
+  CHECK(all.run() == RunEnd::Finished);
+  CHECK(all.store.ended.size() == 200);
+  CHECK(server.requests() >= 200);
+  CHECK(most >= 1);
+  CHECK(server.connections() <= 3 + 5);  // a connection may have been closed meanwhile
+}
+
+TEST_CASE("jobs that are prepared ahead are given back at the end of a run") {
+  FaultServer server({404});
+  Fixture all;
+  all.options.parallel = 1;
+  all.options.ahead = 20;
+  all.options.max_failures = 2;
+  for (int i = 0; i < 50; ++i) all.store.add(server.url());
+  CHECK(all.run() == RunEnd::Failures);
+  CHECK(server.requests() == 2);
+  CHECK(all.store.ended.size() == 2);
+  CHECK(all.store.queue.size() == 48);
+}
+
+TEST_CASE("a host that has to be left alone gets none of the jobs that are prepared ahead") {
+  FaultServer busy({Step(503, Headers{{"Retry-After", "3600"}})});
+  FaultServer good;
+  Fixture all;
+  all.options.parallel = 1;
+  all.options.ahead = 20;
+  for (int i = 0; i < 5; ++i) all.store.add(busy.url(), "busy");
+  for (int i = 0; i < 5; ++i) all.store.add(good.url(), "good");
+  CHECK(all.run() == RunEnd::Idle);
+  CHECK(busy.requests() == 1);
+  CHECK(all.store.ended.size() == 5);
+  CHECK(all.store.queue.size() == 4);
+}
+
 TEST_CASE("what the store refuses is not sent, until it is taken again") {
   FaultServer server({200});
   Fixture all;

@@ -84,6 +84,9 @@ struct HTTPRETRY_API RunnerOptions {
 
   // How many requests may be on their way at once.
   std::size_t parallel = 64;
+  // How many jobs are prepared beyond these. One of them is sent as soon as a call ends well,
+  // before the thread of `run` has judged that call. With a `rate` none is.
+  std::size_t ahead = 0;
   // How many requests are sent in which time, retries included. Empty: no limit.
   std::optional<RatePolicy> rate;
   // How long calls may go on after `finish_up`.
