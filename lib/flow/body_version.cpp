@@ -9,8 +9,9 @@ namespace {
 
 bool is_strong(std::string_view etag) { return etag.starts_with('"'); }
 
+// Most responses have none, and `get` allocates nothing.
 bool at_most_once(const Headers& headers, std::string_view name) {
-  return headers.get_all(name).size() <= 1;
+  return !headers.contains(name) || headers.get_all(name).size() == 1;
 }
 
 std::string single(const Headers& headers, std::string_view name) {
@@ -18,10 +19,11 @@ std::string single(const Headers& headers, std::string_view name) {
 }
 
 // RFC 9110 §8.8.2.2: it is strong if the response was sent at least a second later.
-bool is_strong_date(std::string_view modified, std::string_view sent_at) {
+bool is_strong_date(std::string_view modified, const Headers& head) {
+  if (modified.empty()) return false;
   const auto now = WallTime();
   const auto changed = parse_http_date(modified, now);
-  const auto sent = parse_http_date(sent_at, now);
+  const auto sent = parse_http_date(single(head, "Date"), now);
   return changed && sent && *changed < *sent;
 }
 
@@ -44,7 +46,7 @@ BodyVersion::BodyVersion(const Headers& head)
   if (encoded || head.get("Accept-Ranges") == "none" || !at_most_once(head, "ETag")) return;
   if (is_strong(etag)) {
     validator = etag;
-  } else if (is_strong_date(modified, single(head, "Date"))) {
+  } else if (is_strong_date(modified, head)) {
     validator = modified;
   }
 }
