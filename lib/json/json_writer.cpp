@@ -68,6 +68,11 @@ void append_special(std::string& out, std::string_view& text) {
 
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
+  // Most texts need no escapes, and those that do seldom at the front.
+  std::size_t plain = 0;
+  while (plain < text.size() && kPlain[static_cast<unsigned char>(text[plain])]) ++plain;
+  out.append(text.data(), plain);
+  text.remove_prefix(plain);
   // In blocks: JSON within JSON has an escape every few bytes.
   std::array<char, 256> block;
   while (!text.empty()) {
