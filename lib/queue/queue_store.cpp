@@ -335,8 +335,9 @@ std::vector<std::string> QueueStore::close(Duration limit) {
     if (!filings_.empty() || !remote_.up()) return left;
     end_errors(kNever);
   }
-  // Jobs that came while we closed. Where this is lost, they are taken over.
-  static_cast<void>(remote_.ask(kLeave, {consumer_}));
+  // Jobs that came while we closed. What we offer again may come to us once more, as long as the
+  // server has not seen that we take nothing. Where this is lost, they are taken over.
+  while (remote_.ask(kLeave, {consumer_}).integer > 0) continue;
   const auto news = remote_.ask(kNews, {""});
   const std::lock_guard lock(mutex_);
   if (!news.failed()) learn(news, now_is());

@@ -86,7 +86,8 @@ class Server:
         self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.accepting = threading.Thread(target=self.accept, daemon=True)
+        self.accepting.start()
 
     def url(self, path="/"):
         return f"http://127.0.0.1:{self.port}{path}"
@@ -145,6 +146,9 @@ class Server:
         return stream.read(int(headers.get("content-length", 0)))
 
     def close(self):
+        # The thread ends before its number of a socket is that of another server.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.accepting.join()
         self.listener.close()
 
 

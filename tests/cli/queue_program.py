@@ -21,21 +21,26 @@ class Redis:
     """A server on a free port; `again` starts it once more after `kill`, with what it had on disk."""
 
     def __init__(self, folder, *options):
-        holder, self.port = closed_port()
-        holder.close()
         self.folder, self.options = folder, options
-        self.again()
+        while True:
+            holder, self.port = closed_port()
+            holder.close()
+            self.again()
+            # Else another process has taken the port.
+            if self.process.poll() is None:
+                break
 
     def again(self):
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
              "--dir", str(self.folder), *self.options],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_until(self.responds)
+        wait_until(lambda: self.process.poll() is not None or self.responds())
 
     def responds(self):
         try:
-            return self.ask("PING") == b"+PONG\r\n"
+            ours = b"process_id:%d\r\n" % self.process.pid in self.ask("INFO", "server")
+            return ours and self.ask("PING") == b"+PONG\r\n"
         except OSError:
             return False
 

@@ -206,6 +206,37 @@ TEST_CASE("a run is not over while a job that it gives back is not filed") {
   CHECK(next_job(store).id == job.id);
 }
 
+TEST_CASE("a worker that ends has no job, also if the server gives it what it gave back") {
+  Fixture queue;
+  queue.enqueue_one();
+  StoreOptions options;
+  options.remote.address = queue.options().address;
+  options.parallel = 1;
+  options.tell = [](const std::string& /*text*/) {};
+  QueueStore store(options);
+  const auto job = next_job(store);
+  // Two connections of this worker of which the server does not know that they are closed.
+  fleet::Link::Options link;
+  link.address = options.remote.address;
+  const auto name = read_status(queue.options()).workers.at(0).name;
+  fleet::Link first(link);
+  fleet::Link second(link);
+  for (auto* const taker : {&first, &second}) {
+    taker->post(plain_command({"XREADGROUP", "GROUP", "w", name, "BLOCK", "0", "STREAMS",
+                               "{hr:jobs}:s", ">"}),
+                [](const fleet::Reply& /*reply*/) {});
+  }
+  fleet::Link other(link);
+  while (ask(other, {"INFO", "clients"}).text.find("blocked_clients:2") == std::string::npos) {
+    std::this_thread::yield();
+  }
+  store.give_back(job);
+  CHECK(store.close(5s).empty());
+  const auto status = read_status(queue.options());
+  CHECK(status.workers.empty());
+  CHECK(status.counts.queued == 1);
+}
+
 TEST_CASE("a worker that is stopped gives back what it did not send") {
   Fixture queue;
   std::atomic<int> seen = 0;
