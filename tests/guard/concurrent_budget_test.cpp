@@ -13,21 +13,15 @@
 
 #include <set>
 
+#include "tests/retry/concurrent_budget.hpp"
 #include "tests/retry/random.hpp"
 
 using namespace httpretry;  // NOLINT
 using namespace std::chrono_literals;
+using httpretry_test::concurrent;
 using httpretry_test::Random;
 
 namespace {
-
-BudgetPolicy concurrent(std::int64_t thousandths, int min) {
-  BudgetPolicy policy;
-  policy.kind = BudgetPolicy::Kind::Concurrent;
-  policy.ratio = thousandths;
-  policy.min = min;
-  return policy;
-}
 
 RetryPolicy policy_with(const BudgetPolicy& budget) {
   auto policy = hedged_policy();

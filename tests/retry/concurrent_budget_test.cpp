@@ -7,21 +7,15 @@
 #include <limits>
 #include <vector>
 
+#include "tests/retry/concurrent_budget.hpp"
 #include "tests/retry/random.hpp"
 
 using namespace std::chrono_literals;
 using namespace httpretry;  // NOLINT
+using httpretry_test::concurrent;
 using httpretry_test::Random;
 
 namespace {
-
-BudgetPolicy concurrent(std::int64_t thousandths, int min) {
-  BudgetPolicy policy;
-  policy.kind = BudgetPolicy::Kind::Concurrent;
-  policy.ratio = thousandths;
-  policy.min = min;
-  return policy;
-}
 
 bool retry(Budget& budget, BudgetClaim& claim) {
   budget.end_attempt(claim);
