@@ -275,6 +275,7 @@ Shard& Loop::shard_for(bool multiplexed) {
 
 const OriginInfo& Loop::origin(const Url& url) const {
   static const OriginInfo unknown;
+  if (origins_.empty()) return unknown;
   const auto found = origins_.find(url.origin());
   return found == origins_.end() ? unknown : found->second;
 }

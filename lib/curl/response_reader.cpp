@@ -122,14 +122,15 @@ void ResponseReader::begin_block(std::string_view line) {
   response.status = 0;
   response.reason.clear();
   if (!line.starts_with("HTTP/")) return;
-  line = line.substr(0, line.find_last_not_of("\r\n ") + 1);
-  const auto space = line.find(' ');
-  if (space == std::string_view::npos) return;
-  const auto version = line.substr(5, space - 5);
+  line.remove_prefix(5);
+  // Not find_last_not_of: it calls memchr for each character.
+  const auto is_blank = [](char c) { return c == '\r' || c == '\n' || c == ' '; };
+  while (!line.empty() && is_blank(line.back())) line.remove_suffix(1);
+  const auto version = take_until(line, ' ');
   response.http_version = version == "2" || version == "1.0" ? version : "1.1";
-  const char* digits = line.data() + line.find_first_not_of(' ', space);
+  while (line.starts_with(' ')) line.remove_prefix(1);
   const char* end = line.data() + line.size();
-  const auto [rest, problem] = std::from_chars(digits, end, response.status);
+  const auto [rest, problem] = std::from_chars(line.data(), end, response.status);
   if (rest == end) return;
   const std::string_view reason(rest + 1, end);
   if (valid_header_value(reason)) response.reason = reason;

@@ -7,6 +7,8 @@
 #include <clocale>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <memory>
 #include <new>
 
@@ -18,8 +20,8 @@ using detail::url_part;
 
 // libcurl has converted every form of an IPv4 address to the usual one.
 bool is_name(std::string_view host) {
-  if (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos)
-    return false;
+  const auto in_address = [](char c) { return is_digit(c) || c == '.'; };
+  if (host.front() == '[' || std::ranges::all_of(host, in_address)) return false;
   return host != "localhost" && !host.ends_with(".localhost");
 }
 
@@ -70,7 +72,11 @@ Result<std::string> ascii_host(CURLU* url) {
 Url Url::Parts::make(bool tls, bool userinfo, std::string_view host, std::uint16_t port,
                      std::string_view path, std::string_view query, CurlUrl handle) {
   const std::string_view scheme = tls ? "https://" : "http://";
-  const auto colon_port = port == (tls ? 443 : 80) ? std::string() : ":" + std::to_string(port);
+  std::array<char, 6> written{':'};
+  const bool usual = port == (tls ? 443 : 80);
+  const auto* const written_end =
+      usual ? written.data() : std::to_chars(&written[1], written.end(), port).ptr;
+  const std::string_view colon_port(written.data(), written_end);
   const auto host_end = scheme.size() + host.size();
   const auto origin_end = host_end + colon_port.size();
   const auto path_end = origin_end + path.size();
@@ -78,7 +84,7 @@ Url Url::Parts::make(bool tls, bool userinfo, std::string_view host, std::uint16
 
   auto* parts = ::new (::operator new(sizeof(Parts) + size + 1)) Parts;
   auto* text = reinterpret_cast<char*>(parts + 1);
-  for (const auto part : {scheme, host, std::string_view(colon_port), path}) {
+  for (const auto part : {scheme, host, colon_port, path}) {
     text = std::copy(part.begin(), part.end(), text);
   }
   if (!query.empty()) {
