@@ -1,10 +1,61 @@
+#include "tests/retry/random.hpp"
+
 #include <httpretry/http/headers.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
+using httpretry::equal_ignoring_case;
 using httpretry::Headers;
+
+namespace {
+
+// What Headers is, as a plain list.
+struct Model {
+  std::vector<std::pair<std::string, std::string>> fields;
+
+  static auto is(const std::string& name) {
+    return [&name](const auto& field) { return equal_ignoring_case(field.first, name); };
+  }
+  void set(const std::string& name, const std::string& value) {
+    const auto first = std::find_if(fields.begin(), fields.end(), is(name));
+    if (first == fields.end()) {
+      fields.emplace_back(name, value);
+      return;
+    }
+    *first = {name, value};
+    fields.erase(std::remove_if(first + 1, fields.end(), is(name)), fields.end());
+  }
+  void remove(const std::string& name) { std::erase_if(fields, is(name)); }
+  const std::string* get(const std::string& name) const {
+    const auto found = std::find_if(fields.begin(), fields.end(), is(name));
+    return found == fields.end() ? nullptr : &found->second;
+  }
+};
+
+// Several of one size, of one first letter, or different by their case only.
+const std::vector<std::string> kNames{"Accept", "Action", "accept", "Cookie", "A",  "a",
+                                      "X-Tag",  "X-Tab",  "ETag",   "Expect", "~x", "^x"};
+
+void check_same(const Headers& headers, const Model& model) {
+  REQUIRE(headers.size() == model.fields.size());
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    REQUIRE(headers[i].name == model.fields[i].first);
+    REQUIRE(headers[i].value == model.fields[i].second);
+  }
+  for (const auto& name : kNames) {
+    const auto* value = model.get(name);
+    REQUIRE(headers.get(name).has_value() == (value != nullptr));
+    if (value != nullptr) REQUIRE(headers[name] == *value);
+  }
+}
+
+}  // namespace
 
 TEST_CASE("a header is found in any case and repeated ones stay in order") {
   Headers headers{{"Accept", "text/plain"}, {"X-Tag", "a"}, {"x-tag", "b"}};
@@ -115,4 +166,35 @@ TEST_CASE("headers are walked through with names and values, and asked by name")
   CHECK(headers["b"] == "2");
   CHECK(headers["c"].empty());
   CHECK(headers.begin()->value == "1");
+}
+
+TEST_CASE("after any changes, headers are what a plain list would be") {
+  httpretry_test::Random random(7);
+  CAPTURE(random.seed());
+  for (int round = 0; round < 300; ++round) {
+    Headers headers;
+    Model model;
+    for (int step = 0; step < 40; ++step) {
+      const auto last = static_cast<std::int64_t>(kNames.size()) - 1;
+      const auto& name = kNames[static_cast<std::size_t>(random.between(0, last))];
+      const std::string value(static_cast<std::size_t>(random.between(0, 40)), 'v');
+      const auto change = random.between(0, 20);
+      if (change < 8) {
+        headers.add(name, value);
+        model.fields.emplace_back(name, value);
+      } else if (change < 12) {
+        headers.set(name, value);
+        model.set(name, value);
+      } else if (change < 16) {
+        headers.remove(name);
+        model.remove(name);
+      } else if (change < 20) {
+        headers = Headers(headers);
+      } else {
+        headers.clear();
+        model.fields.clear();
+      }
+      check_same(headers, model);
+    }
+  }
 }
