@@ -182,7 +182,8 @@ TEST_CASE("an address that leads nowhere is looked up anew for a later attempt")
       },
       {retry(policy)}));
   const auto outcome = client.get(named(server));
-  REQUIRE(outcome);
+  CAPTURE(looked_up.load());
+  REQUIRE_MESSAGE(outcome, outcome.error().message);
   CHECK(looked_up == 2);
   CHECK(outcome->history.attempts[0].error == Errc::Connect);
 }
