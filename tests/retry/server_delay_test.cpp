@@ -45,6 +45,33 @@ void check(const char* header, WallTime now, const std::vector<Row>& rows) {
 
 }  // namespace
 
+TEST_CASE("each of the headers is found, in any case") {
+  for (const auto source : kAll) {
+    const std::string name(to_string(source));
+    auto other_case = name;
+    other_case.front() = static_cast<char>(other_case.front() - 'a' + 'A');
+    for (const auto& spelled : {name, other_case}) {
+      CAPTURE(spelled);
+      const auto* value = source == ServerDelaySource::RateLimit ? "\"a\";r=0;t=7" : "7";
+      const auto delay = server_delay(Headers{{"Server", "x"}, {spelled, value}}, kAll, true, {});
+      REQUIRE(delay);
+      CHECK(delay->source == source);
+      CHECK(delay->raw == value);
+    }
+  }
+}
+
+TEST_CASE("the order of the sources decides, and among headers of one name the longer delay") {
+  const Headers headers{{"ratelimit-reset", "9"}, {"Retry-After", "2"}, {"retry-after-ms", "junk"},
+                        {"retry-after", "5"},     {"RETRY-AFTER", "4"}, {"x-ratelimit-reset", "8"}};
+  CHECK(wait(headers, epoch(0)) == 5s);
+  const std::vector resets{ServerDelaySource::XRateLimitReset, ServerDelaySource::RetryAfter};
+  CHECK(server_delay(headers, resets, true, epoch(0))->delay == 8s);
+  CHECK(server_delay(headers, resets, false, epoch(0))->delay == 5s);
+  const std::vector none{ServerDelaySource::XAmzRetryAfter};
+  CHECK_FALSE(server_delay(headers, none, true, epoch(0)));
+}
+
 // RFC 9110 §5.6.7; curl's tests/libtest/lib517.c.
 TEST_CASE("the three forms of an HTTP date are the same moment") {
   for (const auto* text : {"Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT",
