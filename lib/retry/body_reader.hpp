@@ -1,7 +1,11 @@
 // What the classifier reads from a body. Bounded, and without errors: malformed parts are ignored.
 #pragma once
 
+#include "lib/http/text.hpp"
+
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,16 +19,35 @@ inline constexpr std::size_t kBodyValues = 256;  // values found in one body
 inline constexpr std::size_t kBodyText = 4096;   // bytes kept of one value
 
 struct BodyValue {
-  std::size_t path = 0;  // the index of its path
-  std::string text;      // numbers and booleans as in the body; empty for objects and arrays
+  std::string_view path;  // the one by which it was found
+  std::string text;       // numbers and booleans as in the body; empty for objects and arrays
   bool is_string = false;
 };
 
-// The values at any of `pointers` (RFC 6901, where "*" is any array index), in the order of the
-// text, without null. Where the text is cut short or malformed, those before that position.
-// Defined in lib/json, since this room has no JSON library.
-std::vector<BodyValue> json_values(std::string_view json,
-                                   std::span<const std::string_view> pointers);
+// A pointer of RFC 6901, where "*" is any array index. A constant is taken apart by the compiler.
+struct JsonPointer {
+  constexpr JsonPointer(std::string_view pointer)  // NOLINT(google-explicit-constructor)
+      : text(pointer),
+        name(pointer.substr(pointer.rfind('/') + 1)),
+        length(!name.empty() && name != "*" && !is_digit(name.front()) &&
+                       name.find('~') == std::string_view::npos
+                   ? bit_of_length(name)
+                   : 0) {}
+  static constexpr std::uint64_t bit_of_length(std::string_view text) {
+    return std::uint64_t{1} << std::min<std::size_t>(text.size(), 63);
+  }
+
+  std::string_view text;
+  std::string_view name;  // the last one; the pointer leads nowhere in a text without it
+  // A bit for the length of the name. 0 where it may be an index, or has signs that a pointer
+  // escapes: then the name says nothing.
+  std::uint64_t length;
+};
+
+// The values at any of `pointers`, in the order of the text, without null. Where the text is cut
+// short or malformed, those before that position. Defined in lib/json, since this room has no JSON
+// library.
+std::vector<BodyValue> json_values(std::string_view json, std::span<const JsonPointer> pointers);
 
 // The texts of the elements at any of `paths`, in the order in which they end: "/Error/Code" is
 // relative to the root, "Code" is an element of that name anywhere; namespace prefixes are ignored.

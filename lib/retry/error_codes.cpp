@@ -46,9 +46,9 @@ constexpr std::string_view kGithubMessage = "/message";
 constexpr std::string_view kGithubType = "/errors/*/type";  // of GraphQL
 constexpr std::string_view kOpenaiCode = "/error/code";
 constexpr std::string_view kOpenaiType = "/error/type";
-constexpr std::string_view kJson[] = {kAwsCode,     kAwsType,      kGoogleReason,  kGoogleDetail,
-                                      kGoogleDelay, kGoogleStatus, kGithubMessage, kGithubType,
-                                      kOpenaiCode,  kOpenaiType};
+constexpr JsonPointer kJson[] = {kAwsCode,     kAwsType,      kGoogleReason,  kGoogleDetail,
+                                 kGoogleDelay, kGoogleStatus, kGithubMessage, kGithubType,
+                                 kOpenaiCode,  kOpenaiType};
 
 // What codes at a path mean. The first row that matches counts.
 struct Codes {
@@ -88,34 +88,56 @@ class BodyValues {
   }
   [[nodiscard]] bool is_xml() const { return format_ == Source::Xml; }
 
+  // Whether there is none for any of the rules, or the body has another format.
+  bool empty(Source format) {
+    if (format_ != format) return true;
+    if (!was_read_) read();
+    return values_.empty();
+  }
+
   // The first value at `path` for which `fits` holds. nullptr where there is none, or where the
   // body has another format.
   template <class Fits>
   const BodyValue* find(Source format, std::string_view path, Fits fits) {
-    if (format_ != format) return nullptr;
-    if (paths_.empty()) read();
+    if (empty(format)) return nullptr;
     for (const auto& value : values_) {
-      if (paths_[value.path] == path && fits(value)) return &value;
+      if (value.path == path && fits(value)) return &value;
     }
     return nullptr;
   }
 
  private:
   void read() {
-    const bool xml = is_xml();
-    if (xml) paths_.assign(std::begin(kAwsXml), std::end(kAwsXml));
-    if (!xml) paths_.assign(std::begin(kJson), std::end(kJson));
-    for (const auto& rule : retry_on_.error_codes) {
-      if (rule.family == Family::Custom && rule.source == format_) paths_.push_back(rule.selector);
+    was_read_ = true;
+    const auto custom = custom_paths();
+    if (is_xml()) {
+      values_ = xml_values(body_, joined<std::string_view>(kAwsXml, custom));
+    } else if (custom.empty()) {
+      values_ = json_values(body_, kJson);
+    } else {
+      values_ = json_values(body_, joined<JsonPointer>(kJson, custom));
     }
-    if (!xml && retry_on_.pending) paths_.push_back(retry_on_.pending->json);
-    values_ = xml ? xml_values(body_, paths_) : json_values(body_, paths_);
+  }
+  [[nodiscard]] std::vector<std::string_view> custom_paths() const {
+    std::vector<std::string_view> paths;
+    for (const auto& rule : retry_on_.error_codes) {
+      if (rule.family == Family::Custom && rule.source == format_) paths.push_back(rule.selector);
+    }
+    if (!is_xml() && retry_on_.pending) paths.push_back(retry_on_.pending->json);
+    return paths;
+  }
+  template <class Path>
+  static std::vector<Path> joined(std::span<const Path> known,
+                                  const std::vector<std::string_view>& custom) {
+    std::vector<Path> all(known.begin(), known.end());
+    all.insert(all.end(), custom.begin(), custom.end());
+    return all;
   }
 
   const RetryOn& retry_on_;
   std::string_view body_;
   std::optional<Source> format_;
-  std::vector<std::string_view> paths_;
+  bool was_read_ = false;
   std::vector<BodyValue> values_;
 };
 
@@ -188,6 +210,7 @@ std::optional<ServerDelay> retry_info(BodyValues& body) {
 }
 
 std::optional<Verdict> by_codes(std::span<const Codes> rows, BodyValues& body) {
+  if (body.empty(Source::Json)) return std::nullopt;
   for (const auto& row : rows) {
     const auto* value = body.find(Source::Json, row.path, one_of(row.words));
     if (value != nullptr) return Verdict{row.cls, value->text, {}};
@@ -207,9 +230,11 @@ bool mentions_secondary_rate(const BodyValue& message) {
 }
 
 std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
+  if (head.status != 200 && head.status != 403 && head.status != 429) return std::nullopt;
   const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";
-  if (head.status == 200 && used_up) return by_codes(kGithub, body);  // GraphQL: always 200
-  if (head.status != 403 && head.status != 429) return std::nullopt;
+  if (head.status == 200) {
+    return used_up ? by_codes(kGithub, body) : std::nullopt;  // GraphQL: always 200
+  }
   // A 429 needs no rule of GitHub's, and any server may send it.
   constexpr std::array kRetryAfter = {ServerDelaySource::RetryAfter};
   if (head.status == 403 && server_delay(head.headers, kRetryAfter, false, head.wall_now)) {
@@ -226,7 +251,9 @@ std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
 // The verdict of a header in which the server says "true" or "false": whether to retry.
 std::optional<Verdict> by_header(const ResponseHead& head, std::string_view name) {
   if (head.status < 400) return std::nullopt;
-  const auto value = to_lower(head.headers.get(name).value_or(""));
+  const auto header = head.headers.get(name);
+  if (!header) return std::nullopt;
+  const auto value = to_lower(*header);
   if (value != "true" && value != "false") return std::nullopt;
   const auto retry = head.status == 429 ? Class::Throttle : Class::Transient;
   const auto cls = value == "true" ? retry : Class::Permanent;
@@ -243,7 +270,7 @@ std::optional<Verdict> custom(const ErrorRule& rule, const ResponseHead& head, B
   const auto accepted = one_of(rule.in);
   for (const auto header : head.headers) {
     if (rule.source != Source::Header || !equal_ignoring_case(header.name, rule.selector)) continue;
-    const BodyValue value{0, std::string(header.value), true};
+    const BodyValue value{{}, std::string(header.value), true};
     if (accepted(value)) return Verdict{rule.as, value.text, {}};
   }
   const auto* value = body.find(rule.source, rule.selector, accepted);

@@ -141,8 +141,9 @@ class Finder {
     open_.pop_back();
   }
   void keep(std::string_view text) {
-    for (std::size_t i = 0; i < paths_.size() && found_.size() < kBodyValues; ++i) {
-      if (matches(paths_[i])) found_.push_back({i, std::string(text.substr(0, kBodyText)), true});
+    for (const auto path : paths_) {
+      if (found_.size() == kBodyValues) return;
+      if (matches(path)) found_.push_back({path, std::string(text.substr(0, kBodyText)), true});
     }
   }
   // Whether the innermost open element is at `path`.

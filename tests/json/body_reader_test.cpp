@@ -8,9 +8,12 @@
 #include <vector>
 
 using httpretry::policy::json_values;
+using httpretry::policy::JsonPointer;
 using httpretry::policy::kBodyDepth;
 using httpretry::policy::kBodyValues;
 using httpretry::policy::xml_values;
+
+using namespace std::string_view_literals;
 
 namespace {
 
@@ -21,7 +24,7 @@ std::vector<std::string> texts(const std::vector<httpretry::policy::BodyValue>& 
 }
 
 std::vector<std::string> json(std::string_view text, std::string_view pointer) {
-  const std::array pointers = {pointer};
+  const std::array pointers = {JsonPointer(pointer)};
   return texts(json_values(text, pointers));
 }
 
@@ -59,10 +62,35 @@ TEST_CASE("values at a JSON pointer, as text") {
   CHECK(json(R"({"a":1})", "no pointer").empty());
 }
 
+TEST_CASE("a name is found whatever stands around it") {
+  CHECK(json("{ \"a\" \t\r\n: 1 }", "/a") == Texts{"1"});
+  CHECK(json(R"({"x:":":","a":"b:c","b":{"a":":"}})", "/a") == Texts{"b:c"});
+  CHECK(json(R"({":":1,"a":2})", "/:") == Texts{"1"});
+  CHECK(json(R"([":",{"a":":"},"a"])", "/1/a") == Texts{":"});
+}
+
+TEST_CASE("a name may have any length") {
+  for (const std::size_t length : {1, 62, 63, 64, 65, 1000}) {
+    CAPTURE(length);
+    const auto name = repeated("n", length);
+    const auto longer = "{\"" + name + "n\":1,\"" + name + "\":2}";
+    CHECK(json(longer, "/" + name) == Texts{"2"});
+    CHECK(json("{\"x\":\"" + name + "\"}", "/" + name).empty());  // only as a value
+  }
+}
+
+TEST_CASE("a value at several pointers comes once for each, in their order") {
+  const std::array<JsonPointer, 4> pointers{"/b"sv, "/a/*"sv, "/a/0"sv, "/a"sv};
+  const auto values = json_values(R"({"a":["x"],"b":1})", pointers);
+  std::vector<std::string_view> paths;
+  for (const auto& value : values) paths.push_back(value.path);
+  CHECK(paths == std::vector{"/a"sv, "/a/*"sv, "/a/0"sv, "/b"sv});
+}
+
 // Names that are not in the text as they stand are not looked for; escaped, they are.
 TEST_CASE("a name may be spelled with escapes") {
-  constexpr std::array<std::string_view, 8> kPointers{"/a",    "/b/a", "/a/*/b", "/a/0",
-                                                      "/b/~0", "",     "/",      "/ab"};
+  const std::array<JsonPointer, 8> kPointers{"/a"sv,    "/b/a"sv, "/a/*/b"sv, "/a/0"sv,
+                                             "/b/~0"sv, ""sv,     "/"sv,      "/ab"sv};
   constexpr std::array<std::string_view, 5> kNames{"a", "b", "ab", "~", ""};
   const auto seed = std::random_device()();
   CAPTURE(seed);
