@@ -2,10 +2,13 @@
 // those that are as new.
 #pragma once
 
+#include "lib/http/text.hpp"
+
 #include <httpretry/http/time.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,7 +30,7 @@ class Scopes {
   }
   // nullptr where there is none.
   [[nodiscard]] Scope* find(std::string_view key) const {
-    const auto found = scopes_.find(std::string(key));
+    const auto found = scopes_.find(key);
     return found == scopes_.end() ? nullptr : found->second.get();
   }
   // tell(key, scope), for the keys that begin like that.
@@ -53,7 +56,8 @@ class Scopes {
 
   const std::size_t most_;
   std::size_t room_at_;  // so many, and those that nobody uses are dropped
-  std::unordered_map<std::string, std::shared_ptr<Scope>> scopes_;
+  // With a hash of our own, libstdc++ keeps none in the nodes: keys are looked up seldom.
+  std::unordered_map<std::string, std::shared_ptr<Scope>, TextHash, std::equal_to<>> scopes_;
 };
 
 }  // namespace httpretry::guard

@@ -1,16 +1,21 @@
 #include "window.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace httpretry::guard {
 namespace {
 
-constexpr int kTenths = 10;
+constexpr std::uint32_t kMostSmall = std::numeric_limits<std::uint16_t>::max();
 
 // Tenths begin at multiples of their length.
 Time end_of_tenth(Time now, Duration length) {
   const auto since = std::max(now.time_since_epoch(), Duration::zero());
   return Time((since / length + 1) * length);
+}
+
+bool is_small(const Counts& counts) {
+  return counts.all <= kMostSmall && counts.good <= kMostSmall && counts.slow <= kMostSmall;
 }
 
 }  // namespace
@@ -29,29 +34,110 @@ Counts& Counts::operator-=(const Counts& other) {
   return *this;
 }
 
+bool Window::SmallCounts::has_room(const Counts& more) const {
+  return more.all <= kMostSmall - all && more.good <= kMostSmall - good &&
+         more.slow <= kMostSmall - slow;
+}
+
+// Where there is room for it.
+Window::SmallCounts& Window::SmallCounts::operator+=(const Counts& more) {
+  all = static_cast<std::uint16_t>(all + more.all);
+  good = static_cast<std::uint16_t>(good + more.good);
+  slow = static_cast<std::uint16_t>(slow + more.slow);
+  return *this;
+}
+
 // The window has nine tenths and the one that `now` is in.
-bool Window::is_over(const Tenth& one, Time now) const {
-  return now >= later(one.end, (kTenths - 1) * length_of_tenth_);
+bool Window::is_over(Time end, Time now) const {
+  return now >= later(end, (kTenths - 1) * length_of_tenth_);
+}
+
+void Window::set_length(Duration of_tenth) {
+  if (of_tenth == length_of_tenth_) return;
+  if (!large_ && end_ != Time::min()) make_large();
+  length_of_tenth_ = of_tenth;
 }
 
 void Window::add(const Counts& more, Time now, Duration length) {
-  length_of_tenth_ = std::max(length / kTenths, Duration(1));
-  auto first = tenths_.begin();
-  for (; first != tenths_.end() && is_over(*first, now); ++first) sum_ -= first->counts;
-  tenths_.erase(tenths_.begin(), first);
-  if (tenths_.empty() || now >= tenths_.back().end) {
-    if (!tenths_.empty()) tenths_.reserve(kTenths);
-    tenths_.push_back({end_of_tenth(now, length_of_tenth_), {}});
+  set_length(std::max(length / kTenths, Duration(1)));
+  if (large_) make_small_again(now);
+  if (!large_ && now >= end_) begin_tenth(now);
+  if (!large_ && !tenths_.front().has_room(more)) make_large();
+  if (large_) {
+    add_large(more, now);
+  } else {
+    tenths_.front() += more;
   }
-  tenths_.back().counts += more;
   sum_ += more;
+}
+
+// Drops those that are over then.
+void Window::begin_tenth(Time now) {
+  const auto end = end_of_tenth(now, length_of_tenth_);
+  std::int64_t passed = kTenths;
+  if (end_ != Time::min()) {
+    passed = std::min<std::int64_t>(passed, (end - end_) / length_of_tenth_);
+  }
+  const auto first_over = tenths_.end() - passed;
+  for (auto one = first_over; one != tenths_.end(); ++one) sum_ -= Counts(*one);
+  std::move_backward(tenths_.begin(), first_over, tenths_.end());
+  std::fill_n(tenths_.begin(), passed, SmallCounts());
+  end_ = end;
+}
+
+void Window::make_large() {
+  auto large = std::make_unique<Large>();
+  large->reserve(kTenths);
+  auto end = end_ - (kTenths - 1) * length_of_tenth_;
+  for (auto one = tenths_.rbegin(); one != tenths_.rend(); ++one, end += length_of_tenth_) {
+    const Counts counts(*one);
+    const bool counted = counts.all > 0 || counts.good > 0 || counts.slow > 0;
+    if (counted || end == end_) large->push_back({end, counts});
+  }
+  large_ = std::move(large);
+}
+
+// When a new tenth begins, and what is left is small.
+void Window::make_small_again(Time now) {
+  auto first = large_->begin();
+  for (; first != large_->end() && is_over(first->end, now); ++first) sum_ -= first->counts;
+  large_->erase(large_->begin(), first);
+  if (!large_->empty() && (now < large_->back().end || !may_be_small())) return;
+  const auto large = std::move(large_);
+  tenths_ = {};
+  end_ = large->empty() ? Time::min() : large->back().end;
+  for (const auto& one : *large) {  // the newest has ended, so none is older than nine tenths
+    tenths_[static_cast<std::size_t>((end_ - one.end) / length_of_tenth_)] += one.counts;
+  }
+}
+
+bool Window::may_be_small() const {
+  return std::all_of(large_->begin(), large_->end(), [&](const Tenth& one) {
+    const bool is_tenth = one.end.time_since_epoch() % length_of_tenth_ == Duration::zero();
+    return is_tenth && is_small(one.counts);
+  });
+}
+
+void Window::add_large(const Counts& more, Time now) {
+  if (large_->empty() || now >= large_->back().end) {
+    large_->push_back({end_of_tenth(now, length_of_tenth_), {}});
+  }
+  large_->back().counts += more;
 }
 
 Counts Window::sum(Time now) const {
   auto sum = sum_;
-  for (const auto& one : tenths_) {
-    if (!is_over(one, now)) break;
-    sum -= one.counts;
+  if (large_) {
+    for (const auto& one : *large_) {
+      if (!is_over(one.end, now)) break;
+      sum -= one.counts;
+    }
+  } else if (now >= end_ && end_ != Time::min()) {
+    auto end = end_ - (kTenths - 1) * length_of_tenth_;
+    for (auto one = tenths_.rbegin(); one != tenths_.rend() && is_over(end, now); ++one) {
+      sum -= Counts(*one);
+      end += length_of_tenth_;
+    }
   }
   return sum;
 }

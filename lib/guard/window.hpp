@@ -1,10 +1,14 @@
-// Window: what was counted in the last seconds. It slides in tenths of its length, and keeps only
-// those in which something was counted.
+// Window: what was counted in the last seconds. It slides in tenths of its length.
+//
+// A process has a window for each host, so nearly all of them are small: 16 bits for each count, in
+// place. Counts that need more, and tenths of several lengths, are kept in memory of their own.
 #pragma once
 
 #include <httpretry/http/time.hpp>
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace httpretry::guard {
@@ -28,15 +32,35 @@ class Window {
   void clear() { *this = Window(); }
 
  private:
+  static constexpr int kTenths = 10;
+  struct SmallCounts {
+    std::uint16_t all = 0;
+    std::uint16_t good = 0;
+    std::uint16_t slow = 0;
+    [[nodiscard]] bool has_room(const Counts& more) const;
+    SmallCounts& operator+=(const Counts& more);
+    explicit operator Counts() const { return {all, good, slow}; }
+  };
   struct Tenth {
     Time end;
     Counts counts;
   };
-  [[nodiscard]] bool is_over(const Tenth& one, Time now) const;
+  using Large = std::vector<Tenth>;  // those in which something was counted, in their order
+
+  void set_length(Duration of_tenth);
+  [[nodiscard]] bool is_over(Time end, Time now) const;
+  void begin_tenth(Time now);
+  void make_large();
+  void make_small_again(Time now);
+  [[nodiscard]] bool may_be_small() const;
+  void add_large(const Counts& more, Time now);
 
   Duration length_of_tenth_{};
-  std::vector<Tenth> tenths_;  // at most ten, in their order
-  Counts sum_;                 // of them
+  Counts sum_;
+  // The newest first. All are of one length, and follow each other.
+  std::array<SmallCounts, kTenths> tenths_{};
+  Time end_ = Time::min();        // of the newest; min(): nothing was counted
+  std::unique_ptr<Large> large_;  // instead of these
 };
 
 }  // namespace httpretry::guard

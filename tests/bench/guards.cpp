@@ -11,7 +11,8 @@
 // `ns of 8 threads`, which share one state, is the time that passes for each of all their sends.
 //
 // `scope` is the heap that the state of a host takes while nobody sends to it, its key included,
-// and how many of 200 000 hosts are kept.
+// after a send in each of the ten tenths of a breaker's window; and how many of 200 000 hosts are
+// kept.
 //
 // `call` is a whole call of a client in virtual time, whose transport answers at once: without
 // `guards`, with it and nothing to hold back, and with a rate and a breaker that hold nothing back.
@@ -65,9 +66,9 @@ LimitKeys keys_of(const std::shared_ptr<GuardPolicy>& policy, const std::string&
 
 constexpr Time kNow{1h};
 
-SendGrant ask(SendLimits& limits) {
+SendGrant ask(SendLimits& limits, Time now = kNow) {
   SendAsk ask;
-  ask.now = kNow;
+  ask.now = now;
   ask.random = 0.5;
   StateChanges changes;
   const auto grant = limits.enter(ask, changes);
@@ -75,11 +76,11 @@ SendGrant ask(SendLimits& limits) {
   return grant;
 }
 
-void end(SendLimits& limits, const SendGrant& grant) {
+void end(SendLimits& limits, const SendGrant& grant, Time now = kNow) {
   SendEnd end;
   end.responded = true;
   StateChanges changes;
-  limits.leave(grant, &end, kNow, 0.5, changes);
+  limits.leave(grant, &end, now, 0.5, changes);
 }
 
 // Of one batch after the other.
@@ -146,14 +147,16 @@ void measure_sends(const char* name, const std::shared_ptr<GuardPolicy>& policy,
               together.count() / static_cast<double>(operations));
 }
 
-// Of hosts that were sent to once.
 void measure_scopes(const char* name, const std::shared_ptr<GuardPolicy>& policy) {
   constexpr std::size_t kHosts = 50'000;
   const auto state = local_state();
   const auto use = [&](std::size_t host) {
     const auto url = "https://host-" + std::to_string(host) + ".example.com";
     const auto limits = state->limits(keys_of(policy, url), kNow);
-    end(*limits, ask(*limits));
+    for (int tenth = 0; tenth < 10; ++tenth) {
+      const auto now = kNow + tenth * BreakerPolicy().window / 10;
+      end(*limits, ask(*limits, now), now);
+    }
   };
   const auto before = bench::heap_bytes();
   for (std::size_t host = 0; host < kHosts; ++host) use(host);

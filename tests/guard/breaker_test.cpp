@@ -74,6 +74,15 @@ TEST_CASE("it opens at a share of failures") {
   CHECK(late.state() == Circuit::Open);
 }
 
+TEST_CASE("the share is exact also where a tenth has more sends than 16 bits can count") {
+  auto model = with_ratio(0.5, 20);
+  model.send(std::string(70'000, 'g'));
+  CHECK(model.send(std::string(70'001, 'f')) == 70'000);
+  CHECK(model.state() == Circuit::Open);
+  CHECK(model.breaker.counts(model.now).all == 140'000);
+  CHECK(model.breaker.counts(model.now).failed() == 70'000);
+}
+
 TEST_CASE("failures leave the window") {
   auto model = with_ratio(0.5, 4);
   model.send("fff");
