@@ -109,6 +109,13 @@ class QueueStore final : public batch::Store {
   Held let_go(const batch::Job& job);
   [[nodiscard]] fleet::Link::Options taker_options() const;
 
+  // The server waits so long for jobs that it can give.
+  static constexpr Duration kLongestTake = std::chrono::seconds(2);
+  static Time now_is() { return std::chrono::steady_clock::now(); }
+  static std::int64_t to_ms(Duration time) {
+    return std::chrono::ceil<std::chrono::milliseconds>(time).count();
+  }
+
   const StoreOptions options_;
   const std::string consumer_;
   const std::size_t most_held_;
