@@ -14,6 +14,17 @@ std::optional<std::int64_t> whole_tokens(const Budget& budget, Time now) {
   return thousandths ? std::optional(*thousandths / 1000) : std::nullopt;
 }
 
+// These numbers, and those that were replaced by them, one by one; the latest first.
+std::vector<BudgetPolicy> versions_of(const BudgetPolicy& policy,
+                                      std::span<const ChangedBudget> changes) {
+  std::vector<BudgetPolicy> versions{policy};
+  for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
+    const bool known = std::find(versions.begin(), versions.end(), change->after) != versions.end();
+    if (known) versions.push_back(change->before);
+  }
+  return versions;
+}
+
 }  // namespace
 
 void SharedBudget::begin_call(Time now) {
@@ -71,17 +82,44 @@ std::optional<std::int64_t> SharedBudget::left(Time now) const {
 }
 
 std::shared_ptr<SharedBudget> Budgets::at(std::string_view key, const BudgetPolicy& policy,
-                                          Time now) {
+                                          Time now, std::span<const ChangedBudget> changes) {
   auto& part = parts_[TextHash()(key) % kParts];
   const std::lock_guard lock(part.mutex);
   // Two policies for one host may have different budgets.
   const auto [first, last] = part.budgets.equal_range(key);
-  const auto found = std::find_if(
-      first, last, [&](const auto& entry) { return entry.second->budget.policy() == policy; });
-  if (found != last) return found->second;
+  const auto found = std::find_if(first, last, [&](const auto& entry) {
+    return entry.second.shared->budget.policy() == policy;
+  });
+  return found != last ? found->second.shared : made(part, key, policy, now, changes);
+}
+
+// With the part's lock. Where there is none of that policy.
+std::shared_ptr<SharedBudget> Budgets::made(Part& part, std::string_view key,
+                                            const BudgetPolicy& policy, Time now,
+                                            std::span<const ChangedBudget> changes) {
+  const auto versions = versions_of(policy, changes);
+  const auto [first, last] = part.budgets.equal_range(key);
+  for (const auto& version : versions) {
+    for (auto one = first; one != last; ++one) {
+      auto& shared = *one->second.shared;
+      if (shared.budget.policy() != version) continue;
+      one->second.before = std::make_unique<const BudgetPolicy>(version);
+      const std::lock_guard lock(shared.mutex);
+      shared.budget.change(policy, now);
+      return one->second.shared;
+    }
+  }
+  std::shared_ptr<SharedBudget> fresh;
+  for (auto one = first; one != last && !fresh; ++one) {
+    const auto& before = one->second.before;
+    if (!before || std::find(versions.begin(), versions.end(), *before) == versions.end()) continue;
+    const auto& shared = *one->second.shared;
+    const std::lock_guard lock(shared.mutex);
+    fresh = std::make_shared<SharedBudget>(shared.budget.split(policy, now), shared.rate, now);
+  }
+  if (!fresh) fresh = std::make_shared<SharedBudget>(policy, now);
   if (part.budgets.size() >= kMaxBudgets / kParts) make_room(part, now);
-  return part.budgets.emplace(std::string(key), std::make_shared<SharedBudget>(policy, now))
-      ->second;
+  return part.budgets.emplace(std::string(key), Entry{std::move(fresh), nullptr})->second.shared;
 }
 
 // Drops all unused budgets that are as new, but at most half of the part, so that this is seldom
@@ -97,8 +135,8 @@ void Budgets::make_room(Part& part, Time now) {
   };
   std::vector<Unused> unused;
   for (auto entry = part.budgets.begin(); entry != part.budgets.end(); ++entry) {
-    const auto& shared = *entry->second;
-    if (entry->second.use_count() > 1) continue;
+    const auto& shared = *entry->second.shared;
+    if (entry->second.shared.use_count() > 1) continue;
     const std::lock_guard lock(shared.mutex);
     const bool as_new = shared.budget.full(now) && !shared.rate.enabled();
     unused.push_back({!as_new, shared.last_used, entry});

@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -19,6 +20,8 @@ namespace httpretry {
 class SharedBudget final : public RetryAccount {
  public:
   SharedBudget(const BudgetPolicy& policy, Time now) : budget(policy), rate(now), last_used(now) {}
+  SharedBudget(const Budget& like, const SendRate& sends, Time now)
+      : budget(like), rate(sends), last_used(now) {}
 
   void begin_call(Time now) override;
   Duration begin_attempt(Time now) override;
@@ -37,23 +40,35 @@ class SharedBudget final : public RetryAccount {
   Time last_used;
 };
 
-// A map from keys (a host, an endpoint, a policy) to budgets. Bounded: budgets that no call uses
-// are dropped, first those that are as new.
+// A map from keys (a host, an endpoint, a policy) to budgets: for each key one of each policy. When
+// a policy file has changed the numbers, the budget goes on with the new ones. Who comes with the
+// old ones afterwards, because a second policy has them, or a client that has not read the file
+// again, gets a budget of which as much is left.
+//
+// Bounded: budgets that no call uses are dropped, first those that are as new.
 class Budgets {
  public:
-  std::shared_ptr<SharedBudget> at(std::string_view key, const BudgetPolicy& policy, Time now);
+  // `changes`: the latest last.
+  std::shared_ptr<SharedBudget> at(std::string_view key, const BudgetPolicy& policy, Time now,
+                                   std::span<const ChangedBudget> changes = {});
 
   // About 400 bytes each: 1.6 MB for a client that calls ever new hosts.
   static constexpr std::size_t kMaxBudgets = 4096;
 
  private:
+  struct Entry {
+    std::shared_ptr<SharedBudget> shared;
+    std::unique_ptr<const BudgetPolicy> before;  // its numbers before they were changed last
+  };
   // Several maps, so that loops seldom wait for each other's lock.
   struct Part {
     std::mutex mutex;
-    std::unordered_multimap<std::string, std::shared_ptr<SharedBudget>, TextHash, std::equal_to<>>
-        budgets;
+    std::unordered_multimap<std::string, Entry, TextHash, std::equal_to<>> budgets;
   };
   static constexpr std::size_t kParts = 16;
+  static std::shared_ptr<SharedBudget> made(Part& part, std::string_view key,
+                                            const BudgetPolicy& policy, Time now,
+                                            std::span<const ChangedBudget> changes);
   static void make_room(Part& part, Time now);
 
   std::array<Part, kParts> parts_;

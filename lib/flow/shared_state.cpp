@@ -13,6 +13,12 @@ SharedState::~SharedState() = default;
 
 SharedState::SharedState() : salt_(random_bits()) {}
 
+std::shared_ptr<RetryAccount> SharedState::account_after(std::span<const ChangedBudget> /*changes*/,
+                                                         const std::string& key,
+                                                         const BudgetPolicy& policy, Time now) {
+  return account(key, policy, now);
+}
+
 SharedStateChange SharedState::last_change() const {
   const std::lock_guard lock(mutex_);
   return last_change_;

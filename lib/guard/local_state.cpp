@@ -18,6 +18,12 @@ std::shared_ptr<RetryAccount> LocalState::account(const std::string& key,
   return budgets_.at(key, policy, now);
 }
 
+std::shared_ptr<RetryAccount> LocalState::account_after(std::span<const ChangedBudget> changes,
+                                                        const std::string& key,
+                                                        const BudgetPolicy& policy, Time now) {
+  return budgets_.at(key, policy, now, changes);
+}
+
 std::shared_ptr<HedgeAccount> LocalState::hedges(const std::string& key, Time now) {
   return hedges_.at(key, now);
 }

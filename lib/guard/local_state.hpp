@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class LocalState final : public SharedState, public std::enable_shared_from_this
   std::shared_ptr<SendLimits> limits(LimitKeys keys, Time now) override;
   std::shared_ptr<RetryAccount> account(const std::string& key, const BudgetPolicy& policy,
                                         Time now) override;
+  std::shared_ptr<RetryAccount> account_after(std::span<const ChangedBudget> changes,
+                                              const std::string& key, const BudgetPolicy& policy,
+                                              Time now) override;
   std::shared_ptr<HedgeAccount> hedges(const std::string& key, Time now) override;
   [[nodiscard]] std::vector<ScopeState> states(std::string_view prefix, Time now) const override;
   bool reset(std::string_view key, Time now) override;

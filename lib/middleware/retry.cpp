@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <span>
 
 namespace httpretry {
 namespace {
@@ -127,14 +128,17 @@ class Retry final : public Middleware {
   }
 
   RequestAttempts begin(Request& request, Call& call) {
-    auto chosen = choose(request, call);
+    std::shared_ptr<const PolicyReload> reload;
+    auto chosen = choose(request, call, reload);
     add_idempotency_key(chosen.policy(), request);
-    auto budget = find_budget(chosen, request, call);
+    auto budget = find_budget(chosen, request, call, reload.get());
     if (!request.options().retry) chosen.own = without_retries(chosen.policy());
     return RequestAttempts(options_, std::move(chosen), std::move(budget), request, call);
   }
 
-  [[nodiscard]] ChosenPolicy choose(const Request& request, const Call& call) {
+  // `reload`: the latest one of the file that the policy is from.
+  [[nodiscard]] ChosenPolicy choose(const Request& request, const Call& call,
+                                    std::shared_ptr<const PolicyReload>& reload) {
     if (const auto& shared = Call::State::shared_state_of(call)) report(call, *shared);
     const auto& url = request.parsed_url();
     ChosenPolicy chosen;
@@ -143,25 +147,26 @@ class Retry final : public Middleware {
     } else if (!url) {
       chosen.own = std::make_shared<const RetryPolicy>();  // will not be sent
     } else {
-      chosen.resolved = find_policy(request, *url, call);
+      chosen.resolved = find_policy(request, *url, call, reload);
     }
     return chosen;
   }
 
-  [[nodiscard]] std::shared_ptr<const ResolvedPolicy> find_policy(const Request& request,
-                                                                  const Url& url,
-                                                                  const Call& call) {
+  [[nodiscard]] std::shared_ptr<const ResolvedPolicy> find_policy(
+      const Request& request, const Url& url, const Call& call,
+      std::shared_ptr<const PolicyReload>& reload) {
     // A poll that is sent again stays under the policy of the request that began the operation.
     const auto& attempts = call.history().attempts;
     if (PollUrl::is_poll(request, call) && attempts.back().policy) return attempts.back().policy;
-    const auto current = policies_of(call).current(call.scheduler().now());
+    auto current = policies_of(call).current(call.scheduler().now());
     if (current.reload) report(call, *current.reload);
+    reload = std::move(current.reload);
     return current.policies.find_shared(request.method(), url, request.headers());
   }
 
   [[nodiscard]] std::shared_ptr<RetryAccount> find_budget(const ChosenPolicy& chosen,
-                                                          const Request& request,
-                                                          const Call& call) {
+                                                          const Request& request, const Call& call,
+                                                          const PolicyReload* reload) {
     const auto& policy = chosen.policy();
     const auto& budget = policy.budget;
     const bool has_budget = budget.kind != BudgetPolicy::Kind::None && !options_.budget;
@@ -171,23 +176,26 @@ class Retry final : public Middleware {
     const std::string_view endpoint =
         chosen.resolved ? chosen.resolved->identity : std::string_view();
     if (budget.scope == BudgetPolicy::Scope::Policy) {
-      return account(key_of_policy(chosen), budget, call);
+      return account(key_of_policy(chosen), budget, call, reload);
     }
     // A request that no endpoint of the policy file matches shares with its host.
     if (budget.scope == BudgetPolicy::Scope::Endpoint && !endpoint.empty()) {
-      return account(endpoint, budget, call);
+      return account(endpoint, budget, call, reload);
     }
-    return url ? account(url->origin(), budget, call) : nullptr;
+    return url ? account(url->origin(), budget, call, reload) : nullptr;
   }
 
   [[nodiscard]] std::shared_ptr<RetryAccount> account(std::string_view key,
-                                                      const BudgetPolicy& budget,
-                                                      const Call& call) {
+                                                      const BudgetPolicy& budget, const Call& call,
+                                                      const PolicyReload* reload) {
     const auto now = call.scheduler().now();
-    if (const auto& shared = Call::State::shared_state_of(call)) {
-      return shared->account("budget " + std::string(key), budget, now);
-    }
-    return budgets_.at(key, budget, now);
+    std::span<const ChangedBudget> changes;
+    if (reload != nullptr) changes = reload->changed_budgets;
+    const auto& shared = Call::State::shared_state_of(call);
+    if (!shared) return budgets_.at(key, budget, now, changes);
+    const auto whole_key = "budget " + std::string(key);
+    return changes.empty() ? shared->account(whole_key, budget, now)
+                           : shared->account_after(changes, whole_key, budget, now);
   }
 
   [[nodiscard]] const PolicySource& policies_of(const Call& call) const {

@@ -3,6 +3,7 @@
 
 #include "lib/flow/log.hpp"
 #include "lib/http/descriptor.hpp"
+#include "lib/policy/changed_budgets.hpp"
 #include "lib/policy/policy_set_data.hpp"
 
 #include <fcntl.h>
@@ -167,7 +168,10 @@ class PolicySource::Watch {
     reload->accepted = set.has_value();
     reload->problems = std::move(problems);
     reload->number = ++reloads_;
-    auto fresh = std::make_unique<Current>(set ? *std::move(set) : in_force().policies);
+    const auto before = in_force();
+    if (before.reload) reload->changed_budgets = before.reload->changed_budgets;
+    if (set) policy_file::add_changed_budgets(reload->changed_budgets, before.policies, *set);
+    auto fresh = std::make_unique<Current>(set ? *std::move(set) : before.policies);
     fresh->reload = reload;
     replaced_.reserve(replaced_.size() + 1);
     replaced_.emplace_back(current_.exchange(fresh.release()));

@@ -1,6 +1,7 @@
 #include <httpretry/retry/budget.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace httpretry {
@@ -12,9 +13,31 @@ constexpr std::int64_t kOne = 1000;  // thousandths
 // Of the retries that a window always allows: the largest rate and window would overflow.
 constexpr double kMostAlways = 1e18;
 
+// Of the new capacity, what `left` is of the old one; rounded.
+std::int64_t same_part(std::int64_t left, std::int64_t before, std::int64_t after) {
+  if (left == before) return after;
+  const auto all = static_cast<double>(after);
+  const auto part = static_cast<double>(left) / static_cast<double>(before) * all;
+  return part < all ? std::llround(part) : after;
+}
+
 }  // namespace
 
 Budget::Budget(const BudgetPolicy& policy) : policy_(policy), left_(policy.capacity) {}
+
+void Budget::change(const BudgetPolicy& policy, Time now) {
+  left_ = same_part(left_, policy_.capacity, policy.capacity);
+  if (policy.window != policy_.window) change_window(policy.window, now);
+  policy_ = policy;
+}
+
+Budget Budget::split(const BudgetPolicy& policy, Time now) const {
+  auto other = *this;
+  other.calls_ = 0;
+  other.extras_ = 0;
+  other.change(policy, now);
+  return other;
+}
 
 void Budget::begin(Time now) {
   if (policy_.kind == Kind::Ratio) add(policy_.ratio, period(now));
@@ -95,11 +118,11 @@ std::int64_t Budget::cost(Class cls, bool timeout) const {
 bool Budget::pay(BudgetClaim::Taken& taken, std::int64_t price, Time now) {
   const bool tokens = policy_.kind == Kind::Tokens;
   if (price > (tokens ? left_ : left_in_window(now))) return false;
-  taken = {price, period(now)};
+  taken = {price, now};
   if (tokens) {
     left_ -= price;
   } else {
-    add(-price, taken.period);
+    add(-price, period(now));
   }
   return true;
 }
@@ -108,8 +131,9 @@ void Budget::pay_back(BudgetClaim::Taken& taken, Time now) {
   const auto amount = std::exchange(taken.amount, 0);
   if (policy_.kind == Kind::Tokens) give(amount);
   // What was taken before the window is free again already.
-  const bool within = taken.period > period(now) - kPeriods;
-  if (policy_.kind == Kind::Ratio && within && amount > 0) add(amount, taken.period);
+  const auto taken_in = period(taken.when);
+  const bool within = taken_in > period(now) - kPeriods;
+  if (policy_.kind == Kind::Ratio && within && amount > 0) add(amount, taken_in);
 }
 
 // As Envoy has it: rounded down, and the call that asks is one of those under way. Where calls have
@@ -149,9 +173,10 @@ bool Budget::count_failure() {
   return left_ > policy_.capacity / 2;
 }
 
+Duration Budget::period_length() const { return std::max(policy_.window / kPeriods, Duration(1)); }
+
 std::int64_t Budget::period(Time now) const {
-  const auto length = std::max(policy_.window / kPeriods, Duration(1));
-  return std::max<std::int64_t>(now.time_since_epoch() / length, 0);
+  return std::max<std::int64_t>(now.time_since_epoch() / period_length(), 0);
 }
 
 bool Budget::in_window(const Period& one, Time now) const {
@@ -188,6 +213,18 @@ void Budget::add(std::int64_t amount, std::int64_t number) {
   auto& one = periods_[static_cast<std::size_t>(number % kPeriods)];
   if (!one.used || one.number != number) one = {number, 0, true};
   one.sum += amount;
+}
+
+// A period counts in the one of the new window in which it ended.
+void Budget::change_window(Duration window, Time now) {
+  const auto length = period_length();
+  auto counted = std::exchange(periods_, {});
+  for (auto& one : counted) one.used = in_window(one, now);
+  policy_.window = window;
+  for (const auto& one : counted) {
+    const auto end = std::min(Time((one.number + 1) * length - Duration(1)), now);
+    if (one.used && period(end) > period(now) - kPeriods) add(one.sum, period(end));
+  }
 }
 
 }  // namespace httpretry

@@ -22,6 +22,12 @@ void spend(Budgets& budgets, const std::string& where, Time now) {
   CHECK(use.begin_attempt(now) == 0s);
 }
 
+BudgetPolicy with_capacity(std::int64_t tokens) {
+  auto policy = kPolicy;
+  policy.capacity = tokens * 1'000;
+  return policy;
+}
+
 std::int64_t left(Budgets& budgets, const std::string& where, Time now) {
   return *BudgetUse(budgets.at(where, kPolicy, now), false, now).left(now);
 }
@@ -36,6 +42,54 @@ TEST_CASE("a host keeps its budget between calls, and two policies do not share 
   auto other = kPolicy;
   other.capacity = 7'000;
   CHECK(BudgetUse(budgets.at("x", other, Time()), false, Time()).left(Time()) == 7);
+}
+
+TEST_CASE("a budget whose numbers have changed goes on with the new ones") {
+  Budgets budgets;
+  spend(budgets, "x", Time());
+  const auto before = budgets.at("x", kPolicy, Time());
+  std::vector<ChangedBudget> changes{{kPolicy, with_capacity(50)}};
+  CHECK(budgets.at("x", with_capacity(50), Time(), changes) == before);
+  CHECK(before->left(Time()) == 45);
+  CHECK(budgets.at("x", with_capacity(50), Time()) == before);
+  CHECK(budgets.at("y", with_capacity(50), Time(), changes)->left(Time()) == 50);
+
+  // Also where no call has come between two changes.
+  changes.emplace_back(with_capacity(50), with_capacity(30));
+  changes.emplace_back(with_capacity(30), with_capacity(20));
+  CHECK(budgets.at("x", with_capacity(20), Time(), changes) == before);
+  CHECK(before->left(Time()) == 18);
+
+  // A change that has nothing to do with it.
+  CHECK(budgets.at("x", with_capacity(7), Time(), changes)->left(Time()) == 7);
+}
+
+TEST_CASE("where others have the old numbers still, they get a budget of which as much is left") {
+  Budgets budgets;
+  spend(budgets, "x", Time());
+  const std::vector<ChangedBudget> changes{{kPolicy, with_capacity(50)}};
+  const auto changed = budgets.at("x", with_capacity(50), Time(), changes);
+  const auto second = budgets.at("x", kPolicy, Time());
+  CHECK(second != changed);
+  CHECK(second->left(Time()) == 90);
+  CHECK(budgets.at("x", kPolicy, Time(), changes) == second);
+  CHECK(budgets.at("x", with_capacity(50), Time(), changes) == changed);
+  CHECK(changed->left(Time()) == 45);
+
+  // Two policies that shared a budget get different numbers.
+  spend(budgets, "z", Time());
+  const std::vector<ChangedBudget> two{{kPolicy, with_capacity(50)}, {kPolicy, with_capacity(20)}};
+  CHECK(budgets.at("z", with_capacity(20), Time(), two)->left(Time()) == 18);
+  CHECK(budgets.at("z", with_capacity(50), Time(), two)->left(Time()) == 45);
+}
+
+TEST_CASE("numbers that a budget of the same key has are that budget's") {
+  Budgets budgets;
+  spend(budgets, "x", Time());
+  const auto other = budgets.at("x", with_capacity(50), Time());
+  const std::vector<ChangedBudget> changes{{kPolicy, with_capacity(50)}};
+  CHECK(budgets.at("x", with_capacity(50), Time(), changes) == other);
+  CHECK(other->left(Time()) == 50);
 }
 
 TEST_CASE(

@@ -5,6 +5,7 @@
 
 #include "tests/policy/temporary.hpp"
 
+#include <httpretry/guard/local_state.hpp>
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
@@ -13,6 +14,8 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -30,11 +33,11 @@ std::string attempts(int count) {
               "throttle_backoff": "none", "budget": "none"})";
 }
 
-std::string thrifty(const char* scope, int attempts = 2) {
+std::string thrifty(const char* scope, int attempts = 2, int capacity = 100) {
   return R"({"max_attempts": )" + std::to_string(attempts) +
          R"(, "backoff": {"kind": "none"}, "throttle_backoff": "none",
-         "budget": {"kind": "tokens", "capacity": 100, "retry_cost": 10, "scope": ")" +
-         scope + "\"}}";
+         "budget": {"kind": "tokens", "capacity": )" +
+         std::to_string(capacity) + R"(, "retry_cost": 10, "scope": ")" + scope + "\"}}";
 }
 
 struct Talk : Conversation {
@@ -240,6 +243,98 @@ TEST_CASE("the budget of a policy with a name, and of the default, survive a rel
   file.write(file_with(thrifty("policy"), R"({"match": {"host": "c"}, "policy": {}})"));
   talk.clock->advance(1s);
   CHECK(left_after(client, "http://a/") == 80);
+}
+
+TEST_CASE("a budget goes on with the numbers of a file that was read again") {
+  const Heard log;
+  for (const bool shared : {false, true}) {
+    CAPTURE(shared);
+    for (const std::string scope : {"host", "endpoint", "policy"}) {
+      CAPTURE(scope);
+      // An entry, a policy with a name, and the default.
+      const auto file_of = [&](int capacity) {
+        const auto policy = thrifty(scope.c_str(), 2, capacity);
+        return R"({"version": 1, "policies": {"p": )" + policy + R"(}, "default": )" + policy +
+               R"(, "endpoints": [{"match": {"host": "a"}, "policy": )" + policy +
+               R"(}, {"match": {"host": "b"}, "policy": "p"}]})";
+      };
+      const TemporaryFile file(file_of(100));
+      Talk talk;
+      talk.network->say(Response(503));
+      ClientOptions options;
+      options.middlewares = {retry()};
+      options.policies = PolicySource::watch(file.path()).value();
+      options.scheduler = talk.clock;
+      options.transport = talk.network;
+      if (shared) options.shared_state = local_state();
+      Client client(options);
+      for (const std::string url : {"http://a/", "http://b/", "http://c/"}) {
+        CHECK(left_after(client, url) == 90);
+      }
+
+      file.write(file_of(50));
+      talk.clock->advance(1s);
+      CHECK(left_after(client, "http://a/") == 35);  // 45 of 50, and this retry
+      file.write("no policies");
+      talk.clock->advance(1s);
+      CHECK(left_after(client, "http://a/") == 25);
+      file.write(file_of(20));
+      talk.clock->advance(1s);
+      CHECK(left_after(client, "http://a/") == 0);  // 10 of 20
+      CHECK(left_after(client, "http://b/") == 8);  // 18 of 20: two changes at once
+      CHECK(left_after(client, "http://c/") == 8);
+    }
+  }
+}
+
+TEST_CASE("a budget of another kind begins anew") {
+  const Heard log;
+  const auto policy_of = [](const std::string& budget) {
+    return R"({"max_attempts": 2, "backoff": {"kind": "none"}, "throttle_backoff": "none",
+               "budget": {"kind": )" +
+           budget + "}}";
+  };
+  const TemporaryFile file(file_with(thrifty("host")));
+  Talk talk;
+  talk.network->say(Response(503));
+  const auto source = PolicySource::watch(file.path()).value();
+  auto client = talk.with(source);
+  CHECK(left_after(client, "http://a/") == 90);
+  file.write(file_with(policy_of(R"("grpc", "max_tokens": 100, "token_ratio": 0.1)")));
+  talk.clock->advance(1s);
+  CHECK(left_after(client, "http://a/") == 98);  // both failures count
+  CHECK(source.current(talk.clock->now()).reload->changed_budgets.empty());
+}
+
+TEST_CASE("a reload tells which budgets have other numbers, each once") {
+  const Heard log;
+  const auto file_of = [](int a, int b, int fallback) {
+    const auto entry = [](const char* host, int capacity) {
+      return R"({"match": {"host": ")" + std::string(host) + R"("}, "policy": )" +
+             thrifty("host", 2, capacity) + "}";
+    };
+    return file_with(thrifty("host", 2, fallback), entry("a", a) + ", " + entry("b", b));
+  };
+  const TemporaryFile file(file_of(100, 100, 5000));
+  const auto source = PolicySource::watch(file.path()).value();
+  const auto changed = [&](int a, int b, int fallback) {
+    file.replace(file_of(a, b, fallback));
+    REQUIRE(source.reload().has_value());
+    std::vector<std::pair<std::int64_t, std::int64_t>> capacities;
+    for (const auto& one : source.current(Time()).reload->changed_budgets) {
+      capacities.emplace_back(one.before.capacity / 1000, one.after.capacity / 1000);
+    }
+    return capacities;
+  };
+  using Capacities = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  CHECK(changed(100, 100, 5000) == Capacities{});
+  CHECK(changed(50, 50, 5000) == Capacities{{100, 50}});
+  CHECK(changed(50, 50, 5000) == Capacities{{100, 50}});
+  CHECK(changed(50, 50, 4000) == Capacities{{100, 50}, {5000, 4000}});
+  for (int capacity = 60; capacity < 200; ++capacity) changed(50, capacity, 4000);
+  const auto latest = changed(50, 199, 4000);
+  CHECK(latest.size() == 100);
+  CHECK(latest.back() == std::pair<std::int64_t, std::int64_t>(198, 199));
 }
 
 TEST_CASE("each hop of a redirect is looked up when it begins") {

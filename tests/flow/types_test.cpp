@@ -30,7 +30,8 @@ static_assert(kSafe<ErrorRule, PendingRule, RetryOn, ServerDelayPolicy, BudgetPo
 // policy
 static_assert(kSafe<EndpointPattern, PatternProblem, EndpointIndex, Problem, PolicyValue>);
 static_assert(kSafe<PolicyValues, ResolvedPolicy, PolicySet, PolicySet::Candidate>);
-static_assert(kSafe<CheckedPolicies, PolicyReload, PolicySource, PolicySource::Current>);
+static_assert(
+    kSafe<CheckedPolicies, ChangedBudget, PolicyReload, PolicySource, PolicySource::Current>);
 static_assert(kSafe<PolicyBuilder, PolicySetBuilder, ImportedPolicies>);
 // middleware
 static_assert(kSafe<RedirectOptions, BearerToken, LogOptions, RetryOptions, RetryCallOptions>);

@@ -64,6 +64,13 @@ struct Calls : Conversation {
   }
 };
 
+std::string file_with(const BudgetPolicy& budget) {
+  return R"({"version": 1, "default": {"preset": "none", "max_attempts": 2, "retry_on": {"statuses":
+      [503]}, "backoff": {"kind": "constant", "interval": "1s"}, "budget": {"kind": "concurrent",
+      "ratio": 0, "min": )" +
+         std::to_string(budget.min) + "}}}";
+}
+
 std::vector<std::int64_t> left_after(const History& history) {
   std::vector<std::int64_t> left;
   for (const auto& attempt : history.attempts) left.push_back(attempt.budget_left.value_or(-1));
@@ -302,20 +309,11 @@ TEST_CASE("a client whose budget is another never tells its account that a hedge
   CHECK(state->accounts == 1);
 }
 
-TEST_CASE("a file that is read again frees what calls have taken by its old numbers") {
+TEST_CASE("what is under way counts also by the numbers of a file that is read again") {
   Calls calls;
-  const auto file_of = [](const BudgetPolicy& budget) {
-    return R"({"version": 1, "default": {"preset": "none", "max_attempts": 2, "retry_on": {"statuses":
-        [503]}, "backoff": {"kind": "constant", "interval": "1s"}, "budget": {"kind": "concurrent",
-        "ratio": 0, "min": )" +
-           std::to_string(budget.min) + "}}}";
-  };
-  const auto old = concurrent(0, 1);
   const auto changed = concurrent(0, 2);
-  const Counts before(*calls.state, old);
-  const Counts after(*calls.state, changed);
   const Heard log;
-  const TemporaryFile file(file_of(old));
+  const TemporaryFile file(file_with(concurrent(0, 1)));
   const auto source = PolicySource::watch(file.path()).value();
   Client client(calls.options_of(retry(source)));
   const auto send = [&] {
@@ -324,7 +322,39 @@ TEST_CASE("a file that is read again frees what calls have taken by its old numb
   };
   calls.network->say(Response(503));
   send();
-  file.replace(file_of(changed));
+  file.replace(file_with(changed));
+  REQUIRE(source.reload().has_value());
+  send();
+  const Counts counts(*calls.state, changed);
+  CHECK(counts.calls() == 2);
+  CHECK(counts.extras() == 2);
+  send();  // there is no place left, so it has ended
+  CHECK(counts.calls() == 2);
+  CHECK(counts.extras() == 2);
+
+  calls.clock->advance(1s);
+  CHECK(counts.calls() == 0);
+  CHECK(counts.extras() == 0);
+}
+
+TEST_CASE(
+    "where the new numbers are those of another budget, what is under way by the old is freed") {
+  Calls calls;
+  const auto old = concurrent(0, 1);
+  const auto changed = concurrent(0, 2);
+  const Counts before(*calls.state, old);
+  const Counts after(*calls.state, changed);
+  const Heard log;
+  const TemporaryFile file(file_with(old));
+  const auto source = PolicySource::watch(file.path()).value();
+  Client client(calls.options_of(retry(source)));
+  const auto send = [&] {
+    client.send_then(Request::get("http://x/"), [](const Outcome&) {});
+    calls.clock->run();
+  };
+  calls.network->say(Response(503));
+  send();
+  file.replace(file_with(changed));
   REQUIRE(source.reload().has_value());
   send();
   send();

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "tests/retry/random.hpp"
@@ -424,4 +425,135 @@ TEST_CASE("what others took and gave counts, too") {
   CHECK(window.left(now) == 3'000);
   CHECK(withdrawals(window, now, 5) == 3);
   CHECK(window.left(now + 10s) == 100'000);  // as new
+}
+
+TEST_CASE("other numbers: as large a part of the tokens is left") {
+  struct Row {
+    std::int64_t capacity;
+    std::int64_t left;
+    std::int64_t then_capacity;
+    std::int64_t then_left;
+  };
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  const std::vector<Row> rows{{10'000, 6'000, 20'000, 12'000},
+                              {10'000, 6'000, 5'000, 3'000},
+                              {10'000, 10'000, 500'000, 500'000},
+                              {500'000, 0, 10'000, 0},
+                              {3'000, 1'000, 1'000, 333},
+                              {7'000, 6'999, 7'000, 6'999},
+                              {1'000, 999, 1, 1},
+                              {kMost, kMost - 1, kMost, kMost},
+                              {1'000, 500, kMost, kMost / 2 + 1}};
+  for (const auto kind : {BudgetPolicy::Kind::Tokens, BudgetPolicy::Kind::Grpc}) {
+    for (const auto& row : rows) {
+      CAPTURE(row.capacity);
+      CAPTURE(row.left);
+      CAPTURE(row.then_capacity);
+      auto policy = tokens(1, 1);
+      policy.kind = kind;
+      policy.capacity = row.capacity;
+      Budget budget(policy);
+      budget.set_balance(row.left, Time());
+      policy.capacity = row.then_capacity;
+      budget.change(policy, Time());
+      CHECK(budget.policy() == policy);
+      CHECK(budget.left(Time()) == row.then_left);
+      CHECK(budget.full(Time()) == (row.then_left == row.then_capacity));
+    }
+  }
+}
+
+TEST_CASE("other numbers: the new costs and refills count, also for a retry that was paid for") {
+  Budget budget(tokens(50, 10));
+  BudgetClaim paid;
+  BudgetClaim canceled;
+  CHECK(take(budget, paid));
+  CHECK(take(budget, canceled));
+  auto changed = tokens(50, 20);
+  changed.refill = 2'000;
+  budget.change(changed, Time());
+  CHECK(withdrawals(budget, Time(), 3) == 1);
+  CHECK(budget.left(Time()) == 10'000);
+  budget.cancel(canceled, Time());  // what it took, not what it would cost now
+  CHECK(budget.left(Time()) == 20'000);
+  budget.settle(paid, Class::Success, Time());
+  CHECK(budget.left(Time()) == 30'000);
+  call(budget, Class::Success);
+  CHECK(budget.left(Time()) == 32'000);
+}
+
+TEST_CASE("other numbers: a window of another length counts what is still in it") {
+  const auto now = Time(100s);
+  Budget budget(ratio(10s, 0, 0.5));
+  for (int i = 0; i < 8; ++i) budget.begin(now - 8s);
+  for (int i = 0; i < 6; ++i) budget.begin(now - 2s);
+  BudgetClaim claim;
+  CHECK(take(budget, claim, now));
+  CHECK(budget.left(now) == 6'000);
+
+  auto longer = budget;
+  longer.change(ratio(60s, 0, 0.5), now);
+  CHECK(longer.left(now) == 6'000);
+  CHECK(longer.left(now + 40s) == 6'000);
+  CHECK(longer.left(now + 60s) == 0);
+  longer.cancel(claim, now + 40s);
+  CHECK(longer.left(now + 40s) == 7'000);
+
+  auto shorter = budget;
+  shorter.change(ratio(5s, 0, 0.5), now);
+  CHECK(shorter.left(now) == 2'000);
+  CHECK(shorter.left(now + 5s) == 0);
+
+  auto floor = budget;
+  floor.change(ratio(10s, 1, 0.1), now);  // what was earned by the old share stays
+  CHECK(floor.left(now) == 16'000);
+  floor.begin(now);
+  CHECK(floor.left(now) == 16'100);
+}
+
+TEST_CASE("other numbers: back and forth, nothing of a window is lost or comes twice") {
+  Random random(2311);
+  INFO("HTTPRETRY_SEED=", random.seed());
+  for (int round = 0; round < 100; ++round) {
+    auto now = Time(1h);
+    Budget budget(ratio(10s, 0, 1));
+    std::int64_t sum = 0;
+    const auto until = now + 9s;
+    while (now < until) {
+      now += 1ms * random.between(1, 900);
+      budget.begin(now);
+      sum += 1'000;
+      // Never under the 10 s in which all of this is.
+      if (random.between(0, 2) == 0) budget.change(ratio(1s * random.between(20, 90), 0, 1), now);
+      REQUIRE(budget.left(now) == sum);
+    }
+    CHECK(budget.left(now + 100s) == 0);
+  }
+}
+
+TEST_CASE("a budget that is split off has as much left, and none of what is under way") {
+  Budget budget(tokens(100, 10));
+  CHECK(withdrawals(budget, Time(), 6) == 6);
+  auto other = budget.split(tokens(10, 1), Time());
+  CHECK(other.left(Time()) == 4'000);
+  CHECK(withdrawals(other, Time(), 10) == 4);
+  CHECK(budget.left(Time()) == 40'000);
+
+  BudgetPolicy concurrent;
+  concurrent.kind = BudgetPolicy::Kind::Concurrent;
+  concurrent.min = 1;
+  Budget whole(concurrent);
+  BudgetClaim claim;
+  whole.begin(Time());
+  CHECK(take(whole, claim));
+  concurrent.min = 2;
+  auto part = whole.split(concurrent, Time());
+  CHECK(part.calls() == 0);
+  CHECK(part.extras() == 0);
+  whole.change(concurrent, Time());
+  CHECK(whole.calls() == 1);
+  CHECK(whole.extras() == 1);
+  CHECK(whole.left(Time()) == 1'000);
+  whole.settle(claim, Class::Success, Time());
+  CHECK(whole.full(Time()));
 }

@@ -16,7 +16,8 @@
 // - `enter` takes a token, a slot, a probe and a place in a ramp together, or none of them. One
 //   `leave` gives back what was taken.
 // - The numbers of the policy that is passed in count, not those of the one before. So a file that
-//   is read again changes the numbers and keeps the state. Only the keys tell states apart.
+//   is read again changes the numbers and keeps the state. Only the keys tell states apart; but
+//   budgets of one key with different numbers are different ones (`account_after`).
 // - A Time is of this process's clock. What leaves the process is a duration.
 // - There may be ever new keys. It drops those that nobody uses, first those that are as new; a key
 //   that is not known is as new.
@@ -37,6 +38,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -221,6 +223,12 @@ class HTTPRETRY_API SharedState {
   [[nodiscard]] virtual std::shared_ptr<RetryAccount> account(const std::string& key,
                                                               const BudgetPolicy& policy,
                                                               Time now) = 0;
+  // Asked instead where a policy file has changed the numbers of budgets: `changes`, the latest
+  // last. An account that had the old ones goes on with the new ones, together with what is under
+  // way. If it is not overridden, other numbers mean a new account.
+  [[nodiscard]] virtual std::shared_ptr<RetryAccount> account_after(
+      std::span<const ChangedBudget> changes, const std::string& key, const BudgetPolicy& policy,
+      Time now);
 
   [[nodiscard]] virtual std::shared_ptr<HedgeAccount> hedges(const std::string& key, Time now) = 0;
 

@@ -217,8 +217,14 @@ struct HTTPRETRY_API CheckedPolicies {
 // No thread watches a file: a call that asks for its policy looks at it, at most once a second. A
 // file that is found changed is read and checked there and then. One that is bad, or gone, changes
 // nothing: the policies read before stay in force, the log says why, and so does
-// Observer::policies_reloaded. Calls in flight keep the policy they began with, and budgets are
-// kept for all that is still there under the same name, or, without a name, with the same pattern.
+// Observer::policies_reloaded. Calls in flight keep the policy they began with.
+//
+// States are kept where their key and their kind stay, and the new numbers count: pauses, rates,
+// breakers and limits of concurrent sends (GuardNames); and the budgets of all that is still there
+// under the same name, or, without a name, with the same pattern. A budget of tokens is as full as
+// it was: of 10 tokens of which 4 are left, 20 become 8. What was under way still counts. Policies
+// with different numbers have separate budgets, also for one host. So where one of two that share
+// a budget gets other numbers, each has one of which as much is left.
 //
 // Write the file beside its place and rename it: a file that is written in place may be read half
 // written. It is then almost certainly refused, and read again a second later.
@@ -231,6 +237,8 @@ struct HTTPRETRY_API PolicyReload {
   bool accepted = false;          // its policies are in force; else those from before are
   std::vector<Problem> problems;  // why not; of an accepted file, its warnings
   std::uint64_t number = 0;       // 1 for the first of its source
+  // Since the first reading; the latest last. Only the latest hundred are kept.
+  std::vector<ChangedBudget> changed_budgets;
 };
 
 // A small handle: copies share what they watch. Safe to use from many threads at once.

@@ -35,7 +35,7 @@ namespace httpretry {
 struct BudgetClaim {
   struct Taken {
     std::int64_t amount = 0;
-    std::int64_t period = 0;  // ratio: when
+    Time when{};
   };
   Taken retry;              // for the latest
   Taken hedge;              // likewise
@@ -47,6 +47,13 @@ class HTTPRETRY_API Budget {
  public:
   explicit Budget(const BudgetPolicy& policy);
   [[nodiscard]] const BudgetPolicy& policy() const { return policy_; }
+
+  // Other numbers of the same kind count from now on; claims stay valid. Of Tokens and Grpc as
+  // large a part is left as before, as gRPC does it: a full budget stays full, and an empty one
+  // empty. Ratio counts what is still in its window. What is under way is under way.
+  void change(const BudgetPolicy& policy, Time now);
+  // A second budget, with other numbers, of which as much is left. What is under way stays here.
+  [[nodiscard]] Budget split(const BudgetPolicy& policy, Time now) const;
 
   // Once for each call, before its first attempt. `settle` or `cancel` must follow.
   void begin(Time now);
@@ -98,11 +105,13 @@ class HTTPRETRY_API Budget {
   void close(BudgetClaim& claim);
   void give(std::int64_t amount);
   bool count_failure();
+  [[nodiscard]] Duration period_length() const;
   [[nodiscard]] std::int64_t period(Time now) const;
   [[nodiscard]] bool in_window(const Period& period, Time now) const;
   [[nodiscard]] std::int64_t sum_of_window(Time now) const;
   [[nodiscard]] std::int64_t left_in_window(Time now) const;
   void add(std::int64_t amount, std::int64_t period);
+  void change_window(Duration window, Time now);
 
   BudgetPolicy policy_;
   std::int64_t left_;  // tokens and grpc

@@ -161,6 +161,17 @@ struct HTTPRETRY_API BudgetPolicy {
   friend bool operator==(const BudgetPolicy&, const BudgetPolicy&) = default;
 };
 
+// A budget whose numbers a policy file has changed, while its kind and scope are the same.
+struct HTTPRETRY_API ChangedBudget {
+  ChangedBudget() = default;
+  ChangedBudget(const BudgetPolicy& old, const BudgetPolicy& changed)
+      : before(old), after(changed) {}
+  friend bool operator==(const ChangedBudget&, const ChangedBudget&) = default;
+
+  BudgetPolicy before;
+  BudgetPolicy after;
+};
+
 enum class ElapsedRule : std::uint8_t { IncludeWait, BeforeWait, ClipWait };
 // Which requests may be sent again: decide.hpp has the table.
 enum class Repeat : std::uint8_t { Safe, Always, Never, Refused };
