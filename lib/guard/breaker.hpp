@@ -5,7 +5,8 @@
 //   open       none goes out until a time
 //   half-open  from then on a few probes go out: their success closes it, one failure opens it
 //
-// Each change of the state begins a generation, and votes of an older one do not count.
+// Each change of the state begins a generation, and votes of an older one do not count. Share has
+// no states and counts in another way, so where the kind becomes or was Share, it begins anew.
 #pragma once
 
 #include "window.hpp"
@@ -14,6 +15,7 @@
 #include <httpretry/retry/guard_policy.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,6 +84,7 @@ class HTTPRETRY_API Breaker {
     std::uint32_t last_probe = 0;
     std::vector<Probe> probes;
   };
+  void follow(BreakerPolicy::Kind kind);
   Answer ask_share(const BreakerPolicy& policy, Time now, double unit_random);
   Answer ask_to_probe(const BreakerPolicy& policy, Time now);
   [[nodiscard]] bool too_many_failed(const BreakerPolicy& policy) const;
@@ -93,6 +96,7 @@ class HTTPRETRY_API Breaker {
   void change_to(Circuit state);
 
   Circuit state_ = Circuit::Closed;
+  std::optional<bool> shares_;  // the kind that was asked last is Share
   std::uint32_t generation_ = 0;
   int in_a_row_ = 0;  // failures
   Window window_;

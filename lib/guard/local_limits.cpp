@@ -91,7 +91,8 @@ bool LocalState::Limits::take_ticket(const SendAsk& ask, SendGrant& grant, State
     const auto before = breaker.state();
     const auto answer = breaker.ask(policy, ask.now, ask.random);
     if (breaker.state() != before) {
-      changes.why = "the time that it was open for is over";
+      changes.why = breaker.state() == Circuit::HalfOpen ? "the time that it was open for is over"
+                                                         : "its kind has changed";
       tell(before, changes);
     }
     allowed = answer.allowed;
