@@ -34,15 +34,12 @@ Time Breaker::held_until(const BreakerPolicy& policy, Time now) const {
   return std::max(next, now);
 }
 
-void Breaker::follow(Kind kind) {
-  const bool shares = kind == Kind::Share;
-  if (shares_ == shares) return;
-  if (shares_) close();
-  shares_ = shares;
-}
-
 Breaker::Answer Breaker::ask(const BreakerPolicy& policy, Time now, double unit_random) {
-  follow(policy.kind);
+  const auto counts_by = policy.kind == Kind::Share ? Counting::Asked : Counting::Ended;
+  if (counts_by != counting_) {
+    if (counting_ != Counting::Nothing) close();
+    counting_ = counts_by;
+  }
   if (policy.kind == Kind::Share) return ask_share(policy, now, unit_random);
   if (state_ == Circuit::Closed) return {true, {generation_, 0}, 0};
   if (state_ == Circuit::Open) {
@@ -83,7 +80,6 @@ void Breaker::give_back(const Ticket& ticket) { end_probe(ticket); }
 void Breaker::vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote& vote, Time now,
                    double unit_random) {
   if (ticket.generation != generation_) return;
-  follow(policy.kind);
   if (policy.kind == Kind::Share) {
     if (!vote.failed) window_.add({0, 1, 0}, now, policy.share_window);
     return;

@@ -14,8 +14,8 @@
 #include <httpretry/http/guard_facts.hpp>
 #include <httpretry/retry/guard_policy.hpp>
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,7 +84,8 @@ class HTTPRETRY_API Breaker {
     std::uint32_t last_probe = 0;
     std::vector<Probe> probes;
   };
-  void follow(BreakerPolicy::Kind kind);
+  // Which sends the window has: those that asked (Share), or those that ended.
+  enum class Counting : std::uint8_t { Nothing, Asked, Ended };
   Answer ask_share(const BreakerPolicy& policy, Time now, double unit_random);
   Answer ask_to_probe(const BreakerPolicy& policy, Time now);
   [[nodiscard]] bool too_many_failed(const BreakerPolicy& policy) const;
@@ -96,7 +97,7 @@ class HTTPRETRY_API Breaker {
   void change_to(Circuit state);
 
   Circuit state_ = Circuit::Closed;
-  std::optional<bool> shares_;  // the kind that was asked last is Share
+  Counting counting_ = Counting::Nothing;  // by the policy that was asked for last
   std::uint32_t generation_ = 0;
   int in_a_row_ = 0;  // failures
   Window window_;
