@@ -19,10 +19,8 @@
 namespace httpretry::detail {
 namespace {
 
-constexpr std::size_t kGrain = 16;     // the alignment of malloc
-constexpr std::size_t kClasses = 128;  // frames of up to 2 KiB: larger ones are rare
 // At most 256 frames of a size are kept, so that a burst of calls does not hold memory for ever.
-constexpr std::size_t kKeptPerClass = 256;
+constexpr std::size_t kKeptPerList = 256;
 
 struct FreeList {
   struct Node {
@@ -34,12 +32,12 @@ struct FreeList {
 
 // Plain values, because they can still be read when the thread's objects are destroyed: frames that
 // are freed after that are simply deleted. With one test for taking a frame and one for giving it
-// back, both together take 43 instructions.
-thread_local constinit std::array<FreeList, kClasses> free_lists{};
+// back, both together take 37 instructions.
+thread_local constinit std::array<FreeList, kFrameLists> free_lists{};
 
 struct Open {
   Open() {
-    for (auto& list : free_lists) list.room = kKeptPerClass;
+    for (auto& list : free_lists) list.room = kKeptPerList;
   }
   ~Open() {
     for (auto& list : free_lists) {
@@ -57,8 +55,6 @@ void open() {
   if constexpr (HTTPRETRY_POOL_FRAMES != 0) thread_local const Open until_end_of_thread;
 }
 
-constexpr std::size_t class_of(std::size_t size) { return (size - 1) / kGrain; }
-
 void keep(void* frame, FreeList& list) noexcept {
   --list.room;
   list.first = ::new (frame) FreeList::Node{list.first};
@@ -72,23 +68,19 @@ void keep(void* frame, FreeList& list) noexcept {
 
 }  // namespace
 
-void* allocate_frame(std::size_t size) {
-  const auto index = class_of(size);
-  if (index < kClasses && free_lists[index].first != nullptr) [[likely]] {
-    auto& list = free_lists[index];
-    ++list.room;
-    return std::exchange(list.first, list.first->next);
-  }
-  return ::operator new((index + 1) * kGrain);
+void* allocate_from(std::size_t list) {
+  auto& frames = free_lists[list];
+  if (frames.first == nullptr) [[unlikely]]
+    return ::operator new((list + 1) * kFrameStep);
+  ++frames.room;
+  return std::exchange(frames.first, frames.first->next);
 }
 
-void free_frame(void* frame, std::size_t size) noexcept {
-  const auto index = class_of(size);
-  if (index >= kClasses) return ::operator delete(frame);
-  auto& list = free_lists[index];
-  if (list.room == 0) [[unlikely]]
-    return keep_first(frame, list);
-  keep(frame, list);
+void free_to(std::size_t list, void* frame) noexcept {
+  auto& frames = free_lists[list];
+  if (frames.room == 0) [[unlikely]]
+    return keep_first(frame, frames);
+  keep(frame, frames);
 }
 
 }  // namespace httpretry::detail
