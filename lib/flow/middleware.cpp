@@ -38,6 +38,24 @@ Task<Outcome> observed(Transport& transport, Request request, Call& call, int nu
   co_return outcome;
 }
 
+Task<Outcome> handled_by(Middleware& middleware, Request&& request, Call& call, Next next) {
+  auto task = middleware.handle(std::move(request), call, next);
+  task.set_thrower(middleware);
+  return task;
+}
+
+// The end of the chain. Not inlined: it would have each middleware before it save more registers.
+[[gnu::noinline]] Task<Outcome> send_to_transport(Request&& request, Call& call) {
+  auto& state = Call::State::of(call);
+  const int number = ++state.exchanges;
+  auto& transport = *state.transport;
+  if (auto* racing = Call::State::racing(call)) racing->begins();
+  if (state.observers->empty()) return send_by(transport, std::move(request), call);
+  auto task = observed(transport, std::move(request), call, number);
+  task.set_thrower(kTransport);
+  return task;
+}
+
 class FunctionMiddleware final : public Middleware {
  public:
   FunctionMiddleware(std::string name, detail::Handle handle)
@@ -57,6 +75,11 @@ class FunctionMiddleware final : public Middleware {
 Middleware::~Middleware() = default;
 bool Middleware::applies(const Request& /*request*/, Call& /*call*/) { return true; }
 
+std::string_view detail::PromiseBase::thrower() const noexcept {
+  return thrower_size_ == kMiddleware ? middleware_->name()
+                                      : std::string_view(thrower_, thrower_size_);
+}
+
 Error detail::internal_error(std::string_view thrower, const std::exception_ptr& thrown) {
   Error error(Errc::Internal,
               "middleware \"" + std::string(thrower) + "\" threw: " + text_of(thrown));
@@ -65,28 +88,19 @@ Error detail::internal_error(std::string_view thrower, const std::exception_ptr&
 }
 
 Task<Outcome> Next::operator()(Request request, Call& call) const {
-  auto& state = Call::State::of(call);
-  if (RunQueue::is_not_driving(*state.scheduler)) {
+  if (RunQueue::is_not_driving(*Call::State::of(call).scheduler)) {
     return return_and_send(*this, std::move(request), call);
   }
-  auto index = index_;
+  const auto* place = first_;
   try {
-    while (index < chain_->size() && !(*chain_)[index]->applies(request, call)) ++index;
-    if (index == chain_->size()) {
-      const int number = ++state.exchanges;
-      auto& transport = *state.transport;
-      if (auto* racing = Call::State::racing(call)) racing->begins();
-      if (state.observers->empty()) return send_by(transport, std::move(request), call);
-      auto task = observed(transport, std::move(request), call, number);
-      task.set_thrower(kTransport);
-      return task;
+    for (; place != end_; ++place) {
+      Middleware& middleware = **place;
+      if (!middleware.applies(request, call)) continue;
+      return handled_by(middleware, std::move(request), call, Next(place + 1, end_));
     }
-    Middleware& middleware = *(*chain_)[index];
-    auto task = middleware.handle(std::move(request), call, Next(*chain_, index + 1));
-    task.set_thrower(middleware.name());
-    return task;
+    return send_to_transport(std::move(request), call);
   } catch (...) {
-    const auto name = index == chain_->size() ? kTransport : (*chain_)[index]->name();
+    const auto name = place == end_ ? kTransport : (*place)->name();
     return failed(detail::internal_error(name, std::current_exception()));
   }
 }

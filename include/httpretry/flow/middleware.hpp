@@ -32,13 +32,14 @@ using MiddlewarePtr = std::shared_ptr<Middleware>;
 class HTTPRETRY_API Next {
  public:
   Next(const std::vector<MiddlewarePtr>& chain, std::size_t index)
-      : chain_(&chain), index_(index) {}
+      : Next(chain.data() + index, chain.data() + chain.size()) {}
   // `call` must outlive the task.
   Task<Outcome> operator()(Request request, Call& call) const;
 
  private:
-  const std::vector<MiddlewarePtr>* chain_;
-  std::size_t index_;
+  Next(const MiddlewarePtr* first, const MiddlewarePtr* end) : first_(first), end_(end) {}
+  const MiddlewarePtr* first_;
+  const MiddlewarePtr* end_;  // there is the transport
 };
 
 // One Middleware object serves all calls of its client, on several threads at once: what it keeps

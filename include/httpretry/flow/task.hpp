@@ -58,11 +58,13 @@ class [[nodiscard]] Task {
     explicit Awaiter(Handle handle) noexcept : handle_(handle) {}
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> awaiter) const {
-      if (!handle_ || handle_.promise().was_awaited()) [[unlikely]] {
+      const Handle handle = handle_;
+      if (!handle || handle.promise().was_awaited()) [[unlikely]] {
         detail::misuse("a Task was awaited twice, or after it was moved from");
       }
-      handle_.resume();
-      return handle_.promise().resume_at_end(awaiter);
+      handle.promise().set_awaiter(awaiter);
+      handle.resume();
+      return handle.promise().arrives_first();
     }
     T await_resume() const { return handle_.promise().take(); }
 
@@ -74,6 +76,10 @@ class [[nodiscard]] Task {
   // From now on an exception in this coroutine is an Errc::Internal that names the thrower. `name`
   // must outlive the task. Has an effect only on a task of a Result.
   void set_thrower(std::string_view name) noexcept { handle_.promise().set_thrower(name); }
+  // The same for the name of a middleware, which is asked for it only if there is an exception.
+  void set_thrower(const Middleware& middleware) noexcept {
+    handle_.promise().set_thrower(middleware);
+  }
 
  private:
   friend promise_type;
@@ -83,7 +89,8 @@ class [[nodiscard]] Task {
    public:
     using Awaiter::Awaiter;
     [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> awaiter) const {
-      return this->handle_.promise().resume_at_end(awaiter);
+      this->handle_.promise().set_awaiter(awaiter);
+      return this->handle_.promise().arrives_first();
     }
   };
   explicit Task(Handle handle) noexcept : handle_(handle) {}

@@ -17,6 +17,7 @@
 
 namespace httpretry {
 
+class Middleware;
 template <class T>
 class Task;
 
@@ -66,7 +67,7 @@ class PromiseBase : public PooledFrame {
     template <class Promise>
     [[gnu::noinline]] void await_suspend(std::coroutine_handle<Promise> done) const noexcept {
       PromiseBase& promise = done.promise();
-      if (promise.is_second()) promise.awaiter_.resume();
+      if (!promise.arrives_first()) promise.awaiter_.resume();
     }
     void await_resume() const noexcept {}
   };
@@ -75,32 +76,40 @@ class PromiseBase : public PooledFrame {
   [[nodiscard]] FinalAwaiter final_suspend() const noexcept { return {}; }
   void unhandled_exception() noexcept { thrown_ = std::current_exception(); }
 
+  // Before `arrives_first`.
+  void set_awaiter(std::coroutine_handle<> awaiter) noexcept { awaiter_ = awaiter; }
   // For the awaiter, once the coroutine was started. False if it is done already: then nobody will
   // resume the awaiter.
-  [[nodiscard]] bool resume_at_end(std::coroutine_handle<> awaiter) {
-    awaiter_ = awaiter;
-    return !is_second();
+  [[nodiscard]] bool arrives_first() noexcept {
+    return !one_arrived_.exchange(true, std::memory_order_acq_rel);
   }
   [[nodiscard]] bool was_awaited() const noexcept { return static_cast<bool>(awaiter_); }
   void set_thrower(std::string_view name) noexcept {
     thrower_ = name.data();
     thrower_size_ = static_cast<std::uint32_t>(name.size());
   }
+  void set_thrower(const Middleware& middleware) noexcept {
+    middleware_ = &middleware;
+    thrower_size_ = kMiddleware;
+  }
 
  protected:
   // Empty: no thrower was set.
-  [[nodiscard]] std::string_view thrower() const noexcept { return {thrower_, thrower_size_}; }
+  [[nodiscard]] HTTPRETRY_API std::string_view thrower() const noexcept;
 
   // Packed, because a call that waits holds a frame of each middleware above it.
   std::exception_ptr thrown_;
   bool has_value_ = false;  // of PromiseOf
 
  private:
-  bool is_second() noexcept { return one_arrived_.exchange(true, std::memory_order_acq_rel); }
-
   std::atomic<bool> one_arrived_ = false;
+  // A name of that size, or a middleware.
+  static constexpr std::uint32_t kMiddleware = UINT32_MAX;
   std::uint32_t thrower_size_ = 0;
-  const char* thrower_ = nullptr;
+  union {
+    const char* thrower_ = nullptr;
+    const Middleware* middleware_;
+  };
   std::coroutine_handle<> awaiter_;
 };
 
@@ -121,17 +130,24 @@ class PromiseOf : public PromiseBase {
     std::construct_at(&value_, std::forward<U>(value));
     has_value_ = true;
   }
+  // The value is moved out, and gone.
   T take() {
-    if (thrown_) [[unlikely]] {
-      if constexpr (kIsResult<T>) {
-        if (!thrower().empty()) return internal_error(thrower(), thrown_);
-      }
-      std::rethrow_exception(thrown_);
-    }
-    return std::move(value_);
+    if (thrown_) [[unlikely]]
+      return take_thrown();
+    T value = std::move(value_);
+    std::destroy_at(&value_);
+    has_value_ = false;
+    return value;
   }
 
  private:
+  [[gnu::noinline]] T take_thrown() {
+    if constexpr (kIsResult<T>) {
+      if (!thrower().empty()) return internal_error(thrower(), thrown_);
+    }
+    std::rethrow_exception(thrown_);
+  }
+
   union {
     T value_;  // if has_value_
   };
