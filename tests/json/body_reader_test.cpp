@@ -70,7 +70,7 @@ TEST_CASE("a name is found whatever stands around it") {
 }
 
 TEST_CASE("a name may have any length") {
-  for (const std::size_t length : {1, 62, 63, 64, 65, 1000}) {
+  for (const std::size_t length : std::vector<std::size_t>{1, 62, 63, 64, 65, 1000}) {
     CAPTURE(length);
     const auto name = repeated("n", length);
     const auto longer = "{\"" + name + "n\":1,\"" + name + "\":2}";
