@@ -22,7 +22,7 @@ namespace httpretry {
 //     if (wants == Transfer::Wants::Body) ... transfer.lend_body(), await more of it, take_body ...
 //   }
 //   Outcome outcome = transfer.outcome();
-class Transfer final : public CancelableWait, private Timer {
+class Transfer final : public CancelableWait {
  public:
   enum class Wants : std::uint8_t { Nothing, Drain, Body, End };
 
@@ -88,7 +88,7 @@ class Transfer final : public CancelableWait, private Timer {
  private:
   static constexpr std::uint32_t kStays = UINT32_MAX;  // larger than the number of any stream
 
-  // CancelableWait, Timer
+  // CancelableWait
   void on_cancel() override { end(Abort::Canceled); }
   void due() override;
 

@@ -21,7 +21,6 @@ void reserve_room(std::vector<T>& list, std::size_t count) {
 void Sleep::await_suspend(std::coroutine_handle<> awaiter) {
   awaiter_ = awaiter;
   begin_waiting();
-  queue_.timers().add(*this, when_);
 }
 
 void Sleep::due() {
@@ -119,13 +118,13 @@ bool RunQueue::turn() {
   while (Timer* timer = timers_.take_due(time)) timer->due();
   if (ready_.empty()) return false;
   // Coroutines that become ready now are left for the next turn, so that sockets are not starved.
-  running_.swap(ready_);
+  const auto count = ready_.size();
   // By index: a wait that begins may reallocate the vector.
-  for (std::size_t i = 0; i < running_.size(); ++i) {
-    const auto handle = running_[i];
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto handle = ready_[i];
     handle.resume();
   }
-  running_.clear();
+  ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));
   return true;
 }
 
@@ -172,7 +171,6 @@ void RunQueue::enter(CancelableWait& wait) {
   const auto count = waits_.size() + 1;
   reserve_room(waits_, count);
   reserve_room(ready_, ready_.size() + count);
-  reserve_room(running_, count);
   wait.index_ = static_cast<std::uint32_t>(waits_.size());
   waits_.push_back(&wait);
 }

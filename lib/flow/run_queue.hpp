@@ -21,8 +21,8 @@ class Timer {
 
  private:
   friend class TimerQueue;
-  static constexpr auto kNowhere = static_cast<std::size_t>(-1);
-  std::size_t place_ = kNowhere;  // in the queue
+  static constexpr auto kNowhere = static_cast<std::uint32_t>(-1);
+  std::uint32_t place_ = kNowhere;  // in the queue
 };
 
 // The timers of a queue, ordered by time, then by arrival: a binary heap, which takes 24 bytes a
@@ -72,7 +72,7 @@ class TimerQueue {
   };
   void put(const Entry& entry, std::size_t place) {
     heap_[place] = entry;
-    entry.timer->place_ = place;
+    entry.timer->place_ = static_cast<std::uint32_t>(place);
   }
   void rise(std::size_t place) {
     const Entry entry = heap_[place];
@@ -98,13 +98,16 @@ class TimerQueue {
 
 class RunQueue;
 
-// A wait that can be canceled: by its stop token, from any thread, or when its queue is closed.
-class CancelableWait {
+// A wait that can be canceled: by its stop token, from any thread, or when its queue is closed. It
+// has a timer, too. Each call that waits holds one: its members leave no gaps.
+class CancelableWait : protected Timer {
+  std::uint32_t index_ = 0;  // in the queue's list
+
  public:
   CancelableWait(RunQueue& queue, std::stop_token stop) : queue_(queue), stop_(std::move(stop)) {}
   CancelableWait(const CancelableWait&) = delete;
   CancelableWait& operator=(const CancelableWait&) = delete;
-  virtual ~CancelableWait() { end_waiting(); }
+  ~CancelableWait() override { end_waiting(); }
 
  protected:
   // Called at most once, on the queue's thread, between `begin_waiting` and `end_waiting`.
@@ -126,12 +129,12 @@ class CancelableWait {
     OnStop(const std::stop_token& stop, CancelableWait* wait) : callback(stop, PostCancel{wait}) {}
     std::stop_callback<PostCancel> callback;
   };
+
   std::stop_token stop_;
   std::unique_ptr<OnStop> on_stop_;
-  std::uint32_t index_ = 0;  // in the queue's list
+  CancelableWait* next_posted_ = nullptr;  // guarded by the queue's mutex
   bool waiting_ = false;
   bool canceled_ = false;
-  CancelableWait* next_posted_ = nullptr;  // guarded by the queue's mutex
 };
 
 // One thread at a time drives it. Only `post`, `close` and the stop tokens of its waits may be used
@@ -196,7 +199,6 @@ class HTTPRETRY_API RunQueue : public Scheduler {
   static void cancel(CancelableWait& wait);
 
   std::vector<std::coroutine_handle<>> ready_;
-  std::vector<std::coroutine_handle<>> running_;
   TimerQueue timers_;
   std::vector<CancelableWait*> waits_;
   bool closed_ = false;
@@ -212,11 +214,12 @@ class HTTPRETRY_API RunQueue : public Scheduler {
 // Awaited like sleep_until, but it lives in the frame of the coroutine that waits: a task of its
 // own would add 150 bytes to each call that waits. co_await gives true (the time has come) or false
 // (canceled).
-class HTTPRETRY_API Sleep final : public CancelableWait, private Timer {
+class HTTPRETRY_API Sleep final : public CancelableWait {
  public:
-  // On the thread that drives the queue.
-  Sleep(RunQueue& queue, Time when, std::stop_token stop)
-      : CancelableWait(queue, std::move(stop)), when_(when) {}
+  // On the thread that drives the queue, in whose timers it is from now on. To be awaited at once.
+  Sleep(RunQueue& queue, Time when, std::stop_token stop) : CancelableWait(queue, std::move(stop)) {
+    queue.timers().add(*this, when);
+  }
   ~Sleep() override { end(); }
   [[nodiscard]] bool await_ready() const { return stop_requested(); }
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter);
@@ -230,9 +233,8 @@ class HTTPRETRY_API Sleep final : public CancelableWait, private Timer {
   void on_cancel() override;
   void end();
 
-  Time when_;
-  std::coroutine_handle<> awaiter_;
   bool slept_ = false;
+  std::coroutine_handle<> awaiter_;
 };
 
 }  // namespace httpretry
