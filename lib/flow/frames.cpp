@@ -71,7 +71,7 @@ void keep(void* frame, FreeList& list) noexcept {
 void* allocate_from(std::size_t list) {
   auto& frames = free_lists[list];
   if (frames.first == nullptr) [[unlikely]]
-    return ::operator new((list + 1) * kFrameStep);
+    return ::operator new((list + 1) * kFrameStep - kOwnOfMalloc);
   ++frames.room;
   return std::exchange(frames.first, frames.first->next);
 }

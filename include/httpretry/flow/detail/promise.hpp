@@ -25,12 +25,14 @@ namespace detail {
 
 // Frames come from free lists of the thread, one for each size in steps of 16 bytes: a call through
 // a chain of middlewares makes one frame for each, of the same few sizes every time.
-inline constexpr std::size_t kFrameStep = 16;    // the alignment of malloc
-inline constexpr std::size_t kFrameLists = 128;  // frames of up to 2 KiB: larger ones are rare
+// malloc gives multiples of 16 bytes, of which it keeps 8 itself.
+inline constexpr std::size_t kFrameStep = 16;
+inline constexpr std::size_t kOwnOfMalloc = 8;
+inline constexpr std::size_t kFrameLists = 128;  // frames of up to 2040 bytes: larger ones are rare
 HTTPRETRY_API void* allocate_from(std::size_t list);
 HTTPRETRY_API void free_to(std::size_t list, void* frame) noexcept;
 
-constexpr std::size_t frame_list(std::size_t size) { return (size - 1) / kFrameStep; }
+constexpr std::size_t frame_list(std::size_t size) { return (size + kOwnOfMalloc - 1) / kFrameStep; }
 // Inlined: the compiler knows the size of a frame, so to find its list costs no instruction.
 inline void* allocate_frame(std::size_t size) {
   const auto list = frame_list(size);
