@@ -136,7 +136,7 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
     const auto loop = pool_.lend();
     RunsOn where{loop.get(), &transport_of(*loop)};
     where.ticket = std::move(ticket);
-    where.client_end = &at_end_;
+    where.watches_end = true;
     return run_here(std::move(where), *loop, std::move(request), std::move(options));
   } catch (const std::system_error& cause) {
     return no_loop(cause);
@@ -167,7 +167,7 @@ Outcome ClientCore::run_here(RunsOn where, Scheduler& driver, Request&& request,
                              CallOptions&& options) {
   BlockingCompletion completion;
   auto& scheduler = *where.scheduler;
-  run_call(shared_options(), std::move(where), std::move(request), std::move(options), completion)
+  run_call(for_calls(), std::move(where), std::move(request), std::move(options), completion)
       .post_to(scheduler);
   driver.run_until(completion.done);
   return *std::move(completion.outcome);
@@ -195,9 +195,9 @@ void ClientCore::start(Request&& request, CallOptions&& options,
     Outcome outcome = *std::move(error);
     return completion.release()->complete(std::move(outcome));
   }
-  if (where.client_end == nullptr) stop_with_client(where, options);
+  if (!where.watches_end) stop_with_client(where, options);
   auto& scheduler = *where.scheduler;
-  run_call(shared_options(), std::move(where), std::move(request), std::move(options), *completion)
+  run_call(for_calls(), std::move(where), std::move(request), std::move(options), *completion)
       .post_to(scheduler);
   static_cast<void>(completion.release());  // the call owns it now
 }
@@ -209,7 +209,7 @@ void ClientCore::run(std::shared_ptr<Work> work) {
   where.ticket = std::move(ticket);
   if (where.scheduler == nullptr) return work->give_up(*std::move(error));
   auto& scheduler = *where.scheduler;
-  run_work(shared_options(), std::move(where), std::move(work)).post_to(scheduler);
+  run_work(for_calls(), std::move(where), std::move(work)).post_to(scheduler);
 }
 
 Scheduler& ClientCore::scheduler() {
@@ -243,8 +243,10 @@ RunsOn ClientCore::external_scheduler() {
 void ClientCore::stop_with_client(RunsOn& where, CallOptions& options) {
   auto stop = at_end_;
   if (options.stop.stop_possible()) {
-    where.stop = std::make_unique<EitherStop>(options.stop, stop);
-    stop = where.stop->token();
+    where.rare_parts = std::make_unique<Call::State::Rare>();
+    auto& either = where.rare_parts->either_stop;
+    either = std::make_unique<EitherStop>(options.stop, stop);
+    stop = either->token();
   }
   options.stop = std::move(stop);
 }
@@ -268,7 +270,7 @@ RunsOn ClientCore::background_loop(const Request* request) {
   }
   auto& background = choose_loop(origin);
   RunsOn where{&background.loop(), &transport_of(background.loop()), background.count_call(origin)};
-  where.client_end = &at_end_;
+  where.watches_end = true;
   return where;
 }
 

@@ -51,7 +51,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   void cancel_all();
   Transport& transport_of(Loop& loop);
   // Keeps this object alive.
-  std::shared_ptr<const ClientOptions> shared_options() { return {shared_from_this(), &options_}; }
+  std::shared_ptr<const ForCalls> for_calls() { return {shared_from_this(), &for_calls_}; }
 
   ClientOptions options_;
   const bool retries_;
@@ -62,6 +62,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   std::optional<Admission> admission_;  // where there are limits
   std::stop_source end_;                // of the client
   const std::stop_token at_end_ = end_.get_token();
+  const ForCalls for_calls_{options_, at_end_};
   UnderWay under_way_;
   LoopPool pool_;
   mutable std::mutex mutex_;  // guards the rest

@@ -71,10 +71,30 @@ Task<Outcome> send_to_sink(const ClientOptions& client, Request request, Call& c
   co_return delivered;
 }
 
-// A function, so that calls without a sink have no frame for it.
-Task<Outcome> send(const ClientOptions& client, Request&& request, Call& call) {
-  if (request.options().sink) return send_to_sink(client, std::move(request), call);
-  return Next(client.middlewares, 0)(std::move(request), call);
+// Whether the coroutine of the call does the work of the first middleware.
+bool follows(const ForCalls& client, const Request& request) {
+  return client.following != nullptr && !request.options().sink;
+}
+
+// A function, so that calls without a sink have no frame for it. Where the request may have to be
+// sent elsewhere, it is kept.
+Task<Outcome> send(const ForCalls& client, Request& request, Call& call) {
+  const auto& chain = client.options.middlewares;
+  if (follows(client, request)) return Next(chain, 1)(request, call);
+  if (request.options().sink) return send_to_sink(client.options, request, call);
+  return Next(chain, 0)(std::move(request), call);
+}
+
+// Whether another request is to be sent.
+bool follow(const ForCalls& client, Outcome& outcome, int followed, Request& request,
+            const Call& call) {
+  if (!follows(client, request)) return false;
+  try {
+    return client.following->follow(outcome, followed, request, call);
+  } catch (...) {  // as Next has it of any middleware
+    outcome = internal_error(client.following->name(), std::current_exception());
+    return false;
+  }
 }
 
 // What a call begins with. It is freed before the call waits, whose frame is 110 bytes smaller by
@@ -87,33 +107,28 @@ struct Beginning : PooledFrame {
   CallOptions options;
 };
 
-void set_up(Call::State& state, const ClientOptions& client, const RunsOn& where,
-            const CallOptions& options) {
+void set_up(Call::State& state, const ForCalls& client, RunsOn& where, const CallOptions& options) {
   state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
   state.scheduler = where.scheduler;
   state.transport = where.transport;
-  state.random = &client.random;
-  state.observers = &client.observers;
-  if (client.policies) state.policies = &*client.policies;
-  state.shared_state = &client.shared_state;
+  state.common = &client.common;
   state.started = where.scheduler->now();
   state.stop = options.stop;
-  state.client_end = where.client_end;
+  state.watches_end = where.watches_end;
+  state.rare_parts = std::move(where.rare_parts);
 }
 
 // Tells the observers.
-Task<Outcome> begin(const ClientOptions& client, Request&& request, Call& call) {
+void begin(const Request& request, const Call& call) {
   auto& state = Call::State::of(call);
   if (const auto& url = request.parsed_url()) state.first_url = *url;
   state.context = request.options().context;
   call.emit(&Observer::call_started, request);
-  return send(client, std::move(request), call);
 }
 
-PostedCoroutine carry(std::shared_ptr<const ClientOptions> client,
-                      std::unique_ptr<Beginning> beginning, Completion& completion) {
+PostedCoroutine carry(std::shared_ptr<const ForCalls> client, std::unique_ptr<Beginning> beginning,
+                      Completion& completion) {
   auto count = std::move(beginning->where.count);
-  const auto stop = std::move(beginning->where.stop);
   auto ticket = std::move(beginning->where.ticket);
   Call::State state;
   set_up(state, *client, beginning->where, beginning->options);
@@ -123,9 +138,14 @@ PostedCoroutine carry(std::shared_ptr<const ClientOptions> client,
 
   std::optional<Outcome> result;
   try {
-    const auto sent = begin(*client, std::move(beginning->request), call);
+    Request request = std::move(beginning->request);  // freed before the user is told
     beginning.reset();
-    result = co_await sent;
+    begin(request, call);
+    int followed = 0;
+    do {
+      const auto sent = send(*client, request, call);
+      result = co_await sent;
+    } while (follow(*client, *result, followed++, request, call));
   } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
     result.emplace(out_of_memory());
   }
@@ -135,7 +155,7 @@ PostedCoroutine carry(std::shared_ptr<const ClientOptions> client,
   }
   finish(*result, state);
   call.emit(&Observer::call_ended, *result);
-  state.delivery.reset();  // removes an unfinished file before the user is told
+  state.rare_parts.reset();  // removes an unfinished file before the user is told
 
   count.in_flight.reset();  // what the user begins now may take its place
   if (ticket) ticket->ended(*result);
@@ -145,7 +165,16 @@ PostedCoroutine carry(std::shared_ptr<const ClientOptions> client,
 
 }  // namespace
 
-PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
+ForCalls::ForCalls(const ClientOptions& all, const std::stop_token& client_end) : options(all) {
+  common.client_end = &client_end;
+  common.random = &all.random;
+  common.observers = &all.observers;
+  if (all.policies) common.policies = &*all.policies;
+  common.shared_state = &all.shared_state;
+  if (!all.middlewares.empty()) following = all.middlewares.front()->following();
+}
+
+PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, Request request,
                          CallOptions options, Completion& completion) {
   return carry(
       std::move(client),
@@ -153,7 +182,7 @@ PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn whe
       completion);
 }
 
-PostedCoroutine run_work([[maybe_unused]] std::shared_ptr<const ClientOptions> client, RunsOn where,
+PostedCoroutine run_work([[maybe_unused]] std::shared_ptr<const ForCalls> client, RunsOn where,
                          std::shared_ptr<Work> work) {
   try {
     const auto running = work->run(*where.scheduler);

@@ -4,7 +4,8 @@
 #include "loops.hpp"
 #include "under_way.hpp"
 
-#include "lib/flow/either_stop.hpp"
+#include "lib/flow/call_state.hpp"
+#include "lib/flow/following.hpp"
 
 #include <httpretry/client/client.hpp>
 #include <httpretry/flow/detail/posted.hpp>
@@ -15,18 +16,27 @@ namespace httpretry::detail {
 struct RunsOn {
   Scheduler* scheduler = nullptr;  // null: nowhere
   Transport* transport = nullptr;
-  BackgroundLoop::CallCount count{};   // of nothing where no background loop runs it
-  std::unique_ptr<EitherStop> stop{};  // of the call's token, where that is not the user's
+  BackgroundLoop::CallCount count{};  // of nothing where no background loop runs it
+  // With the stop of the call's token, where that is not the user's.
+  std::unique_ptr<Call::State::Rare> rare_parts{};
   UnderWay::Ticket ticket{};
-  // Requested when the client ends; nullptr where the call's token is requested then, too.
-  const std::stop_token* client_end = nullptr;
+  bool watches_end = false;  // Call::State::watches_end
+};
+
+// What a client keeps for its calls.
+struct ForCalls {
+  ForCalls(const ClientOptions& all, const std::stop_token& client_end);
+  const ClientOptions& options;
+  CallsInCommon common;
+  // The first middleware, where the coroutine of a call can do its work; else nullptr.
+  const Following* following = nullptr;
 };
 
 // The coroutines run on the scheduler's thread. `options` and what `completion` is must live until
 // `completion` is told.
-PostedCoroutine run_call(std::shared_ptr<const ClientOptions> client, RunsOn where, Request request,
+PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, Request request,
                          CallOptions options, Completion& completion);
-PostedCoroutine run_work(std::shared_ptr<const ClientOptions> client, RunsOn where,
+PostedCoroutine run_work(std::shared_ptr<const ForCalls> client, RunsOn where,
                          std::shared_ptr<Work> work);
 
 }  // namespace httpretry::detail

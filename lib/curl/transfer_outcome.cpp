@@ -228,7 +228,7 @@ Exchange Transfer::exchange() const {
   exchange.body_received = reader_.received;
   timings.sent = at(CURLINFO_PRETRANSFER_TIME_T);
   timings.first_byte = at(CURLINFO_STARTTRANSFER_TIME_T);
-  if (!Call::State::of(call_).observers->empty()) exchange.peer = peer_of(handle());
+  if (!Call::State::of(call_).common->observers->empty()) exchange.peer = peer_of(handle());
   return exchange;
 }
 

@@ -36,9 +36,11 @@ Scheduler& Call::scheduler() const { return *state_->scheduler; }
 Time Call::started() const { return state_->started; }
 History& Call::history() const { return state_->history; }
 Context& Call::context() const { return state_->context; }
-const PolicySource* Call::policies() const { return state_->policies; }
-double Call::random() const { return (*state_->random)(); }
-const std::vector<std::shared_ptr<Observer>>& Call::observers() const { return *state_->observers; }
+const PolicySource* Call::policies() const { return state_->common->policies; }
+double Call::random() const { return (*state_->common->random)(); }
+const std::vector<std::shared_ptr<Observer>>& Call::observers() const {
+  return *state_->common->observers;
+}
 
 std::string_view Call::origin() const {
   return state_->first_url ? state_->first_url->origin() : std::string_view();
@@ -57,12 +59,12 @@ Call Call::with(Time deadline, std::stop_token stop) const {
 const std::stop_token& Call::stop() const {
   auto& state = *state_;
   // A branch with a stop of its own got it from this function.
-  if (state.client_end == nullptr || stop_ != state.stop) return stop_;
-  if (!stop_.stop_possible()) return *state.client_end;
-  if (!state.either_stop) {
-    state.either_stop = std::make_unique<EitherStop>(stop_, *state.client_end);
-  }
-  return state.either_stop->token();
+  if (!state.watches_end || stop_ != state.stop) return stop_;
+  const auto& client_end = *state.common->client_end;
+  if (!stop_.stop_possible()) return client_end;
+  auto& either = state.rare().either_stop;
+  if (!either) either = std::make_unique<EitherStop>(stop_, client_end);
+  return either->token();
 }
 
 Call Call::State::racing(const Call& call, RacingSend& send, int number, Time deadline,

@@ -20,38 +20,62 @@ namespace httpretry {
 
 class SharedState;
 
-// Lives in the frame of the coroutine that carries the call.
-struct Call::State {
-  std::uint64_t id = 0;
-  Scheduler* scheduler = nullptr;
-  Transport* transport = nullptr;
+// What the calls of a client have in common; all but `random` and `observers` may be nullptr.
+struct CallsInCommon {
+  const std::stop_token* client_end = nullptr;  // requested when the client ends
   const std::function<double()>* random = nullptr;
   const std::vector<std::shared_ptr<Observer>>* observers = nullptr;
   const PolicySource* policies = nullptr;
   const std::shared_ptr<SharedState>* shared_state = nullptr;  // ClientOptions::shared_state
+};
+
+// Lives in the frame of the coroutine that carries the call.
+struct Call::State {
+  // What few calls have.
+  struct Rare {
+    // Of the call's stop and the client's end. Made when somebody asks for it: our own waits end
+    // with their loop, without it.
+    std::unique_ptr<EitherStop> either_stop;
+    std::unique_ptr<Delivery> delivery;  // of the body to the request's sink
+    // What the middleware retry has sent last, if that was to a URL which a pending response had
+    // named. Middlewares above it know only the request that began the operation.
+    std::unique_ptr<Request> poll;
+  };
+
+  std::uint64_t id = 0;
+  Scheduler* scheduler = nullptr;
+  Transport* transport = nullptr;
+  const CallsInCommon* common = nullptr;
   // Of the last `guards` that a send of this call came to; nullptr before.
   PausingGate* gate = nullptr;
-  bool gate_heard = false;  // it knows how that send ended
+  bool gate_heard = false;   // it knows how that send ended
+  bool watches_end = false;  // `stop` is not requested when the client ends
+  int exchanges = 0;         // begun by the transport, of all branches
   std::optional<Url> first_url;
   Context context;
-  int exchanges = 0;  // begun by the transport, of all branches
   Time started{};
-  std::stop_token stop;                         // of the call's options
-  const std::stop_token* client_end = nullptr;  // nullptr: `stop` is requested then, too
-  // Of both. Made when somebody asks for it: our own waits end with their loop, without it.
-  std::unique_ptr<EitherStop> either_stop;
-  std::unique_ptr<Delivery> delivery;  // of the body to the request's sink
+  std::stop_token stop;  // of the call's options
   History history;
-  // What the middleware retry has sent last, if that was to a URL which a pending response had
-  // named. Middlewares above it know only the request that began the operation.
-  std::unique_ptr<Request> poll;
-  static std::unique_ptr<Request> take_poll(const Call& call) { return std::move(of(call).poll); }
+  std::unique_ptr<Rare> rare_parts;
+  Rare& rare() {
+    if (!rare_parts) rare_parts = std::make_unique<Rare>();
+    return *rare_parts;
+  }
 
   static State& of(const Call& call) { return *call.state_; }
+  // nullptr where there is none.
+  static const Request* poll(const Call& call) {
+    const auto& rare = of(call).rare_parts;
+    return rare ? rare->poll.get() : nullptr;
+  }
+  static std::unique_ptr<Request> take_poll(const Call& call) {
+    const auto& rare = of(call).rare_parts;
+    return rare ? std::move(rare->poll) : nullptr;
+  }
   // nullptr where the client shares nothing.
   static const std::shared_ptr<SharedState>& shared_state_of(const Call& call) {
     static const std::shared_ptr<SharedState> none;
-    const auto* const shared = of(call).shared_state;
+    const auto* const shared = of(call).common->shared_state;
     return shared == nullptr ? none : *shared;
   }
 

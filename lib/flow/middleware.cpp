@@ -50,7 +50,7 @@ Task<Outcome> handled_by(Middleware& middleware, Request&& request, Call& call, 
   const int number = ++state.exchanges;
   auto& transport = *state.transport;
   if (auto* racing = Call::State::racing(call)) racing->begins();
-  if (state.observers->empty()) return send_by(transport, std::move(request), call);
+  if (state.common->observers->empty()) return send_by(transport, std::move(request), call);
   auto task = observed(transport, std::move(request), call, number);
   task.set_thrower(kTransport);
   return task;

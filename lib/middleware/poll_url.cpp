@@ -53,8 +53,8 @@ std::unique_ptr<PollUrl> PollUrl::make(const RetryPolicy& policy, const Request&
 }
 
 bool PollUrl::is_poll(const Request& request, const Call& call) {
-  const auto& poll = Call::State::of(call).poll;
-  return poll && poll->method() == request.method() && poll->url() == request.url();
+  const auto* const poll = Call::State::poll(call);
+  return poll != nullptr && poll->method() == request.method() && poll->url() == request.url();
 }
 
 std::optional<Result<Request>> PollUrl::poll_after(const Response& response) const {
@@ -111,7 +111,7 @@ void PollUrl::end_attempt(int number, bool more) {
       added.url = std::move(url);
     }
     polled.back().last_attempt = number;
-    if (!more) Call::State::of(call_).poll = std::make_unique<Request>(request_);
+    if (!more) Call::State::of(call_).rare().poll = std::make_unique<Request>(request_);
   }
   if (!more || !next_) return;
   request_ = *std::move(next_);

@@ -1,6 +1,7 @@
 #include "named_url.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/flow/following.hpp"
 
 #include <httpretry/middleware/builtin.hpp>
 
@@ -20,7 +21,7 @@ bool becomes_get(int status, const std::string& method) {
   return (status == 301 || status == 302) && method == "POST";
 }
 
-class Redirect final : public Middleware {
+class Redirect final : public Following {
  public:
   explicit Redirect(RedirectOptions options) : options_(std::move(options)) {
     if (options_.limit < 0)
@@ -28,42 +29,32 @@ class Redirect final : public Middleware {
   }
   [[nodiscard]] std::string_view name() const override { return "redirect"; }
 
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
-    for (int hops = 0;; ++hops) {
-      const auto sending = next(request, call);
-      Outcome outcome = co_await sending;
-      if (!redirects(outcome, hops, request, call)) co_return outcome;
-    }
-  }
-
- private:
-  // Whether another request is to be sent: then `request` is that one. `outcome` becomes the error
-  // where a redirect must not be followed. (Not in the coroutine, whose frame has no room for what
-  // is needed only now: 150 bytes of each call that waits.)
-  bool redirects(Outcome& outcome, int hops, Request& request, const Call& call) const {
+  // `outcome` becomes the error where a redirect must not be followed.
+  bool follow(Outcome& outcome, int followed, Request& request, const Call& call) const override {
     if (!outcome || !is_redirect(outcome->status)) return false;
     const auto location = outcome->headers.get("Location");
     if (!location || location->empty()) return false;
-    if (hops == options_.limit) {
+    if (followed == options_.limit) {
       outcome = not_followed(*outcome, kTooManyRedirects,
-                             "more than " + std::to_string(hops) + " redirects");
+                             "more than " + std::to_string(followed) + " redirects");
       return false;
     }
     // It is the poll that is redirected, not the request that began the operation.
     if (auto poll = Call::State::take_poll(call)) request = *std::move(poll);
-    auto following = follow(request, *outcome, *location);
-    if (!following) {
-      outcome = std::move(following).error();
+    auto next = next_request(request, *outcome, *location);
+    if (!next) {
+      outcome = std::move(next).error();
       return false;
     }
-    request = *std::move(following);
+    request = *std::move(next);
     call.emit(&Observer::redirected, request);
     return true;
   }
 
-  // The next request, or the error why it is not sent.
-  [[nodiscard]] Result<Request> follow(const Request& request, const Response& response,
-                                       std::string_view location) const {
+ private:
+  // Or the error why it is not sent.
+  [[nodiscard]] Result<Request> next_request(const Request& request, const Response& response,
+                                             std::string_view location) const {
     const auto& from = request.parsed_url();
     auto to = from->resolve(location);
     if (!to) {

@@ -51,14 +51,16 @@ Caller::Caller(Network& network, CallList& calls, const PolicySet& policies, std
       waits_(network.world().stream(stream)),
       random_([this, mean = network.world().options.mean_waits] {
         return mean ? 0.5 : waits_.uniform();
-      }) {}
+      }) {
+  in_common_.random = &random_;
+  in_common_.observers = &observers_;
+}
 
 CallCoroutine Caller::run(Request request, Job* job) {
   Call::State state;
   state.scheduler = &world().clock;
   state.transport = this;
-  state.random = &random_;
-  state.observers = &observers_;
+  state.common = &in_common_;
   state.started = world().now();
   Call call(state, kNever, std::stop_token());
   const Next chain(chain_, 0);

@@ -81,6 +81,7 @@ class Caller : public Transport {
   std::vector<std::shared_ptr<Observer>> observers_;  // none
   RandomStream waits_;
   std::function<double()> random_;
+  CallsInCommon in_common_;
 };
 
 // A service between the clients and the server: it carries out a request by calling the next.

@@ -187,3 +187,30 @@ TEST_CASE("name and password in the URL stay for the same origin, and for no oth
   CHECK(talk.sent(1).url() == "http://ann:p%40ss@x.test/x?q=@");
   CHECK(talk.sent(2).url() == "http://other.test/y");
 }
+
+// The coroutine of the call follows where redirect() is the first of the chain, else redirect()
+// itself.
+TEST_CASE("redirects are the same where another middleware stands above") {
+  const auto told = [](std::vector<MiddlewarePtr> chain, bool endless) {
+    Conversation talk;
+    for (int hop = 0; hop < 3; ++hop) talk.network->say(redirect_to(307, "/next"));
+    if (!endless) talk.network->say(Response(404));
+    const auto outcome = talk.client(std::move(chain)).send(Request::put("http://x/", "data"));
+    std::string text = outcome ? std::to_string(outcome->status) : outcome.error().message;
+    for (std::size_t i = 0; i < talk.sends(); ++i) {
+      text += "; " + talk.sent(i).method() + " " + talk.sent(i).url() + " " +
+              (talk.sent(i).body().present() ? "with" : "without");
+    }
+    return text;
+  };
+  RedirectOptions two;
+  two.limit = 2;
+  const auto looks = on_outcome("looks", [](const Request&, Outcome&, Call&) {});
+  for (const bool endless : {false, true}) {
+    const auto options = endless ? two : RedirectOptions();
+    const auto first = told({redirect(options)}, endless);
+    CHECK(first.find("PUT http://x/next with") != std::string::npos);
+    CHECK(first == told({looks, redirect(options)}, endless));
+    CHECK(first == told({redirect(options), looks}, endless));
+  }
+}

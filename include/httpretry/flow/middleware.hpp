@@ -25,6 +25,7 @@
 
 namespace httpretry {
 
+class Following;
 class Middleware;
 using MiddlewarePtr = std::shared_ptr<Middleware>;
 
@@ -55,6 +56,9 @@ class HTTPRETRY_API Middleware {
   // An exception ends the call with an Errc::Internal that names the middleware. It must await
   // every task that it starts before it returns.
   virtual Task<Outcome> handle(Request request, Call& call, Next next) = 0;
+
+  // Of the library's own: see lib/flow/following.hpp. nullptr for any other.
+  [[nodiscard]] virtual const Following* following() const { return nullptr; }
 };
 
 // A middleware that changes the request, or only looks at it.
