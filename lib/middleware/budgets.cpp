@@ -6,11 +6,8 @@ namespace httpretry {
 
 BudgetUse::BudgetUse(std::shared_ptr<RetryAccount> shared, bool adaptive, Time now,
                      RetryBudget* own, const Request* request)
-    : shared_(std::move(shared)),
-      own_(own),
-      request_(request),
-      last_(now),
-      adaptive_(adaptive && shared_ != nullptr) {
+    : shared_(std::move(shared)), own_(own), request_(request), last_(now) {
+  claim_.adaptive = adaptive && shared_ != nullptr;
   if (shared_ && own_ == nullptr) shared_->begin_call(now);
 }
 
@@ -23,8 +20,8 @@ BudgetUse::~BudgetUse() {
 
 Duration BudgetUse::begin_attempt(Time now) {
   Duration wait{};
-  if (adaptive_) wait = shared_->begin_attempt(now);
-  if (wait == Duration::zero()) paid_ = false;
+  if (claim_.adaptive) wait = shared_->begin_attempt(now);
+  if (wait == Duration::zero()) claim_.paid = false;
   return wait;
 }
 
@@ -33,8 +30,8 @@ SharedLimits::Permit BudgetUse::end_attempt(const Classified& classified, Next n
   Permit permit;
   if (shared_) permit = end_shared(classified, next, now);
   if (own_ != nullptr) permit = {ask_own(classified, next, now), {}};
-  paid_ = next == Next::Retry && permit.allowed;
-  closed_ = next == Next::Stop || !permit.allowed;
+  claim_.paid = next == Next::Retry && permit.allowed;
+  claim_.closed = next == Next::Stop || !permit.allowed;
   return permit;
 }
 
@@ -45,7 +42,7 @@ SharedLimits::Permit BudgetUse::end_shared(const Classified& classified, Next ne
   ended.retries = next == Next::Retry;
   ended.stops = next == Next::Stop;
   ended.uses_budget = own_ == nullptr;
-  ended.uses_rate = adaptive_;
+  ended.uses_rate = claim_.adaptive;
   const auto permit = shared_->end_attempt(claim_, ended, now);
   return {permit.allowed, permit.left};
 }
@@ -53,15 +50,15 @@ SharedLimits::Permit BudgetUse::end_shared(const Classified& classified, Next ne
 bool BudgetUse::ask_own(const Classified& classified, Next next, Time now) {
   const bool allowed = next != Next::Retry || own_->take(*request_, classified, now);
   if (next == Next::Stop || !allowed) {
-    closed_ = true;  // also where `settle` throws
+    claim_.closed = true;  // also where `settle` throws
     own_->settle(*request_, classified.cls == Class::Success, now);
   }
   return allowed;
 }
 
 void BudgetUse::cancel(Time now) {
-  if (std::exchange(closed_, true)) return;
-  const bool give_back = std::exchange(paid_, false);
+  if (std::exchange(claim_.closed, true)) return;
+  const bool give_back = std::exchange(claim_.paid, false);
   if (own_ != nullptr) {
     if (give_back) own_->give_back(*request_, now);
     own_->settle(*request_, false, now);
@@ -77,7 +74,7 @@ std::optional<HedgeRefused> BudgetUse::take_hedge(Time now) {
     if (!own_->take(*request_, beside, now)) return HedgeRefused::RetryBudget;
   }
   if (!shared_) return std::nullopt;
-  const auto why = shared_->take_hedge(claim_, own_ == nullptr, adaptive_, now);
+  const auto why = shared_->take_hedge(claim_, own_ == nullptr, claim_.adaptive, now);
   if (why && own_ != nullptr) own_->give_back(*request_, now);
   return why;
 }

@@ -11,9 +11,9 @@
 namespace httpretry {
 
 // However the call ends, what it took is given back once at most: at the latest by the destructor.
-class BudgetUse final : public SharedLimits {
+class BudgetUse final : public SharedLimits, public detail::PooledFrame {
  public:
-  // Without `shared` there are no limits. With `own` that is asked instead of the shared budget, of
+  // Without both there are no limits. With `own` that is asked instead of the shared budget, of
   // which only the send rate counts then; it needs the request. Both must outlive this.
   BudgetUse(std::shared_ptr<RetryAccount> shared, bool adaptive, Time now,
             RetryBudget* own = nullptr, const Request* request = nullptr);
@@ -36,14 +36,17 @@ class BudgetUse final : public SharedLimits {
   Permit end_shared(const Classified& classified, Next next, Time now);
   bool ask_own(const Classified& classified, Next next, Time now);
 
+  struct Claim : BudgetClaim {
+    bool adaptive = false;  // the send rate counts
+    bool paid = false;      // for a retry that has not begun
+    bool closed = false;    // the call has ended
+  };
+
   std::shared_ptr<RetryAccount> shared_;
   RetryBudget* const own_;
   const Request* const request_;
-  BudgetClaim claim_;
-  Time last_;            // the latest time that this was given
-  bool adaptive_;        // the send rate counts
-  bool paid_ = false;    // for a retry that has not begun
-  bool closed_ = false;  // the call has ended
+  Claim claim_;
+  Time last_;  // the latest time that this was given
 };
 
 }  // namespace httpretry

@@ -16,6 +16,17 @@ bool changes_nothing(const Request& request) {
          method == "QUERY";
 }
 
+// Where there are none.
+class NoLimits final : public SharedLimits {
+ public:
+  Duration begin_attempt(Time /*now*/) override { return {}; }
+  Permit end_attempt(const Classified& /*classified*/, Next /*next*/, Time /*now*/) override {
+    return {};
+  }
+  void cancel(Time /*now*/) override {}
+  [[nodiscard]] std::optional<std::int64_t> left(Time /*now*/) const override { return {}; }
+};
+
 }  // namespace
 
 RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chosen,
@@ -25,30 +36,47 @@ RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chose
       chosen_(std::move(chosen)),
       first_(request),
       call_(call),
-      polls_(PollUrl::make(chosen_.policy(), request, call)),
-      budget_(std::move(budget), chosen_.policy().adaptive, now(), options.budget.get(), &request),
-      loop_(chosen_.policy(), budget_, call.history(), loop_options()) {}
-
-RetryLoop::Options RequestAttempts::loop_options() const {
-  RetryLoop::Options options;
-  options.call_started = call_.started();
-  options.started = now();
-  options.deadline = std::min(call_.deadline(), request().options().respond_by);
-  options.repeatable = request().repeatable();
-  options.changes_nothing = changes_nothing(request());
-  if (options_.backoff) options.backoff = &options_.backoff;
-  return options;
+      polls_(PollUrl::make(chosen_.policy(), request, call)) {
+  kept_.started = now();
+  kept_.repeatable = request.repeatable();
+  kept_.changes_nothing = changes_nothing(request);
+  if (!budget && options.budget == nullptr) return;
+  budget_ = std::make_unique<BudgetUse>(std::move(budget), chosen_.policy().adaptive, kept_.started,
+                                        options.budget.get(), &request);
 }
 
-// Tells the observers.
-Task<Outcome> RequestAttempts::send(const RetryStep& step, const Next& next) {
-  sending_ = std::make_unique<Sending>(Call::State::attempt(call_, step.number, step.until, *this),
-                                       step, Call::State::of(call_).exchanges);
-  call_.emit(&Observer::attempt_started, request(), step.number);
+SharedLimits& RequestAttempts::shared_limits() {
+  static NoLimits none;
+  return budget_ ? static_cast<SharedLimits&>(*budget_) : none;
+}
+
+RetryLoop RequestAttempts::retry_loop() {
+  auto& state = Call::State::of(call_);
+  RetryLoop::Options options;
+  options.call_started = state.started;
+  options.deadline = std::min(call_.deadline(), request().options().respond_by);
+  if (options_.backoff) options.backoff = &options_.backoff;
+  return {chosen_.policy(), shared_limits(), state.history, options, kept_};
+}
+
+RetryStep::Kind RequestAttempts::begin() {
+  auto loop = retry_loop();
+  const auto step = loop.begin(now());
+  wait_until_ = step.until;
+  if (step.kind == RetryStep::Kind::Send) {
+    sending_ =
+        std::make_unique<Sending>(Call::State::attempt(call_, step.number, step.until, *this), loop,
+                                  step, Call::State::of(call_).exchanges);
+  }
+  return step.kind;
+}
+
+Task<Outcome> RequestAttempts::send(const Next& next) {
+  call_.emit(&Observer::attempt_started, request(), sending_->number);
   if (request().options().sink) hold_back_what_rules_read();
   Request attempt = request();
-  if (step.fresh_connection) attempt.edit_options().fresh_connection = true;
-  const auto* again = step.number > 1 ? call_.get<SendAgain>() : nullptr;
+  if (sending_->fresh_connection) attempt.edit_options().fresh_connection = true;
+  const auto* again = sending_->number > 1 ? call_.get<SendAgain>() : nullptr;
   if (again != nullptr && !polls()) return again->send(std::move(attempt), sending_->branch, next);
   return next(std::move(attempt), sending_->branch);
 }
@@ -63,8 +91,9 @@ ExchangeLimits RequestAttempts::limits() const {
   return limits;
 }
 
-RetryStep RequestAttempts::end(Outcome& outcome) {
-  const auto* delivery = request().options().sink ? Delivery::begun(call_) : nullptr;
+RetryStep::Kind RequestAttempts::end(Outcome& outcome) {
+  const auto& options = request().options();
+  const auto* delivery = options.sink ? Delivery::begun(call_) : nullptr;
   EndedAttempt ended;
   ended.now = now();
   ended.wall_now = call_.scheduler().wall_now();
@@ -75,9 +104,9 @@ RetryStep RequestAttempts::end(Outcome& outcome) {
   if (sending_->hedged) ended.hedged = &*sending_->hedged;
   const auto recorded_before = call_.history().attempts.size();
 
-  const bool may_resend =
-      request().options().retry && !Call::State::own_stop(call_).stop_requested();
-  auto step = may_resend ? loop_.resend(ended) : std::nullopt;
+  const bool may_resend = options.retry && !Call::State::own_stop(call_).stop_requested();
+  auto& loop = sending_->loop;
+  auto step = may_resend ? loop.resend(ended) : std::nullopt;
   if (!step) {
     ended.random = call_.random();
     auto found = judge(outcome);
@@ -89,19 +118,18 @@ RetryStep RequestAttempts::end(Outcome& outcome) {
       ended.names_url = ended.replayable = true;
       if (!outcome) found = classify(chosen_.policy(), Observed(outcome, ended.wall_now));
     }
-    step = loop_.end(ended, found, to_string(found.rule));
+    step = loop.end(ended, found, to_string(found.rule));
   }
-  sent_once_ = true;
-  tell_of_the_end(recorded_before);
-  if (polls_) polls_->end_attempt(loop_.recorded().number, step->kind != RetryStep::Kind::Stop);
+  tell_of_the_end(recorded_before, loop.recorded());
+  if (polls_) polls_->end_attempt(kept_.recorded, step->kind != RetryStep::Kind::Stop);
+  wait_until_ = step->until;
   sending_.reset();
-  return *step;
+  return step->kind;
 }
 
 // Of each send of the attempt, those that lost first.
-void RequestAttempts::tell_of_the_end(std::size_t recorded_before) {
+void RequestAttempts::tell_of_the_end(std::size_t recorded_before, const Attempt& last) {
   auto& attempts = call_.history().attempts;
-  auto& last = loop_.recorded();
   for (auto i = recorded_before; i < attempts.size(); ++i) {
     attempts[i].policy = chosen_.resolved;
     if (&attempts[i] != &last) call_.emit(&Observer::attempt_ended, request(), attempts[i]);
@@ -116,9 +144,11 @@ bool RequestAttempts::was_held_back(const Outcome& outcome) const {
 
 Outcome RequestAttempts::refuse(Outcome refusal, Outcome* before) {
   auto& error = refusal.error();
-  loop_.refuse(error, now());
+  sending_->loop.refuse(error, now());
   call_.emit(&Observer::shed, error);
-  if (before != nullptr && error.code == Errc::CircuitOpen) return std::move(*before);
+  if (before != nullptr && chosen_.only_retries_ask() && error.code == Errc::CircuitOpen) {
+    return std::move(*before);
+  }
   for (const auto& attempt : call_.history().attempts) {
     if (attempt.sent == Sent::Maybe || error.exchange.sent == Sent::Never) {
       error.exchange.sent = attempt.sent;
@@ -128,12 +158,12 @@ Outcome RequestAttempts::refuse(Outcome refusal, Outcome* before) {
 }
 
 Error RequestAttempts::cancel() {
-  loop_.cancel(now());
+  RetryLoop::cancel(shared_limits(), call_.history(), now());
   const auto& url = request().parsed_url();
   Error error(Errc::Canceled, request().method() + " " + (url ? url->without_secrets() : "") +
                                   ": canceled while waiting to retry");
   const auto* last = call_.history().last();
-  if (sent_once_ && last != nullptr) error.exchange = last->exchange();
+  if (is_retry() && last != nullptr) error.exchange = last->exchange();
   return error;
 }
 

@@ -12,19 +12,26 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace httpretry {
 
 // The policy of a request.
 struct ChosenPolicy {
   std::shared_ptr<const ResolvedPolicy> resolved;  // nullptr where the request brought its own
-  std::shared_ptr<const RetryPolicy> own;          // followed instead of the one in `resolved`
+  // Followed instead of the one in `resolved`; nullptr for the many that do not have it.
+  std::unique_ptr<const std::shared_ptr<const RetryPolicy>> own;
+  void set_own(std::shared_ptr<const RetryPolicy> policy) {
+    own = std::make_unique<const std::shared_ptr<const RetryPolicy>>(std::move(policy));
+  }
 
   [[nodiscard]] const RetryPolicy& policy() const { return *shared(); }
   [[nodiscard]] const std::shared_ptr<const RetryPolicy>& shared() const {
-    return own ? own : resolved->policy;
+    return own ? *own : resolved->policy;
   }
-  // A breaker that holds back retries ends the call with the outcome before.
+  // A call that waits holds no response, but for these two: a breaker that holds back retries ends
+  // the call with the outcome before, and so does a send rate.
+  [[nodiscard]] bool may_end_with_last() const { return policy().adaptive || only_retries_ask(); }
   [[nodiscard]] bool only_retries_ask() const {
     const auto& breaker = policy().guards.breaker;
     return breaker && breaker->applies_to == BreakerPolicy::AppliesTo::Retries;
@@ -41,15 +48,19 @@ class RequestAttempts final : private CurrentAttempt {
   RequestAttempts& operator=(const RequestAttempts&) = delete;
 
   [[nodiscard]] const ChosenPolicy& chosen() const { return chosen_; }
-  [[nodiscard]] RetryStep begin() { return loop_.begin(now()); }
-  Task<Outcome> send(const RetryStep& step, const Next& next);
-  // As RetryLoop's. Classifies the outcome and tells the observers. An error takes the place of a
-  // pending response that names a URL where nothing is sent.
-  RetryStep end(Outcome& outcome);
+  // What comes next, as RetryLoop says it. After Send: `send` and `end`; after Wait: `begin` again,
+  // when it is `wait_until`.
+  [[nodiscard]] RetryStep::Kind begin();
+  // Tells the observers.
+  Task<Outcome> send(const Next& next);
+  // Classifies the outcome and tells the observers. An error takes the place of a pending response
+  // that names a URL where nothing is sent.
+  [[nodiscard]] RetryStep::Kind end(Outcome& outcome);
+  [[nodiscard]] Time wait_until() const { return wait_until_; }
   // What is below held the request back, and nothing was sent.
   [[nodiscard]] bool was_held_back(const Outcome& outcome) const;
   // Instead of `end`, after that. Returns the outcome of the call. `before`: of the attempt before
-  // this one, where only retries ask the breaker; it is what the call ends with then.
+  // this one, if it was kept; where only retries ask the breaker, the call ends with it.
   Outcome refuse(Outcome refusal, Outcome* before);
   // As RetryLoop's. Returns the outcome of the call.
   Error cancel();
@@ -60,34 +71,46 @@ class RequestAttempts final : private CurrentAttempt {
     return chosen_.resolved;
   }
   int number() const override { return sending_->number; }
-  bool is_retry() const override { return sent_once_; }
+  bool is_retry() const override { return kept_.recorded != 0; }
   ExchangeLimits limits() const override;
   Classified judge(const Outcome& outcome) const override;
   bool reads_body(int status, const Headers& headers) const override;
   bool may_be_hedged() const override;
-  std::optional<int> sends_left() const override { return loop_.sends_left(); }
-  std::optional<HedgeRefused> pay_for_hedge(Time now) override { return budget_.take_hedge(now); }
-  void give_back_hedge(Time now) override { budget_.give_back_hedge(now); }
-  void end_hedge(Time now) override { budget_.end_hedge(now); }
+  std::optional<int> sends_left() const override { return sending_->loop.sends_left(); }
+  std::optional<HedgeRefused> pay_for_hedge(Time now) override {
+    return budget_ ? budget_->take_hedge(now) : std::nullopt;
+  }
+  void give_back_hedge(Time now) override {
+    if (budget_) budget_->give_back_hedge(now);
+  }
+  void end_hedge(Time now) override {
+    if (budget_) budget_->end_hedge(now);
+  }
   void sent_several(HedgedSends sends) override { sending_->hedged = std::move(sends); }
 
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
-  [[nodiscard]] RetryLoop::Options loop_options() const;
+  [[nodiscard]] SharedLimits& shared_limits();
+  // For one attempt.
+  [[nodiscard]] RetryLoop retry_loop();
   void hold_back_what_rules_read();
   [[nodiscard]] Classified classified(const Outcome& outcome, WallTime wall_now) const;
-  void tell_of_the_end(std::size_t recorded_before);
+  void tell_of_the_end(std::size_t recorded_before, const Attempt& last);
 
   // What is needed only while an attempt is under way. A call that waits is 280 bytes smaller by
   // it.
   struct Sending : detail::PooledFrame {
-    Sending(Call of, const RetryStep& step, int exchanges)
+    Sending(Call of, const RetryLoop& by, const RetryStep& step, int exchanges)
         : branch(std::move(of)),
+          loop(by),
           respond_by(step.respond_by),
           number(step.number),
+          fresh_connection(step.fresh_connection),
           exchanges_before(exchanges) {}
-    Call branch;            // that carries it out
+    Call branch;  // that carries it out
+    RetryLoop loop;
     const Time respond_by;  // the headers of the response
     const int number;
+    const bool fresh_connection;
     const int exchanges_before;
     // Of the beginning of a body that then went to the sink.
     std::optional<Classified> judged;
@@ -103,10 +126,10 @@ class RequestAttempts final : private CurrentAttempt {
   const Request& first_;
   Call& call_;
   std::unique_ptr<PollUrl> polls_;
-  BudgetUse budget_;
-  RetryLoop loop_;
+  std::unique_ptr<BudgetUse> budget_;  // nullptr: there are no limits
+  RetryLoop::Kept kept_;
+  Time wait_until_{};
   std::unique_ptr<Sending> sending_;
-  bool sent_once_ = false;  // an attempt of this request has ended
 };
 
 }  // namespace httpretry

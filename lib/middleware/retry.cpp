@@ -19,7 +19,7 @@ namespace {
 // the endpoint that it belongs to; one that the request has brought, by its object.
 std::string key_of_policy(const ChosenPolicy& chosen) {
   if (!chosen.resolved) {
-    const auto object = reinterpret_cast<std::uintptr_t>(chosen.own.get());
+    const auto object = reinterpret_cast<std::uintptr_t>(chosen.own->get());
     return "policy at " + std::to_string(object);
   }
   const auto& resolved = *chosen.resolved;
@@ -79,37 +79,37 @@ class Retry final : public Middleware {
   // `retry_to_sink`, and in RequestAttempts::Sending.
   Task<Outcome> retry(Request request, Call& call, Next next) {
     RequestAttempts attempts = begin(request, call);
-    std::optional<Outcome> last;
-    std::unique_ptr<Outcome> before;  // kept for a breaker that holds back retries only
+    std::unique_ptr<Outcome> last;  // kept where the call may yet end with it
     auto step = attempts.begin();
-    while (step.kind != RetryStep::Kind::Stop) {
-      if (step.kind == RetryStep::Kind::Send) {
-        last = co_await attempts.send(step, next);
-        if (attempts.was_held_back(*last)) {
-          co_return attempts.refuse(*std::move(last), before.get());
+    bool waited = false;
+    while (step != RetryStep::Kind::Stop) {
+      if (step == RetryStep::Kind::Send) {
+        const auto sending = attempts.send(next);
+        Outcome outcome = co_await sending;
+        if (attempts.was_held_back(outcome)) {
+          co_return attempts.refuse(std::move(outcome), last.get());
         }
-        step = attempts.end(*last);
+        step = attempts.end(outcome);
+        if (step == RetryStep::Kind::Stop) co_return outcome;
+        last.reset();
+        if (attempts.chosen().may_end_with_last()) {
+          last = std::make_unique<Outcome>(std::move(outcome));
+        }
       } else {
-        if (last && attempts.chosen().only_retries_ask()) {
-          before = std::make_unique<Outcome>(*std::move(last));
-        }
-        // A call that waits holds no response.
-        if (!attempts.chosen().policy().adaptive || before) last.reset();
-        const auto& stop = Call::State::own_stop(call);
-        bool waited = false;
-        if (auto* queue = RunQueue::driven_of(call.scheduler())) {
-          Sleep sleep(*queue, step.until, stop);
+        if (RunQueue::driven_of(call.scheduler()) != nullptr) {
+          Sleep sleep(*RunQueue::current(), attempts.wait_until(), Call::State::own_stop(call));
           waited = co_await sleep;
         } else {
-          waited = co_await call.scheduler().sleep_until(step.until, stop);
+          const auto sleep =
+              call.scheduler().sleep_until(attempts.wait_until(), Call::State::own_stop(call));
+          waited = co_await sleep;
         }
         if (!waited) co_return attempts.cancel();
         step = attempts.begin();
       }
     }
-    if (before && !last) co_return std::move(*before);
     if (!last) co_return Error(Errc::Timeout, call.history().detail);
-    co_return *std::move(last);
+    co_return std::move(*last);
   }
 
   // The last attempt may have been a success whose body the sink has not got yet.
@@ -131,7 +131,7 @@ class Retry final : public Middleware {
     auto chosen = choose(request, call, reload);
     add_idempotency_key(chosen.policy(), request);
     auto budget = find_budget(chosen, request, call, reload.get());
-    if (!request.options().retry) chosen.own = without_retries(chosen.policy());
+    if (!request.options().retry) chosen.set_own(without_retries(chosen.policy()));
     return RequestAttempts(options_, std::move(chosen), std::move(budget), request, call);
   }
 
@@ -142,9 +142,9 @@ class Retry final : public Middleware {
     const auto& url = request.parsed_url();
     ChosenPolicy chosen;
     if (const auto& own = request.options().policy) {
-      chosen.own = own;
+      chosen.set_own(own);
     } else if (!url) {
-      chosen.own = std::make_shared<const RetryPolicy>();  // will not be sent
+      chosen.set_own(std::make_shared<const RetryPolicy>());  // will not be sent
     } else {
       chosen.resolved = find_policy(request, *url, call, reload);
     }

@@ -25,9 +25,8 @@ Classified classified_as(const AttemptResultBase& result) {
 
 RetryLoop::Options loop_options(const RetryCallOptions& call, Time now) {
   RetryLoop::Options options;
-  options.call_started = options.started = now;
+  options.call_started = now;
   options.deadline = later(now, call.timeout);
-  options.repeatable = call.repeatable;
   return options;
 }
 
@@ -61,14 +60,16 @@ struct RetryCallLoop::State {
   State(const RetryPolicy& policy, const RetryCallOptions& options_,
         std::shared_ptr<SharedBudget> shared, Time now)
       : options(options_),
-        started(now),
         budget(std::move(shared), policy.adaptive, now),
-        loop(policy, budget, history, loop_options(options_, now)) {}
+        loop(policy, budget, history, loop_options(options_, now), kept) {
+    kept.started = now;
+    kept.repeatable = options.repeatable;
+  }
 
   const RetryCallOptions& options;
-  const Time started;
   History history;
   BudgetUse budget;
+  RetryLoop::Kept kept;
   RetryLoop loop;
   RetryStep next;
 };
@@ -93,7 +94,7 @@ std::optional<Time> RetryCallLoop::wait_until() const {
 AttemptInfo RetryCallLoop::attempt() const {
   const auto& next = state_->next;
   const auto& options = state_->options;
-  const auto end = later(state_->started, options.timeout);
+  const auto end = later(state_->kept.started, options.timeout);
   return {next.number, std::min({end, next.until, next.respond_by}), options.stop};
 }
 
@@ -101,7 +102,7 @@ void RetryCallLoop::end_wait(bool complete, Time now) {
   if (complete && !state_->options.stop.stop_requested()) {
     state_->next = state_->loop.begin(now);
   } else {
-    state_->loop.cancel(now);
+    RetryLoop::cancel(state_->budget, state_->history, now);
     state_->next = RetryStep();
   }
 }
@@ -116,7 +117,7 @@ void RetryCallLoop::end_attempt(const AttemptResultBase& result, Time now, WallT
 }
 
 History RetryCallLoop::finish(Time now) {
-  state_->history.elapsed = now - state_->started;
+  state_->history.elapsed = now - state_->kept.started;
   return std::move(state_->history);
 }
 

@@ -10,7 +10,7 @@
 //     } else if (wait_until(step.until)) {
 //       step = loop.begin(now);
 //     } else {
-//       return loop.cancel(now);
+//       return RetryLoop::cancel(limits, history, now);
 //     }
 //   }
 //
@@ -92,21 +92,43 @@ struct EndedAttempt {
 using BackoffFunction =
     std::function<Duration(const RetryPolicy&, const Classified&, const RetryState&, double)>;
 
+// What lasts from one attempt to the next is in its `Kept`: a call that waits holds only that. A
+// loop may be made for each attempt.
 class RetryLoop {
  public:
   struct Options {
     Time call_started{};  // Attempt::start counts from here
-    Time started{};       // max_elapsed_time counts from here
     Time deadline = kNever;
-    bool repeatable = true;                    // Request::repeatable()
-    bool changes_nothing = false;              // a GET: no later status is ambiguous
     const BackoffFunction* backoff = nullptr;  // instead of the policy's, where it is set
+  };
+
+  struct Kept {
+    // Set by the user of the loop:
+    Time started{};                // max_elapsed_time counts from here
+    bool repeatable = true;        // Request::repeatable()
+    bool changes_nothing = false;  // a GET: no later status is ambiguous
+
+    // Set by the loop; many are as in RetryState:
+    bool polls_url = false;
+    bool once_used = false;
+    bool maybe_executed = false;
+    bool fresh_connection = false;
+    bool resent = false;
+    int failures = 0;
+    int hedges = 0;
+    int throttles = 0;
+    int polls = 0;
+    int recorded = 0;  // Attempt::number of the last one
+    // Failures and polls have backoffs of their own, each of which grows from its own last wait.
+    Duration last_backoff{};
+    Duration last_poll_backoff{};
   };
 
   // All but `options` must outlive the loop. `history` gets an Attempt for each attempt, and the
   // reason for the end.
   RetryLoop(const RetryPolicy& policy, SharedLimits& limits, History& history,
-            const Options& options);
+            const Options& options, Kept& kept)
+      : policy_(policy), limits_(limits), history_(history), options_(options), kept_(kept) {}
 
   // Before each attempt: Send; or Wait or Stop where the send rate says so.
   [[nodiscard]] RetryStep begin(Time now);
@@ -121,20 +143,21 @@ class RetryLoop {
   // made, and the call is over.
   void refuse(const Error& refusal, Time now);
   // Instead of `begin`, where the wait was cut short: the call is over.
-  void cancel(Time now);
+  static void cancel(SharedLimits& limits, History& history, Time now);
 
   // Of the current attempt: how many more sends max_attempts allows. Empty: any.
   [[nodiscard]] std::optional<int> sends_left() const;
   // The attempt that was last recorded.
   [[nodiscard]] Attempt& recorded() const {
-    return history_.attempts[static_cast<std::size_t>(recorded_) - 1];
+    return history_.attempts[static_cast<std::size_t>(kept_.recorded) - 1];
   }
 
  private:
+  [[nodiscard]] RetryState state_after(const EndedAttempt& ended, Class cls) const;
   void count(Class cls);
   void count_hedges(const HedgedSends& hedged);
   void poll_url();
-  void ask_own_backoff(const Classified& classified, double random);
+  void ask_own_backoff(const Classified& classified, double random, RetryState& state) const;
   void remember(const Classified& classified, const Decision& decision);
   void maybe_executed();
   Attempt& record(const EndedAttempt& ended, Class cls, std::string rule,
@@ -145,15 +168,9 @@ class RetryLoop {
   SharedLimits& limits_;
   History& history_;
   Options options_;
-  RetryState state_;
-  int recorded_ = 0;  // Attempt::number
-  Time began_{};      // the current attempt
-  // Failures and polls have backoffs of their own, each of which grows from its own last wait.
-  Duration last_backoff_{};
-  Duration last_poll_backoff_{};
+  Kept& kept_;
+  Time began_{};  // the current attempt
   bool in_attempt_ = false;
-  bool fresh_connection_ = false;
-  bool resent_ = false;
 };
 
 }  // namespace httpretry

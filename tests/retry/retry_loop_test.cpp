@@ -59,6 +59,7 @@ struct Run {
   NotingLimits limits;
   History history;
   RetryLoop::Options options;
+  RetryLoop::Kept kept;          // at the beginning
   Duration takes = 0s;           // each attempt
   std::optional<double> random;  // none: as EndedAttempt has it, 0
   int canceled_after = 0;        // that many waits; 0: never
@@ -69,7 +70,8 @@ struct Run {
   // The steps of a call in which `outcomes` come back: "send 1, wait 1s, send 2, stop". It never
   // waits longer than it is told to.
   std::string steps(const std::vector<Outcome>& outcomes) {
-    RetryLoop loop(policy, limits, history, options);
+    auto begun = kept;
+    RetryLoop loop(policy, limits, history, options, begun);
     std::string text;
     std::size_t attempts = 0;
     int waits = 0;
@@ -82,7 +84,8 @@ struct Run {
       } else {
         text += "wait " + to_text(step.until - now_);
         now_ = step.until;
-        if (++waits == canceled_after) return loop.cancel(now_), text + ", canceled";
+        if (++waits == canceled_after)
+          return loop.cancel(limits, history, now_), text + ", canceled";
         step = loop.begin(now_);
       }
     }
@@ -172,8 +175,8 @@ TEST_CASE("a retry that the budget refuses ends the call, and so does a limit of
                "begin, stop", Reason::ElapsedExhausted,
                "a wait of 1.00 s would pass max_elapsed_time 500 ms by 500 ms; the attempt took 0 "
                "s"},
-           Row{"503", [](Run& run) { run.options.repeatable = false; }, "send 1, stop",
-               "begin, stop", Reason::UnsafeToRepeat,
+           Row{"503", [](Run& run) { run.kept.repeatable = false; }, "send 1, stop", "begin, stop",
+               Reason::UnsafeToRepeat,
                "the server may have done it, and doing it twice may do harm"},
            Row{"503 503", [](Run& run) { run.canceled_after = 1; }, "send 1, wait 1s, canceled",
                "begin, retry, cancel", Reason::Canceled, ""},
@@ -257,7 +260,7 @@ TEST_CASE("after a stale connection a request is sent once on a new one, without
                "begin, begin, retry, begin, stop"},
            Row{"stale 200", [](Run& run) { run.may_resend = false; },
                "send 1, wait 1s, send 2 fresh, stop", "begin, retry, begin, stop"},
-           Row{"stale", [](Run& run) { run.options.repeatable = false; }, "send 1, stop",
+           Row{"stale", [](Run& run) { run.kept.repeatable = false; }, "send 1, stop",
                "begin, stop"},
            Row{"stale", [](Run& run) { run.replayable = false; }, "send 1, stop", "begin, stop"},
            Row{"stale", [](Run& run) { run.policy.repeat = Repeat::Never; }, "send 1, stop",
@@ -313,7 +316,7 @@ TEST_CASE("an attempt is recorded with its outcome, its time and what was decide
 
 TEST_CASE("what changes nothing is never ambiguous") {
   Run run;
-  run.options.changes_nothing = true;
+  run.kept.changes_nothing = true;
   (void)run.steps("503 412");
   CHECK_FALSE(run.history.attempts[1].ambiguous);
 }
@@ -336,7 +339,7 @@ TEST_CASE("an attempt is told its deadline, and until when the response must hav
     run.policy.attempt_timeout = 5s;
     run.policy.max_elapsed_time = 10s;
     run.policy.elapsed_rule = row.rule;
-    RetryLoop loop(run.policy, run.limits, run.history, run.options);
+    RetryLoop loop(run.policy, run.limits, run.history, run.options, run.kept);
     const auto step = loop.begin(row.now);
     CHECK(step.until == row.until);
     CHECK(step.respond_by == row.respond_by);
@@ -384,7 +387,7 @@ TEST_CASE("once a response has named the URL to poll, all is repeated that a GET
     Run run;
     run.policy.repeat = repeat;
     run.policy.retry_on.pending.emplace().statuses = {202};
-    run.options.repeatable = false;
+    run.kept.repeatable = false;
     CHECK(run.steps("202 200") == "send 1, stop");
     CHECK(run.history.stop_reason == Reason::UnsafeToRepeat);
 

@@ -75,14 +75,17 @@ class Calls {
  private:
   struct Call {
     Call(const RetryPolicy& policy, Budget& shared, Time when)
-        : budget(shared), loop(policy, budget, history, options(when)) {}
+        : budget(shared), loop(policy, budget, history, options(when), kept) {
+      kept.started = when;
+    }
     static RetryLoop::Options options(Time when) {
       RetryLoop::Options options;
-      options.call_started = options.started = when;
+      options.call_started = when;
       return options;
     }
     CallBudget budget;
     History history;
+    RetryLoop::Kept kept;
     RetryLoop loop;
   };
   struct Due {
