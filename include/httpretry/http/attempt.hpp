@@ -5,7 +5,9 @@
 #pragma once
 
 #include <httpretry/export.hpp>
+#include <httpretry/http/detail/rare.hpp>
 #include <httpretry/http/detail/small_optional.hpp>
+#include <httpretry/http/detail/small_text.hpp>
 #include <httpretry/http/guard_facts.hpp>
 #include <httpretry/http/time.hpp>
 
@@ -137,8 +139,10 @@ struct HTTPRETRY_API Hedge {
 // Whether an attempt is one of several sends of which one response was used.
 enum class Race : std::uint8_t { None, Won, Lost };
 
-// One attempt to send a request, and what was decided after it. If it failed before anything was
-// sent (no connection, an unreadable body) `sent` is Never.
+// One attempt to send a request, and what was decided after it. A call that waits holds one for
+// each of its attempts, so what is seldom set takes little room: each text can be read as a
+// std::string, and each MaybeDuration as a std::optional. If it failed before anything was sent (no
+// connection, an unreadable body) `sent` is Never.
 struct HTTPRETRY_API Attempt {
   Attempt() = default;
 
@@ -150,30 +154,29 @@ struct HTTPRETRY_API Attempt {
   Class cls = Class::Success;
   Sent sent = Sent::Never;
   int curl_code = 0;  // if there is an error: Error::curl_code and Error::message
-  std::string error_message;
+  detail::SmallText error_message;
   // The rule that gave the class: "status 503", "error_codes: aws SlowDown", "no middleware retry".
-  std::string rule;
+  detail::SmallText rule;
   int wire_sends = 0;
   QueuedBy queued_by = QueuedBy::Nothing;  // Exchange::queued_by
+  // Lost: the response of another send was used. It says nothing about the call.
+  Race race = Race::None;
   bool retried = false;  // a retry followed, or the call was canceled while waiting for it
   // A 404, 409 or 412 after an attempt that may have been executed: that attempt may be its cause.
   bool ambiguous = false;
 
-  // What can be asked as a std::optional.
   using MaybeDuration = detail::SmallOptional<Duration>;
-  MaybeDuration server_delay;            // the delay that the server asked for
-  std::string_view server_delay_source;  // the header or field that says so: static text
-  MaybeDuration backoff;                 // our own delay; set only if a retry followed
-  MaybeDuration wait;                    // the delay that was used; set only if a retry followed
+  MaybeDuration server_delay;              // the delay that the server asked for
+  detail::StaticText server_delay_source;  // the header or field that says so: a std::string_view
+  MaybeDuration backoff;                   // our own delay; set only if a retry followed
+  MaybeDuration wait;                      // the delay that was used; set only if a retry followed
   // Whole tokens left in the budget after the decision; of a concurrent one, how many more retries
   // and hedges may be under way. Empty without a budget.
   detail::SmallOptional<std::int64_t> budget_left;
   // The policy that judged the attempt, with the name of its endpoint (policy_set.hpp). nullptr
   // without retry(), and where the request or the call brought a policy of its own.
   std::shared_ptr<const ResolvedPolicy> policy;
-  std::shared_ptr<const Hedge> hedge;  // nullptr: it is none
-  // Lost: the response of another send was used. It says nothing about the call.
-  Race race = Race::None;
+  detail::Rare<Hedge> hedge;  // a pointer; nullptr: it is none
 
   // What the transport has told of it: when each step was done, the bytes of the bodies, whether
   // the connection was new. A history has little room, so the times are rounded: to a microsecond,
@@ -208,18 +211,18 @@ struct HTTPRETRY_API History {
   // The last one that has not lost to another; nullptr if there is none. Those that lost to it may
   // follow it in `attempts`.
   [[nodiscard]] const Attempt* last() const;
+  Reason stop_reason = Reason::Success;
   // Why the last hedge was not sent; empty if none was refused.
   std::optional<HedgeRefused> hedge_refused;
   // The URLs that pending responses named (PendingRule::url_from), in the order of their attempts.
-  std::vector<PolledUrl> polled;
+  httpretry::detail::RareList<PolledUrl> polled;  // read as a std::vector
   // The URL that the attempt polled; nullptr if it sent the request itself.
   [[nodiscard]] const PolledUrl* polled_by(const Attempt& attempt) const;
-  Reason stop_reason = Reason::Success;
   // For people: which limit ended the call, and by how much. May be empty.
-  std::string detail;
+  httpretry::detail::SmallText detail;
   // The time at which the server asked for a retry, or at which we would send again, if the call
   // ended instead.
-  std::optional<WallTime> retry_at;
+  httpretry::detail::SmallOptional<WallTime> retry_at;
   Duration elapsed{};  // waits included
   // What holds sends back; nullptr where nothing does.
   std::shared_ptr<const GuardFacts> guards;

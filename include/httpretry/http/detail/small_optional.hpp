@@ -35,7 +35,14 @@ class SmallOptional {
   }
 
  private:
-  static constexpr T kNone = T(std::numeric_limits<std::int64_t>::min());
+  static constexpr T least() {
+    if constexpr (requires { T::min(); }) {
+      return T::min();
+    } else {
+      return std::numeric_limits<T>::min();
+    }
+  }
+  static constexpr T kNone = least();
   T value_ = kNone;
 };
 
