@@ -92,6 +92,7 @@ int main(int argc, char** argv) {
   long ended = 0;  // read when the client is gone
   std::size_t heap = 0;
   std::size_t resident = 0;
+  std::size_t process = 0;
   double cpu_us = 0;
   {
     Client client(options);
@@ -111,7 +112,8 @@ int main(int argc, char** argv) {
     resident = resident_bytes();
     cpu_us = spent_in([&] { add(first, first + count); }).cpu_us;
     heap = heap_bytes() - heap;
-    resident = resident_bytes() - resident;
+    process = resident_bytes();
+    resident = process - resident;
     if (bulk) {
       demand(clock->sleeping() == static_cast<std::size_t>(first + count), "not all calls wait");
       clock->advance(std::chrono::minutes(1));
@@ -119,9 +121,9 @@ int main(int argc, char** argv) {
     }
   }
   std::printf(R"({"case": "%s", "count": %ld, "cpu_us": %.2f, "heap_bytes": %.0f, )"
-              R"("resident_bytes": %.0f})"
+              R"("resident_bytes": %.0f, "process_bytes": %zu})"
               "\n",
               argv[1], count, cpu_us / static_cast<double>(count),
               static_cast<double>(heap) / static_cast<double>(count),
-              static_cast<double>(resident) / static_cast<double>(count));
+              static_cast<double>(resident) / static_cast<double>(count), process);
 }
