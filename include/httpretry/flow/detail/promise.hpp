@@ -32,7 +32,9 @@ inline constexpr std::size_t kFrameLists = 128;  // frames of up to 2040 bytes: 
 HTTPRETRY_API void* allocate_from(std::size_t list);
 HTTPRETRY_API void free_to(std::size_t list, void* frame) noexcept;
 
-constexpr std::size_t frame_list(std::size_t size) { return (size + kOwnOfMalloc - 1) / kFrameStep; }
+constexpr std::size_t frame_list(std::size_t size) {
+  return (size + kOwnOfMalloc - 1) / kFrameStep;
+}
 // Inlined: the compiler knows the size of a frame, so to find its list costs no instruction.
 inline void* allocate_frame(std::size_t size) {
   const auto list = frame_list(size);
