@@ -7,6 +7,7 @@
 #include <sstream>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -69,7 +70,8 @@ TEST_CASE("what an attempt may lack is read as a std::optional") {
 }
 
 TEST_CASE("the texts of an attempt are read as strings, whatever their length") {
-  for (const std::size_t size : {0, 1, 13, 14, 15, 16, 40, 254, 255, 256, 5000}) {
+  for (const std::size_t size :
+       std::vector<std::size_t>{0, 1, 13, 14, 15, 16, 40, 254, 255, 256, 5000}) {
     CAPTURE(size);
     const std::string text(size, 'x');
     Attempt attempt;
