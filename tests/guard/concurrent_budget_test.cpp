@@ -71,6 +71,34 @@ std::string file_with(const BudgetPolicy& budget) {
          std::to_string(budget.min) + "}}}";
 }
 
+// A client that has sent once by the first numbers of its policy file and once by the second. All
+// requests get a 503, and are to be retried in a second.
+class ChangedFile {
+ public:
+  ChangedFile(const Calls& calls, const BudgetPolicy& first, const BudgetPolicy& second)
+      : calls_(calls),
+        file_(file_with(first)),
+        source_(PolicySource::watch(file_.path()).value()),
+        client_(calls.options_of(retry(source_))) {
+    calls.network->say(Response(503));
+    send();
+    file_.replace(file_with(second));
+    REQUIRE(source_.reload().has_value());
+    send();
+  }
+  void send() const {
+    client_.send_then(Request::get("http://x/"), [](const Outcome&) {});
+    calls_.clock->run();
+  }
+
+ private:
+  const Calls& calls_;
+  const Heard log_;
+  const TemporaryFile file_;
+  const PolicySource source_;
+  mutable Client client_;
+};
+
 std::vector<std::int64_t> left_after(const History& history) {
   std::vector<std::int64_t> left;
   for (const auto& attempt : history.attempts) left.push_back(attempt.budget_left.value_or(-1));
@@ -312,23 +340,11 @@ TEST_CASE("a client whose budget is another never tells its account that a hedge
 TEST_CASE("what is under way counts also by the numbers of a file that is read again") {
   Calls calls;
   const auto changed = concurrent(0, 2);
-  const Heard log;
-  const TemporaryFile file(file_with(concurrent(0, 1)));
-  const auto source = PolicySource::watch(file.path()).value();
-  Client client(calls.options_of(retry(source)));
-  const auto send = [&] {
-    client.send_then(Request::get("http://x/"), [](const Outcome&) {});
-    calls.clock->run();
-  };
-  calls.network->say(Response(503));
-  send();
-  file.replace(file_with(changed));
-  REQUIRE(source.reload().has_value());
-  send();
+  const ChangedFile file(calls, concurrent(0, 1), changed);
   const Counts counts(*calls.state, changed);
   CHECK(counts.calls() == 2);
   CHECK(counts.extras() == 2);
-  send();  // there is no place left, so it has ended
+  file.send();  // there is no place left, so it has ended
   CHECK(counts.calls() == 2);
   CHECK(counts.extras() == 2);
 
@@ -344,20 +360,8 @@ TEST_CASE(
   const auto changed = concurrent(0, 2);
   const Counts before(*calls.state, old);
   const Counts after(*calls.state, changed);
-  const Heard log;
-  const TemporaryFile file(file_with(old));
-  const auto source = PolicySource::watch(file.path()).value();
-  Client client(calls.options_of(retry(source)));
-  const auto send = [&] {
-    client.send_then(Request::get("http://x/"), [](const Outcome&) {});
-    calls.clock->run();
-  };
-  calls.network->say(Response(503));
-  send();
-  file.replace(file_with(changed));
-  REQUIRE(source.reload().has_value());
-  send();
-  send();
+  const ChangedFile file(calls, old, changed);
+  file.send();
   CHECK(before.extras() == 1);
   CHECK(after.extras() == 2);
 

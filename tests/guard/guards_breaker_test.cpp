@@ -11,9 +11,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using Durations = std::vector<Duration>;
-using Lines = std::vector<std::string>;
-
 // One attempt for each call, and no pause.
 std::string with_breaker(const std::string& breaker) {
   return R"({"max_attempts": 1, "pause": "none", "breaker": )" + breaker + "}";

@@ -12,16 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using Durations = std::vector<Duration>;
-using Lines = std::vector<std::string>;
-
 std::string with(const std::string& blocks) { return R"({"max_attempts": 1, )" + blocks + "}"; }
-
-std::vector<Plan> at(std::initializer_list<Duration> times) {
-  std::vector<Plan> plans;
-  for (const auto time : times) plans.emplace_back().at = time;
-  return plans;
-}
 
 // The first request is throttled.
 void throttle_first(World& world, const std::string& name, const std::string& value) {

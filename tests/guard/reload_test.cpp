@@ -12,15 +12,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using Durations = std::vector<Duration>;
-using Lines = std::vector<std::string>;
-
-std::vector<Plan> at(std::initializer_list<Duration> times) {
-  std::vector<Plan> plans;
-  for (const auto time : times) plans.emplace_back().at = time;
-  return plans;
-}
-
 class Reloading {
  public:
   explicit Reloading(const std::string& blocks)

@@ -18,6 +18,9 @@
 
 namespace httpretry::guard_tests {
 
+using Durations = std::vector<Duration>;
+using Lines = std::vector<std::string>;
+
 // What the server does with one request.
 struct Reply {
   Reply(int status = 200, Duration time = {})  // NOLINT(google-explicit-constructor)
@@ -99,6 +102,13 @@ struct Plan {
   std::string authorization = {};
   std::optional<Duration> longest_pause;
 };
+
+// A usual call at each of these times.
+inline std::vector<Plan> at(std::initializer_list<Duration> times) {
+  std::vector<Plan> plans;
+  for (const auto time : times) plans.emplace_back().at = time;
+  return plans;
+}
 
 struct Ended {
   Outcome outcome = Error(Errc::Internal, "it has not ended");
