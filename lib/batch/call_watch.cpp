@@ -32,12 +32,20 @@ void CallWatch::attempt_ended(const Call& call, const Request& /*request*/,
   mine->flight->on_wire = false;
   std::unique_lock lock(mutex_);
   if (!mine->flight->in_wait.exchange(true)) ++in_wait_;
-  // The wait of this call binds the others: the server asked for it.
-  if (attempt.server_delay && attempt.wait && *attempt.wait > Duration::zero()) {
-    const auto until = later(call.scheduler().now(), *attempt.wait);
-    news_.holds.push_back({mine->flight->job.host, until});
-    news_.to_judge = true;
-  }
+  tell(lock);
+}
+
+void CallWatch::paused(const Call& call, const PauseBegun& pause) noexcept {
+  const auto* const mine = call.get<FlightOfCall>();
+  // The key of a scope within a host, or of a policy, has more words than the origin of the host.
+  // guards() itself holds the calls of such a scope.
+  if (mine == nullptr || pause.key.find(' ') != std::string_view::npos) return;
+  auto& flight = *mine->flight;
+  const bool redirected = pause.key != call.origin();
+  std::unique_lock lock(mutex_);
+  if (!redirected) flight.paused_host = true;
+  news_.holds.push_back({redirected ? std::string(pause.key) : flight.job.host, pause.until});
+  news_.to_judge = true;
   tell(lock);
 }
 

@@ -30,6 +30,7 @@ struct Flight {
   std::atomic<Time> started{};
   std::atomic<bool> in_wait = false;  // between two attempts
   std::atomic<bool> on_wire = false;
+  bool paused_host = false;  // a response asked for a pause of the job's host
 };
 
 class CallWatch;
@@ -63,6 +64,7 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   void attempt_started(const Call& call, const Request& request, int number) noexcept override;
   void attempt_ended(const Call& call, const Request& request,
                      const Attempt& attempt) noexcept override;
+  void paused(const Call& call, const PauseBegun& pause) noexcept override;
   // Returns the call that is to be sent in its place, if there is one.
   [[nodiscard]] Flight* ended(Flight& flight, Outcome outcome);
   // `flights` are ready to be sent, after those of before. Returns those that are to be sent now,

@@ -7,7 +7,6 @@ namespace httpretry::batch {
 namespace {
 
 constexpr std::size_t kMostLanes = 4096;  // with jobs at once
-constexpr std::size_t kRampEnd = 1024;    // so many at once are no ramp any more
 
 }  // namespace
 
@@ -52,18 +51,18 @@ std::optional<Job> Lanes::start(Time now) {
   return std::nullopt;
 }
 
-void Lanes::ended(const std::string& host, bool throttled) {
-  auto& its = lane(host);
-  --its.running;
-  if (throttled || its.most == Lane::kNoLimit) return;
-  its.most *= 2;
-  if (its.most >= kRampEnd) its.most = Lane::kNoLimit;
+void Lanes::ended(const std::string& host) { --lane(host).running; }
+
+bool Lanes::refuses_all(const std::string& host, bool refused) {
+  auto& in_a_row = lane(host).refused;
+  in_a_row = refused ? in_a_row + 1 : 0;
+  return in_a_row >= Lane::kMostKept;
 }
 
 std::vector<Job> Lanes::hold(const std::string& host, Time until) {
   auto& its = lane(host);
   its.held_until = std::max(its.held_until, until);
-  its.most = 1;
+  its.refused = 0;
   return empty(its);
 }
 

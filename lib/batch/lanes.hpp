@@ -21,23 +21,19 @@ struct Lane {
   std::string host;
   std::array<std::deque<Job>, 3> queues;  // one for each priority
   std::size_t running = 0;
-  // How many may run at once. After a pause it is 1, and doubles with each call that is not
-  // throttled.
-  std::size_t most = kNoLimit;
   Time held_until{};
   // Of those that run, how many our own limits keep from the wire. More of them would only wait,
   // and take the places of other hosts.
   std::size_t kept = 0;
   static constexpr std::size_t kMostKept = 8;
+  // Calls that guards() refused in a row.
+  std::size_t refused = 0;
 
-  static constexpr std::size_t kNoLimit = ~std::size_t{0};
   [[nodiscard]] std::size_t queued() const {
     return queues[0].size() + queues[1].size() + queues[2].size();
   }
   [[nodiscard]] bool held(Time now) const { return now < held_until; }
-  [[nodiscard]] bool may_start(Time now) const {
-    return running < most && kept < kMostKept && !held(now);
-  }
+  [[nodiscard]] bool may_start(Time now) const { return kept < kMostKept && !held(now); }
 };
 
 class Lanes {
@@ -51,8 +47,10 @@ class Lanes {
   // The next job that may start, those of high priority first, then host by host. It counts as
   // running from now on. Empty: there is none now.
   std::optional<Job> start(Time now);
-  // It has ended. `throttled`: the host asked for fewer requests.
-  void ended(const std::string& host, bool throttled);
+  void ended(const std::string& host);
+  // Counts whether guards() refused a call of the host. Returns true after kMostKept refusals in a
+  // row: the next calls would be refused, too.
+  bool refuses_all(const std::string& host, bool refused);
   // Starts no job of that host until then. Returns those that were waiting for their turn: the
   // pause may be long, and others need the room.
   std::vector<Job> hold(const std::string& host, Time until);

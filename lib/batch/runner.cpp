@@ -58,6 +58,7 @@ class Runner::Work {
   ClientOptions with_ours(ClientOptions options);
   void learn(CallWatch::News news);
   void call_ended(Flight& flight, Outcome outcome);
+  bool host_waits_with(const Flight& flight, const Outcome& outcome);
   void hold(const std::string& host, Time until);
   void refill();
   void look_for_kept();
@@ -181,17 +182,14 @@ void Runner::Work::take_back(const std::function<bool(const Flight&)>& which) {
 }
 
 void Runner::Work::take_back(const Flight& flight) {
-  lanes_.ended(flight.job.host, true);
+  lanes_.ended(flight.job.host);
   store_.give_back(flight.job);
   flights_.erase(&flight);
 }
 
 void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
-  const auto& history = history_of(outcome);
-  const bool throttled =
-      !history.attempts.empty() && history.attempts.back().cls == Class::Throttle;
-  const bool held_back = !outcome && outcome.error().held_back();
-  lanes_.ended(flight.job.host, throttled || held_back);
+  const bool host_waits = host_waits_with(flight, outcome);
+  lanes_.ended(flight.job.host);
   const auto turn = now();
   pace_.ended(turn, turn - flight.started.load());
   std::optional<Verdict> judged;
@@ -202,11 +200,22 @@ void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
     return;
   }
   auto& verdict = *judged;
-  if ((throttled || held_back) && verdict.what == Verdict::What::Wait) {
+  if (host_waits && verdict.what == Verdict::What::Wait) {
     hold(flight.job.host, later(now(), verdict.wait));
   }
   take_in(flight.job, std::move(verdict));
   flights_.erase(&flight);
+}
+
+// Whether the host of a job is left alone for as long as the job has to wait.
+bool Runner::Work::host_waits_with(const Flight& flight, const Outcome& outcome) {
+  const bool refused = !outcome && outcome.error().held_back();
+  const bool refuses_all = lanes_.refuses_all(flight.job.host, refused);
+  if (!refused) {
+    return flight.paused_host && history_of(outcome).stop_reason == Reason::ServerDelayTooLong;
+  }
+  // A pause may be for a part of the host's requests.
+  return refuses_all || outcome.error().code != Errc::Paused;
 }
 
 void Runner::Work::take_in(const Job& job, Verdict verdict) {
@@ -297,13 +306,13 @@ void Runner::Work::start(Job job) {
     try {
       return jobs_.prepare(job);
     } catch (...) {
-      lanes_.ended(job.host, true);
+      lanes_.ended(job.host);
       store_.give_back(job);
       throw;
     }
   }();
   if (auto* const end = std::get_if<JobEnd>(&prepared)) {
-    lanes_.ended(job.host, true);
+    lanes_.ended(job.host);
     Verdict verdict;
     verdict.end = std::move(*end);
     return take_in(job, std::move(verdict));
@@ -345,7 +354,7 @@ void Runner::Work::send_intended() {
       if (std::ranges::find(refused, &flight->job) == refused.end()) {
         send(*flight);
       } else {
-        lanes_.ended(flight->job.host, true);
+        lanes_.ended(flight->job.host);
         flights_.erase(flight);
       }
     }

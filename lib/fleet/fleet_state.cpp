@@ -123,7 +123,7 @@ void FleetState::begin_pause(Scope& scope, Time until) {
 
 void FleetState::end_pauses(Time now, StateChanges& changes) {
   std::erase_if(paused_, [&](Scope* scope) {
-    if (now < scope->pause.until() || scope->waiting > 0 || scope->under_way > 0) return false;
+    if (!scope->pause.ramp_used(now) || scope->waiting > 0 || scope->under_way > 0) return false;
     scope->pause.end_ramp();
     scope->paused = false;
     if (!scope->circuit) changes.resumed.emplace_back(guard::without_kind(scope->key));

@@ -41,7 +41,7 @@ void LocalState::begin_pause(const std::shared_ptr<Scope<Pause>>& scope, std::st
 void LocalState::end_pauses(Time now, StateChanges& changes) {
   std::erase_if(paused_, [&](const Paused& one) {
     auto& scope = *one.scope;
-    if (now < scope.machine.until() || scope.waiting > 0 || scope.under_way > 0) return false;
+    if (!scope.machine.ramp_used(now) || scope.waiting > 0 || scope.under_way > 0) return false;
     scope.machine.end_ramp();
     if (!one.key.empty()) changes.resumed.push_back(one.key);
     return true;

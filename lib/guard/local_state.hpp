@@ -56,7 +56,8 @@ class LocalState final : public SharedState, public std::enable_shared_from_this
 
   // With the mutex held.
   void begin_pause(const std::shared_ptr<Scope<Pause>>& scope, std::string_view key, Time until);
-  // Where nothing waits any more, a pause that is over leaves nothing behind.
+  // Where nothing waits any more, a pause that is over leaves nothing behind but its ramp, for the
+  // sends that come soon after it.
   void end_pauses(Time now, StateChanges& changes);
   // Without it. False where `how` says so.
   bool change(Time now, const std::function<bool()>& how);

@@ -7,6 +7,8 @@ namespace {
 
 // A send that takes longer keeps nobody waiting.
 constexpr Duration kHoldsPlace = std::chrono::seconds(5);
+// The ramp waits that long for its first send.
+constexpr Duration kFirstSend = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -14,6 +16,7 @@ void Pause::begin(Time until) {
   until_ = std::max(until_, until);
   ramp_ = {.width = 1, .halved_at = last_number_};
   sends_.clear();  // what was sent before the pause says nothing about the time after it
+  entered_ = false;
 }
 
 std::size_t Pause::under_way(Time now) const {
@@ -36,7 +39,12 @@ Time Pause::next_change(Time now) const {
   return next;
 }
 
+bool Pause::ramp_used(Time now) const {
+  return now >= until_ && (entered_ || now - until_ >= kFirstSend);
+}
+
 std::uint32_t Pause::enter(const PausePolicy& policy, Time now) {
+  entered_ = true;
   if (!in_ramp() || policy.resume == PausePolicy::Resume::All) return 0;
   std::erase_if(sends_, [&](const Send& one) { return now - one.since >= kHoldsPlace; });
   sends_.push_back({++last_number_, now});

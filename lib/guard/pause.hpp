@@ -31,6 +31,9 @@ class HTTPRETRY_API Pause {
 
   [[nodiscard]] Time until() const { return until_; }
   [[nodiscard]] bool in_ramp() const { return ramp_.width > 0; }
+  // It is over, and sends have used the ramp, or none came for some time. Once no send waits or is
+  // in flight, the ramp may end.
+  [[nodiscard]] bool ramp_used(Time now) const;
   // As new.
   [[nodiscard]] bool idle(Time now) const { return until_ <= now && !in_ramp(); }
 
@@ -51,6 +54,7 @@ class HTTPRETRY_API Pause {
 
   Time until_{};
   Ramp ramp_;
+  bool entered_ = false;  // by a send, since it began
   std::uint32_t last_number_ = 0;
   std::vector<Send> sends_;  // of the ramp
 };

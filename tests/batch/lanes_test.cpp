@@ -46,7 +46,7 @@ TEST_CASE("a job of high priority is before those of all hosts, one of low prior
   CHECK(order_of(lanes) == "3 2 4 1 ");
 }
 
-TEST_CASE("a host that is held starts nothing, gives its jobs back, and then begins slowly") {
+TEST_CASE("a host that is held starts nothing and gives its jobs back, and then starts all") {
   Lanes lanes(100);
   for (std::uint64_t i = 1; i <= 3; ++i) lanes.add(job(i, "a"));
   lanes.add(job(10, "b"));
@@ -56,17 +56,20 @@ TEST_CASE("a host that is held starts nothing, gives its jobs back, and then beg
   CHECK(lanes.next_end_of_hold(kNow) == kNow + 1min);
   CHECK(order_of(lanes) == "10 ");
   CHECK(lanes.wants("a", kNow + 1min));
-  for (std::uint64_t i = 2; i <= 9; ++i) lanes.add(job(i, "a"));
-  const auto after = kNow + 1min;
-  // The one that was on its way still counts.
-  CHECK(order_of(lanes, after).empty());
-  lanes.ended("a", true);
-  CHECK(order_of(lanes, after) == "2 ");
-  lanes.ended("a", false);
-  CHECK(order_of(lanes, after) == "3 4 ");
-  lanes.ended("a", false);
-  lanes.ended("a", true);
-  CHECK(order_of(lanes, after) == "5 6 7 8 ");
+  for (std::uint64_t i = 2; i <= 5; ++i) lanes.add(job(i, "a"));
+  // guards() has the ramp.
+  CHECK(order_of(lanes, kNow + 1min) == "2 3 4 5 ");
+}
+
+TEST_CASE("a host refuses all calls when so many in a row were refused, and not before") {
+  Lanes lanes(100);
+  lanes.add(job(1, "a"));
+  for (std::size_t i = 1; i < Lane::kMostKept; ++i) CHECK_FALSE(lanes.refuses_all("a", true));
+  CHECK_FALSE(lanes.refuses_all("a", false));
+  for (std::size_t i = 1; i < Lane::kMostKept; ++i) CHECK_FALSE(lanes.refuses_all("a", true));
+  CHECK(lanes.refuses_all("a", true));
+  lanes.hold("a", kNow + 1min);
+  CHECK_FALSE(lanes.refuses_all("a", true));
 }
 
 TEST_CASE("a host whose calls our own limits keep from the wire starts no more") {
@@ -96,11 +99,11 @@ TEST_CASE(
   lanes.add(job(2, "a"));
   CHECK_FALSE(lanes.wants("a", kNow));
   order_of(lanes);
-  lanes.ended("a", false);
-  lanes.ended("a", false);
+  lanes.ended("a");
+  lanes.ended("a");
   for (std::uint64_t i = 0; i < 5000; ++i) lanes.add(job(i, std::to_string(i)));
   CHECK_FALSE(lanes.wants("new", kNow));
-  for (int i = 0; i < 5000; ++i) lanes.ended(lanes.start(kNow)->host, false);
+  for (int i = 0; i < 5000; ++i) lanes.ended(lanes.start(kNow)->host);
   lanes.add(job(1, "a"));
   CHECK(lanes.start(kNow).has_value());
   CHECK(lanes.wants("new", kNow));

@@ -7,9 +7,13 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <condition_variable>
+#include <ctime>
 #include <deque>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -75,7 +79,10 @@ class MemoryStore final : public Store {
   }
   void give_back(const Job& job) override { queue.push_front(job); }
   void stop_taking() override { stopped_taking = true; }
-  void hold(std::string_view host, Duration time) override { held[std::string(host)] = time; }
+  void hold(std::string_view host, Duration time) override {
+    held[std::string(host)] = time;
+    if (on_hold) on_hold();
+  }
   std::vector<HeldHost> holds() override { return holds_before; }
   void commit() override {
     ++commits;
@@ -99,6 +106,7 @@ class MemoryStore final : public Store {
   std::map<std::uint64_t, State> ended;
   std::map<std::uint64_t, Duration> waits;
   std::map<std::string, Duration> held;
+  std::function<void()> on_hold;
   std::vector<HeldHost> holds_before;
   int commits = 0;
   std::function<void(int times)> when_empty;
@@ -144,13 +152,28 @@ struct SimpleJobs : Jobs {
   bool first_waits = false;
 };
 
-ClientOptions client_options() {
-  ClientOptions options;
+RetryPolicy quick_policy() {
   RetryPolicy policy;
   policy.backoff.initial = 1ms;
+  policy.throttle_backoff->initial = 1ms;
+  return policy;
+}
+
+ClientOptions client_options(const RetryPolicy& policy = quick_policy()) {
+  ClientOptions options;
   options.middlewares.clear();
   options.middlewares.push_back(retry(policy));
+  options.middlewares.push_back(guards());
   return options;
+}
+
+std::string date_in(std::chrono::seconds time) {
+  const auto when = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() + time);
+  std::array<char, 64> text{};
+  std::tm parts{};
+  ::gmtime_r(&when, &parts);
+  const auto size = std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
+  return {text.data(), size};
 }
 
 struct Fixture {
@@ -246,7 +269,7 @@ TEST_CASE("a short wait is waited for, also one that is not committed yet") {
 TEST_CASE("a long pause of a host is not waited for in a call") {
   FaultServer server({Step(503, Headers{{"Retry-After", "3600"}})});
   auto options = client_options();
-  options.middlewares.push_back(guards(local_state()));
+  options.shared_state = local_state();
   // It hears of the pause, and begins it for all.
   CHECK(Client(options).get(server.url())->status == 503);
   MemoryStore store;
@@ -396,6 +419,133 @@ TEST_CASE("a wait that the server asks one call for holds the others of its host
   const auto seen = busy.seen();
   REQUIRE(seen.size() == 4);
   for (std::size_t i = 1; i < 4; ++i) CHECK(seen[i].arrived - seen[0].arrived >= 1s);
+}
+
+TEST_CASE("a server delay of zero or of the past holds no host, nor does any without a pause") {
+  RetryPolicy policy = quick_policy();
+  Step busy(503, Headers{{"Retry-After", "0"}});
+  SUBCASE("zero seconds") {}
+  SUBCASE("a date in the past") { busy.headers.set("Retry-After", date_in(-60s)); }
+  SUBCASE("zero milliseconds") { busy = Step(429, Headers{{"retry-after-ms", "0"}}); }
+  SUBCASE("pause: none") {
+    policy.guards.pause.enabled = false;
+    busy = Step(429, Headers{{"retry-after-ms", "5"}});
+  }
+  SUBCASE("none that is too long for the policy either") {
+    policy.guards.pause.enabled = false;
+    busy = Step(429, Headers{{"Retry-After", "3600"}});
+  }
+  busy.times = 3;
+  FaultServer server({busy, {200, "ok"}});
+  Fixture all;
+  all.options.parallel = 1;
+  for (int i = 0; i < 20; ++i) all.store.add(server.url());
+  Runner(client_options(policy), all.store, all.jobs, all.options).run();
+  CHECK(all.store.held.empty());
+  CHECK(all.store.ended.size() + all.store.waits.size() == 20);
+}
+
+TEST_CASE("a host is held as long as guards() pauses it, whatever our own backoff is") {
+  RetryPolicy policy = quick_policy();
+  policy.throttle_backoff->initial = 15s;
+  Step busy(429, Headers{{"Retry-After", "1"}});
+  auto longest = Duration(1s);
+  SUBCASE("for the second of the server") {}
+  SUBCASE("for no longer than pause.max") {
+    busy.headers.set("Retry-After", "20");
+    policy.guards.pause.max = longest = 2s;
+  }
+  FaultServer server({busy});
+  Fixture all;
+  for (int i = 0; i < 20; ++i) all.store.add(server.url());
+  Runner runner(client_options(policy), all.store, all.jobs, all.options);
+  all.store.on_hold = [&] { runner.stop(); };
+  CHECK(runner.run() == RunEnd::Stopped);
+  CHECK(all.store.held.at("a") > 0s);
+  CHECK(all.store.held.at("a") <= longest);
+}
+
+TEST_CASE("a pause for the credentials of one request does not hold the others of its host") {
+  struct WithCredentials : SimpleJobs {
+    std::variant<Prepared, JobEnd> prepare(const Job& job) override {
+      Prepared prepared(Request::get(job.text));
+      if (job.number == 1) prepared.request.set_header("Authorization", "Bearer a");
+      return prepared;
+    }
+  };
+  FaultServer server({Step(429, Headers{{"Retry-After", "50"}}), {200, "ok"}});
+  Fixture all;
+  WithCredentials jobs;
+  all.options.parallel = 1;
+  for (int i = 0; i < 20; ++i) all.store.add(server.url());
+  Runner runner(client_options(), all.store, jobs, all.options);
+  std::thread stopper([&] {
+    CHECK(server.wait_for_requests(20, 60s));
+    runner.stop();
+  });
+  CHECK(runner.run() == RunEnd::Stopped);
+  stopper.join();
+  CHECK(all.store.held.empty());
+}
+
+TEST_CASE("after a hold, `resume: all` lets all calls go at once: there is no second ramp") {
+  constexpr std::size_t kParallel = 8;
+  RetryPolicy policy = quick_policy();
+  policy.guards.pause.resume = PausePolicy::Resume::All;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::size_t arrived = 0;
+  bool together = false;
+  Step meeting;
+  meeting.respond = [&](const SeenRequest&) {
+    std::unique_lock lock(mutex);
+    ++arrived;
+    changed.notify_all();
+    if (arrived == 1) {
+      together = changed.wait_for(lock, 20s, [&] { return arrived == kParallel; });
+    }
+    return Step(200);
+  };
+  FaultServer server({Step(429, Headers{{"retry-after-ms", "20"}}), meeting});
+  Fixture all;
+  all.store.add(server.url());
+  all.options.parallel = kParallel;
+  all.store.on_hold = [&] {
+    for (std::size_t i = 0; i < 2 * kParallel; ++i) all.store.add(server.url());
+  };
+  CHECK(Runner(client_options(policy), all.store, all.jobs, all.options).run() == RunEnd::Finished);
+  CHECK(together);
+}
+
+TEST_CASE("after a hold one request is sent, and one more with each response") {
+  std::mutex mutex;
+  std::size_t arrived = 0;
+  std::size_t in_flight = 0;
+  bool too_many = false;
+  Step counting;
+  counting.respond = [&](const SeenRequest&) {
+    {
+      const std::lock_guard lock(mutex);
+      ++arrived;
+      ++in_flight;
+      // There were `arrived - in_flight` responses.
+      too_many = too_many || in_flight > 1 + arrived - in_flight;
+    }
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    const std::lock_guard lock(mutex);
+    --in_flight;
+    return Step(200);
+  };
+  FaultServer server({Step(429, Headers{{"retry-after-ms", "20"}}), counting});
+  Fixture all;
+  all.options.parallel = 16;
+  all.store.add(server.url());
+  all.store.on_hold = [&] {
+    for (int i = 0; i < 100; ++i) all.store.add(server.url());
+  };
+  CHECK(all.run() == RunEnd::Finished);
+  CHECK(arrived == 101);
+  CHECK_FALSE(too_many);
 }
 
 TEST_CASE("max_failures ends a run, and so does finish_up") {

@@ -208,6 +208,20 @@ TEST_CASE("pause: nothing goes out, then one, two, four") {
   CHECK(model.gate.quiet());
 }
 
+TEST_CASE("pause: sends that come together when it is over find its ramp, though none waited") {
+  const auto policy = policy_with([](auto&) {});
+  Model model;
+  Sender sender;
+  sender.policy = policy;
+  sender.host = "https://a";
+  model.gate.pause(sender, GuardScope::Host, model.at(7s), model.at(0s));
+  auto plans = sends_of(policy, 7);
+  for (auto& plan : plans) plan.at = 7s;
+  std::map<Duration, int> rounds;
+  for (const auto time : times(model.run(plans))) ++rounds[time];
+  CHECK(rounds == std::map<Duration, int>{{7s, 1}, {7100ms, 2}, {7200ms, 4}});
+}
+
 TEST_CASE("pause: who cannot wait that long is told at once, also who waits already") {
   const auto policy = policy_with([](auto& guards) { add_slots(guards, 1); });
   Model model;

@@ -46,6 +46,19 @@ TEST_CASE("nothing goes out in a pause; then one, two, four and so on") {
   CHECK(pause.idle(now));
 }
 
+TEST_CASE("a ramp that nobody waits for is there for the first send, for 5 s") {
+  const PausePolicy policy;
+  Pause pause;
+  pause.begin(kStart + 1s);
+  CHECK_FALSE(pause.ramp_used(kStart + 1s));
+  CHECK_FALSE(pause.ramp_used(kStart + 6s - 1ns));
+  CHECK(pause.ramp_used(kStart + 6s));
+  CHECK(pause.enter(policy, kStart + 2s) != 0);
+  CHECK(pause.ramp_used(kStart + 2s));
+  pause.begin(kStart + 3s);
+  CHECK_FALSE(pause.ramp_used(kStart + 3s));
+}
+
 TEST_CASE("a send that gets no response makes no room, and keeps its place for 5 s at most") {
   const PausePolicy policy;
   Pause pause;

@@ -1,5 +1,5 @@
 // Runner: sends the jobs of a Store with one client, so many at once, each host from a queue of its
-// own, round robin. A host that asks for a wait is left alone; the others go on.
+// own, round robin. A host that guards() pauses is left alone for that time; the others go on.
 //
 //   Runner runner(ClientOptions(), store, jobs, RunnerOptions());
 //   const RunEnd end = runner.run();
