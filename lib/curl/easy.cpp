@@ -64,6 +64,15 @@ Error unreadable(const std::string& what, const std::string& path, const std::st
   return error;
 }
 
+bool is_digest(const std::optional<Credentials>& credentials) {
+  return credentials && credentials->scheme == Credentials::Scheme::Digest;
+}
+
+bool is_empty(const Request& request, const SendPlan& plan) {
+  if (plan.streamed_body) return plan.body_size == 0;
+  return !request.body().present() || request.body().bytes()->empty();
+}
+
 // libcurl reads these files in the loop, and would wait for ever where one is a pipe. About one
 // that is missing, it has errors of its own.
 Result<void> check_tls_files(const TransportOptions& options, bool tls) {
@@ -109,14 +118,20 @@ SendPlan make_send_plan(const Request& request, const RequestOptions& wanted,
   }
   plan.private_handle = url.has_userinfo() || wanted.credentials || plan.cookies || plan.netrc ||
                         wanted.on_connection;
+  plan.negotiates = is_digest(wanted.credentials);
+  plan.asks_for_challenge = plan.negotiates || is_digest(options.proxy.credentials);
+  plan.http_version = wanted.http_version;
+  if (plan.negotiates && plan.http_version == HttpVersion::Any) {
+    plan.http_version = HttpVersion::Http1;
+  }
+  plan.may_multiplex =
+      plan.http_version != HttpVersion::Http1 &&
+      (url.scheme() == "https" || plan.http_version == HttpVersion::Http2PriorKnowledge);
   const auto idle = idle_limit(request, options, origin);
   // A hedge must not wait for the connection that the other send may be stuck in.
   const auto* racing = Call::State::racing(call);
-  const bool may_share =
-      wanted.http_version != HttpVersion::Http1 &&
-      (url.scheme() == "https" || wanted.http_version == HttpVersion::Http2PriorKnowledge);
   const bool must_not_share =
-      racing != nullptr && racing->is_hedge() && may_share && !origin.speaks_http1;
+      racing != nullptr && racing->is_hedge() && plan.may_multiplex && !origin.speaks_http1;
   plan.fresh_connection = limits.fresh_connection || idle < 0 || must_not_share;
   plan.max_idle_seconds = std::max(0L, idle);
   plan.version_known = origin.speaks_http1 || origin.speaks_http2;
@@ -185,7 +200,7 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
 }
 
 void Easy::set_http_version(const SendPlan& plan, bool tls) {
-  const auto wanted = plan.wanted.http_version;
+  const auto wanted = plan.http_version;
   // libcurl 7.88 fails with code 16 where it sends on such a connection for the second time.
   static const bool reusable = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000;
   bool once = false;
@@ -194,7 +209,7 @@ void Easy::set_http_version(const SendPlan& plan, bool tls) {
   long version = wanted == HttpVersion::Any && tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1;
   if (wanted == HttpVersion::Http2PriorKnowledge) {
     version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
-    once = !reusable && !tls;
+    once = plan.negotiates || (!reusable && !tls);
   }
   set_changed(CURLOPT_HTTP_VERSION, version, http_version_);
   // What libcurl says costs 7 000 instructions an exchange. Before it sends, only the TLS is of
@@ -312,9 +327,12 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
   if (method == "GET" && !body && shape_ == Shape::Get && method_.empty()) return;  // as it is
   const bool wants_body = method == "POST" || method == "PUT" || method == "PATCH";
   Shape shape = Shape::Get;
-  if (plan.streamed_body) {
+  // Where the body is empty, the request that asks for a challenge is the whole request. libcurl
+  // would send it again if no challenge comes, so it gets it as one without a body.
+  sends_length_0_ = plan.asks_for_challenge && (body || wants_body) && is_empty(request, plan);
+  if (plan.streamed_body && !sends_length_0_) {
     shape = Shape::Stream;
-  } else if (body || wants_body) {
+  } else if ((body || wants_body) && !sends_length_0_) {
     shape = Shape::Bytes;
   } else if (method == "HEAD") {
     shape = Shape::Head;
@@ -348,7 +366,7 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
 void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
   const bool has_body = shape_ == Shape::Bytes || shape_ == Shape::Stream;
-  const bool usual = headers.empty() && !has_body && !plan.wanted.compressed &&
+  const bool usual = headers.empty() && !has_body && !sends_length_0_ && !plan.wanted.compressed &&
                      plan.range == nullptr && plan.if_range == nullptr;
   if (usual && usual_lines_) return;  // saves 200 instructions
   usual_lines_ = usual;
@@ -359,6 +377,7 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
     lines_.add(headers.line(i));
   }
   if (!headers.contains("Accept")) lines_.add("Accept:");
+  if (sends_length_0_) lines_.add("Content-Length: 0");
   if (!user_agent_.empty() && !headers.contains("User-Agent")) lines_.add(user_agent_.c_str());
   if (has_body) {
     if (const auto own = headers.get("Expect")) {

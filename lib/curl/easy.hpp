@@ -28,6 +28,12 @@ struct SendPlan {
   bool cookies = false;
   // Something is set on the handle that must not serve another request: it is destroyed after this.
   bool private_handle = false;
+  // libcurl asks for a challenge first, by a request without the body (Digest).
+  bool asks_for_challenge = false;
+  // So it may, of the server. It shares no connection with other requests: see Shard::negotiates.
+  bool negotiates = false;
+  HttpVersion http_version = HttpVersion::Any;
+  bool may_multiplex = false;  // the connection may turn out to speak HTTP/2
 
   bool streamed_body = false;   // the read callback gives the body
   std::int64_t body_size = -1;  // of a streamed body; -1 is unknown
@@ -162,6 +168,7 @@ class Easy {
   curl_off_t upload_rate_ = 0;
   bool certified_ = false;
   bool expects_ = false;
+  bool sends_length_0_ = false;
   std::vector<std::string> cookies_before_;
 
   Owned<CURL, curl_easy_cleanup> handle_;  // last: its clean-up may still call back

@@ -95,6 +95,8 @@ constexpr std::array kRows{
         "the response body has another coding than gzip, the only one asked for"},
     Row{Abort::BadResponse, Errc::Protocol, false, CURLE_WEIRD_SERVER_REPLY, nullptr},
     Row{Abort::UploadFailed, Errc::InvalidRequest, true, CURLE_READ_ERROR, nullptr},
+    Row{Abort::BodyLeftOut, Errc::Send, true, CURLE_SEND_ERROR,
+        "the response is to a request without its body, which was sent to get a challenge"},
     Row{Abort::SinkFailed, Errc::Internal, true, CURLE_WRITE_ERROR, nullptr},
     Row{Abort::ProgressFailed, Errc::Internal, true, CURLE_ABORTED_BY_CALLBACK, nullptr},
     Row{Abort::NoMemory, Errc::Internal, true, CURLE_OUT_OF_MEMORY, "out of memory"},

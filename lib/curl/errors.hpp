@@ -38,6 +38,7 @@ enum class Abort : std::uint8_t {
   UnknownCoding,
   BadResponse,     // with an error of its own
   UploadFailed,    // with an error of its own
+  BodyLeftOut,     // the response counts as a success, but libcurl has not sent the body
   SinkFailed,      // with an error of its own
   ProgressFailed,  // likewise
   NoMemory,

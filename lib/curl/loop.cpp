@@ -83,7 +83,7 @@ void Loop::drive_shards() {
     const bool to_look = shard.look_at <= now_;
     if (to_look) shard.look_at = kNever;
     if (shard.run_at <= now_) shard.run_waiting(now_);
-    if (load_ == Load::OneCall) {
+    if (shard.polled) {
       if (!shard.active.empty()) {
         drive(shard, -1,
               [&](int* running) { return curl_multi_perform(shard.multi.get(), running); });
@@ -145,11 +145,19 @@ void Loop::wait_for_events() {
   int timeout = timeout_ms();
   if (timeout != 0 && !prepare_to_block()) timeout = 0;
   if (timeout != 0) free_spare_easies();
-  if (load_ == Load::OneCall) {
-    if (timeout == 0) return read_clock();  // each turn has libcurl look at its sockets
-    const bool sends = !shards_.empty() && !shards_.front()->active.empty();
-    if (sends) return wait_with_curl(*shards_.front(), timeout);
+  Shard* polled = nullptr;
+  bool others_send = false;
+  for (const auto& shard : shards_) {
+    if (shard->active.empty()) continue;
+    if (shard->polled) {
+      polled = shard.get();
+    } else {
+      others_send = true;
+    }
   }
+  if (polled != nullptr && timeout != 0) return wait_with_curl(*polled, timeout);
+  // Each turn has libcurl look at the sockets that it polls itself.
+  if (load_ == Load::OneCall && timeout == 0 && !others_send) return read_clock();
   take_events(timeout);
 }
 
@@ -157,21 +165,25 @@ void Loop::take_events(int timeout) {
   const auto events = sockets_.wait(timeout);
   unblocked();
   read_clock();
+  on_events(events);
+}
+
+void Loop::on_events(std::span<const epoll_event> events) {
   for (const auto& event : events) on_event(event.data.fd, event.events);
   if (!events.empty()) read_clock();
 }
 
-// Waits for libcurl's sockets and for posts, at most until libcurl's next timer. The next turn lets
-// libcurl handle what has happened on its sockets.
+// Waits for libcurl's sockets, and for those in the epoll set and posts, at most until libcurl's
+// next timer. The next turn lets libcurl handle what has happened on its sockets.
 void Loop::wait_with_curl(Shard& shard, int timeout) {
-  curl_waitfd wake{sockets_.wake_descriptor(), CURL_WAIT_POLLIN, 0};
+  curl_waitfd others{sockets_.descriptor(), CURL_WAIT_POLLIN, 0};
   int ready = 0;
-  const auto code = curl_multi_poll(shard.multi.get(), &wake, 1, timeout, &ready);
+  const auto code = curl_multi_poll(shard.multi.get(), &others, 1, timeout, &ready);
   unblocked();
   read_clock();
-  if (wake.revents != 0) sockets_.clear_wake();
   if (ready == 0 && shard.look_at > now_) plan_look(shard, true);
-  if (code != CURLM_OK) fail_all(shard, code);
+  if (code != CURLM_OK) return fail_all(shard, code);
+  if (others.revents != 0) on_events(sockets_.wait(0));
 }
 
 void Loop::on_event(int fd, std::uint32_t events) {
@@ -256,7 +268,7 @@ void Loop::open(Shard& shard) {
   shard.multi.reset(curl_multi_init());
   if (!shard.multi) throw std::bad_alloc();
   curl_multi_setopt(shard.multi.get(), CURLMOPT_MAXCONNECTS, kConnectionsPerShard);
-  if (load_ == Load::OneCall) return;
+  if (shard.polled) return;
   curl_multi_setopt(shard.multi.get(), CURLMOPT_SOCKETFUNCTION, &on_socket);
   curl_multi_setopt(shard.multi.get(), CURLMOPT_SOCKETDATA, &shard);
   curl_multi_setopt(shard.multi.get(), CURLMOPT_TIMERFUNCTION, &on_timer);
@@ -264,13 +276,17 @@ void Loop::open(Shard& shard) {
 }
 
 // HTTP/2 shares one connection, which belongs to one multi; HTTP/1.1 needs a connection each. What
-// one call sends at once is polled together.
-Shard& Loop::shard_for(bool multiplexed) {
-  const bool together = multiplexed || load_ == Load::OneCall;
+// one call sends at once is polled together. Negotiation that may use HTTP/2 is alone: for its
+// second round, libcurl would take any connection that can carry it.
+Shard& Loop::shard_for(const SendPlan& plan) {
+  const bool together = !plan.negotiates && (plan.http2 || load_ == Load::OneCall);
+  const auto most = plan.negotiates && plan.may_multiplex ? 1 : kTransfersPerShard;
   for (auto& shard : shards_) {
-    if (together || shard->active.size() < kTransfersPerShard) return *shard;
+    if (shard->negotiates != plan.negotiates) continue;
+    if (together || shard->active.size() < most) return *shard;
   }
-  return *shards_.emplace_back(std::make_unique<Shard>(*this));
+  const bool polled = load_ == Load::OneCall && !plan.negotiates;
+  return *shards_.emplace_back(std::make_unique<Shard>(*this, plan.negotiates, polled));
 }
 
 const OriginInfo& Loop::origin(const Url& url) const {
@@ -313,8 +329,8 @@ void Loop::free_spare_easies() {
   }
 }
 
-const char* Loop::start(Transfer& transfer, bool multiplexed) {
-  auto& shard = shard_for(multiplexed);
+const char* Loop::start(Transfer& transfer, const SendPlan& plan) {
+  auto& shard = shard_for(plan);
   if (!shard.multi) open(shard);
   if (shard.active.size() == shard.active.capacity()) {  // what is added must be in the list
     shard.active.reserve(2 * shard.active.size() + 1);

@@ -94,7 +94,7 @@ class Loop final : public RunQueue, public Transport {
   }
 
   // Puts the transfer on a shard; an error text where libcurl refuses.
-  const char* start(Transfer& transfer, bool multiplexed);
+  const char* start(Transfer& transfer, const SendPlan& plan);
   void remove(Transfer& transfer);
 
  private:
@@ -117,6 +117,7 @@ class Loop final : public RunQueue, public Transport {
   void wait_for_events();
   void take_events(int timeout);
   void wait_with_curl(Shard& shard, int timeout);
+  void on_events(std::span<const epoll_event> events);
   void on_event(int socket, std::uint32_t events);
   // When there is something to do, if nothing happens on a socket and nothing is posted.
   [[nodiscard]] Time next_work() const;
@@ -130,7 +131,7 @@ class Loop final : public RunQueue, public Transport {
   void fail_all(Shard& shard, CURLMcode code);
   void open(Shard& shard);
   void free_spare_easies();
-  Shard& shard_for(bool multiplexed);
+  Shard& shard_for(const SendPlan& plan);
 
   static int on_socket(CURL*, curl_socket_t socket, int what, void* shard, void*);
   static int on_timer(CURLM*, long timeout_ms, void* shard);

@@ -19,18 +19,21 @@ class SendTracker {
     if (sends_ == 0) {
       reused_ = reused_connection;
       local_port_ = local_port;
-    } else if (!answered_ || !asks_for_another_send(status_) || sends_ == kMaxSends) {
+    } else if (!answered_ || !asks_for_another_send() || sends_ == kMaxSends) {
       return false;
     }
     ++sends_;
-    answered_ = false;
+    answered_ = body_left_out_ = false;
     return true;
   }
-  // The headers of a final response (no 1xx) are complete.
-  void response_came(int status) {
+  // The headers of a final response (no 1xx) are complete. `body_left_out`: they count as a
+  // success, but the request went out without its body.
+  void response_came(int status, bool body_left_out) {
     answered_ = true;
     status_ = status;
+    body_left_out_ = body_left_out;
   }
+  [[nodiscard]] bool body_left_out() const { return body_left_out_; }
 
   [[nodiscard]] int sends() const { return sends_; }
   [[nodiscard]] int local_port() const { return local_port_; }  // of the first send
@@ -40,7 +43,7 @@ class SendTracker {
   [[nodiscard]] bool answered() const { return answered_; }
   [[nodiscard]] Sent sent() const {
     if (sends_ == 0) return Sent::Never;
-    return answered_ ? Sent::Answered : Sent::Maybe;
+    return answered_ && !body_left_out_ ? Sent::Answered : Sent::Maybe;
   }
 
   // Fills in what is known here. `died`: the connection did, before a response; `refused`: the
@@ -54,8 +57,11 @@ class SendTracker {
   }
 
  private:
-  // After these libcurl goes on by itself, with a round of authentication.
-  static bool asks_for_another_send(int status) { return status == 401 || status == 407; }
+  // libcurl goes on by itself with a round of authentication. It asks for the challenge without the
+  // body, and sends the body also where the server wants no authentication.
+  [[nodiscard]] bool asks_for_another_send() const {
+    return status_ == 401 || status_ == 407 || body_left_out_;
+  }
   // A digest server that always says `stale` was sent 2 390 requests in one attempt. Five leave
   // room for a proxy's and an origin's rounds together.
   static constexpr int kMaxSends = 5;
@@ -65,6 +71,7 @@ class SendTracker {
   int status_ = 0;  // of the last final response
   bool reused_ = false;
   bool answered_ = false;
+  bool body_left_out_ = false;
 };
 
 }  // namespace httpretry

@@ -17,7 +17,8 @@ class Loop;
 class Transfer;
 
 struct Shard {
-  explicit Shard(Loop& owner) : loop(owner) {}
+  Shard(Loop& owner, bool for_negotiation, bool polled_by_libcurl)
+      : loop(owner), negotiates(for_negotiation), polled(polled_by_libcurl) {}
 
   // libcurl 7.88 has gone on to another address of a host, and sets no timer for it: has it run the
   // transfers that connect.
@@ -32,6 +33,12 @@ struct Shard {
   void settle(std::size_t asked_before);
 
   Loop& loop;
+  // Its transfers ask for challenges of the server. libcurl 7.88 keeps in the connection that the
+  // body is to be left out of such a request, and leaves it out of others, too. So they share no
+  // connection with those of other shards, nor with each other at the same time.
+  const bool negotiates;
+  // libcurl waits for its sockets; otherwise they are in the epoll set.
+  const bool polled;
   Time deadline = kNever;  // when libcurl wants to be called without an event
   Time look_at = kNever;   // when to call it for the transfers that connect
   Time run_at = kNever;    // when to call it for those that wait for the rest of a response

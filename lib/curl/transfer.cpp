@@ -67,11 +67,12 @@ Result<void> Transfer::prepare() {
   cookies_ = plan.cookies;
   private_handle_ = plan.private_handle;
   version_known_ = plan.version_known;
+  may_multiplex_ = plan.may_multiplex;
   easy_ = loop_.take_easy();
   easy_->transfer = this;
   easy_->prepare(request_, url_, plan);
   begin_waiting();
-  if (const char* refusal = loop_.start(*this, plan.http2)) {
+  if (const char* refusal = loop_.start(*this, plan)) {
     return Error(Errc::Internal, std::string("libcurl refused the transfer: ") + refusal);
   }
   return {};
@@ -194,7 +195,7 @@ bool Transfer::about_to_send(int local_port) noexcept {
   reader_.await_response();
   if (sends_.sends() > 1) return true;
   --shard->connecting;
-  return !may_multiplex() || watch_connection();
+  return !may_multiplex_ || watch_connection();
 }
 
 bool Transfer::header_line(std::string_view line) noexcept {
@@ -222,7 +223,7 @@ bool Transfer::end_of_headers() {
   }
   const auto limit_before = limit();
   last_byte_ = loop_.now();
-  sends_.response_came(reader_.response.status);
+  sends_.response_came(reader_.response.status, leaves_body_out());
   // The connection is closed: the server may take what comes next for the body. Libcurl would use
   // it, and would send the Expect of our list of headers again.
   if (status == 417 && easy_->expects() && request_.body().replayable()) {
@@ -232,6 +233,7 @@ bool Transfer::end_of_headers() {
   if (limit() < limit_before) set_timer();
   // libcurl sends no more of the body after an error status, but sees that only when it may send.
   if (upload_.paused()) loop_.timers().set(*this, started_);
+  if (sends_.body_left_out()) return true;  // this is not the response to the whole request
   if (auto* const watch = Call::State::watch(call_)) watch->headers_came(reader_.response);
   return reader_.begin_response();
 }
@@ -243,6 +245,10 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
     return CURL_WRITEFUNC_PAUSE;
   }
   last_byte_ = loop_.now();
+  if (sends_.body_left_out()) {  // libcurl takes it for the response, and sends nothing more
+    abort_.set(Abort::BodyLeftOut);
+    return CURL_WRITEFUNC_ERROR;
+  }
   try {
     if (!received(bytes)) return CURL_WRITEFUNC_ERROR;
   } catch (...) {

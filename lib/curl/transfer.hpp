@@ -93,7 +93,6 @@ class Transfer final : public CancelableWait {
   void due() override;
 
   Result<void> prepare();
-  [[nodiscard]] bool may_multiplex() const;
   bool watch_connection() noexcept;
   void keep_tls(std::string_view text) noexcept;
   [[nodiscard]] Abort flood_reason() const;
@@ -129,6 +128,7 @@ class Transfer final : public CancelableWait {
   Outcome ended();
   Outcome response_or_error();
   void check_end();
+  [[nodiscard]] bool leaves_body_out() const;
   void learn_of_origin();
   Error failure();
   Error curl_failure();
@@ -159,6 +159,7 @@ class Transfer final : public CancelableWait {
   bool cookies_ = false;
   bool private_handle_ = false;
   bool version_known_ = false;  // of HTTP, at the origin
+  bool may_multiplex_ = false;  // the connection may turn out to speak HTTP/2
   // Of the connection:
   // libcurl will close it though no frame broke it (HTTP/2): the server goes away, and processes no
   // stream above this, or it refused one.

@@ -26,11 +26,6 @@ std::string_view address(CURL* easy) {
 
 }  // namespace
 
-bool Transfer::may_multiplex() const {
-  if (options_.http_version == HttpVersion::Http2PriorKnowledge) return true;
-  return url_.scheme() == "https" && options_.http_version != HttpVersion::Http1;
-}
-
 // Not needed for a connection that has shown that it speaks HTTP/1: that saves 8 000 instructions.
 bool Transfer::watch_connection() noexcept {
   if (sends_.reused() && loop_.speaks_http1(sends_.local_port())) return true;

@@ -140,7 +140,27 @@ Outcome Transfer::response_or_error() {
 
 // libcurl reports success.
 void Transfer::check_end() {
-  if (reader_.cut_short() || broke_off()) code_ = CURLE_PARTIAL_FILE;
+  if (sends_.body_left_out()) {
+    abort_.set(Abort::BodyLeftOut);
+  } else if (reader_.cut_short() || broke_off()) {
+    code_ = CURLE_PARTIAL_FILE;
+  }
+}
+
+// The response in hand would count as the end of the request, of which libcurl announced less than
+// the whole body. It does so to ask for a challenge. RFC 9110 §15.4: after a 303, and in practice
+// after a 301 and 302 to a POST, nothing would bring the body later.
+bool Transfer::leaves_body_out() const {
+  const int status = reader_.response.status;
+  const bool becomes_get =
+      status == 303 || ((status == 301 || status == 302) && request_.method() == "POST");
+  if ((status >= 300 && !becomes_get) || !request_.body().present()) return false;
+  curl_off_t announced = -1;
+  curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_UPLOAD_T, &announced);
+  if (announced < 0) return false;  // libcurl sends what there is
+  const auto* bytes = request_.body().bytes();
+  const auto size = bytes != nullptr ? bytes->size() : upload_.size().value_or(UINT64_MAX);
+  return static_cast<std::uint64_t>(announced) < size;
 }
 
 // libcurl reports a failure.
@@ -191,11 +211,13 @@ bool Transfer::died() const {
 void Transfer::learn_of_origin() {
   const auto keep_alive = reader_.response.headers.get("Keep-Alive");
   const bool http2 = reader_.response.http_version == "2";
-  const bool learns_http1 = !version_known_ && !http2 && url_.scheme() == "https";
+  const bool learns_http1 = !version_known_ && !http2 && may_multiplex_;
   if (!keep_alive && !http2 && !learns_http1) return;
   auto& info = loop_.edit_origin(url_);
-  info.speaks_http2 = http2;
-  info.speaks_http1 = !http2;
+  if (may_multiplex_) {
+    info.speaks_http2 = http2;
+    info.speaks_http1 = !http2;
+  }
   const auto at = keep_alive ? keep_alive->find("timeout=") : std::string_view::npos;
   if (at == std::string_view::npos) return;
   const auto digits = keep_alive->substr(at + 8);

@@ -201,6 +201,12 @@ class Passwords(ProgramTest):
         self.assertNotIn("Basic", server.seen[0].headers.get("authorization", ""))
         self.assertTrue(server.seen[1].headers["authorization"].startswith('Digest username="me"'))
 
+    def test_digest_sends_the_body_also_to_a_server_that_wants_none(self):
+        server = self.server(200)
+        self.run_program("--digest", "-u", "me:secret", "-X", "PUT", "-d", "data", server.url("/1"),
+                         "--next", "-X", "PUT", "-d", "more", server.url("/2"))
+        self.assertEqual([seen.body for seen in server.seen], [b"", b"data", b"more"])
+
 
 class Messages(ProgramTest):
     def test_they_go_where_stderr_says(self):

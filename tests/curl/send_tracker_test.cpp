@@ -13,8 +13,8 @@ namespace {
 
 // Events, in order, and what is known after them. "new" and "reused": libcurl is about to send, on
 // such a connection, and may; "stop": it is about to send, and must not; a number: the status of a
-// final response; last, how it ended: "died": the connection; "refused": the server did not process
-// it.
+// final response, "200 without body" where the request had gone out without its own; last, how it
+// ended: "died": the connection; "refused": the server did not process it.
 struct Row {
   const char* name;
   std::vector<std::string_view> events;
@@ -34,7 +34,7 @@ SendTracker after(const std::vector<std::string_view>& events) {
     } else if (event == "stop") {
       CHECK_FALSE(tracker.about_to_send(false, 1234));
     } else {
-      tracker.response_came(std::stoi(std::string(event)));
+      tracker.response_came(std::stoi(std::string(event)), event.ends_with("without body"));
     }
   }
   return tracker;
@@ -72,6 +72,15 @@ TEST_CASE("one exchange is one send, and what the server can have seen follows f
       {"a round of authentication", {"new", "401", "reused", "200"}, 2, Sent::Answered},
       {"a round of a proxy's authentication", {"new", "407", "new", "200"}, 2, Sent::Answered},
       {"libcurl's own send after a 417", {"new", "417", "stop"}, 1, Sent::Answered},
+      {"a success without the body may be followed by the body",
+       {"new", "200 without body", "reused", "200"},
+       2,
+       Sent::Answered},
+      {"if the body does not follow, it is no answer", {"new", "200 without body"}, 1, Sent::Maybe},
+      {"a body is not followed by another send",
+       {"new", "200 without body", "new", "200", "stop"},
+       2,
+       Sent::Answered},
       {"the second round is not answered yet", {"new", "401", "new"}, 2, Sent::Maybe},
       {"the connection dies in the second round", {"new", "401", "new", "died"}, 2, Sent::Maybe},
       {"a refused second round", {"new", "401", "new", "refused"}, 2, Sent::Maybe},
@@ -97,7 +106,7 @@ TEST_CASE("a server that asks for authentication for ever gets five sends") {
   SendTracker tracker;
   for (int i = 0; i < 5; ++i) {
     CHECK(tracker.about_to_send(false, 1));
-    tracker.response_came(401);
+    tracker.response_came(401, false);
   }
   CHECK_FALSE(tracker.about_to_send(false, 1));
   CHECK(tracker.sends() == 5);
@@ -107,7 +116,7 @@ TEST_CASE("a server that asks for authentication for ever gets five sends") {
 TEST_CASE("only the first send says whether the connection was reused, and from which port") {
   SendTracker tracker;
   CHECK(tracker.about_to_send(false, 1));
-  tracker.response_came(401);
+  tracker.response_came(401, false);
   CHECK(tracker.about_to_send(true, 2));
   CHECK_FALSE(tracker.reused());
   CHECK(tracker.local_port() == 1);

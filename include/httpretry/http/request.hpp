@@ -63,8 +63,8 @@ enum class HttpVersion : std::uint8_t {
   Http2PriorKnowledge,
 };
 
-// A name and a password, used when the server asks for them. Sent to the origin of the request
-// only.
+// A name and a password, used when the server asks for them. Sent only to the origin of the
+// request. Requests with Digest use HTTP/1.1: see lib/curl/README.md.
 struct HTTPRETRY_API Credentials {
   enum class Scheme : std::uint8_t { Basic, Digest };
   Credentials() = default;
