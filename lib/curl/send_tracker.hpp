@@ -33,6 +33,8 @@ class SendTracker {
     status_ = status;
     body_left_out_ = body_left_out;
   }
+  // The server has not got all of the body, although the last response counts as a success.
+  void leave_body_out() { body_left_out_ = true; }
   [[nodiscard]] bool body_left_out() const { return body_left_out_; }
 
   [[nodiscard]] int sends() const { return sends_; }

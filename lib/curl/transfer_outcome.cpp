@@ -142,6 +142,8 @@ Outcome Transfer::response_or_error() {
 void Transfer::check_end() {
   if (sends_.body_left_out()) {
     abort_.set(Abort::BodyLeftOut);
+  } else if (reader_.response.status < 300 && !upload_.check_end()) {
+    sends_.leave_body_out();
   } else if (reader_.cut_short() || broke_off()) {
     code_ = CURLE_PARTIAL_FILE;
   }

@@ -5,6 +5,8 @@
 
 #include "lib/http/checked_reader.hpp"
 
+#include <array>
+
 namespace httpretry {
 
 class Upload {
@@ -14,8 +16,11 @@ class Upload {
   // Opens the body, from its beginning.
   Result<void> open() {
     auto opened = reader_.open(body_);
-    if (opened) size_ = reader_.bytes_left();
-    return opened;
+    if (!opened) return opened;
+    size_ = reader_.bytes_left();
+    given_ = 0;
+    ended_ = false;
+    return look_for_end();
   }
   // Of the whole body, where it is known.
   [[nodiscard]] std::optional<std::uint64_t> size() const { return size_; }
@@ -24,19 +29,32 @@ class Upload {
   // CURL_READFUNC_PAUSE.
   std::size_t read(std::span<char> into) noexcept {
     if (lent_) return CURL_READFUNC_PAUSE;
+    if (has_given_all()) return 0;
     try {
       auto count = reader_.read(into);
       paused_ = count && *count == BodyReader::kPause;
       if (paused_) return CURL_READFUNC_PAUSE;
       if (count) {
         given_ += *count;
-        return *count;
+        auto looked = look_for_end();  // before the server gets what it would take for the whole
+        if (looked) return *count;
+        count = std::move(looked).error();
       }
       abort_.set_error(Abort::UploadFailed, std::move(count).error());
     } catch (...) {
       abort_.set_thrown(Abort::UploadFailed, Errc::InvalidRequest, "reading the body");
     }
     return CURL_READFUNC_ABORT;
+  }
+  // When the exchange is over. False: the body is longer than its announced size, and it aborts.
+  bool check_end() noexcept {
+    if (lent_) return true;
+    try {
+      auto looked = look_for_end();
+      return looked || abort_.set_error(Abort::UploadFailed, std::move(looked).error());
+    } catch (...) {
+      return abort_.set_thrown(Abort::UploadFailed, Errc::InvalidRequest, "reading the body");
+    }
   }
   // The bytes of the body that libcurl has.
   [[nodiscard]] std::uint64_t given() const { return given_; }
@@ -60,7 +78,6 @@ class Upload {
   // For another round of authentication; false aborts.
   bool rewind() noexcept {
     rewound_ = lent_;
-    given_ = 0;
     try {
       return open().has_value();
     } catch (...) {
@@ -69,11 +86,25 @@ class Upload {
   }
 
  private:
+  // All that was announced.
+  [[nodiscard]] bool has_given_all() const { return size_ && given_ == *size_; }
+  // libcurl 8 does not ask for more than was announced, so we look whether there is more. A reader
+  // that would have to wait to know is not waited for.
+  Result<void> look_for_end() {
+    if (!has_given_all() || ended_) return {};
+    std::array<char, 1> more{};
+    const auto count = reader_.read(more);
+    if (!count) return count.error();
+    ended_ = *count == 0;
+    return {};
+  }
+
   const Body& body_;
   AbortReason& abort_;
   CheckedReader reader_;
   std::optional<std::uint64_t> size_;
   std::uint64_t given_ = 0;
+  bool ended_ = false;  // the reader has said so
   bool paused_ = false;
   bool lent_ = false;
   bool rewound_ = false;

@@ -4,11 +4,14 @@
 #include "raw_server.hpp"
 #include "wire.hpp"
 
+#include <httpretry/flow/awaited_body.hpp>
 #include <httpretry/http/body.hpp>
 #include <httpretry/middleware/retry.hpp>
 
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <atomic>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -180,12 +183,77 @@ TEST_CASE("a generator that can start again does for each attempt") {
 }
 
 TEST_CASE("a body of another size than it told ends the call, and is no second request") {
-  for (const std::size_t size : {99U, 101U}) {
-    FaultServer server;
-    const auto outcome = Client::bare().put(server.url(), Body::once(letters(size), 100));
-    REQUIRE_FALSE(outcome);
-    CHECK(outcome.error().code == Errc::InvalidRequest);
-    CHECK(outcome.error().message.find("its announced size") != std::string::npos);
+  for (const bool http2 : {false, true}) {
+    for (const std::size_t announced : {0U, 1U, 100U, 65'536U, 300'000U}) {
+      for (const int more : {-1, 1}) {
+        if (announced == 0 && more < 0) continue;
+        CAPTURE(http2);
+        CAPTURE(announced);
+        CAPTURE(more);
+        Scenario scenario;
+        scenario.paths.emplace("/http2", Script({Fault::Http2NoEndStream}));
+        FaultServer server(scenario);
+        const auto size = announced + static_cast<std::size_t>(more);
+        auto request = Request::put(server.url(), Body::once(letters(size), announced));
+        if (http2) request.edit_options().http_version = HttpVersion::Http2PriorKnowledge;
+        const auto outcome = Client::bare().send(request);
+        REQUIRE_FALSE(outcome);
+        CHECK(outcome.error().code == Errc::InvalidRequest);
+        CHECK(outcome.error().message.find("its announced size") != std::string::npos);
+        server.stop();  // so that it has seen all
+        for (const auto& seen : server.seen()) CHECK_FALSE(seen.body_complete);
+      }
+    }
+  }
+}
+
+namespace {
+
+// Gives `content`, of a size that is announced; then it waits for ever, or until `end` is set.
+class Unending final : public PausingReader {
+ public:
+  Unending(std::string content, std::shared_ptr<std::atomic<int>> end)
+      : left_(std::move(content)), size_(left_.size()), end_(std::move(end)) {}
+  Result<std::size_t> read(std::span<char> into) override {
+    if (left_.empty() && *end_ < 0) return kPause;
+    if (left_.empty()) left_.assign(static_cast<std::size_t>(end_->exchange(0)), 'm');
+    const auto count = left_.copy(into.data(), into.size());
+    left_.erase(0, count);
+    return count;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> size() const override { return size_; }
+  Task<Result<void>> wait(Call& call) override {
+    co_await call.scheduler().sleep_until(kNever, call.stop());
+    co_return Error(Errc::Internal, "it was waited for");
+  }
+
+ private:
+  std::string left_;
+  std::uint64_t size_;
+  std::shared_ptr<std::atomic<int>> end_;  // -1: it waits; else so many bytes more
+};
+
+}  // namespace
+
+TEST_CASE("a body that does not yet know whether it ends at its announced size is not waited for") {
+  for (const std::size_t size : {0U, 5U, 200'000U}) {
+    for (const int more : {-1, 0, 1}) {  // before the response comes
+      CAPTURE(size);
+      CAPTURE(more);
+      const auto end = std::make_shared<std::atomic<int>>(-1);
+      FaultServerOptions options;
+      options.on_request = [&](const SeenRequest&) { *end = more; };
+      FaultServer server(Scenario{}, options);
+      const auto body = Body::once(std::make_unique<Unending>(std::string(size, 'b'), end));
+      const auto outcome = Client({retry(hasty())}).put(server.url(), body);
+      CHECK(server.requests() == 1);
+      CHECK(server.seen()[0].body == std::string(size, 'b'));
+      REQUIRE(outcome.has_value() == (more <= 0));
+      if (outcome) continue;
+      CHECK(outcome.error().code == Errc::InvalidRequest);
+      CHECK(outcome.error().exchange.sent == Sent::Maybe);
+      CHECK(outcome.error().message.find("longer than its announced size") != std::string::npos);
+    }
   }
 }
 
