@@ -50,37 +50,44 @@ void check_same(const Database& database, const BatchOptions& options) {
   }
 }
 
+// Devices and pipes are never the same: nothing there can be destroyed.
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code none;
+  const bool exists = std::filesystem::exists(a, none);
+  if (exists && !std::filesystem::is_regular_file(a, none)) return false;
   return absolute(a) == absolute(b) || std::filesystem::equivalent(a, b, none);
 }
 
 // What would be written over another file would destroy it.
 void check_files(const BatchOptions& options) {
-  struct Named {
-    const char* what;
-    const std::string& path;
-  };
-  const std::array<Named, 4> files{{{"input", options.input},
-                                    {"journal", options.journal},
-                                    {"results", options.results},
-                                    {"dead letters", options.dead}}};
+  std::vector<std::pair<std::string, std::string>> files{{"input", options.input},
+                                                         {"journal", options.journal},
+                                                         {"results", options.results},
+                                                         {"dead letters", options.dead}};
+  const auto own = files.size();
+  for (std::size_t i = 1; i < own; ++i) {
+    if (files[i].second != "-") continue;
+    throw std::invalid_argument("the " + files[i].first +
+                                " need a file, not standard output: a later run continues it");
+  }
+  files.insert(files.end(), options.other_files.begin(), options.other_files.end());
   for (std::size_t i = 1; i < files.size(); ++i) {
-    if (files[i].path == "-") {
-      throw std::invalid_argument("the " + std::string(files[i].what) +
-                                  " need a file, not standard output: a later run continues it");
-    }
-    for (std::size_t j = 0; j < i; ++j) {
-      if (files[i].path.empty() || !same_file(files[i].path, files[j].path)) continue;
-      throw std::invalid_argument(files[i].path + " is the file of the " + files[j].what +
-                                  " and cannot be that of the " + files[i].what +
-                                  ": name another one");
+    const auto& [what, path] = files[i];
+    for (std::size_t j = 0; j < std::min(i, own); ++j) {
+      if (path.empty() || !same_file(path, files[j].second)) continue;
+      throw std::invalid_argument(path + " is the file of the " + files[j].first +
+                                  " and cannot be that of the " + what + ": name another one");
     }
   }
 }
 
 void begin_anew(const BatchOptions& options) {
   std::error_code none;
+  // Another run may have them.
+  std::vector<LineFile> locked;
+  for (const auto& path : {options.results, options.dead}) {
+    if (!path.empty() && std::filesystem::exists(path, none)) locked.emplace_back(path, 0);
+  }
   if (std::filesystem::exists(options.journal, none)) {
     // Folds its log into the file.
     open_database(options.journal, Database::Mode::Write)

@@ -1,5 +1,6 @@
 #include "lib/batch/journal.hpp"
 
+#include "lib/batch/file_lock.hpp"
 #include "lib/batch/text.hpp"
 
 #include <fcntl.h>
@@ -266,7 +267,15 @@ void Journal::in_transaction(const std::function<void()>& action) {
   }
 }
 
+// Also where nothing is to be written: the end of a run must not call a file good that is gone.
+void Journal::check_files() {
+  file_ = check_in_place(options_.path, file_, static_cast<std::uint64_t>(file_.st_size));
+  results_.check();
+  dead_.check();
+}
+
 void Journal::commit() {
+  check_files();
   if (changes_.empty() && new_holds_.empty()) return;
   follow_clock();
   // Where this fails, the lines stay: the transaction may be durable all the same. The next commit

@@ -111,10 +111,12 @@ class Journal final : public Store {
   static void add_state(Statement& put, const Change& change);
   void sync_bodies() const;
   void in_transaction(const std::function<void()>& action);
+  void check_files();
 
   JournalOptions options_;
   std::unique_ptr<JournalLock> lock_;
   std::unique_ptr<Database> database_;
+  struct ::stat file_ {};  // of the database, which only grows
   std::string token_;
   LineFile results_;
   LineFile dead_;

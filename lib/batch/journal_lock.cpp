@@ -2,6 +2,7 @@
 
 #include <httpretry/batch/store.hpp>
 
+#include "lib/batch/file_lock.hpp"
 #include "lib/http/text.hpp"
 
 #include <fcntl.h>
@@ -17,20 +18,12 @@
 namespace httpretry::batch {
 namespace {
 
-// A journal has one lock, also where links to it are named.
+// A journal has one lock, also where links to it are named. Not on the journal itself: that one is
+// SQLite's.
 std::string lock_path(const std::string& journal) {
   std::error_code missing;
   const auto itself = std::filesystem::canonical(journal, missing);
   return (missing ? journal : itself.string()) + "-lock";
-}
-
-// A lock of the open file, so that it also keeps out another Batch of this process. Not on the
-// journal itself: that one is SQLite's.
-struct ::flock whole_file() {
-  struct ::flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  return lock;
 }
 
 StoreError cannot_lock(const std::string& journal) {
@@ -48,9 +41,7 @@ std::int64_t process_in(int file) {
 
 bool is_still_there(int file, const std::string& path) {
   struct ::stat opened {};
-  struct ::stat there {};
-  return ::fstat(file, &opened) == 0 && ::stat(path.c_str(), &there) == 0 &&
-         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+  return ::fstat(file, &opened) == 0 && leads_to(path, opened);
 }
 
 }  // namespace
@@ -59,8 +50,7 @@ JournalLock::JournalLock(const std::string& journal) : path_(lock_path(journal))
   for (;;) {
     file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (!file_.open()) throw cannot_lock(journal);
-    auto lock = whole_file();
-    if (::fcntl(file_.get(), F_OFD_SETLK, &lock) == 0) {
+    if (try_lock(file_.get())) {
       // Who had it may have removed the file meanwhile.
       if (is_still_there(file_.get(), path_)) break;
       continue;
@@ -83,8 +73,7 @@ JournalLock::~JournalLock() { ::unlink(path_.c_str()); }
 std::optional<std::int64_t> JournalLock::owner(const std::string& journal) {
   const Descriptor file(::open(lock_path(journal).c_str(), O_RDWR | O_CLOEXEC));
   if (!file.open()) return std::nullopt;
-  auto lock = whole_file();
-  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  if (!is_locked(file.get())) return std::nullopt;
   return process_in(file.get());
 }
 

@@ -28,6 +28,8 @@ Journal::Journal(std::unique_ptr<JournalLock> lock, std::unique_ptr<Database> da
 }
 
 void Journal::load() {
+  if (::stat(options_.path.c_str(), &file_) != 0)
+    throw StoreError("cannot look at " + options_.path);
   database_->execute(std::string("PRAGMA synchronous = ") +
                      (options_.survives_power_loss ? "FULL" : "NORMAL"));
   token_ = read_text(*database_, "token");

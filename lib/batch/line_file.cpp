@@ -1,5 +1,7 @@
 #include "lib/batch/line_file.hpp"
 
+#include "lib/batch/file_lock.hpp"
+
 #include <httpretry/batch/store.hpp>
 
 #include <fcntl.h>
@@ -23,20 +25,37 @@ StoreError failed(const std::string& what, const std::string& path) {
 }  // namespace
 
 LineFile::LineFile(std::string path, std::uint64_t length)
-    : path_(std::move(path)),
-      file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)),
-      length_(length) {
-  if (!file_.open()) throw failed("write to", path_);
-  struct ::stat about {};
-  if (::fstat(file_.get(), &about) != 0) throw failed("look at", path_);
-  if (!S_ISREG(about.st_mode)) {
-    throw StoreError(path_ + " is no regular file: it could not be continued after a crash");
-  }
-  const auto size = static_cast<std::uint64_t>(about.st_size);
+    : path_(std::move(path)), length_(length) {
+  // Another run may rename the file between our opening it and our locking it.
+  do open_and_lock();
+  while (!leads_to(path_, about()));
+  const auto size = static_cast<std::uint64_t>(about().st_size);
   if (size >= length_) return;
   throw StoreError(path_ + " has " + std::to_string(size) + " bytes, and the journal has " +
                    std::to_string(length_) +
                    " in it: it was cut. Put it back as it was, or begin anew with --fresh");
+}
+
+void LineFile::open_and_lock() {
+  file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file_.open()) throw failed("write to", path_);
+  if (!S_ISREG(about().st_mode)) {
+    throw StoreError(path_ + " is no regular file: it could not be continued after a crash");
+  }
+  if (try_lock(file_.get())) return;
+  if (errno != EAGAIN && errno != EACCES) throw failed("lock", path_);
+  throw StoreError(path_ +
+                   " is being written by another run: wait for its end, or name another file");
+}
+
+struct ::stat LineFile::about() const {
+  struct ::stat about {};
+  if (::fstat(file_.get(), &about) != 0) throw failed("look at", path_);
+  return about;
+}
+
+void LineFile::check() const {
+  if (file_.open()) check_in_place(path_, about(), length_);
 }
 
 std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
@@ -66,13 +85,7 @@ std::vector<std::pair<std::uint64_t, std::string>> LineFile::tail() const {
 }
 
 void LineFile::write(std::string_view lines, bool sync) const {
-  struct ::stat about {};
-  if (::fstat(file_.get(), &about) != 0) throw failed("look at", path_);
-  if (about.st_nlink == 0) {
-    throw StoreError(path_ +
-                     " was removed while it was written, and what it had is lost: begin "
-                     "anew with --fresh");
-  }
+  check();
   auto at = length_;
   while (!lines.empty()) {
     const auto count = ::pwrite(file_.get(), lines.data(), lines.size(), static_cast<off_t>(at));

@@ -1,10 +1,13 @@
 // LineFile: a file of lines, of which the journal knows how many bytes are good. What stands behind
-// them was written by a run that ended before it could say so.
+// them was written by a run that ended before it could say so. The file is locked while a LineFile
+// has it open, under all of its names.
 #pragma once
 
 #include "lib/http/descriptor.hpp"
 
 #include <httpretry/export.hpp>
+
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <string>
@@ -18,7 +21,7 @@ class HTTPRETRY_API LineFile {
  public:
   // None: nothing is written.
   LineFile() = default;
-  // Throws StoreError; also where the file is shorter than `length`.
+  // Throws StoreError; also where another LineFile has the file, or it is shorter than `length`.
   LineFile(std::string path, std::uint64_t length);
 
   [[nodiscard]] bool open() const { return file_.open(); }
@@ -34,8 +37,13 @@ class HTTPRETRY_API LineFile {
   void accept(std::size_t bytes);
   // Removes what is behind `length`. Throws StoreError.
   void cut() const;
+  // Throws StoreError if another program has removed, replaced or shortened the file.
+  void check() const;
 
  private:
+  void open_and_lock();
+  [[nodiscard]] struct ::stat about() const;
+
   std::string path_;
   Descriptor file_;
   std::uint64_t length_ = 0;

@@ -163,6 +163,11 @@ bool import_all(const JournalSource& source, Database& database, LinePolicies& p
 std::unique_ptr<Database> open_database(const std::string& path, Database::Mode mode) {
   std::error_code none;
   if (!std::filesystem::exists(path, none)) throw StoreError(path + ": there is no such journal");
+  if (const auto names = std::filesystem::hard_link_count(path, none); !none && names > 1) {
+    throw StoreError(path + " has " + std::to_string(names) +
+                     " names (hard links), and SQLite keeps the log of a journal by name: runs "
+                     "under two names would destroy it. Remove the other names, or make a copy");
+  }
   auto database = std::make_unique<Database>(path, mode);
   database->execute(kForRun);
   if (database->number("PRAGMA application_id") != kApplicationId) {

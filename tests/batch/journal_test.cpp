@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 using namespace httpretry;
 using namespace httpretry::batch;
 using namespace std::chrono_literals;
@@ -281,13 +283,56 @@ TEST_CASE("results go into a regular file only") {
   CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("is no regular file"), StoreError);
 }
 
-TEST_CASE("results that are removed in a run end it") {
+TEST_CASE("files that are removed, replaced or shortened in a run end it, also at its end") {
+  for (const char* const name : {"results", "dead", "j.db"}) {
+    CAPTURE(name);
+    JournalFiles files;
+    files.input_of(2);
+    auto journal = files.open();
+    const auto job = take_one(*journal);
+    journal->finish(job, end_of(*journal, job, State::Dead));
+    journal->commit();
+    const auto path = files.folder / name;
+    const auto expect = [&](const char* why) {
+      CHECK_THROWS_WITH_AS(journal->commit(), doctest::Contains(why), StoreError);
+      CHECK_THROWS_WITH_AS(finish_all(*journal, 1), doctest::Contains(why), StoreError);
+    };
+    std::filesystem::rename(path, path + ".aside");
+    expect("was removed while it was written");
+    files.folder.write(name, files.folder.read(name + std::string(".aside")));
+    expect("was replaced while it was written");
+    std::filesystem::rename(path + ".aside", path);
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+    expect("was shortened while it was written");
+  }
+}
+
+TEST_CASE("results and dead letters are written by one run at a time, under all of their names") {
+  for (const char* const name : {"results", "dead"}) {
+    CAPTURE(name);
+    JournalFiles one;
+    JournalFiles other;
+    one.input_of(1);
+    other.input_of(1);
+    auto journal = one.open();
+    std::filesystem::create_hard_link(one.folder / name, other.folder / name);
+    CHECK_THROWS_WITH_AS(other.open(), doctest::Contains("is being written by another run"),
+                         StoreError);
+    journal.reset();
+    CHECK(other.open() != nullptr);
+  }
+}
+
+TEST_CASE("a journal with two names is refused, since its log is found by name") {
   JournalFiles files;
-  files.input_of(2);
-  const auto journal = files.open();
-  finish_all(*journal, 1);
-  std::filesystem::remove(files.folder / "results");
-  CHECK_THROWS_WITH_AS(finish_all(*journal, 1), doctest::Contains("was removed"), StoreError);
+  files.input_of(1);
+  REQUIRE(files.open() != nullptr);
+  const auto other = files.folder / "other.db";
+  std::filesystem::create_hard_link(files.folder / "j.db", other);
+  CHECK_THROWS_WITH_AS(files.open(), doctest::Contains("has 2 names (hard links)"), StoreError);
+  CHECK_THROWS_WITH_AS(read_status(other), doctest::Contains("has 2 names"), StoreError);
+  std::filesystem::remove(other);
+  CHECK(files.open() != nullptr);
 }
 
 TEST_CASE("an unknown job has no results line, and one when it is resolved") {

@@ -354,6 +354,27 @@ class Questions(BatchTest):
                       self.refused("--results", "-", file))
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), [file, "link"])
 
+    def test_what_is_written_beside_a_run_is_not_written_over_its_files(self):
+        file = self.input("http://127.0.0.1:1/")
+        (self.folder / "link").symlink_to("j")
+        flags = ("--journal", "j", "--results", "r", "--dead", "d")
+        for option, what in (("--metrics", "metrics"), ("--har", "HTTP archive")):
+            for path, of in ((file, "input"), ("j", "journal"), ("./r", "results"), ("d", "dead letters")):
+                with self.subTest(option=option, path=path):
+                    self.assertIn(f"{path} is the file of the {of} and cannot be that of the {what}: name another one",
+                                  self.refused(*flags, option, path, file))
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), [file, "link"])
+
+    def test_messages_are_not_written_into_the_files_of_a_run(self):
+        file = self.input("http://127.0.0.1:1/")
+        with (self.folder / "r").open("wb") as messages:
+            ran = subprocess.run([PROGRAM, "batch", "--log-json", "--results", "r", file], cwd=self.folder,
+                                 stderr=messages, timeout=LIMIT, env=clean_environment(), check=False)
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("/dev/stderr is the file of the results and cannot be that of the messages",
+                      (self.folder / "r").read_text())
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), [file, "r"])
+
 
 class Ends(BatchTest):
     def held(self):
@@ -437,6 +458,37 @@ class Ends(BatchTest):
         process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 0)
         self.assertEqual(len(server.seen), 1)
+
+    def test_a_second_process_does_not_get_the_results_or_dead_letters_of_the_first(self):
+        for what in ("--results", "--dead"):
+            with self.subTest(what):
+                release, server = self.held()
+                first = self.input(server.url("/1"), name=what[2:] + "1")
+                second = self.input(server.url("/2"), name=what[2:] + "2")
+                out = ("--no-results", what, what[2:]) if what == "--dead" else (what, what[2:])
+                process = self.start("batch", *QUIET, *out, first)
+                server.arrived.get(timeout=LIMIT)
+                for more in ((), ("--fresh",)):
+                    said = self.refused(*QUIET, *more, *out, second, status=23)
+                    self.assertIn("is being written by another run: wait for its end, or name another file", said)
+                release.set()
+                process.communicate(timeout=LIMIT)
+                self.assertEqual(process.returncode, 0)
+                self.assertEqual([seen.target for seen in server.seen], ["/1"])
+                if what == "--results":
+                    self.assertEqual(self.states("results"), [("1", "done")])
+
+    def test_results_that_another_program_replaces_are_an_error_of_the_run(self):
+        release, server = self.held()
+        file = self.input(server.url())
+        process = self.start("batch", *QUIET, "--results", "r", file)
+        server.arrived.get(timeout=LIMIT)
+        (self.folder / "r").rename(self.folder / "aside")
+        (self.folder / "r").write_text("")
+        release.set()
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 23, said)
+        self.assertIn(b"r was replaced while it was written", said)
 
 
 class FullDisks(BatchTest):

@@ -83,7 +83,16 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
   }
 }
 
+// What is written beside the files of the run.
+void name_other_files(BatchCommand& command) {
+  const auto place = [](const std::string& path) { return path == "-" ? "/dev/stdout" : path; };
+  command.batch.other_files = {{"metrics", place(command.telemetry.metrics_file)},
+                               {"HTTP archive", place(command.telemetry.har_file)},
+                               {"messages", "/dev/stderr"}};
+}
+
 int run_batch(BatchCommand& command) {
+  name_other_files(command);
   const auto telemetry = begin_telemetry(command);
   begin_sharing(command);
   RunDisplay display(command.progress);

@@ -53,6 +53,9 @@ struct HTTPRETRY_API BatchOptions {
   std::string dead;     // what failed, as an input for another run. Empty: none is written
   Bodies bodies = Bodies::Inline;
   std::string directory;
+  // Other files that the program writes, each with a word for what it is: "metrics". None of them
+  // may be one of the files above.
+  std::vector<std::pair<std::string, std::string>> other_files;
   bool headers = false;     // of the responses, in the results
   bool compressed = false;  // ask for gzip
   Headers default_headers;  // for requests that do not have them

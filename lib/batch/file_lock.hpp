@@ -1,0 +1,24 @@
+// Functions that keep a file to one writer, and notice what other programs do to it.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
+
+namespace httpretry::batch {
+
+// Locks the whole of an open file. The lock belongs to the file, whatever name it was opened by,
+// and to this descriptor, so it also keeps out other descriptors of this process. Returns false if
+// another descriptor has it: then `errno` is EAGAIN or EACCES. Any other `errno` is a failure.
+[[nodiscard]] bool try_lock(int file);
+[[nodiscard]] bool is_locked(int file);
+
+[[nodiscard]] bool leads_to(const std::string& path, const struct ::stat& file);
+
+// Returns what `path` leads to. Throws StoreError if that is no longer `file`, or if it has fewer
+// than `least` bytes.
+struct ::stat check_in_place(const std::string& path, const struct ::stat& file,
+                             std::uint64_t least);
+
+}  // namespace httpretry::batch
