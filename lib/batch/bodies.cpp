@@ -79,6 +79,7 @@ FiledBody::FiledBody(std::string path)
     : path_(std::move(path)), file_(save_to(path_, [] {
         FileOptions options;
         options.keep_partial = true;  // another run continues after them
+        options.owner_only = true;
         return options;
       }())) {}
 

@@ -48,7 +48,7 @@ bool is_still_there(int file, const std::string& path) {
 
 JournalLock::JournalLock(const std::string& journal) : path_(lock_path(journal)) {
   for (;;) {
-    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file_.open()) throw cannot_lock(journal);
     if (try_lock(file_.get())) {
       // Who had it may have removed the file meanwhile.

@@ -37,7 +37,7 @@ LineFile::LineFile(std::string path, std::uint64_t length)
 }
 
 void LineFile::open_and_lock() {
-  file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file_.open()) throw failed("write to", path_);
   if (!S_ISREG(about().st_mode)) {
     throw StoreError(path_ + " is no regular file: it could not be continued after a crash");

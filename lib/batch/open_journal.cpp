@@ -28,6 +28,13 @@ void remove_database(const std::string& path) {
   for (const auto* end : {"", "-wal", "-shm", "-journal"}) ::unlink((path + end).c_str());
 }
 
+// SQLite gives its log and its index the mode of the database.
+void create_for_owner(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file.open()) return;
+  throw StoreError("cannot write to " + path + ": " + std::generic_category().message(errno));
+}
+
 void sync_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (file.open() && ::fsync(file.get()) == 0) return;
@@ -39,6 +46,7 @@ std::unique_ptr<Database> create(const JournalSource& source, LinePolicies& poli
   remove_database(unfinished);
   bool good = false;
   try {
+    create_for_owner(unfinished);
     Database database(unfinished, Database::Mode::Create);
     database.execute(kForImport);
     database.execute("BEGIN");

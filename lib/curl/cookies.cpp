@@ -106,7 +106,7 @@ Result<void> CookieJar::add(std::string_view text, std::string_view name) {
 }
 
 Result<void> CookieJar::save(const std::string& path) const {
-  auto file = NewFile::beside(path, 0600);
+  auto file = NewFile::beside(path, FileAccess::AlwaysOwner);
   if (!file) return std::move(file).error();
   if (auto written = file->write(to_text()); !written) return written;
   return file->commit();

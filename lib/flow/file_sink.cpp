@@ -52,7 +52,7 @@ class PartInfo {
     return usable ? std::optional(std::move(start)) : std::nullopt;
   }
   [[nodiscard]] Result<void> write(const BodyVersion& version) const {
-    auto file = NewFile::beside(path_, 0600);
+    auto file = NewFile::beside(path_, FileAccess::AlwaysOwner);
     if (!file) return std::move(file).error();
     const auto total = version.total ? std::to_string(*version.total) : std::string();
     const auto text = url_ + "\n" + version.validator + "\n" + total + "\n";
@@ -130,7 +130,9 @@ class FileSink final : public Sink {
   FileSink(std::string path, FileOptions options) : path_(std::move(path)), options_(options) {}
 
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override {
-    auto file = options_.keep_partial ? NewFile::part(path_) : NewFile::beside(path_, 0666);
+    const auto access = options_.owner_only ? FileAccess::Owner : FileAccess::All;
+    auto file =
+        options_.keep_partial ? NewFile::part(path_, access) : NewFile::beside(path_, access);
     if (!file) return std::move(file).error();
     const bool keeps = !file->direct();
     std::optional<PartInfo> info;

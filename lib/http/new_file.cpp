@@ -60,6 +60,10 @@ bool is_same_file(const struct ::stat& a, const struct ::stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+constexpr mode_t kMode = 07777;
+
+mode_t mode_of(FileAccess access) { return access == FileAccess::All ? 0666 : 0600; }
+
 // Begins with the target's own name if that is not too long.
 std::string name_beside(const std::string& target) {
   constexpr std::size_t kMostBytes = 230;  // NAME_MAX is 255; we add 21
@@ -84,7 +88,14 @@ NewFile::~NewFile() {
   if (fd_.open() && kind_ == Kind::Aside) ::unlink(path_.c_str());
 }
 
-Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
+// A file of another user that has the mode already is as good.
+bool NewFile::set_mode(mode_t mode) const {
+  struct ::stat about {};
+  if (::fstat(fd_.get(), &about) != 0) return false;
+  return (about.st_mode & kMode) == (mode & kMode) || ::fchmod(fd_.get(), mode & kMode) == 0;
+}
+
+Result<NewFile> NewFile::beside(const std::string& target, FileAccess access) {
   if (target.empty()) return no_name();
   const auto found = behind_links(target);
   if (!found) return found.error();
@@ -106,34 +117,36 @@ Result<NewFile> NewFile::beside(const std::string& target, mode_t mode) {
   // A rename would replace even a file that we may not write to.
   if (exists && ::access(there.c_str(), W_OK) != 0) return cannot_open(target, errno);
   NewFile file(Kind::Aside, name_beside(there), there);
-  if (!file.open(O_CREAT | O_EXCL, mode)) return cannot_open(target, errno);
-  if (exists && mode != 0600 && ::fchmod(file.fd_.get(), old.st_mode & 07777U) != 0) {
-    return cannot_write(target, errno);
-  }
+  if (!file.open(O_CREAT | O_EXCL, mode_of(access))) return cannot_open(target, errno);
+  const bool keeps_mode = exists && access != FileAccess::AlwaysOwner;
+  if (keeps_mode && !file.set_mode(old.st_mode)) return cannot_write(target, errno);
   return file;
 }
 
-Result<NewFile> NewFile::part(const std::string& target) {
+Result<NewFile> NewFile::part(const std::string& target, FileAccess access) {
   if (target.empty()) return no_name();
   const auto there = behind_links(target);
   if (!there) return there.error();
   struct ::stat about {};
-  if (::stat(there->c_str(), &about) == 0 && !S_ISREG(about.st_mode)) return beside(target, 0666);
+  const bool exists = ::stat(there->c_str(), &about) == 0;
+  if (exists && !S_ISREG(about.st_mode)) return beside(target, access);
   // Another process may finish the file after we have opened it and before we lock it. Then what we
   // hold has become the finished file, and must not be written to.
   for (int times = 0; times < 100; ++times) {
     NewFile file(Kind::Part, *there + ".part", *there);
-    const auto locked = file.open_and_lock();
+    const auto locked = file.open_and_lock(exists ? about.st_mode & 0777U : mode_of(access));
     if (!locked) return locked.error();
-    if (*locked) return file;
+    if (!*locked) continue;
+    if (exists && !file.set_mode(about.st_mode)) return cannot_write(target, errno);
+    return file;
   }
   return written_by_another(*there + ".part");
 }
 
 // False: it is no longer the file of that name.
-Result<bool> NewFile::open_and_lock() {
+Result<bool> NewFile::open_and_lock(mode_t mode) {
   // Without O_NONBLOCK, opening a pipe would wait for a reader.
-  if (!open(O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0666)) {
+  if (!open(O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode)) {
     return errno == ENXIO ? not_regular(path_) : cannot_open(path_, errno);
   }
   struct ::stat opened {};

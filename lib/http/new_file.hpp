@@ -7,17 +7,25 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+
 namespace httpretry {
+
+// Who may read a file. The umask limits it further, except where it has the mode of an old file.
+enum class FileAccess : std::uint8_t {
+  All,          // 0666, or the mode of the old file
+  Owner,        // 0600, or the mode of the old file
+  AlwaysOwner,  // 0600, even in place of an old file with another mode
+};
 
 class NewFile {
  public:
-  // A temporary file beside `target` (beside its target, if it is a link). It has the mode of the
-  // old file; without one, `mode` as limited by the umask. A `mode` of 0600 is always kept. A
-  // device is written to directly. A pipe is an error: its reader could hold us up for ever.
-  static Result<NewFile> beside(const std::string& target, mode_t mode);
+  // A temporary file beside `target` (beside its target, if it is a link). A device is written to
+  // directly. A pipe is an error: its reader could hold us up for ever.
+  static Result<NewFile> beside(const std::string& target, FileAccess access);
   // "TARGET.part", which stays if it is not committed, and is appended to when it is opened again.
   // One process at a time can open it.
-  static Result<NewFile> part(const std::string& target);
+  static Result<NewFile> part(const std::string& target, FileAccess access);
 
   NewFile(NewFile&& other) noexcept = default;
   NewFile& operator=(NewFile&& other) = delete;
@@ -39,7 +47,8 @@ class NewFile {
   enum class Kind { Aside, Part, Direct, Nowhere };
   NewFile(Kind kind, std::string path, std::string target);
   bool open(int flags, mode_t mode = 0);
-  Result<bool> open_and_lock();
+  Result<bool> open_and_lock(mode_t mode);
+  [[nodiscard]] bool set_mode(mode_t mode) const;
 
   Kind kind_;
   Descriptor fd_;

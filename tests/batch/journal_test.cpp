@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include <filesystem>
 
 using namespace httpretry;
@@ -333,6 +335,34 @@ TEST_CASE("a journal with two names is refused, since its log is found by name")
   CHECK_THROWS_WITH_AS(read_status(other), doctest::Contains("has 2 names"), StoreError);
   std::filesystem::remove(other);
   CHECK(files.open() != nullptr);
+}
+
+TEST_CASE("files that a run creates can be read only by their owner, and others keep their mode") {
+  const auto owner = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+  const auto group = owner | std::filesystem::perms::group_read;
+  const auto mode_of = [](const std::string& path) {
+    return std::filesystem::status(path).permissions();
+  };
+  JournalFiles files;
+  files.input_of(2);
+  const auto before = ::umask(0);
+  auto journal = files.open();
+  finish_all(*journal, 1);
+  for (const char* const name : {"j.db", "j.db-wal", "j.db-shm", "j.db-lock", "results", "dead"}) {
+    CAPTURE(name);
+    CHECK(mode_of(files.folder / name) == owner);
+  }
+  journal.reset();
+  for (const char* const name : {"j.db", "results", "dead"}) {
+    std::filesystem::permissions(files.folder / name, group);
+  }
+  journal = files.open();
+  finish_all(*journal, 1);
+  ::umask(before);
+  for (const char* const name : {"j.db", "j.db-wal", "j.db-shm", "results", "dead"}) {
+    CAPTURE(name);
+    CHECK(mode_of(files.folder / name) == group);
+  }
 }
 
 TEST_CASE("an unknown job has no results line, and one when it is resolved") {

@@ -77,6 +77,15 @@ class Runs(BatchTest):
         self.batch("--bodies", "none", "--fresh", self.input(server.url()))
         self.assertNotIn("body", self.lines()[0])
 
+    def test_only_their_owner_can_read_the_files_of_a_run(self):
+        self.addCleanup(os.umask, os.umask(0))
+        server = self.server(Response(200, b"hello"), Response(404))
+        file = self.input({"url": server.url(), "id": "a"}, {"url": server.url(), "id": "b"})
+        self.batch("--bodies", "out", "--dead", "dead", "--har", "har", "--parallel", "1", file, status=22)
+        for name in ("out/a", "dead", "har", "in.jsonl.results.jsonl", "in.jsonl.httpretry.db"):
+            with self.subTest(name):
+                self.assertEqual(oct((self.folder / name).stat().st_mode & 0o777), oct(0o600))
+
     def test_a_body_that_is_too_long_is_left_out_of_the_results(self):
         server = self.server(Response(200, b"x" * 65537))
         self.batch(self.input(server.url()))

@@ -234,6 +234,15 @@ class Files(ProgramTest):
         self.assertEqual((self.folder / "out").read_bytes(), b"0123456789")
         self.assertEqual(self.names(), ["out"])
 
+    def test_a_download_that_goes_on_keeps_the_mode_of_its_file(self):
+        self.addCleanup(os.umask, os.umask(0))
+        (self.folder / "out").write_bytes(b"0123")
+        (self.folder / "out").chmod(0o600)
+        server = self.server(Response(206, b"456789", [("Content-Range", "bytes 4-9/10")]))
+        self.run_program("-C", "-", "-o", "out", server.url())
+        self.assertEqual((self.folder / "out").read_bytes(), b"0123456789")
+        self.assertEqual((self.folder / "out").stat().st_mode & 0o777, 0o600)
+
     def test_what_does_not_fit_the_first_part_is_not_the_file(self):
         tag = ("ETag", '"v1"')
         range_of = lambda text, *more: [("Content-Range", text), *(more or (tag,))]

@@ -2,9 +2,42 @@
 
 #include <httpretry/flow/sink.hpp>
 
+#include <sys/stat.h>
+
+#include <filesystem>
 #include <string>
 
 using namespace httpretry;
+
+namespace {
+
+using std::filesystem::perms;
+
+constexpr auto kOwner = perms::owner_read | perms::owner_write;
+constexpr auto kOwnerAndGroup = kOwner | perms::group_read;
+
+perms mode_of(const std::string& path) { return std::filesystem::status(path).permissions(); }
+
+std::unique_ptr<BodyWriter> begin(const std::string& path, const FileOptions& options) {
+  auto writer = save_to(path, options)->open(Request::get("http://a/f")).value();
+  REQUIRE(writer->begin(Response(200), 0));
+  REQUIRE(writer->write("secret"));
+  return writer;
+}
+
+// Without a umask for its lifetime.
+class NoUmask {
+ public:
+  NoUmask() : before_(::umask(0)) {}
+  ~NoUmask() { ::umask(before_); }
+  NoUmask(const NoUmask&) = delete;
+  NoUmask& operator=(const NoUmask&) = delete;
+
+ private:
+  mode_t before_;
+};
+
+}  // namespace
 
 TEST_CASE("what is known of a part stays as the first response told it") {
   const TemporaryDirectory directory;
@@ -24,4 +57,55 @@ TEST_CASE("what is known of a part stays as the first response told it") {
   rest.headers = {{"ETag", "\"v1\""}, {"Content-Range", "bytes 5-9/*"}};
   REQUIRE(writer->begin(rest, 5));
   CHECK(read_file(directory.file("f.part.info")) == told);
+}
+
+TEST_CASE("a file has the mode of the one that it replaces, also while it is a part of it") {
+  const NoUmask none;
+  const TemporaryDirectory directory;
+  const auto path = directory.file("f");
+  for (const auto mode : {kOwner, kOwnerAndGroup}) {
+    for (const bool part_exists : {false, true}) {
+      FileOptions options;
+      options.keep_partial = true;
+      options.continue_existing = true;
+      write_file(path, "beginning of a ");
+      std::filesystem::permissions(path, mode);
+      if (part_exists) write_file(path + ".part", "");
+      const auto writer = begin(path, options);
+      CHECK(mode_of(path + ".part") == mode);
+      REQUIRE(writer->finish());
+      CHECK(mode_of(path) == mode);
+    }
+  }
+}
+
+TEST_CASE("a file for its owner alone is never readable by others, and an old one keeps its mode") {
+  const NoUmask none;
+  const TemporaryDirectory directory;
+  const auto path = directory.file("f");
+  for (const bool keep_partial : {false, true}) {
+    FileOptions options;
+    options.owner_only = true;
+    options.keep_partial = keep_partial;
+    auto writer = begin(path, options);
+    if (keep_partial) CHECK(mode_of(path + ".part") == kOwner);
+    REQUIRE(writer->finish());
+    CHECK(mode_of(path) == kOwner);
+    std::filesystem::permissions(path, kOwnerAndGroup);
+    writer = begin(path, options);
+    REQUIRE(writer->finish());
+    CHECK(mode_of(path) == kOwnerAndGroup);
+    std::filesystem::remove(path);
+  }
+}
+
+TEST_CASE("the umask limits a file for its owner, too") {
+  const NoUmask none;
+  const TemporaryDirectory directory;
+  ::umask(0277);
+  FileOptions options;
+  options.owner_only = true;
+  const auto writer = begin(directory.file("f"), options);
+  REQUIRE(writer->finish());
+  CHECK(mode_of(directory.file("f")) == perms::owner_read);
 }

@@ -51,8 +51,10 @@ std::optional<int> open_descriptor(const std::string& path) {
 }
 
 // Writes the file as a response body is saved: under another name, renamed when complete.
-Result<void> write_file(const std::string& path, std::string_view bytes) {
-  auto file = save_to(path)->open(Request::get(""));
+Result<void> write_file(const std::string& path, std::string_view bytes, Readers readers) {
+  FileOptions options;
+  options.owner_only = readers == Readers::Owner;
+  auto file = save_to(path, options)->open(Request::get(""));
   if (!file) return std::move(file).error();
   if (auto begun = (*file)->begin(Response(200), 0); !begun) return begun;
   if (auto written = (*file)->write(bytes); !written) return std::move(written).error();
@@ -132,12 +134,12 @@ bool is_stream(const std::string& path) {
   return open_descriptor(path) || (::stat(path.c_str(), &about) == 0 && S_ISFIFO(about.st_mode));
 }
 
-void write_to(const std::string& path, std::string_view bytes, int cancel,
-              const WaitLimit* opening) {
+void write_to(const std::string& path, std::string_view bytes, int cancel, const WaitLimit* opening,
+              Readers readers) {
   struct ::stat about {};
   const bool file = ::stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode);
   if (!file || open_descriptor(path)) return Stream(path, cancel, opening).write(bytes);
-  if (const auto written = write_file(path, bytes); !written) {
+  if (const auto written = write_file(path, bytes, readers); !written) {
     throw WriteError(written.error().message);
   }
 }

@@ -54,9 +54,12 @@ class Stream {
 // by a renamed file.
 bool is_stream(const std::string& path);
 
+// Who may read a file that is created; an existing one keeps its mode.
+enum class Readers : std::uint8_t { ByUmask, Owner };
+
 // Writes a whole file; "-" is standard output. A regular file is written under another name and
 // renamed when complete, so that a failure leaves the old one unchanged.
 void write_to(const std::string& path, std::string_view bytes, int cancel,
-              const WaitLimit* opening = nullptr);
+              const WaitLimit* opening = nullptr, Readers readers = Readers::ByUmask);
 
 }  // namespace httpretry::cli

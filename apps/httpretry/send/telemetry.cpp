@@ -94,7 +94,7 @@ void RunTelemetry::write_metrics(const WaitLimit& limit) const {
 void RunTelemetry::write_har(const WaitLimit& limit) const {
   if (!har_) return;
   limit.restart();
-  write_to(har_file_, har_->text(), limit.signals().descriptor(), &limit);
+  write_to(har_file_, har_->text(), limit.signals().descriptor(), &limit, Readers::Owner);
 }
 
 void RunTelemetry::finish(const WaitLimit& limit) const {

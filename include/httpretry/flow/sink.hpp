@@ -102,10 +102,12 @@ struct HTTPRETRY_API FileOptions {
   bool keep_partial = false;
   // PATH contains the beginning of the body already; the user guarantees that it is the same body.
   bool continue_existing = false;
+  // Creates PATH readable and writable only by its owner (0600).
+  bool owner_only = false;
 };
 // Saves to a temporary file that replaces PATH when the body is complete, so an old file survives
-// every failure. A device is written to directly. A pipe is an error, because its reader could hold
-// up the loop; use pass_to.
+// every failure. The new file has the mode of the old one. A device is written to directly. A pipe
+// is an error, because its reader could hold up the loop; use pass_to.
 [[nodiscard]] HTTPRETRY_API SinkPtr save_to(std::string path, FileOptions options = FileOptions());
 
 // Passes the body to a function; `false` ends the call with Errc::Canceled. The function cannot
