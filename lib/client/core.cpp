@@ -6,6 +6,7 @@
 #include "lib/http/random.hpp"
 
 #include <httpretry/middleware/retry_call.hpp>
+#include <httpretry/retry/classify.hpp>
 
 #include <unistd.h>
 
@@ -34,7 +35,7 @@ struct BlockingCompletion final : Completion {
 // The error of a call that did not begin.
 Error not_begun(Errc code, std::string why) {
   Error error(code, std::move(why));
-  error.history.stop_reason = code == Errc::Canceled ? Reason::Canceled : Reason::NotRetryable;
+  error.history.stop_reason = stop_reason(code);
   return error;
 }
 
@@ -68,8 +69,8 @@ void add_base(const ClientOptions& options, Request& request) {
 
 // A loop needs descriptors and a thread.
 Error no_loop(const std::system_error& cause) {
-  return not_begun(Errc::Internal, "the call cannot begin: " + std::string(cause.what()) +
-                                       hint_at_limit(cause.code().value()));
+  return not_begun(Errc::LocalShortage, "the call cannot begin: " + std::string(cause.what()) +
+                                            hint_at_limit(cause.code().value()));
 }
 
 }  // namespace

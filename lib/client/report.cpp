@@ -197,7 +197,8 @@ std::string attempt_text(const Attempt& attempt) {
 std::string describe(const Outcome& outcome) {
   const auto& history = history_of(outcome);
   const auto count = history.attempts.size();
-  if (count == 0 && !outcome && outcome.error().held_back()) {
+  const bool short_of = history.stop_reason == Reason::LocalShortage;
+  if (count == 0 && !outcome && (outcome.error().held_back() || short_of)) {
     auto line = "not sent: " + outcome.error().message;
     if (history.retry_at) line += "; come back at " + rfc3339(*history.retry_at);
     return line + " (" + std::string(to_string(history.stop_reason)) + ")";

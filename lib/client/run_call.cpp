@@ -3,6 +3,8 @@
 #include "lib/flow/call_state.hpp"
 #include "lib/flow/resume_on.hpp"
 
+#include <httpretry/retry/classify.hpp>
+
 #include <new>
 
 namespace httpretry::detail {
@@ -28,8 +30,9 @@ void add_only_attempt(const Outcome& outcome, Call::State& state) {
   attempt.duration = exchange.timings.total;
 }
 
-// The exception does not tell what was sent: Maybe. `finish` makes it Never without an exchange.
-Error out_of_memory() {
+// The exception does not tell what an exchange has sent: Maybe, if there was one.
+Error out_of_memory(bool exchanged) {
+  if (!exchanged) return Error(Errc::LocalShortage, "out of memory");
   Error error(Errc::Internal, "out of memory");
   error.permanent = true;
   error.exchange.sent = Sent::Maybe;
@@ -56,7 +59,7 @@ void finish(Outcome& outcome, Call::State& state) {
   if (!outcome && outcome.error().code == Errc::Canceled) {
     history.stop_reason = Reason::Canceled;
   } else if (history.stop_reason == Reason::Success && !is_good(outcome, history)) {
-    history.stop_reason = Reason::NotRetryable;
+    history.stop_reason = outcome ? Reason::NotRetryable : stop_reason(outcome.error().code);
   }
   // The work of middlewares counts, too.
   if (auto* queue = RunQueue::current(); queue == state.scheduler) queue->read_clock();
@@ -147,7 +150,7 @@ PostedCoroutine carry(std::shared_ptr<const ForCalls> client, std::unique_ptr<Be
       result = co_await sent;
     } while (follow(*client, *result, followed++, request, call));
   } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
-    result.emplace(out_of_memory());
+    result.emplace(out_of_memory(state.exchanges > 0));
   }
   if (RunQueue::is_not_driving(*state.scheduler)) {
     const ResumeOn home(*state.scheduler);
@@ -188,7 +191,7 @@ PostedCoroutine run_work([[maybe_unused]] std::shared_ptr<const ForCalls> client
     const auto running = work->run(*where.scheduler);
     co_await running;
   } catch (...) {  // std::bad_alloc, as in run_call
-    work->give_up(out_of_memory());
+    work->give_up(out_of_memory(true));
   }
   if (RunQueue::is_not_driving(*where.scheduler)) {
     const ResumeOn home(*where.scheduler);

@@ -1,6 +1,7 @@
 #include "epoll_set.hpp"
 
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -19,6 +20,16 @@ int port_of(int fd) {
   if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
   if (address.ss_family != AF_INET6) return 0;
   return ntohs(reinterpret_cast<sockaddr_in6&>(address).sin6_port);
+}
+
+// Whether it is one of the last descriptors that the process may have. They are not for sockets: a
+// connection that has one also needs files, for a moment (certificates, /etc/hosts), and without
+// them it would fail for another reason, which may be permanent.
+bool is_spare(int fd) {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return false;
+  constexpr rlim_t kSpare = 8;
+  return static_cast<rlim_t>(fd) + std::min(kSpare, files.rlim_cur / 16) >= files.rlim_cur;
 }
 
 }  // namespace
@@ -89,14 +100,12 @@ void EpollSet::forget(int fd, Socket& socket) const {
   socket.registered = 0;
 }
 
-curl_socket_t EpollSet::open(const curl_sockaddr& address) noexcept {
+int EpollSet::open(const curl_sockaddr& address) noexcept {
   const int fd = ::socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
-  open_error_ = fd < 0 ? errno : 0;
-  if (fd < 0) return CURL_SOCKET_BAD;
-  if (!make_room(fd)) {
+  if (fd < 0) return -errno;
+  if (const int problem = is_spare(fd) ? EMFILE : make_room(fd) ? 0 : ENOMEM; problem != 0) {
     ::close(fd);
-    open_error_ = ENOMEM;
-    return CURL_SOCKET_BAD;
+    return -problem;
   }
   at(fd) = Socket{};
   at(fd).ours = true;

@@ -39,7 +39,8 @@ class EpollSet {
   // What libcurl's callbacks ask for. Nothing throws.
   // `what`: CURL_POLL_IN and so on. False: the system has no memory for it.
   bool want(int fd, Shard& shard, int what) noexcept;
-  curl_socket_t open(const curl_sockaddr& address) noexcept;
+  // -errno if the process lacks something for it.
+  int open(const curl_sockaddr& address) noexcept;
   int close(curl_socket_t fd) noexcept;
   // The socket with this local port; -1 where it was not opened by `open`. Throws std::bad_alloc.
   [[nodiscard]] int find(int local_port);
@@ -49,8 +50,6 @@ class EpollSet {
   void set_http1(int fd) { at(fd).http1 = true; }
   // Whether that is known of the connection with this local port.
   [[nodiscard]] bool is_http1(int local_port) const;
-  // Why the last `open` failed (errno); 0 where it did not.
-  [[nodiscard]] int open_error() const { return open_error_; }
   // What went wrong (errno) before the last `close`, since it was last 0.
   [[nodiscard]] int close_error() const { return close_error_; }
 
@@ -75,7 +74,6 @@ class EpollSet {
 
   Descriptor epoll_;
   EventFd wake_{kFailure};
-  int open_error_ = 0;
   int close_error_ = 0;
   std::vector<Socket> sockets_;  // by descriptor
   // Descriptors by the port of our end. Several may have the same, to different servers.

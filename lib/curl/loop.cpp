@@ -312,7 +312,7 @@ std::unique_ptr<Easy> Loop::take_easy() {
   auto easy = std::make_unique<Easy>(*options_, proxied_);
   curl_easy_setopt(easy->handle(), CURLOPT_SHARE, share_.get());
   curl_easy_setopt(easy->handle(), CURLOPT_OPENSOCKETFUNCTION, &on_open);
-  curl_easy_setopt(easy->handle(), CURLOPT_OPENSOCKETDATA, this);
+  curl_easy_setopt(easy->handle(), CURLOPT_OPENSOCKETDATA, easy.get());
   curl_easy_setopt(easy->handle(), CURLOPT_CLOSESOCKETFUNCTION, &on_close);
   curl_easy_setopt(easy->handle(), CURLOPT_CLOSESOCKETDATA, this);
   return easy;
@@ -367,10 +367,13 @@ int Loop::on_timer(CURLM* /*multi*/, long timeout, void* user) {
   return 0;
 }
 
-curl_socket_t Loop::on_open(void* self, curlsocktype /*purpose*/, curl_sockaddr* address) {
-  auto& loop = *static_cast<Loop*>(self);
-  const auto fd = loop.sockets_.open(*address);
-  if (fd == CURL_SOCKET_BAD) loop.lost_socket_ = true;
+curl_socket_t Loop::on_open(void* easy, curlsocktype /*purpose*/, curl_sockaddr* address) {
+  return static_cast<Easy*>(easy)->transfer->open_socket(*address);
+}
+
+int Loop::open_socket(const curl_sockaddr& address) noexcept {
+  const int fd = sockets_.open(address);
+  if (fd < 0) lost_socket_ = true;
   return fd;
 }
 

@@ -67,8 +67,8 @@ class Loop final : public RunQueue, public Transport {
   std::unique_ptr<Easy> take_easy();
   void give_back(std::unique_ptr<Easy> easy, bool reusable);
 
-  // Why the system gave no socket when one was last asked for (errno); 0 where it did.
-  [[nodiscard]] int socket_error() const { return sockets_.open_error(); }
+  // For libcurl: a socket, or -errno.
+  int open_socket(const curl_sockaddr& address) noexcept;
   // Whether libcurl lacked memory when it last closed a socket.
   [[nodiscard]] bool lacked_memory() const { return sockets_.close_error() == ENOMEM; }
 
@@ -135,7 +135,7 @@ class Loop final : public RunQueue, public Transport {
 
   static int on_socket(CURL*, curl_socket_t socket, int what, void* shard, void*);
   static int on_timer(CURLM*, long timeout_ms, void* shard);
-  static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr* address);
+  static curl_socket_t on_open(void* easy, curlsocktype, curl_sockaddr* address);
   static int on_close(void* self, curl_socket_t socket);
 
   std::shared_ptr<const TransportOptions> options_;

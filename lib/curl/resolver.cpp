@@ -4,6 +4,7 @@
 
 #include "lib/flow/signals.hpp"
 #include "lib/http/owned.hpp"
+#include "lib/http/shortage.hpp"
 #include "lib/http/text.hpp"
 
 #include <arpa/inet.h>
@@ -44,6 +45,10 @@ Error resolve_error(std::string text) {
 // `code`: of getaddrinfo; `cause`: errno.
 Error lookup_error(const std::string& host, int code, int cause) {
   const auto said = " (" + std::string(::gai_strerror(code)) + ")";
+  if (code == EAI_MEMORY || is_shortage(cause)) {
+    return Error(Errc::LocalShortage, "cannot look up " + host + ": " +
+                                          system_text(code == EAI_MEMORY ? ENOMEM : cause));
+  }
   switch (code) {
     case EAI_NONAME:
 #ifdef EAI_NODATA
@@ -51,7 +56,6 @@ Error lookup_error(const std::string& host, int code, int cause) {
 #endif
       return resolve_error("the host " + host + " does not exist, or has no address" + said);
     case EAI_AGAIN: return resolve_error("no name server could give the address of " + host + said);
-    case EAI_MEMORY: return Error(Errc::Internal, "no memory to look up " + host);
     case EAI_SYSTEM:
       return Error(Errc::Internal, "cannot look up " + host + ": " + system_text(cause));
     default: return resolve_error("cannot look up " + host + said);
@@ -71,7 +75,7 @@ Result<Addresses> call_lookup(const Lookup& lookup, const std::string& host) {
     }
     return found;
   } catch (const std::bad_alloc&) {
-    return Error(Errc::Internal, "out of memory");
+    return Error(Errc::LocalShortage, "out of memory");
   } catch (...) {
     return resolve_error("the look-up of " + host + " threw: " + text_of(std::current_exception()));
   }
@@ -91,6 +95,7 @@ Result<Addresses> system_lookup(const std::string& host) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_ADDRCONFIG;
   addrinfo* list = nullptr;
+  errno = 0;
   const int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &list);
   if (code != 0) return lookup_error(host, code, errno);
   const Owned<addrinfo, ::freeaddrinfo> owned(list);
@@ -172,7 +177,7 @@ void Resolver::State::start_thread() {
     const auto name = queue.back();
     queue.pop_back();
     end_lookup(name->host);
-    name->set_result(Error(Errc::Internal,
+    name->set_result(Error(Errc::LocalShortage,
                            "cannot start a thread to look up " + name->host + ": " + cause.what()));
   }
 }

@@ -179,7 +179,8 @@ void Transfer::conclude() {
 }
 
 void Transfer::lost(CURLMcode code) {
-  if (code == CURLM_OUT_OF_MEMORY) abort_.set(Abort::NoMemory);
+  // ABORTED_BY_CALLBACK: the system has no memory to watch a socket (Loop::on_socket).
+  if (code == CURLM_OUT_OF_MEMORY || code == CURLM_ABORTED_BY_CALLBACK) abort_.set(Abort::NoMemory);
   finished(CURLE_RECV_ERROR);
 }
 

@@ -3,6 +3,7 @@
 // limits of time, and makes the Outcome.
 #pragma once
 
+#include "last_socket.hpp"
 #include "loop.hpp"
 #include "response_reader.hpp"
 #include "send_tracker.hpp"
@@ -61,6 +62,7 @@ class Transfer final : public CancelableWait {
   void lost(CURLMcode code);
 
   // The callbacks of libcurl. They must not throw, nor call libcurl except getinfo and setopt.
+  curl_socket_t open_socket(const curl_sockaddr& address) noexcept;
   bool about_to_send(int local_port) noexcept;       // our end of the connection's; false aborts
   bool header_line(std::string_view line) noexcept;  // false aborts
   std::size_t body_bytes(std::string_view bytes) noexcept;
@@ -132,7 +134,8 @@ class Transfer final : public CancelableWait {
   void learn_of_origin();
   Error failure();
   Error curl_failure();
-  [[nodiscard]] bool lacks_socket() const;
+  bool explain_socket(Error& error) const;
+  void find_shortage(Error& error) const;
   [[nodiscard]] bool line_too_long() const;
   [[nodiscard]] bool broke_off() const;
   [[nodiscard]] Exchange exchange() const;
@@ -160,6 +163,7 @@ class Transfer final : public CancelableWait {
   bool private_handle_ = false;
   bool version_known_ = false;  // of HTTP, at the origin
   bool may_multiplex_ = false;  // the connection may turn out to speak HTTP/2
+  LastSocket last_socket_;
   // Of the connection:
   // libcurl will close it though no frame broke it (HTTP/2): the server goes away, and processes no
   // stream above this, or it refused one.

@@ -26,6 +26,12 @@ std::string_view address(CURL* easy) {
 
 }  // namespace
 
+curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
+  const int fd = loop_.open_socket(address);
+  last_socket_.opened(address, fd < 0 ? -fd : 0);
+  return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
 // Not needed for a connection that has shown that it speaks HTTP/1: that saves 8 000 instructions.
 bool Transfer::watch_connection() noexcept {
   if (sends_.reused() && loop_.speaks_http1(sends_.local_port())) return true;

@@ -3,6 +3,7 @@
 #include "url_parts.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/http/shortage.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -13,6 +14,8 @@ namespace {
 
 // What OpenSSL says where the bytes that came are not TLS, such as those of a plain HTTP response.
 constexpr std::string_view kNoTls = "wrong version number";
+// libcurl looks up the names of proxies on threads of its own.
+constexpr std::string_view kNoThread = "getaddrinfo() thread failed to start";
 
 // libcurl quotes the URL of a proxy that it cannot read, with its password.
 std::string without_userinfo(std::string text) {
@@ -119,6 +122,7 @@ Outcome Transfer::ended() {
     Error error(Errc::Internal, "out of memory");
     error.permanent = true;
     error.curl_code = CURLE_OUT_OF_MEMORY;
+    find_shortage(error);
     error.exchange = exchange();
     return error;
   }
@@ -258,6 +262,7 @@ Exchange Transfer::exchange() const {
 
 Error Transfer::failure() {
   Error error = abort_.none() ? curl_failure() : abort_.error(loop_.now() - started_);
+  find_shortage(error);
   error.exchange = exchange();
   error.partial = sends_.answered() && (error.code == Errc::Receive || error.code == Errc::Timeout);
   if (sends_.answered()) {
@@ -270,10 +275,32 @@ Error Transfer::failure() {
   return error;
 }
 
-// The system gave us no socket. libcurl would say that it could not connect.
-bool Transfer::lacks_socket() const {
-  return code_ == CURLE_COULDNT_CONNECT && sends_.sends() == 0 && loop_.socket_error() != 0 &&
-         number_info(handle(), CURLINFO_OS_ERRNO) == 0;  // else one that could not connect
+// Fills in why there was no socket, or no local port for it. False if that is not the problem.
+bool Transfer::explain_socket(Error& error) const {
+  if (code_ != CURLE_COULDNT_CONNECT || sends_.sends() > 0) return false;
+  const int cause = static_cast<int>(number_info(handle(), CURLINFO_OS_ERRNO));
+  if (const int refused = last_socket_.error(); refused != 0) {
+    if (is_shortage(refused)) error.code = Errc::LocalShortage;
+    error.message = "cannot open a socket: " + system_text(refused);
+  } else if (is_shortage(cause)) {
+    error.code = Errc::LocalShortage;
+    error.message = "cannot connect: " + system_text(cause);
+  } else if (last_socket_.lacks_port(cause)) {
+    error.code = Errc::LocalShortage;
+    error.message = "cannot connect: all local ports for this server are in use";
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// What libcurl or the library lacked before anything was sent.
+void Transfer::find_shortage(Error& error) const {
+  const bool no_memory = error.curl_code == CURLE_OUT_OF_MEMORY;
+  const bool no_thread = error.message.find(kNoThread) != std::string::npos;
+  if (sends_.sends() > 0 || (!no_memory && !no_thread)) return;
+  error.code = Errc::LocalShortage;
+  error.permanent = false;
 }
 
 // libcurl 7.88 reports a long line as lack of memory. Where memory was really lacking, the C
@@ -296,10 +323,7 @@ Error Transfer::curl_failure() {
     error.headers = std::move(reader_.proxy_headers);
     error.permanent = proxy_status < 500 && proxy_status != 429;
     error.message = "the proxy refused to connect, with status " + std::to_string(proxy_status);
-  } else if (lacks_socket()) {
-    error.code = Errc::Internal;
-    error.permanent = false;
-    error.message = "cannot open a socket: " + system_text(loop_.socket_error());
+  } else if (explain_socket(error)) {
   } else if (code_ == CURLE_PARTIAL_FILE && reader_.cut_short()) {
     error.message = "the gzip body of the response ends early";
   } else if (code_ == CURLE_PARTIAL_FILE && broke_off()) {

@@ -2,6 +2,7 @@
 
 #include "owned.hpp"
 #include "regular_file.hpp"
+#include "shortage.hpp"
 
 #include <sys/stat.h>
 #include <algorithm>
@@ -66,7 +67,9 @@ Error cannot_open(const std::string& path, const std::string& why) {
   return error;
 }
 Error cannot_open(const std::string& path, int cause) {
-  return cannot_open(path, std::generic_category().message(cause));
+  auto error = cannot_open(path, std::generic_category().message(cause));
+  if (is_shortage(cause)) error.code = Errc::LocalShortage;
+  return error;
 }
 
 Result<Reader> open_file(const std::string& path, std::uint64_t offset) {

@@ -26,9 +26,10 @@ std::string_view to_string(Class cls) {
 
 std::string_view to_string(Reason reason) {
   return word<Reason::Canceled>(
-      reason, {"success", "not_retryable", "unsafe_to_repeat", "not_replayable",
-               "attempts_exhausted", "elapsed_exhausted", "server_delay_too_long",
-               "budget_exhausted", "circuit_open", "rate_limited", "queue_full", "canceled"});
+      reason,
+      {"success", "not_retryable", "unsafe_to_repeat", "not_replayable", "attempts_exhausted",
+       "elapsed_exhausted", "server_delay_too_long", "budget_exhausted", "circuit_open",
+       "rate_limited", "queue_full", "local_shortage", "canceled"});
 }
 
 std::string_view to_string(HedgeRefused why) {
@@ -41,7 +42,7 @@ std::string_view to_string(Errc code) {
   return word<Errc::Status>(
       code, {"invalid_request", "resolve", "connect", "tls", "timeout", "send", "receive",
              "protocol", "too_large", "canceled", "paused", "circuit_open", "rate_limited",
-             "queue_full", "internal", "status"});
+             "queue_full", "local_shortage", "internal", "status"});
 }
 
 std::string_view to_string(Circuit circuit) {

@@ -123,6 +123,7 @@ std::optional<TransportKind> policy::transport_kind(const Error& error) {
     case Errc::CircuitOpen:
     case Errc::RateLimited:
     case Errc::QueueFull:
+    case Errc::LocalShortage:
     case Errc::Internal:
     case Errc::Status: break;
   }
@@ -167,6 +168,7 @@ Reason stop_reason(Errc code) {
     case Errc::CircuitOpen: return Reason::CircuitOpen;
     case Errc::RateLimited: return Reason::RateLimited;
     case Errc::QueueFull: return Reason::QueueFull;
+    case Errc::LocalShortage: return Reason::LocalShortage;
     default: return Reason::NotRetryable;
   }
 }

@@ -115,6 +115,7 @@ TEST_CASE("transport errors by kind") {
                         {Errc::CircuitOpen, false, "error: circuit_open", Class::Permanent},
                         {Errc::RateLimited, false, "error: rate_limited", Class::Permanent},
                         {Errc::QueueFull, false, "error: queue_full", Class::Permanent},
+                        {Errc::LocalShortage, false, "error: local_shortage", Class::Permanent},
                         {Errc::Internal, false, "error: internal", Class::Permanent}}) {
     CAPTURE(std::string(row.rule));
     Error error(row.code);

@@ -36,6 +36,7 @@ const Row kRows[] = {
     {"nor is a rate of ours that allows it too late", "GET", "rate_limited", nothing,
      "rate_limited"},
     {"nor a queue that is full", "GET", "queue_full", nothing, "queue_full"},
+    {"nor what this process lacks", "GET", "local_shortage", nothing, "local_shortage"},
     {"a pause was the server's word", "GET", "paused", nothing, "server_delay_too_long"},
     {"a response over the limit would be too large again", "GET", "too_large maybe", nothing,
      "not_retryable"},

@@ -1,13 +1,13 @@
 // How clients and tasks end: with calls in flight, on their own threads, in forked processes, and
 // where the process has no more descriptors.
 #include "event_loops.hpp"
+#include "file_limit.hpp"
 #include "holding_server.hpp"
 #include "wire.hpp"
 
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
 
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,30 +76,6 @@ ClientOptions thousands() {
   options.max_in_flight = kHanging + 50;
   return options;
 }
-
-// What the next file to be opened would get.
-std::size_t next_file() {
-  const int fd = ::dup(0);
-  ::close(fd);
-  return static_cast<std::size_t>(fd);
-}
-
-// Lets this process have few files open, for a scope.
-class FileLimit {
- public:
-  explicit FileLimit(std::size_t most) {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    auto lower = before_;
-    lower.rlim_cur = most;
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &lower) == 0);
-  }
-  ~FileLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  FileLimit(const FileLimit&) = delete;
-  FileLimit& operator=(const FileLimit&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 // Must not be destroyed while a thread drives it.
 class WatchedScheduler final : public Scheduler {
@@ -216,7 +192,8 @@ TEST_CASE("where the process may open no more files, a call says so, and the oth
     }
     const auto outcome = refused.get_future().get();
     REQUIRE_FALSE(outcome);
-    CHECK(outcome.error().code == Errc::Internal);
+    CHECK(outcome.error().code == Errc::LocalShortage);
+    CHECK_FALSE(outcome.error().permanent);
     CHECK(outcome.error().exchange.sent == Sent::Never);
     CHECK_MESSAGE(outcome.error().message.find("cannot open a socket: Too many open files (this "
                                                "process may have ") != std::string::npos,
@@ -234,7 +211,8 @@ TEST_CASE("a loop for which there are no descriptors is an error, not an excepti
   for (const auto& outcome : {client.get("http://127.0.0.1/"),
                               client.send_async(Request::get("http://127.0.0.1/")).get()}) {
     REQUIRE_FALSE(outcome);
-    CHECK(outcome.error().code == Errc::Internal);
+    CHECK(outcome.error().code == Errc::LocalShortage);
+    CHECK(outcome.error().history.stop_reason == Reason::LocalShortage);
     CHECK_MESSAGE(outcome.error().message.find("the call cannot begin: cannot make an epoll set: "
                                                "Too many open files (this process") == 0,
                   outcome.error().message);

@@ -1,22 +1,28 @@
 #include "cli/exit_status.hpp"
 
+#include <algorithm>
+
 namespace httpretry::cli {
 
 namespace {
 
 // What came of the attempts before, if one of them may have reached the server.
 int status_of_held_back(const Error& error) {
-  if (!error.maybe_sent() || error.history.attempts.empty()) return kTryLater;
-  const auto& last = error.history.attempts.back();
-  if (!last.error) return kErrorStatus;
-  Error real(*last.error, last.error_message);
-  real.curl_code = last.curl_code;
+  const auto& attempts = error.history.attempts;
+  const auto reached = std::find_if(attempts.rbegin(), attempts.rend(), [](const auto& attempt) {
+    return attempt.error != Errc::LocalShortage;
+  });
+  if (!error.maybe_sent() || reached == attempts.rend()) return kTryLater;
+  if (!reached->error) return kErrorStatus;
+  Error real(*reached->error, reached->error_message);
+  real.curl_code = reached->curl_code;
   return real.held_back() ? kInternalError : exit_status(real);
 }
 
 }  // namespace
 
 int exit_status(const Error& error) {
+  if (error.code == Errc::LocalShortage) return status_of_held_back(error);
   constexpr int kMalformedUrl = 3;  // curl's number; ours is kUsage
   if (error.code != Errc::Canceled && error.curl_code != 0 && error.curl_code != kMalformedUrl) {
     return error.curl_code;
@@ -37,6 +43,7 @@ int exit_status(const Error& error) {
     case Errc::CircuitOpen:
     case Errc::RateLimited:
     case Errc::QueueFull: return status_of_held_back(error);
+    case Errc::LocalShortage:
     case Errc::Internal: break;
   }
   return kInternalError;

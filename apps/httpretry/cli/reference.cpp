@@ -55,7 +55,9 @@ constexpr auto kExitStatuses = std::to_array<Entry>({
     {"63", "the response is too large"},
     {"1 to 99", "others: curl's number for the error"},
     {"70", "an internal error"},
-    {"75", "nothing was sent, because we held it back; it may be later (rate, breaker, pause)"},
+    {"75",
+     "nothing was sent, because we held it back (rate, breaker, pause) or lack something here "
+     "(descriptors, memory, threads, ports); it may be later"},
     {"129 to 143", "ended by a signal: SIGHUP 129, SIGINT 130, SIGTERM 143"},
     {"1", "policy check found an error, or a test failed; serve cannot listen"},
 });
@@ -75,6 +77,9 @@ constexpr auto kStopReasons = std::to_array<Entry>({
     {"circuit_open", "too many requests failed, so the breaker of the policy lets none out"},
     {"rate_limited", "the policy's rate would allow it too late"},
     {"queue_full", "too many requests wait for the policy's concurrency, or for too long"},
+    {"local_shortage",
+     "this machine has no descriptor, memory, thread or port left for the request; nothing was "
+     "sent"},
     {"canceled", "by a signal"},
 });
 

@@ -51,8 +51,9 @@ enum class Reason : std::uint8_t {
   ServerDelayTooLong,  // the server asked for a longer wait than the limits allow
   BudgetExhausted,
   CircuitOpen,
-  RateLimited,  // the wait for a rate of ours would have been too long
-  QueueFull,    // too many sends wait for a slot already, or this one has waited too long
+  RateLimited,    // the wait for a rate of ours would have been too long
+  QueueFull,      // too many sends wait for a slot already, or this one has waited too long
+  LocalShortage,  // this process lacks descriptors, memory, threads or ports
   Canceled,
 };
 

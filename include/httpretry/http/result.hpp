@@ -47,8 +47,11 @@ enum class Errc : std::uint8_t {
   CircuitOpen,  // too many sends failed
   RateLimited,  // our own rate allows it too late
   QueueFull,    // too many sends wait already
-  Internal,     // a middleware threw, or this process ran out of a resource
-  Status,       // of `require_success`: there is a response, but it is not a success
+  // Nothing was sent, because this process lacks something: descriptors, memory, threads or ports.
+  // It may work later, or with fewer requests at once. retry() does not repeat it.
+  LocalShortage,
+  Internal,  // a middleware threw, or memory ran out after the request was sent
+  Status,    // of `require_success`: there is a response, but it is not a success
 };
 
 // As printed in reports and logs: "invalid_request", "resolve", …

@@ -1,0 +1,13 @@
+// Errc::LocalShortage: what this process, or its machine, has no more of.
+#pragma once
+
+#include <cerrno>
+
+namespace httpretry {
+
+// Whether an `errno` of a call that needs a descriptor or memory says that there are no more.
+inline bool is_shortage(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+}  // namespace httpretry
