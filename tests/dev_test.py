@@ -45,7 +45,7 @@ class PackageManager(unittest.TestCase):
         status, messages, calls = self.setup_of_dev(failures=2)
         self.assertEqual(status, 0, messages)
         self.assertEqual(calls[:5], ["update -q", "sleep 2", "update -q", "sleep 2", "update -q"])
-        self.assertEqual([call.split()[0] for call in calls[5:]],
+        self.assertEqual([call.split()[0] for call in calls[5:10]],
                          ["install", "sleep", "install", "sleep", "install"])
         self.assertIn("the package manager is busy: waiting for it, up to a minute", messages)
 

@@ -144,7 +144,7 @@ class Vcpkg(unittest.TestCase):
                  "vcpkg_install_copyright")
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder) / "run.cmake"
-            script.write_text("cmake_minimum_required(VERSION 3.25)\n" + "".join(
+            script.write_text("cmake_minimum_required(VERSION 3.22)\n" + "".join(
                 f'function({name})\n  message("{name} ${{ARGN}}")\nendfunction()\n' for name in calls)
                 + f'set(PORT httpretry)\nset(FEATURES core spdlog testing tools)\n'
                   f'set(CURRENT_PACKAGES_DIR "{folder}/packages")\n'

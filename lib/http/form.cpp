@@ -10,7 +10,7 @@ namespace httpretry {
 namespace {
 
 // Escapes as the HTML standard says, so that no name can end its header line.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     switch (c) {
@@ -60,7 +60,7 @@ std::string head_of(const FormPart& part, const std::string& disposition,
   if (!part.files.empty()) {
     head += "\r\nContent-Type: multipart/mixed; boundary=" + inner(boundary);
   } else {
-    if (!part.file_name.empty()) head += "; filename=" + quoted(part.file_name);
+    if (!part.file_name.empty()) head += "; filename=" + in_quotes(part.file_name);
     if (const auto type = content_type_of(part); !type.empty()) head += "\r\nContent-Type: " + type;
   }
   head += "\r\n";
@@ -167,7 +167,7 @@ Body Form::body() const {
   Pieces pieces;
   std::string text;
   for (const auto& part : parts_) {
-    add_part(part, "form-data; name=" + quoted(part.name), boundary_, pieces, text);
+    add_part(part, "form-data; name=" + in_quotes(part.name), boundary_, pieces, text);
   }
   pieces.emplace_back(text + "--" + boundary_ + "--\r\n");
   const auto shared = std::make_shared<const Pieces>(std::move(pieces));

@@ -157,13 +157,13 @@ std::string data_of(std::string_view segment) {
 
 std::string problem_of_literal(std::string_view segment) {
   if (segment.find_first_of("*{}") != std::string_view::npos) {
-    return quoted(segment) +
+    return in_quotes(segment) +
            " is not a segment: it is \"*\", \"{name}\", or text, in which these"
            " signs are written \"%2A\", \"%7B\" and \"%7D\"";
   }
   for (auto at = segment.find('%'); at != std::string_view::npos; at = segment.find('%', at + 1)) {
     if (encodes_byte(segment.substr(at))) continue;
-    return quoted(segment.substr(at, 3)) +
+    return in_quotes(segment.substr(at, 3)) +
            " encodes nothing: two hexadecimal digits follow a \"%\"";
   }
   return {};
@@ -196,7 +196,7 @@ std::string problem_of_path(std::string_view path) {
       return "one \"**\" is allowed before the end";
     }
     if (step == Step::Rest && before == step) return "one \"**\" follows the other";
-    if (rests > 0 && dots(segment) != 0) return quoted(segment) + " follows a \"**\"";
+    if (rests > 0 && dots(segment) != 0) return in_quotes(segment) + " follows a \"**\"";
     before = step;
     if (step == Step::Literal) {
       if (auto problem = problem_of_literal(segment); !problem.empty()) return problem;

@@ -15,7 +15,7 @@ inline void count_step() { ++steps; }
 inline void count_step() {}
 #endif
 
-inline std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+inline std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 struct HostPattern {
   enum class Kind : std::uint8_t { Any, Pattern, Exact };  // the most specific last

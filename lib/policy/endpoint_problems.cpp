@@ -14,15 +14,16 @@ void check_methods(const std::vector<std::string>& methods, std::vector<PatternP
   for (const auto& method : methods) ++counts[method];
   for (const auto& [method, count] : counts) {
     if (!valid_header_name(method)) {
-      problems.emplace_back("methods", quoted(method) + " is not a method: it is not a token");
+      problems.emplace_back("methods", in_quotes(method) + " is not a method: it is not a token");
     }
-    if (count > 1) problems.emplace_back("methods", quoted(method) + " is listed more than once");
+    if (count > 1)
+      problems.emplace_back("methods", in_quotes(method) + " is listed more than once");
   }
 }
 
 void check_host(const std::string& host, std::vector<PatternProblem>& problems) {
   if (const auto problem = parse_host(host).problem; !problem.empty()) {
-    problems.emplace_back("host", quoted(host) + " is not a host pattern: " + problem);
+    problems.emplace_back("host", in_quotes(host) + " is not a host pattern: " + problem);
   }
 }
 
@@ -39,20 +40,20 @@ void check_more_hosts(const EndpointPattern& pattern, std::vector<PatternProblem
   if (pattern.host) add(*pattern.host);
   for (const auto& host : pattern.more_hosts) {
     check_host(host, problems);
-    if (!add(host)) problems.emplace_back("host", quoted(host) + " is listed more than once");
+    if (!add(host)) problems.emplace_back("host", in_quotes(host) + " is listed more than once");
   }
 }
 
 void check_header(const std::string& name, const EndpointPattern::Conditions& all,
                   std::vector<PatternProblem>& problems) {
   if (!valid_header_name(name)) {
-    problems.emplace_back("headers", quoted(name) + " is not a header's name");
+    problems.emplace_back("headers", in_quotes(name) + " is not a header's name");
   }
   const auto first = std::find_if(all.begin(), all.end(), [&](const auto& other) {
     return equal_ignoring_case(other.first, name);
   });
   if (first->first != name) {
-    problems.emplace_back("headers", quoted(name) + " is listed more than once");
+    problems.emplace_back("headers", in_quotes(name) + " is listed more than once");
   }
 }
 
@@ -69,14 +70,14 @@ std::vector<PatternProblem> problems_of(const EndpointPattern& pattern) {
                           "is required");
   }
   if (scheme && *scheme != "http" && *scheme != "https") {
-    problems.emplace_back("scheme", quoted(*scheme) + " is not \"http\" or \"https\"");
+    problems.emplace_back("scheme", in_quotes(*scheme) + " is not \"http\" or \"https\"");
   }
   if (host) check_host(*host, problems);
   check_more_hosts(pattern, problems);
   if (port == 0) problems.emplace_back("port", "0 is not a port: they are 1 to 65535");
   if (path) {
     if (const auto problem = parse_path(*path).problem; !problem.empty()) {
-      problems.emplace_back("path", quoted(*path) + " is not a path pattern: " + problem);
+      problems.emplace_back("path", in_quotes(*path) + " is not a path pattern: " + problem);
     }
   }
   check_methods(methods, problems);

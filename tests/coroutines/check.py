@@ -35,10 +35,9 @@ class CannotCheck(Exception):
 
 
 def clang_query():
-    for name in ("clang-query-14", "clang-query"):
-        if program := shutil.which(name):
-            return program
-    print("clang-query-14 is not installed: apt-get install clang-tools-14", file=sys.stderr)
+    if program := shutil.which("clang-query"):
+        return program
+    print("clang-query is not installed: apt-get install clang-tools", file=sys.stderr)
     sys.exit(77)
 
 
