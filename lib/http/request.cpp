@@ -65,11 +65,9 @@ struct Request::Text : Shared {
         method(other.method),
         url(other.url),
         headers(other.headers),
-        body(other.body) {
-    if (other.parsing.load(std::memory_order_acquire) != Parsing::Done) return;
-    parsed = other.parsed;
-    parsing = Parsing::Done;
-  }
+        body(other.body),
+        parsed(other.parsed_before()),
+        parsing(parsed ? Parsing::Done : Parsing::ToDo) {}
   Text& operator=(const Text&) = delete;
   ~Text() = default;
 
@@ -87,8 +85,14 @@ struct Request::Text : Shared {
 
  private:
   enum class Parsing : std::uint8_t { ToDo, Begun, Done };
-  mutable std::atomic<Parsing> parsing = Parsing::ToDo;
+  // Does not wait for a thread that is parsing.
+  std::optional<Result<Url>> parsed_before() const {
+    if (parsing.load(std::memory_order_acquire) == Parsing::Done) return parsed;
+    return std::nullopt;
+  }
+
   mutable std::optional<Result<Url>> parsed;  // once Done
+  mutable std::atomic<Parsing> parsing = Parsing::ToDo;
 };
 
 // The first thread that asks parses it; others wait for that.
