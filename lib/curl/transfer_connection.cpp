@@ -1,21 +1,11 @@
 // What a transfer knows of its connection: who shares it, and whether it goes away or is broken.
+#include "log_text.hpp"
 #include "transfer.hpp"
-
-#include "lib/http/text.hpp"
 
 #include <algorithm>
 
 namespace httpretry {
 namespace {
-
-constexpr std::string_view kStream = "Using Stream ID: ";
-constexpr std::string_view kLast = "last_stream=";
-constexpr std::string_view kTls = "SSL connection using ";
-
-// At the start of the text.
-std::optional<std::uint32_t> number(std::string_view text) {
-  return to_number<std::uint32_t>(text.substr(0, text.find_first_not_of("0123456789")));
-}
 
 // The peer of its connection.
 std::string_view address(CURL* easy) {
@@ -49,7 +39,7 @@ bool Transfer::watch_connection() noexcept {
 void Transfer::keep_tls(std::string_view text) noexcept {
   if (!options_.on_connection || url_.scheme() != "https") return;
   try {
-    tls_ = text.substr(0, text.find('\n'));
+    tls_ = text;
   } catch (const std::bad_alloc&) {
     abort_.set(Abort::NoMemory);
   }
@@ -67,21 +57,21 @@ void Transfer::each_on_connection(const Function& function) {
 
 // The text about a connection comes through one of the transfers on it.
 void Transfer::heard(std::string_view text) noexcept {
-  if (text.starts_with(kTls)) return keep_tls(text.substr(kTls.size()));
+  using enum LogLine::Kind;
+  const auto line = read_log_line(text);
+  if (!line) return;
+  if (line->kind == Tls) return keep_tls(line->text);
   if (sends_.sends() == 0) return;  // it is about connections that were not used
-  if (text.starts_with(kStream)) {
-    stream_ = number(text.substr(kStream.size())).value_or(0);
-  } else if (text.starts_with("REFUSED_STREAM")) {
-    refused_ = true;
-    will_close(kStays - 1);
-  } else if (text.starts_with("recveived GOAWAY")) {  // so spelled in 7.88
-    const auto at = text.find(kLast);
-    const auto last = at == text.npos ? std::nullopt : number(text.substr(at + kLast.size()));
-    will_close(last.value_or(kStays - 1));
-  } else if (text.starts_with("Closing connection")) {
-    closed_ = true;
-  } else if (text.find("left intact") != std::string_view::npos) {
-    closed_ = false;  // it was another one, to make room in the pool
+  switch (line->kind) {
+    case StreamOpened: stream_ = line->number.value_or(0); break;
+    case StreamRefused:
+      refused_ = true;
+      will_close(kStays - 1);
+      break;
+    case GoAway: will_close(line->number.value_or(kStays - 1)); break;
+    case ConnectionClosed: closed_ = true; break;
+    case ConnectionKept: closed_ = false; break;  // it was another one, to make room in the pool
+    case Tls: break;
   }
 }
 
