@@ -345,7 +345,7 @@ class Questions(BatchTest):
         self.assertIn('option --rate: "fast" is not a rate, such as 100/s', self.refused("--rate", "fast", "x"))
         self.assertIn("option --rate: the time must be above zero", self.refused("--rate", "1/0s", "x"))
         self.assertIn("option --parallel must be 1 or more", self.refused("--parallel", "0", "x"))
-        self.assertIn("option --bodies: expected inline, none or a directory", self.refused("--bodies=", "x"))
+        self.assertIn("option --bodies needs a value that is not empty", self.refused("--bodies=", "x"))
         self.assertIn('option -H: expected "Name: value"', self.refused("-H", "nonsense", "x"))
         self.assertIn("option --key-lifetime", self.refused("--key-lifetime", "long", "x"))
 

@@ -311,7 +311,7 @@ class Plan(ProgramTest):
                 (("--outcomes", "503:x"), "a part that is not HEADER=VALUE"),
                 (("--repeat", "0"), "option --repeat must be from 1 to 1000"),
                 (("--preset", "standrad"), 'option --preset: there is no preset "standrad"'),
-                (("--outcomes", ""), "option --outcomes: the list is empty"),
+                (("--outcomes", ""), "option --outcomes needs a value that is not empty"),
                 (("--outcomes", ",200"), 'option --outcomes: "" is an empty item'),
                 (("--outcomes", "503:a b=c"), "has an invalid header"),
                 (("--outcomes", "503:a b=now+1"), "has an invalid header"),

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import DATA, LIMIT, NOT_HERE, PROGRAM, ProgramTest, main
+from program import DATA, LIMIT, NOT_HERE, PROGRAM, ProgramTest, Response, main
 
 
 class Usage(ProgramTest):
@@ -129,6 +129,49 @@ class Usage(ProgramTest):
                                                                        "completion zsh")):
             type_and_wait(f"httpretry {line}\t\n", f"got:{words} ?\\.(.|\n)*ready>")
 
+    def options_with_values(self, *words):
+        """The long options of a command that need a value, and their help texts."""
+        text = self.run_program(*words, "--help").stdout.decode()
+        entries = re.split(r"^ {2}(?:-\S, |    )--", text, flags=re.MULTILINE)[1:]
+        named = (re.match(r"([\w.-]+) \S+\s+(.*?)(?:\n\n|\Z)", entry, re.DOTALL)
+                 for entry in entries if re.match(r"[\w.-]+ \S", entry))
+        return {entry[1]: " ".join(entry[2].split()) for entry in named}
+
+    def test_only_documented_options_take_an_empty_value(self):
+        take_one = {"cookie", "data", "data-binary", "data-raw", "data-urlencode", "header", "json",
+                    "noproxy", "proxy", "referer", "user", "user-agent"}
+        for words in self.COMMANDS:
+            options = self.options_with_values(*words)
+            documented = {name for name, about in options.items()
+                          if '""' in about or about.startswith("like --data")}
+            self.assertLessEqual(documented, take_one)
+            if words == ():
+                self.assertEqual(documented, take_one)
+                self.assertGreater(len(options), 60)
+            for name in options.keys() - documented:
+                message = f"option --{name} needs a value that is not empty"
+                for args in ((f"--{name}", ""), (f"--{name}=",)):
+                    result = self.run_program(*words, *args, status=2)
+                    self.assertIn(message, result.stderr.decode())
+                if words != ():
+                    continue
+                (self.folder / "options").write_text(f'{name} = ""\n')
+                result = self.run_program("-K", "options", status=2)
+                self.assertIn("options:1: " + message, result.stderr.decode())
+
+    def test_an_empty_value_means_what_the_help_says(self):
+        server = self.server(200)
+        self.run_program("-A", "", "-e", "", "-H", "", "-b", "", "-u", ":", "-x", "", "-d", "",
+                         server.url())
+        seen = server.seen[0]
+        self.assertEqual((seen.method, seen.body), ("POST", b""))
+        for name in ("user-agent", "referer", "cookie", ""):
+            self.assertNotIn(name, seen.headers)
+        proxy = self.server(Response(200, b"by proxy"))
+        environment = {"http_proxy": proxy.url(), "no_proxy": "*"}
+        self.assertEqual(
+            self.run_program("--noproxy", "", server.url(), env=environment).stdout, b"by proxy")
+
     def test_version_names_libcurls(self):
         self.assertRegex(self.run_program("-V").stdout.decode(),
                          r"^httpretry \d+\.\d+\.\d+ libcurl/\d")
@@ -180,7 +223,7 @@ class Usage(ProgramTest):
                 (("-C", "7", "-d", "x", "u"), "-C cannot be combined with -d or -F; with -T it needs"),
                 (("-C", "-", "u"), "-C - resumes a file: the response of u needs -o FILE or -O"),
                 (("-O", "http://h/"), "does not end in a file name; use -o FILE"),
-                (("-o", "", "u"), "option --output needs a file name"),
+                (("-E", ":password", "u"), 'option --cert: no file is named before the ":"'),
                 (("--max-filesize", "big", "u"), '"big" is not a number of bytes, such as 500, 20K'),
                 (("--max-filesize", "1X", "u"), '"1X" is not a number of bytes'),
                 (("--max-filesize", "99999999T", "u"), "is not a number of bytes"),

@@ -33,7 +33,7 @@ class Redis(ServerTest):
         said = self.get("--shared", url, *HOUR, status=75)
         self.assertRegex(said, r"not sent: the rate of \S+ allows it too late")
         self.assertEqual(len(self.origin.seen), 2)
-        self.get("--shared", "", *HOUR, env={"HTTPRETRY_SHARED": url})  # not shared
+        self.get(*HOUR, env={"HTTPRETRY_SHARED": ""})  # not shared
 
     def test_runs_share_a_breaker(self):
         url = self.redis()

@@ -40,7 +40,6 @@ void set_bodies(Text value, batch::BatchOptions& to) {
     to.bodies = value == "none" ? batch::Bodies::None : batch::Bodies::Inline;
     return;
   }
-  if (value.empty()) throw UsageError("option --bodies: expected inline, none or a directory");
   to.bodies = batch::Bodies::Files;
   to.directory = value;
 }
@@ -189,7 +188,8 @@ std::vector<Flag> connection_flags(BatchCommand& to) {
        [&](Text) { connection.verify_tls = false; }},
       {'\0', "cacert", "FILE", "trust the certificates in FILE",
        [&](Text v) { connection.ca_file = v; }},
-      {'x', "proxy", "URL", "use a proxy", [&](Text v) { connection.proxy.url = v; }},
+      {'x', "proxy", "URL", "use a proxy; \"\": none", [&](Text v) { connection.proxy.url = v; },
+       kMayBeEmpty},
       {'\0', "connect-timeout", "TIME", "a limit for making a connection",
        [&](Text v) { to.policy.set("connect_timeout", v); }},
   };

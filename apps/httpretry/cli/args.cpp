@@ -97,6 +97,9 @@ class Parser {
   }
 
   static void apply(const Flag& flag, const std::string& value) {
+    if (value.empty() && !flag.may_be_empty) {
+      throw UsageError("option --" + std::string(flag.name) + " needs a value that is not empty");
+    }
     const auto choices = flag.choices();
     if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end()) {
       std::string all;

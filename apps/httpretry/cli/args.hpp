@@ -32,10 +32,15 @@ struct Flag {
   std::string_view value;
   std::string_view help;
   std::function<void(const std::string&)> apply;
+  // Whether the value may be "". Then the help says what it means. Otherwise it is an error: the
+  // variable of a script that is not set must not turn off what the flag asks for.
+  bool may_be_empty = false;
   [[nodiscard]] bool takes_value() const { return !value.empty() && value.front() != '['; }
   // The words of "a|b|c"; empty if any value is allowed.
   [[nodiscard]] std::vector<std::string> choices() const;
 };
+
+inline constexpr bool kMayBeEmpty = true;
 
 struct FlagGroup {
   std::string_view title;

@@ -11,6 +11,10 @@ constexpr auto kDifferences = std::to_array<Entry>({
      "is not retried if the server may have processed it, unless it has an idempotency key"},
     {"-m", "limits all attempts together; --set attempt_timeout=5s limits each"},
     {"--retry-max-time", "also ends an attempt that has no response by then"},
+    {"empty values",
+     "are errors, so that an unset variable does not turn off a check; an option for which \"\" "
+     "has "
+     "a meaning says so"},
     {"Retry-After",
      "of more than a minute ends the call; --set server_delay.max=10m allows longer waits"},
     {"-o", "writes FILE when the response is complete; -C - keeps a part of it in FILE.part"},

@@ -101,6 +101,7 @@ void apply_header(Request& request, const std::string& line, std::vector<std::st
 void apply_headers(const SendOptions& options, int cancel, Request& request) {
   std::vector<std::string> given;
   for (const auto& header : options.headers) {
+    if (header.empty()) continue;
     if (!header.starts_with('@')) {
       apply_header(request, header, given);
       continue;

@@ -7,11 +7,7 @@ std::vector<Flag> file_flags(SendOptions& to) {
   return {
       {'o', "output", "FILE",
        "write the response to FILE when it is complete; the n-th -o belongs to the n-th URL",
-       [&](Text v) {
-         if (v == kRemoteName)
-           throw UsageError("option --output needs a file name, or - for standard output");
-         to.outputs.push_back(v);
-       }},
+       append(to.outputs)},
       {'O', "remote-name", "", "like --output, with the last part of the URL's path as FILE",
        [&](Text) { to.outputs.emplace_back(kRemoteName); }},
       {'\0', "remote-name-all", "", "-O for each URL that has no -o", enable(to.name_all_files)},
