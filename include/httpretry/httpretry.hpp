@@ -33,6 +33,7 @@
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/response.hpp>
 #include <httpretry/http/result.hpp>
+#include <httpretry/http/shown_value.hpp>
 #include <httpretry/http/time.hpp>
 #include <httpretry/http/url.hpp>
 #include <httpretry/json/problem.hpp>

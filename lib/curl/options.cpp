@@ -112,12 +112,14 @@ bool take_host(std::string_view& text) {
   return true;
 }
 
+// A URL in the wrong place may have a password, so the entry is not repeated in messages. The same
+// for check_resolve.
 void check_connect_to(const std::string& entry) {
   check_text("connect_to", entry);
   std::string_view rest = entry;
   const bool good = take_host(rest) && rest.find(':') != std::string_view::npos &&
                     is_port(take_until(rest, ':')) && take_host(rest) && is_port(rest);
-  if (!good) refuse("connect_to", "\"" + entry + "\" is not HOST:PORT:TO-HOST:TO-PORT");
+  if (!good) refuse("connect_to", "expected HOST:PORT:TO-HOST:TO-PORT");
 }
 
 bool is_address(std::string_view text) {
@@ -134,7 +136,7 @@ void check_resolve(const std::string& entry) {
   bool good = !host.empty() && !host.starts_with('+') && !host.starts_with('-') && !port.empty() &&
               is_port(port) && !rest.empty() && !rest.ends_with(',');
   while (good && !rest.empty()) good = is_address(take_until(rest, ','));
-  if (!good) refuse("resolve", "\"" + entry + "\" is not HOST:PORT:ADDRESS[,ADDRESS]");
+  if (!good) refuse("resolve", "expected HOST:PORT:ADDRESS[,ADDRESS]");
 }
 
 // Debian builds libcurl with a directory of hashed certificates, which switches its cache of the

@@ -75,14 +75,6 @@ bool valid_header_value(std::string_view value) {
   });
 }
 
-bool tells_secret(std::string_view header_name) {
-  const auto name = to_lower(header_name);
-  constexpr std::array<std::string_view, 8> kWords{
-      "authorization", "cookie", "key", "token", "secret", "password", "signature", "credential"};
-  return std::ranges::any_of(kWords,
-                             [&](auto word) { return name.find(word) != std::string::npos; });
-}
-
 Headers::Headers(std::initializer_list<Field> fields) {
   for (const auto& field : fields) add(field.name, field.value);
 }

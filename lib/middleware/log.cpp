@@ -1,6 +1,7 @@
 // The middleware that logs calls.
 #include "lib/flow/log.hpp"
 
+#include <httpretry/http/shown_value.hpp>
 #include <httpretry/middleware/builtin.hpp>
 
 namespace httpretry {
@@ -9,8 +10,8 @@ namespace {
 std::string in_words(const Headers& headers) {
   std::string text;
   for (const auto field : headers) {
-    text += "\n  " + std::string(field.name) + ": " +
-            (tells_secret(field.name) ? "(not logged)" : printable(field.value));
+    text +=
+        "\n  " + std::string(field.name) + ": " + printable(shown_value(field.name, field.value));
   }
   return text;
 }

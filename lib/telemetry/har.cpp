@@ -2,6 +2,7 @@
 #include "words.hpp"
 
 #include <httpretry/client/report.hpp>
+#include <httpretry/http/shown_value.hpp>
 #include <httpretry/telemetry/har.hpp>
 
 #include <algorithm>
@@ -27,26 +28,14 @@ std::string version_text(const std::string& version) {
   return version.empty() ? "HTTP/1.1" : version == "2" ? "HTTP/2" : "HTTP/" + version;
 }
 
-// A URL in a header has no secrets either.
-std::string shown_value(const Headers::Field& field, const Request& request) {
-  if (tells_secret(field.name)) return "REDACTED";
-  const bool is_url = equal_ignoring_case(field.name, "Location") ||
-                      equal_ignoring_case(field.name, "Referer") ||
-                      equal_ignoring_case(field.name, "Content-Location");
-  if (!is_url) return std::string(field.value);
-  const auto& url = request.parsed_url();
-  const auto target = url ? url->resolve(field.value) : Url::parse(field.value);
-  return target ? telemetry::without_values(*target) : "REDACTED";
-}
-
-void put_headers(JsonObject& object, const Headers& headers, const Request& request) {
+void put_headers(JsonObject& object, const Headers& headers) {
   auto& json = object.key("headers") += '[';
   bool first = true;
   for (const auto field : headers) {
     if (!std::exchange(first, false)) json += ',';
     JsonObject header(json);
     header.text("name", field.name);
-    header.text("value", shown_value(field, request));
+    header.text("value", shown_value(field.name, field.value));
   }
   json += ']';
 }
@@ -77,7 +66,7 @@ void put_request(JsonObject& entry, const SendRecord& send) {
   request.text("url", url ? telemetry::without_values(*url) : "");
   request.text("httpVersion", version_text(send.http_version));
   request.key("cookies") += "[]";
-  put_headers(request, send.request.headers(), send.request);
+  put_headers(request, send.request.headers());
   put_query(request, url ? url->query() : std::string_view());
   request.number("headersSize", -1);
   request.number("bodySize", send.exchange.body_sent);
@@ -89,17 +78,13 @@ void put_response(JsonObject& entry, const SendRecord& send) {
   response.text("statusText", send.reason);
   response.text("httpVersion", version_text(send.http_version));
   response.key("cookies") += "[]";
-  put_headers(response, send.headers, send.request);
+  put_headers(response, send.headers);
   {
     JsonObject content(response.key("content"));
     content.number("size", send.exchange.body_received);
     content.text("mimeType", send.headers.get("Content-Type").value_or("x-unknown"));
   }
-  std::string location;
-  for (const auto field : send.headers) {
-    if (equal_ignoring_case(field.name, "Location")) location = shown_value(field, send.request);
-  }
-  response.text("redirectURL", location);
+  response.text("redirectURL", shown_value("Location", send.headers["Location"]));
   response.number("headersSize", -1);
   response.number("bodySize", send.exchange.body_received);
   // As the developer tools of Chromium write it.

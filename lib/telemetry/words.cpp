@@ -1,5 +1,7 @@
 #include "words.hpp"
 
+#include "lib/http/secrets.hpp"
+
 #include <httpretry/client/report.hpp>
 #include <httpretry/telemetry/traces.hpp>
 
@@ -12,48 +14,11 @@ namespace httpretry {
 namespace telemetry {
 namespace {
 
-constexpr std::string_view kRedacted = "REDACTED";
-
-// The names that the conventions list, as they are written there.
-constexpr std::array<std::string_view, 7> kSecretNames{
-    "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token",
-    "AWSAccessKeyId",  "Signature",        "sig",
-    "X-Goog-Signature"};
-// And what other names tell.
-constexpr std::array<std::string_view, 8> kSecretWords{
-    "key", "token", "secret", "password", "credential", "signature", "auth", "session"};
-
-bool tells_secret_value(std::string_view name) {
-  if (std::ranges::find(kSecretNames, name) != kSecretNames.end()) return true;
-  std::string lower(name);
-  for (auto& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return std::ranges::any_of(kSecretWords,
-                             [&](auto word) { return lower.find(word) != std::string::npos; });
-}
-
-template <class Hides>
-std::string shown(const Url& url, const Hides& hides) {
-  std::string text = url.to_string();
+std::string shown(const Url& url, bool (*hides)(std::string_view name)) {
+  auto text = url.to_string();
+  // What it was parsed from had one.
   if (url.has_userinfo()) text.insert(url.scheme().size() + 3, "REDACTED:REDACTED@");
-  const auto query = url.query();
-  if (query.empty()) return text;
-  text.erase(text.find('?'));
-  char separator = '?';
-  for (auto rest = query; !rest.empty();) {
-    const auto end = std::min(rest.find('&'), rest.size());
-    const auto item = rest.substr(0, end);
-    const auto equals = item.find('=');
-    const auto name = item.substr(0, equals);
-    text += std::exchange(separator, '&');
-    if (equals == std::string_view::npos) {
-      // A query without a name may be the secret itself.
-      text.append(hides(name) || name == query ? kRedacted : item);
-    } else {
-      text.append(name).append("=").append(hides(name) ? kRedacted : item.substr(equals + 1));
-    }
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return text;
+  return redacted(text, hides);
 }
 
 }  // namespace
@@ -105,8 +70,6 @@ void JsonObject::number(std::string_view name, double value) {
 
 }  // namespace telemetry
 
-std::string redacted(const Url& url) {
-  return telemetry::shown(url, telemetry::tells_secret_value);
-}
+std::string redacted(const Url& url) { return telemetry::shown(url, tells_secret); }
 
 }  // namespace httpretry

@@ -160,6 +160,21 @@ class Schemes(ProgramTest):
                 self.assertNotIn("authorization", other.seen[0].headers)
 
 
+    def test_a_url_in_the_wrong_place_is_shown_without_its_secrets(self):
+        url = f"http://me:{SECRET}@h.invalid/?key={SECRET}"
+        for args, status in ((("--policy", url, "u"), 3), (("--resolve", url, "u"), 2),
+                             (("--connect-to", url, "u"), 2), (("--retry", url, "u"), 2),
+                             (("-m", url), 2), (("--preset", url, "u"), 2), (("-K", url), 26),
+                             (("-T", url, "u"), 26), (("plan", "--scenario", url), 2),
+                             (("plan", "--policy", url), 3), (("policy", "check", url), 1),
+                             (("policy", "explain", url, "GET", "u"), 3)):
+            with self.subTest(args=args):
+                done = self.run_program(*args, status=status)
+                self.assertNotIn(SECRET, (done.stdout + done.stderr).decode())
+        done = self.run_program("u", env={"HTTPRETRY_POLICY": url}, status=3)
+        self.assertNotIn(SECRET, done.stderr.decode())
+
+
 class Bombs(ProgramTest):
     def peak(self, *args, statuses):
         """The program's largest memory, in MiB, when it is run with these."""

@@ -305,6 +305,17 @@ class Output(ProgramTest):
         self.assertIn(b"< HTTP/1.1 200 Reason\n", shown)
         self.assertNotIn(b"t0k", shown)
         self.assertNotIn(b"s=3", shown)
+        server = self.server(Response(200, b"x", [
+            ("Location", "/a?token=s3c"), ("Operation-Location", "https://me:s3c@h/o?page=s3c"),
+            ("Link", "</b?after=s3c>; rel=next"), ("X-RateLimit-Remaining", "7")]))
+        shown = self.run_program(
+            "-v", "-H", "Cf-Access-Jwt-Assertion: s3c", "-H", "X-Pwd: s3c", "-e", "http://h/?a=s3c",
+            "-H", "x-ms-copy-source: https://h/c?sig=s3c", server.url()).stderr
+        self.assertIn(b"< Location: /a?token=REDACTED\n", shown)
+        self.assertIn(b"< Link: </b?after=REDACTED>; rel=next\n", shown)
+        self.assertIn(b"< X-RateLimit-Remaining: 7\n", shown)
+        self.assertIn(b"> x-ms-copy-source: https://h/c?sig=REDACTED\n", shown)
+        self.assertNotIn(b"s3c", shown)
 
     def test_verbose_shows_connections_requests_waits_and_decisions(self):
         server = self.server(503, Response(200, b"x", [("X-A", "b")]))

@@ -180,7 +180,7 @@ class Telemetry(ProgramTest):
                       ("-H", f"Cookie: {SECRET}"), ("-H", "@headers"), ("-d", f"password={SECRET}"),
                       ("-F", f"password={SECRET}"), ("-e", f"http://h/?token={SECRET}"),
                       ("--netrc-file", "netrc"), ("--url-query", f"a={SECRET}"),
-                      ("--idempotency-key=" + SECRET,), ("--digest", "-u", f"me:{SECRET}")):
+                      ("-H", f"x-ms-copy-source: https://h/?sig={SECRET}"), ("--digest", "-u", f"me:{SECRET}")):
             for outcomes in ((503, 200),
                              (Response(302, b"", [("Location", f"/b?k={SECRET}")]), 200),
                              (Response(401, SECRET.encode(),

@@ -38,17 +38,21 @@ TEST_CASE("headers are logged where that is asked for, and never their secrets")
   Response answer(200);
   answer.headers.add("Set-Cookie", "secret");
   answer.headers.add("X-Info", "shown");
+  answer.headers.add("Content-Location", "/b?page=secret");
   talk.network->say(answer);
   auto request = Request::get("http://x/")
                      .set_header("Authorization", "secret")
                      .set_header("X-Api-Key", "secret")
                      .set_header("x-amz-security-token", "secret")
                      .set_header("Cookie", "secret")
+                     .set_header("Cf-Access-Jwt-Assertion", "secret")
+                     .set_header("Referer", "http://me:secret@y/?q=secret")
                      .set_header("Accept", "a/b");
   REQUIRE(talk.client({log(options)}).send(request));
   CHECK(logged.has("Accept: a/b"));
   CHECK(logged.has("X-Info: shown"));
-  CHECK(logged.has("Authorization: (not logged)"));
+  CHECK(logged.has("Authorization: REDACTED"));
+  CHECK(logged.has("Content-Location: /b?page=REDACTED"));
   CHECK_FALSE(logged.has("secret"));
 }
 

@@ -16,6 +16,8 @@ TEST_CASE("secrets of every kind are in no span, metric, log line or archive") {
   Response again(503, "s3cr3t");
   again.headers.add("X-Api-Key", "s3cr3t");
   again.headers.add("Content-Location", "/c?sig=s3cr3t");
+  again.headers.add("Operation-Location", "/o?page=s3cr3t");
+  again.headers.add("Link", "</n?cursor=s3cr3t>; rel=next, <https://me:s3cr3t@x/?q=s3cr3t>");
   talk.network->say(moved).say(again).say(error_of(Errc::Receive)).say(Response(200, "s3cr3t"));
 
   std::vector<SpanPtr> spans;
@@ -36,9 +38,10 @@ TEST_CASE("secrets of every kind are in no span, metric, log line or archive") {
       "&client_secret=s3cr3t&password=s3cr3t&access_token=s3cr3t");
   for (const auto* name :
        {"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "X-Auth-Token",
-        "X-Amz-Security-Token", "Idempotency-Key", "X-Client-Secret", "X-Signature"}) {
+        "X-Amz-Security-Token", "Cf-Access-Jwt-Assertion", "X-Client-Secret", "X-Signature"}) {
     request.set_header(name, "s3cr3t");
   }
+  request.set_header("x-ms-copy-source", "https://x/blob?sv=s3cr3t&sig=s3cr3t");
   request.set_header("Referer", "https://h/?token=s3cr3t");
   request.set_body(std::string("password=s3cr3t"));
   const auto outcome = Client(options).send(request);

@@ -7,6 +7,7 @@
 #include "cli/policy_options.hpp"
 
 #include <httpretry/http/headers.hpp>
+#include <httpretry/http/shown_value.hpp>
 #include <httpretry/json/problem.hpp>
 
 #include <fcntl.h>
@@ -103,8 +104,9 @@ int run(const Args& args) {
   return run(commands().front(), args);
 }
 
+// A URL in the place of a number or a file may have a password.
 int print_error(const std::exception& error, int status) {
-  std::fprintf(stderr, "httpretry: %s\n", error.what());
+  std::fprintf(stderr, "httpretry: %s\n", shown_value("", error.what()).c_str());
   return status;
 }
 

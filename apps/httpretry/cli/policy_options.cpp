@@ -107,6 +107,10 @@ std::vector<Flag> policy_flags(PolicyChoice& choice) {
 }
 
 std::string read_policy_file(const std::string& path, int cancel) {
+  // It may have a password, so the message does not repeat it.
+  if (path.find("://") != std::string::npos) {
+    throw BadPolicyFile("expected the name of a policy file, and not a URL\n");
+  }
   try {
     return read_whole(path, kMaxTextFile, cancel);
   } catch (const WaitEnded& error) {

@@ -5,6 +5,7 @@
 #include "send/whole_run.hpp"
 
 #include <httpretry/flow/call.hpp>
+#include <httpretry/http/shown_value.hpp>
 
 namespace httpretry::cli {
 namespace {
@@ -135,8 +136,8 @@ class Tracer final : public Observer {
 
 void print_headers(const std::string& mark, const Headers& headers) {
   for (const auto field : headers) {
-    const auto value = tells_secret(field.name) ? "(not shown)" : printable(field.value);
-    print_message(mark + std::string(field.name) + ": " + value);
+    print_message(mark + std::string(field.name) + ": " +
+                  printable(shown_value(field.name, field.value)));
   }
   print_message(mark);
 }

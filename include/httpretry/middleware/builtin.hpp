@@ -83,8 +83,8 @@ struct HTTPRETRY_API LogOptions {
   LogOptions() = default;
   // Where the lines go. If it is empty: where all lines go (log_to), which is standard error.
   LogFunction to;
-  // Also log the headers of request and response. The values of Authorization, Cookie, Set-Cookie
-  // and of all headers with a name like "key", "token" or "secret" are left out.
+  // Also log the headers of request and response, as `shown_value` shows them: without secrets and
+  // without the queries of URLs.
   bool headers = false;
 };
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr log(LogOptions options = LogOptions());

@@ -6,8 +6,8 @@
 //   ...
 //   std::ofstream("calls.har") << archive->text();
 //
-// It has no bodies, and no secrets: values of queries are REDACTED, and so are headers that tell
-// secrets (Authorization, cookies, keys and the like). It is kept in memory.
+// It has no bodies, and no secrets: values of queries are REDACTED, and headers are as
+// `shown_value` shows them. It is kept in memory.
 #pragma once
 
 #include <httpretry/flow/observer.hpp>

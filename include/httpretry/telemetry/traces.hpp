@@ -125,9 +125,9 @@ struct HTTPRETRY_API TracesOptions {
 // Sends the context of the call on. Without traces() it sends on what the request brought.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr propagate();
 
-// The URL as spans show it: user and password are REDACTED, and so are values of query items that
-// are known to be secret: signatures of AWS, Azure and Google, and what is named key, token,
-// secret, password, credential, signature or auth.
+// Returns the URL as spans show it: user and password are REDACTED, and so is the value of each
+// query item whose name tells a secret (`tells_secret`), such as the signatures of AWS, Azure and
+// Google.
 [[nodiscard]] HTTPRETRY_API std::string redacted(const Url& url);
 
 }  // namespace httpretry

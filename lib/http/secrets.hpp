@@ -1,0 +1,17 @@
+// The parts of a URL that must not be shown.
+#pragma once
+
+#include <httpretry/export.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace httpretry {
+
+// Returns a URL or a relative reference without its user and password, and without the values in
+// its query and fragment that `hides` picks by their names. Each becomes "REDACTED". A query that
+// is one value without a name is always hidden: it may be a secret itself.
+[[nodiscard]] HTTPRETRY_API std::string redacted(std::string_view reference,
+                                                 bool (*hides)(std::string_view name));
+
+}  // namespace httpretry
