@@ -59,10 +59,10 @@ QueueStore::QueueStore(StoreOptions options)
       }()) {
   const auto warning = remote_.connect();
   if (!warning.empty()) options_.tell(warning);
-  if (options_.make) {
-    remote_.open_or_make(options_.policy);
-  } else {
+  if (options_.drain) {
     remote_.open_existing();
+  } else {
+    remote_.open_or_make(options_.policy);
   }
   if (remote_.policy() != options_.policy) {
     options_.tell(remote_.name() +
@@ -161,9 +161,9 @@ void QueueStore::take(std::size_t most, const WantsHost& wants, std::vector<Job>
   if (idle && jobs.size() == before && remote_.up()) {
     const auto news = remote_.ask(kNews, {""});
     const std::lock_guard lock(mutex_);
-    if (news.failed()) return on_error(news);
-    learn(news, now_is());
+    news.failed() ? on_error(news) : learn(news, now_is());
   }
+  check();
 }
 
 std::vector<const Job*> QueueStore::intend(std::span<const Job* const> jobs) {
@@ -370,18 +370,25 @@ void QueueStore::on_filed(std::uint64_t number, const Reply& reply, Time posted)
 // is over.
 void QueueStore::on_error(const Reply& reply) {
   filed_.notify_all();
-  if (says_gone(reply)) {
-    if (gone_.empty()) {
-      gone_ = remote_.name() + " was deleted: what its jobs came to is not known any more";
-    }
-    if (wake_) wake_();
-    return;
-  }
+  if (says_gone(reply)) return give_up("was deleted: what its jobs came to is not known any more");
   if (reply.lost()) return;
+  if (options_.drain && says_damaged(reply)) return on_damage(printable(reply.text));
   const auto [known, first] = errors_.try_emplace(reply.text.substr(0, reply.text.find(' ')));
   known->second = now_is();
   if (!first) return;
   options_.tell(std::string(remote_.error(reply).what()) + "; results are kept, and filed later");
+}
+
+void QueueStore::give_up(const std::string& why) {
+  if (gone_.empty()) gone_ = remote_.name() + " " + why;
+  if (wake_) wake_();
+}
+
+// Workers that do not drain go on: there may be other jobs, and more may be added.
+void QueueStore::on_damage(const std::string& why) {
+  const auto text = "is damaged: " + why + ". --results and --dead still write what is there";
+  if (options_.drain) return give_up(text);
+  if (!std::exchange(damage_told_, true)) options_.tell(remote_.name() + " " + text);
 }
 
 // Those that came last before that.

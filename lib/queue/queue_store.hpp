@@ -26,7 +26,9 @@ struct StoreOptions {
   std::size_t parallel = 64;
   Duration lease = std::chrono::seconds(30);
   std::string policy;  // a hash of the policies
-  bool make = true;    // the queue, where it is not there
+  // The run ends when no job is left. So it is an error if the queue does not exist, or if keys
+  // were lost or changed: jobs that are counted may never come. Otherwise the queue is made.
+  bool drain = false;
   // Warnings; on any thread.
   std::function<void(const std::string&)> tell;
 };
@@ -100,6 +102,8 @@ class QueueStore final : public batch::Store {
   [[nodiscard]] std::size_t room() const;
   void on_delivered(const fleet::Reply& reply);
   void on_error(const fleet::Reply& reply);
+  void on_damage(const std::string& why);
+  void give_up(const std::string& why);
   void end_errors(Time before);
   void add_jobs(const std::vector<fleet::Reply>& found, Time posted);
   void learn(const fleet::Reply& reply, Time now);
@@ -137,7 +141,8 @@ class QueueStore final : public batch::Store {
   bool asking_ = false;
   bool closing_ = false;
   bool hurry_ = false;
-  std::string gone_;                    // why the queue cannot be used any more
+  std::string gone_;  // why the queue cannot be used any more
+  bool damage_told_ = false;
   std::map<std::string, Time> errors_;  // that were told, by their first word, and the last of each
   std::uint64_t late_ = 0;
   batch::Counts counts_;

@@ -140,6 +140,7 @@ void QueueStore::learn(const Reply& reply, Time now) {
   due_at_.reset();
   if (news->next_due) due_at_ = later(now, *news->next_due);
   server_offset_ = news->time - now.time_since_epoch();
+  if (news->damaged) on_damage("its counters are not those of its jobs");
 }
 
 // How many jobs more may be taken. Those between two sends do not count, up to a limit.

@@ -65,9 +65,15 @@ bool says_gone(const Reply& reply) {
           reply.text.find("NOGROUP") != std::string::npos);
 }
 
+bool says_damaged(const Reply& reply) {
+  return reply.kind == Reply::Kind::Error &&
+         (reply.begins_with("ODD") || reply.text.find("WRONGTYPE") != std::string::npos ||
+          reply.text.find("hash value is not an integer") != std::string::npos);
+}
+
 std::optional<News> read_news(const Reply& reply) {
-  if (reply.list.size() != 10) return std::nullopt;
-  // A counter that somebody has changed may be below zero.
+  if (reply.list.size() != 11) return std::nullopt;
+  // A counter that was changed by hand may be below zero.
   const auto count = [&](std::size_t index) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(reply.at(index), 0));
   };
@@ -82,6 +88,7 @@ std::optional<News> read_news(const Reply& reply) {
   news.poison = count(7);
   if (reply.at(8) >= 0) news.next_due = std::chrono::milliseconds(reply.at(8));
   news.time = std::chrono::milliseconds(reply.at(9));
+  news.damaged = reply.at(10) == 1;
   return news;
 }
 

@@ -41,6 +41,7 @@ struct News {
   std::uint64_t poison = 0;
   std::optional<Duration> next_due;  // from now
   Duration time{};                   // of the server, since 1970
+  bool damaged = false;              // keys were lost or changed
 };
 // Empty: it is not such a reply.
 [[nodiscard]] std::optional<News> read_news(const fleet::Reply& reply);
@@ -106,5 +107,7 @@ class RemoteQueue {
 
 // Whether an error says that the queue was deleted.
 [[nodiscard]] bool says_gone(const fleet::Reply& reply);
+// Whether an error says that a key is not what a queue has there. It will not pass by itself.
+[[nodiscard]] bool says_damaged(const fleet::Reply& reply);
 
 }  // namespace httpretry::queue

@@ -52,15 +52,26 @@ local function drop(entry)
 end
 local function offer(id) redis.call('XADD', S, '*', 'i', id) end
 local function holder(consumer, entry, count) return consumer .. ' ' .. entry .. ' ' .. count end
+-- Whether the job is sent by who has another entry of it.
+local function sent_elsewhere(job, entry)
+  local its = job.state == 's' and string.match(job.holder, ' (%S+) %d+$')
+  return its and its ~= entry and #redis.call('XPENDING', S, 'w', its, its, 1) > 0
+end
 -- Of ARGV[2] to ARGV[6]: the job, if it is still that worker's; how it has it. The expected state
--- may be '*', where the worker does not know whether its intent came through.
+-- may be '*', where the worker does not know whether its intent came through. A job may have two
+-- entries, so a job that is sent belongs to its holder alone.
 local function owned()
   local job = read(ARGV[5])
-  if not job then return nil end
+  if not job then
+    drop(ARGV[3])
+    return nil
+  end
+  local holds = job.holder == holder(ARGV[2], ARGV[3], ARGV[4])
   local expected = job.state == ARGV[6] or
     (ARGV[6] == '*' and (job.state == 'q' or job.state == 's'))
-  if expected and deliveries(ARGV[3], ARGV[2]) == tonumber(ARGV[4]) then return job, 'mine' end
-  if job.holder ~= holder(ARGV[2], ARGV[3], ARGV[4]) or job.state == 's' then return nil end
+  if expected and (holds or job.state ~= 's') and
+    deliveries(ARGV[3], ARGV[2]) == tonumber(ARGV[4]) then return job, 'mine' end
+  if not holds or job.state == 's' then return nil end
   -- It said that it sends, and another found it silent; or it has said this before.
   if job.state == 'u' and ARGV[6] ~= 'q' then return job, 'unknown' end
   return job, 'again'
@@ -71,7 +82,7 @@ local function deliver(entry, id, consumer, found)
   if not count then return end
   redis.call('XCLAIM', S, 'w', consumer, 0, entry, 'JUSTID')
   local job = read(id)
-  if job and job.state == 's' then
+  if job and job.state == 's' and not sent_elsewhere(job, entry) then
     move(job, 'u')
     write(job)
   end
@@ -267,7 +278,7 @@ while true do
   for _, one in ipairs(all) do
     local entry = redis.call('XRANGE', S, one[1], one[1])[1]
     local job = entry and read(entry[2][2])
-    if job and job.state == 's' then
+    if job and job.state == 's' and not sent_elsewhere(job, one[1]) then
       move(job, 'u')
       write(job)
     elseif job and job.state == 'q' then
@@ -332,12 +343,23 @@ const Script kRetry = {kRetryText.data()};
 
 constexpr auto kNewsText = joined(kCommon, R"lua(
 local names = {'n:q', 'n:s', 'n:w', 'n:d', 'n:x', 'n:u', 'late', 'poison'}
-local news = {}
-for at, value in ipairs(redis.call('HMGET', M, unpack(names))) do news[at] = tonumber(value or '0') end
+local news, total, damaged = {}, 0, false
+for at, value in ipairs(redis.call('HMGET', M, unpack(names))) do
+  value = value or '0'
+  damaged = damaged or not string.match(value, '^-?%d+$')
+  news[at] = tonumber(value) or 0
+  if at <= 6 then total = total + news[at] end
+end
+-- Every job that is queued or sent has an entry. While there are both, workers go on.
+local entries, left = redis.call('XLEN', S), news[1] + news[2]
+if entries == 0 or left <= 0 then
+  damaged = damaged or (entries == 0 and left > 0) or total ~= redis.call('HLEN', J)
+end
 local time = now()
 local first = redis.call('ZRANGE', Z, 0, 0, 'WITHSCORES')
 news[9] = first[2] and math.max(tonumber(first[2]) - time, 0) or -1
 news[10] = time
+news[11] = damaged and 1 or 0
 return news
 )lua");
 const Script kNews = {kNewsText.data()};

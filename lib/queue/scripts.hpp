@@ -101,7 +101,8 @@ extern const Script kUnknown;
 extern const Script kRetry;
 
 // Replies: the counts of q, s, w, d, x, u; late; poison; when the next that waits is due, from now
-// (-1: none waits); the time.
+// (-1: none waits); the time; 1 if keys were lost or changed: a counter is no number, or jobs are
+// counted that no worker can get any more.
 extern const Script kNews;
 
 [[nodiscard]] std::vector<const Script*> queue_scripts();

@@ -57,7 +57,7 @@ StoreOptions store_options(const QueueOptions& options, const batch::BatchOption
   store.parallel = batch.runner.parallel;
   store.lease = lease;
   store.policy = policy_hash(batch.policies);
-  store.make = batch.runner.until_stopped;
+  store.drain = !batch.runner.until_stopped;
   store.tell = options.tell;
   return store;
 }

@@ -249,6 +249,40 @@ class Away(QueueTest):
         self.assertEqual(worker.wait(timeout=LIMIT), 23)
         self.assertIn("queue jobs was deleted", worker.stderr.read().decode())
 
+    def test_a_second_entry_of_a_job_does_not_send_it_again(self):
+        redis = self.redis()
+        server = self.server(Response(200, b"x"))
+        self.enqueue({"url": server.url(), "id": "a", "method": "POST", "body": "x"})
+        for _ in range(3):
+            redis.ask("XADD", "{hr:jobs}:s", "*", "i", "a")
+        self.drain()
+        self.assertEqual(len(server.seen), 1)
+        self.assertEqual(self.states(), [("a", "done")])
+
+    def test_keys_that_are_lost_or_changed_end_a_drain_with_an_error(self):
+        for words in (("DEL", "{hr:jobs}:s"), ("DEL", "{hr:jobs}:j"),
+                      ("HSET", "{hr:jobs}:m", "n:q", "many"), ("HSET", "{hr:jobs}:m", "n:q", "5"),
+                      ("HSET", "{hr:jobs}:m", "n:q", "0"), ("HDEL", "{hr:jobs}:j", "a"),
+                      ("SET", "{hr:jobs}:z", "text")):
+            for during in (False, True):
+                with self.subTest(words=words, during=during):
+                    redis = self.redis("--appendonly", "no")
+                    hold = threading.Event()
+                    self.addCleanup(hold.set)
+                    server = self.server(Response(200, b"x", hold=hold if during else None))
+                    self.enqueue(*({"url": server.url(), "id": name} for name in "ab"))
+                    if not during:
+                        redis.ask(*words)
+                    worker = self.start_worker("--drain", "--parallel", "1", *QUIET)
+                    if during:
+                        server.arrived.get(timeout=LIMIT)
+                        redis.ask(*words)
+                        hold.set()
+                    self.assertEqual(worker.wait(timeout=LIMIT), 23)
+                    self.assertRegex(worker.stderr.read().decode(),
+                                     "queue jobs(: .*WRONGTYPE| is damaged: | was deleted)")
+                    redis.kill()
+
     def test_a_delay_of_two_seconds_changes_nothing_but_the_time(self):
         redis = self.redis()
         proxy = SlowProxy(redis.port)

@@ -369,6 +369,65 @@ TEST_CASE("an intent is only for who has the job in the state that it expects") 
   CHECK(queue.finish("w2", second, "s") == 1);
 }
 
+TEST_CASE("a second entry of a job lets no other worker send it") {
+  Scripts queue;
+  queue.add("a");
+  const auto add_entry = [&] { queue.plain({"XADD", queue.remote().key(0), "*", "i", "a"}); };
+
+  SUBCASE("both have it before one says that it sends") {
+    add_entry();
+    const auto first = only(queue.take("w1"));
+    const auto second = only(queue.take("w2"));
+    CHECK(queue.intend("w1", first));
+    CHECK(!queue.intend("w2", second));
+    SUBCASE("the other gives it back") { CHECK(queue.release("w2", second, "*") == 0); }
+    SUBCASE("the other lets it wait") { CHECK(queue.wait("w2", second, "*", 0) == 0); }
+    SUBCASE("the other ends it") { CHECK(queue.finish("w2", second, "s") == 0); }
+    SUBCASE("the other leaves") { CHECK(queue.run(kLeave, {"w2"}).integer == 0); }
+    queue.run(kTick, {"", "10"});
+    CHECK(queue.take("w3", 10).empty());
+    CHECK(queue.numbers() == Numbers{0, 1, 0, 0, 0, 0});
+    CHECK(queue.finish("w1", first, "s") == 1);
+    CHECK(queue.lines() == std::vector<std::string>{"a by w1"});
+    // The second entry is dropped when its lease ends.
+    CHECK(queue.reap_later("w3").empty());
+    CHECK(queue.length() == 0);
+  }
+  SUBCASE("one worker has both") {
+    add_entry();
+    const auto both = queue.take("w1", 10);
+    REQUIRE(both.size() == 2);
+    CHECK(queue.intend("w1", both[0]));
+    CHECK(!queue.intend("w1", both[1]));
+    CHECK(queue.release("w1", both[1], "*") == 0);
+    CHECK(queue.take("w2", 10).empty());
+    CHECK(queue.finish("w1", both[0], "s") == 1);
+  }
+  SUBCASE("it is delivered while the job is sent, which goes on") {
+    const auto first = only(queue.take("w1"));
+    CHECK(queue.intend("w1", first));
+    add_entry();
+    CHECK(queue.take("w2").empty());
+    CHECK(queue.numbers() == Numbers{0, 1, 0, 0, 0, 0});
+    CHECK(queue.unknown().empty());
+    CHECK(queue.length() == 1);
+    SUBCASE("to its end") { CHECK(queue.finish("w1", first, "s") == 1); }
+    SUBCASE("until its worker is silent") {
+      CHECK(queue.reap_later("w2").empty());
+      CHECK(queue.numbers() == Numbers{0, 0, 0, 0, 0, 1});
+    }
+  }
+  SUBCASE("and the first is lost: nobody knows what became of the job") {
+    const auto first = only(queue.take("w1"));
+    CHECK(queue.intend("w1", first));
+    queue.plain({"XACK", queue.remote().key(0), "w", first.entry});
+    queue.plain({"XDEL", queue.remote().key(0), first.entry});
+    add_entry();
+    CHECK(queue.take("w2").empty());
+    CHECK(queue.numbers() == Numbers{0, 0, 0, 0, 0, 1});
+  }
+}
+
 TEST_CASE("a job that waits is due by the server's clock, and then like any other") {
   Scripts queue;
   queue.add("a");
@@ -509,6 +568,33 @@ TEST_CASE("keys that are not those of a queue are an error, which is printable")
   reply.kind = Reply::Kind::Error;
   reply.text = "ERR \x1b[2J\nmore";
   CHECK(std::string(other.error(reply).what()) == other.name() + ": ERR \\x1b[2J\\x0amore");
+}
+
+TEST_CASE("lost and changed keys show in the news once no worker can get a job") {
+  Scripts queue;
+  const auto damaged = [&] { return read_news(queue.run(kNews, {""}))->damaged; };
+  CHECK(!damaged());
+  queue.add("a");
+  queue.add("b", "http://a/", "", 4'000'000'000'000);
+  CHECK(!damaged());
+  const auto job = only(queue.take("w1", 10));
+  CHECK(queue.intend("w1", job));
+  CHECK(!damaged());
+  SUBCASE("the stream") { queue.plain({"DEL", queue.remote().key(0)}); }
+  SUBCASE("the jobs") {
+    queue.plain({"DEL", queue.remote().key(2)});
+    CHECK(!damaged());
+    queue.run(kLeave, {"w1"});
+  }
+  SUBCASE("a counter that is no number") {
+    queue.plain({"HSET", queue.remote().key(5), "n:d", "many"});
+  }
+  SUBCASE("a counter that is another number") {
+    CHECK(queue.finish("w1", job, "s") == 1);
+    CHECK(!damaged());
+    queue.plain({"HSET", queue.remote().key(5), "n:w", "0"});
+  }
+  CHECK(damaged());
 }
 
 TEST_CASE("counters that somebody changed are not below zero, and other replies are none") {
@@ -774,6 +860,7 @@ class ModelTest {
     CHECK(queue_.lines().size() == results);
     CHECK(queue_.pending() == owner_.size());
     CHECK(queue_.length() == counts['q'] + counts['s']);
+    CHECK_FALSE(read_news(queue_.run(kNews, {""}))->damaged);
   }
 
   std::mt19937 random_;
