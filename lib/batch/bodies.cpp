@@ -1,5 +1,7 @@
 #include "lib/batch/bodies.hpp"
 
+#include "lib/batch/path_below.hpp"
+
 #include <httpretry/http/url.hpp>
 
 #include <sys/statvfs.h>
@@ -75,19 +77,21 @@ Result<std::unique_ptr<BodyWriter>> KeptBody::open(const Request& /*request*/) {
   return std::unique_ptr<BodyWriter>(std::make_unique<KeptWriter>(content_, most_));
 }
 
-FiledBody::FiledBody(std::string path)
-    : path_(std::move(path)), file_(save_to(path_, [] {
-        FileOptions options;
-        options.keep_partial = true;  // another run continues after them
-        options.owner_only = true;
-        return options;
-      }())) {}
+FiledBody::FiledBody(std::string root, std::string relative)
+    : root_(std::move(root)),
+      relative_(std::move(relative)),
+      path_(root_.empty() ? relative_ : root_ + "/" + relative_) {}
 
 Result<std::unique_ptr<BodyWriter>> FiledBody::open(const Request& request) {
-  const auto folder = std::filesystem::path(path_).parent_path();
   std::error_code failed;
-  if (!folder.empty()) std::filesystem::create_directories(folder, failed);
-  auto file = file_->open(request);
+  if (!root_.empty()) std::filesystem::create_directories(root_, failed);
+  const auto path = path_below(root_, relative_);
+  if (!path) return path.error();
+  std::filesystem::create_directories(std::filesystem::path(*path).parent_path(), failed);
+  FileOptions options;
+  options.keep_partial = true;  // another run continues after them
+  options.owner_only = true;
+  auto file = save_to(*path, options)->open(request);
   if (!file) {
     // Else it is about this file: a directory of that name, one that may not be written to.
     if (disk_is_full(path_)) *failure_ = file.error().message;

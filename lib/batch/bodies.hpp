@@ -27,10 +27,11 @@ class KeptBody final : public Sink {
 };
 
 // save_to(path), which tells afterwards whether the disk failed: then it is not for the response to
-// be judged. The directories of the path are made.
+// be judged. The directories of the path are made. No symbolic link is followed out of `root`.
 class FiledBody final : public Sink {
  public:
-  explicit FiledBody(std::string path);
+  // The path below `root`; empty: below the current directory.
+  FiledBody(std::string root, std::string relative);
   Result<std::unique_ptr<BodyWriter>> open(const Request& request) override;
 
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -38,8 +39,9 @@ class FiledBody final : public Sink {
   [[nodiscard]] const std::string& failure() const { return *failure_; }
 
  private:
+  std::string root_;
+  std::string relative_;
   std::string path_;
-  SinkPtr file_;
   std::shared_ptr<std::string> failure_ = std::make_shared<std::string>();
 };
 

@@ -130,6 +130,11 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
                     ", and a server is trusted to remember its key for " +
                     duration_text(options_.key_lifetime));
   }
+  if (options_.body_file && line.parsed.content == RequestLine::Content::File) {
+    auto file = options_.body_file(job, line.parsed.body);
+    if (!file) return ends(State::Dead, "invalid_request", file.error().message);
+    line.parsed.body = *std::move(file);
+  }
   complete(request, job, line, **policy);
   Prepared prepared(std::move(request));
   prepared.unsafe = is_unsafe(prepared.request, **policy);
@@ -188,9 +193,8 @@ void LineJobs::complete(Request& request, const Job& job, const Line& line,
 void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
   const bool files = options_.bodies == LineJobsOptions::Bodies::Files;
   if (files || !line.parsed.output.empty()) {
-    auto path = line.parsed.output.empty() ? file_name_of(job.id) : line.parsed.output;
-    if (!options_.directory.empty()) path = options_.directory + "/" + path;
-    line.filed = std::make_shared<FiledBody>(std::move(path));
+    line.filed = std::make_shared<FiledBody>(
+        options_.directory, line.parsed.output.empty() ? file_name_of(job.id) : line.parsed.output);
     request.edit_options().sink = line.filed;
   } else {
     const bool none = options_.bodies == LineJobsOptions::Bodies::None;

@@ -1,5 +1,6 @@
 #include "lib/batch/request_line.hpp"
 
+#include "lib/batch/path_below.hpp"
 #include "lib/batch/text.hpp"
 #include "lib/http/text.hpp"
 #include "lib/json/json_writer.hpp"
@@ -138,6 +139,7 @@ class LineReader {
     if (name == "json") {
       to_.body = compact(json);
     } else if (name == "body_file") {
+      to_.file_position = json.position;
       text(json, to_.body);
     } else if (!json.is(Type::String)) {
       problems_.error(json, "expected a string, but this is " + described(json));
@@ -184,14 +186,8 @@ class LineReader {
   // Below a directory that the user named: it must not lead out of it.
   void read_output(const JsonNode& json) {
     to_.output_position = json.position;
-    if (!text(json, to_.output)) return;
-    auto rest = std::string_view(to_.output);
-    bool good = rest.front() != '/' && rest.back() != '/' && rest.find('\0') == rest.npos;
-    while (good && !rest.empty()) {
-      const auto part = take_until(rest, '/');
-      good = !part.empty() && part != "." && part != "..";
-    }
-    if (!good) problems_.error(json, "must be a relative path without . and ..");
+    if (!text(json, to_.output) || is_plain_relative(to_.output)) return;
+    problems_.error(json, "must be a relative path without . and ..");
   }
 
   void read_date(const JsonNode& json, std::optional<WallTime>& to) {

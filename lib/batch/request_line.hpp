@@ -43,6 +43,7 @@ struct RequestLine {
   Position id_position;
   Position key_position;
   Position output_position;
+  Position file_position;  // of "body_file"
   Position url_position;
   Position policy_position;  // of "policy" or "set"
   // Without the member "last" that a dead letter has. Empty: as it stands.

@@ -3,6 +3,7 @@
 
 #include "lib/batch/batch_options.hpp"
 #include "lib/batch/input_jobs.hpp"
+#include "lib/batch/path_below.hpp"
 #include "lib/http/random.hpp"
 
 #include <algorithm>
@@ -65,6 +66,31 @@ struct Enqueue::Parts {
     }
     return remote.command(kEnqueue, std::move(arguments));
   }
+  // Workers look for the body of a job below a directory of theirs. False: a path is not one for
+  // that, which was told.
+  [[nodiscard]] bool check_files(const QueueOptions& options) const {
+    bool good = true;
+    std::uint64_t with_files = 0;
+    input->each([&](const InputJob& job) {
+      // Most have none: neither by this name nor by one with an escape.
+      if (job.text.find("body_file") == std::string::npos &&
+          job.text.find('\\') == std::string::npos)
+        return;
+      const auto line = read_line(job);
+      if (line.content != batch::RequestLine::Content::File) return;
+      ++with_files;
+      if (batch::is_plain_relative(line.body)) return;
+      good = false;
+      tell(job, line.file_position,
+           "must be a relative path without . and ..: workers read it below their --files DIR");
+    });
+    if (good && with_files > 0) {
+      options.tell(std::to_string(with_files) + (with_files == 1 ? " job has" : " jobs have") +
+                   " a body_file: only workers with --files DIR send that, and they read the file "
+                   "below DIR");
+    }
+    return good;
+  }
   // False: some ids are those of other requests, which was told.
   bool compare() {
     bool good = true;
@@ -82,20 +108,25 @@ struct Enqueue::Parts {
   }
   bool tell_others(const std::vector<InputJob>& jobs, const fleet::Reply& reply) const {
     for (const auto& other : reply.list[2].list) {
-      tell(jobs.at(static_cast<std::size_t>(other.integer)));
+      const auto& job = jobs.at(static_cast<std::size_t>(other.integer));
+      tell(job, read_line(job).id_position,
+           "the queue has a job with the id \"" + printable(job.id) +
+               "\" already, which is another request: each job needs an id of its own");
     }
     return reply.list[2].list.empty();
   }
-  void tell(const InputJob& job) const {
+  [[nodiscard]] batch::RequestLine read_line(const InputJob& job) const {
     batch::RequestLine line;
     Problems problems("");
     batch::read_request_line(job.text, source.import.format, line, problems);
+    return line;
+  }
+  void tell(const InputJob& job, Position at, std::string message) const {
     Problem problem;
     problem.file = source.import.input;
     problem.line = static_cast<int>(job.line);
-    problem.column = line.id_position.column;
-    problem.message = "the queue has a job with the id \"" + printable(job.id) +
-                      "\" already, which is another request: each job needs an id of its own";
+    problem.column = at.column;
+    problem.message = std::move(message);
     source.import.tell(problem);
   }
 
@@ -120,6 +151,7 @@ std::unique_ptr<Enqueue> Enqueue::open(const QueueOptions& options,
   if (!input) return nullptr;
   auto parts = std::make_unique<Parts>(options, source);
   parts->input = std::move(input);
+  if (!parts->check_files(options)) return nullptr;
   const auto warning = parts->remote.connect();
   if (!warning.empty()) options.tell(warning);
   parts->remote.open_or_make(policy_hash(batch.policies));

@@ -20,6 +20,9 @@ namespace httpretry::queue {
 struct QueueOptions {
   fleet::Address address;  // with the name of the queue as its job
   bool force = false;      // also on a server that may delete keys
+  // The directory below which a worker reads the files that jobs name as their bodies. Empty: it
+  // sends no such jobs.
+  std::string files;
   // How long jobs are added to a server that does not respond.
   Duration patience = std::chrono::seconds(30);
   // Warnings; on any thread.
@@ -63,8 +66,9 @@ class Enqueue {
   std::unique_ptr<Parts> parts_;
 };
 
-// A job needs a policy that this worker does not have. Others may have it.
-struct MissingPolicy : batch::StoreError {
+// A job needs what this worker was started without: its policy, or the directory of its body. Other
+// workers may have it.
+struct UnfitWorker : batch::StoreError {
   using StoreError::StoreError;
 };
 
@@ -79,7 +83,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Where results cannot be filed for `grace` after its end: throws. Throws MissingPolicy, too.
+  // Where results cannot be filed for `grace` after its end: throws. Throws UnfitWorker, too.
   batch::RunEnd run();
   [[nodiscard]] batch::Runner& runner();
   // From any thread. Stops what is under way, and does not wait for a server that is away.

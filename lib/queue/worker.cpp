@@ -2,6 +2,7 @@
 #include "queue_jobs.hpp"
 
 #include "lib/batch/batch_options.hpp"
+#include "lib/batch/path_below.hpp"
 #include "lib/batch/text.hpp"
 
 #include <httpretry/http/headers.hpp>
@@ -18,6 +19,12 @@ namespace httpretry::queue {
 namespace {
 
 constexpr std::size_t kMostNamed = 10;
+
+void check_files(const std::string& directory) {
+  if (directory.empty() || ::access((directory + "/.").c_str(), R_OK | X_OK) == 0) return;
+  throw batch::StoreError("cannot read the directory of --files, " + printable(directory) + ": " +
+                          std::generic_category().message(errno));
+}
 
 // Else each job would fail at the end.
 void check_directory(const batch::BatchOptions& batch) {
@@ -62,15 +69,26 @@ StoreOptions store_options(const QueueOptions& options, const batch::BatchOption
   return store;
 }
 
-batch::LineJobsOptions lines_options(const batch::BatchOptions& batch, const QueueStore& store) {
+[[noreturn]] void refuse(const batch::Job& job, const std::string& why) {
+  throw UnfitWorker("this worker cannot send the job \"" + printable(job.id) + "\": " + why);
+}
+
+batch::LineJobsOptions lines_options(const batch::BatchOptions& batch, const QueueStore& store,
+                                     const std::string& files) {
   auto lines = batch::line_jobs_options(batch, store.token());
   // Whatever was added: jobs of the queue come from inputs of any format.
   lines.format = batch::LineFormat::Auto;
   lines.date_now = [&store] { return store.date(); };
   // The line was right where it was added.
   lines.on_missing_policy = [](const batch::Job& job, const std::string& why) {
-    throw MissingPolicy("this worker cannot send the job \"" + printable(job.id) + "\": " + why +
-                        ". Start it with the policies that the job was added with");
+    refuse(job, why + ". Start it with the policies that the job was added with");
+  };
+  // Anyone who can write to the server could read any file of this machine.
+  lines.body_file = [files](const batch::Job& job, const std::string& path) {
+    if (files.empty()) {
+      refuse(job, "its body is in a file. Start it with --files DIR, the directory of these files");
+    }
+    return batch::path_below(files, path);
   };
   return lines;
 }
@@ -88,7 +106,7 @@ struct Worker::Parts {
   Parts(const QueueOptions& options, batch::BatchOptions batch, Duration lease)
       : grace(batch.runner.grace),
         store(store_options(options, batch, lease)),
-        lines(batch::LinePolicies(batch.policies), lines_options(batch, store)),
+        lines(batch::LinePolicies(batch.policies), lines_options(batch, store, options.files)),
         jobs(store, lines),
         runner(client_options(batch), store, jobs, std::move(batch.runner)) {
     store.on_jobs([this] { runner.look_again(); });
@@ -106,6 +124,7 @@ struct Worker::Parts {
 
 Worker::Worker(QueueOptions options, batch::BatchOptions batch, Duration lease) {
   check_directory(batch);
+  check_files(options.files);
   parts_ = std::make_unique<Parts>(options, std::move(batch), lease);
 }
 Worker::~Worker() = default;

@@ -86,6 +86,26 @@ class Runs(BatchTest):
             with self.subTest(name):
                 self.assertEqual(oct((self.folder / name).stat().st_mode & 0o777), oct(0o600))
 
+    def test_no_link_leads_a_body_out_of_its_directory(self):
+        server = self.server(Response(200, b"hello"))
+        out, outside = self.folder / "out", self.folder / "outside"
+        (out / "d").mkdir(parents=True)
+        outside.mkdir()
+        (outside / "old").write_text("kept")
+        (out / "inside").symlink_to("d")
+        (out / "up").symlink_to(outside)
+        (out / "file").symlink_to("../outside/old")
+        (out / "gone").symlink_to("../outside/new")
+        good, bad = ("inside/a", "d/b"), ("up/x", "up/y/z", "file", "gone")
+        self.batch("--bodies", "out", self.input(
+            *({"url": server.url(), "id": path, "output": path} for path in good + bad)), status=22)
+        self.assertEqual(self.states(), sorted([(path, "done") for path in good] +
+                                               [(path, "dead") for path in bad]))
+        self.assertEqual(sorted(path.name for path in (out / "d").iterdir()), ["a", "b"])
+        self.assertEqual([path.name for path in outside.iterdir()], ["old"])
+        self.assertEqual((outside / "old").read_text(), "kept")
+        self.assertEqual(len(server.seen), 2)
+
     def test_a_body_that_is_too_long_is_left_out_of_the_results(self):
         server = self.server(Response(200, b"x" * 65537))
         self.batch(self.input(server.url()))

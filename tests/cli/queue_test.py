@@ -192,6 +192,58 @@ class Queues(QueueTest):
         self.drain(*policy, *QUIET)
         self.assertEqual(self.states(), [("a", "done")])
 
+    def test_a_worker_without_the_files_of_a_job_gives_it_back_and_ends(self):
+        self.redis()
+        server = self.server(200)
+        (self.folder / "files" / "of").mkdir(parents=True)
+        (self.folder / "files" / "of" / "a").write_text("hello")
+        said = self.enqueue({"url": server.url(), "id": "a", "body_file": "of/a"})
+        self.assertIn("1 job has a body_file: only workers with --files DIR send that", said)
+        for args in ((), ("--drain",)):
+            said = self.work(*args, *QUIET, status=3).stderr.decode()
+            self.assertEqual(said.count('this worker cannot send the job "a": its body is in a file. '
+                                        "Start it with --files DIR"), 1)
+            status = self.status()
+            self.assertEqual((status["queued"], status["dead"], server.seen), (1, 0, []))
+        self.drain("--files", "files", *QUIET)
+        self.assertEqual(self.states(), [("a", "done")])
+        self.assertEqual([seen.body for seen in server.seen], [b"hello"])
+        self.assertIn("cannot read the directory of --files, none: ",
+                      self.work("--drain", "--files", "none", status=23).stderr.decode())
+
+    def test_a_job_reads_no_file_elsewhere(self):
+        redis = self.redis()
+        server = self.server(200)
+        outside = self.folder / "outside"
+        outside.write_text("private")
+        files = self.folder / "files"
+        (files / "of").mkdir(parents=True)
+        (files / "of" / "a").write_text("hello")
+        (files / "link").symlink_to("of/a")
+        (files / "folder").symlink_to(files / "of")
+        (files / "out").symlink_to("../outside")
+        (files / "up").symlink_to("..")
+        (files / "gone").symlink_to("../none")
+        for path in (str(outside), "../outside", "of/../../outside", "./of/a", "of//a"):
+            said = self.enqueue({"url": server.url(), "id": "x", "body_file": path}, status=2)
+            self.assertRegex(said, r"in.jsonl:1:\d+: must be a relative path without \. and \.\.: "
+                                   "workers read it below their --files DIR")
+        good, bad = ("link", "folder/a"), ("out", "up/outside", "gone")
+        self.enqueue(*({"url": server.url(), "id": path, "method": "PUT", "body_file": path}
+                       for path in good + bad))
+        # As another program could put them there.
+        for path in (str(outside), "of/../../outside"):
+            line = json.dumps({"url": server.url(), "body_file": path})
+            redis.ask("HSET", "{hr:jobs}:j", path, f"q|0|0|9|||0|{line}")
+            redis.ask("HINCRBY", "{hr:jobs}:m", "n:q", "1")
+            redis.ask("XADD", "{hr:jobs}:s", "*", "i", path)
+            bad += (path,)
+        self.drain("--files", "files", *QUIET, status=22)
+        self.assertEqual(self.states(), sorted([(path, "done") for path in good] +
+                                               [(path, "dead") for path in bad]),
+                         self.results())
+        self.assertEqual({seen.body for seen in server.seen}, {b"hello"})
+
     def test_a_worker_that_cannot_write_bodies_does_not_begin(self):
         self.redis()
         server = self.server(200)

@@ -31,6 +31,7 @@ struct WorkCommand {
   std::string dead;
   std::string unknown;
   bool retry_unknown = false;
+  std::string files;
 
   [[nodiscard]] bool asks() const {
     return status || retry_unknown || !results.empty() || !dead.empty() || !unknown.empty();
@@ -48,6 +49,9 @@ std::vector<Flag> queue_flags(WorkCommand& to) {
          if (to.lease < kShortestLease) throw UsageError("option --lease must be 500ms or more");
        }},
       key_lifetime_flag(to.batch),
+      {'\0', "files", "DIR",
+       "send jobs whose body is in a file, and read these files below DIR only",
+       [&](Text v) { to.files = v; }},
       {'\0', "force", "", "also on a server that may delete keys when its memory is full",
        [&](Text) { to.batch.force = true; }},
   };
@@ -157,7 +161,8 @@ void print_end(queue::Worker& worker, RunEnd end, const batch::Counts& counts,
 
 int run_worker(WorkCommand& work) {
   auto& command = work.batch;
-  const auto options = queue_options(command);
+  auto options = queue_options(command);
+  options.files = work.files;
   prepare_requests(command);
   command.batch.runner.until_stopped = !work.drain;
   const auto telemetry = begin_telemetry(command);
@@ -191,7 +196,7 @@ int work(const Args& args) {
   return with_run_errors([&] {
     try {
       return command.asks() ? answer_questions(command) : run_worker(command);
-    } catch (const queue::MissingPolicy& error) {
+    } catch (const queue::UnfitWorker& error) {
       print_message(std::string("httpretry: ") + error.what());
       return kBadPolicyFile;
     }

@@ -1,0 +1,19 @@
+// Paths that jobs name, below a directory that the user named.
+#pragma once
+
+#include <httpretry/http/result.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace httpretry::batch {
+
+// Returns whether a path is relative and has no part that is ".", ".." or empty.
+HTTPRETRY_API bool is_plain_relative(std::string_view path);
+
+// Returns the path of `relative` below `root` (empty: the current directory), with all symbolic
+// links resolved. Errc::InvalidRequest if it is not plain, or if a link leads out of `root` or to
+// nothing.
+HTTPRETRY_API Result<std::string> path_below(const std::string& root, const std::string& relative);
+
+}  // namespace httpretry::batch
