@@ -103,6 +103,14 @@ Result<void> check_netrc(std::string path) {
   return unreadable("netrc file", path, why);
 }
 
+// Whether libcurl would resume a TLS session that was made with the certificate, which then counts,
+// where the request has none. From 8.12 on it knows a certificate from memory only by a hash that
+// is made where the server is verified; in 8.21 always.
+bool would_share_session(const TransportOptions& options) {
+  static const bool told_apart = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081500;
+  return !told_apart && !options.verify_tls && !options.client_certificate.pem.empty();
+}
+
 }  // namespace
 
 SendPlan make_send_plan(const Request& request, const RequestOptions& wanted,
@@ -117,7 +125,7 @@ SendPlan make_send_plan(const Request& request, const RequestOptions& wanted,
     plan.cookies = options.cookies && (own_origin || options.cookies_of_other_origins);
   }
   plan.private_handle = url.has_userinfo() || wanted.credentials || plan.cookies || plan.netrc ||
-                        wanted.on_connection;
+                        wanted.on_connection || (plan.certificate && would_share_session(options));
   plan.negotiates = is_digest(wanted.credentials);
   plan.asks_for_challenge = plan.negotiates || is_digest(options.proxy.credentials);
   plan.http_version = wanted.http_version;
@@ -233,6 +241,8 @@ void Easy::set_certificate(bool wanted) {
   set(CURLOPT_SSLKEY, text(certificate.key_file));
   set(CURLOPT_KEYPASSWD, text(certificate.key_password));
   if (certificate.pem.empty()) return;
+  // Never undone: see SendPlan::private_handle.
+  if (wanted && would_share_session(options_)) set(CURLOPT_SSL_SESSIONID_CACHE, 0L);
   static const std::string none;
   const auto& key = certificate.key_pem.empty() ? certificate.pem : certificate.key_pem;
   set_pem(CURLOPT_SSLCERT_BLOB, wanted ? certificate.pem : none);

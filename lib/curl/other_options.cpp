@@ -77,7 +77,7 @@ constexpr std::array kRefused{
             "a request goes to the origin of its URL, by http or https, and nowhere else"},
     Refused{" FAILONERROR HEADER HTTP09_ALLOWED IGNORE_CONTENT_LENGTH KEEP_SENDING_ON_ERROR CRLF "
             "TRANSFERTEXT SUPPRESS_CONNECT_HEADERS HEADEROPT ERRORBUFFER NOSIGNAL PRIVATE SHARE "
-            "STDERR VERBOSE RTSP_REQUEST ",
+            "STDERR VERBOSE RTSP_REQUEST SSL_SESSIONID_CACHE ",
             "the library relies on its value"},
 };
 
