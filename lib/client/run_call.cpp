@@ -2,6 +2,7 @@
 
 #include "lib/flow/call_state.hpp"
 #include "lib/flow/resume_on.hpp"
+#include "lib/http/shortage.hpp"
 
 #include <httpretry/retry/classify.hpp>
 
@@ -50,7 +51,14 @@ bool is_good(const Outcome& outcome, const History& history) {
 // Completes the history, and moves it into the outcome.
 void finish(Outcome& outcome, Call::State& state) {
   auto& history = state.history;
-  if (!outcome && state.exchanges == 0) outcome.error().exchange.sent = Sent::Never;
+  if (!outcome && state.exchanges == 0) {
+    auto& error = outcome.error();
+    error.exchange.sent = Sent::Never;
+    if (error.code == Errc::Internal && error.curl_code == kOutOfMemory) {
+      error.code = Errc::LocalShortage;
+      history.stop_reason = Reason::LocalShortage;
+    }
+  }
   try {
     if (history.attempts.empty() && state.exchanges > 0) add_only_attempt(outcome, state);
   } catch (const std::bad_alloc&) {

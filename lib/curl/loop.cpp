@@ -329,7 +329,7 @@ void Loop::free_spare_easies() {
   }
 }
 
-const char* Loop::start(Transfer& transfer, const SendPlan& plan) {
+CURLMcode Loop::start(Transfer& transfer, const SendPlan& plan) {
   auto& shard = shard_for(plan);
   if (!shard.multi) open(shard);
   if (shard.active.size() == shard.active.capacity()) {  // what is added must be in the list
@@ -337,12 +337,12 @@ const char* Loop::start(Transfer& transfer, const SendPlan& plan) {
     shard.doubtful.reserve(shard.active.capacity());
   }
   const auto code = curl_multi_add_handle(shard.multi.get(), transfer.handle());
-  if (code != CURLM_OK) return curl_multi_strerror(code);
+  if (code != CURLM_OK) return code;
   transfer.shard = &shard;
   transfer.index = shard.active.size();
   shard.active.push_back(&transfer);
   ++shard.connecting;
-  return nullptr;
+  return CURLM_OK;
 }
 
 void Loop::remove(Transfer& transfer) {

@@ -93,8 +93,8 @@ class Loop final : public RunQueue, public Transport {
     progressed_ = true;
   }
 
-  // Puts the transfer on a shard; an error text where libcurl refuses.
-  const char* start(Transfer& transfer, const SendPlan& plan);
+  // Puts the transfer on a shard, unless libcurl refuses.
+  CURLMcode start(Transfer& transfer, const SendPlan& plan);
   void remove(Transfer& transfer);
 
  private:

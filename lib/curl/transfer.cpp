@@ -36,6 +36,15 @@ Transfer::~Transfer() {
 
 void Transfer::start() {
   started_ = last_byte_ = loop_.now();
+  try {
+    begin();
+  } catch (const std::bad_alloc&) {
+    abort_.set(Abort::NoMemory);
+    end(Abort::NoMemory);
+  }
+}
+
+void Transfer::begin() {
   if (stop_requested()) {
     abort_.set(Abort::Canceled);
   } else if (call_.deadline() <= started_) {
@@ -72,10 +81,10 @@ Result<void> Transfer::prepare() {
   easy_->transfer = this;
   easy_->prepare(request_, url_, plan);
   begin_waiting();
-  if (const char* refusal = loop_.start(*this, plan)) {
-    return Error(Errc::Internal, std::string("libcurl refused the transfer: ") + refusal);
-  }
-  return {};
+  const auto refusal = loop_.start(*this, plan);
+  if (refusal == CURLM_OK) return {};
+  return Error(refusal == CURLM_OUT_OF_MEMORY ? Errc::LocalShortage : Errc::Internal,
+               std::string("libcurl refused the transfer: ") + curl_multi_strerror(refusal));
 }
 
 // While the sink is drained nobody awaits the transfer: the coroutine sees afterwards that it

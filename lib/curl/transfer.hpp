@@ -100,6 +100,7 @@ class Transfer final : public CancelableWait {
   [[nodiscard]] Abort flood_reason() const;
   [[nodiscard]] bool flooded() const { return connection_closed_ && *connection_closed_; }
   void will_close(std::uint32_t last_stream);
+  void begin();
   template <class Function>
   void each_on_connection(const Function& function);
   [[nodiscard]] bool shares_with(const Transfer& other) const;

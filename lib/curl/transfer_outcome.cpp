@@ -296,7 +296,9 @@ bool Transfer::explain_socket(Error& error) const {
 
 // What libcurl or the library lacked before anything was sent.
 void Transfer::find_shortage(Error& error) const {
-  const bool no_memory = error.curl_code == CURLE_OUT_OF_MEMORY;
+  // SETOPT_OPTION_SYNTAX: libcurl had no memory for a host's addresses, whose syntax is right.
+  const bool no_memory =
+      error.curl_code == CURLE_OUT_OF_MEMORY || error.curl_code == CURLE_SETOPT_OPTION_SYNTAX;
   const bool no_thread = error.message.find(kNoThread) != std::string::npos;
   if (sends_.sends() > 0 || (!no_memory && !no_thread)) return;
   error.code = Errc::LocalShortage;

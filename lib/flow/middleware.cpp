@@ -1,9 +1,12 @@
 #include "call_state.hpp"
 #include "resume_on.hpp"
 
+#include "lib/http/shortage.hpp"
 #include "lib/http/text.hpp"
 
 #include <httpretry/flow/middleware.hpp>
+
+#include <new>
 
 namespace httpretry {
 namespace {
@@ -70,6 +73,16 @@ class FunctionMiddleware final : public Middleware {
   detail::Handle handle_;
 };
 
+bool is_bad_alloc(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Middleware::~Middleware() = default;
@@ -83,6 +96,7 @@ std::string_view detail::PromiseBase::thrower() const noexcept {
 Error detail::internal_error(std::string_view thrower, const std::exception_ptr& thrown) {
   Error error(Errc::Internal,
               "middleware \"" + std::string(thrower) + "\" threw: " + text_of(thrown));
+  if (is_bad_alloc(thrown)) error.curl_code = kOutOfMemory;
   error.exchange.sent = Sent::Maybe;  // the exception does not say
   return error;
 }

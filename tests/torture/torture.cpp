@@ -133,6 +133,8 @@ struct Ending {
     const auto& history = history_of(outcome);
     const auto& exchange = outcome ? outcome->exchange : outcome.error().exchange;
     sent = exchange.sent;
+    if (!outcome && outcome.error().code == Errc::Internal && sent == Sent::Never)
+      fail("a shortage before anything was sent is not told as one: " + outcome.error().message);
     for (const auto& attempt : history.attempts) sent = std::max(sent, attempt.sent);
     if (++ends != 1) fail("a call ended twice");
     told = true;
