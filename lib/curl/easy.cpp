@@ -142,7 +142,7 @@ SendPlan make_send_plan(const Request& request, const RequestOptions& wanted,
       racing != nullptr && racing->is_hedge() && plan.may_multiplex && !origin.speaks_http1;
   plan.fresh_connection = limits.fresh_connection || idle < 0 || must_not_share;
   plan.max_idle_seconds = std::max(0L, idle);
-  plan.version_known = origin.speaks_http1 || origin.speaks_http2;
+  plan.http1_known = origin.speaks_http1;
   plan.http2 = origin.speaks_http2;
   plan.connect_timeout = limits.connect_timeout.value_or(options.connect_timeout);
   return plan;

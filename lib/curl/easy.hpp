@@ -43,7 +43,7 @@ struct SendPlan {
   bool fresh_connection = false;
   long max_idle_seconds = 0;  // use no connection that was idle for longer
   bool http2 = false;         // the origin is known to speak it
-  bool version_known = false;
+  bool http1_known = false;   // the origin is known to speak HTTP/1
   Duration connect_timeout{};
   const std::string* addresses = nullptr;  // of the host, as CURLOPT_RESOLVE takes them
 };

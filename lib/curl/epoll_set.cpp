@@ -22,6 +22,13 @@ int port_of(int fd) {
   return ntohs(reinterpret_cast<sockaddr_in6&>(address).sin6_port);
 }
 
+// Whether there are bytes to read, or the end of the connection.
+bool is_readable(int fd) {
+  char byte = 0;
+  const auto count = ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return count >= 0 || (errno != EAGAIN && errno != ENOTCONN);
+}
+
 // Whether it is one of the last descriptors that the process may have. They are not for sockets: a
 // connection that has one also needs files, for a moment (certificates, /etc/hosts), and without
 // them it would fail for another reason, which may be permanent.
@@ -109,6 +116,7 @@ int EpollSet::open(const curl_sockaddr& address) noexcept {
   }
   at(fd) = Socket{};
   at(fd).ours = true;
+  at(fd).of_unix = address.family == AF_UNIX;
   return fd;
 }
 
@@ -131,6 +139,19 @@ void EpollSet::learn_ports() {
     ports_.emplace(port, fd);
     socket.port = port;
   }
+}
+
+bool EpollSet::has_unread(int local_port) {
+  if (local_port == 0) {
+    for (std::size_t i = 0; i < sockets_.size(); ++i) {
+      const auto& socket = sockets_[i];
+      if (socket.of_unix && socket.wanted == 0 && is_readable(static_cast<int>(i))) return true;
+    }
+    return false;
+  }
+  if (find(local_port) < 0) return false;
+  const auto [first, end] = ports_.equal_range(local_port);
+  return std::any_of(first, end, [](const auto& one) { return is_readable(one.second); });
 }
 
 // Where several have the port, it could be any of them.

@@ -42,6 +42,11 @@ class EpollSet {
   // -errno if the process lacks something for it.
   int open(const curl_sockaddr& address) noexcept;
   int close(curl_socket_t fd) noexcept;
+  // Whether something can be read from the socket with this local port, even if it is only the end
+  // of the connection. Port 0: from any Unix socket that libcurl does not watch, because nothing
+  // tells them apart. The socket may be another one, so true only means that a new connection is
+  // the better choice. Throws std::bad_alloc.
+  [[nodiscard]] bool has_unread(int local_port);
   // The socket with this local port; -1 where it was not opened by `open`. Throws std::bad_alloc.
   [[nodiscard]] int find(int local_port);
   // Whether just one socket has this local port.
@@ -61,6 +66,7 @@ class EpollSet {
     std::uint32_t registered = 0;  // epoll events
     std::uint32_t wanted = 0;
     bool ours = false;  // opened by `open`, so that `close` is called
+    bool of_unix = false;
     bool http1 = false;
     int port = 0;  // of our end, if known
   };

@@ -82,6 +82,8 @@ constexpr std::array kRows{
         "the server refused the request unread"},
     Row{Abort::ExpectRefused, Errc::Receive, false, CURLE_RECV_ERROR,
         "the server does not support Expect: 100-continue"},
+    Row{Abort::Unread, Errc::Receive, false, CURLE_RECV_ERROR,
+        "the connection had something to read before the request was sent"},
     Row{Abort::Flooded, Errc::Receive, false, CURLE_RECV_ERROR,
         "the connection was closed: the server sent HTTP/2 frames without end that belong to no "
         "response"},

@@ -31,6 +31,7 @@ enum class Abort : std::uint8_t {
   ConnectionDied,      // libcurl wanted to send again on a new connection
   StreamRefused,       // libcurl wanted to send again what an HTTP/2 server refused
   ExpectRefused,       // a 417: it is sent again without Expect
+  Unread,              // something had come on the connection before the request was sent
   Flooded,             // by HTTP/2 frames: the watchdog has closed the connection
   BodyTooLarge,
   HeadersTooLarge,

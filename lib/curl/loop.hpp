@@ -85,6 +85,7 @@ class Loop final : public RunQueue, public Transport {
   Heartbeat::Closed watch_connection(int local_port);
   // It has turned out to speak HTTP/1, and need not be looked after.
   void found_http1(int local_port);
+  [[nodiscard]] bool has_unread(int local_port) { return sockets_.has_unread(local_port); }
   [[nodiscard]] bool speaks_http1(int local_port) const { return sockets_.is_http1(local_port); }
   // For libcurl's callbacks: libcurl makes progress.
   void progress() {
@@ -104,8 +105,8 @@ class Loop final : public RunQueue, public Transport {
   [[nodiscard]] bool needs_addresses(const Url& url) const;
   // For a host whose addresses libcurl does not know: looks them up first.
   Task<Outcome> resolve_and_send(Request request, Call& call);
-  // `addresses`: for libcurl, where it does not know them.
-  Task<Outcome> exchange(Request request, Call& call, const std::string* addresses);
+  // `addresses`: for libcurl, where it does not know them. `fresh`: on a new connection.
+  Task<Outcome> exchange(Request request, Call& call, const std::string* addresses, bool fresh);
 
   // Waits for more of the body of the request, which has paused.
   Task<> await_body(Transfer& transfer, const Call& call);

@@ -43,11 +43,11 @@ Request without_expect(const Request& request) {
   return same;
 }
 
-// `last`: of the send without Expect.
-void add_refused_send(Exchange& last, const Exchange& refused) {
-  add_before(last.timings, refused.timings.total);
-  if (last.sent == Sent::Never) last.sent = refused.sent;
-  last.wire_sends += refused.wire_sends;
+// `last`: of the transfer that took the place of another one.
+void add_first_transfer(Exchange& last, const Exchange& first) {
+  add_before(last.timings, first.timings.total);
+  if (last.sent == Sent::Never) last.sent = first.sent;
+  last.wire_sends += first.wire_sends;
 }
 
 // Whether an entry of TransportOptions::resolve is for the host and port of the URL.
@@ -63,7 +63,7 @@ Task<Outcome> Loop::send(Request request, Call& call) {
   const auto& url = request.parsed_url();
   const bool unknown = url && needs_addresses(*url);
   return unknown ? resolve_and_send(std::move(request), call)
-                 : exchange(std::move(request), call, nullptr);
+                 : exchange(std::move(request), call, nullptr, false);
 }
 
 bool Loop::needs_addresses(const Url& url) const {
@@ -96,7 +96,7 @@ Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
     co_return error;
   }
   const auto entry = resolve_entry(url, *found.addresses);
-  const auto sent = exchange(std::move(request), call, &entry);
+  const auto sent = exchange(std::move(request), call, &entry, false);
   Outcome outcome = co_await sent;
   auto& what = exchange_of(outcome);
   add_before(what.timings, took);
@@ -121,12 +121,13 @@ Task<> Loop::await_body(Transfer& transfer, const Call& call) {
   transfer.take_body(std::move(body), std::move(ready));
 }
 
-Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* addresses) {
+Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* addresses,
+                             bool fresh) {
   const auto& url = request.parsed_url();
   if (!url) co_return url.error();
   auto delivery = Delivery::of(request, call);
   if (!delivery) co_return std::move(delivery).error();
-  Transfer transfer(*this, request, *url, call, addresses, *delivery);
+  Transfer transfer(*this, request, *url, call, addresses, *delivery, fresh);
   transfer.start();
   for (;;) {
     const auto wants = co_await transfer;
@@ -140,11 +141,15 @@ Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* add
     }
   }
   Outcome outcome = transfer.outcome();
-  if (!transfer.expect_refused()) co_return outcome;
-  const auto again = exchange(without_expect(request), call, addresses);
-  Outcome unasked = co_await again;
-  add_refused_send(exchange_of(unasked), exchange_of(outcome));
-  co_return unasked;
+  if (transfer.expect_refused()) {
+    request = without_expect(request);
+  } else if (!transfer.had_unread()) {
+    co_return outcome;
+  }
+  const auto again = exchange(request, call, addresses, transfer.had_unread());
+  Outcome last = co_await again;
+  add_first_transfer(exchange_of(last), exchange_of(outcome));
+  co_return last;
 }
 
 }  // namespace httpretry

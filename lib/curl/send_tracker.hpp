@@ -14,13 +14,16 @@ namespace httpretry {
 
 class SendTracker {
  public:
+  // The first time, and while rounds of authentication go on.
+  [[nodiscard]] bool may_send() const {
+    return sends_ == 0 || (answered_ && asks_for_another_send() && sends_ < kMaxSends);
+  }
   // libcurl is about to send, on our port `local_port`. False: it must not.
   bool about_to_send(bool reused_connection, int local_port) {
+    if (!may_send()) return false;
     if (sends_ == 0) {
       reused_ = reused_connection;
       local_port_ = local_port;
-    } else if (!answered_ || !asks_for_another_send() || sends_ == kMaxSends) {
-      return false;
     }
     ++sends_;
     answered_ = body_left_out_ = false;

@@ -13,7 +13,7 @@ constexpr char kSink[] = "the sink of the body";
 }  // namespace
 
 Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
-                   const std::string* addresses, Delivery* delivery)
+                   const std::string* addresses, Delivery* delivery, bool fresh)
     : CancelableWait(loop, Call::State::own_stop(call)),
       loop_(loop),
       request_(request),
@@ -23,6 +23,7 @@ Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Cal
       delivery_(delivery),
       options_(request.options()),
       limits_(call.limits(request)),
+      fresh_(fresh),
       reader_(request, options_, loop.options(), delivery, Call::State::racing(call), abort_),
       upload_(request.body(), abort_) {}
 
@@ -35,7 +36,6 @@ Transfer::~Transfer() {
 }
 
 void Transfer::start() {
-  started_ = last_byte_ = loop_.now();
   try {
     begin();
   } catch (const std::bad_alloc&) {
@@ -45,6 +45,7 @@ void Transfer::start() {
 }
 
 void Transfer::begin() {
+  started_ = last_byte_ = loop_.now();
   if (stop_requested()) {
     abort_.set(Abort::Canceled);
   } else if (call_.deadline() <= started_) {
@@ -62,6 +63,7 @@ Result<void> Transfer::prepare() {
   const auto& origin = loop_.origin(url_);
   auto plan = make_send_plan(request_, options_, limits_, url_, call_, loop_.options(), origin);
   plan.addresses = addresses_;
+  plan.fresh_connection = plan.fresh_connection || fresh_;
   if (auto checked = check_sendable(request_, loop_.options(), plan); !checked) return checked;
   if (delivery_ != nullptr) {
     const auto& rest = delivery_->ask(request_);
@@ -75,7 +77,7 @@ Result<void> Transfer::prepare() {
   }
   cookies_ = plan.cookies;
   private_handle_ = plan.private_handle;
-  version_known_ = plan.version_known;
+  http1_known_ = plan.http1_known;
   may_multiplex_ = plan.may_multiplex;
   easy_ = loop_.take_easy();
   easy_->transfer = this;
@@ -198,6 +200,9 @@ bool Transfer::about_to_send(int local_port) noexcept {
   if (flooded()) return abort_.set(flood_reason());
   long connections_made = 0;
   curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &connections_made);
+  const bool first = sends_.sends() == 0;
+  const bool used = first ? connections_made == 0 : local_port == sends_.local_port();
+  if (used && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
   if (!sends_.about_to_send(connections_made == 0, local_port)) {
     if (reader_.response.status == 417 && sends_.answered()) return false;  // it is the response
     return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);

@@ -28,9 +28,9 @@ class Transfer final : public CancelableWait {
   enum class Wants : std::uint8_t { Nothing, Drain, Body, End };
 
   // Everything must outlive it. `addresses`: of the host, where libcurl does not know them yet;
-  // `delivery`: where the body goes, if to a sink.
+  // `delivery`: where the body goes, if to a sink; `fresh`: on a new connection.
   Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
-           const std::string* addresses, Delivery* delivery);
+           const std::string* addresses, Delivery* delivery, bool fresh);
   ~Transfer() override;
 
   void start();
@@ -49,6 +49,12 @@ class Transfer final : public CancelableWait {
   Outcome outcome();
   // At the end: the server did not want to be asked, and the request can be sent without Expect.
   [[nodiscard]] bool expect_refused() const { return abort_.why() == Abort::ExpectRefused; }
+
+  // At the end: nothing was sent, because the connection from the pool had something to read. The
+  // request can be sent on a new one.
+  [[nodiscard]] bool had_unread() const {
+    return abort_.why() == Abort::Unread && sends_.sends() == 0;
+  }
 
   // From the loop: libcurl is done with it.
   void finished(CURLcode code);
@@ -94,13 +100,14 @@ class Transfer final : public CancelableWait {
   void on_cancel() override { end(Abort::Canceled); }
   void due() override;
 
+  void begin();
   Result<void> prepare();
+  [[nodiscard]] bool has_unread(int local_port) noexcept;
   bool watch_connection() noexcept;
   void keep_tls(std::string_view text) noexcept;
   [[nodiscard]] Abort flood_reason() const;
   [[nodiscard]] bool flooded() const { return connection_closed_ && *connection_closed_; }
   void will_close(std::uint32_t last_stream);
-  void begin();
   template <class Function>
   void each_on_connection(const Function& function);
   [[nodiscard]] bool shares_with(const Transfer& other) const;
@@ -149,6 +156,7 @@ class Transfer final : public CancelableWait {
   Delivery* delivery_;
   const RequestOptions& options_;  // of the request
   const ExchangeLimits limits_;
+  const bool fresh_;
   std::coroutine_handle<> awaiter_;
   std::unique_ptr<Easy> easy_;
   Time started_{};
@@ -162,7 +170,7 @@ class Transfer final : public CancelableWait {
   bool curl_paused_ = false;  // libcurl was told to wait: for the sink, or for the decoding
   bool cookies_ = false;
   bool private_handle_ = false;
-  bool version_known_ = false;  // of HTTP, at the origin
+  bool http1_known_ = false;    // the origin is known to speak HTTP/1
   bool may_multiplex_ = false;  // the connection may turn out to speak HTTP/2
   LastSocket last_socket_;
   // Of the connection:

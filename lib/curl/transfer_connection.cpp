@@ -22,6 +22,19 @@ curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
   return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
+// RFC 9112 §9.2: bytes on a connection that awaits no response are not the response to what is sent
+// next. libcurl 7.88 would take them for it. Over TLS they may be no response, but then the
+// connection was not quite idle either. Over HTTP/2 a server may send frames at any time.
+bool Transfer::has_unread(int local_port) noexcept {
+  try {
+    const bool http1 =
+        !may_multiplex_ || loop_.origin(url_).speaks_http1 || loop_.speaks_http1(local_port);
+    return http1 && loop_.has_unread(local_port);
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
+}
+
 // Not needed for a connection that has shown that it speaks HTTP/1: that saves 8 000 instructions.
 bool Transfer::watch_connection() noexcept {
   if (sends_.reused() && loop_.speaks_http1(sends_.local_port())) return true;

@@ -112,7 +112,7 @@ Outcome Transfer::ended() {
   if (!easy_) return failure();
   easy_->transfer = nullptr;
   try {
-    if (options_.on_connection) {
+    if (options_.on_connection && !had_unread()) {
       auto info = connection_info(handle());
       info.tls = std::move(tls_);
       options_.on_connection(info);
@@ -217,7 +217,7 @@ bool Transfer::died() const {
 void Transfer::learn_of_origin() {
   const auto keep_alive = reader_.response.headers.get("Keep-Alive");
   const bool http2 = reader_.response.http_version == "2";
-  const bool learns_http1 = !version_known_ && !http2 && may_multiplex_;
+  const bool learns_http1 = !http1_known_ && !http2 && may_multiplex_;
   if (!keep_alive && !http2 && !learns_http1) return;
   auto& info = loop_.edit_origin(url_);
   if (may_multiplex_) {
