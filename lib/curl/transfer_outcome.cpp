@@ -171,6 +171,8 @@ bool Transfer::leaves_body_out() const {
 
 // libcurl reports a failure.
 void Transfer::judge_failure() {
+  // libcurl 7.88 says so if another request has found that the connection they share is closed.
+  if (code_ == CURLE_FAILED_INIT && sends_.sends() > 0) code_ = CURLE_SEND_ERROR;
   if (unprocessed()) {
     abort_.set(Abort::StreamRefused);
   } else if (died()) {
