@@ -25,8 +25,10 @@ int choose_h2(SSL* /*tls*/, const unsigned char** out, unsigned char* size,
   return SSL_TLSEXT_ERR_OK;
 }
 
+int take_any(int /*verified*/, X509_STORE_CTX* /*store*/) { return 1; }
+
 struct Stream {
-  std::string method, id, key, body;
+  std::string method, target, id, key, authorization, body;
   std::size_t left = 0;  // of the response's body
   bool cut_short = false;
   bool told = false;
@@ -104,8 +106,14 @@ class Talk {
   }
 
   void tell(Stream& stream, bool whole, bool refused) {
-    if (std::exchange(stream.told, true) || stream.id.empty()) return;
-    server_.saw({stream.id, stream.key, hash(stream.body), whole, refused});
+    if (std::exchange(stream.told, true) || (stream.id.empty() && !whole)) return;
+    server_.saw({stream.id, stream.key, hash(stream.body), whole, refused, stream.target,
+                 stream.authorization, shows_certificate()});
+  }
+
+  [[nodiscard]] bool shows_certificate() const {
+    const Owned<X509, X509_free> certificate(SSL_get1_peer_certificate(tls_));
+    return certificate != nullptr;
   }
 
   void answer(std::int32_t id, Stream& stream) {
@@ -144,7 +152,8 @@ class Talk {
     };
     const auto length = std::to_string(size);
     const std::string zero = "0";
-    std::vector<nghttp2_nv> fields{field(":status", status), field("content-length", length)};
+    std::vector<nghttp2_nv> fields{field(":status", status), field("content-length", length),
+                                   field("x-call", stream.id)};
     if (later) fields.push_back(field("retry-after", zero));
     stream.left = stream.cut_short ? size / 2 : size;
     nghttp2_data_provider body{};
@@ -176,7 +185,9 @@ class Talk {
     const std::string_view field(reinterpret_cast<const char*>(name), name_size);
     const std::string_view text(reinterpret_cast<const char*>(value), value_size);
     if (field == ":method") stream.method = text;
+    if (field == ":path") stream.target = text;
     if (field == "x-call") stream.id = text;
+    if (field == "authorization") stream.authorization = text;
     if (field == "idempotency-key") stream.key = text;
     return 0;
   }
@@ -222,6 +233,10 @@ void block_signals() {  // SIGPIPE: OpenSSL writes without MSG_NOSIGNAL
 Http2FaultServer::Http2FaultServer(std::uint64_t seed, std::function<void(const Sight&)> saw)
     : reservation_(faults::bind_to("127.0.0.1", 0)), saw_(std::move(saw)), random_(seed) {
   SSL_CTX_set_alpn_select_cb(&context(), &choose_h2, nullptr);
+  SSL_CTX_set_verify(&context(), SSL_VERIFY_PEER, &take_any);
+  // Without it OpenSSL refuses to resume the session of a client with a certificate.
+  constexpr std::array<unsigned char, 6> kName{'l', 'e', 'd', 'g', 'e', 'r'};
+  SSL_CTX_set_session_id_context(&context(), kName.data(), kName.size());
   listen();
 }
 
