@@ -29,6 +29,16 @@ class Requests(ProgramTest):
                                     cwd=self.folder, check=False)
             self.assertEqual(result.returncode, status, (redirection, args, result.stderr))
 
+    def test_too_few_descriptors_are_75_and_no_failure_of_the_server(self):
+        server = self.server(200)
+        done = subprocess.run(["bash", "-c", 'ulimit -n 12 && exec "$@"', "-", PROGRAM, "-sS",
+                               server.url()], capture_output=True, check=False, timeout=LIMIT,
+                              cwd=self.folder, env=clean_environment())
+        self.assertEqual(done.returncode, 75, done.stderr)
+        self.assertIn(b"Too many open files (this process may have 12 files open", done.stderr)
+        self.assertIn(b"(local_shortage)", done.stderr)
+        self.assertEqual(server.seen, [])
+
     def test_a_hangup_that_is_ignored_stays_ignored(self):
         server = self.server(Response(200, b"body", hold=threading.Event()))
         process = subprocess.Popen(
