@@ -32,8 +32,8 @@ struct LineJobsOptions {
   std::function<WallTime()> wall_now = [] { return std::chrono::system_clock::now(); };
   // Told of a job whose policy cannot be had, and why; it may throw. Else the job is dead.
   std::function<void(const Job& job, const std::string& why)> on_missing_policy;
-  // The file that a job names as its body; it may throw. Where this is an error, the job is dead.
-  // Empty: the job may name any file.
+  // Returns the file for the path that a job names as its body, or throws. An error makes the job
+  // dead. Empty: a job may name any file.
   std::function<Result<std::string>(const Job& job, const std::string& path)> body_file;
   // By which deadlines and the age of keys are judged, where several machines share the jobs.
   // Empty: wall_now.

@@ -66,8 +66,8 @@ struct Enqueue::Parts {
     }
     return remote.command(kEnqueue, std::move(arguments));
   }
-  // Workers look for the body of a job below a directory of theirs. False: a path is not one for
-  // that, which was told.
+  // Returns false, after a message for each, if the path of a body leads out of a directory:
+  // workers look for it below their own.
   [[nodiscard]] bool check_files(const QueueOptions& options) const {
     bool good = true;
     std::uint64_t with_files = 0;

@@ -52,7 +52,7 @@ local function drop(entry)
 end
 local function offer(id) redis.call('XADD', S, '*', 'i', id) end
 local function holder(consumer, entry, count) return consumer .. ' ' .. entry .. ' ' .. count end
--- Whether the job is sent by who has another entry of it.
+-- Returns whether a worker is sending the job that has it by another entry.
 local function sent_elsewhere(job, entry)
   local its = job.state == 's' and string.match(job.holder, ' (%S+) %d+$')
   return its and its ~= entry and #redis.call('XPENDING', S, 'w', its, its, 1) > 0
