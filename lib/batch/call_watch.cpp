@@ -1,5 +1,6 @@
 #include "lib/batch/call_watch.hpp"
 
+#include "lib/flow/call_state.hpp"
 #include "lib/flow/run_queue.hpp"
 
 #include <httpretry/flow/detail/posted.hpp>
@@ -17,22 +18,86 @@ detail::PostedCoroutine wake_in_next_turn(std::shared_ptr<CallWatch> watch) {
 
 }  // namespace
 
-void CallWatch::attempt_started(const Call& call, const Request& /*request*/,
-                                int /*number*/) noexcept {
+void CallWatch::attempt_started(const Call& call, const Request& request, int /*number*/) noexcept {
   const auto* const mine = call.get<FlightOfCall>();
-  if (mine == nullptr || !mine->flight->in_wait.exchange(false)) return;
+  if (mine == nullptr || (!mine->flight->in_wait && down_hosts_ == nullptr)) return;
   const std::lock_guard lock(mutex_);
-  --in_wait_;
+  set_in_wait(*mine->flight, false);
+  if (down_hosts_) note_send(*mine->flight, request);
 }
 
-void CallWatch::attempt_ended(const Call& call, const Request& /*request*/,
+void CallWatch::attempt_ended(const Call& call, const Request& request,
                               const Attempt& attempt) noexcept {
   const auto* const mine = call.get<FlightOfCall>();
-  if (mine == nullptr || !attempt.retried) return;
-  mine->flight->on_wire = false;
+  if (mine == nullptr || (!attempt.retried && down_hosts_ == nullptr)) return;
+  auto& flight = *mine->flight;
   std::unique_lock lock(mutex_);
-  if (!mine->flight->in_wait.exchange(true)) ++in_wait_;
+  if (down_hosts_) note_attempt(flight, request, attempt);
+  if (attempt.retried) {
+    flight.on_wire = false;
+    set_in_wait(flight, true);
+  }
   tell(lock);
+}
+
+void CallWatch::set_in_wait(Flight& flight, bool waits) {
+  if (flight.in_wait.exchange(waits) == waits) return;
+  if (waits) {
+    ++in_wait_;
+  } else {
+    --in_wait_;
+  }
+}
+
+void CallWatch::note_send(Flight& flight, const Request& request) {
+  const auto& url = request.parsed_url();
+  if (!url || !flight.sends_to.empty()) return;
+  flight.sends_to = url->origin();
+  outages_.send_began(flight.sends_to);
+}
+
+void CallWatch::end_send(Flight& flight) {
+  if (!flight.sends_to.empty()) outages_.send_ended(flight.sends_to);
+  flight.sends_to.clear();
+}
+
+void CallWatch::note_attempt(Flight& flight, const Request& request, const Attempt& attempt) {
+  const auto& url = request.parsed_url();
+  if (!url || attempt.race == Race::Lost) return;
+  const auto host = url->origin();
+  end_send(flight);
+  // A 404 is no success, but the host works.
+  const bool works = attempt.cls == Class::Success || attempt.cls == Class::Pending ||
+                     (attempt.cls == Class::Permanent && attempt.status != 0);
+  if (works) {
+    flight.retries_at.clear();
+    if (outages_.succeeded(host)) down_hosts_->set(host, false);
+  } else if (attempt.retried) {
+    flight.retries_at = host;
+    outages_.will_retry(host, flight);
+  }
+}
+
+void CallWatch::note_end(Flight& flight, const Outcome& outcome) {
+  end_send(flight);
+  const auto host = std::exchange(flight.retries_at, {});
+  if (host.empty()) return;
+  const auto& history = history_of(outcome);
+  const auto cls = history.attempts.empty() ? Class::Permanent : history.attempts.back().cls;
+  // A call may also end because it is canceled, or for lack of a descriptor.
+  const bool gave_up = history.stop_reason != Reason::Canceled && cls != Class::Permanent;
+  if (outages_.ended(host, flight, gave_up)) down_hosts_->set(host, true);
+}
+
+std::shared_ptr<const Outages::Change> CallWatch::others_retry(const Request& request,
+                                                               Flight& flight) {
+  const auto& url = request.parsed_url();
+  if (!url) return nullptr;
+  std::unique_lock lock(mutex_);
+  auto change = outages_.others_retry(url->origin(), flight);
+  set_in_wait(flight, change != nullptr);
+  if (change) tell(lock);
+  return change;
 }
 
 void CallWatch::paused(const Call& call, const PauseBegun& pause) noexcept {
@@ -49,10 +114,17 @@ void CallWatch::paused(const Call& call, const PauseBegun& pause) noexcept {
   tell(lock);
 }
 
+void CallWatch::begins(Flight& flight) {
+  if (down_hosts_ == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  note_send(flight, flight.prepared.request);
+}
+
 Flight* CallWatch::ended(Flight& flight, Outcome outcome) {
   const bool good = succeeded(outcome);
   std::unique_lock lock(mutex_);
-  if (flight.in_wait.exchange(false)) --in_wait_;
+  set_in_wait(flight, false);
+  if (down_hosts_) note_end(flight, outcome);
   news_.ended.emplace_back(&flight, std::move(outcome));
   news_.to_judge = news_.to_judge || !good;
   Flight* next = nullptr;
@@ -131,6 +203,51 @@ MiddlewarePtr watched_sends() {
                     });
 }
 
+namespace {
+
+class FewRetries final : public Middleware {
+ public:
+  explicit FewRetries(std::shared_ptr<CallWatch> watch) : watch_(std::move(watch)) {}
+  [[nodiscard]] std::string_view name() const override { return "outages of the run"; }
+
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    const auto* const mine = call.get<FlightOfCall>();
+    if (mine == nullptr) return next(std::move(request), call);
+    auto change = watch_->others_retry(request, *mine->flight);
+    if (!change) return next(std::move(request), call);
+    return wait_and_send(std::move(request), call, next, std::move(change), *mine->flight);
+  }
+
+ private:
+  using Change = std::shared_ptr<const Outages::Change>;
+
+  Task<Outcome> wait_and_send(Request request, Call& call, Next next, Change change,
+                              Flight& flight) {
+    auto& scheduler = call.scheduler();
+    const auto began = scheduler.now();
+    const auto limit =
+        std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
+    bool whole = true;
+    while (change && whole && scheduler.now() < limit) {
+      const auto wait = change->wait(scheduler, limit, call.stop());
+      whole = co_await wait;
+      change = watch_->others_retry(request, flight);
+    }
+    Call admitted = Call::State::admitted_after(call, scheduler.now() - began);
+    const auto send = next(std::move(request), admitted);
+    Outcome outcome = co_await send;
+    co_return outcome;
+  }
+
+  const std::shared_ptr<CallWatch> watch_;
+};
+
+}  // namespace
+
+MiddlewarePtr few_retries(std::shared_ptr<CallWatch> watch) {
+  return std::make_shared<FewRetries>(std::move(watch));
+}
+
 CallWatch::News CallWatch::take(Time until) {
   std::unique_lock lock(mutex_);
   waiting_ = true;
@@ -141,6 +258,7 @@ CallWatch::News CallWatch::take(Time until) {
   news_.finish_up = taken.finish_up;
   news_.stop = taken.stop;
   taken.in_wait = in_wait_;
+  if (down_hosts_) taken.left_alone = outages_.left_alone();
   judging_ = taken.to_judge;
   return taken;
 }

@@ -7,6 +7,8 @@
 // may find that the host has to be left alone, or that the run is over.
 #pragma once
 
+#include "lib/batch/outages.hpp"
+
 #include <httpretry/batch/runner.hpp>
 
 #include <atomic>
@@ -31,6 +33,8 @@ struct Flight {
   std::atomic<bool> in_wait = false;  // between two attempts
   std::atomic<bool> on_wire = false;
   bool paused_host = false;  // a response asked for a pause of the job's host
+  std::string sends_to;      // the host of its send; empty: it sends nothing
+  std::string retries_at;    // the host that it retries at; empty: none
 };
 
 class CallWatch;
@@ -43,6 +47,10 @@ struct FlightOfCall {
 // Notes when a send reaches the wire. The last of a chain.
 MiddlewarePtr watched_sends();
 
+// In an outage, keeps the retries of most calls back until one of the others has succeeded or given
+// up.
+MiddlewarePtr few_retries(std::shared_ptr<CallWatch> watch);
+
 // Safe to use from many threads at once.
 class CallWatch final : public Observer, public std::enable_shared_from_this<CallWatch> {
  public:
@@ -53,18 +61,25 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   struct News {
     std::vector<std::pair<Flight*, Outcome>> ended;
     std::vector<Hold> holds;
-    std::size_t in_wait = 0;  // calls between two attempts
-    bool to_judge = false;    // before anything is sent: a call that did not end well, a hold
-    bool finish_up = false;   // these two stay true
+    std::vector<std::string> left_alone;  // hosts at which no call may begin
+    std::size_t in_wait = 0;              // calls between two attempts
+    bool to_judge = false;   // before anything is sent: a call that did not end well, a hold
+    bool finish_up = false;  // these two stay true
     bool stop = false;
     bool progress_asked = false;  // once, as the next
     bool look_again = false;
   };
 
+  // `down_hosts`: null without a rule for outages.
+  explicit CallWatch(std::shared_ptr<DownHosts> down_hosts = nullptr)
+      : down_hosts_(std::move(down_hosts)) {}
+
   void attempt_started(const Call& call, const Request& request, int number) noexcept override;
   void attempt_ended(const Call& call, const Request& request,
                      const Attempt& attempt) noexcept override;
   void paused(const Call& call, const PauseBegun& pause) noexcept override;
+  // Before the call is given to the client.
+  void begins(Flight& flight);
   // Returns the call that is to be sent in its place, if there is one.
   [[nodiscard]] Flight* ended(Flight& flight, Outcome outcome);
   // `flights` are ready to be sent, after those of before. Returns those that are to be sent now,
@@ -77,15 +92,26 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   [[nodiscard]] std::size_t ready();
   void ask(bool News::*what);
 
+  // Empty: the call may retry there now. Otherwise it waits for this.
+  [[nodiscard]] std::shared_ptr<const Outages::Change> others_retry(const Request& request,
+                                                                    Flight& flight);
+
   [[nodiscard]] bool asked_to_end();
   // What happened since the last time; waits for something until then.
   News take(Time until);
   void wake();
 
  private:
+  // With the mutex held.
+  void set_in_wait(Flight& flight, bool waits);
+  void note_send(Flight& flight, const Request& request);
+  void note_attempt(Flight& flight, const Request& request, const Attempt& attempt);
+  void note_end(Flight& flight, const Outcome& outcome);
+  void end_send(Flight& flight);
   void tell(std::unique_lock<std::mutex>& lock);
 
-  std::mutex mutex_;
+  const std::shared_ptr<DownHosts> down_hosts_;
+  std::mutex mutex_;  // guards the rest
   std::condition_variable changed_;
   News news_;
   std::deque<Flight*> ready_;
@@ -94,6 +120,7 @@ class CallWatch final : public Observer, public std::enable_shared_from_this<Cal
   bool waiting_ = false;      // in `take`
   bool wake_posted_ = false;  // to a loop
   std::size_t in_wait_ = 0;
+  Outages outages_;
 };
 
 }  // namespace httpretry::batch

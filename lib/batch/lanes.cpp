@@ -93,6 +93,11 @@ void Lanes::set_kept(const std::map<std::string, std::size_t>& counts) {
   for (const auto& [host, count] : counts) lane(host).kept = count;
 }
 
+void Lanes::leave_alone(const std::vector<std::string>& hosts) {
+  for (auto* lane : ring_) lane->left_alone = false;
+  for (const auto& host : hosts) lane(host).left_alone = true;
+}
+
 std::optional<Time> Lanes::next_end_of_hold(Time now) const {
   std::optional<Time> first;
   for (const auto* lane : ring_) {
@@ -114,7 +119,7 @@ std::vector<const Lane*> Lanes::held(Time now) const {
 // A run may meet a million hosts.
 void Lanes::forget_idle(Time now) {
   const auto idle = [now](const Lane& lane) {
-    return lane.queued() == 0 && lane.running == 0 && !lane.held(now);
+    return lane.queued() == 0 && lane.running == 0 && !lane.left_alone && !lane.held(now);
   };
   std::erase_if(ring_, [&](const Lane* lane) { return idle(*lane); });
   std::erase_if(by_host_, [&](const auto& entry) { return idle(*entry.second); });

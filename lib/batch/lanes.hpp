@@ -26,6 +26,8 @@ struct Lane {
   // and take the places of other hosts.
   std::size_t kept = 0;
   static constexpr std::size_t kMostKept = 8;
+  // No call may begin: those that did wait for the end of an outage.
+  bool left_alone = false;
   // Calls that guards() refused in a row.
   std::size_t refused = 0;
 
@@ -33,7 +35,9 @@ struct Lane {
     return queues[0].size() + queues[1].size() + queues[2].size();
   }
   [[nodiscard]] bool held(Time now) const { return now < held_until; }
-  [[nodiscard]] bool may_start(Time now) const { return kept < kMostKept && !held(now); }
+  [[nodiscard]] bool may_start(Time now) const {
+    return kept < kMostKept && !left_alone && !held(now);
+  }
 };
 
 class Lanes {
@@ -57,6 +61,8 @@ class Lanes {
   std::vector<Job> take_all();
   // Of each host whose calls are there, how many are kept from the wire.
   void set_kept(const std::map<std::string, std::size_t>& counts);
+  // These hosts, and no others.
+  void leave_alone(const std::vector<std::string>& hosts);
 
   [[nodiscard]] std::size_t queued() const { return queued_; }
   // Of these, those of hosts of which one may start now.

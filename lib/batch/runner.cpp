@@ -45,6 +45,7 @@ class Runner::Work {
         jobs_(jobs),
         limit_(options_.rate ? std::make_shared<SendLimit>(*options_.rate) : nullptr),
         most_(options_.parallel + (limit_ ? 0 : options_.ahead)),
+        watch_(std::make_shared<CallWatch>(options_.down_hosts)),
         lanes_(std::max<std::size_t>(options_.parallel, 16)),
         pace_(now()),
         client_(with_ours(std::move(options))) {}
@@ -87,7 +88,7 @@ class Runner::Work {
   Jobs& jobs_;
   std::shared_ptr<SendLimit> limit_;
   std::size_t most_;  // calls at once, with those that are prepared ahead
-  std::shared_ptr<CallWatch> watch_ = std::make_shared<CallWatch>();
+  std::shared_ptr<CallWatch> watch_;
   Lanes lanes_;
   Pace pace_;
   std::stop_source stop_;
@@ -110,13 +111,15 @@ class Runner::Work {
 };
 
 ClientOptions Runner::Work::with_ours(ClientOptions options) {
-  if (limit_) {
-    // A send must not hold what guards() gave it while it waits for the rate of the run.
-    auto& chain = options.middlewares;
+  // A send must not hold what guards() gave it while it waits for an outage or the rate of the run.
+  auto& chain = options.middlewares;
+  const auto add = [&chain](MiddlewarePtr one) {
     const auto guards =
-        std::ranges::find(chain, "guards", [](const auto& one) { return one->name(); });
-    chain.insert(guards, limited_sends(limit_));
-  }
+        std::ranges::find(chain, "guards", [](const auto& other) { return other->name(); });
+    chain.insert(guards, std::move(one));
+  };
+  if (options_.down_hosts) add(few_retries(watch_));
+  if (limit_) add(limited_sends(limit_));
   options.middlewares.push_back(watched_sends());
   options.observers.push_back(watch_);
   const auto most = static_cast<int>(std::min<std::size_t>(options_.parallel, 1'000'000));
@@ -157,6 +160,7 @@ void Runner::Work::with_store(Action action) {
 void Runner::Work::learn(CallWatch::News news) {
   for (const auto& asked : news.holds) hold(asked.host, asked.until);
   in_wait_ = news.in_wait;
+  if (options_.down_hosts) lanes_.leave_alone(news.left_alone);
   for (auto& [flight, outcome] : news.ended) call_ended(*flight, std::move(outcome));
   if (news.finish_up && ends_at_ == kNever) {
     ending_ = ending_.value_or(RunEnd::Stopped);
@@ -364,6 +368,7 @@ void Runner::Work::send_intended() {
 // On the thread of `run`, or on the one of a call that ended.
 void Runner::Work::send(Flight& flight) {
   flight.started = now();
+  watch_->begins(flight);
   auto request = flight.prepared.request;
   if (limit_) {
     request.edit_options().context.set(FirstSendTaken{limit_->reserve(flight.started)});

@@ -96,7 +96,7 @@ struct Call::State {
   static RacingSend* racing(const Call& call) { return call.racing_; }
   // An exchange may wait for admission until then. The branch for it when it has waited.
   static Time admission_deadline(const Call& call) { return call.limit_; }
-  static Call admitted_after(const Call& call, Duration waited);
+  static HTTPRETRY_API Call admitted_after(const Call& call, Duration waited);
 };
 
 }  // namespace httpretry

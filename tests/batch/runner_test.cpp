@@ -518,33 +518,40 @@ TEST_CASE("after a hold, `resume: all` lets all calls go at once: there is no se
 }
 
 TEST_CASE("after a hold one request is sent, and one more with each response") {
+  constexpr std::size_t kParallel = 16;
   std::mutex mutex;
+  std::condition_variable changed;
+  bool all_began = false;
   std::size_t arrived = 0;
   std::size_t in_flight = 0;
   bool too_many = false;
   Step counting;
   counting.respond = [&](const SeenRequest&) {
-    {
-      const std::lock_guard lock(mutex);
-      ++arrived;
-      ++in_flight;
-      // There were `arrived - in_flight` responses.
-      too_many = too_many || in_flight > 1 + arrived - in_flight;
-    }
-    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
+    ++arrived;
+    ++in_flight;
+    // There were `arrived - in_flight` responses.
+    too_many = too_many || in_flight > 1 + arrived - in_flight;
+    // A ramp for which no call waits is over.
+    changed.wait_for(lock, 20s, [&] { return all_began; });
     --in_flight;
     return Step(200);
   };
   FaultServer server({Step(429, Headers{{"retry-after-ms", "20"}}), counting});
   Fixture all;
-  all.options.parallel = 16;
+  all.options.parallel = kParallel;
+  all.options.progress_every = 0ms;
+  all.options.on_progress = [&](const RunProgress& progress) {
+    const std::lock_guard lock(mutex);
+    all_began = all_began || progress.in_flight - progress.in_wait == kParallel;
+    changed.notify_all();
+  };
   all.store.add(server.url());
   all.store.on_hold = [&] {
-    for (int i = 0; i < 100; ++i) all.store.add(server.url());
+    for (std::size_t i = 0; i < kParallel - 1; ++i) all.store.add(server.url());
   };
   CHECK(all.run() == RunEnd::Finished);
-  CHECK(arrived == 101);
+  CHECK(arrived == kParallel);
   CHECK_FALSE(too_many);
 }
 

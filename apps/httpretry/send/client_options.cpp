@@ -67,7 +67,8 @@ std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel,
 }
 
 ClientOptions client_options(const SendOptions& options, const PolicySet& policies,
-                             std::shared_ptr<CookieJar> cookies) {
+                             std::shared_ptr<CookieJar> cookies,
+                             std::shared_ptr<RetryBudget> budget) {
   ClientOptions client;
   client.middlewares.clear();
   if (options.follow) {
@@ -80,6 +81,7 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
   }
   RetryOptions retrying;
   retrying.policies = policies;
+  retrying.budget = std::move(budget);
   if (!options.until.empty()) {
     poll_until(retrying, poll_conditions(options), options.retry_delay);
   }

@@ -5,6 +5,7 @@
 
 #include <httpretry/client/client.hpp>
 #include <httpretry/curl/cookies.hpp>
+#include <httpretry/middleware/retry.hpp>
 
 #include <memory>
 
@@ -15,7 +16,9 @@ namespace httpretry::cli {
 std::shared_ptr<CookieJar> load_cookies(const SendOptions& options, int cancel,
                                         std::shared_ptr<CookieJar> jar);
 
+// `budget`: instead of those of the policies, if it is not null.
 ClientOptions client_options(const SendOptions& options, const PolicySet& policies,
-                             std::shared_ptr<CookieJar> cookies);
+                             std::shared_ptr<CookieJar> cookies,
+                             std::shared_ptr<RetryBudget> budget = nullptr);
 
 }  // namespace httpretry::cli

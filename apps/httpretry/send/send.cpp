@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <csignal>
 #include <deque>
+#include <map>
 #include <stdexcept>
 
 namespace httpretry::cli {
@@ -95,22 +96,29 @@ bool may_use_tls(const SendOptions& options, const std::vector<Request>& request
 }
 
 // The budget of `standard` suits a program that keeps calling. A command has a known number of
-// transfers: those that run at once may use up their retries, and each success gives back as many.
-// So the budget ends retries only where nothing succeeds.
+// transfers: those of a host that may be in retry at once may use up their retries, and each
+// success gives back as many. So the budget ends retries only where nothing succeeds. With -Z,
+// DownHosts does that, unless other processes share the budget.
 PolicySet fit_budget(const SendOptions& options, PolicySet policies,
                      const std::vector<Request>& requests) {
   if (!uses_standard(options.policy) || options.policy.sets("budget")) return policies;
-  const auto& url = requests.front().parsed_url();
-  const auto& policy =
-      *policies.find(requests.front().method(), *url, requests.front().headers()).policy;
-  const std::int64_t retries = std::min(policy.max_attempts.value_or(kMany), kMany) - 1;
-  const auto cost = policy.budget.timeout_cost / 1000;  // the highest
-  const auto most = options.parallel ? std::int64_t{options.parallel_max} : 1;
-  const auto at_once = std::min<std::int64_t>(most, std::ssize(requests));
-  const auto capacity = std::max(policy.budget.capacity / 1000, at_once * retries * cost);
+  if (options.parallel && !options.shared_state) return policies;
+  std::int64_t of_one = 1;  // call, at most
+  std::int64_t capacity = RetryPolicy().budget.capacity / 1000;
+  std::map<std::string_view, std::int64_t> of_hosts;
+  for (const auto& request : requests) {
+    const auto& url = *request.parsed_url();
+    const auto& policy = *policies.find(request.method(), url, request.headers()).policy;
+    const std::int64_t retries = std::min(policy.max_attempts.value_or(kMany), kMany) - 1;
+    const auto cost = retries * policy.budget.timeout_cost / 1000;  // the highest
+    auto& of_host = of_hosts[url.origin()];
+    of_host = options.parallel ? of_host + cost : std::max(of_host, cost);
+    capacity = std::max(capacity, of_host);
+    of_one = std::max(of_one, cost);
+  }
   const std::pair<std::string, std::string> settings[] = {
       {"budget.capacity", std::to_string(capacity)},
-      {"budget.refill_on_success", std::to_string(std::max<std::int64_t>(retries * cost, 1))}};
+      {"budget.refill_on_success", std::to_string(of_one)}};
   return with_settings(policies, settings, "the command line").value();
 }
 

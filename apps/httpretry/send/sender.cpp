@@ -134,7 +134,10 @@ class Sender : public batch::Jobs {
     options.parallel = static_cast<std::size_t>(options_.parallel_max);
     options.max_idle = kForever;
     options.grace = Duration::zero();
-    batch::Runner runner(client_options(options_, policies_, cookies_), store, *this, options);
+    options.down_hosts = std::make_shared<batch::DownHosts>();
+    const auto budget = has_own_budgets() ? nullptr : options.down_hosts;
+    batch::Runner runner(client_options(options_, policies_, cookies_, budget), store, *this,
+                         options);
     const std::stop_callback on_stop(stop_.get_token(), [&runner] { runner.stop(); });
     if (goes_on()) runner.run();
     run_.print_totals(std::chrono::steady_clock::now() - began);
@@ -154,6 +157,18 @@ class Sender : public batch::Jobs {
     finish(job.number - 1, outcome);
     if (run_.over()) stop_.request_stop();
     return {};
+  }
+
+  // Whether the user chose a budget. That of `standard` suits a program that keeps calling; in a
+  // run that ends, the rule for outages takes its place.
+  [[nodiscard]] bool has_own_budgets() const {
+    const auto standard = RetryPolicy().budget;
+    const auto differs = [&](const Job& job) {
+      const auto& budget = policy_for(job.request).policy->budget;
+      return budget.kind != BudgetPolicy::Kind::None && budget != standard;
+    };
+    return options_.policy.sets("budget") || options_.shared_state ||
+           std::ranges::any_of(jobs_, differs);
   }
 
   const ResolvedPolicy& policy_for(const Request& request) const {

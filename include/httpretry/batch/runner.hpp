@@ -9,6 +9,7 @@
 // the store, not in memory.
 #pragma once
 
+#include <httpretry/batch/down_hosts.hpp>
 #include <httpretry/batch/store.hpp>
 #include <httpretry/client/client.hpp>
 
@@ -95,6 +96,8 @@ struct HTTPRETRY_API RunnerOptions {
   Duration max_idle = std::chrono::minutes(1);
   // The run ends when that many jobs died in it. 0: never.
   std::uint64_t max_failures = 0;
+  // Not null: in an outage few calls retry, and no others begin. down_hosts.hpp has the rule.
+  std::shared_ptr<DownHosts> down_hosts;
   // The run does not end where no job is left: others may add some.
   bool until_stopped = false;
   // Called on the thread of `run`, as often as that.

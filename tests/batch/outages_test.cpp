@@ -1,0 +1,112 @@
+#include "lib/batch/outages.hpp"
+
+#include "lib/batch/call_watch.hpp"
+
+#include <doctest/doctest.h>
+
+#include <deque>
+
+using namespace httpretry;
+using namespace httpretry::batch;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+const std::string kHost = "https://a";
+
+struct Fixture {
+  // A call whose first send failed.
+  const Flight& in_retry(const std::string& host = kHost) {
+    const auto& call = flights.emplace_back(Job(), Prepared(Request::get(host)));
+    outages.will_retry(host, call);
+    return call;
+  }
+  [[nodiscard]] bool waits(const Flight& call) const {
+    return outages.others_retry(kHost, call) != nullptr;
+  }
+
+  std::deque<Flight> flights;
+  Outages outages;
+};
+
+}  // namespace
+
+TEST_CASE("a host is left alone from its first failure to its next success") {
+  Fixture all;
+  all.outages.send_began(kHost);
+  all.outages.send_began(kHost);
+  CHECK(all.outages.left_alone().empty());
+  all.outages.send_ended(kHost);
+  all.in_retry();
+  CHECK(all.outages.left_alone() == Names{kHost});
+  all.in_retry("https://b");
+  CHECK(all.outages.succeeded(kHost));
+  CHECK(all.outages.left_alone().empty());
+}
+
+TEST_CASE("with nothing on the wire, only three calls in a row that failed leave a host alone") {
+  Fixture all;
+  all.in_retry();
+  all.in_retry();
+  CHECK(all.outages.left_alone().empty());
+  all.in_retry();
+  CHECK(all.outages.left_alone() == Names{kHost});
+}
+
+TEST_CASE("three calls retry, and the others wait for one of them to succeed") {
+  Fixture all;
+  for (int i = 0; i < 5; ++i) all.in_retry();
+  for (std::size_t i = 0; i < 3; ++i) CHECK_FALSE(all.waits(all.flights[i]));
+  CHECK(all.waits(all.flights[3]));
+  const auto change = all.outages.others_retry(kHost, all.flights[4]);
+  REQUIRE(change);
+  CHECK_FALSE(change->happened());
+  all.outages.succeeded(kHost);
+  CHECK(change->happened());
+  for (const auto& call : all.flights) CHECK_FALSE(all.waits(call));
+  CHECK_FALSE(all.outages.down(kHost));
+}
+
+TEST_CASE("a call that failed twice counts once") {
+  Fixture all;
+  const auto& call = all.in_retry();
+  all.outages.will_retry(kHost, call);
+  all.outages.will_retry(kHost, call);
+  CHECK(all.outages.left_alone().empty());
+}
+
+TEST_CASE("a call that gives up makes its host down, which lets all others send, until a success") {
+  Fixture all;
+  for (int i = 0; i < 5; ++i) all.in_retry();
+  const auto change = all.outages.others_retry(kHost, all.flights[3]);
+  CHECK(all.outages.ended(kHost, all.flights[1], true));
+  CHECK(change->happened());
+  CHECK(all.outages.down(kHost));
+  CHECK(all.outages.left_alone().empty());
+  all.in_retry();
+  CHECK_FALSE(all.waits(all.flights[3]));
+  CHECK(all.outages.left_alone().empty());
+  CHECK(all.outages.succeeded(kHost));
+  CHECK_FALSE(all.outages.down(kHost));
+}
+
+TEST_CASE("a call that never retried there, or before the last success, gives up nothing") {
+  Fixture all;
+  const auto& before = all.in_retry();
+  all.outages.succeeded(kHost);
+  all.in_retry();
+  CHECK_FALSE(all.outages.ended(kHost, before, true));
+  const auto& elsewhere = all.in_retry("https://b");
+  CHECK_FALSE(all.outages.ended(kHost, elsewhere, true));
+  CHECK_FALSE(all.outages.down(kHost));
+}
+
+TEST_CASE("a call that ends for another reason lets the others go on, and its host is not down") {
+  Fixture all;
+  for (int i = 0; i < 5; ++i) all.in_retry();
+  const auto change = all.outages.others_retry(kHost, all.flights[3]);
+  CHECK_FALSE(all.outages.ended(kHost, all.flights[1], false));
+  CHECK(change->happened());
+  CHECK_FALSE(all.outages.down(kHost));
+}
