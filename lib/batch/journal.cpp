@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 namespace httpretry::batch {
@@ -324,8 +325,9 @@ void Journal::sync_bodies() const {
   for (const auto& change : changes_) {
     if (change.end.body_file.empty()) continue;
     const Descriptor file(::open(change.end.body_file.c_str(), O_RDONLY | O_CLOEXEC));
-    // One sync for all: that of the file system.
+    // One sync for all: that of the file system, or of all of them if no descriptor is left.
     if (file.open() && ::syncfs(file.get()) == 0) return;
+    if (!file.open() && (errno == EMFILE || errno == ENFILE)) return ::sync();
     throw StoreError("cannot make " + change.end.body_file + " durable");
   }
 }

@@ -51,6 +51,18 @@ int attempts_so_far(const Job& job, const Outcome& outcome) {
   return job.attempts + static_cast<int>(history_of(outcome).attempts.size());
 }
 
+// Nothing was sent with what is lacking here; attempts before it count.
+Verdict not_sent_here(const Job& job, const Outcome& outcome) {
+  const auto attempts = std::ranges::count_if(history_of(outcome).attempts, [](const Attempt& one) {
+    return one.error != Errc::LocalShortage;
+  });
+  Verdict verdict;
+  verdict.what = attempts == 0 ? Verdict::What::GiveBack : Verdict::What::Wait;
+  verdict.attempts = job.attempts + static_cast<int>(attempts);
+  verdict.why = describe(outcome);
+  return verdict;
+}
+
 void write_headers(JsonWriter& json, const Headers& headers) {
   json.key("headers").begin_array();
   for (const auto& [name, value] : headers) {
@@ -235,6 +247,8 @@ Verdict LineJobs::judge(const Job& job, const Prepared& sent, Outcome outcome) {
     verdict.end = ended(job, line, sent.request, outcome, State::Unknown);
     return verdict;
   }
+  const bool lacking = !outcome && outcome.error().code == Errc::LocalShortage;
+  if (lacking && may_repeat) return not_sent_here(job, outcome);
   if (const auto wait = wait_for(job, line, outcome); wait && may_repeat) {
     verdict.what = Verdict::What::Wait;
     verdict.wait = *wait;

@@ -22,6 +22,10 @@ constexpr std::size_t kIntentsAtOnce = 64;
 constexpr Duration kKeptAfter = std::chrono::milliseconds(50);
 // The longest time without a look at the store: its wall clock may have been changed.
 constexpr Duration kLongestSleep = std::chrono::seconds(1);
+// After a shortage with no other call on the wire, whose end could change it.
+constexpr Duration kTryAgainAfter = std::chrono::milliseconds(200);
+// After a shortage, one more call is made at once when that many times all of them have ended.
+constexpr std::size_t kRoundsToGrow = 10;
 // A job that has to wait longer for its host is given to the store.
 constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
 
@@ -44,7 +48,7 @@ class Runner::Work {
         store_(store),
         jobs_(jobs),
         limit_(options_.rate ? std::make_shared<SendLimit>(*options_.rate) : nullptr),
-        most_(options_.parallel + (limit_ ? 0 : options_.ahead)),
+        parallel_(options_.parallel),
         watch_(std::make_shared<CallWatch>(options_.down_hosts)),
         lanes_(std::max<std::size_t>(options_.parallel, 16)),
         pace_(now()),
@@ -60,11 +64,14 @@ class Runner::Work {
   void learn(CallWatch::News news);
   void call_ended(Flight& flight, Outcome outcome);
   bool host_waits_with(const Flight& flight, const Outcome& outcome);
+  void note_shortage(const Flight& flight, const Outcome& outcome);
+  void send_fewer();
   void hold(const std::string& host, Time until);
   void refill();
   void look_for_kept();
   void start_jobs();
   bool may_start();
+  [[nodiscard]] std::size_t most_on_wire() const;
   void start(Job job);
   void send_ready();
   void send_intended();
@@ -87,7 +94,13 @@ class Runner::Work {
   Store& store_;
   Jobs& jobs_;
   std::shared_ptr<SendLimit> limit_;
-  std::size_t most_;  // calls at once, with those that are prepared ahead
+  std::size_t parallel_;         // fewer than options_.parallel after a shortage
+  std::size_t ended_since_ = 0;  // calls, since parallel_ changed
+  // Calls of this turn lacked something: when the last of them began.
+  std::optional<Time> lacking_;
+  Time last_end_{};                    // of a call that lacked nothing
+  std::optional<Time> lacking_since_;  // that nothing could be sent
+  Time send_again_at_{};
   std::shared_ptr<CallWatch> watch_;
   Lanes lanes_;
   Pace pace_;
@@ -162,6 +175,7 @@ void Runner::Work::learn(CallWatch::News news) {
   in_wait_ = news.in_wait;
   if (options_.down_hosts) lanes_.leave_alone(news.left_alone);
   for (auto& [flight, outcome] : news.ended) call_ended(*flight, std::move(outcome));
+  if (lacking_) send_fewer();
   if (news.finish_up && ends_at_ == kNever) {
     ending_ = ending_.value_or(RunEnd::Stopped);
     ends_at_ = later(now(), options_.grace);
@@ -193,6 +207,7 @@ void Runner::Work::take_back(const Flight& flight) {
 
 void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
   const bool host_waits = host_waits_with(flight, outcome);
+  note_shortage(flight, outcome);
   lanes_.ended(flight.job.host);
   const auto turn = now();
   pace_.ended(turn, turn - flight.started.load());
@@ -220,6 +235,40 @@ bool Runner::Work::host_waits_with(const Flight& flight, const Outcome& outcome)
   }
   // A pause may be for a part of the host's requests.
   return refuses_all || outcome.error().code != Errc::Paused;
+}
+
+void Runner::Work::note_shortage(const Flight& flight, const Outcome& outcome) {
+  if (outcome || outcome.error().code != Errc::LocalShortage) {
+    last_end_ = now();
+    lacking_since_.reset();
+    if (parallel_ == options_.parallel || ++ended_since_ < kRoundsToGrow * parallel_) return;
+    ++parallel_;
+    ended_since_ = 0;
+    return;
+  }
+  lacking_ = std::max(lacking_.value_or(Time{}), flight.started.load());
+  if (options_.on_shortage) std::exchange(options_.on_shortage, nullptr)(outcome.error().message);
+}
+
+// As many calls as there are now have what they need. If there are none, and none has ended
+// meanwhile, only another program can give back what is lacking.
+void Runner::Work::send_fewer() {
+  const auto turn = now();
+  const auto began = *std::exchange(lacking_, std::nullopt);
+  const auto has_place = [turn](const auto& entry) {
+    const auto started = entry.second->started.load();
+    const bool kept = !entry.second->on_wire && turn - started >= kKeptAfter;
+    return started != Time{} && !entry.second->in_wait && !kept;
+  };
+  const auto others = static_cast<std::size_t>(std::ranges::count_if(flights_, has_place));
+  parallel_ = std::clamp<std::size_t>(others, 1, parallel_);
+  ended_since_ = 0;
+  if (others > 0 || began <= last_end_) return;
+  if (!lacking_since_) lacking_since_ = turn;
+  send_again_at_ = later(turn, kTryAgainAfter);
+  if (turn - *lacking_since_ < options_.max_shortage) return;
+  ending_ = ending_.value_or(RunEnd::Shortage);
+  watch_->ask(&CallWatch::News::finish_up);
 }
 
 void Runner::Work::take_in(const Job& job, Verdict verdict) {
@@ -267,8 +316,11 @@ void Runner::Work::refill() {
 
 bool Runner::Work::may_start() {
   if (ending_ || flights_.size() >= most_calls(options_)) return false;
-  return flights_.size() - in_wait_ - kept_ < most_;
+  const auto ahead = limit_ ? 0 : options_.ahead;
+  return flights_.size() - in_wait_ - kept_ < most_on_wire() + ahead;
 }
+
+std::size_t Runner::Work::most_on_wire() const { return now() < send_again_at_ ? 0 : parallel_; }
 
 // Finds calls that a rate or a limit of their host keeps from the wire for some time already. They
 // do not count, so that other hosts have their places.
@@ -335,7 +387,7 @@ void Runner::Work::start(Job job) {
 void Runner::Work::send_ready() {
   if (prepared_.empty() && ready_ == 0) return;
   const auto now_sent =
-      watch_->send_ready(std::exchange(prepared_, {}), flights_.size(), options_.parallel + kept_);
+      watch_->send_ready(std::exchange(prepared_, {}), flights_.size(), most_on_wire() + kept_);
   ready_ = watch_->ready();
   for (auto* const flight : now_sent) {
     if (flight->prepared.unsafe) {
@@ -419,6 +471,7 @@ Time Runner::Work::next_turn() const {
   const auto turn = now();
   auto next = std::min(later(turn, kLongestSleep), progress_at_);
   if (commit_at_) next = std::min(next, *commit_at_);
+  if (turn < send_again_at_) next = std::min(next, send_again_at_);
   if ((lanes_.queued() > 0 || ready_ > 0) && !flights_.empty())
     next = std::min(next, look_again_at_);
   if (rate_allows_at_) next = std::min(next, *rate_allows_at_);

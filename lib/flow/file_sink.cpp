@@ -89,8 +89,11 @@ class FileWriter final : public BodyWriter {
     if (described_ || !info_ || !continuable_ || version.validator.empty()) return {};
     if (head.status != 200 && offset == 0) return {};
     info_->remove();  // it may be a pipe or a link
-    described_ = true;
-    return info_->write(version);
+    auto written = info_->write(version);
+    described_ = written.has_value();
+    // Without the info, a later call begins again: no reason to end this one.
+    if (!written && written.error().code == Errc::LocalShortage) return {};
+    return written;
   }
   void forget() override {
     described_ = false;

@@ -2,6 +2,7 @@
 
 #include "random.hpp"
 #include "regular_file.hpp"
+#include "shortage.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -26,9 +27,13 @@ Error cannot_write(const std::string& path, int cause, Errc code = Errc::Interna
   return write_error(code, "cannot write " + path + ": " + std::generic_category().message(cause));
 }
 
-// The request names a file that cannot be written to.
+// The request names a file that cannot be written to, unless the process lacks a descriptor.
 Error cannot_open(const std::string& path, int cause) {
-  return cannot_write(path, cause, Errc::InvalidRequest);
+  const bool lacking = is_shortage(cause);
+  auto error = cannot_write(path, cause, lacking ? Errc::LocalShortage : Errc::InvalidRequest);
+  error.permanent = !lacking;
+  if (lacking) error.curl_code = 0;
+  return error;
 }
 
 Error no_name() { return write_error(Errc::InvalidRequest, "the file to write to has no name"); }

@@ -134,7 +134,10 @@ struct SimpleJobs : Jobs {
   Verdict judge(const Job& /*job*/, const Prepared& /*sent*/, Outcome outcome) override {
     Verdict verdict;
     if (fails) throw StoreError("the body cannot be written");
-    if (history_of(outcome).stop_reason == Reason::Canceled) verdict.what = Verdict::What::GiveBack;
+    const bool lacking = !outcome && outcome.error().code == Errc::LocalShortage;
+    if (lacking || history_of(outcome).stop_reason == Reason::Canceled) {
+      verdict.what = Verdict::What::GiveBack;
+    }
     const bool held_back = !outcome && outcome.error().held_back();
     if (held_back || history_of(outcome).stop_reason == Reason::ServerDelayTooLong) {
       verdict.what = Verdict::What::Wait;
@@ -176,11 +179,44 @@ std::string date_in(std::chrono::seconds time) {
   return {text.data(), size};
 }
 
+// A machine with descriptors for so many sends at once.
+struct Scarce final : Transport {
+  explicit Scarce(int most) : places(most) {}
+
+  Task<Outcome> send(Request /*request*/, Call& call) override {
+    ++asked;
+    if (in_use >= places) {
+      ++refused;
+      if (refused == refusals_until_one) places = 1;
+      co_return Error(Errc::LocalShortage, "no descriptor");
+    }
+    ++in_use;
+    const Time end = call.scheduler().now() + 1ms;
+    const bool slept = co_await call.scheduler().sleep_until(end, call.stop());
+    --in_use;
+    if (!slept) co_return Error(Errc::Canceled);
+    co_return Response(200);
+  }
+
+  std::atomic<int> places;
+  std::atomic<int> in_use = 0;
+  std::atomic<int> asked = 0;
+  std::atomic<int> refused = 0;
+  int refusals_until_one = -1;
+};
+
 struct Fixture {
   MemoryStore store;
   SimpleJobs jobs;
   RunnerOptions options;
   RunEnd run() { return Runner(client_options(), store, jobs, options).run(); }
+  RunEnd run_with(const std::shared_ptr<Scarce>& machine) {
+    options.on_shortage = [this](const std::string& what) { shortages.push_back(what); };
+    auto client = client_options();
+    client.transport = machine;
+    return Runner(std::move(client), store, jobs, options).run();
+  }
+  std::vector<std::string> shortages;
 };
 
 }  // namespace
@@ -600,4 +636,48 @@ TEST_CASE("the rate of a run counts retries, too") {
   const auto seen = server.seen();
   REQUIRE(seen.size() == 10);
   CHECK(seen.back().arrived - before >= 9 * 20ms);
+}
+
+TEST_CASE("what this machine lacks for some calls costs no job, and fewer are made at once") {
+  for (const std::size_t ahead : {0, 40}) {
+    for (const bool unsafe : {false, true}) {
+      const auto machine = std::make_shared<Scarce>(7);
+      Fixture all;
+      all.jobs.unsafe = unsafe;
+      all.options.parallel = 40;
+      all.options.ahead = ahead;
+      for (int i = 0; i < 200; ++i) all.store.add("http://a/" + std::to_string(i));
+      CHECK(all.run_with(machine) == RunEnd::Finished);
+      CHECK(all.store.ended.size() == 200);
+      CHECK(all.store.counts().done == 200);
+      CHECK(machine->refused >= 33);
+      CHECK(machine->refused <=
+            45);  // those of the first turn, and a few to see whether it is over
+      CHECK(all.shortages == std::vector<std::string>{"no descriptor"});
+    }
+  }
+}
+
+TEST_CASE("a run that cannot send even one request ends, and its jobs stay in the store") {
+  const auto machine = std::make_shared<Scarce>(0);
+  Fixture all;
+  all.options.parallel = 10;
+  all.options.max_shortage = 0ms;
+  for (int i = 0; i < 50; ++i) all.store.add("http://a/" + std::to_string(i));
+  CHECK(all.run_with(machine) == RunEnd::Shortage);
+  CHECK(all.store.ended.empty());
+  CHECK(all.store.queue.size() == 50);
+  CHECK(machine->asked <= 10);
+  CHECK(all.shortages.size() == 1);
+}
+
+TEST_CASE("a shortage that ends by itself is waited for, by one call at a time") {
+  const auto machine = std::make_shared<Scarce>(0);
+  machine->refusals_until_one = 12;
+  Fixture all;
+  all.options.parallel = 10;
+  for (int i = 0; i < 20; ++i) all.store.add("http://a/" + std::to_string(i));
+  CHECK(all.run_with(machine) == RunEnd::Finished);
+  CHECK(all.store.counts().done == 20);
+  CHECK(all.shortages.size() == 1);
 }

@@ -520,6 +520,37 @@ class Ends(BatchTest):
         self.assertIn(b"r was replaced while it was written", said)
 
 
+class Shortages(BatchTest):
+    def test_too_few_descriptors_cost_no_job_and_are_told_once(self):
+        server = self.server(Response(200, b"ok"))
+        for flags, line in (((), {}), (("--bodies", "out"), {}), ((), {"method": "POST", "body": "x"})):
+            with self.subTest(flags=flags, line=line):
+                server.seen.clear()
+                file = self.input(*[{"url": server.url(f"/{i}"), **line} for i in range(300)])
+                ran = self.batch("--fresh", "--parallel", "200", *flags, file, files=64)
+                said = ran.stderr.decode()
+                self.assertEqual(said.count("httpretry: fewer requests are sent at once: "), 1, said)
+                self.assertIn("Too many open files", said)
+                self.assertEqual(self.states(), sorted((str(i + 1), "done") for i in range(300)))
+                self.assertEqual(len(server.seen), 300)
+
+    def test_a_run_that_cannot_send_ends_with_its_jobs_queued(self):
+        server = self.server(200)
+        file = self.input(*[server.url(f"/{i}") for i in range(5)])
+        kept = 0
+        for files in range(8, 40):
+            with self.subTest(files=files):
+                ran = self.batch("--fresh", "--max-idle", 0, file, files=files, status=(0, 23, 70, 75))
+                if ran.returncode != 75:
+                    continue
+                self.assertIn("5 not sent; ended because not even one more could be sent", ran.stderr.decode())
+                self.assertEqual(self.lines(), [])
+                kept += 1
+        self.assertGreater(kept, 0)
+        self.batch(file)
+        self.assertEqual(len(self.lines()), 5)
+
+
 class FullDisks(BatchTest):
     """A file system of 400 KiB, for one of the files of a run at a time."""
 

@@ -76,6 +76,31 @@ class ManyUrls(ProgramTest):
         self.assertLessEqual(len({seen.target for seen in busy.seen[:2]}), 2)
         self.assertIn(busy.seen[0].target, [seen.target for seen in busy.seen[1:]])
 
+    def test_urls_wait_for_descriptors_that_others_have(self):
+        server = self.server(Response(200, b"ok"))
+        urls = [server.url(f"/{i}") for i in range(200)]
+        ran = self.run_program("-Z", "--parallel-max", "150", *urls, files=48)
+        said = ran.stderr.decode()
+        self.assertEqual(said.count("httpretry: fewer requests are sent at once: "), 1, said)
+        self.assertIn("200 succeeded, 0 failed", said)
+        self.assertEqual(len(server.seen), 200)
+
+    def test_a_run_without_a_descriptor_for_one_url_ends_with_the_reason(self):
+        server = self.server(200)
+        urls = [server.url(f"/{i}") for i in range(5)]
+        ended = 0
+        for files in range(6, 40):
+            with self.subTest(files=files):
+                ran = self.run_program("-Z", *urls, files=files, status=(0, 2, 70, 75))
+                if ran.returncode != 75:
+                    continue
+                said = ran.stderr.decode()
+                self.assertIn(f"this process may have {files} files open", said)
+                self.assertIn("ended because not even one more request could be sent: 5 of 5 URLs were never started",
+                              said)
+                ended += 1
+        self.assertGreater(ended, 0)
+
     def test_the_report_of_one_url_is_an_object_after_a_signal(self):
         server = self.server(BUSY)
         process = self.start("--report", "-", "-o", "out", "--trace", server.url())

@@ -189,8 +189,10 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(server.close)
         return server
 
-    def run_program(self, *args, status=0, stdin=b"", env=None):
-        result = subprocess.run([PROGRAM, *map(str, args)], input=stdin, capture_output=True,
+    def run_program(self, *args, status=0, stdin=b"", env=None, files=None):
+        """`files`: how many it may have open."""
+        limit = ["sh", "-c", f'ulimit -n {files} && exec "$0" "$@"'] if files else []
+        result = subprocess.run([*limit, PROGRAM, *map(str, args)], input=stdin, capture_output=True,
                                 timeout=LIMIT, env=clean_environment() | (env or {}),
                                 cwd=self.folder, check=False,
                                 start_new_session=True)  # without a terminal to ask on

@@ -10,6 +10,32 @@ from program import LIMIT, Response, main, wait_until
 from queue_program import QUIET, SHORT, QueueTest, SlowProxy
 
 
+class Shortages(QueueTest):
+    def test_a_worker_with_few_descriptors_has_no_dead_letters(self):
+        self.redis()
+        server = self.server(200)
+        self.enqueue(*[{"url": server.url(f"/{i}")} for i in range(300)])
+        said = self.work("--drain", "--parallel", "200", files=64).stderr.decode()
+        self.assertEqual(said.count("httpretry: fewer requests are sent at once: "), 1, said)
+        self.assertIn("300 of 300 done", said)
+        self.assertEqual(len(server.seen), 300)
+
+    def test_a_worker_that_cannot_send_leaves_its_jobs_to_others(self):
+        self.redis()
+        server = self.server(200)
+        for files in range(30, 5, -1):
+            server.seen.clear()
+            self.enqueue(*[{"url": server.url(f"/{i}"), "id": f"{files}-{i}"} for i in range(5)])
+            ran = self.work("--drain", "--max-idle", 0, files=files, status=(0, 75))
+            if ran.returncode == 75:
+                break
+        self.assertIn("ended because not even one more could be sent", ran.stderr.decode())
+        status = self.status()
+        self.assertEqual((status["dead"], status["queued"]), (0, 5 - len(server.seen)))
+        self.drain()
+        self.assertEqual(len(server.seen), 5)
+
+
 class Crashes(QueueTest):
     def test_a_worker_that_stood_still_is_late(self):
         self.redis()

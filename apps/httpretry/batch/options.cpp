@@ -145,9 +145,8 @@ std::vector<Flag> flow_flags(BatchCommand& to) {
        [&](Text v) { runner.parallel = parse_positive(v, "--parallel"); }},
       {'\0', "rate", "N/TIME", "send at most N requests, retries included, in that time: 100/s",
        [&](Text v) { runner.rate = parse_rate(v); }},
-      {'\0', "max-idle", "TIME",
-       "end if all that is left has to wait longer than this (default: 1m)",
-       [&](Text v) { runner.max_idle = parse_seconds(v, "--max-idle"); }},
+      {'\0', "max-idle", "TIME", "end if nothing can be sent for longer than this (default: 1m)",
+       [&](Text v) { runner.max_idle = runner.max_shortage = parse_seconds(v, "--max-idle"); }},
       {'\0', "max-failures", "N", "end when N jobs have failed in this run (default: 0, never)",
        [&](Text v) {
          runner.max_failures = static_cast<std::uint64_t>(parse_count(v, "--max-failures"));

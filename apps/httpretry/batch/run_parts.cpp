@@ -44,6 +44,10 @@ RunDisplay::RunDisplay(ProgressStyle style) : style_(style) {
 }
 
 void RunDisplay::set_up(batch::RunnerOptions& runner) {
+  runner.on_shortage = [this](const std::string& what) {
+    clear();
+    print_message("httpretry: fewer requests are sent at once: " + what);
+  };
   if (style_ == ProgressStyle::None) return;
   if (style_ == ProgressStyle::Line) runner.progress_every = std::chrono::milliseconds(200);
   runner.on_progress = [this](const batch::RunProgress& progress) { show(progress); };
@@ -105,6 +109,7 @@ std::string end_line(const batch::Counts& counts, std::uint64_t late, batch::Run
   if (end == batch::RunEnd::Failures) {
     line += "; ended because " + grouped(command.batch.runner.max_failures) + " failed";
   }
+  if (end == batch::RunEnd::Shortage) line += "; ended because not even one more could be sent";
   return line;
 }
 

@@ -134,12 +134,18 @@ class Sender : public batch::Jobs {
     options.parallel = static_cast<std::size_t>(options_.parallel_max);
     options.max_idle = kForever;
     options.grace = Duration::zero();
+    options.max_shortage = Duration::zero();
+    options.on_shortage = [this](const std::string& what) {
+      if (shows_errors(options_)) {
+        print_message("httpretry: fewer requests are sent at once: " + what);
+      }
+    };
     options.down_hosts = std::make_shared<batch::DownHosts>();
     const auto budget = has_own_budgets() ? nullptr : options.down_hosts;
     batch::Runner runner(client_options(options_, policies_, cookies_, budget), store, *this,
                          options);
     const std::stop_callback on_stop(stop_.get_token(), [&runner] { runner.stop(); });
-    if (goes_on()) runner.run();
+    if (goes_on() && runner.run() == batch::RunEnd::Shortage) run_.ended_by_shortage();
     run_.print_totals(std::chrono::steady_clock::now() - began);
   }
 
@@ -154,6 +160,7 @@ class Sender : public batch::Jobs {
   // Prints the result on this thread.
   batch::Verdict judge(const batch::Job& job, const batch::Prepared& /*sent*/,
                        Outcome outcome) override {
+    if (!outcome && outcome.error().code == Errc::LocalShortage) return give_back(job);
     finish(job.number - 1, outcome);
     if (run_.over()) stop_.request_stop();
     return {};
@@ -169,6 +176,14 @@ class Sender : public batch::Jobs {
     };
     return options_.policy.sets("budget") || options_.shared_state ||
            std::ranges::any_of(jobs_, differs);
+  }
+
+  // It is sent when another one has ended.
+  batch::Verdict give_back(const batch::Job& job) {
+    jobs_[job.number - 1].started = false;
+    batch::Verdict verdict;
+    verdict.what = batch::Verdict::What::GiveBack;
+    return verdict;
   }
 
   const ResolvedPolicy& policy_for(const Request& request) const {

@@ -61,6 +61,11 @@ void WholeRun::never_started(std::size_t number, const Request& request) {
   if (!options_.report.empty()) reports_[number - 1] = report_json(request, not_sent());
 }
 
+void WholeRun::ended_by_shortage() {
+  shortage_ = true;
+  if (exit_status_ == kOk) exit_status_ = kTryLater;
+}
+
 bool WholeRun::explains(const Request& request, const Outcome& outcome) {
   const auto& url = request.parsed_url();
   const auto cause = cause_of(outcome);
@@ -87,9 +92,11 @@ void WholeRun::print_rest(int signal) const {
                   "; --report FILE lists each of them");
   }
   if (urls_ < 2 || never_started_ == 0) return;
-  print_message("httpretry: " + std::string(signal != 0 ? "interrupted" : "ended by --fail-early") +
-                ": " + std::to_string(never_started_) + " of " + count_of_urls(urls_) +
-                " were never started");
+  const char* const why = signal != 0 ? "interrupted"
+                          : shortage_ ? "ended because not even one more request could be sent"
+                                      : "ended by --fail-early";
+  print_message("httpretry: " + std::string(why) + ": " + std::to_string(never_started_) + " of " +
+                count_of_urls(urls_) + " were never started");
 }
 
 void WholeRun::write_report(const WaitLimit& limit) const {

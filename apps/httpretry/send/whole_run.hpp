@@ -51,6 +51,8 @@ class WholeRun {
   void write_report(const WaitLimit& limit) const;
   void write_headers(const WaitLimit& limit) const;
 
+  // This machine lacks what one request needs, so the others were not sent.
+  void ended_by_shortage();
   // The cookies, or the like, could not be written.
   void write_failed() { write_failed_ = true; }
 
@@ -74,6 +76,7 @@ class WholeRun {
   std::uint64_t bytes_ = 0;
   int exit_status_ = 0;
   bool write_failed_ = false;
+  bool shortage_ = false;
   std::vector<std::string> reports_;            // of each URL
   std::map<std::string, std::string> headers_;  // of each file of -D
   std::map<std::string, Failures> failures_;    // by host and cause

@@ -42,7 +42,7 @@ struct HTTPRETRY_API Verdict {
   enum class What : std::uint8_t {
     End,       // as `end` says
     Wait,      // it is taken again after `wait`
-    GiveBack,  // the call was canceled, and sending it again does no harm
+    GiveBack,  // nothing came of the call, and sending it again does no harm
   };
   What what = What::End;
   JobEnd end;
@@ -94,6 +94,11 @@ struct HTTPRETRY_API RunnerOptions {
   Duration grace = std::chrono::seconds(10);
   // Where only jobs are left that have to wait longer, the run ends.
   Duration max_idle = std::chrono::minutes(1);
+  // If this process lacks something for a call (Errc::LocalShortage), its job is given back, and
+  // fewer calls are made at once. The run ends if not even one could be made for this time.
+  Duration max_shortage = std::chrono::minutes(1);
+  // Called on the thread of `run` at the first shortage, with what is lacking.
+  std::function<void(const std::string& what)> on_shortage;
   // The run ends when that many jobs died in it. 0: never.
   std::uint64_t max_failures = 0;
   // Not null: in an outage few calls retry, and no others begin. down_hosts.hpp has the rule.
@@ -110,6 +115,7 @@ enum class RunEnd : std::uint8_t {
   Finished,  // every job has ended, or is unknown
   Idle,      // what is left has to wait too long
   Failures,  // max_failures
+  Shortage,  // max_shortage
   Stopped,   // finish_up, stop
 };
 
