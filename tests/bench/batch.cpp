@@ -5,10 +5,14 @@
 //   batch send WAY COUNT   COUNT requests, 64 in flight. WAY: client (send_then, with the same
 //                          chain and without a list), process and power (what --durability says),
 //                          unsafe (power, and none may be sent twice)
+//   batch busy WHAT COUNT  COUNT requests, 16 in flight, to a server that takes 12 ms for each. Of
+//                          100 sends, `plain` answers 7 with 503, `zero` the same 7 with
+//                          "Retry-After: 0", `second` 5 with "Retry-After: 1", `healthy` none
 #include "measure.hpp"
 
 #include <httpretry/batch/batch.hpp>
 #include <httpretry/client/client.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <sys/resource.h>
 
@@ -18,6 +22,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -155,6 +161,54 @@ void send_list(const Server& server, std::string_view way, long count) {
   demand(run->counts().queued == 0, "a request was not sent");
 }
 
+// For how long pauses held sends, as one time.
+class PausedTime final : public Observer {
+ public:
+  void paused(const Call& call, const PauseBegun& pause) noexcept override {
+    const std::lock_guard lock(mutex_);
+    const auto from = std::max(call.scheduler().now(), until_);
+    if (pause.until > from) all_ += pause.until - from;
+    until_ = std::max(until_, pause.until);
+  }
+  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(all_).count(); }
+
+ private:
+  std::mutex mutex_;
+  Time until_{};
+  Duration all_{};
+};
+
+void send_to_busy_server(std::string_view what, long count) {
+  std::atomic<int> sends = 0;
+  const int share = what == "healthy" ? 0 : what == "second" ? 5 : 7;
+  Step step;
+  step.respond = [&](const SeenRequest&) {
+    const int number = sends.fetch_add(1);
+    // Not near the end, which would wait for the backoff of the last calls.
+    const bool fails = number * share % 100 < share && number < count * 9 / 10;
+    Step answer(fails ? 503 : 200);
+    if (answer.status == 503 && what == "zero") answer.headers.set("Retry-After", "0");
+    if (answer.status == 503 && what == "second") answer.headers.set("Retry-After", "1");
+    answer.delay = std::chrono::milliseconds(12);
+    return answer;
+  };
+  const FaultServer server({step});
+  const Folder folder;
+  write_list(folder / "in", server.url(kPath), count, false);
+  auto options = options_of(folder);
+  options.runner.parallel = 16;
+  const auto paused = std::make_shared<PausedTime>();
+  options.client.observers.push_back(paused);
+  const auto run = Batch::open(std::move(options));
+  demand(run != nullptr, "problems");
+  const auto spent = spent_in([&] { run->run(); });
+  demand(run->counts().done == static_cast<std::uint64_t>(count), "a request failed");
+  std::printf(R"({"seconds": %.3f, "per_second": %.0f, "paused_s": %.3f, "sends": %d})"
+              "\n",
+              spent.wall_us / 1e6, static_cast<double>(count) / spent.wall_us * 1e6,
+              paused->seconds(), sends.load());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -166,7 +220,11 @@ int main(int argc, char** argv) {
     send_by_client(server, std::atol(argv[3]));
   } else if (what == "send" && argc == 4) {
     send_list(server, argv[2], std::atol(argv[3]));
+  } else if (what == "busy" && argc == 4) {
+    send_to_busy_server(argv[2], std::atol(argv[3]));
   } else {
-    demand(false, "usage: batch import COUNT | batch send client|process|power|unsafe COUNT");
+    demand(false,
+           "usage: batch import COUNT | batch send client|process|power|unsafe COUNT | "
+           "batch busy healthy|plain|zero|second COUNT");
   }
 }
