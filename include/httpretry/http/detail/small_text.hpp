@@ -37,8 +37,14 @@ class HTTPRETRY_API SmallText {
   [[nodiscard]] const char* c_str() const noexcept { return data(); }
   [[nodiscard]] std::size_t size() const noexcept { return std::string_view(*this).size(); }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] auto begin() const noexcept { return std::string_view(*this).begin(); }
-  [[nodiscard]] auto end() const noexcept { return std::string_view(*this).end(); }
+  // Not `auto`: in C++23, the constructor of std::string_view that takes a range checks these
+  // functions while their types are being deduced.
+  [[nodiscard]] std::string_view::const_iterator begin() const noexcept {
+    return std::string_view(*this).begin();
+  }
+  [[nodiscard]] std::string_view::const_iterator end() const noexcept {
+    return std::string_view(*this).end();
+  }
   [[nodiscard]] std::size_t find(std::string_view part, std::size_t from = 0) const noexcept {
     return std::string_view(*this).find(part, from);
   }
