@@ -67,6 +67,22 @@ void add_base(const ClientOptions& options, Request& request) {
   for (const auto& [name, value] : options.base_query) request.add_query(name, value);
 }
 
+Task<bool> sleep_there(Scheduler& scheduler, Time when, std::stop_token stop) {
+  const ReturnTo there(scheduler);
+  co_await there;
+  const bool slept = co_await scheduler.sleep_until(when, std::move(stop));
+  co_return slept;
+}
+
+// Drives the scheduler until the task has ended.
+template <class T>
+T run_on(Scheduler& driver, Task<T> task) {
+  const auto running = std::make_shared<Running<T>>();
+  run_into(running, std::move(task));
+  driver.run_until(running->done());
+  return running->take();
+}
+
 // A loop needs descriptors and a thread.
 Error no_loop(const std::system_error& cause) {
   return not_begun(Errc::LocalShortage, "the call cannot begin: " + std::string(cause.what()) +
@@ -315,14 +331,22 @@ void ClientCore::cancel_all() {
   pool_.stop();
 }
 
+std::shared_ptr<Scheduler> ClientCore::scheduler_driven_here() const {
+  if (auto event_loop = driven_here()) return event_loop;
+  return options_.scheduler;
+}
+
+bool ClientCore::wait_until(Time when, const std::stop_token& stop) {
+  if (const auto driver = scheduler_driven_here()) {
+    return run_on(*driver, sleep_there(*driver, when, stop));
+  }
+  return BlockingClock().wait_until(when, stop);
+}
+
 DrainResult ClientCore::drain(Time deadline) {
   check_may_block("drain()");
-  const auto event_loop = driven_here();
-  if (auto* driver = event_loop ? event_loop.get() : options_.scheduler.get()) {
-    const auto running = std::make_shared<Running<DrainResult>>();
-    run_into(running, co_drain(shared_from_this(), deadline));
-    driver->run_until(running->done());
-    return running->take();
+  if (const auto driver = scheduler_driven_here()) {
+    return run_on(*driver, co_drain(shared_from_this(), deadline));
   }
   under_way_.drain();
   static_cast<void>(BlockingClock().wait_until(deadline, under_way_.nothing_left()));

@@ -30,9 +30,15 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   Scheduler& scheduler();
   // By the clock that a deadline of `drain` is compared with.
   [[nodiscard]] Time now() const;
+  // Blocks, by that clock, as `send` does: drives the loop that this thread drives, or the
+  // scheduler of the client. True when it is `when`, false as soon as stop is requested.
+  bool wait_until(Time when, const std::stop_token& stop);
 
  private:
   [[nodiscard]] std::shared_ptr<EventLoop> driven_here() const;
+  // What a blocking function drives while it waits: that loop, or the scheduler of the client.
+  // nullptr if the thread just waits.
+  [[nodiscard]] std::shared_ptr<Scheduler> scheduler_driven_here() const;
   Outcome send_on_event_loop(EventLoop& driver, Request&& request, CallOptions&& options);
   // `driver` is driven until the call has ended.
   Outcome run_here(RunsOn where, Scheduler& driver, Request&& request, CallOptions&& options);
@@ -69,6 +75,11 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   bool closed_ = false;
   std::vector<std::shared_ptr<BackgroundLoop>> loops_;
   std::shared_ptr<EventLoop> event_loop_;  // of the program: drives the only loop of `loops_`
+};
+
+// Grants the blocking functions of the library access to the core of a Client.
+struct CoreOf {
+  static const std::shared_ptr<ClientCore>& get(const Client& client) { return client.core(); }
 };
 
 }  // namespace httpretry::detail

@@ -1,9 +1,11 @@
 #include <httpretry/client/event_stream.hpp>
 
+#include "core.hpp"
+
+#include "lib/flow/endless_body.hpp"
 #include "lib/http/text.hpp"
 
 #include <httpretry/flow/sink.hpp>
-#include <httpretry/middleware/retry_call.hpp>
 
 #include <algorithm>
 
@@ -31,6 +33,7 @@ Result<bool> EventParser::parse(std::string_view bytes, const OnEvent& on_event)
 void EventParser::restart() {
   line_.clear();
   event_ = ServerEvent();
+  next_id_ = last_id_;
   after_cr_ = has_data_ = false;
   first_line_ = true;
 }
@@ -46,6 +49,7 @@ Result<bool> EventParser::take_line(const OnEvent& on_event) {
     take_field(line.substr(0, colon), value);
     return true;
   }
+  last_id_ = next_id_;
   auto event = std::exchange(event_, ServerEvent());
   if (!std::exchange(has_data_, false)) return true;
   event.id = last_id_;
@@ -60,7 +64,7 @@ void EventParser::take_field(std::string_view name, std::string_view value) {
   } else if (name == "event") {
     event_.type = value.empty() ? "message" : value;
   } else if (name == "id") {
-    if (value.find('\0') == std::string_view::npos) last_id_ = value;
+    if (value.find('\0') == std::string_view::npos) next_id_ = value;
   } else if (name == "retry") {
     const bool digits = value.find_first_not_of("0123456789") == std::string_view::npos;
     const auto milliseconds = digits ? to_number<std::int32_t>(value) : std::nullopt;
@@ -82,6 +86,9 @@ class Stream {
         parser_(options_.max_event) {
     parser_.set_last_id(options_.last_id);
     request_.set_header("Accept", kType).set_header("Cache-Control", "no-store");
+    auto& own = request_.edit_options();
+    own.stall_timeout = std::min(own.stall_timeout, options_.stall_timeout);
+    own.context.set(EndlessBody());
   }
 
   // The deadline of all requests.
@@ -99,6 +106,7 @@ class Stream {
     request.remove_header("Last-Event-ID");
     if (!parser_.last_id().empty()) request.set_header("Last-Event-ID", parser_.last_id());
     request.edit_options().sink = std::move(sink);
+    if (std::exchange(requested_, true) && options_.on_reconnect) options_.on_reconnect(request);
     return request;
   }
 
@@ -106,6 +114,10 @@ class Stream {
     const auto given = head.headers["Content-Type"];
     const auto type = to_lower(trimmed(given.substr(0, given.find(';'))));
     began_ = head.status == 200 && type == kType;
+    if (began_) {
+      open_ = true;
+      if (options_.on_open) options_.on_open(head);
+    }
     if (began_ || head.status == 204) return {};
     Error error(Errc::Protocol, "the response is not an event stream: its status is " +
                                     std::to_string(head.status) + " and its Content-Type \"" +
@@ -126,6 +138,7 @@ class Stream {
 
   // How it ends, after a request. Empty: the stream is requested again.
   std::optional<Result<void>> end(Outcome outcome) {
+    if (std::exchange(open_, false) && options_.on_end) options_.on_end(outcome);
     if (enough_ || (outcome && outcome->status == 204)) return Result<void>();
     const bool stopped = !outcome && outcome.error().code == Errc::Canceled;
     if (began_ && !stopped) return std::nullopt;
@@ -151,8 +164,10 @@ class Stream {
   OnEvent on_event_;
   EventStreamOptions options_;
   EventParser parser_;
-  bool began_ = false;   // the response of this request is an event stream
-  bool enough_ = false;  // for on_event
+  bool requested_ = false;  // not for the first time
+  bool open_ = false;       // on_end is to be called
+  bool began_ = false;      // the response of this request is an event stream
+  bool enough_ = false;     // for on_event
 };
 
 class StreamWriter final : public BodyWriter {
@@ -185,16 +200,16 @@ Error stopped() { return Error(Errc::Canceled, "canceled while waiting for the e
 
 Result<void> listen(Client& client, const Request& request, OnEvent on_event,
                     EventStreamOptions options) {
-  const BlockingClock clock;
+  const auto core = detail::CoreOf::get(client);
   const auto stream = std::make_shared<Stream>(request, std::move(on_event), std::move(options));
   const auto sink = std::make_shared<StreamSink>(stream);
-  stream->begin(clock.now());
+  stream->begin(core->now());
   for (;;) {
     auto end = stream->end(client.send(stream->next(sink), stream->call()));
     if (end) return *std::move(end);
-    const auto when = stream->again(clock.now());
+    const auto when = stream->again(core->now());
     if (!when) return no_time();
-    if (!clock.wait_until(*when, stream->call().stop)) return stopped();
+    if (!core->wait_until(*when, stream->call().stop)) return stopped();
   }
 }
 

@@ -40,6 +40,8 @@ class HTTPRETRY_API Delivery {
   [[nodiscard]] bool can_retry() const;
   // Whether the writer has part of the body.
   [[nodiscard]] bool has_bytes() const { return have_ > 0; }
+  // Whether the writer has the headers of a response.
+  [[nodiscard]] bool has_begun() const { return !url_.empty(); }
 
   // For each exchange, in this order.
 

@@ -3,6 +3,7 @@
 #include "send_again.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/flow/endless_body.hpp"
 #include "lib/retry/error_codes.hpp"
 
 #include <algorithm>
@@ -87,7 +88,7 @@ ExchangeLimits RequestAttempts::limits() const {
   limits.connect_timeout = policy.connect_timeout;
   limits.response_timeout = policy.response_timeout;
   limits.respond_by = sending_->respond_by;
-  limits.stall_timeout = policy.stall_timeout;
+  if (call_.get<EndlessBody>() == nullptr) limits.stall_timeout = policy.stall_timeout;
   return limits;
 }
 
@@ -100,7 +101,9 @@ RetryStep::Kind RequestAttempts::end(Outcome& outcome) {
   ended.outcome = &outcome;
   ended.begun = Call::State::of(call_).exchanges != sending_->exchanges_before;
   ended.replayable = request().body().replayable();
-  ended.streaming = delivery != nullptr && !delivery->can_retry();
+  const bool endless = call_.get<EndlessBody>() != nullptr;
+  ended.streaming =
+      delivery != nullptr && (endless ? delivery->has_begun() : !delivery->can_retry());
   if (sending_->hedged) ended.hedged = &*sending_->hedged;
   const auto recorded_before = call_.history().attempts.size();
 

@@ -187,3 +187,106 @@ TEST_CASE("a server cannot ask for a longer wait than is allowed") {
   const auto seen = listener.talk.network->requests();
   CHECK(seen[1].when - seen[0].when == 5s);
 }
+
+TEST_CASE("an id counts at the blank line that ends its event, and not before") {
+  EventParser parser;
+  CHECK(parsed(parser, "id: 1\ndata: a\n\nid: 2\ndata: b\n") ==
+        std::vector<std::string>{"message[1]a"});
+  CHECK(parser.last_id() == "1");
+  parser.restart();
+  CHECK(parsed(parser, "data: c\n\n") == std::vector<std::string>{"message[1]c"});
+  CHECK(parsed(parser, "id: 3\n").empty());
+  CHECK(parser.last_id() == "1");
+  CHECK(parsed(parser, "\n").empty());
+  CHECK(parser.last_id() == "3");
+  parser.set_last_id("4");
+  CHECK(parsed(parser, "data: d\n\n") == std::vector<std::string>{"message[4]d"});
+}
+
+TEST_CASE("a stream that breaks off within an event is requested again from the event before") {
+  Listener listener;
+  listener.talk.network->say(stream_of("id: 1\ndata: a\n\nid: 2\ndata: lost\n"))
+      .say(stream_of("id: 2\ndata: b\n\n"))
+      .say(Response(204));
+  CHECK(listener.run());
+  CHECK(listener.events == std::vector<std::string>{"message[1]a", "message[2]b"});
+  REQUIRE(listener.talk.sends() == 3);
+  CHECK(listener.talk.sent(1).headers()["Last-Event-ID"] == "1");
+  CHECK(listener.talk.sent(2).headers()["Last-Event-ID"] == "2");
+}
+
+TEST_CASE("of a policy's limits, response_timeout is for streams, and stall_timeout is not") {
+  struct Row {
+    Duration of_request;
+    Duration of_options;
+    Duration counts;
+  };
+  for (const auto& row : {Row{kForever, kForever, kForever}, Row{kForever, 20s, 20s},
+                          Row{10s, kForever, 10s}, Row{10s, 20s, 10s}}) {
+    Conversation talk;
+    talk.network->say(Response(204));
+    ExchangeLimits limits;
+    auto look = middleware("look", [&](Request request, Call& call, Next next) -> Task<Outcome> {
+      limits = call.limits(request);
+      const auto sending = next(std::move(request), call);
+      Outcome outcome = co_await sending;
+      co_return outcome;
+    });
+    auto policy = RetryPolicy::standard({.response_timeout = 5s});
+    REQUIRE(policy.stall_timeout < kForever);
+    auto client = talk.client({retry(policy), look});
+    auto request = Request::get("http://x/");
+    request.edit_options().stall_timeout = row.of_request;
+    EventStreamOptions options;
+    options.stall_timeout = row.of_options;
+    const auto all = [](const ServerEvent&) { return true; };
+
+    CHECK(listen(client, request, all, options));
+    CHECK(limits.stall_timeout == row.counts);
+    CHECK(limits.response_timeout == 5s);
+
+    CHECK(talk.clock->run(co_listen(client, *talk.clock, request, all, options)));
+    CHECK(limits.stall_timeout == row.counts);
+    CHECK(limits.response_timeout == 5s);
+  }
+}
+
+TEST_CASE("callbacks report that a stream opens, ends, and is requested again") {
+  Listener listener;
+  std::vector<std::string> told;
+  listener.options.on_open = [&](const Response& head) {
+    told.push_back("open " + std::string(head.headers["X-Number"]));
+  };
+  listener.options.on_end = [&](const Outcome& outcome) {
+    told.push_back(outcome ? "end " + std::to_string(outcome->status) : "error");
+  };
+  listener.options.on_reconnect = [&](const Request& request) {
+    told.push_back("again after " + std::string(request.headers()["Last-Event-ID"]));
+  };
+  for (const auto* number : {"1", "2"}) {
+    auto stream = stream_of(std::string("id: ") + number + "\ndata: a\n\n");
+    stream.headers.add("X-Number", number);
+    listener.talk.network->say(stream);
+    if (*number == '1') listener.talk.network->say(Response(503));  // the policy's matter
+  }
+  listener.enough = 2;
+  CHECK(listener.run({retry()}));
+  CHECK(told == std::vector<std::string>{"open 1", "end 200", "again after 1", "open 2", "error"});
+}
+
+TEST_CASE("listen waits by the clock of the client's scheduler") {
+  Conversation talk;
+  talk.network->say(stream_of("retry: 5000\ndata: a\n\n")).say(Response(204));
+  auto client = talk.client({});
+  CHECK(listen(client, Request::get("http://x/"), [](const ServerEvent&) { return true; }));
+  const auto seen = talk.network->requests();
+  REQUIRE(seen.size() == 2);
+  CHECK(seen[1].when - seen[0].when == 5s);
+
+  EventStreamOptions options;
+  options.call.timeout = 4s;
+  talk.network->say(stream_of("data: a\n\n"));
+  const auto ended = listen(
+      client, Request::get("http://x/"), [](const ServerEvent&) { return true; }, options);
+  CHECK(ended.error().code == Errc::Timeout);
+}

@@ -179,6 +179,7 @@ class HTTPRETRY_API Client {
  private:
   Outcome send_with(Request request, const Headers& headers, std::string_view content_type,
                     CallOptions options);
+  friend struct detail::CoreOf;
   void start(Request request, CallOptions options, std::unique_ptr<detail::Completion> completion);
   void run(std::shared_ptr<detail::Work> work);
   void shut_down();

@@ -15,7 +15,8 @@
 //   making a connection           connect_timeout: RequestOptions, policy, TransportOptions
 //   the headers of a response     response_timeout: RequestOptions, policy;
 //                                 RequestOptions::respond_by
-//   a pause within its body       stall_timeout: RequestOptions, policy
+//   a pause within its body       stall_timeout: RequestOptions, policy; not the policy's for an
+//                                 event stream (event_stream.hpp)
 //   the wait that a server asks   the policy's server_delay.max
 //
 // If one is set in several places, the smallest counts; but a request's connect_timeout goes before

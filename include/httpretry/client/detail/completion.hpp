@@ -10,6 +10,7 @@
 namespace httpretry::detail {
 
 class ClientCore;
+struct CoreOf;
 
 // Told once how a call ended, on the thread that drove the call. It deletes itself then.
 class HTTPRETRY_API Completion {
