@@ -29,6 +29,17 @@ struct CallsInCommon {
   const std::shared_ptr<SharedState>* shared_state = nullptr;  // ClientOptions::shared_state
 };
 
+// The idempotency key that the middleware retry last sent, because a policy asks for one. When the
+// same request comes to `retry` again, sent again or redirected, it gets the same key.
+struct SentKey {
+  SentKey(Request sent, std::string key) : request(std::move(sent)), value(std::move(key)) {}
+
+  Request request;
+  std::string value;
+  std::string header;       // in which the request has brought it; empty: it is generated
+  bool redirected = false;  // the next request with this method is the same one
+};
+
 // Lives in the frame of the coroutine that carries the call.
 struct Call::State {
   // What few calls have.
@@ -40,6 +51,7 @@ struct Call::State {
     // What the middleware retry has sent last, if that was to a URL which a pending response had
     // named. Middlewares above it know only the request that began the operation.
     std::unique_ptr<Request> poll;
+    std::unique_ptr<SentKey> key;
   };
 
   std::uint64_t id = 0;
@@ -71,6 +83,10 @@ struct Call::State {
   static std::unique_ptr<Request> take_poll(const Call& call) {
     const auto& rare = of(call).rare_parts;
     return rare ? std::move(rare->poll) : nullptr;
+  }
+  static SentKey* key(const Call& call) {
+    const auto& rare = of(call).rare_parts;
+    return rare ? rare->key.get() : nullptr;
   }
   // nullptr where the client shares nothing.
   static const std::shared_ptr<SharedState>& shared_state_of(const Call& call) {

@@ -46,6 +46,7 @@ class Redirect final : public Following {
       outcome = std::move(next).error();
       return false;
     }
+    take_key_along(request, *next, call);
     request = *std::move(next);
     call.emit(&Observer::redirected, request);
     return true;
@@ -76,10 +77,30 @@ class Redirect final : public Following {
     return next;
   }
 
+  // `retry` may have sent `from` with the idempotency key of a policy. `to` gets the same key,
+  // unless it is a GET now. As other headers, a key that the user has set does not go to another
+  // origin.
+  static void take_key_along(const Request& from, Request& to, const Call& call) {
+    auto* const key = Call::State::key(call);
+    if (key == nullptr || !is_for(*key, from)) return;
+    const bool same_origin = to.parsed_url()->origin() == from.parsed_url()->origin();
+    const bool same_method = to.method() == from.method();
+    key->redirected = same_method && (same_origin || key->header.empty());
+    if (!same_method && !key->header.empty()) to.remove_header(key->header);
+  }
+
+  // A middleware below may have changed the URL or the body.
+  static bool is_for(const SentKey& key, const Request& request) {
+    const auto& sent = key.request;
+    const auto& body = request.body();
+    return sent.method() == request.method() &&
+           (sent.url() == request.url() || (body.present() && sent.body().is_same_as(body)));
+  }
+
   static void drop_body(Request& request) {
     request.set_method("GET").set_body(Body());
-    for (const auto* name :
-         {"Content-Type", "Content-Encoding", "Content-Language", "Content-Location"}) {
+    for (const auto* name : {"Content-Type", "Content-Encoding", "Content-Language",
+                             "Content-Location", "Idempotency-Key"}) {
       request.remove_header(name);
     }
   }

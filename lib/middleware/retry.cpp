@@ -28,14 +28,34 @@ std::string key_of_policy(const ChosenPolicy& chosen) {
   return "the default policy";
 }
 
+// Whether the call has sent this request with the key.
+bool is_for(const SentKey& key, const Request& request) {
+  const auto& sent = key.request;
+  if (sent.method() != request.method()) return false;
+  return key.redirected || (sent.url() == request.url() && sent.body().is_same_as(request.body()));
+}
+
 // Gives a POST or PATCH the idempotency key that the policy asks for, if it has none. A request
 // with a key is repeatable.
-void add_idempotency_key(const RetryPolicy& policy, Request& request) {
+void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call) {
+  auto* key = Call::State::key(call);
+  if (key != nullptr && !is_for(*key, request)) key = nullptr;
+  if (key != nullptr) {
+    key->request = request;
+    key->redirected = false;
+  }
   const auto& name = policy.idempotency_key;
   if (name.empty()) return;
-  const bool needs_one = request.method() == "POST" || request.method() == "PATCH";
-  if (needs_one && !request.headers().contains(name)) {
-    request.set_header(name, new_idempotency_key());
+  const auto own = request.headers().get(name);
+  if (request.method() == "POST" || request.method() == "PATCH") {
+    if (own || key == nullptr) {
+      auto sent =
+          std::make_unique<SentKey>(request, own ? std::string(*own) : new_idempotency_key());
+      if (own) sent->header = name;
+      key = sent.get();
+      Call::State::of(call).rare().key = std::move(sent);
+    }
+    if (!own) request.set_header(name, key->value);
   }
   if (request.headers().contains(name) && !request.options().repeatable) {
     request.edit_options().repeatable = true;
@@ -129,7 +149,7 @@ class Retry final : public Middleware {
   RequestAttempts begin(Request& request, Call& call) {
     std::shared_ptr<const PolicyReload> reload;
     auto chosen = choose(request, call, reload);
-    add_idempotency_key(chosen.policy(), request);
+    add_idempotency_key(chosen.policy(), request, call);
     auto budget = find_budget(chosen, request, call, reload.get());
     if (!request.options().retry) chosen.set_own(without_retries(chosen.policy()));
     return RequestAttempts(options_, std::move(chosen), std::move(budget), request, call);

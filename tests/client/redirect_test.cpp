@@ -214,3 +214,116 @@ TEST_CASE("redirects are the same where another middleware stands above") {
     CHECK(first == told({redirect(options), looks}, endless));
   }
 }
+
+namespace {
+
+// A policy file in which the path /other has another header for the key.
+PolicySet two_keys() {
+  return parse_policies(R"({"version": 1,
+    "default": {"idempotency_key": "Key"},
+    "endpoints": [
+      {"match": {"path": "/other"}, "policy": {"idempotency_key": "Other-Key"}},
+      {"match": {"path": "/none"}, "policy": "standard"}]})",
+                        "policy.json")
+      .value();
+}
+
+}  // namespace
+
+TEST_CASE("a call has one idempotency key, over retries and redirects that keep the method") {
+  Conversation talk;
+  talk.network->say(Response(503))
+      .say(redirect_to(307, "/b"))
+      .say(redirect_to(308, "/none"))
+      .say(redirect_to(307, "/other"))
+      .say(Response(503))
+      .say(Response(200));
+  REQUIRE(talk.client({redirect(), retry(two_keys())}).post("http://x/a", "data")->status == 200);
+
+  REQUIRE(talk.sends() == 6);
+  const auto key = std::string(talk.sent(0).headers()["Key"]);
+  CHECK(key.size() == 36);
+  CHECK(talk.sent(1).headers()["Key"] == key);
+  CHECK(talk.sent(2).headers()["Key"] == key);
+  CHECK_FALSE(talk.sent(3).headers().contains("Key"));
+  CHECK(talk.sent(4).headers()["Other-Key"] == key);
+  CHECK_FALSE(talk.sent(4).headers().contains("Key"));
+  CHECK(talk.sent(5).headers()["Other-Key"] == key);
+}
+
+TEST_CASE("a middleware that changes the body of each hop does not change the key") {
+  Conversation talk;
+  talk.network->say(redirect_to(307, "/b")).say(Response(200));
+  auto wrap = on_request("wrap", [](Request& request, Call&) { request.set_body("wrapped"); });
+  REQUIRE(talk.client({redirect(), wrap, retry(two_keys())}).post("http://x/a", "data")->status ==
+          200);
+  CHECK(talk.sent(1).headers()["Key"] == talk.sent(0).headers()["Key"]);
+}
+
+TEST_CASE("a redirect that becomes GET has no idempotency key, whoever has set it") {
+  for (const auto* own : {"", "Key", "Idempotency-Key"}) {
+    CAPTURE(own);
+    Conversation talk;
+    talk.network->say(redirect_to(303, "/b")).say(redirect_to(307, "/other")).say(Response(200));
+    auto request = Request::post("http://x/a", "data");
+    if (*own != '\0') request.set_header(own, "mine");
+    REQUIRE(talk.client({redirect(), retry(two_keys())}).send(request)->status == 200);
+
+    REQUIRE(talk.sends() == 3);
+    CHECK(talk.sent(0).headers().contains("Key"));
+    for (const auto* name : {"Key", "Other-Key", "Idempotency-Key"}) {
+      CHECK_FALSE(talk.sent(1).headers().contains(name));
+      CHECK_FALSE(talk.sent(2).headers().contains(name));
+    }
+  }
+}
+
+TEST_CASE("a generated key goes to another origin with the body, a key of the user does not") {
+  for (const bool own : {false, true}) {
+    CAPTURE(own);
+    Conversation talk;
+    talk.network->say(redirect_to(307, "http://y/b")).say(Response(200));
+    RedirectOptions options;
+    options.allow_body_to_other_origin = true;
+    auto request = Request::post("http://x/a", "data");
+    if (own) request.set_header("Key", "mine");
+    REQUIRE(talk.client({redirect(options), retry(two_keys())}).send(request)->status == 200);
+    const auto second = talk.sent(1);
+    CHECK(second.headers().contains("Key"));
+    CHECK((second.headers()["Key"] == talk.sent(0).headers()["Key"]) == !own);
+  }
+}
+
+TEST_CASE("a middleware that sends again keeps the key, and another request of it has its own") {
+  Conversation talk;
+  talk.network->say(Response(200)).say(Response(401)).say(Response(200));
+  auto login = middleware("login", [](Request request, Call& call, Next next) -> Task<Outcome> {
+    auto first = Request::post("http://x/a", "login");
+    Outcome in = co_await next(std::move(first), call);
+    Outcome outcome = co_await next(request, call);
+    if (!outcome || outcome->status != 401) co_return outcome;
+    Outcome again = co_await next(request, call);
+    co_return again;
+  });
+  REQUIRE(talk.client({login, retry(two_keys())}).post("http://x/a", "data")->status == 200);
+  REQUIRE(talk.sends() == 3);
+  CHECK(talk.sent(0).headers()["Key"] != talk.sent(1).headers()["Key"]);
+  CHECK(talk.sent(2).headers()["Key"] == talk.sent(1).headers()["Key"]);
+}
+
+TEST_CASE("a key is not taken along by the redirect of another request of the call") {
+  Conversation talk;
+  talk.network->say(Response(200)).say(redirect_to(307, "/b")).say(Response(200));
+  auto login = middleware("login", [](Request request, Call& call, Next next) -> Task<Outcome> {
+    auto first = Request::post("http://x/login", "login");
+    Outcome in = co_await next(std::move(first), call);
+    Outcome outcome = co_await next(request, call);
+    co_return outcome;
+  });
+  auto client = talk.client({login, redirect(), retry(two_keys())});
+  REQUIRE(client.post("http://x/none", "data")->status == 200);
+  REQUIRE(talk.sends() == 3);
+  CHECK_FALSE(talk.sent(1).headers().contains("Key"));
+  CHECK(talk.sent(2).headers().contains("Key"));
+  CHECK(talk.sent(2).headers()["Key"] != talk.sent(0).headers()["Key"]);
+}

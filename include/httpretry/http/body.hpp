@@ -62,6 +62,8 @@ class HTTPRETRY_API Body {
   static Body once(std::unique_ptr<BodyReader> reader);
 
   [[nodiscard]] bool present() const { return source_ != nullptr; }
+  // Whether both are handles to the same data.
+  [[nodiscard]] bool is_same_as(const Body& other) const { return source_ == other.source_; }
   // Whether `open` would return a reader of the whole body now.
   [[nodiscard]] bool replayable() const;
   // Whether two readers may be open at once: there is no body, or it is in memory or in a file.
