@@ -44,6 +44,8 @@ int main() {
       log(),  // once per call
       redirect(),
       retry(policy),
+      hedge(),
+      guards(),
       timeout(2s),  // once per attempt
       on_request("tenant",
                  [tenant](Request& request, Call&) { request.set_header("X-Tenant", tenant); }),

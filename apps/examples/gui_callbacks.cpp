@@ -56,7 +56,7 @@ int main() {
   FaultServer server(scenario);
   Events events;  // must outlive the client, whose callbacks post to it
   Window window;  // used by this thread only
-  Client client({redirect(), retry()});
+  Client client;
 
   client.send_then(Request::get(server.url("/text")), [&](const Outcome& outcome) {
     events.post([&, text = text_of(outcome)] { window.text = text; });

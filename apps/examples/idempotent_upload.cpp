@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   RetryPolicy policy;
   policy.idempotency_key =
       "Idempotency-Key";  // without it, such a POST is not retried after a reset
-  Client client({retry(policy)});
+  Client client({redirect(), retry(policy), hedge(), guards()});
   const auto outcome = client.post(server.url("/files"), Body::file(path));
   if (!outcome) {
     std::fprintf(stderr, "%s\n", outcome.error().message.c_str());

@@ -16,7 +16,6 @@ namespace {
 
 Client watching(const std::string& path) {
   ClientOptions options;
-  options.middlewares = {redirect(), retry()};
   options.policies = PolicySource::watch(path).value();
   return Client(options);
 }

@@ -48,7 +48,7 @@ std::shared_ptr<const RetryPolicy> until_done() {
 
 int main() {
   FaultServer server(service());
-  Client client({retry()});
+  Client client;
 
   CallOptions options;
   options.policy = until_done();

@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   FaultServer server(Scenario{step});
   const auto url = server.url("/upload");
 
-  Client client({redirect(), retry()});
+  Client client;
   auto start = Request::post(url, R"({"name": "program"})");
   start.edit_options().on_progress = show;
   ResumableUploadOptions options;

@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   FileOptions file;
   file.keep_partial = true;  // if all attempts fail, the next run resumes
   request.edit_options().sink = save_to(path, file);
-  Client client({redirect(), retry()});
+  Client client;
   const auto outcome = client.send(request);
   if (!succeeded(outcome)) {
     std::fprintf(stderr, "%s\n", outcome ? "not found" : outcome.error().message.c_str());

@@ -101,7 +101,9 @@ int main() {
 
   const auto counters = std::make_shared<Counters>();
   ClientOptions options;
-  options.middlewares = {std::make_shared<Cache>(1min), redirect(), retry(), sign("secret")};
+  auto& chain = options.middlewares;
+  chain.insert(chain.begin(), std::make_shared<Cache>(1min));
+  chain.push_back(sign("secret"));
   options.policies = PolicySource::watch(policy_file).value();
   options.observers = {counters};
   Client client(options);

@@ -118,7 +118,9 @@ int main() {
   FaultServer server(Scenario{{200, "a response, or a token"}});
   const auto url = server.url("/v1/items");
   Client issuer;
-  Client client({redirect(), retry(), bearer([&](Call&) { return fetch_token(issuer, url); })});
+  ClientOptions options;
+  options.middlewares.push_back(bearer([&](Call&) { return fetch_token(issuer, url); }));
+  Client client(options);
 
   Form form;
   form.add("title", "A cat").add_file("picture", "/etc/hostname");

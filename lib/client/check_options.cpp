@@ -1,6 +1,8 @@
 // A program's mistakes in the options of a client show when the client is made, not in production.
 #include "core.hpp"
 
+#include "lib/middleware/missing_stages.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -41,6 +43,24 @@ void check_chain(const std::vector<MiddlewarePtr>& chain) {
   }
 }
 
+const Middleware* find(const std::vector<MiddlewarePtr>& chain, std::string_view name) {
+  const auto found = std::find_if(chain.begin(), chain.end(),
+                                  [name](const auto& each) { return each->name() == name; });
+  return found == chain.end() ? nullptr : found->get();
+}
+
+void check_stages(const ClientOptions& options) {
+  const auto& chain = options.middlewares;
+  const auto* const retry = find(chain, "retry");
+  if (retry == nullptr) return;
+  const auto* policies = policies_of(*retry);
+  if (policies == nullptr && options.policies) policies = &*options.policies;
+  if (policies == nullptr) return;
+  const auto problem = missing_stages(
+      policies->in_force(), [&](std::string_view stage) { return find(chain, stage) != nullptr; });
+  if (!problem.empty()) refuse(problem.c_str());
+}
+
 std::string base_problem(const std::string& base) {
   if (base.empty()) return {};
   const auto url = Url::parse(base);
@@ -52,8 +72,7 @@ std::string base_problem(const std::string& base) {
 }  // namespace
 
 bool has_retry(const ClientOptions& options) {
-  return std::any_of(options.middlewares.begin(), options.middlewares.end(),
-                     [](const auto& middleware) { return middleware->name() == "retry"; });
+  return find(options.middlewares, "retry") != nullptr;
 }
 
 void check(const ClientOptions& options) {
@@ -78,6 +97,7 @@ void check(const ClientOptions& options) {
   if (options.policies && !has_retry(options)) {
     refuse("the client has policies but no retry middleware: add retry() to its middlewares");
   }
+  check_stages(options);
 }
 
 }  // namespace httpretry::detail

@@ -113,12 +113,12 @@ ClientCore::ClientCore(ClientOptions options)
 
 std::optional<Error> ClientCore::apply(Request& request, CallOptions& options) const {
   if (!options_.base_url.empty()) add_base(options_, request);
-  if (options.policy && !retries_) {
+  if (options.policy) request.edit_options().policy = std::move(options.policy);
+  if (request.options().policy && !retries_) {
     return not_begun(Errc::InvalidRequest,
                      "the call has a policy, but the client has no retry middleware: add retry() "
                      "to its middlewares");
   }
-  if (options.policy) request.edit_options().policy = std::move(options.policy);
   // This call retries, and is made by a call that retries too: the numbers of attempts multiply.
   if (retries_ && inside_retry() && request.options().retry) warn_of_nested_retry();
   return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include <httpretry/flow/middleware.hpp>
 
+#include <algorithm>
 #include <new>
 
 namespace httpretry {
@@ -84,6 +85,10 @@ bool is_bad_alloc(const std::exception_ptr& thrown) {
 }
 
 }  // namespace
+
+bool Next::has(std::string_view name) const {
+  return std::any_of(first_, end_, [name](const auto& each) { return each->name() == name; });
+}
 
 Middleware::~Middleware() = default;
 bool Middleware::applies(const Request& /*request*/, Call& /*call*/) { return true; }

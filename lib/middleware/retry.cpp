@@ -1,7 +1,9 @@
 // The middleware `retry`: finds the policy of a request, and does what the RetryLoop says.
+#include "missing_stages.hpp"
 #include "request_attempts.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/flow/log.hpp"
 #include "lib/flow/run_queue.hpp"
 #include "lib/retry/policy_limits.hpp"
 
@@ -83,6 +85,7 @@ class Retry final : public Middleware {
   Task<Outcome> handle(Request request, Call& call, Next next) override {
     if (const auto& own = request.options().policy) {
       auto problem = policy::problem_of(*own);
+      if (problem.empty()) problem = missing_stages(*own, stages_of(next));
       if (!problem.empty()) {
         call.history().stop_reason = Reason::NotRetryable;
         return fail(Error(Errc::InvalidRequest, std::move(problem)));
@@ -92,13 +95,20 @@ class Retry final : public Middleware {
     return retry(std::move(request), call, next);
   }
 
+  [[nodiscard]] const PolicySource* policies() const {
+    return options_.policies ? &*options_.policies : nullptr;
+  }
+
  private:
+  static HasStage stages_of(const Next& next) {
+    return [&next](std::string_view stage) { return next.has(stage); };
+  }
   static Task<Outcome> fail(Error error) { co_return error; }
 
   // A call that waits holds this frame. So what it does not need then is elsewhere: in `handle`, in
   // `retry_to_sink`, and in RequestAttempts::Sending.
   Task<Outcome> retry(Request request, Call& call, Next next) {
-    RequestAttempts attempts = begin(request, call);
+    RequestAttempts attempts = begin(request, call, next);
     std::unique_ptr<Outcome> last;  // kept where the call may yet end with it
     auto step = attempts.begin();
     bool waited = false;
@@ -146,9 +156,9 @@ class Retry final : public Middleware {
     co_return delivered;
   }
 
-  RequestAttempts begin(Request& request, Call& call) {
+  RequestAttempts begin(Request& request, Call& call, const Next& next) {
     std::shared_ptr<const PolicyReload> reload;
-    auto chosen = choose(request, call, reload);
+    auto chosen = choose(request, call, next, reload);
     add_idempotency_key(chosen.policy(), request, call);
     auto budget = find_budget(chosen, request, call, reload.get());
     if (!request.options().retry) chosen.set_own(without_retries(chosen.policy()));
@@ -156,7 +166,7 @@ class Retry final : public Middleware {
   }
 
   // `reload`: the latest one of the file that the policy is from.
-  [[nodiscard]] ChosenPolicy choose(const Request& request, const Call& call,
+  [[nodiscard]] ChosenPolicy choose(const Request& request, const Call& call, const Next& next,
                                     std::shared_ptr<const PolicyReload>& reload) {
     if (const auto& shared = Call::State::shared_state_of(call)) report(call, *shared);
     const auto& url = request.parsed_url();
@@ -166,19 +176,19 @@ class Retry final : public Middleware {
     } else if (!url) {
       chosen.set_own(std::make_shared<const RetryPolicy>());  // will not be sent
     } else {
-      chosen.resolved = find_policy(request, *url, call, reload);
+      chosen.resolved = find_policy(request, *url, call, next, reload);
     }
     return chosen;
   }
 
   [[nodiscard]] std::shared_ptr<const ResolvedPolicy> find_policy(
-      const Request& request, const Url& url, const Call& call,
+      const Request& request, const Url& url, const Call& call, const Next& next,
       std::shared_ptr<const PolicyReload>& reload) {
     // A poll that is sent again stays under the policy of the request that began the operation.
     const auto& attempts = call.history().attempts;
     if (PollUrl::is_poll(request, call) && attempts.back().policy) return attempts.back().policy;
     auto current = policies_of(call).current(call.scheduler().now());
-    if (current.reload) report(call, *current.reload);
+    if (current.reload) report(call, *current.reload, current.policies, next);
     reload = std::move(current.reload);
     return current.policies.find_shared(request.method(), url, request.headers());
   }
@@ -230,8 +240,16 @@ class Retry final : public Middleware {
     }
     return false;
   }
-  void report(const Call& call, const PolicyReload& reload) {
-    if (sees_first(reload.number, reload_)) call.emit(&Observer::policies_reloaded, reload);
+  void report(const Call& call, const PolicyReload& reload, const PolicySet& policies,
+              const Next& next) {
+    if (!sees_first(reload.number, reload_)) return;
+    call.emit(&Observer::policies_reloaded, reload);
+    const auto problem =
+        reload.accepted ? missing_stages(policies, stages_of(next)) : std::string();
+    if (!problem.empty()) {
+      write_log(LogLevel::Warning,
+                "httpretry: after " + reload.file + " was read again, " + problem);
+    }
   }
   void report(const Call& call, const SharedState& shared) {
     if (!sees_first(shared.changes(), shared_state_change_)) return;
@@ -249,6 +267,11 @@ class Retry final : public Middleware {
 }  // namespace
 
 RetryBudget::~RetryBudget() = default;
+
+const PolicySource* policies_of(const Middleware& retry) {
+  const auto* const own = dynamic_cast<const Retry*>(&retry);
+  return own != nullptr ? own->policies() : nullptr;
+}
 
 MiddlewarePtr retry(RetryOptions options) { return std::make_shared<Retry>(std::move(options)); }
 

@@ -107,6 +107,15 @@ class PolicySource::Watch {
     return in_force();
   }
 
+  // The three are sequentially consistent: whoever is not seen in `readers_` after an exchange sees
+  // what was exchanged.
+  Current in_force() const {
+    readers_.fetch_add(1);
+    auto copy = *current_.load();
+    readers_.fetch_sub(1);
+    return copy;
+  }
+
   Result<PolicySet> reload() {
     const auto reload = [this] {
       const std::lock_guard lock(mutex_);
@@ -179,14 +188,6 @@ class PolicySource::Watch {
     return reload;
   }
 
-  // The three are sequentially consistent: whoever is not seen in `readers_` after an exchange sees
-  // what was exchanged.
-  Current in_force() const {
-    readers_.fetch_add(1);
-    auto copy = *current_.load();
-    readers_.fetch_sub(1);
-    return copy;
-  }
   void free_replaced() {
     if (readers_.load() == 0) replaced_.clear();
   }
@@ -223,6 +224,11 @@ Result<PolicySource> PolicySource::watch(std::string path) {
 PolicySource::Current PolicySource::current(Time now) const {
   if (const auto* const set = std::get_if<PolicySet>(&source_)) return Current(*set);
   return std::get<std::shared_ptr<Watch>>(source_)->current(now);
+}
+
+PolicySet PolicySource::in_force() const {
+  if (const auto* const set = std::get_if<PolicySet>(&source_)) return *set;
+  return std::get<std::shared_ptr<Watch>>(source_)->in_force().policies;
 }
 
 Result<PolicySet> PolicySource::reload() const {

@@ -75,8 +75,10 @@ struct DrainResult {
 
 class HTTPRETRY_API Client {
  public:
-  // Throws std::invalid_argument where the chain cannot work (two middlewares named "retry",
-  // "redirect" below "retry", policies without "retry", a null entry) or an option makes no sense.
+  // Throws std::invalid_argument if the chain cannot work (two middlewares named "retry",
+  // "redirect" below "retry", policies without "retry", a null entry), if a policy sets pauses,
+  // rates, limits, breakers or hedges and the chain lacks guards() or hedge(), or if an option
+  // makes no sense.
   //
   // `Client client;` follows redirects and retries by the policy `standard`.
   explicit Client(ClientOptions options = ClientOptions());
@@ -177,9 +179,9 @@ class HTTPRETRY_API Client {
   }
 
  private:
+  friend struct detail::CoreOf;
   Outcome send_with(Request request, const Headers& headers, std::string_view content_type,
                     CallOptions options);
-  friend struct detail::CoreOf;
   void start(Request request, CallOptions options, std::unique_ptr<detail::Completion> completion);
   void run(std::shared_ptr<detail::Work> work);
   void shut_down();

@@ -42,7 +42,12 @@ struct HTTPRETRY_API ClientOptions {
   // it once per attempt. If it is empty, requests go straight to the transport, and nothing is
   // retried.
   //
-  // Default: redirect(), retry()
+  // A chain that does not begin with default_chain() needs hedge() and guards() below retry() for
+  // pauses, rates, limits, breakers and hedges. A policy that sets one of these for a chain without
+  // the stage is an error: std::invalid_argument when the client is made, Errc::InvalidRequest for
+  // a request's own policy. After a policy file has changed, it is a warning in the log.
+  //
+  // Default: redirect(), retry(), hedge(), guards()
   std::vector<MiddlewarePtr> middlewares = default_chain();
 
   // Requests whose URL has no scheme and host ("/items", "items?page=2") are sent there: their URL
@@ -144,8 +149,8 @@ struct HTTPRETRY_API CallOptions {
   // Default: none
   Time deadline = kNever;
 
-  // Used instead of the endpoint's policy and of RequestOptions::policy. Errc::InvalidRequest
-  // where the client has no retry().
+  // Used instead of the endpoint's policy and of RequestOptions::policy. Errc::InvalidRequest if
+  // the client has no retry(), or lacks a stage that the policy needs (ClientOptions::middlewares).
   //
   // Default: the endpoint's policy
   std::shared_ptr<const RetryPolicy> policy;

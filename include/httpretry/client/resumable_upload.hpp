@@ -1,7 +1,7 @@
 // Resumable uploads, by the protocol of Google Cloud Storage and Drive, which others use, too. Not
 // part of httpretry.hpp.
 //
-//   Client client({redirect(), retry(), bearer(token)});
+//   Client client({redirect(), retry(), hedge(), guards(), bearer(token)});
 //   const auto start =
 //   Request::post("https://storage.googleapis.com/upload/storage/v1/b/pictures/o"
 //                                    "?uploadType=resumable&name=cat.jpg", Body());

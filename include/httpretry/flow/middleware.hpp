@@ -4,7 +4,7 @@
 // A client's list of middlewares reads from the outside in. What stands above `retry` happens once
 // per call, what stands below it once per attempt:
 //
-//   log -> redirect -> retry -> timeout -> bearer -> (libcurl)
+//   log -> redirect -> retry -> hedge -> guards -> timeout -> bearer -> (libcurl)
 //
 // Most middlewares need no coroutine:
 //
@@ -36,6 +36,8 @@ class HTTPRETRY_API Next {
       : Next(chain.data() + index, chain.data() + chain.size()) {}
   // `call` must outlive the task.
   Task<Outcome> operator()(Request request, Call& call) const;
+  // Whether the rest of the chain has a middleware of that name.
+  [[nodiscard]] bool has(std::string_view name) const;
 
  private:
   Next(const MiddlewarePtr* first, const MiddlewarePtr* end) : first_(first), end_(end) {}

@@ -11,9 +11,10 @@ namespace httpretry {
 // Below `retry`, so that each attempt asks, and above `timeout`, which then does not count what an
 // attempt waits for:
 //
-//   Client client({redirect(), retry(), guards(), timeout(2s)});
+//   Client client({redirect(), retry(), hedge(), guards(), timeout(2s)});
 //
-// It is in the default chain.
+// It is in the default chain. A policy that sets one of these for a chain without it is an error
+// (ClientOptions::middlewares).
 //
 // Right before a send goes out, one pass asks the pause, the breaker, the rate and the slots, and
 // takes all that it needs or nothing. A send that has to wait holds nothing, and is served by
@@ -28,8 +29,7 @@ namespace httpretry {
 //
 // A request may say how long a pause it waits for: LongestPause.
 //
-// Without it, those blocks of a policy hold nothing back. Its states are those of
-// ClientOptions::shared_state, else its own.
+// Its states are those of ClientOptions::shared_state, else its own.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr guards();
 // Kept there: a program can read, reset and force them, and several clients can share them.
 [[nodiscard]] HTTPRETRY_API MiddlewarePtr guards(std::shared_ptr<SharedState> state);

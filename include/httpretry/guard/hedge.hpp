@@ -10,7 +10,8 @@ namespace httpretry {
 // other sends are canceled, and have ended when it returns. They count as sends (max_attempts,
 // History::attempts), but say nothing about the server.
 //
-// It is in the default chain: below retry(), and above guards().
+// It is in the default chain: below retry(), and above guards(). A policy with `hedge` for a chain
+// without it is an error (ClientOptions::middlewares).
 //
 //   Client client({redirect(), retry(policies), hedge(), guards()});
 //

@@ -81,7 +81,8 @@ struct HTTPRETRY_API RequestOptions {
 
   // false: it is sent once, whatever the policy says.
   bool retry = true;
-  // Used instead of the endpoint's policy. Errc::InvalidRequest if `check` refuses it.
+  // Used instead of the endpoint's policy. Errc::InvalidRequest if `check` refuses it, or if the
+  // client has no retry() or lacks a stage that the policy needs (ClientOptions::middlewares).
   std::shared_ptr<const RetryPolicy> policy;
   // Used instead of the policy's.
   std::optional<Priority> priority;

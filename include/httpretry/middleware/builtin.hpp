@@ -1,9 +1,10 @@
 // The middlewares that come with the library, besides `retry`. They use nothing but the public
 // interface of Middleware, so yours can do the same.
 //
-// A usual chain, outermost first:
+// A usual chain, outermost first. `timeout` is the last, so that it limits each send and does not
+// count the waits of `guards`:
 //
-//   Client client({log(), redirect(), retry(), timeout(std::chrono::seconds(2))});
+//   Client client({log(), redirect(), retry(), hedge(), guards(), timeout(2s)});
 #pragma once
 
 #include <httpretry/flow/log.hpp>

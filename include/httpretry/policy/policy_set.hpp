@@ -4,7 +4,7 @@
 // that replaces it builds a new one; calls in flight keep the policy they began with.
 //
 //   auto policies = PolicySet::load("policy.json").value();
-//   Client client({retry(policies)});
+//   Client client({redirect(), retry(policies), hedge(), guards()});
 //
 // A file that is read again when it changes is a PolicySource; a set that is written in C++ begins
 // with PolicySet::builder(). Both are below.
@@ -211,7 +211,6 @@ struct HTTPRETRY_API CheckedPolicies {
 // changes.
 //
 //   ClientOptions options;
-//   options.middlewares = {retry()};
 //   options.policies = PolicySource::watch("policy.json").value();
 //
 // No thread watches a file: a call that asks for its policy looks at it, at most once a second. A
@@ -261,6 +260,8 @@ class HTTPRETRY_API PolicySource {
   // Looks at the file where the last look is a second ago by the caller's clock. Without a change
   // it takes no lock and allocates nothing.
   [[nodiscard]] Current current(Time now) const;
+  // The policies in force, without a look at the file.
+  [[nodiscard]] PolicySet in_force() const;
 
   // Reads the file now, changed or not. The policies that are in force then; where the file is bad,
   // its problems, a line each, and nothing has changed. A source without a file has nothing to

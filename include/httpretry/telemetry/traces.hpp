@@ -3,7 +3,7 @@
 //   const auto exporter = std::make_shared<Otlp>(OtlpOptions::from_environment());
 //   const auto tracer = traces(exporter->sink());
 //   ClientOptions options;
-//   options.middlewares = {redirect(), retry(), propagate()};
+//   options.middlewares.push_back(propagate());
 //   options.observers = {tracer};
 //
 // A call is a span of the kind INTERNAL. Each send below it is one of the kind CLIENT, with the
