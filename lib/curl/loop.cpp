@@ -3,6 +3,8 @@
 #include "resolver.hpp"
 #include "transfer.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 namespace httpretry {
@@ -25,6 +27,16 @@ constexpr std::size_t kMaxOrigins = 4096;
 constexpr std::size_t kDecodedPerTurn = std::size_t{256} << 10;
 // How soon to call libcurl where it may have gone on to another address of a host.
 constexpr Duration kSoon = std::chrono::milliseconds(5);
+
+// If there are more, libcurl closes one that is idle. Otherwise idle connections to some hosts
+// could take the last descriptors, and none would be left for other hosts.
+long most_connections() {
+  constexpr rlim_t kForOthers = 32;
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return kConnectionsPerShard;
+  const auto most = std::max(files.rlim_cur, kForOthers + 1) - kForOthers;
+  return static_cast<long>(std::min(most, static_cast<rlim_t>(kConnectionsPerShard)));
+}
 
 }  // namespace
 
@@ -267,7 +279,7 @@ void Loop::fail_all(Shard& shard, CURLMcode code) {
 void Loop::open(Shard& shard) {
   shard.multi.reset(curl_multi_init());
   if (!shard.multi) throw std::bad_alloc();
-  curl_multi_setopt(shard.multi.get(), CURLMOPT_MAXCONNECTS, kConnectionsPerShard);
+  curl_multi_setopt(shard.multi.get(), CURLMOPT_MAXCONNECTS, most_connections());
   if (shard.polled) return;
   curl_multi_setopt(shard.multi.get(), CURLMOPT_SOCKETFUNCTION, &on_socket);
   curl_multi_setopt(shard.multi.get(), CURLMOPT_SOCKETDATA, &shard);

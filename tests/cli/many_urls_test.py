@@ -85,6 +85,15 @@ class ManyUrls(ProgramTest):
         self.assertIn("200 succeeded, 0 failed", said)
         self.assertEqual(len(server.seen), 200)
 
+    def test_idle_connections_to_some_hosts_leave_descriptors_for_others(self):
+        program = self.start("serve", "--outcomes", "200", "--listen", "0.0.0.0:0")
+        port = program.stdout.readline().decode().strip().rpartition(":")[2]
+        urls = [f"http://127.0.0.{i}:{port}/" for i in range(1, 101)]
+        for parallel in (1, 50):
+            with self.subTest(parallel=parallel):
+                ran = self.run_program("-Z", "--parallel-max", parallel, *urls, files=40)
+                self.assertIn("100 succeeded, 0 failed", ran.stderr.decode())
+
     def test_a_run_without_a_descriptor_for_one_url_ends_with_the_reason(self):
         server = self.server(200)
         urls = [server.url(f"/{i}") for i in range(5)]
