@@ -639,7 +639,7 @@ TEST_CASE("the rate of a run counts retries, too") {
 }
 
 TEST_CASE("what this machine lacks for some calls costs no job, and fewer are made at once") {
-  for (const std::size_t ahead : {0, 40}) {
+  for (const std::size_t ahead : {std::size_t{0}, std::size_t{40}}) {
     for (const bool unsafe : {false, true}) {
       const auto machine = std::make_shared<Scarce>(7);
       Fixture all;
