@@ -225,11 +225,14 @@ bool Transfer::header_line(std::string_view line) noexcept {
 }
 
 bool Transfer::end_of_headers() {
-  if (sends_.sends() == 0) {  // nothing went to the origin: it is a proxy's response to CONNECT
-    return reader_.keep_proxy_block();
-  }
   long status = 0;
   curl_easy_getinfo(handle(), CURLINFO_RESPONSE_CODE, &status);
+  long of_proxy = 0;
+  if (status == 0) curl_easy_getinfo(handle(), CURLINFO_HTTP_CONNECTCODE, &of_proxy);
+  // A proxy's response to CONNECT: before the request was sent, or before libcurl sends it again.
+  if (sends_.sends() == 0 || (of_proxy != 0 && of_proxy == reader_.response.status)) {
+    return reader_.keep_proxy_block();
+  }
   if (!reader_.check_block(status)) return false;
   if (status < 200) return true;
   if (connection_closed_ && reader_.response.http_version != "2") {

@@ -207,3 +207,16 @@ TEST_CASE("a stream that is reset for another reason is not sent again") {
     }
   }
 }
+
+// libcurl asks the proxy for another tunnel before it wants to send again.
+TEST_CASE("a POST whose stream was refused is sent again through a proxy, too") {
+  const RefusingServer server(1);
+  FaultServerOptions as_proxy;
+  as_proxy.proxy = true;
+  const FaultServer proxy(Scenario{}, as_proxy);
+  ClientOptions options;
+  options.connection.ca_file = server.ca_file();
+  options.connection.proxy.url = proxy.url();
+  options.middlewares = {retry(hasty())};
+  check_sent(Client(options).post(server.url(), "unsafe"), 2);
+}
