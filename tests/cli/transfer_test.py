@@ -692,13 +692,14 @@ class Many(ProgramTest):
         self.assertTrue(any(line.startswith("[3] " + bad.url("/b") + ": gave up after 2 attempts")
                             for line in lines))
 
-    def test_the_budget_fits_the_transfers_that_run_at_once(self):
-        urls = 40
-        server = self.server(*[503] * (5 * urls), 200)  # more retries than `standard` allows
-        self.run_program("-sSZ", *QUICK, "--retry", 30, *[server.url(f"/{i}") for i in range(urls)])
-        self.assertEqual(len(server.seen), 6 * urls)
-        server = self.server(*[503] * (5 * urls), 200)
-        self.run_program("-sSZ", *QUICK, "--retry", 30, "--set", "budget.capacity=500",
+    def test_the_budget_of_standard_does_not_end_retries_in_an_outage(self):
+        urls, fails = 40, 250  # more retries than `standard` allows
+        quick = (*QUICK, "--set", "backoff.max_interval=2ms", "--retry", 200)
+        server = self.server(*[503] * fails, 200)
+        self.run_program("-sSZ", *quick, *[server.url(f"/{i}") for i in range(urls)])
+        self.assertEqual(len(server.seen), urls + fails)
+        server = self.server(*[503] * fails, 200)
+        self.run_program("-sSZ", *quick, "--set", "budget.capacity=500",
                          *[server.url(f"/{i}") for i in range(urls)], status=22)
 
     def test_no_more_at_once_than_asked_for(self):
