@@ -1,6 +1,7 @@
 """Runs with many URLs: what tells them apart, what is summed up, and what an interrupted run says."""
 
 import json
+import re
 import signal
 import threading
 
@@ -56,9 +57,12 @@ class ManyUrls(ProgramTest):
                     process.send_signal(number)
                     _, said = process.communicate(timeout=LIMIT)
                     self.assertEqual(process.returncode, status)
-                    left = 9 - started
-                    self.assertIn(f"httpretry: interrupted: {left} of 9 URLs were never started\n",
-                                  said.decode())
+                    message = re.search(r"httpretry: interrupted: (\d) of 9 URLs were never started\n",
+                                        said.decode())
+                    self.assertTrue(message, said)
+                    left = int(message[1])
+                    # On a busy machine, a URL that is slow to begin makes room for another one.
+                    self.assertTrue(1 <= left <= 9 - started, said)
                     reports = self.report()
                     self.assertEqual([each["url"] for each in reports], urls)
                     unsent = [each for each in reports if not each["attempts"]]
