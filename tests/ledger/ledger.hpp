@@ -29,8 +29,8 @@ struct Sight {
   std::uint64_t body_hash = 0;
   bool whole = false;    // the body came in full
   bool refused = false;  // the response says that nothing was done
-  std::string_view target;
-  std::string_view authorization;
+  std::string_view target = {};
+  std::string_view authorization = {};
   bool certificate = false;  // the client showed one
 };
 
