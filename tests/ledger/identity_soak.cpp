@@ -155,8 +155,8 @@ class Book {
   Verdict compare(std::size_t call, Place place, const Received& received) {
     const auto meant = meaning(call);
     ++seen;
-    const auto check = [&](bool good, const char* what) {
-      if (!good) fail("call " + std::to_string(call) + " was seen with another " + what);
+    const auto check = [&](bool matches, const char* what) {
+      if (!matches) fail("call " + std::to_string(call) + " was seen with another " + what);
     };
     check(received.key == meant.key, "key");
     check(place == meant.place, "server");
