@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
+#include <cstddef>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -64,16 +67,12 @@ void reset(int fd) {
 class Watchdog {
  public:
   static Watchdog& instance() {
-    static auto* const watchdog = new Watchdog;  // the thread may outlive static objects
+    static auto* const watchdog = make_first();  // the thread may outlive static objects
     return *watchdog;
   }
 
   void add(Heartbeat& loop) {
     const std::lock_guard lock(mutex_);
-    if (process_.exchange(::getpid()) != ::getpid()) {  // the first, or forked: there is no thread
-      loops_.clear();
-      running_ = false;
-    }
     loops_.push_back(&loop);
     if (running_) return;
     try {
@@ -86,10 +85,11 @@ class Watchdog {
   }
 
   void remove(Heartbeat& loop) {
-    if (process_ != ::getpid()) return;  // forked: the lock may never be released
     const std::lock_guard lock(mutex_);
     std::erase(loops_, &loop);
-    if (loops_.empty()) woken_.notify_one();
+    if (!loops_.empty()) return;
+    loops_.shrink_to_fit();
+    woken_.notify_one();
   }
 
   // A loop has made progress.
@@ -100,6 +100,18 @@ class Watchdog {
   }
 
  private:
+  static Watchdog* make() {
+    alignas(Watchdog) static std::array<std::byte, sizeof(Watchdog)> place;
+    return new (place.data()) Watchdog;
+  }
+
+  // A forked child lacks the thread, which may have held the lock or waited at the moment of the
+  // fork. So the child gets a new watchdog in place of the old one.
+  static Watchdog* make_first() {
+    if (::pthread_atfork(nullptr, nullptr, [] { make(); }) != 0) throw std::bad_alloc();
+    return make();
+  }
+
   void run() {
     block_signals();
     std::unique_lock lock(mutex_);
@@ -127,7 +139,6 @@ class Watchdog {
   std::vector<Heartbeat*> loops_;
   bool running_ = false;
   std::condition_variable woken_;
-  std::atomic<pid_t> process_ = 0;
   std::atomic<bool> asleep_ = false;
 };
 
