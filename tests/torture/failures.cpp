@@ -140,14 +140,6 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*run)(vo
           "pthread_create");
   return torture::fails(Resource::Thread) ? EAGAIN : next(thread, how, run, argument);
 }
-// Eight bytes are what goes into an eventfd, and nothing else of the library's.
-ssize_t write(int fd, const void* bytes, std::size_t size) {
-  static auto* const next = torture::real<ssize_t(int, const void*, std::size_t)>("write");
-  if (size == sizeof(std::uint64_t) && torture::fails(Resource::WakeUp)) {
-    return torture::failed(EINTR);
-  }
-  return next(fd, bytes, size);
-}
 CURLMcode curl_multi_add_handle(CURLM* multi, CURL* easy) {
   static auto* const next = torture::real<CURLMcode(CURLM*, CURL*)>("curl_multi_add_handle");
   return torture::fails(Resource::AddHandle) ? CURLM_OUT_OF_MEMORY : next(multi, easy);

@@ -20,11 +20,10 @@ enum class Resource {
   Epoll,      // epoll_create1
   EpollCtl,   // epoll_ctl
   EventFd,    // eventfd
-  WakeUp,     // the write to such a descriptor
 };
-inline constexpr std::array<std::string_view, 12> kNames{
+inline constexpr std::array<std::string_view, 11> kNames{
     "memory",     "curl-memory", "socket", "add-handle", "easy-init", "multi-init",
-    "share-init", "thread",      "epoll",  "epoll-ctl",  "eventfd",   "wake-up"};
+    "share-init", "thread",      "epoll",  "epoll-ctl",  "eventfd"};
 
 // Before anything uses libcurl.
 void replace_curls_memory();

@@ -359,7 +359,7 @@ bool survives(Sights& sights, Resource resource, long k) {
 int torture_with(Sights& sights, Resource resource) {
   round(sights, resource, 0);
   const long most = asked(resource);
-  int failures = 0;
+  int failures = most > 0 ? 0 : 1;  // a resource that nothing asks for would test nothing
   for (long k = 1; k <= most; ++k) failures += survives(sights, resource, k) ? 0 : 1;
   const auto name = kNames[static_cast<std::size_t>(resource)];
   std::printf("%.*s: %ld times asked for, %d failures not survived\n",
