@@ -42,12 +42,12 @@ constexpr std::array kCases{
 }  // namespace
 
 TEST_CASE("each version's words for a stream, a GOAWAY and a connection's end are understood") {
-  for (const auto& [text, kind, number] : kCases) {
-    CAPTURE(text);
-    const auto line = read_log_line(text);
+  for (const auto& expected : kCases) {
+    CAPTURE(expected.line);
+    const auto line = read_log_line(expected.line);
     REQUIRE(line);
-    CHECK(line->kind == kind);
-    CHECK(line->number == number);
+    CHECK(line->kind == expected.kind);
+    CHECK(line->number == expected.number);
   }
 }
 
