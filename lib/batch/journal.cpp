@@ -61,6 +61,7 @@ void Journal::follow_clock() {
   }
   clock_offset_ += moved;
   looked_at_ += moved;
+  if (new_wait_) *new_wait_ += moved;
 }
 
 void Journal::take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
@@ -135,6 +136,7 @@ std::optional<WallTime> Journal::sendable_since(std::uint64_t line) const {
 
 void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) {
   looked_at_ = wall_ms();
+  if (changes_.empty()) new_wait_.reset();  // this look sees all waits
   auto& row = due_.with(looked_at_);
   for (std::size_t skipped = 0; jobs.size() < most && skipped < kMostSkipped && row.step();) {
     const auto line = static_cast<std::uint64_t>(row.number(0));
@@ -152,14 +154,16 @@ void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job
   row.reset();
 }
 
-// Of the jobs that were not due at the last look: one may be due by now.
+// Of the jobs that were not due at the last look, or not seen by it: one may be due by now.
 std::optional<Duration> Journal::next_due() {
   follow_clock();
-  const bool found = next_due_.with(looked_at_).step();
-  const auto until = found ? next_due_.number(0) : 0;
+  auto until = new_wait_;
+  if (next_due_.with(looked_at_).step()) {
+    until = std::min(until.value_or(next_due_.number(0)), next_due_.number(0));
+  }
   next_due_.reset();
-  if (!found) return std::nullopt;
-  return std::chrono::milliseconds(std::max<std::int64_t>(until - wall_ms(), 0));
+  if (!until) return std::nullopt;
+  return std::chrono::milliseconds(std::max<std::int64_t>(*until - wall_ms(), 0));
 }
 
 void Journal::move(std::uint64_t line, State to) {
@@ -200,6 +204,7 @@ void Journal::change(const Job& job, StoredState state, JobEnd end, std::int64_t
                : since;
   }
   changes_.push_back(std::move(change));
+  if (state == StoredState::Waiting) new_wait_ = std::min(until, new_wait_.value_or(until));
 }
 
 void Journal::wait(const Job& job, Duration time, int attempts, std::string_view why) {

@@ -133,7 +133,9 @@ class Journal final : public Store {
   std::map<std::string, std::int64_t, std::less<>> new_holds_;  // until, wall clock, in ms
   std::int64_t clock_offset_ = 0;
   std::int64_t looked_at_ = 0;  // by take(), wall clock, in ms
-  Statement queued_;            // of a lane
+  // When the first of the jobs is due that have begun to wait since take() last saw all waits.
+  std::optional<std::int64_t> new_wait_;
+  Statement queued_;  // of a lane
   Statement due_;
   Statement next_due_;
   Statement put_;

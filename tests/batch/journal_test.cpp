@@ -86,6 +86,27 @@ TEST_CASE("a wait ends when its time has passed, also in the next run") {
   CHECK(job.attempts == 3);
 }
 
+TEST_CASE("a job that is given back before its send is due now, whenever the next look is") {
+  for (const bool look_before_commit : {false, true}) {
+    CAPTURE(look_before_commit);
+    JournalFiles files;
+    files.input_of(1);
+    const auto journal = files.open();
+    const auto job = take_one(*journal);
+    const Job* const jobs[] = {&job};
+    journal->intend(jobs);
+    files.pass(2ms);
+    CHECK(take(*journal, 1).empty());
+    journal->give_back(job);
+    files.pass(2ms);
+    if (look_before_commit) CHECK(take(*journal, 1).empty());
+    journal->commit();
+    CHECK(journal->next_due() == 0ms);
+    CHECK(take(*journal, 1).size() == 1);
+    CHECK_FALSE(journal->next_due());
+  }
+}
+
 TEST_CASE("a wait that has ended since the last look is due now") {
   JournalFiles files;
   files.input_of(1);
