@@ -154,7 +154,7 @@ void Journal::take_due(std::size_t most, const WantsHost& wants, std::vector<Job
   row.reset();
 }
 
-// Of the jobs that were not due at the last look, or not seen by it: one may be due by now.
+// Looks at jobs that the last look did not find due, or could not see: one may be due by now.
 std::optional<Duration> Journal::next_due() {
   follow_clock();
   auto until = new_wait_;

@@ -18,11 +18,11 @@ struct Flight;
 
 class Outages {
  public:
-  // So many calls retry for all. Where none is on the wire, as many calls may begin before a host
-  // counts as one that fails: single failures must not keep the others from being sent.
+  // The number of calls that retry for all. If no call is on the wire, that many may begin before a
+  // host counts as failing, so that single failures do not keep the others from being sent.
   static constexpr std::size_t kScouts = 3;
 
-  // What a call waits for.
+  // The event that a call waits for.
   class Change final : public detail::Event {
    public:
     using Event::happen;
@@ -30,7 +30,7 @@ class Outages {
 
   void send_began(std::string_view host);
   void send_ended(std::string_view host);
-  // What came of a send. Returns whether a change of `down(host)` is possible.
+  // Reports the result of a send. Returns true if `down(host)` may have changed.
   bool succeeded(std::string_view host);
   void will_retry(std::string_view host, const Flight& call);
   // A call to the host has ended. `gave_up`: because the host failed. Returns as above.
@@ -41,7 +41,7 @@ class Outages {
   // Empty: the call may send now. Otherwise others retry for it, until this happens.
   [[nodiscard]] std::shared_ptr<const Change> others_retry(std::string_view host,
                                                            const Flight& call) const;
-  // Those at which no other call may begin.
+  // Returns the hosts at which no other call may begin.
   [[nodiscard]] std::vector<std::string> left_alone() const;
 
  private:

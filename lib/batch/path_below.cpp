@@ -17,7 +17,7 @@ bool begins_with(const path& whole, const path& start) {
   return std::ranges::mismatch(whole, start).in2 == start.end();
 }
 
-// What does not exist is not resolved. So a link to nothing is still there.
+// A link is left in a resolved path only if it leads to nothing.
 bool has_link(path whole, const path& root) {
   std::error_code failed;
   for (; whole != root; whole = whole.parent_path()) {

@@ -250,8 +250,8 @@ void Runner::Work::note_shortage(const Flight& flight, const Outcome& outcome) {
   if (options_.on_shortage) std::exchange(options_.on_shortage, nullptr)(outcome.error().message);
 }
 
-// As many calls as there are now have what they need. If there are none, and none has ended
-// meanwhile, only another program can give back what is lacking.
+// The calls in flight have what they need. If there are none, and none has ended since the
+// shortage, only another program can free what is lacking.
 void Runner::Work::send_fewer() {
   const auto turn = now();
   const auto began = *std::exchange(lacking_, std::nullopt);

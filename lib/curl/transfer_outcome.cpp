@@ -296,7 +296,7 @@ bool Transfer::explain_socket(Error& error) const {
   return true;
 }
 
-// What libcurl or the library lacked before anything was sent.
+// Marks the error as a local shortage if libcurl or the library lacked something before the send.
 void Transfer::find_shortage(Error& error) const {
   // SETOPT_OPTION_SYNTAX: libcurl had no memory for a host's addresses, whose syntax is right.
   const bool no_memory =

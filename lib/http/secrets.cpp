@@ -90,7 +90,7 @@ void append_without_userinfo(std::string& to, std::string_view head) {
   }
 }
 
-// Where a URL within other text begins, at or after `from`; npos if there is none.
+// Returns where the next URL within other text begins, at or after `from`, or npos.
 std::size_t next_url(std::string_view text, std::size_t from) {
   for (auto colon = text.find("://", from); colon != std::string_view::npos;
        colon = text.find("://", colon + 3)) {
@@ -104,7 +104,7 @@ std::size_t next_url(std::string_view text, std::size_t from) {
   return std::string_view::npos;
 }
 
-// Where a URL ends that begins at `begin`: at the closing quote or bracket, or at a blank.
+// Returns where the URL that begins at `begin` ends: at the closing quote or bracket, or a blank.
 std::size_t end_of_url(std::string_view text, std::size_t begin) {
   const char before = begin == 0 ? ' ' : text[begin - 1];
   const auto closing = before == '<'    ? std::string_view(">")

@@ -179,7 +179,7 @@ std::string date_in(std::chrono::seconds time) {
   return {text.data(), size};
 }
 
-// A machine with descriptors for so many sends at once.
+// A machine whose descriptors limit the number of sends at once.
 struct Scarce final : Transport {
   explicit Scarce(int most) : places(most) {}
 

@@ -58,7 +58,7 @@ constexpr std::size_t kPlaces = 3;
 enum class Way : std::uint8_t { Direct, Certified, BasicProxy, DigestProxy };
 constexpr std::size_t kWays = 4;
 
-// What a call means to send. Both sides know it from the number of the call.
+// The request that a call means to send. Both sides derive it from the number of the call.
 struct Meaning {
   Meaning(std::uint64_t seed, std::size_t call);
 
@@ -136,7 +136,7 @@ Body as_body(const std::string& text, std::uint64_t dice) {
   }
 }
 
-// What became of each call, as the servers and the client saw it.
+// Records the result of each call, as the servers and the client saw it.
 class Book {
  public:
   Book(std::uint64_t seed, std::size_t calls) : seed_(seed), calls_(calls) {}

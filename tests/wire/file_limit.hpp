@@ -9,7 +9,7 @@
 
 namespace httpretry {
 
-// What the next file to be opened would get.
+// Returns the descriptor that the next file would get.
 inline std::size_t next_file() {
   const int fd = ::dup(0);
   ::close(fd);

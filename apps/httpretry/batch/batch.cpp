@@ -83,7 +83,7 @@ void print_end(Batch& run, RunEnd end, const BatchCommand& command) {
   }
 }
 
-// What is written beside the files of the run.
+// Tells the run which other files this process writes.
 void name_other_files(BatchCommand& command) {
   const auto place = [](const std::string& path) { return path == "-" ? "/dev/stdout" : path; };
   command.batch.other_files = {{"metrics", place(command.telemetry.metrics_file)},
