@@ -26,6 +26,7 @@ QUERIES = len(re.findall(r"^match ", QUERY.read_text(), re.M))
 FIXTURES = pathlib.Path(__file__).resolve().parent
 FOLDERS = ("include", "lib", "apps", "tests")
 INCLUDE = re.compile(r'^#include ["<](.+)[">]', re.M)
+SOURCE_OF_SEVERAL = re.compile(r'^#include "(/.+)"', re.M)
 COROUTINE = re.compile(r"co_await|await_suspend")
 MATCH = re.compile(r'^(.+?):(\d+):(\d+): note: "root" binds here$')
 
@@ -42,11 +43,17 @@ def clang_query():
 
 
 def compiled_sources(build):
+    """Each source, and the file by which it is compiled: itself, or one that CMake made of several."""
     database = pathlib.Path(build) / "compile_commands.json"
     if not database.exists():
         raise CannotCheck(f"{database} is missing: build the preset first (./dev build)")
-    return sorted({pathlib.Path(entry["directory"], entry["file"]).resolve()
-                   for entry in json.loads(database.read_text())})
+    compiled = {}
+    for entry in json.loads(database.read_text()):
+        file = pathlib.Path(entry["directory"], entry["file"]).resolve()
+        several = file.parent.name == "Unity"
+        for source in SOURCE_OF_SEVERAL.findall(file.read_text()) if several else [file]:
+            compiled[pathlib.Path(source).resolve()] = file
+    return dict(sorted(compiled.items()))
 
 
 def includes(path, header):
@@ -67,6 +74,18 @@ def one_that_includes(header, sources):
         asked += further
         seen.update(further)
     raise CannotCheck(f"{header}: no source that is compiled includes it, so its flags are unknown")
+
+
+def compiled_by(files, compiled):
+    """What to look at. A header is seen by way of a source that is looked at anyway, if there is one."""
+    sources = [file for file in files if file.suffix != ".hpp"]
+    for file in sources:
+        if file not in compiled:
+            raise CannotCheck(f"{file}: it is not compiled, so its flags are unknown")
+    looked_at = {compiled[file] for file in sources}
+    in_turn = sorted(compiled, key=lambda source: compiled[source] not in looked_at)
+    return looked_at | {compiled[one_that_includes(file, in_turn)]
+                        for file in files if file.suffix == ".hpp"}
 
 
 def our_sources(compiled):
@@ -127,8 +146,25 @@ def in_a_header():
               "arguments": ["c++", "-std=c++20", *flags, "-c", source]}
              for source, flags in (("awaiting.cpp", []),
                                    ("user.cpp", [f"-I{folder}/include", f"-I{FIXTURES}"]))]))
-        looked_at = [one_that_includes(header, compiled_sources(build))]
+        looked_at = compiled_by([header], compiled_sources(build))
         return any(file == str(header) for file, _ in find_all(looked_at, build, None))
+
+
+def among_several():
+    """True if a source is found at fault that is compiled together with another one."""
+    with tempfile.TemporaryDirectory() as folder:
+        build = pathlib.Path(folder).resolve()
+        (build / "Unity").mkdir()
+        source = build / "awaiting.cpp"
+        source.write_text((FIXTURES / "bad_forms.cpp").read_text())
+        several = build / "Unity" / "unity_0_cxx.cxx"
+        several.write_text(f'#include "{build}/other.cpp"\n#include "{source}"\n')
+        (build / "other.cpp").write_text("")
+        (build / "compile_commands.json").write_text(json.dumps(
+            [{"directory": folder, "file": str(several),
+              "arguments": ["c++", "-std=c++20", f"-I{FIXTURES}", "-c", str(several)]}]))
+        looked_at = compiled_by([source], compiled_sources(build))
+        return any(file == str(source) for file, _ in find_all(looked_at, build, None))
 
 
 def self_test():
@@ -144,6 +180,9 @@ def self_test():
         return 1
     if not in_a_header():
         print("a header that is at fault passed the check")
+        return 1
+    if not among_several():
+        print("a source that is at fault passed the check where several are compiled as one")
         return 1
     broken = FIXTURES / "no_such_file.cpp"
     try:
@@ -181,8 +220,7 @@ def main():
     if flags is None:
         compiled = compiled_sources(options.build)
         files = files or our_sources(compiled)
-        looked_at = {one_that_includes(file, compiled) if file.suffix == ".hpp" else file
-                     for file in files}
+        looked_at = compiled_by(files, compiled)
     found = find_all(looked_at, options.build, flags)
     report(found)
     if not found:
