@@ -487,12 +487,14 @@ TEST_CASE("consumers without jobs are forgotten after their time") {
   CHECK(queue.finish("w1", only(queue.take("w1")), "q") == 1);
   queue.pass(5);
   queue.run(kReap, {"w2", "20", "10", "0-0", "3600000"});
-  const auto consumers = [&] {
-    return queue.plain({"XINFO", "CONSUMERS", queue.remote().key(0), "w"}).list.size();
+  // From Redis 7.2 on, w2 is one, too, though it has claimed nothing.
+  const auto has_first = [&] {
+    const auto consumers = queue.plain({"XINFO", "CONSUMERS", queue.remote().key(0), "w"}).list;
+    return std::ranges::any_of(consumers, [](const auto& one) { return one.list[1].text == "w1"; });
   };
-  CHECK(consumers() == 1);
+  CHECK(has_first());
   queue.run(kReap, {"w2", "20", "10", "0-0", "1"});
-  CHECK(consumers() == 0);
+  CHECK_FALSE(has_first());
 }
 
 TEST_CASE("what is unknown is listed, and queued again so many at a time") {

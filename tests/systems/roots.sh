@@ -22,6 +22,8 @@ make_root() {
     rm -rf "$made"
     return 1
   }
+  # A mirror may be a snapshot of some weeks ago.
+  echo 'Acquire::Check-Valid-Until "false";' >"$made/etc/apt/apt.conf.d/90snapshot"
   mv "$made" "$root" && touch "$root/.complete"
 }
 

@@ -6,7 +6,8 @@
 #include "tls_server.hpp"
 #include "wire.hpp"
 
-#include <curl/curl.h>
+#include "tests/libcurl_version.hpp"
+
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -304,7 +305,7 @@ TEST_CASE("IPv4 or IPv6 as wanted, and the interface too") {
 
 TEST_CASE("a connection that libcurl could not use again is closed") {
   const Nghttpd server(false);
-  const bool closes = curl_version_info(CURLVERSION_NOW)->version_num < 0x080000;
+  const bool closes = libcurl_before(0x080000);
   Client client = Client::bare();
   auto request = Request::get(server.url());
   request.edit_options().http_version = HttpVersion::Http2PriorKnowledge;
