@@ -227,7 +227,7 @@ void Loop::drive(Shard& shard, int fd, const Function& function) {
   reap(shard, code);
 }
 
-Heartbeat::Closed Loop::watch_connection(int local_port) {
+std::shared_ptr<Heartbeat::Watched> Loop::watch_connection(int local_port) {
   const int fd = sockets_.find(local_port);
   if (fd < 0) return nullptr;
   try {

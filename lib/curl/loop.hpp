@@ -80,16 +80,16 @@ class Loop final : public RunQueue, public Transport {
   void stop_decoding(Transfer& transfer) { std::erase(decoding_, &transfer); }
 
   // About the connection with this local port. For libcurl's callbacks.
-  // It may speak HTTP/2: has the watchdog look after it. Whether the watchdog has closed it;
-  // nullptr where it cannot.
-  Heartbeat::Closed watch_connection(int local_port);
+  // It may speak HTTP/2: has the watchdog look after it. nullptr where it cannot.
+  std::shared_ptr<Heartbeat::Watched> watch_connection(int local_port);
   // It has turned out to speak HTTP/1, and need not be looked after.
   void found_http1(int local_port);
   [[nodiscard]] bool has_unread(int local_port) { return sockets_.has_unread(local_port); }
   [[nodiscard]] bool speaks_http1(int local_port) const { return sockets_.is_http1(local_port); }
   // For libcurl's callbacks: libcurl makes progress.
-  void progress() {
+  void progress(Heartbeat::Watched* connection) {
     if (!watches()) return;
+    if (connection != nullptr) connection->progressed = true;
     heartbeat_->progress();
     progressed_ = true;
   }

@@ -182,6 +182,7 @@ void Transfer::conclude_if_done() {
 
 void Transfer::conclude() {
   running_ = false;
+  set_curl_paused(false);
   body_over_.request_stop();
   loop_.timers().remove(*this);
   if (std::exchange(decoding_, false)) loop_.stop_decoding(*this);
@@ -196,7 +197,7 @@ void Transfer::lost(CURLMcode code) {
 }
 
 bool Transfer::about_to_send(int local_port) noexcept {
-  loop_.progress();
+  loop_.progress(connection_.get());
   if (flooded()) return abort_.set(flood_reason());
   long connections_made = 0;
   curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &connections_made);
@@ -214,7 +215,7 @@ bool Transfer::about_to_send(int local_port) noexcept {
 }
 
 bool Transfer::header_line(std::string_view line) noexcept {
-  loop_.progress();
+  loop_.progress(connection_.get());
   try {
     const bool within = reader_.in_headers;
     if (!reader_.header_line(line)) return false;
@@ -235,9 +236,9 @@ bool Transfer::end_of_headers() {
   }
   if (!reader_.check_block(status)) return false;
   if (status < 200) return true;
-  if (connection_closed_ && reader_.response.http_version != "2") {
+  if (connection_ && reader_.response.http_version != "2") {
     loop_.found_http1(sends_.local_port());
-    connection_closed_.reset();
+    connection_.reset();
   }
   const auto limit_before = limit();
   last_byte_ = loop_.now();
@@ -257,9 +258,9 @@ bool Transfer::end_of_headers() {
 }
 
 std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
-  loop_.progress();
+  loop_.progress(connection_.get());
   if (reader_.paused || decoding_) {
-    curl_paused_ = true;
+    set_curl_paused(true);
     return CURL_WRITEFUNC_PAUSE;
   }
   last_byte_ = loop_.now();

@@ -83,7 +83,7 @@ class Transfer final : public CancelableWait {
   // It has received no more of a response since then, on a connection that others may share. kNever
   // if it does not wait for more.
   [[nodiscard]] Time waits_for_rest_since() const {
-    const bool waits = connection_closed_ != nullptr && sends_.answered() && !curl_paused_;
+    const bool waits = connection_ != nullptr && sends_.answered() && !curl_paused_;
     return waits ? last_byte_ : kNever;
   }
   // It has not sent yet.
@@ -106,7 +106,7 @@ class Transfer final : public CancelableWait {
   bool watch_connection() noexcept;
   void keep_tls(std::string_view text) noexcept;
   [[nodiscard]] Abort flood_reason() const;
-  [[nodiscard]] bool flooded() const { return connection_closed_ && *connection_closed_; }
+  [[nodiscard]] bool flooded() const { return connection_ && connection_->closed; }
   void will_close(std::uint32_t last_stream);
   template <class Function>
   void each_on_connection(const Function& function);
@@ -129,6 +129,7 @@ class Transfer final : public CancelableWait {
   [[nodiscard]] bool wants_body() const { return upload_.paused() && running_ && !curl_done_; }
   void resume_upload();
   void unpause(int kept);
+  void set_curl_paused(bool paused);
   void look_at_upload();
   void end(Abort why);
   void conclude_if_done();
@@ -186,7 +187,7 @@ class Transfer final : public CancelableWait {
   bool refused_ = false;      // by the server
   std::string tls_;           // for ConnectionInfo
 
-  Heartbeat::Closed connection_closed_;  // by the watchdog; nullptr where it does not look after it
+  std::shared_ptr<Heartbeat::Watched> connection_;  // nullptr where the watchdog does not watch it
 
   AbortReason abort_;
   SendTracker sends_;

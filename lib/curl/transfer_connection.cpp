@@ -40,7 +40,7 @@ bool Transfer::watch_connection() noexcept {
   if (sends_.reused() && loop_.speaks_http1(sends_.local_port())) return true;
   try {
     easy_->listen();
-    connection_closed_ = loop_.watch_connection(sends_.local_port());
+    connection_ = loop_.watch_connection(sends_.local_port());
     return true;
   } catch (const std::bad_alloc&) {
     return abort_.set(Abort::NoMemory);

@@ -4,7 +4,7 @@
 namespace httpretry {
 
 std::size_t Transfer::send_bytes(std::span<char> into) noexcept {
-  loop_.progress();
+  loop_.progress(connection_.get());
   last_byte_ = loop_.now();
   const auto count = upload_.read(into);
   if (count == CURL_READFUNC_PAUSE) resume_awaiter();
@@ -12,7 +12,7 @@ std::size_t Transfer::send_bytes(std::span<char> into) noexcept {
 }
 
 bool Transfer::rewind_body() noexcept {
-  loop_.progress();
+  loop_.progress(connection_.get());
   last_byte_ = loop_.now();
   if (!upload_.rewind()) return false;
   try {
@@ -43,7 +43,14 @@ void Transfer::take_body(CheckedReader body, Result<void> ready) {
 
 // libcurl gives us at once what came meanwhile.
 void Transfer::resume_curl() {
-  if (std::exchange(curl_paused_, false)) unpause(CURLPAUSE_CONT);
+  if (!curl_paused_) return;
+  set_curl_paused(false);
+  unpause(CURLPAUSE_CONT);
+}
+
+void Transfer::set_curl_paused(bool paused) {
+  if (connection_ && paused != curl_paused_) connection_->paused += paused ? 1 : -1;
+  curl_paused_ = paused;
 }
 
 // `kept`: the direction that stays paused.

@@ -28,6 +28,10 @@ constexpr auto kLookEvery = 25ms;
 // The CPU time that libcurl may take without calling us. A response of many headers or a large body
 // does so every few microseconds. CPU time, because the thread may have had to wait for a core.
 constexpr Duration kMaxCpuTime = 50ms;
+// A connection may receive this much while libcurl does not call us, counted after this many calls
+// of libcurl. PING frames, one a second, reach it after seventeen hours.
+constexpr unsigned kSilentCalls = 256;
+constexpr std::uint64_t kMaxSilentBytes = 1024 * 1024;
 // Without progress of any loop for so many looks, it sleeps until one wakes it.
 constexpr int kQuietLooks = 40;
 
@@ -55,7 +59,8 @@ std::optional<std::uint64_t> bytes_read(int fd) {
 
 // Connecting to this address resets the connection, and drops what was received but not read. As a
 // plain system call: ThreadSanitizer thinks that connect() makes a new descriptor.
-void reset(int fd) {
+void close(int fd, Heartbeat::Watched& watched) {
+  watched.closed = true;
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
   ::syscall(SYS_connect, fd, &nowhere, sizeof nowhere);
@@ -152,14 +157,35 @@ void Heartbeat::enter(int fd) {
   Watchdog::instance().wake();
 }
 
-Heartbeat::Closed Heartbeat::watch(int fd) {
+bool Heartbeat::leave() {
+  if (!entered()) return false;
+  beats_.fetch_add(1, std::memory_order_relaxed);
+  count_silence();
+  return true;
+}
+
+void Heartbeat::count_silence() {
+  const int handled = fd_.load(std::memory_order_relaxed);
+  for (auto& [fd, watched, beats, read] : connections_) {
+    if (handled != -1 && handled != fd) continue;
+    if (std::exchange(watched->progressed, false) || watched->paused > 0) {
+      watched->silent_calls = 0;
+    }
+    if (++watched->silent_calls % kSilentCalls != 0) continue;
+    const auto now = bytes_read(fd).value_or(0);
+    if (watched->silent_calls == kSilentCalls) watched->received = now;
+    if (now - watched->received > kMaxSilentBytes) close(fd, *watched);
+  }
+}
+
+std::shared_ptr<Heartbeat::Watched> Heartbeat::watch(int fd) {
   const std::lock_guard lock(mutex_);
   const auto known = std::ranges::find(connections_, fd, &Connection::fd);
-  if (known != connections_.end()) return known->closed;
-  auto closed = std::make_shared<std::atomic<bool>>(false);
-  connections_.push_back({fd, closed});
+  if (known != connections_.end()) return known->watched;
+  auto watched = std::make_shared<Watched>();
+  connections_.push_back({fd, watched});
   if (!entered()) enter(-1);  // there was nothing to watch when libcurl was called
-  return closed;
+  return watched;
 }
 
 void Heartbeat::forget(int fd) {
@@ -180,14 +206,13 @@ bool Heartbeat::look() {
 void Heartbeat::look_at_connections(bool time) {
   const std::lock_guard lock(mutex_);
   const int handled = fd_;
-  for (auto& [fd, closed, beats, read] : connections_) {
+  for (auto& [fd, watched, beats, read] : connections_) {
     if (handled != -1 && handled != fd) continue;
     const auto read_now = bytes_read(fd);
     const bool first = std::exchange(beats, seen_) != seen_;
     if (first) read = read_now.value_or(0);
     if (first || !time || read_now == read) continue;
-    closed->store(true);
-    reset(fd);
+    close(fd, *watched);
   }
 }
 

@@ -1,8 +1,9 @@
 // Heartbeat: shows the watchdog, a thread of the process, that a loop makes progress.
 //
 // A server can send HTTP/2 frames that libcurl handles without calling us: empty DATA, GOAWAY,
-// RST_STREAM. libcurl does not return as long as they come. Meanwhile the loop notices neither its
-// deadlines nor the other connections. So the watchdog closes such a connection from outside.
+// RST_STREAM. libcurl 7.88 does not return as long as they come. Meanwhile the loop notices neither
+// its deadlines nor the other connections. So the watchdog closes such a connection from outside.
+// libcurl 8 returns now and then, so the loop itself counts what such a connection receives.
 #pragma once
 
 #include <httpretry/http/time.hpp>
@@ -18,8 +19,16 @@ namespace httpretry {
 
 class Heartbeat {
  public:
-  // Whether the watchdog has closed a connection.
-  using Closed = std::shared_ptr<std::atomic<bool>>;
+  // A connection that may speak HTTP/2. Its transfers share it.
+  struct Watched {
+    std::atomic<bool> closed = false;  // because of a flood
+
+    // The rest belongs to the thread that drives the loop.
+    bool progressed = false;    // since the last call of libcurl, for one of its transfers
+    int paused = 0;             // transfers that are paused; data for them comes without a callback
+    unsigned silent_calls = 0;  // calls of libcurl without progress
+    std::uint64_t received = 0;  // at the first count since the last progress
+  };
 
   // Starts the watchdog if it does not run. To be made while libcurl is running.
   Heartbeat();
@@ -35,27 +44,25 @@ class Heartbeat {
   // any.
   void enter(int fd);
   // False: it was not entered.
-  bool leave() {
-    if (!entered()) return false;
-    beats_.fetch_add(1, std::memory_order_relaxed);
-    return true;
-  }
+  bool leave();
   // In libcurl's callbacks.
   void progress() { beats_.fetch_add(2, std::memory_order_relaxed); }
   // A connection may speak HTTP/2, until it is forgotten. To be called while libcurl is running.
-  Closed watch(int fd);
+  std::shared_ptr<Watched> watch(int fd);
   void forget(int fd);
 
  private:
   friend class Watchdog;
   struct Connection {
     int fd;
-    Closed closed;
+    std::shared_ptr<Watched> watched;
     // How much libcurl had read from it at the first look without progress, after this beat.
     std::uint64_t beats = 0;
     std::uint64_t read = 0;
   };
   [[nodiscard]] bool entered() const { return beats_.load(std::memory_order_relaxed) % 2 == 1; }
+  // After a call of libcurl: closes the connections that have received too much without progress.
+  void count_silence();
   // Whether there was any progress since the last look.
   bool look();
   // There is none. Closes the connections from which libcurl reads all the same, if it is `time`.
