@@ -51,7 +51,7 @@ constexpr std::array kMeanings{
     Meaning{Errc::Protocol,
             true,
             {CURLE_BAD_CONTENT_ENCODING, CURLE_RANGE_ERROR, CURLE_TOO_MANY_REDIRECTS}},
-    Meaning{Errc::TooLarge, true, {CURLE_FILESIZE_EXCEEDED}},
+    Meaning{Errc::TooLarge, true, {CURLE_FILESIZE_EXCEEDED, kCurlTooLarge}},
 };
 
 enum class Append : std::uint8_t { Nothing, Elapsed, Limit };

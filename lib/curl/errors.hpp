@@ -13,6 +13,10 @@ struct CurlFailure {
   bool permanent;  // the same would happen again
 };
 
+// CURLE_TOO_LARGE, of libcurl 8.6: something is longer than libcurl allows. Before, it had other
+// codes.
+inline constexpr auto kCurlTooLarge = static_cast<CURLcode>(100);
+
 // A code that is newer than our table is a permanent error.
 CurlFailure failure_of(CURLcode code);
 

@@ -34,6 +34,8 @@ class ResponseReader {
       if (awaits_block && equal_ignoring_case(line.substr(0, 5), "HTTP/")) begin_block(line);
     } else if (line == "\r\n" || line == "\n") {
       in_headers = false;
+    } else if (is_folded(line) && response.headers.empty()) {
+      return bad_response("begins with a header line that is not NAME: VALUE");
     } else {
       // Lines that libcurl accepts but RFC 9110 forbids are left out.
       static_cast<void>(response.headers.try_add_line(line));
@@ -83,6 +85,9 @@ class ResponseReader {
  private:
   class Gunzip;
   void begin_block(std::string_view status_line);
+  static bool is_folded(std::string_view line) {
+    return line.starts_with(' ') || line.starts_with('\t');
+  }
   bool bad_response(std::string why);
   bool check_lengths();
   bool decoded_bytes(std::string_view bytes);

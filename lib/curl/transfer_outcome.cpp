@@ -308,20 +308,30 @@ void Transfer::find_shortage(Error& error) const {
 }
 
 // libcurl 7.88 reports a long line as lack of memory. Where memory was really lacking, the C
-// library has said so before libcurl closed the connection.
+// library has said so before libcurl closed the connection. Newer versions have a code for it, but
+// use that for too many headers as well, and then say so.
 bool Transfer::line_too_long() const {
   const bool in_block = reader_.in_headers || reader_.awaits_block;
-  return code_ == CURLE_OUT_OF_MEMORY && sends_.sends() > 0 && in_block && !loop_.lacked_memory();
+  const bool too_long = (code_ == CURLE_OUT_OF_MEMORY && !loop_.lacked_memory()) ||
+                        (code_ == kCurlTooLarge && *easy_->error_text() == '\0');
+  return too_long && sends_.sends() > 0 && in_block;
+}
+
+// The words of newer versions of libcurl.
+bool Transfer::is_header_without_colon() const {
+  return code_ == CURLE_WEIRD_SERVER_REPLY &&
+         std::string_view(easy_->error_text()) == "Header without colon";
 }
 
 Error Transfer::curl_failure() {
   const auto [code, permanent] = failure_of(code_);
   Error error(code);
   error.permanent = permanent;
-  error.curl_code = code_;
+  error.curl_code = code_ == kCurlTooLarge ? CURLE_FILESIZE_EXCEEDED : code_;
   const int proxy_status = sends_.sends() == 0 ? reader_.proxy_status : 0;
   if (proxy_status >= 300) {
     error.code = Errc::Connect;
+    error.curl_code = CURLE_RECV_ERROR;  // COULDNT_CONNECT in newer versions
     error.from_proxy = true;
     error.status = proxy_status;
     error.headers = std::move(reader_.proxy_headers);
@@ -334,7 +344,12 @@ Error Transfer::curl_failure() {
     error.message = "the HTTP/2 connection broke before the end of the response";
   } else if (code_ == CURLE_UNSUPPORTED_PROTOCOL) {
     error.message = "the response is not HTTP";
-  } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT) {
+  } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT && sends_.sends() == 0) {
+    // libcurl 8.23, where older versions have SSL_CERTPROBLEM.
+    error = Error(Errc::Tls, "the client certificate or its key cannot be used");
+    error.permanent = true;
+    error.curl_code = CURLE_SSL_CERTPROBLEM;
+  } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT || is_header_without_colon()) {
     error.message = "a header line of the response is not NAME: VALUE";
   } else if (line_too_long()) {
     error.code = Errc::TooLarge;

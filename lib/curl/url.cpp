@@ -138,7 +138,9 @@ Result<Url> Url::Parts::read(CurlUrl handle, std::string_view text, unsigned fla
   if (!handle) throw std::bad_alloc();
   const auto code = curl_url_set(handle.get(), CURLUPART_URL, std::string(text).c_str(),
                                  CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME | flags);
-  if (code == CURLUE_BAD_SCHEME && text.find("://") == std::string_view::npos) {
+  // Versions of libcurl differ in what they call an empty text.
+  const bool has_scheme = text.find("://") != std::string_view::npos;
+  if (text.empty() ? code != CURLUE_OK : code == CURLUE_BAD_SCHEME && !has_scheme) {
     return refused("it must begin with http:// or https://");
   }
   if (code != CURLUE_OK) return refused(curl_url_strerror(code));

@@ -75,3 +75,12 @@ TEST_CASE("what user code throws is an error in its own words, want of memory is
   CHECK(thrown(42) == "the sink threw: something that is not a std::exception");
   CHECK(thrown(std::bad_alloc()) == "out of memory");
 }
+
+TEST_CASE("what is longer than libcurl allows is too large, whatever the version calls it") {
+  for (const auto code : {CURLE_FILESIZE_EXCEEDED, static_cast<CURLcode>(100)}) {
+    CHECK(failure_of(code).code == Errc::TooLarge);
+    CHECK(failure_of(code).permanent);
+  }
+  CHECK(failure_of(static_cast<CURLcode>(120)).code == Errc::Internal);
+  CHECK(failure_of(static_cast<CURLcode>(120)).permanent);
+}
