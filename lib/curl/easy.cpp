@@ -212,8 +212,6 @@ void Easy::set_http_version(const SendPlan& plan, bool tls) {
   // libcurl 7.88 fails with code 16 where it sends on such a connection for the second time.
   static const bool reusable = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000;
   bool once = false;
-  // Without TLS nothing negotiates HTTP/2, but libcurl would have all requests to a server wait,
-  // for PIPEWAIT, until the first of them is answered.
   long version = wanted == HttpVersion::Any && tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1;
   if (wanted == HttpVersion::Http2PriorKnowledge) {
     version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
@@ -224,6 +222,8 @@ void Easy::set_http_version(const SendPlan& plan, bool tls) {
   // interest; then it is asked for where the connection may speak HTTP/2.
   const bool tells_tls = tls && plan.wanted.on_connection;
   set_changed(CURLOPT_VERBOSE, tells_tls ? 1L : 0L, verbose_);
+  // Without TLS, libcurl would have the requests to a server wait until the first one is answered.
+  set_changed(CURLOPT_PIPEWAIT, tls ? 1L : 0L, pipe_wait_);
   set_changed(CURLOPT_FORBID_REUSE, once ? 1L : 0L, forbid_reuse_);
   set_changed(CURLOPT_FRESH_CONNECT, plan.fresh_connection || once ? 1L : 0L, fresh_connection_);
 }

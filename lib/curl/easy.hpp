@@ -162,6 +162,7 @@ class Easy {
   long max_idle_seconds_ = -1;
   long connect_timeout_ms_ = 0;
   long forbid_reuse_ = 0;
+  long pipe_wait_ = 0;
   long verbose_ = 0;
   long no_progress_ = 1;
   long expect_timeout_ms_ = 1000;

@@ -232,7 +232,6 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, 30L);
   set(CURLOPT_TCP_KEEPINTVL, 30L);
-  set(CURLOPT_PIPEWAIT, 1L);
   // libcurl 7.88 looks at this also for HTTP: it keeps it from sending again where a reused
   // connection gave no response. What it then sends again was refused, and it says so.
   set(CURLOPT_RTSP_REQUEST, static_cast<long>(CURL_RTSPREQ_RECEIVE));
