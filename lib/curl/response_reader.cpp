@@ -128,7 +128,7 @@ void ResponseReader::begin_block(std::string_view line) {
   while (!line.empty() && is_blank(line.back())) line.remove_suffix(1);
   const auto version = take_until(line, ' ');
   response.http_version = version == "2" || version == "1.0" ? version : "1.1";
-  while (line.starts_with(' ')) line.remove_prefix(1);
+  if (line.starts_with(' ')) return;  // libcurl 8 takes two blanks for no status line
   const char* end = line.data() + line.size();
   const auto [rest, problem] = std::from_chars(line.data(), end, response.status);
   if (rest == end) return;

@@ -373,7 +373,7 @@ TEST_CASE("the reason of a status line is kept, where it is one") {
                         {"HTTP/1.0 404 Not  Found, sorry ", 404, "Not  Found, sorry"},
                         {"HTTP/1.1 200 ", 200, ""},
                         {"HTTP/1.1 200", 200, ""},
-                        {"HTTP/1.1  200   ", 200, ""},
+                        {"HTTP/1.1 200   ", 200, ""},
                         {"HTTP/1.1 503 Caf\xc3\xa9", 503, "Caf\xc3\xa9"},
                         {"HTTP/1.1 200 \x1b[2J", 200, ""}}) {
     CAPTURE(row.line);
