@@ -118,6 +118,7 @@ void ResponseReader::begin_block(std::string_view line) {
   response.headers.clear();
   response.headers.reserve(kUsualHeaderLines, kUsualHeaderBytes);
   in_headers = true;
+  last_line_ = LastLine::Status;
   awaits_block = false;
   response.status = 0;
   response.reason.clear();
@@ -134,6 +135,31 @@ void ResponseReader::begin_block(std::string_view line) {
   if (rest == end) return;
   const std::string_view reason(rest + 1, end);
   if (valid_header_value(reason)) response.reason = reason;
+}
+
+// Joins the line to the one before, as libcurl does from 8.18 on. Earlier versions look only at the
+// first line, so one that says where the body ends must not go on.
+bool ResponseReader::folded_line(std::string_view line) {
+  if (last_line_ == LastLine::Status) {
+    return bad_response("begins with a header line that is not NAME: VALUE");
+  }
+  if (last_line_ == LastLine::LeftOut) return true;
+  const auto name = response.headers[response.headers.size() - 1].name;
+  for (const std::string_view framing : {"Content-Length", "Transfer-Encoding"}) {
+    if (!equal_ignoring_case(name, framing)) continue;
+    return bad_response("does not say where it ends: " + std::string(framing) +
+                        " goes on in a second line");
+  }
+  if (!response.headers.try_continue(line)) last_line_ = LastLine::LeftOut;
+  return true;
+}
+
+bool ResponseReader::too_many_headers() {
+  Error error(Errc::TooLarge,
+              "the response has more than " + std::to_string(kMaxHeaders) + " headers");
+  error.permanent = true;
+  error.curl_code = CURLE_FILESIZE_EXCEEDED;
+  return abort_.set_error(Abort::BadResponse, std::move(error));
 }
 
 bool ResponseReader::keep_proxy_block() {

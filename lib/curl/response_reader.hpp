@@ -34,11 +34,13 @@ class ResponseReader {
       if (awaits_block && equal_ignoring_case(line.substr(0, 5), "HTTP/")) begin_block(line);
     } else if (line == "\r\n" || line == "\n") {
       in_headers = false;
-    } else if (is_folded(line) && response.headers.empty()) {
-      return bad_response("begins with a header line that is not NAME: VALUE");
+    } else if (line.starts_with(' ') || line.starts_with('\t')) {
+      return folded_line(line);
+    } else if (response.headers.size() == kMaxHeaders) {
+      return too_many_headers();
     } else {
       // Lines that libcurl accepts but RFC 9110 forbids are left out.
-      static_cast<void>(response.headers.try_add_line(line));
+      last_line_ = response.headers.try_add_line(line) ? LastLine::Kept : LastLine::LeftOut;
     }
     return true;
   }
@@ -84,10 +86,11 @@ class ResponseReader {
 
  private:
   class Gunzip;
+  enum class LastLine : std::uint8_t { Status, Kept, LeftOut };
+  static constexpr std::size_t kMaxHeaders = 5000;  // libcurl 8 takes no more, either
   void begin_block(std::string_view status_line);
-  static bool is_folded(std::string_view line) {
-    return line.starts_with(' ') || line.starts_with('\t');
-  }
+  bool folded_line(std::string_view line);
+  bool too_many_headers();
   bool bad_response(std::string why);
   bool check_lengths();
   bool decoded_bytes(std::string_view bytes);
@@ -103,6 +106,7 @@ class ResponseReader {
   bool kept_ = false;  // in memory, since it is not the response that is used
   AbortReason& abort_;
   std::size_t header_bytes_ = 0;
+  LastLine last_line_ = LastLine::Status;  // of the block
   std::unique_ptr<Gunzip> gunzip_;
 };
 

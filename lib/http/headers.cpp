@@ -40,6 +40,12 @@ bool has_control_byte(const char* eight) {
   return ((below_space | is_delete) & (kOnes * 0x80)) != 0;
 }
 
+std::string_view without_ending(std::string_view line) {
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
 void demand_valid(std::string_view name, std::string_view value) {
   if (!valid_header_name(name)) {
     throw std::invalid_argument("a header name must be letters, digits and !#$%&'*+-.^_`|~ only");
@@ -94,8 +100,7 @@ bool Headers::try_add_line(std::string_view line) {
   std::size_t colon = 0;  // checks the name while searching for its end
   while (colon < line.size() && kTokenBytes[static_cast<unsigned char>(line[colon])]) ++colon;
   if (colon == 0 || colon == line.size() || line[colon] != ':') return false;
-  if (line.back() == '\n') line.remove_suffix(1);
-  if (line.back() == '\r') line.remove_suffix(1);
+  line = without_ending(line);
   const auto name = line.substr(0, colon);
   const auto value = trimmed(line.substr(colon + 1));
   if (!valid_header_value(value)) return false;
@@ -110,6 +115,35 @@ bool Headers::try_add_line(std::string_view line) {
     *end = '\0';
   }
   return true;
+}
+
+bool Headers::try_continue(std::string_view line) {
+  const auto more = trimmed(without_ending(line));
+  if (!valid_header_value(more)) {
+    remove_last();
+    return false;
+  }
+  if (more.empty()) return true;
+  const auto last = block_->count - 1;
+  if (block_->entry(last).value_size == 0) {
+    const std::string name((*this)[last].name);
+    remove_last();
+    append(name, more);
+    return true;
+  }
+  const auto added = 1 + more.size();
+  if (block_->used() + added > block_->capacity) move_to(2 * (block_->used() + added));
+  char* end = block_->lines() + block_->text - 1;  // the NUL of the last line
+  *end++ = ' ';
+  *std::copy(more.begin(), more.end(), end) = '\0';
+  block_->text += static_cast<std::uint32_t>(added);
+  block_->entry(last).value_size += static_cast<std::uint32_t>(added);
+  return true;
+}
+
+void Headers::remove_last() {
+  --block_->count;
+  block_->text = block_->entry(block_->count).offset;
 }
 
 void Headers::Free::operator()(Block* block) const noexcept { ::operator delete(block); }

@@ -112,6 +112,30 @@ TEST_CASE("received lines become headers, or are rejected") {
   CHECK(headers.size() == 6);
 }
 
+TEST_CASE("a received line may continue the last header") {
+  Headers headers;
+  REQUIRE(headers.try_add_line("A: 1\r\n"));
+  CHECK(headers.try_continue(" 2\r\n"));
+  CHECK(headers.try_continue("\t \r\n"));
+  CHECK(headers.try_continue("   3 4\t\n"));
+  REQUIRE(headers.try_add_line("B:\r\n"));
+  CHECK(headers.try_continue("  \r\n"));
+  CHECK(headers.try_continue("  b: c"));
+  CHECK(headers == Headers{{"A", "1 2 3 4"}, {"B", "b: c"}});
+  CHECK(headers.line(1) == std::string_view("B: b: c"));
+  CHECK_FALSE(headers.try_continue(" \x01\r\n"));
+  CHECK(headers == Headers{{"A", "1 2 3 4"}});
+  std::string value = "1 2 3 4";
+  for (int i = 0; i < 1000; ++i) {
+    CHECK(headers.try_continue(" and more"));
+    value += " and more";
+  }
+  CHECK(headers == Headers{{"A", value}});
+  headers.add("C", "3");
+  CHECK(headers.line(0) == "A: " + value);
+  CHECK(headers["C"] == "3");
+}
+
 TEST_CASE("an invalid header value is not in the message") {
   Headers headers;
   try {

@@ -3,6 +3,8 @@
 #include "canned_server.hpp"
 #include "wire.hpp"
 
+#include "tests/libcurl_version.hpp"
+
 using namespace httpretry;
 
 namespace {
@@ -45,10 +47,14 @@ TEST_CASE("two lengths of one response are an error of the protocol") {
 }
 
 TEST_CASE("an error of the protocol says which lengths contradict each other") {
+  // libcurl 8.17 and later may be the first to refuse them.
+  const bool ours = libcurl_before(0x081100);
   auto error = refused(kOk + "Content-Length: 10\r\nContent-Length: 2\r\n\r\nok");
-  CHECK(error.message.find("Content-Length is 10 and also 2") != std::string::npos);
+  CHECK(error.message.find(ours ? "Content-Length is 10 and also 2" : "Invalid Content-Length") !=
+        std::string::npos);
   error = refused(kOk + "Content-Length: 2x\r\n\r\nok");
-  CHECK(error.message.find("Content-Length \"2x\" is not a number") != std::string::npos);
+  CHECK(error.message.find(ours ? "Content-Length \"2x\" is not a number"
+                                : "Invalid Content-Length") != std::string::npos);
   error = refused(kOk + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok");
   CHECK(error.message.find("both Content-Length and Transfer-Encoding") != std::string::npos);
 }
@@ -76,18 +82,27 @@ TEST_CASE("lengths do not matter where a response has no body") {
     const char* answer;
   };
   for (const auto& row :
-       {Row{"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 2, 10\r\n\r\n"},
-        Row{"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"},
+       {Row{"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"},
         Row{"GET", "HTTP/1.1 304 Same\r\nContent-Length: 2\r\nContent-Length: 10\r\n\r\n"},
         Row{"GET", "HTTP/1.1 204 None\r\nContent-Length: 2, 10\r\n\r\n"},
         Row{"GET",
             "HTTP/1.1 103 Hints\r\nContent-Length: 2, 10\r\n\r\nHTTP/1.1 204 None\r\n\r\n"}}) {
-    CAPTURE(row.answer);
+    CAPTURE(std::string(row.answer));
     const CannedServer server({row.answer});
     auto client = Client::bare();
     for (int round = 0; round < 2; ++round) CHECK(client.send(Request(row.method, server.url())));
     CHECK(server.connections() == 1);
   }
+  // libcurl 8.17 and later read the length all the same.
+  const std::string head = kOk + "Content-Length: 2, 10\r\n\r\n";
+  if (!libcurl_before(0x081100)) {
+    CHECK(refused(head, "HEAD").code == Errc::Protocol);
+    return;
+  }
+  const CannedServer server({head});
+  auto client = Client::bare();
+  for (int round = 0; round < 2; ++round) CHECK(client.send(Request("HEAD", server.url())));
+  CHECK(server.connections() == 1);
 }
 
 TEST_CASE("a proxy that refuses with two lengths is not asked again on that connection") {
@@ -117,6 +132,40 @@ TEST_CASE("what no response may look like is an error of the protocol") {
   }
 }
 
+TEST_CASE("a line that continues a header is joined to it") {
+  const CannedServer server({kOk +
+                             "X: a\r\n b\r\n\t  c \r\nEmpty:\r\n later\r\nBad name: 1\r\n Y: 2\r\n"
+                             "Content-Length: 2\r\nZ: 1\r\n  \r\n\r\nok"});
+  auto client = Client::bare();
+  for (int round = 0; round < 2; ++round) {
+    const auto outcome = client.get(server.url());
+    REQUIRE(outcome);
+    CHECK(outcome->body == "ok");
+    CHECK(outcome->headers ==
+          Headers{{"X", "a b c"}, {"Empty", "later"}, {"Content-Length", "2"}, {"Z", "1"}});
+  }
+  CHECK(server.connections() == 1);
+}
+
+TEST_CASE("a length that goes on in a second line is not used where libcurl reads only the first") {
+  for (const std::string& answer :
+       {kOk + "Content-Length:\r\n 2\r\n\r\nok",
+        kOk + "Transfer-Encoding:\r\n chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"}) {
+    CAPTURE(answer);
+    if (libcurl_before(0x081200)) {
+      const auto error = refused(answer);
+      CHECK(error.code == Errc::Protocol);
+    } else {
+      const CannedServer server({answer});
+      const auto outcome = Client::bare().get(server.url());
+      REQUIRE(outcome);
+      CHECK(outcome->body == "ok");
+    }
+  }
+  const auto error = refused(kOk + "Content-Length: 2\r\n 3\r\n\r\nok3");
+  CHECK(error.code == Errc::Protocol);
+}
+
 TEST_CASE("a header line that is too long is too large, and no lack of memory") {
   for (const std::size_t size :
        {std::size_t{110} << 10, std::size_t{200} << 10, std::size_t{10} << 20}) {
@@ -131,4 +180,20 @@ TEST_CASE("a header line that is too long is too large, and no lack of memory") 
   }
   const auto error = refused("HTTP/1.1 200 " + std::string(200 << 10, 'a') + "\r\n\r\n");
   CHECK(error.code == Errc::TooLarge);
+}
+
+TEST_CASE("a response of more than 5000 headers is too large") {
+  const auto answer = [](int count) {
+    std::string text = kOk + "Content-Length: 2\r\n";
+    for (int i = 1; i < count; ++i) text += "X: 1\r\n";
+    return text + "\r\nok";
+  };
+  const auto error = refused(answer(5001));
+  CHECK(error.code == Errc::TooLarge);
+  CHECK(error.permanent);
+  CHECK(error.curl_code == 63);
+  const CannedServer server({answer(5000)});
+  const auto outcome = Client::bare().get(server.url());
+  REQUIRE(outcome);
+  CHECK(outcome->headers.size() == 5000);
 }

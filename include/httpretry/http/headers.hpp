@@ -49,6 +49,10 @@ class HTTPRETRY_API Headers {
   [[nodiscard]] bool try_add(std::string_view name, std::string_view value);
   // The same for a line as received: "Name: value", with or without a line ending.
   [[nodiscard]] bool try_add_line(std::string_view line);
+  // For a line as received that continues the last header (RFC 9112 §5.2): appends it to the value,
+  // after a blank. Where it is not a valid value, returns false and removes the header. There must
+  // be one.
+  [[nodiscard]] bool try_continue(std::string_view line);
   // Replaces all headers of that name by one, at the position of the first.
   void set(std::string_view name, std::string_view value);
   // Removes all headers of that name and returns how many there were.
@@ -110,6 +114,7 @@ class HTTPRETRY_API Headers {
   BlockPtr move_to(std::size_t capacity);
   [[nodiscard]] std::size_t text_size() const { return block_ ? block_->text : 0; }
   void append(std::string_view name, std::string_view value);
+  void remove_last();
   // Where a line of so many bytes is to be written, its NUL included. `replaced` keeps the block
   // before, if there is a new one: the line may be made of parts of it.
   char* add_line(std::size_t bytes, std::string_view name, std::string_view value,
