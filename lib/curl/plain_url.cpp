@@ -53,9 +53,10 @@ bool is_plain_address(std::string_view host) {
   return false;
 }
 
-// libcurl also reads "127.1" and "0x7f000001" as addresses: such hosts are left to it.
+// libcurl also reads "127.1" and "0x7f000001" as addresses: such hosts are left to it. So are "."
+// and "a..", which are no names.
 bool is_plain_host(std::string_view host) {
-  if (host.empty()) return false;
+  if (host.empty() || host == "." || host.ends_with("..")) return false;
   return !is_digit(host.front()) || is_plain_address(host);
 }
 

@@ -25,6 +25,9 @@ bool is_name(std::string_view host) {
   return host != "localhost" && !host.ends_with(".localhost");
 }
 
+// Before 8.21, libcurl looks such a name up.
+bool names_nothing(std::string_view host) { return host == "." || host.ends_with(".."); }
+
 Error refused(std::string_view why) {
   return Error(Errc::InvalidRequest, "not a usable URL: " + std::string(why));
 }
@@ -122,12 +125,20 @@ Result<Url> Url::Parts::take_apart(CurlUrl handle) {
   const auto host = ascii_host(handle.get());
   if (!host) return host.error();
   if (host->empty()) return refused("it has no host");
+  if (names_nothing(*host)) return refused("its host \"" + *host + "\" is not a name");
 
   const auto port = url_part(handle.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
   const auto path = url_part(handle.get(), CURLUPART_PATH);
   const auto query = url_part(handle.get(), CURLUPART_QUERY);
-  const bool userinfo = !url_part(handle.get(), CURLUPART_USER).empty() ||
-                        !url_part(handle.get(), CURLUPART_PASSWORD).empty();
+  bool userinfo = false;
+  for (const auto part : {CURLUPART_USER, CURLUPART_PASSWORD}) {
+    if (url_part(handle.get(), part).empty()) continue;
+    userinfo = true;
+    // libcurl decodes no control characters (RFC 7617 §2), but versions differ in when.
+    if (url_part(handle.get(), part, CURLU_URLDECODE).empty()) {
+      return refused("its name or password holds a control character");
+    }
+  }
   curl_url_set(handle.get(), CURLUPART_FRAGMENT, nullptr, 0);
   return make(scheme == "https", userinfo, *host, to_number<std::uint16_t>(port).value_or(0), path,
               query, std::move(handle));

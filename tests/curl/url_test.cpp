@@ -1,5 +1,7 @@
 #include <httpretry/http/url.hpp>
 
+#include "tests/libcurl_version.hpp"
+
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -42,8 +44,9 @@ TEST_CASE("an international name becomes ASCII") {
 TEST_CASE("bytes over 0x7F in path and query are encoded") {
   const auto url = Url::parse("http://x/\xc3\xa4?\xc3\xb6");
   REQUIRE(url);
-  CHECK(url->path() == "/%c3%a4");
-  CHECK(url->query() == "%c3%b6");
+  const bool capitals = !libcurl_before(0x081400);
+  CHECK(url->path() == (capitals ? "/%C3%A4" : "/%c3%a4"));
+  CHECK(url->query() == (capitals ? "%C3%B6" : "%c3%b6"));
 }
 
 TEST_CASE("what is no absolute http URL is refused with a reason") {
@@ -51,7 +54,8 @@ TEST_CASE("what is no absolute http URL is refused with a reason") {
   for (const auto text :
        {""sv, "x"sv, "/a"sv, "//x/"sv, "http://"sv, "ftp://x/"sv, "file:///etc/passwd"sv,
         "http://x:99999/"sv, "http://x:a/"sv, "http://a b/"sv, "http://x/\r\nX: y"sv,
-        "http://x\0y/"sv, "http://[::1/"sv, "javascript:alert(1)"sv}) {
+        "http://x\0y/"sv, "http://[::1/"sv, "javascript:alert(1)"sv, "https://.:443/"sv,
+        "http://a../"sv, "http://x%0D/"sv, "http://x%00/"sv}) {
     CAPTURE(text);
     const auto url = Url::parse(text);
     REQUIRE_FALSE(url);
@@ -85,7 +89,10 @@ TEST_CASE("blanks and control characters are refused wherever they stand") {
                                           {"http://x/\t", "control character"},
                                           {"\nhttp://x/", "control character"},
                                           {"http://x/?\x1b[2J", "control character"},
-                                          {"http://x/\x7f", "control character"}}) {
+                                          {"http://x/\x7f", "control character"},
+                                          {"http://u%0D@x/", "name or password"},
+                                          {"http://u:p%00@x/", "name or password"},
+                                          {"http://u:%01@x/", "name or password"}}) {
     CAPTURE(row.text);
     const auto url = Url::parse(row.text);
     REQUIRE_FALSE(url);
