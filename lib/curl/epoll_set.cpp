@@ -1,6 +1,7 @@
 #include "epoll_set.hpp"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -27,6 +28,12 @@ bool is_readable(int fd) {
   char byte = 0;
   const auto count = ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return count >= 0 || (errno != EAGAIN && errno != ENOTCONN);
+}
+
+// Whether the other side sends no more, even if there are bytes to read before.
+bool is_ended(int fd) {
+  pollfd look{fd, POLLRDHUP, 0};
+  return ::poll(&look, 1, 0) > 0;
 }
 
 // Whether it is one of the last descriptors that the process may have. They are not for sockets: a
@@ -152,6 +159,12 @@ bool EpollSet::has_unread(int local_port) {
   if (find(local_port) < 0) return false;
   const auto [first, end] = ports_.equal_range(local_port);
   return std::any_of(first, end, [](const auto& one) { return is_readable(one.second); });
+}
+
+bool EpollSet::has_ended(int local_port) {
+  if (find(local_port) < 0) return false;
+  const auto [first, end] = ports_.equal_range(local_port);
+  return std::any_of(first, end, [](const auto& one) { return is_ended(one.second); });
 }
 
 // Where several have the port, it could be any of them.

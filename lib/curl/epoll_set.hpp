@@ -47,6 +47,8 @@ class EpollSet {
   // tells them apart. The socket may be another one, so true only means that a new connection is
   // the better choice. Throws std::bad_alloc.
   [[nodiscard]] bool has_unread(int local_port);
+  // Whether the server has ended the connection with this local port. Throws std::bad_alloc.
+  [[nodiscard]] bool has_ended(int local_port);
   // The socket with this local port; -1 where it was not opened by `open`. Throws std::bad_alloc.
   [[nodiscard]] int find(int local_port);
   // Whether just one socket has this local port.

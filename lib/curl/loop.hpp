@@ -58,6 +58,8 @@ class Loop final : public RunQueue, public Transport {
   [[nodiscard]] const TransportOptions& options() const { return *options_; }
   // Nothing could be reached there: looks for others, for the next attempt.
   void renew_addresses(const Url& url);
+  // The error where the URL has an address of the other version of IP than the options want.
+  [[nodiscard]] Result<void> check_ip_version(const Url& url) const;
   [[nodiscard]] const OriginInfo& origin(const Url& url) const;
   // To be changed.
   OriginInfo& edit_origin(const Url& url);
@@ -85,6 +87,7 @@ class Loop final : public RunQueue, public Transport {
   // It has turned out to speak HTTP/1, and need not be looked after.
   void found_http1(int local_port);
   [[nodiscard]] bool has_unread(int local_port) { return sockets_.has_unread(local_port); }
+  [[nodiscard]] bool has_ended(int local_port) { return sockets_.has_ended(local_port); }
   [[nodiscard]] bool speaks_http1(int local_port) const { return sockets_.is_http1(local_port); }
   // For libcurl's callbacks: libcurl makes progress.
   void progress(Heartbeat::Watched* connection) {

@@ -72,6 +72,20 @@ bool Loop::needs_addresses(const Url& url) const {
                               [&](const auto& entry) { return is_for(entry, url); });
 }
 
+// libcurl 8.23 connects to an address in a URL whatever version of IP is wanted.
+Result<void> Loop::check_ip_version(const Url& url) const {
+  const auto wanted = options_->ip_version;
+  if (wanted == IpVersion::Any || !looks_up_) return {};
+  const auto host = url.host();
+  const bool other = wanted == IpVersion::V4 ? host.starts_with('[') : is_digit(host.front());
+  if (!other || url.parts().named) return {};
+  Error error(Errc::Resolve, "the host " + std::string(host) + " is an address of the IP version " +
+                                 "that ip_version excludes");
+  error.permanent = true;
+  error.curl_code = CURLE_COULDNT_RESOLVE_HOST;
+  return error;
+}
+
 void Loop::renew_addresses(const Url& url) {
   if (!looks_up_) return;
   edit_origin(url).addresses_until = Time();

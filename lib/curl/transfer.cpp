@@ -10,6 +10,10 @@ namespace {
 // What throws in a callback besides want of memory is the user's sink.
 constexpr char kSink[] = "the sink of the body";
 
+// libcurl 8 waits for the end of an HTTP/2 stream even if all of the body has come. Some servers
+// never send it.
+constexpr Duration kStreamEnd = std::chrono::milliseconds(200);
+
 }  // namespace
 
 Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
@@ -65,6 +69,7 @@ Result<void> Transfer::prepare() {
   plan.addresses = addresses_;
   plan.fresh_connection = plan.fresh_connection || fresh_;
   if (auto checked = check_sendable(request_, loop_.options(), plan); !checked) return checked;
+  if (auto checked = loop_.check_ip_version(url_); !checked) return checked;
   if (delivery_ != nullptr) {
     const auto& rest = delivery_->ask(request_);
     if (!rest.range.empty()) plan.range = rest.range.c_str();
@@ -135,11 +140,23 @@ void Transfer::look_at_sent_bytes() {
 
 Time Transfer::limit() const {
   if (reader_.paused) return call_.deadline();
+  if (stream_may_end_) return std::min(call_.deadline(), later(last_byte_, kStreamEnd));
   const bool headers_done = sends_.answered() && !reader_.in_headers;
   auto pause = headers_done ? limits_.stall_timeout : limits_.response_timeout;
   if (upload_.paused()) pause = kForever;  // the server may be waiting for us
-  const auto soonest = std::min(call_.deadline(), later(last_byte_, pause));
+  const auto since = headers_done ? last_byte_ : std::max(last_byte_, rate_pause_end());
+  const auto soonest = std::min(call_.deadline(), later(since, pause));
   return headers_done ? soonest : std::min(soonest, limits_.respond_by);
+}
+
+// libcurl 8.23 sends at once what `upload_rate` allows in a second, and then receives nothing until
+// that second is over.
+Time Transfer::rate_pause_end() const {
+  if (!options_.upload_rate) return started_;
+  const auto sent = std::max(upload_.given(), static_cast<std::uint64_t>(sent_bytes_));
+  const std::chrono::duration<double> pause(static_cast<double>(sent) /
+                                            static_cast<double>(*options_.upload_rate));
+  return later(started_, std::chrono::duration_cast<Duration>(pause));
 }
 
 // Bytes that come only move the limit back, so the timer is set anew when it fires, not with each.
@@ -149,6 +166,11 @@ void Transfer::due() {
     if (upload_.paused()) look_at_upload();
     if (running_) set_timer();
     return;
+  }
+  if (stream_may_end_) {
+    private_handle_ = true;
+    loop_.remove(*this);
+    return finished(CURLE_OK);
   }
   end(sends_.answered() ? Abort::ResponseIncomplete : Abort::NoResponse);
 }
@@ -291,7 +313,20 @@ bool Transfer::received(std::string_view bytes) {
   // libcurl must not be asked to keep the bytes: it would give us all of them again.
   if (reader_.has_rest()) loop_.decode_later(*this);
   decoding_ = reader_.has_rest();
+  if (reader_.response.http_version == "2" && complete() && has_sent_all()) {
+    stream_may_end_ = true;
+    set_timer();
+  }
   return true;
+}
+
+bool Transfer::has_sent_all() const {
+  const auto& body = request_.body();
+  if (!body.present()) return true;
+  const auto size = body.bytes() != nullptr ? body.bytes()->size() : upload_.size();
+  curl_off_t sent = 0;
+  curl_easy_getinfo(handle(), CURLINFO_SIZE_UPLOAD_T, &sent);
+  return size && static_cast<std::uint64_t>(sent) >= *size;
 }
 
 void Transfer::decode_rest() noexcept {

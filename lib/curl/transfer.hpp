@@ -113,7 +113,9 @@ class Transfer final : public CancelableWait {
   [[nodiscard]] bool shares_with(const Transfer& other) const;
   [[nodiscard]] bool may_be_cut_short() const;
   void judge_failure();
+  [[nodiscard]] bool may_be_complete() const;
   [[nodiscard]] bool complete() const;
+  [[nodiscard]] bool has_sent_all() const;
   [[nodiscard]] bool unprocessed() const;
   [[nodiscard]] bool died() const;
   void look_at_connection();
@@ -122,6 +124,7 @@ class Transfer final : public CancelableWait {
   bool report_progress(std::uint64_t sent) noexcept;
   void set_timer();
   [[nodiscard]] Time limit() const;
+  [[nodiscard]] Time rate_pause_end() const;
   [[nodiscard]] bool sends_from_memory() const;
   void look_at_sent_bytes();
   bool received(std::string_view bytes);
@@ -172,8 +175,9 @@ class Transfer final : public CancelableWait {
   bool curl_paused_ = false;  // libcurl was told to wait: for the sink, or for the decoding
   bool cookies_ = false;
   bool private_handle_ = false;
-  bool http1_known_ = false;    // the origin is known to speak HTTP/1
-  bool may_multiplex_ = false;  // the connection may turn out to speak HTTP/2
+  bool stream_may_end_ = false;  // the whole response has come, but not the end of its stream
+  bool http1_known_ = false;     // the origin is known to speak HTTP/1
+  bool may_multiplex_ = false;   // the connection may turn out to speak HTTP/2
   LastSocket last_socket_;
   // Of the connection:
   // libcurl will close it though no frame broke it (HTTP/2): the server goes away, and processes no

@@ -24,12 +24,14 @@ curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
 
 // RFC 9112 §9.2: bytes on a connection that awaits no response are not the response to what is sent
 // next. libcurl 7.88 would take them for it. Over TLS they may be no response, but then the
-// connection was not quite idle either. Over HTTP/2 a server may send frames at any time.
+// connection was not quite idle either. Over HTTP/2 a server may send frames at any time; there,
+// only its end counts, which libcurl 8.22 looks for no more than once a second.
 bool Transfer::has_unread(int local_port) noexcept {
+  static const bool looks_seldom = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081600;
   try {
     const bool http1 =
         !may_multiplex_ || loop_.origin(url_).speaks_http1 || loop_.speaks_http1(local_port);
-    return http1 && loop_.has_unread(local_port);
+    return http1 ? loop_.has_unread(local_port) : looks_seldom && loop_.has_ended(local_port);
   } catch (const std::bad_alloc&) {
     return true;
   }

@@ -177,7 +177,7 @@ void Transfer::judge_failure() {
     abort_.set(Abort::StreamRefused);
   } else if (died()) {
     abort_.set(Abort::ConnectionDied);
-  } else if (complete()) {
+  } else if (may_be_complete()) {
     code_ = CURLE_OK;
     private_handle_ = true;
   }
@@ -194,9 +194,13 @@ bool Transfer::may_be_cut_short() const {
 }
 
 // RFC 9113 §8.1: a server may respond before it has read the request, and reset the stream then.
-bool Transfer::complete() const {
+bool Transfer::may_be_complete() const {
   const auto failure = failure_of(code_).code;
-  if (failure != Errc::Receive && failure != Errc::Send) return false;
+  return (failure == Errc::Receive || failure == Errc::Send) && complete();
+}
+
+// All of the response has come, as far as its length says.
+bool Transfer::complete() const {
   if (!sends_.answered() || reader_.in_headers) return false;
   if (!reader_.has_body()) return true;
   curl_off_t length = -1;
