@@ -58,7 +58,7 @@ class HttpretryConan(ConanFile):
     def validate(self):
         check_min_cppstd(self, 20)
         if self.settings.os != "Linux":
-            raise ConanInvalidConfiguration("httpretry needs Linux: its loops wait by epoll")
+            raise ConanInvalidConfiguration("httpretry needs Linux: cmake/README.md lists why")
         least = {"gcc": 12, "clang": 14}.get(str(self.settings.compiler), 0)
         if int(str(self.settings.compiler.version).split(".", 1)[0]) < least:
             raise ConanInvalidConfiguration(f"{self.settings.compiler} before {least} is too old")

@@ -3,7 +3,6 @@
 #include <httpretry/http/detail/misuse.hpp>
 
 #include <poll.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,18 +10,19 @@
 namespace httpretry {
 namespace detail {
 
-EventLoopCore::EventLoopCore() : process_(::getpid()), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!epoll_.open()) throw std::system_error(errno, std::generic_category(), kFailure);
+EventLoopCore::EventLoopCore() : process_(::getpid()) {
+  if constexpr (!Poller::kHasDescriptor) {
+    throw std::system_error(ENOTSUP, std::generic_category(),
+                            "cannot make an event loop: this httpretry was built with "
+                            "HTTPRETRY_POLLER=poll, which has no descriptor to wait for");
+  }
   watch(wake_.fd());
   read_clock();
   prepare_to_block();  // a post before the first turn makes the descriptor readable, too
 }
 
 void EventLoopCore::watch(int fd) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = fd;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return;
+  if (poller_.watch(fd, CURL_POLL_IN, false)) return;
   throw std::system_error(errno, std::generic_category(), kFailure);
 }
 
@@ -41,7 +41,7 @@ std::shared_ptr<BackgroundLoop> EventLoopCore::loop_at(std::size_t index) const 
 
 // A forked process may still have its descriptor open, so it would not leave the set by itself.
 void EventLoopCore::drop(const std::shared_ptr<BackgroundLoop>& loop) {
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, loop->loop().descriptor(), nullptr);
+  poller_.forget(loop->loop().descriptor());
   const std::lock_guard lock(mutex_);
   std::erase(loops_, loop);
 }

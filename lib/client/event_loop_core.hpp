@@ -4,6 +4,7 @@
 
 #include "loops.hpp"
 
+#include "lib/curl/poller.hpp"
 #include "lib/http/descriptor.hpp"
 
 #include <httpretry/client/event_loop.hpp>
@@ -19,7 +20,7 @@ class EventLoopCore final : public RunQueue, public std::enable_shared_from_this
   // Whether this thread drove the loop last.
   [[nodiscard]] bool is_driver() const { return driver_ == std::this_thread::get_id(); }
 
-  [[nodiscard]] int descriptor() const { return epoll_.get(); }
+  [[nodiscard]] int descriptor() const { return poller_.descriptor(); }
   [[nodiscard]] std::optional<std::chrono::milliseconds> time_left() const;
   void run_turn();
   // The EventLoop is destroyed, maybe in a turn: ends what it carries.
@@ -42,8 +43,8 @@ class EventLoopCore final : public RunQueue, public std::enable_shared_from_this
 
   static constexpr char kFailure[] = "cannot make an event loop";
 
-  const int process_;  // that made it
-  Descriptor epoll_;   // of the descriptors of the queue and of the loops
+  const int process_;        // that made it
+  Poller poller_{kFailure};  // of the descriptors of the queue and of the loops
   EventFd wake_{kFailure};
   std::atomic<bool> woken_ = false;
   std::atomic<bool> in_turn_ = false;

@@ -145,7 +145,7 @@ Time Loop::next_work() const {
   return next;
 }
 
-// Rounded up to the tick of epoll_wait: a timer must never fire early.
+// Rounded up to the tick of the poller: a timer must never fire early.
 int Loop::timeout_ms() const {
   const auto next = next_work();
   if (next <= now_) return 0;
@@ -180,33 +180,30 @@ void Loop::take_events(int timeout) {
   on_events(events);
 }
 
-void Loop::on_events(std::span<const epoll_event> events) {
-  for (const auto& event : events) on_event(event.data.fd, event.events);
+void Loop::on_events(std::span<const Poller::Event> events) {
+  for (const auto& event : events) on_event(event);
   if (!events.empty()) read_clock();
 }
 
-// Waits for libcurl's sockets, and for those in the epoll set and posts, at most until libcurl's
+// Waits for libcurl's sockets, and for those in the set and posts, at most until libcurl's
 // next timer. The next turn lets libcurl handle what has happened on its sockets.
 void Loop::wait_with_curl(Shard& shard, int timeout) {
-  curl_waitfd others{sockets_.descriptor(), CURL_WAIT_POLLIN, 0};
   int ready = 0;
-  const auto code = curl_multi_poll(shard.multi.get(), &others, 1, timeout, &ready);
+  bool own = false;
+  const auto code = sockets_.wait_with(shard.multi.get(), timeout, ready, own);
   unblocked();
   read_clock();
   if (ready == 0 && shard.look_at > now_) plan_look(shard, true);
   if (code != CURLM_OK) return fail_all(shard, code);
-  if (others.revents != 0) on_events(sockets_.wait(0));
+  if (own) on_events(sockets_.wait(0));
 }
 
-void Loop::on_event(int fd, std::uint32_t events) {
+void Loop::on_event(const Poller::Event& event) {
+  const int fd = Poller::descriptor_of(event);
   if (fd == sockets_.wake_descriptor()) return sockets_.clear_wake();
   auto* shard = sockets_.owner_of(fd);
   if (shard == nullptr) return;
-  int mask = 0;
-  if ((events & EPOLLIN) != 0) mask |= CURL_CSELECT_IN;
-  if ((events & EPOLLOUT) != 0) mask |= CURL_CSELECT_OUT;
-  if ((events & (EPOLLERR | EPOLLHUP)) != 0) mask |= CURL_CSELECT_ERR;
-  socket_action(*shard, fd, mask);
+  socket_action(*shard, fd, Poller::what_of(event));
   plan_look(*shard, false);
 }
 

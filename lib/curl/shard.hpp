@@ -37,7 +37,7 @@ struct Shard {
   // body is to be left out of such a request, and leaves it out of others, too. So they share no
   // connection with those of other shards, nor with each other at the same time.
   const bool negotiates;
-  // libcurl waits for its sockets; otherwise they are in the epoll set.
+  // libcurl waits for its sockets; otherwise they are in the loop's SocketSet.
   const bool polled;
   Time deadline = kNever;  // when libcurl wants to be called without an event
   Time look_at = kNever;   // when to call it for the transfers that connect

@@ -1,6 +1,8 @@
 // What can never be right ends with a sentence, not with a crash or a wait without end.
 #include "conversation.hpp"
 
+#include "lib/curl/poller.hpp"
+
 #include <httpretry/client/event_loop.hpp>
 #include <httpretry/flow/start.hpp>
 
@@ -150,6 +152,13 @@ TEST_CASE("a future that is ready may be asked on any thread") {
       talk.client({on_request("asking", [&](Request&, Call&) { status = ready.get() ? 1 : 2; })});
   CHECK(asking.get("http://x/"));
   CHECK(status == 2);
+}
+
+TEST_CASE("a poller without a descriptor: what needs one is refused") {
+  if constexpr (!Poller::kHasDescriptor) {
+    CHECK_THROWS_WITH_AS(EventLoop(), doctest::Contains("built with HTTPRETRY_POLLER=poll"),
+                         std::system_error);
+  }
 }
 
 TEST_CASE("an EventLoop that is driven inside of its turn") {

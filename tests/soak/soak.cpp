@@ -6,6 +6,8 @@
 //   soak [--seconds N] [--seed N]
 //
 // What happens follows from the seed but for the races, which are the point of it.
+#include "lib/curl/poller.hpp"
+
 #include <httpretry/client/client.hpp>
 #include <httpretry/client/event_loop.hpp>
 #include <httpretry/flow/awaited_body.hpp>
@@ -204,7 +206,8 @@ class Life {
                              if (request.headers().contains("X-Last")) last_began_ = true;
                            })};
     options.threads = 1 + static_cast<int>(random_.below(3));
-    if (random_.one_in(3)) options.scheduler = event_loop_ = std::make_shared<EventLoop>();
+    if (Poller::kHasDescriptor && random_.one_in(3))
+      options.scheduler = event_loop_ = std::make_shared<EventLoop>();
     one_loop_ = options.threads == 1 || event_loop_;
     options.blocking = random_.one_in(4) ? Blocking::SharedLoop : Blocking::OwnThread;
     if (random_.one_in(2)) options.max_in_flight = 1 + static_cast<int>(random_.below(30));

@@ -4,6 +4,8 @@
 //   torture [RESOURCE [K]]     all of them; those of one resource; one, in this very process
 #include "failures.hpp"
 
+#include "lib/curl/poller.hpp"
+
 #include <httpretry/client/client.hpp>
 #include <httpretry/client/event_loop.hpp>
 #include <httpretry/curl/cookies.hpp>
@@ -261,6 +263,10 @@ void Calls::use_secrets(Client& client) {
 
 // Calls in the turns of this thread, one of them under way when the client ends.
 void Calls::use_event_loop() {
+  if constexpr (!Poller::kHasDescriptor) {
+    for (const std::size_t call : {12U, 13U}) endings_[call].refused = true;
+    return;
+  }
   const auto loop = std::make_shared<EventLoop>();
   auto driven = options();
   driven.scheduler = loop;
@@ -391,6 +397,8 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (!wanted.empty() && wanted != kNames[i]) continue;
     const auto resource = static_cast<Resource>(i);
+    const bool of_epoll = resource == Resource::Epoll || resource == Resource::EpollCtl;
+    if (of_epoll && !Poller::kHasDescriptor) continue;
     if (argc > 2) {
       round(*sights, resource, std::atol(argv[2]));
     } else {

@@ -213,7 +213,7 @@ TEST_CASE("a loop for which there are no descriptors is an error, not an excepti
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error().code == Errc::LocalShortage);
     CHECK(outcome.error().history.stop_reason == Reason::LocalShortage);
-    CHECK_MESSAGE(outcome.error().message.find("the call cannot begin: cannot make an epoll set: "
+    CHECK_MESSAGE(outcome.error().message.find("the call cannot begin: cannot make a loop: "
                                                "Too many open files (this process") == 0,
                   outcome.error().message);
   }
@@ -227,9 +227,10 @@ TEST_CASE("where the process may open no more files, a call on an EventLoop says
   std::string told;
   client.send_then(Request::get("http://127.0.0.1/"),
                    [&](const Outcome& outcome) { told = outcome.error().message; });
-  CHECK_MESSAGE(told.find("the call cannot begin: cannot make an epoll set: Too many open files "
-                          "(this process") == 0,
-                told);
+  CHECK_MESSAGE(
+      told.find("the call cannot begin: cannot make a loop: Too many open files (this process") ==
+          0,
+      told);
 }
 
 TEST_CASE("a forked process may destroy the client that it inherited, and the parent goes on") {

@@ -65,7 +65,7 @@ class EventLoopCore;
 
 class HTTPRETRY_API EventLoop final : public Scheduler {
  public:
-  // Throws std::system_error where the process may open no more descriptors.
+  // Throws std::system_error if no descriptor is left, and always with HTTPRETRY_POLLER=poll.
   EventLoop();
   ~EventLoop() override;
   EventLoop(const EventLoop&) = delete;

@@ -1,4 +1,4 @@
-#include "epoll_set.hpp"
+#include "socket_set.hpp"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -48,28 +48,23 @@ bool is_spare(int fd) {
 
 }  // namespace
 
-EpollSet::EpollSet() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = wake_.fd();
-  if (epoll_.open() && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.fd(), &event) == 0) return;
+SocketSet::SocketSet() {
+  if (poller_.watch(wake_.fd(), CURL_POLL_IN, false)) return;
   throw std::system_error(errno, std::generic_category(), kFailure);
 }
 
-std::span<const epoll_event> EpollSet::wait(int timeout_ms) {
-  const auto room = static_cast<int>(events_.size());
-  const int count = ::epoll_wait(epoll_.get(), events_.data(), room, timeout_ms);
-  return {events_.data(), static_cast<std::size_t>(std::max(count, 0))};
+std::span<const Poller::Event> SocketSet::wait(int timeout_ms) {
+  return {events_.data(), poller_.wait(events_, timeout_ms)};
 }
 
-Shard* EpollSet::owner_of(int fd) {
+Shard* SocketSet::owner_of(int fd) {
   auto& socket = at(fd);
   if (socket.shard != nullptr && socket.wanted != 0) return socket.shard;
   forget(fd, socket);
   return nullptr;
 }
 
-bool EpollSet::make_room(int fd) noexcept {
+bool SocketSet::make_room(int fd) noexcept {
   const auto index = static_cast<std::size_t>(fd);
   try {
     if (index >= sockets_.size()) sockets_.resize(index + 1);
@@ -79,42 +74,32 @@ bool EpollSet::make_room(int fd) noexcept {
   }
 }
 
-bool EpollSet::want(int fd, Shard& shard, int what) noexcept {
+bool SocketSet::want(int fd, Shard& shard, int what) noexcept {
   if (!make_room(fd)) return false;
   auto& socket = at(fd);
   socket.shard = &shard;
-  socket.wanted = 0;
   if (what == CURL_POLL_REMOVE) {
+    socket.wanted = 0;
     // The sockets that libcurl made without us (of its resolver) are closed without us.
     if (!socket.ours) forget(fd, socket);
     return true;
   }
-  if ((what & CURL_POLL_IN) != 0) socket.wanted |= EPOLLIN;
-  if ((what & CURL_POLL_OUT) != 0) socket.wanted |= EPOLLOUT;
-  return socket.wanted == socket.registered || watch(fd, socket);
+  socket.wanted = what;
+  return socket.wanted == socket.watched || watch(fd, socket);
 }
 
-bool EpollSet::watch(int fd, Socket& socket) const {
-  epoll_event event{};
-  event.events = socket.wanted;
-  event.data.fd = fd;
-  const auto problem_of = [&](int change) {
-    return ::epoll_ctl(epoll_.get(), change, fd, &event) == 0 ? 0 : errno;
-  };
-  int problem = problem_of(socket.registered == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD);
-  // The number may have been closed and used again without our knowledge.
-  if (problem == EEXIST) problem = problem_of(EPOLL_CTL_MOD);
-  if (problem == ENOENT) problem = problem_of(EPOLL_CTL_ADD);
-  socket.registered = problem == 0 ? socket.wanted : 0;
-  return problem == 0;
+bool SocketSet::watch(int fd, Socket& socket) noexcept {
+  const bool watched = poller_.watch(fd, socket.wanted, socket.watched != 0);
+  socket.watched = watched ? socket.wanted : 0;
+  return watched;
 }
 
-void EpollSet::forget(int fd, Socket& socket) const {
-  if (socket.registered != 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  socket.registered = 0;
+void SocketSet::forget(int fd, Socket& socket) noexcept {
+  if (socket.watched != 0) poller_.forget(fd);
+  socket.watched = 0;
 }
 
-int EpollSet::open(const curl_sockaddr& address) noexcept {
+int SocketSet::open(const curl_sockaddr& address) noexcept {
   const int fd = ::socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
   if (fd < 0) return -errno;
   if (const int problem = is_spare(fd) ? EMFILE : make_room(fd) ? 0 : ENOMEM; problem != 0) {
@@ -127,7 +112,7 @@ int EpollSet::open(const curl_sockaddr& address) noexcept {
   return fd;
 }
 
-int EpollSet::find(int local_port) {
+int SocketSet::find(int local_port) {
   auto found = ports_.find(local_port);
   if (found == ports_.end()) {
     learn_ports();
@@ -136,7 +121,7 @@ int EpollSet::find(int local_port) {
   return found == ports_.end() ? -1 : found->second;
 }
 
-void EpollSet::learn_ports() {
+void SocketSet::learn_ports() {
   for (std::size_t i = 0; i < sockets_.size(); ++i) {
     auto& socket = sockets_[i];
     if (!socket.ours || socket.port != 0) continue;
@@ -148,7 +133,7 @@ void EpollSet::learn_ports() {
   }
 }
 
-bool EpollSet::has_unread(int local_port) {
+bool SocketSet::has_unread(int local_port) {
   if (local_port == 0) {
     for (std::size_t i = 0; i < sockets_.size(); ++i) {
       const auto& socket = sockets_[i];
@@ -161,23 +146,24 @@ bool EpollSet::has_unread(int local_port) {
   return std::any_of(first, end, [](const auto& one) { return is_readable(one.second); });
 }
 
-bool EpollSet::has_ended(int local_port) {
+bool SocketSet::has_ended(int local_port) {
   if (find(local_port) < 0) return false;
   const auto [first, end] = ports_.equal_range(local_port);
   return std::any_of(first, end, [](const auto& one) { return is_ended(one.second); });
 }
 
 // Where several have the port, it could be any of them.
-bool EpollSet::is_http1(int local_port) const {
+bool SocketSet::is_http1(int local_port) const {
   return is_only(local_port) &&
          sockets_[static_cast<std::size_t>(ports_.find(local_port)->second)].http1;
 }
 
-int EpollSet::close(curl_socket_t fd) noexcept {
+int SocketSet::close(curl_socket_t fd) noexcept {
   close_error_ = errno;
   const auto [first, end] = ports_.equal_range(at(fd).port);
   const auto own = std::find_if(first, end, [fd](const auto& one) { return one.second == fd; });
   if (own != end) ports_.erase(own);
+  if (at(fd).watched != 0) poller_.on_close(fd);
   at(fd) = Socket{};
   return ::close(fd);
 }

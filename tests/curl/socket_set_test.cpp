@@ -1,4 +1,4 @@
-#include "lib/curl/epoll_set.hpp"
+#include "lib/curl/socket_set.hpp"
 
 #include <doctest/doctest.h>
 
@@ -20,7 +20,7 @@ curl_sockaddr address_of_family(int family) {
 
 // A program may have closed its standard input.
 TEST_CASE("descriptor 0 is a socket like others") {
-  EpollSet sockets;
+  SocketSet sockets;
   const int input = ::dup(STDIN_FILENO);
   ::close(STDIN_FILENO);
   const auto fd = sockets.open(address_of_family(AF_INET));
@@ -33,7 +33,7 @@ TEST_CASE("descriptor 0 is a socket like others") {
 }
 
 TEST_CASE("it tells why there is no socket") {
-  EpollSet sockets;
+  SocketSet sockets;
   CHECK(sockets.open(address_of_family(-1)) == -EAFNOSUPPORT);
   const auto fd = sockets.open(address_of_family(AF_INET));
   CHECK(fd > 0);

@@ -1,14 +1,13 @@
-// EpollSet: libcurl's sockets in the epoll set of a loop, with a descriptor that wakes it from
-// other threads.
+// SocketSet: libcurl's sockets of a loop, and a descriptor that wakes the loop from other threads.
 #pragma once
+
+#include "poller.hpp"
 
 #include "lib/http/descriptor.hpp"
 
 #include <curl/curl.h>
-#include <sys/epoll.h>
 
 #include <array>
-#include <cstdint>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -17,21 +16,26 @@ namespace httpretry {
 
 struct Shard;
 
-class EpollSet {
+class SocketSet {
  public:
   // Throws std::system_error where the process may open no more descriptors.
-  EpollSet();
+  SocketSet();
 
   // From any thread: ends a wait.
   void wake() noexcept { wake_.signal(); }
   void clear_wake() { wake_.clear(); }
   [[nodiscard]] int wake_descriptor() const { return wake_.fd(); }
 
-  // Readable while something has happened that no wait has told.
-  [[nodiscard]] int descriptor() const { return epoll_.get(); }
+  // Readable while something has happened that no wait has reported. -1 without
+  // Poller::kHasDescriptor.
+  [[nodiscard]] int descriptor() const { return poller_.descriptor(); }
 
   // What has happened, until the next wait.
-  [[nodiscard]] std::span<const epoll_event> wait(int timeout_ms);
+  [[nodiscard]] std::span<const Poller::Event> wait(int timeout_ms);
+  // Poller::wait_with.
+  CURLMcode wait_with(CURLM* multi, int timeout_ms, int& ready, bool& own) {
+    return poller_.wait_with(multi, timeout_ms, ready, own);
+  }
   // Whose socket it is; nullptr where it has been closed, or is not wanted any more, since the
   // kernel wrote the event.
   Shard* owner_of(int fd);
@@ -61,12 +65,12 @@ class EpollSet {
   [[nodiscard]] int close_error() const { return close_error_; }
 
  private:
-  // It stays in the epoll set when libcurl does not want its events: most are wanted again for the
-  // next exchange, which saves two system calls each time.
+  // The poller watches it even when libcurl does not want its events: most are wanted again for
+  // the next exchange, which saves two system calls each time.
   struct Socket {
     Shard* shard = nullptr;
-    std::uint32_t registered = 0;  // epoll events
-    std::uint32_t wanted = 0;
+    int watched = 0;  // CURL_POLL_IN and so on, as the poller knows
+    int wanted = 0;
     bool ours = false;  // opened by `open`, so that `close` is called
     bool of_unix = false;
     bool http1 = false;
@@ -74,20 +78,20 @@ class EpollSet {
   };
   [[nodiscard]] bool make_room(int fd) noexcept;
   Socket& at(int fd) { return sockets_[static_cast<std::size_t>(fd)]; }
-  [[nodiscard]] bool watch(int fd, Socket& socket) const;
-  void forget(int fd, Socket& socket) const;
+  [[nodiscard]] bool watch(int fd, Socket& socket) noexcept;
+  void forget(int fd, Socket& socket) noexcept;
   void learn_ports();
 
-  static constexpr char kFailure[] = "cannot make an epoll set";
+  static constexpr char kFailure[] = "cannot make a loop";
 
-  Descriptor epoll_;
+  Poller poller_{kFailure};
   EventFd wake_{kFailure};
   int close_error_ = 0;
   std::vector<Socket> sockets_;  // by descriptor
   // Descriptors by the port of our end. Several may have the same, to different servers.
   std::unordered_multimap<int, int> ports_;
   // More than come at once in practice; what is left over comes with the next wait.
-  std::array<epoll_event, 256> events_{};
+  std::array<Poller::Event, 256> events_{};
 };
 
 }  // namespace httpretry

@@ -1,0 +1,68 @@
+#include "poll_poller.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+namespace httpretry {
+
+bool PollPoller::watch(int fd, int what, bool /*watched*/) noexcept {
+  pollfd entry{fd, 0, 0};
+  if ((what & CURL_POLL_IN) != 0) entry.events |= POLLIN;
+  if ((what & CURL_POLL_OUT) != 0) entry.events |= POLLOUT;
+  const auto found = std::ranges::find(watched_, fd, &pollfd::fd);
+  try {
+    if (found == watched_.end()) {
+      watched_.push_back(entry);
+    } else {
+      *found = entry;
+    }
+    return true;
+  } catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+    return false;
+  }
+}
+
+void PollPoller::forget(int fd) noexcept {
+  const auto found = std::ranges::find(watched_, fd, &pollfd::fd);
+  if (found == watched_.end()) return;
+  *found = watched_.back();
+  watched_.pop_back();
+}
+
+std::size_t PollPoller::wait(std::span<Event> events, int timeout_ms) noexcept {
+  const auto all = watched_.size();
+  if (::poll(watched_.data(), all, timeout_ms) <= 0) return 0;
+  // As epoll does, it forgets descriptors that were closed without a call of `on_close`.
+  std::erase_if(watched_, [](const pollfd& entry) { return (entry.revents & POLLNVAL) != 0; });
+  std::size_t count = 0;
+  if (first_ >= watched_.size()) first_ = 0;
+  std::rotate(watched_.begin(), watched_.begin() + static_cast<std::ptrdiff_t>(first_),
+              watched_.end());
+  for (first_ = 0; first_ < watched_.size() && count < events.size(); ++first_) {
+    if (watched_[first_].revents != 0) events[count++] = watched_[first_];
+  }
+  return count;
+}
+
+CURLMcode PollPoller::wait_with(CURLM* multi, int timeout_ms, int& ready, bool& own) {
+  std::vector<curl_waitfd> others;
+  try {
+    others.reserve(watched_.size());
+  } catch (const std::bad_alloc&) {
+    return CURLM_OUT_OF_MEMORY;
+  }
+  for (const auto& entry : watched_) {
+    curl_waitfd other{entry.fd, 0, 0};
+    if ((entry.events & POLLIN) != 0) other.events |= CURL_WAIT_POLLIN;
+    if ((entry.events & POLLOUT) != 0) other.events |= CURL_WAIT_POLLOUT;
+    others.push_back(other);
+  }
+  const auto count = static_cast<unsigned>(others.size());
+  const auto code = curl_multi_poll(multi, others.data(), count, timeout_ms, &ready);
+  own = ready != 0;  // libcurl does not say which of them has an error
+  return code;
+}
+
+}  // namespace httpretry
