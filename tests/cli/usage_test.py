@@ -173,8 +173,11 @@ class Usage(ProgramTest):
             self.run_program("--noproxy", "", server.url(), env=environment).stdout, b"by proxy")
 
     def test_version_names_libcurls(self):
-        self.assertRegex(self.run_program("-V").stdout.decode(),
-                         r"^httpretry \d+\.\d+\.\d+ libcurl/\d")
+        first, second = self.run_program("-V").stdout.decode().splitlines()
+        self.assertRegex(first, r"^httpretry \d+\.\d+\.\d+ libcurl/\d")
+        self.assertRegex(second, r"^tested with libcurl 7\.88\.1, .*\d$|, not with this one$")
+        version = first.split("libcurl/")[1].split()[0]
+        self.assertEqual(f" {version}," in second + ",", "not with this one" not in second)
 
     def test_what_is_refused(self):
         for args, message in (

@@ -64,7 +64,14 @@ void check_target(const SendOptions& options, std::size_t index, const Request& 
 }
 
 int print_version() {
-  write_to("-", std::string("httpretry " HTTPRETRY_VERSION " ") + transport_version() + "\n", -1);
+  constexpr std::string_view kTested = HTTPRETRY_TESTED_LIBCURL;
+  const auto in_use = transport_version();  // "libcurl/8.14.1 OpenSSL/…"
+  const auto number = in_use.substr(0, in_use.find(' ')).substr(in_use.find('/') + 1);
+  const bool tested = (std::string(kTested) + ",").find(number + ",") != std::string::npos;
+  write_to("-",
+           "httpretry " HTTPRETRY_VERSION " " + in_use + "\ntested with libcurl " +
+               std::string(kTested) + (tested ? "\n" : ", not with this one\n"),
+           -1);
   return kOk;
 }
 
