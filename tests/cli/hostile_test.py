@@ -63,8 +63,9 @@ class Hostile(ProgramTest):
                 (self.folder / "file").unlink()
 
     def test_the_time_is_kept_during_a_flood_without_tls(self):
+        # nghttp2 1.70, with libcurl 8.23, ends the flood by itself: 16.
         self.run_program("-m", 0.01, "--http2-prior-knowledge", "-o", "file",
-                         self.serve("http2_empty_data"), status=28)
+                         self.serve("http2_empty_data"), status=(28, 16))
         self.assertEqual(list(self.folder.glob("file*")), [])
 
     def test_a_server_that_floods_stops_at_once(self):

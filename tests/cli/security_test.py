@@ -51,8 +51,9 @@ class Injection(ProgramTest):
         self.run_program(server.url("/a\r\nInjected: yes"), status=2)
         self.run_program(server.url("/a%0d%0aInjected:%20yes"))
         self.run_program("--url-query", f"q={CRLF}", server.url("/b"))
-        self.assertEqual([seen.target for seen in server.seen],
-                         ["/a%0d%0aInjected:%20yes", "/b?q=x%0D%0AInjected%3A+yes"])
+        # libcurl 8.20 and later write the bytes in capitals.
+        self.assertEqual([seen.target.replace("%0d%0a", "%0D%0A") for seen in server.seen],
+                         ["/a%0D%0AInjected:%20yes", "/b?q=x%0D%0AInjected%3A+yes"])
 
     def test_a_servers_location_stays_one_line(self):
         for location in ("/b%0d%0aInjected:%20yes", "/b\x0bInjected", "/b\rInjected:yes"):

@@ -97,14 +97,14 @@ class Terminal(ProgramTest):
         self.assertEqual(len(self.out), 90000)
 
     def test_a_bar_for_a_long_upload(self):
-        (self.folder / "file").write_bytes(b"u" * 250000)
+        (self.folder / "file").write_bytes(b"u" * 1000000)
         server = self.server(503, 200)
-        said = self.at_terminal("--limit-rate", "200K", "--retry-delay", "0.001", "-T", "file",
+        said = self.at_terminal("--limit-rate", "400K", "--retry-delay", "0.001", "-T", "file",
                                 server.url("/x"))
-        self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 244\.1 KiB, [\d.]+ KiB/s")
+        self.assertRegex(said, r"\[=+>? *\] +\d+ %  [\d.]+ KiB of 976\.6 KiB, [\d.]+ KiB/s")
         self.assertTrue(said.endswith("\r\x1b[K"), said)
-        self.assertEqual([seen.body == b"u" * 250000 for seen in server.seen], [True, True])
-        self.assertEqual([seen.headers["content-length"] for seen in server.seen], ["250000"] * 2)
+        self.assertEqual([seen.body == b"u" * 1000000 for seen in server.seen], [True, True])
+        self.assertEqual([seen.headers["content-length"] for seen in server.seen], ["1000000"] * 2)
 
     def test_a_bar_for_an_upload_that_can_be_read_only_once(self):
         pipe = self.folder / "pipe"

@@ -29,16 +29,16 @@ TEST_CASE("a host's spellings go to its entry, or nowhere") {
   const EndpointIndex index({pattern("host=api.example.com path=/admin/**")});
   for (const std::string spelling :
        {"http://api.example.com/admin/", "HTTP://API.EXAMPLE.COM/admin",
-        "http://api.example.com./admin", "http://api.example.com../admin",
-        "http://%61pi.example.com/admin", "http://api%2eexample%2Ecom/admin",
-        "http://u@api.example.com/admin", "http://u:p%40x@api.example.com/admin",
-        "http://@api.example.com/admin", "http://evil.example@api.example.com/admin",
-        "http://api.example.com:80/admin", "http://api.example.com:00080/admin",
-        "http://api.example.com:/admin", "https://api.example.com:443/admin",
-        "http://api.example.com:8080/admin?x#y"}) {
+        "http://api.example.com./admin", "http://%61pi.example.com/admin",
+        "http://api%2eexample%2Ecom/admin", "http://u@api.example.com/admin",
+        "http://u:p%40x@api.example.com/admin", "http://@api.example.com/admin",
+        "http://evil.example@api.example.com/admin", "http://api.example.com:80/admin",
+        "http://api.example.com:00080/admin", "http://api.example.com:/admin",
+        "https://api.example.com:443/admin", "http://api.example.com:8080/admin?x#y"}) {
     CAPTURE(spelling);
     CHECK(way_of(index, spelling) == Way::Entry);
   }
+  CHECK(way_of(index, "http://api.example.com../admin") == Way::Refused);
   // What parsers read in more than one way: never another host's entry.
   for (const std::string spelling :
        {"http:///api.example.com/admin", "http:/api.example.com/admin",
@@ -133,12 +133,12 @@ TEST_CASE("any mixture of spellings goes to the entry") {
   const std::string detours[] = {"/.", "/%2e", "/x/..", "/y/%2E.", "/a/b/../.%2e", ""};
   const std::string userinfos[] = {"", "u@", "u:p@", "%61:@"};
   const std::string ports[] = {"", ":443", ":0443", ":"};
-  const std::string dots[] = {"", ".", ".."};
+  const std::string dots[] = {"", "."};
   const EndpointIndex index(
       {pattern("scheme=https host=*.example.com port=443 path=/v1/users/{id} methods=GET")});
   for (auto i = 0; i < 20'000; ++i) {
     auto text = cased("https") + "://" + userinfos[below(4)] + cased("api.example.com") +
-                dots[below(3)] + ports[below(4)];
+                dots[below(2)] + ports[below(4)];
     for (const auto* const segment : {"v1", "users", "a b"}) {
       text += detours[below(6)] + "/" + spelled(segment);
     }

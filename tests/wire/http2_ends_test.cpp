@@ -138,7 +138,7 @@ TEST_CASE("a response without a length is complete while others on its connectio
   }
 }
 
-// libcurl 8.14 loses the end of a stream if it finds in the same turn that it cannot write.
+// libcurl 8.14 may find first that it cannot write, and then loses the end of the stream.
 TEST_CASE("a response that is complete stays so if its connection is closed in the next one") {
   const bool loses_end = !libcurl_before(0x080000) && libcurl_before(0x081600);
   for (const bool with_length : {true, false}) {
@@ -152,8 +152,7 @@ TEST_CASE("a response that is complete stays so if its connection is closed in t
                         at_once);
       });
       CHECK_FALSE(outcomes[1]);
-      if (loses_end && !with_length && at_once) {
-        REQUIRE_FALSE(outcomes[0]);
+      if (loses_end && !with_length && at_once && !outcomes[0]) {
         CHECK(outcomes[0].error().code == Errc::Send);
         CHECK(outcomes[0].error().exchange.sent == Sent::Answered);
         continue;
