@@ -100,6 +100,7 @@ ClientCore::ClientCore(ClientOptions options)
       resolver_(std::make_shared<Resolver>(connection_->lookup, connection_->lookup_may_block)),
       pool_(connection_, resolver_) {
   init_curl();
+  if (!options_.transport) try_out(*connection_);
   if (options_.max_in_flight > 0 || options_.max_in_flight_per_origin > 0) {
     admission_.emplace(options_.max_in_flight, options_.max_in_flight_per_origin,
                        options_.transport.get());

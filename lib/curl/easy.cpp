@@ -195,24 +195,36 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
     set_text(CURLOPT_NETRC_FILE, *options_.netrc);
   }
   if (plan.cookies) set_cookies(request, url);
-  if (options.on_connection) set(CURLOPT_CERTINFO, 1L);
+  if (options.on_connection) set_if_known(CURLOPT_CERTINFO, 1L);
   set_changed(CURLOPT_NOPROGRESS, options.on_progress ? 0L : 1L, no_progress_);
   set_changed(CURLOPT_MAX_SEND_SPEED_LARGE,
               static_cast<curl_off_t>(options.upload_rate.value_or(0)), upload_rate_);
   set_http_version(plan, url.scheme() == "https");
-  set_changed(CURLOPT_BUFFERSIZE, buffer_size(expected_body_), buffer_size_);
+  set_buffer_size();
   set_changed(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
   set_changed(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout), connect_timeout_ms_);
   set_changed(CURLOPT_EXPECT_100_TIMEOUT_MS, milliseconds(options.expect_timeout),
               expect_timeout_ms_);
 }
 
+// libcurl 7.88 refuses another size while the handle still has a buffer. Then it uses that one.
+void Easy::set_buffer_size() {
+  const auto size = buffer_size(expected_body_);
+  if (size == buffer_size_) return;
+  const auto code = curl_easy_setopt(handle(), CURLOPT_BUFFERSIZE, size);
+  if (code == CURLE_OK) buffer_size_ = size;
+  if (code != CURLE_OK && code != CURLE_BAD_FUNCTION_ARGUMENT) refused(CURLOPT_BUFFERSIZE, code);
+}
+
 void Easy::set_http_version(const SendPlan& plan, bool tls) {
   const auto wanted = plan.http_version;
   // libcurl 7.88 fails with code 16 where it sends on such a connection for the second time.
   static const bool reusable = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000;
+  static const bool has_http2 =
+      (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) != 0;
   bool once = false;
-  long version = wanted == HttpVersion::Any && tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1;
+  long version = wanted == HttpVersion::Any && tls && has_http2 ? CURL_HTTP_VERSION_2TLS
+                                                                : CURL_HTTP_VERSION_1_1;
   if (wanted == HttpVersion::Http2PriorKnowledge) {
     version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
     once = plan.negotiates || (!reusable && !tls);

@@ -101,14 +101,25 @@ class Easy {
 
   [[nodiscard]] const char* error_text() const { return error_text_.data(); }
 
+  // Throws std::bad_alloc or std::runtime_error if libcurl refuses the value: what it leaves out in
+  // silence could be a method, a pin or an authority.
+  template <class Value>
+  void set(CURLoption option, Value value) {
+    const auto code = curl_easy_setopt(handle(), option, value);
+    if (code != CURLE_OK) refused(option, code);
+  }
+
   Transfer* transfer = nullptr;  // whose exchange it is: libcurl's callbacks go there
 
  private:
   enum class Shape { Get, Head, Bytes, Stream };
-  // What libcurl has no memory for must not be left out in silence: a method, a pin, an authority.
+  [[noreturn]] static void refused(CURLoption option, CURLcode code);
+  // For an option that some builds of libcurl do not have, and that we can do without.
   template <class Value>
-  void set(CURLoption option, Value value) {
-    if (curl_easy_setopt(handle(), option, value) == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+  void set_if_known(CURLoption option, Value value) {
+    const auto code = curl_easy_setopt(handle(), option, value);
+    const bool unknown = code == CURLE_UNKNOWN_OPTION || code == CURLE_NOT_BUILT_IN;
+    if (code != CURLE_OK && !unknown) refused(option, code);
   }
   // Sets what is not yet set.
   template <class Value>
@@ -126,9 +137,11 @@ class Easy {
     curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_NOCOPY};  // only read
     set(option, pem.empty() ? nullptr : &blob);
   }
+  void set_other(const CurlOption& option);  // which was checked
   void configure_tls();
   void configure_proxy();
   void configure_connections();
+  void set_buffer_size();
   void set_http_version(const SendPlan& plan, bool tls);
   void set_certificate(bool wanted);
   void set_cookies(const Request& request, const Url& url);
@@ -181,10 +194,11 @@ const char* unusable(const Credentials& credentials);
 // Throws std::invalid_argument for options that make no sense.
 void check(const TransportOptions& options);
 
-void check_others(const std::vector<CurlOption>& options);
+// Throws std::runtime_error, with its name, for an option that this libcurl refuses and that
+// requests with these options need.
+void try_out(const TransportOptions& options);
 
-// One that was checked.
-void set_other_option(CURL* easy, const CurlOption& option);
+void check_others(const std::vector<CurlOption>& options);
 
 // Whether there is one, in files or in memory.
 inline bool present(const ClientCertificate& certificate) {

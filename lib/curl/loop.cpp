@@ -3,9 +3,13 @@
 #include "resolver.hpp"
 #include "transfer.hpp"
 
+#include "lib/http/shortage.hpp"
+
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <stdexcept>
+#include <system_error>
 
 namespace httpretry {
 namespace {
@@ -28,6 +32,11 @@ constexpr std::size_t kDecodedPerTurn = std::size_t{256} << 10;
 // How soon to call libcurl where it may have gone on to another address of a host.
 constexpr Duration kSoon = std::chrono::milliseconds(5);
 
+[[noreturn]] void refused(const char* why) {
+  throw std::runtime_error("libcurl refuses an option of its share or multi interface: " +
+                           std::string(why));
+}
+
 // If there are more, libcurl closes one that is idle. Otherwise idle connections to some hosts
 // could take the last descriptors, and none would be left for other hosts.
 long most_connections() {
@@ -40,9 +49,17 @@ long most_connections() {
 
 }  // namespace
 
+void check_libcurl(const curl_version_info_data& about) {
+  constexpr unsigned kOldest = 0x075800;
+  if (about.version_num >= kOldest) return;
+  throw std::runtime_error("httpretry needs libcurl 7.88 or later; this program runs with " +
+                           std::string(about.version) + ", and was built with " LIBCURL_VERSION);
+}
+
 void init_curl() {
   static const CURLcode result = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (result != CURLE_OK) throw std::runtime_error("libcurl could not be initialised");
+  check_libcurl(*curl_version_info(CURLVERSION_NOW));
 }
 
 Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Resolver> resolver,
@@ -57,8 +74,11 @@ Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Reso
   share_.reset(curl_share_init());
   if (!share_) throw std::bad_alloc();
   // One thread at a time drives a loop, so the share needs no locks.
-  curl_share_setopt(share_.get(), CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
-  curl_share_setopt(share_.get(), CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+  for (const auto what : {CURL_LOCK_DATA_DNS, CURL_LOCK_DATA_SSL_SESSION}) {
+    const auto code = curl_share_setopt(share_.get(), CURLSHOPT_SHARE, what);
+    if (code == CURLSHE_NOMEM) throw std::bad_alloc();
+    if (code != CURLSHE_OK) refused(curl_share_strerror(code));
+  }
 }
 
 Time Loop::now() const { return now_; }
@@ -274,14 +294,22 @@ void Loop::fail_all(Shard& shard, CURLMcode code) {
 }
 
 void Loop::open(Shard& shard) {
+  errno = 0;
   shard.multi.reset(curl_multi_init());
-  if (!shard.multi) throw std::bad_alloc();
-  curl_multi_setopt(shard.multi.get(), CURLMOPT_MAXCONNECTS, most_connections());
+  if (!shard.multi) {  // newer versions need a descriptor for it
+    if (!is_shortage(errno)) throw std::bad_alloc();
+    throw std::system_error(errno, std::generic_category(), "cannot make a multi handle");
+  }
+  const auto set = [multi = shard.multi.get()](CURLMoption option, auto value) {
+    const auto code = curl_multi_setopt(multi, option, value);
+    if (code != CURLM_OK) refused(curl_multi_strerror(code));
+  };
+  set(CURLMOPT_MAXCONNECTS, most_connections());
   if (shard.polled) return;
-  curl_multi_setopt(shard.multi.get(), CURLMOPT_SOCKETFUNCTION, &on_socket);
-  curl_multi_setopt(shard.multi.get(), CURLMOPT_SOCKETDATA, &shard);
-  curl_multi_setopt(shard.multi.get(), CURLMOPT_TIMERFUNCTION, &on_timer);
-  curl_multi_setopt(shard.multi.get(), CURLMOPT_TIMERDATA, &shard);
+  set(CURLMOPT_SOCKETFUNCTION, &on_socket);
+  set(CURLMOPT_SOCKETDATA, &shard);
+  set(CURLMOPT_TIMERFUNCTION, &on_timer);
+  set(CURLMOPT_TIMERDATA, &shard);
 }
 
 // HTTP/2 shares one connection, which belongs to one multi; HTTP/1.1 needs a connection each. What
@@ -319,11 +347,11 @@ std::unique_ptr<Easy> Loop::take_easy() {
     return easy;
   }
   auto easy = std::make_unique<Easy>(*options_, proxied_);
-  curl_easy_setopt(easy->handle(), CURLOPT_SHARE, share_.get());
-  curl_easy_setopt(easy->handle(), CURLOPT_OPENSOCKETFUNCTION, &on_open);
-  curl_easy_setopt(easy->handle(), CURLOPT_OPENSOCKETDATA, easy.get());
-  curl_easy_setopt(easy->handle(), CURLOPT_CLOSESOCKETFUNCTION, &on_close);
-  curl_easy_setopt(easy->handle(), CURLOPT_CLOSESOCKETDATA, this);
+  easy->set(CURLOPT_SHARE, share_.get());
+  easy->set(CURLOPT_OPENSOCKETFUNCTION, &on_open);
+  easy->set(CURLOPT_OPENSOCKETDATA, easy.get());
+  easy->set(CURLOPT_CLOSESOCKETFUNCTION, &on_close);
+  easy->set(CURLOPT_CLOSESOCKETDATA, this);
   return easy;
 }
 

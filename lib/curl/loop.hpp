@@ -28,6 +28,8 @@ class Transfer;
 // still send while it is destroyed. OpenSSL cleans up at the program's exit, after the destruction
 // of all that was made after this call: so a Client begins with it.
 void init_curl();
+// Throws std::runtime_error where libcurl is older than we need.
+void check_libcurl(const curl_version_info_data& about);
 
 // What a loop has learned about an origin that it sends to.
 struct OriginInfo {

@@ -221,6 +221,15 @@ bool may_use_proxy(const ProxyOptions& options) {
   return std::ranges::any_of(kNames, [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
+void Easy::refused(CURLoption option, CURLcode code) {
+  if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+  const auto* about = curl_easy_option_by_id(option);
+  throw std::runtime_error("libcurl " + std::string(curl_version_info(CURLVERSION_NOW)->version) +
+                           " refuses the option " +
+                           (about == nullptr ? std::to_string(option) : about->name) +
+                           ", which is needed here: " + curl_easy_strerror(code));
+}
+
 Easy::Easy(const TransportOptions& options, bool proxied)
     : options_(options),
       user_agent_(options.user_agent.empty() ? "" : "User-Agent: " + options.user_agent),
@@ -232,9 +241,10 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, 30L);
   set(CURLOPT_TCP_KEEPINTVL, 30L);
-  // libcurl 7.88 looks at this also for HTTP: it keeps it from sending again where a reused
-  // connection gave no response. What it then sends again was refused, and it says so.
-  set(CURLOPT_RTSP_REQUEST, static_cast<long>(CURL_RTSPREQ_RECEIVE));
+  // libcurl looks at this also for HTTP: it keeps it from sending again where a reused connection
+  // gave no response. What it then sends again was refused, and it says so. A build without RTSP
+  // connects again before SendTracker stops it.
+  set_if_known(CURLOPT_RTSP_REQUEST, static_cast<long>(CURL_RTSPREQ_RECEIVE));
   // Longer than the minute after which libcurl gets the addresses of a host anew, so that it never
   // looks up a name by itself.
   if (!proxied) set(CURLOPT_DNS_CACHE_TIMEOUT, 300L);
@@ -260,10 +270,10 @@ Easy::Easy(const TransportOptions& options, bool proxied)
   if (proxied) {
     configure_proxy();
   } else {
-    set(CURLOPT_PROXY, "");
-    set(CURLOPT_NOPROXY, "");
+    set_if_known(CURLOPT_PROXY, "");
+    set_if_known(CURLOPT_NOPROXY, "");
   }
-  for (const auto& option : options_.curl_options) set_other_option(handle(), option);
+  for (const auto& option : options_.curl_options) set_other(option);
 }
 
 void Easy::configure_tls() {
@@ -276,15 +286,15 @@ void Easy::configure_tls() {
   set_text(CURLOPT_CAINFO, options_.ca_file);
   set_text(CURLOPT_CAPATH, options_.ca_path);
   if (options_.ca_path.empty() && (!options_.ca_file.empty() || has_readable_bundle())) {
-    set(CURLOPT_CAPATH, nullptr);
-    set(CURLOPT_PROXY_CAPATH, nullptr);
+    set_if_known(CURLOPT_CAPATH, nullptr);
+    set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
   }
   if (!options_.ca_pem.empty()) {  // libcurl would trust the certificates of a directory, too
     set_pem(CURLOPT_CAINFO_BLOB, options_.ca_pem);
-    set(CURLOPT_CAPATH, nullptr);
+    set_if_known(CURLOPT_CAPATH, nullptr);
   }
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(options_.ca_reload).count();
-  set(CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
+  set_if_known(CURLOPT_CA_CACHE_TIMEOUT, static_cast<long>(seconds));
 }
 
 void Easy::configure_proxy() {
@@ -295,16 +305,33 @@ void Easy::configure_proxy() {
   set(CURLOPT_PROXY_SSL_VERIFYHOST, proxy.verify_tls ? 2L : 0L);
   if (!proxy.ca_file.empty()) {
     set(CURLOPT_PROXY_CAINFO, proxy.ca_file.c_str());
-    set(CURLOPT_PROXY_CAPATH, nullptr);
+    set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
   }
   if (!proxy.ca_pem.empty()) {
     set_pem(CURLOPT_PROXY_CAINFO_BLOB, proxy.ca_pem);
-    set(CURLOPT_PROXY_CAPATH, nullptr);
+    set_if_known(CURLOPT_PROXY_CAPATH, nullptr);
   }
   if (proxy.no_proxy) set(CURLOPT_NOPROXY, proxy.no_proxy->c_str());
   if (!proxy.credentials) return;
   set_credentials(*proxy.credentials, CURLOPT_PROXYAUTH, CURLOPT_PROXYUSERNAME,
                   CURLOPT_PROXYPASSWORD);
+}
+
+void try_out(const TransportOptions& options) {
+  Easy easy(options, may_use_proxy(options.proxy));
+  const std::string url = "https://localhost/";
+  const RequestOptions wanted;
+  for (const bool streamed : {false, true}) {
+    for (const auto& request :
+         {Request::get(url), Request::head(url), Request::put(url, std::string("body"))}) {
+      SendPlan plan{wanted};
+      plan.certificate = present(options.client_certificate);
+      plan.netrc = options.netrc.has_value();
+      plan.cookies = options.cookies != nullptr;
+      plan.streamed_body = streamed && request.body().present();
+      easy.prepare(request, *request.parsed_url(), plan);
+    }
+  }
 }
 
 // Where connections go.

@@ -151,8 +151,10 @@ void check_others(const std::vector<CurlOption>& options) {
   for (const auto& option : options) check_other(easy.get(), option);
 }
 
-void set_other_option(CURL* easy, const CurlOption& option) {
-  if (set_on(easy, *known(option), option) == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+void Easy::set_other(const CurlOption& option) {
+  const auto* about = known(option);
+  const auto code = set_on(handle(), *about, option);
+  if (code != CURLE_OK) refused(about->id, code);
 }
 
 }  // namespace httpretry

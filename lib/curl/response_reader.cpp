@@ -154,9 +154,12 @@ bool ResponseReader::folded_line(std::string_view line) {
   return true;
 }
 
+std::string ResponseReader::too_many_headers_text() {
+  return "the response has more than " + std::to_string(kMaxHeaders) + " headers";
+}
+
 bool ResponseReader::too_many_headers() {
-  Error error(Errc::TooLarge,
-              "the response has more than " + std::to_string(kMaxHeaders) + " headers");
+  Error error(Errc::TooLarge, too_many_headers_text());
   error.permanent = true;
   error.curl_code = CURLE_FILESIZE_EXCEEDED;
   return abort_.set_error(Abort::BadResponse, std::move(error));

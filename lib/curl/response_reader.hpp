@@ -72,6 +72,7 @@ class ResponseReader {
   [[nodiscard]] bool cut_short() const;
   // The response, when it is complete.
   Outcome take();
+  static std::string too_many_headers_text();
 
   Response response;        // as far as it has come: the last block, and the body
   bool in_headers = false;  // between a status line and the empty line after it

@@ -3,6 +3,8 @@
 #include "lib/flow/call_state.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <system_error>
 
 namespace httpretry {
 namespace {
@@ -45,6 +47,15 @@ void Transfer::start() {
   } catch (const std::bad_alloc&) {
     abort_.set(Abort::NoMemory);
     end(Abort::NoMemory);
+  } catch (const std::system_error& lack) {
+    abort_.set_error(Abort::NotStarted,
+                     Error(Errc::LocalShortage,
+                           "the request cannot begin: " + system_text(lack.code().value())));
+  } catch (const std::runtime_error& refused) {  // an option of libcurl that the request needs
+    Error error(Errc::Internal, refused.what());
+    error.permanent = true;
+    error.curl_code = CURLE_NOT_BUILT_IN;
+    abort_.set_error(Abort::NotStarted, std::move(error));
   }
 }
 

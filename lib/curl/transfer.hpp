@@ -149,6 +149,7 @@ class Transfer final : public CancelableWait {
   bool explain_socket(Error& error) const;
   void find_shortage(Error& error) const;
   [[nodiscard]] bool line_too_long() const;
+  [[nodiscard]] bool has_too_many_headers() const;
   [[nodiscard]] bool is_header_without_colon() const;
   [[nodiscard]] bool broke_off() const;
   [[nodiscard]] Exchange exchange() const;

@@ -327,6 +327,12 @@ bool Transfer::is_header_without_colon() const {
          std::string_view(easy_->error_text()) == "Header without colon";
 }
 
+// libcurl 8 counts the headers itself.
+bool Transfer::has_too_many_headers() const {
+  return code_ == kCurlTooLarge &&
+         std::string_view(easy_->error_text()).starts_with("Too many response headers");
+}
+
 Error Transfer::curl_failure() {
   const auto [code, permanent] = failure_of(code_);
   Error error(code);
@@ -355,6 +361,8 @@ Error Transfer::curl_failure() {
     error.curl_code = CURLE_SSL_CERTPROBLEM;
   } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT || is_header_without_colon()) {
     error.message = "a header line of the response is not NAME: VALUE";
+  } else if (has_too_many_headers()) {
+    error.message = ResponseReader::too_many_headers_text();
   } else if (line_too_long()) {
     error.code = Errc::TooLarge;
     error.message = "a header line of the response is longer than libcurl's limit of 100 KiB";

@@ -192,6 +192,7 @@ TEST_CASE("a response of more than 5000 headers is too large") {
   CHECK(error.code == Errc::TooLarge);
   CHECK(error.permanent);
   CHECK(error.curl_code == 63);
+  CHECK(error.message.find("more than 5000 headers") != std::string::npos);
   const CannedServer server({answer(5000)});
   const auto outcome = Client::bare().get(server.url());
   REQUIRE(outcome);
