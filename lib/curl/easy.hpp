@@ -101,8 +101,8 @@ class Easy {
 
   [[nodiscard]] const char* error_text() const { return error_text_.data(); }
 
-  // Throws std::bad_alloc or std::runtime_error if libcurl refuses the value: what it leaves out in
-  // silence could be a method, a pin or an authority.
+  // Throws std::bad_alloc or std::runtime_error if libcurl refuses the value. A refusal must not be
+  // ignored: the value may be a method, a pin or an authority.
   template <class Value>
   void set(CURLoption option, Value value) {
     const auto code = curl_easy_setopt(handle(), option, value);
@@ -114,7 +114,7 @@ class Easy {
  private:
   enum class Shape { Get, Head, Bytes, Stream };
   [[noreturn]] static void refused(CURLoption option, CURLcode code);
-  // For an option that some builds of libcurl do not have, and that we can do without.
+  // Sets an option that some builds of libcurl lack and that the library can do without.
   template <class Value>
   void set_if_known(CURLoption option, Value value) {
     const auto code = curl_easy_setopt(handle(), option, value);
@@ -194,8 +194,8 @@ const char* unusable(const Credentials& credentials);
 // Throws std::invalid_argument for options that make no sense.
 void check(const TransportOptions& options);
 
-// Throws std::runtime_error, with its name, for an option that this libcurl refuses and that
-// requests with these options need.
+// Sets what requests with these options need on a handle that is not used. Throws
+// std::runtime_error, with the name of the option, if this libcurl refuses one.
 void try_out(const TransportOptions& options);
 
 void check_others(const std::vector<CurlOption>& options);

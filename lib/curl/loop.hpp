@@ -61,7 +61,7 @@ class Loop final : public RunQueue, public Transport {
   [[nodiscard]] const TransportOptions& options() const { return *options_; }
   // Nothing could be reached there: looks for others, for the next attempt.
   void renew_addresses(const Url& url);
-  // The error where the URL has an address of the other version of IP than the options want.
+  // Returns an error if the host of the URL is an IP address of a version that the options exclude.
   [[nodiscard]] Result<void> check_ip_version(const Url& url) const;
   [[nodiscard]] const OriginInfo& origin(const Url& url) const;
   // To be changed.

@@ -317,23 +317,6 @@ void Easy::configure_proxy() {
                   CURLOPT_PROXYPASSWORD);
 }
 
-void try_out(const TransportOptions& options) {
-  Easy easy(options, may_use_proxy(options.proxy));
-  const std::string url = "https://localhost/";
-  const RequestOptions wanted;
-  for (const bool streamed : {false, true}) {
-    for (const auto& request :
-         {Request::get(url), Request::head(url), Request::put(url, std::string("body"))}) {
-      SendPlan plan{wanted};
-      plan.certificate = present(options.client_certificate);
-      plan.netrc = options.netrc.has_value();
-      plan.cookies = options.cookies != nullptr;
-      plan.streamed_body = streamed && request.body().present();
-      easy.prepare(request, *request.parsed_url(), plan);
-    }
-  }
-}
-
 // Where connections go.
 void Easy::configure_connections() {
   set_text(CURLOPT_UNIX_SOCKET_PATH, options_.unix_socket);
@@ -343,6 +326,25 @@ void Easy::configure_connections() {
   set(CURLOPT_IPRESOLVE, static_cast<long>(options_.ip_version));
   for (const auto& entry : options_.connect_to) connect_to_.add(entry.c_str());
   set(CURLOPT_CONNECT_TO, connect_to_.chained());
+}
+
+void try_out(const TransportOptions& options) {
+  Easy easy(options, may_use_proxy(options.proxy));
+  const std::string url = "https://localhost/";
+  const auto prepare = [&](const Request& request, bool streamed) {
+    const RequestOptions wanted;
+    SendPlan plan{wanted};
+    plan.certificate = present(options.client_certificate);
+    plan.netrc = options.netrc.has_value();
+    plan.cookies = options.cookies != nullptr;
+    plan.streamed_body = streamed;
+    easy.prepare(request, *request.parsed_url(), plan);
+  };
+  prepare(Request::get(url), false);
+  prepare(Request::head(url), false);
+  const auto put = Request::put(url, std::string("body"));
+  prepare(put, false);
+  prepare(put, true);
 }
 
 }  // namespace httpretry

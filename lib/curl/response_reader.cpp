@@ -137,8 +137,8 @@ void ResponseReader::begin_block(std::string_view line) {
   if (valid_header_value(reason)) response.reason = reason;
 }
 
-// Joins the line to the one before, as libcurl does from 8.18 on. Earlier versions look only at the
-// first line, so one that says where the body ends must not go on.
+// Joins the line to the one before, as libcurl does from 8.18 on. Earlier versions use only the
+// first line, so a header that says where the body ends must not have a second one.
 bool ResponseReader::folded_line(std::string_view line) {
   if (last_line_ == LastLine::Status) {
     return bad_response("begins with a header line that is not NAME: VALUE");

@@ -151,7 +151,8 @@ void Transfer::look_at_sent_bytes() {
 
 Time Transfer::limit() const {
   if (reader_.paused) return call_.deadline();
-  if (stream_may_end_) return std::min(call_.deadline(), later(last_byte_, kStreamEnd));
+  if (stream_may_end_ && !curl_done_)
+    return std::min(call_.deadline(), later(last_byte_, kStreamEnd));
   const bool headers_done = sends_.answered() && !reader_.in_headers;
   auto pause = headers_done ? limits_.stall_timeout : limits_.response_timeout;
   if (upload_.paused()) pause = kForever;  // the server may be waiting for us
@@ -178,7 +179,7 @@ void Transfer::due() {
     if (running_) set_timer();
     return;
   }
-  if (stream_may_end_) {
+  if (stream_may_end_ && !curl_done_) {
     private_handle_ = true;
     loop_.remove(*this);
     return finished(CURLE_OK);

@@ -25,7 +25,7 @@ bool is_name(std::string_view host) {
   return host != "localhost" && !host.ends_with(".localhost");
 }
 
-// Before 8.21, libcurl looks such a name up.
+// Versions of libcurl before 8.21 look up such a name.
 bool names_nothing(std::string_view host) { return host == "." || host.ends_with(".."); }
 
 Error refused(std::string_view why) {
@@ -134,7 +134,7 @@ Result<Url> Url::Parts::take_apart(CurlUrl handle) {
   for (const auto part : {CURLUPART_USER, CURLUPART_PASSWORD}) {
     if (url_part(handle.get(), part).empty()) continue;
     userinfo = true;
-    // libcurl decodes no control characters (RFC 7617 §2), but versions differ in when.
+    // RFC 7617 forbids control characters, and libcurl does not decode them.
     if (url_part(handle.get(), part, CURLU_URLDECODE).empty()) {
       return refused("its name or password holds a control character");
     }

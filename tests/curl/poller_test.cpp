@@ -43,7 +43,7 @@ struct Pair {
   std::array<int, 2> ends{};
 };
 
-// What the next wait reports for `fd`, as CURL_CSELECT_IN and so on; 0: nothing.
+// Returns the events that the next wait reports for `fd` (CURL_CSELECT_IN and so on), or 0.
 template <class Poller>
 int events_of(Poller& poller, int fd, int timeout_ms = 0) {
   std::array<typename Poller::Event, 8> events{};

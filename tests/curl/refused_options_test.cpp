@@ -1,5 +1,5 @@
-// Options that a build of libcurl does not have: the client says so when it is made, or does
-// without.
+// A build of libcurl may lack options. A client reports that when it is made, or works without
+// them.
 #include "lib/curl/loop.hpp"
 
 #include <httpretry/client/client.hpp>
@@ -20,7 +20,7 @@ using namespace httpretry;
 
 namespace {
 
-// What the function below does, on this thread.
+// Tells the function below what to refuse on this thread, and records what was set.
 struct Options {
   std::set<CURLoption> seen;
   CURLoption refused = CURLOPT_LASTENTRY;
@@ -55,7 +55,7 @@ extern "C" CURLcode curl_easy_setopt(CURL* easy, CURLoption option, ...) {
 
 namespace {
 
-// Runs `work` with this option refused; the options that it set.
+// Runs `work` while this option is refused. Returns the options that were set.
 template <class Work>
 std::set<CURLoption> with_refused(CURLoption refused, const Work& work) {
   struct Here {
@@ -69,10 +69,10 @@ std::set<CURLoption> with_refused(CURLoption refused, const Work& work) {
   return options.seen;
 }
 
-// Of libcurl without RTSP, without proxies, or with another TLS library.
-const std::set<CURLoption> kDoneWithout{CURLOPT_RTSP_REQUEST, CURLOPT_PROXY,
-                                        CURLOPT_NOPROXY,      CURLOPT_CAPATH,
-                                        CURLOPT_PROXY_CAPATH, CURLOPT_CA_CACHE_TIMEOUT};
+// Builds without RTSP, without proxies or with another TLS library lack these.
+const std::set<CURLoption> kNotNeeded{CURLOPT_RTSP_REQUEST, CURLOPT_PROXY,
+                                      CURLOPT_NOPROXY,      CURLOPT_CAPATH,
+                                      CURLOPT_PROXY_CAPATH, CURLOPT_CA_CACHE_TIMEOUT};
 
 ClientOptions plain() {
   ClientOptions options;
@@ -122,7 +122,7 @@ ClientOptions with_ways() {
 
 }  // namespace
 
-TEST_CASE("an option that libcurl refuses is told when the client is made, or done without") {
+TEST_CASE("an option that libcurl refuses is reported when the client is made, or not needed") {
   int refused = 0;
   for (const auto& make : {plain, with_tls, with_certificate_from_memory, with_proxy, with_ways}) {
     const auto seen = with_refused(CURLOPT_LASTENTRY, [&] { const Client client(make()); });
@@ -137,7 +137,7 @@ TEST_CASE("an option that libcurl refuses is told when the client is made, or do
           message = error.what();
         }
       });
-      const bool must = kDoneWithout.count(option) == 0 ||
+      const bool must = kNotNeeded.count(option) == 0 ||
                         (option == CURLOPT_PROXY && make == &with_proxy) ||
                         (option == CURLOPT_NOPROXY && make == &with_proxy) ||
                         (option == CURLOPT_CAPATH && make == &with_certificate_from_memory);
@@ -164,9 +164,9 @@ TEST_CASE("a libcurl that is too old is refused") {
   }
 }
 
-TEST_CASE("a request goes out without the options that can be done without") {
+TEST_CASE("a request goes out without the options that are not needed") {
   const FaultServer server;
-  for (const auto option : kDoneWithout) {
+  for (const auto option : kNotNeeded) {
     CAPTURE(name_of(option));
     with_refused(option, [&] {
       Client client(plain());
@@ -175,7 +175,7 @@ TEST_CASE("a request goes out without the options that can be done without") {
   }
 }
 
-// What a client uses was tried when it was made, except for what only some requests want.
+// A client does not try options that only some of its requests need.
 TEST_CASE("an option that only this request needs is an error of its call") {
   const FaultServer server;
   auto request = Request::put(server.url(), std::string("body"));

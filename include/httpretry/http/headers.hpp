@@ -49,9 +49,9 @@ class HTTPRETRY_API Headers {
   [[nodiscard]] bool try_add(std::string_view name, std::string_view value);
   // The same for a line as received: "Name: value", with or without a line ending.
   [[nodiscard]] bool try_add_line(std::string_view line);
-  // For a line as received that continues the last header (RFC 9112 §5.2): appends it to the value,
-  // after a blank. Where it is not a valid value, returns false and removes the header. There must
-  // be one.
+  // Appends a line as received that continues the last header (RFC 9112 §5.2) to its value, after a
+  // blank. If the line is not a valid value, removes that header and returns false. The headers
+  // must not be empty.
   [[nodiscard]] bool try_continue(std::string_view line);
   // Replaces all headers of that name by one, at the position of the first.
   void set(std::string_view name, std::string_view value);
