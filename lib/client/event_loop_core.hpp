@@ -9,6 +9,8 @@
 
 #include <httpretry/client/event_loop.hpp>
 
+#include <atomic>
+
 namespace httpretry::detail {
 
 class EventLoopCore final : public RunQueue, public std::enable_shared_from_this<EventLoopCore> {
@@ -26,10 +28,12 @@ class EventLoopCore final : public RunQueue, public std::enable_shared_from_this
   // The EventLoop is destroyed, maybe in a turn: ends what it carries.
   void end();
 
-  [[nodiscard]] Time now() const override { return now_; }
+  [[nodiscard]] Time now() const override { return now_.load(std::memory_order_relaxed); }
   [[nodiscard]] WallTime wall_now() const override { return std::chrono::system_clock::now(); }
   void run_until(const std::atomic<bool>& done) override;
-  void read_clock() override { now_ = std::chrono::steady_clock::now(); }
+  void read_clock() override {
+    now_.store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
+  }
 
  private:
   void wake() noexcept override;
@@ -50,7 +54,7 @@ class EventLoopCore final : public RunQueue, public std::enable_shared_from_this
   std::atomic<bool> in_turn_ = false;
   std::atomic<std::thread::id> driver_;  // none before the first turn
   bool ended_ = false;                   // in the turn that runs
-  Time now_{};
+  std::atomic<Time> now_{};   // a middleware may ask on another thread, where something resumed it
   mutable std::mutex mutex_;  // guards the next
   std::vector<std::shared_ptr<BackgroundLoop>> loops_;
 };

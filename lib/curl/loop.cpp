@@ -81,7 +81,7 @@ Loop::Loop(std::shared_ptr<const TransportOptions> options, std::shared_ptr<Reso
   }
 }
 
-Time Loop::now() const { return now_; }
+Time Loop::now() const { return now_.load(std::memory_order_relaxed); }
 WallTime Loop::wall_now() const { return std::chrono::system_clock::now(); }
 
 void Loop::run_until(const std::atomic<bool>& done) {
@@ -112,20 +112,20 @@ void Loop::drive_shards() {
   // By index, which stays valid should a callback add a shard.
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     auto& shard = *shards_[i];
-    const bool to_look = shard.look_at <= now_;
+    const bool to_look = shard.look_at <= now();
     if (to_look) shard.look_at = kNever;
-    if (shard.run_at <= now_) shard.run_waiting(now_);
+    if (shard.run_at <= now()) shard.run_waiting(now());
     if (shard.polled) {
       if (!shard.active.empty()) {
         drive(shard, -1,
               [&](int* running) { return curl_multi_perform(shard.multi.get(), running); });
       }
-      if (std::exchange(progressed_, false)) shard.run_soon(now_);
+      if (std::exchange(progressed_, false)) shard.run_soon(now());
       plan_look(shard, false);
     } else {
-      const bool due = shard.deadline <= now_;
+      const bool due = shard.deadline <= now();
       if (to_look) shard.run_connecting();
-      if (shard.deadline > now_) continue;
+      if (shard.deadline > now()) continue;
       shard.deadline = kNever;
       socket_action(shard, CURL_SOCKET_TIMEOUT, 0);
       plan_look(shard, due);
@@ -150,15 +150,15 @@ void Loop::plan_look(Shard& shard, bool by_time) {
   if (shard.connecting == 0) {
     shard.look_at = kNever;
   } else if (lost) {
-    shard.look_at = now_;
+    shard.look_at = now();
   } else if (by_time) {
-    shard.look_at = std::min(shard.look_at, now_ + kSoon);
+    shard.look_at = std::min(shard.look_at, now() + kSoon);
   }
 }
 
 Time Loop::next_work() const {
-  if (has_ready()) return now_;
-  if (!std::ranges::all_of(decoding_, &Transfer::waits_for_sink)) return now_;
+  if (has_ready()) return now();
+  if (!std::ranges::all_of(decoding_, &Transfer::waits_for_sink)) return now();
   auto next = timers().next();
   for (const auto& shard : shards_)
     next = std::min({next, shard->deadline, shard->look_at, shard->run_at});
@@ -168,8 +168,8 @@ Time Loop::next_work() const {
 // Rounded up to the tick of the poller: a timer must never fire early.
 int Loop::timeout_ms() const {
   const auto next = next_work();
-  if (next <= now_) return 0;
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now_).count();
+  if (next <= now()) return 0;
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now()).count();
   return static_cast<int>(std::min<std::int64_t>(wait, 3'600'000));
 }
 
@@ -213,7 +213,7 @@ void Loop::wait_with_curl(Shard& shard, int timeout) {
   const auto code = sockets_.wait_with(shard.multi.get(), timeout, ready, own);
   unblocked();
   read_clock();
-  if (ready == 0 && shard.look_at > now_) plan_look(shard, true);
+  if (ready == 0 && shard.look_at > now()) plan_look(shard, true);
   if (code != CURLM_OK) return fail_all(shard, code);
   if (own) on_events(sockets_.wait(0));
 }
@@ -232,7 +232,7 @@ void Loop::socket_action(Shard& shard, curl_socket_t socket, int events) {
     return curl_multi_socket_action(shard.multi.get(), socket, events, running);
   });
   const bool received = std::exchange(progressed_, false) || socket != CURL_SOCKET_TIMEOUT;
-  if (received && watches()) shard.run_soon(now_);
+  if (received && watches()) shard.run_soon(now());
 }
 
 template <class Function>
@@ -400,7 +400,7 @@ int Loop::on_socket(CURL* /*easy*/, curl_socket_t fd, int what, void* user, void
 
 int Loop::on_timer(CURLM* /*multi*/, long timeout, void* user) {
   auto& shard = *static_cast<Shard*>(user);
-  shard.deadline = timeout < 0 ? kNever : shard.loop.now_ + std::chrono::milliseconds(timeout);
+  shard.deadline = timeout < 0 ? kNever : shard.loop.now() + std::chrono::milliseconds(timeout);
   return 0;
 }
 

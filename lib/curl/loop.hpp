@@ -15,6 +15,7 @@
 
 #include <httpretry/flow/transport.hpp>
 
+#include <atomic>
 #include <cerrno>
 #include <unordered_map>
 
@@ -47,14 +48,16 @@ class Loop final : public RunQueue, public Transport {
   [[nodiscard]] Time now() const override;
   [[nodiscard]] WallTime wall_now() const override;
   void run_until(const std::atomic<bool>& done) override;
-  void read_clock() override { now_ = std::chrono::steady_clock::now(); }
+  void read_clock() override {
+    now_.store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
+  }
 
   // For a program that drives the loop (Load::Many). A turn is due when `descriptor` is readable,
   // and at `next_turn`, which each turn changes. `run_turn` does not wait.
   void run_turn();
   // -1 without Poller::kHasDescriptor.
   [[nodiscard]] int descriptor() const { return sockets_.descriptor(); }
-  [[nodiscard]] Time next_turn() const { return has_posted() ? now_ : next_work(); }
+  [[nodiscard]] Time next_turn() const { return has_posted() ? now() : next_work(); }
 
   Task<Outcome> send(Request request, Call& call) override;
 
@@ -149,8 +152,8 @@ class Loop final : public RunQueue, public Transport {
   std::shared_ptr<Resolver> resolver_;
   Load load_;
   bool proxied_;
-  bool looks_up_;  // we connect to the host of the URL
-  Time now_{};
+  bool looks_up_;            // we connect to the host of the URL
+  std::atomic<Time> now_{};  // a middleware may ask on another thread, where something resumed it
   std::size_t decode_budget_ = 0;
   std::vector<Transfer*> decoding_;  // the one whose turn is next comes first
   SocketSet sockets_;

@@ -67,7 +67,7 @@ Task<Outcome> Loop::send(Request request, Call& call) {
 }
 
 bool Loop::needs_addresses(const Url& url) const {
-  if (!url.parts().named || !looks_up_ || origin(url).addresses_until > now_) return false;
+  if (!url.parts().named || !looks_up_ || origin(url).addresses_until > now()) return false;
   return std::ranges::none_of(options_->resolve,
                               [&](const auto& entry) { return is_for(entry, url); });
 }
@@ -89,7 +89,7 @@ Result<void> Loop::check_ip_version(const Url& url) const {
 void Loop::renew_addresses(const Url& url) {
   if (!looks_up_) return;
   edit_origin(url).addresses_until = Time();
-  resolver_->renew(std::string(url.host()), now_);
+  resolver_->renew(std::string(url.host()), now());
 }
 
 Task<Outcome> Loop::resolve_and_send(Request request, Call& call) {
