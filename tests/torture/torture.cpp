@@ -168,6 +168,7 @@ class Calls {
     ClientOptions options;
     RetryPolicy policy;
     policy.backoff.initial = 1ms;
+    policy.attempt_timeout = 3s;  // libcurl 8.23 may forget a socket when it lacks memory
     options.middlewares = {redirect(), retry(policy)};
     options.max_in_flight = 2;  // so that some wait for admission
     options.connection.lookup = [](const std::string&) { return Addresses{"127.0.0.1"}; };
