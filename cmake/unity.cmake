@@ -1,18 +1,17 @@
-# Builds several sources as one, so that the headers that they share are compiled once: half the time
-# for all tests. A build after a change of one file takes some seconds longer.
-set(HTTPRETRY_UNITY "" CACHE STRING
-    "Build several sources as one: all, tests (only those of the tests) or empty for none")
-set_property(CACHE HTTPRETRY_UNITY PROPERTY STRINGS "" tests all)
-if(NOT HTTPRETRY_UNITY MATCHES "^(|tests|all)$")
-  message(FATAL_ERROR "HTTPRETRY_UNITY is \"${HTTPRETRY_UNITY}\"; it may be all, tests or empty.")
-endif()
-if(HTTPRETRY_UNITY)
-  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+# Builds several sources as one, so that the headers that they share are compiled once: about half the time
+# for everything. A build after a change of one file takes some seconds longer.
+find_package(Python3 3.9 QUIET COMPONENTS Interpreter)
+option(HTTPRETRY_UNITY "Build several sources as one; needs Python" "${Python3_Interpreter_FOUND}")
+if(HTTPRETRY_UNITY AND NOT Python3_Interpreter_FOUND)
+  message(FATAL_ERROR "HTTPRETRY_UNITY needs Python 3.9 or later; leave it OFF without.")
 endif()
 
 # httpretry_unity(TARGET [EXCEPT REGEX]): once all its sources are known. unity_groups.py says which go
 # together; those whose name fits REGEX, or that have options of their own, are built alone.
 function(httpretry_unity target)
+  if(NOT HTTPRETRY_UNITY)
+    return()
+  endif()
   cmake_parse_arguments(arg "" "EXCEPT" "" ${ARGN})
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cpp$")

@@ -125,6 +125,7 @@ class Copy:
         self.environment = {**os.environ, "CCACHE_BASEDIR": str(self.tree), "CCACHE_NOHASHDIR": "1"}
         self.export(commit)
         flags = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DHTTPRETRY_PACKAGE_TESTS=OFF",
+                 "-DHTTPRETRY_UNITY=OFF",
                  "-DHTTPRETRY_BUILD_APPS=OFF", "-DHTTPRETRY_BUILD_EXAMPLES=OFF"]
         subprocess.run(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", *flags], check=True,
                        stdout=subprocess.DEVNULL)

@@ -13,11 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kCalls = 20'000;
-#else
-constexpr int kCalls = 100'000;
-#endif
 constexpr int kTogether = 50;
 
 class Faults {

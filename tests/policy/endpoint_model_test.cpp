@@ -169,6 +169,8 @@ class Draw {
 
 }  // namespace
 
+TEST_SUITE_BEGIN("large");
+
 TEST_CASE("the index answers as the reference does, whatever the spelling") {
   for (unsigned seed = 1; seed <= 3000; ++seed) {
     CAPTURE(seed);
@@ -270,3 +272,5 @@ TEST_CASE("ties among many of one place are the pairs that the reference finds")
     check_ties(patterns, patterns);
   }
 }
+
+TEST_SUITE_END();

@@ -33,7 +33,7 @@ TEST_CASE("64 levels are read and the 65th is refused, however many follow") {
   CHECK(said_of(repeated("{\"a\":", 1'000'000)).find("deeper than 64") != std::string::npos);
 }
 
-TEST_CASE("megabytes of mistakes are told by the first thousand") {
+TEST_CASE("megabytes of mistakes are told by the first thousand" * doctest::test_suite("large")) {
   const auto said = said_of("{\"version\": 1" + repeated(", \"max_attemps\": 1", 100'000) + "}");
   CHECK(said.find("duplicate key") != std::string::npos);
   CHECK(said.find("there are more problems than these") != std::string::npos);
@@ -48,7 +48,7 @@ TEST_CASE("megabytes of mistakes are told by the first thousand") {
   CHECK_FALSE(said_of(std::string(1'000, '\0')).empty());
 }
 
-TEST_CASE("no text makes its problems cost more than itself") {
+TEST_CASE("no text makes its problems cost more than itself" * doctest::test_suite("large")) {
   // Of the processor's: what else the machine does is no matter here.
   const auto seconds = [](const std::string& text) {
     const auto begin = std::clock();
@@ -76,7 +76,8 @@ TEST_CASE("no text makes its problems cost more than itself") {
                 repeated(", \"" + word + "\": 1", 50'000) + "}}") < 200);
 }
 
-TEST_CASE("a hundred thousand entries are read, and their ties are found") {
+TEST_CASE("a hundred thousand entries are read, and their ties are found" *
+          doctest::test_suite("large")) {
   std::string entries;
   for (auto i = 0; i < 100'000; ++i) {
     entries += ", {\"match\": {\"host\": \"h" + std::to_string(i) +

@@ -89,6 +89,8 @@ void check_file(const std::string& path, const std::string& text) {
 
 }  // namespace
 
+TEST_SUITE_BEGIN("large");
+
 TEST_CASE("in an outage a budget or a breaker lets the server recover, and attempts alone do not") {
   const auto report = outage();
   using Verdict = SimulationRun::Verdict;
@@ -117,3 +119,5 @@ TEST_CASE("in an outage a budget or a breaker lets the server recover, and attem
   check_file(kFolder + "outage.html", html_of(report, kCommand));
   check_file(kFolder + "outage.svg", svg_of(picture));
 }
+
+TEST_SUITE_END();

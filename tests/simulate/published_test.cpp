@@ -276,6 +276,8 @@ void check_spike(std::uint64_t runs) {
 
 }  // namespace
 
+TEST_SUITE_BEGIN("large");
+
 TEST_CASE("the five backoffs of the AWS simulator, at 10, 50 and 100 clients") {
   check_aws_table(15);
 }
@@ -435,3 +437,5 @@ TEST_CASE("a load that rises too far brings it down either way: backoff only del
           0.05 * in_seconds(run, 32, 50, &Sample::offered));
   }
 }
+
+TEST_SUITE_END();
