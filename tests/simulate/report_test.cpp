@@ -41,7 +41,8 @@ std::size_t count_of(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("the same seed gives the same bytes, and another seed gives others") {
+TEST_CASE("the same seed gives the same bytes, and another seed gives others" *
+          doctest::test_suite("large")) {
   for (const auto* const model : {"fail:probability=0.3", "capacity:rate=150", "queue:servers=9",
                                   "slope:base=1s,per_request=10ms", "occ", "fail:layers=2",
                                   "queue:service=lognormal(50ms,1)"}) {
@@ -208,7 +209,7 @@ TEST_CASE("the drawing is a whole SVG with the same comparison") {
   CHECK(contains(drawing, "<style>"));
 }
 
-TEST_CASE("the axes of a chart have numbers that differ") {
+TEST_CASE("the axes of a chart have numbers that differ" * doctest::test_suite("large")) {
   // The label of each line of the grid: what stands at the right end of "…text-anchor="end">".
   for (const double rate : {0.05, 0.4, 1.0, 3.0, 17.0, 240.0, 999.0, 10'500.0, 31'000.0}) {
     CAPTURE(rate);
@@ -232,7 +233,7 @@ TEST_CASE("the axes of a chart have numbers that differ") {
   }
 }
 
-TEST_CASE("policies that do equally well are both called best") {
+TEST_CASE("policies that do equally well are both called best" * doctest::test_suite("large")) {
   auto options = outage();
   options.policies = {options.policies[0], options.policies[1], options.policies[0]};
   options.policies[2].name = "again";

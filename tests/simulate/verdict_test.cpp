@@ -24,7 +24,8 @@ std::string budget_policy(const std::string& budget) {
 
 }  // namespace
 
-TEST_CASE("a run is stable, has recovered, is metastable or is overloaded") {
+TEST_CASE("a run is stable, has recovered, is metastable or is overloaded" *
+          doctest::test_suite("large")) {
   auto harmless = outage("queue:servers=100,service=50ms", "at=10s,for=5s,capacity=0.5");
   auto run = run_of(harmless, no_retries());
   CHECK(run.verdict == Verdict::Stable);
@@ -146,7 +147,8 @@ TEST_CASE("a policy without any limit is safe below no load") {
   CHECK(bounds.stable_below == 0);
 }
 
-TEST_CASE("the amplification of a run is at most the bound: more where the budget is still full") {
+TEST_CASE("the amplification of a run is at most the bound: more where the budget is still full" *
+          doctest::test_suite("large")) {
   for (const auto* const preset :
        {"standard", "curl", "aws-standard", "google-http-client", "none"}) {
     CAPTURE(preset);
