@@ -9,6 +9,12 @@
 namespace httpretry {
 namespace {
 
+// ABORTED_BY_CALLBACK: the system has no memory to watch a socket (Loop::on_socket). libcurl 8.23
+// returns it also from curl_multi_add_handle.
+bool lacked_memory(CURLMcode code) {
+  return code == CURLM_OUT_OF_MEMORY || code == CURLM_ABORTED_BY_CALLBACK;
+}
+
 // What throws in a callback besides want of memory is the user's sink.
 constexpr char kSink[] = "the sink of the body";
 
@@ -101,7 +107,7 @@ Result<void> Transfer::prepare() {
   begin_waiting();
   const auto refusal = loop_.start(*this, plan);
   if (refusal == CURLM_OK) return {};
-  return Error(refusal == CURLM_OUT_OF_MEMORY ? Errc::LocalShortage : Errc::Internal,
+  return Error(lacked_memory(refusal) ? Errc::LocalShortage : Errc::Internal,
                std::string("libcurl refused the transfer: ") + curl_multi_strerror(refusal));
 }
 
@@ -225,8 +231,7 @@ void Transfer::conclude() {
 }
 
 void Transfer::lost(CURLMcode code) {
-  // ABORTED_BY_CALLBACK: the system has no memory to watch a socket (Loop::on_socket).
-  if (code == CURLM_OUT_OF_MEMORY || code == CURLM_ABORTED_BY_CALLBACK) abort_.set(Abort::NoMemory);
+  if (lacked_memory(code)) abort_.set(Abort::NoMemory);
   finished(CURLE_RECV_ERROR);
 }
 
