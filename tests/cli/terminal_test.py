@@ -115,7 +115,8 @@ class Terminal(ProgramTest):
         server = self.server(200)
         said = self.at_terminal("--limit-rate", "50M", "-T", "pipe", server.url("/x"))
         writer.join(LIMIT)
-        self.assertRegex(said, r"\x1b\[K[\d.]+ MiB, [\d.]+ MiB/s")
+        # libcurl 8.23 sends what the rate allows in a second at once, so the line may be drawn only once.
+        self.assertRegex(said, r"(?:^|\x1b\[K)[\d.]+ MiB, [\d.]+ MiB/s")
         self.assertTrue(said.endswith("\r\x1b[K"), said)
         self.assertEqual(server.seen[0].body, body)
 
