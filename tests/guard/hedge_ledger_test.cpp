@@ -13,7 +13,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int kCalls = 20'000;
 constexpr int kTogether = 50;
 
 class Faults {
@@ -103,7 +102,7 @@ Task<> one_call(Client& client, HedgedServer& server, int number, Totals& totals
   server.forget(name);
 }
 
-void run_calls(std::vector<MiddlewarePtr> chain, int max_in_flight) {
+void run_calls(int number, std::vector<MiddlewarePtr> chain, int max_in_flight) {
   const auto clock = std::make_shared<ManualScheduler>();
   const auto server = std::make_shared<HedgedServer>(Faults());
   const auto counted = std::make_shared<CountingObserver>();
@@ -116,7 +115,7 @@ void run_calls(std::vector<MiddlewarePtr> chain, int max_in_flight) {
   options.max_in_flight = max_in_flight;
   Client client(options);
   Totals totals;
-  for (int i = 0; i < kCalls; i += kTogether) {
+  for (int i = 0; i < number; i += kTogether) {
     std::vector<Task<>> calls;
     for (int n = i; n < i + kTogether; ++n) {
       calls.push_back(one_call(client, *server, n, totals));
@@ -128,7 +127,7 @@ void run_calls(std::vector<MiddlewarePtr> chain, int max_in_flight) {
   CHECK(counted->started == totals.attempts);
   CHECK(counted->ended == totals.attempts);
   CHECK(counted->hedges == totals.hedges);
-  CHECK(totals.hedges > kCalls / 50);
+  CHECK(totals.hedges > number / 50);
   CHECK(totals.lost >= totals.hedges / 2);
 }
 
@@ -141,13 +140,11 @@ RetryPolicy faulty_policy() {
   return policy;
 }
 
-}  // namespace
-
-TEST_CASE("histories, observers and the server count the same sends, whatever fails") {
-  run_calls({redirect(), retry(faulty_policy()), hedge()}, 0);
+void run_hedged_calls(int number) {
+  run_calls(number, {redirect(), retry(faulty_policy()), hedge()}, 0);
 }
 
-TEST_CASE("they do where guards and the limits of the client hold sends back, too") {
+void run_limited_calls(int number) {
   auto policy = faulty_policy();
   policy.max_elapsed_time = 1h;
   policy.guards.concurrency.emplace();
@@ -155,5 +152,20 @@ TEST_CASE("they do where guards and the limits of the client hold sends back, to
   policy.guards.rate.emplace();
   policy.guards.rate->requests = 400;
   policy.guards.rate->burst = 20;
-  run_calls({redirect(), retry(policy), hedge(), guards()}, 45);
+  run_calls(number, {redirect(), retry(policy), hedge(), guards()}, 45);
+}
+
+}  // namespace
+
+TEST_CASE("histories, observers and the server count the same sends, whatever fails") {
+  run_hedged_calls(20'000);
+}
+
+TEST_CASE("they do where guards and the limits of the client hold sends back, too") {
+  run_limited_calls(20'000);
+}
+
+TEST_CASE("they do so for a hundred thousand calls" * doctest::test_suite("large")) {
+  run_hedged_calls(100'000);
+  run_limited_calls(100'000);
 }
