@@ -5,11 +5,11 @@ set(HTTPRETRY_SANITIZE "" CACHE STRING
 set_property(CACHE HTTPRETRY_SANITIZE PROPERTY STRINGS "" address thread fuzzer)
 option(HTTPRETRY_COVERAGE "Count which lines run (gcov)" OFF)
 
-# For clang: g++ would take half as long again to compile it. Undefined behavior ends the program: a mere
-# message would not make a test fail.
+# Only with clang: it would make g++ compile half as long again. Undefined behavior ends the program, because a
+# mere message would not make a test fail. Two of the checks are left out.
 # vptr opens a pipe to check an object's type, and reports a broken object if the process may open no
 # more files. Our tests do that on purpose. AddressSanitizer finds dead objects by itself.
-# clang 14 reports a call through a pointer to a coroutine frame as a call of the wrong type (function).
+# function reports, with clang 14, a call through a pointer to a coroutine frame as a call of the wrong type.
 set(sanitize_undefined -fsanitize=undefined -fno-sanitize=vptr,function -fno-sanitize-recover=all)
 
 if(HTTPRETRY_SANITIZE STREQUAL "")

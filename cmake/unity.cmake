@@ -1,9 +1,9 @@
-# Builds several sources as one, so that the headers that they share are compiled once: about half the time
-# for everything. A build after a change of one file takes some seconds longer.
+# Compiles several sources as one, so that the headers they share are compiled once. A full build takes about
+# half the time; a build after a change to one file takes some seconds longer.
 find_package(Python3 3.9 QUIET COMPONENTS Interpreter)
-option(HTTPRETRY_UNITY "Build several sources as one; needs Python" "${Python3_Interpreter_FOUND}")
+option(HTTPRETRY_UNITY "Compile several sources as one; needs Python" "${Python3_Interpreter_FOUND}")
 if(HTTPRETRY_UNITY AND NOT Python3_Interpreter_FOUND)
-  message(FATAL_ERROR "HTTPRETRY_UNITY needs Python 3.9 or later; leave it OFF without.")
+  message(FATAL_ERROR "HTTPRETRY_UNITY needs Python 3.9 or later; set it to OFF.")
 endif()
 
 # httpretry_unity(TARGET [EXCEPT REGEX]): once all its sources are known. unity_groups.py says which go

@@ -54,8 +54,8 @@ class EventLoopCore final : public RunQueue, public std::enable_shared_from_this
   std::atomic<bool> in_turn_ = false;
   std::atomic<std::thread::id> driver_;  // none before the first turn
   bool ended_ = false;                   // in the turn that runs
-  std::atomic<Time> now_{};   // a middleware may ask on another thread, where something resumed it
-  mutable std::mutex mutex_;  // guards the next
+  std::atomic<Time> now_{};              // other threads may read it
+  mutable std::mutex mutex_;             // guards the next
   std::vector<std::shared_ptr<BackgroundLoop>> loops_;
 };
 

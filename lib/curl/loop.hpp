@@ -153,7 +153,7 @@ class Loop final : public RunQueue, public Transport {
   Load load_;
   bool proxied_;
   bool looks_up_;            // we connect to the host of the URL
-  std::atomic<Time> now_{};  // a middleware may ask on another thread, where something resumed it
+  std::atomic<Time> now_{};  // other threads may read it
   std::size_t decode_budget_ = 0;
   std::vector<Transfer*> decoding_;  // the one whose turn is next comes first
   SocketSet sockets_;

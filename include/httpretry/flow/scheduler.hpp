@@ -20,13 +20,13 @@ class HTTPRETRY_API Scheduler {
  public:
   virtual ~Scheduler();
 
-  // The time when the current turn of the loop began, or when an exchange last ended in it. The two
-  // clocks and `post` may be used on any thread; the rest belongs to the thread that drives the
-  // loop.
+  // Returns the time when the current turn of the loop began, or when an exchange last ended in it.
+  // Any thread may call `now` and `wall_now` of a client's loop and of an EventLoop, since a
+  // middleware may be resumed on the thread of another loop.
   [[nodiscard]] virtual Time now() const = 0;
   [[nodiscard]] virtual WallTime wall_now() const = 0;
 
-  // Resumes the coroutine on this scheduler, soon.
+  // Resumes the coroutine on this scheduler, soon. Any thread may call it.
   virtual void post(std::coroutine_handle<> handle) = 0;
 
   // True when `when` has come, never earlier; false as soon as stop is requested. A wait is an
