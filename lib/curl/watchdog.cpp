@@ -25,8 +25,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLookEvery = 25ms;
-// The CPU time that libcurl may take without calling us. A response of many headers or a large body
-// does so every few microseconds. CPU time, because the thread may have had to wait for a core.
+// The CPU time for which libcurl may read from a connection without calling us. With a response of
+// many headers or a large body it calls us every few microseconds. CPU time, because the thread may
+// have had to wait for a core.
 constexpr Duration kMaxCpuTime = 50ms;
 // A connection may receive this much while libcurl does not call us, counted after this many calls
 // of libcurl. PING frames, one a second, reach it after seventeen hours.
@@ -166,7 +167,7 @@ bool Heartbeat::leave() {
 
 void Heartbeat::count_silence() {
   const int handled = fd_.load(std::memory_order_relaxed);
-  for (auto& [fd, watched, beats, read] : connections_) {
+  for (auto& [fd, watched, beats, read, reading_since] : connections_) {
     if (handled != -1 && handled != fd) continue;
     if (std::exchange(watched->progressed, false) || watched->paused > 0) {
       watched->silent_calls = 0;
@@ -197,22 +198,29 @@ bool Heartbeat::look() {
   const auto beats = beats_.load(std::memory_order_seq_cst);
   const bool in_curl = beats % 2 == 1;
   const bool progress = std::exchange(seen_, beats) != beats;
-  if (in_curl && progress) cpu_then_ = cpu_time(clock_);
-  if (in_curl && !progress) look_at_connections(cpu_time(clock_) - cpu_then_ >= kMaxCpuTime);
+  if (in_curl && !progress) look_at_connections();
   return in_curl || progress;
 }
 
-// libcurl may also be busy without a flood: it reads certificates, or hashes a password.
-void Heartbeat::look_at_connections(bool time) {
+// libcurl may also be busy without a flood: it reads certificates, or hashes a password. Afterwards
+// it may read from the connection, once. So only the time counts in which each look sees that it
+// has read more.
+void Heartbeat::look_at_connections() {
   const std::lock_guard lock(mutex_);
   const int handled = fd_;
-  for (auto& [fd, watched, beats, read] : connections_) {
+  const auto cpu = cpu_time(clock_);
+  for (auto& [fd, watched, beats, read, reading_since] : connections_) {
     if (handled != -1 && handled != fd) continue;
-    const auto read_now = bytes_read(fd);
+    const auto read_now = bytes_read(fd).value_or(0);
     const bool first = std::exchange(beats, seen_) != seen_;
-    if (first) read = read_now.value_or(0);
-    if (first || !time || read_now == read) continue;
-    close(fd, *watched);
+    const bool more = std::exchange(read, read_now) != read_now;
+    if (first || !more) {
+      reading_since.reset();
+    } else if (!reading_since) {
+      reading_since = cpu;
+    } else if (cpu - *reading_since >= kMaxCpuTime) {
+      close(fd, *watched);
+    }
   }
 }
 

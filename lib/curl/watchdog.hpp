@@ -13,6 +13,7 @@
 #include <ctime>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace httpretry {
@@ -56,17 +57,19 @@ class Heartbeat {
   struct Connection {
     int fd;
     std::shared_ptr<Watched> watched;
-    // How much libcurl had read from it at the first look without progress, after this beat.
-    std::uint64_t beats = 0;
-    std::uint64_t read = 0;
+    // Of the watchdog.
+    std::uint64_t beats = 0;  // at its last look
+    std::uint64_t read = 0;   // what libcurl had read from it by then
+    // The CPU time at the first of the looks that saw it read more, each time.
+    std::optional<Duration> reading_since{};
   };
   [[nodiscard]] bool entered() const { return beats_.load(std::memory_order_relaxed) % 2 == 1; }
   // After a call of libcurl: closes the connections that have received too much without progress.
   void count_silence();
   // Whether there was any progress since the last look.
   bool look();
-  // There is none. Closes the connections from which libcurl reads all the same, if it is `time`.
-  void look_at_connections(bool time);
+  // There is none. Closes the connections from which libcurl has read for too long all the same.
+  void look_at_connections();
 
   std::atomic<std::uint64_t> beats_ = 1;  // odd: libcurl is running
   std::atomic<int> fd_ = -1;
@@ -76,9 +79,7 @@ class Heartbeat {
   std::mutex mutex_;
   std::vector<Connection> connections_;
 
-  // Of the watchdog: what it saw last.
-  std::uint64_t seen_ = 0;
-  Duration cpu_then_{};
+  std::uint64_t seen_ = 0;  // the beats at the watchdog's last look
 };
 
 }  // namespace httpretry

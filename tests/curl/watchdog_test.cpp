@@ -2,10 +2,85 @@
 
 #include <doctest/doctest.h>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
+#include <ctime>
+
 using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Both ends of a TCP connection.
+struct Connection {
+  Connection() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(::bind(listener, any, size) == 0);
+    REQUIRE(::listen(listener, 1) == 0);
+    REQUIRE(::getsockname(listener, any, &size) == 0);
+    client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(::connect(client, any, size) == 0);
+    server = ::accept(listener, nullptr, nullptr);
+    REQUIRE(server >= 0);
+    ::close(listener);
+  }
+  ~Connection() {
+    ::close(client);
+    ::close(server);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // The client reads what the server has sent.
+  void transfer() const {
+    std::array<char, 1000> block{};
+    if (::send(server, block.data(), block.size(), MSG_NOSIGNAL) > 0) {
+      (void)::recv(client, block.data(), block.size(), 0);
+    }
+  }
+
+  int client = -1;
+  int server = -1;
+};
+
+void compute(std::chrono::milliseconds cpu) {
+  const auto end = std::clock() + cpu.count() * (CLOCKS_PER_SEC / 1000);
+  while (std::clock() < end) {
+  }
+}
+
+}  // namespace
+
+TEST_CASE("only a connection that is read again and again is taken for a flood") {
+  const Connection connection;
+  Heartbeat loop;  // libcurl is running
+  const auto watched = loop.watch(connection.client);
+  // As with a large certificate: libcurl computes, reads what the server has sent meanwhile, and
+  // computes.
+  compute(300ms);
+  connection.transfer();
+  compute(300ms);
+  CHECK_FALSE(watched->closed);
+  loop.leave();
+  // The watchdog was there all the time.
+  loop.enter(connection.client);
+  for (const auto end = std::chrono::steady_clock::now() + 60s;
+       !watched->closed && std::chrono::steady_clock::now() < end;) {
+    connection.transfer();
+  }
+  CHECK(watched->closed);
+  loop.leave();
+}
 
 // At the moment of the fork, the thread of the parent has the lock or waits for its condition.
 TEST_CASE("a forked child watches loops of its own") {
