@@ -167,7 +167,7 @@ bool Heartbeat::leave() {
 
 void Heartbeat::count_silence() {
   const int handled = fd_.load(std::memory_order_relaxed);
-  for (auto& [fd, watched, beats, read, reading_since] : connections_) {
+  for (auto& [fd, watched, beats, read, reading] : connections_) {
     if (handled != -1 && handled != fd) continue;
     if (std::exchange(watched->progressed, false) || watched->paused > 0) {
       watched->silent_calls = 0;
@@ -198,29 +198,29 @@ bool Heartbeat::look() {
   const auto beats = beats_.load(std::memory_order_seq_cst);
   const bool in_curl = beats % 2 == 1;
   const bool progress = std::exchange(seen_, beats) != beats;
-  if (in_curl && !progress) look_at_connections();
+  if (in_curl) {
+    const auto cpu = cpu_time(clock_);
+    const auto then = std::exchange(cpu_then_, cpu);
+    if (!progress) look_at_connections(cpu - then);
+  }
   return in_curl || progress;
 }
 
 // libcurl may also be busy without a flood: it reads certificates, or hashes a password. Afterwards
-// it may read from the connection, once. So only the time counts in which each look sees that it
-// has read more.
-void Heartbeat::look_at_connections() {
+// it may read from the connection, once. So only the time between looks counts in which it has
+// read, and of that no more than if the looks were in time.
+void Heartbeat::look_at_connections(Duration cpu) {
   const std::lock_guard lock(mutex_);
   const int handled = fd_;
-  const auto cpu = cpu_time(clock_);
-  for (auto& [fd, watched, beats, read, reading_since] : connections_) {
+  for (auto& [fd, watched, beats, read, reading] : connections_) {
     if (handled != -1 && handled != fd) continue;
     const auto read_now = bytes_read(fd).value_or(0);
     const bool first = std::exchange(beats, seen_) != seen_;
     const bool more = std::exchange(read, read_now) != read_now;
-    if (first || !more) {
-      reading_since.reset();
-    } else if (!reading_since) {
-      reading_since = cpu;
-    } else if (cpu - *reading_since >= kMaxCpuTime) {
-      close(fd, *watched);
-    }
+    if (first) reading = {};
+    if (first || !more) continue;
+    reading += std::min<Duration>(cpu, kLookEvery);
+    if (reading > kMaxCpuTime) close(fd, *watched);
   }
 }
 

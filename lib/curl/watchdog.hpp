@@ -60,16 +60,16 @@ class Heartbeat {
     // Of the watchdog.
     std::uint64_t beats = 0;  // at its last look
     std::uint64_t read = 0;   // what libcurl had read from it by then
-    // The CPU time at the first of the looks that saw it read more, each time.
-    std::optional<Duration> reading_since{};
+    Duration reading{};       // CPU time between looks of which the second saw it read more
   };
   [[nodiscard]] bool entered() const { return beats_.load(std::memory_order_relaxed) % 2 == 1; }
   // After a call of libcurl: closes the connections that have received too much without progress.
   void count_silence();
   // Whether there was any progress since the last look.
   bool look();
-  // There is none. Closes the connections from which libcurl has read for too long all the same.
-  void look_at_connections();
+  // There is none, since `cpu` of CPU time. Closes the connections from which libcurl has read for
+  // too long all the same.
+  void look_at_connections(Duration cpu);
 
   std::atomic<std::uint64_t> beats_ = 1;  // odd: libcurl is running
   std::atomic<int> fd_ = -1;
@@ -79,7 +79,9 @@ class Heartbeat {
   std::mutex mutex_;
   std::vector<Connection> connections_;
 
-  std::uint64_t seen_ = 0;  // the beats at the watchdog's last look
+  // Of the watchdog, at its last look.
+  std::uint64_t seen_ = 0;  // the beats
+  Duration cpu_then_{};
 };
 
 }  // namespace httpretry
