@@ -92,13 +92,7 @@ Task<Outcome> await_call(std::shared_ptr<detail::ClientCore> core, Request reque
 
 }  // namespace
 
-std::vector<MiddlewarePtr> default_chain() {
-#ifdef HTTPRETRY_WITHOUT_GUARDS
-  return {redirect(), retry()};
-#else
-  return {redirect(), retry(), hedge(), guards()};
-#endif
-}
+std::vector<MiddlewarePtr> default_chain() { return {redirect(), retry(), hedge(), guards()}; }
 
 Client::Client(ClientOptions options)
     : core_(std::make_shared<detail::ClientCore>(std::move(options))) {}

@@ -53,12 +53,8 @@ class Finder {
     std::string text =
         "the chain of the client lacks " + list(stages_) + ", so these settings would do nothing: ";
     for (const auto& one : found_) text.append(&one == &found_.front() ? "" : "; ").append(one);
-#ifdef HTTPRETRY_WITHOUT_GUARDS
-    return text + ". This program was built without guards: switch the settings off with \"none\"";
-#else
     return text + ". Add " + list(stages_) +
            " below retry(), or switch the settings off with \"none\"";
-#endif
   }
 
  private:

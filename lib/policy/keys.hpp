@@ -78,10 +78,9 @@ struct LoadedPreset;
 struct HTTPRETRY_API Shape {
   std::string_view name;  // in the schema
   std::span<const Key> keys;
-  Words kinds = {};        // of the key "kind"; none where there is no such key
-  Words jitters = {};      // likewise, of "jitter"
-  bool of_guards = false;  // a build without the room guard takes nothing but "none"
-  bool whole = false;      // once a part of it is wrong, nothing is concluded from the others
+  Words kinds = {};    // of the key "kind"; none where there is no such key
+  Words jitters = {};  // likewise, of "jitter"
+  bool whole = false;  // once a part of it is wrong, nothing is concluded from the others
   // Sets the defaults that depend on the kind, which has been read.
   void (*prepare)(void* object) = nullptr;
   // What lies below it where no other layer has it; of that, what its kind has.

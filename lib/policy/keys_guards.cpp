@@ -254,12 +254,11 @@ constexpr Key kBreakerKeys[] = {
 
 constinit const Word<Priority> kPriority{Words(kPriorities)};
 
-constinit const Shape kPause{.name = "pause", .keys = kPauseKeys, .of_guards = true};
-constinit const Shape kRate{.name = "rate", .keys = kRateKeys, .of_guards = true, .whole = true};
+constinit const Shape kPause{.name = "pause", .keys = kPauseKeys};
+constinit const Shape kRate{.name = "rate", .keys = kRateKeys, .whole = true};
 constinit const Shape kConcurrency{.name = "concurrency",
                                    .keys = kConcurrencyKeys,
                                    .kinds = Words(kLimiters),
-                                   .of_guards = true,
                                    .base = []() -> const JsonNode& {
                                      static const auto* const tree = tree_of({{"kind", "fixed"}});
                                      return *tree->root;
@@ -268,7 +267,6 @@ constinit const Shape kBreaker{
     .name = "breaker",
     .keys = kBreakerKeys,
     .kinds = Words(kBreakers),
-    .of_guards = true,
     .base = []() -> const JsonNode& {
       static const auto* const tree = [] {
         const BreakerPolicy policy;

@@ -113,6 +113,6 @@ constexpr Key kHedgeKeys[] = {
 
 }  // namespace
 
-constinit const Shape kHedge{.name = "hedge", .keys = kHedgeKeys, .of_guards = true, .whole = true};
+constinit const Shape kHedge{.name = "hedge", .keys = kHedgeKeys, .whole = true};
 
 }  // namespace httpretry::policy_file

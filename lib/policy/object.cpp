@@ -105,12 +105,6 @@ bool ObjectType::read(const JsonNode& json, void* field, Problems& problems) con
     if (field != nullptr) renew(field, true);
     return true;
   }
-#ifdef HTTPRETRY_WITHOUT_GUARDS
-  if (shape_.of_guards) {
-    problems.error(json, "built without guards: this program cannot hold sends back");
-    return false;
-  }
-#endif
   return expect(json, JsonType::Object, optional_ ? "an object or \"none\"" : "an object",
                 problems) &&
          read_members(json, shape_, field == nullptr ? nullptr : renew(field), problems);
@@ -118,9 +112,6 @@ bool ObjectType::read(const JsonNode& json, void* field, Problems& problems) con
 
 OrderedJson ObjectType::write(const void* field) const {
   const auto* const there = object(const_cast<void*>(field));
-#ifdef HTTPRETRY_WITHOUT_GUARDS
-  if (shape_.of_guards) return "none";
-#endif
   return there == nullptr ? OrderedJson("none") : write_object(shape_, there);
 }
 

@@ -1,10 +1,8 @@
 #include "caller.hpp"
 
-#include <httpretry/middleware/retry.hpp>
-#ifndef HTTPRETRY_WITHOUT_GUARDS
 #include <httpretry/guard/guards.hpp>
 #include <httpretry/guard/hedge.hpp>
-#endif
+#include <httpretry/middleware/retry.hpp>
 
 #include <utility>
 
@@ -13,11 +11,7 @@ namespace {
 
 // As in the default chain of a Client; a model has no redirects.
 std::vector<MiddlewarePtr> chain_of(const PolicySet& policies) {
-#ifdef HTTPRETRY_WITHOUT_GUARDS
-  return {retry(policies)};
-#else
   return {retry(policies), hedge(), guards()};
-#endif
 }
 
 }  // namespace

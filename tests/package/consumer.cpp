@@ -28,14 +28,6 @@ int main() {
     std::puts("the client took a bad URL");
     return 1;
   }
-#ifdef HTTPRETRY_WITHOUT_GUARDS
-  const auto policies = httpretry::parse_policies(
-      R"({"version": 1, "default": {"rate": {"limit": "10/s"}}})", "policy.json");
-  if (policies || policies.error().message.find("built without guards") == std::string::npos) {
-    std::puts("a build without guards took a rate");
-    return 1;
-  }
-#endif
   // An exception must find its handler across the border of a shared library.
   try {
     httpretry::Headers{}.add("not a name", "");

@@ -42,7 +42,6 @@ TEST_CASE("fail: its share of requests fails, with its status") {
   CHECK(run_of(options, every_second(3)).sends_per_call() == 3);
 }
 
-#ifndef HTTPRETRY_WITHOUT_GUARDS
 TEST_CASE("simulated clients hedge as their policy says") {
   auto options = even_load("fail:probability=0.001", 1000);
   const auto hedged = [&](const std::string& after) {
@@ -52,7 +51,6 @@ TEST_CASE("simulated clients hedge as their policy says") {
   CHECK(hedged("1ms").sends_per_call() > 1.5);
   CHECK(hedged("1s").sends_per_call() < 1.1);
 }
-#endif
 
 TEST_CASE("capacity: so many requests in each window, the others are rejected at once") {
   auto options = even_load("capacity:rate=100,network=0ms", 150);

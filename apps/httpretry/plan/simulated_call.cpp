@@ -257,11 +257,9 @@ SimulatedCalls simulate(const Simulation& simulation) {
   std::shared_ptr<SharedState> state;
   ClientOptions options;
   options.middlewares = {retry(simulation.policies)};
-#ifndef HTTPRETRY_WITHOUT_GUARDS
   options.middlewares.push_back(hedge());
   options.middlewares.push_back(guards());
   state = local_state();
-#endif
   const auto watch =
       std::make_shared<Watch>(state, policy, simulation.shares_script() ? simulation.calls : 1);
   options.shared_state = state;

@@ -86,10 +86,8 @@ ClientOptions client_options(const SendOptions& options, const PolicySet& polici
     poll_until(retrying, poll_conditions(options), options.retry_delay);
   }
   client.middlewares.push_back(retry(std::move(retrying)));
-#ifndef HTTPRETRY_WITHOUT_GUARDS
   client.middlewares.push_back(hedge());
   client.middlewares.push_back(guards());
-#endif
   if (!options.headers_file.empty()) client.middlewares.push_back(keep_headers());
   if (options.verbose) client.middlewares.push_back(verbose());
   if (options.trace || options.verbose) {
