@@ -4,8 +4,8 @@ the standard library, and cause no warnings.
 
     headers_test.py COMPILER INCLUDE_DIR WORK_DIR
 
-g++ compiles the single headers in C++20, clang in C++23, so that the two builds of CI check both
-standards. In WORK_DIR, ccache serves what has been compiled before, if it is installed."""
+clang compiles only all of them together: what a header needs is the same for both compilers. In WORK_DIR,
+ccache serves what has been compiled before, if it is installed."""
 import os
 import pathlib
 import re
@@ -45,11 +45,11 @@ class Compiler:
 def main():
     command, include, work = sys.argv[1:]
     version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
-    alone = CPP23 if "clang" in version else CPP20
     headers = sorted(str(path.relative_to(include)) for path in pathlib.Path(include).rglob("*.hpp"))
     every = "httpretry/httpretry.hpp"
-    pairs = [(header, alone) for header in headers if header != every]
-    pairs += [(every, CPP20), (every, CPP23)]
+    pairs = [(every, CPP20), (every, CPP23)]
+    if "clang" not in version:
+        pairs += [(header, CPP20) for header in headers if header != every]
     os.makedirs(work, exist_ok=True)
     compiler = Compiler(command, include, work)
     bad = 0
