@@ -1,5 +1,6 @@
 // How long a response about a name is used, in virtual time. The look-ups are made by real threads.
 #include "lib/curl/resolver.hpp"
+#include "tests/waiting.hpp"
 
 #include <httpretry/testing/testing.hpp>
 
@@ -9,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -76,7 +76,7 @@ TEST_CASE("then it is used until the next is there, without waiting for that") {
   const auto old = asking.ask();
   CHECK(old.addresses->at(0) == "192.0.2.1");
   CHECK(old.use_until <= asking.clock.now() + 1s);
-  while (asking.address() != "192.0.2.2") std::this_thread::yield();
+  wait_until([&] { return asking.address() == "192.0.2.2"; });
   CHECK(asking.lookups() == 2);
 }
 

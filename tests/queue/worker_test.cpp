@@ -4,6 +4,7 @@
 #include "lib/queue/queue.hpp"
 #include "lib/queue/queue_store.hpp"
 #include "tests/batch/folder.hpp"
+#include "tests/waiting.hpp"
 
 #include <httpretry/middleware/retry.hpp>
 #include <httpretry/testing/testing.hpp>
@@ -147,7 +148,7 @@ TEST_CASE("a server that is killed and starts again loses nothing, and no job is
   FaultServer server({counted(seen)});
   queue.enqueue(server);
   std::thread other([&] {
-    while (seen < kJobs / 3) std::this_thread::yield();
+    wait_until([&] { return seen >= kJobs / 3; });
     queue.redis().kill();
     queue.redis().start();
   });
@@ -247,7 +248,7 @@ TEST_CASE("a worker that is stopped gives back what it did not send") {
     batch.runner.until_stopped = true;
     Worker worker(queue.options(), std::move(batch), 30s);
     std::thread other([&] {
-      while (seen < 50) std::this_thread::yield();
+      wait_until([&] { return seen >= 50; });
       worker.runner().finish_up();
     });
     CHECK(worker.run() == batch::RunEnd::Stopped);
@@ -333,6 +334,6 @@ TEST_CASE("a lease that the worker itself took over is not renewed") {
   const auto after = store.held(again.front());
   CHECK(after.entry == before.entry);
   CHECK(after.deliveries == before.deliveries + 1);
-  while (before.lease->allows_sends(std::chrono::steady_clock::now())) std::this_thread::yield();
+  wait_until([&] { return !before.lease->allows_sends(std::chrono::steady_clock::now()); });
   CHECK(after.lease->allows_sends(std::chrono::steady_clock::now()));
 }

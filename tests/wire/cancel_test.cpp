@@ -2,6 +2,7 @@
 // that.
 #include "raw_server.hpp"
 #include "send_functions.hpp"
+#include "tests/waiting.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -148,9 +149,7 @@ TEST_CASE("a stop ends a TLS handshake") {
   options.middlewares = {};
   options.connection.ca_file = server.ca_file();
   auto client = retrying(options);
-  const auto connected = [&] {
-    while (server.connections() == 0) std::this_thread::yield();
-  };
+  const auto connected = [&] { wait_until([&] { return server.connections() > 0; }); };
   check(stop_when(client, Request::get(server.url("/")), connected), Sent::Never);
 }
 
@@ -188,7 +187,7 @@ TEST_CASE("a stop from another thread ends a send that blocks, in an exchange an
     options.stop = stop.get_token();
     std::thread stopping([&, blocked = ::gettid()] {
       CHECK(server.wait_for_requests(2, 30s));
-      while (!sleeps(blocked)) std::this_thread::yield();
+      wait_until([&] { return sleeps(blocked); });
       stop.request_stop();
     });
     const auto begun = Clock::now();

@@ -4,11 +4,11 @@
 #include "wire.hpp"
 
 #include "tests/libcurl_version.hpp"
+#include "tests/waiting.hpp"
 
 #include <array>
 #include <functional>
 #include <future>
-#include <thread>
 
 using namespace httpretry;
 
@@ -58,7 +58,7 @@ std::vector<Outcome> several(int count, const std::function<Pieces(const Streams
   std::vector<std::future<Outcome>> calls;
   for (int i = 0; i < count; ++i) {
     calls.push_back(client.send_async(Request::get(server.url())));
-    while (server.streams() <= i) std::this_thread::yield();
+    wait_until([&] { return server.streams() > i; });
   }
   std::vector<Outcome> outcomes;
   for (auto& call : calls) outcomes.push_back(call.get());

@@ -1,11 +1,11 @@
 // HTTP/2 servers say which requests they did not process: they refuse a stream, or name the last
 // one when they close a connection. Only those may be sent again whatever the method.
 #include "http2_server.hpp"
+#include "tests/waiting.hpp"
 #include "wire.hpp"
 
 #include <functional>
 #include <future>
-#include <thread>
 
 using namespace httpretry;
 
@@ -39,7 +39,7 @@ Posts post(int count, const std::function<Pieces(const Streams&)>& frames, int b
   std::vector<std::future<Outcome>> calls;
   for (int i = 0; i < count; ++i) {
     calls.push_back(client.send_async(Request::post(server.url(), "unsafe")));
-    while (server.streams() <= before + i) std::this_thread::yield();
+    wait_until([&] { return server.streams() > before + i; });
   }
   Posts posts;
   for (auto& call : calls) posts.outcomes.push_back(call.get());

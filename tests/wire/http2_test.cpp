@@ -1,8 +1,8 @@
 #include "http2_server.hpp"
+#include "tests/waiting.hpp"
 #include "wire.hpp"
 
 #include <future>
-#include <thread>
 
 using namespace httpretry;
 
@@ -110,7 +110,7 @@ TEST_CASE("a connection that dies under two requests is no refusal of the one th
     CAPTURE(round);
     Client client(trusting(server.ca_file(), {retry(policy)}));
     auto first = client.send_async(Request::post(server.url(), "unsafe"));
-    while (server.streams() < 2 * round + 1) std::this_thread::yield();
+    wait_until([&] { return server.streams() >= 2 * round + 1; });
     auto second = client.send_async(Request::post(server.url(), "unsafe"));
     for (auto* future : {&first, &second}) {
       const auto outcome = future->get();

@@ -1,4 +1,5 @@
 #include "processes.hpp"
+#include "tests/waiting.hpp"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -9,8 +10,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <thread>
 
 namespace httpretry {
 namespace {
@@ -67,10 +66,10 @@ ServerProcess::ServerProcess(const char* package, const Command& command, const 
     REQUIRE_MESSAGE(::access(words[0].c_str(), X_OK) == 0,
                     words[0] << " (package " << package << ") is not installed");
     pid_ = spawn(words, log);
-    while (pid_ > 0 && !accepts(port_)) {
+    wait_until([&] {
       if (::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;
-      std::this_thread::yield();
-    }
+      return pid_ < 0 || accepts(port_);
+    });
   }
   REQUIRE_MESSAGE(pid_ > 0, command(port_)[0] << " does not start");
 }

@@ -3,13 +3,13 @@
 #include "nginx.hpp"
 #include "raw_server.hpp"
 #include "sinks.hpp"
+#include "tests/waiting.hpp"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <thread>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -406,7 +406,7 @@ TEST_CASE("a call that is canceled while its reader waits ends at once") {
   options.stop = stop.get_token();
   auto client = Client::bare();
   auto outcome = client.send_async(request, options);
-  while (!reading) std::this_thread::yield();
+  wait_until([&] { return reading.load(); });
   stop.request_stop();
   REQUIRE(outcome.wait_for(2s) == std::future_status::ready);
   CHECK(outcome.get().error().code == Errc::Canceled);

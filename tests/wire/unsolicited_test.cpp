@@ -6,9 +6,11 @@
 #include "lib/http/descriptor.hpp"
 #include "lib/http/owned.hpp"
 #include "lib/testing/certificates.hpp"
+#include "tests/waiting.hpp"
 
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -56,7 +58,7 @@ class EagerServer {
     const std::lock_guard lock(mutex_);
     for (auto& connection : connections_) {
       write(connection, text);
-      while (over_ != Over::Unix && unacknowledged(connection) > 0) std::this_thread::yield();
+      wait_until([&] { return over_ == Over::Unix || has_arrived(connection); });
     }
   }
   [[nodiscard]] int requests() const { return requests_; }
@@ -141,10 +143,17 @@ class EagerServer {
     received.clear();
     return true;
   }
-  static int unacknowledged(const Connection& connection) {
+  // True also where the client has reset the connection: what it had not acknowledged then stays in
+  // the queue.
+  static bool has_arrived(const Connection& connection) {
     int bytes = 0;
     if (::ioctl(connection.socket.get(), SIOCOUTQ, &bytes) != 0) FAIL("no SIOCOUTQ");
-    return bytes;
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (::getsockopt(connection.socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+      FAIL("no TCP_INFO");
+    }
+    return bytes == 0 || info.tcpi_state == TCP_CLOSE;
   }
   static void write(Connection& connection, const std::string& text) {
     if (connection.tls) {
