@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 CPP20, CPP23 = "c++20", "c++2b"
+FIRST_LINE = re.compile(r"^#(?!pragma once)(.*)$", re.M)
 OTHERS = re.compile(r"/(?:curl|nlohmann|spdlog|fmt|openssl|hiredis)/|/(?:zlib|idn2|sqlite3)\.h$")
 
 
@@ -42,10 +43,18 @@ class Compiler:
         return (self.work / path).resolve().is_relative_to(self.include)
 
 
+def headers_to_compile(include):
+    """All headers but those that another one includes before everything else: compiling that one also shows
+    whether they compile alone."""
+    texts = {str(path.relative_to(include)): path.read_text() for path in pathlib.Path(include).rglob("*.hpp")}
+    begins = {FIRST_LINE.search(text)[1] for text in texts.values()}
+    return sorted(header for header in texts if f"include <{header}>" not in begins)
+
+
 def main():
     command, include, work = sys.argv[1:]
     version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
-    headers = sorted(str(path.relative_to(include)) for path in pathlib.Path(include).rglob("*.hpp"))
+    headers = headers_to_compile(include)
     every = "httpretry/httpretry.hpp"
     pairs = [(every, CPP20), (every, CPP23)]
     if "clang" not in version:
