@@ -48,14 +48,26 @@ clockid_t clock_of_this_thread() {
   return clock;
 }
 
-// What was received on a connection, less what nobody has read yet. Only for TCP.
-std::optional<std::uint64_t> bytes_read(int fd) {
+std::optional<std::uint64_t> bytes_received(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
-  int unread = 0;
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
-  if (::ioctl(fd, FIONREAD, &unread) != 0) return std::nullopt;
-  return info.tcpi_bytes_received - static_cast<std::uint64_t>(unread);
+  return info.tcpi_bytes_received;
+}
+
+// What was received on a connection, less what nobody has read yet. Only for TCP; and empty if,
+// time and again, more arrived while we looked: the difference would then be wrong, and even below
+// zero.
+std::optional<std::uint64_t> bytes_read(int fd) {
+  constexpr int kTries = 8;
+  auto received = bytes_received(fd);
+  for (int tries = 0; received && tries < kTries; ++tries) {
+    int unread = 0;
+    if (::ioctl(fd, FIONREAD, &unread) != 0) return std::nullopt;
+    const auto before = std::exchange(received, bytes_received(fd));
+    if (received == before) return *before - static_cast<std::uint64_t>(unread);
+  }
+  return std::nullopt;
 }
 
 // Connecting to this address resets the connection, and drops what was received but not read. As a
@@ -171,11 +183,13 @@ void Heartbeat::count_silence() {
     if (handled != -1 && handled != fd) continue;
     if (std::exchange(watched->progressed, false) || watched->paused > 0) {
       watched->silent_calls = 0;
+      watched->read.reset();
     }
     if (++watched->silent_calls % kSilentCalls != 0) continue;
-    const auto now = bytes_read(fd).value_or(0);
-    if (watched->silent_calls == kSilentCalls) watched->received = now;
-    if (now - watched->received > kMaxSilentBytes) close(fd, *watched);
+    const auto now = bytes_read(fd);
+    if (!now) continue;
+    if (!watched->read) watched->read = now;
+    if (*now - *watched->read > kMaxSilentBytes) close(fd, *watched);
   }
 }
 
@@ -214,7 +228,7 @@ void Heartbeat::look_at_connections(Duration cpu) {
   const int handled = fd_;
   for (auto& [fd, watched, beats, read, reading] : connections_) {
     if (handled != -1 && handled != fd) continue;
-    const auto read_now = bytes_read(fd).value_or(0);
+    const auto read_now = bytes_read(fd).value_or(read);
     const bool first = std::exchange(beats, seen_) != seen_;
     const bool more = std::exchange(read, read_now) != read_now;
     if (first) reading = {};

@@ -28,7 +28,7 @@ class Heartbeat {
     bool progressed = false;    // since the last call of libcurl, for one of its transfers
     int paused = 0;             // transfers that are paused; data for them comes without a callback
     unsigned silent_calls = 0;  // calls of libcurl without progress
-    std::uint64_t received = 0;  // at the first count since the last progress
+    std::optional<std::uint64_t> read;  // from it, at the first count since the last progress
   };
 
   // Starts the watchdog if it does not run. To be made while libcurl is running.

@@ -52,7 +52,7 @@ class Guards(ProgramTest):
         said = self.said(*ONCE, "--trace", "--report", "report.json", server.url("/a"),
                          server.url("/b"), status=22)
         self.assertRegex(said, r"pause http://\S+: for 1.00 s \(retry-after\)")
-        self.assertRegex(said, r"200 after [\d.]+ s, of which .* held back by pause")
+        self.assertRegex(said, r"200 after [\d.]+ m?s, of which .* held back by pause")
         self.assertRegex(said, r"pause http://\S+: over")
         attempt = self.report()[1]["attempts"][0]
         self.assertEqual(attempt["queued_by"], "pause")

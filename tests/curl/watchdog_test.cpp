@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <ctime>
+#include <thread>
 
 using namespace httpretry;
 using namespace std::chrono_literals;
@@ -80,6 +82,33 @@ TEST_CASE("only a connection that is read again and again is taken for a flood")
   }
   CHECK(watched->closed);
   loop.leave();
+}
+
+TEST_CASE("bytes that arrive at the moment when they are counted are no flood") {
+  const Connection connection;
+  Heartbeat loop;
+  const auto watched = loop.watch(connection.client);
+  loop.leave();
+  std::atomic<bool> over = false;
+  std::thread server([&] {
+    for (int sent = 0; sent < 500'000 && !over; ++sent) {
+      (void)::send(connection.server, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+  });
+  std::array<char, 10'000> block{};
+  for (int i = 0; i < 5000 && !watched->closed; ++i) {
+    watched->progressed = true;
+    for (int call = 0; call < 2000; ++call) {
+      loop.enter(connection.client);
+      loop.leave();
+    }
+    loop.enter(connection.client);
+    (void)::recv(connection.client, block.data(), block.size(), MSG_DONTWAIT);
+    loop.leave();
+  }
+  over = true;
+  server.join();
+  CHECK_FALSE(watched->closed);
 }
 
 // At the moment of the fork, the thread of the parent has the lock or waits for its condition.
