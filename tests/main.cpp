@@ -7,6 +7,6 @@
 // closed. So do the servers of the tests.
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a test that hangs has said what came before
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a test that hangs shows what it did before
   return doctest::Context(argc, argv).run();
 }

@@ -55,9 +55,9 @@ std::optional<std::uint64_t> bytes_received(int fd) {
   return info.tcpi_bytes_received;
 }
 
-// What was received on a connection, less what nobody has read yet. Only for TCP; and empty if,
-// time and again, more arrived while we looked: the difference would then be wrong, and even below
-// zero.
+// How many bytes of a TCP connection libcurl has read: those received, less those still unread.
+// Empty if bytes arrived between the two system calls each time: the difference would be too small,
+// or even negative.
 std::optional<std::uint64_t> bytes_read(int fd) {
   constexpr int kTries = 8;
   auto received = bytes_received(fd);
@@ -183,13 +183,13 @@ void Heartbeat::count_silence() {
     if (handled != -1 && handled != fd) continue;
     if (std::exchange(watched->progressed, false) || watched->paused > 0) {
       watched->silent_calls = 0;
-      watched->read.reset();
+      watched->read_at_first_count.reset();
     }
     if (++watched->silent_calls % kSilentCalls != 0) continue;
     const auto now = bytes_read(fd);
     if (!now) continue;
-    if (!watched->read) watched->read = now;
-    if (*now - *watched->read > kMaxSilentBytes) close(fd, *watched);
+    if (!watched->read_at_first_count) watched->read_at_first_count = now;
+    if (*now - *watched->read_at_first_count > kMaxSilentBytes) close(fd, *watched);
   }
 }
 
@@ -220,9 +220,9 @@ bool Heartbeat::look() {
   return in_curl || progress;
 }
 
-// libcurl may also be busy without a flood: it reads certificates, or hashes a password. Afterwards
-// it may read from the connection, once. So only the time between looks counts in which it has
-// read, and of that no more than if the looks were in time.
+// libcurl may also be busy without a flood: it opens certificates, or hashes a password, and then
+// reads from the connection once. So the time between two looks counts only if libcurl has read in
+// between; and at most kLookEvery of it, because a look may be late.
 void Heartbeat::look_at_connections(Duration cpu) {
   const std::lock_guard lock(mutex_);
   const int handled = fd_;

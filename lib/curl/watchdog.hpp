@@ -28,7 +28,7 @@ class Heartbeat {
     bool progressed = false;    // since the last call of libcurl, for one of its transfers
     int paused = 0;             // transfers that are paused; data for them comes without a callback
     unsigned silent_calls = 0;  // calls of libcurl without progress
-    std::optional<std::uint64_t> read;  // from it, at the first count since the last progress
+    std::optional<std::uint64_t> read_at_first_count;  // bytes; the first since the last progress
   };
 
   // Starts the watchdog if it does not run. To be made while libcurl is running.
@@ -57,7 +57,7 @@ class Heartbeat {
   struct Connection {
     int fd;
     std::shared_ptr<Watched> watched;
-    // Of the watchdog.
+    // What the watchdog keeps:
     std::uint64_t beats = 0;  // at its last look
     std::uint64_t read = 0;   // what libcurl had read from it by then
     Duration reading{};       // CPU time between looks of which the second saw it read more
@@ -79,7 +79,7 @@ class Heartbeat {
   std::mutex mutex_;
   std::vector<Connection> connections_;
 
-  // Of the watchdog, at its last look.
+  // What the watchdog saw at its last look:
   std::uint64_t seen_ = 0;  // the beats
   Duration cpu_then_{};
 };

@@ -67,14 +67,14 @@ TEST_CASE("only a connection that is read again and again is taken for a flood")
   const Connection connection;
   Heartbeat loop;  // libcurl is running
   const auto watched = loop.watch(connection.client);
-  // As with a large certificate: libcurl computes, reads what the server has sent meanwhile, and
-  // computes.
+  // As when libcurl opens a large certificate and then reads the server's response in the same
+  // call.
   compute(300ms);
   connection.transfer();
   compute(300ms);
   CHECK_FALSE(watched->closed);
   loop.leave();
-  // The watchdog was there all the time.
+  // The watchdog is running: it closes a connection that is read without end.
   loop.enter(connection.client);
   for (const auto end = std::chrono::steady_clock::now() + 60s;
        !watched->closed && std::chrono::steady_clock::now() < end;) {

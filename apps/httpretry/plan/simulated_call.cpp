@@ -254,12 +254,9 @@ Request plain_request(const std::string& method, const std::string& url) {
 SimulatedCalls simulate(const Simulation& simulation) {
   const auto& policy = *simulation.policy().policy;
   auto network = std::make_shared<Replay>();
-  std::shared_ptr<SharedState> state;
+  const auto state = local_state();
   ClientOptions options;
-  options.middlewares = {retry(simulation.policies)};
-  options.middlewares.push_back(hedge());
-  options.middlewares.push_back(guards());
-  state = local_state();
+  options.middlewares = {retry(simulation.policies), hedge(), guards()};
   const auto watch =
       std::make_shared<Watch>(state, policy, simulation.shares_script() ? simulation.calls : 1);
   options.shared_state = state;
