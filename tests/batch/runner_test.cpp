@@ -33,12 +33,20 @@ class MemoryStore final : public Store {
     queue.push_back(std::move(job));
   }
 
+  void add_waiting(std::string url, Duration time) {
+    Job job;
+    job.number = ++counts_.waiting;
+    job.text = std::move(url);
+    job.host = "a";
+    committed_waits_.push_back({job, later(std::chrono::steady_clock::now(), time)});
+  }
+
   void take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) override {
     if (fails_at_take) throw StoreError("the disk is broken");
     if (queue.empty() && when_empty) when_empty(++empty_takes);
-    const auto now = std::chrono::steady_clock::now();
+    looked_at_ = std::chrono::steady_clock::now();
     std::erase_if(committed_waits_, [&](const auto& wait) {
-      if (wait.due > now) return false;
+      if (wait.due > looked_at_ || !wants(wait.job.host)) return false;
       queue.push_back(wait.job);
       --counts_.waiting;
       ++counts_.queued;
@@ -85,6 +93,7 @@ class MemoryStore final : public Store {
   }
   std::vector<HeldHost> holds() override { return holds_before; }
   void commit() override {
+    if (on_commit) on_commit();
     ++commits;
     std::ranges::move(new_waits_, std::back_inserter(committed_waits_));
     new_waits_.clear();
@@ -93,6 +102,7 @@ class MemoryStore final : public Store {
   std::optional<Duration> next_due() override {
     std::optional<Duration> next;
     for (const auto& wait : committed_waits_) {
+      if (wait.due <= looked_at_) continue;
       const auto time = wait.due - std::chrono::steady_clock::now();
       if (!next || time < *next) next = time;
     }
@@ -107,6 +117,7 @@ class MemoryStore final : public Store {
   std::map<std::uint64_t, Duration> waits;
   std::map<std::string, Duration> held;
   std::function<void()> on_hold;
+  std::function<void()> on_commit;
   std::vector<HeldHost> holds_before;
   int commits = 0;
   std::function<void(int times)> when_empty;
@@ -120,6 +131,7 @@ class MemoryStore final : public Store {
     Job job;
     Time due;
   };
+  Time looked_at_{};
   std::vector<Wait> new_waits_;
   std::vector<Wait> committed_waits_;
   Counts counts_;
@@ -300,6 +312,22 @@ TEST_CASE("a short wait is waited for, also one that is not committed yet") {
   all.store.add(server.url());
   CHECK(all.run() == RunEnd::Finished);
   CHECK(server.requests() == 2);
+}
+
+TEST_CASE("a run goes on if the hold of a host ends while the store commits") {
+  FaultServer server({200});
+  Fixture all;
+  all.store.add_waiting(server.url(), 1ms);
+  all.store.holds_before.emplace_back();
+  all.store.holds_before[0].host = "a";
+  all.store.holds_before[0].time = 200ms;
+  const auto hold_ends = later(std::chrono::steady_clock::now(), 300ms);
+  // By then the wait has ended, too, so `next_due` knows of none.
+  all.store.on_commit = [&] {
+    while (std::chrono::steady_clock::now() < hold_ends) std::this_thread::yield();
+  };
+  CHECK(all.run() == RunEnd::Finished);
+  CHECK(server.requests() == 1);
 }
 
 TEST_CASE("a long pause of a host is not waited for in a call") {
