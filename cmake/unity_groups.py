@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Groups the sources of a target for a unity build: prints "NUMBER FILE" for each file that shares a
-translation unit with others. What a file declares for itself (in a namespace without a name, or by
-static, #define or a using-declaration) must be no name that another one of its group knows, from its
-own text or from our headers; and all of them use the same namespaces. Sources are formatted, so that
-such declarations begin in the first column.
+translation unit with others. A name that a file declares for itself (in an unnamed namespace, or with
+static or #define) must be unknown to the other files of its group, from their own text or from our
+headers. A function only needs another name than those that they declare or call: it overloads others.
+All files of a group use the same namespaces of ours. Sources are formatted, so such declarations begin
+in the first column.
 
   unity_groups.py FILE...
 """
@@ -19,39 +20,42 @@ MOST_FILES = 12
 MOST_BYTES = 120_000
 
 MACRO = re.compile(r"^#\s*define (\w+)")
-USED = re.compile(r"^using [\w:]*::(\w+);")
+FUNCTION = re.compile(r"^[^=({]*?(?<![\w:~])(\w+)\(")
 DECLARED = (
     re.compile(r"^(?:template <.*> *)?(?:struct|class|union|enum(?: class)?)\s+(?:[A-Z_]+ )?(\w+)"),
     re.compile(r"^(?:template <.*> *)?using (\w+) ="),
-    re.compile(r"^[^=({]*?(?<![\w:~])(\w+)\("),
+    FUNCTION,
     re.compile(r"^[\w:<>,&* ]*?(\w+)(?:\[[^\]]*\])*\s*(?:=|\{|;)"))
-SKIPPED = re.compile(r"^(?:\s|$|[{})/#]|namespace|using namespace|extern|static_assert|TEST_CASE|template <.*>$|"
+SKIPPED = re.compile(r"^(?:\s|$|[{})/#]|namespace|using namespace|using [\w:]+;|extern|static_assert|TEST_CASE|template <.*>$|"
                      r"public:|private:)")
+CALLED = re.compile(r"(?<!\.)(?<!->)(?<!::)\b(\w+)\(")
 INCLUDE = re.compile(r'^#\s*include\s+(?:"([^"]+)"|<(httpretry/[^>]+)>)', re.MULTILINE)
 
 
 def declared(text):
-    """The names that it declares for itself, and all that it declares, outside of functions."""
-    own, names, unnamed = set(), set(), False
+    """The names that it declares outside of functions: those that are functions for itself, the others
+    for itself, and those for all."""
+    own_functions, own, names, unnamed = set(), set(), set(), False
     for line in re.sub(r'R"(\w*)\(.*?\)\1"', '""', text, flags=re.DOTALL).splitlines():
         if line.startswith("namespace {"):
             unnamed = True
         elif line.startswith("}  // namespace"):
             unnamed = False
-        found = MACRO.match(line) or USED.match(line)
-        if found:
+        if found := MACRO.match(line):
             own.add(found[1])
         elif not SKIPPED.match(line):
-            found = next(filter(None, (form.match(line) for form in DECLARED)), None)
+            form, found = next(((form, form.match(line)) for form in DECLARED if form.match(line)), (None, None))
             if found:
-                (own if unnamed or line.startswith("static ") else names).add(found[1])
-    return own, names | own
+                is_own = unnamed or line.startswith("static ")
+                (names if not is_own else own_functions if form is FUNCTION else own).add(found[1])
+    return own_functions, own, names
 
 
 @functools.lru_cache(None)
 def known_by_header(path):
     text = path.read_text(encoding="utf-8")
-    return declared(text)[1].union(*map(known_by_header, headers_of(path, text)))
+    _, own, names = declared(text)
+    return names.union(own, *map(known_by_header, headers_of(path, text)))
 
 
 def headers_of(path, text):
@@ -68,13 +72,17 @@ class Source:
         path = pathlib.Path(name)
         text = path.read_text(encoding="utf-8")
         self.name, self.size = name, len(text)
-        self.own, names = declared(text)
-        self.known = names.union(*map(known_by_header, headers_of(path, text)))
-        self.spaces = set(re.findall(r"^using namespace ([\w:]+);", text, flags=re.MULTILINE))
+        self.own_functions, self.own, names = declared(text)
+        self.declared = self.own_functions | self.own | names
+        self.called = set(CALLED.findall(text))
+        self.known = self.declared.union(*map(known_by_header, headers_of(path, text)))
+        self.spaces = set(re.findall(r"^using namespace (?!std::)([\w:]+);", text, flags=re.MULTILINE))
+
+    def disturbs(self, other):
+        return self.own & other.known | self.own_functions & (other.declared | other.called)
 
     def goes_with(self, other):
-        return (self.spaces == other.spaces and not self.own & other.known and
-                not other.own & self.known)
+        return self.spaces == other.spaces and not self.disturbs(other) and not other.disturbs(self)
 
 
 def grouped(sources):

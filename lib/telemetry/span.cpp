@@ -64,7 +64,11 @@ class Attributes {
 
  private:
   void text(std::string_view key, std::string value) {
-    if (!value.empty()) all_.push_back({key, std::move(value)});
+    if (value.empty()) return;
+    // In two steps: g++ 12 warns falsely if a variant of text is moved.
+    auto& added = all_.emplace_back();
+    added.key = key;
+    added.value = std::move(value);
   }
   void number(std::string_view key, std::int64_t value) { all_.push_back({key, value}); }
   void time(std::string_view key, const Attempt::MaybeDuration& value) {
