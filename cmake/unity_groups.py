@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Groups the sources of a target for a unity build: prints "NUMBER FILE" for each file that shares a
 translation unit with others. A name that a file declares for itself (in an unnamed namespace, or with
-static or #define) must be unknown to the other files of its group, from their own text or from our
-headers. A function only needs another name than those that they declare or call: it overloads others.
-All files of a group use the same namespaces of ours. Sources are formatted, so such declarations begin
-in the first column.
+static or #define) must not be declared by the other files of its group or by the headers of ours that
+they include. Functions may share a name with one in such a header, because functions overload, unless
+another file calls that name. All files of a group use the same namespaces of ours. Sources are
+formatted, so such declarations begin in the first column.
 
   unity_groups.py FILE...
 """
@@ -26,15 +26,15 @@ DECLARED = (
     re.compile(r"^(?:template <.*> *)?using (\w+) ="),
     FUNCTION,
     re.compile(r"^[\w:<>,&* ]*?(\w+)(?:\[[^\]]*\])*\s*(?:=|\{|;)"))
-SKIPPED = re.compile(r"^(?:\s|$|[{})/#]|namespace|using namespace|using [\w:]+;|extern|static_assert|TEST_CASE|template <.*>$|"
-                     r"public:|private:)")
+SKIPPED = re.compile(r"^(?:\s|$|[{})/#]|namespace|using namespace|using [\w:]+;|extern|static_assert|TEST_CASE|"
+                     r"template <.*>$|public:|private:)")
 CALLED = re.compile(r"(?<!\.)(?<!->)(?<!::)\b(\w+)\(")
 INCLUDE = re.compile(r'^#\s*include\s+(?:"([^"]+)"|<(httpretry/[^>]+)>)', re.MULTILINE)
 
 
 def declared(text):
-    """The names that it declares outside of functions: those that are functions for itself, the others
-    for itself, and those for all."""
+    """The names that a text declares outside of functions, in three sets: its own functions, its other
+    own names, and the names that other files can use."""
     own_functions, own, names, unnamed = set(), set(), set(), False
     for line in re.sub(r'R"(\w*)\(.*?\)\1"', '""', text, flags=re.DOTALL).splitlines():
         if line.startswith("namespace {"):
@@ -44,8 +44,9 @@ def declared(text):
         if found := MACRO.match(line):
             own.add(found[1])
         elif not SKIPPED.match(line):
-            form, found = next(((form, form.match(line)) for form in DECLARED if form.match(line)), (None, None))
-            if found:
+            form = next((form for form in DECLARED if form.match(line)), None)
+            if form:
+                found = form.match(line)
                 is_own = unnamed or line.startswith("static ")
                 (names if not is_own else own_functions if form is FUNCTION else own).add(found[1])
     return own_functions, own, names
@@ -79,6 +80,7 @@ class Source:
         self.spaces = set(re.findall(r"^using namespace (?!std::)([\w:]+);", text, flags=re.MULTILINE))
 
     def disturbs(self, other):
+        """The names of this file that would change the meaning of the other one."""
         return self.own & other.known | self.own_functions & (other.declared | other.called)
 
     def goes_with(self, other):

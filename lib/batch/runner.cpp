@@ -457,7 +457,7 @@ std::optional<RunEnd> Runner::Work::over_when_idle() {
   with_store([this] { store_.commit(); });
   if (failed_) return std::nullopt;
   const auto turn = now();
-  // The commit may have taken longer than the last wait or the hold of a host.
+  // A wait or the hold of a host may have ended during the commit.
   if (turn >= take_again_at_) return std::nullopt;
   auto next = store_.next_due().value_or(kForever);
   if (const auto hold = lanes_.next_end_of_hold(turn)) {

@@ -65,7 +65,7 @@ class Attributes {
  private:
   void text(std::string_view key, std::string value) {
     if (value.empty()) return;
-    // In two steps: g++ 12 warns falsely if a variant of text is moved.
+    // Member by member: g++ 12 warns falsely of an uninitialized value if the whole is moved.
     auto& added = all_.emplace_back();
     added.key = key;
     added.value = std::move(value);
