@@ -146,10 +146,16 @@ class Server:
         return stream.read(int(headers.get("content-length", 0)))
 
     def close(self):
-        # The thread ends before its number of a socket is that of another server.
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.accepting.join()
-        self.listener.close()
+        stop_accepting(self.listener, self.accepting)
+
+
+def stop_accepting(listener, thread):
+    """Ends the thread before it closes the socket. A thread that still waits in accept() when its
+    descriptor is closed can take a connection of the next server that gets the same descriptor: the
+    kernel may restart the call."""
+    listener.shutdown(socket.SHUT_RDWR)
+    thread.join()
+    listener.close()
 
 
 def closed_port():

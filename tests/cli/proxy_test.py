@@ -4,7 +4,7 @@ import contextlib
 import socket
 import threading
 
-from program import LIMIT, QUICK, ProgramTest, main
+from program import LIMIT, QUICK, ProgramTest, main, stop_accepting
 
 OK = b"HTTP/1.1 200 OK\r\n"
 LOGIN = b"HTTP/1.1 407 Login\r\nProxy-Authenticate: "
@@ -18,7 +18,8 @@ class LyingProxy:
         self.connects = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://me:pw@127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.accepting = threading.Thread(target=self.accept, daemon=True)
+        self.accepting.start()
 
     def accept(self):
         with contextlib.suppress(OSError):
@@ -39,7 +40,7 @@ class LyingProxy:
 class Lies(ProgramTest):
     def get(self, reply, more=b"", status=56, args=()):
         proxy = LyingProxy(reply, more)
-        self.addCleanup(proxy.listener.close)
+        self.addCleanup(stop_accepting, proxy.listener, proxy.accepting)
         result = self.run_program(*QUICK, "--retry", 1, "--report", "report.json", "-x", proxy.url,
                                   *args, "https://example.test/", status=status)
         self.assertEqual(result.stdout, b"")

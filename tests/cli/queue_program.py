@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from program import LIMIT, ProgramTest, closed_port, wait_until
+from program import LIMIT, ProgramTest, closed_port, stop_accepting, wait_until
 
 QUIET = ("--progress", "none")
 SHORT = ("--lease", "500ms")
@@ -66,7 +66,8 @@ class SlowProxy:
         self.target, self.delay = port, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.accepting = threading.Thread(target=self.accept, daemon=True)
+        self.accepting.start()
 
     def accept(self):
         while True:
@@ -101,7 +102,7 @@ class SlowProxy:
                 target.sendall(piece)
 
     def close(self):
-        self.listener.close()
+        stop_accepting(self.listener, self.accepting)
 
 
 @unittest.skipUnless(shutil.which("redis-server"), "redis-server is not installed")
