@@ -81,11 +81,17 @@ class ManyUrls(ProgramTest):
         self.assertIn(busy.seen[0].target, [seen.target for seen in busy.seen[1:]])
 
     def test_urls_wait_for_descriptors_that_others_have(self):
-        server = self.server(Response(200, b"ok"))
+        release = threading.Event()  # so that no response frees a descriptor before they run out
+        self.addCleanup(release.set)
+        server = self.server(Response(200, b"ok", hold=release))
         urls = [server.url(f"/{i}") for i in range(200)]
-        ran = self.run_program("-Z", "--parallel-max", "150", *urls, files=48)
-        said = ran.stderr.decode()
-        self.assertEqual(said.count("httpretry: fewer requests are sent at once: "), 1, said)
+        program = self.start("-Z", "--parallel-max", "150", *urls, files=48)
+        said = program.stderr.readline().decode()
+        self.assertRegex(said, "^httpretry: fewer requests are sent at once: ")
+        release.set()
+        said = program.communicate(timeout=LIMIT)[1].decode()
+        self.assertEqual(program.returncode, 0)
+        self.assertNotIn("fewer requests", said)
         self.assertIn("200 succeeded, 0 failed", said)
         self.assertEqual(len(server.seen), 200)
 

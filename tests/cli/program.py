@@ -165,6 +165,11 @@ def closed_port():
     return holder, holder.getsockname()[1]
 
 
+def limit_of(files):
+    """The beginning of a command that may have so many files open; None: as many as the test."""
+    return ["sh", "-c", f'ulimit -n {files} && exec "$0" "$@"'] if files else []
+
+
 def wait_until(holds):
     end = time.monotonic() + LIMIT
     while not holds():
@@ -197,8 +202,7 @@ class ProgramTest(unittest.TestCase):
 
     def run_program(self, *args, status=0, stdin=b"", env=None, files=None):
         """`files`: how many it may have open."""
-        limit = ["sh", "-c", f'ulimit -n {files} && exec "$0" "$@"'] if files else []
-        result = subprocess.run([*limit, PROGRAM, *map(str, args)], input=stdin, capture_output=True,
+        result = subprocess.run([*limit_of(files), PROGRAM, *map(str, args)], input=stdin, capture_output=True,
                                 timeout=LIMIT, env=clean_environment() | (env or {}),
                                 cwd=self.folder, check=False,
                                 start_new_session=True)  # without a terminal to ask on
@@ -206,8 +210,8 @@ class ProgramTest(unittest.TestCase):
         self.assertIn(result.returncode, allowed, result.stderr.decode())
         return result
 
-    def start(self, *args, stdin=None, env=None):
-        process = subprocess.Popen([PROGRAM, *map(str, args)], stdin=stdin, stdout=subprocess.PIPE,
+    def start(self, *args, stdin=None, env=None, files=None):
+        process = subprocess.Popen([*limit_of(files), PROGRAM, *map(str, args)], stdin=stdin, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=clean_environment() | (env or {}),
                                    cwd=self.folder)
         self.addCleanup(process.stderr.close)
