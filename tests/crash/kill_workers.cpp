@@ -218,6 +218,8 @@ class Run {
     {
       fleet::Link::Options options;
       options.address = redis_.address();
+      // This machine may be busy.
+      options.reply_timeout = options.connect_timeout = std::chrono::seconds(30);
       fleet::Link link(std::move(options));
       check(ask(link, {"SCRIPT", "FLUSH"}).text == "OK", "SCRIPT FLUSH failed");
     }
