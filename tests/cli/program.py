@@ -220,6 +220,22 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
+    def run_out_of_descriptors(self, server, *args, files):
+        """Runs the program, which says once that it lacks descriptors: until then `server` does not respond,
+        so none gets free. Returns all that it said."""
+        server.responses[0].hold = enough = threading.Event()
+        self.addCleanup(enough.set)
+        program = self.start(*args, files=files)
+        notice, said = "httpretry: fewer requests are sent at once: ", ""
+        while notice not in said:
+            line = program.stderr.readline().decode()
+            self.assertTrue(line, said)
+            said += line
+        enough.set()
+        said += program.communicate(timeout=LIMIT)[1].decode()
+        self.assertEqual((program.returncode, said.count(notice)), (0, 1), said)
+        return said
+
     def report(self, name="report.json"):
         return json.loads((self.folder / name).read_text())
 
