@@ -1,4 +1,4 @@
-#include "lib/policy/endpoint_tree.hpp"
+#include "lib/policy/endpoint_index.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -11,14 +11,71 @@ using namespace policy;
 
 namespace {
 
-// Walks the tree for one request, the more specific child first. Each step says whether a match was
-// found, so that what is less specific need not be followed.
-class Walk {
- public:
-  using Match = EndpointIndex::Match;
+std::uint64_t rank_of(const HostPattern& host) {
+  if (host.kind == HostPattern::Kind::Exact) return 1U << 14U;
+  return host.fixed() << 7U | host.suffix();
+}
 
-  Walk(const EndpointIndex::Data& data, std::string_view method, const Url& url,
-       const Headers& headers, std::vector<Match>* all)
+std::uint64_t rank_of(const PathPattern& path) {
+  std::uint64_t rank = 0;
+  for (std::size_t i = 0; i < kMaxSegments; ++i) {
+    rank <<= 2U;
+    if (i < path.steps.size()) rank |= static_cast<std::uint64_t>(path.steps[i]) + 1;
+  }
+  return rank;
+}
+
+std::uint64_t rank_of(const HostPattern& host, const EndpointIndex::Data::Pattern& pattern) {
+  const auto flag = [](bool given, int shift) { return std::uint64_t{given} << shift; };
+  const auto conditions = pattern.conditions.headers.size() + pattern.conditions.query.size();
+  return rank_of(host) << kHostShift | flag(pattern.port.has_value(), kPortShift) |
+         rank_of(pattern.path) << kPathShift | flag(!pattern.methods.empty(), kMethodsShift) |
+         flag(pattern.scheme.has_value(), kSchemeShift) |
+         std::min<std::uint64_t>(conditions, kMostConditions);
+}
+
+bool has_inner_rest(const PathPattern& path) {
+  return std::find(path.steps.begin(), path.steps.end() - 1, Step::Rest) != path.steps.end() - 1;
+}
+
+// Compares the labels from the last one to the first.
+bool matches_host(const HostPattern& pattern, std::string_view host) {
+  if (pattern.kind == HostPattern::Kind::Any) return true;
+  bool all_used = false;
+  for (auto label = pattern.labels.rbegin(); label != pattern.labels.rend(); ++label) {
+    if (all_used) return false;
+    const auto dot = host.rfind('.');
+    const auto last = host.substr(dot + 1);  // the whole host if there is no dot
+    if (*label == "*" ? last.empty() : *label != last) return false;
+    all_used = dot == host.npos;
+    host = all_used ? std::string_view() : host.substr(0, dot);
+  }
+  return pattern.leading ? !host.empty() : all_used;
+}
+
+// Whether the steps from `step` on match the segments from `at` on. A path has one "**" before its
+// end at most, so this calls itself once.
+bool matches_path(const PathPattern& path, const Segments& segments, std::size_t step = 0,
+                  std::size_t at = 0) {
+  for (; step < path.steps.size(); ++step, ++at) {
+    if (path.steps[step] == Step::Rest) {
+      if (step + 1 == path.steps.size()) return true;
+      for (; at < segments.count; ++at) {
+        if (matches_path(path, segments, step + 1, at)) return true;
+      }
+      return false;
+    }
+    if (at == segments.count) return false;
+    if (path.steps[step] == Step::Literal && !segments[at].is(path.literals[step])) return false;
+  }
+  return at == segments.count;
+}
+
+// A request, as patterns see it.
+class Asked {
+ public:
+  Asked(const EndpointIndex::Data& data, std::string_view method, const Url& url,
+        const Headers& headers)
       : data_(data),
         host_(without_trailing_dots(url.host())),
         port_(url.port()),
@@ -26,129 +83,43 @@ class Walk {
         method_(method),
         scheme_(url.scheme()),
         headers_(headers),
-        query_(url.query()),
-        all_(all) {}
-
-  std::optional<std::size_t> winner() {
-    // A longer name cannot be looked up: only patterns for any host match it.
+        query_(url.query()) {
+    // Only a pattern for any host matches a name that is longer than DNS allows.
     if (host_.size() > kMaxHost) host_ = {};
-    if (!ports(data_.child(kHosts, Part::Host, Label(host_)))) {
-      host_patterns(kHostPatterns, host_, {});
-      if (winner_.rank == 0 || all_ != nullptr) ports(data_.nodes[kHosts].any);
+  }
+
+  // Calls `found` with each entry that matches, the most specific first, until it returns true.
+  template <class Found>
+  void each_match(const Found& found) const {
+    if (const auto exact = data_.exact_hosts.find(host_); exact != data_.exact_hosts.end()) {
+      for (const auto& entry : exact->second) {
+        if (matches(data_.patterns[entry.pattern]) && found(entry)) return;
+      }
     }
-    return winner_.rank == 0 ? std::nullopt : std::optional(winner_.pattern);
+    for (const auto& entry : data_.other_hosts) {
+      if (matches_host(entry.host, host_) && matches(data_.patterns[entry.pattern]) && found(entry))
+        return;
+    }
   }
 
  private:
-  struct FixedLabels {
-    std::size_t all = 0;
-    std::size_t at_end = 0;
-    bool after_any = false;
-  };
-
-  // `left` is the part of the host that has not led to the node. Without data, it is all used.
-  void host_patterns(NodeId node, std::string_view left, const FixedLabels& fixed) {
-    if (node == kNone) return;
-    count_step();
-    if (left.data() == nullptr) return host_pattern(data_.child(node, Part::HostEnd, {}), fixed);
-    const auto dot = left.rfind('.');
-    const auto label = left.substr(dot + 1);  // all of it where there is no dot
-    const auto further = dot == left.npos ? std::string_view() : left.substr(0, dot);
-    auto with_label = fixed;
-    ++with_label.all;
-    if (!fixed.after_any) ++with_label.at_end;
-    host_patterns(data_.child(node, Part::Label, Label(label)), further, with_label);
-    auto with_any = fixed;
-    with_any.after_any = true;
-    if (!label.empty()) host_patterns(data_.nodes[node].any, further, with_any);
-    if (!left.empty()) host_pattern(data_.nodes[node].rest, fixed);
-  }
-
-  void host_pattern(NodeId node, const FixedLabels& fixed) {
-    if (node == kNone) return;
-    const auto rank = host_rank(fixed.all, fixed.at_end);
-    if (all_ == nullptr && rank < winner_.rank >> kHostShift) return;
-    ports(node);
-  }
-
-  bool ports(NodeId host) {
-    if (data_.has_named(host, Part::Port)) {
-      const auto text = std::to_string(port_);  // too short to allocate
-      if (path(data_.child(host, Part::Port, Label(text)), 0)) return true;
-    }
-    return path(host, 0);
-  }
-
-  // `depth` segments have led to the node; patterns have 16 steps at most, so this ends.
-  bool path(NodeId node, std::size_t depth) {
-    if (node == kNone) return false;
-    count_step();
-    const auto any = data_.nodes[node].any;
-    const auto rest = data_.nodes[node].rest;
-    if (depth == path_.count) return methods(rest) || methods(node);
-    return path(data_.child(node, Part::Segment, path_[depth]), depth + 1) ||
-           path(any, depth + 1) || after_rest(rest, depth);
-  }
-
-  // What follows a "**" may begin anywhere, and each place may lead to another match.
-  bool after_rest(NodeId node, std::size_t depth) {
-    if (node == kNone) return false;
-    auto found = false;
-    const auto any = data_.nodes[node].any;
-    const bool ends = any == kNone && !data_.has_named(node, Part::Segment);
-    for (auto at = depth; at < path_.count && !ends; ++at) {
-      const auto here =
-          path(data_.child(node, Part::Segment, path_[at]), at + 1) || path(any, at + 1);
-      found = found || here;
-    }
-    return found || methods(node);
-  }
-
-  bool methods(NodeId node) {
-    if (node == kNone) return false;
-    return schemes(data_.child(node, Part::Method, method_)) || schemes(node);
-  }
-
-  bool schemes(NodeId node) {
-    if (node == kNone) return false;
-    return end(data_.child(node, Part::Scheme, scheme_)) || end(node);
-  }
-
-  bool end(NodeId node) {
-    if (data_.nodes[node].entry == kNoEntry) return false;
-    for (std::size_t i = data_.nodes[node].entry; i < data_.entries.size(); ++i) {
-      if (data_.entries[i].node != node) break;
-      count_step();
-      if (hit(data_.entries[i])) return true;
-    }
-    return false;
-  }
-
-  // Whether that was the end of this way.
-  bool hit(const IndexEntry& entry) {
-    if (!conditions_hold(entry)) return false;
-    const bool better = entry.rank > winner_.rank ||
-                        (entry.rank == winner_.rank && entry.pattern < winner_.pattern);
-    if (better) winner_ = {entry.pattern, entry.rank};
-    if (all_ != nullptr) all_->push_back({entry.pattern, entry.rank});
-    return all_ == nullptr;
-  }
-
-  [[nodiscard]] bool conditions_hold(const IndexEntry& entry) const {
-    if ((entry.rank & kMostConditions) == 0) return true;
-    return data_.conditions.at(entry.pattern).hold(headers_, query_);
+  [[nodiscard]] bool matches(const EndpointIndex::Data::Pattern& pattern) const {
+    const auto& methods = pattern.methods;
+    return (!pattern.port || *pattern.port == port_) && matches_path(pattern.path, path_) &&
+           (methods.empty() ||
+            std::find(methods.begin(), methods.end(), method_) != methods.end()) &&
+           (!pattern.scheme || *pattern.scheme == scheme_) &&
+           pattern.conditions.hold(headers_, query_);
   }
 
   const EndpointIndex::Data& data_;
   std::string_view host_;
   std::uint16_t port_;
   Segments path_;
-  Label method_;
-  Label scheme_;
+  std::string_view method_;
+  std::string_view scheme_;
   const Headers& headers_;
   std::string_view query_;
-  std::vector<Match>* all_;
-  Match winner_;  // each rank is more than 0, as a path has a step
 };
 
 constexpr std::string_view kHostNames[] = {"any", "one with \"*\"", "exact"};
@@ -186,36 +157,67 @@ std::string why_path_less(std::uint64_t lost, std::uint64_t won) {
 
 }  // namespace
 
-EndpointIndex::EndpointIndex(const std::vector<EndpointPattern>& patterns) {
-  auto data = std::make_shared<Data>();
-  for (std::uint32_t number = 0; number < patterns.size(); ++number) {
-    const auto problems = problems_of(patterns[number]);
-    if (!problems.empty()) throw std::invalid_argument(problems.front().message);
-    data->add(number, patterns[number]);
+EndpointIndex::Data::Pattern::Pattern(const EndpointPattern& pattern)
+    : port(pattern.port),
+      path(parse_path(pattern.path.value_or("/**"))),
+      methods(pattern.methods),
+      scheme(pattern.scheme),
+      conditions(pattern) {}
+
+EndpointIndex::Data::Data(const std::vector<EndpointPattern>& all) {
+  patterns.reserve(all.size());
+  for (const auto& each : all) {
+    const auto& pattern = patterns.emplace_back(each);
+    inner_rest = inner_rest || has_inner_rest(pattern.path);
+    const auto add = [&](const std::string& host_text) {
+      auto host = parse_host(host_text);
+      const bool exact = host.kind == HostPattern::Kind::Exact;
+      auto& entries = exact ? exact_hosts[host.name] : other_hosts;
+      const auto rank = rank_of(host, pattern);
+      entries.push_back({rank, patterns.size() - 1, std::move(host)});
+    };
+    add(each.host.value_or("*"));
+    for (const auto& host : each.more_hosts) add(host);
   }
-  data->finish(patterns);
-  data_ = std::move(data);
+  const auto sort = [](std::vector<Entry>& entries) {
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const Entry& a, const Entry& b) { return a.rank > b.rank; });
+  };
+  for (auto& one : exact_hosts) sort(one.second);
+  sort(other_hosts);
+  find_ties();
+}
+
+EndpointIndex::EndpointIndex(const std::vector<EndpointPattern>& patterns) {
+  for (const auto& pattern : patterns) {
+    const auto problems = problems_of(pattern);
+    if (!problems.empty()) throw std::invalid_argument(problems.front().message);
+  }
+  data_ = std::make_shared<Data>(patterns);
 }
 
 std::optional<std::size_t> EndpointIndex::find(std::string_view method, const Url& url,
                                                const Headers& headers) const {
-  return data_ ? Walk(*data_, method, url, headers, nullptr).winner() : std::nullopt;
+  std::optional<std::size_t> winner;
+  if (!data_) return winner;
+  Asked(*data_, method, url, headers).each_match([&](const Data::Entry& entry) {
+    winner = entry.pattern;
+    return true;
+  });
+  return winner;
 }
 
 std::vector<EndpointIndex::Match> EndpointIndex::matches(std::string_view method, const Url& url,
                                                          const Headers& headers) const {
   std::vector<Match> all;
-  if (data_) Walk(*data_, method, url, headers, &all).winner();
-  std::sort(all.begin(), all.end(), [](const Match& a, const Match& b) {
-    return a.rank != b.rank ? a.rank > b.rank : a.pattern < b.pattern;
-  });
-  // A pattern may match by several hosts, and in several ways: the most specific counts.
-  std::vector<Match> once;
+  if (!data_) return all;
+  // A pattern may match by several of its hosts: the most specific counts.
   std::unordered_set<std::size_t> known;
-  for (const auto& match : all) {
-    if (known.insert(match.pattern).second) once.push_back(match);
-  }
-  return once;
+  Asked(*data_, method, url, headers).each_match([&](const Data::Entry& entry) {
+    if (known.insert(entry.pattern).second) all.push_back({entry.pattern, entry.rank});
+    return false;
+  });
+  return all;
 }
 
 std::string EndpointIndex::why_less(const Match& loser, const Match& winner) {
@@ -224,12 +226,12 @@ std::string EndpointIndex::why_less(const Match& loser, const Match& winner) {
   const auto differ = [&](int shift) { return lost >> shift != won >> shift; };
   if (lost > won) return {};
   if (differ(kHostShift)) return why_host_less(lost >> kHostShift, won >> kHostShift);
-  if (differ(kHostShift - 1)) return "it names no port";
+  if (differ(kPortShift)) return "it names no port";
   if (differ(kPathShift)) {
     return why_path_less(lost >> kPathShift & 0xFFFFFFFF, won >> kPathShift & 0xFFFFFFFF);
   }
-  if (differ(15)) return "it names no methods";
-  if (differ(14)) return "it names no scheme";
+  if (differ(kMethodsShift)) return "it names no methods";
+  if (differ(kSchemeShift)) return "it names no scheme";
   if (differ(0)) return "it has fewer conditions";
   return "it is equally specific and comes later";
 }

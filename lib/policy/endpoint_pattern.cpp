@@ -8,7 +8,6 @@
 #include <idn2.h>
 
 #include <algorithm>
-#include <bit>
 
 namespace httpretry {
 namespace policy {
@@ -116,25 +115,12 @@ bool encodes_byte(std::string_view text) {
 }
 
 // Removes one byte of data from the front of a text, and returns it.
-char take_byte(std::string_view& text, bool encoded = true) {
-  count_step();
-  const auto size = encoded && encodes_byte(text) ? 3U : 1U;
+char take_byte(std::string_view& text) {
+  const auto size = encodes_byte(text) ? 3U : 1U;
   const auto byte =
       size == 1 ? text[0] : static_cast<char>(*hex_value(text[1]) * 16 + *hex_value(text[2]));
   text.remove_prefix(size);
   return byte;
-}
-
-// Removes as many bytes of data as there is room for.
-void take_bytes(std::string_view& text, bool encoded, std::array<char, 8>& bytes) {
-  if (encoded) {
-    for (auto& byte : bytes) {
-      if (!text.empty()) byte = take_byte(text);
-    }
-    return;
-  }
-  count_step();
-  text.remove_prefix(text.copy(bytes.data(), bytes.size()));
 }
 
 // 1 for ".", 2 for "..", in any spelling; else 0.
@@ -257,21 +243,7 @@ bool can_meet(const HostPattern& a, const HostPattern& b) {
   return (all_of_a && a.leading) || (all_of_b && b.leading);
 }
 
-std::uint64_t Label::hash() const {
-  if (known_hash != 0) return known_hash;
-  constexpr std::uint64_t kFactor = 0xC6A4A7935BD1E995;  // of MurmurHash64A
-  known_hash = kFactor;
-  for (auto rest = text; !rest.empty();) {
-    std::array<char, 8> bytes{};
-    take_bytes(rest, encoded, bytes);
-    known_hash = (known_hash ^ std::bit_cast<std::uint64_t>(bytes)) * kFactor;
-    known_hash ^= known_hash >> 47U;
-  }
-  return known_hash;
-}
-
 bool Label::begins_with(std::string_view data, bool whole) const {
-  count_step();
   if (!encoded) return whole ? text == data : text.starts_with(data);
   auto rest = text;
   for (const auto byte : data) {
@@ -295,7 +267,6 @@ Segments split_path(std::string_view path, bool all) {
     ++count;
   };
   for (;;) {
-    count_step();
     const auto end = path.find('/');
     const bool last = end == std::string_view::npos;
     const auto segment = path.substr(0, end);

@@ -7,14 +7,6 @@
 
 namespace httpretry::policy {
 
-// A step of a look-up. Only tests count them.
-#ifdef HTTPRETRY_COUNT_STEPS
-inline thread_local std::size_t steps = 0;
-inline void count_step() { ++steps; }
-#else
-inline void count_step() {}
-#endif
-
 inline std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 struct HostPattern {
@@ -49,11 +41,9 @@ struct Label {
   [[nodiscard]] bool is(std::string_view data) const { return begins_with(data, true); }
   // With `whole`, nothing may follow.
   [[nodiscard]] bool begins_with(std::string_view data, bool whole = false) const;
-  [[nodiscard]] std::uint64_t hash() const;  // of the data; worked out once
 
   std::string_view text;
   bool encoded = false;
-  mutable std::uint64_t known_hash = 0;
 };
 
 inline constexpr std::size_t kMaxSegments = 16;

@@ -91,29 +91,23 @@ void log_policy_reload(const PolicyReload& reload) {
 
 }  // namespace
 
-// One file. What is in force is read by many and replaced by one at a time: readers count
-// themselves in and out, and what was replaced is freed when none of them is inside.
+// A watched file and the policies that it last held.
 class PolicySource::Watch {
  public:
   Watch(std::string path, PolicySet first, const FileText& file)
       : path_(std::move(path)),
         seen_(file.state),
         digest_(digest(file.text)),
-        current_(new Current(std::move(first))) {}
-  ~Watch() { delete current_.load(); }
+        current_(std::move(first)) {}
 
   Current current(Time now) {
     if (due(now)) look();
     return in_force();
   }
 
-  // The three are sequentially consistent: whoever is not seen in `readers_` after an exchange sees
-  // what was exchanged.
   Current in_force() const {
-    readers_.fetch_add(1);
-    auto copy = *current_.load();
-    readers_.fetch_sub(1);
-    return copy;
+    const std::lock_guard lock(current_mutex_);
+    return current_;
   }
 
   Result<PolicySet> reload() {
@@ -145,7 +139,6 @@ class PolicySource::Watch {
     {
       const std::unique_lock lock(mutex_, std::try_to_lock);
       if (!lock) return;  // it is being read
-      free_replaced();
       if (settled_ && state_of(path_) == seen_) return;
       reload = read(false);
     }
@@ -180,29 +173,25 @@ class PolicySource::Watch {
     const auto before = in_force();
     if (before.reload) reload->changed_budgets = before.reload->changed_budgets;
     if (set) policy_file::add_changed_budgets(reload->changed_budgets, before.policies, *set);
-    auto fresh = std::make_unique<Current>(set ? *std::move(set) : before.policies);
-    fresh->reload = reload;
-    replaced_.reserve(replaced_.size() + 1);
-    replaced_.emplace_back(current_.exchange(fresh.release()));
-    free_replaced();
-    return reload;
-  }
-
-  void free_replaced() {
-    if (readers_.load() == 0) replaced_.clear();
+    Current fresh(set ? *std::move(set) : before.policies);
+    fresh.reload = reload;
+    {
+      const std::lock_guard lock(current_mutex_);
+      std::swap(current_, fresh);
+    }
+    return reload;  // the policies that were replaced are freed here, without the lock
   }
 
   const std::string path_;
-  std::mutex mutex_;  // held by whoever reads the file; guards the next six
+  std::mutex mutex_;  // held by the thread that reads the file; guards the next five
   FileState seen_;
   bool settled_ = false;
   std::size_t digest_;
   std::string unread_;  // why it could not be read when it was looked at last
   std::uint64_t reloads_ = 0;
-  std::vector<std::unique_ptr<Current>> replaced_;
   std::atomic<Duration::rep> looked_ = 0;
-  mutable std::atomic<int> readers_ = 0;
-  std::atomic<Current*> current_;
+  mutable std::mutex current_mutex_;
+  Current current_;
 };
 
 Result<PolicySet> PolicySet::load(const std::string& path) {

@@ -1,5 +1,5 @@
-// What finding an endpoint costs at 1 000, 100 000 and 1 000 000 entries, and what the index takes
-// in memory: a line of JSON each.
+// What finding an endpoint costs at 100, 1 000 and 10 000 entries, and what the index takes in
+// memory: a line of JSON each.
 //
 //   bench_endpoints [milliseconds per measurement [most entries]]
 //
@@ -14,8 +14,8 @@
 // `map` is no index of ours, but what these figures are compared with: each of the entries is a
 // host in a std::unordered_map, and the host of a request is looked up there.
 //
-// `bytes` are those of the heap that the index holds once it is built: its nodes, their names and
-// hash table, entries and conditions. The patterns it is built from are not part of it, nor are the
+// `bytes` are those of the heap that the index holds once it is built: the parsed
+// patterns and the hash table. The patterns it is built from are not part of it, nor are the
 // policies and the text of the file.
 #include <httpretry/policy/endpoint.hpp>
 
@@ -202,8 +202,8 @@ void measure_map(std::size_t entries, std::chrono::milliseconds time) {
 
 int main(int argc, char** argv) {
   const std::chrono::milliseconds time(argc > 1 ? std::atoi(argv[1]) : 300);
-  const auto most = argc > 2 ? static_cast<std::size_t>(std::atoi(argv[2])) : 1'000'000;
-  for (const std::size_t entries : {1'000U, 100'000U, 1'000'000U}) {
+  const auto most = argc > 2 ? static_cast<std::size_t>(std::atoi(argv[2])) : 10'000;
+  for (const std::size_t entries : {100U, 1'000U, 10'000U}) {
     if (entries > most) break;
     for (const auto& load : {kMixed, kHosts, kPaths}) measure_index(load, entries, time);
     measure_map(entries, time);

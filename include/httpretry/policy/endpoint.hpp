@@ -83,10 +83,8 @@ class HTTPRETRY_API EndpointIndex {
   // The number of the winner; empty where none matches. Does not allocate, but for a path of more
   // than 17 segments where a pattern has a "**" before its end.
   //
-  // Its cost does not grow with the number of patterns, with one exception: patterns that differ
-  // only in their conditions are tried one after the other. It grows with the number of ways to
-  // read host and path: where patterns have both a literal and a "*" in the same place, both are
-  // followed, which is 2^16 ways of a path at the worst.
+  // Looks up an exact host by its hash, and then tries the patterns of that host one after the other,
+  // the most specific first; then those with a "*" and those for any host.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view method, const Url& url,
                                                 const Headers& headers = Headers()) const;
 
@@ -102,7 +100,7 @@ class HTTPRETRY_API EndpointIndex {
   [[nodiscard]] static std::string why_less(const Match& loser, const Match& winner);
 
   // Patterns that can match the same request as an earlier one and are equally specific: each with
-  // the first such, in ascending order.
+  // the first such, for each host and method that the two have in common; in ascending order.
   struct Tie {
     std::size_t later = 0;
     std::size_t earlier = 0;
@@ -111,7 +109,7 @@ class HTTPRETRY_API EndpointIndex {
   };
   [[nodiscard]] const std::vector<Tie>& ties() const;
 
-  struct Data;  // lib/policy/endpoint_tree.hpp
+  struct Data;  // lib/policy/endpoint_index.hpp
 
  private:
   std::shared_ptr<const Data> data_;

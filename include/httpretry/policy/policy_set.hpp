@@ -257,8 +257,8 @@ class HTTPRETRY_API PolicySource {
     PolicySet policies;
     std::shared_ptr<const PolicyReload> reload;
   };
-  // Looks at the file where the last look is a second ago by the caller's clock. Without a change
-  // it takes no lock and allocates nothing.
+  // Looks at the file if the last look was a second ago by the caller's clock. Allocates nothing
+  // unless the file has changed.
   [[nodiscard]] Current current(Time now) const;
   // The policies in force, without a look at the file.
   [[nodiscard]] PolicySet in_force() const;
