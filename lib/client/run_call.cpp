@@ -82,30 +82,10 @@ Task<Outcome> send_to_sink(const ClientOptions& client, Request request, Call& c
   co_return delivered;
 }
 
-// Whether the coroutine of the call does the work of the first middleware.
-bool follows(const ForCalls& client, const Request& request) {
-  return client.following != nullptr && !request.options().sink;
-}
-
-// A function, so that calls without a sink have no frame for it. Where the request may have to be
-// sent elsewhere, it is kept.
-Task<Outcome> send(const ForCalls& client, Request& request, Call& call) {
-  const auto& chain = client.options.middlewares;
-  if (follows(client, request)) return Next(chain, 1)(request, call);
-  if (request.options().sink) return send_to_sink(client.options, request, call);
-  return Next(chain, 0)(std::move(request), call);
-}
-
-// Whether another request is to be sent.
-bool follow(const ForCalls& client, Outcome& outcome, int followed, Request& request,
-            const Call& call) {
-  if (!follows(client, request)) return false;
-  try {
-    return client.following->follow(outcome, followed, request, call);
-  } catch (...) {  // as Next has it of any middleware
-    outcome = internal_error(client.following->name(), std::current_exception());
-    return false;
-  }
+// A function, so that calls without a sink have no frame for it.
+Task<Outcome> send(const ForCalls& client, Request request, Call& call) {
+  if (request.options().sink) return send_to_sink(client.options, std::move(request), call);
+  return Next(client.options.middlewares, 0)(std::move(request), call);
 }
 
 // What a call begins with. It is freed before the call waits, whose frame is 110 bytes smaller by
@@ -152,11 +132,8 @@ PostedCoroutine carry(std::shared_ptr<const ForCalls> client, std::unique_ptr<Be
     Request request = std::move(beginning->request);  // freed before the user is told
     beginning.reset();
     begin(request, call);
-    int followed = 0;
-    do {
-      const auto sent = send(*client, request, call);
-      result = co_await sent;
-    } while (follow(*client, *result, followed++, request, call));
+    const auto sent = send(*client, std::move(request), call);
+    result = co_await sent;
   } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
     result.emplace(out_of_memory(state.exchanges > 0));
   }
@@ -182,7 +159,6 @@ ForCalls::ForCalls(const ClientOptions& all, const std::stop_token& client_end) 
   common.observers = &all.observers;
   if (all.policies) common.policies = &*all.policies;
   common.shared_state = &all.shared_state;
-  if (!all.middlewares.empty()) following = all.middlewares.front()->following();
 }
 
 PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, Request request,

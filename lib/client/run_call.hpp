@@ -5,7 +5,6 @@
 #include "under_way.hpp"
 
 #include "lib/flow/call_state.hpp"
-#include "lib/flow/following.hpp"
 
 #include <httpretry/client/client.hpp>
 #include <httpretry/flow/detail/posted.hpp>
@@ -28,8 +27,6 @@ struct ForCalls {
   ForCalls(const ClientOptions& all, const std::stop_token& client_end);
   const ClientOptions& options;
   CallsInCommon common;
-  // The first middleware, where the coroutine of a call can do its work; else nullptr.
-  const Following* following = nullptr;
 };
 
 // The coroutines run on the scheduler's thread. `options` and what `completion` is must live until

@@ -38,26 +38,27 @@ void FleetState::Account::begin_call(Time now) {
   if (asked_at_ == Time()) ask(now);  // by the end of the first attempt the balance is known
 }
 
-Duration FleetState::Account::begin_attempt(Time now) {
+Duration FleetState::Account::take_send(Time now) {
   const std::lock_guard lock(mutex_);
   return take_turn(now);
 }
 
-RetryAccount::Permit FleetState::Account::end_attempt(BudgetClaim& claim, const Ended& ended,
-                                                      Time now) {
+void FleetState::Account::count_attempt(bool throttled, Time now) {
   const std::lock_guard lock(mutex_);
-  if (ended.uses_rate) {
-    const bool throttled = ended.cls == Class::Throttle;
-    rate_.update(now, throttled);
-    turns_.ended(throttled);
-    if (throttled) ask_for_turns(now);
-  }
-  Permit permit;
-  if (!ended.uses_budget) return permit;
+  rate_.update(now, throttled);
+  turns_.ended(throttled);
+  if (throttled) ask_for_turns(now);
+}
+
+RetryPermit FleetState::Account::end_attempt(BudgetClaim& claim, const Classified& classified,
+                                             AfterAttempt next, Time now) {
+  const std::lock_guard lock(mutex_);
+  RetryPermit permit;
   permit.allowed = step(now, [&] {
     budget_.end_attempt(claim);
-    const bool allowed = !ended.retries || budget_.take(claim, ended.cls, ended.timeout, now);
-    if (ended.stops || !allowed) budget_.settle(claim, ended.cls, now);
+    const bool allowed =
+        next != AfterAttempt::Retry || budget_.take(claim, classified.cls, classified.timeout, now);
+    if (next == AfterAttempt::Stop || !allowed) budget_.settle(claim, classified.cls, now);
     return allowed;
   });
   permit.left = whole_tokens(now);
@@ -72,15 +73,9 @@ void FleetState::Account::cancel(BudgetClaim& claim, bool paid, Time now) {
   });
 }
 
-std::optional<HedgeRefused> FleetState::Account::take_hedge(BudgetClaim& claim, bool uses_budget,
-                                                            bool uses_rate, Time now) {
+bool FleetState::Account::take_hedge(BudgetClaim& claim, Time now) {
   const std::lock_guard lock(mutex_);
-  if (uses_budget && !step(now, [&] { return budget_.take_hedge(claim, now); })) {
-    return HedgeRefused::RetryBudget;
-  }
-  if (!uses_rate || take_turn(now) == Duration::zero()) return std::nullopt;
-  if (uses_budget) step(now, [&] { return budget_.give_back_hedge(claim, now), true; });
-  return HedgeRefused::Busy;
+  return step(now, [&] { return budget_.take_hedge(claim, now); });
 }
 
 void FleetState::Account::give_back_hedge(BudgetClaim& claim, Time now) {

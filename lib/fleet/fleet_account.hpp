@@ -14,12 +14,13 @@ class FleetState::Account final : public RetryAccount,
  public:
   Account(FleetState& state, std::string key, const BudgetPolicy& policy, Time now);
 
+  Duration take_send(Time now) override;
+  void count_attempt(bool throttled, Time now) override;
   void begin_call(Time now) override;
-  Duration begin_attempt(Time now) override;
-  Permit end_attempt(BudgetClaim& claim, const Ended& ended, Time now) override;
+  RetryPermit end_attempt(BudgetClaim& claim, const Classified& classified, AfterAttempt next,
+                          Time now) override;
   void cancel(BudgetClaim& claim, bool paid, Time now) override;
-  std::optional<HedgeRefused> take_hedge(BudgetClaim& claim, bool uses_budget, bool uses_rate,
-                                         Time now) override;
+  bool take_hedge(BudgetClaim& claim, Time now) override;
   void give_back_hedge(BudgetClaim& claim, Time now) override;
   void end_hedge(BudgetClaim& claim, Time now) override;
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const override;

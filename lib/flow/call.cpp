@@ -79,7 +79,7 @@ Call Call::State::racing(const Call& call, RacingSend& send, int number, Time de
 ExchangeLimits Call::limits(const Request& request) const {
   const auto& own = request.options();
   ExchangeLimits all;
-  if (current_ != nullptr) all = current_->limits();
+  if (current_ != nullptr) all = current_->limits;
   all.fresh_connection = all.fresh_connection || own.fresh_connection;
   if (own.connect_timeout) all.connect_timeout = own.connect_timeout;
   all.response_timeout = std::min(all.response_timeout, own.response_timeout);

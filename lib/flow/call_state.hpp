@@ -58,9 +58,6 @@ struct Call::State {
   Scheduler* scheduler = nullptr;
   Transport* transport = nullptr;
   const CallsInCommon* common = nullptr;
-  // Of the last `guards` that a send of this call came to; nullptr before.
-  PausingGate* gate = nullptr;
-  bool gate_heard = false;   // it knows how that send ended
   bool watches_end = false;  // `stop` is not requested when the client ends
   int exchanges = 0;         // begun by the transport, of all branches
   std::optional<Url> first_url;

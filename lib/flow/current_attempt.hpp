@@ -9,47 +9,48 @@
 #include <httpretry/retry/classify.hpp>
 #include <httpretry/retry/retry_policy.hpp>
 
+#include <functional>
 #include <memory>
 #include <optional>
 
 namespace httpretry {
 
+class PausingGate;
 struct ResolvedPolicy;
 
-// Of the middleware `retry`.
-class CurrentAttempt {
- public:
-  [[nodiscard]] virtual const std::shared_ptr<const RetryPolicy>& policy() const = 0;
+using ClassifyFunction =
+    std::function<Classified(const RetryPolicy&, const Request&, const Observed&)>;
+
+// The attempt that the middleware `retry` makes, for the stages below it.
+struct CurrentAttempt {
+  // Of all attempts of the request.
+  const Call& call;
+  RetryLoop& loop;
+  const std::shared_ptr<const RetryPolicy>& policy;
   // nullptr where the request has brought its own policy.
-  [[nodiscard]] virtual const std::shared_ptr<const ResolvedPolicy>& resolved() const = 0;
-  // Attempt::number of its first send.
-  [[nodiscard]] virtual int number() const = 0;
-  // It is not the first of its request.
-  [[nodiscard]] virtual bool is_retry() const = 0;
+  const std::shared_ptr<const ResolvedPolicy>& resolved;
+  const ClassifyFunction& classify;  // empty: by the policy
+
+  // Of this one.
+  const Request* request = nullptr;
+  int number = 0;         // Attempt::number of its first send
+  bool is_retry = false;  // it is not the first of its request
+  // False where a part of it may be sent only after the server was asked.
+  bool may_be_hedged = true;
   // Of its policy, for each of its exchanges. Not put into the request: that would be a copy of all
   // its options for each attempt, an allocation of 400 bytes.
-  [[nodiscard]] virtual ExchangeLimits limits() const = 0;
-  [[nodiscard]] virtual Classified judge(const Outcome& outcome) const = 0;
+  ExchangeLimits limits{};
+
+  // Set while it runs.
+  PausingGate* passed = nullptr;        // that let the send pass without being asked
+  std::optional<Classified> judged{};   // the beginning of a body that then went to the sink
+  std::optional<HedgedSends> hedged{};  // by the middleware `hedge`, where there were several sends
+
+  [[nodiscard]] Classified judge(const Outcome& outcome) const;
+  // Without what was judged before.
+  [[nodiscard]] Classified judge_anew(const Outcome& outcome) const;
   // Whether `judge` would look into the body of such a response.
-  [[nodiscard]] virtual bool reads_body(int status, const Headers& headers) const = 0;
-
-  // Of the middleware `hedge`, which sends several times in one attempt.
-
-  // False where a part of it may be sent only after the server was asked.
-  [[nodiscard]] virtual bool may_be_hedged() const = 0;
-  // How many more sends max_attempts allows, this attempt's first counted already. Empty: any.
-  [[nodiscard]] virtual std::optional<int> sends_left() const = 0;
-  // Takes what a hedge costs from what calls share; the reason where that is not there.
-  virtual std::optional<HedgeRefused> pay_for_hedge(Time now) = 0;
-  // The latest one was not sent.
-  virtual void give_back_hedge(Time now) = 0;
-  // One has ended.
-  virtual void end_hedge(Time now) = 0;
-  // At the end of the attempt.
-  virtual void sent_several(HedgedSends sends) = 0;
-
- protected:
-  ~CurrentAttempt() = default;
+  [[nodiscard]] bool reads_body(int status, const Headers& headers) const;
 };
 
 // What holds sends back: the middleware `guards`, and ClientOptions::max_in_flight.

@@ -91,7 +91,6 @@ bool Next::has(std::string_view name) const {
 }
 
 Middleware::~Middleware() = default;
-bool Middleware::applies(const Request& /*request*/, Call& /*call*/) { return true; }
 
 std::string_view detail::PromiseBase::thrower() const noexcept {
   return thrower_size_ == kMiddleware ? middleware_->name()
@@ -110,16 +109,12 @@ Task<Outcome> Next::operator()(Request request, Call& call) const {
   if (RunQueue::is_not_driving(*Call::State::of(call).scheduler)) {
     return return_and_send(*this, std::move(request), call);
   }
-  const auto* place = first_;
+  const bool at_end = first_ == end_;
   try {
-    for (; place != end_; ++place) {
-      Middleware& middleware = **place;
-      if (!middleware.applies(request, call)) continue;
-      return handled_by(middleware, std::move(request), call, Next(place + 1, end_));
-    }
-    return send_to_transport(std::move(request), call);
+    if (at_end) return send_to_transport(std::move(request), call);
+    return handled_by(**first_, std::move(request), call, Next(first_ + 1, end_));
   } catch (...) {
-    const auto name = place == end_ ? kTransport : (*place)->name();
+    const auto name = at_end ? kTransport : (*first_)->name();
     return failed(detail::internal_error(name, std::current_exception()));
   }
 }

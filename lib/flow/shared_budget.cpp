@@ -27,26 +27,31 @@ std::vector<BudgetPolicy> versions_of(const BudgetPolicy& policy,
 
 }  // namespace
 
+Duration SharedBudget::take_send(Time now) {
+  const std::lock_guard lock(mutex);
+  last_used = now;
+  return rate.acquire(now);
+}
+
+void SharedBudget::count_attempt(bool throttled, Time now) {
+  const std::lock_guard lock(mutex);
+  rate.update(now, throttled);
+}
+
 void SharedBudget::begin_call(Time now) {
   const std::lock_guard lock(mutex);
   budget.begin(now);
   last_used = now;
 }
 
-Duration SharedBudget::begin_attempt(Time now) {
+RetryPermit SharedBudget::end_attempt(BudgetClaim& claim, const Classified& classified,
+                                      AfterAttempt next, Time now) {
   const std::lock_guard lock(mutex);
-  last_used = now;
-  return rate.acquire(now);
-}
-
-RetryAccount::Permit SharedBudget::end_attempt(BudgetClaim& claim, const Ended& ended, Time now) {
-  const std::lock_guard lock(mutex);
-  if (ended.uses_rate) rate.update(now, ended.cls == Class::Throttle);
-  Permit permit;
-  if (!ended.uses_budget) return permit;
+  RetryPermit permit;
   budget.end_attempt(claim);
-  if (ended.retries) permit.allowed = budget.take(claim, ended.cls, ended.timeout, now);
-  if (ended.stops || !permit.allowed) budget.settle(claim, ended.cls, now);
+  if (next == AfterAttempt::Retry)
+    permit.allowed = budget.take(claim, classified.cls, classified.timeout, now);
+  if (next == AfterAttempt::Stop || !permit.allowed) budget.settle(claim, classified.cls, now);
   permit.left = whole_tokens(budget, now);
   return permit;
 }
@@ -57,13 +62,9 @@ void SharedBudget::cancel(BudgetClaim& claim, bool paid, Time now) {
   budget.settle(claim, Class::Permanent, now);
 }
 
-std::optional<HedgeRefused> SharedBudget::take_hedge(BudgetClaim& claim, bool uses_budget,
-                                                     bool uses_rate, Time now) {
+bool SharedBudget::take_hedge(BudgetClaim& claim, Time now) {
   const std::lock_guard lock(mutex);
-  if (uses_budget && !budget.take_hedge(claim, now)) return HedgeRefused::RetryBudget;
-  if (!uses_rate || rate.acquire(now) == Duration::zero()) return std::nullopt;
-  if (uses_budget) budget.give_back_hedge(claim, now);
-  return HedgeRefused::Busy;
+  return budget.take_hedge(claim, now);
 }
 
 void SharedBudget::give_back_hedge(BudgetClaim& claim, Time now) {

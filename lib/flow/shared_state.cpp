@@ -7,7 +7,6 @@
 namespace httpretry {
 
 SendLimits::~SendLimits() = default;
-RetryAccount::~RetryAccount() = default;
 HedgeAccount::~HedgeAccount() = default;
 SharedState::~SharedState() = default;
 

@@ -80,7 +80,7 @@ class ProbeWatch final : public SendWatch {
     if (!turn_.probes() || attempt_.reads_body(head.status, head.headers)) return;
     try {
       const Outcome outcome(head);
-      const auto end = end_of(*attempt_.policy(), attempt_.judge(outcome), outcome, call_, sent_);
+      const auto end = end_of(*attempt_.policy, attempt_.judge(outcome), outcome, call_, sent_);
       turn_.vote_early(end, call_.scheduler().now(), call_.random());
       tell(turn_, call_);
     } catch (const std::bad_alloc&) {  // then it votes at its end
@@ -101,22 +101,52 @@ class Guards final : public Middleware, public PausingGate {
       : given_(given != nullptr), own_(given ? std::move(given) : local_state()), gate_(own_) {}
   [[nodiscard]] std::string_view name() const override { return "guards"; }
 
-  [[nodiscard]] bool applies(const Request& request, Call& call) override {
-    const auto* const attempt = Call::State::current_attempt(call);
-    if (attempt == nullptr || !request.parsed_url()) return false;
-    auto& state = Call::State::of(call);
-    const auto& guards = attempt->policy()->guards;
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    auto* const attempt = Call::State::current_attempt(call);
+    if (attempt == nullptr || !request.parsed_url()) return next(std::move(request), call);
+    const auto& guards = attempt->policy->guards;
     // Of several sends, those that lose are heard nowhere else.
     const bool asks =
         must_ask(guards, call) || (guards.pause.enabled && Call::State::racing(call) != nullptr);
-    state.gate = this;
-    state.gate_heard = asks;
-    return asks;
+    attempt->passed = asks ? nullptr : this;
+    if (!asks) return next(std::move(request), call);
+    return send_in_turn(*attempt, std::move(request), call, next);
   }
 
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
-    const auto& attempt = *Call::State::current_attempt(call);
-    const auto& policy = *attempt.policy();
+  QueuedBy would_hold(const Request& request, const Call& call) override {
+    const auto* const attempt = Call::State::current_attempt(call);
+    if (attempt == nullptr || !request.parsed_url()) return QueuedBy::Nothing;
+    if (!must_ask(attempt->policy->guards, call)) return QueuedBy::Nothing;
+    const auto sender = sender_of(request, call, *attempt, *attempt->policy);
+    return gate_of(call).would_hold(sender, call.scheduler().now());
+  }
+
+  void hear(const Request& request, const Call& call, const CurrentAttempt& attempt,
+            const Outcome& outcome, const Classified& found) override {
+    const auto& policy = *attempt.policy;
+    if (!policy.guards.pause.enabled || policy::ignores_servers(policy.server_delay)) return;
+    const auto delay = asked_pause(found, outcome, call.scheduler().wall_now());
+    if (!delay) return;
+    auto most = std::min(policy.guards.pause.max, policy.server_delay.max_over_own);
+    if (policy.server_delay.over_max == ServerDelayPolicy::OverMax::Clamp) {
+      most = std::min(most, policy.server_delay.max);
+    }
+    const auto now = call.scheduler().now();
+    PauseBegun begun;
+    begun.until = later(now, std::min(delay->delay, most));
+    begun.source = to_string(delay->source);
+    const bool whole_host = found.status == 503;
+    const auto sender = sender_of(request, call, attempt, policy);
+    const auto key = gate_of(call).pause(
+        sender, whole_host ? GuardScope::Host : GuardScope::Endpoint, begun.until, now);
+    begun.key = key;
+    call.emit(&Observer::paused, begun);
+  }
+
+ private:
+  Task<Outcome> send_in_turn(const CurrentAttempt& attempt, Request request, Call& call,
+                             Next next) {
+    const auto& policy = *attempt.policy;
     auto& scheduler = call.scheduler();
     const auto since = scheduler.now();
     Gate::Turn turn(gate_of(call), sender_of(request, call, attempt, policy), since);
@@ -164,37 +194,6 @@ class Guards final : public Middleware, public PausingGate {
     co_return outcome;
   }
 
-  QueuedBy would_hold(const Request& request, const Call& call) override {
-    const auto* const attempt = Call::State::current_attempt(call);
-    if (attempt == nullptr || !request.parsed_url()) return QueuedBy::Nothing;
-    if (!must_ask(attempt->policy()->guards, call)) return QueuedBy::Nothing;
-    const auto sender = sender_of(request, call, *attempt, *attempt->policy());
-    return gate_of(call).would_hold(sender, call.scheduler().now());
-  }
-
-  void hear(const Request& request, const Call& call, const CurrentAttempt& attempt,
-            const Outcome& outcome, const Classified& found) override {
-    const auto& policy = *attempt.policy();
-    if (!policy.guards.pause.enabled || policy::ignores_servers(policy.server_delay)) return;
-    const auto delay = asked_pause(found, outcome, call.scheduler().wall_now());
-    if (!delay) return;
-    auto most = std::min(policy.guards.pause.max, policy.server_delay.max_over_own);
-    if (policy.server_delay.over_max == ServerDelayPolicy::OverMax::Clamp) {
-      most = std::min(most, policy.server_delay.max);
-    }
-    const auto now = call.scheduler().now();
-    PauseBegun begun;
-    begun.until = later(now, std::min(delay->delay, most));
-    begun.source = to_string(delay->source);
-    const bool whole_host = found.status == 503;
-    const auto sender = sender_of(request, call, attempt, policy);
-    const auto key = gate_of(call).pause(
-        sender, whole_host ? GuardScope::Host : GuardScope::Endpoint, begun.until, now);
-    begun.key = key;
-    call.emit(&Observer::paused, begun);
-  }
-
- private:
   [[nodiscard]] bool uses_own(const Call& call) const {
     return given_ || !Call::State::shared_state_of(call);
   }
@@ -222,15 +221,15 @@ class Guards final : public Middleware, public PausingGate {
   [[nodiscard]] Sender sender_of(const Request& request, const Call& call,
                                  const CurrentAttempt& attempt, const RetryPolicy& policy) const {
     Sender sender;
-    sender.policy = {attempt.policy(), &policy.guards};
+    sender.policy = {attempt.policy, &policy.guards};
     sender.host = request.parsed_url()->origin();
-    if (const auto& resolved = attempt.resolved()) {
+    if (const auto& resolved = attempt.resolved) {
       sender.endpoint = resolved->identity;
       if (resolved->guard_names) sender.names = resolved->guard_names.get();
     }
     sender.credentials = credentials_of(request, state_of(call).salt());
     sender.priority = request.options().priority.value_or(policy.guards.priority);
-    sender.is_retry = attempt.is_retry();
+    sender.is_retry = attempt.is_retry;
     sender.limit = std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
     if (const auto* const longest = call.get<LongestPause>()) {
       sender.pause_limit = later(call.scheduler().now(), longest->time);

@@ -30,7 +30,7 @@ std::optional<HedgeRefused> HedgedAttempt::refusal() {
   }
   if (delay_.refused) return delay_.refused;
   if (!scope_.take(policy_, now())) return HedgeRefused::HedgeBudget;
-  const auto why = attempt_.pay_for_hedge(now());
+  const auto why = attempt_.loop.claim().take_hedge(now());
   if (why) scope_.give_back(policy_, now());
   return why;
 }
@@ -42,17 +42,17 @@ std::optional<HedgeRefused> HedgedAttempt::never() const {
       std::find(methods.begin(), methods.end(), request_.method()) == methods.end()) {
     return HedgeRefused::Method;
   }
-  const auto& policy = *attempt_.policy();
+  const auto& policy = *attempt_.policy;
   const bool safe =
       policy.repeat == Repeat::Always || (policy.repeat == Repeat::Safe && request_.repeatable());
   if (!safe) return HedgeRefused::UnsafeToRepeat;
   const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
   const bool begun = delivery != nullptr && delivery->has_bytes();
-  if (begun || !request_.body().shareable() || !attempt_.may_be_hedged()) {
+  if (begun || !request_.body().shareable() || !attempt_.may_be_hedged) {
     return HedgeRefused::NotReplayable;
   }
   const auto sends = static_cast<int>(sends_.size()) - 1;
-  const auto left = attempt_.sends_left();
+  const auto left = attempt_.loop.sends_left();
   return left && sends >= *left ? std::optional(HedgeRefused::Attempts) : std::nullopt;
 }
 

@@ -64,7 +64,7 @@ class HedgedAttempt::Send final : public RacingSend {
 HedgedAttempt::HedgedAttempt(CurrentAttempt& attempt, HedgeAccount& scope, const Request& request,
                              Call& call, Next next)
     : attempt_(attempt),
-      policy_(*attempt.policy()->hedge),
+      policy_(*attempt.policy->hedge),
       scope_(scope),
       request_(request),
       call_(call),
@@ -75,7 +75,7 @@ HedgedAttempt::HedgedAttempt(CurrentAttempt& attempt, HedgeAccount& scope, const
 HedgedAttempt::~HedgedAttempt() = default;
 
 Task<Outcome> HedgedAttempt::run() {
-  if (!attempt_.is_retry()) scope_.begin_call(started_);
+  if (!attempt_.is_retry) scope_.begin_call(started_);
   start_first();
   while (winner_ == nullptr && in_flight_ > 0) {
     const auto change = change_ = std::make_shared<Change>();
@@ -91,7 +91,7 @@ Task<Outcome> HedgedAttempt::run() {
 
 void HedgedAttempt::start_first() {
   sends_.push_back(
-      std::make_unique<Send>(*this, request_, call_, attempt_.number(), call_.deadline()));
+      std::make_unique<Send>(*this, request_, call_, attempt_.number, call_.deadline()));
   auto& first = *sends_.back();
   ++in_flight_;
   group_.begin(carry(*this, first));
@@ -152,7 +152,7 @@ void HedgedAttempt::refuse(HedgeRefused why) {
 }
 
 void HedgedAttempt::start_hedge() {
-  const auto timeout = attempt_.policy()->attempt_timeout;
+  const auto timeout = attempt_.policy->attempt_timeout;
   const auto deadline = timeout == kForever ? call_.deadline() : later(now(), timeout);
   const auto number = sends_.front()->number_ + static_cast<int>(sends_.size());
   sends_.push_back(std::make_unique<Send>(*this, request_, call_, number, deadline));
@@ -193,7 +193,7 @@ bool HedgedAttempt::settles(const Send& send, const Classified& judged) const {
 // The server may refuse a key whose first request it still carries out.
 bool HedgedAttempt::is_doing_of_twin(const Send& send, int status) const {
   if (!send.hedge_ || (status != 409 && status != 425)) return false;
-  const auto& name = attempt_.policy()->idempotency_key;
+  const auto& name = attempt_.policy->idempotency_key;
   const bool keyed = request_.headers().contains("Idempotency-Key") ||
                      (!name.empty() && request_.headers().contains(name));
   const auto others = in_flight_ - (send.in_flight() ? 1 : 0);
@@ -217,7 +217,7 @@ void HedgedAttempt::ended(Send& send, Outcome outcome) {
   send.outcome_.emplace(std::move(outcome));
   --in_flight_;
   if (send.hedge_ && !send.began_) return drop(send);
-  if (send.hedge_) attempt_.end_hedge(now());
+  if (send.hedge_) attempt_.loop.claim().end_hedge(now());
   learn(send);
   if (winner_ == nullptr && settles(send, send.judged_)) win(send);
   changed();
@@ -226,7 +226,7 @@ void HedgedAttempt::ended(Send& send, Outcome outcome) {
 // Something else was quicker: it was held back after all.
 void HedgedAttempt::drop(Send& send) {
   scope_.give_back(policy_, now());
-  attempt_.give_back_hedge(now());
+  attempt_.loop.claim().give_back_hedge(now());
   refuse(HedgeRefused::Busy);
   unsent_ = std::move(*std::find_if(sends_.begin(), sends_.end(),
                                     [&](const auto& one) { return one.get() == &send; }));
@@ -269,7 +269,7 @@ Outcome HedgedAttempt::finish() {
     for (const auto& send : sends_) {
       if (send.get() != &best) sends.others.push_back(lost_attempt(*send, best.number_));
     }
-    attempt_.sent_several(std::move(sends));
+    attempt_.hedged = std::move(sends);
   }
   return *std::move(best.outcome_);
 }

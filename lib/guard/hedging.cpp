@@ -13,7 +13,7 @@ namespace httpretry {
 namespace {
 
 std::string scope_text(GuardScope scope, const CurrentAttempt& attempt, const Request& request) {
-  const auto& resolved = attempt.resolved();
+  const auto& resolved = attempt.resolved;
   const auto& url = request.parsed_url();
   const auto origin = url ? std::string(url->origin()) : std::string();
   if (scope == GuardScope::Policy) return "policy";
@@ -24,8 +24,8 @@ std::string scope_text(GuardScope scope, const CurrentAttempt& attempt, const Re
 
 // "hedge https://api.example.com /policies/careful"
 std::string key_of(const CurrentAttempt& attempt, const Request& request) {
-  auto key = "hedge " + scope_text(attempt.policy()->hedge->scope, attempt, request);
-  const auto& resolved = attempt.resolved();
+  auto key = "hedge " + scope_text(attempt.policy->hedge->scope, attempt, request);
+  const auto& resolved = attempt.resolved;
   if (resolved && resolved->guard_names) {
     const auto& name = resolved->guard_names->hedge;
     if (!name.empty()) key.append(" ").append(name);
@@ -37,13 +37,14 @@ class Hedging final : public Middleware {
  public:
   [[nodiscard]] std::string_view name() const override { return "hedge"; }
 
-  [[nodiscard]] bool applies(const Request& /*request*/, Call& call) override {
-    const auto* const attempt = Call::State::current_attempt(call);
-    return attempt != nullptr && attempt->policy()->hedge;
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    auto* const attempt = Call::State::current_attempt(call);
+    if (attempt == nullptr || !attempt->policy->hedge) return next(std::move(request), call);
+    return race(*attempt, std::move(request), call, next);
   }
 
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
-    auto& attempt = *Call::State::current_attempt(call);
+ private:
+  Task<Outcome> race(CurrentAttempt& attempt, Request request, Call& call, Next next) {
     const auto account = account_of(key_of(attempt, request), call);
     guard::HedgedAttempt sends(attempt, *account, request, call, next);
     const auto running = sends.run();
@@ -51,7 +52,6 @@ class Hedging final : public Middleware {
     co_return outcome;
   }
 
- private:
   [[nodiscard]] std::shared_ptr<HedgeAccount> account_of(const std::string& key, const Call& call) {
     const auto now = call.scheduler().now();
     const auto& shared = Call::State::shared_state_of(call);

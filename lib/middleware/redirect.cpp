@@ -1,7 +1,6 @@
 #include "named_url.hpp"
 
 #include "lib/flow/call_state.hpp"
-#include "lib/flow/following.hpp"
 
 #include <httpretry/middleware/builtin.hpp>
 
@@ -21,7 +20,7 @@ bool becomes_get(int status, const std::string& method) {
   return (status == 301 || status == 302) && method == "POST";
 }
 
-class Redirect final : public Following {
+class Redirect final : public Middleware {
  public:
   explicit Redirect(RedirectOptions options) : options_(std::move(options)) {
     if (options_.limit < 0)
@@ -29,8 +28,17 @@ class Redirect final : public Following {
   }
   [[nodiscard]] std::string_view name() const override { return "redirect"; }
 
-  // `outcome` becomes the error where a redirect must not be followed.
-  bool follow(Outcome& outcome, int followed, Request& request, const Call& call) const override {
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
+    for (int followed = 0;; ++followed) {
+      Outcome outcome = co_await next(request, call);
+      if (!follow(outcome, followed, request, call)) co_return outcome;
+    }
+  }
+
+ private:
+  // Whether another request is to be sent; `request` is then that one. `outcome` becomes the error
+  // where a redirect must not be followed.
+  bool follow(Outcome& outcome, int followed, Request& request, const Call& call) const {
     if (!outcome || !is_redirect(outcome->status)) return false;
     const auto location = outcome->headers.get("Location");
     if (!location || location->empty()) return false;
@@ -52,7 +60,6 @@ class Redirect final : public Following {
     return true;
   }
 
- private:
   // Or the error why it is not sent.
   [[nodiscard]] Result<Request> next_request(const Request& request, const Response& response,
                                              std::string_view location) const {

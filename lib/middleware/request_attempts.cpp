@@ -1,5 +1,6 @@
 #include "request_attempts.hpp"
 
+#include "own_budget.hpp"
 #include "send_again.hpp"
 
 #include "lib/flow/call_state.hpp"
@@ -17,77 +18,74 @@ bool changes_nothing(const Request& request) {
          method == "QUERY";
 }
 
-// Where there are none.
-class NoLimits final : public SharedLimits {
- public:
-  Duration begin_attempt(Time /*now*/) override { return {}; }
-  Permit end_attempt(const Classified& /*classified*/, Next /*next*/, Time /*now*/) override {
-    return {};
-  }
-  void cancel(Time /*now*/) override {}
-  [[nodiscard]] std::optional<std::int64_t> left(Time /*now*/) const override { return {}; }
-};
+std::shared_ptr<RetryAccount> account_for(const RetryOptions& options, const Request& request,
+                                          std::shared_ptr<RetryAccount> shared) {
+  if (options.budget == nullptr) return shared;
+  return std::make_shared<OwnBudget>(*options.budget, request, std::move(shared));
+}
 
 }  // namespace
 
 RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chosen,
-                                 std::shared_ptr<RetryAccount> budget, const Request& request,
+                                 std::shared_ptr<RetryAccount> account, const Request& request,
                                  Call& call)
     : options_(options),
       chosen_(std::move(chosen)),
       first_(request),
       call_(call),
-      polls_(PollUrl::make(chosen_.policy(), request, call)) {
-  kept_.started = now();
-  kept_.repeatable = request.repeatable();
-  kept_.changes_nothing = changes_nothing(request);
-  if (!budget && options.budget == nullptr) return;
-  budget_ = std::make_unique<BudgetUse>(std::move(budget), chosen_.policy().adaptive, kept_.started,
-                                        options.budget.get(), &request);
-}
+      polls_(PollUrl::make(chosen_.policy(), request, call)),
+      loop_(chosen_.policy(), account_for(options, request, std::move(account)), call.history(),
+            loop_options()),
+      attempt_{.call = call,
+               .loop = loop_,
+               .policy = chosen_.shared(),
+               .resolved = chosen_.resolved,
+               .classify = options.classify} {}
 
-SharedLimits& RequestAttempts::shared_limits() {
-  static NoLimits none;
-  return budget_ ? static_cast<SharedLimits&>(*budget_) : none;
-}
-
-RetryLoop RequestAttempts::retry_loop() {
-  auto& state = Call::State::of(call_);
+RetryLoop::Options RequestAttempts::loop_options() const {
   RetryLoop::Options options;
-  options.call_started = state.started;
+  options.call_started = Call::State::of(call_).started;
+  options.started = now();
   options.deadline = std::min(call_.deadline(), request().options().respond_by);
+  options.repeatable = first_.repeatable();
+  options.changes_nothing = changes_nothing(first_);
   if (options_.backoff) options.backoff = &options_.backoff;
-  return {chosen_.policy(), shared_limits(), state.history, options, kept_};
+  return options;
 }
 
 RetryStep::Kind RequestAttempts::begin() {
-  auto loop = retry_loop();
-  const auto step = loop.begin(now());
-  wait_until_ = step.until;
-  if (step.kind == RetryStep::Kind::Send) {
-    sending_ =
-        std::make_unique<Sending>(Call::State::attempt(call_, step.number, step.until, *this), loop,
-                                  step, Call::State::of(call_).exchanges);
-  }
-  return step.kind;
+  step_ = loop_.begin(now());
+  if (step_.kind == RetryStep::Kind::Send) begin_attempt(step_);
+  return step_.kind;
+}
+
+void RequestAttempts::begin_attempt(const RetryStep& step) {
+  attempt_.request = &request();
+  attempt_.number = step.number;
+  attempt_.is_retry = loop_.is_retry();
+  attempt_.may_be_hedged = call_.get<SendAgain>() == nullptr || polls();
+  attempt_.limits = limits(step.respond_by);
+  attempt_.passed = nullptr;
+  branch_.emplace(Call::State::attempt(call_, step.number, step.until, attempt_));
+  exchanges_before_ = Call::State::of(call_).exchanges;
 }
 
 Task<Outcome> RequestAttempts::send(const Next& next) {
-  call_.emit(&Observer::attempt_started, request(), sending_->number);
+  call_.emit(&Observer::attempt_started, request(), step_.number);
   if (request().options().sink) hold_back_what_rules_read();
   Request attempt = request();
-  if (sending_->fresh_connection) attempt.edit_options().fresh_connection = true;
-  const auto* again = sending_->number > 1 ? call_.get<SendAgain>() : nullptr;
-  if (again != nullptr && !polls()) return again->send(std::move(attempt), sending_->branch, next);
-  return next(std::move(attempt), sending_->branch);
+  if (step_.fresh_connection) attempt.edit_options().fresh_connection = true;
+  const auto* again = step_.number > 1 ? call_.get<SendAgain>() : nullptr;
+  if (again != nullptr && !polls()) return again->send(std::move(attempt), *branch_, next);
+  return next(std::move(attempt), *branch_);
 }
 
-ExchangeLimits RequestAttempts::limits() const {
+ExchangeLimits RequestAttempts::limits(Time respond_by) const {
   const auto& policy = chosen_.policy();
   ExchangeLimits limits;
   limits.connect_timeout = policy.connect_timeout;
   limits.response_timeout = policy.response_timeout;
-  limits.respond_by = sending_->respond_by;
+  limits.respond_by = respond_by;
   if (call_.get<EndlessBody>() == nullptr) limits.stall_timeout = policy.stall_timeout;
   return limits;
 }
@@ -99,39 +97,40 @@ RetryStep::Kind RequestAttempts::end(Outcome& outcome) {
   ended.now = now();
   ended.wall_now = call_.scheduler().wall_now();
   ended.outcome = &outcome;
-  ended.begun = Call::State::of(call_).exchanges != sending_->exchanges_before;
+  ended.begun = exchanged();
   ended.replayable = request().body().replayable();
   const bool endless = call_.get<EndlessBody>() != nullptr;
   ended.streaming =
       delivery != nullptr && (endless ? delivery->has_begun() : !delivery->can_retry());
-  if (sending_->hedged) ended.hedged = &*sending_->hedged;
+  if (attempt_.hedged) ended.hedged = &*attempt_.hedged;
   const auto recorded_before = call_.history().attempts.size();
 
   const bool may_resend = options.retry && !Call::State::own_stop(call_).stop_requested();
-  auto& loop = sending_->loop;
-  auto step = may_resend ? loop.resend(ended) : std::nullopt;
+  auto step = may_resend ? loop_.resend(ended) : std::nullopt;
   if (!step) {
     ended.random = call_.random();
-    auto found = judge(outcome);
-    const auto& state = Call::State::of(call_);
-    if (state.gate != nullptr && !state.gate_heard) {
-      state.gate->hear(request(), call_, *this, outcome, found);
-    }
+    auto found = attempt_.judge(outcome);
+    if (attempt_.passed != nullptr)
+      attempt_.passed->hear(request(), call_, attempt_, outcome, found);
     if (outcome && found.cls == Class::Pending && polls_ && polls_->find(outcome)) {
       ended.names_url = ended.replayable = true;
       if (!outcome) found = classify(chosen_.policy(), Observed(outcome, ended.wall_now));
     }
-    step = loop.end(ended, found, to_string(found.rule));
+    step = loop_.end(ended, found, to_string(found.rule));
   }
-  tell_of_the_end(recorded_before, loop.recorded());
-  if (polls_) polls_->end_attempt(kept_.recorded, step->kind != RetryStep::Kind::Stop);
-  wait_until_ = step->until;
-  sending_.reset();
-  return step->kind;
+  tell_of_the_end(recorded_before);
+  if (polls_) polls_->end_attempt(loop_.last_number(), step->kind != RetryStep::Kind::Stop);
+  // A call that waits keeps none of it.
+  branch_.reset();
+  attempt_.judged.reset();
+  attempt_.hedged.reset();
+  step_ = *step;
+  return step_.kind;
 }
 
 // Of each send of the attempt, those that lost first.
-void RequestAttempts::tell_of_the_end(std::size_t recorded_before, const Attempt& last) {
+void RequestAttempts::tell_of_the_end(std::size_t recorded_before) {
+  const auto& last = loop_.last_attempt();
   auto& attempts = call_.history().attempts;
   for (auto i = recorded_before; i < attempts.size(); ++i) {
     attempts[i].policy = chosen_.resolved;
@@ -140,14 +139,18 @@ void RequestAttempts::tell_of_the_end(std::size_t recorded_before, const Attempt
   call_.emit(&Observer::attempt_ended, request(), last);
 }
 
+// Whether the transport has begun an exchange of the attempt.
+bool RequestAttempts::exchanged() const {
+  return Call::State::of(call_).exchanges != exchanges_before_;
+}
+
 bool RequestAttempts::was_held_back(const Outcome& outcome) const {
-  return !outcome && outcome.error().held_back() &&
-         Call::State::of(call_).exchanges == sending_->exchanges_before;
+  return !outcome && outcome.error().held_back() && !exchanged();
 }
 
 Outcome RequestAttempts::refuse(Outcome refusal, Outcome* before) {
   auto& error = refusal.error();
-  sending_->loop.refuse(error, now());
+  loop_.refuse(error, now());
   call_.emit(&Observer::shed, error);
   if (before != nullptr && chosen_.only_retries_ask() && error.code == Errc::CircuitOpen) {
     return std::move(*before);
@@ -161,27 +164,13 @@ Outcome RequestAttempts::refuse(Outcome refusal, Outcome* before) {
 }
 
 Error RequestAttempts::cancel() {
-  RetryLoop::cancel(shared_limits(), call_.history(), now());
+  loop_.cancel(now());
   const auto& url = request().parsed_url();
   Error error(Errc::Canceled, request().method() + " " + (url ? url->without_secrets() : "") +
                                   ": canceled while waiting to retry");
   const auto* last = call_.history().last();
-  if (is_retry() && last != nullptr) error.exchange = last->exchange();
+  if (loop_.is_retry() && last != nullptr) error.exchange = last->exchange();
   return error;
-}
-
-// What went to a sink was judged by its beginning.
-Classified RequestAttempts::judge(const Outcome& outcome) const {
-  if (outcome && outcome->delivered > 0 && sending_->judged) return *sending_->judged;
-  return classified(outcome, call_.scheduler().wall_now());
-}
-
-bool RequestAttempts::may_be_hedged() const { return call_.get<SendAgain>() == nullptr || polls(); }
-
-bool RequestAttempts::reads_body(int status, const Headers& headers) const {
-  // We do not know what a function of the user reads.
-  return options_.classify != nullptr ||
-         policy::looks_into(chosen_.policy().retry_on, status, headers);
 }
 
 // A rule of the policy may call a response a failure because of its body. Such a body must not
@@ -194,18 +183,11 @@ void RequestAttempts::hold_back_what_rules_read() {
     return all || policy::looks_into(policy->retry_on, status, headers);
   };
   auto is_good = [this](const Response& begun) {  // only called while an attempt of ours runs
-    auto& judged = sending_->judged;
-    judged = classified(Outcome(begun), call_.scheduler().wall_now());
+    auto& judged = attempt_.judged;
+    judged = attempt_.judge_anew(Outcome(begun));
     return judged->cls == Class::Success;
   };
   (*delivery)->hold_back({std::move(which), kClassifiedBody, std::move(is_good)});
-}
-
-Classified RequestAttempts::classified(const Outcome& outcome, WallTime wall_now) const {
-  const Observed observed(outcome, wall_now);
-  const auto& policy = chosen_.policy();
-  return options_.classify ? options_.classify(policy, request(), observed)
-                           : classify(policy, observed);
 }
 
 }  // namespace httpretry

@@ -2,7 +2,6 @@
 // RetryLoop is given, what is sent, and what the stages below may ask.
 #pragma once
 
-#include "budgets.hpp"
 #include "poll_url.hpp"
 
 #include "lib/flow/current_attempt.hpp"
@@ -38,12 +37,12 @@ struct ChosenPolicy {
   }
 };
 
-class RequestAttempts final : private CurrentAttempt {
+class RequestAttempts {
  public:
-  // `options`, `request` and `call` must outlive this. `budget`: that the request shares with
+  // `options`, `request` and `call` must outlive this. `account`: that the request shares with
   // others; nullptr where there is none.
   RequestAttempts(const RetryOptions& options, ChosenPolicy chosen,
-                  std::shared_ptr<RetryAccount> budget, const Request& request, Call& call);
+                  std::shared_ptr<RetryAccount> account, const Request& request, Call& call);
   RequestAttempts(const RequestAttempts&) = delete;
   RequestAttempts& operator=(const RequestAttempts&) = delete;
 
@@ -56,7 +55,7 @@ class RequestAttempts final : private CurrentAttempt {
   // Classifies the outcome and tells the observers. An error takes the place of a pending response
   // that names a URL where nothing is sent.
   [[nodiscard]] RetryStep::Kind end(Outcome& outcome);
-  [[nodiscard]] Time wait_until() const { return wait_until_; }
+  [[nodiscard]] Time wait_until() const { return step_.until; }
   // What is below held the request back, and nothing was sent.
   [[nodiscard]] bool was_held_back(const Outcome& outcome) const;
   // Instead of `end`, after that. Returns the outcome of the call. `before`: of the attempt before
@@ -66,56 +65,13 @@ class RequestAttempts final : private CurrentAttempt {
   Error cancel();
 
  private:
-  const std::shared_ptr<const RetryPolicy>& policy() const override { return chosen_.shared(); }
-  const std::shared_ptr<const ResolvedPolicy>& resolved() const override {
-    return chosen_.resolved;
-  }
-  int number() const override { return sending_->number; }
-  bool is_retry() const override { return kept_.recorded != 0; }
-  ExchangeLimits limits() const override;
-  Classified judge(const Outcome& outcome) const override;
-  bool reads_body(int status, const Headers& headers) const override;
-  bool may_be_hedged() const override;
-  std::optional<int> sends_left() const override { return sending_->loop.sends_left(); }
-  std::optional<HedgeRefused> pay_for_hedge(Time now) override {
-    return budget_ ? budget_->take_hedge(now) : std::nullopt;
-  }
-  void give_back_hedge(Time now) override {
-    if (budget_) budget_->give_back_hedge(now);
-  }
-  void end_hedge(Time now) override {
-    if (budget_) budget_->end_hedge(now);
-  }
-  void sent_several(HedgedSends sends) override { sending_->hedged = std::move(sends); }
-
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
-  [[nodiscard]] SharedLimits& shared_limits();
-  // For one attempt.
-  [[nodiscard]] RetryLoop retry_loop();
+  [[nodiscard]] RetryLoop::Options loop_options() const;
+  void begin_attempt(const RetryStep& step);
+  [[nodiscard]] ExchangeLimits limits(Time respond_by) const;
   void hold_back_what_rules_read();
-  [[nodiscard]] Classified classified(const Outcome& outcome, WallTime wall_now) const;
-  void tell_of_the_end(std::size_t recorded_before, const Attempt& last);
-
-  // What is needed only while an attempt is under way. A call that waits is 280 bytes smaller by
-  // it.
-  struct Sending : detail::PooledFrame {
-    Sending(Call of, const RetryLoop& by, const RetryStep& step, int exchanges)
-        : branch(std::move(of)),
-          loop(by),
-          respond_by(step.respond_by),
-          number(step.number),
-          fresh_connection(step.fresh_connection),
-          exchanges_before(exchanges) {}
-    Call branch;  // that carries it out
-    RetryLoop loop;
-    const Time respond_by;  // the headers of the response
-    const int number;
-    const bool fresh_connection;
-    const int exchanges_before;
-    // Of the beginning of a body that then went to the sink.
-    std::optional<Classified> judged;
-    std::optional<HedgedSends> hedged;  // if there were several
-  };
+  void tell_of_the_end(std::size_t recorded_before);
+  [[nodiscard]] bool exchanged() const;
 
   // That is sent now.
   [[nodiscard]] const Request& request() const { return polls_ ? polls_->request() : first_; }
@@ -126,10 +82,11 @@ class RequestAttempts final : private CurrentAttempt {
   const Request& first_;
   Call& call_;
   std::unique_ptr<PollUrl> polls_;
-  std::unique_ptr<BudgetUse> budget_;  // nullptr: there are no limits
-  RetryLoop::Kept kept_;
-  Time wait_until_{};
-  std::unique_ptr<Sending> sending_;
+  RetryLoop loop_;
+  RetryStep step_;
+  CurrentAttempt attempt_;
+  std::optional<Call> branch_;  // that carries the attempt out
+  int exchanges_before_ = 0;    // the attempt
 };
 
 }  // namespace httpretry

@@ -5,6 +5,7 @@
 #include "lib/flow/call_state.hpp"
 #include "lib/flow/log.hpp"
 #include "lib/flow/run_queue.hpp"
+#include "lib/flow/shared_budget.hpp"
 #include "lib/retry/policy_limits.hpp"
 
 #include <httpretry/middleware/builtin.hpp>
@@ -105,8 +106,8 @@ class Retry final : public Middleware {
   }
   static Task<Outcome> fail(Error error) { co_return error; }
 
-  // A call that waits holds this frame. So what it does not need then is elsewhere: in `handle`, in
-  // `retry_to_sink`, and in RequestAttempts::Sending.
+  // A call that waits holds this frame. So what it does not need then is in `handle` and in
+  // `retry_to_sink`.
   Task<Outcome> retry(Request request, Call& call, Next next) {
     RequestAttempts attempts = begin(request, call, next);
     std::unique_ptr<Outcome> last;  // kept where the call may yet end with it
@@ -265,8 +266,6 @@ class Retry final : public Middleware {
 };
 
 }  // namespace
-
-RetryBudget::~RetryBudget() = default;
 
 const PolicySource* policies_of(const Middleware& retry) {
   const auto* const own = dynamic_cast<const Retry*>(&retry);

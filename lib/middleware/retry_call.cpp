@@ -1,9 +1,9 @@
 #include <httpretry/middleware/retry_call.hpp>
 
-#include "budgets.hpp"
-
 #include "lib/flow/nested_retry.hpp"
+#include "lib/flow/shared_budget.hpp"
 #include "lib/http/random.hpp"
+#include "lib/retry/retry_loop.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -25,8 +25,9 @@ Classified classified_as(const AttemptResultBase& result) {
 
 RetryLoop::Options loop_options(const RetryCallOptions& call, Time now) {
   RetryLoop::Options options;
-  options.call_started = now;
+  options.call_started = options.started = now;
   options.deadline = later(now, call.timeout);
+  options.repeatable = call.repeatable;
   return options;
 }
 
@@ -58,18 +59,14 @@ bool BlockingClock::wait_until(Time when, const std::stop_token& stop) const {
 
 struct RetryCallLoop::State {
   State(const RetryPolicy& policy, const RetryCallOptions& options_,
-        std::shared_ptr<SharedBudget> shared, Time now)
+        std::shared_ptr<RetryAccount> account, Time now)
       : options(options_),
-        budget(std::move(shared), policy.adaptive, now),
-        loop(policy, budget, history, loop_options(options_, now), kept) {
-    kept.started = now;
-    kept.repeatable = options.repeatable;
-  }
+        started(now),
+        loop(policy, std::move(account), history, loop_options(options_, now)) {}
 
   const RetryCallOptions& options;
+  const Time started;
   History history;
-  BudgetUse budget;
-  RetryLoop::Kept kept;
   RetryLoop loop;
   RetryStep next;
 };
@@ -94,7 +91,7 @@ std::optional<Time> RetryCallLoop::wait_until() const {
 AttemptInfo RetryCallLoop::attempt() const {
   const auto& next = state_->next;
   const auto& options = state_->options;
-  const auto end = later(state_->kept.started, options.timeout);
+  const auto end = later(state_->started, options.timeout);
   return {next.number, std::min({end, next.until, next.respond_by}), options.stop};
 }
 
@@ -102,7 +99,7 @@ void RetryCallLoop::end_wait(bool complete, Time now) {
   if (complete && !state_->options.stop.stop_requested()) {
     state_->next = state_->loop.begin(now);
   } else {
-    RetryLoop::cancel(state_->budget, state_->history, now);
+    state_->loop.cancel(now);
     state_->next = RetryStep();
   }
 }
@@ -117,7 +114,7 @@ void RetryCallLoop::end_attempt(const AttemptResultBase& result, Time now, WallT
 }
 
 History RetryCallLoop::finish(Time now) {
-  state_->history.elapsed = now - state_->kept.started;
+  state_->history.elapsed = now - state_->started;
   return std::move(state_->history);
 }
 

@@ -51,16 +51,26 @@ void set_outcome(Attempt& attempt, const Outcome& outcome) {
   attempt.error_message = outcome.error().message;
 }
 
+RetryLoop::RetryLoop(const RetryPolicy& policy, std::shared_ptr<RetryAccount> account,
+                     History& history, const Options& options)
+    : policy_(policy),
+      history_(history),
+      options_(options),
+      claim_(std::move(account), policy.adaptive, options.started) {
+  state_.failures = 0;
+  state_.repeatable = options.repeatable;
+}
+
 RetryStep RetryLoop::begin(Time now) {
   assert(!in_attempt_);
-  const auto elapsed_limit = later(kept_.started, policy_.max_elapsed_time);
+  const auto elapsed_limit = later(options_.started, policy_.max_elapsed_time);
   const bool waits_count = policy_.elapsed_rule == ElapsedRule::IncludeWait;
-  if (const auto wait = limits_.begin_attempt(now); wait > Duration::zero()) {
+  if (const auto wait = claim_.begin_attempt(now); wait > Duration::zero()) {
     const auto when = later(now, wait);
     if (when < std::min(options_.deadline, waits_count ? elapsed_limit : kNever)) {
       return wait_until(when);
     }
-    limits_.cancel(now);
+    claim_.cancel(now);
     history_.stop_reason = Reason::ElapsedExhausted;
     history_.detail =
         "the send rate allows the next attempt in " + duration_text(wait) + ", too late";
@@ -70,7 +80,7 @@ RetryStep RetryLoop::begin(Time now) {
   began_ = now;
   RetryStep step;
   step.kind = RetryStep::Kind::Send;
-  step.fresh_connection = kept_.fresh_connection;
+  step.fresh_connection = fresh_connection_;
   step.number = static_cast<int>(history_.attempts.size()) + 1;
   step.until = later(now, policy_.attempt_timeout);
   // Two of the elapsed rules allow an attempt that begins after max_elapsed_time: it is not bounded
@@ -83,17 +93,17 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
                          std::string rule) {
   if (ended.names_url) poll_url();
   if (ended.hedged != nullptr) count_hedges(*ended.hedged);
-  count(classified.cls);
-  auto state = state_after(ended, classified.cls);
-  if (options_.backoff != nullptr) ask_own_backoff(classified, ended.random, state);
-  const Clocks clocks{ended.now, kept_.started, options_.deadline, ended.wall_now};
-  auto decision = decide(policy_, classified, state, clocks, ended.random);
+  count(ended, classified.cls);
+  if (options_.backoff != nullptr) ask_own_backoff(classified, ended.random);
+  const Clocks clocks{ended.now, options_.started, options_.deadline, ended.wall_now};
+  auto decision = decide(policy_, classified, state_, clocks, ended.random);
   // The budget comes last, so that nothing is taken for a retry that another limit forbids; and
   // before the wait, so that a thousand calls that fail together do not all find it full.
-  using Next = SharedLimits::Next;
-  const auto next = !decision.retry ? Next::Stop : decision.poll ? Next::Poll : Next::Retry;
-  const auto [allowed, budget_left] = limits_.end_attempt(classified, next, ended.now);
-  if (!allowed) decision = over_budget(decision, classified, state, clocks);
+  const auto next = !decision.retry ? AfterAttempt::Stop
+                    : decision.poll ? AfterAttempt::Poll
+                                    : AfterAttempt::Retry;
+  const auto [allowed, budget_left] = claim_.end_attempt(classified, next, ended.now);
+  if (!allowed) decision = over_budget(decision, classified, state_, clocks);
 
   remember(classified, decision);
   auto& attempt = record(ended, classified.cls, std::move(rule), budget_left);
@@ -108,7 +118,7 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
   history_.detail = detail_of(decision, policy_.repeat);
   if (decision.reason == Reason::ElapsedExhausted) {
     const bool whole_call = decision.limit == Limit::Deadline;
-    const auto since = whole_call ? Duration::zero() : kept_.started - options_.call_started;
+    const auto since = whole_call ? Duration::zero() : options_.started - options_.call_started;
     history_.detail += time_spent(history_.attempts, since);
   }
   return {};
@@ -116,111 +126,98 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
 
 std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
   const bool repeatable =
-      kept_.repeatable && policy_.repeat != Repeat::Never && policy_.repeat != Repeat::Refused;
-  const bool may_resend = !kept_.resent && (repeatable || kept_.polls_url) && ended.replayable &&
+      state_.repeatable && policy_.repeat != Repeat::Never && policy_.repeat != Repeat::Refused;
+  const bool may_resend = !resent_ && (repeatable || state_.polls_url) && ended.replayable &&
                           !ended.outcome->has_value() &&
                           ended.outcome->error().exchange.stale_connection;
   if (!may_resend) return std::nullopt;
-  kept_.resent = true;
-  kept_.fresh_connection = true;
-  if (ended.outcome->error().exchange.sent != Sent::Never) maybe_executed();
+  resent_ = true;
+  fresh_connection_ = true;
+  if (ended.outcome->error().exchange.sent != Sent::Never) set_maybe_executed();
   if (ended.hedged != nullptr) count_hedges(*ended.hedged);
-  auto& attempt = record(ended, Class::Transport, "stale connection", limits_.left(ended.now));
+  auto& attempt = record(ended, Class::Transport, "stale connection", claim_.left(ended.now));
   return retry(attempt, Duration::zero(), Duration::zero(), ended.now);
 }
 
 void RetryLoop::refuse(const Error& refusal, Time now) {
   assert(in_attempt_);
   in_attempt_ = false;
-  limits_.cancel(now);
+  claim_.cancel(now);
   history_.stop_reason = stop_reason(refusal.code);
   history_.retry_at = refusal.history.retry_at;
   history_.detail = refusal.message;
 }
 
-void RetryLoop::cancel(SharedLimits& limits, History& history, Time now) {
-  limits.cancel(now);
-  history.stop_reason = Reason::Canceled;
+void RetryLoop::cancel(Time now) {
+  claim_.cancel(now);
+  history_.stop_reason = Reason::Canceled;
 }
 
-void RetryLoop::count(Class cls) {
+// The attempt that has just ended counts in what `decide` sees.
+void RetryLoop::count(const EndedAttempt& ended, Class cls) {
   const bool poll = cls == Class::Pending;
-  if (poll) ++kept_.polls;
-  if (!poll && cls != Class::Success) ++kept_.failures;
-  kept_.throttles = cls == Class::Throttle ? kept_.throttles + 1 : 0;
-}
-
-// What `decide` is to see: the attempt that has just ended counts.
-RetryState RetryLoop::state_after(const EndedAttempt& ended, Class cls) const {
-  RetryState state;
-  state.failures = kept_.failures;
-  state.hedges = kept_.hedges;
-  state.throttles = kept_.throttles;
-  state.polls = kept_.polls;
-  state.repeatable = kept_.repeatable;
-  state.replayable = ended.replayable;
-  state.streaming = ended.streaming;
-  state.polls_url = kept_.polls_url;
-  state.once_used = kept_.once_used;
-  state.maybe_executed = kept_.maybe_executed;
-  state.previous = cls == Class::Pending ? kept_.last_poll_backoff : kept_.last_backoff;
-  return state;
+  if (poll) ++state_.polls;
+  if (!poll && cls != Class::Success) ++state_.failures;
+  state_.throttles = cls == Class::Throttle ? state_.throttles + 1 : 0;
+  state_.replayable = ended.replayable;
+  state_.streaming = ended.streaming;
+  state_.previous = poll ? last_poll_backoff_ : last_backoff_;
+  state_.own_wait.reset();
 }
 
 // A send that lost may have been carried out.
 void RetryLoop::count_hedges(const HedgedSends& hedged) {
-  kept_.hedges += static_cast<int>(hedged.others.size());
+  state_.hedges += static_cast<int>(hedged.others.size());
   for (const auto& other : hedged.others) {
-    if (other.sent == Sent::Maybe || other.cls == Class::Transient) maybe_executed();
+    if (other.sent == Sent::Maybe || other.cls == Class::Transient) set_maybe_executed();
   }
 }
 
 std::optional<int> RetryLoop::sends_left() const {
   if (!policy_.max_attempts) return std::nullopt;
-  return std::max(*policy_.max_attempts - kept_.failures - kept_.hedges - 1, 0);
+  return std::max(*policy_.max_attempts - state_.failures - state_.hedges - 1, 0);
 }
 
-void RetryLoop::ask_own_backoff(const Classified& classified, double random,
-                                RetryState& state) const {
+void RetryLoop::ask_own_backoff(const Classified& classified, double random) {
   if (classified.cls == Class::Success || classified.cls == Class::Permanent) return;
-  const auto own = (*options_.backoff)(policy_, classified, state, random);
-  state.own_wait = std::max(own, Duration::zero());
+  const auto own = (*options_.backoff)(policy_, classified, state_, random);
+  state_.own_wait = std::max(own, Duration::zero());
 }
 
 void RetryLoop::remember(const Classified& classified, const Decision& decision) {
-  kept_.once_used = kept_.once_used || classified.once;
-  if (may_have_executed(classified)) maybe_executed();
-  (decision.poll ? kept_.last_poll_backoff : kept_.last_backoff) = decision.backoff;
-  kept_.fresh_connection = decision.fresh_connection;
+  state_.once_used = state_.once_used || classified.once;
+  if (may_have_executed(classified)) set_maybe_executed();
+  (decision.poll ? last_poll_backoff_ : last_backoff_) = decision.backoff;
+  fresh_connection_ = decision.fresh_connection;
 }
 
 // Only GETs of ours follow: what they are answered says nothing of the request.
 void RetryLoop::poll_url() {
-  kept_.polls_url = true;
-  kept_.maybe_executed = false;
-  kept_.changes_nothing = true;
+  state_.polls_url = true;
+  state_.maybe_executed = false;
+  options_.changes_nothing = true;
 }
 
-void RetryLoop::maybe_executed() { kept_.maybe_executed = !kept_.changes_nothing; }
+void RetryLoop::set_maybe_executed() { state_.maybe_executed = !options_.changes_nothing; }
 
 Attempt& RetryLoop::record(const EndedAttempt& ended, Class cls, std::string rule,
                            std::optional<std::int64_t> budget_left) {
   assert(in_attempt_);
   in_attempt_ = false;
   auto& attempts = history_.attempts;
-  kept_.recorded = static_cast<int>(attempts.size()) + 1;
+  recorded_ = static_cast<int>(attempts.size()) + 1;
   if (ended.hedged != nullptr) {
     auto& others = ended.hedged->others;
-    kept_.recorded = ended.hedged->number;
+    recorded_ = ended.hedged->number;
     began_ = ended.hedged->began;
     std::move(others.begin(), others.end(), std::back_inserter(attempts));
   }
-  auto& attempt = *attempts.emplace(attempts.begin() + (kept_.recorded - 1));
+  auto& attempt = *attempts.emplace(attempts.begin() + (recorded_ - 1));
   if (ended.hedged != nullptr) {
     attempt.hedge = ended.hedged->hedge;
     attempt.race = ended.hedged->won ? Race::Won : Race::None;
   }
-  attempt.number = kept_.recorded;
+  attempt.number = recorded_;
   attempt.start = began_ - options_.call_started;
   attempt.duration = ended.now - began_;
   attempt.cls = cls;

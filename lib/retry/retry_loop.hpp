@@ -10,12 +10,14 @@
 //     } else if (wait_until(step.until)) {
 //       step = loop.begin(now);
 //     } else {
-//       return RetryLoop::cancel(limits, history, now);
+//       return loop.cancel(now);
 //     }
 //   }
 //
 // Pure like the rest of this room: the caller brings the time, the random numbers and the waiting.
 #pragma once
+
+#include "retry_claim.hpp"
 
 #include <httpretry/http/response.hpp>
 #include <httpretry/retry/decide.hpp>
@@ -28,29 +30,6 @@
 #include <vector>
 
 namespace httpretry {
-
-// Limits that several calls share, as one of these calls uses them: the budget for retries, the
-// send rate. Each function is one atomic step, with plain values in and out, so that the state
-// behind it can be kept under a lock or in another process.
-class SharedLimits {
- public:
-  // What the loop wants to do after an attempt.
-  enum class Next : std::uint8_t { Retry, Poll, Stop };
-  struct Permit {
-    bool allowed = true;               // false only for Next::Retry
-    std::optional<std::int64_t> left;  // Attempt::budget_left
-  };
-
-  virtual ~SharedLimits() = default;
-  // Zero: the attempt begins now. Otherwise nothing was taken: ask again after that time.
-  virtual Duration begin_attempt(Time now) = 0;
-  // Takes what a retry costs. Where the call ends with this attempt, because it is the last or
-  // because the retry is not allowed, the account of the call is closed.
-  virtual Permit end_attempt(const Classified& classified, Next next, Time now) = 0;
-  // The call ended before the attempt that was paid for, which is given back.
-  virtual void cancel(Time now) = 0;
-  [[nodiscard]] virtual std::optional<std::int64_t> left(Time now) const = 0;
-};
 
 // What to do next.
 struct RetryStep {
@@ -92,43 +71,21 @@ struct EndedAttempt {
 using BackoffFunction =
     std::function<Duration(const RetryPolicy&, const Classified&, const RetryState&, double)>;
 
-// What lasts from one attempt to the next is in its `Kept`: a call that waits holds only that. A
-// loop may be made for each attempt.
 class RetryLoop {
  public:
   struct Options {
     Time call_started{};  // Attempt::start counts from here
+    Time started{};       // max_elapsed_time counts from here
     Time deadline = kNever;
+    bool repeatable = true;                    // Request::repeatable()
+    bool changes_nothing = false;              // a GET: no later status is ambiguous
     const BackoffFunction* backoff = nullptr;  // instead of the policy's, where it is set
   };
 
-  struct Kept {
-    // Set by the user of the loop:
-    Time started{};                // max_elapsed_time counts from here
-    bool repeatable = true;        // Request::repeatable()
-    bool changes_nothing = false;  // a GET: no later status is ambiguous
-
-    // Set by the loop; many are as in RetryState:
-    bool polls_url = false;
-    bool once_used = false;
-    bool maybe_executed = false;
-    bool fresh_connection = false;
-    bool resent = false;
-    int failures = 0;
-    int hedges = 0;
-    int throttles = 0;
-    int polls = 0;
-    int recorded = 0;  // Attempt::number of the last one
-    // Failures and polls have backoffs of their own, each of which grows from its own last wait.
-    Duration last_backoff{};
-    Duration last_poll_backoff{};
-  };
-
-  // All but `options` must outlive the loop. `history` gets an Attempt for each attempt, and the
-  // reason for the end.
-  RetryLoop(const RetryPolicy& policy, SharedLimits& limits, History& history,
-            const Options& options, Kept& kept)
-      : policy_(policy), limits_(limits), history_(history), options_(options), kept_(kept) {}
+  // `policy` and `history` must outlive the loop. `history` gets an Attempt for each attempt, and
+  // the reason for the end. `account`: nullptr where the call shares no limits with others.
+  RetryLoop(const RetryPolicy& policy, std::shared_ptr<RetryAccount> account, History& history,
+            const Options& options);
 
   // Before each attempt: Send; or Wait or Stop where the send rate says so.
   [[nodiscard]] RetryStep begin(Time now);
@@ -143,34 +100,44 @@ class RetryLoop {
   // made, and the call is over.
   void refuse(const Error& refusal, Time now);
   // Instead of `begin`, where the wait was cut short: the call is over.
-  static void cancel(SharedLimits& limits, History& history, Time now);
+  void cancel(Time now);
 
+  // Whether an attempt was recorded before.
+  [[nodiscard]] bool is_retry() const { return recorded_ != 0; }
   // Of the current attempt: how many more sends max_attempts allows. Empty: any.
   [[nodiscard]] std::optional<int> sends_left() const;
-  // The attempt that was last recorded.
-  [[nodiscard]] Attempt& recorded() const {
-    return history_.attempts[static_cast<std::size_t>(kept_.recorded) - 1];
+  // What hedges of the current attempt are paid from.
+  [[nodiscard]] RetryClaim& claim() { return claim_; }
+  // Attempt::number of the attempt that was last recorded, and that attempt.
+  [[nodiscard]] int last_number() const { return recorded_; }
+  [[nodiscard]] const Attempt& last_attempt() const {
+    return history_.attempts[static_cast<std::size_t>(recorded_) - 1];
   }
 
  private:
-  [[nodiscard]] RetryState state_after(const EndedAttempt& ended, Class cls) const;
-  void count(Class cls);
+  void count(const EndedAttempt& ended, Class cls);
   void count_hedges(const HedgedSends& hedged);
   void poll_url();
-  void ask_own_backoff(const Classified& classified, double random, RetryState& state) const;
+  void ask_own_backoff(const Classified& classified, double random);
   void remember(const Classified& classified, const Decision& decision);
-  void maybe_executed();
+  void set_maybe_executed();
   Attempt& record(const EndedAttempt& ended, Class cls, std::string rule,
                   std::optional<std::int64_t> budget_left);
   static RetryStep retry(Attempt& attempt, Duration backoff, Duration wait, Time now);
 
   const RetryPolicy& policy_;
-  SharedLimits& limits_;
   History& history_;
   Options options_;
-  Kept& kept_;
+  RetryClaim claim_;
+  RetryState state_;
+  // Failures and polls have backoffs of their own, each of which grows from its own last wait.
+  Duration last_backoff_{};
+  Duration last_poll_backoff_{};
   Time began_{};  // the current attempt
+  int recorded_ = 0;
   bool in_attempt_ = false;
+  bool fresh_connection_ = false;  // for the next attempt
+  bool resent_ = false;
 };
 
 }  // namespace httpretry

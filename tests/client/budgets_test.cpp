@@ -1,4 +1,5 @@
-#include "lib/middleware/budgets.hpp"
+#include "lib/flow/shared_budget.hpp"
+#include "lib/retry/retry_claim.hpp"
 
 #include "policies.hpp"
 
@@ -17,9 +18,9 @@ constexpr auto kMany = 4 * Budgets::kMaxBudgets;
 std::string key(std::size_t number) { return "https://host-" + std::to_string(number); }
 
 void spend(Budgets& budgets, const std::string& where, Time now) {
-  BudgetUse use(budgets.at(where, kPolicy, now), false, now);
-  CHECK(use.end_attempt(Classified(), SharedLimits::Next::Retry, now).allowed);
-  CHECK(use.begin_attempt(now) == 0s);
+  RetryClaim claim(budgets.at(where, kPolicy, now), false, now);
+  CHECK(claim.end_attempt(Classified(), AfterAttempt::Retry, now).allowed);
+  CHECK(claim.begin_attempt(now) == 0s);
 }
 
 BudgetPolicy with_capacity(std::int64_t tokens) {
@@ -29,7 +30,7 @@ BudgetPolicy with_capacity(std::int64_t tokens) {
 }
 
 std::int64_t left(Budgets& budgets, const std::string& where, Time now) {
-  return *BudgetUse(budgets.at(where, kPolicy, now), false, now).left(now);
+  return *RetryClaim(budgets.at(where, kPolicy, now), false, now).left(now);
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ TEST_CASE("a host keeps its budget between calls, and two policies do not share 
   CHECK(left(budgets, "y", Time(1s)) == 100);
   auto other = kPolicy;
   other.capacity = 7'000;
-  CHECK(BudgetUse(budgets.at("x", other, Time()), false, Time()).left(Time()) == 7);
+  CHECK(RetryClaim(budgets.at("x", other, Time()), false, Time()).left(Time()) == 7);
 }
 
 TEST_CASE("a budget whose numbers have changed goes on with the new ones") {

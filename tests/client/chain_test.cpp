@@ -28,16 +28,13 @@ MiddlewarePtr throwing(std::string name, bool after) {
                     });
 }
 
-// Is passed by for all but GET, about which it throws.
+// Has nothing to do, but for GET, about which it throws.
 class Unsure final : public Middleware {
  public:
   [[nodiscard]] std::string_view name() const override { return "unsure"; }
-  bool applies(const Request& request, Call& /*call*/) override {
+  Task<Outcome> handle(Request request, Call& call, Next next) override {
     if (request.method() == "GET") throw std::runtime_error("it is odd");
-    return false;
-  }
-  Task<Outcome> handle(Request /*request*/, Call& /*call*/, Next /*next*/) override {
-    throw std::runtime_error("it was called");
+    return next(std::move(request), call);
   }
 };
 
@@ -124,6 +121,10 @@ TEST_CASE("a middleware that throws ends the call with its name, and the client 
   auto unsure = talk.client({noting("outer", notes), std::make_shared<Unsure>()});
   CHECK(unsure.get("http://x/").error().message == "middleware \"unsure\" threw: it is odd");
   CHECK(unsure.send(Request("PUT", "http://x/"))->status == 200);
+  // What a middleware passes on is not its own.
+  auto passing = talk.client({std::make_shared<Unsure>(), throwing("grumpy", true)});
+  CHECK(passing.send(Request("PUT", "http://x/")).error().message ==
+        "middleware \"grumpy\" threw: after");
   auto adapted = talk.client({on_request("early", [](Request&, Call&) { throw 7; })});
   CHECK(adapted.get("http://x/").error().message ==
         "middleware \"early\" threw: something that is not a std::exception");

@@ -87,10 +87,9 @@ BudgetPolicy tokens_of(std::int64_t capacity, std::int64_t cost) {
 // A call whose first attempt failed asks for a retry.
 bool may_retry(RetryAccount& account) {
   BudgetClaim claim;
-  RetryAccount::Ended ended;
-  ended.cls = Class::Transient;
-  ended.retries = true;
-  return account.end_attempt(claim, ended, now_is()).allowed;
+  Classified failed;
+  failed.cls = Class::Transient;
+  return account.end_attempt(claim, failed, AfterAttempt::Retry, now_is()).allowed;
 }
 
 // `times` in order.
@@ -337,11 +336,10 @@ TEST_CASE("processes together spend no more than one budget") {
   CHECK(may_retry(*other));
   // A success gives to all.
   BudgetClaim claim;
-  RetryAccount::Ended good;
+  Classified good;
   good.cls = Class::Success;
-  good.stops = true;
   claim.retry.amount = 5000;
-  one->end_attempt(claim, good, now_is());
+  one->end_attempt(claim, good, AfterAttempt::Stop, now_is());
   CHECK(waiter.wait_until([&] {
     two->begin_call(now_is());
     return two->left(now_is()) == 5;
@@ -386,7 +384,7 @@ TEST_CASE("each process counts what it has under way itself, and says so once") 
                     "under way itself") == 2);
   BudgetClaim claim;
   one->begin_call(now_is());
-  CHECK_FALSE(one->take_hedge(claim, true, false, now_is()));
+  CHECK(one->take_hedge(claim, now_is()));
   CHECK(same->left(now_is()) == 0);
   CHECK(two->left(now_is()) == 1);
 
@@ -394,7 +392,7 @@ TEST_CASE("each process counts what it has under way itself, and says so once") 
   server.stop();
   Sender waiter(first, GuardPolicy());
   CHECK(waiter.wait_until([&] { return first->changes() > 0; }));
-  CHECK(same->take_hedge(claim, true, false, now_is()) == HedgeRefused::RetryBudget);
+  CHECK_FALSE(same->take_hedge(claim, now_is()));
   one->end_hedge(claim, now_is());
   CHECK(one->left(now_is()) == 1);
   one->cancel(claim, false, now_is());
@@ -408,24 +406,16 @@ TEST_CASE("a throttle slows the sends of all processes") {
   const auto policy = tokens_of(500, 5);
   const auto one = first->account("budget https://h", policy, now_is());
   const auto two = second->account("budget https://h", policy, now_is());
-  const auto end = [](RetryAccount& account, Class cls) {
-    BudgetClaim claim;
-    RetryAccount::Ended ended;
-    ended.cls = cls;
-    ended.stops = true;
-    ended.uses_rate = true;
-    account.end_attempt(claim, ended, now_is());
-  };
-  CHECK(two->begin_attempt(now_is()) == 0s);
-  end(*one, Class::Throttle);
+  CHECK(two->take_send(now_is()) == 0s);
+  one->count_attempt(true, now_is());
   // The least rate: one send in two seconds.
   Sender waiter(second, GuardPolicy());
   CHECK(waiter.wait_until([&] {
-    end(*two, Class::Success);
-    return two->begin_attempt(now_is()) > 0s;
+    two->count_attempt(false, now_is());
+    return two->take_send(now_is()) > 0s;
   }));
-  CHECK(waiter.wait_until([&] { return one->begin_attempt(now_is()) > 0s; }));
-  CHECK(waiter.wait_until([&] { return one->begin_attempt(now_is()) == 0s; }));
+  CHECK(waiter.wait_until([&] { return one->take_send(now_is()) > 0s; }));
+  CHECK(waiter.wait_until([&] { return one->take_send(now_is()) == 0s; }));
 }
 
 TEST_CASE("a server that stands still is away: told once, with a share, and back by itself") {

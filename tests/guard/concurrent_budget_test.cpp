@@ -233,7 +233,7 @@ TEST_CASE("a hedge is refused where no place is left, and one that loses frees i
   BudgetClaim other;
   const auto account = calls.state->account("budget http://x", policy.budget, Time());
   account->begin_call(Time());
-  CHECK_FALSE(account->take_hedge(other, true, false, Time()));
+  CHECK(account->take_hedge(other, Time()));
   calls.network->say(Response(200), 300ms);
   const auto refused = client.get("http://x/");
   CHECK(refused->history.hedge_refused == HedgeRefused::RetryBudget);
@@ -270,17 +270,18 @@ TEST_CASE("a client whose budget is another never tells its account that a hedge
   class Watched final : public RetryAccount {
    public:
     void begin_call(Time now) override { budget_.begin_call(now); }
-    Duration begin_attempt(Time now) override { return budget_.begin_attempt(now); }
-    Permit end_attempt(BudgetClaim& claim, const Ended& ended, Time now) override {
-      return budget_.end_attempt(claim, ended, now);
+    Duration take_send(Time now) override { return budget_.take_send(now); }
+    void count_attempt(bool throttled, Time now) override { budget_.count_attempt(throttled, now); }
+    RetryPermit end_attempt(BudgetClaim& claim, const Classified& classified, AfterAttempt next,
+                            Time now) override {
+      return budget_.end_attempt(claim, classified, next, now);
     }
     void cancel(BudgetClaim& claim, bool paid, Time now) override {
       budget_.cancel(claim, paid, now);
     }
-    std::optional<HedgeRefused> take_hedge(BudgetClaim& claim, bool uses_budget, bool uses_rate,
-                                           Time now) override {
+    bool take_hedge(BudgetClaim& claim, Time now) override {
       ++hedges;
-      return budget_.take_hedge(claim, uses_budget, uses_rate, now);
+      return budget_.take_hedge(claim, now);
     }
     void give_back_hedge(BudgetClaim& claim, Time now) override {
       budget_.give_back_hedge(claim, now);

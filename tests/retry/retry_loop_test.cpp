@@ -14,19 +14,24 @@ namespace {
 
 // Writes down what it is asked. Allows `tokens` retries, and holds back as many sends as it has
 // `waits`.
-class NotingLimits final : public SharedLimits {
+class NotingAccount final : public RetryAccount {
  public:
-  Duration begin_attempt(Time) override {
+  Duration take_send(Time) override {
     if (waits.empty()) return note("begin"), Duration::zero();
     const auto wait = waits.front();
     waits.erase(waits.begin());
     return note("held back"), wait;
   }
-  Permit end_attempt(const Classified&, Next next, Time) override {
-    note(next == Next::Retry ? "retry" : next == Next::Poll ? "poll" : "stop");
-    return {next != Next::Retry || tokens-- > 0, tokens};
+  void count_attempt(bool, Time) override {}
+  void begin_call(Time) override {}
+  RetryPermit end_attempt(BudgetClaim&, const Classified&, AfterAttempt next, Time) override {
+    note(next == AfterAttempt::Retry ? "retry" : next == AfterAttempt::Poll ? "poll" : "stop");
+    return {next != AfterAttempt::Retry || tokens-- > 0, tokens};
   }
-  void cancel(Time) override { note("cancel"); }
+  void cancel(BudgetClaim&, bool, Time) override { note("cancel"); }
+  bool take_hedge(BudgetClaim&, Time) override { return true; }
+  void give_back_hedge(BudgetClaim&, Time) override {}
+  void end_hedge(BudgetClaim&, Time) override {}
   [[nodiscard]] std::optional<std::int64_t> left(Time) const override { return tokens; }
 
   int tokens = 100;
@@ -44,6 +49,7 @@ RetryPolicy steady() {
   policy.backoff.jitter = Backoff::Jitter::None;
   policy.backoff.initial = 1s;
   policy.throttle_backoff.reset();
+  policy.adaptive = true;
   return policy;
 }
 
@@ -56,10 +62,9 @@ Outcome stale(Sent sent = Sent::Maybe) {
 
 struct Run {
   RetryPolicy policy = steady();
-  NotingLimits limits;
+  std::shared_ptr<NotingAccount> limits = std::make_shared<NotingAccount>();
   History history;
   RetryLoop::Options options;
-  RetryLoop::Kept kept;          // at the beginning
   Duration takes = 0s;           // each attempt
   std::optional<double> random;  // none: as EndedAttempt has it, 0
   int canceled_after = 0;        // that many waits; 0: never
@@ -70,8 +75,7 @@ struct Run {
   // The steps of a call in which `outcomes` come back: "send 1, wait 1s, send 2, stop". It never
   // waits longer than it is told to.
   std::string steps(const std::vector<Outcome>& outcomes) {
-    auto begun = kept;
-    RetryLoop loop(policy, limits, history, options, begun);
+    RetryLoop loop(policy, limits, history, options);
     std::string text;
     std::size_t attempts = 0;
     int waits = 0;
@@ -84,8 +88,7 @@ struct Run {
       } else {
         text += "wait " + to_text(step.until - now_);
         now_ = step.until;
-        if (++waits == canceled_after)
-          return loop.cancel(limits, history, now_), text + ", canceled";
+        if (++waits == canceled_after) return loop.cancel(now_), text + ", canceled";
         step = loop.begin(now_);
       }
     }
@@ -145,7 +148,7 @@ TEST_CASE("each attempt is judged, paid for, recorded and waited for, in this or
     pending.statuses = {202};
     pending.backoff.initial = 5s;
     CHECK(run.steps(row.outcomes) == row.steps);
-    CHECK(run.limits.notes == row.limits);
+    CHECK(run.limits->notes == row.limits);
     CHECK(run.history.stop_reason == row.reason);
   }
 }
@@ -160,7 +163,7 @@ TEST_CASE("a retry that the budget refuses ends the call, and so does a limit of
     const char* detail;
   };
   for (const auto& row : {
-           Row{"503 503", [](Run& run) { run.limits.tokens = 1; }, "send 1, wait 1s, send 2, stop",
+           Row{"503 503", [](Run& run) { run.limits->tokens = 1; }, "send 1, wait 1s, send 2, stop",
                "begin, retry, begin, retry", Reason::BudgetExhausted,
                "the budget has not enough left for a retry"},
            Row{"503", [](Run& run) { run.policy.max_attempts = 1; }, "send 1, stop", "begin, stop",
@@ -175,8 +178,8 @@ TEST_CASE("a retry that the budget refuses ends the call, and so does a limit of
                "begin, stop", Reason::ElapsedExhausted,
                "a wait of 1.00 s would pass max_elapsed_time 500 ms by 500 ms; the attempt took 0 "
                "s"},
-           Row{"503", [](Run& run) { run.kept.repeatable = false; }, "send 1, stop", "begin, stop",
-               Reason::UnsafeToRepeat,
+           Row{"503", [](Run& run) { run.options.repeatable = false; }, "send 1, stop",
+               "begin, stop", Reason::UnsafeToRepeat,
                "the server may have done it, and doing it twice may do harm"},
            Row{"503 503", [](Run& run) { run.canceled_after = 1; }, "send 1, wait 1s, canceled",
                "begin, retry, cancel", Reason::Canceled, ""},
@@ -185,7 +188,7 @@ TEST_CASE("a retry that the budget refuses ends the call, and so does a limit of
     Run run;
     row.change(run);
     CHECK(run.steps(row.outcomes) == row.steps);
-    CHECK(run.limits.notes == row.limits);
+    CHECK(run.limits->notes == row.limits);
     CHECK(run.history.stop_reason == row.reason);
     CHECK(run.history.detail == row.detail);
   }
@@ -234,11 +237,11 @@ TEST_CASE("the send rate holds an attempt back, and ends a call that would have 
        }) {
     CAPTURE(row.steps);
     Run run;
-    run.limits.waits = row.waits;
+    run.limits->waits = row.waits;
     run.options.deadline = row.deadline;
     run.policy.elapsed_rule = row.rule;
     CHECK(run.steps("200") == row.steps);
-    CHECK(run.limits.notes == row.limits);
+    CHECK(run.limits->notes == row.limits);
     CHECK(run.history.detail == row.detail);
   }
 }
@@ -260,7 +263,7 @@ TEST_CASE("after a stale connection a request is sent once on a new one, without
                "begin, begin, retry, begin, stop"},
            Row{"stale 200", [](Run& run) { run.may_resend = false; },
                "send 1, wait 1s, send 2 fresh, stop", "begin, retry, begin, stop"},
-           Row{"stale", [](Run& run) { run.kept.repeatable = false; }, "send 1, stop",
+           Row{"stale", [](Run& run) { run.options.repeatable = false; }, "send 1, stop",
                "begin, stop"},
            Row{"stale", [](Run& run) { run.replayable = false; }, "send 1, stop", "begin, stop"},
            Row{"stale", [](Run& run) { run.policy.repeat = Repeat::Never; }, "send 1, stop",
@@ -270,7 +273,7 @@ TEST_CASE("after a stale connection a request is sent once on a new one, without
     Run run;
     row.change(run);
     CHECK(run.steps(row.outcomes) == row.steps);
-    CHECK(run.limits.notes == row.limits);
+    CHECK(run.limits->notes == row.limits);
   }
 }
 
@@ -316,7 +319,7 @@ TEST_CASE("an attempt is recorded with its outcome, its time and what was decide
 
 TEST_CASE("what changes nothing is never ambiguous") {
   Run run;
-  run.kept.changes_nothing = true;
+  run.options.changes_nothing = true;
   (void)run.steps("503 412");
   CHECK_FALSE(run.history.attempts[1].ambiguous);
 }
@@ -339,7 +342,7 @@ TEST_CASE("an attempt is told its deadline, and until when the response must hav
     run.policy.attempt_timeout = 5s;
     run.policy.max_elapsed_time = 10s;
     run.policy.elapsed_rule = row.rule;
-    RetryLoop loop(run.policy, run.limits, run.history, run.options, run.kept);
+    RetryLoop loop(run.policy, run.limits, run.history, run.options);
     const auto step = loop.begin(row.now);
     CHECK(step.until == row.until);
     CHECK(step.respond_by == row.respond_by);
@@ -387,7 +390,7 @@ TEST_CASE("once a response has named the URL to poll, all is repeated that a GET
     Run run;
     run.policy.repeat = repeat;
     run.policy.retry_on.pending.emplace().statuses = {202};
-    run.kept.repeatable = false;
+    run.options.repeatable = false;
     CHECK(run.steps("202 200") == "send 1, stop");
     CHECK(run.history.stop_reason == Reason::UnsafeToRepeat);
 

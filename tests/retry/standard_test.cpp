@@ -18,27 +18,32 @@ using namespace httpretry_test;
 
 namespace {
 
-// The budget of one call, shared with the other calls of its client.
-class CallBudget final : public SharedLimits {
+// The budget that the calls of a client share, on one thread.
+class Account final : public RetryAccount {
  public:
-  explicit CallBudget(Budget& budget) : budget_(budget) {}
-  Duration begin_attempt(Time) override { return {}; }
-  Permit end_attempt(const Classified& classified, Next next, Time now) override {
-    Permit permit;
-    if (next == Next::Retry) {
-      permit.allowed = budget_.take(claim_, classified.cls, classified.timeout, now);
+  explicit Account(const BudgetPolicy& policy) : budget_(policy) {}
+  Duration take_send(Time) override { return {}; }
+  void count_attempt(bool, Time) override {}
+  void begin_call(Time now) override { budget_.begin(now); }
+  RetryPermit end_attempt(BudgetClaim& claim, const Classified& classified, AfterAttempt next,
+                          Time now) override {
+    RetryPermit permit;
+    if (next == AfterAttempt::Retry) {
+      permit.allowed = budget_.take(claim, classified.cls, classified.timeout, now);
     }
-    if (next == Next::Stop || !permit.allowed) budget_.settle(claim_, classified.cls, now);
+    if (next == AfterAttempt::Stop || !permit.allowed) budget_.settle(claim, classified.cls, now);
     return permit;
   }
-  void cancel(Time now) override { budget_.cancel(claim_, now); }
+  void cancel(BudgetClaim& claim, bool, Time now) override { budget_.cancel(claim, now); }
+  bool take_hedge(BudgetClaim&, Time) override { return false; }
+  void give_back_hedge(BudgetClaim&, Time) override {}
+  void end_hedge(BudgetClaim&, Time) override {}
   [[nodiscard]] std::optional<std::int64_t> left(Time now) const override {
     return budget_.left(now);
   }
 
  private:
-  Budget& budget_;
-  BudgetClaim claim_;
+  Budget budget_;
 };
 
 struct Totals {
@@ -58,7 +63,7 @@ class Calls {
       : policy_(std::move(policy)), server_(std::move(server)), random_(random) {}
 
   void call_at(Time when) {
-    calls_.push_back(std::make_unique<Call>(policy_, budget_, when));
+    calls_.push_back(std::make_unique<Call>(policy_, account_, when));
     due_.push({when, calls_.size() - 1});
   }
 
@@ -74,18 +79,14 @@ class Calls {
 
  private:
   struct Call {
-    Call(const RetryPolicy& policy, Budget& shared, Time when)
-        : budget(shared), loop(policy, budget, history, options(when), kept) {
-      kept.started = when;
-    }
+    Call(const RetryPolicy& policy, std::shared_ptr<RetryAccount> account, Time when)
+        : loop(policy, std::move(account), history, options(when)) {}
     static RetryLoop::Options options(Time when) {
       RetryLoop::Options options;
-      options.call_started = when;
+      options.call_started = options.started = when;
       return options;
     }
-    CallBudget budget;
     History history;
-    RetryLoop::Kept kept;
     RetryLoop loop;
   };
   struct Due {
@@ -113,7 +114,7 @@ class Calls {
   RetryPolicy policy_;
   Server server_;
   Random& random_;
-  Budget budget_{policy_.budget};
+  const std::shared_ptr<RetryAccount> account_ = std::make_shared<Account>(policy_.budget);
   std::vector<std::unique_ptr<Call>> calls_;
   std::priority_queue<Due> due_;
   Totals result_;

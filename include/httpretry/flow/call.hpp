@@ -16,7 +16,7 @@
 
 namespace httpretry {
 
-class CurrentAttempt;
+struct CurrentAttempt;
 class PolicySource;
 class RacingSend;
 class SendWatch;

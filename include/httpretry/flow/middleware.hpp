@@ -25,7 +25,6 @@
 
 namespace httpretry {
 
-class Following;
 class Middleware;
 using MiddlewarePtr = std::shared_ptr<Middleware>;
 
@@ -52,15 +51,10 @@ class HTTPRETRY_API Middleware {
   virtual ~Middleware();
   // For messages, and for checks of the chain's order. Must not change.
   [[nodiscard]] virtual std::string_view name() const = 0;
-  // False: it has nothing to do for this request, and `handle` is not called. It may note something
-  // in the call. For one that is seldom needed: 15 instructions instead of 120.
-  [[nodiscard]] virtual bool applies(const Request& request, Call& call);
   // An exception ends the call with an Errc::Internal that names the middleware. It must await
-  // every task that it starts before it returns.
+  // every task that it starts before it returns. Where there is nothing to do for a request, it
+  // need not be a coroutine: `return next(std::move(request), call);`
   virtual Task<Outcome> handle(Request request, Call& call, Next next) = 0;
-
-  // Of the library's own: see lib/flow/following.hpp. nullptr for any other.
-  [[nodiscard]] virtual const Following* following() const { return nullptr; }
 };
 
 // A middleware that changes the request, or only looks at it.

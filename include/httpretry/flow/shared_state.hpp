@@ -27,9 +27,9 @@
 
 #include <httpretry/http/attempt.hpp>
 #include <httpretry/http/guard_facts.hpp>
-#include <httpretry/retry/budget.hpp>
 #include <httpretry/retry/guard_policy.hpp>
 #include <httpretry/retry/hedge_policy.hpp>
+#include <httpretry/retry/retry_account.hpp>
 
 #include <array>
 #include <atomic>
@@ -125,42 +125,6 @@ class HTTPRETRY_API SendLimits {
   // The server asks for a pause. `which`: of LimitKeys::pauses.
   virtual void pause(std::size_t which, Time until, Time now) = 0;
   [[nodiscard]] virtual GuardFacts facts(Time now, WallTime wall_now) const = 0;
-};
-
-// The budget for retries and the send rate of those who share a key. What they do is in budget.hpp.
-class HTTPRETRY_API RetryAccount {
- public:
-  // An attempt, and what the call wants to do then.
-  struct Ended {
-    Class cls = Class::Success;
-    bool timeout = false;
-    bool retries = false;     // it wants to retry, which costs
-    bool stops = false;       // the call is over; or else it polls
-    bool uses_budget = true;  // false: only the send rate counts
-    bool uses_rate = false;   // RetryPolicy::adaptive
-  };
-  struct Permit {
-    bool allowed = true;               // false only for a retry: then the call is over
-    std::optional<std::int64_t> left;  // Attempt::budget_left
-  };
-
-  virtual ~RetryAccount();
-  // Once for each call that uses the budget; `end_attempt` that stops it, or `cancel`, follows.
-  virtual void begin_call(Time now) = 0;
-  // By the send rate. Zero: the attempt begins now. Else nothing was taken: ask again after that.
-  virtual Duration begin_attempt(Time now) = 0;
-  // `claim` is the call's, and is passed each time.
-  virtual Permit end_attempt(BudgetClaim& claim, const Ended& ended, Time now) = 0;
-  // The call is over without a further attempt. `paid`: one was paid for, which is given back.
-  virtual void cancel(BudgetClaim& claim, bool paid, Time now) = 0;
-  // A hedge, right before it is sent. Nothing was taken where it is refused.
-  virtual std::optional<HedgeRefused> take_hedge(BudgetClaim& claim, bool uses_budget,
-                                                 bool uses_rate, Time now) = 0;
-  // The latest one was not sent.
-  virtual void give_back_hedge(BudgetClaim& claim, Time now) = 0;
-  // One has ended. Only asked while the claim has extras.
-  virtual void end_hedge(BudgetClaim& claim, Time now) = 0;
-  [[nodiscard]] virtual std::optional<std::int64_t> left(Time now) const = 0;
 };
 
 // When the next send goes out beside one that has no response (HedgePolicy).

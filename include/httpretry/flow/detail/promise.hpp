@@ -88,11 +88,14 @@ class PromiseBase : public PooledFrame {
     return !one_arrived_.exchange(true, std::memory_order_acq_rel);
   }
   [[nodiscard]] bool was_awaited() const noexcept { return static_cast<bool>(awaiter_); }
+  // The first one counts: a middleware may return the task of the next one.
   void set_thrower(std::string_view name) noexcept {
+    if (thrower_size_ != 0) return;
     thrower_ = name.data();
     thrower_size_ = static_cast<std::uint32_t>(name.size());
   }
   void set_thrower(const Middleware& middleware) noexcept {
+    if (thrower_size_ != 0) return;
     middleware_ = &middleware;
     thrower_size_ = kMiddleware;
   }
