@@ -42,10 +42,9 @@ std::optional<HedgeRefused> HedgedAttempt::never() const {
       std::find(methods.begin(), methods.end(), request_.method()) == methods.end()) {
     return HedgeRefused::Method;
   }
-  const auto& policy = *attempt_.policy;
-  const bool safe =
-      policy.repeat == Repeat::Always || (policy.repeat == Repeat::Safe && request_.repeatable());
-  if (!safe) return HedgeRefused::UnsafeToRepeat;
+  if (!may_execute_twice(*attempt_.policy, request_.repeatable())) {
+    return HedgeRefused::UnsafeToRepeat;
+  }
   const auto* delivery = request_.options().sink ? Delivery::begun(call_) : nullptr;
   const bool begun = delivery != nullptr && delivery->has_bytes();
   if (begun || !request_.body().shareable() || !attempt_.may_be_hedged) {

@@ -46,19 +46,18 @@ Exceeded attempts_limit(const RetryPolicy& policy, Class cls, const RetryState& 
   return {Limit::BackoffAbort, {}, {}, backoff.abort};
 }
 
-bool may_repeat(Repeat repeat, const Classified& classified, const RetryState& state) {
+bool may_repeat(const RetryPolicy& policy, const Classified& classified, const RetryState& state) {
   // What is repeated is a GET of ours, not the user's request.
   if (state.polls_url) return true;
   // A request that was never sent cannot have been executed.
   if (classified.sent == Sent::Never) return true;
   // The user allows nothing else.
-  if (repeat == Repeat::Never) return false;
+  if (policy.repeat == Repeat::Never) return false;
   // The user trusts only the protocol, not what a policy calls a throttle.
-  if (repeat == Repeat::Refused) return classified.refused_for_sure;
+  if (policy.repeat == Repeat::Refused) return classified.refused_for_sure;
   // The server says that it did nothing.
   if (classified.refused) return true;
-  // Doing it twice does no harm: the policy says so, or the request.
-  return repeat == Repeat::Always || state.repeatable;
+  return may_execute_twice(policy, state.repeatable);
 }
 
 // The part of the server delay that counts for the policy. Empty where none does.
@@ -195,7 +194,7 @@ Decision decide(const RetryPolicy& policy, const Classified& classified, const R
   // The request body cannot be read again, or the user has part of the response already.
   if (!state.replayable || state.streaming) return stop(Reason::NotReplayable);
   // The server may have executed the request, and executing it twice may do harm.
-  if (!may_repeat(policy.repeat, classified, state)) return stop(Reason::UnsafeToRepeat);
+  if (!may_repeat(policy, classified, state)) return stop(Reason::UnsafeToRepeat);
   // The server would refuse an earlier attempt. End now and say when to come back: `retry_at`.
   if (const auto exceeded = server_delay_limit(policy.server_delay, time.server, clocks)) {
     return stop(Reason::ServerDelayTooLong, exceeded);
@@ -235,6 +234,10 @@ std::string limit_text(const Decision& decision) {
     case Limit::Budget: return "the budget has not enough left for a retry";
   }
   return {};
+}
+
+bool may_execute_twice(const RetryPolicy& policy, bool repeatable) {
+  return policy.repeat == Repeat::Always || (policy.repeat == Repeat::Safe && repeatable);
 }
 
 bool may_have_executed(const Classified& classified) {

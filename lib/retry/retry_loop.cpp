@@ -125,8 +125,7 @@ RetryStep RetryLoop::end(const EndedAttempt& ended, const Classified& classified
 }
 
 std::optional<RetryStep> RetryLoop::resend(const EndedAttempt& ended) {
-  const bool repeatable =
-      state_.repeatable && policy_.repeat != Repeat::Never && policy_.repeat != Repeat::Refused;
+  const bool repeatable = state_.repeatable && may_execute_twice(policy_, state_.repeatable);
   const bool may_resend = !resent_ && (repeatable || state_.polls_url) && ended.replayable &&
                           !ended.outcome->has_value() &&
                           ended.outcome->error().exchange.stale_connection;

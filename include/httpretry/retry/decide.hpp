@@ -113,6 +113,10 @@ struct Decision {
 // more than server_delay.max 1.00 min". Empty where none did.
 [[nodiscard]] HTTPRETRY_API std::string limit_text(const Decision& decision);
 
+// Whether the server may execute the request twice: the policy says so, or executing it twice does
+// no harm.
+[[nodiscard]] HTTPRETRY_API bool may_execute_twice(const RetryPolicy& policy, bool repeatable);
+
 // Whether the server may have executed the request in the attempt with this outcome.
 [[nodiscard]] HTTPRETRY_API bool may_have_executed(const Classified& classified);
 
