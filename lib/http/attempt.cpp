@@ -3,16 +3,6 @@
 #include <algorithm>
 
 namespace httpretry {
-namespace {
-
-using Microseconds = std::chrono::duration<float, std::micro>;
-
-// In the order in which an Attempt keeps them.
-constexpr std::array kSteps{&Timings::queued,  &Timings::resolved, &Timings::connected,
-                            &Timings::secured, &Timings::sent,     &Timings::first_byte,
-                            &Timings::total};
-
-}  // namespace
 
 Exchange Attempt::exchange() const {
   Exchange exchange;
@@ -24,11 +14,7 @@ Exchange Attempt::exchange() const {
   exchange.refused = refused_;
   exchange.body_sent = body_sent_;
   exchange.body_received = body_received_;
-  for (std::size_t i = 0; i < kSteps.size(); ++i) {
-    // Through double: a float cannot hold the nanoseconds.
-    const std::chrono::duration<double, std::micro> step(steps_[i]);
-    exchange.timings.*kSteps[i] = std::chrono::duration_cast<Duration>(step);
-  }
+  exchange.timings = timings_;
   return exchange;
 }
 
@@ -41,11 +27,7 @@ void Attempt::set_exchange(const Exchange& exchange) {
   refused_ = exchange.refused;
   body_sent_ = exchange.body_sent;
   body_received_ = exchange.body_received;
-  for (std::size_t i = 0; i < kSteps.size(); ++i) {
-    steps_[i] = std::chrono::duration_cast<Microseconds>(
-                    std::chrono::round<std::chrono::microseconds>(exchange.timings.*kSteps[i]))
-                    .count();
-  }
+  timings_ = exchange.timings;
 }
 
 const Attempt* History::last() const {

@@ -19,7 +19,7 @@ void put_or_null(JsonObject& line, std::string_view key, std::string_view text) 
   text.empty() ? line.null(key) : line.text(key, text);
 }
 
-void put_time(JsonObject& line, std::string_view key, const Attempt::MaybeDuration& time) {
+void put_time(JsonObject& line, std::string_view key, const std::optional<Duration>& time) {
   time ? line.number(key, milliseconds(*time)) : line.null(key);
 }
 

@@ -71,7 +71,7 @@ class Attributes {
     added.value = std::move(value);
   }
   void number(std::string_view key, std::int64_t value) { all_.push_back({key, value}); }
-  void time(std::string_view key, const Attempt::MaybeDuration& value) {
+  void time(std::string_view key, const std::optional<Duration>& value) {
     if (value) all_.push_back({key, seconds(*value)});
   }
 

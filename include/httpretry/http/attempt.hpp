@@ -5,9 +5,6 @@
 #pragma once
 
 #include <httpretry/export.hpp>
-#include <httpretry/http/detail/rare.hpp>
-#include <httpretry/http/detail/small_optional.hpp>
-#include <httpretry/http/detail/small_text.hpp>
 #include <httpretry/http/guard_facts.hpp>
 #include <httpretry/http/time.hpp>
 
@@ -140,10 +137,8 @@ struct HTTPRETRY_API Hedge {
 // Whether an attempt is one of several sends of which one response was used.
 enum class Race : std::uint8_t { None, Won, Lost };
 
-// One attempt to send a request, and what was decided after it. A call that waits holds one for
-// each of its attempts, so what is seldom set takes little room: each text can be read as a
-// std::string, and each MaybeDuration as a std::optional. If it failed before anything was sent (no
-// connection, an unreadable body) `sent` is Never.
+// One attempt to send a request, and what was decided after it. If it failed before anything was
+// sent (no connection, an unreadable body), `sent` is Never.
 struct HTTPRETRY_API Attempt {
   Attempt() = default;
 
@@ -155,9 +150,9 @@ struct HTTPRETRY_API Attempt {
   Class cls = Class::Success;
   Sent sent = Sent::Never;
   int curl_code = 0;  // if there is an error: Error::curl_code and Error::message
-  detail::SmallText error_message;
+  std::string error_message;
   // The rule that gave the class: "status 503", "error_codes: aws SlowDown", "no middleware retry".
-  detail::SmallText rule;
+  std::string rule;
   int wire_sends = 0;
   QueuedBy queued_by = QueuedBy::Nothing;  // Exchange::queued_by
   // Lost: the response of another send was used. It says nothing about the call.
@@ -166,22 +161,20 @@ struct HTTPRETRY_API Attempt {
   // A 404, 409 or 412 after an attempt that may have been executed: that attempt may be its cause.
   bool ambiguous = false;
 
-  using MaybeDuration = detail::SmallOptional<Duration>;
-  MaybeDuration server_delay;              // the delay that the server asked for
-  detail::StaticText server_delay_source;  // the header or field that says so: a std::string_view
-  MaybeDuration backoff;                   // our own delay; set only if a retry followed
-  MaybeDuration wait;                      // the delay that was used; set only if a retry followed
+  std::optional<Duration> server_delay;  // the delay that the server asked for
+  std::string_view server_delay_source;  // the header or field that asked for it; a literal
+  std::optional<Duration> backoff;       // our own delay; set only if a retry followed
+  std::optional<Duration> wait;          // the delay that was used; set only if a retry followed
   // Whole tokens left in the budget after the decision; of a concurrent one, how many more retries
   // and hedges may be under way. Empty without a budget.
-  detail::SmallOptional<std::int64_t> budget_left;
+  std::optional<std::int64_t> budget_left;
   // The policy that judged the attempt, with the name of its endpoint (policy_set.hpp). nullptr
   // without retry(), and where the request or the call brought a policy of its own.
   std::shared_ptr<const ResolvedPolicy> policy;
-  detail::Rare<Hedge> hedge;  // a pointer; nullptr: it is none
+  std::shared_ptr<const Hedge> hedge;  // nullptr if the attempt is not a hedge
 
-  // What the transport has told of it: when each step was done, the bytes of the bodies, whether
-  // the connection was new. A history has little room, so the times are rounded: to a microsecond,
-  // and above 16 s to a ten millionth.
+  // Returns what the transport reported: when each step was done, the bytes of the bodies, and
+  // whether the connection was new. The peer is not kept.
   [[nodiscard]] Exchange exchange() const;
   // Sets `sent`, `wire_sends` and `queued_by`, too.
   void set_exchange(const Exchange& exchange);
@@ -190,7 +183,7 @@ struct HTTPRETRY_API Attempt {
   bool reused_connection_ = false;
   bool stale_connection_ = false;
   bool refused_ = false;
-  std::array<float, 7> steps_{};  // in microseconds
+  Timings timings_;
   std::uint64_t body_sent_ = 0;
   std::uint64_t body_received_ = 0;
 };
@@ -216,14 +209,14 @@ struct HTTPRETRY_API History {
   // Why the last hedge was not sent; empty if none was refused.
   std::optional<HedgeRefused> hedge_refused;
   // The URLs that pending responses named (PendingRule::url_from), in the order of their attempts.
-  httpretry::detail::RareList<PolledUrl> polled;  // read as a std::vector
+  std::vector<PolledUrl> polled;
   // The URL that the attempt polled; nullptr if it sent the request itself.
   [[nodiscard]] const PolledUrl* polled_by(const Attempt& attempt) const;
   // For people: which limit ended the call, and by how much. May be empty.
-  httpretry::detail::SmallText detail;
+  std::string detail;
   // The time at which the server asked for a retry, or at which we would send again, if the call
   // ended instead.
-  httpretry::detail::SmallOptional<WallTime> retry_at;
+  std::optional<WallTime> retry_at;
   Duration elapsed{};  // waits included
   // What holds sends back; nullptr where nothing does.
   std::shared_ptr<const GuardFacts> guards;

@@ -78,10 +78,10 @@ struct HTTPRETRY_API Span {
   bool judged = false;
   Class cls = Class::Success;
   std::string rule;
-  Attempt::MaybeDuration wait;
-  Attempt::MaybeDuration backoff;
-  Attempt::MaybeDuration server_delay;
-  detail::SmallOptional<std::int64_t> budget_left;
+  std::optional<Duration> wait;
+  std::optional<Duration> backoff;
+  std::optional<Duration> server_delay;
+  std::optional<std::int64_t> budget_left;
   int hedge_of = 0;   // Hedge::of; 0: it is no hedge
   bool lost = false;  // the response of another send was used
 
