@@ -44,7 +44,7 @@ Task<Outcome> observed(Transport& transport, Request request, Call& call, int nu
 
 Task<Outcome> handled_by(Middleware& middleware, Request&& request, Call& call, Next next) {
   auto task = middleware.handle(std::move(request), call, next);
-  task.set_thrower(middleware);
+  task.set_thrower(middleware.name());
   return task;
 }
 
@@ -91,11 +91,6 @@ bool Next::has(std::string_view name) const {
 }
 
 Middleware::~Middleware() = default;
-
-std::string_view detail::PromiseBase::thrower() const noexcept {
-  return thrower_size_ == kMiddleware ? middleware_->name()
-                                      : std::string_view(thrower_, thrower_size_);
-}
 
 Error detail::internal_error(std::string_view thrower, const std::exception_ptr& thrown) {
   Error error(Errc::Internal,

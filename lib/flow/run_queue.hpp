@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <mutex>
 #include <stop_token>
 #include <utility>
@@ -99,10 +100,8 @@ class TimerQueue {
 class RunQueue;
 
 // A wait that can be canceled: by its stop token, from any thread, or when its queue is closed. It
-// has a timer, too. Each call that waits holds one: its members leave no gaps.
+// also has a timer.
 class CancelableWait : protected Timer {
-  std::uint32_t index_ = 0;  // in the queue's list
-
  public:
   CancelableWait(RunQueue& queue, std::stop_token stop) : queue_(queue), stop_(std::move(stop)) {}
   CancelableWait(const CancelableWait&) = delete;
@@ -124,15 +123,11 @@ class CancelableWait : protected Timer {
     CancelableWait* wait;
     void operator()() const;
   };
-  // Allocated apart, because most calls have no stop: each that waits is 56 bytes smaller.
-  struct OnStop : detail::PooledFrame {
-    OnStop(const std::stop_token& stop, CancelableWait* wait) : callback(stop, PostCancel{wait}) {}
-    std::stop_callback<PostCancel> callback;
-  };
 
   std::stop_token stop_;
-  std::unique_ptr<OnStop> on_stop_;
+  std::optional<std::stop_callback<PostCancel>> on_stop_;
   CancelableWait* next_posted_ = nullptr;  // guarded by the queue's mutex
+  std::uint32_t index_ = 0;                // in the queue's list
   bool waiting_ = false;
   bool canceled_ = false;
 };

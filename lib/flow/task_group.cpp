@@ -33,7 +33,7 @@ struct GroupState {
   std::exception_ptr thrown;  // by the task that threw first
 };
 
-struct Member::promise_type : PooledFrame {
+struct Member::promise_type {
   using Handle = std::coroutine_handle<promise_type>;
   // The task is destroyed before anybody is told of its end. So is this object, with its frame.
   struct End {

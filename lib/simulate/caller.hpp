@@ -43,7 +43,7 @@ struct CallLink {
 
 // The coroutine of one call: it runs when it is made, and frees itself at its end.
 struct CallCoroutine {
-  struct promise_type : detail::PooledFrame {
+  struct promise_type {
     promise_type(Caller& caller, const Request& request, Job* job);
     CallCoroutine get_return_object() const noexcept { return {}; }
     std::suspend_never initial_suspend() const noexcept { return {}; }

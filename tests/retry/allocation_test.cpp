@@ -2,21 +2,11 @@
 
 #include "tests/policy/temporary.hpp"
 
-#include <httpretry/flow/task.hpp>
 #include <httpretry/policy/policy_set.hpp>
 #include <httpretry/retry/classify.hpp>
 #include <httpretry/retry/decide.hpp>
 
 #include <doctest/doctest.h>
-
-// Then every frame is really freed: see lib/flow/frames.cpp.
-#if defined(__SANITIZE_ADDRESS__)
-#define FRAMES_ARE_FREED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FRAMES_ARE_FREED
-#endif
-#endif
 
 using namespace httpretry;  // NOLINT
 
@@ -50,16 +40,6 @@ TEST_CASE("the ordinary outcomes are judged without allocating") {
   response.status = 429;
   CHECK(allocations_of(response) == 0);
 }
-
-#ifndef FRAMES_ARE_FREED
-TEST_CASE("the memory of a coroutine that has ended is used for the next one") {
-  const auto coroutine = []() -> Task<int> { co_return 1; };
-  static_cast<void>(coroutine());
-  const auto before = allocations();
-  static_cast<void>(coroutine());
-  CHECK(allocations() == before);
-}
-#endif
 
 TEST_CASE("a policy is looked up without allocating, in a set and in a file that has not changed") {
   const std::string text =

@@ -73,13 +73,9 @@ class [[nodiscard]] Task {
   };
   Awaiter operator co_await() const& noexcept { return Awaiter(handle_); }
 
-  // From now on an exception in this coroutine is an Errc::Internal that names the thrower. `name`
-  // must outlive the task. Has an effect only on a task of a Result.
+  // Makes an exception in this coroutine an Errc::Internal that names the thrower. `name` must
+  // outlive the task. Has an effect only on a task of a Result.
   void set_thrower(std::string_view name) noexcept { handle_.promise().set_thrower(name); }
-  // The same for the name of a middleware, which is asked for it only if there is an exception.
-  void set_thrower(const Middleware& middleware) noexcept {
-    handle_.promise().set_thrower(middleware);
-  }
 
  private:
   friend promise_type;

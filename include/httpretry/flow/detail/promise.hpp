@@ -1,4 +1,4 @@
-// What the compiler asks of Task: its promise, and the memory of its frames.
+// The promise of a Task, as the compiler requires it.
 #pragma once
 
 #include <httpretry/http/result.hpp>
@@ -6,8 +6,6 @@
 #include <atomic>
 #include <concepts>
 #include <coroutine>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -17,38 +15,10 @@
 
 namespace httpretry {
 
-class Middleware;
 template <class T>
 class Task;
 
 namespace detail {
-
-// Frames come from free lists of the thread, one for each size in steps of 16 bytes: a call through
-// a chain of middlewares makes one frame for each, of the same few sizes every time.
-// malloc gives multiples of 16 bytes, of which it keeps 8 itself.
-inline constexpr std::size_t kFrameStep = 16;
-inline constexpr std::size_t kOwnOfMalloc = 8;
-inline constexpr std::size_t kFrameLists = 128;  // frames of up to 2040 bytes: larger ones are rare
-HTTPRETRY_API void* allocate_from(std::size_t list);
-HTTPRETRY_API void free_to(std::size_t list, void* frame) noexcept;
-
-constexpr std::size_t frame_list(std::size_t size) {
-  return (size + kOwnOfMalloc - 1) / kFrameStep;
-}
-// Inlined: the compiler knows the size of a frame, so to find its list costs no instruction.
-inline void* allocate_frame(std::size_t size) {
-  const auto list = frame_list(size);
-  return list < kFrameLists ? allocate_from(list) : ::operator new(size);
-}
-inline void free_frame(void* frame, std::size_t size) noexcept {
-  const auto list = frame_list(size);
-  return list < kFrameLists ? free_to(list, frame) : ::operator delete(frame);
-}
-
-struct PooledFrame {
-  static void* operator new(std::size_t size) { return allocate_frame(size); }
-  static void operator delete(void* frame, std::size_t size) noexcept { free_frame(frame, size); }
-};
 
 // Throws std::logic_error on a thread that drives a loop.
 HTTPRETRY_API void check_may_block(const char* function);
@@ -61,7 +31,7 @@ inline constexpr bool kIsResult = false;
 template <class T>
 inline constexpr bool kIsResult<Result<T>> = true;
 
-class PromiseBase : public PooledFrame {
+class PromiseBase {
  public:
   // The awaiter and the end of the coroutine race when they are on different threads: whichever
   // comes second resumes the awaiter. So any number of tasks in a row can complete without
@@ -88,76 +58,44 @@ class PromiseBase : public PooledFrame {
     return !one_arrived_.exchange(true, std::memory_order_acq_rel);
   }
   [[nodiscard]] bool was_awaited() const noexcept { return static_cast<bool>(awaiter_); }
-  // The first one counts: a middleware may return the task of the next one.
+  // Sets who an exception is attributed to. The first call counts: a middleware may return the task
+  // of the next one.
   void set_thrower(std::string_view name) noexcept {
-    if (thrower_size_ != 0) return;
-    thrower_ = name.data();
-    thrower_size_ = static_cast<std::uint32_t>(name.size());
-  }
-  void set_thrower(const Middleware& middleware) noexcept {
-    if (thrower_size_ != 0) return;
-    middleware_ = &middleware;
-    thrower_size_ = kMiddleware;
+    if (thrower_.empty()) thrower_ = name;
   }
 
  protected:
-  // Empty: no thrower was set.
-  [[nodiscard]] HTTPRETRY_API std::string_view thrower() const noexcept;
-
-  // Packed, because a call that waits holds a frame of each middleware above it.
   std::exception_ptr thrown_;
-  bool has_value_ = false;  // of PromiseOf
+  std::string_view thrower_;  // empty if an exception reaches the awaiter as it is
 
  private:
-  std::atomic<bool> one_arrived_ = false;
-  // A name of that size, or a middleware.
-  static constexpr std::uint32_t kMiddleware = UINT32_MAX;
-  std::uint32_t thrower_size_ = 0;
-  union {
-    const char* thrower_ = nullptr;
-    const Middleware* middleware_;
-  };
   std::coroutine_handle<> awaiter_;
+  std::atomic<bool> one_arrived_ = false;
 };
 
 // The end of a coroutine: its value, or what it threw.
 template <class T>
 class PromiseOf : public PromiseBase {
  public:
-  PromiseOf() noexcept {}
-  ~PromiseOf() {
-    if (has_value_) std::destroy_at(&value_);
-  }
-  PromiseOf(const PromiseOf&) = delete;
-  PromiseOf& operator=(const PromiseOf&) = delete;
-
   template <class U>
   requires std::constructible_from<T, U&&>
-  void return_value(U&& value) {
-    std::construct_at(&value_, std::forward<U>(value));
-    has_value_ = true;
-  }
-  // The value is moved out, and gone.
+  void return_value(U&& value) { value_.emplace(std::forward<U>(value)); }
+  // Moves the value out.
   T take() {
     if (thrown_) [[unlikely]]
       return take_thrown();
-    T value = std::move(value_);
-    std::destroy_at(&value_);
-    has_value_ = false;
-    return value;
+    return *std::move(value_);
   }
 
  private:
   [[gnu::noinline]] T take_thrown() {
     if constexpr (kIsResult<T>) {
-      if (!thrower().empty()) return internal_error(thrower(), thrown_);
+      if (!thrower_.empty()) return internal_error(thrower_, thrown_);
     }
     std::rethrow_exception(thrown_);
   }
 
-  union {
-    T value_;  // if has_value_
-  };
+  std::optional<T> value_;
 };
 
 template <>
@@ -180,7 +118,7 @@ class Promise final : public PromiseOf<T> {
 // A coroutine that nobody awaits: it runs until its first suspension when called, and frees itself
 // at its end. No exception may leave it.
 struct Detached {
-  struct promise_type : PooledFrame {
+  struct promise_type {
     Detached get_return_object() const noexcept { return {}; }
     std::suspend_never initial_suspend() const noexcept { return {}; }
     std::suspend_never final_suspend() const noexcept { return {}; }
