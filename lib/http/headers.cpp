@@ -5,18 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <limits>
-#include <new>
 #include <stdexcept>
 #include <utility>
 
 namespace httpretry {
 namespace {
 
-// Room for the headers of a usual request or response: one allocation for five headers instead of
-// four.
-constexpr std::size_t kFirstBytes = 6 * 12 + 250;
+// Enough for the headers of a usual request or response.
+constexpr std::size_t kFirstBytes = 250;
+constexpr std::size_t kFirstHeaders = 6;
 
 // tchar of RFC 9110 §5.6.2.
 constexpr std::array<bool, 256> kTokenBytes = [] {
@@ -27,18 +25,6 @@ constexpr std::array<bool, 256> kTokenBytes = [] {
   }
   return table;
 }();
-
-// Whether one of eight bytes is below 0x20, or is 0x7F. All eight are tested at once: a subtraction
-// sets the top bit of each byte that is too small.
-bool has_control_byte(const char* eight) {
-  constexpr std::uint64_t kOnes = 0x0101010101010101;
-  std::uint64_t bytes = 0;
-  std::memcpy(&bytes, eight, sizeof bytes);
-  const std::uint64_t no_delete = bytes ^ (kOnes * 0x7F);
-  const std::uint64_t below_space = (bytes - kOnes * 0x20) & ~bytes;
-  const std::uint64_t is_delete = (no_delete - kOnes) & ~no_delete;
-  return ((below_space | is_delete) & (kOnes * 0x80)) != 0;
-}
 
 std::string_view without_ending(std::string_view line) {
   if (line.ends_with('\n')) line.remove_suffix(1);
@@ -71,14 +57,12 @@ bool valid_header_name(std::string_view name) {
 }
 
 bool valid_header_value(std::string_view value) {
-  while (value.size() >= 8 && !has_control_byte(value.data())) {
-    if (value.size() == 8) return true;
-    value.remove_prefix(std::min<std::size_t>(8, value.size() - 8));  // the last two may overlap
-  }
-  return std::none_of(value.begin(), value.end(), [](char c) {
+  bool has_control_byte = false;  // without a branch for each byte, so that the loop is vectorized
+  for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
-    return (byte < 0x20 && c != '\t') || byte == 0x7F;
-  });
+    has_control_byte |= (byte < 0x20 && c != '\t') || byte == 0x7F;
+  }
+  return !has_control_byte;
 }
 
 Headers::Headers(std::initializer_list<Field> fields) {
@@ -104,16 +88,7 @@ bool Headers::try_add_line(std::string_view line) {
   const auto name = line.substr(0, colon);
   const auto value = trimmed(line.substr(colon + 1));
   if (!valid_header_value(value)) return false;
-  const bool as_kept =
-      !value.empty() && value.data() == line.data() + colon + 2 && line[colon + 1] == ' ';
-  if (!as_kept) {
-    append(name, value);
-  } else {  // in most lines: copying them whole costs half as much
-    BlockPtr replaced;
-    const auto size = colon + 2 + value.size();
-    char* end = std::copy_n(line.data(), size, add_line(size + 1, name, value, replaced));
-    *end = '\0';
-  }
+  append(name, value);
   return true;
 }
 
@@ -124,95 +99,46 @@ bool Headers::try_continue(std::string_view line) {
     return false;
   }
   if (more.empty()) return true;
-  const auto last = block_->count - 1;
-  if (block_->entry(last).value_size == 0) {
-    const std::string name((*this)[last].name);
+  auto& last = entries_.back();
+  if (last.value_size == 0) {
+    const std::string name((*this)[size() - 1].name);
     remove_last();
     append(name, more);
     return true;
   }
-  const auto added = 1 + more.size();
-  if (block_->used() + added > block_->capacity) move_to(2 * (block_->used() + added));
-  char* end = block_->lines() + block_->text - 1;  // the NUL of the last line
-  *end++ = ' ';
-  *std::copy(more.begin(), more.end(), end) = '\0';
-  block_->text += static_cast<std::uint32_t>(added);
-  block_->entry(last).value_size += static_cast<std::uint32_t>(added);
+  text_.back() = ' ';  // the NUL of the last line
+  text_.append(more).push_back('\0');
+  last.value_size += static_cast<std::uint32_t>(1 + more.size());
   return true;
 }
 
 void Headers::remove_last() {
-  --block_->count;
-  block_->text = block_->entry(block_->count).offset;
-}
-
-void Headers::Free::operator()(Block* block) const noexcept { ::operator delete(block); }
-
-Headers::BlockPtr Headers::make_block(std::size_t capacity) {
-  capacity = (capacity + sizeof(Entry) - 1) / sizeof(Entry) * sizeof(Entry);  // entries are aligned
-  if (capacity > std::numeric_limits<std::uint32_t>::max()) {
-    throw std::length_error("the headers of one message take more than 4 GiB");
-  }
-  return BlockPtr(::new (::operator new(sizeof(Block) + capacity))
-                      Block{0, 0, static_cast<std::uint32_t>(capacity)});
-}
-
-// Takes no more memory than it needs: a copy seldom grows.
-Headers::Headers(const Headers& other) {
-  if (other.empty()) return;
-  auto& from = *other.block_;
-  block_ = make_block(from.used());
-  block_->count = from.count;
-  block_->text = from.text;
-  std::memcpy(block_->lines(), from.lines(), from.text);
-  std::memcpy(&block_->entry(from.count - 1), &from.entry(from.count - 1),
-              from.count * sizeof(Entry));
-}
-
-Headers::BlockPtr Headers::move_to(std::size_t capacity) {
-  auto next = make_block(capacity);
-  if (block_) {
-    next->count = block_->count;
-    next->text = block_->text;
-    std::memcpy(next->lines(), block_->lines(), block_->text);
-    if (!empty()) {
-      const auto last = block_->count - 1;
-      std::memcpy(&next->entry(last), &block_->entry(last), block_->count * sizeof(Entry));
-    }
-  }
-  return std::exchange(block_, std::move(next));
-}
-
-char* Headers::add_line(std::size_t bytes, std::string_view name, std::string_view value,
-                        BlockPtr& replaced) {
-  const auto needed = (block_ ? block_->used() : 0) + bytes + sizeof(Entry);
-  if (!block_) {
-    block_ = make_block(std::max(kFirstBytes, needed));
-  } else if (needed > block_->capacity) {
-    replaced = move_to(std::max<std::size_t>(2 * std::size_t{block_->capacity}, needed));
-  }
-  auto& block = *block_;
-  ::new (&block.entry(block.count)) Entry{block.text, static_cast<std::uint32_t>(name.size()),
-                                          static_cast<std::uint32_t>(value.size())};
-  char* line = block.lines() + block.text;
-  block.text += static_cast<std::uint32_t>(bytes);
-  ++block.count;
-  return line;
+  text_.resize(entries_.back().offset);
+  entries_.pop_back();
 }
 
 void Headers::append(std::string_view name, std::string_view value) {
-  BlockPtr replaced;
-  const auto bytes = name.size() + (value.empty() ? 2 : 3 + value.size());
-  char* line = add_line(bytes, name, value, replaced);
-  line = std::copy(name.begin(), name.end(), line);
-  if (value.empty()) {
-    *line++ = ';';
-  } else {
-    *line++ = ':';
-    *line++ = ' ';
-    line = std::copy(value.begin(), value.end(), line);
+  const auto separator = value.empty() ? std::string_view(";") : std::string_view(": ");
+  const auto write = [&](std::string& text) {
+    text.append(name).append(separator).append(value).push_back('\0');
+  };
+  const auto offset = text_.size();
+  const auto needed = offset + name.size() + separator.size() + value.size() + 1;
+  if (needed > std::numeric_limits<std::uint32_t>::max()) {
+    throw std::length_error("the headers of one message take more than 4 GiB");
   }
-  *line = '\0';
+  if (size() == entries_.capacity()) entries_.reserve(std::max(kFirstHeaders, 2 * size()));
+  if (needed <= text_.capacity()) {
+    write(text_);
+  } else {
+    std::string grown;  // a copy, because the name and the value may be parts of `text_`
+    grown.reserve(std::max({kFirstBytes, needed, 2 * offset}));
+    grown = text_;
+    write(grown);
+    text_.swap(grown);
+  }
+  entries_.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(name.size()),
+                      static_cast<std::uint32_t>(value.size())});
 }
 
 void Headers::set(std::string_view name, std::string_view value) {
@@ -228,7 +154,7 @@ std::size_t Headers::remove(std::string_view name) {
 
 std::size_t Headers::replace(std::string_view name, const std::string_view* value) {
   Headers changed;
-  changed.reserve(size(), text_size() + (value == nullptr ? 0 : value->size()));
+  changed.reserve(size(), text_.size() + (value == nullptr ? 0 : value->size()));
   std::size_t found = 0;
   for (const auto field : *this) {
     if (!equal_ignoring_case(field.name, name)) {
@@ -242,22 +168,19 @@ std::size_t Headers::replace(std::string_view name, const std::string_view* valu
 }
 
 void Headers::clear() {
-  if (block_) block_->count = block_->text = 0;
+  text_.clear();
+  entries_.clear();
 }
 
 void Headers::reserve(std::size_t fields, std::size_t bytes) {
-  const auto capacity = fields * sizeof(Entry) + bytes;
-  if (capacity > (block_ ? block_->capacity : 0)) move_to(capacity);
+  entries_.reserve(fields);
+  text_.reserve(bytes);
 }
 
 std::optional<std::string_view> Headers::get(std::string_view name) const {
   for (std::size_t i = 0; i < size(); ++i) {
-    const auto& entry = block_->entry(i);
-    if (entry.name_size != name.size()) continue;
-    const char* line = block_->lines() + entry.offset;
-    if (equal_ignoring_case({line, entry.name_size}, name)) {
-      return std::string_view(line + entry.name_size + 2, entry.value_size);
-    }
+    const auto field = (*this)[i];
+    if (equal_ignoring_case(field.name, name)) return field.value;
   }
   return std::nullopt;
 }
@@ -271,7 +194,7 @@ std::vector<std::string_view> Headers::get_all(std::string_view name) const {
 }
 
 const char* Headers::line(std::size_t index) const {
-  return block_->lines() + block_->entry(index).offset;
+  return text_.data() + entries_[index].offset;
 }
 
 bool operator==(const Headers& a, const Headers& b) {

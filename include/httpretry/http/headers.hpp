@@ -3,8 +3,8 @@
 //
 // A Headers is a value: copy it, compare it. It is not synchronised.
 //
-// All headers are stored in one block of memory, each as a complete "Name: value" line, so that
-// sending them needs no allocation and receiving them needs one.
+// All headers are stored in one text, each as a complete "Name: value" line, so that sending them
+// needs no allocation.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,11 +33,6 @@ class HTTPRETRY_API Headers {
   Headers() = default;
   // Headers{{"Accept", "text/plain"}, {"X-Tag", "a"}}. Throws as `add` does.
   Headers(std::initializer_list<Field> fields);
-  Headers(const Headers& other);
-  Headers(Headers&& other) noexcept = default;
-  Headers& operator=(const Headers& other) { return *this = Headers(other); }
-  Headers& operator=(Headers&& other) noexcept = default;
-  ~Headers() = default;
 
   // Appends a header, also if there is one of the same name.
   // Throws std::invalid_argument if `name` is not a token of RFC 9110, or `value` contains CR, LF,
@@ -67,7 +61,7 @@ class HTTPRETRY_API Headers {
   [[nodiscard]] std::vector<std::string_view> get_all(std::string_view name) const;
   [[nodiscard]] bool contains(std::string_view name) const { return get(name).has_value(); }
 
-  [[nodiscard]] std::size_t size() const { return block_ ? block_->count : 0; }
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
   [[nodiscard]] Field operator[](std::size_t index) const;
   // As `get`, with an empty value if there is none.
@@ -86,43 +80,20 @@ class HTTPRETRY_API Headers {
   friend HTTPRETRY_API bool operator==(const Headers& a, const Headers& b);
 
  private:
-  // Of one line.
   struct Entry {
-    std::uint32_t offset;
+    std::uint32_t offset;  // of the line in `text_`
     std::uint32_t name_size;
     std::uint32_t value_size;
   };
-  // The lines follow it, from the front; their entries stand at the end of its memory, the first
-  // one last. So both can grow.
-  struct Block {
-    std::uint32_t count;     // of the lines
-    std::uint32_t text;      // bytes of the lines
-    std::uint32_t capacity;  // bytes for the lines and the entries
-    [[nodiscard]] char* lines() { return reinterpret_cast<char*>(this + 1); }
-    [[nodiscard]] Entry& entry(std::size_t index) {
-      return reinterpret_cast<Entry*>(lines() + capacity)[-1 - static_cast<std::ptrdiff_t>(index)];
-    }
-    [[nodiscard]] std::size_t used() const { return text + count * sizeof(Entry); }
-  };
-  struct Free {
-    void operator()(Block* block) const noexcept;
-  };
-  using BlockPtr = std::unique_ptr<Block, Free>;
 
-  static BlockPtr make_block(std::size_t capacity);
-  // Moves all into a block of that capacity, and returns the one before.
-  BlockPtr move_to(std::size_t capacity);
-  [[nodiscard]] std::size_t text_size() const { return block_ ? block_->text : 0; }
   void append(std::string_view name, std::string_view value);
   void remove_last();
-  // Where a line of so many bytes is to be written, its NUL included. `replaced` keeps the block
-  // before, if there is a new one: the line may be made of parts of it.
-  char* add_line(std::size_t bytes, std::string_view name, std::string_view value,
-                 BlockPtr& replaced);
-  // Rebuilds the block with one header, or none (nullptr), in place of those of that name.
+  // Keeps one header of that name, with this value, or none if it is nullptr. Returns how many
+  // there were.
   std::size_t replace(std::string_view name, const std::string_view* value);
 
-  BlockPtr block_;  // nullptr: there was none yet
+  std::string text_;  // the lines, each with a NUL at its end
+  std::vector<Entry> entries_;
 };
 
 class Headers::Iterator {
@@ -156,8 +127,8 @@ class Headers::Iterator {
 };
 
 inline Headers::Field Headers::operator[](std::size_t index) const {
-  const auto& entry = block_->entry(index);
-  const char* name = block_->lines() + entry.offset;
+  const auto& entry = entries_[index];
+  const char* name = text_.data() + entry.offset;
   return {{name, entry.name_size}, {name + entry.name_size + 2, entry.value_size}};
 }
 inline Headers::Iterator Headers::begin() const { return {*this, 0}; }
