@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 
 namespace httpretry {
@@ -66,16 +67,24 @@ struct Request::Text : Shared {
         url(other.url),
         headers(other.headers),
         body(other.body),
-        parsed(other.parsed_before()),
-        parsing(parsed ? Parsing::Done : Parsing::ToDo) {}
+        parsed(other.is_parsed.load(std::memory_order_acquire) ? other.parsed : std::nullopt),
+        is_parsed(parsed.has_value()) {}
   Text& operator=(const Text&) = delete;
   ~Text() = default;
 
-  const Result<Url>& parsed_url() const;
-  // By the only owner.
-  void forget_parsed() {
+  const Result<Url>& parsed_url() const {
+    if (!is_parsed.load(std::memory_order_acquire)) {
+      const std::lock_guard lock(parsing);
+      if (!parsed) parsed = Url::parse(url);
+      is_parsed.store(true, std::memory_order_release);
+    }
+    return *parsed;
+  }
+  // Sets the URL, on behalf of the only owner.
+  void set_url(std::string changed) {
+    url = std::move(changed);
     parsed.reset();
-    parsing = Parsing::ToDo;
+    is_parsed = false;
   }
 
   std::shared_ptr<const std::string> method;
@@ -84,41 +93,10 @@ struct Request::Text : Shared {
   Body body;
 
  private:
-  enum class Parsing : std::uint8_t { ToDo, Begun, Done };
-  // Does not wait for a thread that is parsing.
-  std::optional<Result<Url>> parsed_before() const {
-    if (parsing.load(std::memory_order_acquire) == Parsing::Done) return parsed;
-    return std::nullopt;
-  }
-
-  mutable std::optional<Result<Url>> parsed;  // once Done
-  mutable std::atomic<Parsing> parsing = Parsing::ToDo;
+  mutable std::mutex parsing;
+  mutable std::optional<Result<Url>> parsed;
+  mutable std::atomic<bool> is_parsed = false;
 };
-
-// The first thread that asks parses it; others wait for that.
-const Result<Url>& Request::Text::parsed_url() const {
-  auto state = parsing.load(std::memory_order_acquire);
-  while (state != Parsing::Done) {
-    if (state == Parsing::Begun) {
-      parsing.wait(state, std::memory_order_acquire);
-    } else if (parsing.compare_exchange_weak(state, Parsing::Begun, std::memory_order_acquire)) {
-      const auto end = [this](Parsing now) {
-        parsing.store(now, std::memory_order_release);
-        parsing.notify_all();
-      };
-      try {
-        parsed = Url::parse(url);
-      } catch (...) {  // std::bad_alloc
-        end(Parsing::ToDo);
-        throw;
-      }
-      end(Parsing::Done);
-      break;
-    }
-    state = parsing.load(std::memory_order_acquire);
-  }
-  return *parsed;
-}
 
 struct Request::Options : Shared {
   RequestOptions value;
@@ -172,9 +150,7 @@ Request& Request::set_method(std::string method) {
   return *this;
 }
 Request& Request::set_url(std::string url) {
-  auto& text = edit();
-  text.url = std::move(url);
-  text.forget_parsed();
+  edit().set_url(std::move(url));
   return *this;
 }
 Request& Request::set_header(std::string_view name, std::string_view value) {
