@@ -1,0 +1,46 @@
+#include "idempotency_key.hpp"
+
+#include "lib/flow/call_state.hpp"
+
+#include <httpretry/middleware/builtin.hpp>
+
+#include <memory>
+
+namespace httpretry {
+namespace {
+
+// Whether the call has sent this request with the key.
+bool is_for(const SentKey& key, const Request& request) {
+  const auto& sent = key.request;
+  if (sent.method() != request.method()) return false;
+  return key.redirected || (sent.url() == request.url() && sent.body().is_same_as(request.body()));
+}
+
+}  // namespace
+
+void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call) {
+  auto* key = Call::State::key(call);
+  if (key != nullptr && !is_for(*key, request)) key = nullptr;
+  if (key != nullptr) {
+    key->request = request;
+    key->redirected = false;
+  }
+  const auto& name = policy.idempotency_key;
+  if (name.empty()) return;
+  const auto own = request.headers().get(name);
+  if (request.method() == "POST" || request.method() == "PATCH") {
+    if (own || key == nullptr) {
+      auto sent =
+          std::make_unique<SentKey>(request, own ? std::string(*own) : new_idempotency_key());
+      if (own) sent->header = name;
+      key = sent.get();
+      Call::State::of(call).rare().key = std::move(sent);
+    }
+    if (!own) request.set_header(name, key->value);
+  }
+  if (request.headers().contains(name) && !request.options().repeatable) {
+    request.edit_options().repeatable = true;
+  }
+}
+
+}  // namespace httpretry
