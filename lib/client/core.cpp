@@ -261,10 +261,8 @@ RunsOn ClientCore::external_scheduler() {
 void ClientCore::stop_with_client(RunsOn& where, CallOptions& options) {
   auto stop = at_end_;
   if (options.stop.stop_possible()) {
-    where.rare_parts = std::make_unique<Call::State::Rare>();
-    auto& either = where.rare_parts->either_stop;
-    either = std::make_unique<EitherStop>(options.stop, stop);
-    stop = either->token();
+    where.either_stop = std::make_unique<EitherStop>(options.stop, stop);
+    stop = where.either_stop->token();
   }
   options.stop = std::move(stop);
 }

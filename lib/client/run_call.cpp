@@ -96,7 +96,7 @@ void set_up(Call::State& state, const ForCalls& client, RunsOn& where, const Cal
   state.started = where.scheduler->now();
   state.stop = options.stop;
   state.watches_end = where.watches_end;
-  state.rare_parts = std::move(where.rare_parts);
+  state.either_stop = std::move(where.either_stop);
 }
 
 // Tells the observers.
@@ -138,7 +138,9 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, R
   }
   finish(*result, state);
   call.emit(&Observer::call_ended, *result);
-  state.rare_parts.reset();  // removes an unfinished file before the user is told
+  // Before the caller is notified: this removes an unfinished file.
+  state.delivery.reset();
+  state.poll.reset();
 
   where.count.in_flight.reset();  // what the user begins now may take its place
   if (where.ticket) where.ticket->ended(*result);

@@ -17,7 +17,7 @@ struct RunsOn {
   Transport* transport = nullptr;
   BackgroundLoop::CallCount count{};  // of nothing where no background loop runs it
   // With the stop of the call's token, where that is not the user's.
-  std::unique_ptr<Call::State::Rare> rare_parts{};
+  std::unique_ptr<EitherStop> either_stop{};
   UnderWay::Ticket ticket{};
   bool watches_end = false;  // Call::State::watches_end
 };

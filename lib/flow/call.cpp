@@ -8,29 +8,6 @@ Scheduler::~Scheduler() = default;
 Transport::~Transport() = default;
 
 Observer::~Observer() = default;
-void Observer::call_started(const Call& /*call*/, const Request& /*request*/) noexcept {}
-void Observer::attempt_started(const Call& /*call*/, const Request& /*request*/,
-                               int /*number*/) noexcept {}
-void Observer::attempt_ended(const Call& /*call*/, const Request& /*request*/,
-                             const Attempt& /*attempt*/) noexcept {}
-void Observer::exchange_started(const Call& /*call*/, const Request& /*request*/,
-                                int /*number*/) noexcept {}
-void Observer::exchange_ended(const Call& /*call*/, const Request& /*request*/, int /*number*/,
-                              const Outcome& /*outcome*/) noexcept {}
-void Observer::hedge_started(const Call& /*call*/, const Request& /*request*/, int /*number*/,
-                             Duration /*after*/) noexcept {}
-void Observer::hedge_refused(const Call& /*call*/, HedgeRefused /*why*/) noexcept {}
-void Observer::redirected(const Call& /*call*/, const Request& /*next*/) noexcept {}
-void Observer::policies_reloaded(const Call& /*call*/, const PolicyReload& /*reload*/) noexcept {}
-void Observer::circuit_changed(const Call& /*call*/, const CircuitChange& /*change*/) noexcept {}
-void Observer::paused(const Call& /*call*/, const PauseBegun& /*pause*/) noexcept {}
-void Observer::resumed(const Call& /*call*/, std::string_view /*key*/) noexcept {}
-void Observer::limit_changed(const Call& /*call*/, const LimitChange& /*change*/) noexcept {}
-void Observer::shared_state_changed(const Call& /*call*/,
-                                    const SharedStateChange& /*change*/) noexcept {}
-void Observer::shed(const Call& /*call*/, const Error& /*reason*/) noexcept {}
-void Observer::call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept {}
-
 std::uint64_t Call::id() const { return state_->id; }
 Scheduler& Call::scheduler() const { return *state_->scheduler; }
 Time Call::started() const { return state_->started; }
@@ -62,7 +39,7 @@ const std::stop_token& Call::stop() const {
   if (!state.watches_end || stop_ != state.stop) return stop_;
   const auto& client_end = *state.common->client_end;
   if (!stop_.stop_possible()) return client_end;
-  auto& either = state.rare().either_stop;
+  auto& either = state.either_stop;
   if (!either) either = std::make_unique<EitherStop>(stop_, client_end);
   return either->token();
 }

@@ -42,18 +42,6 @@ struct SentKey {
 
 // Lives in the frame of the coroutine that carries the call.
 struct Call::State {
-  // What few calls have.
-  struct Rare {
-    // Of the call's stop and the client's end. Made when somebody asks for it: our own waits end
-    // with their loop, without it.
-    std::unique_ptr<EitherStop> either_stop;
-    std::unique_ptr<Delivery> delivery;  // of the body to the request's sink
-    // What the middleware retry has sent last, if that was to a URL which a pending response had
-    // named. Middlewares above it know only the request that began the operation.
-    std::unique_ptr<Request> poll;
-    std::unique_ptr<SentKey> key;
-  };
-
   std::uint64_t id = 0;
   Scheduler* scheduler = nullptr;
   Transport* transport = nullptr;
@@ -65,26 +53,20 @@ struct Call::State {
   Time started{};
   std::stop_token stop;  // of the call's options
   History history;
-  std::unique_ptr<Rare> rare_parts;
-  Rare& rare() {
-    if (!rare_parts) rare_parts = std::make_unique<Rare>();
-    return *rare_parts;
-  }
+
+  // The next four are nullptr in most calls.
+
+  // The body's way to the sink of the request.
+  std::unique_ptr<Delivery> delivery;
+  // The last request of `retry`, if it polled a URL that a pending response had named. Middlewares
+  // above `retry` know only the request that began the operation.
+  std::unique_ptr<Request> poll;
+  std::unique_ptr<SentKey> key;
+  // Joins the stop of the call and that of the client. Made for the first caller of Call::stop: our
+  // own waits end with their loop, without it.
+  std::unique_ptr<EitherStop> either_stop;
 
   static State& of(const Call& call) { return *call.state_; }
-  // nullptr where there is none.
-  static const Request* poll(const Call& call) {
-    const auto& rare = of(call).rare_parts;
-    return rare ? rare->poll.get() : nullptr;
-  }
-  static std::unique_ptr<Request> take_poll(const Call& call) {
-    const auto& rare = of(call).rare_parts;
-    return rare ? std::move(rare->poll) : nullptr;
-  }
-  static SentKey* key(const Call& call) {
-    const auto& rare = of(call).rare_parts;
-    return rare ? rare->key.get() : nullptr;
-  }
   // nullptr where the client shares nothing.
   static const std::shared_ptr<SharedState>& shared_state_of(const Call& call) {
     static const std::shared_ptr<SharedState> none;

@@ -101,7 +101,7 @@ Delivery::Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> write
 Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   const auto& sink = request.options().sink;
   if (!sink) return static_cast<Delivery*>(nullptr);
-  auto& delivery = Call::State::of(call).rare().delivery;
+  auto& delivery = Call::State::of(call).delivery;
   if (delivery && delivery->sink_ == sink) return delivery.get();
   delivery.reset();  // before opening the next, which may be for the same file
   auto writer = sink->open(request);
@@ -110,10 +110,7 @@ Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   return delivery.get();
 }
 
-Delivery* Delivery::begun(const Call& call) {
-  const auto& rare = Call::State::of(call).rare_parts;
-  return rare ? rare->delivery.get() : nullptr;
-}
+Delivery* Delivery::begun(const Call& call) { return Call::State::of(call).delivery.get(); }
 
 bool Delivery::can_retry() const {
   return have_ == 0 || writer_->restartable() || !version_.validator.empty();

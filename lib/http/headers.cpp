@@ -193,9 +193,7 @@ std::vector<std::string_view> Headers::get_all(std::string_view name) const {
   return values;
 }
 
-const char* Headers::line(std::size_t index) const {
-  return text_.data() + entries_[index].offset;
-}
+const char* Headers::line(std::size_t index) const { return text_.data() + entries_[index].offset; }
 
 bool operator==(const Headers& a, const Headers& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {

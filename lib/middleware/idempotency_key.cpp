@@ -19,7 +19,8 @@ bool is_for(const SentKey& key, const Request& request) {
 }  // namespace
 
 void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call) {
-  auto* key = Call::State::key(call);
+  auto& last = Call::State::of(call).key;
+  auto* key = last.get();
   if (key != nullptr && !is_for(*key, request)) key = nullptr;
   if (key != nullptr) {
     key->request = request;
@@ -34,7 +35,7 @@ void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call
           std::make_unique<SentKey>(request, own ? std::string(*own) : new_idempotency_key());
       if (own) sent->header = name;
       key = sent.get();
-      Call::State::of(call).rare().key = std::move(sent);
+      last = std::move(sent);
     }
     if (!own) request.set_header(name, key->value);
   }

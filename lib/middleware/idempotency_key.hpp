@@ -5,8 +5,8 @@
 
 namespace httpretry {
 
-// Gives a POST or PATCH the idempotency key that the policy asks for, if it has none. A request with
-// a key is repeatable.
+// Gives a POST or PATCH the idempotency key that the policy asks for, if it has none. A request
+// with a key is repeatable.
 void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call);
 
 }  // namespace httpretry

@@ -46,14 +46,14 @@ PollUrl::PollUrl(const RetryPolicy& policy, const Request& request, Call& call, 
 std::unique_ptr<PollUrl> PollUrl::make(const RetryPolicy& policy, const Request& request,
                                        Call& call) {
   const bool polls = is_poll(request, call);
-  static_cast<void>(Call::State::take_poll(call));
+  Call::State::of(call).poll.reset();
   const auto& rule = policy.retry_on.pending;
   if (!polls && !(rule && !rule->url_from.empty())) return nullptr;
   return std::unique_ptr<PollUrl>(new PollUrl(policy, request, call, polls));
 }
 
 bool PollUrl::is_poll(const Request& request, const Call& call) {
-  const auto* const poll = Call::State::poll(call);
+  const auto& poll = Call::State::of(call).poll;
   return poll != nullptr && poll->method() == request.method() && poll->url() == request.url();
 }
 
@@ -111,7 +111,7 @@ void PollUrl::end_attempt(int number, bool more) {
       added.url = std::move(url);
     }
     polled.back().last_attempt = number;
-    if (!more) Call::State::of(call_).rare().poll = std::make_unique<Request>(request_);
+    if (!more) Call::State::of(call_).poll = std::make_unique<Request>(request_);
   }
   if (!more || !next_) return;
   request_ = *std::move(next_);

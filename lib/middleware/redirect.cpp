@@ -48,7 +48,7 @@ class Redirect final : public Middleware {
       return false;
     }
     // It is the poll that is redirected, not the request that began the operation.
-    if (auto poll = Call::State::take_poll(call)) request = *std::move(poll);
+    if (auto poll = std::move(Call::State::of(call).poll)) request = *std::move(poll);
     auto next = next_request(request, *outcome, *location);
     if (!next) {
       outcome = std::move(next).error();
@@ -88,7 +88,7 @@ class Redirect final : public Middleware {
   // unless it is a GET now. As other headers, a key that the user has set does not go to another
   // origin.
   static void take_key_along(const Request& from, Request& to, const Call& call) {
-    auto* const key = Call::State::key(call);
+    const auto& key = Call::State::of(call).key;
     if (key == nullptr || !is_for(*key, from)) return;
     const bool same_origin = to.parsed_url()->origin() == from.parsed_url()->origin();
     const bool same_method = to.method() == from.method();

@@ -95,7 +95,7 @@ class Retry final : public Middleware {
     if (!outcome || last->cls != Class::Success || delivery == nullptr || !delivery->held()) {
       co_return outcome;
     }
-    if (const auto* poll = Call::State::poll(call)) request = *poll;
+    if (const auto& poll = Call::State::of(call).poll) request = *poll;
     const auto delivering = Delivery::deliver_judged(std::move(request), call, std::move(outcome));
     Outcome delivered = co_await delivering;
     co_return delivered;

@@ -59,16 +59,14 @@ FoundPolicy RetryPolicies::find(const Request& request, const Call& call, const 
     auto current = policies_of(call).current(call.scheduler().now());
     if (current.reload) report(call, *current.reload, current.policies, next);
     reload = std::move(current.reload);
-    found.chosen.resolved =
-        current.policies.find_shared(request.method(), *url, request.headers());
+    found.chosen.resolved = current.policies.find_shared(request.method(), *url, request.headers());
   }
   found.account = find_account(found.chosen, request, call, reload.get());
   return found;
 }
 
 std::shared_ptr<RetryAccount> RetryPolicies::find_account(const ChosenPolicy& chosen,
-                                                          const Request& request,
-                                                          const Call& call,
+                                                          const Request& request, const Call& call,
                                                           const PolicyReload* reload) {
   const auto& policy = chosen.policy();
   const auto& budget = policy.budget;
@@ -109,11 +107,9 @@ void RetryPolicies::report(const Call& call, const PolicyReload& reload, const P
                            const Next& next) {
   if (!sees_first(reload.number, reload_)) return;
   call.emit(&Observer::policies_reloaded, reload);
-  const auto problem =
-      reload.accepted ? missing_stages(policies, stages_of(next)) : std::string();
+  const auto problem = reload.accepted ? missing_stages(policies, stages_of(next)) : std::string();
   if (!problem.empty()) {
-    write_log(LogLevel::Warning,
-              "httpretry: after " + reload.file + " was read again, " + problem);
+    write_log(LogLevel::Warning, "httpretry: after " + reload.file + " was read again, " + problem);
   }
 }
 

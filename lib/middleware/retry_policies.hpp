@@ -31,8 +31,7 @@ class RetryPolicies {
 
  private:
   [[nodiscard]] std::shared_ptr<RetryAccount> find_account(const ChosenPolicy& chosen,
-                                                           const Request& request,
-                                                           const Call& call,
+                                                           const Request& request, const Call& call,
                                                            const PolicyReload* reload);
   [[nodiscard]] std::shared_ptr<RetryAccount> account(std::string_view key,
                                                       const BudgetPolicy& budget, const Call& call,

@@ -17,43 +17,46 @@ struct PolicyReload;
 class HTTPRETRY_API Observer {
  public:
   virtual ~Observer();
-  virtual void call_started(const Call& call, const Request& request) noexcept;
+  virtual void call_started(const Call& /*call*/, const Request& /*request*/) noexcept {}
   // Before the attempt is sent. It ends with `attempt_ended`, or with `shed` where it is held back.
-  virtual void attempt_started(const Call& call, const Request& request, int number) noexcept;
+  virtual void attempt_started(const Call& /*call*/, const Request& /*request*/,
+                               int /*number*/) noexcept {}
   // After it was judged: `attempt.retried` says whether another follows, after `attempt.wait`.
-  virtual void attempt_ended(const Call& call, const Request& request,
-                             const Attempt& attempt) noexcept;
+  virtual void attempt_ended(const Call& /*call*/, const Request& /*request*/,
+                             const Attempt& /*attempt*/) noexcept {}
   // A request goes to the transport, as all middlewares have made it. `number` counts the exchanges
   // of the call from 1; Call::attempt is the attempt that this one belongs to. There may be several
   // in an attempt: a middleware below retry() that refreshes a token sends twice.
-  virtual void exchange_started(const Call& call, const Request& request, int number) noexcept;
+  virtual void exchange_started(const Call& /*call*/, const Request& /*request*/,
+                                int /*number*/) noexcept {}
   // The transport is done with it. Told before `attempt_ended`; `outcome` has no history yet.
-  virtual void exchange_ended(const Call& call, const Request& request, int number,
-                              const Outcome& outcome) noexcept;
+  virtual void exchange_ended(const Call& /*call*/, const Request& /*request*/, int /*number*/,
+                              const Outcome& /*outcome*/) noexcept {}
   // The same request is sent again while an earlier send of the attempt has no response for that
   // time (RetryPolicy::hedge). It has an `attempt_started` and an `attempt_ended` of its own.
-  virtual void hedge_started(const Call& call, const Request& request, int number,
-                             Duration after) noexcept;
-  virtual void hedge_refused(const Call& call, HedgeRefused why) noexcept;
+  virtual void hedge_started(const Call& /*call*/, const Request& /*request*/, int /*number*/,
+                             Duration /*after*/) noexcept {}
+  virtual void hedge_refused(const Call& /*call*/, HedgeRefused /*why*/) noexcept {}
   // A redirect is followed; `next` is the request that will be sent.
-  virtual void redirected(const Call& call, const Request& next) noexcept;
+  virtual void redirected(const Call& /*call*/, const Request& /*next*/) noexcept {}
   // The policy file was read again, or could not be read; `reload` says which, and what was wrong.
   // Told for the first call that finds the file changed.
-  virtual void policies_reloaded(const Call& call, const PolicyReload& reload) noexcept;
+  virtual void policies_reloaded(const Call& /*call*/, const PolicyReload& /*reload*/) noexcept {}
   // The next ones are told of what GuardPolicy holds back, for the call that caused or found the
   // change. Many calls may share what has changed.
-  virtual void circuit_changed(const Call& call, const CircuitChange& change) noexcept;
-  virtual void paused(const Call& call, const PauseBegun& pause) noexcept;
+  virtual void circuit_changed(const Call& /*call*/, const CircuitChange& /*change*/) noexcept {}
+  virtual void paused(const Call& /*call*/, const PauseBegun& /*pause*/) noexcept {}
   // A pause is over, and all that waited for it has been sent.
-  virtual void resumed(const Call& call, std::string_view key) noexcept;
+  virtual void resumed(const Call& /*call*/, std::string_view /*key*/) noexcept {}
   // Of the number of sends at once.
-  virtual void limit_changed(const Call& call, const LimitChange& change) noexcept;
+  virtual void limit_changed(const Call& /*call*/, const LimitChange& /*change*/) noexcept {}
   // ClientOptions::shared_state cannot reach the place where it keeps the limits, or can again.
   // Told for the first call that finds it changed.
-  virtual void shared_state_changed(const Call& call, const SharedStateChange& change) noexcept;
+  virtual void shared_state_changed(const Call& /*call*/,
+                                    const SharedStateChange& /*change*/) noexcept {}
   // A send was refused, and nothing was sent.
-  virtual void shed(const Call& call, const Error& reason) noexcept;
-  virtual void call_ended(const Call& call, const Outcome& outcome) noexcept;
+  virtual void shed(const Call& /*call*/, const Error& /*reason*/) noexcept {}
+  virtual void call_ended(const Call& /*call*/, const Outcome& /*outcome*/) noexcept {}
 };
 
 }  // namespace httpretry
