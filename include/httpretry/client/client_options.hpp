@@ -32,7 +32,7 @@ enum class Blocking : std::uint8_t {
 
 class SharedState;
 
-// redirect(), retry(), hedge() and guards(); without the last two in a build without them.
+// Returns redirect(), retry(), hedge() and guards().
 [[nodiscard]] HTTPRETRY_API std::vector<MiddlewarePtr> default_chain();
 
 struct HTTPRETRY_API ClientOptions {
