@@ -1,4 +1,4 @@
-// The program of a user: user URL COUNT sends so many GETs, one after the other.
+// A program as a user writes it: bench_user URL COUNT sends that many GETs, one after the other.
 #include <httpretry/client/client.hpp>
 
 #include <cstdlib>
