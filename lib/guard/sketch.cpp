@@ -1,7 +1,6 @@
 #include "sketch.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 namespace httpretry::guard {
@@ -12,50 +11,24 @@ constexpr double kError = 0.05;
 constexpr double kGrowth = (1 + kError) / (1 - kError);
 
 std::int64_t slot_number(Time now) {
-  // Without a sign, a division is cheaper.
-  constexpr std::uint64_t kLength = Duration(std::chrono::seconds(10)).count();
-  const auto ns = std::max<std::int64_t>(now.time_since_epoch().count(), 0);
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) / kLength);
+  return std::max(now.time_since_epoch(), Duration::zero()) / std::chrono::seconds(10);
 }
 
-// A logarithm would cost more than all the rest of a sample.
-struct Bounds {
-  std::array<std::int64_t, kBuckets> most{};  // nanoseconds that a bucket takes
-  std::array<std::uint8_t, 256> first{};      // bucket of the numbers that begin alike
-};
-
-// How a number that is 4 or more begins: its length, and the two bits after the first.
-constexpr std::size_t beginning_of(std::uint64_t number) {
-  const auto bits = static_cast<std::size_t>(std::bit_width(number));
-  return bits * 4 + (number >> (bits - 3)) % 4;
-}
-
-constexpr Bounds make_bounds() {
-  Bounds bounds;
-  double most = kLeast;
-  for (auto& each : bounds.most) {
-    each = static_cast<std::int64_t>(most);
-    most *= kGrowth;
+// The most nanoseconds that each bucket takes.
+constexpr auto kMost = [] {
+  std::array<std::int64_t, kBuckets> most{};
+  double next = kLeast;
+  for (auto& each : most) {
+    each = static_cast<std::int64_t>(next);
+    next *= kGrowth;
   }
-  std::size_t bucket = 0;
-  for (std::int64_t bits = 2; bits < 63; ++bits) {
-    for (std::int64_t next = 4; next < 8; ++next) {
-      const auto least = next << (bits - 2);
-      while (bucket + 1 < kBuckets && bounds.most[bucket] < least) ++bucket;
-      bounds.first[beginning_of(static_cast<std::uint64_t>(least))] =
-          static_cast<std::uint8_t>(bucket);
-    }
-  }
-  return bounds;
-}
+  return most;
+}();
 
-constexpr auto kBounds = make_bounds();
-
+// What is over the range goes to the last bucket.
 std::size_t bucket_of(Duration sample) {
-  const auto ns = std::max<std::int64_t>(sample.count(), 4);
-  std::size_t bucket = kBounds.first[beginning_of(static_cast<std::uint64_t>(ns))];
-  while (bucket + 1 < kBuckets && kBounds.most[bucket] < ns) ++bucket;
-  return bucket;
+  const auto* const found = std::lower_bound(kMost.begin(), kMost.end() - 1, sample.count());
+  return static_cast<std::size_t>(found - kMost.begin());
 }
 
 Duration middle_of(std::size_t bucket) {

@@ -14,10 +14,6 @@ Time end_of_tenth(Time now, Duration length) {
   return Time((since / length + 1) * length);
 }
 
-bool is_small(const Counts& counts) {
-  return counts.all <= kMostSmall && counts.good <= kMostSmall && counts.slow <= kMostSmall;
-}
-
 }  // namespace
 
 Counts& Counts::operator+=(const Counts& other) {
@@ -60,7 +56,7 @@ void Window::set_length(Duration of_tenth) {
 
 void Window::add(const Counts& more, Time now, Duration length) {
   set_length(std::max(length / kTenths, Duration(1)));
-  if (large_) make_small_again(now);
+  if (large_) drop_over(now);
   if (!large_ && now >= end_) begin_tenth(now);
   if (!large_ && !tenths_.front().has_room(more)) make_large();
   if (large_) {
@@ -97,25 +93,15 @@ void Window::make_large() {
   large_ = std::move(large);
 }
 
-// When a new tenth begins, and what is left is small.
-void Window::make_small_again(Time now) {
+// Of a large window, which is small again when nothing is left of it.
+void Window::drop_over(Time now) {
   auto first = large_->begin();
   for (; first != large_->end() && is_over(first->end, now); ++first) sum_ -= first->counts;
   large_->erase(large_->begin(), first);
-  if (!large_->empty() && (now < large_->back().end || !may_be_small())) return;
-  const auto large = std::move(large_);
+  if (!large_->empty()) return;
+  large_.reset();
   tenths_ = {};
-  end_ = large->empty() ? Time::min() : large->back().end;
-  for (const auto& one : *large) {  // the newest has ended, so none is older than nine tenths
-    tenths_[static_cast<std::size_t>((end_ - one.end) / length_of_tenth_)] += one.counts;
-  }
-}
-
-bool Window::may_be_small() const {
-  return std::all_of(large_->begin(), large_->end(), [&](const Tenth& one) {
-    const bool is_tenth = one.end.time_since_epoch() % length_of_tenth_ == Duration::zero();
-    return is_tenth && is_small(one.counts);
-  });
+  end_ = Time::min();
 }
 
 void Window::add_large(const Counts& more, Time now) {

@@ -4,6 +4,7 @@
 // place. Counts that need more, and tenths of several lengths, are kept in memory of their own.
 #pragma once
 
+#include <httpretry/export.hpp>
 #include <httpretry/http/time.hpp>
 
 #include <array>
@@ -18,7 +19,7 @@ struct Counts {
   std::uint32_t good = 0;
   std::uint32_t slow = 0;
   [[nodiscard]] std::uint32_t failed() const { return all > good ? all - good : 0; }
-  Counts& operator+=(const Counts& other);
+  HTTPRETRY_API Counts& operator+=(const Counts& other);
   Counts& operator-=(const Counts& other);
 };
 
@@ -51,8 +52,7 @@ class Window {
   [[nodiscard]] bool is_over(Time end, Time now) const;
   void begin_tenth(Time now);
   void make_large();
-  void make_small_again(Time now);
-  [[nodiscard]] bool may_be_small() const;
+  void drop_over(Time now);
   void add_large(const Counts& more, Time now);
 
   Duration length_of_tenth_{};
