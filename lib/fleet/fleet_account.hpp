@@ -5,7 +5,7 @@
 
 #include "fleet_state.hpp"
 
-#include <httpretry/retry/budget.hpp>
+#include "lib/flow/shared_budget.hpp"
 
 namespace httpretry::fleet {
 
@@ -35,34 +35,30 @@ class FleetState::Account final : public RetryAccount,
  private:
   // A full budget is asked about so often, for others may have spent it; any other with each tick.
   static constexpr Duration kAskAgain = std::chrono::seconds(1);
-  // With the mutex.
-  template <class Step>
-  auto step(Time now, const Step& step);
+  // Without the mutex.
+  template <class Change>
+  auto step(Time now, const Change& change);
+  void got(const RedisState::BudgetView& view, Time now);
+  void got(const RedisState::SendsView& view, Time now);
+  // With it.
   // The remote state has gone, or is back.
   void follow_remote(Time now);
   // Each process counts what it has under way itself: what a killed one has counted would stay.
   [[nodiscard]] bool shares_budget() const;
   void ask(Time now);
-  void got(const RemoteState::BudgetView& view, Time now);
-  [[nodiscard]] bool shares_rate(Time now) const;
-  Duration take_turn(Time now);
   void ask_for_turns(Time now);
-  void got_turns(const RemoteState::SendsView& view, Time now);
-  // Calls `take_in` with the reply, if this still lives then.
-  template <class View>
-  RemoteState::Done<View> when_replied(void (Account::*take_in)(const View&, Time));
-  [[nodiscard]] std::optional<std::int64_t> whole_tokens(Time now) const;
 
   FleetState& state_;
   const std::string key_;
   const BudgetPolicy policy_;
   mutable std::mutex mutex_;  // guards what follows
-  Budget budget_;             // of all processes, or this one's share
-  SendRate rate_;             // this process's, by what the server says to it alone
-  SendTurns turns_;           // by what it says to all
+  // The budget of all processes, or this one's share; and the send rate of this process, by what the
+  // server says to it alone.
+  SharedBudget own_;
+  SendTurns turns_;  // by what it says to all
   bool shared_ = true;
   Question question_;
-  RemoteState::BudgetChange change_;  // that was not told yet
+  RedisState::BudgetChange change_;  // that was not told yet
   bool used_ = false;                 // since it was asked for
   Time asked_at_{};
   Time last_used_;

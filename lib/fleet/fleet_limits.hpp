@@ -3,66 +3,45 @@
 
 #include "fleet_state.hpp"
 
-#include <array>
-
 namespace httpretry::fleet {
 
-class FleetState::Limits final : public SendLimits {
+class FleetState::Limits final : public guard::Limits {
  public:
   // With the state's mutex.
-  Limits(std::shared_ptr<FleetState> state, LimitKeys keys, Time now);
-  ~Limits() override = default;
-  Limits(const Limits&) = delete;
-  Limits& operator=(const Limits&) = delete;
-
-  SendGrant enter(const SendAsk& ask, StateChanges& changes) override;
-  [[nodiscard]] SendGrant look(const SendAsk& ask) const override;
-  void vote_early(SendGrant& grant, const SendEnd& end, Time now, double random,
-                  StateChanges& changes) override;
-  void leave(const SendGrant& grant, const SendEnd* end, Time now, double random,
-             StateChanges& changes) override;
-  void wait(int more) override;
-  [[nodiscard]] Waiting waiting() const override;
+  Limits(const std::shared_ptr<FleetState>& state, LimitKeys keys, Time now);
   void pause(std::size_t which, Time until, Time now) override;
-  [[nodiscard]] GuardFacts facts(Time now, WallTime wall_now) const override;
 
  private:
-  struct Hold {
-    QueuedBy by = QueuedBy::Nothing;
-    Time until = kNever;
-  };
+  using Own = guard::Limits;  // by which this process decides alone
 
-  void use(std::shared_ptr<Scope>& member, const std::string& key, Time now);
+  // The scope of a key; nullptr if it is empty.
+  [[nodiscard]] std::shared_ptr<Scope> use(const std::string& key, Time now);
   // With the mutex.
-  [[nodiscard]] SendGrant held(const SendAsk& ask) const;
-  [[nodiscard]] Hold held_by_pause(Time now) const;
-  [[nodiscard]] Hold held_by_circuit(Time now) const;
-  [[nodiscard]] Hold held_by_rate(Time now) const;
-  [[nodiscard]] Hold held_by_slots(const SendAsk& ask) const;
+  [[nodiscard]] const GuardPolicy& own_policy() const override;
+  [[nodiscard]] Hold held_by_circuit(Time now) const override;
+  [[nodiscard]] Hold held_by_rate(Time now) const override;
+  [[nodiscard]] Hold held_by_slots(const SendAsk& ask) const override;
+  [[nodiscard]] std::string why_open() const override { return breaker_scope_->circuit->why; }
+  [[nodiscard]] ScopeState circuit_now(Time now) const override;
+  bool take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes) override;
+  void give_back_ticket(const SendGrant& grant) override;
+  void vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
+            StateChanges& changes) override;
+  void take_token(Time now) override;
+  void tell(Circuit from, Time now, StateChanges& changes) override;
+  void tell_news(Time now, StateChanges& changes) override;
+  void on_asked(const SendAsk& ask, QueuedBy held) override;
+  void on_freed(Time now) override;
   // Whether the remote state decides now, or this process with its share.
   [[nodiscard]] bool shares_rate(Time now) const;
   [[nodiscard]] bool shares_slots(Time now) const;
-  [[nodiscard]] int slot_limit(Time now) const;
-  [[nodiscard]] BreakerPolicy own_breaker() const;
-  // What this send waits for, or the next ones will.
-  void ask_remote(const SendAsk& ask, QueuedBy held);
 
-  bool take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes);
-  void take_token(Time now);
-  void vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
-            StateChanges& changes);
-  void give_back_ticket(const SendGrant& grant);
-  void tell_own(Circuit from, Time now, StateChanges& changes) const;
-  void tell_news(Time now, StateChanges& changes) const;
-  void tell(Circuit from, Time now, StateChanges& changes) const;
-
-  const std::shared_ptr<FleetState> state_;
-  const LimitKeys keys_;
-  std::array<std::shared_ptr<Scope>, 3> pauses_;
-  std::shared_ptr<Scope> rate_;
-  std::shared_ptr<Scope> slots_;
-  std::shared_ptr<Scope> breaker_;
-  std::vector<Scope*> scopes_;  // each once
+  FleetState& fleet_;
+  std::shared_ptr<Scope> rate_scope_;
+  std::shared_ptr<Scope> slots_scope_;
+  std::shared_ptr<Scope> breaker_scope_;
+  mutable GuardPolicy share_;
+  mutable int workers_ = 0;  // that `share_` is for
 };
 
 }  // namespace httpretry::fleet

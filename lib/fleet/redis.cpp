@@ -1,5 +1,4 @@
 #include "fleet_state.hpp"
-#include "redis_state.hpp"
 
 #include <httpretry/fleet/redis.hpp>
 
@@ -18,8 +17,7 @@ std::shared_ptr<SharedState> redis(std::string_view url) {
   options.reply_timeout = address->timeout;
   options.connect_timeout = std::max(options.connect_timeout, address->timeout);
   options.address = *std::move(address);
-  auto remote = std::make_unique<fleet::RedisState>(std::move(options));
-  return std::make_shared<fleet::FleetState>(std::move(remote));
+  return std::make_shared<fleet::FleetState>(std::move(options));
 }
 
 }  // namespace httpretry

@@ -35,15 +35,15 @@ std::string to_text(std::int64_t number) { return std::to_string(number); }
 std::string millionths(double number) { return to_text(std::llround(number * 1e6)); }
 
 // From eight integers of a reply, from `start` on.
-RemoteState::CircuitView to_view(const Reply& reply, std::size_t start, Time now) {
-  RemoteState::CircuitView view;
+RedisState::CircuitView to_view(const Reply& reply, std::size_t start, Time now) {
+  RedisState::CircuitView view;
   view.state = static_cast<Circuit>(std::clamp<std::int64_t>(reply.at(start), 0, 2));
   view.until = later(now, from_us(reply.at(start + 1)));
   view.generation = reply.at(start + 2);
   view.openings = static_cast<int>(reply.at(start + 3));
-  view.all = reply.at(start + 4);
-  view.good = reply.at(start + 5);
-  view.slow = reply.at(start + 6);
+  view.counts.all = static_cast<std::uint32_t>(reply.at(start + 4));
+  view.counts.good = static_cast<std::uint32_t>(reply.at(start + 5));
+  view.counts.slow = static_cast<std::uint32_t>(reply.at(start + 6));
   view.failed_in_a_row = static_cast<int>(reply.at(start + 7));
   return view;
 }
@@ -83,10 +83,8 @@ Link::Options RedisState::link_options() {
   return link;
 }
 
-int RedisState::workers() const { return workers_.load(std::memory_order_relaxed); }
-
 bool RedisState::post(const Script& script, std::size_t keys, std::vector<std::string> words,
-                      std::function<void(const Reply&, Time)> done) {
+                      Done<Reply> done) {
   if (!link_.expects_reply()) return false;
   Command command;
   command.script = &script;
@@ -148,9 +146,9 @@ bool RedisState::vote(const std::string& key, const BreakerPolicy& policy, const
                to_text(policy.probes),
                to_text(in_us(policy.probe_timeout)),
                to_text(votes.generation),
-               to_text(votes.all),
-               to_text(votes.good),
-               to_text(votes.slow),
+               to_text(votes.counts.all),
+               to_text(votes.counts.good),
+               to_text(votes.counts.slow),
                to_text(votes.leading),
                to_text(votes.trailing),
                to_text(votes.good_probes),
@@ -215,18 +213,6 @@ bool RedisState::open_circuit(const std::string& key, Duration duration) {
   return post(kOpenCircuit, 2,
               {key_of("circuit", key), key_of("circuits", "all"), to_text(in_us(duration)), key},
               [](const Reply&, Time) {});
-}
-
-void RedisState::listen(std::weak_ptr<Listener> listener) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(listeners_, [](const auto& one) { return one.expired(); });
-  listeners_.push_back(std::move(listener));
-  // It may have missed that the server is away.
-  Command ping;
-  ping.words.emplace_back("PING");
-  link_.post(std::move(ping), [this](const Reply&) {
-    if (change_.degraded) tell_away();
-  });
 }
 
 // --- on the link's thread ---
@@ -307,15 +293,7 @@ void RedisState::tell_away() {
 
 void RedisState::tell(News news) {
   news.change = change_;
-  std::vector<std::shared_ptr<Listener>> listeners;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& one : listeners_) {
-      if (auto listener = one.lock()) listeners.push_back(std::move(listener));
-    }
-  }
-  const auto now = now_is();
-  for (const auto& listener : listeners) listener->on_news(news, now);
+  if (options_.on_news) options_.on_news(news, now_is());
 }
 
 void RedisState::on_error(const Reply& reply) {

@@ -5,21 +5,25 @@
 
 namespace httpretry::fleet {
 
-RatePolicy share_of(RatePolicy policy, int workers) {
-  policy.per = policy.per * workers;
-  policy.burst = std::max<std::int64_t>(policy.burst / workers, 1);
+ConcurrencyPolicy with_max(ConcurrencyPolicy policy, int max) {
+  policy.max = max;
+  policy.min = std::min(policy.min, max);
+  policy.initial = std::min(policy.initial, max);
   return policy;
 }
 
-ConcurrencyPolicy share_of(ConcurrencyPolicy policy, int workers) {
-  policy.max = std::max(policy.max / workers, 1);
-  policy.min = std::min(policy.min, policy.max);
-  policy.initial = std::min(policy.initial, policy.max);
-  return policy;
-}
-
-BreakerPolicy share_of(BreakerPolicy policy, int workers) {
-  policy.min_requests = std::max(policy.min_requests / workers, 1);
+GuardPolicy share_of(GuardPolicy policy, int workers) {
+  if (auto& rate = policy.rate) {
+    rate->per = rate->per * workers;
+    rate->burst = std::max<std::int64_t>(rate->burst / workers, 1);
+  }
+  if (auto& slots = policy.concurrency) {
+    slots = with_max(*slots, std::max(slots->max / workers, 1));
+  }
+  // With kind Share each process has its own breaker anyway.
+  if (auto& breaker = policy.breaker; breaker && breaker->kind != BreakerPolicy::Kind::Share) {
+    breaker->min_requests = std::max(breaker->min_requests / workers, 1);
+  }
   return policy;
 }
 
@@ -36,7 +40,7 @@ Time TokensAhead::ready_at() const {
 }
 
 void TokensAhead::advance(Time now) {
-  const auto slot = now.time_since_epoch() / RemoteState::kAhead;
+  const auto slot = now.time_since_epoch() / RedisState::kAhead;
   if (slot <= slot_) return;
   used_before_ = slot == slot_ + 1 ? used_ : 0;
   used_ = 0;
@@ -62,7 +66,7 @@ std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now
   if (question_.is_asked() || question_.failed_lately(now) || now < ask_again_) return 0;
   // What the rate gives in that time is the most that one process keeps; of a slow rate that is
   // nothing, and only what is waited for is taken.
-  const auto times = std::chrono::duration<double>(RemoteState::kAhead) / policy.per;
+  const auto times = std::chrono::duration<double>(RedisState::kAhead) / policy.per;
   const auto most = static_cast<std::int64_t>(times * static_cast<double>(policy.requests));
   const auto ahead = std::min(std::max(used_, used_before_), most);
   const auto target = std::min<std::int64_t>(ahead + waiting, std::max<std::int64_t>(most, 1));
@@ -70,7 +74,7 @@ std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now
   return 2 * have > target ? 0 : target - have;
 }
 
-void TokensAhead::got(const RemoteState::Tokens& tokens, Time now) {
+void TokensAhead::got(const RedisState::Tokens& tokens, Time now) {
   if (tokens.away) return question_.failed(now);
   question_.replied();
   ask_again_ = tokens.count > 0 ? Time{} : tokens.ask_again;
@@ -106,7 +110,7 @@ void SlotsHeld::ask(int wanted, Time now) {
   granted_ = std::min(granted_, wanted);
 }
 
-void SlotsHeld::got(const RemoteState::Slots& slots, Time now) {
+void SlotsHeld::got(const RedisState::Slots& slots, Time now) {
   if (slots.away) return question_.failed(now);
   question_.replied();
   // It may have asked again since, for fewer.
@@ -136,12 +140,12 @@ bool SendTurns::asks(Time now) const {
   return sends_.throttled > 0 || (sends_.wanted > 0 && now >= ask_again_);
 }
 
-RemoteState::Sends SendTurns::ask(Time now) {
+RedisState::Sends SendTurns::ask(Time now) {
   question_.ask(now);
   return std::exchange(sends_, {});
 }
 
-void SendTurns::got(const RemoteState::SendsView& view, Time now) {
+void SendTurns::got(const RedisState::SendsView& view, Time now) {
   if (view.away) return question_.failed(now);
   question_.replied();
   limited_ = view.limited;
@@ -192,26 +196,12 @@ bool CircuitVotes::vote(const BreakerPolicy& policy, const Ticket& ticket, const
   }
   if (view_.state != Circuit::Closed) return false;
   server_delay_ = vote.failed ? vote.server_delay : Duration{};
-  ++votes_.all;
-  if (!vote.failed) ++votes_.good;
-  if (slow) ++votes_.slow;
+  votes_.counts += {1, vote.failed ? 0U : 1U, slow ? 1U : 0U};
   votes_.trailing = vote.failed ? votes_.trailing + 1 : 0;
-  if (vote.failed && votes_.good == 0) ++votes_.leading;
-  return too_many_failed(policy);
-}
-
-bool CircuitVotes::too_many_failed(const BreakerPolicy& policy) const {
-  const auto row = votes_.good == 0 ? view_.failed_in_a_row + votes_.trailing : votes_.trailing;
-  if (policy.failures > 0 && row >= policy.failures) return true;
-  if (policy.kind != BreakerPolicy::Kind::Ratio) return false;
-  const auto all = view_.all + votes_.all;
-  const auto failed = all - view_.good - votes_.good;
-  if (all < policy.min_requests) return false;
-  const auto reaches = [all](std::int64_t part, double ratio) {
-    return static_cast<double>(part) >= ratio * static_cast<double>(all);
-  };
-  return reaches(failed, policy.failure_ratio) ||
-         (policy.slow_after != kForever && reaches(view_.slow + votes_.slow, policy.slow_ratio));
+  const bool none_good = votes_.counts.good == 0;
+  if (vote.failed && none_good) ++votes_.leading;
+  const int in_a_row = votes_.trailing + (none_good ? view_.failed_in_a_row : 0);
+  return guard::too_many_failed(policy, counts(), in_a_row);
 }
 
 void CircuitVotes::open_until(Time until) {
@@ -222,19 +212,16 @@ void CircuitVotes::open_until(Time until) {
   votes_ = {};
 }
 
-RemoteState::CircuitView CircuitVotes::seen() const {
-  auto seen = view_;
-  seen.all += votes_.all;
-  seen.good += votes_.good;
-  seen.slow += votes_.slow;
-  return seen;
+guard::Counts CircuitVotes::counts() const {
+  auto sum = view_.counts;
+  return sum += votes_.counts;
 }
 
 bool CircuitVotes::has_votes() const {
-  return votes_.all > 0 || votes_.good_probes > 0 || votes_.failed_probes > 0;
+  return votes_.counts.all > 0 || votes_.good_probes > 0 || votes_.failed_probes > 0;
 }
 
-RemoteState::Votes CircuitVotes::tell(const BreakerPolicy& policy, bool wants_probe,
+RedisState::Votes CircuitVotes::tell(const BreakerPolicy& policy, bool wants_probe,
                                       double unit_random, Time now) {
   auto votes = std::exchange(votes_, {});
   votes.generation = view_.generation;
@@ -248,7 +235,7 @@ RemoteState::Votes CircuitVotes::tell(const BreakerPolicy& policy, bool wants_pr
   return votes;
 }
 
-bool CircuitVotes::got(const RemoteState::CircuitView& view, Time now) {
+bool CircuitVotes::got(const RedisState::CircuitView& view, Time now) {
   const bool asked_to_probe = std::exchange(probe_asked_, false);
   if (view.away) {
     question_.failed(now);
@@ -263,7 +250,7 @@ bool CircuitVotes::got(const RemoteState::CircuitView& view, Time now) {
   return changed;
 }
 
-bool CircuitVotes::heard(const RemoteState::CircuitView& view) {
+bool CircuitVotes::heard(const RedisState::CircuitView& view) {
   if (view.generation == view_.generation) return false;
   votes_ = {};
   probe_ = false;

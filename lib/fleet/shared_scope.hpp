@@ -2,7 +2,7 @@
 // without clock and lock.
 #pragma once
 
-#include "remote_state.hpp"
+#include "redis_state.hpp"
 
 #include "lib/guard/breaker.hpp"
 
@@ -13,10 +13,9 @@ namespace httpretry::fleet {
 using guard::Ticket;
 using guard::Vote;
 
+[[nodiscard]] ConcurrencyPolicy with_max(ConcurrencyPolicy policy, int max);
 // The share of one process.
-[[nodiscard]] RatePolicy share_of(RatePolicy policy, int workers);
-[[nodiscard]] ConcurrencyPolicy share_of(ConcurrencyPolicy policy, int workers);
-[[nodiscard]] BreakerPolicy share_of(BreakerPolicy policy, int workers);
+[[nodiscard]] GuardPolicy share_of(GuardPolicy policy, int workers);
 [[nodiscard]] BudgetPolicy share_of(BudgetPolicy policy, int workers);
 
 // A question whose reply a send may wait for.
@@ -54,7 +53,7 @@ class TokensAhead {
   // How many to ask for; 0: not now.
   std::int64_t wanted(const RatePolicy& policy, int waiting, Time now);
   void ask(Time now) { question_.ask(now); }
-  void got(const RemoteState::Tokens& tokens, Time now);
+  void got(const RedisState::Tokens& tokens, Time now);
   // Where the last reply is old: others may have given some back.
   void doubt(Time now);
   // Those that nobody has needed for a time: how many to give back.
@@ -90,7 +89,7 @@ class SlotsHeld {
   [[nodiscard]] Time next_ask() const { return ask_again_; }
   // What it does not want any more it does not use from here on.
   void ask(int wanted, Time now);
-  void got(const RemoteState::Slots& slots, Time now);
+  void got(const RedisState::Slots& slots, Time now);
   void clear() { *this = SlotsHeld(); }
 
  private:
@@ -111,15 +110,15 @@ class SendTurns {
   void ended(bool throttled);
   // Whether to ask, and what.
   [[nodiscard]] bool asks(Time now) const;
-  RemoteState::Sends ask(Time now);
+  RedisState::Sends ask(Time now);
   void not_asked() { question_.forget(); }
-  void got(const RemoteState::SendsView& view, Time now);
+  void got(const RedisState::SendsView& view, Time now);
   [[nodiscard]] bool has_news() const { return sends_.ended > 0; }
   void clear() { *this = SendTurns(); }
 
  private:
   Question question_;
-  RemoteState::Sends sends_;
+  RedisState::Sends sends_;
   bool limited_ = false;
   std::int64_t granted_ = 0;
   Time ask_again_{};
@@ -144,26 +143,24 @@ class CircuitVotes {
   void give_back(const Ticket& ticket);
   // What to tell, where there is something to tell or to ask.
   [[nodiscard]] bool has_votes() const;
-  RemoteState::Votes tell(const BreakerPolicy& policy, bool wants_probe, double unit_random,
+  RedisState::Votes tell(const BreakerPolicy& policy, bool wants_probe, double unit_random,
                           Time now);
   void not_told() { question_.forget(), probe_asked_ = false; }
   // True: the state has changed.
-  bool got(const RemoteState::CircuitView& view, Time now);
+  bool got(const RedisState::CircuitView& view, Time now);
   // The same, from the news.
-  bool heard(const RemoteState::CircuitView& view);
+  bool heard(const RedisState::CircuitView& view);
   // By the program.
   void open_until(Time until);
   void clear() { *this = CircuitVotes(); }
-  [[nodiscard]] const RemoteState::CircuitView& view() const { return view_; }
-  // With the votes that were not told yet.
-  [[nodiscard]] RemoteState::CircuitView seen() const;
+  [[nodiscard]] const RedisState::CircuitView& view() const { return view_; }
+  // Those of the view, with the votes that were not told yet.
+  [[nodiscard]] guard::Counts counts() const;
 
  private:
-  [[nodiscard]] bool too_many_failed(const BreakerPolicy& policy) const;
-
   bool known_ = false;  // the remote state has said how it stands
-  RemoteState::CircuitView view_;
-  RemoteState::Votes votes_;
+  RedisState::CircuitView view_;
+  RedisState::Votes votes_;
   Duration server_delay_{};
   Duration open_for_{};
   Question question_;

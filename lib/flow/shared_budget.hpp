@@ -17,7 +17,7 @@
 namespace httpretry {
 
 // What calls share.
-class SharedBudget final : public RetryAccount {
+class HTTPRETRY_API SharedBudget final : public RetryAccount {
  public:
   SharedBudget(const BudgetPolicy& policy, Time now) : budget(policy), rate(now), last_used(now) {}
   SharedBudget(const Budget& like, const SendRate& sends, Time now)

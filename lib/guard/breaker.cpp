@@ -92,13 +92,12 @@ void Breaker::vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote
   window_.add({1, vote.failed ? 0U : 1U, vote.took > policy.slow_after ? 1U : 0U}, now,
               policy.window);
   in_a_row_ = vote.failed ? in_a_row_ + 1 : 0;
-  if (too_many_failed(policy)) open(policy, vote, now, unit_random);
+  if (too_many_failed(policy, window_.sum(), in_a_row_)) open(policy, vote, now, unit_random);
 }
 
-bool Breaker::too_many_failed(const BreakerPolicy& policy) const {
-  if (policy.failures > 0 && in_a_row_ >= policy.failures) return true;
+bool too_many_failed(const BreakerPolicy& policy, const Counts& counts, int in_a_row) {
+  if (policy.failures > 0 && in_a_row >= policy.failures) return true;
   if (policy.kind != Kind::Ratio) return false;
-  const auto& counts = window_.sum();
   if (counts.all < static_cast<std::uint32_t>(policy.min_requests)) return false;
   return reaches(counts.failed(), counts.all, policy.failure_ratio) ||
          (policy.slow_after != kForever && reaches(counts.slow, counts.all, policy.slow_ratio));

@@ -33,6 +33,10 @@ struct Vote {
   Duration server_delay{};  // that a failure came with
 };
 
+// Whether a closed breaker opens: by the sends of its window, and the failures in a row.
+[[nodiscard]] HTTPRETRY_API bool too_many_failed(const BreakerPolicy& policy, const Counts& counts,
+                                                 int in_a_row);
+
 class HTTPRETRY_API Breaker {
  public:
   struct Answer {
@@ -88,7 +92,6 @@ class HTTPRETRY_API Breaker {
   enum class Counting : std::uint8_t { Nothing, Asked, Ended };
   Answer ask_share(const BreakerPolicy& policy, Time now, double unit_random);
   Answer ask_to_probe(const BreakerPolicy& policy, Time now);
-  [[nodiscard]] bool too_many_failed(const BreakerPolicy& policy) const;
   void vote_of_probe(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random);
   void open(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random);
   // False: it was none that counts.

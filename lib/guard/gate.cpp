@@ -1,5 +1,5 @@
 #include "lane.hpp"
-#include "limit_rules.hpp"
+#include "limits.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -12,10 +12,6 @@ constexpr double kRounding = 1e-9;
 // A quantile is read again when there are so many more samples.
 constexpr std::uint32_t kPartOfSamples = 32;
 
-std::int64_t second_of(Time now) {
-  return std::max<std::int64_t>(now.time_since_epoch() / std::chrono::seconds(1), 0);
-}
-
 HedgeDelay delay_of(Duration after, std::uint32_t samples = 0,
                     std::optional<HedgeRefused> refused = {}) {
   HedgeDelay delay;
@@ -27,48 +23,59 @@ HedgeDelay delay_of(Duration after, std::uint32_t samples = 0,
 
 }  // namespace
 
-HedgeBudget::Second& HedgeBudget::at(Time now) {
-  const auto number = second_of(now);
-  auto& second = seconds_[static_cast<std::size_t>(number % kSeconds)];
-  if (second.number != number) second = {number, 0, 0};
-  return second;
-}
-
-HedgeBudget::Second HedgeBudget::sum(Time now) const {
-  const auto current = second_of(now);
-  Second sum;
-  for (const auto& second : seconds_) {
-    if (second.number <= current - kSeconds || second.number > current) continue;
-    sum.calls += second.calls;
-    sum.hedges += second.hedges;
-  }
-  return sum;
+std::int64_t HedgeBudget::hedges(Time now) const {
+  const auto sum = window_.sum(now);
+  return std::int64_t{sum.good} - sum.slow;
 }
 
 std::int64_t HedgeBudget::most(double per_call, Time now) const {
-  return static_cast<std::int64_t>(per_call * sum(now).calls + kRounding);
+  return static_cast<std::int64_t>(per_call * static_cast<double>(calls(now)) + kRounding);
 }
 
 std::int64_t HedgeBudget::left(double per_call, Time now) const {
-  return most(per_call, now) - sum(now).hedges;
+  return most(per_call, now) - hedges(now);
 }
 
 bool HedgeBudget::take(double per_call, Time now) {
   if (left(per_call, now) < 1) return false;
-  ++at(now).hedges;
+  add({0, 1, 0}, now);
   return true;
 }
 
-// What was taken in an earlier second is given back in this one: the sum is the same.
-void HedgeBudget::give_back(Time now) { --at(now).hedges; }
-
 void HedgeState::begin_call(Time now) {
+  const std::lock_guard lock(mutex_);
   last_call_ = now;
   budget_.count_call(now);
 }
 
+void HedgeState::add_sample(Duration to_headers, Time now) {
+  const std::lock_guard lock(mutex_);
+  sketch_.add(to_headers, now);
+}
+
+std::optional<Duration> HedgeState::median(Time now) {
+  const std::lock_guard lock(mutex_);
+  return sketch_.quantile(0.5, now);
+}
+
+void HedgeState::throttle(Time until) {
+  const std::lock_guard lock(mutex_);
+  throttled_until_ = std::max(throttled_until_, until);
+}
+
+bool HedgeState::throttled(Time now) {
+  const std::lock_guard lock(mutex_);
+  return now < throttled_until_;
+}
+
 bool HedgeState::take(const HedgePolicy& policy, Time now) {
+  const std::lock_guard lock(mutex_);
   return !policy.budget || budget_.take(*policy.budget, now);
+}
+
+void HedgeState::give_back(const HedgePolicy& policy, Time now) {
+  const std::lock_guard lock(mutex_);
+  if (policy.budget) budget_.give_back(now);
 }
 
 Duration HedgeState::quantile(double q, std::uint32_t count, Time now) {
@@ -83,6 +90,7 @@ Duration HedgeState::quantile(double q, std::uint32_t count, Time now) {
 
 HedgeDelay HedgeState::delay(const HedgePolicy& policy, Time now) {
   if (policy.quantile == 0) return delay_of(policy.after);
+  const std::lock_guard lock(mutex_);
   const auto count = sketch_.count(now);
   if (count < static_cast<std::uint32_t>(policy.min_samples)) {
     if (policy.initial) return delay_of(*policy.initial);
@@ -95,8 +103,29 @@ HedgeDelay HedgeState::delay(const HedgePolicy& policy, Time now) {
   return delay_of(std::max(value, policy.min), count);
 }
 
-bool HedgeState::idle(Time now) const {
-  return now - last_call_ > std::chrono::seconds(30) && !throttled(now);
+bool HedgeState::idle(Time now) {
+  const std::lock_guard lock(mutex_);
+  return now - last_call_ > std::chrono::seconds(30) && now >= throttled_until_;
+}
+
+void HedgeState::reset() {
+  const std::lock_guard lock(mutex_);
+  sketch_ = {};
+  budget_ = {};
+  throttled_until_ = {};
+  last_call_ = {};
+  read_ = {};
+}
+
+ScopeState HedgeState::facts(const std::string& key, Time now) {
+  const std::lock_guard lock(mutex_);
+  ScopeState facts;
+  facts.key = key;
+  facts.calls = budget_.calls(now);
+  facts.hedges = budget_.hedges(now);
+  facts.samples = sketch_.count(now);
+  if (now < throttled_until_) facts.until = throttled_until_;
+  return facts;
 }
 
 std::string source_text(const HedgePolicy& policy, const HedgeDelay& delay) {

@@ -1,59 +1,53 @@
 // HedgeState: what the sends of one scope teach about hedges: how long responses take, how many
-// hedges the calls may have, whether the server wants fewer requests. A plain state machine,
-// without clock and lock.
+// hedges the calls may have, whether the server wants fewer requests.
 #pragma once
 
 #include "sketch.hpp"
+#include "window.hpp"
 
 #include <httpretry/flow/shared_state.hpp>
 #include <httpretry/retry/hedge_policy.hpp>
+
+#include <mutex>
+#include <string>
 
 namespace httpretry::guard {
 
 // The hedges of the calls of the last ten seconds.
 class HedgeBudget {
  public:
-  void count_call(Time now) { ++at(now).calls; }
+  void count_call(Time now) { add({1, 0, 0}, now); }
   // False: nothing was taken.
   bool take(double per_call, Time now);
-  void give_back(Time now);
+  // What was taken in an earlier second is given back in this one: the sum is the same.
+  void give_back(Time now) { add({0, 0, 1}, now); }
   // Whole hedges; negative where a smaller budget came into force.
   [[nodiscard]] std::int64_t left(double per_call, Time now) const;
   [[nodiscard]] std::int64_t most(double per_call, Time now) const;
-  [[nodiscard]] std::int64_t calls(Time now) const { return sum(now).calls; }
-  [[nodiscard]] std::int64_t hedges(Time now) const { return sum(now).hedges; }
+  [[nodiscard]] std::int64_t calls(Time now) const { return window_.sum(now).all; }
+  [[nodiscard]] std::int64_t hedges(Time now) const;
 
  private:
-  static constexpr std::int64_t kSeconds = 10;
-  struct Second {
-    std::int64_t number = -1;
-    std::int32_t calls = 0;
-    std::int32_t hedges = 0;
-  };
-  Second& at(Time now);
-  [[nodiscard]] Second sum(Time now) const;
+  void add(const Counts& more, Time now) { window_.add(more, now, std::chrono::seconds(10)); }
 
-  std::array<Second, static_cast<std::size_t>(kSeconds)> seconds_{};
+  // Counts all calls, as `good` the hedges that were taken, and as `slow` those given back.
+  Window window_;
 };
 
-class HedgeState {
+class HedgeState final : public HedgeAccount {
  public:
-  void begin_call(Time now);
-  [[nodiscard]] HedgeDelay delay(const HedgePolicy& policy, Time now);
-  // Half of the responses take longer; empty where that is not known.
-  [[nodiscard]] std::optional<Duration> median(Time now) const {
-    return sketch_.quantile(0.5, now);
-  }
-  void add_sample(Duration to_headers, Time now) { sketch_.add(to_headers, now); }
-  void throttle(Time until) { throttled_until_ = std::max(throttled_until_, until); }
-  [[nodiscard]] bool throttled(Time now) const { return now < throttled_until_; }
-  [[nodiscard]] Time throttled_until() const { return throttled_until_; }
-  [[nodiscard]] std::uint32_t samples(Time now) const { return sketch_.count(now); }
-  bool take(const HedgePolicy& policy, Time now);
-  void give_back(Time now) { budget_.give_back(now); }
-  [[nodiscard]] const HedgeBudget& budget() const { return budget_; }
+  void begin_call(Time now) override;
+  void add_sample(Duration to_headers, Time now) override;
+  [[nodiscard]] HedgeDelay delay(const HedgePolicy& policy, Time now) override;
+  [[nodiscard]] std::optional<Duration> median(Time now) override;
+  void throttle(Time until) override;
+  [[nodiscard]] bool throttled(Time now) override;
+  bool take(const HedgePolicy& policy, Time now) override;
+  void give_back(const HedgePolicy& policy, Time now) override;
   // As new.
-  [[nodiscard]] bool idle(Time now) const;
+  [[nodiscard]] bool idle(Time now);
+  void reset();
+  [[nodiscard]] ScopeState facts(const std::string& key, Time now);
 
  private:
   // The quantile as it was last read. It is read again when there are more samples by a part.
@@ -63,8 +57,10 @@ class HedgeState {
     Time when{};
     Duration value{};
   };
+  // With the mutex held.
   [[nodiscard]] Duration quantile(double q, std::uint32_t count, Time now);
 
+  std::mutex mutex_;  // guards the next
   Sketch sketch_;
   HedgeBudget budget_;
   Time throttled_until_{};

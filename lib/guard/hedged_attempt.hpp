@@ -8,7 +8,7 @@
 // All of it happens on the loop of the call.
 #pragma once
 
-#include "hedge_scopes.hpp"
+#include "hedge_state.hpp"
 
 #include "lib/flow/current_attempt.hpp"
 #include "lib/flow/racing_send.hpp"

@@ -1,10 +1,12 @@
 // The middleware `hedge`: finds what is shared with other calls, and lets the sends of an attempt
 // race.
 #include "hedged_attempt.hpp"
+#include "sender.hpp"
 
 #include "lib/flow/call_state.hpp"
 
 #include <httpretry/guard/hedge.hpp>
+#include <httpretry/guard/local_state.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
 #include <string>
@@ -12,25 +14,19 @@
 namespace httpretry {
 namespace {
 
-std::string scope_text(GuardScope scope, const CurrentAttempt& attempt, const Request& request) {
-  const auto& resolved = attempt.resolved;
-  const auto& url = request.parsed_url();
-  const auto origin = url ? std::string(url->origin()) : std::string();
-  if (scope == GuardScope::Policy) return "policy";
-  // A request that no endpoint of the policy file matches shares with its host.
-  if (scope == GuardScope::Host || resolved == nullptr || resolved->identity.empty()) return origin;
-  return resolved->identity + " " + origin;
-}
-
 // "hedge https://api.example.com /policies/careful"
 std::string key_of(const CurrentAttempt& attempt, const Request& request) {
-  auto key = "hedge " + scope_text(attempt.policy->hedge->scope, attempt, request);
+  guard::Sender sender;
+  if (const auto& url = request.parsed_url()) sender.host = url->origin();
   const auto& resolved = attempt.resolved;
-  if (resolved && resolved->guard_names) {
-    const auto& name = resolved->guard_names->hedge;
-    if (!name.empty()) key.append(" ").append(name);
+  std::string endpoint;
+  if (resolved && !resolved->identity.empty()) {
+    endpoint = resolved->identity + " " + std::string(sender.host);
   }
-  return key;
+  sender.endpoint = endpoint;
+  const bool named = resolved && resolved->guard_names;
+  return guard::state_key("hedge", attempt.policy->hedge->scope,
+                          named ? resolved->guard_names->hedge : "", sender);
 }
 
 class Hedging final : public Middleware {
@@ -45,21 +41,16 @@ class Hedging final : public Middleware {
 
  private:
   Task<Outcome> race(CurrentAttempt& attempt, Request request, Call& call, Next next) {
-    const auto account = account_of(key_of(attempt, request), call);
+    const auto& shared = Call::State::shared_state_of(call);
+    const auto account =
+        (shared ? shared : own_)->hedges(key_of(attempt, request), call.scheduler().now());
     guard::HedgedAttempt sends(attempt, *account, request, call, next);
     const auto running = sends.run();
     Outcome outcome = co_await running;
     co_return outcome;
   }
 
-  [[nodiscard]] std::shared_ptr<HedgeAccount> account_of(const std::string& key, const Call& call) {
-    const auto now = call.scheduler().now();
-    const auto& shared = Call::State::shared_state_of(call);
-    if (shared) return shared->hedges(key, now);
-    return own_.at(key, now);
-  }
-
-  guard::HedgeScopes own_;
+  const std::shared_ptr<SharedState> own_ = local_state();
 };
 
 }  // namespace

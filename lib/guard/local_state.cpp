@@ -1,4 +1,4 @@
-#include "local_limits.hpp"
+#include "local_state.hpp"
 
 #include <httpretry/guard/local_state.hpp>
 
@@ -9,8 +9,24 @@ namespace httpretry {
 namespace guard {
 
 std::shared_ptr<SendLimits> LocalState::limits(LimitKeys keys, Time now) {
+  // The state of that key; nullptr if it is empty.
+  const auto at = [now](auto& states, const std::string& key) {
+    return key.empty() ? nullptr : states.at(key, now);
+  };
   const std::lock_guard lock(mutex_);
-  return std::make_shared<Limits>(shared_from_this(), std::move(keys), now);
+  auto limits = std::make_shared<Limits>(shared_from_this(), std::move(keys));
+  const auto& used = limits->keys_;
+  for (std::size_t which = 0; which < used.pauses.size(); ++which) {
+    limits->pauses_[which] = at(pauses_, used.pauses[which]);
+  }
+  limits->rate_ = at(rates_, used.rate);
+  limits->slots_ = at(slots_, used.slots);
+  limits->breaker_ = at(breakers_, used.breaker);
+  if (limits->breaker_ && used.policy->breaker->when_open == BreakerPolicy::WhenOpen::Wait) {
+    const auto key = "ramp " + std::string(without_kind(used.breaker));
+    limits->pauses_[Limits::kRamp] = at(pauses_, key);
+  }
+  return limits;
 }
 
 std::shared_ptr<RetryAccount> LocalState::account(const std::string& key,
@@ -25,39 +41,22 @@ std::shared_ptr<RetryAccount> LocalState::account_after(std::span<const ChangedB
 }
 
 std::shared_ptr<HedgeAccount> LocalState::hedges(const std::string& key, Time now) {
+  const std::lock_guard lock(mutex_);
   return hedges_.at(key, now);
 }
 
-void LocalState::begin_pause(const std::shared_ptr<Scope<Pause>>& scope, std::string_view key,
-                             Time until) {
-  scope->machine.begin(until);
-  const bool known = std::any_of(paused_.begin(), paused_.end(),
-                                 [&](const Paused& one) { return one.scope == scope; });
-  if (known) return;
-  paused_.push_back({std::string(key), scope});
-  set_pauses(paused_.size());
-}
-
-void LocalState::end_pauses(Time now, StateChanges& changes) {
-  std::erase_if(paused_, [&](const Paused& one) {
-    auto& scope = *one.scope;
-    if (!scope.machine.ramp_used(now) || scope.waiting > 0 || scope.under_way > 0) return false;
-    scope.machine.end_ramp();
-    if (!one.key.empty()) changes.resumed.push_back(one.key);
-    return true;
-  });
-  set_pauses(paused_.size());
-}
-
 std::vector<ScopeState> LocalState::states(std::string_view prefix, Time now) const {
-  auto states = hedges_.states(prefix, now);
-  const auto add = [&](const std::string& key, const auto& scope) -> ScopeState& {
-    auto& state = states.emplace_back();
+  std::vector<ScopeState> states;
+  const auto add = [&](const std::string& key, const auto& scope,
+                       ScopeState state = {}) -> ScopeState& {
     state.key = key;
     state.waiting = scope.waiting;
-    return state;
+    return states.emplace_back(std::move(state));
   };
   const std::lock_guard lock(mutex_);
+  hedges_.each(prefix, [&](const std::string& key, HedgeState& hedges) {
+    states.push_back(hedges.facts(key, now));
+  });
   pauses_.each(prefix, [&](const std::string& key, const Scope<Pause>& scope) {
     auto& state = add(key, scope);
     if (!scope.machine.idle(now)) state.until = scope.machine.until();
@@ -69,40 +68,28 @@ std::vector<ScopeState> LocalState::states(std::string_view prefix, Time now) co
     add(key, scope).in_flight = scope.machine.used();
   });
   breakers_.each(prefix, [&](const std::string& key, const Scope<Breaker>& scope) {
-    auto& state = add(key, scope);
-    const auto counts = scope.machine.counts(now);
-    state.circuit = scope.machine.state();
-    state.failed = counts.failed();
-    state.total = counts.all;
-    if (state.circuit == Circuit::Open) state.until = scope.machine.until();
+    add(key, scope, circuit_of(scope.machine, now));
   });
   std::sort(states.begin(), states.end(),
             [](const ScopeState& a, const ScopeState& b) { return a.key < b.key; });
   return states;
 }
 
-bool LocalState::change(Time now, const std::function<bool()>& how) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!how()) return false;
-  }
-  tell_changed(now);
-  return true;
-}
-
 // A key says what kind it is of, so only one of them has it.
 bool LocalState::reset(std::string_view key, Time now) {
-  if (hedges_.reset(std::string(key))) return true;
   return change(now, [&] {
     auto* const pause = pauses_.find(key);
     auto* const rate = rates_.find(key);
     auto* const slots = slots_.find(key);
     auto* const breaker = breakers_.find(key);
+    auto* const hedges = hedges_.find(key);
     if (pause != nullptr) pause->machine.end();
     if (rate != nullptr) rate->machine = Rate();
     if (slots != nullptr) slots->machine.forget();
     if (breaker != nullptr) breaker->machine.close();
-    return pause != nullptr || rate != nullptr || slots != nullptr || breaker != nullptr;
+    if (hedges != nullptr) hedges->reset();
+    return pause != nullptr || rate != nullptr || slots != nullptr || breaker != nullptr ||
+           hedges != nullptr;
   });
 }
 

@@ -26,14 +26,14 @@ std::string pause_key(GuardScope scope, const Sender& sender, const GuardNames& 
   return key;
 }
 
+}  // namespace
+
 std::string state_key(std::string_view kind, GuardScope scope, std::string_view name,
                       const Sender& sender) {
   auto key = std::string(kind) + " " + scope_text(scope, sender);
   if (!name.empty()) key.append(" ").append(name);
   return key;
 }
-
-}  // namespace
 
 LimitKeys limit_keys(const Sender& sender) {
   static const GuardNames unnamed;

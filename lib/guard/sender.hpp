@@ -5,6 +5,7 @@
 #include <httpretry/policy/policy_set.hpp>
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 namespace httpretry::guard {
@@ -22,6 +23,10 @@ struct Sender {
   double chance = 0;          // uniform in [0, 1)
 };
 
+// "rate https://api.example.com /policies/careful": the key of a state of that kind. `name` is where
+// its block is stated.
+[[nodiscard]] std::string state_key(std::string_view kind, GuardScope scope, std::string_view name,
+                                    const Sender& sender);
 [[nodiscard]] LimitKeys limit_keys(const Sender& sender);
 
 }  // namespace httpretry::guard

@@ -35,7 +35,7 @@ std::shared_ptr<SharedState> patient(int port, Duration patience, int workers) {
   options.address.workers = workers;
   options.reply_timeout = patience;
   options.connect_timeout = std::max<Duration>(patience, 500ms);
-  return std::make_shared<FleetState>(std::make_unique<RedisState>(std::move(options)));
+  return std::make_shared<FleetState>(std::move(options));
 }
 
 std::shared_ptr<SharedState> patient(const RedisServer& server, Duration patience = 5s,
@@ -175,7 +175,7 @@ TEST_CASE("a process that waits for a slow rate finds what another has given bac
   link.reply_timeout = 5s;
   RedisState other(std::move(link));
   other.take_tokens("rate https://api.example.com", *policy.rate, 0, 1,
-                    [](const RemoteState::Tokens&, Time) {});
+                    [](const RedisState::Tokens&, Time) {});
   CHECK(waits.wait_until([&] { return !waits.begin(0s).refused(); }));
   waits.limits().wait(-1);
 }
@@ -611,19 +611,19 @@ TEST_CASE("long: a circuit that one process opens refuses in others within 700 m
 }
 
 TEST_CASE("the share of one process") {
-  RatePolicy rate;
-  rate.requests = 100;
-  rate.burst = 10;
-  CHECK(share_of(rate, 4).per == 4s);
-  CHECK(share_of(rate, 4).burst == 2);
-  CHECK(share_of(rate, 40).burst == 1);
-  ConcurrencyPolicy slots;
-  slots.max = 10;
-  slots.min = 5;
-  CHECK(share_of(slots, 4).max == 2);
-  CHECK(share_of(slots, 4).min == 2);
-  CHECK(share_of(slots, 40).max == 1);
-  BreakerPolicy breaker;
-  CHECK(share_of(breaker, 4).min_requests == 5);
+  GuardPolicy policy = rate_of(100, 1s, 10);
+  policy.concurrency.emplace();
+  policy.concurrency->max = 10;
+  policy.concurrency->min = 5;
+  policy.breaker.emplace();
+  CHECK(share_of(policy, 4).rate->per == 4s);
+  CHECK(share_of(policy, 4).rate->burst == 2);
+  CHECK(share_of(policy, 40).rate->burst == 1);
+  CHECK(share_of(policy, 4).concurrency->max == 2);
+  CHECK(share_of(policy, 4).concurrency->min == 2);
+  CHECK(share_of(policy, 40).concurrency->max == 1);
+  CHECK(share_of(policy, 4).breaker->min_requests == 5);
+  policy.breaker->kind = BreakerPolicy::Kind::Share;
+  CHECK(share_of(policy, 4).breaker->min_requests == 20);
   CHECK(share_of(tokens_of(100, 5), 4).capacity == 25'000);
 }

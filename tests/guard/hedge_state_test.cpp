@@ -1,6 +1,8 @@
 // What hedges are decided by, without sends.
-#include "lib/guard/hedge_scopes.hpp"
+#include "lib/guard/hedge_state.hpp"
 #include "lib/retry/policy_limits.hpp"
+
+#include <httpretry/guard/local_state.hpp>
 
 #include <doctest/doctest.h>
 
@@ -119,11 +121,13 @@ TEST_CASE("quantiles have short names") {
 }
 
 TEST_CASE("scopes are bounded, and those in use stay") {
-  HedgeScopes scopes;
-  const auto kept = scopes.at("kept", kStart);
+  constexpr std::size_t kMost = 4096;
+  const auto state = local_state();
+  const auto kept = state->hedges("kept", kStart);
   kept->throttle(kStart + 1h);
-  for (std::size_t i = 0; i < 2 * HedgeScopes::kMaxScopes; ++i) {
-    scopes.at("scope " + std::to_string(i), kStart + 1min);
+  for (std::size_t i = 0; i < 2 * kMost; ++i) {
+    static_cast<void>(state->hedges("scope " + std::to_string(i), kStart + 1min));
   }
-  CHECK(scopes.at("kept", kStart + 1min)->throttled(kStart + 1min));
+  CHECK(state->states("", kStart + 1min).size() <= kMost);
+  CHECK(state->hedges("kept", kStart + 1min)->throttled(kStart + 1min));
 }

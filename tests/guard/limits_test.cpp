@@ -1,0 +1,98 @@
+// What a send takes of its limits, and what its end says to them.
+#include <httpretry/guard/local_state.hpp>
+#include <httpretry/retry/guard_policy.hpp>
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <optional>
+
+using namespace httpretry;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Time kNow{1h};
+constexpr WallTime kWallNow{1'800'000'000s};
+
+struct Model {
+  explicit Model(const GuardPolicy& policy) {
+    LimitKeys keys;
+    keys.policy = std::make_shared<const GuardPolicy>(policy);
+    keys.pauses[0] = "pause https://a";
+    if (policy.breaker) keys.breaker = "breaker https://a";
+    limits = state->limits(keys, kNow);
+  }
+  SendGrant enter(Time now, bool is_retry = false) const {
+    SendAsk ask;
+    ask.now = now;
+    ask.is_retry = is_retry;
+    StateChanges changes;
+    return limits->enter(ask, changes);
+  }
+  void leave(const SendGrant& grant, const std::optional<SendEnd>& end, Time now) const {
+    StateChanges changes;
+    limits->leave(grant, end ? &*end : nullptr, now, 0.5, changes);
+  }
+
+  std::shared_ptr<SharedState> state = local_state();
+  std::shared_ptr<SendLimits> limits;
+};
+
+GuardPolicy with_breaker(BreakerPolicy::AppliesTo applies_to) {
+  GuardPolicy policy;
+  policy.breaker.emplace().applies_to = applies_to;
+  return policy;
+}
+
+// How many sends the ramp after a pause lets out at once when its first one has ended like that.
+int width_after(const std::optional<SendEnd>& end) {
+  const Model model{GuardPolicy()};
+  model.limits->pause(0, kNow + 1s, kNow);
+  const auto first = model.enter(kNow + 1s);
+  CHECK(first.held == QueuedBy::Nothing);
+  CHECK(model.enter(kNow + 1s).held == QueuedBy::Ramp);
+  model.limits->wait(1);  // another send waits, so the ramp does not end
+  model.leave(first, end, kNow + 1s);
+  int width = 0;
+  while (width < 10 && model.enter(kNow + 1s).held == QueuedBy::Nothing) ++width;
+  return width;
+}
+
+}  // namespace
+
+TEST_CASE("a time that never comes is no date") {
+  const Model model(with_breaker(BreakerPolicy::AppliesTo::All));
+  const auto until = [&](Time when) {
+    CHECK(model.state->open_circuit("breaker https://a", when, kNow));
+    return model.limits->facts(kNow, kWallNow).circuit->until;
+  };
+  CHECK(until(kNow + 5s) == kWallNow + 5s);
+  CHECK(until(kNow - 5s) == kWallNow - 5s);
+  CHECK_FALSE(until(kNever));
+}
+
+TEST_CASE("a breaker for retries only is not asked for the first attempt") {
+  const auto held = [](BreakerPolicy::AppliesTo applies_to, bool is_retry) {
+    const Model model(with_breaker(applies_to));
+    CHECK(model.state->open_circuit("breaker https://a", kNow + 1h, kNow));
+    return model.enter(kNow, is_retry).held;
+  };
+  CHECK(Model(GuardPolicy()).enter(kNow, true).held == QueuedBy::Nothing);  // it has none
+  CHECK(held(BreakerPolicy::AppliesTo::All, false) == QueuedBy::Circuit);
+  CHECK(held(BreakerPolicy::AppliesTo::All, true) == QueuedBy::Circuit);
+  CHECK(held(BreakerPolicy::AppliesTo::Retries, false) == QueuedBy::Nothing);
+  CHECK(held(BreakerPolicy::AppliesTo::Retries, true) == QueuedBy::Circuit);
+}
+
+TEST_CASE("a ramp learns from sends that say something of the server") {
+  CHECK(width_after(std::nullopt) == 1);
+  SendEnd end;
+  end.responded = true;
+  end.counts = false;
+  CHECK(width_after(end) == 1);
+  end.counts = true;
+  CHECK(width_after(end) == 2);
+  end.responded = false;
+  CHECK(width_after(end) == 1);
+}
