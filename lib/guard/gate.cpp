@@ -1,4 +1,4 @@
-#include "lane.hpp"
+#include "gate.hpp"
 #include "limits.hpp"
 
 #include <algorithm>
@@ -32,58 +32,33 @@ std::size_t Gate::lanes() const {
   return lanes_.size();
 }
 
-std::size_t Gate::HashOfLane::operator()(const Sender& sender) const {
-  const std::hash<std::string_view> hash;
-  return hash(sender.host) ^ (hash(sender.endpoint) << 1U) ^ sender.credentials ^
-         std::hash<const void*>()(sender.policy.get());
-}
-
-std::size_t Gate::HashOfLane::operator()(const std::unique_ptr<Lane>& lane) const {
-  Sender sender;
-  sender.policy = lane->policy;
-  sender.host = lane->host;
-  sender.endpoint = lane->endpoint;
-  sender.credentials = lane->credentials;
-  return (*this)(sender);
-}
-
-bool Gate::SameLane::operator()(const Sender& sender, const std::unique_ptr<Lane>& lane) const {
-  return lane->policy == sender.policy && lane->credentials == sender.credentials &&
-         lane->host == sender.host && lane->endpoint == sender.endpoint;
-}
-
-std::unique_ptr<Gate::Lane> Gate::make_lane(const Sender& sender, Time now) {
-  auto lane = std::make_unique<Lane>();
-  lane->policy = sender.policy;
-  lane->host = sender.host;
-  lane->endpoint = sender.endpoint;
-  lane->credentials = sender.credentials;
-  auto keys = limit_keys(sender);
-  lane->two_pauses = !keys.pauses[1].empty();
-  for (const auto* const key :
+Gate::Lane& Gate::lane_of(const Sender& sender, Time now) {
+  const LaneKey key(sender.policy.get(), sender.credentials, sender.host, sender.endpoint);
+  if (const auto found = lanes_.find(key); found != lanes_.end()) return found->second;
+  if (lanes_.size() >= room_at_) make_room();
+  const auto keys = limit_keys(sender);
+  auto limits = state_->limits(keys, now);
+  auto& lane = lanes_[key];
+  lane.policy = sender.policy;
+  lane.limits = std::move(limits);
+  lane.two_pauses = !keys.pauses[1].empty();
+  for (const auto* const state :
        {&keys.pauses[0], &keys.pauses[1], &keys.breaker, &keys.rate, &keys.slots}) {
-    if (key->empty()) continue;
-    const auto found = scopes_.try_emplace(*key).first;
-    if (!found->second) found->second = std::make_unique<Scope>();
-    found->second->lanes.push_back(lane.get());
-    lane->scopes.emplace_back(&found->first, found->second.get());
+    if (state->empty()) continue;
+    auto& scope = *scopes_.try_emplace(*state).first;
+    scope.second.lanes.push_back(&lane);
+    lane.scopes.push_back(&scope);
   }
-  lane->limits = state_->limits(std::move(keys), now);
   return lane;
 }
 
-Gate::Lane& Gate::lane_of(const Sender& sender, Time now) {
-  if (const auto found = lanes_.find(sender); found != lanes_.end()) return **found;
-  if (lanes_.size() >= room_at_) make_room();
-  return **lanes_.insert(make_lane(sender, now)).first;
-}
-
 void Gate::make_room() {
-  std::erase_if(lanes_, [&](const std::unique_ptr<Lane>& lane) {
-    if (lane->users > 0) return false;
-    for (const auto& [key, scope] : lane->scopes) {
-      std::erase(scope->lanes, lane.get());
-      if (scope->lanes.empty()) scopes_.erase(scopes_.find(*key));
+  std::erase_if(lanes_, [&](auto& entry) {
+    auto& lane = entry.second;
+    if (lane.users > 0) return false;
+    for (auto* const scope : lane.scopes) {
+      std::erase(scope->second.lanes, &lane);
+      if (scope->second.lanes.empty()) scopes_.erase(scopes_.find(scope->first));
     }
     return true;
   });
@@ -97,9 +72,9 @@ std::string Gate::pause(const Sender& sender, GuardScope scope, Time until, Time
     const std::lock_guard lock(mutex_);
     auto& lane = lane_of(sender, now);
     const bool second = lane.two_pauses && !chosen && scope == GuardScope::Endpoint;
-    key = *lane.scopes[second ? 1 : 0].first;  // pauses are the first of them
+    key = lane.scopes[second ? 1 : 0]->first;  // pauses are the first of them
     lane.limits->pause(second ? 1 : 0, until, now);
-    for (const auto& [name, one] : lane.scopes) refuse_in_vain(*one, now);
+    refuse_in_vain(lane, now);
   }
   state_->tell_changed(now, listener_.get());
   return std::string(without_kind(key));
@@ -118,10 +93,10 @@ QueuedBy Gate::would_hold(const Sender& sender, Time now) {
 
 void Gate::look_again(Time now) {
   const std::lock_guard lock(mutex_);
-  for (const auto& [key, scope] : scopes_) {
-    if (scope->waiting == 0) continue;
-    serve(*scope, now);
-    refuse_in_vain(*scope, now);
+  for (auto& [key, scope] : scopes_) {
+    if (scope.waiting == 0) continue;
+    serve(scope, now);
+    refuse_in_vain(scope, now);
   }
 }
 
@@ -144,7 +119,7 @@ void Gate::serve(Scope& scope, Time now) {
 }
 
 void Gate::serve(const Lane& lane, Time now) {
-  for (const auto& [key, scope] : lane.scopes) serve(*scope, now);
+  for (auto* const scope : lane.scopes) serve(scope->second, now);
 }
 
 // Only the first of a queue has a timer for the time at which its turn may come.
@@ -152,6 +127,10 @@ void Gate::wake_head(const Lane& lane, Time now) {
   if (lane.queue.empty()) return;
   const auto& head = lane.head();
   if (head.wake_ && head.next_look(now) < head.looks_at_) head.wake_->happen();
+}
+
+void Gate::refuse_in_vain(const Lane& lane, Time now) {
+  for (const auto* const scope : lane.scopes) refuse_in_vain(scope->second, now);
 }
 
 void Gate::refuse_in_vain(const Scope& scope, Time now) {

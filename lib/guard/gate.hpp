@@ -10,15 +10,15 @@
 #include <httpretry/flow/detail/shared_work.hpp>
 #include <httpretry/flow/shared_state.hpp>
 
-#include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -53,8 +53,27 @@ class Gate {
   static constexpr std::size_t kMaxIdleLanes = 1024;
 
  private:
-  struct Scope;
+  // Priority, then arrival; where the policy says so the last comes first.
+  using Rank = std::pair<int, std::int64_t>;
   struct Lane;
+  // Who waits for one state.
+  struct Scope {
+    std::vector<Lane*> lanes;
+    int waiting = 0;
+  };
+  using Scopes = std::unordered_map<std::string, Scope>;
+  // Sends with the same limits. Only the first in its queue may be next.
+  struct Lane {
+    std::shared_ptr<const GuardPolicy> policy;
+    std::shared_ptr<SendLimits> limits;
+    std::vector<Scopes::value_type*> scopes;  // each once
+    bool two_pauses = false;
+    std::map<Rank, Turn*> queue;
+    int users = 0;  // turns that live
+    int turns = 0;  // that were granted
+
+    [[nodiscard]] Turn& head() const;
+  };
   // What a listener has of a gate, which may end while it is told.
   struct Hearing {
     explicit Hearing(Gate* its) : gate(its) {}
@@ -62,25 +81,16 @@ class Gate {
     Gate* gate;
   };
 
-  struct HashOfLane {
-    using is_transparent = void;
-    std::size_t operator()(const Sender& sender) const;
-    std::size_t operator()(const std::unique_ptr<Lane>& lane) const;
-  };
-  struct SameLane {
-    using is_transparent = void;
-    bool operator()(const Sender& sender, const std::unique_ptr<Lane>& lane) const;
-    bool operator()(const std::unique_ptr<Lane>& a, const std::unique_ptr<Lane>& b) const {
-      return a == b;
-    }
-  };
+  // Policy, credentials, host and endpoint. A new version of a policy file has lanes of its own,
+  // with the same states.
+  using LaneKey = std::tuple<const GuardPolicy*, std::uint64_t, std::string, std::string>;
 
   Lane& lane_of(const Sender& sender, Time now);
-  std::unique_ptr<Lane> make_lane(const Sender& sender, Time now);
   void serve(const Lane& lane, Time now);
   void serve(Scope& scope, Time now);
   // Something has closed: those that would wait in vain are refused.
   static void refuse_in_vain(const Scope& scope, Time now);
+  static void refuse_in_vain(const Lane& lane, Time now);
   static void wake_head(const Lane& lane, Time now);
   void look_again(Time now);
   void make_room();
@@ -91,8 +101,8 @@ class Gate {
   mutable std::mutex mutex_;  // guards the rest
   std::uint64_t arrivals_ = 0;
   std::size_t room_at_ = kMaxIdleLanes;  // so many lanes, and the idle ones are dropped
-  std::unordered_set<std::unique_ptr<Lane>, HashOfLane, SameLane> lanes_;
-  std::unordered_map<std::string, std::unique_ptr<Scope>> scopes_;
+  std::map<LaneKey, Lane> lanes_;
+  Scopes scopes_;
 };
 
 // A send's turn: its place in the queue, and then its right to be sent, for as long as this lives.
@@ -126,8 +136,6 @@ class Gate::Turn {
    public:
     using Event::happen;
   };
-  // Priority, then arrival; where the policy says so the last comes first.
-  using Rank = std::pair<int, std::int64_t>;
 
   // Everything from here on with the mutex.
   void arrive(Time now);

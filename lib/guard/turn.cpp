@@ -1,5 +1,5 @@
 // Gate::Turn: one send, from its place in the queue to its end.
-#include "lane.hpp"
+#include "gate.hpp"
 
 #include <algorithm>
 
@@ -141,14 +141,14 @@ void Gate::Turn::enter_queue() {
       policy.concurrency && policy.concurrency->queue.order == ConcurrencyPolicy::Order::Lifo;
   rank_ = {static_cast<int>(priority_), last_first ? -arrival : arrival};
   lane_->queue.emplace(rank_, this);
-  for (const auto& [key, scope] : lane_->scopes) ++scope->waiting;
+  for (auto* const scope : lane_->scopes) ++scope->second.waiting;
   lane_->limits->wait(1);
   queued_ = true;
 }
 
 void Gate::Turn::leave_queue() {
   lane_->queue.erase(rank_);
-  for (const auto& [key, scope] : lane_->scopes) --scope->waiting;
+  for (auto* const scope : lane_->scopes) --scope->second.waiting;
   lane_->limits->wait(-1);
   queued_ = false;
 }
@@ -158,7 +158,7 @@ void Gate::Turn::vote_early(const SendEnd& ended, Time now, double chance) {
     const std::lock_guard lock(gate_.mutex_);
     lane_->limits->vote_early(grant_, ended, now, chance, changes_);
     if (!changes_.circuit) return;
-    for (const auto& [key, scope] : lane_->scopes) refuse_in_vain(*scope, now);
+    refuse_in_vain(*lane_, now);
     gate_.serve(*lane_, now);
   }
   gate_.state_->tell_changed(now, gate_.listener_.get());
@@ -175,10 +175,7 @@ void Gate::Turn::end(const SendEnd& ended, Time now, double chance) {
 void Gate::Turn::give_back(const SendEnd* ended, Time now, double chance) {
   taken_ = false;
   lane_->limits->leave(grant_, ended, now, chance, changes_);
-  const bool opened = changes_.circuit && changes_.circuit->to == Circuit::Open;
-  for (const auto& [key, scope] : lane_->scopes) {
-    if (opened) refuse_in_vain(*scope, now);
-  }
+  if (changes_.circuit && changes_.circuit->to == Circuit::Open) refuse_in_vain(*lane_, now);
   gate_.serve(*lane_, now);
 }
 
