@@ -10,7 +10,6 @@
 #include <httpretry/flow/detail/shared_work.hpp>
 #include <httpretry/flow/shared_state.hpp>
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,8 +27,7 @@ namespace httpretry::guard {
 struct Wait {
   QueuedBy by = QueuedBy::Nothing;
   Time until = kNever;  // it may change by itself then
-  std::string why;      // of a circuit
-  double refused_share = 0;
+  std::string why{};    // of a circuit
 };
 
 class Gate {
@@ -139,7 +137,7 @@ class Gate::Turn {
 
   // Everything from here on with the mutex.
   void arrive(Time now);
-  [[nodiscard]] SendAsk ask(Time now) const;
+  [[nodiscard]] SendAsk ask_at(Time now) const;
   // What holds it back now.
   [[nodiscard]] Wait held(Time now) const;
   // Takes what it needs, or says what holds it back.
@@ -159,9 +157,7 @@ class Gate::Turn {
   Wait why_;
   bool queued_ = false;
   bool taken_ = false;
-  bool is_retry_;
-  Priority priority_;
-  double chance_;
+  SendAsk ask_;
   Time limit_;
   Time pause_limit_;
   Time slot_limit_ = kNever;

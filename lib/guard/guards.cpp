@@ -23,30 +23,22 @@ namespace {
 
 using Status = Gate::Turn::Status;
 
-Errc code_of(QueuedBy by) {
-  switch (by) {
-    case QueuedBy::Pause:
-    case QueuedBy::Ramp: return Errc::Paused;
-    case QueuedBy::Circuit: return Errc::CircuitOpen;
-    case QueuedBy::Rate:
-    case QueuedBy::SharedState: return Errc::RateLimited;
-    default: return Errc::QueueFull;
-  }
-}
-
-std::string text_of(const Wait& wait, std::string_view host) {
+Error error_of(const Wait& wait, std::string_view host) {
   const auto whose = " of " + std::string(host);
   switch (wait.by) {
-    case QueuedBy::Pause: return "the pause" + whose + " that the server asked for ends too late";
-    case QueuedBy::Ramp: return "after a pause, the turn" + whose + " comes too late";
+    case QueuedBy::Pause:
+      return Error(Errc::Paused, "the pause" + whose + " that the server asked for ends too late");
+    case QueuedBy::Ramp:
+      return Error(Errc::Paused, "after a pause, the turn" + whose + " comes too late");
     case QueuedBy::Circuit: {
-      auto text = "the circuit" + whose + " is open";
-      if (!wait.why.empty()) text += " (" + wait.why + ")";
-      return text;
+      const auto why = wait.why.empty() ? "" : " (" + wait.why + ")";
+      return Error(Errc::CircuitOpen, "the circuit" + whose + " is open" + why);
     }
-    case QueuedBy::Rate: return "the rate" + whose + " allows it too late";
-    case QueuedBy::SharedState: return "the shared limits" + whose + " were not known in time";
-    default: return "too many sends wait for the limit" + whose;
+    case QueuedBy::Rate:
+      return Error(Errc::RateLimited, "the rate" + whose + " allows it too late");
+    case QueuedBy::SharedState:
+      return Error(Errc::RateLimited, "the shared limits" + whose + " were not known in time");
+    default: return Error(Errc::QueueFull, "too many sends wait for the limit" + whose);
   }
 }
 
@@ -98,7 +90,7 @@ class Guards final : public Middleware, public PausingGate {
  public:
   // nullptr: that of the client, else its own.
   explicit Guards(std::shared_ptr<SharedState> given)
-      : given_(given != nullptr), own_(given ? std::move(given) : local_state()), gate_(own_) {}
+      : given_(given != nullptr), own_(given ? std::move(given) : local_state()) {}
   [[nodiscard]] std::string_view name() const override { return "guards"; }
 
   Task<Outcome> handle(Request request, Call& call, Next next) override {
@@ -194,27 +186,23 @@ class Guards final : public Middleware, public PausingGate {
     co_return outcome;
   }
 
-  [[nodiscard]] bool uses_own(const Call& call) const {
-    return given_ || !Call::State::shared_state_of(call);
-  }
-
-  [[nodiscard]] const SharedState& state_of(const Call& call) const {
-    return uses_own(call) ? *own_ : *Call::State::shared_state_of(call);
+  [[nodiscard]] const std::shared_ptr<SharedState>& state_of(const Call& call) const {
+    const auto& shared = Call::State::shared_state_of(call);
+    return given_ || !shared ? own_ : shared;
   }
 
   // Off, this is one test of a flag; with a pause that may come, one load.
   [[nodiscard]] bool must_ask(const GuardPolicy& guards, const Call& call) const {
     if (guards.has_limits()) return true;
     if (!guards.pause.enabled) return false;
-    return !state_of(call).quiet();
+    return !state_of(call)->quiet();
   }
 
   Gate& gate_of(const Call& call) {
-    if (uses_own(call)) return gate_;
-    const auto& shared = Call::State::shared_state_of(call);
+    const auto& state = state_of(call);
     const std::lock_guard lock(mutex_);
-    auto& gate = shared_gates_[shared.get()];
-    if (!gate) gate = std::make_unique<Gate>(shared);
+    auto& gate = gates_[state.get()];
+    if (!gate) gate = std::make_unique<Gate>(state);
     return *gate;
   }
 
@@ -227,7 +215,7 @@ class Guards final : public Middleware, public PausingGate {
       sender.endpoint = resolved->identity;
       if (resolved->guard_names) sender.names = resolved->guard_names.get();
     }
-    sender.credentials = credentials_of(request, state_of(call).salt());
+    sender.credentials = credentials_of(request, state_of(call)->salt());
     sender.priority = request.options().priority.value_or(policy.guards.priority);
     sender.is_retry = attempt.is_retry;
     sender.limit = std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
@@ -239,7 +227,7 @@ class Guards final : public Middleware, public PausingGate {
   }
 
   static Error refused(const Wait& why, std::string_view origin, const Call& call) {
-    Error error(code_of(why.by), text_of(why, origin));
+    auto error = error_of(why, origin);
     error.permanent = true;
     error.history.stop_reason = stop_reason(error.code);
     if (why.until != kNever) {
@@ -262,9 +250,8 @@ class Guards final : public Middleware, public PausingGate {
 
   const bool given_;
   const std::shared_ptr<SharedState> own_;
-  Gate gate_;  // to `own_`
-  std::mutex mutex_;
-  std::unordered_map<const SharedState*, std::unique_ptr<Gate>> shared_gates_;
+  std::mutex mutex_;  // guards the gates
+  std::unordered_map<const SharedState*, std::unique_ptr<Gate>> gates_;
 };
 
 }  // namespace

@@ -77,19 +77,17 @@ std::vector<ScopeState> LocalState::states(std::string_view prefix, Time now) co
 
 // A key says what kind it is of, so only one of them has it.
 bool LocalState::reset(std::string_view key, Time now) {
+  if (close_circuit(key, now)) return true;
   return change(now, [&] {
     auto* const pause = pauses_.find(key);
     auto* const rate = rates_.find(key);
     auto* const slots = slots_.find(key);
-    auto* const breaker = breakers_.find(key);
     auto* const hedges = hedges_.find(key);
     if (pause != nullptr) pause->machine.end();
     if (rate != nullptr) rate->machine = Rate();
     if (slots != nullptr) slots->machine.forget();
-    if (breaker != nullptr) breaker->machine.close();
     if (hedges != nullptr) hedges->reset();
-    return pause != nullptr || rate != nullptr || slots != nullptr || breaker != nullptr ||
-           hedges != nullptr;
+    return pause != nullptr || rate != nullptr || slots != nullptr || hedges != nullptr;
   });
 }
 

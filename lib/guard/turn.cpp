@@ -6,13 +6,10 @@
 namespace httpretry::guard {
 
 Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
-    : gate_(gate),
-      is_retry_(sender.is_retry),
-      priority_(sender.priority),
-      chance_(sender.chance),
-      limit_(sender.limit),
-      pause_limit_(sender.pause_limit),
-      last_(now) {
+    : gate_(gate), limit_(sender.limit), pause_limit_(sender.pause_limit), last_(now) {
+  ask_.is_retry = sender.is_retry;
+  ask_.priority = sender.priority;
+  ask_.random = sender.chance;
   const std::lock_guard lock(gate_.mutex_);
   lane_ = &gate_.lane_of(sender, now);
   ++lane_->users;
@@ -59,26 +56,23 @@ Wait Gate::Turn::why() const {
   return why_;
 }
 
-SendAsk Gate::Turn::ask(Time now) const {
-  SendAsk ask;
+SendAsk Gate::Turn::ask_at(Time now) const {
+  auto ask = ask_;
   ask.now = now;
-  ask.is_retry = is_retry_;
-  ask.priority = priority_;
-  ask.random = chance_;
   return ask;
 }
 
 Wait Gate::Turn::held(Time now) const {
-  const auto answer = lane_->limits->look(ask(now));
-  return {answer.held, answer.until, {}, answer.refused_share};
+  const auto answer = lane_->limits->look(ask_at(now));
+  return {answer.held, answer.until};
 }
 
 bool Gate::Turn::enter(Time now) {
-  grant_ = lane_->limits->enter(ask(now), changes_);
+  grant_ = lane_->limits->enter(ask_at(now), changes_);
   if (grant_.held != QueuedBy::Nothing) {
     // A circuit that has changed elsewhere, too, is told with its reason.
     auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
-    why_ = {grant_.held, grant_.until, std::move(why), grant_.refused_share};
+    why_ = {grant_.held, grant_.until, std::move(why)};
     const auto refused = refusal(why_, now);
     if (!refused) return false;
     if (queued_) leave_queue();
@@ -107,10 +101,10 @@ void Gate::Turn::arrive(Time now) {
   if (policy.rate && why_.by == QueuedBy::Rate) {
     // Each of those that wait before this one takes a token.
     const auto turn = why_.until + waiting.for_rate * (policy.rate->per / policy.rate->requests);
-    if (turn > std::min(limit_, rate_limit_)) return refuse({QueuedBy::Rate, turn, {}, 0});
+    if (turn > std::min(limit_, rate_limit_)) return refuse({QueuedBy::Rate, turn});
   }
   if (policy.concurrency && waiting.for_slots >= policy.concurrency->queue.max) {
-    return refuse({QueuedBy::Concurrency, kNever, {}, 0});
+    return refuse({QueuedBy::Concurrency});
   }
   enter_queue();
 }
@@ -124,7 +118,7 @@ std::optional<Wait> Gate::Turn::refusal(const Wait& held, Time now) const {
   if (held.by == QueuedBy::Rate) limit = std::min(limit, rate_limit_);
   if (held.by == QueuedBy::Pause) limit = std::min(limit, pause_limit_);
   if (held.until != kNever && held.until > limit) return held;
-  if (now >= slot_limit_) return Wait{QueuedBy::Concurrency, kNever, {}, 0};
+  if (now >= slot_limit_) return Wait{QueuedBy::Concurrency};
   return now >= limit ? std::optional(held) : std::nullopt;
 }
 
@@ -139,7 +133,7 @@ void Gate::Turn::enter_queue() {
   const auto arrival = static_cast<std::int64_t>(++gate_.arrivals_);
   const bool last_first =
       policy.concurrency && policy.concurrency->queue.order == ConcurrencyPolicy::Order::Lifo;
-  rank_ = {static_cast<int>(priority_), last_first ? -arrival : arrival};
+  rank_ = {static_cast<int>(ask_.priority), last_first ? -arrival : arrival};
   lane_->queue.emplace(rank_, this);
   for (auto* const scope : lane_->scopes) ++scope->second.waiting;
   lane_->limits->wait(1);
