@@ -181,7 +181,7 @@ std::int64_t Budget::period(Time now) const {
 
 bool Budget::in_window(const Period& one, Time now) const {
   const auto current = period(now);
-  return one.used && one.number > current - kPeriods && one.number <= current;
+  return one.number >= 0 && one.number > current - kPeriods && one.number <= current;
 }
 
 std::int64_t Budget::sum_of_window(Time now) const {
@@ -211,7 +211,7 @@ void Budget::set_balance(std::int64_t thousandths, Time now) {
 
 void Budget::add(std::int64_t amount, std::int64_t number) {
   auto& one = periods_[static_cast<std::size_t>(number % kPeriods)];
-  if (!one.used || one.number != number) one = {number, 0, true};
+  if (one.number != number) one = {number, 0};
   one.sum += amount;
 }
 
@@ -219,11 +219,11 @@ void Budget::add(std::int64_t amount, std::int64_t number) {
 void Budget::change_window(Duration window, Time now) {
   const auto length = period_length();
   auto counted = std::exchange(periods_, {});
-  for (auto& one : counted) one.used = in_window(one, now);
+  for (auto& one : counted) one = in_window(one, now) ? one : Period();
   policy_.window = window;
   for (const auto& one : counted) {
     const auto end = std::min(Time((one.number + 1) * length - Duration(1)), now);
-    if (one.used && period(end) > period(now) - kPeriods) add(one.sum, period(end));
+    if (one.number >= 0 && period(end) > period(now) - kPeriods) add(one.sum, period(end));
   }
 }
 

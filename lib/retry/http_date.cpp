@@ -2,6 +2,8 @@
 
 #include "lib/http/text.hpp"
 
+#include <array>
+#include <cstdio>
 #include <span>
 
 namespace httpretry {
@@ -105,13 +107,6 @@ int full_year(const Date& date, WallTime now) {
   return year == latest && later_in_year ? year - 100 : year;
 }
 
-// The number, with zeros in front up to `size` digits.
-std::string digits(long number, std::size_t size) {
-  auto text = std::to_string(number);
-  if (text.size() < size) text.insert(0, size - text.size(), '0');
-  return text;
-}
-
 }  // namespace
 
 std::optional<WallTime> parse_http_date(std::string_view text, WallTime now) {
@@ -128,13 +123,14 @@ std::string http_date(std::chrono::sys_seconds time) {
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const year_month_day date(day);
   const std::chrono::hh_mm_ss clock(time - day);
-  const auto month = static_cast<unsigned>(date.month());
-  std::string text(kDays[std::chrono::weekday(day).iso_encoding() - 1]);
-  text += ", " + digits(static_cast<unsigned>(date.day()), 2) + ' ';
-  text.append(kMonths[month - 1]) += ' ';
-  text += digits(static_cast<int>(date.year()), 4) + ' ' + digits(clock.hours().count(), 2) + ':';
-  text += digits(clock.minutes().count(), 2) + ':' + digits(clock.seconds().count(), 2);
-  return text + " GMT";
+  const auto* const weekday = kDays[std::chrono::weekday(day).iso_encoding() - 1].data();
+  const auto* const month = kMonths[static_cast<unsigned>(date.month()) - 1].data();
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%s, %02u %s %04d %02d:%02d:%02d GMT", weekday,
+                static_cast<unsigned>(date.day()), month, static_cast<int>(date.year()),
+                static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+                static_cast<int>(clock.seconds().count()));
+  return text.data();
 }
 
 }  // namespace httpretry

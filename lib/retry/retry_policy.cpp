@@ -1,6 +1,11 @@
 #include <httpretry/retry/retry_policy.hpp>
 
+#include "lib/retry/policy_limits.hpp"
+
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
 
 namespace httpretry {
 namespace {
@@ -50,6 +55,14 @@ ServerDelayPolicy::ServerDelayPolicy()
               ServerDelaySource::RateLimit,       ServerDelaySource::GrpcRetryPushback},
       max(1min) {}
 
+BreakerPolicy::BreakerPolicy()
+    : open_for(Backoff::exponential({.initial = 5s,
+                                     .multiplier = 2,
+                                     .max_interval = 1min,
+                                     .jitter = Backoff::Jitter::Proportional})) {
+  open_for.randomization = 0.2;
+}
+
 // Five attempts survive a restart of 2.5 s; tests/retry/standard_test.cpp has the figures. Equal
 // jitter surely waits for half of 1, 2, 4 and 8 times the initial wait.
 RetryPolicy::RetryPolicy()
@@ -73,6 +86,12 @@ RetryPolicy RetryPolicy::standard(const StandardPolicy& changes) {
   policy.response_timeout = changes.response_timeout;
   policy.repeat = changes.repeat;
   return policy;
+}
+
+std::string policy::quantile_text(double quantile) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "p%g", std::round(quantile * 1e5) / 1e3);
+  return text.data();
 }
 
 std::string_view to_string(TransportKind kind) {

@@ -4,7 +4,6 @@
 #include "lib/retry/saturating.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 namespace httpretry {
@@ -234,25 +233,6 @@ std::optional<Duration> wait_of_dictionary(std::string_view text) {
   return text.empty() ? limit.wait() : std::nullopt;
 }
 
-// The source that a header of this name is. Most headers are none, and their first letter says so.
-std::optional<ServerDelaySource> source_of(std::string_view name) {
-  const auto first = to_lower(name.front());
-  if (first != 'r' && first != 'x' && first != 'g') return std::nullopt;
-
-  constexpr auto kCount = static_cast<std::size_t>(ServerDelaySource::GrpcRetryPushback) + 1;
-  static const auto names = [] {
-    std::array<std::string_view, kCount> all;
-    for (std::size_t i = 0; i < kCount; ++i) all[i] = to_string(static_cast<ServerDelaySource>(i));
-    return all;
-  }();
-  for (std::size_t i = 0; i < kCount; ++i) {
-    if (names[i].size() == name.size() && equal_ignoring_case(names[i], name)) {
-      return static_cast<ServerDelaySource>(i);
-    }
-  }
-  return std::nullopt;
-}
-
 // The delay that a header asks for; empty where it is malformed or does not count.
 std::optional<ServerDelay> read(ServerDelaySource source, std::string_view text,
                                 const Headers& headers, bool throttled, WallTime wall_now) {
@@ -296,19 +276,17 @@ ServerDelay::ServerDelay(Duration wait, ServerDelaySource from, std::string_view
 std::optional<ServerDelay> server_delay(const Headers& headers,
                                         std::span<const ServerDelaySource> sources, bool throttled,
                                         WallTime wall_now) {
-  std::optional<ServerDelay> best;
-  auto place = sources.end();  // of the source of `best`
-  for (const auto header : headers) {
-    const auto source = source_of(header.name);
-    if (!source) continue;
-    const auto at = std::find(sources.begin(), sources.end(), *source);
-    if (at == sources.end() || at > place) continue;
-    auto delay = read(*source, header.value, headers, throttled, wall_now);
-    if (!delay || (at == place && delay->delay <= best->delay)) continue;
-    best = std::move(delay);
-    place = at;
+  for (const auto source : sources) {
+    const auto name = to_string(source);
+    std::optional<ServerDelay> longest;
+    for (const auto header : headers) {
+      if (!equal_ignoring_case(header.name, name)) continue;
+      auto delay = read(source, header.value, headers, throttled, wall_now);
+      if (delay && (!longest || delay->delay > longest->delay)) longest = std::move(delay);
+    }
+    if (longest) return longest;
   }
-  return best;
+  return std::nullopt;
 }
 
 std::optional<Duration> parse_go_duration(std::string_view text) {

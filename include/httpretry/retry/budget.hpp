@@ -93,9 +93,8 @@ class HTTPRETRY_API Budget {
  private:
   static constexpr std::int64_t kPeriods = 10;  // the window of `ratio` slides in tenths
   struct Period {
-    std::int64_t number = -1;
+    std::int64_t number = -1;  // -1: nothing was counted in it
     std::int64_t sum = 0;
-    bool used = false;
   };
   [[nodiscard]] std::int64_t cost(Class cls, bool timeout) const;
   bool pay(BudgetClaim::Taken& taken, std::int64_t price, Time now);
