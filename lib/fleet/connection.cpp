@@ -35,13 +35,6 @@ Reply to_reply(const redisReply& from) {
   return reply;
 }
 
-Reply lost(const std::string& why) {
-  Reply reply;
-  reply.kind = Reply::Kind::Lost;
-  reply.text = why;
-  return reply;
-}
-
 }  // namespace
 
 bool Connection::open(const std::string& host, int port) {
@@ -75,7 +68,7 @@ void Connection::close(const std::string& why) {
 }
 
 void Connection::send(const std::vector<std::string>& words, Done done) {
-  if (context_ == nullptr) return done(lost(error_));
+  if (context_ == nullptr) return done(Reply::lost_because(error_));
   std::vector<const char*> texts;
   std::vector<std::size_t> lengths;
   for (const auto& word : words) {
@@ -89,7 +82,7 @@ void Connection::send(const std::vector<std::string>& words, Done done) {
   if (status == REDIS_OK) {
     static_cast<void>(owned.release());  // on_reply deletes it
   } else {
-    (*owned)(lost("the connection is being closed"));
+    (*owned)(Reply::lost_because("the connection is being closed"));
   }
 }
 
@@ -123,7 +116,7 @@ void Connection::on_reply(redisAsyncContext* context, void* reply, void* done) {
   auto& self = *static_cast<Connection*>(context->data);
   if (reply == nullptr) {
     const auto* why = context->err != 0 ? context->errstr : self.error_.c_str();
-    return (*owned)(lost(why));
+    return (*owned)(Reply::lost_because(why));
   }
   (*owned)(to_reply(*static_cast<const redisReply*>(reply)));
 }

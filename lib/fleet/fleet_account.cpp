@@ -7,11 +7,7 @@ namespace httpretry::fleet {
 
 FleetState::Account::Account(FleetState& state, std::string key, const BudgetPolicy& policy,
                              Time now)
-    : state_(state),
-      key_(std::move(key)),
-      policy_(policy),
-      own_(policy, now),
-      last_used_(now) {}
+    : state_(state), key_(std::move(key)), policy_(policy), own_(policy, now), last_used_(now) {}
 
 // `change` is a step of the budget.
 template <class Change>

@@ -52,14 +52,14 @@ class FleetState::Account final : public RetryAccount,
   const std::string key_;
   const BudgetPolicy policy_;
   mutable std::mutex mutex_;  // guards what follows
-  // The budget of all processes, or this one's share; and the send rate of this process, by what the
-  // server says to it alone.
+  // The budget of all processes, or this one's share; and the send rate of this process, by what
+  // the server says to it alone.
   SharedBudget own_;
   SendTurns turns_;  // by what it says to all
   bool shared_ = true;
   Question question_;
   RedisState::BudgetChange change_;  // that was not told yet
-  bool used_ = false;                 // since it was asked for
+  bool used_ = false;                // since it was asked for
   Time asked_at_{};
   Time last_used_;
 };

@@ -183,7 +183,7 @@ ScopeState FleetState::Limits::circuit_now(Time now) const {
 // The own breaker of this process has changed.
 void FleetState::Limits::tell(Circuit from, Time now, StateChanges& changes) {
   auto& circuit = *breaker_scope_->circuit;
-  circuit.news.told = true;
+  circuit.changed_from.reset();
   if (circuit.own.machine.state() == Circuit::Open) circuit.why = changes.why;
   Own::tell(from, now, changes);
 }
@@ -191,13 +191,13 @@ void FleetState::Limits::tell(Circuit from, Time now, StateChanges& changes) {
 void FleetState::Limits::tell_news(Time now, StateChanges& changes) {
   if (!breaker_) return;
   auto& circuit = *breaker_scope_->circuit;
-  if (std::exchange(circuit.news.told, true)) return;
+  const auto from = std::exchange(circuit.changed_from, {});
   const auto state = circuit_now(now).circuit;
-  if (state == circuit.news.from) return;  // there and back
+  if (!from || state == from) return;  // or there and back
   changes.why = state == Circuit::Open       ? circuit.why
                 : state == Circuit::HalfOpen ? "the time that it was open for is over"
                                              : "the probes succeeded";
-  Own::tell(circuit.news.from, now, changes);
+  Own::tell(*from, now, changes);
 }
 
 }  // namespace httpretry::fleet

@@ -31,11 +31,10 @@ bool is_of_this_process(std::string_view budget_key) {
 
 }  // namespace
 
-FleetState::FleetState(RedisState::Options options)
-    : own_(local_state()), remote_([&] {
-        options.on_news = [this](const RedisState::News& news, Time now) { on_news(news, now); };
-        return std::move(options);
-      }()) {}
+FleetState::FleetState(Link::Options options)
+    : own_(local_state()),
+      remote_(std::move(options),
+              [this](const RedisState::News& news, Time now) { on_news(news, now); }) {}
 
 FleetState::~FleetState() {
   const auto now = std::chrono::steady_clock::now();
@@ -161,7 +160,7 @@ void FleetState::circuit_changed(const ScopePtr& scope, Circuit from, Time now) 
   auto& own = circuit.own.machine;
   const auto& view = circuit.votes.view();
   const auto& policy = *scope->policy->breaker;
-  if (circuit.news.told) circuit.news = {from, false};
+  if (!circuit.changed_from) circuit.changed_from = from;
   switch (view.state) {
     case Circuit::Open:
       own.open_until(view.until);
@@ -288,12 +287,11 @@ std::vector<ScopeState> FleetState::states(std::string_view prefix, Time now) co
   std::vector<ScopeState> states;
   for (const auto& [key, scope] : scopes_) {
     if (!key.starts_with(prefix)) continue;
-    auto& state =
-        states.emplace_back(scope->circuit ? circuit_now(*scope, now) : ScopeState());
+    auto& state = states.emplace_back(scope->circuit ? circuit_now(*scope, now) : ScopeState());
     state.key = key;
     const int for_circuit = scope->circuit ? scope->circuit->own.waiting : 0;
-    state.waiting = std::max({scope->pause.waiting, scope->rate.waiting, scope->slots.waiting,
-                              for_circuit});
+    state.waiting =
+        std::max({scope->pause.waiting, scope->rate.waiting, scope->slots.waiting, for_circuit});
     state.in_flight = scope->slots.machine.used();
     const auto& pause = scope->pause.machine;
     if (state.until == kNever && !pause.idle(now)) state.until = pause.until();

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,7 +17,7 @@ namespace httpretry::fleet {
 
 class FleetState final : public guard::LimitState, public std::enable_shared_from_this<FleetState> {
  public:
-  explicit FleetState(RedisState::Options options);
+  explicit FleetState(Link::Options options);
   // Tells what was not told yet.
   ~FleetState() override;
 
@@ -32,16 +33,12 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
  private:
   class Limits;
   class Account;
-  // Found by the next send, which tells it.
-  struct CircuitNews {
-    Circuit from = Circuit::Closed;
-    bool told = true;
-  };
   struct CircuitState {
     CircuitVotes votes;
     guard::Scope<guard::Breaker> own;  // while the remote state is away, and of kind Share
     std::string why;                   // it is open
-    CircuitNews news;
+    // What it was before others changed it, until the next send tells that.
+    std::optional<Circuit> changed_from;
 
     void close() { own.machine.close(), votes.clear(); }
   };

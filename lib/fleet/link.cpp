@@ -19,13 +19,6 @@ std::string in_words(Duration limit) {
   return std::to_string(ms) + " ms";
 }
 
-Reply lost_reply(const std::string& why) {
-  Reply reply;
-  reply.kind = Reply::Kind::Lost;
-  reply.text = why;
-  return reply;
-}
-
 // EVALSHA, or EVAL where the server has forgotten the script.
 std::vector<std::string> words_of(const Command& command, const std::string* hash) {
   if (command.script == nullptr) return command.words;
@@ -250,13 +243,13 @@ void Link::set_up(bool up, const std::string& why) {
 
 void Link::lose(std::deque<Posted>& posted, const std::string& why) {
   for (auto& one : std::exchange(posted, {})) {
-    if (one.done) one.done(lost_reply(why));
+    if (one.done) one.done(Reply::lost_because(why));
   }
 }
 
 void Link::lose_sent(const std::string& why) {
   for (const auto& one : std::deque(sent_)) {
-    if (auto done = std::exchange(one->done, nullptr)) done(lost_reply(why));
+    if (auto done = std::exchange(one->done, nullptr)) done(Reply::lost_because(why));
   }
 }
 

@@ -13,7 +13,7 @@ std::shared_ptr<SharedState> redis(std::string_view url) {
   if (!address->job.empty()) {
     throw std::invalid_argument("Redis URL: 'job' is the name of a queue, and limits have none");
   }
-  fleet::RedisState::Options options;
+  fleet::Link::Options options;
   options.reply_timeout = address->timeout;
   options.connect_timeout = std::max(options.connect_timeout, address->timeout);
   options.address = *std::move(address);

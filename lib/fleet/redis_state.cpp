@@ -30,9 +30,17 @@ std::string key_of(std::string_view kind, std::string_view scope) {
   return std::string("{httpretry}:").append(kind).append(":").append(scope);
 }
 
-std::string to_text(std::int64_t number) { return std::to_string(number); }
+std::string text(const std::string& word) { return word; }
+std::string text(std::int64_t number) { return std::to_string(number); }
+std::string text(Duration duration) { return text(in_us(duration)); }
 
-std::string millionths(double number) { return to_text(std::llround(number * 1e6)); }
+// The keys and arguments of a script; a duration in microseconds.
+template <class... Word>
+std::vector<std::string> words(const Word&... all) {
+  return {text(all)...};
+}
+
+std::string millionths(double number) { return text(std::llround(number * 1e6)); }
 
 // From eight integers of a reply, from `start` on.
 RedisState::CircuitView to_view(const Reply& reply, std::size_t start, Time now) {
@@ -50,11 +58,11 @@ RedisState::CircuitView to_view(const Reply& reply, std::size_t start, Time now)
 
 // Budgets of one scope with different numbers are different ones.
 std::string budget_key(const std::string& key, const BudgetPolicy& policy) {
-  auto name = key + " " + to_text(static_cast<std::int64_t>(policy.kind));
+  auto name = key + " " + text(static_cast<std::int64_t>(policy.kind));
   for (const auto number :
        {policy.capacity, policy.retry_cost, policy.throttle_cost, policy.timeout_cost,
         policy.refill, policy.ratio, policy.min_per_second, in_us(policy.window)}) {
-    name.append(",").append(to_text(number));
+    name.append(",").append(text(number));
   }
   return name;
 }
@@ -64,20 +72,17 @@ constexpr Duration kBudgetLife = std::chrono::hours(1);
 
 }  // namespace
 
-RedisState::RedisState(Options options)
+RedisState::RedisState(Link::Options options, Done<News> on_news)
     : options_(std::move(options)),
+      on_news_(std::move(on_news)),
       process_(random_hex(8)),
       salt_(std::to_string(random_bits())),
       workers_(options_.address.workers),
       link_(link_options()) {}
 
 Link::Options RedisState::link_options() {
-  Link::Options link;
-  link.address = options_.address;
+  auto link = options_;
   link.scripts = limit_scripts();
-  link.reply_timeout = options_.reply_timeout;
-  link.connect_timeout = options_.connect_timeout;
-  link.tick = options_.tick;
   link.on_change = [this](bool up, const std::string& why) { on_change(up, why); };
   link.on_tick = [this] { ask_for_news(); };
   return link;
@@ -103,8 +108,8 @@ bool RedisState::take_tokens(const std::string& key, const RatePolicy& policy, s
                              std::int64_t given_back, Done<Tokens> done) {
   const auto each = std::max(policy.per / policy.requests, Duration(1));
   return post(kTakeTokens, 1,
-              {key_of("rate", key), to_text(policy.requests), to_text(in_us(policy.per)),
-               to_text(policy.burst), to_text(wanted), to_text(given_back), to_text(in_us(kAhead))},
+              words(key_of("rate", key), policy.requests, policy.per, policy.burst, wanted,
+                    given_back, kAhead),
               [done = std::move(done), each](const Reply& reply, Time now) {
                 Tokens tokens;
                 tokens.away = reply.failed();
@@ -118,9 +123,7 @@ bool RedisState::take_tokens(const std::string& key, const RatePolicy& policy, s
 
 bool RedisState::hold_slots(const std::string& key, int max, int used, int wanted,
                             Done<Slots> done) {
-  return post(kHoldSlots, 1,
-              {key_of("slots", key), to_text(max), process_, to_text(used), to_text(wanted),
-               to_text(in_us(kLease))},
+  return post(kHoldSlots, 1, words(key_of("slots", key), max, process_, used, wanted, kLease),
               [done = std::move(done)](const Reply& reply, Time now) {
                 Slots slots;
                 slots.away = reply.failed();
@@ -134,40 +137,24 @@ bool RedisState::vote(const std::string& key, const BreakerPolicy& policy, const
                       Done<CircuitView> done) {
   const bool ratio = policy.kind == BreakerPolicy::Kind::Ratio;
   const bool slow = policy.slow_after != kForever;
-  return post(kVote, 2,
-              {key_of("circuit", key),
-               key_of("circuits", "all"),
-               ratio ? "ratio" : "consecutive",
-               millionths(policy.failure_ratio),
-               to_text(policy.min_requests),
-               to_text(in_us(policy.window)),
-               to_text(policy.failures),
-               slow ? millionths(policy.slow_ratio) : "-1",
-               to_text(policy.probes),
-               to_text(in_us(policy.probe_timeout)),
-               to_text(votes.generation),
-               to_text(votes.counts.all),
-               to_text(votes.counts.good),
-               to_text(votes.counts.slow),
-               to_text(votes.leading),
-               to_text(votes.trailing),
-               to_text(votes.good_probes),
-               to_text(votes.failed_probes),
-               to_text(in_us(votes.open_for)),
-               process_,
-               votes.wants_probe ? "1" : "0",
-               key},
-              [done = std::move(done)](const Reply& reply, Time now) {
-                auto view = to_view(reply, 0, now);
-                view.away = reply.failed();
-                view.probe = reply.at(8) != 0;
-                done(view, now);
-              });
+  return post(
+      kVote, 2,
+      words(key_of("circuit", key), key_of("circuits", "all"), ratio ? "ratio" : "consecutive",
+            millionths(policy.failure_ratio), policy.min_requests, policy.window, policy.failures,
+            slow ? millionths(policy.slow_ratio) : "-1", policy.probes, policy.probe_timeout,
+            votes.generation, votes.counts.all, votes.counts.good, votes.counts.slow, votes.leading,
+            votes.trailing, votes.good_probes, votes.failed_probes, votes.open_for, process_,
+            votes.wants_probe, key),
+      [done = std::move(done)](const Reply& reply, Time now) {
+        auto view = to_view(reply, 0, now);
+        view.away = reply.failed();
+        view.probe = reply.at(8) != 0;
+        done(view, now);
+      });
 }
 
 bool RedisState::pause(const std::string& key, Duration duration) {
-  return post(kPause, 1, {key_of("pauses", "all"), key, to_text(in_us(duration))},
-              [](const Reply&, Time) {});
+  return post(kPause, 1, words(key_of("pauses", "all"), key, duration), [](const Reply&, Time) {});
 }
 
 bool RedisState::change_budget(const std::string& key, const BudgetPolicy& policy,
@@ -178,40 +165,36 @@ bool RedisState::change_budget(const std::string& key, const BudgetPolicy& polic
   const auto name = budget_key(key, policy);
   if (policy.kind == BudgetPolicy::Kind::Ratio) {
     return post(kBudgetWindow, 1,
-                {key_of("window", name), to_text(in_us(policy.window)),
-                 to_text(change.given - change.taken)},
-                replied);
+                words(key_of("window", name), policy.window, change.given - change.taken), replied);
   }
-  return post(kBudget, 1,
-              {key_of("budget", name), to_text(policy.capacity), to_text(change.taken),
-               to_text(change.given), to_text(in_us(kBudgetLife))},
-              replied);
+  return post(
+      kBudget, 1,
+      words(key_of("budget", name), policy.capacity, change.taken, change.given, kBudgetLife),
+      replied);
 }
 
 bool RedisState::send_rate(const std::string& key, const Sends& sends, Done<SendsView> done) {
-  return post(
-      kSendRate, 1,
-      {key_of("sends", key), to_text(sends.ended), to_text(sends.throttled), to_text(sends.wanted)},
-      [done = std::move(done)](const Reply& reply, Time now) {
-        SendsView view;
-        view.away = reply.failed();
-        view.limited = reply.at(0) != 0;
-        view.granted = reply.at(1);
-        view.ask_again = later(now, from_us(reply.at(2)));
-        done(view, now);
-      });
+  return post(kSendRate, 1, words(key_of("sends", key), sends.ended, sends.throttled, sends.wanted),
+              [done = std::move(done)](const Reply& reply, Time now) {
+                SendsView view;
+                view.away = reply.failed();
+                view.limited = reply.at(0) != 0;
+                view.granted = reply.at(1);
+                view.ask_again = later(now, from_us(reply.at(2)));
+                done(view, now);
+              });
 }
 
 bool RedisState::forget(const std::string& key) {
   return post(kForget, 5,
-              {key_of("rate", key), key_of("slots", key), key_of("circuit", key),
-               key_of("circuits", "all"), key_of("pauses", "all"), key},
+              words(key_of("rate", key), key_of("slots", key), key_of("circuit", key),
+                    key_of("circuits", "all"), key_of("pauses", "all"), key),
               [](const Reply&, Time) {});
 }
 
 bool RedisState::open_circuit(const std::string& key, Duration duration) {
   return post(kOpenCircuit, 2,
-              {key_of("circuit", key), key_of("circuits", "all"), to_text(in_us(duration)), key},
+              words(key_of("circuit", key), key_of("circuits", "all"), duration, key),
               [](const Reply&, Time) {});
 }
 
@@ -233,7 +216,7 @@ void RedisState::set_degraded(bool degraded, const std::string& why) {
   const auto place = options_.address.text();
   if (degraded) {
     write_log(LogLevel::Warning, "limits are not shared: " + place + ": " + why +
-                                     "; this process goes on with 1/" + to_text(workers()) +
+                                     "; this process goes on with 1/" + text(workers()) +
                                      " of each limit until it is back");
   } else {
     write_log(LogLevel::Info, "limits are shared again: " + place + " is back");
@@ -262,8 +245,8 @@ void RedisState::check_server() {
 void RedisState::ask_for_news() {
   const bool asked = post(
       kNews, 4,
-      {key_of("processes", "all"), key_of("pauses", "all"), key_of("circuits", "all"),
-       key_of("salt", "all"), process_, to_text(in_us(kLease)), salt_},
+      words(key_of("processes", "all"), key_of("pauses", "all"), key_of("circuits", "all"),
+            key_of("salt", "all"), process_, kLease, salt_),
       [this](const Reply& reply, Time now) {
         if (reply.kind == Reply::Kind::Error) set_degraded(true, reply.text);
         if (reply.kind != Reply::Kind::List || reply.list.size() != 4) return tell_away();
@@ -293,14 +276,14 @@ void RedisState::tell_away() {
 
 void RedisState::tell(News news) {
   news.change = change_;
-  if (options_.on_news) options_.on_news(news, now_is());
+  if (on_news_) on_news_(news, now_is());
 }
 
 void RedisState::on_error(const Reply& reply) {
   if (change_.degraded || std::exchange(error_told_, true)) return;
   write_log(LogLevel::Warning, "limits are not shared: " + options_.address.text() + ": " +
-                                   reply.text + "; this process goes on with 1/" +
-                                   to_text(workers()) + " of each limit, and asks again");
+                                   reply.text + "; this process goes on with 1/" + text(workers()) +
+                                   " of each limit, and asks again");
 }
 
 }  // namespace httpretry::fleet

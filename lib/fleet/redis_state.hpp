@@ -1,5 +1,5 @@
-// RedisState: what several processes know together of their limits, on a Redis server. An API allows
-// its calls to the company, not to the process.
+// RedisState: what several processes know together of their limits, on a Redis server. An API
+// allows its calls to the company, not to the process.
 //
 // A process decides with what it was last told (shared_scope.hpp), and asks in the background, so a
 // call waits for it at most once, for one reply. While the server is away, a process goes on with a
@@ -110,15 +110,9 @@ class RedisState {
     std::vector<ChangedCircuit> circuits{};  // all that are not closed
   };
 
-  struct Options {
-    Address address;
-    Duration reply_timeout = std::chrono::milliseconds(50);
-    Duration connect_timeout = std::chrono::milliseconds(500);
-    Duration tick = std::chrono::milliseconds(250);  // between the news
-    // On the link's thread: with each tick while the server responds, and when it is away.
-    Done<News> on_news;
-  };
-  explicit RedisState(Options options);
+  // `on_news` is called on the link's thread: with each tick while the server responds, and when it
+  // is away.
+  RedisState(Link::Options options, Done<News> on_news);
 
   // Whether it replies, or the first connection to it is still being made.
   [[nodiscard]] bool up() const { return link_.expects_reply(); }
@@ -160,7 +154,8 @@ class RedisState {
   // A script that fails is a bug or a server that is full: told once.
   void on_error(const Reply& reply);
 
-  const Options options_;
+  const Link::Options options_;
+  const Done<News> on_news_;
   const std::string process_;
   const std::string salt_;  // if no other process has stored one
   std::atomic<int> workers_;

@@ -17,6 +17,12 @@ struct Reply {
   std::string text;  // of an error, too, and why it was lost
   std::vector<Reply> list;
 
+  [[nodiscard]] static Reply lost_because(const std::string& why) {
+    Reply reply;
+    reply.kind = Kind::Lost;
+    reply.text = why;
+    return reply;
+  }
   [[nodiscard]] bool lost() const { return kind == Kind::Lost; }
   [[nodiscard]] bool failed() const { return kind == Kind::Error || kind == Kind::Lost; }
   [[nodiscard]] bool begins_with(std::string_view start) const {

@@ -222,7 +222,7 @@ bool CircuitVotes::has_votes() const {
 }
 
 RedisState::Votes CircuitVotes::tell(const BreakerPolicy& policy, bool wants_probe,
-                                      double unit_random, Time now) {
+                                     double unit_random, Time now) {
   auto votes = std::exchange(votes_, {});
   votes.generation = view_.generation;
   votes.wants_probe = wants_probe;

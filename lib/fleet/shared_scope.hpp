@@ -144,7 +144,7 @@ class CircuitVotes {
   // What to tell, where there is something to tell or to ask.
   [[nodiscard]] bool has_votes() const;
   RedisState::Votes tell(const BreakerPolicy& policy, bool wants_probe, double unit_random,
-                          Time now);
+                         Time now);
   void not_told() { question_.forget(), probe_asked_ = false; }
   // True: the state has changed.
   bool got(const RedisState::CircuitView& view, Time now);

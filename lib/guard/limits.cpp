@@ -90,7 +90,8 @@ Limits::Hold Limits::held_by_pause(Time now) const {
 }
 
 Limits::Hold Limits::held_by_circuit(Time now) const {
-  return hold_until(QueuedBy::Circuit, breaker_->machine.held_until(*own_policy().breaker, now), now);
+  return hold_until(QueuedBy::Circuit, breaker_->machine.held_until(*own_policy().breaker, now),
+                    now);
 }
 
 Limits::Hold Limits::held_by_rate(Time now) const {
@@ -226,8 +227,7 @@ void Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double r
   if (breaker.state() == before) return;
   changes.why = breaker.why_open();
   if (breaker.state() == Circuit::Closed) {
-    changes.why =
-        keys_.policy->breaker->probes == 1 ? "a probe succeeded" : "the probes succeeded";
+    changes.why = keys_.policy->breaker->probes == 1 ? "a probe succeeded" : "the probes succeeded";
     if (pauses_[kRamp]) state_->begin_pause(pauses_[kRamp], {}, now);
   }
   tell(before, now, changes);

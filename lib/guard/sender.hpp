@@ -23,8 +23,8 @@ struct Sender {
   double chance = 0;          // uniform in [0, 1)
 };
 
-// "rate https://api.example.com /policies/careful": the key of a state of that kind. `name` is where
-// its block is stated.
+// "rate https://api.example.com /policies/careful": the key of a state of that kind. `name` is
+// where its block is stated.
 [[nodiscard]] std::string state_key(std::string_view kind, GuardScope scope, std::string_view name,
                                     const Sender& sender);
 [[nodiscard]] LimitKeys limit_keys(const Sender& sender);

@@ -29,7 +29,7 @@ Time now_is() { return std::chrono::steady_clock::now(); }
 
 // A busy machine is not a server that is away.
 std::shared_ptr<SharedState> patient(int port, Duration patience, int workers) {
-  RedisState::Options options;
+  Link::Options options;
   options.address.host = "127.0.0.1";
   options.address.port = port;
   options.address.workers = workers;
@@ -170,10 +170,10 @@ TEST_CASE("a process that waits for a slow rate finds what another has given bac
   waits.limits().wait(1);
   CHECK(waits.begin(0s).refused());
   CHECK(waits.wait_until([&] { return waits.begin(0s).grant.held == QueuedBy::Rate; }));
-  auto link = RedisState::Options();
+  Link::Options link;
   link.address = server.address();
   link.reply_timeout = 5s;
-  RedisState other(std::move(link));
+  RedisState other(std::move(link), {});
   other.take_tokens("rate https://api.example.com", *policy.rate, 0, 1,
                     [](const RedisState::Tokens&, Time) {});
   CHECK(waits.wait_until([&] { return !waits.begin(0s).refused(); }));
