@@ -9,13 +9,6 @@ namespace {
 // A send that waits for a reply looks again so often. The reply wakes it, too.
 constexpr Duration kLookAgain = std::chrono::milliseconds(5);
 
-// In SendGrant::generation: a ticket of the circuit of all processes.
-constexpr std::uint32_t kShared = 1U << 31U;
-
-bool is_shared(const SendGrant& grant) { return (grant.generation & kShared) != 0; }
-
-Ticket ticket_of(const SendGrant& grant) { return {grant.generation & ~kShared, grant.probe}; }
-
 }  // namespace
 
 FleetState::Limits::Limits(const std::shared_ptr<FleetState>& state, LimitKeys keys, Time now)
@@ -133,9 +126,8 @@ bool FleetState::Limits::take_ticket(const SendAsk& ask, SendGrant& grant, State
   auto& votes = breaker_scope_->circuit->votes;
   const bool asks = asks_breaker(ask);
   grant.votes = !asks || votes.ask(ask.now).allowed;
-  const auto ticket = grant.votes && asks ? votes.take() : votes.ticket();
-  grant.generation = ticket.generation | kShared;
-  grant.probe = ticket.probe;
+  grant.generation = votes.generation();
+  if (grant.votes && asks) grant.probe = votes.take_probe();
   return true;
 }
 
@@ -155,15 +147,14 @@ void FleetState::Limits::on_freed(Time now) {
 }
 
 void FleetState::Limits::give_back_ticket(const SendGrant& grant) {
-  if (!is_shared(grant)) return Own::give_back_ticket(grant);
-  breaker_scope_->circuit->votes.give_back(ticket_of(grant));
+  if (!CircuitVotes::counts(grant)) return Own::give_back_ticket(grant);
+  breaker_scope_->circuit->votes.give_back(grant);
 }
 
 void FleetState::Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double random,
                               StateChanges& changes) {
-  if (!is_shared(grant)) return Own::vote(grant, end, now, random, changes);
-  const Vote vote{end.failed, end.took, end.server_delay};
-  if (breaker_scope_->circuit->votes.vote(*keys_.policy->breaker, ticket_of(grant), vote)) {
+  if (!CircuitVotes::counts(grant)) return Own::vote(grant, end, now, random, changes);
+  if (breaker_scope_->circuit->votes.vote(*keys_.policy->breaker, grant, end)) {
     fleet_.tell_votes(breaker_scope_, false, now);
   }
 }

@@ -271,7 +271,7 @@ bool FleetState::shares_circuit(const Scope& scope, Time now) const {
 ScopeState FleetState::circuit_now(const Scope& scope, Time now) const {
   if (!shares_circuit(scope, now)) return guard::circuit_of(scope.circuit->own.machine, now);
   const auto& votes = scope.circuit->votes;
-  const auto counts = votes.counts();
+  const auto counts = votes.sum();
   ScopeState state;
   state.circuit = votes.view().state;
   state.failed = counts.failed();

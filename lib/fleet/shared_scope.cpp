@@ -166,42 +166,33 @@ CircuitVotes::Answer CircuitVotes::ask(Time now) const {
   return {false, true, now};
 }
 
-Ticket CircuitVotes::ticket() const {
-  Ticket ticket;
-  ticket.generation = static_cast<std::uint32_t>(view_.generation);
-  return ticket;
+std::uint32_t CircuitVotes::take_probe() {
+  if (view_.state == Circuit::Closed || !std::exchange(probe_, false)) return 0;
+  return ++probe_number_;
 }
 
-Ticket CircuitVotes::take() {
-  auto taken = ticket();
-  if (view_.state == Circuit::Closed || !std::exchange(probe_, false)) return taken;
-  taken.probe = ++probe_number_;
-  return taken;
+void CircuitVotes::give_back(const SendGrant& grant) {
+  if (grant.generation != generation()) return;
+  if (grant.probe != 0 && grant.probe == probe_number_) probe_ = true;
 }
 
-void CircuitVotes::give_back(const Ticket& ticket) {
-  if (ticket.generation != static_cast<std::uint32_t>(view_.generation)) return;
-  if (ticket.probe != 0 && ticket.probe == probe_number_) probe_ = true;
-}
-
-bool CircuitVotes::vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote& vote) {
-  if (ticket.generation != static_cast<std::uint32_t>(view_.generation)) return false;
-  const bool slow = vote.took > policy.slow_after;
-  if (ticket.probe != 0) {
-    // One that took longer than a probe may has been replaced.
-    if (ticket.probe != probe_number_ || probe_) return false;
-    server_delay_ = vote.failed ? vote.server_delay : Duration{};
-    ++(vote.failed || slow ? votes_.failed_probes : votes_.good_probes);
+bool CircuitVotes::vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end) {
+  if (grant.generation != generation()) return false;
+  const bool slow = end.took > policy.slow_after;
+  // A probe that took longer than one may has been replaced.
+  const bool replaced = grant.probe != probe_number_ || probe_;
+  if (grant.probe != 0 ? replaced : view_.state != Circuit::Closed) return false;
+  server_delay_ = end.failed ? end.server_delay : Duration{};
+  if (grant.probe != 0) {
+    ++(end.failed || slow ? votes_.failed_probes : votes_.good_probes);
     return true;
   }
-  if (view_.state != Circuit::Closed) return false;
-  server_delay_ = vote.failed ? vote.server_delay : Duration{};
-  votes_.counts += {1, vote.failed ? 0U : 1U, slow ? 1U : 0U};
-  votes_.trailing = vote.failed ? votes_.trailing + 1 : 0;
+  votes_.counts += {1, end.failed ? 0U : 1U, slow ? 1U : 0U};
+  votes_.trailing = end.failed ? votes_.trailing + 1 : 0;
   const bool none_good = votes_.counts.good == 0;
-  if (vote.failed && none_good) ++votes_.leading;
+  if (end.failed && none_good) ++votes_.leading;
   const int in_a_row = votes_.trailing + (none_good ? view_.failed_in_a_row : 0);
-  return guard::too_many_failed(policy, counts(), in_a_row);
+  return guard::too_many_failed(policy, sum(), in_a_row);
 }
 
 void CircuitVotes::open_until(Time until) {
@@ -212,7 +203,7 @@ void CircuitVotes::open_until(Time until) {
   votes_ = {};
 }
 
-guard::Counts CircuitVotes::counts() const {
+guard::Counts CircuitVotes::sum() const {
   auto sum = view_.counts;
   return sum += votes_.counts;
 }

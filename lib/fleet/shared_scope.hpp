@@ -10,9 +10,6 @@
 
 namespace httpretry::fleet {
 
-using guard::Ticket;
-using guard::Vote;
-
 [[nodiscard]] ConcurrencyPolicy with_max(ConcurrencyPolicy policy, int max);
 // The share of one process.
 [[nodiscard]] GuardPolicy share_of(GuardPolicy policy, int workers);
@@ -134,13 +131,19 @@ class CircuitVotes {
   };
   [[nodiscard]] Answer ask(Time now) const;
   [[nodiscard]] const Question& question() const { return question_; }
-  // The send goes out.
-  Ticket take();
-  // For one that goes out without being asked.
-  [[nodiscard]] Ticket ticket() const;
+  // Of a send that goes out now.
+  [[nodiscard]] std::uint32_t generation() const {
+    return static_cast<std::uint32_t>(view_.generation) | kOfAll;
+  }
+  // Whether a grant is of a generation of all processes, and not of this one's own breaker.
+  [[nodiscard]] static bool counts(const SendGrant& grant) {
+    return (grant.generation & kOfAll) != 0;
+  }
+  // The number of the probe that a send goes out as; 0 if it is none.
+  std::uint32_t take_probe();
   // It has ended. True: the votes should be told now, for they change the state.
-  bool vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote& vote);
-  void give_back(const Ticket& ticket);
+  bool vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end);
+  void give_back(const SendGrant& grant);
   // What to tell, where there is something to tell or to ask.
   [[nodiscard]] bool has_votes() const;
   RedisState::Votes tell(const BreakerPolicy& policy, bool wants_probe, double unit_random,
@@ -155,9 +158,11 @@ class CircuitVotes {
   void clear() { *this = CircuitVotes(); }
   [[nodiscard]] const RedisState::CircuitView& view() const { return view_; }
   // Those of the view, with the votes that were not told yet.
-  [[nodiscard]] guard::Counts counts() const;
+  [[nodiscard]] guard::Counts sum() const;
 
  private:
+  static constexpr std::uint32_t kOfAll = 1U << 31U;
+
   bool known_ = false;  // the remote state has said how it stands
   RedisState::CircuitView view_;
   RedisState::Votes votes_;

@@ -34,65 +34,73 @@ Time Breaker::held_until(const BreakerPolicy& policy, Time now) const {
   return std::max(next, now);
 }
 
-Breaker::Answer Breaker::ask(const BreakerPolicy& policy, Time now, double unit_random) {
+void Breaker::ask(const BreakerPolicy& policy, Time now, double unit_random, SendGrant& grant) {
   const auto counts_by = policy.kind == Kind::Share ? Counting::Asked : Counting::Ended;
   if (counts_by != counting_) {
     if (counting_ != Counting::Nothing) close();
     counting_ = counts_by;
   }
-  if (policy.kind == Kind::Share) return ask_share(policy, now, unit_random);
-  if (state_ == Circuit::Closed) return {true, {generation_, 0}, 0};
+  if (policy.kind == Kind::Share) return ask_share(policy, now, unit_random, grant);
+  if (state_ == Circuit::Closed) return pass(grant);
   if (state_ == Circuit::Open) {
-    if (now < opened_->until) return {};
+    if (now < opened_->until) return;
     change_to(Circuit::HalfOpen);
   }
-  return ask_to_probe(policy, now);
+  ask_to_probe(policy, now, grant);
+}
+
+void Breaker::pass(SendGrant& grant) const {
+  grant.votes = true;
+  grant.generation = generation_;
 }
 
 // How the SRE book throttles: https://sre.google/sre-book/handling-overload/
-Breaker::Answer Breaker::ask_share(const BreakerPolicy& policy, Time now, double unit_random) {
+void Breaker::ask_share(const BreakerPolicy& policy, Time now, double unit_random,
+                        SendGrant& grant) {
   const auto counts = window_.sum(now);
   const auto requests = static_cast<double>(counts.all);
   const auto good = static_cast<double>(counts.good);
-  const auto share = std::max(0.0, (requests - policy.k * good) / (requests + 1));
+  grant.refused_share = std::max(0.0, (requests - policy.k * good) / (requests + 1));
   // Counted when it is asked: a server that hangs is good to nobody.
   window_.add({1, 0, 0}, now, policy.share_window);
-  return {unit_random >= share, {generation_, 0}, share};
+  pass(grant);
+  grant.votes = unit_random >= grant.refused_share;
 }
 
-Breaker::Answer Breaker::ask_to_probe(const BreakerPolicy& policy, Time now) {
+void Breaker::ask_to_probe(const BreakerPolicy& policy, Time now, SendGrant& grant) {
   auto& probes = opened_->probes;
   // A probe that never ends must not keep the circuit half-open for ever.
   std::erase_if(probes, [&](const Probe& one) { return now - one.sent >= policy.probe_timeout; });
-  if (static_cast<int>(probes.size()) + opened_->good_probes >= policy.probes) return {};
+  if (static_cast<int>(probes.size()) + opened_->good_probes >= policy.probes) return;
   probes.push_back({++opened_->last_probe, now});
-  return {true, {generation_, opened_->last_probe}, 0};
+  pass(grant);
+  grant.probe = opened_->last_probe;
 }
 
-bool Breaker::end_probe(const Ticket& ticket) {
-  if (ticket.probe == 0 || ticket.generation != generation_) return false;
+bool Breaker::end_probe(const SendGrant& grant) {
+  if (grant.probe == 0 || grant.generation != generation_) return false;
   return std::erase_if(opened_->probes,
-                       [&](const Probe& one) { return one.number == ticket.probe; }) > 0;
+                       [&](const Probe& one) { return one.number == grant.probe; }) > 0;
 }
 
-void Breaker::give_back(const Ticket& ticket) { end_probe(ticket); }
+void Breaker::give_back(const SendGrant& grant) { end_probe(grant); }
 
-void Breaker::vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote& vote, Time now,
-                   double unit_random) {
-  if (ticket.generation != generation_) return;
+void Breaker::vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end,
+                   Time now, double unit_random) {
+  if (grant.generation != generation_) return;
   if (policy.kind == Kind::Share) {
-    if (!vote.failed) window_.add({0, 1, 0}, now, policy.share_window);
+    if (!end.failed) window_.add({0, 1, 0}, now, policy.share_window);
     return;
   }
-  if (ticket.probe != 0) {
-    if (end_probe(ticket)) vote_of_probe(policy, vote, now, unit_random);
+  if (grant.probe != 0) {
+    if (end_probe(grant)) vote_of_probe(policy, end, now, unit_random);
     return;
   }
   if (state_ != Circuit::Closed) return;
-  window_.add({1, vote.failed ? 0U : 1U, vote.took > policy.slow_after ? 1U : 0U}, now,
+  window_.add({1, end.failed ? 0U : 1U, end.took > policy.slow_after ? 1U : 0U}, now,
               policy.window);
-  in_a_row_ = vote.failed ? in_a_row_ + 1 : 0;
-  if (too_many_failed(policy, window_.sum(), in_a_row_)) open(policy, vote, now, unit_random);
+  in_a_row_ = end.failed ? in_a_row_ + 1 : 0;
+  if (too_many_failed(policy, window_.sum(), in_a_row_)) open(policy, end, now, unit_random);
 }
 
 bool too_many_failed(const BreakerPolicy& policy, const Counts& counts, int in_a_row) {
@@ -103,15 +111,15 @@ bool too_many_failed(const BreakerPolicy& policy, const Counts& counts, int in_a
          (policy.slow_after != kForever && reaches(counts.slow, counts.all, policy.slow_ratio));
 }
 
-void Breaker::vote_of_probe(const BreakerPolicy& policy, const Vote& vote, Time now,
+void Breaker::vote_of_probe(const BreakerPolicy& policy, const SendEnd& end, Time now,
                             double unit_random) {
-  if (vote.failed || vote.took > policy.slow_after) return open(policy, vote, now, unit_random);
+  if (end.failed || end.took > policy.slow_after) return open(policy, end, now, unit_random);
   if (++opened_->good_probes < policy.probes) return;
   opened_->closed_at = now;
   change_to(Circuit::Closed);
 }
 
-void Breaker::open(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random) {
+void Breaker::open(const BreakerPolicy& policy, const SendEnd& end, Time now, double unit_random) {
   if (!opened_) opened_ = std::make_unique<Opened>();
   auto& opened = *opened_;
   opened.forgets_after = std::max(policy.window, Duration(1));
@@ -127,7 +135,7 @@ void Breaker::open(const BreakerPolicy& policy, const Vote& vote, Time now, doub
   ++opened.openings;
   opened.open_for = delay(policy.open_for, opened.openings,
                           opened.openings == 1 ? Duration() : opened.open_for, unit_random);
-  opened.until = later(now, std::max(opened.open_for, vote.server_delay));
+  opened.until = later(now, std::max(opened.open_for, end.server_delay));
   change_to(Circuit::Open);
 }
 

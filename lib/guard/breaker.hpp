@@ -11,8 +11,7 @@
 
 #include "window.hpp"
 
-#include <httpretry/http/guard_facts.hpp>
-#include <httpretry/retry/guard_policy.hpp>
+#include <httpretry/flow/shared_state.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -21,43 +20,27 @@
 
 namespace httpretry::guard {
 
-// Of a send that may go out: to vote with, or to give back.
-struct Ticket {
-  std::uint32_t generation = 0;
-  std::uint32_t probe = 0;  // its number, from 1; 0: it is no probe
-};
-
-struct Vote {
-  bool failed = false;
-  Duration took{};          // to the headers of the response
-  Duration server_delay{};  // that a failure came with
-};
-
 // Whether a closed breaker opens: by the sends of its window, and the failures in a row.
 [[nodiscard]] HTTPRETRY_API bool too_many_failed(const BreakerPolicy& policy, const Counts& counts,
                                                  int in_a_row);
 
 class HTTPRETRY_API Breaker {
  public:
-  struct Answer {
-    bool allowed = false;
-    Ticket ticket;
-    double refused_share = 0;  // Share: the probability of a refusal
-  };
   // No send may go out before; `now` or earlier where one may. kNever where only the end of a probe
   // can tell. Share never says so before it is asked.
   [[nodiscard]] Time held_until(const BreakerPolicy& policy, Time now) const;
-  Answer ask(const BreakerPolicy& policy, Time now, double unit_random);
+  // Sets the `votes` of `grant` if the send may go out, and what `vote` and `give_back` need of it.
+  void ask(const BreakerPolicy& policy, Time now, double unit_random, SendGrant& grant);
+  // For a send that goes out without being asked: its vote counts while the breaker is closed.
+  void pass(SendGrant& grant) const;
   // The send did not go out, or how it ended says nothing about the server.
-  void give_back(const Ticket& ticket);
-  void vote(const BreakerPolicy& policy, const Ticket& ticket, const Vote& vote, Time now,
+  void give_back(const SendGrant& grant);
+  void vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end, Time now,
             double unit_random);
 
   void open_until(Time until);
   // As new. Votes of sends that are under way do not count.
   void close();
-  // For a send that goes out without being asked: its vote counts while it is closed.
-  [[nodiscard]] Ticket ticket() const { return {generation_, 0}; }
 
   [[nodiscard]] Circuit state() const { return state_; }
   // While it is open.
@@ -90,12 +73,12 @@ class HTTPRETRY_API Breaker {
   };
   // Which sends the window has: those that asked (Share), or those that ended.
   enum class Counting : std::uint8_t { Nothing, Asked, Ended };
-  Answer ask_share(const BreakerPolicy& policy, Time now, double unit_random);
-  Answer ask_to_probe(const BreakerPolicy& policy, Time now);
-  void vote_of_probe(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random);
-  void open(const BreakerPolicy& policy, const Vote& vote, Time now, double unit_random);
+  void ask_share(const BreakerPolicy& policy, Time now, double unit_random, SendGrant& grant);
+  void ask_to_probe(const BreakerPolicy& policy, Time now, SendGrant& grant);
+  void vote_of_probe(const BreakerPolicy& policy, const SendEnd& end, Time now, double unit_random);
+  void open(const BreakerPolicy& policy, const SendEnd& end, Time now, double unit_random);
   // False: it was none that counts.
-  bool end_probe(const Ticket& ticket);
+  bool end_probe(const SendGrant& grant);
   [[nodiscard]] int quiet_windows(Time now) const;
   void change_to(Circuit state);
 

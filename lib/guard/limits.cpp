@@ -148,33 +148,23 @@ void Limits::take_token(Time now) { rate_->machine.take(*own_policy().rate, now)
 
 bool Limits::take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes) {
   auto& breaker = breaker_->machine;
-  auto ticket = breaker.ticket();
-  bool allowed = true;
-  if (asks_breaker(ask)) {
-    const auto before = breaker.state();
-    const auto answer = breaker.ask(*own_policy().breaker, ask.now, ask.random);
-    if (breaker.state() != before) {
-      changes.why = breaker.state() == Circuit::HalfOpen ? "the time that it was open for is over"
-                                                         : "its kind has changed";
-      tell(before, ask.now, changes);
-    }
-    allowed = answer.allowed;
-    ticket = answer.ticket;
-    grant.refused_share = answer.refused_share;
+  if (!asks_breaker(ask)) {
+    breaker.pass(grant);
+    return true;
   }
-  if (!allowed && !keys_.policy->breaker->dry_run) {
-    grant.held = QueuedBy::Circuit;
-    return false;
+  const auto before = breaker.state();
+  breaker.ask(*own_policy().breaker, ask.now, ask.random, grant);
+  if (breaker.state() != before) {
+    changes.why = breaker.state() == Circuit::HalfOpen ? "the time that it was open for is over"
+                                                       : "its kind has changed";
+    tell(before, ask.now, changes);
   }
-  grant.votes = allowed;
-  grant.generation = ticket.generation;
-  grant.probe = ticket.probe;
-  return true;
+  if (grant.votes || keys_.policy->breaker->dry_run) return true;
+  grant.held = QueuedBy::Circuit;
+  return false;
 }
 
-void Limits::give_back_ticket(const SendGrant& grant) {
-  breaker_->machine.give_back({grant.generation, grant.probe});
-}
+void Limits::give_back_ticket(const SendGrant& grant) { breaker_->machine.give_back(grant); }
 
 void Limits::vote_early(SendGrant& grant, const SendEnd& end, Time now, double random,
                         StateChanges& changes) {
@@ -222,8 +212,7 @@ void Limits::vote(const SendGrant& grant, const SendEnd& end, Time now, double r
                   StateChanges& changes) {
   auto& breaker = breaker_->machine;
   const auto before = breaker.state();
-  const Vote vote{end.failed, end.took, end.server_delay};
-  breaker.vote(*own_policy().breaker, {grant.generation, grant.probe}, vote, now, random);
+  breaker.vote(*own_policy().breaker, grant, end, now, random);
   if (breaker.state() == before) return;
   changes.why = breaker.why_open();
   if (breaker.state() == Circuit::Closed) {

@@ -19,18 +19,26 @@ struct Model {
   Breaker breaker;
   Time now = kStart;
 
-  Breaker::Answer ask(double chance = 0.5) { return breaker.ask(policy, now, chance); }
-  void vote(const Ticket& ticket, bool failed, Duration server_delay = 0s) {
-    breaker.vote(policy, ticket, {failed, 0s, server_delay}, now, 0.5);
+  SendGrant ask(double chance = 0.5) {
+    SendGrant grant;
+    breaker.ask(policy, now, chance, grant);
+    return grant;
+  }
+  void vote(const SendGrant& grant, bool failed, Duration server_delay = 0s, Duration took = 0s) {
+    SendEnd end;
+    end.failed = failed;
+    end.server_delay = server_delay;
+    end.took = took;
+    breaker.vote(policy, grant, end, now, 0.5);
   }
   // 'g' a good send, 'f' one that fails; the sends that went out
   int send(const std::string& ends) {
     int sent = 0;
     for (const char end : ends) {
       const auto answer = ask();
-      if (!answer.allowed) continue;
+      if (!answer.votes) continue;
       ++sent;
-      vote(answer.ticket, end == 'f');
+      vote(answer, end == 'f');
     }
     return sent;
   }
@@ -110,11 +118,11 @@ TEST_CASE("slow is longer than slow_after") {
   auto model = with_ratio(0.5, 2);
   model.policy.slow_after = 1s;
   for (const Duration took : {1s, 1s, 1s}) {
-    model.breaker.vote(model.policy, model.ask().ticket, {false, took, 0s}, model.now, 0);
+    model.vote(model.ask(), false, 0s, took);
   }
   CHECK(model.state() == Circuit::Closed);
   model.policy.slow_ratio = 0.25;
-  model.breaker.vote(model.policy, model.ask().ticket, {false, 1s + 1ns, 0s}, model.now, 0);
+  model.vote(model.ask(), false, 0s, 1s + 1ns);
   CHECK(model.state() == Circuit::Open);
 }
 
@@ -149,7 +157,7 @@ TEST_CASE("it stays open longer from time to time, and shorter after quiet windo
 
 TEST_CASE("a delay that the server asks for keeps it open") {
   auto model = consecutive(1);
-  model.vote(model.ask().ticket, true, 20s);
+  model.vote(model.ask(), true, 20s);
   CHECK(model.breaker.until() == kStart + 20s);
 }
 
@@ -158,37 +166,37 @@ TEST_CASE("half-open: probes decide, and none can block it") {
   model.policy.probes = 2;
   model.send("f");
   model.now = model.breaker.until() - 1ns;
-  CHECK_FALSE(model.ask().allowed);
+  CHECK_FALSE(model.ask().votes);
   model.now += 1ns;
   const auto first = model.ask();
   const auto second = model.ask();
   CHECK(model.state() == Circuit::HalfOpen);
-  CHECK(first.allowed);
-  CHECK(second.allowed);
-  CHECK_FALSE(model.ask().allowed);
+  CHECK(first.votes);
+  CHECK(second.votes);
+  CHECK_FALSE(model.ask().votes);
 
-  model.breaker.give_back(first.ticket);  // canceled
+  model.breaker.give_back(first);  // canceled
   const auto third = model.ask();
-  CHECK(third.allowed);
-  CHECK_FALSE(model.ask().allowed);
+  CHECK(third.votes);
+  CHECK_FALSE(model.ask().votes);
 
   model.now += model.policy.probe_timeout;  // both hang
   const auto fourth = model.ask();
-  CHECK(fourth.allowed);
-  model.vote(second.ticket, true);  // too late
+  CHECK(fourth.votes);
+  model.vote(second, true);  // too late
   CHECK(model.state() == Circuit::HalfOpen);
-  model.vote(fourth.ticket, false);
+  model.vote(fourth, false);
   CHECK(model.state() == Circuit::HalfOpen);
   const auto fifth = model.ask();
-  CHECK_FALSE(model.ask().allowed);  // one has succeeded, one is under way
-  model.vote(fifth.ticket, false);
+  CHECK_FALSE(model.ask().votes);  // one has succeeded, one is under way
+  model.vote(fifth, false);
   CHECK(model.state() == Circuit::Closed);
 }
 
 TEST_CASE("votes of an older generation do not count") {
   auto model = consecutive(1);
-  std::vector<Ticket> tickets;
-  for (int sends = 0; sends < 20; ++sends) tickets.push_back(model.ask().ticket);
+  std::vector<SendGrant> tickets;
+  for (int sends = 0; sends < 20; ++sends) tickets.push_back(model.ask());
   model.vote(tickets[0], true);
   const auto until = model.breaker.until();
   model.now += 1s;
@@ -198,7 +206,7 @@ TEST_CASE("votes of an older generation do not count") {
   const auto probe = model.ask();
   for (const auto& ticket : tickets) model.vote(ticket, false);
   CHECK(model.state() == Circuit::HalfOpen);
-  model.vote(probe.ticket, false);
+  model.vote(probe, false);
   CHECK(model.state() == Circuit::Closed);
 }
 
@@ -215,13 +223,13 @@ TEST_CASE("share: the fewer sends succeed, the more are refused") {
     model.policy.kind = BreakerPolicy::Kind::Share;
     model.policy.k = row.k;
     for (int sends = 0; sends < 100; ++sends) {
-      model.vote(model.ask(1).ticket, sends >= row.good);
+      model.vote(model.ask(1), sends >= row.good);
     }
     const auto answer = model.ask(std::max(row.share - 0.001, 0.0));
     CHECK(answer.refused_share == doctest::Approx(row.share).epsilon(0.001));
-    CHECK(answer.allowed == (row.share == 0));
+    CHECK(answer.votes == (row.share == 0));
     model.now += model.policy.share_window;
-    CHECK(model.ask(0).allowed);
+    CHECK(model.ask(0).votes);
   }
 }
 
