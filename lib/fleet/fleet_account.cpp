@@ -93,9 +93,7 @@ void FleetState::Account::ask(Time now) {
 
 void FleetState::Account::got(const RedisState::BudgetView& view, Time now) {
   const std::lock_guard lock(mutex_);
-  if (view.away) return question_.failed(now);
-  question_.replied();
-  if (!shared_) return;
+  if (!question_.replied(view.away, now) || !shared_) return;
   own_.budget.set_balance(view.balance - change_.taken + change_.given, now);
   if (change_.taken > 0) ask(now);
 }
@@ -111,7 +109,7 @@ Duration FleetState::Account::take_send(Time now) {
 }
 
 void FleetState::Account::ask_for_turns(Time now) {
-  if (turns_.question().is_asked() || turns_.question().failed_lately(now)) return;
+  if (!turns_.question().may_ask(now)) return;
   const auto replied = [self = shared_from_this()](const RedisState::SendsView& view, Time at) {
     self->got(view, at);
   };

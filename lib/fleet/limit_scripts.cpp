@@ -86,11 +86,9 @@ for index = 1, #fields, 2 do h[fields[index]] = fields[index + 1] end
 local function number(name) return tonumber(h[name] or '0') end
 local state, till, generation = number('state'), number('until'), number('generation')
 local openings, row, good_probes = number('openings'), number('row'), number('good_probes')
-local set = {}
 local function put(name, value)
   h[name] = string.format('%.0f', value)
-  set[#set + 1] = name
-  set[#set + 1] = h[name]
+  redis.call('HSET', KEYS[1], name, h[name])
 end
 local function drop(prefix)
   for name in pairs(h) do
@@ -187,7 +185,6 @@ if wants_probe and state ~= 0 and (state == 2 or now >= till) then
   end
 end
 add_up()
-if #set > 0 then redis.call('HSET', KEYS[1], unpack(set)) end
 if #fields > 0 or next(h) ~= nil then
   local life = math.max(window * (openings + 1), till - now, probe_timeout) + window
   keep(life)
@@ -325,20 +322,14 @@ end
 local circuits = {}
 all = redis.call('HGETALL', KEYS[3])
 for index = 1, #all, 2 do
-  local state, till, generation, openings, a, g, s, row, gone =
-    string.match(all[index + 1], '(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)')
-  if tonumber(gone) <= now then
+  local numbers = {}
+  for number in string.gmatch(all[index + 1], '%d+') do numbers[#numbers + 1] = tonumber(number) end
+  if numbers[9] <= now then
     redis.call('HDEL', KEYS[3], all[index])
   else
+    numbers[2] = math.max(numbers[2] - now, 0)
     circuits[#circuits + 1] = all[index]
-    circuits[#circuits + 1] = tonumber(state)
-    circuits[#circuits + 1] = math.max(tonumber(till) - now, 0)
-    circuits[#circuits + 1] = tonumber(generation)
-    circuits[#circuits + 1] = tonumber(openings)
-    circuits[#circuits + 1] = tonumber(a)
-    circuits[#circuits + 1] = tonumber(g)
-    circuits[#circuits + 1] = tonumber(s)
-    circuits[#circuits + 1] = tonumber(row)
+    for field = 1, 8 do circuits[#circuits + 1] = numbers[field] end
   end
 end
 redis.call('SETNX', KEYS[4], ARGV[3])

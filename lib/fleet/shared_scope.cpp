@@ -63,7 +63,7 @@ std::int64_t TokensAhead::count() const {
 
 std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now) {
   advance(now);
-  if (question_.is_asked() || question_.failed_lately(now) || now < ask_again_) return 0;
+  if (!question_.may_ask(now) || now < ask_again_) return 0;
   // What the rate gives in that time is the most that one process keeps; of a slow rate that is
   // nothing, and only what is waited for is taken.
   const auto times = std::chrono::duration<double>(RedisState::kAhead) / policy.per;
@@ -75,8 +75,7 @@ std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now
 }
 
 void TokensAhead::got(const RedisState::Tokens& tokens, Time now) {
-  if (tokens.away) return question_.failed(now);
-  question_.replied();
+  if (!question_.replied(tokens.away, now)) return;
   ask_again_ = tokens.count > 0 ? Time{} : tokens.ask_again;
   if (tokens.count > 0) batches_.push_back({tokens.count, tokens.first, tokens.each});
 }
@@ -99,8 +98,7 @@ std::int64_t TokensAhead::give_back() {
 // --- SlotsHeld ---
 
 bool SlotsHeld::asks(int wanted, Time now) const {
-  return wanted > granted_ && !question_.is_asked() && !question_.failed_lately(now) &&
-         now >= ask_again_;
+  return wanted > granted_ && question_.may_ask(now) && now >= ask_again_;
 }
 
 void SlotsHeld::ask(int wanted, Time now) {
@@ -111,8 +109,7 @@ void SlotsHeld::ask(int wanted, Time now) {
 }
 
 void SlotsHeld::got(const RedisState::Slots& slots, Time now) {
-  if (slots.away) return question_.failed(now);
-  question_.replied();
+  if (!question_.replied(slots.away, now)) return;
   // It may have asked again since, for fewer.
   granted_ = std::min(slots.granted, wanted_);
   contended_ = slots.contended;
@@ -136,7 +133,7 @@ void SendTurns::ended(bool throttled) {
 }
 
 bool SendTurns::asks(Time now) const {
-  if (question_.is_asked() || question_.failed_lately(now)) return false;
+  if (!question_.may_ask(now)) return false;
   return sends_.throttled > 0 || (sends_.wanted > 0 && now >= ask_again_);
 }
 
@@ -146,8 +143,7 @@ RedisState::Sends SendTurns::ask(Time now) {
 }
 
 void SendTurns::got(const RedisState::SendsView& view, Time now) {
-  if (view.away) return question_.failed(now);
-  question_.replied();
+  if (!question_.replied(view.away, now)) return;
   limited_ = view.limited;
   // Turns that nobody took lapse, and who waits asks again.
   granted_ = view.granted;
@@ -228,11 +224,7 @@ RedisState::Votes CircuitVotes::tell(const BreakerPolicy& policy, bool wants_pro
 
 bool CircuitVotes::got(const RedisState::CircuitView& view, Time now) {
   const bool asked_to_probe = std::exchange(probe_asked_, false);
-  if (view.away) {
-    question_.failed(now);
-    return false;
-  }
-  question_.replied();
+  if (!question_.replied(view.away, now)) return false;
   known_ = true;
   const bool changed = heard(view);
   view_ = view;

@@ -26,9 +26,14 @@ class Question {
     return failed_lately(now) || (asked_ && now - asked_at_ >= patience);
   }
   [[nodiscard]] Time asked_at() const { return asked_at_; }
+  [[nodiscard]] bool may_ask(Time now) const { return !asked_ && !failed_lately(now); }
   void ask(Time now) { asked_ = true, asked_at_ = now; }
-  void replied() { asked_ = false; }
-  void failed(Time now) { asked_ = false, failed_until_ = now + kAfterError; }
+  // Returns false if there is no reply.
+  bool replied(bool away, Time now) {
+    asked_ = false;
+    if (away) failed_until_ = now + kAfterError;
+    return !away;
+  }
   // It was not asked after all.
   void forget() { asked_ = false; }
 

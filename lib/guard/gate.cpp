@@ -139,10 +139,7 @@ void Gate::refuse_in_vain(const Scope& scope, Time now) {
     for (const auto& [rank, turn] : lane->queue) {
       if (const auto why = turn->refusal(turn->held(now), now)) refused.emplace_back(turn, *why);
     }
-    for (const auto& [turn, why] : refused) {
-      turn->leave_queue();
-      turn->refuse(why);
-    }
+    for (const auto& [turn, why] : refused) turn->refuse(why);
     wake_head(*lane, now);
   }
 }

@@ -146,6 +146,7 @@ class Gate::Turn {
   [[nodiscard]] std::optional<Wait> refusal(const Wait& held, Time now) const;
   void refuse(const Wait& why);
   void enter_queue();
+  // Also where it has not waited.
   void leave_queue();
   void give_back(const SendEnd* ended, Time now, double chance);
   void look(Time now);
@@ -155,7 +156,6 @@ class Gate::Turn {
   Lane* lane_ = nullptr;
   Status status_ = Status::Waiting;
   Wait why_;
-  bool queued_ = false;
   bool taken_ = false;
   SendAsk ask_;
   Time limit_;

@@ -179,15 +179,9 @@ bool HedgedAttempt::uses(Send& send, const Response& begun) {
 }
 
 bool HedgedAttempt::settles(const Send& send, const Classified& judged) const {
-  switch (judged.cls) {
-    case Class::Throttle:
-    case Class::Transient:
-    case Class::Transport: return false;
-    case Class::Success:
-    case Class::Pending:
-    case Class::Permanent: return !is_doing_of_twin(send, judged.status);
-  }
-  return true;
+  const bool failed = judged.cls == Class::Throttle || judged.cls == Class::Transient ||
+                      judged.cls == Class::Transport;
+  return !failed && !is_doing_of_twin(send, judged.status);
 }
 
 // The server may refuse a key whose first request it still carries out.

@@ -20,7 +20,7 @@ Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
 Gate::Turn::~Turn() {
   {
     const std::lock_guard lock(gate_.mutex_);
-    if (queued_) {
+    if (status_ == Status::Waiting) {
       leave_queue();
       wake_head(*lane_, last_);
     }
@@ -74,12 +74,10 @@ bool Gate::Turn::enter(Time now) {
     auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
     why_ = {grant_.held, grant_.until, std::move(why)};
     const auto refused = refusal(why_, now);
-    if (!refused) return false;
-    if (queued_) leave_queue();
-    refuse(*refused);
+    if (refused) refuse(*refused);
     return false;
   }
-  if (queued_) leave_queue();
+  leave_queue();
   ++lane_->turns;
   taken_ = true;
   status_ = Status::Granted;
@@ -123,6 +121,7 @@ std::optional<Wait> Gate::Turn::refusal(const Wait& held, Time now) const {
 }
 
 void Gate::Turn::refuse(const Wait& why) {
+  leave_queue();
   status_ = Status::Refused;
   why_ = why;
   if (wake_) wake_->happen();
@@ -137,14 +136,12 @@ void Gate::Turn::enter_queue() {
   lane_->queue.emplace(rank_, this);
   for (auto* const scope : lane_->scopes) ++scope->second.waiting;
   lane_->limits->wait(1);
-  queued_ = true;
 }
 
 void Gate::Turn::leave_queue() {
-  lane_->queue.erase(rank_);
+  if (lane_->queue.erase(rank_) == 0) return;
   for (auto* const scope : lane_->scopes) --scope->second.waiting;
   lane_->limits->wait(-1);
-  queued_ = false;
 }
 
 void Gate::Turn::vote_early(const SendEnd& ended, Time now, double chance) {
@@ -186,7 +183,6 @@ void Gate::Turn::look(Time now) {
   if (status_ != Status::Waiting) return;
   why_ = held(now);
   if (const auto refused = refusal(why_, now)) {
-    leave_queue();
     refuse(*refused);
     wake_head(*lane_, now);
   }

@@ -116,18 +116,8 @@ std::optional<TransportKind> policy::transport_kind(const Error& error) {
     case Errc::Send: return TransportKind::Send;
     case Errc::Receive: return error.partial ? TransportKind::Partial : TransportKind::Receive;
     case Errc::Protocol: return TransportKind::Protocol;
-    case Errc::InvalidRequest:
-    case Errc::TooLarge:
-    case Errc::Canceled:
-    case Errc::Paused:
-    case Errc::CircuitOpen:
-    case Errc::RateLimited:
-    case Errc::QueueFull:
-    case Errc::LocalShortage:
-    case Errc::Internal:
-    case Errc::Status: break;
+    default: return std::nullopt;
   }
-  return std::nullopt;
 }
 
 Observed::Observed(const Outcome& result, WallTime now)
