@@ -3,7 +3,6 @@
 #include "lib/http/text.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 namespace httpretry::fleet {

@@ -68,12 +68,6 @@ std::shared_ptr<RetryAccount> FleetState::account(const std::string& key,
                 "what it has under way itself");
     });
   }
-  struct Held {
-    std::shared_ptr<FleetState> state;  // ends after the account
-    std::shared_ptr<Account> account;
-  };
-  auto held = std::make_shared<Held>();
-  held->state = shared_from_this();
   const std::lock_guard lock(accounts_mutex_);
   const auto [first, last] = accounts_.equal_range(key);
   auto found = std::find_if(first, last,
@@ -81,9 +75,11 @@ std::shared_ptr<RetryAccount> FleetState::account(const std::string& key,
   if (found == last) {
     found = accounts_.emplace(key, std::make_shared<Account>(*this, key, policy, now));
   }
-  held->account = found->second;
-  auto* const account = held->account.get();
-  return {std::move(held), account};
+  // The state ends after the account.
+  const auto held =
+      std::make_shared<std::pair<std::shared_ptr<FleetState>, std::shared_ptr<Account>>>(
+          shared_from_this(), found->second);
+  return {held, held->second.get()};
 }
 
 std::shared_ptr<HedgeAccount> FleetState::hedges(const std::string& key, Time now) {

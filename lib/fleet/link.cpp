@@ -83,12 +83,7 @@ void Link::flush(Duration limit) {
 void Link::run() {
   std::deque<Posted> outbox;
   auto next_tick = now_is() + options_.tick;
-  for (;;) {
-    take_posted(outbox);
-    {
-      const std::lock_guard lock(mutex_);
-      if (stop_) break;
-    }
+  while (take_posted(outbox)) {
     serve(outbox, now_is());
     const auto now = now_is();
     if (now >= next_tick) {
@@ -104,11 +99,12 @@ void Link::run() {
   connection_.close("the program ends");
 }
 
-void Link::take_posted(std::deque<Posted>& outbox) {
+bool Link::take_posted(std::deque<Posted>& outbox) {
   const std::lock_guard lock(mutex_);
   sleeping_ = false;
   std::move(posted_.begin(), posted_.end(), std::back_inserter(outbox));
   posted_.clear();
+  return !stop_;
 }
 
 void Link::serve(std::deque<Posted>& outbox, Time now) {

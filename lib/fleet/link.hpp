@@ -82,7 +82,8 @@ class HTTPRETRY_API Link {
   };
 
   void run();
-  void take_posted(std::deque<Posted>& outbox);
+  // Returns false if the link is to end.
+  bool take_posted(std::deque<Posted>& outbox);
   void serve(std::deque<Posted>& outbox, Time now);
   void connect(Time now);
   void greet();

@@ -215,9 +215,7 @@ void RedisState::set_degraded(bool degraded, const std::string& why) {
   if (change_.degraded == degraded) return;
   const auto place = options_.address.text();
   if (degraded) {
-    write_log(LogLevel::Warning, "limits are not shared: " + place + ": " + why +
-                                     "; this process goes on with 1/" + text(workers()) +
-                                     " of each limit until it is back");
+    warn(why, " until it is back");
   } else {
     write_log(LogLevel::Info, "limits are shared again: " + place + " is back");
   }
@@ -281,9 +279,13 @@ void RedisState::tell(News news) {
 
 void RedisState::on_error(const Reply& reply) {
   if (change_.degraded || std::exchange(error_told_, true)) return;
-  write_log(LogLevel::Warning, "limits are not shared: " + options_.address.text() + ": " +
-                                   reply.text + "; this process goes on with 1/" + text(workers()) +
-                                   " of each limit, and asks again");
+  warn(reply.text, ", and asks again");
+}
+
+void RedisState::warn(const std::string& why, std::string_view until) const {
+  auto line = "limits are not shared: " + options_.address.text() + ": " + why;
+  line += "; this process goes on with 1/" + text(workers()) + " of each limit";
+  write_log(LogLevel::Warning, line.append(until));
 }
 
 }  // namespace httpretry::fleet

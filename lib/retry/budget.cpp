@@ -45,27 +45,27 @@ void Budget::begin(Time now) {
 }
 
 bool Budget::take(BudgetClaim& claim, Class cls, bool timeout, Time now) {
-  switch (policy_.kind) {
-    case Kind::None: return true;
-    case Kind::Grpc:
-      claim.settled = !count_failure();  // this failure has been counted, and is the call's last
-      return !claim.settled;
-    case Kind::Concurrent: return begin_extra(claim);
-    case Kind::Tokens: return !claim.settled && pay(claim.retry, cost(cls, timeout), now);
-    case Kind::Ratio: return !claim.settled && pay(claim.retry, kOne, now);
-  }
-  return true;
+  if (policy_.kind != Kind::Grpc) return take_extra(claim, claim.retry, cost(cls, timeout), now);
+  claim.settled = !count_failure();  // this failure has been counted, and is the call's last
+  return !claim.settled;
 }
 
 bool Budget::take_hedge(BudgetClaim& claim, Time now) {
-  switch (policy_.kind) {
-    case Kind::None: return true;
-    case Kind::Grpc: return left_ > policy_.capacity / 2;
-    case Kind::Concurrent: return begin_extra(claim);
-    case Kind::Tokens: return pay(claim.hedge, policy_.retry_cost, now);
-    case Kind::Ratio: return pay(claim.hedge, kOne, now);
+  if (policy_.kind == Kind::Grpc) return left_ > policy_.capacity / 2;
+  return take_extra(claim, claim.hedge, policy_.retry_cost, now);
+}
+
+bool Budget::take_extra(BudgetClaim& claim, BudgetClaim::Taken& taken, std::int64_t tokens,
+                        Time now) {
+  if (policy_.kind == Kind::None) return true;
+  if (claim.settled) return false;
+  if (policy_.kind == Kind::Concurrent) {
+    if (extras_ >= most_extras()) return false;
+    ++extras_;
+    ++claim.extras;
+    return true;
   }
-  return true;
+  return pay(taken, policy_.kind == Kind::Tokens ? tokens : kOne, now);
 }
 
 void Budget::give_back_hedge(BudgetClaim& claim, Time now) {
@@ -140,13 +140,6 @@ void Budget::pay_back(BudgetClaim::Taken& taken, Time now) {
 // ended meanwhile, more may be under way than could begin now.
 std::int64_t Budget::most_extras() const {
   return std::max<std::int64_t>(policy_.min, calls_ * policy_.ratio / kOne);
-}
-
-bool Budget::begin_extra(BudgetClaim& claim) {
-  if (claim.settled || extras_ >= most_extras()) return false;
-  ++extras_;
-  ++claim.extras;
-  return true;
 }
 
 void Budget::close(BudgetClaim& claim) {

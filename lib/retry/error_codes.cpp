@@ -91,8 +91,8 @@ class BodyValues {
   // Whether there is none for any of the rules, or the body has another format.
   bool empty(Source format) {
     if (format_ != format) return true;
-    if (!was_read_) read();
-    return values_.empty();
+    if (!values_) values_ = read();
+    return values_->empty();
   }
 
   // The first value at `path` for which `fits` holds. nullptr where there is none, or where the
@@ -100,45 +100,32 @@ class BodyValues {
   template <class Fits>
   const BodyValue* find(Source format, std::string_view path, Fits fits) {
     if (empty(format)) return nullptr;
-    for (const auto& value : values_) {
+    for (const auto& value : *values_) {
       if (value.path == path && fits(value)) return &value;
     }
     return nullptr;
   }
 
  private:
-  void read() {
-    was_read_ = true;
-    const auto custom = custom_paths();
-    if (is_xml()) {
-      values_ = xml_values(body_, joined<std::string_view>(kAwsXml, custom));
-    } else if (custom.empty()) {
-      values_ = json_values(body_, kJson);
-    } else {
-      values_ = json_values(body_, joined<JsonPointer>(kJson, custom));
-    }
-  }
-  [[nodiscard]] std::vector<std::string_view> custom_paths() const {
-    std::vector<std::string_view> paths;
+  [[nodiscard]] std::vector<BodyValue> read() const {
+    std::vector<std::string_view> custom;
     for (const auto& rule : retry_on_.error_codes) {
-      if (rule.family == Family::Custom && rule.source == format_) paths.push_back(rule.selector);
+      if (rule.family == Family::Custom && rule.source == format_) custom.push_back(rule.selector);
     }
-    if (!is_xml() && retry_on_.pending) paths.push_back(retry_on_.pending->json);
-    return paths;
-  }
-  template <class Path>
-  static std::vector<Path> joined(std::span<const Path> known,
-                                  const std::vector<std::string_view>& custom) {
-    std::vector<Path> all(known.begin(), known.end());
-    all.insert(all.end(), custom.begin(), custom.end());
-    return all;
+    if (is_xml()) {
+      custom.insert(custom.begin(), std::begin(kAwsXml), std::end(kAwsXml));
+      return xml_values(body_, custom);
+    }
+    if (retry_on_.pending) custom.push_back(retry_on_.pending->json);
+    std::vector<JsonPointer> pointers(std::begin(kJson), std::end(kJson));
+    pointers.insert(pointers.end(), custom.begin(), custom.end());
+    return json_values(body_, pointers);
   }
 
   const RetryOn& retry_on_;
   std::string_view body_;
   std::optional<Source> format_;
-  bool was_read_ = false;
-  std::vector<BodyValue> values_;
+  std::optional<std::vector<BodyValue>> values_;
 };
 
 bool contains_word(std::string_view words, std::string_view word) {

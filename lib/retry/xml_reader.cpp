@@ -63,11 +63,10 @@ class Finder {
   struct Element {
     std::string_view name;
     std::string text;
-    bool wanted = false;
   };
 
   [[nodiscard]] bool collecting() const {
-    return !open_.empty() && open_.back().wanted && open_.back().text.size() < kBodyText;
+    return !open_.empty() && open_.back().text.size() < kBodyText;
   }
   void markup() {
     if (skip("<!--")) {
@@ -127,16 +126,14 @@ class Finder {
     good_ = good_ && !name.empty() && open_.size() < kBodyDepth && !second_root;
     if (!good_) return;
     rooted_ = true;
-    open_.push_back({name, {}, false});
+    open_.push_back({name, {}});
     path_.append("/").append(local_name(name));
-    open_.back().wanted =
-        std::any_of(paths_.begin(), paths_.end(), [this](auto path) { return matches(path); });
     if (empty) close(name);
   }
   void close(std::string_view name) {
     good_ = good_ && !open_.empty() && open_.back().name == name;
     if (!good_) return;
-    if (open_.back().wanted) keep(without_spaces(open_.back().text));
+    keep(without_spaces(open_.back().text));
     path_.resize(path_.size() - local_name(name).size() - 1);
     open_.pop_back();
   }

@@ -97,9 +97,9 @@ class HTTPRETRY_API Budget {
     std::int64_t sum = 0;
   };
   [[nodiscard]] std::int64_t cost(Class cls, bool timeout) const;
+  bool take_extra(BudgetClaim& claim, BudgetClaim::Taken& taken, std::int64_t tokens, Time now);
   bool pay(BudgetClaim::Taken& taken, std::int64_t price, Time now);
   void pay_back(BudgetClaim::Taken& taken, Time now);
-  bool begin_extra(BudgetClaim& claim);
   void end_extras(BudgetClaim& claim, std::int32_t number);
   void close(BudgetClaim& claim);
   void give(std::int64_t amount);
