@@ -51,12 +51,12 @@ Link::~Link() {
 }
 
 void Link::post(Command command, Done done) {
+  auto posted = std::make_shared<Posted>();
+  posted->command = std::move(command);
+  posted->done = std::move(done);
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    Posted posted;
-    posted.command = std::move(command);
-    posted.done = std::move(done);
     posted_.push_back(std::move(posted));
     wake = std::exchange(sleeping_, false);
   }
@@ -81,7 +81,7 @@ void Link::flush(Duration limit) {
 // --- the thread ---
 
 void Link::run() {
-  std::deque<Posted> outbox;
+  Queue outbox;
   auto next_tick = now_is() + options_.tick;
   while (take_posted(outbox)) {
     serve(outbox, now_is());
@@ -95,11 +95,11 @@ void Link::run() {
     check_deadlines(now_is());
   }
   lose(outbox, "the program ends");
-  lose_sent("the program ends");
+  lose(sent_, "the program ends");
   connection_.close("the program ends");
 }
 
-bool Link::take_posted(std::deque<Posted>& outbox) {
+bool Link::take_posted(Queue& outbox) {
   const std::lock_guard lock(mutex_);
   sleeping_ = false;
   std::move(posted_.begin(), posted_.end(), std::back_inserter(outbox));
@@ -107,17 +107,16 @@ bool Link::take_posted(std::deque<Posted>& outbox) {
   return !stop_;
 }
 
-void Link::serve(std::deque<Posted>& outbox, Time now) {
+void Link::serve(Queue& outbox, Time now) {
   if (state_ == State::Down && now >= next_try_) connect(now);
   if (state_ == State::Late && now >= next_try_ && sent_.empty()) ping(now);
   if (state_ == State::Up) {
     std::move(again_.rbegin(), again_.rend(), std::front_inserter(outbox));
     again_.clear();
-    for (auto& posted : outbox) send(std::move(posted), now);
-    outbox.clear();
+    for (const auto& posted : std::exchange(outbox, {})) send(posted, now);
   } else if (!first_ && !moving_) {
-    lose(again_, down_why_);
-    lose(outbox, down_why_);
+    lose(std::exchange(again_, {}), down_why_);
+    lose(std::exchange(outbox, {}), down_why_);
   }
 }
 
@@ -168,14 +167,13 @@ void Link::greeting_done(Time now) {
   }
 }
 
-void Link::send(Posted posted, Time now) {
-  auto shared = std::make_shared<Posted>(std::move(posted));
-  const auto hash = hashes_.find(shared->command.script);
-  const bool known = hash != hashes_.end() && !shared->repeated;
-  shared->sent = now;
-  sent_.push_back(shared);
-  connection_.send(words_of(shared->command, known ? &hash->second : nullptr),
-                   [this, shared](Reply reply) { on_reply(shared, std::move(reply)); });
+void Link::send(const std::shared_ptr<Posted>& posted, Time now) {
+  const auto hash = hashes_.find(posted->command.script);
+  const bool known = hash != hashes_.end() && !posted->repeated;
+  posted->sent = now;
+  sent_.push_back(posted);
+  connection_.send(words_of(posted->command, known ? &hash->second : nullptr),
+                   [this, posted](Reply reply) { on_reply(posted, std::move(reply)); });
 }
 
 void Link::on_reply(const std::shared_ptr<Posted>& posted, Reply reply) {
@@ -189,7 +187,7 @@ void Link::on_reply(const std::shared_ptr<Posted>& posted, Reply reply) {
     if (forgotten || follow_moved(reply)) {
       posted->repeated = true;
       posted->done = std::move(done);
-      again_.push_back(std::move(*posted));
+      again_.push_back(posted);
       return;
     }
   }
@@ -212,15 +210,15 @@ bool Link::follow_moved(const Reply& reply) {
 }
 
 void Link::ping(Time now) {
-  Posted posted;
-  posted.command.words.emplace_back("PING");
-  posted.done = [this, now](const Reply& reply) {
+  const auto posted = std::make_shared<Posted>();
+  posted->command.words.emplace_back("PING");
+  posted->done = [this, now](const Reply& reply) {
     if (reply.failed()) return;
     if (now_is() - now <= options_.reply_timeout) set_up(true, {});
   };
   wait_ = std::min(2 * wait_, options_.longest_wait);
   next_try_ = later(now, wait_);
-  send(std::move(posted), now);
+  send(posted, now);
 }
 
 void Link::set_up(bool up, const std::string& why) {
@@ -237,21 +235,15 @@ void Link::set_up(bool up, const std::string& why) {
   first_over_.notify_all();
 }
 
-void Link::lose(std::deque<Posted>& posted, const std::string& why) {
-  for (auto& one : std::exchange(posted, {})) {
-    if (one.done) one.done(Reply::lost_because(why));
-  }
-}
-
-void Link::lose_sent(const std::string& why) {
-  for (const auto& one : std::deque(sent_)) {
+void Link::lose(const Queue& posted, const std::string& why) {
+  for (const auto& one : Queue(posted)) {
     if (auto done = std::exchange(one->done, nullptr)) done(Reply::lost_because(why));
   }
 }
 
 void Link::go_down(const std::string& why, Time now) {
   connection_.close(why);
-  lose_sent(why);
+  lose(sent_, why);
   sent_.clear();
   host_ = options_.address.host;
   port_ = options_.address.port;
@@ -283,7 +275,7 @@ void Link::check_deadlines(Time now) {
     state_ = State::Late;
     next_try_ = now;
     set_up(false, why);
-    lose_sent(why);
+    lose(sent_, why);
   }
   // A connection may have died without a word: a new one tells.
   const auto given_up = std::max<Duration>(20 * options_.reply_timeout, std::chrono::seconds(1));

@@ -80,20 +80,21 @@ class HTTPRETRY_API Link {
     bool repeated = false;  // with the whole script, or at another node
     Time sent{};
   };
+  using Queue = std::deque<std::shared_ptr<Posted>>;
 
   void run();
   // Returns false if the link is to end.
-  bool take_posted(std::deque<Posted>& outbox);
-  void serve(std::deque<Posted>& outbox, Time now);
+  bool take_posted(Queue& outbox);
+  void serve(Queue& outbox, Time now);
   void connect(Time now);
   void greet();
   void greeting_done(Time now);
-  void send(Posted posted, Time now);
+  void send(const std::shared_ptr<Posted>& posted, Time now);
   void on_reply(const std::shared_ptr<Posted>& posted, Reply reply);
   bool follow_moved(const Reply& reply);
   void ping(Time now);
-  void lose(std::deque<Posted>& posted, const std::string& why);
-  void lose_sent(const std::string& why);
+  // Those that have no reply yet.
+  static void lose(const Queue& posted, const std::string& why);
   void go_down(const std::string& why, Time now);
   void set_up(bool up, const std::string& why);
   void check_deadlines(Time now);
@@ -107,21 +108,20 @@ class HTTPRETRY_API Link {
   std::string host_;
   int port_ = 0;
   std::map<const Script*, std::string> hashes_;
-  std::deque<std::shared_ptr<Posted>> sent_;  // without a reply; `done` is empty where it is lost
-  std::deque<Posted> again_;                  // to be sent once more
+  Queue sent_;   // without a reply; `done` is empty where it is lost
+  Queue again_;  // to be sent once more
   std::string greeting_problem_;
   Duration wait_{};
   Time next_try_{};  // to connect; of Late: to ask whether it responds again
   Time began_{};     // to connect or greet
   Time last_reply_{};
-  Time ping_sent_ = kNever;
   bool moving_ = false;  // to the node of a cluster that has the keys
   bool first_ = true;    // the first connection has neither been made nor failed
   std::string down_why_;
 
   std::atomic<bool> up_ = false;
   std::mutex mutex_;  // guards the three below
-  std::deque<Posted> posted_;
+  Queue posted_;
   bool sleeping_ = false;
   bool stop_ = false;
   std::atomic<bool> first_over_ = false;

@@ -106,20 +106,18 @@ std::string_view to_string(ErrorRule::Family family) {
 }
 
 std::string_view to_string(ServerDelaySource source) {
-  switch (source) {
-    case ServerDelaySource::RetryAfterMs: return "retry-after-ms";
-    case ServerDelaySource::XMsRetryAfterMs: return "x-ms-retry-after-ms";
-    case ServerDelaySource::XAmzRetryAfter: return "x-amz-retry-after";
-    case ServerDelaySource::RetryAfter: return "retry-after";
-    case ServerDelaySource::XRateLimitReset: return "x-ratelimit-reset";
-    case ServerDelaySource::RateLimitReset: return "ratelimit-reset";
-    case ServerDelaySource::RateLimit: return "ratelimit";
-    case ServerDelaySource::GrpcRetryPushback: return "grpc-retry-pushback-ms";
-    case ServerDelaySource::RetryInfo: return "google.rpc.RetryInfo";
-    case ServerDelaySource::SecondaryLimit: return "github secondary rate limit";
-    case ServerDelaySource::Function: return "function";
-  }
-  return "?";
+  constexpr std::string_view kWords[] = {"retry-after-ms",
+                                         "x-ms-retry-after-ms",
+                                         "x-amz-retry-after",
+                                         "retry-after",
+                                         "x-ratelimit-reset",
+                                         "ratelimit-reset",
+                                         "ratelimit",
+                                         "grpc-retry-pushback-ms",
+                                         "google.rpc.RetryInfo",
+                                         "github secondary rate limit",
+                                         "function"};
+  return kWords[static_cast<std::size_t>(source)];
 }
 
 }  // namespace httpretry
