@@ -100,7 +100,7 @@ void FleetState::Account::got(const RedisState::BudgetView& view, Time now) {
 
 Duration FleetState::Account::take_send(Time now) {
   const std::lock_guard lock(mutex_);
-  if (!state_.remote_.up() || turns_.question().without(now, state_.remote_.patience())) {
+  if (!state_.remote_.up() || turns_.question.without(now, state_.remote_.patience())) {
     return own_.take_send(now);
   }
   const auto wait = turns_.take(now);
@@ -109,11 +109,11 @@ Duration FleetState::Account::take_send(Time now) {
 }
 
 void FleetState::Account::ask_for_turns(Time now) {
-  if (!turns_.question().may_ask(now)) return;
+  if (!turns_.question.may_ask(now)) return;
   const auto replied = [self = shared_from_this()](const RedisState::SendsView& view, Time at) {
     self->got(view, at);
   };
-  if (!state_.remote_.send_rate(key_, turns_.ask(now), replied)) turns_.not_asked();
+  if (!state_.remote_.send_rate(key_, turns_.ask(now), replied)) turns_.question.forget();
 }
 
 void FleetState::Account::got(const RedisState::SendsView& view, Time now) {

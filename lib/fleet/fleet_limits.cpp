@@ -57,7 +57,7 @@ FleetState::Limits::Hold FleetState::Limits::held_by_circuit(Time now) const {
 bool FleetState::Limits::shares_rate(Time now) const {
   const auto& tokens = rate_scope_->tokens;
   return fleet_.remote_.up() &&
-         (tokens.has_some() || !tokens.question().without(now, fleet_.remote_.patience()));
+         (tokens.has_some() || !tokens.question.without(now, fleet_.remote_.patience()));
 }
 
 FleetState::Limits::Hold FleetState::Limits::held_by_rate(Time now) const {
@@ -70,7 +70,7 @@ FleetState::Limits::Hold FleetState::Limits::held_by_rate(Time now) const {
 
 bool FleetState::Limits::shares_slots(Time now) const {
   return fleet_.remote_.up() &&
-         !slots_scope_->held.question().without(now, fleet_.remote_.patience());
+         !slots_scope_->held.question.without(now, fleet_.remote_.patience());
 }
 
 FleetState::Limits::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
@@ -79,13 +79,13 @@ FleetState::Limits::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) c
   const auto& policy = *keys_.policy->concurrency;
   const auto& held = slots_scope_->held;
   const auto& slots = slots_->machine;
-  if (held.granted() > 0 && slots.free(with_max(policy, held.granted()), low)) return {};
-  if (held.granted() >= policy.max || slots.used() < held.granted()) {
+  if (held.granted > 0 && slots.free(with_max(policy, held.granted), low)) return {};
+  if (held.granted >= policy.max || slots.used() < held.granted) {
     return {QueuedBy::Concurrency, kNever};
   }
   // The ends of other processes' sends are not told: it must ask again.
-  if (ask.now < held.next_ask() && !held.question().is_asked()) {
-    return {QueuedBy::Concurrency, held.next_ask()};
+  if (ask.now < held.may_ask_at && !held.question.is_asked()) {
+    return {QueuedBy::Concurrency, held.may_ask_at};
   }
   return {QueuedBy::SharedState, ask.now + kLookAgain};
 }
@@ -98,7 +98,7 @@ void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held) {
   if (!fleet_.remote_.up() || held == QueuedBy::Pause || held == QueuedBy::Ramp) return;
   if (asks_breaker(ask) && fleet_.shares_circuit(*breaker_scope_, ask.now)) {
     const auto& votes = breaker_scope_->circuit->votes;
-    if (votes.ask(ask.now).asks && !votes.question().is_asked()) {
+    if (votes.ask(ask.now).asks && !votes.question.is_asked()) {
       fleet_.tell_votes(breaker_scope_, true, ask.now);
     }
   }
@@ -141,7 +141,7 @@ void FleetState::Limits::take_token(Time now) {
 void FleetState::Limits::on_freed(Time now) {
   const auto& held = slots_scope_->held;
   const int used = slots_->machine.used();
-  if (held.contended() && used < held.granted() && shares_slots(now)) {
+  if (held.contended && used < held.granted && shares_slots(now)) {
     fleet_.ask_for_slots(slots_scope_, used + slots_->waiting, now);
   }
 }

@@ -42,7 +42,7 @@ FleetState::~FleetState() {
     const std::lock_guard lock(mutex_);
     for (const auto& [key, scope] : scopes_) {
       give_back_tokens(*scope, scope->tokens.give_back());
-      if (scope->held.granted() > 0) ask_for_slots(scope, 0, now);
+      if (scope->held.granted > 0) ask_for_slots(scope, 0, now);
       if (scope->circuit && scope->circuit->votes.has_votes()) tell_votes(scope, false, now);
     }
   }
@@ -118,7 +118,7 @@ void FleetState::ask_for_tokens(const ScopePtr& scope, int waiting, Time now) {
                           when_replied([scope](const RedisState::Tokens& tokens, Time at) {
                             scope->tokens.got(tokens, at);
                           }))) {
-    scope->tokens.ask(now);
+    scope->tokens.question.ask(now);
   }
 }
 
@@ -227,7 +227,7 @@ void FleetState::hear_circuits(const RedisState::News& news, Time now) {
   for (const auto& [key, scope] : scopes_) {
     if (!scope->circuit) continue;
     const auto& votes = scope->circuit->votes;
-    if (votes.question().is_asked()) continue;
+    if (votes.question.is_asked()) continue;
     const bool closed_since =
         votes.view().state != Circuit::Closed &&
         std::find(not_closed.begin(), not_closed.end(), key) == not_closed.end();
@@ -244,10 +244,10 @@ void FleetState::look_after(const ScopePtr& scope, Time now) {
   }
   auto& held = scope->held;
   const int used = scope->slots.machine.used();
-  if (held.granted() == 0 && used == 0) return;
-  const int wanted = std::max(used + scope->slots.waiting, held.contended() ? 0 : scope->most_used);
+  if (held.granted == 0 && used == 0) return;
+  const int wanted = std::max(used + scope->slots.waiting, held.contended ? 0 : scope->most_used);
   scope->most_used = used;
-  if (!held.question().is_asked()) ask_for_slots(scope, wanted, now);
+  if (!held.question.is_asked()) ask_for_slots(scope, wanted, now);
 }
 
 void FleetState::drop_unused(Time now) {
@@ -255,13 +255,13 @@ void FleetState::drop_unused(Time now) {
     auto& scope = *entry.second;
     if (entry.second.use_count() > 1) scope.last_used = now;
     return now - scope.last_used >= kForgotten && !scope.tokens.has_some() &&
-           scope.held.granted() == 0 && (!scope.circuit || !scope.circuit->votes.has_votes());
+           scope.held.granted == 0 && (!scope.circuit || !scope.circuit->votes.has_votes());
   });
 }
 
 bool FleetState::shares_circuit(const Scope& scope, Time now) const {
   return scope.policy->breaker->kind != BreakerPolicy::Kind::Share && remote_.up() &&
-         !scope.circuit->votes.question().without(now, remote_.patience());
+         !scope.circuit->votes.question.without(now, remote_.patience());
 }
 
 ScopeState FleetState::circuit_now(const Scope& scope, Time now) const {

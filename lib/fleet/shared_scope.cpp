@@ -63,7 +63,7 @@ std::int64_t TokensAhead::count() const {
 
 std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now) {
   advance(now);
-  if (!question_.may_ask(now) || now < ask_again_) return 0;
+  if (!question.may_ask(now) || now < ask_again_) return 0;
   // What the rate gives in that time is the most that one process keeps; of a slow rate that is
   // nothing, and only what is waited for is taken.
   const auto times = std::chrono::duration<double>(RedisState::kAhead) / policy.per;
@@ -75,13 +75,13 @@ std::int64_t TokensAhead::wanted(const RatePolicy& policy, int waiting, Time now
 }
 
 void TokensAhead::got(const RedisState::Tokens& tokens, Time now) {
-  if (!question_.replied(tokens.away, now)) return;
+  if (!question.replied(tokens.away, now)) return;
   ask_again_ = tokens.count > 0 ? Time{} : tokens.ask_again;
   if (tokens.count > 0) batches_.push_back({tokens.count, tokens.first, tokens.each});
 }
 
 void TokensAhead::doubt(Time now) {
-  if (now - question_.asked_at() >= std::chrono::seconds(1)) ask_again_ = Time();
+  if (now - question.asked_at() >= std::chrono::seconds(1)) ask_again_ = Time();
 }
 
 std::int64_t TokensAhead::unused(Time now) {
@@ -98,21 +98,21 @@ std::int64_t TokensAhead::give_back() {
 // --- SlotsHeld ---
 
 bool SlotsHeld::asks(int wanted, Time now) const {
-  return wanted > granted_ && question_.may_ask(now) && now >= ask_again_;
+  return wanted > granted && question.may_ask(now) && now >= may_ask_at;
 }
 
 void SlotsHeld::ask(int wanted, Time now) {
-  question_.ask(now);
-  ask_again_ = now + kAskAgain;
+  question.ask(now);
+  may_ask_at = now + kAskAgain;
   wanted_ = wanted;
-  granted_ = std::min(granted_, wanted);
+  granted = std::min(granted, wanted);
 }
 
 void SlotsHeld::got(const RedisState::Slots& slots, Time now) {
-  if (!question_.replied(slots.away, now)) return;
+  if (!question.replied(slots.away, now)) return;
   // It may have asked again since, for fewer.
-  granted_ = std::min(slots.granted, wanted_);
-  contended_ = slots.contended;
+  granted = std::min(slots.granted, wanted_);
+  contended = slots.contended;
 }
 
 // --- SendTurns ---
@@ -133,17 +133,17 @@ void SendTurns::ended(bool throttled) {
 }
 
 bool SendTurns::asks(Time now) const {
-  if (!question_.may_ask(now)) return false;
+  if (!question.may_ask(now)) return false;
   return sends_.throttled > 0 || (sends_.wanted > 0 && now >= ask_again_);
 }
 
 RedisState::Sends SendTurns::ask(Time now) {
-  question_.ask(now);
+  question.ask(now);
   return std::exchange(sends_, {});
 }
 
 void SendTurns::got(const RedisState::SendsView& view, Time now) {
-  if (!question_.replied(view.away, now)) return;
+  if (!question.replied(view.away, now)) return;
   limited_ = view.limited;
   // Turns that nobody took lapse, and who waits asks again.
   granted_ = view.granted;
@@ -217,14 +217,14 @@ RedisState::Votes CircuitVotes::tell(const BreakerPolicy& policy, bool wants_pro
   const auto before = opening == 1 ? Duration() : open_for_;
   open_for_ = delay(policy.open_for, opening, before, unit_random);
   votes.open_for = std::max(open_for_, server_delay_);
-  question_.ask(now);
+  question.ask(now);
   probe_asked_ = wants_probe;
   return votes;
 }
 
 bool CircuitVotes::got(const RedisState::CircuitView& view, Time now) {
   const bool asked_to_probe = std::exchange(probe_asked_, false);
-  if (!question_.replied(view.away, now)) return false;
+  if (!question.replied(view.away, now)) return false;
   known_ = true;
   const bool changed = heard(view);
   view_ = view;

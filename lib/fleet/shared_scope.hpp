@@ -47,14 +47,13 @@ class Question {
 // Tokens that were taken ahead: as many as were used in the last 100 ms.
 class TokensAhead {
  public:
-  [[nodiscard]] const Question& question() const { return question_; }
+  Question question;
   [[nodiscard]] bool has_some() const { return !batches_.empty(); }
   // When the first may be used; where there is none, when more can be asked for.
   [[nodiscard]] Time ready_at() const;
   void take(Time now);
   // How many to ask for; 0: not now.
   std::int64_t wanted(const RatePolicy& policy, int waiting, Time now);
-  void ask(Time now) { question_.ask(now); }
   void got(const RedisState::Tokens& tokens, Time now);
   // Where the last reply is old: others may have given some back.
   void doubt(Time now);
@@ -71,7 +70,6 @@ class TokensAhead {
     Duration each{};
   };
   std::deque<Batch> batches_;
-  Question question_;
   Time ask_again_{};
   std::int64_t slot_ = 0;  // of 100 ms, in which were used:
   std::int64_t used_ = 0;
@@ -82,13 +80,12 @@ class TokensAhead {
 // How many sends this process may have under way.
 class SlotsHeld {
  public:
-  [[nodiscard]] const Question& question() const { return question_; }
-  [[nodiscard]] int granted() const { return granted_; }
-  [[nodiscard]] bool contended() const { return contended_; }
+  Question question;
+  int granted = 0;
+  bool contended = false;  // others want more, too
+  Time may_ask_at{};
   // Whether to ask, for `wanted` in all.
   [[nodiscard]] bool asks(int wanted, Time now) const;
-  // When it may ask again.
-  [[nodiscard]] Time next_ask() const { return ask_again_; }
   // What it does not want any more it does not use from here on.
   void ask(int wanted, Time now);
   void got(const RedisState::Slots& slots, Time now);
@@ -96,30 +93,23 @@ class SlotsHeld {
 
  private:
   static constexpr Duration kAskAgain = std::chrono::milliseconds(20);
-  Question question_;
   int wanted_ = 0;  // at the last question
-  int granted_ = 0;
-  bool contended_ = false;
-  Time ask_again_{};
 };
 
 // The turns of sends under a rate that follows what the server says to all processes.
 class SendTurns {
  public:
-  [[nodiscard]] const Question& question() const { return question_; }
+  Question question;
   // Zero: it may go. Else it asks again after that time.
   Duration take(Time now);
   void ended(bool throttled);
   // Whether to ask, and what.
   [[nodiscard]] bool asks(Time now) const;
   RedisState::Sends ask(Time now);
-  void not_asked() { question_.forget(); }
   void got(const RedisState::SendsView& view, Time now);
   [[nodiscard]] bool has_news() const { return sends_.ended > 0; }
-  void clear() { *this = SendTurns(); }
 
  private:
-  Question question_;
   RedisState::Sends sends_;
   bool limited_ = false;
   std::int64_t granted_ = 0;
@@ -129,13 +119,13 @@ class SendTurns {
 // A circuit that all processes vote on.
 class CircuitVotes {
  public:
+  Question question;
   struct Answer {
     bool allowed = false;
     bool asks = false;  // the remote state must say how it stands, or who probes
     Time until{};       // where it is not allowed
   };
   [[nodiscard]] Answer ask(Time now) const;
-  [[nodiscard]] const Question& question() const { return question_; }
   // Of a send that goes out now.
   [[nodiscard]] std::uint32_t generation() const {
     return static_cast<std::uint32_t>(view_.generation) | kOfAll;
@@ -153,7 +143,7 @@ class CircuitVotes {
   [[nodiscard]] bool has_votes() const;
   RedisState::Votes tell(const BreakerPolicy& policy, bool wants_probe, double unit_random,
                          Time now);
-  void not_told() { question_.forget(), probe_asked_ = false; }
+  void not_told() { question.forget(), probe_asked_ = false; }
   // True: the state has changed.
   bool got(const RedisState::CircuitView& view, Time now);
   // The same, from the news.
@@ -173,7 +163,6 @@ class CircuitVotes {
   RedisState::Votes votes_;
   Duration server_delay_{};
   Duration open_for_{};
-  Question question_;
   bool probe_asked_ = false;        // the reply that is due tells who probes
   bool probe_ = false;              // it is ours, and unused
   std::uint32_t probe_number_ = 0;  // of the latest

@@ -20,7 +20,10 @@ class HedgedAttempt::Send final : public RacingSend {
         branch_(Call::State::racing(call, *this, number, deadline, over_.get_token())) {}
 
   [[nodiscard]] bool is_hedge() const override { return hedge_; }
-  void passes(SendGate& gate) override { race_.passes(gate); }
+  void passes(SendGate& gate) override {
+    auto& gates = race_.gates_;
+    if (std::find(gates.begin(), gates.end(), &gate) == gates.end()) gates.push_back(&gate);
+  }
   void begins() override {
     if (race_.gates_.empty()) admitted();
   }
@@ -76,7 +79,7 @@ HedgedAttempt::~HedgedAttempt() = default;
 
 Task<Outcome> HedgedAttempt::run() {
   if (!attempt_.is_retry) scope_.begin_call(started_);
-  start_first();
+  start(attempt_.number, call_.deadline());
   while (winner_ == nullptr && in_flight_ > 0) {
     const auto change = change_ = std::make_shared<Change>();
     const bool whole = co_await change->wait(call_.scheduler(), next_hedge(), std::stop_token());
@@ -89,12 +92,11 @@ Task<Outcome> HedgedAttempt::run() {
   co_return outcome;
 }
 
-void HedgedAttempt::start_first() {
-  sends_.push_back(
-      std::make_unique<Send>(*this, request_, call_, attempt_.number, call_.deadline()));
-  auto& first = *sends_.back();
+void HedgedAttempt::start(int number, Time deadline) {
+  sends_.push_back(std::make_unique<Send>(*this, request_, call_, number, deadline));
+  auto& send = *sends_.back();
   ++in_flight_;
-  group_.begin(carry(*this, first));
+  group_.begin(carry(*this, send));
 }
 
 Task<> HedgedAttempt::carry(HedgedAttempt& race, Send& send) {
@@ -104,10 +106,6 @@ Task<> HedgedAttempt::carry(HedgedAttempt& race, Send& send) {
     co_await home;
   }
   race.ended(send, std::move(outcome));
-}
-
-void HedgedAttempt::passes(SendGate& gate) {
-  if (std::find(gates_.begin(), gates_.end(), &gate) == gates_.end()) gates_.push_back(&gate);
 }
 
 void HedgedAttempt::changed() {
@@ -142,24 +140,16 @@ Time HedgedAttempt::next_hedge() const {
 void HedgedAttempt::try_hedge() {
   ++tried_;
   if (const auto why = refusal()) return refuse(*why);
-  start_hedge();
+  last_began_ = now();
+  const auto timeout = attempt_.policy->attempt_timeout;
+  start(sends_.front()->number_ + static_cast<int>(sends_.size()),
+        timeout == kForever ? call_.deadline() : later(now(), timeout));
 }
 
 void HedgedAttempt::refuse(HedgeRefused why) {
   last_began_ = now();
   call_.history().hedge_refused = why;
   call_.emit(&Observer::hedge_refused, why);
-}
-
-void HedgedAttempt::start_hedge() {
-  const auto timeout = attempt_.policy->attempt_timeout;
-  const auto deadline = timeout == kForever ? call_.deadline() : later(now(), timeout);
-  const auto number = sends_.front()->number_ + static_cast<int>(sends_.size());
-  sends_.push_back(std::make_unique<Send>(*this, request_, call_, number, deadline));
-  auto& send = *sends_.back();
-  ++in_flight_;
-  last_began_ = now();
-  group_.begin(carry(*this, send));
 }
 
 RacingSend::Use HedgedAttempt::headers_came(Send& send, const Response& head) {

@@ -41,19 +41,17 @@ class HedgedAttempt {
   };
 
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
-  void start_first();
+  void start(int number, Time deadline);
   static Task<> carry(HedgedAttempt& race, Send& send);
   // Of the sends:
   void began(Send& send);
   void ended(Send& send, Outcome outcome);
   RacingSend::Use headers_came(Send& send, const Response& head);
   bool uses(Send& send, const Response& begun);
-  void passes(SendGate& gate);
 
   // A hedge.
   [[nodiscard]] Time next_hedge() const;
   void try_hedge();
-  void start_hedge();
   [[nodiscard]] std::optional<HedgeRefused> refusal();
   [[nodiscard]] std::optional<HedgeRefused> never() const;
   [[nodiscard]] bool too_late() const;

@@ -63,80 +63,72 @@ class Checker {
   }
 
   void run(const BudgetPolicy& budget) {
-    within("budget");
-    amount("capacity", budget.capacity, policy::kTokens);
-    amount("retry_cost", budget.retry_cost, policy::kTokens);
-    amount("throttle_cost", budget.throttle_cost, policy::kTokens);
-    amount("timeout_cost", budget.timeout_cost, policy::kTokens);
-    amount("refill", budget.refill, policy::kTokens);
+    amount("budget.capacity", budget.capacity, policy::kTokens);
+    amount("budget.retry_cost", budget.retry_cost, policy::kTokens);
+    amount("budget.throttle_cost", budget.throttle_cost, policy::kTokens);
+    amount("budget.timeout_cost", budget.timeout_cost, policy::kTokens);
+    amount("budget.refill", budget.refill, policy::kTokens);
     const bool concurrent = budget.kind == BudgetPolicy::Kind::Concurrent;
-    amount("ratio", budget.ratio, concurrent ? policy::kPartsOfCalls : policy::kRatios);
-    number("min", budget.min, policy::kExtras);
-    amount("min_per_second", budget.min_per_second, policy::kRates);
-    time("window", budget.window, Kind::Time);
-    demand(budget.window > Duration::zero(), "window", "must be more than 0");
-    within({});
+    amount("budget.ratio", budget.ratio, concurrent ? policy::kPartsOfCalls : policy::kRatios);
+    number("budget.min", budget.min, policy::kExtras);
+    amount("budget.min_per_second", budget.min_per_second, policy::kRates);
+    time("budget.window", budget.window, Kind::Time);
+    demand(budget.window > Duration::zero(), "budget.window", "must be more than 0");
   }
 
  private:
   enum class Kind : std::uint8_t { Time, Limit };
 
   void rate(const RatePolicy& rate) {
-    within("rate");
-    number("requests", static_cast<double>(rate.requests), policy::kRequests);
-    number("burst", static_cast<double>(rate.burst), policy::kRequests);
-    time("per", rate.per, Kind::Time);
-    demand(rate.per.count() >= rate.requests, "per", "is under a nanosecond for each request");
-    time("max_wait", rate.max_wait, Kind::Limit);
-    within({});
+    number("rate.requests", static_cast<double>(rate.requests), policy::kRequests);
+    number("rate.burst", static_cast<double>(rate.burst), policy::kRequests);
+    time("rate.per", rate.per, Kind::Time);
+    demand(rate.per.count() >= rate.requests, "rate.per", "is under a nanosecond for each request");
+    time("rate.max_wait", rate.max_wait, Kind::Limit);
   }
 
   void concurrency(const ConcurrencyPolicy& limits) {
-    within("concurrency");
-    number("max", limits.max, policy::kCounts);
-    number("queue.max", limits.queue.max, policy::kQueues);
-    limit("queue.timeout", limits.queue.timeout);
+    number("concurrency.max", limits.max, policy::kCounts);
+    number("concurrency.queue.max", limits.queue.max, policy::kQueues);
+    limit("concurrency.queue.timeout", limits.queue.timeout);
     const bool lifo = limits.queue.order == ConcurrencyPolicy::Order::Lifo;
-    demand(!lifo || limits.queue.timeout != kForever, "queue.order", "Lifo needs a queue.timeout");
+    demand(!lifo || limits.queue.timeout != kForever, "concurrency.queue.order",
+           "Lifo needs a queue.timeout");
     if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {
-      number("min", limits.min, policy::kCounts);
-      number("backoff_ratio", limits.backoff_ratio, policy::kPartsOfSends);
-      demand(limits.min <= limits.max, "min", "is over its max");
+      number("concurrency.min", limits.min, policy::kCounts);
+      number("concurrency.backoff_ratio", limits.backoff_ratio, policy::kPartsOfSends);
+      demand(limits.min <= limits.max, "concurrency.min", "is over its max");
     }
-    within({});
   }
 
   void breaker(const BreakerPolicy& breaker) {
     const bool consecutive = breaker.kind == BreakerPolicy::Kind::Consecutive;
-    within("breaker");
-    number("failure_ratio", breaker.failure_ratio, policy::kPartsOfSends);
-    number("min_requests", breaker.min_requests, policy::kCounts);
-    number("failures", breaker.failures, consecutive ? policy::kCounts : policy::kQueues);
-    number("slow_ratio", breaker.slow_ratio, policy::kPartsOfSends);
-    number("k", breaker.k, policy::kShareFactors);
-    number("probes", breaker.probes, policy::kProbes);
-    limit("slow_after", breaker.slow_after);
-    time("probe_timeout", breaker.probe_timeout, Kind::Time);
+    number("breaker.failure_ratio", breaker.failure_ratio, policy::kPartsOfSends);
+    number("breaker.min_requests", breaker.min_requests, policy::kCounts);
+    number("breaker.failures", breaker.failures, consecutive ? policy::kCounts : policy::kQueues);
+    number("breaker.slow_ratio", breaker.slow_ratio, policy::kPartsOfSends);
+    number("breaker.k", breaker.k, policy::kShareFactors);
+    number("breaker.probes", breaker.probes, policy::kProbes);
+    limit("breaker.slow_after", breaker.slow_after);
+    time("breaker.probe_timeout", breaker.probe_timeout, Kind::Time);
     for (const auto window : {breaker.window, breaker.share_window}) {
-      time("window", window, Kind::Time);
-      demand(window >= policy::kShortestWindow, "window", "is under 100 ms");
+      time("breaker.window", window, Kind::Time);
+      demand(window >= policy::kShortestWindow, "breaker.window", "is under 100 ms");
     }
     backoff("breaker.open_for", breaker.open_for);
   }
 
   void hedge(const HedgePolicy& hedge) {
-    within("hedge");
-    time("after", hedge.after, Kind::Time);
-    demand(hedge.quantile == 0 || (hedge.quantile >= 0.5 && hedge.quantile <= 0.999), "quantile",
-           "must be 0, or from 0.5 to 0.999");
-    number("min_samples", hedge.min_samples, policy::kCounts);
-    number("max_hedges", hedge.max_hedges, policy::kHedges);
-    number("budget", hedge.budget.value_or(1), policy::kPartsOfSends);
-    time("min", hedge.min, Kind::Time);
-    time("max", hedge.max, Kind::Time);
-    demand(hedge.min <= hedge.max, "min", "is over its max");
-    demand(hedge.scope != GuardScope::Credentials, "scope", "is endpoint, host or policy");
-    within({});
+    time("hedge.after", hedge.after, Kind::Time);
+    demand(hedge.quantile == 0 || (hedge.quantile >= 0.5 && hedge.quantile <= 0.999),
+           "hedge.quantile", "must be 0, or from 0.5 to 0.999");
+    number("hedge.min_samples", hedge.min_samples, policy::kCounts);
+    number("hedge.max_hedges", hedge.max_hedges, policy::kHedges);
+    number("hedge.budget", hedge.budget.value_or(1), policy::kPartsOfSends);
+    time("hedge.min", hedge.min, Kind::Time);
+    time("hedge.max", hedge.max, Kind::Time);
+    demand(hedge.min <= hedge.max, "hedge.min", "is over its max");
+    demand(hedge.scope != GuardScope::Credentials, "hedge.scope", "is endpoint, host or policy");
   }
 
   void backoff(std::string_view name, const Backoff& backoff) {
