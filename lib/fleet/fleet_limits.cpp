@@ -4,12 +4,6 @@
 #include <utility>
 
 namespace httpretry::fleet {
-namespace {
-
-// A send that waits for a reply looks again so often. The reply wakes it, too.
-constexpr Duration kLookAgain = std::chrono::milliseconds(5);
-
-}  // namespace
 
 FleetState::Limits::Limits(const std::shared_ptr<FleetState>& state, LimitKeys keys, Time now)
     : guard::Limits(state, std::move(keys)),
@@ -46,12 +40,9 @@ const GuardPolicy& FleetState::Limits::own_policy() const {
 
 // --- what holds a send ---
 
-FleetState::Limits::Hold FleetState::Limits::held_by_circuit(Time now) const {
+guard::Hold FleetState::Limits::held_by_circuit(Time now) const {
   if (!fleet_.shares_circuit(*breaker_scope_, now)) return Own::held_by_circuit(now);
-  const auto answer = breaker_scope_->circuit->votes.ask(now);
-  if (answer.allowed) return {};
-  if (answer.asks) return {QueuedBy::SharedState, now + kLookAgain};
-  return {QueuedBy::Circuit, answer.until};
+  return breaker_scope_->circuit->votes.held(now);
 }
 
 bool FleetState::Limits::shares_rate(Time now) const {
@@ -60,12 +51,12 @@ bool FleetState::Limits::shares_rate(Time now) const {
          (tokens.has_some() || !tokens.question.without(now, fleet_.remote_.patience()));
 }
 
-FleetState::Limits::Hold FleetState::Limits::held_by_rate(Time now) const {
+guard::Hold FleetState::Limits::held_by_rate(Time now) const {
   if (!shares_rate(now)) return Own::held_by_rate(now);
   const auto& tokens = rate_scope_->tokens;
   const auto ready = tokens.ready_at();
   if (ready > now) return {QueuedBy::Rate, ready};
-  return tokens.has_some() ? Hold{} : Hold{QueuedBy::SharedState, now + kLookAgain};
+  return tokens.has_some() ? guard::Hold{} : guard::Hold{QueuedBy::SharedState, now + kLookAgain};
 }
 
 bool FleetState::Limits::shares_slots(Time now) const {
@@ -73,7 +64,7 @@ bool FleetState::Limits::shares_slots(Time now) const {
          !slots_scope_->held.question.without(now, fleet_.remote_.patience());
 }
 
-FleetState::Limits::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
+guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
   if (!shares_slots(ask.now)) return Own::held_by_slots(ask);
   const bool low = ask.priority == Priority::Low && slots_->waiting > 1;
   const auto& policy = *keys_.policy->concurrency;
@@ -98,7 +89,7 @@ void FleetState::Limits::on_asked(const SendAsk& ask, QueuedBy held) {
   if (!fleet_.remote_.up() || held == QueuedBy::Pause || held == QueuedBy::Ramp) return;
   if (asks_breaker(ask) && fleet_.shares_circuit(*breaker_scope_, ask.now)) {
     const auto& votes = breaker_scope_->circuit->votes;
-    if (votes.ask(ask.now).asks && !votes.question.is_asked()) {
+    if (votes.held(ask.now).by == QueuedBy::SharedState && !votes.question.is_asked()) {
       fleet_.tell_votes(breaker_scope_, true, ask.now);
     }
   }
@@ -125,7 +116,7 @@ bool FleetState::Limits::take_ticket(const SendAsk& ask, SendGrant& grant, State
   }
   auto& votes = breaker_scope_->circuit->votes;
   const bool asks = asks_breaker(ask);
-  grant.votes = !asks || votes.ask(ask.now).allowed;
+  grant.votes = !asks || votes.held(ask.now).by == QueuedBy::Nothing;
   grant.generation = votes.generation();
   if (grant.votes && asks) grant.probe = votes.take_probe();
   return true;

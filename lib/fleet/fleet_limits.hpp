@@ -18,9 +18,9 @@ class FleetState::Limits final : public guard::Limits {
   [[nodiscard]] std::shared_ptr<Scope> use(const std::string& key, Time now);
   // With the mutex.
   [[nodiscard]] const GuardPolicy& own_policy() const override;
-  [[nodiscard]] Hold held_by_circuit(Time now) const override;
-  [[nodiscard]] Hold held_by_rate(Time now) const override;
-  [[nodiscard]] Hold held_by_slots(const SendAsk& ask) const override;
+  [[nodiscard]] guard::Hold held_by_circuit(Time now) const override;
+  [[nodiscard]] guard::Hold held_by_rate(Time now) const override;
+  [[nodiscard]] guard::Hold held_by_slots(const SendAsk& ask) const override;
   [[nodiscard]] std::string why_open() const override { return breaker_scope_->circuit->why; }
   [[nodiscard]] ScopeState circuit_now(Time now) const override;
   bool take_ticket(const SendAsk& ask, SendGrant& grant, StateChanges& changes) override;

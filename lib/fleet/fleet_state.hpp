@@ -4,8 +4,6 @@
 
 #include "shared_scope.hpp"
 
-#include "lib/guard/limits.hpp"
-
 #include <memory>
 #include <mutex>
 #include <optional>

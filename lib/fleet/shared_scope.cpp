@@ -153,13 +153,13 @@ void SendTurns::got(const RedisState::SendsView& view, Time now) {
 
 // --- CircuitVotes ---
 
-CircuitVotes::Answer CircuitVotes::ask(Time now) const {
-  if (!known_) return {false, true, now};
-  if (view_.state == Circuit::Closed) return {true, false, now};
-  if (view_.state == Circuit::Open && now < view_.until) return {false, false, view_.until};
-  if (probe_) return {true, false, now};
-  if (now < no_probe_until_) return {false, false, no_probe_until_};
-  return {false, true, now};
+guard::Hold CircuitVotes::held(Time now) const {
+  const guard::Hold asks{QueuedBy::SharedState, now + kLookAgain};
+  if (!known_) return asks;
+  if (view_.state == Circuit::Closed) return {};
+  if (view_.state == Circuit::Open && now < view_.until) return {QueuedBy::Circuit, view_.until};
+  if (probe_) return {};
+  return now < no_probe_until_ ? guard::Hold{QueuedBy::Circuit, no_probe_until_} : asks;
 }
 
 std::uint32_t CircuitVotes::take_probe() {

@@ -4,11 +4,14 @@
 
 #include "redis_state.hpp"
 
-#include "lib/guard/breaker.hpp"
+#include "lib/guard/limits.hpp"
 
 #include <deque>
 
 namespace httpretry::fleet {
+
+// A send that waits for a reply looks again so often. The reply wakes it, too.
+inline constexpr Duration kLookAgain = std::chrono::milliseconds(5);
 
 [[nodiscard]] ConcurrencyPolicy with_max(ConcurrencyPolicy policy, int max);
 // The share of one process.
@@ -120,12 +123,8 @@ class SendTurns {
 class CircuitVotes {
  public:
   Question question;
-  struct Answer {
-    bool allowed = false;
-    bool asks = false;  // the remote state must say how it stands, or who probes
-    Time until{};       // where it is not allowed
-  };
-  [[nodiscard]] Answer ask(Time now) const;
+  // By SharedState until the remote state says how it stands, or who probes.
+  [[nodiscard]] guard::Hold held(Time now) const;
   // Of a send that goes out now.
   [[nodiscard]] std::uint32_t generation() const {
     return static_cast<std::uint32_t>(view_.generation) | kOfAll;

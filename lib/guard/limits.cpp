@@ -75,11 +75,11 @@ bool Limits::asks_breaker(const SendAsk& ask) const {
          (ask.is_retry || keys_.policy->breaker->applies_to == BreakerPolicy::AppliesTo::All);
 }
 
-Limits::Hold Limits::hold_until(QueuedBy by, Time until, Time now) {
+Hold Limits::hold_until(QueuedBy by, Time until, Time now) {
   return until > now ? Hold{by, until} : Hold{};
 }
 
-Limits::Hold Limits::held_by_pause(Time now) const {
+Hold Limits::held_by_pause(Time now) const {
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     const auto* const scope = pauses_[which].get();
     if (scope == nullptr || scope->machine.allows(pause_policy(which), now)) continue;
@@ -89,16 +89,16 @@ Limits::Hold Limits::held_by_pause(Time now) const {
   return {};
 }
 
-Limits::Hold Limits::held_by_circuit(Time now) const {
+Hold Limits::held_by_circuit(Time now) const {
   return hold_until(QueuedBy::Circuit, breaker_->machine.held_until(*own_policy().breaker, now),
                     now);
 }
 
-Limits::Hold Limits::held_by_rate(Time now) const {
+Hold Limits::held_by_rate(Time now) const {
   return hold_until(QueuedBy::Rate, rate_->machine.ready_at(*own_policy().rate), now);
 }
 
-Limits::Hold Limits::held_by_slots(const SendAsk& ask) const {
+Hold Limits::held_by_slots(const SendAsk& ask) const {
   const bool low = ask.priority == Priority::Low && slots_->waiting > 1;
   const bool free = slots_->machine.free(*own_policy().concurrency, low);
   return free ? Hold{} : Hold{QueuedBy::Concurrency, kNever};

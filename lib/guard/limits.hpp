@@ -35,6 +35,12 @@ struct Scope {
   [[nodiscard]] bool idle(Time now) const { return machine.idle(now); }
 };
 
+// What holds a send back, and until when: it may change by itself then.
+struct Hold {
+  QueuedBy by = QueuedBy::Nothing;
+  Time until = kNever;
+};
+
 // The part of a SharedState that all its Limits use.
 class HTTPRETRY_API LimitState : public SharedState {
  protected:
@@ -83,10 +89,6 @@ class HTTPRETRY_API Limits : public SendLimits {
   // Behind the pauses of LimitKeys, the ramp of a breaker that calls wait for: they do not go out
   // all at once when it closes.
   static constexpr std::size_t kRamp = 2;
-  struct Hold {
-    QueuedBy by = QueuedBy::Nothing;
-    Time until = kNever;
-  };
 
   // All of these are called with the mutex held.
   [[nodiscard]] bool asks_breaker(const SendAsk& ask) const;
