@@ -56,8 +56,8 @@ bool Connection::open(const std::string& host, int port) {
   events.delWrite = [](void* self) { static_cast<Connection*>(self)->wants_to_write_ = false; };
   // hiredis frees the context itself when a connection has failed.
   events.cleanup = [](void* self) { static_cast<Connection*>(self)->context_ = nullptr; };
-  redisAsyncSetConnectCallback(context_, on_connect);
-  redisAsyncSetDisconnectCallback(context_, on_disconnect);
+  redisAsyncSetConnectCallback(context_, on_status);
+  redisAsyncSetDisconnectCallback(context_, on_status);
   return true;
 }
 
@@ -100,15 +100,11 @@ void Connection::on_events(short events) {
   if (context_ != nullptr && (events & (POLLIN | kBroken)) != 0) redisAsyncHandleRead(context_);
 }
 
-void Connection::on_connect(const redisAsyncContext* context, int status) {
+// It is connected, or the connection has ended.
+void Connection::on_status(const redisAsyncContext* context, int status) {
   auto& self = *static_cast<Connection*>(context->data);
   self.connected_ = status == REDIS_OK;
   if (!self.connected_) self.error_ = context->errstr;
-}
-
-void Connection::on_disconnect(const redisAsyncContext* context, int status) {
-  auto& self = *static_cast<Connection*>(context->data);
-  if (status != REDIS_OK) self.error_ = context->errstr;
 }
 
 void Connection::on_reply(redisAsyncContext* context, void* reply, void* done) {

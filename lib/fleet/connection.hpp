@@ -40,8 +40,7 @@ class Connection {
   void on_events(short events);
 
  private:
-  static void on_connect(const redisAsyncContext* context, int status);
-  static void on_disconnect(const redisAsyncContext* context, int status);
+  static void on_status(const redisAsyncContext* context, int status);
   static void on_reply(redisAsyncContext* context, void* reply, void* done);
 
   redisAsyncContext* context_ = nullptr;

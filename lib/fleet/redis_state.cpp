@@ -254,11 +254,11 @@ void RedisState::ask_for_news() {
         News news;
         const auto& pauses = reply.list[1].list;
         for (std::size_t at = 0; at + 1 < pauses.size(); at += 2) {
-          news.pauses.push_back({pauses[at].text, later(now, from_us(pauses[at + 1].integer))});
+          news.pauses.emplace_back(pauses[at].text, later(now, from_us(pauses[at + 1].integer)));
         }
         const auto& circuits = reply.list[2];
         for (std::size_t at = 0; at + 8 < circuits.list.size(); at += 9) {
-          news.circuits.push_back({circuits.list[at].text, to_view(circuits, at + 1, now)});
+          news.circuits.emplace_back(circuits.list[at].text, to_view(circuits, at + 1, now));
         }
         news.salt = to_number<std::uint64_t>(reply.list[3].text).value_or(0);
         tell(std::move(news));

@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace httpretry::fleet {
@@ -94,20 +95,13 @@ class RedisState {
   };
 
   // What others have changed.
-  struct Paused {
-    std::string key;
-    Time until{};
-  };
-  struct ChangedCircuit {
-    std::string key;
-    CircuitView view;
-  };
   struct News {
     bool away = false;
-    SharedStateChange change{};              // the last time that it went or came back
-    std::uint64_t salt = 0;                  // SharedState::salt of all processes
-    std::vector<Paused> pauses{};            // all that last
-    std::vector<ChangedCircuit> circuits{};  // all that are not closed
+    SharedStateChange change{};  // the last time that it went or came back
+    std::uint64_t salt = 0;      // SharedState::salt of all processes
+    // By their keys: all that last, until when; and all that are not closed.
+    std::vector<std::pair<std::string, Time>> pauses{};
+    std::vector<std::pair<std::string, CircuitView>> circuits{};
   };
 
   // `on_news` is called on the link's thread: with each tick while the server responds, and when it

@@ -272,13 +272,13 @@ class Guards final : public Middleware, public PausingGate {
       if (resolved->guard_names) sender.names = resolved->guard_names.get();
     }
     sender.credentials = credentials_of(request, state_of(call)->salt());
-    sender.priority = request.options().priority.value_or(policy.guards.priority);
-    sender.is_retry = attempt.is_retry;
+    sender.ask.priority = request.options().priority.value_or(policy.guards.priority);
+    sender.ask.is_retry = attempt.is_retry;
     sender.limit = std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
     if (const auto* const longest = call.get<LongestPause>()) {
       sender.pause_limit = later(call.scheduler().now(), longest->time);
     }
-    sender.chance = call.random();
+    sender.ask.random = call.random();
     return sender;
   }
 

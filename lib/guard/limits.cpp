@@ -14,11 +14,6 @@ std::optional<WallTime> wall_time(Time when, Time now, WallTime wall_now) {
   return wall_now + std::chrono::duration_cast<WallTime::duration>(when - now);
 }
 
-Pause::End ramp_end(const SendEnd* end) {
-  if (end == nullptr || !end->counts) return Pause::End::Unknown;
-  return end->responded ? Pause::End::Responded : Pause::End::Failed;
-}
-
 }  // namespace
 
 ScopeState circuit_of(const Breaker& breaker, Time now) {
@@ -180,7 +175,7 @@ void Limits::leave(const SendGrant& grant, const SendEnd* end, Time now, double 
   const bool counts = end != nullptr && end->counts;
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     if (!pauses_[which]) continue;
-    pauses_[which]->machine.leave(grant.ramps[which], ramp_end(end));
+    pauses_[which]->machine.leave(grant.ramps[which], end);
     --pauses_[which]->under_way;
   }
   if (slots_) {

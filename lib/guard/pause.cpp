@@ -51,13 +51,12 @@ std::uint32_t Pause::enter(const PausePolicy& policy, Time now) {
   return last_number_;
 }
 
-void Pause::leave(std::uint32_t number, End end) {
-  if (number == 0) return;
+void Pause::leave(std::uint32_t number, const SendEnd* end) {
   const auto removed = std::erase_if(sends_, [&](const Send& one) { return one.number == number; });
-  if (removed == 0) return;
-  if (end == End::Responded) widen();
+  if (removed == 0 || end == nullptr || !end->counts) return;
+  if (end->responded) widen();
   // Those that were sent before it was halved were too many already.
-  if (end == End::Failed && number > ramp_.halved_at) halve();
+  if (!end->responded && number > ramp_.halved_at) halve();
 }
 
 void Pause::widen() {

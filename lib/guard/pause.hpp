@@ -5,7 +5,7 @@
 // A plain state machine, without clock and lock.
 #pragma once
 
-#include <httpretry/retry/guard_policy.hpp>
+#include <httpretry/flow/shared_state.hpp>
 
 #include <vector>
 
@@ -21,9 +21,8 @@ class HTTPRETRY_API Pause {
   [[nodiscard]] Time next_change(Time now) const;
   // A send goes out; its number in the ramp, 0 outside of one.
   std::uint32_t enter(const PausePolicy& policy, Time now);
-  // It has ended. Responded: with a response that is no throttle.
-  enum class End : std::uint8_t { Responded, Failed, Unknown };
-  void leave(std::uint32_t number, End end);
+  // It has ended. Without `end`, or if that does not count, this says nothing about the server.
+  void leave(std::uint32_t number, const SendEnd* end);
   // Nobody waits: the ramp is over.
   void end_ramp();
   // So is the pause.

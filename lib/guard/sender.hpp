@@ -16,11 +16,9 @@ struct Sender {
   std::string_view endpoint;          // what identifies it; empty: its host
   const GuardNames* names = nullptr;  // where the blocks of the policy are stated
   std::uint64_t credentials = 0;      // a hash of those that are sent
-  Priority priority = Priority::Normal;
-  bool is_retry = false;
-  Time limit = kNever;        // of waiting
-  Time pause_limit = kNever;  // of waiting for a pause
-  double chance = 0;          // uniform in [0, 1)
+  SendAsk ask;                        // without its time
+  Time limit = kNever;                // of waiting
+  Time pause_limit = kNever;          // of waiting for a pause
 };
 
 // "rate https://api.example.com /policies/careful": the key of a state of that kind. `name` is

@@ -6,10 +6,11 @@
 namespace httpretry::guard {
 
 Gate::Turn::Turn(Gate& gate, const Sender& sender, Time now)
-    : gate_(gate), limit_(sender.limit), pause_limit_(sender.pause_limit), last_(now) {
-  ask_.is_retry = sender.is_retry;
-  ask_.priority = sender.priority;
-  ask_.random = sender.chance;
+    : gate_(gate),
+      ask_(sender.ask),
+      limit_(sender.limit),
+      pause_limit_(sender.pause_limit),
+      last_(now) {
   const std::lock_guard lock(gate_.mutex_);
   lane_ = &gate_.lane_of(sender, now);
   ++lane_->users;

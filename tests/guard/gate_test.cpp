@@ -81,7 +81,7 @@ class Model {
     sender.policy = plan.policy;
     sender.host = plan.host;
     sender.names = &kNames;
-    sender.priority = plan.policy->priority;
+    sender.ask.priority = plan.policy->priority;
     sender.limit = plan.limit == kForever ? kNever : clock_.now() + plan.limit;
     Gate::Turn turn(gate, sender, clock_.now());
     while (turn.status() == Gate::Turn::Status::Waiting) {

@@ -9,7 +9,7 @@ using namespace httpretry::guard;
 using namespace std::chrono_literals;
 
 namespace {
-using End = Pause::End;
+enum class End : std::uint8_t { Responded, Failed, Unknown };
 
 constexpr Time kStart{1h};
 
@@ -21,9 +21,15 @@ std::vector<std::uint32_t> send_all(Pause& pause, Time now = kStart) {
   return sends;
 }
 
+void leave(Pause& pause, std::uint32_t number, End how) {
+  SendEnd end;
+  end.responded = how == End::Responded;
+  pause.leave(number, how == End::Unknown ? nullptr : &end);
+}
+
 std::size_t round(Pause& pause, End end, Time now = kStart) {
   const auto sends = send_all(pause, now);
-  for (const auto number : sends) pause.leave(number, end);
+  for (const auto number : sends) leave(pause, number, end);
   return sends.size();
 }
 
@@ -65,14 +71,14 @@ TEST_CASE("a send that gets no response makes no room, and keeps its place for 5
   pause.begin(kStart);
   const auto first = pause.enter(policy, kStart);
   CHECK_FALSE(pause.allows(policy, kStart));
-  pause.leave(first, End::Failed);
+  leave(pause, first, End::Failed);
   CHECK(pause.allows(policy, kStart));
   const auto second = pause.enter(policy, kStart);
   CHECK_FALSE(pause.allows(policy, kStart + 5s - 1ns));
   CHECK(pause.next_change(kStart) == kStart + 5s);
   CHECK(pause.allows(policy, kStart + 5s));
   pause.enter(policy, kStart + 5s);
-  pause.leave(second, End::Responded);  // it has lost its place
+  leave(pause, second, End::Responded);  // it has lost its place
   CHECK_FALSE(pause.allows(policy, kStart + 5s));
 }
 
@@ -84,9 +90,9 @@ TEST_CASE("where sends fail, half of them are tried, and then one more a round")
   for (const std::size_t sends : {8U, 9U, 10U}) CHECK(round(pause, End::Responded) == sends);
   const auto before = send_all(pause);
   CHECK(before.size() == 11);
-  pause.leave(before[0], End::Failed);
+  leave(pause, before[0], End::Failed);
   CHECK(send_all(pause).empty());
-  for (std::size_t i = 1; i < 8; ++i) pause.leave(before[i], End::Failed);
+  for (std::size_t i = 1; i < 8; ++i) leave(pause, before[i], End::Failed);
   CHECK(send_all(pause).size() == 2);  // five may be under way, and three are
   pause.begin(kStart);
   for (const std::size_t sends : {1U, 2U, 4U}) CHECK(round(pause, End::Responded) == sends);
@@ -106,7 +112,7 @@ TEST_CASE("a new throttle begins the ramp anew, and never shortens the pause") {
   Pause pause;
   pause.begin(kStart);
   const auto first = pause.enter(policy, kStart);
-  pause.leave(first, End::Responded);
+  leave(pause, first, End::Responded);
   pause.begin(kStart + 2s);
   pause.begin(kStart + 1s);
   CHECK(pause.until() == kStart + 2s);
