@@ -70,7 +70,7 @@ bool FleetState::Account::shares_budget() const {
 }
 
 void FleetState::Account::follow_remote(Time now) {
-  const bool shared = state_.remote_.up() && !question_.without(now, state_.remote_.patience());
+  const bool shared = question_.is_for(state_.remote_, now);
   if (shared == std::exchange(shared_, shared) || !shares_budget()) return;
   const auto workers = state_.remote_.workers();
   const auto balance = own_.budget.balance(now);
@@ -100,9 +100,7 @@ void FleetState::Account::got(const RedisState::BudgetView& view, Time now) {
 
 Duration FleetState::Account::take_send(Time now) {
   const std::lock_guard lock(mutex_);
-  if (!state_.remote_.up() || turns_.question.without(now, state_.remote_.patience())) {
-    return own_.take_send(now);
-  }
+  if (!turns_.question.is_for(state_.remote_, now)) return own_.take_send(now);
   const auto wait = turns_.take(now);
   if (wait > Duration::zero() && turns_.asks(now)) ask_for_turns(now);
   return wait;

@@ -47,8 +47,7 @@ guard::Hold FleetState::Limits::held_by_circuit(Time now) const {
 
 bool FleetState::Limits::shares_rate(Time now) const {
   const auto& tokens = rate_scope_->tokens;
-  return fleet_.remote_.up() &&
-         (tokens.has_some() || !tokens.question.without(now, fleet_.remote_.patience()));
+  return (tokens.has_some() && fleet_.remote_.up()) || tokens.question.is_for(fleet_.remote_, now);
 }
 
 guard::Hold FleetState::Limits::held_by_rate(Time now) const {
@@ -59,13 +58,8 @@ guard::Hold FleetState::Limits::held_by_rate(Time now) const {
   return tokens.has_some() ? guard::Hold{} : guard::Hold{QueuedBy::SharedState, now + kLookAgain};
 }
 
-bool FleetState::Limits::shares_slots(Time now) const {
-  return fleet_.remote_.up() &&
-         !slots_scope_->held.question.without(now, fleet_.remote_.patience());
-}
-
 guard::Hold FleetState::Limits::held_by_slots(const SendAsk& ask) const {
-  if (!shares_slots(ask.now)) return Own::held_by_slots(ask);
+  if (!slots_scope_->held.question.is_for(fleet_.remote_, ask.now)) return Own::held_by_slots(ask);
   const bool low = ask.priority == Priority::Low && slots_->waiting > 1;
   const auto& policy = *keys_.policy->concurrency;
   const auto& held = slots_scope_->held;
@@ -132,7 +126,7 @@ void FleetState::Limits::take_token(Time now) {
 void FleetState::Limits::on_freed(Time now) {
   const auto& held = slots_scope_->held;
   const int used = slots_->machine.used();
-  if (held.contended && used < held.granted && shares_slots(now)) {
+  if (held.contended && used < held.granted && held.question.is_for(fleet_.remote_, now)) {
     fleet_.ask_for_slots(slots_scope_, used + slots_->waiting, now);
   }
 }

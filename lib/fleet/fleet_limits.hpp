@@ -34,7 +34,6 @@ class FleetState::Limits final : public guard::Limits {
   void on_freed(Time now) override;
   // Whether the remote state decides now, or this process with its share.
   [[nodiscard]] bool shares_rate(Time now) const;
-  [[nodiscard]] bool shares_slots(Time now) const;
 
   FleetState& fleet_;
   std::shared_ptr<Scope> rate_scope_;

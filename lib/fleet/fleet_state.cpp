@@ -215,22 +215,16 @@ void FleetState::hear_pauses(const RedisState::News& news, Time now) {
 }
 
 void FleetState::hear_circuits(const RedisState::News& news, Time now) {
-  std::vector<std::string_view> not_closed;
-  for (const auto& [key, view] : news.circuits) {
-    not_closed.emplace_back(key);
-    const auto found = scopes_.find(key);
-    if (found == scopes_.end() || !found->second->circuit) continue;
-    auto& votes = found->second->circuit->votes;
-    const auto before = votes.view().state;
-    if (votes.heard(view)) circuit_changed(found->second, before, now);
-  }
   for (const auto& [key, scope] : scopes_) {
     if (!scope->circuit) continue;
-    const auto& votes = scope->circuit->votes;
+    auto& votes = scope->circuit->votes;
+    const auto found = std::find_if(news.circuits.begin(), news.circuits.end(),
+                                    [&name = key](const auto& one) { return one.first == name; });
+    const bool closed = found == news.circuits.end();
+    const auto before = votes.view().state;
+    if (!closed && votes.heard(found->second)) circuit_changed(scope, before, now);
     if (votes.question.is_asked()) continue;
-    const bool closed_since =
-        votes.view().state != Circuit::Closed &&
-        std::find(not_closed.begin(), not_closed.end(), key) == not_closed.end();
+    const bool closed_since = closed && votes.view().state != Circuit::Closed;
     if (closed_since || votes.has_votes()) tell_votes(scope, false, now);
   }
 }
@@ -260,8 +254,8 @@ void FleetState::drop_unused(Time now) {
 }
 
 bool FleetState::shares_circuit(const Scope& scope, Time now) const {
-  return scope.policy->breaker->kind != BreakerPolicy::Kind::Share && remote_.up() &&
-         !scope.circuit->votes.question.without(now, remote_.patience());
+  return scope.policy->breaker->kind != BreakerPolicy::Kind::Share &&
+         scope.circuit->votes.question.is_for(remote_, now);
 }
 
 ScopeState FleetState::circuit_now(const Scope& scope, Time now) const {

@@ -24,9 +24,9 @@ class Question {
   [[nodiscard]] bool is_asked() const { return asked_; }
   // The reply was an error a short time ago.
   [[nodiscard]] bool failed_lately(Time now) const { return now < failed_until_; }
-  // Decide without a reply: there was an error, or it has taken that long.
-  [[nodiscard]] bool without(Time now, Duration patience) const {
-    return failed_lately(now) || (asked_ && now - asked_at_ >= patience);
+  // Whether the remote state decides: there was no error, and a reply has not taken too long.
+  [[nodiscard]] bool is_for(const RedisState& remote, Time now) const {
+    return remote.up() && !failed_lately(now) && !(asked_ && now - asked_at_ >= remote.patience());
   }
   [[nodiscard]] Time asked_at() const { return asked_at_; }
   [[nodiscard]] bool may_ask(Time now) const { return !asked_ && !failed_lately(now); }

@@ -77,13 +77,11 @@ void Breaker::ask_to_probe(const BreakerPolicy& policy, Time now, SendGrant& gra
   grant.probe = opened_->last_probe;
 }
 
-bool Breaker::end_probe(const SendGrant& grant) {
+bool Breaker::give_back(const SendGrant& grant) {
   if (grant.probe == 0 || grant.generation != generation_) return false;
   return std::erase_if(opened_->probes,
                        [&](const Probe& one) { return one.number == grant.probe; }) > 0;
 }
-
-void Breaker::give_back(const SendGrant& grant) { end_probe(grant); }
 
 void Breaker::vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end,
                    Time now, double unit_random) {
@@ -93,7 +91,7 @@ void Breaker::vote(const BreakerPolicy& policy, const SendGrant& grant, const Se
     return;
   }
   if (grant.probe != 0) {
-    if (end_probe(grant)) vote_of_probe(policy, end, now, unit_random);
+    if (give_back(grant)) vote_of_probe(policy, end, now, unit_random);
     return;
   }
   if (state_ != Circuit::Closed) return;

@@ -34,7 +34,8 @@ class HTTPRETRY_API Breaker {
   // For a send that goes out without being asked: its vote counts while the breaker is closed.
   void pass(SendGrant& grant) const;
   // The send did not go out, or how it ended says nothing about the server.
-  void give_back(const SendGrant& grant);
+  // Returns false if it was no probe that counts.
+  bool give_back(const SendGrant& grant);
   void vote(const BreakerPolicy& policy, const SendGrant& grant, const SendEnd& end, Time now,
             double unit_random);
 
@@ -77,8 +78,6 @@ class HTTPRETRY_API Breaker {
   void ask_to_probe(const BreakerPolicy& policy, Time now, SendGrant& grant);
   void vote_of_probe(const BreakerPolicy& policy, const SendEnd& end, Time now, double unit_random);
   void open(const BreakerPolicy& policy, const SendEnd& end, Time now, double unit_random);
-  // False: it was none that counts.
-  bool end_probe(const SendGrant& grant);
   [[nodiscard]] int quiet_windows(Time now) const;
   void change_to(Circuit state);
 

@@ -69,9 +69,6 @@ class HTTPRETRY_API Limits : public SendLimits {
  public:
   Limits(std::shared_ptr<LimitState> state, LimitKeys keys)
       : state_(std::move(state)), keys_(std::move(keys)) {}
-  ~Limits() override = default;
-  Limits(const Limits&) = delete;
-  Limits& operator=(const Limits&) = delete;
 
   SendGrant enter(const SendAsk& ask, StateChanges& changes) override;
   [[nodiscard]] SendGrant look(const SendAsk& ask) const override;

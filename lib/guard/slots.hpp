@@ -4,24 +4,55 @@
 
 #include <httpretry/retry/guard_policy.hpp>
 
+#include <algorithm>
+
 namespace httpretry::guard {
 
-class HTTPRETRY_API Slots {
+// The limit after some sends. It grows only where it was used.
+[[nodiscard]] inline int next_limit(const ConcurrencyPolicy& policy, int limit, bool dropped,
+                                    int most_used) {
+  if (dropped) {
+    limit = static_cast<int>(limit * policy.backoff_ratio);
+  } else if (2 * static_cast<std::int64_t>(most_used) >= limit) {
+    ++limit;
+  }
+  return std::clamp(limit, policy.min, policy.max);
+}
+
+class Slots {
  public:
-  [[nodiscard]] int limit(const ConcurrencyPolicy& policy) const;
+  [[nodiscard]] int limit(const ConcurrencyPolicy& policy) const {
+    if (policy.kind == ConcurrencyPolicy::Kind::Fixed) return policy.max;
+    return std::clamp(limit_ == 0 ? policy.initial : limit_, policy.min, policy.max);
+  }
   [[nodiscard]] int used() const { return used_; }
   // Sends of low priority leave a fifth of the slots to others, but have one at least.
-  [[nodiscard]] bool free(const ConcurrencyPolicy& policy, bool low) const;
-  void take();
+  [[nodiscard]] bool free(const ConcurrencyPolicy& policy, bool low) const {
+    const auto all = limit(policy);
+    return used_ < (low ? std::max(all - all / 5, 1) : all);
+  }
+  void take() {
+    ++used_;
+    samples_.most_used = std::max(samples_.most_used, used_);
+  }
   void give_back() { --used_; }
   // How a send ended. `dropped`: throttled, timed out, failed in transport.
-  void learn(const ConcurrencyPolicy& policy, bool dropped, Time now);
+  void learn(const ConcurrencyPolicy& policy, bool dropped, Time now) {
+    if (policy.kind == ConcurrencyPolicy::Kind::Fixed) return;
+    if (samples_.count++ == 0) samples_.since = now;
+    samples_.dropped = samples_.dropped || dropped;
+    if (samples_.count < kEnoughSamples && now - samples_.since < kLookEvery) return;
+    limit_ = next_limit(policy, limit(policy), samples_.dropped, samples_.most_used);
+    samples_ = {.most_used = used_};
+  }
   // What it has learned is forgotten.
   void forget() { limit_ = 0, samples_ = {.most_used = used_}; }
   // As new.
   [[nodiscard]] bool idle(Time /*now*/) const { return used_ == 0 && limit_ == 0; }
 
  private:
+  static constexpr Duration kLookEvery = std::chrono::seconds(1);
+  static constexpr int kEnoughSamples = 10;
   // The samples since the limit was last looked at.
   struct Samples {
     Time since{};
@@ -34,9 +65,5 @@ class HTTPRETRY_API Slots {
   int limit_ = 0;  // Aimd; 0: policy.initial
   Samples samples_;
 };
-
-// The limit after some sends. It grows only where it was used.
-[[nodiscard]] int next_limit(const ConcurrencyPolicy& policy, int limit, bool dropped,
-                             int most_used);
 
 }  // namespace httpretry::guard

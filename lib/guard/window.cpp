@@ -48,19 +48,16 @@ bool Window::is_over(Time end, Time now) const {
   return now >= later(end, (kTenths - 1) * length_of_tenth_);
 }
 
-void Window::set_length(Duration of_tenth) {
-  if (of_tenth == length_of_tenth_) return;
-  if (!large_ && end_ != Time::min()) make_large();
-  length_of_tenth_ = of_tenth;
-}
-
 void Window::add(const Counts& more, Time now, Duration length) {
-  set_length(std::max(length / kTenths, Duration(1)));
+  const auto of_tenth = std::max(length / kTenths, Duration(1));
+  if (of_tenth != length_of_tenth_ && !large_ && end_ != Time::min()) make_large();
+  length_of_tenth_ = of_tenth;
   if (large_) drop_over(now);
   if (!large_ && now >= end_) begin_tenth(now);
   if (!large_ && !tenths_.front().has_room(more)) make_large();
+  if (large_ && now >= large_->back().end) large_->push_back({end_of_tenth(now, of_tenth), {}});
   if (large_) {
-    add_large(more, now);
+    large_->back().counts += more;
   } else {
     tenths_.front() += more;
   }
@@ -86,9 +83,7 @@ void Window::make_large() {
   large->reserve(kTenths);
   auto end = end_ - (kTenths - 1) * length_of_tenth_;
   for (auto one = tenths_.rbegin(); one != tenths_.rend(); ++one, end += length_of_tenth_) {
-    const Counts counts(*one);
-    const bool counted = counts.all > 0 || counts.good > 0 || counts.slow > 0;
-    if (counted || end == end_) large->push_back({end, counts});
+    large->push_back({end, Counts(*one)});
   }
   large_ = std::move(large);
 }
@@ -102,13 +97,6 @@ void Window::drop_over(Time now) {
   large_.reset();
   tenths_ = {};
   end_ = Time::min();
-}
-
-void Window::add_large(const Counts& more, Time now) {
-  if (large_->empty() || now >= large_->back().end) {
-    large_->push_back({end_of_tenth(now, length_of_tenth_), {}});
-  }
-  large_->back().counts += more;
 }
 
 Counts Window::sum(Time now) const {

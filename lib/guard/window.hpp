@@ -46,14 +46,12 @@ class Window {
     Time end;
     Counts counts;
   };
-  using Large = std::vector<Tenth>;  // those in which something was counted, in their order
+  using Large = std::vector<Tenth>;  // in their order; never empty
 
-  void set_length(Duration of_tenth);
   [[nodiscard]] bool is_over(Time end, Time now) const;
   void begin_tenth(Time now);
   void make_large();
   void drop_over(Time now);
-  void add_large(const Counts& more, Time now);
 
   Duration length_of_tenth_{};
   Counts sum_;

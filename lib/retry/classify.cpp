@@ -38,10 +38,6 @@ bool refused_for_sure(int status, bool says_when) {
   return status == 425 || status == 421 || ((status == 429 || status == 503) && says_when);
 }
 
-bool refused_by_status(int status, bool says_when) {
-  return status == 429 || refused_for_sure(status, says_when);
-}
-
 Classified classify_response(const RetryPolicy& policy, const Response& response,
                              const Observed& observed) {
   Classified result;
@@ -60,9 +56,9 @@ Classified classify_response(const RetryPolicy& policy, const Response& response
   const bool coded = result.rule.kind == Rule::Kind::ErrorCode;
   // A 5xx that the policy merely lists as a throttle may still have been worked on.
   const auto client_status = response.status >= 400 && response.status < 500;
-  result.refused = refused_by_status(response.status, result.server_delay.has_value()) ||
-                   (result.cls == Class::Throttle && (coded || client_status));
   result.refused_for_sure = refused_for_sure(response.status, result.server_delay.has_value());
+  result.refused = result.refused_for_sure || response.status == 429 ||
+                   (result.cls == Class::Throttle && (coded || client_status));
   result.once = response.status == 421;
   result.fresh_connection = result.once;
   return result;
@@ -96,10 +92,9 @@ Classified classify_error(const RetryPolicy& policy, const Error& error, WallTim
   if (throttled_by) add_server_delay(policy, {error.status, error.headers, wall_now}, result);
   if (by_proxy && result.server_delay && result.cls == Class::Transport)
     result.cls = Class::Throttle;
-  result.refused =
-      error.exchange.refused || refused_by_status(result.status, result.server_delay.has_value());
   result.refused_for_sure =
       error.exchange.refused || refused_for_sure(result.status, result.server_delay.has_value());
+  result.refused = result.refused_for_sure || result.status == 429;
   result.once = error.code == Errc::Protocol;
   result.fresh_connection = result.once || error.code == Errc::Send || error.code == Errc::Receive;
   return result;
