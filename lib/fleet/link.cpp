@@ -72,9 +72,7 @@ void Link::flush(Duration limit) {
   // Shared: the reply may come after we have gone.
   auto over = std::make_shared<std::promise<void>>();
   auto done = over->get_future();
-  Command ping;
-  ping.words.emplace_back("PING");
-  post(std::move(ping), [over](const Reply&) { over->set_value(); });
+  post({.words = {"PING"}}, [over](const Reply&) { over->set_value(); });
   done.wait_for(limit);
 }
 
@@ -211,7 +209,7 @@ bool Link::follow_moved(const Reply& reply) {
 
 void Link::ping(Time now) {
   const auto posted = std::make_shared<Posted>();
-  posted->command.words.emplace_back("PING");
+  posted->command.words = {"PING"};
   posted->done = [this, now](const Reply& reply) {
     if (reply.failed()) return;
     if (now_is() - now <= options_.reply_timeout) set_up(true, {});

@@ -227,9 +227,7 @@ void RedisState::set_degraded(bool degraded, const std::string& why) {
 
 // A new connection may be to another server.
 void RedisState::check_server() {
-  Command info;
-  info.words.emplace_back("INFO");
-  link_.post(std::move(info), [this](const Reply& reply) {
+  link_.post({.words = {"INFO"}}, [this](const Reply& reply) {
     if (reply.failed()) return;  // it may be forbidden
     auto problems = problems_for_limits(read_info(reply.text));
     if (problems == server_problems_) return;

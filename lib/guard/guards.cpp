@@ -3,8 +3,8 @@
 
 #include "lib/flow/call_state.hpp"
 #include "lib/http/keyed_hash.hpp"
+#include "lib/retry/error_codes.hpp"
 #include "lib/retry/policy_limits.hpp"
-#include "lib/retry/transport_kind.hpp"
 
 #include <httpretry/guard/guards.hpp>
 #include <httpretry/policy/policy_set.hpp>

@@ -1,7 +1,6 @@
 #include <httpretry/retry/classify.hpp>
 
 #include "lib/retry/error_codes.hpp"
-#include "lib/retry/transport_kind.hpp"
 
 #include <utility>
 

@@ -1,4 +1,5 @@
-// Judges responses by the rules of retry_on.error_codes and retry_on.pending.
+// What outcomes mean: responses by the rules of retry_on.error_codes and retry_on.pending, errors
+// by what has failed.
 #pragma once
 
 #include <httpretry/retry/classify.hpp>
@@ -11,6 +12,10 @@ struct ResponseHead {
   const Headers& headers;
   WallTime wall_now;
 };
+
+// What failed if there was no response. Empty for something of ours, which says nothing about the
+// server.
+std::optional<TransportKind> transport_kind(const Error& error);
 
 // Sets the class, the rule and the server delay of `result`. False where no rule matches.
 bool classify_by_codes(const RetryOn& retry_on, const ResponseHead& head, std::string_view text,
