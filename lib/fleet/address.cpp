@@ -133,13 +133,12 @@ class Reader {
         continue;
       }
       const auto digits = text.substr(index + 1, 2);
-      const auto high = digits.size() == 2 ? hex_value(digits[0]) : std::nullopt;
-      const auto low = digits.size() == 2 ? hex_value(digits[1]) : std::nullopt;
-      if (!high || !low) {
+      const auto byte = to_number<unsigned char>(digits, 16);
+      if (!byte || digits.size() != 2) {
         fail("the " + what + " has a '%' that two hexadecimal digits do not follow: write %25");
         return out;
       }
-      out.push_back(static_cast<char>(*high * 16 + *low));
+      out.push_back(static_cast<char>(*byte));
       index += 2;
     }
     return out;

@@ -191,8 +191,8 @@ void FleetState::take_in(const RedisState::News& news, Time now) {
   }
   if (news.away) {
     for (const auto& [key, scope] : scopes_) {
-      scope->tokens.clear();
-      scope->held.clear();
+      scope->tokens = {};
+      scope->held = {};
     }
   } else {
     if (news.salt != 0) set_salt(news.salt);
@@ -304,8 +304,8 @@ bool FleetState::reset(std::string_view key, Time now) {
   return change_scope(key, now, [&](Scope& scope) {
     scope.pause.machine.end();
     scope.rate.machine = guard::Rate();
-    scope.tokens.clear();
-    scope.held.clear();
+    scope.tokens = {};
+    scope.held = {};
     scope.slots.machine.forget();
     if (scope.circuit) scope.circuit->close();
     remote_.forget(scope.key);

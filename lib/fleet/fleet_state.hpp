@@ -38,7 +38,7 @@ class FleetState final : public guard::LimitState, public std::enable_shared_fro
     // What it was before others changed it, until the next send tells that.
     std::optional<Circuit> changed_from;
 
-    void close() { own.machine.close(), votes.clear(); }
+    void close() { own.machine.close(), votes = {}; }
   };
   // One key. What it is for stands in the key. Of rate and slots the first is used while the remote
   // state is away.

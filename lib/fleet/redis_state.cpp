@@ -207,7 +207,7 @@ void RedisState::on_change(bool up, const std::string& why) {
     ask_for_news();  // whose reply says that it is back
   } else {
     set_degraded(true, why);
-    tell_away();
+    tell({.away = true});
   }
 }
 
@@ -245,7 +245,7 @@ void RedisState::ask_for_news() {
             key_of("salt", "all"), process_, kLease, salt_),
       [this](const Reply& reply, Time now) {
         if (reply.kind == Reply::Kind::Error) set_degraded(true, reply.text);
-        if (reply.kind != Reply::Kind::List || reply.list.size() != 4) return tell_away();
+        if (reply.kind != Reply::Kind::List || reply.list.size() != 4) return tell({.away = true});
         set_degraded(false, {});
         const auto seen = std::max<std::int64_t>(reply.at(0), options_.address.workers);
         workers_.store(static_cast<int>(seen), std::memory_order_relaxed);
@@ -261,13 +261,7 @@ void RedisState::ask_for_news() {
         news.salt = to_number<std::uint64_t>(reply.list[3].text).value_or(0);
         tell(std::move(news));
       });
-  if (!asked) tell_away();
-}
-
-void RedisState::tell_away() {
-  News news;
-  news.away = true;
-  tell(std::move(news));
+  if (!asked) tell({.away = true});
 }
 
 void RedisState::tell(News news) {

@@ -145,7 +145,6 @@ class RedisState {
   void set_degraded(bool degraded, const std::string& why);
   void warn(const std::string& why, std::string_view until) const;
   void tell(News news);
-  void tell_away();
   // A script that fails is a bug or a server that is full: told once.
   void on_error(const Reply& reply);
 

@@ -63,7 +63,6 @@ class TokensAhead {
   // Those that nobody has needed for a time: how many to give back.
   std::int64_t unused(Time now);
   std::int64_t give_back();
-  void clear() { *this = TokensAhead(); }
   [[nodiscard]] std::int64_t count() const;
 
  private:
@@ -92,7 +91,6 @@ class SlotsHeld {
   // What it does not want any more it does not use from here on.
   void ask(int wanted, Time now);
   void got(const RedisState::Slots& slots, Time now);
-  void clear() { *this = SlotsHeld(); }
 
  private:
   static constexpr Duration kAskAgain = std::chrono::milliseconds(20);
@@ -149,7 +147,6 @@ class CircuitVotes {
   bool heard(const RedisState::CircuitView& view);
   // By the program.
   void open_until(Time until);
-  void clear() { *this = CircuitVotes(); }
   [[nodiscard]] const RedisState::CircuitView& view() const { return view_; }
   // Those of the view, with the votes that were not told yet.
   [[nodiscard]] guard::Counts sum() const;

@@ -130,11 +130,6 @@ class Gate::Turn {
 
  private:
   friend class Gate;
-  class Wake final : public detail::Event {
-   public:
-    using Event::happen;
-  };
-
   // Everything from here on with the mutex.
   void arrive(Time now);
   [[nodiscard]] SendAsk ask_at(Time now) const;
@@ -164,7 +159,7 @@ class Gate::Turn {
   Time rate_limit_ = kNever;
   Time last_{};             // the latest time that this was given
   Time looks_at_ = kNever;  // while it waits
-  std::shared_ptr<Wake> wake_;
+  std::shared_ptr<detail::Event> wake_;
   Rank rank_;
   SendGrant grant_;
   StateChanges changes_;

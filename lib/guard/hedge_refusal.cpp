@@ -9,12 +9,8 @@ namespace httpretry::guard {
 namespace {
 
 HedgeRefused refusal_of(QueuedBy by) {
-  switch (by) {
-    case QueuedBy::Pause:
-    case QueuedBy::Ramp: return HedgeRefused::Throttled;
-    case QueuedBy::Circuit: return HedgeRefused::Circuit;
-    default: return HedgeRefused::Busy;
-  }
+  if (by == QueuedBy::Pause || by == QueuedBy::Ramp) return HedgeRefused::Throttled;
+  return by == QueuedBy::Circuit ? HedgeRefused::Circuit : HedgeRefused::Busy;
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ Task<Outcome> HedgedAttempt::run() {
   if (!attempt_.is_retry) scope_.begin_call(started_);
   start(attempt_.number, call_.deadline());
   while (winner_ == nullptr && in_flight_ > 0) {
-    const auto change = change_ = std::make_shared<Change>();
+    const auto change = change_ = std::make_shared<detail::Event>();
     const bool whole = co_await change->wait(call_.scheduler(), next_hedge(), std::stop_token());
     if (!whole) break;  // the loop ends, and the sends with it
     if (winner_ == nullptr && in_flight_ > 0 && now() >= next_hedge()) try_hedge();

@@ -35,10 +35,6 @@ class HedgedAttempt {
 
  private:
   class Send;
-  class Change final : public detail::Event {
-   public:
-    using Event::happen;
-  };
 
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
   void start(int number, Time deadline);
@@ -79,7 +75,7 @@ class HedgedAttempt {
   std::vector<std::unique_ptr<Send>> sends_;
   std::unique_ptr<Send> unsent_;  // its coroutine may still be in it
   std::vector<SendGate*> gates_;  // that the first send has passed
-  std::shared_ptr<Change> change_;
+  std::shared_ptr<detail::Event> change_;
   HedgeDelay delay_;
   Send* winner_ = nullptr;
   int in_flight_ = 0;

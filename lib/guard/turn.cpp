@@ -190,12 +190,12 @@ void Gate::Turn::look(Time now) {
 }
 
 Task<bool> Gate::Turn::wait(Scheduler& scheduler, std::stop_token stop) {
-  std::shared_ptr<Wake> wake;
+  std::shared_ptr<detail::Event> wake;
   Time until;
   {
     const std::lock_guard lock(gate_.mutex_);
     if (status_ == Status::Waiting) {
-      wake = wake_ = std::make_shared<Wake>();
+      wake = wake_ = std::make_shared<detail::Event>();
       until = looks_at_ = next_look(scheduler.now());
     }
   }

@@ -42,8 +42,8 @@ class Checker {
       backoff("retry_on.pending.backoff", pending->backoff);
       urls(*pending);
     }
-    time("server_delay.max", policy.server_delay.max, Kind::Limit);
-    time("server_delay.max_over_own", policy.server_delay.max_over_own, Kind::Limit);
+    time("server_delay.max", policy.server_delay.max, true);
+    time("server_delay.max_over_own", policy.server_delay.max_over_own, true);
     number("server_delay.spread", policy.server_delay.spread, policy::kShares);
     run(policy.budget);
     run(policy.guards);
@@ -72,19 +72,17 @@ class Checker {
     amount("budget.ratio", budget.ratio, concurrent ? policy::kPartsOfCalls : policy::kRatios);
     number("budget.min", budget.min, policy::kExtras);
     amount("budget.min_per_second", budget.min_per_second, policy::kRates);
-    time("budget.window", budget.window, Kind::Time);
+    time("budget.window", budget.window);
     demand(budget.window > Duration::zero(), "budget.window", "must be more than 0");
   }
 
  private:
-  enum class Kind : std::uint8_t { Time, Limit };
-
   void rate(const RatePolicy& rate) {
     number("rate.requests", static_cast<double>(rate.requests), policy::kRequests);
     number("rate.burst", static_cast<double>(rate.burst), policy::kRequests);
-    time("rate.per", rate.per, Kind::Time);
+    time("rate.per", rate.per);
     demand(rate.per.count() >= rate.requests, "rate.per", "is under a nanosecond for each request");
-    time("rate.max_wait", rate.max_wait, Kind::Limit);
+    time("rate.max_wait", rate.max_wait, true);
   }
 
   void concurrency(const ConcurrencyPolicy& limits) {
@@ -110,35 +108,35 @@ class Checker {
     number("breaker.k", breaker.k, policy::kShareFactors);
     number("breaker.probes", breaker.probes, policy::kProbes);
     limit("breaker.slow_after", breaker.slow_after);
-    time("breaker.probe_timeout", breaker.probe_timeout, Kind::Time);
+    time("breaker.probe_timeout", breaker.probe_timeout);
     for (const auto window : {breaker.window, breaker.share_window}) {
-      time("breaker.window", window, Kind::Time);
+      time("breaker.window", window);
       demand(window >= policy::kShortestWindow, "breaker.window", "is under 100 ms");
     }
     backoff("breaker.open_for", breaker.open_for);
   }
 
   void hedge(const HedgePolicy& hedge) {
-    time("hedge.after", hedge.after, Kind::Time);
+    time("hedge.after", hedge.after);
     demand(hedge.quantile == 0 || (hedge.quantile >= 0.5 && hedge.quantile <= 0.999),
            "hedge.quantile", "must be 0, or from 0.5 to 0.999");
     number("hedge.min_samples", hedge.min_samples, policy::kCounts);
     number("hedge.max_hedges", hedge.max_hedges, policy::kHedges);
     number("hedge.budget", hedge.budget.value_or(1), policy::kPartsOfSends);
-    time("hedge.min", hedge.min, Kind::Time);
-    time("hedge.max", hedge.max, Kind::Time);
+    time("hedge.min", hedge.min);
+    time("hedge.max", hedge.max);
     demand(hedge.min <= hedge.max, "hedge.min", "is over its max");
     demand(hedge.scope != GuardScope::Credentials, "hedge.scope", "is endpoint, host or policy");
   }
 
   void backoff(std::string_view name, const Backoff& backoff) {
     within(name);
-    time("initial", backoff.initial, Kind::Time);
-    time("increment", backoff.increment, Kind::Time);
-    time("add", backoff.add, Kind::Time);
+    time("initial", backoff.initial);
+    time("increment", backoff.increment);
+    time("add", backoff.add);
     // Of TruncatedBinary it is the longest wait that is chosen from.
     const bool needed = backoff.kind == Backoff::Kind::TruncatedBinary;
-    time("max_interval", backoff.max_interval, needed ? Kind::Time : Kind::Limit);
+    time("max_interval", backoff.max_interval, !needed);
     number("multiplier", backoff.multiplier, policy::kMultipliers);
     number("randomization", backoff.randomization, policy::kShares);
     number("low", backoff.low, policy::kFactors);
@@ -168,13 +166,14 @@ class Checker {
   }
 
   void limit(std::string_view name, Duration value) {
-    time(name, value, Kind::Limit);
+    time(name, value, true);
     demand(value != Duration::zero(), name, "must be more than 0; kForever means no limit");
   }
 
-  void time(std::string_view name, Duration value, Kind kind) {
+  // `or_none`: it is a limit, which may be kForever.
+  void time(std::string_view name, Duration value, bool or_none = false) {
     demand(value >= Duration::zero(), name, "is negative");
-    const bool no_limit = kind == Kind::Limit && value == kForever;
+    const bool no_limit = or_none && value == kForever;
     demand(no_limit || value <= policy::kLongestDuration, name, "is over 365 days");
   }
 

@@ -212,10 +212,6 @@ std::optional<Verdict> google(const ResponseHead& head, BodyValues& body) {
   return verdict;
 }
 
-bool mentions_secondary_rate(const BodyValue& message) {
-  return to_lower(message.text).find("secondary rate") != std::string::npos;
-}
-
 std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
   if (head.status != 200 && head.status != 403 && head.status != 429) return std::nullopt;
   const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";
@@ -228,7 +224,10 @@ std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
     return Verdict{Class::Throttle, "retry-after", {}};
   }
   if (used_up) return Verdict{Class::Throttle, "x-ratelimit-remaining 0", {}};
-  if (!body.find(Source::Json, kGithubMessage, mentions_secondary_rate)) return std::nullopt;
+  const auto says_so = [](const BodyValue& message) {
+    return to_lower(message.text).find("secondary rate") != std::string::npos;
+  };
+  if (!body.find(Source::Json, kGithubMessage, says_so)) return std::nullopt;
   // GitHub's documentation: "wait for at least one minute before retrying".
   ServerDelay delay(60s, ServerDelaySource::SecondaryLimit, "secondary rate");
   delay.at_least = true;

@@ -25,9 +25,9 @@ void StatusSet::add(int first, int last) {
 }
 
 void StatusSet::remove(int first, int last) {
-  for (auto status = std::max(first, 100); status <= std::min(last, 599); ++status) {
-    bits_.reset(static_cast<std::size_t>(status - 100));
-  }
+  StatusSet removed;
+  removed.add(first, last);
+  bits_ &= ~removed.bits_;
 }
 
 ErrorRule::ErrorRule(Family rules) : family(rules) {}

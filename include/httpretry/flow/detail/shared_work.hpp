@@ -21,8 +21,6 @@ class HTTPRETRY_API Event {
   // Continues on `scheduler` at the first of these: it has happened, `limit` has come, `stop` is
   // requested, the scheduler is closed. False only where the wait was canceled.
   Task<bool> wait(Scheduler& scheduler, Time limit, std::stop_token stop) const;
-
- protected:
   // What was written before this call is visible to every thread that finds it happened.
   void happen() { happened_.request_stop(); }
 
