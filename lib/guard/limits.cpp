@@ -70,10 +70,6 @@ bool Limits::asks_breaker(const SendAsk& ask) const {
          (ask.is_retry || keys_.policy->breaker->applies_to == BreakerPolicy::AppliesTo::All);
 }
 
-Hold Limits::hold_until(QueuedBy by, Time until, Time now) {
-  return until > now ? Hold{by, until} : Hold{};
-}
-
 Hold Limits::held_by_pause(Time now) const {
   for (std::size_t which = 0; which < pauses_.size(); ++which) {
     const auto* const scope = pauses_[which].get();
@@ -85,12 +81,13 @@ Hold Limits::held_by_pause(Time now) const {
 }
 
 Hold Limits::held_by_circuit(Time now) const {
-  return hold_until(QueuedBy::Circuit, breaker_->machine.held_until(*own_policy().breaker, now),
-                    now);
+  const auto until = breaker_->machine.held_until(*own_policy().breaker, now);
+  return until > now ? Hold{QueuedBy::Circuit, until} : Hold{};
 }
 
 Hold Limits::held_by_rate(Time now) const {
-  return hold_until(QueuedBy::Rate, rate_->machine.ready_at(*own_policy().rate), now);
+  const auto ready = rate_->machine.ready_at(*own_policy().rate);
+  return ready > now ? Hold{QueuedBy::Rate, ready} : Hold{};
 }
 
 Hold Limits::held_by_slots(const SendAsk& ask) const {

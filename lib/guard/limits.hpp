@@ -89,7 +89,6 @@ class HTTPRETRY_API Limits : public SendLimits {
 
   // All of these are called with the mutex held.
   [[nodiscard]] bool asks_breaker(const SendAsk& ask) const;
-  [[nodiscard]] static Hold hold_until(QueuedBy by, Time until, Time now);
   // The numbers by which this process alone decides.
   [[nodiscard]] virtual const GuardPolicy& own_policy() const { return *keys_.policy; }
   [[nodiscard]] virtual Hold held_by_circuit(Time now) const;
