@@ -83,8 +83,8 @@ class HTTPRETRY_API EndpointIndex {
   // The number of the winner; empty where none matches. Does not allocate, but for a path of more
   // than 17 segments where a pattern has a "**" before its end.
   //
-  // Looks up an exact host by its hash, and then tries the patterns of that host one after the other,
-  // the most specific first; then those with a "*" and those for any host.
+  // Looks up an exact host by its hash, and then tries the patterns of that host one after the
+  // other, the most specific first; then those with a "*" and those for any host.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view method, const Url& url,
                                                 const Headers& headers = Headers()) const;
 
