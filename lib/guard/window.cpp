@@ -45,7 +45,7 @@ Window::SmallCounts& Window::SmallCounts::operator+=(const Counts& more) {
 
 // The window has nine tenths and the one that `now` is in.
 bool Window::is_over(Time end, Time now) const {
-  return now >= later(end, (kTenths - 1) * length_of_tenth_);
+  return now - end >= (kTenths - 1) * length_of_tenth_;
 }
 
 void Window::add(const Counts& more, Time now, Duration length) {
