@@ -83,7 +83,7 @@ detail::Detached hops(long count, std::shared_ptr<ManualScheduler> clock, long& 
   clock.reset();
 }
 
-// Made, awaited and gone: a frame each, from the free list.
+// Made, awaited and gone: a frame each, from the heap.
 void a_task(benchmark::State& state) {
   const auto clock = std::make_shared<ManualScheduler>();
   long sum = 0;
