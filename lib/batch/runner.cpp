@@ -128,7 +128,7 @@ ClientOptions Runner::Work::with_ours(ClientOptions options) {
   auto& chain = options.middlewares;
   const auto add = [&chain](MiddlewarePtr one) {
     const auto guards =
-        std::ranges::find(chain, "guards", [](const auto& other) { return other->name(); });
+        std::ranges::find_if(chain, [](const auto& other) { return other->name() == "guards"; });
     chain.insert(guards, std::move(one));
   };
   if (options_.down_hosts) add(few_retries(watch_));
