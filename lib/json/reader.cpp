@@ -1,8 +1,7 @@
-// read_json. What QuickReader gives up at is read with nlohmann's SAX parser, which knows what is
-// wrong, over a buffer that knows how far it was read, which gives the positions.
+// Implements read_json with nlohmann's SAX parser. The parser reads from a buffer that knows how far
+// it was read. That gives the positions.
 #include "lib/http/text.hpp"
 #include "lib/json/json.hpp"
-#include "lib/json/quick_reader.hpp"
 
 #include <algorithm>
 #include <istream>
@@ -264,8 +263,7 @@ void read_json(std::string_view text, JsonTree& tree, Problems& problems) {
   }
   // One copy of the text, so that nodes can refer to it.
   const auto kept = tree.keep(std::string(text));
-  tree.root = QuickReader(kept, tree).read();
-  if (tree.root == nullptr) TreeReader(kept, tree, problems).run();
+  TreeReader(kept, tree, problems).run();
 }
 
 }  // namespace httpretry
