@@ -1,10 +1,7 @@
 #include "lib/retry/body_reader.hpp"
 
-#include "lib/http/text.hpp"
-
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -24,50 +21,11 @@ bool spells(std::string_view token, std::string_view name) {
   return name.empty();
 }
 
-// The name that ends in front of a colon, in a text without escapes; empty where none does.
-std::string_view name_at_end(std::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  if (!text.ends_with('"')) return {};
-  text.remove_suffix(1);
-  return text.substr(text.rfind('"') + 1);
-}
-
-using Wanted = std::vector<const JsonPointer*>;
-
-// The pointers that may lead to a value. Most responses have few of the names, and to find that out
-// costs a tenth of parsing: a text has few colons, and most names do not even have the right
-// length.
-Wanted possible(std::string_view json, std::span<const JsonPointer> pointers) {
-  // Then a name may be spelled otherwise.
-  const bool escapes = json.find('\\') != std::string_view::npos;
-  Wanted all;
-  std::uint64_t lengths = 0;
-  for (const auto& pointer : pointers) {
-    if (escapes || pointer.length == 0) all.push_back(&pointer);
-    lengths |= pointer.length;
-  }
-  if (escapes) return all;
-  for (auto colon = json.find(':'); colon < json.size(); colon = json.find(':', colon + 1)) {
-    const auto name = name_at_end(json.substr(0, colon));
-    if ((lengths & JsonPointer::bit_of_length(name)) == 0) continue;
-    for (const auto& pointer : pointers) {
-      const bool named = pointer.length != 0 && pointer.name == name;
-      if (named && std::find(all.begin(), all.end(), &pointer) == all.end()) {
-        all.push_back(&pointer);
-      }
-    }
-  }
-  std::sort(all.begin(), all.end());  // as in `pointers`
-  return all;
-}
-
-// Gets the values of a document one after the other, and keeps those at the wanted pointers. It
-// knows the path to the current value and builds no tree, so it needs little memory, whatever the
-// depth.
+// Gets the values of a document one after the other, and keeps those at the pointers. It knows the
+// path to the current value and builds no tree, so it needs little memory, whatever the depth.
 class Finder : public nlohmann::json_sax<Json> {
  public:
-  explicit Finder(const Wanted& wanted) : wanted_(wanted) {}
+  explicit Finder(std::span<const JsonPointer> pointers) : pointers_(pointers) {}
   [[nodiscard]] std::vector<BodyValue> take() { return std::move(found_); }
 
   bool null() override { return step(), true; }
@@ -104,10 +62,10 @@ class Finder : public nlohmann::json_sax<Json> {
   }
   bool found(std::string_view text, bool is_string) {
     step();
-    for (const auto* pointer : wanted_) {
-      if (!stands_at(pointer->text)) continue;
+    for (const auto pointer : pointers_) {
+      if (!stands_at(pointer)) continue;
       if (found_.size() == kBodyValues) return false;
-      found_.push_back({pointer->text, std::string(text.substr(0, kBodyText)), is_string});
+      found_.push_back({pointer, std::string(text.substr(0, kBodyText)), is_string});
     }
     return true;
   }
@@ -124,7 +82,7 @@ class Finder : public nlohmann::json_sax<Json> {
     return pointer.empty();
   }
 
-  const Wanted& wanted_;
+  std::span<const JsonPointer> pointers_;
   std::vector<Level> way_;
   std::vector<BodyValue> found_;
 };
@@ -132,9 +90,7 @@ class Finder : public nlohmann::json_sax<Json> {
 }  // namespace
 
 std::vector<BodyValue> json_values(std::string_view json, std::span<const JsonPointer> pointers) {
-  const auto wanted = possible(json, pointers);
-  if (wanted.empty()) return {};
-  Finder finder(wanted);
+  Finder finder(pointers);
   Json::sax_parse(json, &finder);
   return finder.take();
 }

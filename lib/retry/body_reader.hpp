@@ -1,11 +1,7 @@
 // What the classifier reads from a body. Bounded, and without errors: malformed parts are ignored.
 #pragma once
 
-#include "lib/http/text.hpp"
-
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,25 +20,8 @@ struct BodyValue {
   bool is_string = false;
 };
 
-// A pointer of RFC 6901, where "*" is any array index. A constant is taken apart by the compiler.
-struct JsonPointer {
-  constexpr JsonPointer(std::string_view pointer)  // NOLINT(google-explicit-constructor)
-      : text(pointer),
-        name(pointer.substr(pointer.rfind('/') + 1)),
-        length(!name.empty() && name != "*" && !is_digit(name.front()) &&
-                       name.find('~') == std::string_view::npos
-                   ? bit_of_length(name)
-                   : 0) {}
-  static constexpr std::uint64_t bit_of_length(std::string_view text) {
-    return std::uint64_t{1} << std::min<std::size_t>(text.size(), 63);
-  }
-
-  std::string_view text;
-  std::string_view name;  // the last one; the pointer leads nowhere in a text without it
-  // A bit for the length of the name. 0 where it may be an index, or has signs that a pointer
-  // escapes: then the name says nothing.
-  std::uint64_t length;
-};
+// A pointer of RFC 6901, where "*" is any array index.
+using JsonPointer = std::string_view;
 
 // The values at any of `pointers`, in the order of the text, without null. Where the text is cut
 // short or malformed, those before that position. Defined in lib/json, since this room has no JSON
