@@ -4,9 +4,6 @@
 
 #include <httpretry/export.hpp>
 
-#include <algorithm>
-#include <array>
-#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <string>
@@ -33,9 +30,7 @@ class HTTPRETRY_API JsonWriter {
   void value(bool truth) { literal(truth ? "true" : "false"); }
   template <std::integral Number>
   requires(!std::same_as<Number, bool>) void value(Number number) {
-    std::array<char, 24> text{};
-    const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
-    literal({text.data(), static_cast<std::size_t>(end - text.data())});
+    literal(std::to_string(number));
   }
   // NaN and infinity become null: JSON has no such numbers.
   void value(double number);
@@ -48,30 +43,11 @@ class HTTPRETRY_API JsonWriter {
 
   // The next member of an object. The name needs no escapes.
   JsonWriter& key(std::string_view name);
-  // The same, in one piece.
-  template <std::size_t N>
-  JsonWriter& key(const char (&name)[N]) {
-    if (spaced_) return key(std::string_view(name));
-    std::array<char, N + 3> text;
-    text[0] = ',';
-    text[1] = '"';
-    std::copy_n(name, N - 1, text.begin() + 2);
-    text[N + 1] = '"';
-    text[N + 2] = ':';
-    const std::size_t begin = first_ ? 1 : 0;
-    out_.append(text.data() + begin, text.size() - begin);
-    first_ = false;
-    after_key_ = true;
-    return *this;
-  }
-  template <class Name, class T>
-  void member(const Name& name, const T& its) {
+  template <class T>
+  void member(std::string_view name, const T& its) {
     key(name).value(its);
   }
-  template <class Name>
-  void null_member(const Name& name) {
-    key(name).null();
-  }
+  void null_member(std::string_view name) { key(name).null(); }
 
  private:
   void begin(char bracket);

@@ -87,7 +87,6 @@ TEST_CASE("a value at several pointers comes once for each, in their order") {
   CHECK(paths == std::vector{"/a"sv, "/a/*"sv, "/a/0"sv, "/b"sv});
 }
 
-
 TEST_CASE("a name may be spelled with escapes") {
   const std::array<JsonPointer, 8> kPointers{"/a"sv,    "/b/a"sv, "/a/*/b"sv, "/a/0"sv,
                                              "/b/~0"sv, ""sv,     "/"sv,      "/ab"sv};
