@@ -117,27 +117,24 @@ class PolicyReader {
     } else {
       key.type->read(*layered->json, field, problems_);
     }
-    const ValuePool::Source source{parent, &key, layered == nullptr ? nullptr : layered->json,
-                                   own == nullptr ? nullptr : own->origin};
-    auto& value = pool_.values[source];
+    const ValueSource source{parent, &key, layered == nullptr ? nullptr : layered->json,
+                             own == nullptr ? nullptr : own->origin};
+    auto& value = pool_[source];
     if (!value) value = made(source, field, prefix);
     values_.push_back(value);
   }
 
-  static std::shared_ptr<const PolicyValue> made(const ValuePool::Source& source, const void* field,
+  static std::shared_ptr<const PolicyValue> made(const ValueSource& source, const void* field,
                                                  const std::string& prefix) {
-    const auto* const origin = source.origin;
+    const auto& [parent, key, json, origin] = source;
     auto value = std::make_shared<PolicyValue>();
-    value->key = prefix + std::string(source.key->name);
-    if (origin != nullptr && origin->resolved != nullptr) {
-      if (const auto* const before = origin->resolved->find(value->key)) {
-        *value = *before;
-        return value;
-      }
-    }
-    value->json =
-        source.json == nullptr ? source.key->type->write(field).dump() : compact(*source.json);
-    value->source = origin == nullptr ? "built in" : origin->at(*source.json);
+    value->key = prefix + std::string(key->name);
+    const auto* const before = origin == nullptr || origin->resolved == nullptr
+                                   ? nullptr
+                                   : origin->resolved->find(value->key);
+    if (before != nullptr) return std::make_shared<const PolicyValue>(*before);
+    value->json = json == nullptr ? key->type->write(field).dump() : compact(*json);
+    value->source = origin == nullptr ? "built in" : origin->at(*json);
     return value;
   }
 

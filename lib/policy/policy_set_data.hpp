@@ -10,10 +10,11 @@
 #include <httpretry/policy/endpoint.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
+#include <compare>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace httpretry {
@@ -77,25 +78,16 @@ const LoadedPreset* loaded_preset(std::string_view name);
 // The preset that the key "preset" of a policy names; nullptr, and a problem, where there is none.
 const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems);
 
-// The values of the policies of one file. Most of them come from the same layer, and are made and
-// kept once.
-struct ValuePool {
-  struct Source {
-    const Key* parent;  // of the object that the key is in; nullptr at the top
-    const Key* key;
-    const JsonNode* json;       // nullptr where the key is left out
-    const LayerOrigin* origin;  // likewise
-    friend bool operator==(const Source&, const Source&) = default;
-  };
-  // By the bytes of the source: it is nothing but pointers.
-  struct Hash {
-    std::size_t operator()(const Source& source) const {
-      const auto* const bytes = reinterpret_cast<const char*>(&source);
-      return std::hash<std::string_view>()({bytes, sizeof source});
-    }
-  };
-  std::unordered_map<Source, std::shared_ptr<const PolicyValue>, Hash> values;
+// The values of the policies of one file, by where they come from. Most come from the same layer,
+// and are made and kept once.
+struct ValueSource {
+  const Key* parent;  // of the object that the key is in; nullptr at the top
+  const Key* key;
+  const JsonNode* json;       // nullptr where the key is left out
+  const LayerOrigin* origin;  // likewise
+  friend auto operator<=>(const ValueSource&, const ValueSource&) = default;
 };
+using ValuePool = std::map<ValueSource, std::shared_ptr<const PolicyValue>>;
 
 // ResolvedPolicy::guard_names; those of `before` for blocks that no layer of a file states.
 std::shared_ptr<const GuardNames> guard_names_of(const Layered& policy,
