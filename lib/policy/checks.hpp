@@ -1,4 +1,5 @@
-// What the checks of a policy share: where to report that its values contradict each other.
+// What the checks of a policy share: its values, and where to report that they contradict each
+// other.
 #pragma once
 
 #include "lib/policy/policy_set_data.hpp"
@@ -9,36 +10,35 @@
 
 namespace httpretry::policy_file {
 
+struct PolicyChecker {
+  // Values that contradict each other: "max_elapsed_time", "backoff.initial".
+  using Keys = std::initializer_list<std::string>;
+
+  // Returns nullptr if no layer has the value.
+  [[nodiscard]] const Layered* at(std::string_view key) const;
+  // Returns whether the user wrote the value: one of a preset is not the user's mistake.
+  [[nodiscard]] bool written(std::string_view key) const;
+  // Reports the problem at the first of the values that stands in `policy`; if none does, at the
+  // first in a layer of a file. An error needs no such place.
+  void error(Keys keys, std::string message) const;
+  void warn(Keys keys, std::string message) const;
+
+  void check_backoff(const std::string& key, const Backoff& backoff) const;
+
+  const Layered& layered;
+  const RetryPolicy& resolved;
+  const JsonNode& policy;
+  Problems& problems;
+
+ private:
+  [[nodiscard]] const JsonNode* place_of(Keys keys) const;
+  [[nodiscard]] bool doubtful(Keys keys) const;
+};
+
 // "attempt_timeout (10s) is over max_elapsed_time (5s)"
 std::string over(std::string_view key, Duration value, std::string_view limit, Duration most);
 
-class PolicyChecker {
- protected:
-  using Parts = std::initializer_list<const Layered*>;
-
-  PolicyChecker(const Layered& layered, const JsonNode& policy, Problems& problems)
-      : layered_(layered), policy_(policy), problems_(problems) {}
-
-  void check_backoff(const Layered* object, const Backoff& backoff);
-  // By the user: what is from a preset or built in is not the user's mistake.
-  [[nodiscard]] bool written(const Layered* value) const;
-  void error(Parts parts, std::string message);
-  void warn(Parts parts, std::string message);
-
-  const Layered& layered_;
-  const JsonNode& policy_;
-
- private:
-  [[nodiscard]] const JsonNode* reported_at(Parts parts) const;
-  static bool doubtful(Parts parts);
-
-  Problems& problems_;
-};
-
-void check_hedge(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
-                 Problems& problems);
-// Those of pause, rate, concurrency and breaker.
-void check_guards(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
-                  Problems& problems);
+// Checks pause, rate, concurrency, breaker, priority and hedge.
+void check_guards(const PolicyChecker& checker);
 
 }  // namespace httpretry::policy_file

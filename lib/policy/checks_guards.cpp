@@ -2,166 +2,149 @@
 
 #include "lib/retry/policy_limits.hpp"
 
-#include <algorithm>
+#include <array>
+#include <cstdio>
 
 namespace httpretry::policy_file {
-
-std::string over(std::string_view key, Duration value, std::string_view limit, Duration most) {
-  return std::string(key) + " (" + httpretry::to_text(value) + ") is over " + std::string(limit) +
-         " (" + httpretry::to_text(most) + ")";
-}
-
-void PolicyChecker::check_backoff(const Layered* object, const Backoff& backoff) {
-  if (object == nullptr) return;
-  const auto* const initial = object->find("initial");
-  const auto* const max = object->find("max_interval");
-  if (initial != nullptr && max != nullptr && backoff.initial > backoff.max_interval) {
-    error({initial, max}, over("initial", backoff.initial, "max_interval", backoff.max_interval));
-  }
-  if (backoff.low > backoff.high)
-    error({object->find("low"), object->find("high")}, "low is over high");
-}
-
-bool PolicyChecker::written(const Layered* value) const {
-  return value != nullptr && (value->origin->positions || is_within(*value->json, policy_));
-}
-
-// At a value of this policy, else at one of a layer below that is in a file.
-const JsonNode* PolicyChecker::reported_at(Parts parts) const {
-  for (const auto* const part : parts) {
-    if (part != nullptr && is_within(*part->json, policy_)) return part->json;
-  }
-  for (const auto* const part : parts) {
-    if (part != nullptr && part->origin->positions) return part->json;
-  }
-  return nullptr;
-}
-
-bool PolicyChecker::doubtful(Parts parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [](const Layered* part) { return part != nullptr && part->doubtful; });
-}
-
-void PolicyChecker::error(Parts parts, std::string message) {
-  if (doubtful(parts)) return;
-  const auto* const at = reported_at(parts);
-  problems_.error(at == nullptr ? policy_ : *at, std::move(message));
-}
-
-void PolicyChecker::warn(Parts parts, std::string message) {
-  const auto* const at = reported_at(parts);
-  if (at != nullptr && !doubtful(parts)) problems_.warn(*at, std::move(message));
-}
-
 namespace {
 
-std::string too_short(std::string_view key, Duration window) {
-  return std::string(key) + " (" + httpretry::to_text(window) + ") is under " +
-         httpretry::to_text(policy::kShortestWindow) +
-         ", a tenth of which is too short to count in";
+// Without a server delay there is nothing to pause for.
+void check_pause(const PolicyChecker& checker) {
+  const auto& resolved = checker.resolved;
+  if (!checker.written("pause") || !resolved.guards.pause.enabled ||
+      !policy::ignores_servers(resolved.server_delay)) {
+    return;
+  }
+  checker.warn({"pause", "server_delay"},
+               "there is never a pause: server_delay ignores what a server asks for");
 }
 
-class GuardChecker : private PolicyChecker {
- public:
-  GuardChecker(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
-               Problems& problems)
-      : PolicyChecker(layered, policy, problems), resolved_(resolved) {}
-
-  void run() {
-    pause();
-    const auto& guards = resolved_.guards;
-    if (guards.rate) rate(*layered_.find("rate"), *guards.rate);
-    if (guards.concurrency) concurrency(*layered_.find("concurrency"), *guards.concurrency);
-    if (guards.breaker) breaker(*layered_.find("breaker"), *guards.breaker);
-    priority();
+void check_rate(const PolicyChecker& checker, const RatePolicy& rate) {
+  const auto elapsed = checker.resolved.max_elapsed_time;
+  if (checker.written("rate.max_wait") && rate.max_wait != kForever && rate.max_wait > elapsed) {
+    checker.warn({"rate.max_wait", "max_elapsed_time"},
+                 over("rate.max_wait", rate.max_wait, "max_elapsed_time", elapsed));
   }
+}
 
- private:
-  // Without a server delay there is nothing to pause for.
-  void pause() {
-    const auto* const object = layered_.find("pause");
-    const auto& delay = resolved_.server_delay;
-    if (!written(object) || !resolved_.guards.pause.enabled || !policy::ignores_servers(delay)) {
-      return;
-    }
-    warn({object, layered_.find("server_delay")},
-         "there is never a pause: server_delay ignores what a server asks for");
-  }
-
-  void rate(const Layered& object, const RatePolicy& rate) {
-    const auto* const wait = object.find("max_wait");
-    if (written(wait) && rate.max_wait != kForever && rate.max_wait > resolved_.max_elapsed_time) {
-      warn({wait, layered_.find("max_elapsed_time")},
-           over("rate.max_wait", rate.max_wait, "max_elapsed_time", resolved_.max_elapsed_time));
+void check_concurrency(const PolicyChecker& checker, const ConcurrencyPolicy& limits) {
+  const auto min = std::to_string(limits.min);
+  const auto max = std::to_string(limits.max);
+  if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {
+    if (limits.min > limits.max) {
+      checker.error({"concurrency.min", "concurrency.max", "concurrency"},
+                    "min (" + min + ") is over max (" + max + ")");
+    } else if (checker.at("concurrency.initial") != nullptr &&
+               (limits.initial < limits.min || limits.initial > limits.max)) {
+      checker.error({"concurrency.initial", "concurrency.min", "concurrency.max"},
+                    "initial (" + std::to_string(limits.initial) + ") is not between min (" + min +
+                        ") and max (" + max + ")");
     }
   }
-
-  void concurrency(const Layered& object, const ConcurrencyPolicy& limits) {
-    if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {
-      const auto* const min = object.find("min");
-      const auto* const max = object.find("max");
-      const auto* const initial = object.find("initial");
-      if (limits.min > limits.max) {
-        error({min, max, &object}, "min (" + std::to_string(limits.min) + ") is over max (" +
-                                       std::to_string(limits.max) + ")");
-      } else if (initial != nullptr &&
-                 (limits.initial < limits.min || limits.initial > limits.max)) {
-        error({initial, min, max}, "initial (" + std::to_string(limits.initial) +
-                                       ") is not between min (" + std::to_string(limits.min) +
-                                       ") and max (" + std::to_string(limits.max) + ")");
-      }
-    }
-    const auto* const queue = object.find("queue");
-    if (queue == nullptr) return;
-    if (limits.queue.order == ConcurrencyPolicy::Order::Lifo && limits.queue.timeout == kForever) {
-      error({queue->find("order"), queue},
-            "\"lifo\" needs a \"timeout\": those that came first may else wait for ever");
-    }
+  if (checker.at("concurrency.queue") != nullptr &&
+      limits.queue.order == ConcurrencyPolicy::Order::Lifo && limits.queue.timeout == kForever) {
+    checker.error({"concurrency.queue.order", "concurrency.queue"},
+                  "\"lifo\" needs a \"timeout\": those that came first may else wait for ever");
   }
+}
 
-  void breaker(const Layered& object, const BreakerPolicy& breaker) {
-    const auto* const window = object.find("window");
-    if (breaker.window < policy::kShortestWindow) {
-      error({window, &object}, too_short("window", breaker.window));
-    }
-    if (breaker.share_window < policy::kShortestWindow) {
-      error({object.find("share_window"), &object},
-            too_short("share_window", breaker.share_window));
-    }
-    check_backoff(object.find("open_for"), breaker.open_for);
-    if (breaker.kind == BreakerPolicy::Kind::Share) return;
-    const auto* const probe = object.find("probe_timeout");
-    const auto* const attempt = layered_.find("attempt_timeout");
-    if (resolved_.attempt_timeout != kForever &&
-        breaker.probe_timeout < resolved_.attempt_timeout) {
-      error({probe, &object, attempt}, over("attempt_timeout", resolved_.attempt_timeout,
-                                            "probe_timeout", breaker.probe_timeout) +
-                                           ": a probe that is still under way would count no more");
-    }
-    const auto* const ratio = object.find("slow_ratio");
-    if (written(ratio) && !written(object.find("slow_after"))) {
-      error({ratio}, "\"slow_ratio\" needs \"slow_after\", which says what is slow");
-    }
+void check_window(const PolicyChecker& checker, const std::string& key, Duration window) {
+  if (window >= policy::kShortestWindow) return;
+  checker.error({"breaker." + key, "breaker"},
+                key + " (" + httpretry::to_text(window) + ") is under " +
+                    httpretry::to_text(policy::kShortestWindow) +
+                    ", a tenth of which is too short to count in");
+}
+
+void check_breaker(const PolicyChecker& checker, const BreakerPolicy& breaker) {
+  check_window(checker, "window", breaker.window);
+  check_window(checker, "share_window", breaker.share_window);
+  checker.check_backoff("breaker.open_for", breaker.open_for);
+  if (breaker.kind == BreakerPolicy::Kind::Share) return;
+  const auto attempt = checker.resolved.attempt_timeout;
+  if (attempt != kForever && breaker.probe_timeout < attempt) {
+    checker.error({"breaker.probe_timeout", "breaker", "attempt_timeout"},
+                  over("attempt_timeout", attempt, "probe_timeout", breaker.probe_timeout) +
+                      ": a probe that is still under way would count no more");
   }
-
-  // Who goes first matters only where something waits.
-  void priority() {
-    const auto* const key = layered_.find("priority");
-    const auto& guards = resolved_.guards;
-    if (!written(key) || guards.priority == Priority::Normal || guards.has_limits()) return;
-    warn({key},
-         "nothing waits without \"rate\", \"concurrency\" or \"breaker\": a priority "
-         "says nothing");
+  if (checker.written("breaker.slow_ratio") && !checker.written("breaker.slow_after")) {
+    checker.error({"breaker.slow_ratio"},
+                  "\"slow_ratio\" needs \"slow_after\", which says what is slow");
   }
+}
 
-  const RetryPolicy& resolved_;
-};
+// Who goes first matters only where something waits.
+void check_priority(const PolicyChecker& checker) {
+  const auto& guards = checker.resolved.guards;
+  if (!checker.written("priority") || guards.priority == Priority::Normal || guards.has_limits()) {
+    return;
+  }
+  checker.warn({"priority"},
+               "nothing waits without \"rate\", \"concurrency\" or \"breaker\": a priority "
+               "says nothing");
+}
+
+std::string short_number(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
+}
+
+// Reports a hedge that comes too late, and returns whether it does.
+bool comes_too_late(const PolicyChecker& checker, const std::string& limit, Duration most) {
+  const auto after = checker.resolved.hedge->after;
+  if (after < most) return false;
+  checker.error({"hedge.after", limit},
+                "hedge.after (" + httpretry::to_text(after) + ") is not under " + limit + " (" +
+                    httpretry::to_text(most) + "): no hedge would ever be sent");
+  return true;
+}
+
+void check_time_of_hedge(const PolicyChecker& checker, const HedgePolicy& hedge) {
+  const auto& resolved = checker.resolved;
+  if (hedge.quantile == 0) {
+    if (comes_too_late(checker, "attempt_timeout", resolved.attempt_timeout)) return;
+    comes_too_late(checker, "max_elapsed_time", resolved.max_elapsed_time);
+  } else if (hedge.min > hedge.max) {
+    checker.error({"hedge.min", "hedge.max", "hedge.after"},
+                  over("hedge.min", hedge.min, "hedge.max", hedge.max));
+  }
+}
+
+void check_hedge(const PolicyChecker& checker, const HedgePolicy& hedge) {
+  const auto& resolved = checker.resolved;
+  check_time_of_hedge(checker, hedge);
+  if (resolved.max_attempts == 1) {
+    checker.warn({"hedge.after", "max_attempts"},
+                 "max_attempts is 1, and counts hedges, too: no hedge would ever be sent");
+  }
+  if (resolved.repeat == Repeat::Never || resolved.repeat == Repeat::Refused) {
+    checker.warn({"hedge.after", "repeat"},
+                 "repeat forbids a second send of what may have been carried out: no hedge would "
+                 "ever be sent");
+  }
+  const auto hedged = 2 * (1 - hedge.quantile);
+  if (hedge.quantile > 0 && hedge.budget && *hedge.budget < hedged - 1e-9) {
+    checker.warn({"hedge.budget", "hedge.after"},
+                 "hedge.budget (" + short_number(*hedge.budget) + ") is under " +
+                     short_number(hedged) + ", twice the part of the calls that are slower than " +
+                     policy::quantile_text(hedge.quantile) +
+                     ": where many are slow at once, many of them get no hedge");
+  }
+}
 
 }  // namespace
 
-void check_guards(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
-                  Problems& problems) {
-  GuardChecker(layered, resolved, policy, problems).run();
+void check_guards(const PolicyChecker& checker) {
+  const auto& guards = checker.resolved.guards;
+  check_pause(checker);
+  if (guards.rate) check_rate(checker, *guards.rate);
+  if (guards.concurrency) check_concurrency(checker, *guards.concurrency);
+  if (guards.breaker) check_breaker(checker, *guards.breaker);
+  check_priority(checker);
+  if (checker.at("hedge") != nullptr && checker.resolved.hedge) {
+    check_hedge(checker, *checker.resolved.hedge);
+  }
 }
 
 }  // namespace httpretry::policy_file
