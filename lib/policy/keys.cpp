@@ -1,12 +1,8 @@
 // The keys of a file, of its endpoints and of a policy.
 #include "lib/policy/keys.hpp"
 
-#include "lib/http/text.hpp"
-
 namespace httpretry::policy_file {
 namespace {
-
-using JsonType = JsonNode::Type;
 
 // Words are in the order of the enum that they name.
 constexpr std::string_view kElapsedRules[] = {"include_wait", "before_wait", "clip_wait"};
@@ -14,44 +10,14 @@ constexpr std::string_view kRepeats[] = {"safe", "always", "never", "refused"};
 constexpr std::string_view kCombines[] = {"max", "server", "own", "grow"};
 constexpr std::string_view kOverMax[] = {"stop", "clamp"};
 
-using Sources = std::vector<ServerDelaySource>;
-constexpr auto kSources =
-    Words::up_to<ServerDelaySource>(ServerDelaySource::GrpcRetryPushback, {}, true);
-
-std::optional<Sources> parse_sources(const JsonNode& json, Problems& problems) {
-  return read_items<Sources>(json, "an array", problems,
-                             [&](const JsonNode& item, Sources& sources) {
-                               const auto source = kSources.parse(item, problems);
-                               if (source)
-                                 sources.push_back(static_cast<ServerDelaySource>(*source));
-                               return source.has_value();
-                             });
-}
-
-OrderedJson print_sources(const Sources& sources) {
-  auto list = OrderedJson::array();
-  for (const auto source : sources) list.push_back(to_string(source));
-  return list;
-}
-
-OrderedJson schema_of_sources() {
-  std::string names;
-  for (const auto word : kSources.all()) {
-    if (!names.empty()) names += "|";
-    for (const auto c : word) {
-      names += is_letter(c) ? std::string{'[', static_cast<char>(c - 'a' + 'A'), c, ']'}
-                            : std::string(1, c);
-    }
-  }
-  return schema_items(schema_either(kSources.schema(), schema_pattern("^(" + names + ")$")));
-}
-
+constexpr Word<ServerDelaySource> kSource{
+    Words::up_to<ServerDelaySource>(ServerDelaySource::GrpcRetryPushback, {}, true)};
+constexpr List kHeaders(kSource, "an array");
 constexpr DurationType kLimit(true);
 constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
 constexpr Number<int> kSends(unlimited_range("the first send counts"));
 constexpr Optional kAttempts(kSends, "unlimited");
 constexpr Number<double> kShare(policy::kShares);
-constexpr Custom<Sources> kHeaders(parse_sources, print_sources, schema_of_sources);
 constexpr Text kPolicyName("a name", [](std::string_view text) { return !text.empty(); });
 constexpr Word<ElapsedRule> kElapsedRule{Words(kElapsedRules)};
 constexpr Word<Repeat> kRepeat{Words(kRepeats)};
@@ -145,14 +111,6 @@ constexpr Key kPolicyKeys[] = {
 std::optional<bool> leave(const JsonNode& /*json*/, Problems& /*problems*/) { return true; }
 
 constexpr Custom<bool> kName(leave, nullptr, schema_name);
-constexpr Custom<bool> kAnyText(
-    [](const JsonNode& json, Problems& problems) {
-      return std::optional(expect(json, JsonType::String, "a string", problems));
-    },
-    nullptr,
-    []() -> OrderedJson {
-      return {{"type", "string"}};
-    });
 constexpr Custom<bool> kVersion(leave, nullptr, []() -> OrderedJson { return {{"const", 1}}; });
 constexpr Custom<bool> kMatchType(leave, nullptr, [] { return schema_reference(kMatch.name); });
 constexpr Custom<bool> kNameOrPolicy(leave, nullptr, [] {

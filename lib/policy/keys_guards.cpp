@@ -140,14 +140,14 @@ constexpr Word<GuardScope> kScope{Words(kScopes)};
 constexpr Word<GuardScope> kPauseScopeWord{Words(kPauseScopes)};
 constexpr Optional kPauseScope(kPauseScopeWord);
 constexpr Word<Resume> kResume{Words(kResumes)};
-constexpr Word<bool> kQuota(Words(kQuotas), kOtherQuotas);
-constexpr Word<Limiter> kLimiter(Words(kLimiters), kOtherLimiters);
-constexpr Word<ConcurrencyPolicy::Order> kOrder(Words(kOrders), kOtherOrders);
+constexpr Word<bool> kQuota{Words(kQuotas, kOtherQuotas)};
+constexpr Word<Limiter> kLimiter{Words(kLimiters, kOtherLimiters)};
+constexpr Word<ConcurrencyPolicy::Order> kOrder{Words(kOrders, kOtherOrders)};
 constexpr Word<Kind> kBreakerKind{Words(kBreakers)};
 constexpr Word<bool> kThrottle{Words(kThrottles)};
 constexpr Word<BreakerPolicy::AppliesTo> kApplies{Words(kAppliesTo)};
 constexpr Word<BreakerPolicy::WhenOpen> kOpenRule{Words(kWhenOpen)};
-constexpr Word<bool> kPreset(Words(kPresetNames), kOtherPresets);
+constexpr Word<bool> kPreset{Words(kPresetNames, kOtherPresets)};
 constexpr Object<Backoff> kBackoffObject(kBackoff);
 
 constexpr Key kPauseKeys[] = {

@@ -25,28 +25,15 @@ std::optional<Part> parse_scheme(const JsonNode& json, Problems& problems) {
 
 OrderedJson print_part(const Part& value) { return value ? OrderedJson(*value) : OrderedJson(); }
 
-// One host, or a list of them.
+constexpr Text kOneHost("a host");
+constexpr List kHosts(kOneHost, "a string or an array of strings",
+                      "an empty list fits nothing; left out, it is every host", true);
+
 class HostType final : public Type {
  public:
   bool read(const JsonNode& json, void* field, Problems& problems) const override {
     std::vector<std::string> hosts;
-    if (json.is(JsonType::Array)) {
-      auto list = read_items<std::vector<std::string>>(
-          json, "an array", problems, [&](const JsonNode& item, std::vector<std::string>& all) {
-            all.emplace_back(item.text);
-            return expect(item, JsonType::String, "a host", problems);
-          });
-      if (!list) return false;
-      if (list->empty()) {
-        problems.error(json, "an empty list fits nothing; left out, it is every host");
-        return false;
-      }
-      hosts = *std::move(list);
-    } else {
-      if (!expect(json, JsonType::String, "a string or an array of strings", problems))
-        return false;
-      hosts.emplace_back(json.text);
-    }
+    if (!kHosts.read(json, &hosts, problems)) return false;
     if (field == nullptr) return true;
     auto& pattern = *static_cast<EndpointPattern*>(field);
     pattern.host = hosts.front();
@@ -55,14 +42,12 @@ class HostType final : public Type {
   }
   [[nodiscard]] OrderedJson write(const void* field) const override {
     const auto& pattern = *static_cast<const EndpointPattern*>(field);
-    if (!pattern.host || pattern.more_hosts.empty()) return print_part(pattern.host);
-    OrderedJson list = pattern.more_hosts;
-    list.insert(list.begin(), *pattern.host);
-    return list;
+    if (!pattern.host) return {};
+    auto hosts = pattern.more_hosts;
+    hosts.insert(hosts.begin(), *pattern.host);
+    return kHosts.write(&hosts);
   }
-  [[nodiscard]] OrderedJson schema() const override {
-    return schema_either(schema_name(), schema_items(schema_name(), true));
-  }
+  [[nodiscard]] OrderedJson schema() const override { return kHosts.schema(); }
 };
 
 using Conditions = EndpointPattern::Conditions;

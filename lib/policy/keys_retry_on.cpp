@@ -175,6 +175,22 @@ constexpr Selector kInXml(ErrorRule::Source::Xml, kElement);
 // A response cannot be made a failure of the transport.
 constexpr Word<Class> kClass(Words::up_to(Class::Permanent, std::optional(Class::Transport)));
 
+// A value that a rule compares. Numbers, true and false are kept as they are spelled.
+constexpr Custom<std::string> kValue(
+    [](const JsonNode& json, Problems& problems) {
+      const bool plain = json.is(JsonType::Number) || json.is(JsonType::Boolean);
+      const auto good =
+          plain || expect(json, JsonType::String, "a string, a number, true or false", problems);
+      const bool spelled = json.is(JsonType::String);
+      return good ? std::optional(spelled ? std::string(json.text) : compact(json)) : std::nullopt;
+    },
+    nullptr,
+    []() -> OrderedJson {
+      return {{"type", {"string", "number", "boolean"}}};
+    });
+constexpr List kValues(kValue, "an array of values",
+                       "an empty list fits nothing; left out, being there is enough");
+
 constexpr Key kRuleKeys[] = {
     key<&ErrorRule::status>("status", kAnyStatuses, "Only for these statuses.").not_null(),
     whole_key("json", kInJson, "Where it is in the body; \"*\" is any index of an array.")
@@ -188,87 +204,41 @@ constexpr Key kRuleKeys[] = {
 constexpr auto kFamilies =
     Words::up_to(ErrorRule::Family::Stripe, std::optional(ErrorRule::Family::Custom));
 
-bool read_rule(const JsonNode& json, ErrorRule& rule, Problems& problems) {
+std::optional<ErrorRule> parse_rule(const JsonNode& json, Problems& problems) {
+  ErrorRule rule;
+  if (json.is(JsonType::String)) {
+    const auto family = kFamilies.parse(json, problems);
+    if (!family) return std::nullopt;
+    rule.family = static_cast<ErrorRule::Family>(*family);
+    return rule;
+  }
   const auto good =
       read_object(json, kRule, &rule, "a family such as \"aws\", or a rule", problems);
-  if (!json.is(JsonType::Object)) return false;
+  if (!json.is(JsonType::Object)) return std::nullopt;
   const auto selectors =
       std::count_if(json.children.begin(), json.children.end(), [](const JsonNode* member) {
         return member->key == "json" || member->key == "header" || member->key == "xml";
       });
   if (selectors != 1) problems.error(json, R"(a rule names one of "json", "header", "xml")");
-  return good && selectors == 1;
+  return good && selectors == 1 ? std::optional(std::move(rule)) : std::nullopt;
 }
 
-using Rules = std::vector<ErrorRule>;
-
-std::optional<Rules> parse_rules(const JsonNode& json, Problems& problems) {
-  return read_items<Rules>(json, "an array of rules", problems,
-                           [&](const JsonNode& item, Rules& rules) {
-                             auto& rule = rules.emplace_back();
-                             if (!item.is(JsonType::String)) return read_rule(item, rule, problems);
-                             const auto family = kFamilies.parse(item, problems);
-                             if (family) rule.family = static_cast<ErrorRule::Family>(*family);
-                             return family.has_value();
-                           });
-}
-
-OrderedJson print_rules(const Rules& rules) {
-  auto out = OrderedJson::array();
-  for (const auto& rule : rules) {
-    const auto own = rule.family == ErrorRule::Family::Custom;
-    out.push_back(own ? write_object(kRule, &rule) : OrderedJson(to_string(rule.family)));
-  }
-  return out;
-}
-
-constexpr Custom<Rules> kErrorCodes(parse_rules, print_rules, [] {
-  return schema_items(schema_either(kFamilies.schema(), schema_reference(kRule.name)));
-});
+constexpr Custom<ErrorRule> kRuleOrFamily(
+    parse_rule,
+    [](const ErrorRule& rule) {
+      const auto own = rule.family == ErrorRule::Family::Custom;
+      return own ? write_object(kRule, &rule) : OrderedJson(to_string(rule.family));
+    },
+    [] { return schema_either(kFamilies.schema(), schema_reference(kRule.name)); });
+constexpr List kErrorCodes(kRuleOrFamily, "an array of rules");
 constexpr Object<Backoff> kBackoffObject(kBackoff);
-
-using Strings = std::vector<std::string>;
-
-std::optional<Strings> parse_list(const JsonNode& json, const Text& of, std::string_view what,
-                                  Problems& problems) {
-  auto list =
-      read_items<Strings>(json, what, problems, [&](const JsonNode& item, Strings& strings) {
-        return of.read(item, &strings.emplace_back(), problems);
-      });
-  if (!list || !list->empty()) return list;
-  problems.error(json, "an empty list says nothing; leave it out");
-  return std::nullopt;
-}
-
-OrderedJson print_list(const Strings& list) {
-  return list.empty() ? OrderedJson() : OrderedJson(list);
-}
-
-// One header, or a list of them.
-std::optional<Strings> parse_headers(const JsonNode& json, Problems& problems) {
-  if (!json.is(JsonType::String)) {
-    return parse_list(json, kHeader, "a header's name or an array of them", problems);
-  }
-  std::string name;
-  if (!kHeader.read(json, &name, problems)) return std::nullopt;
-  return Strings{std::move(name)};
-}
-
-OrderedJson print_headers(const Strings& list) {
-  return list.size() == 1 ? OrderedJson(list.front()) : print_list(list);
-}
 
 constexpr Text kOrigin("an origin such as \"https://status.example.com\"",
                        policy::is_origin_pattern,
                        "^[Hh][Tt][Tt][Pp][Ss]?://(\\*\\.)?[^\\s*/?#@]+$");
-constexpr Custom<Strings> kUrlFrom(parse_headers, print_headers, [] {
-  return schema_either(kHeader.schema(), schema_items(kHeader.schema(), true));
-});
-constexpr Custom<Strings> kOrigins(
-    [](const JsonNode& json, Problems& problems) {
-      return parse_list(json, kOrigin, "an array of origins", problems);
-    },
-    print_list, [] { return schema_items(kOrigin.schema(), true); });
+constexpr std::string_view kEmptyList = "an empty list says nothing; leave it out";
+constexpr List kUrlFrom(kHeader, "a header's name or an array of them", kEmptyList, true);
+constexpr List kOrigins(kOrigin, "an array of origins", kEmptyList);
 
 constexpr Key kPendingKeys[] = {
     key<&PendingRule::statuses>("statuses", kStatuses,

@@ -11,18 +11,6 @@ namespace {
 
 using JsonType = JsonNode::Type;
 using Outcomes = std::vector<PolicyTest::Outcomes>;
-using Waits = std::vector<PolicyTest::Wait>;
-
-// Also a text that is empty.
-constexpr Custom<std::string> kText(
-    [](const JsonNode& json, Problems& problems) -> std::optional<std::string> {
-      if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
-      return std::string(json.text);
-    },
-    nullptr,
-    []() -> OrderedJson {
-      return {{"type", "string"}};
-    });
 
 constexpr Text kMethod("a method", valid_header_name);
 
@@ -68,77 +56,72 @@ constexpr DurationType kDuration(false);
 constexpr Key kStepKeys[] = {
     loader_key("status", kStatus).not_null(),
     loader_key("headers", kHeaders).not_null(),
-    loader_key("body", kText).not_null(),
+    loader_key("body", kAnyText).not_null(),
     loader_key("delay", kDuration).not_null(),
-    loader_key("fault", kText, "A word such as \"timeout\" or \"reset\".").not_null(),
+    loader_key("fault", kAnyText, "A word such as \"timeout\" or \"reset\".").not_null(),
     loader_key("times", kTimes).not_null(),
     loader_key("interval", kDuration).not_null(),
     loader_key("size", kSize).not_null(),
 };
 
-bool read_outcomes(const JsonNode& json, Outcomes& all, Problems& problems) {
-  auto& outcomes = all.emplace_back();
+std::optional<PolicyTest::Outcomes> parse_outcome(const JsonNode& json, Problems& problems) {
+  PolicyTest::Outcomes outcomes;
   outcomes.place = problems.place_of(json);
   if (json.is(JsonType::String)) {
     outcomes.text = json.text;
-    if (json.text.empty()) problems.error(json, "an empty text; write \"503,timeout,200\"");
-    return !json.text.empty();
+    if (!json.text.empty()) return outcomes;
+    problems.error(json, "an empty text; write \"503,timeout,200\"");
+    return std::nullopt;
   }
-  if (!read_object(json, kTestStep, nullptr, "a string or an object", problems)) return false;
+  if (!read_object(json, kTestStep, nullptr, "a string or an object", problems)) {
+    return std::nullopt;
+  }
   if (json.member("status") == nullptr && json.member("fault") == nullptr) {
     problems.error(json, "a step has a \"status\" or a \"fault\"");
-    return false;
+    return std::nullopt;
   }
   outcomes.is_step = true;
   outcomes.text = compact(json);
-  return true;
+  return outcomes;
 }
-
-std::optional<Outcomes> parse_outcomes(const JsonNode& json, Problems& problems) {
-  if (json.is(JsonType::String)) {
-    Outcomes one;
-    return read_outcomes(json, one, problems) ? std::optional(std::move(one)) : std::nullopt;
-  }
-  if (json.is(JsonType::Array) && json.children.empty()) {
-    problems.error(json, "there must be at least one outcome");
-    return std::nullopt;
-  }
-  return read_items<Outcomes>(
-      json, "a string or an array", problems,
-      [&](const JsonNode& item, Outcomes& all) { return read_outcomes(item, all, problems); });
-}
-constexpr Custom<Outcomes> kOutcomes(parse_outcomes, nullptr, [] {
-  return schema_either(
-      schema_name(),
-      schema_items(schema_either(schema_name(), schema_reference(kTestStep.name)), true));
+constexpr Custom<PolicyTest::Outcomes> kOutcome(parse_outcome, nullptr, [] {
+  return schema_either(schema_name(), schema_reference(kTestStep.name));
 });
+constexpr List kOutcomeList(kOutcome, "a string or an array", "there must be at least one outcome",
+                            true);
+// A step must stand in an array.
+constexpr Custom<Outcomes> kOutcomes(
+    [](const JsonNode& json, Problems& problems) -> std::optional<Outcomes> {
+      Outcomes outcomes;
+      if (!kOutcomeList.read(json, &outcomes, problems)) return std::nullopt;
+      return outcomes;
+    },
+    nullptr, [] { return schema_either(schema_name(), schema_items(kOutcome.schema(), true)); });
 
 constexpr Key kWaitKeys[] = {
     key<&PolicyTest::Wait::least>("min", kDuration, "0, if left out.").not_null(),
     key<&PolicyTest::Wait::most>("max", kDuration).needed().not_null(),
 };
 
-bool read_wait(const JsonNode& json, Waits& waits, Problems& problems) {
-  auto& wait = waits.emplace_back();
+std::optional<PolicyTest::Wait> parse_wait(const JsonNode& json, Problems& problems) {
+  PolicyTest::Wait wait;
   wait.range = json.is(JsonType::Object);
   if (!wait.range) {
     const auto good = kDuration.read(json, &wait.most, problems);
     wait.least = wait.most;
-    return good;
+    return good ? std::optional(wait) : std::nullopt;
   }
-  if (!read_object(json, kTestWait, &wait, "a duration or an object", problems)) return false;
-  if (wait.least <= wait.most) return true;
+  if (!read_object(json, kTestWait, &wait, "a duration or an object", problems)) {
+    return std::nullopt;
+  }
+  if (wait.least <= wait.most) return wait;
   problems.error(json, "min is over max");
-  return false;
+  return std::nullopt;
 }
-std::optional<Waits> parse_waits(const JsonNode& json, Problems& problems) {
-  return read_items<Waits>(json, "an array", problems, [&](const JsonNode& item, Waits& waits) {
-    return read_wait(item, waits, problems);
-  });
-}
-constexpr Custom<Waits> kWaits(parse_waits, nullptr, [] {
-  return schema_items(schema_either(kDuration.schema(), schema_reference(kTestWait.name)));
+constexpr Custom<PolicyTest::Wait> kWait(parse_wait, nullptr, [] {
+  return schema_either(kDuration.schema(), schema_reference(kTestWait.name));
 });
+constexpr List kWaits(kWait, "an array");
 
 // null is no entry, so the default.
 using Name = std::optional<std::string>;
@@ -156,23 +139,13 @@ constexpr Custom<Name> kEndpointName(
       return schema_either(schema_name(), {{"type", "null"}});
     });
 
-using MaybeBool = std::optional<bool>;
-constexpr Custom<MaybeBool> kSuccess(
-    [](const JsonNode& json, Problems& problems) -> std::optional<MaybeBool> {
-      if (!expect(json, JsonType::Boolean, "true or false", problems)) return std::nullopt;
-      return MaybeBool(json.boolean);
-    },
-    nullptr,
-    []() -> OrderedJson {
-      return {{"type", "boolean"}};
-    });
-
 constexpr Number<int> kCount(1, 1000);
 constexpr Optional kAttempts(kCount);
 constexpr Optional kMaybeWaits(kWaits);
 constexpr Word<Reason> kReason{Words::up_to(Reason::Canceled)};
 constexpr Optional kMaybeReason(kReason);
 constexpr Optional kMaybeStatus(kStatus);
+constexpr Optional kSuccess(kFlag);
 
 constexpr Key kExpectKeys[] = {
     key<&PolicyTest::Expected::endpoint>("endpoint", kEndpointName,

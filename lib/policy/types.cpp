@@ -210,25 +210,31 @@ std::optional<std::size_t> Words::parse(const JsonNode& json, Problems& problems
   const auto number = json.is(JsonType::String) ? find(json.text) : size_;
   if (number < size_) return number;
   const auto words = all();
-  auto message = described(json) + " is not one of ";
-  for (const auto word : words) {
-    if (word != words.front()) message += ", ";
-    message += word;
+  std::string list;
+  for (const auto word : words) list += (list.empty() ? "" : ", ") + std::string(word);
+  const bool left_out =
+      json.is(JsonType::String) &&
+      std::find(left_out_.begin(), left_out_.end(), json.text) != left_out_.end();
+  if (left_out) {
+    return refuse(json, problems,
+                  described(json) + " is not in this version; there are: " + list);
   }
-  return refuse(json, problems, message + problems.suggestion(json.text, words));
+  return refuse(json, problems, described(json) + " is not one of " + list +
+                                    problems.suggestion(json.text, words));
 }
 
-bool is_left_out(const JsonNode& json, std::span<const std::string_view> left_out,
-                 const Words& words, Problems& problems) {
-  if (!json.is(JsonType::String)) return false;
-  if (std::find(left_out.begin(), left_out.end(), json.text) == left_out.end()) return false;
-  auto message = described(json) + " is not in this version; there are: ";
-  for (const auto word : words.all()) {
-    if (message.back() != ' ') message += ", ";
-    message += word;
+OrderedJson Words::schema() const {
+  OrderedJson words = {{"enum", all()}};
+  if (!any_case_) return words;
+  std::string spellings;
+  for (const auto word : all()) {
+    if (!spellings.empty()) spellings += "|";
+    for (const auto c : word) {
+      spellings += is_letter(c) ? std::string{'[', static_cast<char>(c - 'a' + 'A'), c, ']'}
+                                : std::string(1, c);
+    }
   }
-  problems.error(json, std::move(message));
-  return true;
+  return schema_either(std::move(words), schema_pattern("^(" + spellings + ")$"));
 }
 
 std::optional<std::string> Text::parse(const JsonNode& json, Problems& problems) const {
@@ -245,30 +251,6 @@ OrderedJson Text::schema() const {
   return pattern_.empty() ? schema_name() : schema_pattern(pattern_);
 }
 
-namespace {
-
-using Strings = std::vector<std::string>;
-
-std::optional<Strings> parse_strings(const JsonNode& json, Problems& problems, bool values) {
-  const auto strings = read_items<Strings>(
-      json, values ? "an array of values" : "an array of methods", problems,
-      [&](const JsonNode& item, Strings& list) {
-        list.push_back(item.is(JsonType::Boolean) ? compact(item) : std::string(item.text));
-        return (values && (item.is(JsonType::Number) || item.is(JsonType::Boolean))) ||
-               expect(item, JsonType::String,
-                      values ? "a string, a number, true or false" : "a method", problems);
-      });
-  if (!strings || !strings->empty()) return strings;
-  const auto* const left_out = values ? "being there is enough" : "it is every method";
-  return refuse(json, problems, std::string("an empty list fits nothing; left out, ") + left_out);
-}
-
-OrderedJson print_strings(const Strings& strings) {
-  return strings.empty() ? OrderedJson() : OrderedJson(strings);
-}
-
-}  // namespace
-
 constinit const Custom<bool> kFlag(
     [](const JsonNode& json, Problems& problems) {
       const auto good = expect(json, JsonType::Boolean, "true or false", problems);
@@ -278,14 +260,21 @@ constinit const Custom<bool> kFlag(
     []() -> OrderedJson {
       return {{"type", "boolean"}};
     });
-constinit const Custom<Strings> kMethods(
-    [](const JsonNode& json, Problems& problems) { return parse_strings(json, problems, false); },
-    print_strings, [] { return schema_items(schema_name(), true); });
-constinit const Custom<Strings> kValues(
-    [](const JsonNode& json, Problems& problems) { return parse_strings(json, problems, true); },
-    print_strings,
-    [] {
-      return schema_items({{"type", {"string", "number", "boolean"}}}, true);
+constinit const Custom<std::string> kAnyText(
+    [](const JsonNode& json, Problems& problems) {
+      const auto good = expect(json, JsonType::String, "a string", problems);
+      return good ? std::optional(std::string(json.text)) : std::nullopt;
+    },
+    nullptr,
+    []() -> OrderedJson {
+      return {{"type", "string"}};
     });
+
+namespace {
+constexpr Text kMethod("a method");
+}
+
+constinit const List<Text> kMethods(kMethod, "an array of methods",
+                                    "an empty list fits nothing; left out, it is every method");
 
 }  // namespace httpretry::policy_file

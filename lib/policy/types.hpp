@@ -180,8 +180,11 @@ class Number final : public TypeOf<F> {
 class HTTPRETRY_API Words {
  public:
   constexpr Words() = default;
+  // `left_out` are words that other versions may know.
   template <std::size_t Size>
-  constexpr explicit Words(const std::string_view (&list)[Size]) : list_(list), size_(Size) {}
+  constexpr explicit Words(const std::string_view (&list)[Size],
+                           std::span<const std::string_view> left_out = {})
+      : list_(list), left_out_(left_out), size_(Size) {}
   // The words of `to_string`, up to that of `last`.
   template <class Enum>
   static constexpr Words up_to(Enum last, std::optional<Enum> without = {}, bool any_case = false) {
@@ -204,31 +207,25 @@ class HTTPRETRY_API Words {
   [[nodiscard]] std::vector<std::string_view> all() const;
   // The number of the word that stands there; empty, and a problem, where it is none of them.
   [[nodiscard]] std::optional<std::size_t> parse(const JsonNode& json, Problems& problems) const;
-  [[nodiscard]] OrderedJson schema() const { return {{"enum", all()}}; }
+  [[nodiscard]] OrderedJson schema() const;
 
  private:
   std::span<const std::string_view> list_;
+  std::span<const std::string_view> left_out_;
   std::string_view (*word_)(std::size_t) = nullptr;
   std::size_t size_ = 0;
   std::size_t without_ = SIZE_MAX;
   bool any_case_ = false;  // how a file may spell them
 };
 
-// Refuses a word that this version does not know yet. True where it is one.
-HTTPRETRY_API bool is_left_out(const JsonNode& json, std::span<const std::string_view> left_out,
-                               const Words& words, Problems& problems);
-
-// `left_out` are words that other versions may know.
 template <class Enum>
 class Word final : public TypeOf<Enum> {
  public:
-  constexpr explicit Word(const Words& words, std::span<const std::string_view> left_out = {})
-      : words_(words), left_out_(left_out) {}
+  constexpr explicit Word(const Words& words) : words_(words) {}
   [[nodiscard]] OrderedJson schema() const override { return words_.schema(); }
 
  protected:
   std::optional<Enum> parse(const JsonNode& json, Problems& problems) const override {
-    if (is_left_out(json, left_out_, words_, problems)) return std::nullopt;
     const auto number = words_.parse(json, problems);
     return number ? std::optional(static_cast<Enum>(*number)) : std::nullopt;
   }
@@ -238,11 +235,12 @@ class Word final : public TypeOf<Enum> {
 
  private:
   Words words_;
-  std::span<const std::string_view> left_out_;
 };
 
 // true or false.
 extern const Custom<bool> kFlag;
+// A string, even an empty one.
+extern const Custom<std::string> kAnyText;
 
 // A string of a certain form; an empty one is left out.
 class HTTPRETRY_API Text final : public TypeOf<std::string> {
@@ -293,9 +291,55 @@ class Optional final : public TypeOf<std::optional<typename Inner::Field>> {
   std::string_view none_;
 };
 
-// Arrays of strings that are not empty; an empty one is left out. Of values, numbers, true and
-// false are kept as they are spelled: so they are compared.
-extern const Custom<std::vector<std::string>> kMethods;
-extern const Custom<std::vector<std::string>> kValues;
+// An array of values of one type. With `one_alone`, a string may stand in the place of an array with
+// one element. If there is a message for an empty array, it is refused, and left out.
+template <class Inner>
+class List final : public TypeOf<std::vector<typename Inner::Field>> {
+ public:
+  using Values = std::vector<typename Inner::Field>;
+  constexpr List(const Inner& inner, std::string_view what, std::string_view empty = {},
+                 bool one_alone = false)
+      : inner_(inner), what_(what), empty_(empty), one_alone_(one_alone) {}
+  [[nodiscard]] OrderedJson schema() const override {
+    auto list = schema_items(inner_.schema(), !empty_.empty());
+    return one_alone_ ? schema_either(inner_.schema(), std::move(list)) : list;
+  }
+
+ protected:
+  std::optional<Values> parse(const JsonNode& json, Problems& problems) const override {
+    const auto read = [&](const JsonNode& item, Values& list) {
+      return inner_.read(item, &list.emplace_back(), problems);
+    };
+    if (one_alone_ && json.is(JsonNode::Type::String)) {
+      Values one;
+      return read(json, one) ? std::optional(std::move(one)) : std::nullopt;
+    }
+    auto list = read_items<Values>(json, what_, problems, read);
+    if (!list || !list->empty() || empty_.empty()) return list;
+    problems.error(json, std::string(empty_));
+    return std::nullopt;
+  }
+  [[nodiscard]] OrderedJson print(const Values& values) const override {
+    if (values.empty() && !empty_.empty()) return {};
+    auto list = OrderedJson::array();
+    for (const auto& value : values) {
+      // Unlike a member, an element that is an empty string is written.
+      if constexpr (std::is_same_v<typename Inner::Field, std::string>) {
+        list.push_back(value);
+      } else {
+        list.push_back(inner_.write(&value));
+      }
+    }
+    return one_alone_ && list.size() == 1 ? list.front() : list;
+  }
+
+ private:
+  const Inner& inner_;
+  std::string_view what_;
+  std::string_view empty_;
+  bool one_alone_;
+};
+
+extern const List<Text> kMethods;
 
 }  // namespace httpretry::policy_file
