@@ -3,18 +3,19 @@
 
 #include "lib/flow/log.hpp"
 #include "lib/http/descriptor.hpp"
-#include "lib/policy/changed_budgets.hpp"
 #include "lib/policy/policy_set_data.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <tuple>
 
@@ -86,6 +87,41 @@ void log_policy_reload(const PolicyReload& reload) {
     write_log(LogLevel::Error,
               "httpretry: " + reload.file +
                   " is refused, and the policies read before stay in force:" + lines);
+  }
+}
+
+constexpr std::size_t kMostChangedBudgets = 100;
+
+// The policies of a set, by what tells each apart after the file was read again.
+using PoliciesByPlace = std::map<std::string, const RetryPolicy*>;
+
+PoliciesByPlace policies_by_place(const PolicySet::Data& set) {
+  PoliciesByPlace policies{{"", set.fallback.policy.get()}};
+  for (const auto& one : set.policies) policies.emplace("policy " + one.name, one.policy.get());
+  for (const auto& one : set.entries) {
+    policies.emplace(one.resolved.identity, one.resolved.policy.get());
+  }
+  return policies;
+}
+
+// Adds the budgets of policies that are in both sets, with other numbers of the same kind and
+// scope.
+void add_changed_budgets(std::vector<ChangedBudget>& changes, const PolicySet& before,
+                         const PolicySet& after) {
+  const auto olds = policies_by_place(before.data());
+  std::vector<ChangedBudget> added;
+  for (const auto& [place, policy] : policies_by_place(after.data())) {
+    const auto found = olds.find(place);
+    if (found == olds.end() || added.size() == kMostChangedBudgets) continue;
+    const auto& old = found->second->budget;
+    const auto& now = policy->budget;
+    if (old == now || old.kind != now.kind || old.scope != now.scope) continue;
+    const ChangedBudget change(old, now);
+    if (std::find(added.begin(), added.end(), change) == added.end()) added.push_back(change);
+  }
+  changes.insert(changes.end(), added.begin(), added.end());
+  if (changes.size() > kMostChangedBudgets) {
+    changes.erase(changes.begin(), changes.end() - kMostChangedBudgets);
   }
 }
 
@@ -172,7 +208,7 @@ class PolicySource::Watch {
     reload->number = ++reloads_;
     const auto before = in_force();
     if (before.reload) reload->changed_budgets = before.reload->changed_budgets;
-    if (set) policy_file::add_changed_budgets(reload->changed_budgets, before.policies, *set);
+    if (set) add_changed_budgets(reload->changed_budgets, before.policies, *set);
     Current fresh(set ? *std::move(set) : before.policies);
     fresh.reload = reload;
     {
