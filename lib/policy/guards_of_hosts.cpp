@@ -3,62 +3,16 @@
 #include "lib/policy/policy_set_data.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <optional>
-#include <type_traits>
 
 namespace httpretry::policy_file {
 namespace {
-
-struct Block {
-  std::string_view key;
-  std::string GuardNames::*place;
-  bool (*of_host)(const RetryPolicy& policy);
-  bool (*same)(const RetryPolicy& one, const RetryPolicy& other);
-};
-
-template <auto Member>
-const auto& block_of(const RetryPolicy& policy) {
-  if constexpr (std::is_member_object_pointer_v<decltype(Member)> &&
-                std::is_invocable_v<decltype(Member), const RetryPolicy&>) {
-    return policy.*Member;
-  } else {
-    return policy.guards.*Member;
-  }
-}
-template <auto Member>
-bool of_host(const RetryPolicy& policy) {
-  const auto& block = block_of<Member>(policy);
-  return block && block->scope == GuardScope::Host;
-}
-template <auto Member>
-bool same(const RetryPolicy& one, const RetryPolicy& other) {
-  return block_of<Member>(one) == block_of<Member>(other);
-}
-template <auto Member>
-constexpr Block block(std::string_view key, std::string GuardNames::*place) {
-  return {key, place, of_host<Member>, same<Member>};
-}
-
-constexpr std::array<Block, 4> kBlocks{{
-    block<&GuardPolicy::rate>("rate", &GuardNames::rate),
-    block<&GuardPolicy::concurrency>("concurrency", &GuardNames::concurrency),
-    block<&GuardPolicy::breaker>("breaker", &GuardNames::breaker),
-    block<&RetryPolicy::hedge>("hedge", &GuardNames::hedge),
-}};
 
 struct User {
   const ResolvedPolicy* resolved;
   const EndpointPattern* pattern;  // nullptr: the default
   const JsonNode* json;            // likewise
 };
-
-const std::string& place(const User& user, const Block& block) {
-  static const std::string nowhere;
-  const auto& names = user.resolved->guard_names;
-  return names ? *names.*(block.place) : nowhere;
-}
 
 std::vector<std::string_view> hosts_of(const EndpointPattern& pattern) {
   std::vector<std::string_view> hosts(pattern.more_hosts.begin(), pattern.more_hosts.end());
@@ -97,13 +51,18 @@ bool may_share_host(const User& wide, const User& other) {
   return false;
 }
 
+// Compares the places of one kind of block. `BlockOf` gets it from a policy.
+template <class BlockOf>
 class Checker {
  public:
-  Checker(const Block& block, Problems& problems) : block_(block), problems_(problems) {}
+  Checker(std::string_view key, std::string GuardNames::*place, BlockOf block_of,
+          Problems& problems)
+      : key_(key), place_(place), block_of_(block_of), problems_(problems) {}
 
   void add(const User& user) {
-    const auto& policy = user.resolved->policy;  // nullptr where it could not be read
-    if (!policy || !block_.of_host(*policy)) return;
+    if (!user.resolved->policy) return;  // it could not be read
+    const auto& block = block_of_(*user.resolved->policy);
+    if (!block || block->scope != GuardScope::Host) return;
     users_.push_back(user);
     if (user.pattern != nullptr && user.pattern->host) {
       for (const auto host : hosts_of(*user.pattern)) {
@@ -120,17 +79,22 @@ class Checker {
       if (compared_ > kMostCompared) return;
       compared_ += users_.size();
       const auto other = std::find_if(users_.begin(), users_.end(), [&](const User& one) {
-        return one.json != wide.json && place(one, block_) != place(wide, block_) &&
+        return one.json != wide.json && place_of(one) != place_of(wide) &&
                may_share_host(wide, one);
       });
       if (other == users_.end()) continue;
       const auto whose = wide.json == nullptr ? "the default" : pointer_to(*wide.json);
-      problems_.warn(*other->json, "its \"" + std::string(block_.key) + "\" and that of " + whose +
+      problems_.warn(*other->json, "its \"" + std::string(key_) + "\" and that of " + whose +
                                        " count apart, also where they are for one host");
     }
   }
 
  private:
+  [[nodiscard]] std::string_view place_of(const User& user) const {
+    const auto& names = user.resolved->guard_names;
+    return names ? std::string_view((*names).*place_) : std::string_view();
+  }
+
   static bool has_wildcard(const EndpointPattern& pattern) {
     const auto hosts = hosts_of(pattern);
     return !std::all_of(hosts.begin(), hosts.end(), is_exact);
@@ -139,22 +103,21 @@ class Checker {
   void add_exact(const User& user, std::string_view host) {
     auto& earlier = exact_[host];
     const auto other = std::find_if(earlier.begin(), earlier.end(), [&](const User& one) {
-      return place(one, block_) != place(user, block_) &&
-             may_be_one_origin(*one.pattern, *user.pattern);
+      return place_of(one) != place_of(user) && may_be_one_origin(*one.pattern, *user.pattern);
     });
     if (other != earlier.end()) tell(user, *other, host);
     // One for each place is enough.
     const bool known = std::any_of(earlier.begin(), earlier.end(), [&](const User& one) {
-      return place(one, block_) == place(user, block_) && one.pattern->port == user.pattern->port &&
+      return place_of(one) == place_of(user) && one.pattern->port == user.pattern->port &&
              one.pattern->scheme == user.pattern->scheme;
     });
     if (!known) earlier.push_back(user);
   }
 
   void tell(const User& user, const User& other, std::string_view host) {
-    auto message = "its \"" + std::string(block_.key) + "\" and that of " +
-                   pointer_to(*other.json) + " are both for the host " + quoted_text(host);
-    if (block_.same(*user.resolved->policy, *other.resolved->policy)) {
+    auto message = "its \"" + std::string(key_) + "\" and that of " + pointer_to(*other.json) +
+                   " are both for the host " + quoted_text(host);
+    if (block_of_(*user.resolved->policy) == block_of_(*other.resolved->policy)) {
       problems_.warn(*user.json, message + ", and count apart: they stand in two places");
     } else {
       problems_.error(*user.json, message +
@@ -165,7 +128,9 @@ class Checker {
 
   static constexpr std::size_t kMostCompared = 1'000'000;  // a file may be huge
 
-  const Block& block_;
+  std::string_view key_;
+  std::string GuardNames::*place_;
+  BlockOf block_of_;
   Problems& problems_;
   std::size_t compared_ = 0;
   std::vector<User> users_;
@@ -189,15 +154,20 @@ void name_guards(ResolvedPolicy& resolved, const JsonNode& entry) {
 
 void check_guards_of_hosts(const PolicySet::Data& data, std::span<const JsonNode* const> entries,
                            Problems& problems) {
-  for (const auto& block : kBlocks) {
-    Checker checker(block, problems);
+  const auto check = [&](std::string_view key, std::string GuardNames::*place, auto block_of) {
+    Checker checker(key, place, block_of, problems);
     checker.add({&data.fallback, nullptr, nullptr});
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const auto& entry = data.entries[i];
       checker.add({&entry.resolved, &entry.pattern, entries[i]});
     }
     checker.warn_of_wide();
-  }
+  };
+  using Policy = const RetryPolicy&;
+  check("rate", &GuardNames::rate, [](Policy of) { return of.guards.rate; });
+  check("concurrency", &GuardNames::concurrency, [](Policy of) { return of.guards.concurrency; });
+  check("breaker", &GuardNames::breaker, [](Policy of) { return of.guards.breaker; });
+  check("hedge", &GuardNames::hedge, [](Policy of) { return of.hedge; });
 }
 
 }  // namespace httpretry::policy_file
