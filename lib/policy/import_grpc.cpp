@@ -46,49 +46,20 @@ constexpr Code kCodes[] = {
 };
 constexpr int kMostAttempts = 5;  // what gRPC's clients make at most, whatever is configured
 
-// The members of an object, each asked for by its name.
-class Members {
- public:
-  Members(const JsonNode& object, Problems& problems) : object_(object), problems_(problems) {}
-
-  // nullptr where there is none.
-  const JsonNode* find(std::string_view key) {
-    known_.push_back(key);
-    return object_.find(key);
-  }
-  const JsonNode* required(std::string_view key) {
-    const auto* const json = find(key);
-    if (json == nullptr) problems_.error(object_, "missing key " + quoted_text(key));
-    return json;
-  }
-  void warn_of_others() {
-    for (const auto* const child : object_.children) {
-      const auto known = std::find(known_.begin(), known_.end(), child->key) != known_.end();
-      if (!known) problems_.warn(*child, "is not carried over");
-    }
-  }
-
- private:
-  const JsonNode& object_;
-  Problems& problems_;
-  std::vector<std::string_view> known_;
-};
-
 class GrpcImport {
  public:
   explicit GrpcImport(Problems& problems) : problems_(problems) {}
 
   Result<ImportedPolicies> run(const JsonNode& root) {
     if (is(&root, Type::Object, "an object")) {
-      Members members(root, problems_);
-      read_throttling(members.find("retryThrottling"));
-      const auto* const configs = members.find("methodConfig");
+      warn_of_others(root, {"retryThrottling", "methodConfig"});
+      read_throttling(root.find("retryThrottling"));
+      const auto* const configs = root.find("methodConfig");
       if (configs == nullptr) {
         problems_.error(root, "missing key \"methodConfig\": there is nothing to carry over");
       } else if (is(configs, Type::Array, "an array")) {
         for (const auto* const config : configs->children) read_config(*config);
       }
-      members.warn_of_others();
     }
     if (!has_default_) builder_.fallback(PolicyBuilder().preset("none"));
     return imported(builder_, problems_);
@@ -98,6 +69,18 @@ class GrpcImport {
   // Whether there is a value of that type; a problem where it is of another.
   bool is(const JsonNode* json, Type type, std::string_view what) {
     return json != nullptr && expect(*json, type, what, problems_);
+  }
+  // Returns nullptr, and reports a problem, if the object has no such key.
+  const JsonNode* required(const JsonNode& object, std::string_view key) {
+    const auto* const json = object.find(key);
+    if (json == nullptr) problems_.error(object, "missing key " + quoted_text(key));
+    return json;
+  }
+  void warn_of_others(const JsonNode& object, std::initializer_list<std::string_view> known) {
+    for (const auto* const child : object.children) {
+      if (std::find(known.begin(), known.end(), child->key) != known.end()) continue;
+      problems_.warn(*child, "is not carried over");
+    }
   }
   // A number over 0 and up to `most`.
   std::optional<double> number(const JsonNode* json, int most) {
@@ -117,10 +100,9 @@ class GrpcImport {
 
   void read_throttling(const JsonNode* json) {
     if (!is(json, Type::Object, "an object")) return;
-    Members members(*json, problems_);
-    const auto most = number(members.required("maxTokens"), 1000);
-    const auto ratio = number(members.required("tokenRatio"), 1000);
-    members.warn_of_others();
+    warn_of_others(*json, {"maxTokens", "tokenRatio"});
+    const auto most = number(required(*json, "maxTokens"), 1000);
+    const auto ratio = number(required(*json, "tokenRatio"), 1000);
     if (!most || !ratio) return;
     budget_.kind = BudgetPolicy::Kind::Grpc;
     budget_.capacity = static_cast<std::int64_t>(*most * 1000);
@@ -133,21 +115,20 @@ class GrpcImport {
 
   void read_config(const JsonNode& json) {
     if (!is(&json, Type::Object, "an object")) return;
-    Members members(json, problems_);
+    warn_of_others(json, {"retryPolicy", "hedgingPolicy", "timeout", "name"});
     PolicyBuilder policy;
-    const auto* const retrying = members.find("retryPolicy");
-    const auto* const hedging = members.find("hedgingPolicy");
+    const auto* const retrying = json.find("retryPolicy");
+    const auto* const hedging = json.find("hedgingPolicy");
     if (retrying != nullptr && hedging != nullptr) {
       problems_.error(*hedging, "a method has a retryPolicy or a hedgingPolicy, not both");
     }
     policy.preset(retrying == nullptr ? "none" : "grpc");
     read_retry(retrying, policy);
     read_hedging(hedging, policy);
-    if (const auto limit = duration(members.find("timeout"))) policy.max_elapsed_time(*limit);
-    const auto* const names = members.find("name");
+    if (const auto limit = duration(json.find("timeout"))) policy.max_elapsed_time(*limit);
+    const auto* const names = json.find("name");
     if (names == nullptr) problems_.warn(json, "it has no \"name\", so it is of no method");
     if (is(names, Type::Array, "an array")) read_names(*names, policy);
-    members.warn_of_others();
   }
 
   void read_names(const JsonNode& names, const PolicyBuilder& policy) {
@@ -158,10 +139,9 @@ class GrpcImport {
   }
   bool read_name(const JsonNode& json, const std::string& policy) {
     if (!is(&json, Type::Object, "an object")) return false;
-    Members members(json, problems_);
-    const auto service = text(members.find("service"));
-    const auto method = text(members.find("method"));
-    members.warn_of_others();
+    warn_of_others(json, {"service", "method"});
+    const auto service = text(json.find("service"));
+    const auto method = text(json.find("method"));
     if (!service || !method) return false;
     if (service->empty() && !method->empty()) {
       problems_.error(json, "a method without its service");
@@ -186,16 +166,16 @@ class GrpcImport {
 
   void read_retry(const JsonNode* json, PolicyBuilder& policy) {
     if (!is(json, Type::Object, "an object")) return;
-    Members members(*json, problems_);
-    read_attempts(members.required("maxAttempts"), policy);
-    const auto initial = duration(members.required("initialBackoff"));
-    const auto most = duration(members.required("maxBackoff"));
-    const auto multiplier = number(members.required("backoffMultiplier"), 1'000'000);
-    read_codes(members.required("retryableStatusCodes"), policy);
-    if (const auto limit = duration(members.find("perAttemptRecvTimeout"))) {
+    warn_of_others(*json, {"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
+                           "retryableStatusCodes", "perAttemptRecvTimeout"});
+    read_attempts(required(*json, "maxAttempts"), policy);
+    const auto initial = duration(required(*json, "initialBackoff"));
+    const auto most = duration(required(*json, "maxBackoff"));
+    const auto multiplier = number(required(*json, "backoffMultiplier"), 1'000'000);
+    read_codes(required(*json, "retryableStatusCodes"), policy);
+    if (const auto limit = duration(json->find("perAttemptRecvTimeout"))) {
       policy.attempt_timeout(*limit);
     }
-    members.warn_of_others();
     follow_server(policy);
     if (!initial || !most || !multiplier) return;
     if (*multiplier < 1) {
@@ -227,14 +207,13 @@ class GrpcImport {
   // A failure that is not fatal is followed at once, a slow send after hedgingDelay.
   void read_hedging(const JsonNode* json, PolicyBuilder& policy) {
     if (!is(json, Type::Object, "an object")) return;
-    Members members(*json, problems_);
-    const auto attempts = read_attempts(members.required("maxAttempts"), policy);
-    const auto* const delay = members.find("hedgingDelay");
+    warn_of_others(*json, {"maxAttempts", "hedgingDelay", "nonFatalStatusCodes"});
+    const auto attempts = read_attempts(required(*json, "maxAttempts"), policy);
+    const auto* const delay = json->find("hedgingDelay");
     const bool at_once = delay == nullptr || delay->text == "0s";
     const auto after = at_once ? Duration::zero() : duration(delay).value_or(Duration::zero());
-    const auto* const codes = members.find("nonFatalStatusCodes");
+    const auto* const codes = json->find("nonFatalStatusCodes");
     read_codes(codes, policy, true);
-    members.warn_of_others();
     if (codes == nullptr || codes->children.empty()) policy.retry_on(retry_on_nothing());
     follow_server(policy);
     Backoff none;
@@ -291,21 +270,17 @@ class GrpcImport {
       problems_.error(*json, "an empty list retries nothing");
     }
     RetryOn on = retry_on_nothing();
-    const auto add_rules = [&](Class as) {
-      ErrorRule header;
+    for (const auto as : {Class::Transient, Class::Throttle}) {
+      auto& header = on.error_codes.emplace_back();
       header.source = ErrorRule::Source::Header;
       header.selector = "grpc-status";
       header.as = as;
-      ErrorRule body;
+      auto& body = on.error_codes.emplace_back();
       body.source = ErrorRule::Source::Json;
       body.selector = "/error/status";
       body.as = as;
       body.status.emplace().add(400, 599);
-      on.error_codes.push_back(header);
-      on.error_codes.push_back(body);
-    };
-    add_rules(Class::Transient);
-    add_rules(Class::Throttle);
+    }
     for (const auto* const one : json->children) {
       const auto* const code = code_in(*one);
       if (code == nullptr) continue;
