@@ -94,16 +94,16 @@ constexpr Key kPolicyKeys[] = {
         "adaptive", kFlag,
         "Limit the rate of sends once throttled, as the AWS SDKs' adaptive mode does.")
         .in_presets(),
-    nested_key<&RetryPolicy::guards, &GuardPolicy::pause>(
+    key<&RetryPolicy::guards, &GuardPolicy::pause>(
         "pause", kPauseOrNone, "A server that asks one call to wait asks all calls."),
-    nested_key<&RetryPolicy::guards, &GuardPolicy::rate>("rate", kRateOrNone,
-                                                         "How many sends go out in a time."),
-    nested_key<&RetryPolicy::guards, &GuardPolicy::concurrency>("concurrency", kConcurrencyOrNone,
-                                                                "How many sends run at once."),
-    nested_key<&RetryPolicy::guards, &GuardPolicy::breaker>(
+    key<&RetryPolicy::guards, &GuardPolicy::rate>("rate", kRateOrNone,
+                                                  "How many sends go out in a time."),
+    key<&RetryPolicy::guards, &GuardPolicy::concurrency>("concurrency", kConcurrencyOrNone,
+                                                         "How many sends run at once."),
+    key<&RetryPolicy::guards, &GuardPolicy::breaker>(
         "breaker", kBreakerOrNone, "Nothing is sent for a while where too many sends fail."),
-    nested_key<&RetryPolicy::guards, &GuardPolicy::priority>(
-        "priority", kPriority, "Which of the sends that wait go first."),
+    key<&RetryPolicy::guards, &GuardPolicy::priority>("priority", kPriority,
+                                                      "Which of the sends that wait go first."),
     key<&RetryPolicy::hedge>("hedge", kHedgeOrNone,
                              "The same request again beside a send that is slow."),
 };

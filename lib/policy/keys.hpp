@@ -44,24 +44,16 @@ struct Key {
 
 template <class Class, class Value>
 Class class_of(Value Class::*);
-template <class Class, class Value>
-Value value_of(Value Class::*);
-
-// The key of a member, whose type must be what `type` stores.
-template <auto Member, class T>
-constexpr Key key(std::string_view name, const T& type, std::string_view about = {}) {
-  using Class = decltype(class_of(Member));
-  static_assert(std::is_same_v<typename T::Field, decltype(value_of(Member))>);
-  return {name, &type,
-          [](void* object) -> void* { return &(static_cast<Class*>(object)->*Member); }, about};
+template <auto Member, auto... Inner>
+constexpr auto* member_of(void* object) {
+  return &((static_cast<decltype(class_of(Member))*>(object)->*Member).*....*Inner);
 }
-// The key of a member of a member.
-template <auto Outer, auto Inner, class T>
-constexpr Key nested_key(std::string_view name, const T& type, std::string_view about = {}) {
-  using Class = decltype(class_of(Outer));
-  static_assert(std::is_same_v<typename T::Field, decltype(value_of(Inner))>);
-  return {name, &type,
-          [](void* object) -> void* { return &(static_cast<Class*>(object)->*Outer.*Inner); },
+
+// The key of a member, or of a member of a member, whose type must be what `type` stores.
+template <auto Member, auto... Inner, class T>
+constexpr Key key(std::string_view name, const T& type, std::string_view about = {}) {
+  static_assert(std::is_same_v<typename T::Field*, decltype(member_of<Member, Inner...>(nullptr))>);
+  return {name, &type, [](void* object) -> void* { return member_of<Member, Inner...>(object); },
           about};
 }
 // A key that is read from and written to the whole object.

@@ -32,22 +32,14 @@ constexpr std::string_view kPresetNames[] = {"hystrix", "polly"};
 constexpr std::string_view kOtherPresets[] = {"resilience4j", "gobreaker", "envoy", "linkerd"};
 
 // The numbers of other breakers, each as its own documentation has them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kPresets{{
-    {"hystrix", R"({"kind": "ratio", "failure_ratio": 0.5, "min_requests": 20, "window": "10s",
-        "failures": 0, "open_for": {"kind": "constant", "interval": "5s"}, "probes": 1})"},
-    {"polly", R"({"kind": "ratio", "failure_ratio": 0.1, "min_requests": 100, "window": "30s",
-        "failures": 0, "open_for": {"kind": "constant", "interval": "5s"}, "probes": 1})"},
-}};
-
 const LoadedPreset& breaker_preset(std::string_view name) {
-  static const auto* const all = [] {
-    auto* const loaded = new std::array<LoadedPreset, kPresets.size()>;
-    std::transform(kPresets.begin(), kPresets.end(), loaded->begin(), [](const auto& preset) {
-      return LoadedPreset{tree_of(OrderedJson::parse(preset.second)),
-                          {"preset " + std::string(preset.first), false, nullptr}};
-    });
-    return loaded;
-  }();
+  static const auto* const all = new std::array{
+      load_preset("hystrix", R"({"kind": "ratio", "failure_ratio": 0.5, "min_requests": 20,
+          "window": "10s", "failures": 0, "open_for": {"kind": "constant", "interval": "5s"},
+          "probes": 1})"),
+      load_preset("polly", R"({"kind": "ratio", "failure_ratio": 0.1, "min_requests": 100,
+          "window": "30s", "failures": 0, "open_for": {"kind": "constant", "interval": "5s"},
+          "probes": 1})")};
   return all->at(Words(kPresetNames).find(name));
 }
 

@@ -242,13 +242,15 @@ const Layered& built_in() {
   return *standard;
 }
 
+LoadedPreset load_preset(std::string_view name, std::string_view json) {
+  return {tree_of(OrderedJson::parse(json)), {"preset " + std::string(name), false, nullptr}};
+}
+
 const LoadedPreset* loaded_preset(std::string_view name) {
   static const auto* const all = [] {
     auto* const loaded = new std::map<std::string_view, LoadedPreset>;
     for (const auto& preset : presets()) {
-      const auto* const tree = tree_of(OrderedJson::parse(preset.json));
-      const LayerOrigin origin{"preset " + std::string(preset.name), false, nullptr};
-      loaded->emplace(preset.name, LoadedPreset{tree, origin});
+      loaded->emplace(preset.name, load_preset(preset.name, preset.json));
     }
     return loaded;
   }();

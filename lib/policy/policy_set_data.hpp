@@ -73,6 +73,7 @@ struct LoadedPreset {
   const JsonTree* tree;
   LayerOrigin origin;  // "preset gcs"
 };
+LoadedPreset load_preset(std::string_view name, std::string_view json);
 // nullptr where there is none of that name.
 const LoadedPreset* loaded_preset(std::string_view name);
 // The preset that the key "preset" of a policy names; nullptr, and a problem, where there is none.
