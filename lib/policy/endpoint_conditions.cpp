@@ -18,58 +18,35 @@ std::optional<Label> query_item(std::string_view query, std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<Condition> made_of(const EndpointPattern::Conditions& all) {
-  std::vector<Condition> made;
-  for (const auto& [name, value] : all) made.emplace_back(name, value);
-  return made;
-}
-
-template <class Same>
-bool meet(const std::vector<Condition>& some, const std::vector<Condition>& others, Same same) {
-  for (const auto& one : some) {
-    for (const auto& other : others) {
-      if (same(one.name, other.name) && one.contradicts(other)) return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
-Condition::Condition(std::string_view condition_name, std::string_view text)
-    : name(condition_name), value(text), begins(text.ends_with('*')) {
+Condition::Condition(bool of_header, std::string_view condition_name, std::string_view text)
+    : header(of_header), name(condition_name), value(text), begins(text.ends_with('*')) {
   if (begins) value.pop_back();
 }
 
+bool Condition::holds(const Headers& headers, std::string_view query) const {
+  if (!header) {
+    const auto found = query_item(query, name);
+    return found && found->begins_with(value, !begins);
+  }
+  const auto found = headers.get(name);
+  return found && Label(*found).begins_with(value, !begins);
+}
+
 bool Condition::contradicts(const Condition& other) const {
-  const auto fits = [](const Condition& one, const std::string& text) {
-    return one.begins ? text.starts_with(one.value) : text == one.value;
-  };
-  const bool this_fits = begins && fits(*this, other.value);
-  const bool other_fits = other.begins && fits(other, value);
-  return !this_fits && !other_fits && (begins || other.begins || value != other.value);
+  const bool same_name = header ? equal_ignoring_case(name, other.name) : name == other.name;
+  if (header != other.header || !same_name) return false;
+  if (begins && other.value.starts_with(value)) return false;
+  if (other.begins && value.starts_with(other.value)) return false;
+  return begins || other.begins || value != other.value;
 }
 
-Conditions::Conditions(const EndpointPattern& pattern)
-    : headers(made_of(pattern.headers)), query(made_of(pattern.query)) {}
-
-bool Conditions::hold(const Headers& request_headers, std::string_view request_query) const {
-  const auto header_holds = [&](const Condition& one) {
-    const auto found = request_headers.get(one.name);
-    return found && one.holds(Label(*found));
-  };
-  const auto item_holds = [&](const Condition& one) {
-    const auto found = query_item(request_query, one.name);
-    return found && one.holds(*found);
-  };
-  return std::all_of(headers.begin(), headers.end(), header_holds) &&
-         std::all_of(query.begin(), query.end(), item_holds);
-}
-
-bool Conditions::can_meet(const Conditions& other) const {
-  return meet(headers, other.headers, equal_ignoring_case) &&
-         meet(query, other.query,
-              [](std::string_view one, std::string_view another) { return one == another; });
+std::vector<Condition> conditions_of(const EndpointPattern& pattern) {
+  std::vector<Condition> all;
+  for (const auto& [name, value] : pattern.headers) all.emplace_back(true, name, value);
+  for (const auto& [name, value] : pattern.query) all.emplace_back(false, name, value);
+  return all;
 }
 
 }  // namespace httpretry::policy

@@ -27,11 +27,10 @@ std::uint64_t rank_of(const PathPattern& path) {
 
 std::uint64_t rank_of(const HostPattern& host, const EndpointIndex::Data::Pattern& pattern) {
   const auto flag = [](bool given, int shift) { return std::uint64_t{given} << shift; };
-  const auto conditions = pattern.conditions.headers.size() + pattern.conditions.query.size();
   return rank_of(host) << kHostShift | flag(pattern.port.has_value(), kPortShift) |
          rank_of(pattern.path) << kPathShift | flag(!pattern.methods.empty(), kMethodsShift) |
          flag(pattern.scheme.has_value(), kSchemeShift) |
-         std::min<std::uint64_t>(conditions, kMostConditions);
+         std::min<std::uint64_t>(pattern.conditions.size(), kMostConditions);
 }
 
 bool has_inner_rest(const PathPattern& path) {
@@ -109,7 +108,8 @@ class Asked {
            (methods.empty() ||
             std::find(methods.begin(), methods.end(), method_) != methods.end()) &&
            (!pattern.scheme || *pattern.scheme == scheme_) &&
-           pattern.conditions.hold(headers_, query_);
+           std::all_of(pattern.conditions.begin(), pattern.conditions.end(),
+                       [&](const Condition& one) { return one.holds(headers_, query_); });
   }
 
   const EndpointIndex::Data& data_;
@@ -162,7 +162,7 @@ EndpointIndex::Data::Pattern::Pattern(const EndpointPattern& pattern)
       path(parse_path(pattern.path.value_or("/**"))),
       methods(pattern.methods),
       scheme(pattern.scheme),
-      conditions(pattern) {}
+      conditions(conditions_of(pattern)) {}
 
 EndpointIndex::Data::Data(const std::vector<EndpointPattern>& all) {
   patterns.reserve(all.size());

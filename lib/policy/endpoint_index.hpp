@@ -44,7 +44,7 @@ struct EndpointIndex::Data {
     policy::PathPattern path;
     std::vector<std::string> methods;
     std::optional<std::string> scheme;
-    policy::Conditions conditions;
+    std::vector<policy::Condition> conditions;
   };
   // A pattern with one of its hosts.
   struct Entry {

@@ -72,25 +72,18 @@ struct PathPattern {
 };
 PathPattern parse_path(std::string_view text);
 
-// The conditions of a pattern on one part of a request: in EndpointPattern, "gold*" is a beginning.
+// A condition on a header or on an item of the query. In EndpointPattern, "gold*" is a beginning.
 struct Condition {
-  Condition(std::string_view condition_name, std::string_view text);
-  [[nodiscard]] bool holds(const Label& found) const { return found.begins_with(value, !begins); }
-  // Whether no value fits both.
+  Condition(bool of_header, std::string_view condition_name, std::string_view text);
+  [[nodiscard]] bool holds(const Headers& headers, std::string_view query) const;
+  // Returns whether no request fits both.
   [[nodiscard]] bool contradicts(const Condition& other) const;
 
+  bool header;  // otherwise an item of the query
   std::string name;
   std::string value;
-  bool begins = false;  // what follows does not matter
+  bool begins;  // what follows does not matter
 };
-struct Conditions {
-  explicit Conditions(const EndpointPattern& pattern);
-  [[nodiscard]] bool hold(const Headers& request_headers, std::string_view request_query) const;
-  // Whether one request can fit both.
-  [[nodiscard]] bool can_meet(const Conditions& other) const;
-
-  std::vector<Condition> headers;
-  std::vector<Condition> query;
-};
+std::vector<Condition> conditions_of(const EndpointPattern& pattern);
 
 }  // namespace httpretry::policy

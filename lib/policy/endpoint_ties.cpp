@@ -10,6 +10,13 @@ using namespace policy;
 
 namespace {
 
+bool conditions_meet(const std::vector<Condition>& some, const std::vector<Condition>& others) {
+  return std::none_of(some.begin(), some.end(), [&](const Condition& one) {
+    return std::any_of(others.begin(), others.end(),
+                       [&](const Condition& other) { return one.contradicts(other); });
+  });
+}
+
 // Returns what two entries must have in common to match the same request, if their ranks are equal.
 // Ranks tell which parts of the pattern are given and of what kind they are. Methods are apart.
 std::string common_key(const EndpointIndex::Data::Pattern& pattern,
@@ -48,7 +55,7 @@ void EndpointIndex::Data::find_ties() {
   add(other_hosts);
   const auto meet = [this](const Entry& a, const Entry& b) {
     return a.pattern != b.pattern && can_meet(a.host, b.host) &&
-           patterns[a.pattern].conditions.can_meet(patterns[b.pattern].conditions);
+           conditions_meet(patterns[a.pattern].conditions, patterns[b.pattern].conditions);
   };
   for (const auto& group : groups) {
     const auto& entries = group.second;
