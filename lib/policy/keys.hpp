@@ -19,10 +19,9 @@ constexpr Mask mask(Enums... values) {
 
 struct Key {
   std::string_view name;
-  const Type* type = nullptr;
+  const Type* type = nullptr;  // nullptr: the loader of the file checks it
   // The member that holds the value; nullptr where the loader of the file reads it.
   void* (*field)(void* object) = nullptr;
-  std::string_view about = {};  // for readers of the schema
 
   Mask kinds = kAll;    // of the object, to which the key belongs
   Mask jitters = kAll;  // likewise
@@ -51,24 +50,21 @@ constexpr auto* member_of(void* object) {
 
 // The key of a member, or of a member of a member, whose type must be what `type` stores.
 template <auto Member, auto... Inner, class T>
-constexpr Key key(std::string_view name, const T& type, std::string_view about = {}) {
+constexpr Key key(std::string_view name, const T& type) {
   static_assert(std::is_same_v<typename T::Field*, decltype(member_of<Member, Inner...>(nullptr))>);
-  return {name, &type, [](void* object) -> void* { return member_of<Member, Inner...>(object); },
-          about};
+  return {name, &type, [](void* object) -> void* { return member_of<Member, Inner...>(object); }};
 }
 // A key that is read from and written to the whole object.
-inline constexpr Key whole_key(std::string_view name, const Type& type, std::string_view about) {
-  return {name, &type, [](void* object) { return object; }, about};
+inline constexpr Key whole_key(std::string_view name, const Type& type) {
+  return {name, &type, [](void* object) { return object; }};
 }
-inline constexpr Key loader_key(std::string_view name, const Type& type,
-                                std::string_view about = {}) {
-  return {name, &type, nullptr, about};
-}
+inline constexpr Key loader_key(std::string_view name) { return {name}; }
+inline constexpr Key loader_key(std::string_view name, const Type& type) { return {name, &type}; }
 
 struct LoadedPreset;
 
 struct HTTPRETRY_API Shape {
-  std::string_view name;  // in the schema
+  std::string_view name;  // of its definition in the schema
   std::span<const Key> keys;
   Words kinds = {};    // of the key "kind"; none where there is no such key
   Words jitters = {};  // likewise, of "jitter"
@@ -89,7 +85,6 @@ class HTTPRETRY_API ObjectType : public Type {
  public:
   bool read(const JsonNode& json, void* field, Problems& problems) const final;
   [[nodiscard]] OrderedJson write(const void* field) const final;
-  [[nodiscard]] OrderedJson schema() const final;
   [[nodiscard]] const Shape* shape() const final { return &shape_; }
 
   // Makes it new: an object with its defaults, which is returned, or "none".
@@ -132,16 +127,16 @@ class Object final : public ObjectType {
   static constexpr bool kOfPause = std::is_same_v<F, PausePolicy>;
 };
 
-extern const Shape kFile;
-extern const Shape kEndpoint;
-extern const Shape kMatch;
-extern const Shape kPolicy;
-extern const Shape kRule;  // of the objects in retry_on.error_codes
-extern const Shape kTest;  // of the objects in tests, and what is in them
-extern const Shape kTestRequest;
-extern const Shape kTestStep;
-extern const Shape kTestWait;
-extern const Shape kTestExpect;
+extern HTTPRETRY_API const Shape kFile;
+extern HTTPRETRY_API const Shape kEndpoint;
+extern HTTPRETRY_API const Shape kMatch;
+extern HTTPRETRY_API const Shape kPolicy;
+extern HTTPRETRY_API const Shape kRule;  // of the objects in retry_on.error_codes
+extern HTTPRETRY_API const Shape kTest;  // of the objects in tests, and what is in them
+extern HTTPRETRY_API const Shape kTestRequest;
+extern HTTPRETRY_API const Shape kTestStep;
+extern HTTPRETRY_API const Shape kTestWait;
+extern HTTPRETRY_API const Shape kTestExpect;
 extern const Shape kRetryOn;
 extern const Shape kBackoff;
 extern const Shape kBudget;

@@ -58,8 +58,8 @@ constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
 constexpr Number<std::int64_t> kRequests(policy::kRequests);
 
 constexpr Key kLimitKeys[] = {
-    key<&RatePolicy::requests>("requests", kRequests, "How many.").needed().not_null(),
-    key<&RatePolicy::per>("per", kDurationOverZero, "In which time.").needed().not_null(),
+    key<&RatePolicy::requests>("requests", kRequests).needed().not_null(),
+    key<&RatePolicy::per>("per", kDurationOverZero).needed().not_null(),
 };
 constexpr Shape kLimitShape{.name = "limit", .keys = kLimitKeys};
 
@@ -87,13 +87,6 @@ class RateLimitType final : public Type {
       return std::to_string(policy.requests) + "/" + std::string(period.name);
     }
     return write_object(kLimitShape, field);
-  }
-  [[nodiscard]] OrderedJson schema() const override {
-    OrderedJson object = {
-        {"type", "object"}, {"additionalProperties", false}, {"required", {"requests", "per"}}};
-    object["properties"]["requests"] = kRequests.schema();
-    object["properties"]["per"] = kDurationOverZero.schema();
-    return schema_either(schema_pattern("^0*[1-9][0-9]{0,9}/[smhd]$"), std::move(object));
   }
 
  private:
@@ -143,30 +136,23 @@ constexpr Word<bool> kPreset{Words(kPresetNames, kOtherPresets)};
 constexpr Object<Backoff> kBackoffObject(kBackoff);
 
 constexpr Key kPauseKeys[] = {
-    key<&PausePolicy::max>("max", kLimitOverZero, "The longest pause that a server may ask for."),
-    key<&PausePolicy::resume>(
-        "resume", kResume,
-        "Afterwards one send, then two, four and so on; or all that waits at once."),
-    key<&PausePolicy::scope>("scope", kPauseScope,
-                             "What pauses (after a 503 the host, after a 429 the endpoint for "
-                             "those with the same credentials)."),
-    loader_key("quota", kQuota, "What a RateLimit header with something left does: nothing."),
+    key<&PausePolicy::max>("max", kLimitOverZero),
+    key<&PausePolicy::resume>("resume", kResume),
+    key<&PausePolicy::scope>("scope", kPauseScope),
+    loader_key("quota", kQuota),
 };
 
 constexpr Key kRateKeys[] = {
-    whole_key("limit", kRateLimit, "How many sends in a time, evenly spaced: \"10/s\".").needed(),
-    key<&RatePolicy::burst>("burst", kBurst, "How many at once after a quiet time (1)."),
-    key<&RatePolicy::scope>("scope", kScope, "Who shares one (host)."),
-    key<&RatePolicy::max_wait>("max_wait", kLimit,
-                               "A send that would wait longer is refused (none)."),
+    whole_key("limit", kRateLimit).needed(),
+    key<&RatePolicy::burst>("burst", kBurst),
+    key<&RatePolicy::scope>("scope", kScope),
+    key<&RatePolicy::max_wait>("max_wait", kLimit),
 };
 
 constexpr Key kQueueKeys[] = {
-    key<&ConcurrencyPolicy::Queue::max>("max", kCountOrNone,
-                                        "More are refused; 0: nothing waits (1000)."),
-    key<&ConcurrencyPolicy::Queue::timeout>("timeout", kLimitOverZero,
-                                            "What has waited that long is refused (none)."),
-    key<&ConcurrencyPolicy::Queue::order>("order", kOrder, "Who goes first (fifo)."),
+    key<&ConcurrencyPolicy::Queue::max>("max", kCountOrNone),
+    key<&ConcurrencyPolicy::Queue::timeout>("timeout", kLimitOverZero),
+    key<&ConcurrencyPolicy::Queue::order>("order", kOrder),
 };
 constexpr Shape kQueue{.name = "queue", .keys = kQueueKeys};
 constexpr Object<ConcurrencyPolicy::Queue> kQueueObject(kQueue);
@@ -174,17 +160,13 @@ constexpr Object<ConcurrencyPolicy::Queue> kQueueObject(kQueue);
 constexpr auto kOfAimd = mask(Limiter::Aimd);
 
 constexpr Key kConcurrencyKeys[] = {
-    key<&ConcurrencyPolicy::kind>("kind", kLimiter,
-                                  "Whether the limit stays (fixed), or follows how the sends end."),
-    key<&ConcurrencyPolicy::max>("max", kCount, "How many sends at most (64)."),
-    key<&ConcurrencyPolicy::initial>("initial", kCount, "How many at the beginning (20).")
-        .of(kOfAimd),
-    key<&ConcurrencyPolicy::min>("min", kCount, "How many at least (1).").of(kOfAimd),
-    key<&ConcurrencyPolicy::backoff_ratio>("backoff_ratio", kPartOfSends,
-                                           "What is left of the limit after failures (0.9).")
-        .of(kOfAimd),
-    key<&ConcurrencyPolicy::scope>("scope", kScope, "Who shares one (host)."),
-    key<&ConcurrencyPolicy::queue>("queue", kQueueObject, "What waits for a slot."),
+    key<&ConcurrencyPolicy::kind>("kind", kLimiter),
+    key<&ConcurrencyPolicy::max>("max", kCount),
+    key<&ConcurrencyPolicy::initial>("initial", kCount).of(kOfAimd),
+    key<&ConcurrencyPolicy::min>("min", kCount).of(kOfAimd),
+    key<&ConcurrencyPolicy::backoff_ratio>("backoff_ratio", kPartOfSends).of(kOfAimd),
+    key<&ConcurrencyPolicy::scope>("scope", kScope),
+    key<&ConcurrencyPolicy::queue>("queue", kQueueObject),
 };
 
 constexpr auto kOfRatio = mask(Kind::Ratio);
@@ -192,54 +174,25 @@ constexpr auto kOfShare = mask(Kind::Share);
 constexpr auto kOfStates = mask(Kind::Ratio, Kind::Consecutive);
 
 constexpr Key kBreakerKeys[] = {
-    loader_key("preset", kPreset, "The numbers of another breaker."),
-    key<&BreakerPolicy::kind>(
-        "kind", kBreakerKind,
-        "It opens at a ratio of failures, or after failures in a row; or refuses a share (ratio)."),
-    key<&BreakerPolicy::failure_ratio>("failure_ratio", kPartOfSends,
-                                       "Opens where that part of the sends failed (0.5).")
-        .of(kOfRatio),
-    key<&BreakerPolicy::min_requests>("min_requests", kCount, "Not before so many sends (20).")
-        .of(kOfRatio),
-    key<&BreakerPolicy::window>("window", kDurationOverZero,
-                                "Over which they are counted; an opening is forgotten after one "
-                                "without any (10s).")
-        .of(kOfStates),
-    key<&BreakerPolicy::failures>("failures", kCountOrNone,
-                                  "Opens after so many in a row, too; 0: it does not (0).")
-        .of(kOfRatio),
-    key<&BreakerPolicy::failures>("failures", kCount, "Opens after so many in a row.")
-        .of(mask(Kind::Consecutive))
-        .needed(),
-    key<&BreakerPolicy::slow_after>("slow_after", kLimitOverZero,
-                                    "Headers that take longer are slow (none).")
-        .of(kOfRatio),
-    key<&BreakerPolicy::slow_ratio>("slow_ratio", kPartOfSends,
-                                    "Opens where that part of the sends was slow (1).")
-        .of(kOfRatio),
-    key<&BreakerPolicy::k>("k", kShareFactor,
-                           "Refuses where there are more than k sends for each good one (2).")
-        .of(kOfShare),
-    key<&BreakerPolicy::share_window>("share_window", kDurationOverZero,
-                                      "Over which they are counted (2m).")
-        .of(kOfShare),
-    key<&BreakerPolicy::open_for>("open_for", kBackoffObject,
-                                  "How long it is open, the first time and those after it.")
-        .of(kOfStates),
-    key<&BreakerPolicy::probes>("probes", kProbes, "How many sends must succeed then (1).")
-        .of(kOfStates),
-    key<&BreakerPolicy::probe_timeout>("probe_timeout", kDurationOverZero,
-                                       "A probe that takes longer counts no more (30s).")
-        .of(kOfStates),
-    key<&BreakerPolicy::throttle_fails>("throttle", kThrottle,
-                                        "Whether a throttle is a failure (neutral)."),
-    key<&BreakerPolicy::applies_to>("applies_to", kApplies,
-                                    "Which sends are held back: all, or retries (all)."),
-    key<&BreakerPolicy::when_open>("when_open", kOpenRule,
-                                   "Whether a send fails at once or waits (fail).")
-        .of(kOfStates),
-    key<&BreakerPolicy::scope>("scope", kScope, "Who shares one (host)."),
-    key<&BreakerPolicy::dry_run>("dry_run", kFlag, "Only tells what it would do (false)."),
+    loader_key("preset", kPreset),
+    key<&BreakerPolicy::kind>("kind", kBreakerKind),
+    key<&BreakerPolicy::failure_ratio>("failure_ratio", kPartOfSends).of(kOfRatio),
+    key<&BreakerPolicy::min_requests>("min_requests", kCount).of(kOfRatio),
+    key<&BreakerPolicy::window>("window", kDurationOverZero).of(kOfStates),
+    key<&BreakerPolicy::failures>("failures", kCountOrNone).of(kOfRatio),
+    key<&BreakerPolicy::failures>("failures", kCount).of(mask(Kind::Consecutive)).needed(),
+    key<&BreakerPolicy::slow_after>("slow_after", kLimitOverZero).of(kOfRatio),
+    key<&BreakerPolicy::slow_ratio>("slow_ratio", kPartOfSends).of(kOfRatio),
+    key<&BreakerPolicy::k>("k", kShareFactor).of(kOfShare),
+    key<&BreakerPolicy::share_window>("share_window", kDurationOverZero).of(kOfShare),
+    key<&BreakerPolicy::open_for>("open_for", kBackoffObject).of(kOfStates),
+    key<&BreakerPolicy::probes>("probes", kProbes).of(kOfStates),
+    key<&BreakerPolicy::probe_timeout>("probe_timeout", kDurationOverZero).of(kOfStates),
+    key<&BreakerPolicy::throttle_fails>("throttle", kThrottle),
+    key<&BreakerPolicy::applies_to>("applies_to", kApplies),
+    key<&BreakerPolicy::when_open>("when_open", kOpenRule).of(kOfStates),
+    key<&BreakerPolicy::scope>("scope", kScope),
+    key<&BreakerPolicy::dry_run>("dry_run", kFlag),
 };
 
 }  // namespace

@@ -34,12 +34,6 @@ class AfterType final : public Type {
     return policy.quantile == 0 ? kDuration.write(&policy.after)
                                 : OrderedJson(policy::quantile_text(policy.quantile));
   }
-  [[nodiscard]] OrderedJson schema() const override {
-    return schema_either(
-        kDuration.schema(),
-        schema_pattern(
-            R"(^p([5-8][0-9]|9[0-8])(\.[0-9]{1,3})?$|^p99(\.([0-8][0-9]{0,2}|90{0,2}))?$)"));
-  }
 
  private:
   static constexpr std::string_view kWhat =
@@ -77,9 +71,6 @@ constexpr Custom<Strings> kHedgedMethods(
     },
     [](const Strings& methods) -> OrderedJson {
       return methods.empty() ? OrderedJson(kAllMethods) : kMethods.write(&methods);
-    },
-    [] {
-      return schema_either(kMethods.schema(), {{"const", kAllMethods}});
     });
 
 constexpr AfterType kAfter;
@@ -91,24 +82,15 @@ constexpr Optional kHedgeBudget(kPartOfCalls, "none");
 constexpr Word<GuardScope> kScope{Words(kScopes)};
 
 constexpr Key kHedgeKeys[] = {
-    whole_key("after", kAfter,
-              "The next send goes out when one has no response after that time: \"200ms\", or a "
-              "quantile of the times to the headers, \"p95\".")
-        .needed(),
-    key<&HedgePolicy::initial>("initial", kInitial,
-                               "The time while there are too few samples; none: no hedge (none)."),
-    key<&HedgePolicy::min_samples>("min_samples", kCount,
-                                   "How many samples of 30 s a quantile needs (50)."),
-    key<&HedgePolicy::min>("min", kDurationOverZero, "The shortest time of a quantile (2ms)."),
-    key<&HedgePolicy::max>("max", kDurationOverZero,
-                           "Where the quantile is longer, there is no hedge (5s)."),
-    key<&HedgePolicy::max_hedges>("max_hedges", kHedges, "For each attempt (1)."),
-    key<&HedgePolicy::methods>("methods", kHedgedMethods,
-                               "Requests with other methods are not hedged (GET, HEAD, OPTIONS, "
-                               "TRACE, QUERY)."),
-    key<&HedgePolicy::budget>("budget", kHedgeBudget,
-                              "The most hedges for each call, over ten seconds (0.05)."),
-    key<&HedgePolicy::scope>("scope", kScope, "Who shares samples and budget (endpoint)."),
+    whole_key("after", kAfter).needed(),
+    key<&HedgePolicy::initial>("initial", kInitial),
+    key<&HedgePolicy::min_samples>("min_samples", kCount),
+    key<&HedgePolicy::min>("min", kDurationOverZero),
+    key<&HedgePolicy::max>("max", kDurationOverZero),
+    key<&HedgePolicy::max_hedges>("max_hedges", kHedges),
+    key<&HedgePolicy::methods>("methods", kHedgedMethods),
+    key<&HedgePolicy::budget>("budget", kHedgeBudget),
+    key<&HedgePolicy::scope>("scope", kScope),
 };
 
 }  // namespace

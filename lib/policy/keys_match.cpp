@@ -11,20 +11,6 @@ using JsonType = JsonNode::Type;
 constexpr std::string_view kSchemeNames[] = {"http", "https"};
 constexpr Words kSchemes(kSchemeNames);
 
-// Unlike with Text, an empty string is kept: problems_of reports it.
-using Part = std::optional<std::string>;
-
-std::optional<Part> parse_part(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
-  return std::make_optional(Part(json.text));
-}
-
-std::optional<Part> parse_scheme(const JsonNode& json, Problems& problems) {
-  return kSchemes.parse(json, problems) ? parse_part(json, problems) : std::nullopt;
-}
-
-OrderedJson print_part(const Part& value) { return value ? OrderedJson(*value) : OrderedJson(); }
-
 constexpr Text kOneHost("a host");
 constexpr List kHosts(kOneHost, "a string or an array of strings",
                       "an empty list fits nothing; left out, it is every host", true);
@@ -47,7 +33,6 @@ class HostType final : public Type {
     hosts.insert(hosts.begin(), *pattern.host);
     return kHosts.write(&hosts);
   }
-  [[nodiscard]] OrderedJson schema() const override { return kHosts.schema(); }
 };
 
 using Conditions = EndpointPattern::Conditions;
@@ -71,34 +56,28 @@ OrderedJson print_conditions(const Conditions& conditions) {
   return conditions.empty() ? OrderedJson() : OrderedJson(conditions);
 }
 
-constexpr Custom<Conditions> kConditions(parse_conditions, print_conditions, []() -> OrderedJson {
-  return {{"type", "object"},
-          {"minProperties", 1},
-          {"propertyNames", {{"minLength", 1}}},
-          {"additionalProperties", {{"type", "string"}}}};
-});
-constexpr Custom<Part> kPart(parse_part, print_part, schema_name);
-constexpr Custom<Part> kScheme(parse_scheme, print_part, [] { return kSchemes.schema(); });
+constexpr Custom<Conditions> kConditions(parse_conditions, print_conditions);
+// Unlike with Text, an empty string is kept: problems_of reports it.
+constexpr Optional kPart(kAnyText);
+using Part = std::optional<std::string>;
+constexpr Custom<Part> kScheme(
+    [](const JsonNode& json, Problems& problems) {
+      const auto known = kSchemes.parse(json, problems).has_value();
+      return known ? std::make_optional(Part(json.text)) : std::nullopt;
+    },
+    [](const Part& value) { return kPart.write(&value); });
 constexpr HostType kHost;
 constexpr Number<std::uint16_t> kPortNumber(1, 65535);
 constexpr Optional kPort(kPortNumber);
 
 constexpr Key kMatchKeys[] = {
     key<&EndpointPattern::scheme>("scheme", kScheme).not_null(),
-    whole_key("host", kHost,
-              "A name, \"*.suffix\" for one or more labels before it, \"[IPv6]\", or \"*\"; "
-              "a \"*\" between labels is one label. Or a list of these.")
-        .not_null(),
+    whole_key("host", kHost).not_null(),
     key<&EndpointPattern::port>("port", kPort).not_null(),
-    key<&EndpointPattern::path>(
-        "path", kPart, "Segments: literal, \"*\" or \"{name}\" for any one, \"**\" for any number.")
-        .not_null(),
+    key<&EndpointPattern::path>("path", kPart).not_null(),
     key<&EndpointPattern::methods>("methods", kMethods).not_null(),
-    key<&EndpointPattern::headers>(
-        "headers", kConditions, "Headers and their values; \"gold*\" is what begins with \"gold\".")
-        .not_null(),
-    key<&EndpointPattern::query>("query", kConditions, "Items of the query and their values.")
-        .not_null(),
+    key<&EndpointPattern::headers>("headers", kConditions).not_null(),
+    key<&EndpointPattern::query>("query", kConditions).not_null(),
 };
 
 }  // namespace

@@ -97,13 +97,6 @@ OrderedJson print_statuses(const StatusSet& set) {
   return out;
 }
 
-OrderedJson schema_of_statuses() {
-  const std::string one = "[1-5][0-9][0-9]";
-  return schema_items(
-      schema_either({{"type", "integer"}, {"minimum", 100}, {"maximum", 599}},
-                    schema_pattern("^(!?([1-5]xx|" + one + "-" + one + ")|!" + one + ")$")));
-}
-
 constexpr auto kTransportKinds = Words::up_to(TransportKind::Partial);
 
 // A bit for each TransportKind.
@@ -137,7 +130,6 @@ class Selector final : public Type {
     const auto& rule = *static_cast<const ErrorRule*>(field);
     return rule.source == source_ ? text_.write(&rule.selector) : OrderedJson();
   }
-  [[nodiscard]] OrderedJson schema() const override { return text_.schema(); }
 
  private:
   ErrorRule::Source source_;
@@ -160,15 +152,13 @@ bool is_element(std::string_view text) {
   return text.find_first_of(" \t\r\n<>&\"'=?!") == text.npos && text.front() != '/';
 }
 
-constexpr Custom<StatusSet> kStatuses(parse_statuses, print_statuses, schema_of_statuses);
+constexpr Custom<StatusSet> kStatuses(parse_statuses, print_statuses);
 constexpr Optional kAnyStatuses(kStatuses);
-constexpr Custom<std::uint8_t> kTransports(parse_transports, print_transports,
-                                           [] { return schema_items(kTransportKinds.schema()); });
+constexpr Custom<std::uint8_t> kTransports(parse_transports, print_transports);
 constexpr Number<int> kCount(unlimited_range());
 constexpr Optional kPolls(kCount, "unlimited");
-constexpr Text kPointer("a JSON pointer such as \"/error/reason\"", is_pointer, "^/([^~]|~[01])*$");
-constexpr Text kElement("an XML element's name", is_element,
-                        "^/?[^\\s<>&\"'=?!/]+(/[^\\s<>&\"'=?!/]+)*$");
+constexpr Text kPointer("a JSON pointer such as \"/error/reason\"", is_pointer);
+constexpr Text kElement("an XML element's name", is_element);
 constexpr Selector kInJson(ErrorRule::Source::Json, kPointer);
 constexpr Selector kInHeader(ErrorRule::Source::Header, kHeader);
 constexpr Selector kInXml(ErrorRule::Source::Xml, kElement);
@@ -176,29 +166,23 @@ constexpr Selector kInXml(ErrorRule::Source::Xml, kElement);
 constexpr Word<Class> kClass(Words::up_to(Class::Permanent, std::optional(Class::Transport)));
 
 // A value that a rule compares. Numbers, true and false are kept as they are spelled.
-constexpr Custom<std::string> kValue(
-    [](const JsonNode& json, Problems& problems) {
-      const bool plain = json.is(JsonType::Number) || json.is(JsonType::Boolean);
-      const auto good =
-          plain || expect(json, JsonType::String, "a string, a number, true or false", problems);
-      const bool spelled = json.is(JsonType::String);
-      return good ? std::optional(spelled ? std::string(json.text) : compact(json)) : std::nullopt;
-    },
-    nullptr,
-    []() -> OrderedJson {
-      return {{"type", {"string", "number", "boolean"}}};
-    });
+constexpr Custom<std::string> kValue([](const JsonNode& json, Problems& problems) {
+  const bool plain = json.is(JsonType::Number) || json.is(JsonType::Boolean);
+  const auto good =
+      plain || expect(json, JsonType::String, "a string, a number, true or false", problems);
+  const bool spelled = json.is(JsonType::String);
+  return good ? std::optional(spelled ? std::string(json.text) : compact(json)) : std::nullopt;
+});
 constexpr List kValues(kValue, "an array of values",
                        "an empty list fits nothing; left out, being there is enough");
 
 constexpr Key kRuleKeys[] = {
-    key<&ErrorRule::status>("status", kAnyStatuses, "Only for these statuses.").not_null(),
-    whole_key("json", kInJson, "Where it is in the body; \"*\" is any index of an array.")
-        .not_null(),
-    whole_key("header", kInHeader, "The header it is in.").not_null(),
-    whole_key("xml", kInXml, "The element of the body it is in.").not_null(),
-    key<&ErrorRule::in>("in", kValues, "The values; left out, being there is enough.").not_null(),
-    key<&ErrorRule::as>("as", kClass, "What the response then counts as.").needed().not_null(),
+    key<&ErrorRule::status>("status", kAnyStatuses).not_null(),
+    whole_key("json", kInJson).not_null(),
+    whole_key("header", kInHeader).not_null(),
+    whole_key("xml", kInXml).not_null(),
+    key<&ErrorRule::in>("in", kValues).not_null(),
+    key<&ErrorRule::as>("as", kClass).needed().not_null(),
 };
 
 constexpr auto kFamilies =
@@ -223,38 +207,27 @@ std::optional<ErrorRule> parse_rule(const JsonNode& json, Problems& problems) {
   return good && selectors == 1 ? std::optional(std::move(rule)) : std::nullopt;
 }
 
-constexpr Custom<ErrorRule> kRuleOrFamily(
-    parse_rule,
-    [](const ErrorRule& rule) {
-      const auto own = rule.family == ErrorRule::Family::Custom;
-      return own ? write_object(kRule, &rule) : OrderedJson(to_string(rule.family));
-    },
-    [] { return schema_either(kFamilies.schema(), schema_reference(kRule.name)); });
+constexpr Custom<ErrorRule> kRuleOrFamily(parse_rule, [](const ErrorRule& rule) {
+  const auto own = rule.family == ErrorRule::Family::Custom;
+  return own ? write_object(kRule, &rule) : OrderedJson(to_string(rule.family));
+});
 constexpr List kErrorCodes(kRuleOrFamily, "an array of rules");
 constexpr Object<Backoff> kBackoffObject(kBackoff);
 
 constexpr Text kOrigin("an origin such as \"https://status.example.com\"",
-                       policy::is_origin_pattern,
-                       "^[Hh][Tt][Tt][Pp][Ss]?://(\\*\\.)?[^\\s*/?#@]+$");
+                       policy::is_origin_pattern);
 constexpr std::string_view kEmptyList = "an empty list says nothing; leave it out";
 constexpr List kUrlFrom(kHeader, "a header's name or an array of them", kEmptyList, true);
 constexpr List kOrigins(kOrigin, "an array of origins", kEmptyList);
 
 constexpr Key kPendingKeys[] = {
-    key<&PendingRule::statuses>("statuses", kStatuses,
-                                "The statuses of a response that means \"not yet\".")
-        .needed(),
-    key<&PendingRule::json>("json", kPointer,
-                            "What says so in the body; \"*\" is any index of an array."),
-    key<&PendingRule::in>("in", kValues, "The values there; left out, being there is enough."),
-    key<&PendingRule::max>("max", kPolls, "After so many such responses it gives up."),
-    key<&PendingRule::backoff>("backoff", kBackoffObject, "The waits in between (a second)."),
-    key<&PendingRule::url_from>(
-        "url_from", kUrlFrom,
-        "The header with the URL to poll by GET, or a list in order of preference."),
-    key<&PendingRule::origins>(
-        "origins", kOrigins,
-        "Where this URL may be besides the request's origin; \"https://*.example.com\" fits too."),
+    key<&PendingRule::statuses>("statuses", kStatuses).needed(),
+    key<&PendingRule::json>("json", kPointer),
+    key<&PendingRule::in>("in", kValues),
+    key<&PendingRule::max>("max", kPolls),
+    key<&PendingRule::backoff>("backoff", kBackoffObject),
+    key<&PendingRule::url_from>("url_from", kUrlFrom),
+    key<&PendingRule::origins>("origins", kOrigins),
 };
 constexpr Shape kPending{
     .name = "pending", .keys = kPendingKeys, .whole = true, .base = []() -> const JsonNode& {
@@ -267,22 +240,17 @@ constexpr Shape kPending{
 constexpr Object<std::optional<PendingRule>> kPendingOrNone(kPending);
 
 constexpr Key kRetryOnKeys[] = {
-    key<&RetryOn::statuses>(
-        "statuses", kStatuses,
-        "Failures that pass: 408, \"5xx\", \"500-504\", \"!501\"; later items win."),
-    key<&RetryOn::throttle_statuses>("throttle_statuses", kStatuses,
-                                     "The server asks for fewer requests."),
-    key<&RetryOn::error_codes>(
-        "error_codes", kErrorCodes,
-        "What responses say besides their status; the first rule that fits decides."),
-    key<&RetryOn::transport>("transport", kTransports, "No response came."),
-    key<&RetryOn::pending>("pending", kPendingOrNone, "Responses that mean \"not yet\"."),
+    key<&RetryOn::statuses>("statuses", kStatuses),
+    key<&RetryOn::throttle_statuses>("throttle_statuses", kStatuses),
+    key<&RetryOn::error_codes>("error_codes", kErrorCodes),
+    key<&RetryOn::transport>("transport", kTransports),
+    key<&RetryOn::pending>("pending", kPendingOrNone),
 };
 
 }  // namespace
 
 constinit const Shape kRule{.name = "rule", .keys = kRuleKeys, .whole = true};
 constinit const Shape kRetryOn{.name = "retry_on", .keys = kRetryOnKeys};
-constinit const Text kHeader("a header's name", valid_header_name, "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$");
+constinit const Text kHeader("a header's name", valid_header_name);
 
 }  // namespace httpretry::policy_file

@@ -10,7 +10,6 @@ namespace httpretry::policy_file {
 namespace {
 
 using JsonType = JsonNode::Type;
-using Outcomes = std::vector<PolicyTest::Outcomes>;
 
 constexpr Text kMethod("a method", valid_header_name);
 
@@ -21,7 +20,7 @@ std::optional<std::string> parse_url(const JsonNode& json, Problems& problems) {
   problems.error(json, described(json) + " is " + url.error().message);
   return std::nullopt;
 }
-constexpr Custom<std::string> kUrl(parse_url, nullptr, schema_name);
+constexpr Custom<std::string> kUrl(parse_url);
 
 std::optional<Headers> parse_headers(const JsonNode& json, Problems& problems) {
   if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
@@ -36,12 +35,10 @@ std::optional<Headers> parse_headers(const JsonNode& json, Problems& problems) {
   }
   return good ? std::optional(std::move(headers)) : std::nullopt;
 }
-constexpr Custom<Headers> kHeaders(parse_headers, nullptr, []() -> OrderedJson {
-  return {{"type", "object"}, {"additionalProperties", {{"type", "string"}}}};
-});
+constexpr Custom<Headers> kHeaders(parse_headers);
 
 constexpr Key kRequestKeys[] = {
-    key<&PolicyTest::Request::method>("method", kMethod, "GET, if left out.").not_null(),
+    key<&PolicyTest::Request::method>("method", kMethod).not_null(),
     key<&PolicyTest::Request::url>("url", kUrl).needed().not_null(),
     key<&PolicyTest::Request::headers>("headers", kHeaders).not_null(),
 };
@@ -54,14 +51,10 @@ constexpr Number<std::uint64_t> kSize(0, kMost);
 constexpr DurationType kDuration(false);
 
 constexpr Key kStepKeys[] = {
-    loader_key("status", kStatus).not_null(),
-    loader_key("headers", kHeaders).not_null(),
-    loader_key("body", kAnyText).not_null(),
-    loader_key("delay", kDuration).not_null(),
-    loader_key("fault", kAnyText, "A word such as \"timeout\" or \"reset\".").not_null(),
-    loader_key("times", kTimes).not_null(),
-    loader_key("interval", kDuration).not_null(),
-    loader_key("size", kSize).not_null(),
+    loader_key("status", kStatus).not_null(),     loader_key("headers", kHeaders).not_null(),
+    loader_key("body", kAnyText).not_null(),      loader_key("delay", kDuration).not_null(),
+    loader_key("fault", kAnyText).not_null(),     loader_key("times", kTimes).not_null(),
+    loader_key("interval", kDuration).not_null(), loader_key("size", kSize).not_null(),
 };
 
 std::optional<PolicyTest::Outcomes> parse_outcome(const JsonNode& json, Problems& problems) {
@@ -84,22 +77,12 @@ std::optional<PolicyTest::Outcomes> parse_outcome(const JsonNode& json, Problems
   outcomes.text = compact(json);
   return outcomes;
 }
-constexpr Custom<PolicyTest::Outcomes> kOutcome(parse_outcome, nullptr, [] {
-  return schema_either(schema_name(), schema_reference(kTestStep.name));
-});
-constexpr List kOutcomeList(kOutcome, "a string or an array", "there must be at least one outcome",
-                            true);
-// A step must stand in an array.
-constexpr Custom<Outcomes> kOutcomes(
-    [](const JsonNode& json, Problems& problems) -> std::optional<Outcomes> {
-      Outcomes outcomes;
-      if (!kOutcomeList.read(json, &outcomes, problems)) return std::nullopt;
-      return outcomes;
-    },
-    nullptr, [] { return schema_either(schema_name(), schema_items(kOutcome.schema(), true)); });
+constexpr Custom<PolicyTest::Outcomes> kOutcome(parse_outcome);
+constexpr List kOutcomes(kOutcome, "a string or an array", "there must be at least one outcome",
+                         true);
 
 constexpr Key kWaitKeys[] = {
-    key<&PolicyTest::Wait::least>("min", kDuration, "0, if left out.").not_null(),
+    key<&PolicyTest::Wait::least>("min", kDuration).not_null(),
     key<&PolicyTest::Wait::most>("max", kDuration).needed().not_null(),
 };
 
@@ -118,26 +101,20 @@ std::optional<PolicyTest::Wait> parse_wait(const JsonNode& json, Problems& probl
   problems.error(json, "min is over max");
   return std::nullopt;
 }
-constexpr Custom<PolicyTest::Wait> kWait(parse_wait, nullptr, [] {
-  return schema_either(kDuration.schema(), schema_reference(kTestWait.name));
-});
+constexpr Custom<PolicyTest::Wait> kWait(parse_wait);
 constexpr List kWaits(kWait, "an array");
 
 // null is no entry, so the default.
 using Name = std::optional<std::string>;
-constexpr Custom<Name> kEndpointName(
-    [](const JsonNode& json, Problems& problems) -> std::optional<Name> {
-      if (json.is(JsonType::Null)) return Name("");
-      if (!expect(json, JsonType::String, "the name of an entry, or null", problems)) {
-        return std::nullopt;
-      }
-      if (json.text.empty()) problems.error(json, "an empty name; null is no entry");
-      return Name(json.text);
-    },
-    nullptr,
-    [] {
-      return schema_either(schema_name(), {{"type", "null"}});
-    });
+constexpr Custom<Name> kEndpointName([](const JsonNode& json,
+                                        Problems& problems) -> std::optional<Name> {
+  if (json.is(JsonType::Null)) return Name("");
+  if (!expect(json, JsonType::String, "the name of an entry, or null", problems)) {
+    return std::nullopt;
+  }
+  if (json.text.empty()) problems.error(json, "an empty name; null is no entry");
+  return Name(json.text);
+});
 
 constexpr Number<int> kCount(1, 1000);
 constexpr Optional kAttempts(kCount);
@@ -148,17 +125,12 @@ constexpr Optional kMaybeStatus(kStatus);
 constexpr Optional kSuccess(kFlag);
 
 constexpr Key kExpectKeys[] = {
-    key<&PolicyTest::Expected::endpoint>("endpoint", kEndpointName,
-                                         "The entry that the request gets; null: none.")
-        .not_null(),
+    key<&PolicyTest::Expected::endpoint>("endpoint", kEndpointName).not_null(),
     key<&PolicyTest::Expected::attempts>("attempts", kAttempts).not_null(),
-    key<&PolicyTest::Expected::waits>("waits", kMaybeWaits,
-                                      "The wait after each attempt but the last.")
-        .not_null(),
-    key<&PolicyTest::Expected::reason>("reason", kMaybeReason, "Why the call ended.").not_null(),
-    key<&PolicyTest::Expected::status>("status", kMaybeStatus, "Of the last response.").not_null(),
-    key<&PolicyTest::Expected::success>("success", kSuccess, "Whether the call succeeded.")
-        .not_null(),
+    key<&PolicyTest::Expected::waits>("waits", kMaybeWaits).not_null(),
+    key<&PolicyTest::Expected::reason>("reason", kMaybeReason).not_null(),
+    key<&PolicyTest::Expected::status>("status", kMaybeStatus).not_null(),
+    key<&PolicyTest::Expected::success>("success", kSuccess).not_null(),
 };
 
 template <class T, const Shape& shape>
@@ -168,17 +140,13 @@ std::optional<T> parse_object(const JsonNode& json, Problems& problems) {
   return object;
 }
 template <class T, const Shape& shape>
-constexpr Custom<T> object_of(parse_object<T, shape>, nullptr,
-                              [] { return schema_reference(shape.name); });
+constexpr Custom<T> object_of(parse_object<T, shape>);
 
 constexpr Key kTestKeys[] = {
     key<&PolicyTest::request>("request", object_of<PolicyTest::Request, kTestRequest>)
         .needed()
         .not_null(),
-    key<&PolicyTest::outcomes>("outcomes", kOutcomes,
-                               "\"503,timeout,200\", as for httpretry plan, or a list of such "
-                               "texts and of steps of a scenario.")
-        .not_null(),
+    key<&PolicyTest::outcomes>("outcomes", kOutcomes).not_null(),
     key<&PolicyTest::expected>("expect", object_of<PolicyTest::Expected, kTestExpect>)
         .needed()
         .not_null(),

@@ -75,22 +75,6 @@ std::optional<double> number_in(const JsonNode& json) {
   return number;
 }
 
-OrderedJson schema_either(OrderedJson one, OrderedJson other) {
-  return {{"anyOf", OrderedJson::array({std::move(one), std::move(other)})}};
-}
-OrderedJson schema_reference(std::string_view definition) {
-  return {{"$ref", "#/definitions/" + std::string(definition)}};
-}
-OrderedJson schema_pattern(std::string_view pattern) {
-  return {{"type", "string"}, {"pattern", pattern}};
-}
-OrderedJson schema_items(OrderedJson of, bool not_empty) {
-  OrderedJson array = {{"type", "array"}, {"items", std::move(of)}};
-  if (not_empty) array["minItems"] = 1;
-  return array;
-}
-OrderedJson schema_name() { return {{"type", "string"}, {"minLength", 1}}; }
-
 std::pair<Duration, std::string> duration_in(std::string_view text) {
   if (text.starts_with('-')) return {{}, "is negative"};
   Duration sum{};
@@ -143,14 +127,6 @@ std::optional<Duration> DurationType::parse(const JsonNode& json, Problems& prob
 
 OrderedJson DurationType::print(const Duration& value) const { return to_text(value); }
 
-OrderedJson DurationType::schema() const {
-  std::string text = zero_ == Zero::Refused ? "(?=.*[1-9])" : "(?=.)";
-  for (const auto& unit : kUnits) {
-    text += "([0-9]+(\\.[0-9]+)?" + std::string(unit.name) + ")?";
-  }
-  return schema_pattern(limit_ ? "^(none|" + text + ")$" : "^" + text + "$");
-}
-
 std::optional<double> number_within(const JsonNode& json, const Range& range, Problems& problems) {
   if (!expect(json, JsonType::Number, range.what, problems)) return std::nullopt;
   const auto number = number_in(json);
@@ -183,12 +159,6 @@ OrderedJson plain_number(double number) {
   return number;
 }
 
-OrderedJson number_schema(const Range& range) {
-  return {{"type", range.parts == 1 ? "integer" : "number"},
-          {"minimum", plain_number(range.least)},
-          {"maximum", plain_number(range.most)}};
-}
-
 std::size_t Words::find(std::string_view word) const {
   std::size_t i = 0;
   const auto same = [&](std::string_view one) {
@@ -212,29 +182,13 @@ std::optional<std::size_t> Words::parse(const JsonNode& json, Problems& problems
   const auto words = all();
   std::string list;
   for (const auto word : words) list += (list.empty() ? "" : ", ") + std::string(word);
-  const bool left_out =
-      json.is(JsonType::String) &&
-      std::find(left_out_.begin(), left_out_.end(), json.text) != left_out_.end();
+  const bool left_out = json.is(JsonType::String) &&
+                        std::find(left_out_.begin(), left_out_.end(), json.text) != left_out_.end();
   if (left_out) {
-    return refuse(json, problems,
-                  described(json) + " is not in this version; there are: " + list);
+    return refuse(json, problems, described(json) + " is not in this version; there are: " + list);
   }
-  return refuse(json, problems, described(json) + " is not one of " + list +
-                                    problems.suggestion(json.text, words));
-}
-
-OrderedJson Words::schema() const {
-  OrderedJson words = {{"enum", all()}};
-  if (!any_case_) return words;
-  std::string spellings;
-  for (const auto word : all()) {
-    if (!spellings.empty()) spellings += "|";
-    for (const auto c : word) {
-      spellings += is_letter(c) ? std::string{'[', static_cast<char>(c - 'a' + 'A'), c, ']'}
-                                : std::string(1, c);
-    }
-  }
-  return schema_either(std::move(words), schema_pattern("^(" + spellings + ")$"));
+  return refuse(json, problems,
+                described(json) + " is not one of " + list + problems.suggestion(json.text, words));
 }
 
 std::optional<std::string> Text::parse(const JsonNode& json, Problems& problems) const {
@@ -247,28 +201,18 @@ OrderedJson Text::print(const std::string& value) const {
   return value.empty() ? OrderedJson() : OrderedJson(value);
 }
 
-OrderedJson Text::schema() const {
-  return pattern_.empty() ? schema_name() : schema_pattern(pattern_);
-}
-
 constinit const Custom<bool> kFlag(
     [](const JsonNode& json, Problems& problems) {
       const auto good = expect(json, JsonType::Boolean, "true or false", problems);
       return good ? std::optional(json.boolean) : std::nullopt;
     },
-    [](const bool& on) { return OrderedJson(on); },
-    []() -> OrderedJson {
-      return {{"type", "boolean"}};
-    });
+    [](const bool& on) { return OrderedJson(on); });
 constinit const Custom<std::string> kAnyText(
     [](const JsonNode& json, Problems& problems) {
       const auto good = expect(json, JsonType::String, "a string", problems);
       return good ? std::optional(std::string(json.text)) : std::nullopt;
     },
-    nullptr,
-    []() -> OrderedJson {
-      return {{"type", "string"}};
-    });
+    [](const std::string& text) { return OrderedJson(text); });
 
 namespace {
 constexpr Text kMethod("a method");

@@ -1,4 +1,4 @@
-// The types of the values in a file: one object for each, which reads, writes and describes it.
+// The types of the values in a file: one object for each, which reads and writes it.
 //
 // The tables of keys (keys.hpp) point to these objects. They are constants, so that the tables can
 // be used before main begins.
@@ -33,8 +33,6 @@ class HTTPRETRY_API Type {
   virtual bool read(const JsonNode& json, void* field, Problems& problems) const = 0;
   // null where a file leaves the value out.
   [[nodiscard]] virtual OrderedJson write(const void* field) const = 0;
-  // As JSON Schema.
-  [[nodiscard]] virtual OrderedJson schema() const = 0;
   // The keys, where it is a type of objects.
   [[nodiscard]] virtual const Shape* shape() const { return nullptr; }
 
@@ -66,23 +64,14 @@ class TypeOf : public Type {
   [[nodiscard]] virtual OrderedJson print(const F& value) const = 0;
 };
 
-// Parts of schemas.
-OrderedJson schema_either(OrderedJson one, OrderedJson other);
-HTTPRETRY_API OrderedJson schema_reference(std::string_view definition);
-OrderedJson schema_pattern(std::string_view pattern);
-OrderedJson schema_items(OrderedJson of, bool not_empty = false);
-HTTPRETRY_API OrderedJson schema_name();  // a string that is not empty
-
 // A type that is made of functions. What is only read needs no more than the first.
 template <class F>
 class Custom final : public TypeOf<F> {
  public:
   using Parse = std::optional<F> (*)(const JsonNode& json, Problems& problems);
   using Print = OrderedJson (*)(const F& value);
-  using Schema = OrderedJson (*)();
-  constexpr explicit Custom(Parse parsing, Print printing = nullptr, Schema describing = nullptr)
-      : parse_(parsing), print_(printing), schema_(describing) {}
-  [[nodiscard]] OrderedJson schema() const override { return schema_(); }
+  constexpr explicit Custom(Parse parsing, Print printing = nullptr)
+      : parse_(parsing), print_(printing) {}
 
  protected:
   std::optional<F> parse(const JsonNode& json, Problems& problems) const override {
@@ -93,7 +82,6 @@ class Custom final : public TypeOf<F> {
  private:
   Parse parse_;
   Print print_;
-  Schema schema_;
 };
 
 // False, and a problem, where the value is of another JSON type.
@@ -120,7 +108,6 @@ class HTTPRETRY_API DurationType final : public TypeOf<Duration> {
   enum class Zero : std::uint8_t { Allowed, Refused };
   constexpr explicit DurationType(bool limit, Zero zero = Zero::Allowed)
       : limit_(limit), zero_(zero) {}
-  [[nodiscard]] OrderedJson schema() const override;
 
  protected:
   std::optional<Duration> parse(const JsonNode& json, Problems& problems) const override;
@@ -146,7 +133,6 @@ constexpr Range unlimited_range(std::string_view note = {}) {
 }
 HTTPRETRY_API std::optional<double> number_within(const JsonNode& json, const Range& range,
                                                   Problems& problems);
-HTTPRETRY_API OrderedJson number_schema(const Range& range);
 // A whole number without a fraction: 2, not 2.0.
 HTTPRETRY_API OrderedJson plain_number(double number);
 
@@ -160,7 +146,6 @@ class Number final : public TypeOf<F> {
       : Number(limits.least, limits.most,
                std::is_floating_point_v<F> && limits.parts == 1 ? 0 : limits.parts) {}
   constexpr explicit Number(const Range& range) : range_(range) {}
-  [[nodiscard]] OrderedJson schema() const override { return number_schema(range_); }
 
  protected:
   std::optional<F> parse(const JsonNode& json, Problems& problems) const override {
@@ -207,7 +192,6 @@ class HTTPRETRY_API Words {
   [[nodiscard]] std::vector<std::string_view> all() const;
   // The number of the word that stands there; empty, and a problem, where it is none of them.
   [[nodiscard]] std::optional<std::size_t> parse(const JsonNode& json, Problems& problems) const;
-  [[nodiscard]] OrderedJson schema() const;
 
  private:
   std::span<const std::string_view> list_;
@@ -222,7 +206,6 @@ template <class Enum>
 class Word final : public TypeOf<Enum> {
  public:
   constexpr explicit Word(const Words& words) : words_(words) {}
-  [[nodiscard]] OrderedJson schema() const override { return words_.schema(); }
 
  protected:
   std::optional<Enum> parse(const JsonNode& json, Problems& problems) const override {
@@ -247,10 +230,7 @@ class HTTPRETRY_API Text final : public TypeOf<std::string> {
  public:
   using Check = bool (*)(std::string_view);
   // `what` it is is said where it is something else: "a header's name".
-  constexpr explicit Text(std::string_view what, Check good = nullptr,
-                          std::string_view pattern = {})
-      : what_(what), good_(good), pattern_(pattern) {}
-  [[nodiscard]] OrderedJson schema() const override;
+  constexpr explicit Text(std::string_view what, Check good = nullptr) : what_(what), good_(good) {}
 
  protected:
   std::optional<std::string> parse(const JsonNode& json, Problems& problems) const override;
@@ -259,7 +239,6 @@ class HTTPRETRY_API Text final : public TypeOf<std::string> {
  private:
   std::string_view what_;
   Check good_;
-  std::string_view pattern_;
 };
 
 // A value that may be left out; or, where there is a word for that, be this word.
@@ -269,9 +248,6 @@ class Optional final : public TypeOf<std::optional<typename Inner::Field>> {
   using Value = typename Inner::Field;
   constexpr explicit Optional(const Inner& inner, std::string_view none = {})
       : inner_(inner), none_(none) {}
-  [[nodiscard]] OrderedJson schema() const override {
-    return none_.empty() ? inner_.schema() : schema_either(inner_.schema(), {{"const", none_}});
-  }
 
  protected:
   std::optional<std::optional<Value>> parse(const JsonNode& json,
@@ -291,8 +267,8 @@ class Optional final : public TypeOf<std::optional<typename Inner::Field>> {
   std::string_view none_;
 };
 
-// An array of values of one type. With `one_alone`, a string may stand in the place of an array with
-// one element. If there is a message for an empty array, it is refused, and left out.
+// An array of values of one type. With `one_alone`, a string may stand in the place of an array
+// with one element. If there is a message for an empty array, it is refused, and left out.
 template <class Inner>
 class List final : public TypeOf<std::vector<typename Inner::Field>> {
  public:
@@ -300,10 +276,6 @@ class List final : public TypeOf<std::vector<typename Inner::Field>> {
   constexpr List(const Inner& inner, std::string_view what, std::string_view empty = {},
                  bool one_alone = false)
       : inner_(inner), what_(what), empty_(empty), one_alone_(one_alone) {}
-  [[nodiscard]] OrderedJson schema() const override {
-    auto list = schema_items(inner_.schema(), !empty_.empty());
-    return one_alone_ ? schema_either(inner_.schema(), std::move(list)) : list;
-  }
 
  protected:
   std::optional<Values> parse(const JsonNode& json, Problems& problems) const override {

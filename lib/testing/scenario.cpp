@@ -102,13 +102,12 @@ class HeadersType final : public Type {
     return good;
   }
   [[nodiscard]] OrderedJson write(const void* /*field*/) const override { return {}; }
-  [[nodiscard]] OrderedJson schema() const override { return {}; }
 };
 constexpr HeadersType kHeaders;
 
 constexpr Key kStepKeys[] = {
     key<&Step::status>("status", kStatus),
-    whole_key("headers", kHeaders, {}),
+    whole_key("headers", kHeaders),
     key<&Step::body>("body", kText),
     key<&Step::delay>("delay", kDuration),
     key<&Step::fault>("fault", kFault),
