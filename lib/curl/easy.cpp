@@ -303,13 +303,13 @@ void Easy::set_url(const Url& url) {
   // not.
   const bool plain = !parts.handle;
   if (url_ && (&url_->parts() == &parts ||
-               (plain && !url_->parts().handle && url_->parts().text() == parts.text()))) {
+               (plain && !url_->parts().handle && url_->parts().text == parts.text))) {
     return;
   }
   // If only CURLU changes, libcurl 7.88 still reports the previous URL, and authenticates for it.
   // So URL is set too. With NULL libcurl makes the text by itself, with the userinfo; that takes a
   // tenth of all the instructions of a small exchange.
-  set(CURLOPT_URL, url.has_userinfo() ? nullptr : parts.text().data());
+  set(CURLOPT_URL, url.has_userinfo() ? nullptr : parts.text.c_str());
   if (plain) {
     set_plain_url(url);
   } else {
@@ -331,7 +331,7 @@ void Easy::set_plain_url(const Url& url) {
   // Empty until all is changed: it may throw halfway.
   const auto before = std::exchange(plain_, std::nullopt);
   if (!before || before->origin() != url.origin()) {
-    change(CURLUPART_URL, parts.text().data());
+    change(CURLUPART_URL, parts.text.c_str());
   } else {
     if (before->path() != url.path()) change(CURLUPART_PATH, std::string(url.path()).c_str());
     // The query is at the end of the text, so it ends with NUL.

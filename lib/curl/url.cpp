@@ -7,9 +7,6 @@
 #include <clocale>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <memory>
 #include <new>
 
 namespace httpretry {
@@ -74,47 +71,23 @@ Result<std::string> ascii_host(CURLU* url) {
 
 Url Url::Parts::make(bool tls, bool userinfo, std::string_view host, std::uint16_t port,
                      std::string_view path, std::string_view query, CurlUrl handle) {
-  const std::string_view scheme = tls ? "https://" : "http://";
-  std::array<char, 6> written{':'};
-  const bool usual = port == (tls ? 443 : 80);
-  const auto* const written_end =
-      usual ? written.data() : std::to_chars(&written[1], written.end(), port).ptr;
-  const std::string_view colon_port(written.data(), written_end);
-  const auto host_end = scheme.size() + host.size();
-  const auto origin_end = host_end + colon_port.size();
-  const auto path_end = origin_end + path.size();
-  const auto size = path_end + (query.empty() ? 0 : 1 + query.size());
-
-  auto* parts = ::new (::operator new(sizeof(Parts) + size + 1)) Parts;
-  auto* text = reinterpret_cast<char*>(parts + 1);
-  for (const auto part : {scheme, host, colon_port, path}) {
-    text = std::copy(part.begin(), part.end(), text);
-  }
-  if (!query.empty()) {
-    *text++ = '?';
-    text = std::copy(query.begin(), query.end(), text);
-  }
-  *text = '\0';
-  parts->size = static_cast<std::uint32_t>(size);
-  parts->host_end = static_cast<std::uint32_t>(host_end);
-  parts->origin_end = static_cast<std::uint32_t>(origin_end);
-  parts->path_end = static_cast<std::uint32_t>(path_end);
+  auto parts = std::make_shared<Parts>();
+  auto& text = parts->text;
+  text.reserve(sizeof "https://:65535?" + host.size() + path.size() + query.size());
+  text = tls ? "https" : "http";
+  parts->scheme_end = text.size();
+  text.append("://").append(host);
+  parts->host_end = text.size();
+  if (port != (tls ? 443 : 80)) text.append(":").append(std::to_string(port));
+  parts->origin_end = text.size();
+  text.append(path);
+  parts->path_end = text.size();
+  if (!query.empty()) text.append("?").append(query);
   parts->port = port;
-  parts->tls = tls;
   parts->userinfo = userinfo;
   parts->named = is_name(host);
   parts->handle = std::move(handle);
-  return Url(*parts);
-}
-
-Url::Url(const Url& other) noexcept : parts_(other.parts_) {
-  if (parts_ != nullptr) parts_->owners.fetch_add(1, std::memory_order_relaxed);
-}
-
-void Url::release() noexcept {
-  if (parts_->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  std::destroy_at(parts_);
-  ::operator delete(const_cast<Parts*>(parts_));
+  return Url(std::move(parts));
 }
 
 Result<Url> Url::Parts::take_apart(CurlUrl handle) {
@@ -176,20 +149,25 @@ Result<Url> Url::parse(std::string_view text) {
   return Parts::read(CurlUrl(curl_url()), text, 0);
 }
 
-std::string_view Url::scheme() const { return parts_->scheme(); }
-std::string_view Url::host() const { return parts_->host(); }
+std::string_view Url::scheme() const { return parts_->between(0, parts_->scheme_end); }
+std::string_view Url::host() const {
+  return parts_->between(parts_->scheme_end + 3, parts_->host_end);
+}
 std::uint16_t Url::port() const { return parts_->port; }
-std::string_view Url::path() const { return parts_->path(); }
-std::string_view Url::query() const { return parts_->query(); }
+std::string_view Url::path() const { return parts_->between(parts_->origin_end, parts_->path_end); }
+std::string_view Url::query() const {
+  const auto& text = parts_->text;
+  return parts_->between(std::min(parts_->path_end + 1, text.size()), text.size());
+}
 bool Url::has_userinfo() const { return parts_->userinfo; }
-std::string_view Url::origin() const { return parts_->origin(); }
-std::string Url::without_secrets() const { return std::string(parts_->without_query()); }
-std::string Url::to_string() const { return std::string(parts_->text()); }
+std::string_view Url::origin() const { return parts_->between(0, parts_->origin_end); }
+std::string Url::without_secrets() const { return parts_->text.substr(0, parts_->path_end); }
+std::string Url::to_string() const { return parts_->text; }
 
 Result<Url> Url::resolve(std::string_view reference) const {
   CurlUrl handle(parts_->handle ? curl_url_dup(parts_->handle.get()) : curl_url());
   if (!handle) throw std::bad_alloc();
-  if (!parts_->handle) curl_url_set(handle.get(), CURLUPART_URL, parts_->text().data(), 0);
+  if (!parts_->handle) curl_url_set(handle.get(), CURLUPART_URL, parts_->text.c_str(), 0);
   curl_url_set(handle.get(), CURLUPART_USER, nullptr, 0);
   curl_url_set(handle.get(), CURLUPART_PASSWORD, nullptr, 0);
   return Parts::read(std::move(handle), reference, CURLU_ALLOW_SPACE);

@@ -8,8 +8,6 @@
 
 #include <curl/curl.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,7 +23,6 @@ std::string url_part(CURLU* url, CURLUPart which, unsigned flags = 0);
 
 }  // namespace detail
 
-// One block of memory, with its text behind it.
 struct Url::Parts {
   // Sets the text in `handle`, and takes the result apart.
   static Result<Url> read(detail::CurlUrl handle, std::string_view text, unsigned flags);
@@ -36,31 +33,17 @@ struct Url::Parts {
   static Url make(bool tls, bool userinfo, std::string_view host, std::uint16_t port,
                   std::string_view path, std::string_view query, detail::CurlUrl handle);
 
-  // "scheme://host:port/path?query", without the port of the scheme. Ends with NUL.
-  [[nodiscard]] std::string_view text() const {
-    return {reinterpret_cast<const char*>(this + 1), size};
+  [[nodiscard]] std::string_view between(std::size_t begin, std::size_t end) const {
+    return std::string_view(text).substr(begin, end - begin);
   }
-  [[nodiscard]] std::string_view scheme() const { return text().substr(0, tls ? 5 : 4); }
-  [[nodiscard]] std::string_view host() const {
-    const std::size_t begin = tls ? 8 : 7;
-    return text().substr(begin, host_end - begin);
-  }
-  [[nodiscard]] std::string_view origin() const { return text().substr(0, origin_end); }
-  [[nodiscard]] std::string_view path() const {
-    return text().substr(origin_end, path_end - origin_end);
-  }
-  [[nodiscard]] std::string_view query() const {
-    return text().substr(std::min<std::size_t>(path_end + 1, size));
-  }
-  [[nodiscard]] std::string_view without_query() const { return text().substr(0, path_end); }
 
-  mutable std::atomic<std::uint32_t> owners = 1;
-  std::uint32_t size = 0;  // of the text, in which these are the ends of parts:
-  std::uint32_t host_end = 0;
-  std::uint32_t origin_end = 0;
-  std::uint32_t path_end = 0;
+  std::string text;  // "scheme://host:port/path?query", without the port of the scheme
+  // Where parts of it end:
+  std::size_t scheme_end = 0;
+  std::size_t host_end = 0;
+  std::size_t origin_end = 0;
+  std::size_t path_end = 0;
   std::uint16_t port = 0;
-  bool tls = false;
   bool userinfo = false;
   bool named = false;  // the host is a name to look up, not an address or localhost
   // Never changed once shared: libcurl copies it for each transfer. Null for a plain URL.

@@ -9,6 +9,7 @@
 #include <httpretry/http/result.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,17 +22,6 @@ class HTTPRETRY_API Url {
   // Blanks and control characters are an error; bytes above 0x7F in path and query are
   // percent-encoded.
   static Result<Url> parse(std::string_view text);
-
-  Url(const Url& other) noexcept;
-  Url(Url&& other) noexcept : parts_(std::exchange(other.parts_, nullptr)) {}
-  Url& operator=(const Url& other) noexcept { return *this = Url(other); }
-  Url& operator=(Url&& other) noexcept {
-    std::swap(parts_, other.parts_);
-    return *this;
-  }
-  ~Url() {
-    if (parts_ != nullptr) release();
-  }
 
   // Lower case; international names in their ASCII form; IPv6 in brackets.
   [[nodiscard]] std::string_view scheme() const;
@@ -58,9 +48,8 @@ class HTTPRETRY_API Url {
   [[nodiscard]] const Parts& parts() const { return *parts_; }
 
  private:
-  explicit Url(const Parts& parts) noexcept : parts_(&parts) {}  // one of its owners
-  void release() noexcept;
-  const Parts* parts_;
+  explicit Url(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+  std::shared_ptr<const Parts> parts_;
 };
 
 // Percent-encodes everything except the unreserved characters of RFC 3986 (letters, digits,
