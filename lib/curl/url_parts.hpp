@@ -26,7 +26,6 @@ std::string url_part(CURLU* url, CURLUPart which, unsigned flags = 0);
 struct Url::Parts {
   // Sets the text in `handle`, and takes the result apart.
   static Result<Url> read(detail::CurlUrl handle, std::string_view text, unsigned flags);
-  static Result<Url> take_apart(detail::CurlUrl handle);
   // For a URL that needs no libcurl; empty for any other.
   static std::optional<Url> read_plain(std::string_view text);
   // `query` without its "?"; empty where there is none. `handle`: null for a plain URL.
