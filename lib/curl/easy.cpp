@@ -279,11 +279,11 @@ void Easy::set_cookies(const Request& request, const Url& url) {
 }
 
 std::vector<std::string> Easy::cookie_lines() const {
-  curl_slist* first = nullptr;
-  curl_easy_getinfo(handle(), CURLINFO_COOKIELIST, &first);
-  const Owned<curl_slist, curl_slist_free_all> list(first);
+  const Owned<curl_slist, curl_slist_free_all> list(
+      info<curl_slist*>(handle(), CURLINFO_COOKIELIST));
   std::vector<std::string> lines;
-  for (const auto* node = first; node != nullptr; node = node->next) lines.emplace_back(node->data);
+  for (const auto* node = list.get(); node != nullptr; node = node->next)
+    lines.emplace_back(node->data);
   return lines;
 }
 

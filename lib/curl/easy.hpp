@@ -57,6 +57,14 @@ SendPlan make_send_plan(const Request& request, const RequestOptions& wanted,
 Result<void> check_sendable(const Request& request, const TransportOptions& options,
                             const SendPlan& plan);
 
+// What libcurl tells of a transfer on this handle.
+template <class Value>
+Value info(CURL* easy, CURLINFO what) {
+  Value value{};
+  curl_easy_getinfo(easy, what, &value);
+  return value;
+}
+
 // libcurl's list nodes, in an array that owns no text.
 class CurlList {
  public:

@@ -271,9 +271,7 @@ void Loop::reap(Shard& shard, CURLMcode code) {
   while (CURLMsg* message = curl_multi_info_read(shard.multi.get(), &left)) {
     if (message->msg != CURLMSG_DONE) continue;
     const CURLcode result = message->data.result;
-    Easy* easy = nullptr;
-    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &easy);
-    auto& transfer = *easy->transfer;
+    auto& transfer = *info<Easy*>(message->easy_handle, CURLINFO_PRIVATE)->transfer;
     remove(transfer);  // `message` is gone with it
     transfer.finished(result);
   }

@@ -48,8 +48,19 @@ Transfer::~Transfer() {
 }
 
 void Transfer::start() {
+  started_ = last_byte_ = loop_.now();
   try {
-    begin();
+    if (stop_requested()) {
+      abort_.set(Abort::Canceled);
+    } else if (call_.deadline() <= started_) {
+      abort_.set(Abort::NoTimeLeft);
+    } else if (auto prepared = prepare(); !prepared) {
+      abort_.set_error(Abort::NotStarted, std::move(prepared).error());
+    } else {
+      running_ = true;
+      set_timer();
+      if (options_.on_progress && !report_progress(0)) end(abort_.why());
+    }
   } catch (const std::bad_alloc&) {
     abort_.set(Abort::NoMemory);
     end(Abort::NoMemory);
@@ -65,24 +76,10 @@ void Transfer::start() {
   }
 }
 
-void Transfer::begin() {
-  started_ = last_byte_ = loop_.now();
-  if (stop_requested()) {
-    abort_.set(Abort::Canceled);
-  } else if (call_.deadline() <= started_) {
-    abort_.set(Abort::NoTimeLeft);
-  } else if (auto prepared = prepare(); !prepared) {
-    abort_.set_error(Abort::NotStarted, std::move(prepared).error());
-  } else {
-    running_ = true;
-    set_timer();
-    if (options_.on_progress && !report_progress(0)) end(abort_.why());
-  }
-}
-
 Result<void> Transfer::prepare() {
   const auto& origin = loop_.origin(url_);
-  auto plan = make_send_plan(request_, options_, limits_, url_, call_, loop_.options(), origin);
+  auto& plan = plan_.emplace(
+      make_send_plan(request_, options_, limits_, url_, call_, loop_.options(), origin));
   plan.addresses = addresses_;
   plan.fresh_connection = plan.fresh_connection || fresh_;
   if (auto checked = check_sendable(request_, loop_.options(), plan); !checked) return checked;
@@ -97,10 +94,6 @@ Result<void> Transfer::prepare() {
     plan.streamed_body = true;
     if (const auto size = upload_.size()) plan.body_size = static_cast<std::int64_t>(*size);
   }
-  cookies_ = plan.cookies;
-  private_handle_ = plan.private_handle;
-  http1_known_ = plan.http1_known;
-  may_multiplex_ = plan.may_multiplex;
   easy_ = loop_.take_easy();
   easy_->transfer = this;
   easy_->prepare(request_, url_, plan);
@@ -146,13 +139,7 @@ void Transfer::set_timer() {
 bool Transfer::sends_from_memory() const {
   if (limits_.response_timeout == kForever || sends_.answered()) return false;
   const auto* bytes = request_.body().bytes();
-  return bytes != nullptr && static_cast<std::size_t>(sent_bytes_) < bytes->size();
-}
-
-void Transfer::look_at_sent_bytes() {
-  curl_off_t sent = 0;
-  curl_easy_getinfo(handle(), CURLINFO_SIZE_UPLOAD_T, &sent);
-  if (sent != std::exchange(sent_bytes_, sent)) last_byte_ = loop_.now();
+  return bytes != nullptr && seen_sent_ < bytes->size();
 }
 
 Time Transfer::limit() const {
@@ -171,7 +158,7 @@ Time Transfer::limit() const {
 // that second is over.
 Time Transfer::rate_pause_end() const {
   if (!options_.upload_rate) return started_;
-  const auto sent = std::max(upload_.given(), static_cast<std::uint64_t>(sent_bytes_));
+  const auto sent = std::max(upload_.given(), seen_sent_);
   const std::chrono::duration<double> pause(static_cast<double>(sent) /
                                             static_cast<double>(*options_.upload_rate));
   return later(started_, std::chrono::duration_cast<Duration>(pause));
@@ -179,14 +166,17 @@ Time Transfer::rate_pause_end() const {
 
 // Bytes that come only move the limit back, so the timer is set anew when it fires, not with each.
 void Transfer::due() {
-  if (sends_from_memory()) look_at_sent_bytes();
+  if (sends_from_memory()) {
+    const auto sent = sent_bytes();
+    if (sent != std::exchange(seen_sent_, sent)) last_byte_ = loop_.now();
+  }
   if (limit() > loop_.now()) {
     if (upload_.paused()) look_at_upload();
     if (running_) set_timer();
     return;
   }
   if (stream_may_end_ && !curl_done_) {
-    private_handle_ = true;
+    plan_->private_handle = true;
     loop_.remove(*this);
     return finished(CURLE_OK);
   }
@@ -204,7 +194,7 @@ void Transfer::finished(CURLcode code) {
   const bool kept_from_resend = code == CURLE_ABORTED_BY_CALLBACK && abort_.none();
   if (kept_from_resend) {  // a 417, after a body that cannot be sent again
     code = CURLE_OK;
-    private_handle_ = true;
+    plan_->private_handle = true;
   }
   if (code == CURLE_OK && !sends_.answered()) code = CURLE_GOT_NOTHING;
   code_ = code;
@@ -238,19 +228,17 @@ void Transfer::lost(CURLMcode code) {
 bool Transfer::about_to_send(int local_port) noexcept {
   loop_.progress(connection_.get());
   if (flooded()) return abort_.set(flood_reason());
-  long connections_made = 0;
-  curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &connections_made);
-  const bool first = sends_.sends() == 0;
-  const bool used = first ? connections_made == 0 : local_port == sends_.local_port();
+  const bool reuses = info<long>(handle(), CURLINFO_NUM_CONNECTS) == 0;
+  const bool used = sends_.sends() == 0 ? reuses : local_port == sends_.local_port();
   if (used && sends_.may_send() && has_unread(local_port)) return abort_.set(Abort::Unread);
-  if (!sends_.about_to_send(connections_made == 0, local_port)) {
+  if (!sends_.about_to_send(reuses, local_port)) {
     if (reader_.response.status == 417 && sends_.answered()) return false;  // it is the response
     return abort_.set(refused_ ? Abort::StreamRefused : Abort::ConnectionDied);
   }
   reader_.await_response();
   if (sends_.sends() > 1) return true;
   --shard->connecting;
-  return !may_multiplex_ || watch_connection();
+  return !plan_->may_multiplex || watch_connection();
 }
 
 bool Transfer::header_line(std::string_view line) noexcept {
@@ -265,10 +253,8 @@ bool Transfer::header_line(std::string_view line) noexcept {
 }
 
 bool Transfer::end_of_headers() {
-  long status = 0;
-  curl_easy_getinfo(handle(), CURLINFO_RESPONSE_CODE, &status);
-  long of_proxy = 0;
-  if (status == 0) curl_easy_getinfo(handle(), CURLINFO_HTTP_CONNECTCODE, &of_proxy);
+  const auto status = info<long>(handle(), CURLINFO_RESPONSE_CODE);
+  const auto of_proxy = status == 0 ? info<long>(handle(), CURLINFO_HTTP_CONNECTCODE) : 0;
   // A proxy's response to CONNECT: before the request was sent, or before libcurl sends it again.
   if (sends_.sends() == 0 || (of_proxy != 0 && of_proxy == reader_.response.status)) {
     return reader_.keep_proxy_block();
@@ -322,28 +308,18 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
 
 bool Transfer::received(std::string_view bytes) {
   if (!reader_.body_begun) {
-    curl_off_t length = -1;
-    curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-    if (!reader_.begin_body(length)) return false;
+    if (!reader_.begin_body(announced_length())) return false;
   }
   if (!reader_.body_bytes(bytes, loop_.decode_budget())) return false;
   // libcurl must not be asked to keep the bytes: it would give us all of them again.
   if (reader_.has_rest()) loop_.decode_later(*this);
   decoding_ = reader_.has_rest();
-  if (reader_.response.http_version == "2" && complete() && has_sent_all()) {
+  const auto size = request_.body().present() ? upload_.size() : std::uint64_t{0};
+  if (reader_.response.http_version == "2" && complete() && size && sent_bytes() >= *size) {
     stream_may_end_ = true;
     set_timer();
   }
   return true;
-}
-
-bool Transfer::has_sent_all() const {
-  const auto& body = request_.body();
-  if (!body.present()) return true;
-  const auto size = body.bytes() != nullptr ? body.bytes()->size() : upload_.size();
-  curl_off_t sent = 0;
-  curl_easy_getinfo(handle(), CURLINFO_SIZE_UPLOAD_T, &sent);
-  return size && static_cast<std::uint64_t>(sent) >= *size;
 }
 
 void Transfer::decode_rest() noexcept {

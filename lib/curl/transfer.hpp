@@ -100,7 +100,6 @@ class Transfer final : public CancelableWait {
   void on_cancel() override { end(Abort::Canceled); }
   void due() override;
 
-  void begin();
   Result<void> prepare();
   [[nodiscard]] bool has_unread(int local_port) noexcept;
   bool watch_connection() noexcept;
@@ -113,11 +112,13 @@ class Transfer final : public CancelableWait {
   [[nodiscard]] bool shares_with(const Transfer& other) const;
   [[nodiscard]] bool may_be_cut_short() const;
   void judge_failure();
-  [[nodiscard]] bool may_be_complete() const;
   [[nodiscard]] bool complete() const;
-  [[nodiscard]] bool has_sent_all() const;
-  [[nodiscard]] bool unprocessed() const;
-  [[nodiscard]] bool died() const;
+  [[nodiscard]] std::int64_t announced_length() const {  // of the response's body; -1: unknown
+    return info<curl_off_t>(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
+  }
+  [[nodiscard]] std::uint64_t sent_bytes() const {  // of the request's body
+    return static_cast<std::uint64_t>(info<curl_off_t>(handle(), CURLINFO_SIZE_UPLOAD_T));
+  }
   void look_at_connection();
   void ask_other();
   bool end_of_headers();
@@ -126,7 +127,6 @@ class Transfer final : public CancelableWait {
   [[nodiscard]] Time limit() const;
   [[nodiscard]] Time rate_pause_end() const;
   [[nodiscard]] bool sends_from_memory() const;
-  void look_at_sent_bytes();
   bool received(std::string_view bytes);
   void resume_curl();
   [[nodiscard]] bool wants_body() const { return upload_.paused() && running_ && !curl_done_; }
@@ -149,8 +149,6 @@ class Transfer final : public CancelableWait {
   bool explain_socket(Error& error) const;
   void find_shortage(Error& error) const;
   [[nodiscard]] bool line_too_long() const;
-  [[nodiscard]] bool has_too_many_headers() const;
-  [[nodiscard]] bool is_header_without_colon() const;
   [[nodiscard]] bool broke_off() const;
   [[nodiscard]] Exchange exchange() const;
 
@@ -164,21 +162,18 @@ class Transfer final : public CancelableWait {
   const ExchangeLimits limits_;
   const bool fresh_;
   std::coroutine_handle<> awaiter_;
+  std::optional<SendPlan> plan_;  // with a handle, there is one
   std::unique_ptr<Easy> easy_;
   Time started_{};
-  Time last_byte_{};           // of the request's body, then of the response
-  curl_off_t sent_bytes_ = 0;  // of a body from memory, when we last looked
+  Time last_byte_{};             // of the request's body, then of the response
+  std::uint64_t seen_sent_ = 0;  // bytes of a body from memory, when we last looked
 
   CURLcode code_ = CURLE_OK;
   bool running_ = false;
-  bool curl_done_ = false;    // libcurl is done, but not all is decoded
-  bool decoding_ = false;     // the loop calls `decode_rest`
-  bool curl_paused_ = false;  // libcurl was told to wait: for the sink, or for the decoding
-  bool cookies_ = false;
-  bool private_handle_ = false;
+  bool curl_done_ = false;       // libcurl is done, but not all is decoded
+  bool decoding_ = false;        // the loop calls `decode_rest`
+  bool curl_paused_ = false;     // libcurl was told to wait: for the sink, or for the decoding
   bool stream_may_end_ = false;  // the whole response has come, but not the end of its stream
-  bool http1_known_ = false;     // the origin is known to speak HTTP/1
-  bool may_multiplex_ = false;   // the connection may turn out to speak HTTP/2
   LastSocket last_socket_;
   // Of the connection:
   // libcurl will close it though no frame broke it (HTTP/2): the server goes away, and processes no

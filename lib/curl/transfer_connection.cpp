@@ -30,7 +30,7 @@ bool Transfer::has_unread(int local_port) noexcept {
   static const bool looks_seldom = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081600;
   try {
     const bool http1 =
-        !may_multiplex_ || loop_.origin(url_).speaks_http1 || loop_.speaks_http1(local_port);
+        !plan_->may_multiplex || loop_.origin(url_).speaks_http1 || loop_.speaks_http1(local_port);
     return http1 ? loop_.has_unread(local_port) : looks_seldom && loop_.has_ended(local_port);
   } catch (const std::bad_alloc&) {
     return true;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 
 namespace httpretry {
 namespace {
@@ -28,26 +27,17 @@ std::string without_userinfo(std::string text) {
 }
 
 std::string text_info(CURL* easy, CURLINFO what) {
-  const char* text = nullptr;
-  curl_easy_getinfo(easy, what, &text);
+  const auto* text = info<const char*>(easy, what);
   return text == nullptr ? std::string() : std::string(text);
 }
 
+int number_info(CURL* easy, CURLINFO what) { return static_cast<int>(info<long>(easy, what)); }
+
 Peer peer_of(CURL* easy) {
   Peer peer;
-  const char* text = nullptr;
-  curl_easy_getinfo(easy, CURLINFO_PRIMARY_IP, &text);
-  if (text != nullptr) std::strncpy(peer.text.data(), text, peer.text.size() - 1);
-  long port = 0;
-  curl_easy_getinfo(easy, CURLINFO_PRIMARY_PORT, &port);
-  peer.port = static_cast<std::uint16_t>(port);
+  text_info(easy, CURLINFO_PRIMARY_IP).copy(peer.text.data(), peer.text.size() - 1);
+  peer.port = static_cast<std::uint16_t>(number_info(easy, CURLINFO_PRIMARY_PORT));
   return peer;
-}
-
-long number_info(CURL* easy, CURLINFO what) {
-  long number = 0;
-  curl_easy_getinfo(easy, what, &number);
-  return number;
 }
 
 // libcurl has a line for each field; the last is the certificate itself, of many lines.
@@ -65,7 +55,7 @@ std::string certificate(const curl_slist* fields) {
 
 // Whether a SOCKS proxy did not want to connect us. If it only failed to, a retry may help.
 bool refused_by_socks(CURL* easy) {
-  const auto why = number_info(easy, CURLINFO_PROXY_ERROR);
+  const auto why = info<long>(easy, CURLINFO_PROXY_ERROR);
   constexpr std::array<long, 6> kPermanent{CURLPX_NO_AUTH,
                                            CURLPX_USER_REJECTED,
                                            CURLPX_REPLY_NOT_ALLOWED,
@@ -77,22 +67,21 @@ bool refused_by_socks(CURL* easy) {
 
 // Certificates only where CURLOPT_CERTINFO was set.
 ConnectionInfo connection_info(CURL* easy) {
-  ConnectionInfo info;
-  info.remote_ip = text_info(easy, CURLINFO_PRIMARY_IP);
-  info.local_ip = text_info(easy, CURLINFO_LOCAL_IP);
-  info.remote_port = static_cast<int>(number_info(easy, CURLINFO_PRIMARY_PORT));
-  info.local_port = static_cast<int>(number_info(easy, CURLINFO_LOCAL_PORT));
-  info.new_connections = static_cast<int>(number_info(easy, CURLINFO_NUM_CONNECTS));
-  info.request_bytes = static_cast<std::uint64_t>(number_info(easy, CURLINFO_REQUEST_SIZE));
-  info.verify_result = number_info(easy, CURLINFO_SSL_VERIFYRESULT);
-  info.proxy_verify_result = number_info(easy, CURLINFO_PROXY_SSL_VERIFYRESULT);
-  info.proxy_status = static_cast<int>(number_info(easy, CURLINFO_HTTP_CONNECTCODE));
-  curl_certinfo* chain = nullptr;
-  curl_easy_getinfo(easy, CURLINFO_CERTINFO, &chain);
+  ConnectionInfo result;
+  result.remote_ip = text_info(easy, CURLINFO_PRIMARY_IP);
+  result.local_ip = text_info(easy, CURLINFO_LOCAL_IP);
+  result.remote_port = number_info(easy, CURLINFO_PRIMARY_PORT);
+  result.local_port = number_info(easy, CURLINFO_LOCAL_PORT);
+  result.new_connections = number_info(easy, CURLINFO_NUM_CONNECTS);
+  result.request_bytes = static_cast<std::uint64_t>(info<long>(easy, CURLINFO_REQUEST_SIZE));
+  result.verify_result = info<long>(easy, CURLINFO_SSL_VERIFYRESULT);
+  result.proxy_verify_result = info<long>(easy, CURLINFO_PROXY_SSL_VERIFYRESULT);
+  result.proxy_status = number_info(easy, CURLINFO_HTTP_CONNECTCODE);
+  const auto* chain = info<curl_certinfo*>(easy, CURLINFO_CERTINFO);
   for (int i = 0; chain != nullptr && i < chain->num_of_certs; ++i) {
-    info.certificates.push_back(certificate(chain->certinfo[i]));
+    result.certificates.push_back(certificate(chain->certinfo[i]));
   }
-  return info;
+  return result;
 }
 
 }  // namespace
@@ -113,9 +102,9 @@ Outcome Transfer::ended() {
   easy_->transfer = nullptr;
   try {
     if (options_.on_connection && !had_unread()) {
-      auto info = connection_info(handle());
-      info.tls = std::move(tls_);
-      options_.on_connection(info);
+      auto connection = connection_info(handle());
+      connection.tls = std::move(tls_);
+      options_.on_connection(connection);
     }
     return response_or_error();
   } catch (const std::bad_alloc&) {  // what was sent is told all the same
@@ -132,13 +121,13 @@ Outcome Transfer::response_or_error() {
   if (abort_.none() && code_ == CURLE_OK) check_end();
   const bool good = abort_.none() && code_ == CURLE_OK;
   if (good) learn_of_origin();
-  if (cookies_ && sends_.answered()) easy_->return_cookies();
+  if (plan_->cookies && sends_.answered()) easy_->return_cookies();
   if (good) reader_.response.exchange = exchange();
   easy_->expect_body(reader_.to_sink ? 0 : reader_.received);
   auto outcome = good ? reader_.take() : Outcome(failure());
   // A handle remembers a refused stream, a resend and the credentials of its URL: it must not serve
   // other requests then.
-  loop_.give_back(std::move(easy_), good && sends_.sends() == 1 && !private_handle_);
+  loop_.give_back(std::move(easy_), good && sends_.sends() == 1 && !plan_->private_handle);
   return outcome;
 }
 
@@ -161,25 +150,27 @@ bool Transfer::leaves_body_out() const {
   const bool becomes_get =
       status == 303 || ((status == 301 || status == 302) && request_.method() == "POST");
   if ((status >= 300 && !becomes_get) || !request_.body().present()) return false;
-  curl_off_t announced = -1;
-  curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_UPLOAD_T, &announced);
+  const auto announced = info<curl_off_t>(handle(), CURLINFO_CONTENT_LENGTH_UPLOAD_T);
   if (announced < 0) return false;  // libcurl sends what there is
-  const auto* bytes = request_.body().bytes();
-  const auto size = bytes != nullptr ? bytes->size() : upload_.size().value_or(UINT64_MAX);
-  return static_cast<std::uint64_t>(announced) < size;
+  return static_cast<std::uint64_t>(announced) < upload_.size().value_or(UINT64_MAX);
 }
 
 // libcurl reports a failure.
 void Transfer::judge_failure() {
   // libcurl 7.88 says so if another request has found that the connection they share is closed.
   if (code_ == CURLE_FAILED_INIT && sends_.sends() > 0) code_ = CURLE_SEND_ERROR;
-  if (unprocessed()) {
-    abort_.set(Abort::StreamRefused);
-  } else if (died()) {
+  const bool lost =
+      code_ == CURLE_SEND_ERROR || code_ == CURLE_RECV_ERROR || code_ == CURLE_GOT_NOTHING;
+  const auto kind = failure_of(code_).code;
+  if (sends_.sends() == 1 && !sends_.answered() && (refused_ || stream_ > last_stream_)) {
+    abort_.set(Abort::StreamRefused);  // the server has said that it did not process the request
+  } else if (lost && sends_.reused() && reader_.nothing_came()) {
     abort_.set(Abort::ConnectionDied);
-  } else if (may_be_complete()) {
+  } else if ((kind == Errc::Receive || kind == Errc::Send) && complete()) {
+    // RFC 9113 §8.1: a server may respond before it has read the request, and reset the stream
+    // then.
     code_ = CURLE_OK;
-    private_handle_ = true;
+    plan_->private_handle = true;
   }
 }
 
@@ -193,47 +184,28 @@ bool Transfer::may_be_cut_short() const {
          !reader_.response.headers.contains("Content-Length");
 }
 
-// RFC 9113 §8.1: a server may respond before it has read the request, and reset the stream then.
-bool Transfer::may_be_complete() const {
-  const auto failure = failure_of(code_).code;
-  return (failure == Errc::Receive || failure == Errc::Send) && complete();
-}
-
 // All of the response has come, as far as its length says.
 bool Transfer::complete() const {
   if (!sends_.answered() || reader_.in_headers) return false;
   if (!reader_.has_body()) return true;
-  curl_off_t length = -1;
-  curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  const auto length = announced_length();
   return length >= 0 && reader_.received == static_cast<std::uint64_t>(length);
-}
-
-// The server has said that it did not process the request.
-bool Transfer::unprocessed() const {
-  return sends_.sends() == 1 && !sends_.answered() && (refused_ || stream_ > last_stream_);
-}
-
-// A reused connection ended without a response.
-bool Transfer::died() const {
-  constexpr std::array kEnds{CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING};
-  return sends_.reused() && reader_.nothing_came() &&
-         std::ranges::find(kEnds, code_) != kEnds.end();
 }
 
 void Transfer::learn_of_origin() {
   const auto keep_alive = reader_.response.headers.get("Keep-Alive");
   const bool http2 = reader_.response.http_version == "2";
-  const bool learns_http1 = !http1_known_ && !http2 && may_multiplex_;
+  const bool learns_http1 = !plan_->http1_known && !http2 && plan_->may_multiplex;
   if (!keep_alive && !http2 && !learns_http1) return;
-  auto& info = loop_.edit_origin(url_);
-  if (may_multiplex_) {
-    info.speaks_http2 = http2;
-    info.speaks_http1 = !http2;
+  auto& origin = loop_.edit_origin(url_);
+  if (plan_->may_multiplex) {
+    origin.speaks_http2 = http2;
+    origin.speaks_http1 = !http2;
   }
   const auto at = keep_alive ? keep_alive->find("timeout=") : std::string_view::npos;
   if (at == std::string_view::npos) return;
   const auto digits = keep_alive->substr(at + 8);
-  std::from_chars(digits.data(), digits.data() + digits.size(), info.keep_alive_seconds);
+  std::from_chars(digits.data(), digits.data() + digits.size(), origin.keep_alive_seconds);
 }
 
 Exchange Transfer::exchange() const {
@@ -245,20 +217,14 @@ Exchange Transfer::exchange() const {
   timings.total = loop_.now() - started_;
   if (!easy_) return exchange;
   const auto at = [&](CURLINFO what) -> Duration {
-    curl_off_t time = 0;
-    curl_easy_getinfo(handle(), what, &time);
-    return std::chrono::microseconds(time);
+    return std::chrono::microseconds(info<curl_off_t>(handle(), what));
   };
   if (!exchange.reused_connection) {  // else libcurl tells when it skipped these steps
     timings.resolved = at(CURLINFO_NAMELOOKUP_TIME_T);
     timings.connected = at(CURLINFO_CONNECT_TIME_T);
     timings.secured = at(CURLINFO_APPCONNECT_TIME_T);
   }
-  if (request_.body().present()) {
-    curl_off_t body_sent = 0;
-    curl_easy_getinfo(handle(), CURLINFO_SIZE_UPLOAD_T, &body_sent);
-    exchange.body_sent = static_cast<std::uint64_t>(body_sent);
-  }
+  if (request_.body().present()) exchange.body_sent = sent_bytes();
   exchange.body_received = reader_.received;
   timings.sent = at(CURLINFO_PRETRANSFER_TIME_T);
   timings.first_byte = at(CURLINFO_STARTTRANSFER_TIME_T);
@@ -284,7 +250,7 @@ Error Transfer::failure() {
 // Fills in why there was no socket, or no local port for it. False if that is not the problem.
 bool Transfer::explain_socket(Error& error) const {
   if (code_ != CURLE_COULDNT_CONNECT || sends_.sends() > 0) return false;
-  const int cause = static_cast<int>(number_info(handle(), CURLINFO_OS_ERRNO));
+  const int cause = number_info(handle(), CURLINFO_OS_ERRNO);
   if (const int refused = last_socket_.error(); refused != 0) {
     if (is_shortage(refused)) error.code = Errc::LocalShortage;
     error.message = "cannot open a socket: " + system_text(refused);
@@ -321,19 +287,8 @@ bool Transfer::line_too_long() const {
   return too_long && sends_.sends() > 0 && in_block;
 }
 
-// The words of newer versions of libcurl.
-bool Transfer::is_header_without_colon() const {
-  return code_ == CURLE_WEIRD_SERVER_REPLY &&
-         std::string_view(easy_->error_text()) == "Header without colon";
-}
-
-// libcurl 8 counts the headers itself.
-bool Transfer::has_too_many_headers() const {
-  return code_ == kCurlTooLarge &&
-         std::string_view(easy_->error_text()).starts_with("Too many response headers");
-}
-
 Error Transfer::curl_failure() {
+  const std::string_view text = easy_->error_text();
   const auto [code, permanent] = failure_of(code_);
   Error error(code);
   error.permanent = permanent;
@@ -359,9 +314,10 @@ Error Transfer::curl_failure() {
     error = Error(Errc::Tls, "the client certificate or its key cannot be used");
     error.permanent = true;
     error.curl_code = CURLE_SSL_CERTPROBLEM;
-  } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT || is_header_without_colon()) {
+  } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT ||
+             (code_ == CURLE_WEIRD_SERVER_REPLY && text == "Header without colon")) {
     error.message = "a header line of the response is not NAME: VALUE";
-  } else if (has_too_many_headers()) {
+  } else if (code_ == kCurlTooLarge && text.starts_with("Too many response headers")) {
     error.message = ResponseReader::too_many_headers_text();
   } else if (line_too_long()) {
     error.code = Errc::TooLarge;
@@ -371,8 +327,8 @@ Error Transfer::curl_failure() {
       error.from_proxy = true;
       error.permanent = refused_by_socks(handle());
     }
-    const char* text = easy_->error_text();
-    error.message = printable(without_userinfo(*text != '\0' ? text : curl_easy_strerror(code_)));
+    error.message =
+        printable(without_userinfo(text.empty() ? curl_easy_strerror(code_) : easy_->error_text()));
     if (code_ == CURLE_SSL_CONNECT_ERROR && error.message.find(kNoTls) != std::string::npos) {
       error.permanent = true;
       error.message = "the server does not speak TLS on port " + std::to_string(url_.port()) +

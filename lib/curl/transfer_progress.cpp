@@ -15,21 +15,14 @@ bool Transfer::progressed(std::uint64_t sent) noexcept {
 bool Transfer::report_progress(std::uint64_t sent) noexcept {
   const auto& body = request_.body();
   Progress now;
-  if (const auto* bytes = body.bytes()) {
-    now.sent = std::min<std::uint64_t>(sent, bytes->size());
-    now.to_send = bytes->size();
-  } else if (body.present()) {
-    now.sent = std::min(sent, upload_.given());
-    now.to_send = upload_.size();
-  } else {
-    now.to_send = 0;
+  now.to_send = body.present() ? upload_.size() : std::uint64_t{0};
+  if (body.present()) {
+    now.sent = std::min(sent, body.bytes() != nullptr ? *now.to_send : upload_.given());
   }
   if (sends_.answered() && !reader_.in_headers) {
     now.received = reader_.received;
     if (reader_.to_sink) now.offset = delivery_->offset();
-    curl_off_t length = -1;
-    curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-    if (!reader_.has_body()) length = 0;
+    const auto length = reader_.has_body() ? announced_length() : 0;
     if (length >= 0) now.to_receive = static_cast<std::uint64_t>(length);
   }
   if (now == progress_) return true;

@@ -23,7 +23,9 @@ class Upload {
     return look_for_end();
   }
   // Of the whole body, where it is known.
-  [[nodiscard]] std::optional<std::uint64_t> size() const { return size_; }
+  [[nodiscard]] std::optional<std::uint64_t> size() const {
+    return body_.bytes() != nullptr ? body_.bytes()->size() : size_;
+  }
 
   // As libcurl's read callback: the number of bytes, 0 at the end, CURL_READFUNC_ABORT or
   // CURL_READFUNC_PAUSE.
