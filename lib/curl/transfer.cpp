@@ -59,7 +59,7 @@ void Transfer::start() {
     } else {
       running_ = true;
       set_timer();
-      if (options_.on_progress && !report_progress(0)) end(abort_.why());
+      if (options_.on_progress && !progressed(0)) end(abort_.why());
     }
   } catch (const std::bad_alloc&) {
     abort_.set(Abort::NoMemory);

@@ -3,11 +3,12 @@
 // limits of time, and makes the Outcome.
 #pragma once
 
-#include "last_socket.hpp"
 #include "loop.hpp"
 #include "response_reader.hpp"
 #include "send_tracker.hpp"
 #include "upload.hpp"
+
+#include <netinet/in.h>
 
 #include <span>
 
@@ -122,7 +123,6 @@ class Transfer final : public CancelableWait {
   void look_at_connection();
   void ask_other();
   bool end_of_headers();
-  bool report_progress(std::uint64_t sent) noexcept;
   void set_timer();
   [[nodiscard]] Time limit() const;
   [[nodiscard]] Time rate_pause_end() const;
@@ -130,8 +130,7 @@ class Transfer final : public CancelableWait {
   bool received(std::string_view bytes);
   void resume_curl();
   [[nodiscard]] bool wants_body() const { return upload_.paused() && running_ && !curl_done_; }
-  void resume_upload();
-  void unpause(int kept);
+  void unpause();
   void set_curl_paused(bool paused);
   void look_at_upload();
   void end(Abort why);
@@ -174,7 +173,9 @@ class Transfer final : public CancelableWait {
   bool decoding_ = false;        // the loop calls `decode_rest`
   bool curl_paused_ = false;     // libcurl was told to wait: for the sink, or for the decoding
   bool stream_may_end_ = false;  // the whole response has come, but not the end of its stream
-  LastSocket last_socket_;
+  // The socket that libcurl last asked for:
+  int socket_error_ = 0;           // why there is none (errno), or 0
+  sockaddr_in6 socket_address_{};  // of IPv6 or IPv4; neither for others
   // Of the connection:
   // libcurl will close it though no frame broke it (HTTP/2): the server goes away, and processes no
   // stream above this, or it refused one.

@@ -3,6 +3,7 @@
 #include "transfer.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace httpretry {
 namespace {
@@ -18,7 +19,11 @@ std::string_view address(CURL* easy) {
 
 curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
   const int fd = loop_.open_socket(address);
-  last_socket_.opened(address, fd < 0 ? -fd : 0);
+  socket_error_ = fd < 0 ? -fd : 0;
+  socket_address_ = {};
+  if (address.addrlen <= sizeof socket_address_) {
+    std::memcpy(&socket_address_, &address.addr, address.addrlen);
+  }
   return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 

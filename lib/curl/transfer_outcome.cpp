@@ -3,7 +3,10 @@
 #include "url_parts.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/http/descriptor.hpp"
 #include "lib/http/shortage.hpp"
+
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <charconv>
@@ -63,6 +66,18 @@ bool refused_by_socks(CURL* easy) {
                                            CURLPX_REPLY_COMMAND_NOT_SUPPORTED,
                                            CURLPX_UNKNOWN_MODE};
   return std::ranges::find(kPermanent, why) != kPermanent.end();
+}
+
+// Whether `error`, of connecting, says that all local ports to this address are in use. IPv6 has
+// the same code for a machine without an address in the network. UDP has ports of its own, so it
+// can be connected without a free port of TCP.
+bool lacks_port(int error, const sockaddr_in6& address) {
+  if (error != EADDRNOTAVAIL) return false;
+  const auto family = address.sin6_family;
+  if (family != AF_INET && family != AF_INET6) return false;
+  const Descriptor udp(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return udp.open() && ::connect(udp.get(), reinterpret_cast<const sockaddr*>(&address),
+                                 family == AF_INET ? sizeof(sockaddr_in) : sizeof address) == 0;
 }
 
 // Certificates only where CURLOPT_CERTINFO was set.
@@ -251,13 +266,13 @@ Error Transfer::failure() {
 bool Transfer::explain_socket(Error& error) const {
   if (code_ != CURLE_COULDNT_CONNECT || sends_.sends() > 0) return false;
   const int cause = number_info(handle(), CURLINFO_OS_ERRNO);
-  if (const int refused = last_socket_.error(); refused != 0) {
-    if (is_shortage(refused)) error.code = Errc::LocalShortage;
-    error.message = "cannot open a socket: " + system_text(refused);
+  if (socket_error_ != 0) {
+    if (is_shortage(socket_error_)) error.code = Errc::LocalShortage;
+    error.message = "cannot open a socket: " + system_text(socket_error_);
   } else if (is_shortage(cause)) {
     error.code = Errc::LocalShortage;
     error.message = "cannot connect: " + system_text(cause);
-  } else if (last_socket_.lacks_port(cause)) {
+  } else if (lacks_port(cause, socket_address_)) {
     error.code = Errc::LocalShortage;
     error.message = "cannot connect: all local ports for this server are in use";
   } else {

@@ -1,5 +1,7 @@
-// What of a transfer pauses: the body of the request, where it is not in memory, and libcurl.
+// How a transfer sends the body of the request, pauses, and tells of its progress.
 #include "transfer.hpp"
+
+#include <algorithm>
 
 namespace httpretry {
 
@@ -38,14 +40,14 @@ void Transfer::take_body(CheckedReader body, Result<void> ready) {
   }
   last_byte_ = loop_.now();
   set_timer();
-  resume_upload();
+  unpause();
 }
 
 // libcurl gives us at once what came meanwhile.
 void Transfer::resume_curl() {
   if (!curl_paused_) return;
   set_curl_paused(false);
-  unpause(CURLPAUSE_CONT);
+  unpause();
 }
 
 void Transfer::set_curl_paused(bool paused) {
@@ -53,16 +55,13 @@ void Transfer::set_curl_paused(bool paused) {
   curl_paused_ = paused;
 }
 
-// `kept`: the direction that stays paused.
-void Transfer::unpause(int kept) {
-  const auto code = curl_easy_pause(handle(), kept);
+// libcurl asks for the body of the request again, unless it waits for the sink or the decoding.
+void Transfer::unpause() {
+  const auto code = curl_easy_pause(handle(), curl_paused_ ? CURLPAUSE_RECV : CURLPAUSE_CONT);
   if (code == CURLE_OK || !running_) return;
   code_ = code;
   end(abort_.why());
 }
-
-// It asks for the body again.
-void Transfer::resume_upload() { unpause(curl_paused_ ? CURLPAUSE_RECV : CURLPAUSE_CONT); }
 
 // When the final headers have come, or the body begins again, although more of it is awaited.
 void Transfer::look_at_upload() {
@@ -70,7 +69,34 @@ void Transfer::look_at_upload() {
   if (upload_.rewound()) {
     body_over_.request_stop();
   } else if (sends_.answered()) {
-    resume_upload();
+    unpause();
+  }
+}
+
+// libcurl counts what frames the chunks of a body without a length, too. A body that we give it
+// piece by piece is ahead of what was sent.
+bool Transfer::progressed(std::uint64_t sent) noexcept {
+  // Also while a transfer is taken from libcurl, which need not be the user's wish.
+  if (!running_ || !abort_.none()) return true;
+  const auto& body = request_.body();
+  Progress now;
+  now.to_send = body.present() ? upload_.size() : std::uint64_t{0};
+  if (body.present()) {
+    now.sent = std::min(sent, body.bytes() != nullptr ? *now.to_send : upload_.given());
+  }
+  if (sends_.answered() && !reader_.in_headers) {
+    now.received = reader_.received;
+    if (reader_.to_sink) now.offset = delivery_->offset();
+    const auto length = reader_.has_body() ? announced_length() : 0;
+    if (length >= 0) now.to_receive = static_cast<std::uint64_t>(length);
+  }
+  if (now == progress_) return true;
+  progress_ = now;
+  try {
+    options_.on_progress(now);
+    return true;
+  } catch (...) {
+    return abort_.set_thrown(Abort::ProgressFailed, Errc::Internal, "RequestOptions::on_progress");
   }
 }
 
