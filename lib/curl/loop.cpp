@@ -201,7 +201,15 @@ void Loop::take_events(int timeout) {
 }
 
 void Loop::on_events(std::span<const Poller::Event> events) {
-  for (const auto& event : events) on_event(event);
+  for (const auto& event : events) {
+    const int fd = Poller::descriptor_of(event);
+    if (fd == sockets_.wake_descriptor()) {
+      sockets_.clear_wake();
+    } else if (auto* shard = sockets_.owner_of(fd)) {
+      socket_action(*shard, fd, Poller::what_of(event));
+      plan_look(*shard, false);
+    }
+  }
   if (!events.empty()) read_clock();
 }
 
@@ -216,15 +224,6 @@ void Loop::wait_with_curl(Shard& shard, int timeout) {
   if (ready == 0 && shard.look_at > now()) plan_look(shard, true);
   if (code != CURLM_OK) return fail_all(shard, code);
   if (own) on_events(sockets_.wait(0));
-}
-
-void Loop::on_event(const Poller::Event& event) {
-  const int fd = Poller::descriptor_of(event);
-  if (fd == sockets_.wake_descriptor()) return sockets_.clear_wake();
-  auto* shard = sockets_.owner_of(fd);
-  if (shard == nullptr) return;
-  socket_action(*shard, fd, Poller::what_of(event));
-  plan_look(*shard, false);
 }
 
 void Loop::socket_action(Shard& shard, curl_socket_t socket, int events) {
@@ -256,11 +255,8 @@ std::shared_ptr<Heartbeat::Watched> Loop::watch_connection(int local_port) {
 }
 
 void Loop::found_http1(int local_port) {
-  const int fd = sockets_.find(local_port);
-  // Connections to several servers may have the same local port. Then it is not known which it is.
-  if (fd < 0 || !sockets_.is_only(local_port)) return;
-  sockets_.set_http1(fd);
-  if (heartbeat_) heartbeat_->forget(fd);
+  const int fd = sockets_.set_http1(local_port);
+  if (fd >= 0 && heartbeat_) heartbeat_->forget(fd);
 }
 
 // `code`: what libcurl returned when it was driven.

@@ -16,7 +16,6 @@
 #include <httpretry/flow/transport.hpp>
 
 #include <atomic>
-#include <cerrno>
 #include <unordered_map>
 
 namespace httpretry {
@@ -77,8 +76,7 @@ class Loop final : public RunQueue, public Transport {
 
   // For libcurl: a socket, or -errno.
   int open_socket(const curl_sockaddr& address) noexcept;
-  // Whether libcurl lacked memory when it last closed a socket.
-  [[nodiscard]] bool lacked_memory() const { return sockets_.close_error() == ENOMEM; }
+  SocketSet& sockets() { return sockets_; }
 
   // How many bytes of bodies may still be decoded in this turn of the loop: without a limit, a
   // small body that becomes huge would keep all other calls waiting, and also its own deadline.
@@ -92,9 +90,6 @@ class Loop final : public RunQueue, public Transport {
   std::shared_ptr<Heartbeat::Watched> watch_connection(int local_port);
   // It has turned out to speak HTTP/1, and need not be looked after.
   void found_http1(int local_port);
-  [[nodiscard]] bool has_unread(int local_port) { return sockets_.has_unread(local_port); }
-  [[nodiscard]] bool has_ended(int local_port) { return sockets_.has_ended(local_port); }
-  [[nodiscard]] bool speaks_http1(int local_port) const { return sockets_.is_http1(local_port); }
   // For libcurl's callbacks: libcurl makes progress.
   void progress(Heartbeat::Watched* connection) {
     if (!watches()) return;
@@ -128,7 +123,6 @@ class Loop final : public RunQueue, public Transport {
   void take_events(int timeout);
   void wait_with_curl(Shard& shard, int timeout);
   void on_events(std::span<const Poller::Event> events);
-  void on_event(const Poller::Event& event);
   // When there is something to do, if nothing happens on a socket and nothing is posted.
   [[nodiscard]] Time next_work() const;
   [[nodiscard]] int timeout_ms() const;

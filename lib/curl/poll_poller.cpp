@@ -53,12 +53,8 @@ CURLMcode PollPoller::wait_with(CURLM* multi, int timeout_ms, int& ready, bool& 
   } catch (const std::bad_alloc&) {
     return CURLM_OUT_OF_MEMORY;
   }
-  for (const auto& entry : watched_) {
-    curl_waitfd other{entry.fd, 0, 0};
-    if ((entry.events & POLLIN) != 0) other.events |= CURL_WAIT_POLLIN;
-    if ((entry.events & POLLOUT) != 0) other.events |= CURL_WAIT_POLLOUT;
-    others.push_back(other);
-  }
+  static_assert(CURL_WAIT_POLLIN == POLLIN && CURL_WAIT_POLLOUT == POLLOUT);
+  for (const auto& entry : watched_) others.push_back({entry.fd, entry.events, 0});
   const auto count = static_cast<unsigned>(others.size());
   const auto code = curl_multi_poll(multi, others.data(), count, timeout_ms, &ready);
   own = ready != 0;  // libcurl does not say which of them has an error

@@ -85,10 +85,7 @@ bool SocketSet::want(int fd, Shard& shard, int what) noexcept {
     return true;
   }
   socket.wanted = what;
-  return socket.wanted == socket.watched || watch(fd, socket);
-}
-
-bool SocketSet::watch(int fd, Socket& socket) noexcept {
+  if (socket.wanted == socket.watched) return true;
   const bool watched = poller_.watch(fd, socket.wanted, socket.watched != 0);
   socket.watched = watched ? socket.wanted : 0;
   return watched;
@@ -113,15 +110,7 @@ int SocketSet::open(const curl_sockaddr& address) noexcept {
 }
 
 int SocketSet::find(int local_port) {
-  auto found = ports_.find(local_port);
-  if (found == ports_.end()) {
-    learn_ports();
-    found = ports_.find(local_port);
-  }
-  return found == ports_.end() ? -1 : found->second;
-}
-
-void SocketSet::learn_ports() {
+  if (const auto known = ports_.find(local_port); known != ports_.end()) return known->second;
   for (std::size_t i = 0; i < sockets_.size(); ++i) {
     auto& socket = sockets_[i];
     if (!socket.ours || socket.port != 0) continue;
@@ -131,30 +120,37 @@ void SocketSet::learn_ports() {
     ports_.emplace(port, fd);
     socket.port = port;
   }
+  const auto found = ports_.find(local_port);
+  return found == ports_.end() ? -1 : found->second;
+}
+
+bool SocketSet::any_with(int local_port, bool (*is)(int fd)) {
+  if (find(local_port) < 0) return false;
+  const auto [first, end] = ports_.equal_range(local_port);
+  return std::any_of(first, end, [is](const auto& one) { return is(one.second); });
 }
 
 bool SocketSet::has_unread(int local_port) {
-  if (local_port == 0) {
-    for (std::size_t i = 0; i < sockets_.size(); ++i) {
-      const auto& socket = sockets_[i];
-      if (socket.of_unix && socket.wanted == 0 && is_readable(static_cast<int>(i))) return true;
-    }
-    return false;
+  if (local_port != 0) return any_with(local_port, is_readable);
+  for (std::size_t i = 0; i < sockets_.size(); ++i) {
+    const auto& socket = sockets_[i];
+    if (socket.of_unix && socket.wanted == 0 && is_readable(static_cast<int>(i))) return true;
   }
-  if (find(local_port) < 0) return false;
-  const auto [first, end] = ports_.equal_range(local_port);
-  return std::any_of(first, end, [](const auto& one) { return is_readable(one.second); });
+  return false;
 }
 
-bool SocketSet::has_ended(int local_port) {
-  if (find(local_port) < 0) return false;
-  const auto [first, end] = ports_.equal_range(local_port);
-  return std::any_of(first, end, [](const auto& one) { return is_ended(one.second); });
+bool SocketSet::has_ended(int local_port) { return any_with(local_port, is_ended); }
+
+int SocketSet::set_http1(int local_port) {
+  const int fd = find(local_port);
+  if (fd < 0 || ports_.count(local_port) != 1) return -1;
+  at(fd).http1 = true;
+  return fd;
 }
 
 // Where several have the port, it could be any of them.
 bool SocketSet::is_http1(int local_port) const {
-  return is_only(local_port) &&
+  return ports_.count(local_port) == 1 &&
          sockets_[static_cast<std::size_t>(ports_.find(local_port)->second)].http1;
 }
 

@@ -55,10 +55,10 @@ class SocketSet {
   [[nodiscard]] bool has_ended(int local_port);
   // The socket with this local port; -1 where it was not opened by `open`. Throws std::bad_alloc.
   [[nodiscard]] int find(int local_port);
-  // Whether just one socket has this local port.
-  [[nodiscard]] bool is_only(int local_port) const { return ports_.count(local_port) == 1; }
-  // A response has shown that the connection on this socket speaks HTTP/1.
-  void set_http1(int fd) { at(fd).http1 = true; }
+  // A response has shown that the connection with this local port speaks HTTP/1. Returns its
+  // socket, or -1 where it is not known: connections to several servers may have the same port.
+  // Throws std::bad_alloc.
+  int set_http1(int local_port);
   // Whether that is known of the connection with this local port.
   [[nodiscard]] bool is_http1(int local_port) const;
   // What went wrong (errno) before the last `close`, since it was last 0.
@@ -78,9 +78,8 @@ class SocketSet {
   };
   [[nodiscard]] bool make_room(int fd) noexcept;
   Socket& at(int fd) { return sockets_[static_cast<std::size_t>(fd)]; }
-  [[nodiscard]] bool watch(int fd, Socket& socket) noexcept;
   void forget(int fd, Socket& socket) noexcept;
-  void learn_ports();
+  [[nodiscard]] bool any_with(int local_port, bool (*is)(int fd));
 
   static constexpr char kFailure[] = "cannot make a loop";
 

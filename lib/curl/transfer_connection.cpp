@@ -34,9 +34,10 @@ curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
 bool Transfer::has_unread(int local_port) noexcept {
   static const bool looks_seldom = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081600;
   try {
-    const bool http1 =
-        !plan_->may_multiplex || loop_.origin(url_).speaks_http1 || loop_.speaks_http1(local_port);
-    return http1 ? loop_.has_unread(local_port) : looks_seldom && loop_.has_ended(local_port);
+    const bool http1 = !plan_->may_multiplex || loop_.origin(url_).speaks_http1 ||
+                       loop_.sockets().is_http1(local_port);
+    return http1 ? loop_.sockets().has_unread(local_port)
+                 : looks_seldom && loop_.sockets().has_ended(local_port);
   } catch (const std::bad_alloc&) {
     return true;
   }
@@ -44,7 +45,7 @@ bool Transfer::has_unread(int local_port) noexcept {
 
 // Not needed for a connection that has shown that it speaks HTTP/1: that saves 8 000 instructions.
 bool Transfer::watch_connection() noexcept {
-  if (sends_.reused() && loop_.speaks_http1(sends_.local_port())) return true;
+  if (sends_.reused() && loop_.sockets().is_http1(sends_.local_port())) return true;
   try {
     easy_->listen();
     connection_ = loop_.watch_connection(sends_.local_port());
