@@ -83,12 +83,6 @@ T run_on(Scheduler& driver, Task<T> task) {
   return running->take();
 }
 
-// A loop needs descriptors and a thread.
-Error no_loop(const std::system_error& cause) {
-  return not_begun(Errc::LocalShortage, "the call cannot begin: " + std::string(cause.what()) +
-                                            hint_at_limit(cause.code().value()));
-}
-
 }  // namespace
 
 ClientCore::ClientCore(ClientOptions options)
@@ -112,7 +106,8 @@ ClientCore::ClientCore(ClientOptions options)
   }
 }
 
-std::optional<Error> ClientCore::apply(Request& request, CallOptions& options) const {
+Result<RunsOn> ClientCore::begin(Request& request, CallOptions& options, UnderWay::Ticket& ticket,
+                                 LoopPool::Lease* lent) {
   if (!options_.base_url.empty()) add_base(options_, request);
   if (options.policy) request.edit_options().policy = std::move(options.policy);
   if (request.options().policy && !retries_) {
@@ -122,7 +117,12 @@ std::optional<Error> ClientCore::apply(Request& request, CallOptions& options) c
   }
   // This call retries, and is made by a call that retries too: the numbers of attempts multiply.
   if (retries_ && inside_retry() && request.options().retry) warn_of_nested_retry();
-  return std::nullopt;
+  if (!ticket) return drained();
+  auto where = find_loop(&request, lent);
+  if (!where) return where;
+  where->ticket = std::move(ticket);
+  if (!where->watches_end) stop_with_client(*where, options);
+  return where;
 }
 
 Outcome ClientCore::send(Request&& request, CallOptions&& options) {
@@ -132,62 +132,21 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
         "send() was called on a thread that drives a loop (in a callback, a middleware or after a "
         "co_send): it would wait for itself; use co_send or send_then there");
   }
-  if (auto event_loop = driven_here()) {
-    return send_on_event_loop(*event_loop, std::move(request), std::move(options));
-  }
-  if (options_.blocking == Blocking::SharedLoop && !options_.scheduler) {
+  const auto driver = scheduler_driven_here();
+  if (!driver && options_.blocking == Blocking::SharedLoop) {
     return send_async(std::move(request), std::move(options)).get();
   }
-  if (auto error = apply(request, options)) return *std::move(error);
   // The call may destroy the client. `self` keeps the scheduler and the pool alive until we return.
   const auto self = shared_from_this();
+  LoopPool::Lease lent;
   auto ticket = under_way_.begin_call();
-  if (!ticket) return drained();
-  if (options_.scheduler) {
-    auto where = external_scheduler();
-    stop_with_client(where, options);
-    where.ticket = std::move(ticket);
-    auto& scheduler = *where.scheduler;
-    return run_here(std::move(where), scheduler, std::move(request), std::move(options));
-  }
-  try {
-    const auto loop = pool_.lend();
-    RunsOn where{loop.get(), &transport_of(*loop)};
-    where.ticket = std::move(ticket);
-    where.watches_end = true;
-    return run_here(std::move(where), *loop, std::move(request), std::move(options));
-  } catch (const std::system_error& cause) {
-    return no_loop(cause);
-  }
-}
-
-// The event loop of the program, if this thread drives it. A drain of another thread releases it.
-std::shared_ptr<EventLoop> ClientCore::driven_here() const {
-  if (!on_event_loop_) return nullptr;
-  const std::lock_guard lock(mutex_);
-  return event_loop_ && event_loop_->core_->is_driver() ? event_loop_ : nullptr;
-}
-
-Outcome ClientCore::send_on_event_loop(EventLoop& driver, Request&& request,
-                                       CallOptions&& options) {
-  if (auto error = apply(request, options)) return *std::move(error);
-  const auto self = shared_from_this();  // the call may destroy the client
-  auto ticket = under_way_.begin_call();
-  if (!ticket) return drained();
-  std::optional<Error> error;
-  auto where = find_loop(error, &request);
-  if (where.scheduler == nullptr) return *std::move(error);
-  where.ticket = std::move(ticket);
-  return run_here(std::move(where), driver, std::move(request), std::move(options));
-}
-
-Outcome ClientCore::run_here(RunsOn where, Scheduler& driver, Request&& request,
-                             CallOptions&& options) {
+  auto where = begin(request, options, ticket, driver ? nullptr : &lent);
+  if (!where) return std::move(where).error();
   BlockingCompletion completion;
-  auto& scheduler = *where.scheduler;
-  run_call(for_calls(), std::move(where), std::move(request), std::move(options), completion)
+  auto& scheduler = *where->scheduler;
+  run_call(for_calls(), *std::move(where), std::move(request), std::move(options), completion)
       .post_to(scheduler);
-  driver.run_until(completion.done);
+  (driver ? *driver : scheduler).run_until(completion.done);
   return *std::move(completion.outcome);
 }
 
@@ -204,30 +163,25 @@ std::future<Outcome> ClientCore::send_async(Request&& request, CallOptions&& opt
 
 void ClientCore::start(Request&& request, CallOptions&& options,
                        std::unique_ptr<Completion> completion) {
-  auto error = apply(request, options);
   auto ticket = under_way_.begin_call();
-  if (!ticket && !error) error = drained();
-  auto where = error ? RunsOn() : find_loop(error, &request);
-  where.ticket = std::move(ticket);
-  if (where.scheduler == nullptr) {
-    Outcome outcome = *std::move(error);
+  auto where = begin(request, options, ticket, nullptr);
+  if (!where) {
+    Outcome outcome = std::move(where).error();
     return completion.release()->complete(std::move(outcome));
   }
-  if (!where.watches_end) stop_with_client(where, options);
-  auto& scheduler = *where.scheduler;
-  run_call(for_calls(), std::move(where), std::move(request), std::move(options), *completion)
+  auto& scheduler = *where->scheduler;
+  run_call(for_calls(), *std::move(where), std::move(request), std::move(options), *completion)
       .post_to(scheduler);
   static_cast<void>(completion.release());  // the call owns it now
 }
 
 void ClientCore::run(std::shared_ptr<Work> work) {
-  std::optional<Error> error;
   auto ticket = under_way_.begin_work();
-  auto where = find_loop(error);
-  where.ticket = std::move(ticket);
-  if (where.scheduler == nullptr) return work->give_up(*std::move(error));
-  auto& scheduler = *where.scheduler;
-  run_work(for_calls(), std::move(where), std::move(work)).post_to(scheduler);
+  auto where = find_loop();
+  if (!where) return work->give_up(std::move(where).error());
+  where->ticket = std::move(ticket);
+  auto& scheduler = *where->scheduler;
+  run_work(for_calls(), *std::move(where), std::move(work)).post_to(scheduler);
 }
 
 Scheduler& ClientCore::scheduler() {
@@ -235,25 +189,18 @@ Scheduler& ClientCore::scheduler() {
     const std::lock_guard lock(mutex_);
     if (event_loop_) return *event_loop_;
   }
-  std::optional<Error> why;
-  const auto where = find_loop(why);
-  if (where.scheduler == nullptr) throw Failure(*std::move(why));
-  return *where.scheduler;
+  const auto where = find_loop();
+  if (!where) throw Failure(where.error());
+  return *where->scheduler;
 }
 
 Time ClientCore::now() const {
   return options_.scheduler ? options_.scheduler->now() : std::chrono::steady_clock::now();
 }
 
-Transport& ClientCore::transport_of(Loop& loop) {
-  if (admission_) return *admission_;
-  return options_.transport ? *options_.transport : loop;
-}
-
-RunsOn ClientCore::external_scheduler() {
-  Transport* transport = options_.transport.get();
-  if (admission_) transport = &*admission_;
-  return {options_.scheduler.get(), transport};
+Transport* ClientCore::transport_of(Loop* loop) {
+  if (admission_) return &*admission_;
+  return options_.transport ? options_.transport.get() : loop;
 }
 
 // Nobody closes a scheduler that is not ours: a call there is stopped by its own token or by the
@@ -267,27 +214,30 @@ void ClientCore::stop_with_client(RunsOn& where, CallOptions& options) {
   options.stop = std::move(stop);
 }
 
-RunsOn ClientCore::find_loop(std::optional<Error>& why, const Request* request) {
+Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* lent) {
   try {
-    const std::lock_guard lock(mutex_);
-    if (!closed_) return options_.scheduler ? external_scheduler() : background_loop(request);
-    why = under_way_.drains() ? drained() : client_gone();
-  } catch (const std::system_error& cause) {
-    why = no_loop(cause);
+    if (lent != nullptr) {
+      *lent = pool_.lend();
+      RunsOn where{lent->get(), transport_of(lent->get())};
+      where.watches_end = true;
+      return where;
+    }
+    const std::lock_guard lock(mutex_);  // so the call is counted before the loop can be closed
+    if (closed_) return under_way_.drains() ? drained() : client_gone();
+    if (auto* scheduler = options_.scheduler.get()) return RunsOn{scheduler, transport_of(nullptr)};
+    std::string_view origin;
+    if (options_.threads > 1 && request != nullptr) {
+      if (const auto& url = request->parsed_url()) origin = url->origin();
+    }
+    auto& background = choose_loop(origin);
+    auto* const loop = &background.loop();
+    RunsOn where{loop, transport_of(loop), background.count_call(origin)};
+    where.watches_end = true;
+    return where;
+  } catch (const std::system_error& cause) {  // a loop needs descriptors and a thread
+    return not_begun(Errc::LocalShortage, "the call cannot begin: " + std::string(cause.what()) +
+                                              hint_at_limit(cause.code().value()));
   }
-  return {};
-}
-
-// With the mutex held, so that the call is counted before the loop can be closed.
-RunsOn ClientCore::background_loop(const Request* request) {
-  std::string_view origin;
-  if (options_.threads > 1 && request != nullptr) {
-    if (const auto& url = request->parsed_url()) origin = url->origin();
-  }
-  auto& background = choose_loop(origin);
-  RunsOn where{&background.loop(), &transport_of(background.loop()), background.count_call(origin)};
-  where.watches_end = true;
-  return where;
 }
 
 // One with an idle connection to the origin, and of those, or else of all, the one with the fewest
@@ -331,8 +281,9 @@ void ClientCore::cancel_all() {
 }
 
 std::shared_ptr<Scheduler> ClientCore::scheduler_driven_here() const {
-  if (auto event_loop = driven_here()) return event_loop;
-  return options_.scheduler;
+  if (!on_event_loop_) return options_.scheduler;
+  const std::lock_guard lock(mutex_);  // a drain of another thread releases the event loop
+  return event_loop_ && event_loop_->core_->is_driver() ? event_loop_ : nullptr;
 }
 
 bool ClientCore::wait_until(Time when, const std::stop_token& stop) {
@@ -355,18 +306,18 @@ DrainResult ClientCore::drain(Time deadline) {
 
 Task<DrainResult> ClientCore::co_drain(std::shared_ptr<ClientCore> self, Time deadline) {
   self->under_way_.drain();
-  std::optional<Error> why;
-  const auto where = self->find_loop(why);
-  if (where.scheduler == nullptr) {
-    if (why->code == Errc::Canceled) co_return self->under_way_.result();
-    throw Failure(*std::move(why));
+  const auto where = self->find_loop();
+  if (!where) {
+    if (where.error().code == Errc::Canceled) co_return self->under_way_.result();
+    throw Failure(where.error());
   }
-  const ReturnTo there(*where.scheduler);
+  auto& scheduler = *where->scheduler;
+  const ReturnTo there(scheduler);
   co_await there;
   const auto nothing_left = self->under_way_.nothing_left();
-  static_cast<void>(co_await where.scheduler->sleep_until(deadline, nothing_left));
+  static_cast<void>(co_await scheduler.sleep_until(deadline, nothing_left));
   self->cancel_all();
-  UntilNothingLeft end(self->under_way_, *where.scheduler);
+  UntilNothingLeft end(self->under_way_, scheduler);
   co_await end;
   co_return self->under_way_.result();
 }

@@ -35,27 +35,21 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   bool wait_until(Time when, const std::stop_token& stop);
 
  private:
-  [[nodiscard]] std::shared_ptr<EventLoop> driven_here() const;
-  // What a blocking function drives while it waits: that loop, or the scheduler of the client.
-  // nullptr if the thread just waits.
+  // What a blocking function drives while it waits: the event loop of the program, if this thread
+  // drives it, or the scheduler of the client. nullptr if the thread just waits.
   [[nodiscard]] std::shared_ptr<Scheduler> scheduler_driven_here() const;
-  Outcome send_on_event_loop(EventLoop& driver, Request&& request, CallOptions&& options);
-  // `driver` is driven until the call has ended.
-  Outcome run_here(RunsOn where, Scheduler& driver, Request&& request, CallOptions&& options);
-  // The error where the call cannot begin with these options.
-  std::optional<Error> apply(Request& request, CallOptions& options) const;
-  // Where a call runs while no thread waits for it. Nowhere where there is no loop, and `why` says
-  // why. (Not a Result, which would put the RunsOn on the heap.) `request`: of the call, if it is
-  // one.
-  RunsOn find_loop(std::optional<Error>& why, const Request* request = nullptr);
-  RunsOn background_loop(const Request* request);
+  // Where the call runs, or why it cannot begin.
+  Result<RunsOn> begin(Request& request, CallOptions& options, UnderWay::Ticket& ticket,
+                       LoopPool::Lease* lent);
+  // Where a call runs: on a loop that is `lent`, for a thread that drives it, else on one that no
+  // thread of the program waits for. `request`: of the call, if it is one.
+  Result<RunsOn> find_loop(const Request* request = nullptr, LoopPool::Lease* lent = nullptr);
   BackgroundLoop& choose_loop(std::string_view origin);
   BackgroundLoop& add_loop();
-  RunsOn external_scheduler();
   void stop_with_client(RunsOn& where, CallOptions& options);
   // Cancels what is under way, and does not wait.
   void cancel_all();
-  Transport& transport_of(Loop& loop);
+  Transport* transport_of(Loop* loop);
   // Keeps this object alive.
   std::shared_ptr<const ForCalls> for_calls() { return {shared_from_this(), &for_calls_}; }
 
@@ -68,7 +62,10 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   std::optional<Admission> admission_;  // where there are limits
   std::stop_source end_;                // of the client
   const std::stop_token at_end_ = end_.get_token();
-  const ForCalls for_calls_{options_, at_end_};
+  const ForCalls for_calls_{
+      options_,
+      {&at_end_, &options_.random, &options_.observers,
+       options_.policies ? &*options_.policies : nullptr, &options_.shared_state}};
   UnderWay under_way_;
   LoopPool pool_;
   mutable std::mutex mutex_;  // guards the rest

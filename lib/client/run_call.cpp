@@ -109,14 +109,6 @@ void begin(const Request& request, const Call& call) {
 
 }  // namespace
 
-ForCalls::ForCalls(const ClientOptions& all, const std::stop_token& client_end) : options(all) {
-  common.client_end = &client_end;
-  common.random = &all.random;
-  common.observers = &all.observers;
-  if (all.policies) common.policies = &*all.policies;
-  common.shared_state = &all.shared_state;
-}
-
 PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, Request request,
                          CallOptions options, Completion& completion) {
   Call::State state;

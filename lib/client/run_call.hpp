@@ -13,7 +13,7 @@ namespace httpretry::detail {
 
 // Where a call runs.
 struct RunsOn {
-  Scheduler* scheduler = nullptr;  // null: nowhere
+  Scheduler* scheduler = nullptr;
   Transport* transport = nullptr;
   BackgroundLoop::CallCount count{};  // of nothing where no background loop runs it
   // With the stop of the call's token, where that is not the user's.
@@ -24,7 +24,6 @@ struct RunsOn {
 
 // What a client keeps for its calls.
 struct ForCalls {
-  ForCalls(const ClientOptions& all, const std::stop_token& client_end);
   const ClientOptions& options;
   CallsInCommon common;
 };
