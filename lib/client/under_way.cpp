@@ -2,39 +2,43 @@
 
 namespace httpretry::detail {
 
-UnderWay::Ticket UnderWay::begin_call() {
-  if ((state_.fetch_add(kOne, std::memory_order_acq_rel) & kDrains) == 0) return Ticket(this);
-  leave();
-  return nullptr;
-}
-
-UnderWay::Ticket UnderWay::begin_work() {
-  state_.fetch_add(kOne, std::memory_order_acq_rel);
+UnderWay::Ticket UnderWay::begin(bool always) {
+  const std::lock_guard lock(mutex_);
+  if (drains_ && !always) return nullptr;
+  ++count_;
   return Ticket(this);
 }
 
 void UnderWay::leave() noexcept {
-  if (state_.fetch_sub(kOne, std::memory_order_acq_rel) == kOne + kDrains) {
-    nothing_left_.request_stop();
-  }
+  std::unique_lock lock(mutex_);
+  const bool none_left = --count_ == 0 && drains_;
+  lock.unlock();  // what waits for this may go on at once
+  if (none_left) nothing_left_.request_stop();
 }
 
 void UnderWay::drain() {
-  if (state_.fetch_or(kDrains, std::memory_order_acq_rel) < kOne) nothing_left_.request_stop();
+  std::unique_lock lock(mutex_);
+  drains_ = true;
+  const bool none_left = count_ == 0;
+  lock.unlock();
+  if (none_left) nothing_left_.request_stop();
 }
 
-void UnderWay::count(const Outcome& outcome) {
+bool UnderWay::drains() const {
+  const std::lock_guard lock(mutex_);
+  return drains_;
+}
+
+void UnderWay::ended(const Outcome& outcome) {
+  const std::lock_guard lock(mutex_);
+  if (!drains_) return;
   const bool canceled = !outcome && outcome.error().code == Errc::Canceled;
-  auto& counter = canceled ? canceled_ : succeeded(outcome) ? succeeded_ : failed_;
-  counter.fetch_add(1, std::memory_order_relaxed);
+  ++(canceled ? result_.canceled : succeeded(outcome) ? result_.succeeded : result_.failed);
 }
 
 DrainResult UnderWay::result() const {
-  DrainResult result;
-  result.succeeded = succeeded_.load(std::memory_order_relaxed);
-  result.failed = failed_.load(std::memory_order_relaxed);
-  result.canceled = canceled_.load(std::memory_order_relaxed);
-  return result;
+  const std::lock_guard lock(mutex_);
+  return result_;
 }
 
 }  // namespace httpretry::detail

@@ -4,9 +4,8 @@
 
 #include <httpretry/client/client.hpp>
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <stop_token>
 
 namespace httpretry::detail {
@@ -20,34 +19,28 @@ class UnderWay {
   using Ticket = std::unique_ptr<UnderWay, End>;
 
   // Empty: the client drains.
-  [[nodiscard]] Ticket begin_call();
+  [[nodiscard]] Ticket begin_call() { return begin(false); }
   // Also while it drains: a call that is under way may need the work.
-  [[nodiscard]] Ticket begin_work();
+  [[nodiscard]] Ticket begin_work() { return begin(true); }
   // Of each call, before its user is told.
-  void ended(const Outcome& outcome) {
-    if (drains()) count(outcome);
-  }
+  void ended(const Outcome& outcome);
 
   // From then on no call begins.
   void drain();
-  [[nodiscard]] bool drains() const {
-    return (state_.load(std::memory_order_relaxed) & kDrains) != 0;
-  }
+  [[nodiscard]] bool drains() const;
   // Requested when the client drains and nothing is under way.
   [[nodiscard]] std::stop_token nothing_left() const { return nothing_left_.get_token(); }
   [[nodiscard]] DrainResult result() const;
 
  private:
-  static constexpr std::uint64_t kDrains = 1;
-  static constexpr std::uint64_t kOne = 2;
+  Ticket begin(bool always);
   void leave() noexcept;
-  void count(const Outcome& outcome);
 
-  std::atomic<std::uint64_t> state_ = 0;  // kDrains, and kOne for each
   std::stop_source nothing_left_;
-  std::atomic<std::size_t> succeeded_ = 0;
-  std::atomic<std::size_t> failed_ = 0;
-  std::atomic<std::size_t> canceled_ = 0;
+  mutable std::mutex mutex_;  // guards the rest
+  bool drains_ = false;
+  std::size_t count_ = 0;
+  DrainResult result_;
 };
 
 // Awaited to continue on the scheduler when nothing is left, even if the scheduler has been closed.
