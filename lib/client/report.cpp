@@ -29,16 +29,22 @@ void write_ms(JsonWriter& json, Duration time) {
   json.raw({text.data(), static_cast<std::size_t>(end - text.data())});
 }
 
-template <class Name>
-void write(JsonWriter& json, const Name& name, std::string_view text) {
+// A text, or an optional value. An empty one is null.
+template <class Name, class Value>
+void write(JsonWriter& json, const Name& name, const Value& value) {
   json.key(name);
-  text.empty() ? json.null() : json.value(text);
-}
-
-template <class Name>
-void write(JsonWriter& json, const Name& name, const std::optional<Duration>& time) {
-  json.key(name);
-  time ? write_ms(json, *time) : json.null();
+  if constexpr (std::is_convertible_v<Value, std::string_view>) {
+    const std::string_view text = value;
+    text.empty() ? json.null() : json.value(text);
+  } else if (!value) {
+    json.null();
+  } else if constexpr (std::is_convertible_v<decltype(*value), Duration>) {
+    write_ms(json, *value);
+  } else if constexpr (std::is_convertible_v<decltype(*value), WallTime>) {
+    json.value(rfc3339(*value));
+  } else {
+    json.value(*value);
+  }
 }
 
 // 0 stands for none.
@@ -87,8 +93,7 @@ void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* po
   write(json, "server_delay_source", attempt.server_delay_source);
   write(json, "backoff_ms", attempt.backoff);
   write(json, "wait_ms", attempt.wait);
-  json.key("budget_left");
-  attempt.budget_left ? json.value(*attempt.budget_left) : json.null();
+  write(json, "budget_left", attempt.budget_left);
   const bool lost = attempt.race == Race::Lost;
   json.member("decision", lost ? "lost" : attempt.retried ? "retry" : "stop");
   write_hedge(json, attempt.hedge.get());
@@ -109,11 +114,6 @@ void write_policy(JsonWriter& json, const History& history) {
   json.end_object();
 }
 
-template <class Name>
-void write(JsonWriter& json, const Name& name, const std::optional<WallTime>& time) {
-  write(json, name, time ? rfc3339(*time) : std::string());
-}
-
 void write_circuit(JsonWriter& json, const History& history) {
   if (!history.guards || !history.guards->circuit) return json.null_member("circuit");
   const auto& circuit = *history.guards->circuit;
@@ -123,8 +123,7 @@ void write_circuit(JsonWriter& json, const History& history) {
   json.member("failed", circuit.failed);
   json.member("total", circuit.total);
   write(json, "until", circuit.until);
-  json.key("p");
-  circuit.refused_share ? json.value(*circuit.refused_share) : json.null();
+  write(json, "p", circuit.refused_share);
   json.end_object();
 }
 
@@ -133,14 +132,13 @@ void write_limits(JsonWriter& json, const History& history) {
   const auto& limits = *history.guards->limits;
   json.key("limits").begin_object();
   write_ms(json.key("rate_wait_ms"), limits.rate_wait);
-  json.key("concurrency");
   if (limits.limit) {
-    json.begin_object();
+    json.key("concurrency").begin_object();
     json.member("limit", *limits.limit);
     json.member("in_flight", limits.in_flight.value_or(0));
     json.end_object();
   } else {
-    json.null();
+    json.null_member("concurrency");
   }
   write(json, "paused_until", limits.paused_until);
   json.end_object();
