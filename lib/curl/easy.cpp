@@ -113,10 +113,11 @@ bool would_share_session(const TransportOptions& options) {
 
 }  // namespace
 
-SendPlan make_send_plan(const Request& request, const RequestOptions& wanted,
-                        const ExchangeLimits& limits, const Url& url, const Call& call,
-                        const TransportOptions& options, const OriginInfo& origin) {
-  SendPlan plan{wanted};
+SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, const Url& url,
+                        const Call& call, const TransportOptions& options,
+                        const OriginInfo& origin) {
+  const auto& wanted = request.options();
+  SendPlan plan;
   const bool has_certificate = present(options.client_certificate);
   if (options.netrc || options.cookies || has_certificate) {
     const bool own_origin = url.origin() == call.origin();
@@ -155,7 +156,7 @@ Result<void> check_sendable(const Request& request, const TransportOptions& opti
     return Error(Errc::InvalidRequest,
                  std::string("the header ") + name + " is made from the body and cannot be set");
   }
-  if (const auto& credentials = plan.wanted.credentials) {
+  if (const auto& credentials = request.options().credentials) {
     if (const char* why = unusable(*credentials)) return Error(Errc::InvalidRequest, why);
   }
   const bool tls = request.parsed_url()->scheme() == "https";
@@ -180,7 +181,7 @@ const char* unusable(const Credentials& credentials) {
 }
 
 void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan) {
-  const auto& options = plan.wanted;
+  const auto& options = request.options();
   set_url(url);
   set_shape(request, plan);
   set_headers(request, plan);
@@ -199,7 +200,8 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
   set_changed(CURLOPT_NOPROGRESS, options.on_progress ? 0L : 1L, no_progress_);
   set_changed(CURLOPT_MAX_SEND_SPEED_LARGE,
               static_cast<curl_off_t>(options.upload_rate.value_or(0)), upload_rate_);
-  set_http_version(plan, url.scheme() == "https");
+  const bool tls = url.scheme() == "https";
+  set_http_version(plan, tls, tls && options.on_connection);
   set_buffer_size();
   set_changed(CURLOPT_MAXAGE_CONN, plan.max_idle_seconds, max_idle_seconds_);
   set_changed(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(plan.connect_timeout), connect_timeout_ms_);
@@ -216,7 +218,7 @@ void Easy::set_buffer_size() {
   if (code != CURLE_OK && code != CURLE_BAD_FUNCTION_ARGUMENT) refused(CURLOPT_BUFFERSIZE, code);
 }
 
-void Easy::set_http_version(const SendPlan& plan, bool tls) {
+void Easy::set_http_version(const SendPlan& plan, bool tls, bool tells_tls) {
   const auto wanted = plan.http_version;
   // libcurl 7.88 fails with code 16 where it sends on such a connection for the second time.
   static const bool reusable = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000;
@@ -232,7 +234,6 @@ void Easy::set_http_version(const SendPlan& plan, bool tls) {
   set_changed(CURLOPT_HTTP_VERSION, version, http_version_);
   // What libcurl says costs 7 000 instructions an exchange. Before it sends, only the TLS is of
   // interest; then it is asked for where the connection may speak HTTP/2.
-  const bool tells_tls = tls && plan.wanted.on_connection;
   set_changed(CURLOPT_VERBOSE, tells_tls ? 1L : 0L, verbose_);
   // Without TLS, libcurl would have the requests to a server wait until the first one is answered.
   set_changed(CURLOPT_PIPEWAIT, tls ? 1L : 0L, pipe_wait_);
@@ -388,10 +389,7 @@ void Easy::set_shape(const Request& request, const SendPlan& plan) {
 void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const auto& headers = request.headers();
   const bool has_body = shape_ == Shape::Bytes || shape_ == Shape::Stream;
-  const bool usual = headers.empty() && !has_body && !sends_length_0_ && !plan.wanted.compressed &&
-                     plan.range == nullptr && plan.if_range == nullptr;
-  if (usual && usual_lines_) return;  // saves 200 instructions
-  usual_lines_ = usual;
+  const auto& options = request.options();
   lines_.clear();
   expects_ = false;
   for (std::size_t i = 0; i < headers.size(); ++i) {
@@ -408,13 +406,13 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
       const auto* bytes = request.body().bytes();
       const auto size =
           bytes != nullptr ? bytes->size() : static_cast<std::uint64_t>(plan.body_size);
-      const auto& from = plan.wanted.expect_continue_from;
+      const auto& from = options.expect_continue_from;
       expects_ = from && request.body().present() && size >= *from;
       lines_.add(expects_ ? "Expect: 100-continue" : "Expect:");
     }
     if (!headers.contains("Content-Type")) lines_.add("Content-Type:");
   }
-  if (plan.wanted.compressed && !headers.contains("Accept-Encoding"))
+  if (options.compressed && !headers.contains("Accept-Encoding"))
     lines_.add("Accept-Encoding: gzip");
   for (const auto* line : {plan.range, plan.if_range}) {
     if (line != nullptr) lines_.add(line);

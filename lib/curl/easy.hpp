@@ -22,7 +22,6 @@ struct OriginInfo;
 // How one request goes out, where its own members do not say it: what of the client's secrets it
 // may use, which connections, and how long.
 struct SendPlan {
-  const RequestOptions& wanted;  // of the request
   bool certificate = false;
   bool netrc = false;
   bool cookies = false;
@@ -48,10 +47,10 @@ struct SendPlan {
   const std::string* addresses = nullptr;  // of the host, as CURLOPT_RESOLVE takes them
 };
 
-// `wanted` and `limits`: of the request; `origin`: what is known of the URL's.
-SendPlan make_send_plan(const Request& request, const RequestOptions& wanted,
-                        const ExchangeLimits& limits, const Url& url, const Call& call,
-                        const TransportOptions& options, const OriginInfo& origin);
+// `limits`: of the request; `origin`: what is known of the URL's.
+SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, const Url& url,
+                        const Call& call, const TransportOptions& options,
+                        const OriginInfo& origin);
 
 // The error where the request cannot be sent as it stands.
 Result<void> check_sendable(const Request& request, const TransportOptions& options,
@@ -150,7 +149,7 @@ class Easy {
   void configure_proxy();
   void configure_connections();
   void set_buffer_size();
-  void set_http_version(const SendPlan& plan, bool tls);
+  void set_http_version(const SendPlan& plan, bool tls, bool tells_tls);
   void set_certificate(bool wanted);
   void set_cookies(const Request& request, const Url& url);
   [[nodiscard]] std::vector<std::string> cookie_lines() const;
@@ -165,7 +164,6 @@ class Easy {
   const TransportOptions& options_;
   const std::string user_agent_;  // the line of requests that have none
   CurlList lines_;
-  bool usual_lines_ = false;  // what is set are the lines of a request that has none
   CurlList addresses_;
   CurlList connect_to_;
   std::array<char, CURL_ERROR_SIZE> error_text_{};  // emptied by libcurl before an exchange

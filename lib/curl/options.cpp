@@ -332,8 +332,7 @@ void try_out(const TransportOptions& options) {
   Easy easy(options, may_use_proxy(options.proxy));
   const std::string url = "https://localhost/";
   const auto prepare = [&](const Request& request, bool streamed) {
-    const RequestOptions wanted;
-    SendPlan plan{wanted};
+    SendPlan plan;
     plan.certificate = present(options.client_certificate);
     plan.netrc = options.netrc.has_value();
     plan.cookies = options.cookies != nullptr;

@@ -100,12 +100,11 @@ bool ResponseReader::Gunzip::decode_rest(ResponseReader& into, std::size_t& budg
   return true;
 }
 
-ResponseReader::ResponseReader(const Request& request, const RequestOptions& wanted,
-                               const TransportOptions& options, Delivery* delivery,
-                               RacingSend* racing, AbortReason& abort)
+ResponseReader::ResponseReader(const Request& request, const TransportOptions& options,
+                               Delivery* delivery, RacingSend* racing, AbortReason& abort)
     : request_(request),
-      compressed_(wanted.compressed),
-      max_body_(wanted.max_body.value_or(options.max_body)),
+      compressed_(request.options().compressed),
+      max_body_(request.options().max_body.value_or(options.max_body)),
       max_headers_(options.max_headers),
       delivery_(delivery),
       racing_(racing),

@@ -14,11 +14,9 @@ namespace httpretry {
 
 class ResponseReader {
  public:
-  // `wanted`: the options of the request; `delivery`: where the body goes, if to a sink; `racing`:
-  // if there may be other responses.
-  ResponseReader(const Request& request, const RequestOptions& wanted,
-                 const TransportOptions& options, Delivery* delivery, RacingSend* racing,
-                 AbortReason& abort);
+  // `delivery`: where the body goes, if to a sink; `racing`: if there may be other responses.
+  ResponseReader(const Request& request, const TransportOptions& options, Delivery* delivery,
+                 RacingSend* racing, AbortReason& abort);
   ~ResponseReader();
 
   // These are called from libcurl's callbacks. False: the exchange is to be aborted, and the reason

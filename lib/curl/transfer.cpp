@@ -36,7 +36,7 @@ Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Cal
       options_(request.options()),
       limits_(call.limits(request)),
       fresh_(fresh),
-      reader_(request, options_, loop.options(), delivery, Call::State::racing(call), abort_),
+      reader_(request, loop.options(), delivery, Call::State::racing(call), abort_),
       upload_(request.body(), abort_) {}
 
 Transfer::~Transfer() {
@@ -78,8 +78,8 @@ void Transfer::start() {
 
 Result<void> Transfer::prepare() {
   const auto& origin = loop_.origin(url_);
-  auto& plan = plan_.emplace(
-      make_send_plan(request_, options_, limits_, url_, call_, loop_.options(), origin));
+  auto& plan = plan_;
+  plan = make_send_plan(request_, limits_, url_, call_, loop_.options(), origin);
   plan.addresses = addresses_;
   plan.fresh_connection = plan.fresh_connection || fresh_;
   if (auto checked = check_sendable(request_, loop_.options(), plan); !checked) return checked;
@@ -176,7 +176,7 @@ void Transfer::due() {
     return;
   }
   if (stream_may_end_ && !curl_done_) {
-    plan_->private_handle = true;
+    plan_.private_handle = true;
     loop_.remove(*this);
     return finished(CURLE_OK);
   }
@@ -194,7 +194,7 @@ void Transfer::finished(CURLcode code) {
   const bool kept_from_resend = code == CURLE_ABORTED_BY_CALLBACK && abort_.none();
   if (kept_from_resend) {  // a 417, after a body that cannot be sent again
     code = CURLE_OK;
-    plan_->private_handle = true;
+    plan_.private_handle = true;
   }
   if (code == CURLE_OK && !sends_.answered()) code = CURLE_GOT_NOTHING;
   code_ = code;
@@ -238,7 +238,7 @@ bool Transfer::about_to_send(int local_port) noexcept {
   reader_.await_response();
   if (sends_.sends() > 1) return true;
   --shard->connecting;
-  return !plan_->may_multiplex || watch_connection();
+  return !plan_.may_multiplex || watch_connection();
 }
 
 bool Transfer::header_line(std::string_view line) noexcept {

@@ -161,7 +161,7 @@ class Transfer final : public CancelableWait {
   const ExchangeLimits limits_;
   const bool fresh_;
   std::coroutine_handle<> awaiter_;
-  std::optional<SendPlan> plan_;  // with a handle, there is one
+  SendPlan plan_;
   std::unique_ptr<Easy> easy_;
   Time started_{};
   Time last_byte_{};             // of the request's body, then of the response

@@ -34,7 +34,7 @@ curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
 bool Transfer::has_unread(int local_port) noexcept {
   static const bool looks_seldom = curl_version_info(CURLVERSION_NOW)->version_num >= 0x081600;
   try {
-    const bool http1 = !plan_->may_multiplex || loop_.origin(url_).speaks_http1 ||
+    const bool http1 = !plan_.may_multiplex || loop_.origin(url_).speaks_http1 ||
                        loop_.sockets().is_http1(local_port);
     return http1 ? loop_.sockets().has_unread(local_port)
                  : looks_seldom && loop_.sockets().has_ended(local_port);

@@ -137,13 +137,13 @@ Outcome Transfer::response_or_error() {
   if (abort_.none() && code_ == CURLE_OK) check_end();
   const bool good = abort_.none() && code_ == CURLE_OK;
   if (good) learn_of_origin();
-  if (plan_->cookies && sends_.answered()) easy_->return_cookies();
+  if (plan_.cookies && sends_.answered()) easy_->return_cookies();
   if (good) reader_.response.exchange = exchange();
   easy_->expect_body(reader_.to_sink ? 0 : reader_.received);
   auto outcome = good ? reader_.take() : Outcome(failure());
   // A handle remembers a refused stream, a resend and the credentials of its URL: it must not serve
   // other requests then.
-  loop_.give_back(std::move(easy_), good && sends_.sends() == 1 && !plan_->private_handle);
+  loop_.give_back(std::move(easy_), good && sends_.sends() == 1 && !plan_.private_handle);
   return outcome;
 }
 
@@ -186,7 +186,7 @@ void Transfer::judge_failure() {
     // RFC 9113 §8.1: a server may respond before it has read the request, and reset the stream
     // then.
     code_ = CURLE_OK;
-    plan_->private_handle = true;
+    plan_.private_handle = true;
   }
 }
 
@@ -211,10 +211,10 @@ bool Transfer::complete() const {
 void Transfer::learn_of_origin() {
   const auto keep_alive = reader_.response.headers.get("Keep-Alive");
   const bool http2 = reader_.response.http_version == "2";
-  const bool learns_http1 = !plan_->http1_known && !http2 && plan_->may_multiplex;
+  const bool learns_http1 = !plan_.http1_known && !http2 && plan_.may_multiplex;
   if (!keep_alive && !http2 && !learns_http1) return;
   auto& origin = loop_.edit_origin(url_);
-  if (plan_->may_multiplex) {
+  if (plan_.may_multiplex) {
     origin.speaks_http2 = http2;
     origin.speaks_http1 = !http2;
   }
