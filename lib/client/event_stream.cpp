@@ -76,10 +76,10 @@ namespace {
 
 constexpr std::string_view kType = "text/event-stream";
 
-// What the requests of one stream share.
-class Stream {
+// What the requests of one stream share. It is their sink.
+class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
  public:
-  Stream(const Request& request, OnEvent on_event, EventStreamOptions options)
+  Stream(const Request& request, OnEvent on_event, EventStreamOptions options, Time now)
       : request_(request),
         on_event_(std::move(on_event)),
         options_(std::move(options)),
@@ -89,23 +89,20 @@ class Stream {
     auto& own = request_.edit_options();
     own.stall_timeout = std::min(own.stall_timeout, options_.stall_timeout);
     own.context.set(EndlessBody());
-  }
-
-  // The deadline of all requests.
-  void begin(Time now) {
-    options_.call.deadline = std::min(options_.call.deadline, later(now, options_.call.timeout));
-    options_.call.timeout = kForever;
+    auto& call = options_.call;  // the deadline is that of all requests
+    call.deadline = std::min(call.deadline, later(now, call.timeout));
+    call.timeout = kForever;
   }
   [[nodiscard]] const CallOptions& call() const { return options_.call; }
+  Result<std::unique_ptr<BodyWriter>> open(const Request& request) override;
 
-  // `sink`: gives the body to `write`.
-  Request next(SinkPtr sink) {
+  Request next() {
     began_ = false;
     parser_.restart();
     auto request = request_;
     request.remove_header("Last-Event-ID");
     if (!parser_.last_id().empty()) request.set_header("Last-Event-ID", parser_.last_id());
-    request.edit_options().sink = std::move(sink);
+    request.edit_options().sink = shared_from_this();
     if (std::exchange(requested_, true) && options_.on_reconnect) options_.on_reconnect(request);
     return request;
   }
@@ -182,16 +179,9 @@ class StreamWriter final : public BodyWriter {
   std::shared_ptr<Stream> stream_;
 };
 
-class StreamSink final : public Sink {
- public:
-  explicit StreamSink(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
-  Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
-    return std::unique_ptr<BodyWriter>(std::make_unique<StreamWriter>(stream_));
-  }
-
- private:
-  std::shared_ptr<Stream> stream_;
-};
+Result<std::unique_ptr<BodyWriter>> Stream::open(const Request& /*request*/) {
+  return std::unique_ptr<BodyWriter>(std::make_unique<StreamWriter>(shared_from_this()));
+}
 
 Error no_time() { return Error(Errc::Timeout, "the deadline of the event stream has come"); }
 Error stopped() { return Error(Errc::Canceled, "canceled while waiting for the event stream"); }
@@ -201,11 +191,10 @@ Error stopped() { return Error(Errc::Canceled, "canceled while waiting for the e
 Result<void> listen(Client& client, const Request& request, OnEvent on_event,
                     EventStreamOptions options) {
   const auto core = detail::CoreOf::get(client);
-  const auto stream = std::make_shared<Stream>(request, std::move(on_event), std::move(options));
-  const auto sink = std::make_shared<StreamSink>(stream);
-  stream->begin(core->now());
+  const auto stream =
+      std::make_shared<Stream>(request, std::move(on_event), std::move(options), core->now());
   for (;;) {
-    auto end = stream->end(client.send(stream->next(sink), stream->call()));
+    auto end = stream->end(client.send(stream->next(), stream->call()));
     if (end) return *std::move(end);
     const auto when = stream->again(core->now());
     if (!when) return no_time();
@@ -215,11 +204,10 @@ Result<void> listen(Client& client, const Request& request, OnEvent on_event,
 
 Task<Result<void>> co_listen(Client& client, Scheduler& scheduler, Request request,
                              OnEvent on_event, EventStreamOptions options) {
-  const auto stream = std::make_shared<Stream>(request, std::move(on_event), std::move(options));
-  const auto sink = std::make_shared<StreamSink>(stream);
-  stream->begin(scheduler.now());
+  const auto stream =
+      std::make_shared<Stream>(request, std::move(on_event), std::move(options), scheduler.now());
   for (;;) {
-    auto task = client.co_send(stream->next(sink), stream->call());
+    auto task = client.co_send(stream->next(), stream->call());
     Outcome outcome = co_await task;
     auto end = stream->end(std::move(outcome));
     if (end) co_return *std::move(end);
