@@ -2,6 +2,7 @@
 
 #include "core.hpp"
 
+#include "lib/curl/errors.hpp"
 #include "lib/flow/endless_body.hpp"
 #include "lib/http/text.hpp"
 
@@ -116,11 +117,10 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
       if (options_.on_open) options_.on_open(head);
     }
     if (began_ || head.status == 204) return {};
-    Error error(Errc::Protocol, "the response is not an event stream: its status is " +
-                                    std::to_string(head.status) + " and its Content-Type \"" +
-                                    printable(type) + "\", not 200 and text/event-stream");
-    error.permanent = true;
-    return error;
+    return permanent_error(Errc::Protocol, "the response is not an event stream: its status is " +
+                                               std::to_string(head.status) +
+                                               " and its Content-Type \"" + printable(type) +
+                                               "\", not 200 and text/event-stream");
   }
 
   Result<BodyWriter::Wish> write(std::string_view bytes) {

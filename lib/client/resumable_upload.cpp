@@ -1,5 +1,6 @@
 #include <httpretry/client/resumable_upload.hpp>
 
+#include "lib/curl/errors.hpp"
 #include "lib/http/text.hpp"
 #include "lib/middleware/send_again.hpp"
 
@@ -37,10 +38,8 @@ Body part_of(const UploadContent& content, std::uint64_t begin, std::uint64_t en
   });
 }
 
-Error protocol_error(std::string message) {
-  Error error(Errc::Protocol, "resumable upload: " + std::move(message));
-  error.permanent = true;
-  return error;
+Error protocol_error(const std::string& message) {
+  return permanent_error(Errc::Protocol, "resumable upload: " + message);
 }
 
 // How much of the content the server has: "Range: bytes=0-41" is 42, no Range is 0. Empty where the

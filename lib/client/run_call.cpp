@@ -1,5 +1,6 @@
 #include "run_call.hpp"
 
+#include "lib/curl/errors.hpp"
 #include "lib/flow/call_state.hpp"
 #include "lib/flow/resume_on.hpp"
 #include "lib/http/shortage.hpp"
@@ -34,8 +35,7 @@ void add_only_attempt(const Outcome& outcome, Call::State& state) {
 // The exception does not tell what an exchange has sent: Maybe, if there was one.
 Error out_of_memory(bool exchanged) {
   if (!exchanged) return Error(Errc::LocalShortage, "out of memory");
-  Error error(Errc::Internal, "out of memory");
-  error.permanent = true;
+  auto error = permanent_error(Errc::Internal, "out of memory");
   error.exchange.sent = Sent::Maybe;
   return error;
 }

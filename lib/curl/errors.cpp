@@ -104,6 +104,7 @@ constexpr std::array kRows{
     Row{Abort::NoMemory, Errc::Internal, true, CURLE_OUT_OF_MEMORY, "out of memory"},
 };
 
+const Row& row_of(Abort why) { return *std::ranges::find(kRows, why, &Row::why); }
 static_assert(kRows.size() == static_cast<std::size_t>(Abort::NoMemory) + 1);
 
 }  // namespace
@@ -124,16 +125,16 @@ std::string hint_at_limit(int error) {
          " files open, which `ulimit -n` can raise)";
 }
 
-bool AbortReason::set_thrown(Abort why, Errc code, const char* who) noexcept {
+bool AbortReason::set_thrown(Abort why, const char* who) noexcept {
   try {
     try {
       throw;  // the exception that is being handled
     } catch (const std::bad_alloc&) {
       return set(Abort::NoMemory);
     } catch (...) {
-      Error error(code, std::string(who) + " threw: " + text_of(std::current_exception()));
-      error.permanent = true;
-      return set_error(why, std::move(error));
+      return set_error(
+          why, permanent_error(row_of(why).code,
+                               std::string(who) + " threw: " + text_of(std::current_exception())));
     }
   } catch (...) {  // no memory for the message
     return set(Abort::NoMemory);
@@ -141,7 +142,7 @@ bool AbortReason::set_thrown(Abort why, Errc code, const char* who) noexcept {
 }
 
 Error AbortReason::error(Duration elapsed) const {
-  const auto& row = *std::ranges::find(kRows, why_, &Row::why);
+  const auto& row = row_of(why_);
   Error error(row.code);
   if (row.text == nullptr) {
     error = *error_;

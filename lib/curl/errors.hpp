@@ -17,6 +17,14 @@ struct CurlFailure {
 // codes.
 inline constexpr auto kCurlTooLarge = static_cast<CURLcode>(100);
 
+// Makes an error that another attempt would end with, too.
+inline Error permanent_error(Errc code, std::string message, int curl_code = 0) {
+  Error error(code, std::move(message));
+  error.permanent = true;
+  error.curl_code = curl_code;
+  return error;
+}
+
 // A code that is newer than our table is a permanent error.
 CurlFailure failure_of(CURLcode code);
 
@@ -69,9 +77,8 @@ class AbortReason {
     if (none()) error_.emplace(std::move(error));
     return set(why);
   }
-  // For the exception that is being handled: an error of `code`, "WHO threw: …"; NoMemory for a
-  // std::bad_alloc.
-  bool set_thrown(Abort why, Errc code, const char* who) noexcept;
+  // For the exception that is being handled: "WHO threw: …"; NoMemory for a std::bad_alloc.
+  bool set_thrown(Abort why, const char* who) noexcept;
 
   // Where why() is not None: the Errc, `permanent`, libcurl's number and the message. Takes memory.
   [[nodiscard]] Error error(Duration elapsed) const;

@@ -79,11 +79,10 @@ Result<void> Loop::check_ip_version(const Url& url) const {
   const auto host = url.host();
   const bool other = wanted == IpVersion::V4 ? host.starts_with('[') : is_digit(host.front());
   if (!other || url.parts().named) return {};
-  Error error(Errc::Resolve, "the host " + std::string(host) + " is an address of the IP version " +
-                                 "that ip_version excludes");
-  error.permanent = true;
-  error.curl_code = CURLE_COULDNT_RESOLVE_HOST;
-  return error;
+  return permanent_error(
+      Errc::Resolve,
+      "the host " + std::string(host) + " is an address of the IP version that ip_version excludes",
+      CURLE_COULDNT_RESOLVE_HOST);
 }
 
 void Loop::renew_addresses(const Url& url) {

@@ -158,10 +158,9 @@ std::string ResponseReader::too_many_headers_text() {
 }
 
 bool ResponseReader::too_many_headers() {
-  Error error(Errc::TooLarge, too_many_headers_text());
-  error.permanent = true;
-  error.curl_code = CURLE_FILESIZE_EXCEEDED;
-  return abort_.set_error(Abort::BadResponse, std::move(error));
+  return abort_.set_error(
+      Abort::BadResponse,
+      permanent_error(Errc::TooLarge, too_many_headers_text(), CURLE_FILESIZE_EXCEEDED));
 }
 
 bool ResponseReader::keep_proxy_block() {
@@ -189,13 +188,12 @@ bool ResponseReader::has_body() const {
 }
 
 bool ResponseReader::check_lengths() {
-  auto problem = length_problem(response.headers);
-  return problem.empty() || bad_response("does not say where it ends: " + std::move(problem));
+  const auto problem = length_problem(response.headers);
+  return problem.empty() || bad_response("does not say where it ends: " + problem);
 }
 
-bool ResponseReader::bad_response(std::string why) {
-  Error error(Errc::Protocol, "the response " + std::move(why));
-  return abort_.set_error(Abort::BadResponse, std::move(error));
+bool ResponseReader::bad_response(const std::string& why) {
+  return abort_.set_error(Abort::BadResponse, Error(Errc::Protocol, "the response " + why));
 }
 
 bool ResponseReader::begin_response() {

@@ -90,7 +90,7 @@ class ResponseReader {
   void begin_block(std::string_view status_line);
   bool folded_line(std::string_view line);
   bool too_many_headers();
-  bool bad_response(std::string why);
+  bool bad_response(const std::string& why);
   bool check_lengths();
   bool decoded_bytes(std::string_view bytes);
   bool write_to_sink(std::string_view bytes);

@@ -69,10 +69,8 @@ void Transfer::start() {
                      Error(Errc::LocalShortage,
                            "the request cannot begin: " + system_text(lack.code().value())));
   } catch (const std::runtime_error& refused) {  // an option of libcurl that the request needs
-    Error error(Errc::Internal, refused.what());
-    error.permanent = true;
-    error.curl_code = CURLE_NOT_BUILT_IN;
-    abort_.set_error(Abort::NotStarted, std::move(error));
+    abort_.set_error(Abort::NotStarted,
+                     permanent_error(Errc::Internal, refused.what(), CURLE_NOT_BUILT_IN));
   }
 }
 
@@ -248,7 +246,7 @@ bool Transfer::header_line(std::string_view line) noexcept {
     if (!reader_.header_line(line)) return false;
     return !within || reader_.in_headers || end_of_headers();
   } catch (...) {
-    return abort_.set_thrown(Abort::SinkFailed, Errc::Internal, kSink);
+    return abort_.set_thrown(Abort::SinkFailed, kSink);
   }
 }
 
@@ -296,7 +294,7 @@ std::size_t Transfer::body_bytes(std::string_view bytes) noexcept {
   try {
     if (!received(bytes)) return CURL_WRITEFUNC_ERROR;
   } catch (...) {
-    abort_.set_thrown(Abort::SinkFailed, Errc::Internal, kSink);
+    abort_.set_thrown(Abort::SinkFailed, kSink);
     return CURL_WRITEFUNC_ERROR;
   }
   if (reader_.paused) {
@@ -328,7 +326,7 @@ void Transfer::decode_rest() noexcept {
   try {
     reader_.decode_rest(loop_.decode_budget());
   } catch (...) {
-    abort_.set_thrown(Abort::SinkFailed, Errc::Internal, kSink);
+    abort_.set_thrown(Abort::SinkFailed, kSink);
   }
   if (!abort_.none()) return end(abort_.why());
   if (reader_.paused) {

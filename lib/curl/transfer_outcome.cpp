@@ -124,9 +124,7 @@ Outcome Transfer::ended() {
     }
     return response_or_error();
   } catch (const std::bad_alloc&) {  // what was sent is told all the same
-    Error error(Errc::Internal, "out of memory");
-    error.permanent = true;
-    error.curl_code = CURLE_OUT_OF_MEMORY;
+    auto error = permanent_error(Errc::Internal, "out of memory", CURLE_OUT_OF_MEMORY);
     find_shortage(error);
     error.exchange = exchange();
     return error;
@@ -327,9 +325,8 @@ Error Transfer::curl_failure() {
     error.message = "the response is not HTTP";
   } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT && sends_.sends() == 0) {
     // libcurl 8.23, where older versions have SSL_CERTPROBLEM.
-    error = Error(Errc::Tls, "the client certificate or its key cannot be used");
-    error.permanent = true;
-    error.curl_code = CURLE_SSL_CERTPROBLEM;
+    error = permanent_error(Errc::Tls, "the client certificate or its key cannot be used",
+                            CURLE_SSL_CERTPROBLEM);
   } else if (code_ == CURLE_BAD_FUNCTION_ARGUMENT ||
              (code_ == CURLE_WEIRD_SERVER_REPLY && text == "Header without colon")) {
     error.message = "a header line of the response is not NAME: VALUE";

@@ -96,7 +96,7 @@ bool Transfer::progressed(std::uint64_t sent) noexcept {
     options_.on_progress(now);
     return true;
   } catch (...) {
-    return abort_.set_thrown(Abort::ProgressFailed, Errc::Internal, "RequestOptions::on_progress");
+    return abort_.set_thrown(Abort::ProgressFailed, "RequestOptions::on_progress");
   }
 }
 

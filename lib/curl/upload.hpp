@@ -44,7 +44,7 @@ class Upload {
       }
       abort_.set_error(Abort::UploadFailed, std::move(count).error());
     } catch (...) {
-      abort_.set_thrown(Abort::UploadFailed, Errc::InvalidRequest, "reading the body");
+      abort_.set_thrown(Abort::UploadFailed, "reading the body");
     }
     return CURL_READFUNC_ABORT;
   }
@@ -55,7 +55,7 @@ class Upload {
       auto looked = look_for_end();
       return looked || abort_.set_error(Abort::UploadFailed, std::move(looked).error());
     } catch (...) {
-      return abort_.set_thrown(Abort::UploadFailed, Errc::InvalidRequest, "reading the body");
+      return abort_.set_thrown(Abort::UploadFailed, "reading the body");
     }
   }
   // The bytes of the body that libcurl has.

@@ -67,7 +67,7 @@ TEST_CASE("what user code throws is an error in its own words, want of memory is
     try {
       throw what;
     } catch (...) {
-      CHECK_FALSE(reason.set_thrown(Abort::SinkFailed, Errc::Internal, "the sink"));
+      CHECK_FALSE(reason.set_thrown(Abort::SinkFailed, "the sink"));
     }
     return reason.error(0s).message;
   };
