@@ -143,7 +143,6 @@ SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, co
       racing != nullptr && racing->is_hedge() && plan.may_multiplex && !origin.speaks_http1;
   plan.fresh_connection = limits.fresh_connection || idle < 0 || must_not_share;
   plan.max_idle_seconds = std::max(0L, idle);
-  plan.http1_known = origin.speaks_http1;
   plan.http2 = origin.speaks_http2;
   plan.connect_timeout = limits.connect_timeout.value_or(options.connect_timeout);
   return plan;
@@ -330,8 +329,8 @@ void Easy::set_plain_url(const Url& url) {
     if (form == nullptr || curl_url_set(form, part, text, 0) != CURLUE_OK) throw std::bad_alloc();
   };
   // Empty until all is changed: it may throw halfway.
-  const auto before = std::exchange(plain_, std::nullopt);
-  if (!before || before->origin() != url.origin()) {
+  const auto before = std::exchange(url_, std::nullopt);
+  if (!before || before->parts().handle || before->origin() != url.origin()) {
     change(CURLUPART_URL, parts.text.c_str());
   } else {
     if (before->path() != url.path()) change(CURLUPART_PATH, std::string(url.path()).c_str());
@@ -339,7 +338,6 @@ void Easy::set_plain_url(const Url& url) {
     const auto query = url.query();
     if (before->query() != query) change(CURLUPART_QUERY, query.empty() ? nullptr : query.data());
   }
-  plain_ = url;
   set(CURLOPT_CURLU, form);
 }
 

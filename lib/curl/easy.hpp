@@ -42,7 +42,6 @@ struct SendPlan {
   bool fresh_connection = false;
   long max_idle_seconds = 0;  // use no connection that was idle for longer
   bool http2 = false;         // the origin is known to speak it
-  bool http1_known = false;   // the origin is known to speak HTTP/1
   Duration connect_timeout{};
   const std::string* addresses = nullptr;  // of the host, as CURLOPT_RESOLVE takes them
 };
@@ -170,8 +169,7 @@ class Easy {
 
   // What is set on the handle.
   std::optional<Url> url_;
-  detail::CurlUrl plain_url_;  // of this handle, while its URLs are plain
-  std::optional<Url> plain_;   // what is set in it
+  detail::CurlUrl plain_url_;  // the same, where it is plain
   Shape shape_ = Shape::Get;
   std::string method_;
   std::uint64_t expected_body_ = 0;

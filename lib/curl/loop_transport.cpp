@@ -140,8 +140,8 @@ Task<Outcome> Loop::exchange(Request request, Call& call, const std::string* add
   if (!url) co_return url.error();
   auto delivery = Delivery::of(request, call);
   if (!delivery) co_return std::move(delivery).error();
-  Transfer transfer(*this, request, *url, call, addresses, *delivery, fresh);
-  transfer.start();
+  Transfer transfer(*this, request, call, *delivery);
+  transfer.start(addresses, fresh);
   for (;;) {
     const auto wants = co_await transfer;
     if (wants == Transfer::Wants::End) break;

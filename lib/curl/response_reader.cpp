@@ -1,7 +1,5 @@
 #include "response_reader.hpp"
 
-#include "lengths.hpp"
-
 #include "lib/http/text.hpp"
 
 #include <zlib.h>
@@ -36,12 +34,43 @@ int times_gzipped(const Headers& headers) {
   return times;
 }
 
+using Length = std::optional<std::uint64_t>;
+
+// Reads the value of one Content-Length, which may be a list of equal numbers.
+std::string read_lengths(std::string_view list, Length& length) {
+  for (;;) {
+    const auto comma = list.find(',');
+    const auto text = trimmed(list.substr(0, comma));
+    const auto number = to_number<std::uint64_t>(text);
+    if (!number) return "its Content-Length \"" + printable(text) + "\" is not a number";
+    if (length && length != number) {
+      return "its Content-Length is " + std::to_string(*length) + " and also " +
+             std::to_string(*number);
+    }
+    length = number;
+    if (comma == std::string_view::npos) return {};
+    list.remove_prefix(comma + 1);
+  }
+}
+
 std::string url_of(const Request& request) {
   const auto& url = *request.parsed_url();
   return url.has_userinfo() ? url.to_string() : request.url();
 }
 
 }  // namespace
+
+std::string length_problem(const Headers& headers) {
+  Length length;
+  bool encoded = false;
+  for (const auto field : headers) {
+    if (equal_ignoring_case(field.name, "Transfer-Encoding")) encoded = true;
+    if (!equal_ignoring_case(field.name, "Content-Length")) continue;
+    if (auto problem = read_lengths(field.value, length); !problem.empty()) return problem;
+  }
+  if (encoded && length) return "it has both Content-Length and Transfer-Encoding; expected one";
+  return {};
+}
 
 // Decodes a gzip body as it arrives. libcurl could do it, but takes a gzip body that ends early,
 // inside a correct Content-Length, for complete.

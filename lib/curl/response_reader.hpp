@@ -12,6 +12,11 @@
 
 namespace httpretry {
 
+// Why the headers do not say where the body ends (RFC 9112 §6.3); empty where they do. libcurl
+// takes the last of several lengths: what another program on the way takes for the body, or for the
+// next response, would then be something else.
+std::string length_problem(const Headers& headers);
+
 class ResponseReader {
  public:
   // `delivery`: where the body goes, if to a sink; `racing`: if there may be other responses.

@@ -24,18 +24,15 @@ constexpr Duration kStreamEnd = std::chrono::milliseconds(200);
 
 }  // namespace
 
-Transfer::Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
-                   const std::string* addresses, Delivery* delivery, bool fresh)
+Transfer::Transfer(Loop& loop, const Request& request, const Call& call, Delivery* delivery)
     : CancelableWait(loop, Call::State::own_stop(call)),
       loop_(loop),
       request_(request),
-      url_(url),
-      addresses_(addresses),
+      url_(*request.parsed_url()),
       call_(call),
       delivery_(delivery),
       options_(request.options()),
       limits_(call.limits(request)),
-      fresh_(fresh),
       reader_(request, loop.options(), delivery, Call::State::racing(call), abort_),
       upload_(request.body(), abort_) {}
 
@@ -47,14 +44,14 @@ Transfer::~Transfer() {
   if (easy_) easy_->transfer = nullptr;  // libcurl may say something when it frees the handle
 }
 
-void Transfer::start() {
+void Transfer::start(const std::string* addresses, bool fresh) {
   started_ = last_byte_ = loop_.now();
   try {
     if (stop_requested()) {
       abort_.set(Abort::Canceled);
     } else if (call_.deadline() <= started_) {
       abort_.set(Abort::NoTimeLeft);
-    } else if (auto prepared = prepare(); !prepared) {
+    } else if (auto prepared = prepare(addresses, fresh); !prepared) {
       abort_.set_error(Abort::NotStarted, std::move(prepared).error());
     } else {
       running_ = true;
@@ -74,12 +71,12 @@ void Transfer::start() {
   }
 }
 
-Result<void> Transfer::prepare() {
+Result<void> Transfer::prepare(const std::string* addresses, bool fresh) {
   const auto& origin = loop_.origin(url_);
   auto& plan = plan_;
   plan = make_send_plan(request_, limits_, url_, call_, loop_.options(), origin);
-  plan.addresses = addresses_;
-  plan.fresh_connection = plan.fresh_connection || fresh_;
+  plan.addresses = addresses;
+  plan.fresh_connection = plan.fresh_connection || fresh;
   if (auto checked = check_sendable(request_, loop_.options(), plan); !checked) return checked;
   if (auto checked = loop_.check_ip_version(url_); !checked) return checked;
   if (delivery_ != nullptr) {

@@ -16,7 +16,7 @@ namespace httpretry {
 
 // In a coroutine on the loop:
 //
-//   transfer.start();
+//   transfer.start(addresses, false);
 //   for (;;) {
 //     const auto wants = co_await transfer;
 //     if (wants == Transfer::Wants::End) break;  // the exchange is over
@@ -28,13 +28,12 @@ class Transfer final : public CancelableWait {
  public:
   enum class Wants : std::uint8_t { Nothing, Drain, Body, End };
 
-  // Everything must outlive it. `addresses`: of the host, where libcurl does not know them yet;
-  // `delivery`: where the body goes, if to a sink; `fresh`: on a new connection.
-  Transfer(Loop& loop, const Request& request, const Url& url, const Call& call,
-           const std::string* addresses, Delivery* delivery, bool fresh);
+  // Everything must outlive it. `delivery`: where the body goes, if to a sink.
+  Transfer(Loop& loop, const Request& request, const Call& call, Delivery* delivery);
   ~Transfer() override;
 
-  void start();
+  // `addresses`: of the host, where libcurl does not know them yet; `fresh`: on a new connection.
+  void start(const std::string* addresses, bool fresh);
   [[nodiscard]] bool await_ready() const { return reader_.paused || wants_body() || !running_; }
   void await_suspend(std::coroutine_handle<> awaiter) { awaiter_ = awaiter; }
   [[nodiscard]] Wants await_resume() const {
@@ -101,7 +100,7 @@ class Transfer final : public CancelableWait {
   void on_cancel() override { end(Abort::Canceled); }
   void due() override;
 
-  Result<void> prepare();
+  Result<void> prepare(const std::string* addresses, bool fresh);
   [[nodiscard]] bool has_unread(int local_port) noexcept;
   bool watch_connection() noexcept;
   void keep_tls(std::string_view text) noexcept;
@@ -154,12 +153,10 @@ class Transfer final : public CancelableWait {
   Loop& loop_;
   const Request& request_;
   const Url& url_;
-  const std::string* addresses_;
   const Call& call_;
   Delivery* delivery_;
   const RequestOptions& options_;  // of the request
   const ExchangeLimits limits_;
-  const bool fresh_;
   std::coroutine_handle<> awaiter_;
   SendPlan plan_;
   std::unique_ptr<Easy> easy_;

@@ -1,4 +1,4 @@
-#include "lib/curl/lengths.hpp"
+#include "lib/curl/response_reader.hpp"
 
 #include <doctest/doctest.h>
 
