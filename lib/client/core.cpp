@@ -39,10 +39,6 @@ Error not_begun(Errc code, std::string why) {
   return error;
 }
 
-Error client_gone() {
-  return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
-}
-
 Error drained() {
   return not_begun(Errc::Canceled,
                    "canceled: the client was drained before the call began; send it with another "
@@ -223,7 +219,10 @@ Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* le
       return where;
     }
     const std::lock_guard lock(mutex_);  // so the call is counted before the loop can be closed
-    if (closed_) return under_way_.drains() ? drained() : client_gone();
+    if (closed_ && under_way_.drains()) return drained();
+    if (closed_) {
+      return not_begun(Errc::Canceled, "canceled: the client was destroyed before the call began");
+    }
     if (auto* scheduler = options_.scheduler.get()) return RunsOn{scheduler, transport_of(nullptr)};
     std::string_view origin;
     if (options_.threads > 1 && request != nullptr) {

@@ -34,7 +34,7 @@ void BackgroundLoop::call_ended() noexcept {
 }
 
 BackgroundLoop::CallCount BackgroundLoop::count_call(std::string_view origin) {
-  auto& calls = origin.empty() ? calls_to_any_ : calls_to(origin);
+  auto& calls = calls_to(origin);
   calls_.fetch_add(1, std::memory_order_relaxed);
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   const int now = calls.in_flight.fetch_add(1, std::memory_order_relaxed) + 1;

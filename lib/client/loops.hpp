@@ -75,7 +75,6 @@ class BackgroundLoop final : public std::enable_shared_from_this<BackgroundLoop>
   std::thread thread_;
   std::atomic<int> calls_ = 1;  // until `close` the client counts as one
   std::atomic<int> in_flight_ = 0;
-  OriginCalls calls_to_any_{*this};
   std::unordered_map<std::string, OriginCalls, TextHash, std::equal_to<>> origins_;
   std::atomic<bool> done_ = false;
   std::shared_ptr<BackgroundLoop> kept_;

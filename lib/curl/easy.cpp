@@ -210,7 +210,7 @@ void Easy::prepare(const Request& request, const Url& url, const SendPlan& plan)
 
 // libcurl 7.88 refuses another size while the handle still has a buffer. Then it uses that one.
 void Easy::set_buffer_size() {
-  const auto size = buffer_size(expected_body_);
+  const auto size = buffer_size(expected_body);
   if (size == buffer_size_) return;
   const auto code = curl_easy_setopt(handle(), CURLOPT_BUFFERSIZE, size);
   if (code == CURLE_OK) buffer_size_ = size;
@@ -389,7 +389,7 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   const bool has_body = shape_ == Shape::Bytes || shape_ == Shape::Stream;
   const auto& options = request.options();
   lines_.clear();
-  expects_ = false;
+  expects = false;
   for (std::size_t i = 0; i < headers.size(); ++i) {
     if (plan.cookies && equal_ignoring_case(headers[i].name, "Cookie")) continue;
     lines_.add(headers.line(i));
@@ -399,14 +399,14 @@ void Easy::set_headers(const Request& request, const SendPlan& plan) {
   if (!user_agent_.empty() && !headers.contains("User-Agent")) lines_.add(user_agent_.c_str());
   if (has_body) {
     if (const auto own = headers.get("Expect")) {
-      expects_ = equal_ignoring_case(*own, "100-continue");
+      expects = equal_ignoring_case(*own, "100-continue");
     } else {
       const auto* bytes = request.body().bytes();
       const auto size =
           bytes != nullptr ? bytes->size() : static_cast<std::uint64_t>(plan.body_size);
       const auto& from = options.expect_continue_from;
-      expects_ = from && request.body().present() && size >= *from;
-      lines_.add(expects_ ? "Expect: 100-continue" : "Expect:");
+      expects = from && request.body().present() && size >= *from;
+      lines_.add(expects ? "Expect: 100-continue" : "Expect:");
     }
     if (!headers.contains("Content-Type")) lines_.add("Content-Type:");
   }

@@ -96,12 +96,6 @@ class Easy {
     if (forbid_reuse_ == 0) set_changed(CURLOPT_VERBOSE, 1L, verbose_);
   }
 
-  // The request asks with "Expect: 100-continue" before its body is sent.
-  [[nodiscard]] bool expects() const { return expects_; }
-
-  // How much of a body went into memory: the next one on this handle is likely as large.
-  void expect_body(std::uint64_t bytes) { expected_body_ = bytes; }
-
   // The cookies that the exchange brought, for the jar they were taken from.
   void return_cookies();
 
@@ -116,6 +110,9 @@ class Easy {
   }
 
   Transfer* transfer = nullptr;  // whose exchange it is: libcurl's callbacks go there
+  bool expects = false;  // the request asks with "Expect: 100-continue" before its body is sent
+  // How much of a body went into memory: the next one on this handle is likely as large.
+  std::uint64_t expected_body = 0;
 
  private:
   enum class Shape { Get, Head, Bytes, Stream };
@@ -172,7 +169,6 @@ class Easy {
   detail::CurlUrl plain_url_;  // the same, where it is plain
   Shape shape_ = Shape::Get;
   std::string method_;
-  std::uint64_t expected_body_ = 0;
   long buffer_size_ = 0;
   long http_version_ = CURL_HTTP_VERSION_NONE;
   long fresh_connection_ = 0;
@@ -185,7 +181,6 @@ class Easy {
   long expect_timeout_ms_ = 1000;
   curl_off_t upload_rate_ = 0;
   bool certified_ = false;
-  bool expects_ = false;
   bool sends_length_0_ = false;
   std::vector<std::string> cookies_before_;
 

@@ -143,7 +143,7 @@ Time Transfer::limit() const {
     return std::min(call_.deadline(), later(last_byte_, kStreamEnd));
   const bool headers_done = sends_.answered() && !reader_.in_headers;
   auto pause = headers_done ? limits_.stall_timeout : limits_.response_timeout;
-  if (upload_.paused()) pause = kForever;  // the server may be waiting for us
+  if (upload_.paused) pause = kForever;  // the server may be waiting for us
   const auto since = headers_done ? last_byte_ : std::max(last_byte_, rate_pause_end());
   const auto soonest = std::min(call_.deadline(), later(since, pause));
   return headers_done ? soonest : std::min(soonest, limits_.respond_by);
@@ -153,7 +153,7 @@ Time Transfer::limit() const {
 // that second is over.
 Time Transfer::rate_pause_end() const {
   if (!options_.upload_rate) return started_;
-  const auto sent = std::max(upload_.given(), seen_sent_);
+  const auto sent = std::max(upload_.given, seen_sent_);
   const std::chrono::duration<double> pause(static_cast<double>(sent) /
                                             static_cast<double>(*options_.upload_rate));
   return later(started_, std::chrono::duration_cast<Duration>(pause));
@@ -166,7 +166,7 @@ void Transfer::due() {
     if (sent != std::exchange(seen_sent_, sent)) last_byte_ = loop_.now();
   }
   if (limit() > loop_.now()) {
-    if (upload_.paused()) look_at_upload();
+    if (upload_.paused) look_at_upload();
     if (running_) set_timer();
     return;
   }
@@ -265,13 +265,13 @@ bool Transfer::end_of_headers() {
   sends_.response_came(reader_.response.status, leaves_body_out());
   // The connection is closed: the server may take what comes next for the body. Libcurl would use
   // it, and would send the Expect of our list of headers again.
-  if (status == 417 && easy_->expects() && request_.body().replayable()) {
+  if (status == 417 && easy_->expects && request_.body().replayable()) {
     return abort_.set(Abort::ExpectRefused);
   }
   // From here on other limits count. A timer that is too early is set anew when it fires.
   if (limit() < limit_before) set_timer();
   // libcurl sends no more of the body after an error status, but sees that only when it may send.
-  if (upload_.paused()) loop_.timers().set(*this, started_);
+  if (upload_.paused) loop_.timers().set(*this, started_);
   if (sends_.body_left_out()) return true;  // this is not the response to the whole request
   if (auto* const watch = Call::State::watch(call_)) watch->headers_came(reader_.response);
   return reader_.begin_response();

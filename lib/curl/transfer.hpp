@@ -128,7 +128,7 @@ class Transfer final : public CancelableWait {
   [[nodiscard]] bool sends_from_memory() const;
   bool received(std::string_view bytes);
   void resume_curl();
-  [[nodiscard]] bool wants_body() const { return upload_.paused() && running_ && !curl_done_; }
+  [[nodiscard]] bool wants_body() const { return upload_.paused && running_ && !curl_done_; }
   void unpause();
   void set_curl_paused(bool paused);
   void look_at_upload();

@@ -137,7 +137,7 @@ Outcome Transfer::response_or_error() {
   if (good) learn_of_origin();
   if (plan_.cookies && sends_.answered()) easy_->return_cookies();
   if (good) reader_.response.exchange = exchange();
-  easy_->expect_body(reader_.to_sink ? 0 : reader_.received);
+  easy_->expected_body = reader_.to_sink ? 0 : reader_.received;
   auto outcome = good ? reader_.take() : Outcome(failure());
   // A handle remembers a refused stream, a resend and the credentials of its URL: it must not serve
   // other requests then.

@@ -18,7 +18,7 @@ bool Transfer::rewind_body() noexcept {
   last_byte_ = loop_.now();
   if (!upload_.rewind()) return false;
   try {
-    if (upload_.rewound()) loop_.timers().set(*this, started_);  // then it looks at the upload
+    if (upload_.rewound) loop_.timers().set(*this, started_);  // then it looks at the upload
     return true;
   } catch (...) {
     return abort_.set(Abort::NoMemory);
@@ -66,7 +66,7 @@ void Transfer::unpause() {
 // When the final headers have come, or the body begins again, although more of it is awaited.
 void Transfer::look_at_upload() {
   if (curl_done_) return;
-  if (upload_.rewound()) {
+  if (upload_.rewound) {
     body_over_.request_stop();
   } else if (sends_.answered()) {
     unpause();
@@ -82,7 +82,7 @@ bool Transfer::progressed(std::uint64_t sent) noexcept {
   Progress now;
   now.to_send = body.present() ? upload_.size() : std::uint64_t{0};
   if (body.present()) {
-    now.sent = std::min(sent, body.bytes() != nullptr ? *now.to_send : upload_.given());
+    now.sent = std::min(sent, body.bytes() != nullptr ? *now.to_send : upload_.given);
   }
   if (sends_.answered() && !reader_.in_headers) {
     now.received = reader_.received;

@@ -18,7 +18,7 @@ class Upload {
     auto opened = reader_.open(body_);
     if (!opened) return opened;
     size_ = reader_.bytes_left();
-    given_ = 0;
+    given = 0;
     ended_ = false;
     return look_for_end();
   }
@@ -34,10 +34,10 @@ class Upload {
     if (has_given_all()) return 0;
     try {
       auto count = reader_.read(into);
-      paused_ = count && *count == BodyReader::kPause;
-      if (paused_) return CURL_READFUNC_PAUSE;
+      paused = count && *count == BodyReader::kPause;
+      if (paused) return CURL_READFUNC_PAUSE;
       if (count) {
-        given_ += *count;
+        given += *count;
         auto looked = look_for_end();  // before the server gets what it would take for the whole
         if (looked) return *count;
         count = std::move(looked).error();
@@ -58,12 +58,6 @@ class Upload {
       return abort_.set_thrown(Abort::UploadFailed, "reading the body");
     }
   }
-  // The bytes of the body that libcurl has.
-  [[nodiscard]] std::uint64_t given() const { return given_; }
-  // libcurl was told to wait for more of the body.
-  [[nodiscard]] bool paused() const { return paused_; }
-  // It began again while it was lent: what is awaited is of no use any more.
-  [[nodiscard]] bool rewound() const { return rewound_; }
   // To whom awaits more; it gives the reader back.
   [[nodiscard]] CheckedReader lend() {
     lent_ = true;
@@ -71,15 +65,15 @@ class Upload {
   }
   // False if it has begun again meanwhile.
   bool take_back(CheckedReader reader) {
-    lent_ = paused_ = false;
-    if (std::exchange(rewound_, false)) return false;
+    lent_ = paused = false;
+    if (std::exchange(rewound, false)) return false;
     reader_ = std::move(reader);
     return true;
   }
 
   // For another round of authentication; false aborts.
   bool rewind() noexcept {
-    rewound_ = lent_;
+    rewound = lent_;
     try {
       return open().has_value();
     } catch (...) {
@@ -87,9 +81,13 @@ class Upload {
     }
   }
 
+  std::uint64_t given = 0;  // bytes of the body that libcurl has
+  bool paused = false;      // libcurl was told to wait for more of the body
+  bool rewound = false;  // it began again while it was lent: what is awaited is of no use any more
+
  private:
   // All that was announced.
-  [[nodiscard]] bool has_given_all() const { return size_ && given_ == *size_; }
+  [[nodiscard]] bool has_given_all() const { return size_ && given == *size_; }
   // libcurl 8 does not ask for more than was announced, so we look whether there is more. A reader
   // that would have to wait to know is not waited for.
   Result<void> look_for_end() {
@@ -105,11 +103,8 @@ class Upload {
   AbortReason& abort_;
   CheckedReader reader_;
   std::optional<std::uint64_t> size_;
-  std::uint64_t given_ = 0;
   bool ended_ = false;  // the reader has said so
-  bool paused_ = false;
   bool lent_ = false;
-  bool rewound_ = false;
 };
 
 }  // namespace httpretry
