@@ -116,18 +116,14 @@ void Loop::drive_shards() {
     if (to_look) shard.look_at = kNever;
     if (shard.run_at <= now()) shard.run_waiting(now());
     if (shard.polled) {
-      if (!shard.active.empty()) {
-        drive(shard, -1,
-              [&](int* running) { return curl_multi_perform(shard.multi.get(), running); });
-      }
-      if (std::exchange(progressed_, false)) shard.run_soon(now());
+      if (!shard.active.empty()) drive(shard, CURL_SOCKET_TIMEOUT, 0);
       plan_look(shard, false);
     } else {
       const bool due = shard.deadline <= now();
       if (to_look) shard.run_connecting();
       if (shard.deadline > now()) continue;
       shard.deadline = kNever;
-      socket_action(shard, CURL_SOCKET_TIMEOUT, 0);
+      drive(shard, CURL_SOCKET_TIMEOUT, 0);
       plan_look(shard, due);
     }
   }
@@ -165,16 +161,10 @@ Time Loop::next_work() const {
   return next;
 }
 
-// Rounded up to the tick of the poller: a timer must never fire early.
-int Loop::timeout_ms() const {
-  const auto next = next_work();
-  if (next <= now()) return 0;
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now()).count();
-  return static_cast<int>(std::min<std::int64_t>(wait, 3'600'000));
-}
-
 void Loop::wait_for_events() {
-  int timeout = timeout_ms();
+  // Rounded up to the tick of the poller: a timer must never fire early.
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_work() - now()).count();
+  int timeout = static_cast<int>(std::clamp<std::int64_t>(wait, 0, 3'600'000));
   if (timeout != 0 && !prepare_to_block()) timeout = 0;
   if (timeout != 0) free_spare_easies();
   Shard* polled = nullptr;
@@ -206,7 +196,7 @@ void Loop::on_events(std::span<const Poller::Event> events) {
     if (fd == sockets_.wake_descriptor()) {
       sockets_.clear_wake();
     } else if (auto* shard = sockets_.owner_of(fd)) {
-      socket_action(*shard, fd, Poller::what_of(event));
+      drive(*shard, fd, Poller::what_of(event));
       plan_look(*shard, false);
     }
   }
@@ -226,21 +216,16 @@ void Loop::wait_with_curl(Shard& shard, int timeout) {
   if (own) on_events(sockets_.wait(0));
 }
 
-void Loop::socket_action(Shard& shard, curl_socket_t socket, int events) {
-  drive(shard, socket, [&](int* running) {
-    return curl_multi_socket_action(shard.multi.get(), socket, events, running);
-  });
-  const bool received = std::exchange(progressed_, false) || socket != CURL_SOCKET_TIMEOUT;
-  if (received && watches()) shard.run_soon(now());
-}
-
-template <class Function>
-void Loop::drive(Shard& shard, int fd, const Function& function) {
+void Loop::drive(Shard& shard, curl_socket_t socket, int events) {
+  auto* const multi = shard.multi.get();
   int running = 0;
-  if (watches()) heartbeat_->enter(fd);
-  const auto code = function(&running);
+  if (watches()) heartbeat_->enter(socket);
+  const auto code = shard.polled ? curl_multi_perform(multi, &running)
+                                 : curl_multi_socket_action(multi, socket, events, &running);
   if (heartbeat_ && heartbeat_->leave()) read_clock();  // it may have begun inside libcurl
   reap(shard, code);
+  const bool received = std::exchange(progressed_, false) || socket != CURL_SOCKET_TIMEOUT;
+  if (received && watches()) shard.run_soon(now());
 }
 
 std::shared_ptr<Heartbeat::Watched> Loop::watch_connection(int local_port) {

@@ -125,11 +125,9 @@ class Loop final : public RunQueue, public Transport {
   void on_events(std::span<const Poller::Event> events);
   // When there is something to do, if nothing happens on a socket and nothing is posted.
   [[nodiscard]] Time next_work() const;
-  [[nodiscard]] int timeout_ms() const;
-  void socket_action(Shard& shard, curl_socket_t socket, int events);
-  // Calls a function of libcurl that may run for as long as a server sends.
-  template <class Function>
-  void drive(Shard& shard, int fd, const Function& function);
+  // Has libcurl handle the events of the socket, or do what is due. It may run for as long as a
+  // server sends.
+  void drive(Shard& shard, curl_socket_t socket, int events);
   void plan_look(Shard& shard, bool by_time);
   void reap(Shard& shard, CURLMcode code);
   void fail_all(Shard& shard, CURLMcode code);
