@@ -45,14 +45,10 @@ Error drained() {
                    "client");
 }
 
-bool is_absolute(std::string_view url) {
-  const auto colon = url.find_first_of(":/?#");
-  return colon != std::string_view::npos && url.substr(colon, 3) == "://";
-}
-
 void add_base(const ClientOptions& options, Request& request) {
   const std::string_view url = request.url();
-  if (is_absolute(url)) return;
+  const auto colon = url.find_first_of(":/?#");
+  if (colon != url.npos && url.substr(colon, 3) == "://") return;
   std::string whole = options.base_url;
   const bool path = !url.empty() && url.front() != '?' && url.front() != '#';
   if (path) {

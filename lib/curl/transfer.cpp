@@ -144,19 +144,16 @@ Time Transfer::limit() const {
   const bool headers_done = sends_.answered() && !reader_.in_headers;
   auto pause = headers_done ? limits_.stall_timeout : limits_.response_timeout;
   if (upload_.paused) pause = kForever;  // the server may be waiting for us
-  const auto since = headers_done ? last_byte_ : std::max(last_byte_, rate_pause_end());
+  auto since = last_byte_;
+  if (!headers_done && options_.upload_rate) {
+    // libcurl 8.23 sends at once what `upload_rate` allows in a second, and then receives nothing
+    // until that second is over.
+    const auto sent = static_cast<double>(std::max(upload_.given, seen_sent_));
+    const std::chrono::duration<double> takes(sent / static_cast<double>(*options_.upload_rate));
+    since = std::max(since, later(started_, std::chrono::duration_cast<Duration>(takes)));
+  }
   const auto soonest = std::min(call_.deadline(), later(since, pause));
   return headers_done ? soonest : std::min(soonest, limits_.respond_by);
-}
-
-// libcurl 8.23 sends at once what `upload_rate` allows in a second, and then receives nothing until
-// that second is over.
-Time Transfer::rate_pause_end() const {
-  if (!options_.upload_rate) return started_;
-  const auto sent = std::max(upload_.given, seen_sent_);
-  const std::chrono::duration<double> pause(static_cast<double>(sent) /
-                                            static_cast<double>(*options_.upload_rate));
-  return later(started_, std::chrono::duration_cast<Duration>(pause));
 }
 
 // Bytes that come only move the limit back, so the timer is set anew when it fires, not with each.

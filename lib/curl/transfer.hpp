@@ -103,7 +103,6 @@ class Transfer final : public CancelableWait {
   Result<void> prepare(const std::string* addresses, bool fresh);
   [[nodiscard]] bool has_unread(int local_port) noexcept;
   bool watch_connection() noexcept;
-  void keep_tls(std::string_view text) noexcept;
   [[nodiscard]] Abort flood_reason() const;
   [[nodiscard]] bool flooded() const { return connection_ && connection_->closed; }
   void will_close(std::uint32_t last_stream);
@@ -124,7 +123,6 @@ class Transfer final : public CancelableWait {
   bool end_of_headers();
   void set_timer();
   [[nodiscard]] Time limit() const;
-  [[nodiscard]] Time rate_pause_end() const;
   [[nodiscard]] bool sends_from_memory() const;
   bool received(std::string_view bytes);
   void resume_curl();

@@ -55,17 +55,6 @@ bool Transfer::watch_connection() noexcept {
   }
 }
 
-// libcurl has no other way to say it without the headers of its TLS library. A proxy may speak TLS,
-// too; that comes first, or it is all there is.
-void Transfer::keep_tls(std::string_view text) noexcept {
-  if (!options_.on_connection || url_.scheme() != "https") return;
-  try {
-    tls_ = text;
-  } catch (const std::bad_alloc&) {
-    abort_.set(Abort::NoMemory);
-  }
-}
-
 template <class Function>
 void Transfer::each_on_connection(const Function& function) {
   function(*this);
@@ -81,7 +70,17 @@ void Transfer::heard(std::string_view text) noexcept {
   using enum LogLine::Kind;
   const auto line = read_log_line(text);
   if (!line) return;
-  if (line->kind == Tls) return keep_tls(line->text);
+  if (line->kind == Tls) {
+    // A proxy may speak TLS, too; that comes first, or it is all there is. libcurl has no other way
+    // to say it without the headers of its TLS library.
+    if (!options_.on_connection || url_.scheme() != "https") return;
+    try {
+      tls_ = line->text;
+    } catch (const std::bad_alloc&) {
+      abort_.set(Abort::NoMemory);
+    }
+    return;
+  }
   if (sends_.sends() == 0) return;  // it is about connections that were not used
   switch (line->kind) {
     case StreamOpened: stream_ = line->number.value_or(0); break;

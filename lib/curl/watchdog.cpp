@@ -173,11 +173,6 @@ void Heartbeat::enter(int fd) {
 bool Heartbeat::leave() {
   if (!entered()) return false;
   beats_.fetch_add(1, std::memory_order_relaxed);
-  count_silence();
-  return true;
-}
-
-void Heartbeat::count_silence() {
   const int handled = fd_.load(std::memory_order_relaxed);
   for (auto& [fd, watched, beats, read, reading] : connections_) {
     if (handled != -1 && handled != fd) continue;
@@ -191,6 +186,7 @@ void Heartbeat::count_silence() {
     if (!watched->read_at_first_count) watched->read_at_first_count = now;
     if (*now - *watched->read_at_first_count > kMaxSilentBytes) close(fd, *watched);
   }
+  return true;
 }
 
 std::shared_ptr<Heartbeat::Watched> Heartbeat::watch(int fd) {

@@ -44,7 +44,8 @@ class Heartbeat {
   // Around each call of libcurl while it watches. `fd`: the socket that libcurl is to handle; -1:
   // any.
   void enter(int fd);
-  // False: it was not entered.
+  // Closes the connections that have received too much without progress. Returns false if it was
+  // not entered.
   bool leave();
   // In libcurl's callbacks.
   void progress() { beats_.fetch_add(2, std::memory_order_relaxed); }
@@ -63,8 +64,6 @@ class Heartbeat {
     Duration reading{};       // CPU time between looks of which the second saw it read more
   };
   [[nodiscard]] bool entered() const { return beats_.load(std::memory_order_relaxed) % 2 == 1; }
-  // After a call of libcurl: closes the connections that have received too much without progress.
-  void count_silence();
   // Whether there was any progress since the last look.
   bool look();
   // There is none, since `cpu` of CPU time. Closes the connections from which libcurl has read for
