@@ -12,7 +12,6 @@
 #include <curl/curl.h>
 
 #include <array>
-#include <new>
 
 namespace httpretry {
 

@@ -142,7 +142,7 @@ void Loop::decode_rests() {
 // that for the next address only when it is called again, and sets no timer for it. `by_time`: it
 // was called for a timer, and may have closed a socket without telling us.
 void Loop::plan_look(Shard& shard, bool by_time) {
-  const bool lost = std::exchange(lost_socket_, false);
+  const bool lost = std::exchange(sockets_.lost, false);
   if (shard.connecting == 0) {
     shard.look_at = kNever;
   } else if (lost) {
@@ -387,16 +387,9 @@ curl_socket_t Loop::on_open(void* easy, curlsocktype /*purpose*/, curl_sockaddr*
   return static_cast<Easy*>(easy)->transfer->open_socket(*address);
 }
 
-int Loop::open_socket(const curl_sockaddr& address) noexcept {
-  const int fd = sockets_.open(address);
-  if (fd < 0) lost_socket_ = true;
-  return fd;
-}
-
 int Loop::on_close(void* self, curl_socket_t fd) {
   auto& loop = *static_cast<Loop*>(self);
   if (loop.heartbeat_) loop.heartbeat_->forget(fd);
-  loop.lost_socket_ = true;
   return loop.sockets_.close(fd);
 }
 

@@ -74,8 +74,6 @@ class Loop final : public RunQueue, public Transport {
   std::unique_ptr<Easy> take_easy();
   void give_back(std::unique_ptr<Easy> easy, bool reusable);
 
-  // For libcurl: a socket, or -errno.
-  int open_socket(const curl_sockaddr& address) noexcept;
   SocketSet& sockets() { return sockets_; }
 
   // How many bytes of bodies may still be decoded in this turn of the loop: without a limit, a
@@ -150,8 +148,7 @@ class Loop final : public RunQueue, public Transport {
   std::vector<Transfer*> decoding_;  // the one whose turn is next comes first
   SocketSet sockets_;
   std::unique_ptr<Heartbeat> heartbeat_;  // once a connection may speak HTTP/2
-  bool progressed_ = false;   // while one may: libcurl has called us since it was last called
-  bool lost_socket_ = false;  // libcurl has closed one, or got none, since it was last called
+  bool progressed_ = false;  // while one may: libcurl has called us since it was last called
   std::unordered_map<std::string, OriginInfo, TextHash, std::equal_to<>> origins_;
   // In this order: a handle is freed before the multi handles, and both before the share.
   Owned<CURLSH, curl_share_cleanup> share_;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <stdexcept>
 
 namespace httpretry {
@@ -96,10 +95,6 @@ const curl_easyoption* known(const CurlOption& option) {
   return named == nullptr ? nullptr : curl_easy_option_by_id(named->id);
 }
 
-bool is_number(curl_easytype type) {
-  return type == CURLOT_LONG || type == CURLOT_VALUES || type == CURLOT_OFF_T;
-}
-
 CURLcode set_on(CURL* easy, const curl_easyoption& known, const CurlOption& option) {
   if (const auto* text = std::get_if<std::string>(&option.value)) {
     return curl_easy_setopt(easy, known.id, text->c_str());
@@ -122,7 +117,8 @@ void check_other(CURL* easy, const CurlOption& option) {
       kRefused, [&](const Refused& some) { return some.names.find(word) != some.names.npos; });
   if (found != kRefused.end()) refuse(option.name, found->why);
   const bool takes_text = about->type == CURLOT_STRING;
-  if (!takes_text && !is_number(about->type)) {
+  const auto type = about->type;
+  if (!takes_text && type != CURLOT_LONG && type != CURLOT_VALUES && type != CURLOT_OFF_T) {
     refuse(option.name, "it takes a pointer; only numbers and texts can be set");
   }
   const auto* text = std::get_if<std::string>(&option.value);

@@ -98,9 +98,10 @@ void SocketSet::forget(int fd, Socket& socket) noexcept {
 
 int SocketSet::open(const curl_sockaddr& address) noexcept {
   const int fd = ::socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
-  if (fd < 0) return -errno;
-  if (const int problem = is_spare(fd) ? EMFILE : make_room(fd) ? 0 : ENOMEM; problem != 0) {
-    ::close(fd);
+  const int problem = fd < 0 ? errno : is_spare(fd) ? EMFILE : make_room(fd) ? 0 : ENOMEM;
+  if (problem != 0) {
+    lost = true;
+    if (fd >= 0) ::close(fd);
     return -problem;
   }
   at(fd) = Socket{};
@@ -155,7 +156,8 @@ bool SocketSet::is_http1(int local_port) const {
 }
 
 int SocketSet::close(curl_socket_t fd) noexcept {
-  close_error_ = errno;
+  close_error = errno;
+  lost = true;
   const auto [first, end] = ports_.equal_range(at(fd).port);
   const auto own = std::find_if(first, end, [fd](const auto& one) { return one.second == fd; });
   if (own != end) ports_.erase(own);

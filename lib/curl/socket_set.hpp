@@ -61,8 +61,9 @@ class SocketSet {
   int set_http1(int local_port);
   // Whether that is known of the connection with this local port.
   [[nodiscard]] bool is_http1(int local_port) const;
-  // What went wrong (errno) before the last `close`, since it was last 0.
-  [[nodiscard]] int close_error() const { return close_error_; }
+
+  int close_error = 0;  // what went wrong (errno) before the last `close`, since it was last 0
+  bool lost = false;    // a socket was closed, or could not be opened
 
  private:
   // The poller watches it even when libcurl does not want its events: most are wanted again for
@@ -85,7 +86,6 @@ class SocketSet {
 
   Poller poller_{kFailure};
   EventFd wake_{kFailure};
-  int close_error_ = 0;
   std::vector<Socket> sockets_;  // by descriptor
   // Descriptors by the port of our end. Several may have the same, to different servers.
   std::unordered_multimap<int, int> ports_;

@@ -18,7 +18,7 @@ std::string_view address(CURL* easy) {
 }  // namespace
 
 curl_socket_t Transfer::open_socket(const curl_sockaddr& address) noexcept {
-  const int fd = loop_.open_socket(address);
+  const int fd = loop_.sockets().open(address);
   socket_error_ = fd < 0 ? -fd : 0;
   socket_address_ = {};
   if (address.addrlen <= sizeof socket_address_) {

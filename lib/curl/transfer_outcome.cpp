@@ -293,7 +293,7 @@ void Transfer::find_shortage(Error& error) const {
 // use that for too many headers as well, and then say so.
 bool Transfer::line_too_long() const {
   const bool in_block = reader_.in_headers || reader_.awaits_block;
-  const bool too_long = (code_ == CURLE_OUT_OF_MEMORY && loop_.sockets().close_error() != ENOMEM) ||
+  const bool too_long = (code_ == CURLE_OUT_OF_MEMORY && loop_.sockets().close_error != ENOMEM) ||
                         (code_ == kCurlTooLarge && *easy_->error_text() == '\0');
   return too_long && sends_.sends() > 0 && in_block;
 }
