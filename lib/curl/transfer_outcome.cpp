@@ -207,12 +207,13 @@ bool Transfer::complete() const {
 }
 
 void Transfer::learn_of_origin() {
+  const auto keep_alive = reader_.response.headers.get("Keep-Alive");
+  if (!keep_alive && !plan_.may_multiplex) return;
   auto& origin = loop_.edit_origin(url_);
   if (plan_.may_multiplex) {
     origin.speaks_http2 = reader_.response.http_version == "2";
     origin.speaks_http1 = !origin.speaks_http2;
   }
-  const auto keep_alive = reader_.response.headers.get("Keep-Alive");
   const auto at = keep_alive ? keep_alive->find("timeout=") : std::string_view::npos;
   if (at == std::string_view::npos) return;
   const auto digits = keep_alive->substr(at + 8);
