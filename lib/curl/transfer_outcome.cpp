@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 
 namespace httpretry {
 namespace {
@@ -38,8 +39,9 @@ std::string text_info(CURL* easy, CURLINFO what) {
 int number_info(CURL* easy, CURLINFO what) { return static_cast<int>(info<long>(easy, what)); }
 
 Peer peer_of(CURL* easy) {
-  Peer peer;
-  text_info(easy, CURLINFO_PRIMARY_IP).copy(peer.text.data(), peer.text.size() - 1);
+  Peer peer;  // made without taking memory: there may be none
+  const auto* address = info<const char*>(easy, CURLINFO_PRIMARY_IP);
+  if (address != nullptr) std::strncpy(peer.text.data(), address, peer.text.size() - 1);
   peer.port = static_cast<std::uint16_t>(number_info(easy, CURLINFO_PRIMARY_PORT));
   return peer;
 }
