@@ -1,6 +1,8 @@
 #include "send_records.hpp"
 #include "words.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <httpretry/client/report.hpp>
 #include <httpretry/http/shown_value.hpp>
 #include <httpretry/telemetry/har.hpp>
@@ -10,6 +12,7 @@
 
 namespace httpretry {
 
+using telemetry::JsonList;
 using telemetry::JsonObject;
 using telemetry::milliseconds;
 using telemetry::SendRecord;
@@ -29,34 +32,25 @@ std::string version_text(const std::string& version) {
 }
 
 void put_headers(JsonObject& object, const Headers& headers) {
-  auto& json = object.key("headers") += '[';
-  bool first = true;
+  JsonList list(object.key("headers"));
   for (const auto field : headers) {
-    if (!std::exchange(first, false)) json += ',';
-    JsonObject header(json);
+    JsonObject header(list.item());
     header.text("name", field.name);
     header.text("value", shown_value(field.name, field.value));
   }
-  json += ']';
 }
 
 void put_query(JsonObject& object, std::string_view query) {
-  auto& json = object.key("queryString") += '[';
-  bool first = true;
-  for (auto rest = query; !rest.empty();) {
-    const auto end = std::min(rest.find('&'), rest.size());
-    const auto name = rest.substr(0, std::min(end, rest.find('=')));
-    if (!std::exchange(first, false)) json += ',';
-    {
-      JsonObject item(json);
-      // What has no name may be a secret itself.
-      const bool named = name.size() < end;
-      item.text("name", named ? name : std::string_view("REDACTED"));
-      item.text("value", named ? "REDACTED" : "");
-    }
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  JsonList list(object.key("queryString"));
+  while (!query.empty()) {
+    const auto part = take_until(query, '&');
+    const auto name = part.substr(0, part.find('='));
+    JsonObject item(list.item());
+    // What has no name may be a secret itself.
+    const bool named = name.size() < part.size();
+    item.text("name", named ? name : std::string_view("REDACTED"));
+    item.text("value", named ? "REDACTED" : "");
   }
-  json += ']';
 }
 
 void put_request(JsonObject& entry, const SendRecord& send) {
@@ -104,12 +98,12 @@ void put_timings(JsonObject& entry, const Timings& timings) {
   const auto first_byte = answered ? std::max(timings.first_byte, sent) : sent;
   JsonObject phases(entry.key("timings"));
   phases.number("blocked", milliseconds(timings.queued));
-  const bool looked_up = timings.resolved != zero;
-  looked_up ? phases.number("dns", milliseconds(timings.resolved)) : phases.number("dns", -1);
-  connected != zero ? phases.number("connect", ms(timings.resolved, connected))
-                    : phases.number("connect", -1);
-  timings.secured != zero ? phases.number("ssl", ms(timings.connected, timings.secured))
-                          : phases.number("ssl", -1);
+  const auto step = [&](std::string_view name, bool happened, double took) {
+    happened ? phases.number(name, took) : phases.number(name, -1);
+  };
+  step("dns", timings.resolved != zero, milliseconds(timings.resolved));
+  step("connect", connected != zero, ms(timings.resolved, connected));
+  step("ssl", timings.secured != zero, ms(timings.connected, timings.secured));
   phases.number("send", has_sent ? ms(ready, sent) : 0.0);
   const auto wait_from = has_sent ? sent : ready;
   phases.number("wait", answered ? ms(wait_from, first_byte) : ms(wait_from, timings.total));
@@ -160,10 +154,6 @@ class HarWriter final : public telemetry::SendWriter {
     state_.entries.append(state_.entries.empty() ? "" : ",\n").append(json);
     ++state_.count;
   }
-  void not_sent(const Call& /*call*/, const Request& /*request*/,
-                const Attempt& /*attempt*/) override {}
-  void call_over(const Call& /*call*/, const Outcome& /*outcome*/) override {}
-  void lost() noexcept override {}
 
   Har::State& state_;
 };

@@ -81,7 +81,6 @@ class JsonLog final : public telemetry::SendWriter {
     try {
       call.set(FirstRequest{request});
     } catch (const std::bad_alloc&) {
-      lost();
     }
   }
 
@@ -171,7 +170,6 @@ class JsonLog final : public telemetry::SendWriter {
         put_trace(line, call);
       });
     } catch (const std::bad_alloc&) {
-      lost();
     }
   }
 
@@ -228,9 +226,6 @@ class JsonLog final : public telemetry::SendWriter {
       put_trace(line, call);
     });
   }
-
-  // The next lines tell enough.
-  void lost() noexcept override {}
 
   JsonLineSink sink_;
 };

@@ -5,9 +5,12 @@
 #include <httpretry/client/report.hpp>
 #include <httpretry/telemetry/otlp.hpp>
 
+#include <algorithm>
+
 namespace httpretry {
 namespace {
 
+using telemetry::JsonList;
 using telemetry::JsonObject;
 using telemetry::number_text;
 
@@ -18,8 +21,10 @@ std::string nanoseconds(WallTime at) {
   return std::to_string(time.count());
 }
 
-void put_value(std::string& json, const SpanAttribute::Value& value) {
-  JsonObject object(json);
+void put_attribute(JsonList& list, std::string_view key, const SpanAttribute::Value& value) {
+  JsonObject attribute(list.item());
+  attribute.text("key", key);
+  JsonObject object(attribute.key("value"));
   if (const auto* text = std::get_if<std::string>(&value)) {
     object.text("stringValue", *text);
   } else if (const auto* number = std::get_if<std::int64_t>(&value)) {
@@ -31,35 +36,22 @@ void put_value(std::string& json, const SpanAttribute::Value& value) {
   }
 }
 
-// `each(put)` calls put(key, value) for each attribute.
-template <class Each>
-void put_attributes(JsonObject& object, const Each& each) {
-  auto& json = object.key("attributes") += '[';
-  bool first = true;
-  each([&](std::string_view key, const SpanAttribute::Value& value) {
-    if (!std::exchange(first, false)) json += ',';
-    JsonObject attribute(json);
-    attribute.text("key", key);
-    put_value(attribute.key("value"), value);
-  });
-  json += ']';
-}
-
 void put_attributes(JsonObject& object, const std::vector<SpanAttribute>& attributes) {
-  put_attributes(object, [&](const auto& put) {
-    for (const auto& attribute : attributes) put(attribute.key, attribute.value);
-  });
+  JsonList list(object.key("attributes"));
+  for (const auto& attribute : attributes) put_attribute(list, attribute.key, attribute.value);
 }
 
-template <class Range, class Put>
-void put_list(std::string& json, const Range& range, const Put& put) {
-  json += '[';
-  bool first = true;
-  for (const auto& each : range) {
-    if (!std::exchange(first, false)) json += ',';
-    put(each);
-  }
-  json += ']';
+void put_resource(JsonObject& object, const OtlpOptions& options) {
+  JsonObject resource(object.key("resource"));
+  JsonList list(resource.key("attributes"));
+  put_attribute(list, "service.name", options.service_name);
+  for (const auto& [key, value] : options.resource) put_attribute(list, key, value);
+}
+
+void put_scope(JsonObject& object) {
+  JsonObject scope(object.key("scope"));
+  scope.text("name", "httpretry");
+  scope.text("version", HTTPRETRY_VERSION);
 }
 
 // {"resourceSpans":[{"resource":…,"scopeSpans":[{"scope":…,"spans":[ what `put` writes ]}]}]}
@@ -69,35 +61,20 @@ std::string envelope(std::string_view resources, std::string_view scopes, std::s
   std::string json;
   {
     JsonObject all(json);
-    all.key(resources) += '[';
-    {
-      JsonObject one(json);
-      {
-        JsonObject resource(one.key("resource"));
-        put_attributes(resource, [&](const auto& attribute) {
-          attribute("service.name", options.service_name);
-          for (const auto& [key, value] : options.resource) attribute(key, value);
-        });
-      }
-      one.key(scopes) += '[';
-      {
-        JsonObject scoped(json);
-        {
-          JsonObject scope(scoped.key("scope"));
-          scope.text("name", "httpretry");
-          scope.text("version", HTTPRETRY_VERSION);
-        }
-        put(scoped.key(items));
-      }
-      json += ']';
-    }
-    json += ']';
+    JsonList of_resources(all.key(resources));
+    JsonObject resource(of_resources.item());
+    put_resource(resource, options);
+    JsonList of_scopes(resource.key(scopes));
+    JsonObject scoped(of_scopes.item());
+    put_scope(scoped);
+    JsonList list(scoped.key(items));
+    put(list);
   }
   return json;
 }
 
-void put_span(std::string& json, const Span& span) {
-  JsonObject object(json);
+void put_span(JsonList& list, const Span& span) {
+  JsonObject object(list.item());
   object.text("traceId", span.trace.hex());
   object.text("spanId", span_id_hex(span.id));
   if (span.parent != 0) object.text("parentSpanId", span_id_hex(span.parent));
@@ -109,12 +86,13 @@ void put_span(std::string& json, const Span& span) {
   object.text("endTimeUnixNano", nanoseconds(span.end));
   put_attributes(object, span.attributes());
   if (!span.events.empty()) {
-    put_list(object.key("events"), span.events, [&](const SpanEvent& event) {
-      JsonObject each(json);
+    JsonList events(object.key("events"));
+    for (const auto& event : span.events) {
+      JsonObject each(events.item());
       each.text("timeUnixNano", nanoseconds(event.at));
       each.text("name", event.name);
       put_attributes(each, event.attributes);
-    });
+    }
   }
   JsonObject status(object.key("status"));
   if (span.outcome() != Span::Status::Unset) {
@@ -146,12 +124,27 @@ std::string label_name(std::string_view name) {
   return "httpretry." + std::string(name);
 }
 
-void put_point(std::string& json, const MetricsSnapshot& snapshot, const MetricFamily& family,
+void put_exemplars(JsonObject& point, const MetricSeries& series) {
+  JsonList list(point.key("exemplars"));
+  for (const auto& each : series.exemplars) {
+    if (!each) continue;
+    JsonObject exemplar(list.item());
+    exemplar.text("timeUnixNano", nanoseconds(each->at));
+    exemplar.number("asDouble", each->value);
+    exemplar.text("traceId", each->trace_id);
+    exemplar.text("spanId", each->span_id);
+  }
+}
+
+void put_point(JsonList& list, const MetricsSnapshot& snapshot, const MetricFamily& family,
                const MetricSeries& series) {
-  JsonObject point(json);
-  put_attributes(point, [&](const auto& put) {
-    for (const auto& [name, value] : series.labels) put(label_name(name), value);
-  });
+  JsonObject point(list.item());
+  {
+    JsonList attributes(point.key("attributes"));
+    for (const auto& [name, value] : series.labels) {
+      put_attribute(attributes, label_name(name), value);
+    }
+  }
   if (family.kind != MetricFamily::Kind::Gauge) {
     point.text("startTimeUnixNano", nanoseconds(snapshot.since));
   }
@@ -159,34 +152,31 @@ void put_point(std::string& json, const MetricsSnapshot& snapshot, const MetricF
   if (family.kind != MetricFamily::Kind::Histogram) return point.number("asDouble", series.value);
   point.text("count", std::to_string(series.count()));
   point.number("sum", series.value);
-  put_list(point.key("bucketCounts"), series.counts,
-           [&](std::uint64_t count) { json += '"' + std::to_string(count) + '"'; });
-  put_list(point.key("explicitBounds"), family.bounds,
-           [&](double bound) { json += number_text(bound); });
-  std::vector<const Exemplar*> exemplars;
-  for (const auto& each : series.exemplars) {
-    if (each) exemplars.push_back(&*each);
+  {
+    JsonList counts(point.key("bucketCounts"));
+    for (const auto count : series.counts) counts.item() += '"' + std::to_string(count) + '"';
   }
-  if (exemplars.empty()) return;
-  put_list(point.key("exemplars"), exemplars, [&](const Exemplar* each) {
-    JsonObject exemplar(json);
-    exemplar.text("timeUnixNano", nanoseconds(each->at));
-    exemplar.number("asDouble", each->value);
-    exemplar.text("traceId", each->trace_id);
-    exemplar.text("spanId", each->span_id);
-  });
+  {
+    JsonList bounds(point.key("explicitBounds"));
+    for (const auto bound : family.bounds) bounds.item() += number_text(bound);
+  }
+  const bool has_exemplar = std::ranges::any_of(
+      series.exemplars, [](const auto& exemplar) { return exemplar.has_value(); });
+  if (has_exemplar) put_exemplars(point, series);
 }
 
-void put_family(std::string& json, const MetricsSnapshot& snapshot, const MetricFamily& family) {
-  JsonObject metric(json);
+void put_family(JsonList& list, const MetricsSnapshot& snapshot, const MetricFamily& family) {
+  JsonObject metric(list.item());
   metric.text("name", metric_name(family.name));
   metric.text("description", family.help);
   metric.text("unit", family.unit);
   const bool counter = family.kind == MetricFamily::Kind::Counter;
   const bool gauge = family.kind == MetricFamily::Kind::Gauge;
   JsonObject data(metric.key(counter ? "sum" : gauge ? "gauge" : "histogram"));
-  put_list(data.key("dataPoints"), family.series,
-           [&](const MetricSeries& series) { put_point(json, snapshot, family, series); });
+  {
+    JsonList points(data.key("dataPoints"));
+    for (const auto& series : family.series) put_point(points, snapshot, family, series);
+  }
   if (!gauge) data.number("aggregationTemporality", kCumulative);
   if (counter) data.boolean("isMonotonic", true);
 }
@@ -194,18 +184,16 @@ void put_family(std::string& json, const MetricsSnapshot& snapshot, const Metric
 }  // namespace
 
 std::string otlp_json(const std::vector<SpanPtr>& spans, const OtlpOptions& options) {
-  return envelope("resourceSpans", "scopeSpans", "spans", options, [&](std::string& json) {
-    put_list(json, spans, [&](const SpanPtr& span) { put_span(json, *span); });
+  return envelope("resourceSpans", "scopeSpans", "spans", options, [&](JsonList& list) {
+    for (const auto& span : spans) put_span(list, *span);
   });
 }
 
 std::string otlp_json(const MetricsSnapshot& snapshot, const OtlpOptions& options) {
-  std::vector<const MetricFamily*> shown;
-  for (const auto& family : snapshot.families) {
-    if (!family.series.empty()) shown.push_back(&family);
-  }
-  return envelope("resourceMetrics", "scopeMetrics", "metrics", options, [&](std::string& json) {
-    put_list(json, shown, [&](const MetricFamily* family) { put_family(json, snapshot, *family); });
+  return envelope("resourceMetrics", "scopeMetrics", "metrics", options, [&](JsonList& list) {
+    for (const auto& family : snapshot.families) {
+      if (!family.series.empty()) put_family(list, snapshot, family);
+    }
   });
 }
 

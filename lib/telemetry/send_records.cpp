@@ -11,7 +11,6 @@ void SendWriter::exchange_started(const Call& call, const Request& request, int 
   try {
     begin(call, request, number);
   } catch (const std::bad_alloc&) {
-    lost();
   }
 }
 
@@ -59,7 +58,6 @@ void SendWriter::exchange_ended(const Call& call, const Request& /*request*/, in
     if (record.attempt != 0) return;
     give(call, static_cast<std::size_t>(found - records->open.begin()), nullptr);
   } catch (const std::bad_alloc&) {
-    lost();
   }
 }
 
@@ -90,7 +88,6 @@ void SendWriter::attempt_ended(const Call& call, const Request& request,
     }
     if (!any) not_sent(call, request, attempt);
   } catch (const std::bad_alloc&) {
-    lost();
   }
 }
 
@@ -109,7 +106,6 @@ void SendWriter::call_ended(const Call& call, const Outcome& outcome) noexcept {
     }
     call_over(call, outcome);
   } catch (const std::bad_alloc&) {
-    lost();
   }
 }
 

@@ -33,7 +33,8 @@ struct SendRecords {
   std::vector<std::unique_ptr<SendRecord>> open;
 };
 
-// Calls `wrote` for each exchange: when it was judged, or at its end where nobody judges it.
+// Calls `send_over` for each exchange: when it was judged, or at its end where nobody judges it.
+// What lacks memory is not written.
 class SendWriter : public Observer {
  public:
   void exchange_started(const Call& call, const Request& request, int number) noexcept final;
@@ -47,10 +48,9 @@ class SendWriter : public Observer {
   // `attempt`: nullptr where it was not judged. May throw std::bad_alloc.
   virtual void send_over(const Call& call, const SendRecord& send, const Attempt* attempt) = 0;
   // An attempt that ended before an exchange began.
-  virtual void not_sent(const Call& call, const Request& request, const Attempt& attempt) = 0;
-  virtual void call_over(const Call& call, const Outcome& outcome) = 0;
-  // Something could not be written, for lack of memory.
-  virtual void lost() noexcept = 0;
+  virtual void not_sent(const Call& /*call*/, const Request& /*request*/,
+                        const Attempt& /*attempt*/) {}
+  virtual void call_over(const Call& /*call*/, const Outcome& /*outcome*/) {}
 
  private:
   void begin(const Call& call, const Request& request, int number);

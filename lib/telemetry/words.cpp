@@ -54,12 +54,6 @@ std::string without_values(const Url& url) {
   return shown(url, [](std::string_view /*name*/) { return true; });
 }
 
-std::string& JsonObject::key(std::string_view name) {
-  if (!std::exchange(first_, false)) to_ += ',';
-  to_.append("\"").append(name).append("\":");
-  return to_;
-}
-
 void JsonObject::text(std::string_view name, std::string_view value) {
   key(name) += quote_json(value);
 }

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace httpretry::telemetry {
 
@@ -36,16 +37,35 @@ std::string number_text(double number);
 // The URL with all values of its query REDACTED: for files that are passed on.
 std::string without_values(const Url& url);
 
-// Writes a JSON object, member by member.
-class JsonObject {
+// Writes a JSON array, item by item, and ends it when it is destroyed.
+class JsonList {
  public:
-  explicit JsonObject(std::string& to) : to_(to) { to_ += '{'; }
-  JsonObject(const JsonObject&) = delete;
-  JsonObject& operator=(const JsonObject&) = delete;
-  ~JsonObject() { to_ += '}'; }
+  explicit JsonList(std::string& to) : JsonList(to, '[', ']') {}
+  JsonList(const JsonList&) = delete;
+  JsonList& operator=(const JsonList&) = delete;
+  ~JsonList() { to_ += end_; }
+
+  // What comes next is the item.
+  std::string& item() { return std::exchange(first_, false) ? to_ : to_ += ','; }
+
+ protected:
+  JsonList(std::string& to, char begin, char end) : to_(to += begin), end_(end) {}
+
+ private:
+  std::string& to_;
+  char end_;
+  bool first_ = true;
+};
+
+// The same for an object, member by member.
+class JsonObject : JsonList {
+ public:
+  explicit JsonObject(std::string& to) : JsonList(to, '{', '}') {}
 
   // What comes next is the value.
-  std::string& key(std::string_view name);
+  std::string& key(std::string_view name) {
+    return item().append("\"").append(name).append("\":");
+  }
   void text(std::string_view name, std::string_view value);
   void number(std::string_view name, std::integral auto value) {
     key(name) += std::to_string(value);
@@ -53,10 +73,6 @@ class JsonObject {
   void number(std::string_view name, double value);  // a number that JSON can have
   void boolean(std::string_view name, bool value) { key(name) += value ? "true" : "false"; }
   void null(std::string_view name) { key(name) += "null"; }
-
- private:
-  std::string& to_;
-  bool first_ = true;
 };
 
 }  // namespace httpretry::telemetry
