@@ -2,7 +2,7 @@
 
 #include "distribution.hpp"
 
-#include <deque>
+#include <algorithm>
 
 namespace httpretry::simulation {
 namespace {
@@ -22,143 +22,91 @@ double most_rate(const SimulationOptions& options) {
   return most;
 }
 
-class ArrivalsOf : public Arrivals {
- public:
-  explicit ArrivalsOf(World& world) : world_(world) {}
-
- protected:
-  [[nodiscard]] bool over() const {
-    return world_.now().time_since_epoch() >= world_.options.duration;
-  }
-  [[nodiscard]] double rate_now() const {
-    return rate_at(world_.options.load, world_.now().time_since_epoch()) * world_.conditions.load;
-  }
-  World& world_;
-};
-
 // Each client has a stream of its own: times at the highest rate, of which so many count that what
 // is left is the rate of that time.
-class PoissonArrivals final : public ArrivalsOf {
+class PoissonArrivals final : public Arrivals {
  public:
-  explicit PoissonArrivals(World& world) : ArrivalsOf(world), most_(most_rate(world.options)) {}
-  void add(Client& client, RandomStream random) override {
-    clients_.emplace_back(*this, client, random);
-  }
+  explicit PoissonArrivals(World& world) : Arrivals(world), most_(most_rate(world.options)) {}
   void start() override {
     if (most_ <= 0) return;
     mean_ = static_cast<double>(clients_.size()) / most_;
-    for (auto& each : clients_) each.set_next();
+    for (auto& client : clients_) set_next(client);
   }
 
  private:
-  class Next final : public Event {
-   public:
-    Next(PoissonArrivals& arrivals, Client& client, RandomStream random)
-        : arrivals_(arrivals), client_(client), random_(random) {}
-    void set_next() {
-      const auto wait = time_of(arrivals_.mean_ * random_.exponential());
-      arrivals_.world_.clock.set(*this, later(arrivals_.world_.now(), wait));
-    }
-    void due() override {
-      if (arrivals_.over()) return;
-      const double rate = arrivals_.rate_now();
-      const bool counts = rate >= arrivals_.most_ || random_.uniform() * arrivals_.most_ < rate;
-      if (counts) client_.begin_call();
-      set_next();
-    }
-
-   private:
-    PoissonArrivals& arrivals_;
-    Client& client_;
-    RandomStream random_;
-  };
+  void set_next(Client& client) { set(client, time_of(mean_ * client.random.exponential())); }
+  void due(Client& client) override {
+    const double rate = rate_now();
+    if (rate >= most_ || client.random.uniform() * most_ < rate) client.begin_call();
+    set_next(client);
+  }
 
   double most_;
   double mean_ = 0;  // seconds between two times of one client
-  std::deque<Next> clients_;
 };
 
 // At equal distances, one client after the other.
-class EvenArrivals final : public ArrivalsOf, private Event {
+class EvenArrivals final : public Arrivals {
  public:
-  using ArrivalsOf::ArrivalsOf;
-  void add(Client& client, RandomStream /*random*/) override { clients_.push_back(&client); }
+  using Arrivals::Arrivals;
   void start() override { set_next(); }
 
  private:
   static constexpr Duration kLookAgain = std::chrono::milliseconds(10);
-  void due() override {
-    if (over()) return;
-    if (rate_now() > 0) clients_[next_++ % clients_.size()]->begin_call();
+  void due(Client& client) override {
+    if (rate_now() > 0) {
+      ++next_;
+      client.begin_call();
+    }
     set_next();
   }
   // From the exact time of the last, so that rounding does not add up.
   void set_next() {
     const double rate = rate_now();
-    if (rate <= 0) {
-      exact_ = seconds(world_.now().time_since_epoch() + kLookAgain);
-    } else {
-      exact_ += 1 / rate;
-    }
-    world_.clock.set(*this, std::max(world_.now(), Time(time_of(exact_))));
+    const auto now = world_.now().time_since_epoch();
+    exact_ = rate <= 0 ? seconds(now + kLookAgain) : exact_ + 1 / rate;
+    set(clients_[next_ % clients_.size()], std::max(time_of(exact_) - now, Duration::zero()));
   }
 
-  std::vector<Client*> clients_;
   std::size_t next_ = 0;
   double exact_ = 0;
 };
 
-class ClosedArrivals final : public ArrivalsOf {
+class ClosedArrivals final : public Arrivals {
  public:
-  using ArrivalsOf::ArrivalsOf;
-  void add(Client& client, RandomStream random) override {
-    clients_.emplace_back(*this, client, random);
-  }
+  using Arrivals::Arrivals;
   // Not all at once: each has thought for a part of its time already.
   void start() override {
-    for (auto& each : clients_) each.set_next(true);
+    for (auto& client : clients_) {
+      const double whole = seconds(think(client));
+      set(client, time_of(whole * client.random.uniform()));
+    }
   }
-  void call_ended(std::size_t client) override { clients_[client].set_next(false); }
+  void call_ended(std::size_t client) override { set(clients_[client], think(clients_[client])); }
 
  private:
-  class Next final : public Event {
-   public:
-    Next(ClosedArrivals& arrivals, Client& client, RandomStream random)
-        : arrivals_(arrivals), client_(client), random_(random) {}
-    void set_next(bool first) {
-      auto wait = draw(arrivals_.world_.options.load.think, random_);
-      if (first) wait = time_of(seconds(wait) * random_.uniform());
-      arrivals_.world_.clock.set(*this, later(arrivals_.world_.now(), wait));
-    }
-    void due() override {
-      if (!arrivals_.over()) client_.begin_call();
-    }
-
-   private:
-    ClosedArrivals& arrivals_;
-    Client& client_;
-    RandomStream random_;
-  };
-
-  std::deque<Next> clients_;
+  Duration think(Client& client) const { return draw(world_.options.load.think, client.random); }
+  void due(Client& client) override { client.begin_call(); }
 };
 
-class OneArrival final : public ArrivalsOf {
+class OneArrival final : public Arrivals {
  public:
-  using ArrivalsOf::ArrivalsOf;
-  void add(Client& client, RandomStream /*random*/) override { clients_.push_back(&client); }
+  using Arrivals::Arrivals;
   void start() override {
-    for (auto* client : clients_) client->begin_call();
+    for (auto& client : clients_) client.begin_call();
   }
 
  private:
-  std::vector<Client*> clients_;
+  void due(Client& /*client*/) override {}
 };
 
 }  // namespace
 
-Client::~Client() = default;
 Arrivals::~Arrivals() = default;
+
+double Arrivals::rate_now() const {
+  return rate_at(world_.options.load, world_.now().time_since_epoch()) * world_.conditions.load;
+}
 
 double rate_at(const Load& load, Duration time) {
   const auto& curve = load.curve;

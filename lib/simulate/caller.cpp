@@ -16,27 +16,9 @@ std::vector<MiddlewarePtr> chain_of(const PolicySet& policies) {
 
 }  // namespace
 
-void CallList::clear() {
-  while (first_ != nullptr) first_->call.destroy();  // takes itself out
-}
-
-void CallLink::enter(CallList& to, std::coroutine_handle<> handle) {
-  list = &to;
-  call = handle;
-  after = std::exchange(to.first_, this);
-  if (after != nullptr) after->before = this;
-}
-
-CallLink::~CallLink() {
-  if (list == nullptr) return;
-  (before != nullptr ? before->after : list->first_) = after;
-  if (after != nullptr) after->before = before;
-}
-
-CallCoroutine::promise_type::promise_type(Caller& caller, const Request& /*request*/,
-                                          Job* /*job*/) {
-  link.enter(caller.calls_, std::coroutine_handle<promise_type>::from_promise(*this));
-}
+CallCoroutine::promise_type::promise_type(Caller& caller, const Request& /*request*/, Job* /*job*/)
+    : list(caller.calls_.calls),
+      place(list.insert(list.begin(), std::coroutine_handle<promise_type>::from_promise(*this))) {}
 
 Caller::Caller(Network& network, CallList& calls, const PolicySet& policies, std::uint64_t stream)
     : network_(network),

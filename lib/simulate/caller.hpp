@@ -10,48 +10,39 @@
 
 #include <coroutine>
 #include <functional>
+#include <list>
 
 namespace httpretry::simulation {
 
 class Caller;
 
 // The calls that have not ended, of all callers. What is left at the end is destroyed with it.
-class CallList {
- public:
+struct CallList {
   CallList() = default;
   CallList(const CallList&) = delete;
   CallList& operator=(const CallList&) = delete;
-  ~CallList() { clear(); }
-  [[nodiscard]] bool empty() const { return first_ == nullptr; }
-  void clear();
+  ~CallList() {
+    while (!calls.empty()) calls.front().destroy();  // takes itself out
+  }
 
- private:
-  friend struct CallLink;
-  struct CallLink* first_ = nullptr;
-};
-
-// The place of a call in that list.
-struct CallLink {
-  void enter(CallList& to, std::coroutine_handle<> handle);
-  ~CallLink();
-
-  CallList* list = nullptr;
-  CallLink* before = nullptr;
-  CallLink* after = nullptr;
-  std::coroutine_handle<> call;
+  std::list<std::coroutine_handle<>> calls;
 };
 
 // The coroutine of one call: it runs when it is made, and frees itself at its end.
 struct CallCoroutine {
   struct promise_type {
     promise_type(Caller& caller, const Request& request, Job* job);
+    promise_type(const promise_type&) = delete;
+    promise_type& operator=(const promise_type&) = delete;
+    ~promise_type() { list.erase(place); }
     CallCoroutine get_return_object() const noexcept { return {}; }
     std::suspend_never initial_suspend() const noexcept { return {}; }
     std::suspend_never final_suspend() const noexcept { return {}; }
     void return_void() const noexcept {}
     void unhandled_exception() const noexcept { std::terminate(); }
 
-    CallLink link;
+    std::list<std::coroutine_handle<>>& list;
+    std::list<std::coroutine_handle<>>::iterator place;
   };
 };
 

@@ -26,12 +26,10 @@ Json percentile(const SimulationRun& run, double ms) {
 // One value for each second.
 Json series_of(const SimulationRun& run) {
   constexpr std::size_t kPieces = std::chrono::seconds(1) / kSamplePeriod;
-  Json offered = Json::array();
-  Json sent = Json::array();
-  Json succeeded = Json::array();
-  Json failed = Json::array();
-  Json in_flight = Json::array();
-  Json budget = Json::array();
+  Json series;
+  for (const auto* name : {"offered", "sent", "succeeded", "failed", "in_flight", "budget"}) {
+    series[name] = Json::array();
+  }
   for (std::size_t first = 0; first < run.samples.size(); first += kPieces) {
     SimulationSample sum;
     const auto end = std::min(first + kPieces, run.samples.size());
@@ -42,19 +40,15 @@ Json series_of(const SimulationRun& run) {
       sum.succeeded += sample.succeeded;
       sum.failed += sample.failed;
     }
-    offered.push_back(sum.offered);
-    sent.push_back(sum.sent);
-    succeeded.push_back(sum.succeeded);
-    failed.push_back(sum.failed);
-    in_flight.push_back(run.samples[end - 1].in_flight);
-    if (run.has_budget) {
-      budget.push_back(rounded(static_cast<double>(run.samples[end - 1].budget), 10));
-    }
+    series["offered"].push_back(sum.offered);
+    series["sent"].push_back(sum.sent);
+    series["succeeded"].push_back(sum.succeeded);
+    series["failed"].push_back(sum.failed);
+    series["in_flight"].push_back(run.samples[end - 1].in_flight);
+    series["budget"].push_back(rounded(static_cast<double>(run.samples[end - 1].budget), 10));
   }
-  return {
-      {"offered", std::move(offered)},     {"sent", std::move(sent)},
-      {"succeeded", std::move(succeeded)}, {"failed", std::move(failed)},
-      {"in_flight", std::move(in_flight)}, {"budget", run.has_budget ? std::move(budget) : Json()}};
+  if (!run.has_budget) series["budget"] = nullptr;
+  return series;
 }
 
 Json json_of(const SimulationRun& run) {

@@ -8,72 +8,40 @@
 
 namespace httpretry::simulation {
 
-// One exchange, as the client awaits it. Due when its time is up.
-class PendingExchange final : public Event {
+// One exchange, as the client awaits it.
+class PendingExchange final : public Wait {
  public:
   PendingExchange(Network& network, Time limit, std::stop_token stop)
-      : network_(network), clock_(network.world().clock), limit_(limit), stop_(std::move(stop)) {}
-  PendingExchange(const PendingExchange&) = delete;
-  PendingExchange& operator=(const PendingExchange&) = delete;
+      : Wait(network.world().clock, limit, std::move(stop)), network_(network) {}
   ~PendingExchange() override {
-    on_stop_.reset();
     if (job_ != nullptr) network_.leave(*job_);
-    if (posted_) clock_.forget(awaiter_);
   }
 
-  [[nodiscard]] bool await_ready() const { return stop_.stop_requested(); }
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter) {
-    awaiter_ = awaiter;
     started_ = clock_.now();
     job_ = &network_.begin(*this);
-    if (limit_ != kNever) clock_.set(*this, limit_);
-    if (stop_.stop_possible()) on_stop_.emplace(stop_, Cancel{this});
+    Wait::await_suspend(awaiter);
   }
   Outcome await_resume() {
-    on_stop_.reset();
-    posted_ = false;
-    Outcome outcome = end_ == End::Reply ? replied() : gave_up();
+    Wait::await_resume();
+    Outcome outcome = end_ == End::Early ? replied() : gave_up();
+    if (end_ == End::None) return outcome;
     auto& exchange = exchange_of(outcome);
-    if (end_ != End::NotBegun) {
-      exchange.wire_sends = 1;
-      exchange.sent = outcome ? Sent::Answered : Sent::Maybe;
-      exchange.timings.total = clock_.now() - started_;
-      if (outcome) exchange.timings.first_byte = exchange.timings.total;
-    }
+    exchange.wire_sends = 1;
+    exchange.sent = outcome ? Sent::Answered : Sent::Maybe;
+    exchange.timings.total = clock_.now() - started_;
+    if (outcome) exchange.timings.first_byte = exchange.timings.total;
     return outcome;
   }
 
   void came_back(const Reply& reply) {
     job_ = nullptr;
     reply_ = reply;
-    clock_.remove(*this);
-    end(End::Reply);
+    end(End::Early);
   }
   void dropped() { job_ = nullptr; }
 
  private:
-  enum class End : std::uint8_t { NotBegun, Reply, TimeUp, Canceled };
-  struct Cancel {
-    PendingExchange* exchange;
-    void operator()() const { exchange->cancel(); }
-  };
-
-  void due() override { end(End::TimeUp); }
-  void end(End how) {
-    if (end_ != End::NotBegun) return;  // canceled, and about to be resumed
-    end_ = how;
-    awaiter_.resume();
-  }
-  // Whoever requests the stop must not find itself in the coroutine that waits.
-  void cancel() {
-    if (end_ != End::NotBegun) return;
-    end_ = End::Canceled;
-    if (job_ != nullptr) network_.leave(*std::exchange(job_, nullptr));
-    clock_.remove(*this);
-    clock_.post(awaiter_);
-    posted_ = true;
-  }
-
   Outcome replied() const {
     if (reply_.status == 0) return Error(reply_.error, "the connection broke");
     Response response(reply_.status);
@@ -97,16 +65,9 @@ class PendingExchange final : public Event {
   }
 
   Network& network_;
-  VirtualTime& clock_;
-  Time limit_;
   Time started_{};
-  std::stop_token stop_;
-  std::optional<std::stop_callback<Cancel>> on_stop_;
-  std::coroutine_handle<> awaiter_;
   Job* job_ = nullptr;
   Reply reply_;
-  End end_ = End::NotBegun;
-  bool posted_ = false;
 };
 
 Server::~Server() = default;
@@ -128,16 +89,17 @@ Task<Outcome> Network::send(Request request, Call& call) {
   co_return outcome;
 }
 
-Duration Network::draw_delay() { return draw(delay_, world_.random); }
+Duration Network::one_way() { return draw(delay_, world_.random); }
 
 Job& Network::begin(PendingExchange& exchange) {
   if (counted_) world_.recorder.request_sent(world_.now());
-  auto* job = free_ != nullptr ? std::exchange(free_, free_->next) : &jobs_.emplace_back();
-  job->next = nullptr;
+  if (free_.empty()) free_.push_back(&jobs_.emplace_back());
+  auto* job = free_.back();
+  free_.pop_back();
   job->network_ = this;
   job->exchange_ = &exchange;
   job->phase_ = Job::Phase::ToServer;
-  world_.clock.set(*job, later(world_.now(), draw_delay()));
+  world_.clock.set(*job, later(world_.now(), one_way()));
   return *job;
 }
 
@@ -157,7 +119,7 @@ void Network::work_until(Job& job, Time when) {
 void Network::reply(Job& job, Reply reply) {
   job.reply_ = reply;
   job.phase_ = Job::Phase::Back;
-  world_.clock.set(job, later(world_.now(), draw_delay()));
+  world_.clock.set(job, later(world_.now(), one_way()));
 }
 
 void Network::drop(Job& job) {
@@ -178,7 +140,7 @@ void Network::came_back(Job& job) {
 
 void Network::release(Job& job) {
   job.exchange_ = nullptr;
-  job.next = std::exchange(free_, &job);
+  free_.push_back(&job);
 }
 
 }  // namespace httpretry::simulation

@@ -28,9 +28,7 @@ class Job final : public Event {
   void due() override;
   [[nodiscard]] bool abandoned() const { return exchange_ == nullptr; }
 
-  // For the server that it is at.
-  Job* next = nullptr;        // in a queue
-  std::uint64_t version = 0;  // of the row that it has read
+  std::uint64_t version = 0;  // for the server that it is at: of the row that it has read
 
  private:
   friend class Network;
@@ -71,7 +69,7 @@ class Network {
   void drop(Job& job);  // no response
 
   [[nodiscard]] World& world() { return world_; }
-  [[nodiscard]] Duration one_way() { return draw_delay(); }
+  [[nodiscard]] Duration one_way();  // the time of a message
 
  private:
   friend class PendingExchange;
@@ -81,14 +79,13 @@ class Network {
   void came_back(Job& job);
   void leave(Job& job) { job.exchange_ = nullptr; }
   void release(Job& job);
-  [[nodiscard]] Duration draw_delay();
 
   World& world_;
   Distribution delay_;
   const bool counted_;
   Server* server_ = nullptr;
   std::deque<Job> jobs_;  // their addresses stay
-  Job* free_ = nullptr;
+  std::vector<Job*> free_;
 };
 
 }  // namespace httpretry::simulation

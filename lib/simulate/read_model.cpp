@@ -109,14 +109,9 @@ constexpr Key kModelKeys[] = {
 constinit const Shape kModel{
     .name = "model", .keys = kModelKeys, .kinds = Words::up_to(Kind::Trace)};
 
-std::optional<double> read_rate(const JsonNode& json, Problems& problems) {
-  constexpr Range kRange{0, 1e9};
-  return number_within(json, kRange, problems);
-}
-constexpr Custom<double> kPointRate(read_rate);
 constexpr Key kPointKeys[] = {
     key<&Load::Point::at>("at", kTimeOrZero).needed().not_null(),
-    key<&Load::Point::rate>("rate", kPointRate).needed().not_null(),
+    key<&Load::Point::rate>("rate", kRate).needed().not_null(),
 };
 constexpr Shape kPoint{.name = "point", .keys = kPointKeys};
 
@@ -176,37 +171,33 @@ ServerModel read_model(const JsonNode& root, Problems& problems) {
   return model;
 }
 
+// What `read` makes of a text; `named` as for read_text.
+template <class T, class Read>
+Result<T> parse(std::string_view text, bool named, const std::string& file_name, const Read& read) {
+  Problems problems(file_name);
+  JsonTree tree;
+  read_text(text, named, tree, problems);
+  T made;
+  if (tree.root != nullptr) made = read(*tree.root, problems);
+  if (!problems.failed()) return made;
+  return Error(Errc::InvalidRequest, error_lines(problems.take()));
+}
+
 }  // namespace
 }  // namespace simulation
 
 Result<ServerModel> parse_model(std::string_view text, const std::string& file_name) {
-  Problems problems(file_name);
-  JsonTree tree;
-  simulation::read_text(text, true, tree, problems);
-  ServerModel model;
-  if (tree.root != nullptr) model = simulation::read_model(*tree.root, problems);
-  if (!problems.failed()) return model;
-  return Error(Errc::InvalidRequest, error_lines(problems.take()));
+  return simulation::parse<ServerModel>(text, true, file_name, simulation::read_model);
 }
 
 Result<Load> parse_load(std::string_view text, const std::string& file_name) {
-  Problems problems(file_name);
-  JsonTree tree;
-  simulation::read_text(text, true, tree, problems);
-  Load load;
-  if (tree.root != nullptr) load = simulation::read_load(*tree.root, problems);
-  if (!problems.failed()) return load;
-  return Error(Errc::InvalidRequest, error_lines(problems.take()));
+  return simulation::parse<Load>(text, true, file_name, simulation::read_load);
 }
 
 Result<Trigger> parse_trigger(std::string_view text, const std::string& file_name) {
-  Problems problems(file_name);
-  JsonTree tree;
-  simulation::read_text(text, false, tree, problems);
-  std::optional<Trigger> trigger;
-  if (tree.root != nullptr) trigger = simulation::read_trigger(*tree.root, problems);
-  if (!problems.failed() && trigger) return *std::move(trigger);
-  return Error(Errc::InvalidRequest, error_lines(problems.take()));
+  return simulation::parse<Trigger>(text, false, file_name, [](const auto& root, auto& problems) {
+    return simulation::read_trigger(root, problems).value_or(Trigger());
+  });
 }
 
 }  // namespace httpretry

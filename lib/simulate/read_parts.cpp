@@ -1,6 +1,8 @@
 // Distributions, triggers and traces.
 #include "read.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -51,12 +53,6 @@ constinit const Shape kShape{
 std::string_view needed_key(Kind kind) {
   constexpr std::string_view kNeeded[] = {"value", "mean", "mean", "median", "parts", "values"};
   return kNeeded[static_cast<std::size_t>(kind)];
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
 }
 
 std::optional<double> plain_number_in(std::string_view text) {
@@ -230,12 +226,7 @@ std::vector<std::string_view> pieces_of(std::string_view text) {
   read_json(line, tree, ignored);
   if (tree.root == nullptr) return {text};
   std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const auto piece = text.substr(0, end);
-    lines.push_back(piece);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty()) lines.push_back(take_until(text, '\n'));
   return lines;
 }
 

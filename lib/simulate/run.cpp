@@ -12,19 +12,18 @@ namespace httpretry::simulation {
 namespace {
 
 // A client of the run: it makes the calls of its load.
-class RunClient final : private Caller, public Client {
+class RunClient final : private Caller {
  public:
   RunClient(Network& network, CallList& calls, const SimulatedPolicy& policy, Arrivals& arrivals,
             std::size_t number)
       : Caller(network, calls, policy.policies, 2 * number + 2),
         arrivals_(arrivals),
         number_(number) {
-    arrivals.add(*this, world().stream(2 * number + 1));
-  }
-
-  void begin_call() override {
-    world().recorder.call_began(world().now());
-    call(world().options.request);
+    const auto begin_call = [this] {
+      world().recorder.call_began(world().now());
+      call(world().options.request);
+    };
+    arrivals.add(begin_call, world().stream(2 * number + 1));
   }
 
  private:

@@ -8,32 +8,6 @@
 namespace httpretry::simulation {
 namespace {
 
-// First in, first out.
-class JobQueue {
- public:
-  void push(Job& job) {
-    job.next = nullptr;
-    (last_ != nullptr ? last_->next : first_) = &job;
-    last_ = &job;
-    ++size_;
-  }
-  // nullptr: it is empty.
-  Job* pop() {
-    Job* job = first_;
-    if (job == nullptr) return nullptr;
-    first_ = job->next;
-    if (first_ == nullptr) last_ = nullptr;
-    --size_;
-    return job;
-  }
-  [[nodiscard]] int size() const { return size_; }
-
- private:
-  Job* first_ = nullptr;
-  Job* last_ = nullptr;
-  int size_ = 0;
-};
-
 class ModelServer : public Server {
  public:
   explicit ModelServer(Network& network) : network_(network) {}
@@ -96,8 +70,8 @@ class QueueServer final : public ModelServer {
   using ModelServer::ModelServer;
   void arrive(Job& job) override {
     if (can_begin()) return begin(job);
-    if (waiting_.size() >= model().queue) return reject(job);
-    waiting_.push(job);
+    if (std::ssize(waiting_) >= model().queue) return reject(job);
+    waiting_.push_back(&job);
   }
   void done(Job& job) override {
     --busy_;
@@ -115,19 +89,15 @@ class QueueServer final : public ModelServer {
     network_.work_until(job, later(world().now(), time_of(seconds)));
   }
   void begin_next() {
-    while (can_begin()) {
-      auto* job = waiting_.pop();
-      if (job == nullptr) return;
-      if (job->abandoned() && !model().timeout_work) {
-        network_.drop(*job);
-      } else {
-        begin(*job);
-      }
+    while (can_begin() && !waiting_.empty()) {
+      auto& job = *waiting_.front();
+      waiting_.pop_front();
+      job.abandoned() && !model().timeout_work ? network_.drop(job) : begin(job);
     }
   }
 
   int busy_ = 0;
-  JobQueue waiting_;
+  std::deque<Job*> waiting_;
 };
 
 // The more requests are there, the longer each takes.
@@ -135,7 +105,7 @@ class SlopeServer final : public ModelServer {
  public:
   using ModelServer::ModelServer;
   void arrive(Job& job) override {
-    if (capacity() <= 0) return held_.push(job);
+    if (capacity() <= 0) return held_.push_back(&job);
     begin(job);
   }
   void done(Job& job) override {
@@ -143,11 +113,8 @@ class SlopeServer final : public ModelServer {
     succeed(job);
   }
   void conditions_changed() override {
-    while (capacity() > 0) {
-      auto* job = held_.pop();
-      if (job == nullptr) return;
-      begin(*job);
-    }
+    if (capacity() <= 0) return;
+    for (auto* job : std::exchange(held_, {})) begin(*job);
   }
 
  private:
@@ -160,7 +127,7 @@ class SlopeServer final : public ModelServer {
   }
 
   int there_ = 0;
-  JobQueue held_;
+  std::vector<Job*> held_;
 };
 
 // A row with a version. A client reads it and writes it back; the write of an old version fails.

@@ -2,28 +2,25 @@
 // thread, so it takes no lock.
 #pragma once
 
-#include <httpretry/flow/scheduler.hpp>
+#include "lib/flow/run_queue.hpp"
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <optional>
 
 namespace httpretry::simulation {
 
+class VirtualTime;
+
 // Something that happens at a time. It leaves the queue when it is destroyed.
-class Event {
+class Event : public Timer {
  public:
   Event() = default;
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  virtual ~Event();
-  virtual void due() = 0;
+  ~Event() override;
 
  private:
   friend class VirtualTime;
-  static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
-  class VirtualTime* queue_ = nullptr;
-  std::size_t place_ = kNowhere;  // in the heap
+  VirtualTime* clock_ = nullptr;  // in whose queue it was last
 };
 
 class VirtualTime final : public Scheduler {
@@ -39,28 +36,53 @@ class VirtualTime final : public Scheduler {
 
   // Events of one time are due in the order in which they were set. One that is set is moved.
   void set(Event& event, Time when);
-  void remove(Event& event);
+  void remove(Event& event) { events_.remove(event); }
   // Runs what is ready, then the next event. False: there is none.
   bool step();
 
  private:
-  struct Entry {
-    Time when;
-    std::uint64_t order;
-    Event* event;
-    [[nodiscard]] bool before(const Entry& other) const {
-      return when != other.when ? when < other.when : order < other.order;
-    }
-  };
   void run_ready();
-  void put(std::size_t place, const Entry& entry);
-  void sift_up(std::size_t place, const Entry& entry);
-  void sift_down(std::size_t place, const Entry& entry);
 
   Time now_{};
-  std::uint64_t order_ = 0;
-  std::vector<Entry> heap_;  // each entry has four below it
+  TimerQueue events_;
   std::vector<std::coroutine_handle<>> ready_;
+};
+
+// The wait of a coroutine for a time, for something that ends it earlier, or for a stop. To be
+// awaited at once.
+class Wait : public Event {
+ public:
+  // With kNever there is no time.
+  Wait(VirtualTime& clock, Time until, std::stop_token stop)
+      : clock_(clock), until_(until), stop_(std::move(stop)) {}
+  ~Wait() override;
+
+  [[nodiscard]] bool await_ready() const { return stop_.stop_requested(); }
+  [[gnu::noinline]] void await_suspend(std::coroutine_handle<> awaiter);
+  // Returns true if the time has come.
+  bool await_resume();
+
+ protected:
+  enum class End : std::uint8_t { None, TimeUp, Canceled, Early };
+  // Resumes the coroutine.
+  void end(End how);
+
+  VirtualTime& clock_;
+  End end_ = End::None;  // which it stays where a stop was requested before it began
+
+ private:
+  struct Cancel {
+    Wait* wait;
+    void operator()() const { wait->cancel(); }
+  };
+  void due() final { end(End::TimeUp); }
+  void cancel();
+
+  Time until_;
+  std::stop_token stop_;
+  std::optional<std::stop_callback<Cancel>> on_stop_;
+  std::coroutine_handle<> awaiter_;
+  bool posted_ = false;
 };
 
 }  // namespace httpretry::simulation
