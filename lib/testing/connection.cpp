@@ -215,10 +215,7 @@ class Connection {
 }  // namespace
 
 Shared::Shared(Scenario scenario, const FaultServerOptions& chosen)
-    : options(chosen),
-      steps(std::move(scenario)),
-      speaks_http2(steps.needs_http2()),
-      log(options.max_seen) {
+    : options(chosen), steps(std::move(scenario)), speaks_http2(steps.needs_http2()) {
   if (options.tls == Tls::Off) return;
   certificates.emplace(options.tls);
   if (speaks_http2) offer_http2(certificates->context());

@@ -167,12 +167,22 @@ void FaultServer::restart() {
   state_->listen();
 }
 
-std::vector<SeenRequest> FaultServer::seen() const { return state_->shared.log.all(); }
+std::vector<SeenRequest> FaultServer::seen() const {
+  const auto& shared = state_->shared;
+  const std::lock_guard lock(state_->shared.mutex);
+  return {shared.seen.begin(), shared.seen.end()};
+}
 
-std::size_t FaultServer::requests() const { return state_->shared.log.count(); }
+std::size_t FaultServer::requests() const {
+  const std::lock_guard lock(state_->shared.mutex);
+  return state_->shared.count;
+}
 
 bool FaultServer::wait_for_requests(std::size_t count, Duration limit) const {
-  return state_->shared.log.wait_for(count, limit);
+  auto& shared = state_->shared;
+  const auto deadline = later(std::chrono::steady_clock::now(), limit);
+  std::unique_lock lock(shared.mutex);
+  return shared.recorded.wait_until(lock, deadline, [&] { return shared.count >= count; });
 }
 
 std::size_t FaultServer::connections() const { return state_->accepted; }
