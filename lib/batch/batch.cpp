@@ -1,6 +1,7 @@
 #include <httpretry/batch/batch.hpp>
 
-#include "lib/batch/batch_options.hpp"
+#include "lib/batch/journal.hpp"
+#include "lib/batch/journal_database.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,16 +13,6 @@ namespace {
 
 std::string absolute(const std::string& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
-}
-
-JournalOptions journal_options(const BatchOptions& options) {
-  JournalOptions journal;
-  journal.path = options.journal;
-  journal.results = options.results;
-  journal.dead = options.dead;
-  journal.survives_power_loss = options.durability == Durability::Power;
-  journal.retry_unknown = options.retry_unknown;
-  return journal;
 }
 
 constexpr std::array<std::string_view, 3> kFormats{"auto", "jsonl", "urls"};
@@ -83,6 +74,7 @@ void check_files(const BatchOptions& options) {
 
 void begin_anew(const BatchOptions& options) {
   std::error_code none;
+  std::error_code failed;
   // Another run may have them.
   std::vector<LineFile> locked;
   for (const auto& path : {options.results, options.dead}) {
@@ -94,7 +86,9 @@ void begin_anew(const BatchOptions& options) {
         ->execute("PRAGMA wal_checkpoint(TRUNCATE)");
   }
   for (const auto& path : {options.journal, options.results, options.dead}) {
-    if (!path.empty()) put_aside(path);
+    if (path.empty() || !std::filesystem::exists(path, none)) continue;
+    std::filesystem::rename(path, path + ".old", failed);
+    if (failed) throw StoreError("cannot rename " + path + ": " + failed.message());
   }
 }
 
@@ -110,9 +104,9 @@ std::vector<std::pair<std::string, std::uint64_t>> most_first(
 }  // namespace
 
 struct Batch::Parts {
-  Parts(std::unique_ptr<Journal> its, LinePolicies policies, BatchOptions options)
+  Parts(std::unique_ptr<Journal> its, BatchOptions options)
       : journal(std::move(its)),
-        jobs(std::move(policies), line_jobs_options(options, journal->token())),
+        jobs(options, {journal->token()}),
         runner(std::move(options.client), *journal, jobs, std::move(options.runner)) {}
 
   std::unique_ptr<Journal> journal;
@@ -130,16 +124,14 @@ std::unique_ptr<Batch> Batch::open(BatchOptions options) {
   options.dead = absolute(options.dead);
   auto lock = std::make_unique<JournalLock>(options.journal);
   if (options.fresh) begin_anew(options);
-  LinePolicies policies(options.policies);
-  auto database = open_journal(source_of(options), policies);
+  auto database = open_journal(options);
   if (!database) return nullptr;
   check_same(*database, options);
-  auto journal =
-      std::make_unique<Journal>(std::move(lock), std::move(database), journal_options(options));
+  auto journal = std::make_unique<Journal>(std::move(lock), std::move(database), options);
   options.client.policies = options.policies;
   options.runner.ahead = options.runner.parallel;
-  return std::unique_ptr<Batch>(new Batch(
-      std::make_unique<Parts>(std::move(journal), std::move(policies), std::move(options))));
+  return std::unique_ptr<Batch>(
+      new Batch(std::make_unique<Parts>(std::move(journal), std::move(options))));
 }
 
 Batch::Batch(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -167,22 +159,17 @@ std::vector<SummaryRow> Batch::summary() const {
 }
 
 InputReport check_input(const BatchOptions& options) {
-  Database database("", Database::Mode::Create);
-  database.execute("PRAGMA journal_mode = OFF; PRAGMA cache_size = -32000; BEGIN");
-  LinePolicies policies(options.policies);
-  const auto source = source_of(options);
-  create_tables(database, options.input, source.import.format);
   InputReport report;
-  report.good = import_all(source, database, policies);
+  const auto database = import_to_temporary(options);
+  report.good = database != nullptr;
   if (!report.good) return report;
 
+  LinePolicies policies(options.policies);
   std::map<std::string, std::uint64_t> hosts;
   std::map<std::string, std::uint64_t> used;
-  auto row = database.prepare("SELECT input, name, key FROM job JOIN host ON number = host");
+  auto row = database->prepare("SELECT input, name, key FROM job JOIN host ON number = host");
   while (row.step()) {
-    RequestLine line;
-    Problems problems("");
-    read_request_line(row.text(0), source.import.format, line, problems);
+    const auto line = stored_line(row.text(0), options.format);
     ++report.jobs;
     ++hosts[std::string(row.text(1))];
     const auto& found = options.policies.find(line.method, *line.parsed_url, line.headers);

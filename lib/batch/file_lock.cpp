@@ -1,7 +1,5 @@
 #include "lib/batch/file_lock.hpp"
 
-#include <httpretry/batch/store.hpp>
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -38,6 +36,10 @@ bool is_locked(int file) {
   return ::fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+StoreError file_error(const std::string& what) {
+  return StoreError("cannot " + what + ": " + std::generic_category().message(errno));
+}
+
 bool leads_to(const std::string& path, const struct ::stat& file) {
   struct ::stat there {};
   return ::stat(path.c_str(), &there) == 0 && is_same(there, file);
@@ -52,7 +54,7 @@ struct ::stat check_in_place(const std::string& path, const struct ::stat& file,
                        " was removed while it was written, and what it had is lost: begin anew "
                        "with --fresh");
     }
-    throw StoreError("cannot look at " + path + ": " + std::generic_category().message(errno));
+    throw file_error("look at " + path);
   }
   if (!is_same(there, file)) throw StoreError(path + " was replaced" + kPutBack);
   if (static_cast<std::uint64_t>(there.st_size) < least) {

@@ -1,6 +1,8 @@
 // Functions that keep a file to one writer, and notice what other programs do to it.
 #pragma once
 
+#include <httpretry/batch/store.hpp>
+
 #include <sys/stat.h>
 
 #include <cstdint>
@@ -13,6 +15,9 @@ namespace httpretry::batch {
 // another descriptor has it: then `errno` is EAGAIN or EACCES. Any other `errno` is a failure.
 [[nodiscard]] bool try_lock(int file);
 [[nodiscard]] bool is_locked(int file);
+
+// Returns "cannot WHAT: " and the cause in `errno`.
+[[nodiscard]] StoreError file_error(const std::string& what);
 
 [[nodiscard]] bool leads_to(const std::string& path, const struct ::stat& file);
 

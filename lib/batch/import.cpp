@@ -12,6 +12,7 @@ namespace {
 // Hosts beyond these share queues, so that a list of ten million hosts needs no more memory.
 constexpr std::size_t kHostsOfTheirOwn = 20'000;
 constexpr std::size_t kSharedQueues = 1'000;
+constexpr std::uint64_t kTellEvery = 100'000;  // lines
 
 constexpr const char* kTables = R"(
 CREATE TABLE meta(name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
@@ -46,16 +47,38 @@ std::string request_of(const RequestLine& line) {
   return text + std::to_string(static_cast<int>(line.content)) + "\n" + line.body;
 }
 
-}  // namespace
-
-void create_tables(Database& database, std::string_view input, LineFormat format) {
+void create_tables(Database& database, const BatchOptions& options) {
   database.execute(kTables);
   database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
   database.execute("PRAGMA user_version = " + std::to_string(kJournalVersion));
   auto insert = database.prepare("INSERT INTO meta VALUES(?, ?)");
   insert.run(std::string_view("token"), std::string_view(random_hex(16)));
-  insert.run(std::string_view("input"), input);
-  insert.run(std::string_view("format"), static_cast<int>(format));
+  insert.run(std::string_view("input"), std::string_view(options.input));
+  insert.run(std::string_view("format"), static_cast<int>(options.format));
+}
+
+}  // namespace
+
+void report_problem(const BatchOptions& options, const std::string& file, std::uint64_t line,
+                    int column, std::string message) {
+  Problem problem;
+  problem.file = file;
+  problem.line = static_cast<int>(line);
+  problem.column = column;
+  problem.message = std::move(message);
+  if (options.on_problem) options.on_problem(problem);
+}
+
+bool import_all(const BatchOptions& options, Database& database) {
+  create_tables(database, options);
+  LineSource input(options.input);
+  return Importer(database, options).add_all(input);
+}
+
+std::unique_ptr<Database> import_to_temporary(const BatchOptions& options) {
+  auto database = std::make_unique<Database>("", Database::Mode::Create);
+  database->execute("PRAGMA journal_mode = OFF; PRAGMA cache_size = -32000; BEGIN");
+  return import_all(options, *database) ? std::move(database) : nullptr;
 }
 
 std::string read_text(const Database& database, std::string_view name) {
@@ -83,10 +106,10 @@ void Importer::Order::add(std::string_view text) {
   last = text;
 }
 
-Importer::Importer(Database& database, LinePolicies& policies, ImportOptions options)
+Importer::Importer(Database& database, const BatchOptions& options)
     : database_(database),
-      policies_(policies),
-      options_(std::move(options)),
+      options_(options),
+      policies_(options.policies),
       insert_(database.prepare("INSERT INTO job VALUES(?, ?, ?, ?, ?, ?, ?)")),
       insert_waiting_(database.prepare("INSERT INTO state(line, state, until) VALUES(?, 6, ?)")),
       input_of_(database.prepare("SELECT input FROM job WHERE line = ?")),
@@ -109,12 +132,17 @@ Importer::Importer(Database& database, LinePolicies& policies, ImportOptions opt
 
 void Importer::problem(std::uint64_t line, Position at, std::string message) {
   failed_ = true;
-  Problem problem;
-  problem.file = options_.input;
-  problem.line = static_cast<int>(line);
-  problem.column = std::max(at.column, 1);
-  problem.message = std::move(message);
-  options_.tell(problem);
+  report_problem(options_, file_, line, std::max(at.column, 1), std::move(message));
+}
+
+bool Importer::add_all(LineSource& input) {
+  file_ = input.name();
+  while (const auto text = input.next()) {
+    add(input.number(), *text);
+    const bool told = input.number() % kTellEvery == 0;
+    if (told && options_.on_import) options_.on_import(input.number());
+  }
+  return finish();
 }
 
 void Importer::add(std::uint64_t number, std::string_view text) {
@@ -122,12 +150,12 @@ void Importer::add(std::uint64_t number, std::string_view text) {
   imported_.hash = hash_line(imported_.hash, text);
   if (text.find_first_not_of(" \t") == std::string_view::npos) return;
   RequestLine line;
-  Problems problems(options_.input);
+  Problems problems(file_);
   if (!read_request_line(text, options_.format, line, problems)) {
     failed_ = true;
     for (auto& found : problems.take()) {
       found.line = static_cast<int>(number);
-      options_.tell(found);
+      if (options_.on_problem) options_.on_problem(found);
     }
     return;
   }
@@ -180,7 +208,7 @@ void Importer::insert(std::uint64_t number, std::string_view text, const Request
 // Where the body of the response goes, below the directory of the run; empty: to no file.
 std::string Importer::file_of(std::uint64_t number, const RequestLine& line) const {
   if (!line.output.empty()) return line.output;
-  if (!options_.bodies_in_files) return {};
+  if (options_.bodies != Bodies::Files) return {};
   return file_name_of(line.id.empty() ? std::to_string(number) : line.id);
 }
 
@@ -195,6 +223,7 @@ std::int64_t Importer::host_number(const std::string& origin) {
   return entry->second;
 }
 
+// Compares ids and keys, and writes how far the import came.
 bool Importer::finish() {
   if (!failed_) {
     if (!ids_.ascending) compare_ids();
@@ -227,11 +256,8 @@ void Importer::write_progress() {
 }
 
 RequestLine Importer::line_at(std::uint64_t number) {
-  RequestLine line;
-  Problems problems(options_.input);
-  if (input_of_.with(number).step()) {
-    read_request_line(input_of_.text(0), options_.format, line, problems);
-  }
+  const bool found = input_of_.with(number).step();
+  auto line = found ? stored_line(input_of_.text(0), options_.format) : RequestLine();
   input_of_.reset();
   return line;
 }

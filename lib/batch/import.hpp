@@ -9,7 +9,7 @@
 #include "lib/batch/sqlite.hpp"
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 
@@ -19,8 +19,9 @@ namespace httpretry::batch {
 inline constexpr int kJournalVersion = 2;
 inline constexpr int kApplicationId = 0x68727462;
 
-// The tables of a new database.
-void create_tables(Database& database, std::string_view input, LineFormat format);
+// Calls `on_problem`, if there is one, for a line of the input. `file`: its name.
+HTTPRETRY_API void report_problem(const BatchOptions& options, const std::string& file,
+                                  std::uint64_t line, int column, std::string message);
 
 [[nodiscard]] std::string read_text(const Database& database, std::string_view name);
 [[nodiscard]] std::int64_t read_number(const Database& database, std::string_view name);
@@ -33,21 +34,21 @@ struct Imported {
 };
 [[nodiscard]] Imported read_imported(const Database& database);
 
-struct ImportOptions {
-  LineFormat format = LineFormat::Auto;
-  std::string input;             // its name, for problems
-  bool bodies_in_files = false;  // also of lines without `output`, named by their id
-  std::function<void(const Problem&)> tell;
-};
+// Reads all lines of the input into a new database. Returns false after problems. Throws
+// StoreError.
+bool import_all(const BatchOptions& options, Database& database);
+// Does the same with a database in a temporary file, in which it leaves the transaction open.
+// Returns nullptr after problems.
+HTTPRETRY_API std::unique_ptr<Database> import_to_temporary(const BatchOptions& options);
 
 class Importer {
  public:
-  // Continues after the lines that are there.
-  Importer(Database& database, LinePolicies& policies, ImportOptions options);
+  // Continues after the lines that are there. `options` must outlive it.
+  Importer(Database& database, const BatchOptions& options);
 
-  void add(std::uint64_t number, std::string_view text);
-  // Compares ids and keys, and writes how far the import came. False if anything was wrong.
-  bool finish();
+  // Adds all lines that `input` has left, compares ids and keys, and writes how far the import
+  // came. Returns false if anything was wrong.
+  bool add_all(LineSource& input);
 
  private:
   // How ids, keys and outputs came in so far: where each is above the one before, none occurs
@@ -58,7 +59,9 @@ class Importer {
     void add(std::string_view text);
   };
 
+  void add(std::uint64_t number, std::string_view text);
   void insert(std::uint64_t number, std::string_view text, const RequestLine& line);
+  bool finish();
   void problem(std::uint64_t line, Position at, std::string message);
   [[nodiscard]] std::string file_of(std::uint64_t number, const RequestLine& line) const;
   std::int64_t host_number(const std::string& origin);
@@ -72,8 +75,9 @@ class Importer {
   void write_progress();
 
   Database& database_;
-  LinePolicies& policies_;
-  ImportOptions options_;
+  const BatchOptions& options_;
+  LinePolicies policies_;
+  std::string file_;  // the name of the input
   Statement insert_;
   Statement insert_waiting_;
   Statement input_of_;

@@ -38,14 +38,14 @@ State state_of(std::int64_t stored) {
 }
 
 std::int64_t Journal::wall_ms() const {
-  const auto wall = std::chrono::floor<std::chrono::milliseconds>(options_.wall_now());
+  const auto wall = std::chrono::floor<std::chrono::milliseconds>(clocks_.wall_now());
   return wall.time_since_epoch().count();
 }
 
 std::int64_t Journal::clock_offset() const { return wall_ms() - uptime_ms(); }
 
 std::int64_t Journal::uptime_ms() const {
-  return std::chrono::floor<std::chrono::milliseconds>(options_.uptime()).count();
+  return std::chrono::floor<std::chrono::milliseconds>(clocks_.uptime()).count();
 }
 
 // Waits that a server asked for are stored as dates. If the clock is set while this process runs,
@@ -275,7 +275,7 @@ void Journal::in_transaction(const std::function<void()>& action) {
 
 // Also where nothing is to be written: the end of a run must not call a file good that is gone.
 void Journal::check_files() {
-  file_ = check_in_place(options_.path, file_, static_cast<std::uint64_t>(file_.st_size));
+  file_ = check_in_place(options_.journal, file_, static_cast<std::uint64_t>(file_.st_size));
   results_.check();
   dead_.check();
 }
@@ -286,9 +286,9 @@ void Journal::commit() {
   follow_clock();
   // Where this fails, the lines stay: the transaction may be durable all the same. The next commit
   // writes over them, or the next run takes them over.
-  if (options_.survives_power_loss) sync_bodies();
-  if (!new_results_.empty()) results_.write(new_results_, options_.survives_power_loss);
-  if (!new_dead_.empty()) dead_.write(new_dead_, options_.survives_power_loss);
+  if (durable_) sync_bodies();
+  if (!new_results_.empty()) results_.write(new_results_, durable_);
+  if (!new_dead_.empty()) dead_.write(new_dead_, durable_);
   in_transaction([&] {
     write_states();
     for (const auto& [host, until] : new_holds_) hold_.run(until, std::string_view(host));

@@ -24,13 +24,7 @@ namespace httpretry::batch {
 
 [[nodiscard]] Duration boot_clock();
 
-struct JournalOptions {
-  std::string path;
-  std::string results;  // empty: none are written
-  std::string dead;     // likewise
-  // A commit is durable when the power fails, too; else when the process dies.
-  bool survives_power_loss = true;
-  bool retry_unknown = false;
+struct JournalClocks {
   std::function<WallTime()> wall_now = [] { return std::chrono::system_clock::now(); };
   // Goes on while the machine is suspended, and is never set.
   std::function<Duration()> uptime = boot_clock;
@@ -43,9 +37,11 @@ enum class StoredState : std::uint8_t { Queued, Sending, Done, Dead, Waiting, Un
 
 class Journal final : public Store {
  public:
-  // A journal that was imported. Takes over what a run before this one left.
+  // Opens a journal that was imported, and takes over what the run before this one left. Of
+  // `options`, it uses the files of journal, results and dead letters, `durability` and
+  // `retry_unknown`.
   Journal(std::unique_ptr<JournalLock> lock, std::unique_ptr<Database> database,
-          JournalOptions options);
+          BatchOptions options, JournalClocks clocks = {});
 
   void take(std::size_t most, const WantsHost& wants, std::vector<Job>& jobs) override;
   std::vector<const Job*> intend(std::span<const Job* const> jobs) override;
@@ -113,7 +109,9 @@ class Journal final : public Store {
   void in_transaction(const std::function<void()>& action);
   void check_files();
 
-  JournalOptions options_;
+  const BatchOptions options_;
+  const JournalClocks clocks_;
+  const bool durable_;  // a commit survives the end of the power, too
   std::unique_ptr<JournalLock> lock_;
   std::unique_ptr<Database> database_;
   struct ::stat file_ {};  // of the database, which only grows

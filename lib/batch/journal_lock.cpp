@@ -1,7 +1,5 @@
 #include "lib/batch/journal_lock.hpp"
 
-#include <httpretry/batch/store.hpp>
-
 #include "lib/batch/file_lock.hpp"
 #include "lib/http/text.hpp"
 
@@ -26,10 +24,6 @@ std::string lock_path(const std::string& journal) {
   return (missing ? journal : itself.string()) + "-lock";
 }
 
-StoreError cannot_lock(const std::string& journal) {
-  return StoreError("cannot lock " + journal + ": " + std::generic_category().message(errno));
-}
-
 // Who holds it has written its number there.
 std::int64_t process_in(int file) {
   std::array<char, 20> text{};
@@ -49,13 +43,13 @@ bool is_still_there(int file, const std::string& path) {
 JournalLock::JournalLock(const std::string& journal) : path_(lock_path(journal)) {
   for (;;) {
     file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!file_.open()) throw cannot_lock(journal);
+    if (!file_.open()) throw file_error("lock " + journal);
     if (try_lock(file_.get())) {
       // Who had it may have removed the file meanwhile.
       if (is_still_there(file_.get(), path_)) break;
       continue;
     }
-    if (errno != EAGAIN && errno != EACCES) throw cannot_lock(journal);
+    if (errno != EAGAIN && errno != EACCES) throw file_error("lock " + journal);
     const auto process = process_in(file_.get());
     throw StoreError(journal + " is in use" +
                      (process > 0 ? " by the process " + std::to_string(process) : "") +
@@ -65,7 +59,7 @@ JournalLock::JournalLock(const std::string& journal) : path_(lock_path(journal))
   const bool written =
       ::ftruncate(file_.get(), 0) == 0 &&
       ::pwrite(file_.get(), process.data(), process.size(), 0) == std::ssize(process);
-  if (!written) throw cannot_lock(journal);
+  if (!written) throw file_error("lock " + journal);
 }
 
 JournalLock::~JournalLock() { ::unlink(path_.c_str()); }

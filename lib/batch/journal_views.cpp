@@ -1,5 +1,6 @@
 // What a journal tells those who ask, also while a run goes on.
-#include "lib/batch/open_journal.hpp"
+#include "lib/batch/journal.hpp"
+#include "lib/batch/journal_database.hpp"
 #include "lib/batch/text.hpp"
 
 #include <fcntl.h>
@@ -54,13 +55,7 @@ JournalStatus read_status(const std::string& path) {
   status.input = read_text(*database, "input");
   status.results = read_text(*database, "results");
   status.dead = read_text(*database, "dead");
-  status.counts.queued = read_imported(*database).jobs;
-  auto row = database->prepare("SELECT state, count(*) FROM state GROUP BY state");
-  while (row.step()) {
-    const auto count = static_cast<std::uint64_t>(row.number(1));
-    status.counts.of(state_of(row.number(0))) += count;
-    status.counts.queued -= count;
-  }
+  status.counts = count_states(*database);
   auto run = database->prepare("SELECT count(*), max(began) FROM run");
   run.step();
   status.runs = static_cast<std::uint64_t>(run.number(0));
@@ -99,7 +94,7 @@ void export_jobs(const std::string& path, State state,
                  const std::function<void(std::string_view line)>& print) {
   const auto database = open_database(path, Database::Mode::Read);
   const auto token = read_text(*database, "token");
-  const auto format = static_cast<LineFormat>(read_number(*database, "format"));
+  const auto format = static_cast<InputFormat>(read_number(*database, "format"));
   const bool queued = state == State::Queued;
   auto row = database->prepare(
       std::string("SELECT job.line, id, key, input FROM job LEFT JOIN state USING(line) WHERE ") +
@@ -110,10 +105,7 @@ void export_jobs(const std::string& path, State state,
     const auto number = static_cast<std::uint64_t>(row.number(0));
     const auto id = row.is_null(1) ? std::to_string(number) : std::string(row.text(1));
     const auto key = row.is_null(2) ? std::string() : key_at(row, 2, token, number);
-    RequestLine line;
-    Problems problems("");
-    read_request_line(row.text(3), format, line, problems);
-    print(line_with(row.text(3), line, id, key, ""));
+    print(line_with(row.text(3), stored_line(row.text(3), format), id, key, ""));
   }
 }
 

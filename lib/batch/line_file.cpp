@@ -2,24 +2,21 @@
 
 #include "lib/batch/file_lock.hpp"
 
-#include <httpretry/batch/store.hpp>
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
-#include <system_error>
 
 namespace httpretry::batch {
 namespace {
 
 StoreError failed(const std::string& what, const std::string& path) {
-  const auto cause = errno;
-  auto text = "cannot " + what + " " + path + ": " + std::generic_category().message(cause);
-  if (cause == ENOSPC || cause == EDQUOT) text += "; make room and start the same command again";
-  return StoreError(text);
+  const bool full = errno == ENOSPC || errno == EDQUOT;
+  const auto error = file_error(what + " " + path);
+  if (!full) return error;
+  return StoreError(std::string(error.what()) + "; make room and start the same command again");
 }
 
 }  // namespace

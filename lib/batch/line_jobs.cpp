@@ -80,6 +80,10 @@ StoreError not_written(const std::string& why) {
                     (why.ends_with(full) ? "; make room and start the same command again" : ""));
 }
 
+bool is_object(const JsonTree& tree) {
+  return tree.root != nullptr && tree.root->is(JsonNode::Type::Object);
+}
+
 void write_body(JsonWriter& json, std::string_view body) {
   if (is_utf8(body)) return json.member("body", body);
   json.member("body_base64", encode_base64(body));
@@ -96,13 +100,13 @@ struct LineJobs::Line {
   std::shared_ptr<FiledBody> filed;
 };
 
-LineJobs::LineJobs(LinePolicies policies, LineJobsOptions options)
-    : policies_(std::move(policies)), options_(std::move(options)) {}
+LineJobs::LineJobs(BatchOptions options, LineJobsStore store)
+    : options_(std::move(options)), store_(std::move(store)), policies_(options_.policies) {}
 
 LineJobs::Line LineJobs::line_of(const Job& job) const {
   Line line;
   Problems problems("the journal");
-  if (!read_all_but_url(job.text, options_.format, line.parsed, problems)) {
+  if (!read_request_line(job.text, options_.format, line.parsed, problems)) {
     line.problem = problems.take().front().message;
   }
   return line;
@@ -114,20 +118,14 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   const auto ends = [&](State state, std::string_view reason, std::string about) {
     return unsent(job, line, state, reason, std::move(about));
   };
-  // The request parses its URL once, for us and for the client.
-  if (const auto& url = request.parsed_url()) {
-    line.parsed.parsed_url = *url;
-  } else if (line.problem.empty()) {
-    line.problem = url.error().message;
-  }
   if (!line.problem.empty()) return ends(State::Dead, "invalid_request", line.problem);
   const auto policy = policies_.find(line.parsed);
   if (!policy) {
-    if (options_.on_missing_policy) options_.on_missing_policy(job, policy.error().message);
+    if (store_.on_missing_policy) store_.on_missing_policy(job, policy.error().message);
     return ends(State::Dead, "invalid_request", policy.error().message);
   }
 
-  const auto wall = date();
+  const auto wall = store_.date_now();
   if (line.parsed.deadline && *line.parsed.deadline <= wall) {
     return ends(State::Dead, "deadline",
                 "its deadline, " + rfc3339(*line.parsed.deadline) + ", has passed");
@@ -142,8 +140,8 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
                     ", and a server is trusted to remember its key for " +
                     duration_text(options_.key_lifetime));
   }
-  if (options_.body_file && line.parsed.content == RequestLine::Content::File) {
-    auto file = options_.body_file(job, line.parsed.body);
+  if (store_.body_file && line.parsed.content == RequestLine::Content::File) {
+    auto file = store_.body_file(job, line.parsed.body);
     if (!file) return ends(State::Dead, "invalid_request", file.error().message);
     line.parsed.body = *std::move(file);
   }
@@ -159,10 +157,6 @@ std::variant<Prepared, JobEnd> LineJobs::prepare(const Job& job) {
   set_sink(job, line, prepared.request);
   prepared.request.edit_options().context.set(std::move(line));
   return prepared;
-}
-
-WallTime LineJobs::date() const {
-  return options_.date_now ? options_.date_now() : options_.wall_now();
 }
 
 JobEnd LineJobs::give_up(const Job& job, std::string_view reason, std::string about) const {
@@ -203,13 +197,13 @@ void LineJobs::complete(Request& request, const Job& job, const Line& line,
 }
 
 void LineJobs::set_sink(const Job& job, Line& line, Request& request) const {
-  const bool files = options_.bodies == LineJobsOptions::Bodies::Files;
+  const bool files = options_.bodies == Bodies::Files;
   if (files || !line.parsed.output.empty()) {
     line.filed = std::make_shared<FiledBody>(
         options_.directory, line.parsed.output.empty() ? file_name_of(job.id) : line.parsed.output);
     request.edit_options().sink = line.filed;
   } else {
-    const bool none = options_.bodies == LineJobsOptions::Bodies::None;
+    const bool none = options_.bodies == Bodies::None;
     line.kept = std::make_shared<KeptBody>(none ? 0 : kMostInline);
     request.edit_options().sink = line.kept;
   }
@@ -219,7 +213,7 @@ std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
                                            const Outcome& outcome) const {
   const auto& history = history_of(outcome);
   std::optional<Duration> wait;
-  const auto wall = options_.wall_now();
+  const auto wall = std::chrono::system_clock::now();
   if (history.retry_at && history.stop_reason == Reason::ServerDelayTooLong) {
     wait = std::max(*history.retry_at - wall, Duration::zero());
   } else if (!outcome && outcome.error().held_back()) {
@@ -230,7 +224,7 @@ std::optional<Duration> LineJobs::wait_for(const Job& job, const Line& line,
     wait = kBudgetWait;
   }
   const auto& deadline = line.parsed.deadline;
-  if (wait && deadline && *deadline - date() <= *wait) return std::nullopt;
+  if (wait && deadline && *deadline - store_.date_now() <= *wait) return std::nullopt;
   return wait;
 }
 
@@ -279,7 +273,7 @@ JobEnd LineJobs::ended(const Job& job, const Line& line, const Request& request,
   json.begin_object();
   json.member("id", job.id);
   json.member("line", job.number);
-  json.member("run", options_.token);
+  json.member("run", store_.token);
   json.member("state", to_string(state));
   write_report(json, request, outcome);
   if (!line.parsed.tag.empty()) json.key("tag").raw(line.parsed.tag);
@@ -300,7 +294,7 @@ void LineJobs::add_body(JsonWriter& json, const Line& line, const Response& resp
     end.body_file = line.filed->path();
     return json.member("body_file", end.body_file);
   }
-  if (options_.bodies == LineJobsOptions::Bodies::None) return;
+  if (options_.bodies == Bodies::None) return;
   const bool kept = line.kept && response.delivered > 0;
   const std::string_view body = kept ? line.kept->content().bytes : response.body;
   const bool too_long = kept ? line.kept->content().too_long : body.size() > kMostInline;
@@ -312,30 +306,26 @@ std::optional<ResultLine> read_result_line(std::string_view line) {
   JsonTree tree;
   Problems problems("");
   read_json(line, tree, problems);
-  if (tree.root == nullptr || problems.failed()) return std::nullopt;
+  if (problems.failed() || !is_object(tree)) return std::nullopt;
   using Type = JsonNode::Type;
-  const auto text = [&](std::string_view name) {
-    const auto* const member = tree.root->member(name);
-    return member != nullptr && member->is(Type::String) ? std::string(member->text)
-                                                         : std::string();
+  const auto member = [&](std::string_view name, Type type) {
+    const auto* const found = tree.root->member(name);
+    return found != nullptr && found->is(type) ? found->text : std::string_view();
   };
   const auto number = [&](std::string_view name) {
-    const auto* const member = tree.root->member(name);
-    return member != nullptr && member->is(Type::Number)
-               ? to_number<std::uint64_t>(member->text).value_or(0)
-               : 0;
+    return to_number<std::uint64_t>(member(name, Type::Number)).value_or(0);
   };
-  if (!tree.root->is(Type::Object)) return std::nullopt;
   ResultLine found;
-  found.token = text("run");
+  found.token = member("run", Type::String);
+  found.id = member("id", Type::String);
   found.number = number("line");
-  const auto state = text("state");
+  const auto state = member("state", Type::String);
   if (found.token.empty() || found.number == 0 || (state != "done" && state != "dead")) {
     return std::nullopt;
   }
   found.end.state = state == "done" ? State::Done : State::Dead;
   found.end.status = static_cast<int>(number("status"));
-  found.end.reason = text("stop_reason");
+  found.end.reason = member("stop_reason", Type::String);
   if (const auto* attempts = tree.root->member("attempts")) {
     found.end.attempts = static_cast<int>(attempts->children.size());
   }
@@ -348,7 +338,7 @@ std::string result_in_dead_letter(std::string_view line) {
   JsonTree tree;
   Problems problems("");
   read_json(line, tree, problems);
-  if (tree.root == nullptr || !tree.root->is(JsonNode::Type::Object)) return {};
+  if (!is_object(tree)) return {};
   const auto& members = tree.root->children;
   if (members.empty() || members.back()->key != "last") return {};
   const auto begin = static_cast<std::size_t>(members.back()->position.column - 1);

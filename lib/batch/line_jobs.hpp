@@ -5,8 +5,6 @@
 #include "lib/batch/line_policies.hpp"
 #include "lib/json/json_writer.hpp"
 
-#include <httpretry/batch/runner.hpp>
-
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,37 +12,26 @@
 
 namespace httpretry::batch {
 
-struct LineJobsOptions {
-  LineFormat format = LineFormat::Auto;
-  // Where the bodies of responses go: into the results (up to kMostInline bytes), into files of
-  // this directory, or nowhere. A line with `output` goes into a file anyway.
-  enum class Bodies : std::uint8_t { Inline, Files, None };
-  Bodies bodies = Bodies::Inline;
-  std::string directory;  // of files; empty: the current one
-  bool headers = false;   // the response's go into the results
-  // Sent with each request that does not have them itself.
-  Headers default_headers;
-  bool compressed = false;
-  // How long a server is trusted to remember a key.
-  Duration key_lifetime = std::chrono::hours(24);
+// What the store of the jobs adds to the options of the run.
+struct LineJobsStore {
   // Stands in each line of the results, so that they are recognized again.
   std::string token;
-  std::function<WallTime()> wall_now = [] { return std::chrono::system_clock::now(); };
-  // Told of a job whose policy cannot be had, and why; it may throw. Else the job is dead.
-  std::function<void(const Job& job, const std::string& why)> on_missing_policy;
+  // The clock for deadlines and the age of keys: of the server, if several machines share the jobs.
+  std::function<WallTime()> date_now = [] { return std::chrono::system_clock::now(); };
+  // Called for a job whose policy does not exist, with the reason; it may throw. Otherwise the job
+  // is dead.
+  std::function<void(const Job& job, const std::string& why)> on_missing_policy = {};
   // Returns the file for the path that a job names as its body, or throws. An error makes the job
   // dead. Empty: a job may name any file.
-  std::function<Result<std::string>(const Job& job, const std::string& path)> body_file;
-  // By which deadlines and the age of keys are judged, where several machines share the jobs.
-  // Empty: wall_now.
-  std::function<WallTime()> date_now;
+  std::function<Result<std::string>(const Job& job, const std::string& path)> body_file = {};
 };
 
 inline constexpr std::size_t kMostInline = 64 * 1024;
 
 class HTTPRETRY_API LineJobs final : public Jobs {
  public:
-  LineJobs(LinePolicies policies, LineJobsOptions options);
+  // Of `options`, it uses what is about requests, responses and results.
+  LineJobs(BatchOptions options, LineJobsStore store);
 
   [[nodiscard]] std::variant<Prepared, JobEnd> prepare(const Job& job) override;
   // How a job ends that must not be sent, for a reason of the store.
@@ -60,20 +47,21 @@ class HTTPRETRY_API LineJobs final : public Jobs {
   void set_sink(const Job& job, Line& line, Request& request) const;
   [[nodiscard]] std::optional<Duration> wait_for(const Job& job, const Line& line,
                                                  const Outcome& outcome) const;
-  [[nodiscard]] WallTime date() const;
   [[nodiscard]] JobEnd unsent(const Job& job, const Line& line, State state,
                               std::string_view reason, std::string about) const;
   [[nodiscard]] JobEnd ended(const Job& job, const Line& line, const Request& request,
                              const Outcome& outcome, State state) const;
   void add_body(JsonWriter& json, const Line& line, const Response& response, JobEnd& end) const;
 
+  const BatchOptions options_;
+  const LineJobsStore store_;
   LinePolicies policies_;
-  LineJobsOptions options_;
 };
 
 // What a line of the results says of its job, to take it over again.
 struct ResultLine {
   std::string token;
+  std::string id;
   std::uint64_t number = 0;
   JobEnd end;  // with the line as its `result`
 };

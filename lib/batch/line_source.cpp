@@ -1,8 +1,7 @@
 #include "lib/batch/line_source.hpp"
 
+#include "lib/batch/file_lock.hpp"
 #include "lib/json/json.hpp"
-
-#include <httpretry/batch/store.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 namespace httpretry::batch {
@@ -18,10 +16,6 @@ namespace {
 
 constexpr std::size_t kBlock = 256 * 1024;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-StoreError cannot_read(const std::string& name) {
-  return StoreError("cannot read " + name + ": " + std::generic_category().message(errno));
-}
 
 }  // namespace
 
@@ -32,7 +26,7 @@ LineSource::LineSource(std::string path)
     return;
   }
   opened_ = Descriptor(::open(name_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!opened_.open()) throw cannot_read(name_);
+  if (!opened_.open()) throw file_error("read " + name_);
   descriptor_ = opened_.get();
 }
 
@@ -72,7 +66,7 @@ bool LineSource::fill() {
   for (;;) {
     const auto count = ::read(descriptor_, buffer_.data() + end_, buffer_.size() - end_);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw cannot_read(name_);
+    if (count < 0) throw file_error("read " + name_);
     end_ += static_cast<std::size_t>(count);
     return count > 0;
   }

@@ -240,18 +240,11 @@ std::string without_last(std::string_view text, const JsonNode& object) {
 
 }  // namespace
 
-bool read_request_line(std::string_view text, LineFormat format, RequestLine& to,
+bool read_request_line(std::string_view text, InputFormat format, RequestLine& to,
                        Problems& problems) {
-  read_all_but_url(text, format, to, problems);
-  if (!to.url.empty()) read_url(to, problems);
-  return !problems.failed();
-}
-
-bool read_all_but_url(std::string_view text, LineFormat format, RequestLine& to,
-                      Problems& problems) {
   const auto first = text.find_first_not_of(" \t");
   const bool object = first != std::string_view::npos && text[first] == '{';
-  if (format == LineFormat::Urls || (format == LineFormat::Auto && !object)) {
+  if (format == InputFormat::Urls || (format == InputFormat::Auto && !object)) {
     to.url = trimmed(text);
     to.url_position = {1, static_cast<int>(std::min(first, text.size())) + 1};
   } else {
@@ -265,7 +258,15 @@ bool read_all_but_url(std::string_view text, LineFormat format, RequestLine& to,
     LineReader(to, problems).read(*tree.root);
     if (tree.root->member("last") != nullptr) to.text_without_last = without_last(text, *tree.root);
   }
+  if (!to.url.empty()) read_url(to, problems);
   return !problems.failed();
+}
+
+RequestLine stored_line(std::string_view text, InputFormat format) {
+  RequestLine line;
+  Problems problems("");
+  read_request_line(text, format, line, problems);
+  return line;
 }
 
 std::string line_with(std::string_view text, const RequestLine& line, std::string_view id,

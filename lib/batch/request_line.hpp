@@ -3,9 +3,7 @@
 
 #include "lib/json/json.hpp"
 
-#include <httpretry/http/headers.hpp>
-#include <httpretry/http/url.hpp>
-#include <httpretry/retry/guard_policy.hpp>
+#include <httpretry/batch/batch.hpp>
 
 #include <optional>
 #include <string>
@@ -14,12 +12,6 @@
 #include <vector>
 
 namespace httpretry::batch {
-
-enum class LineFormat : std::uint8_t {
-  Auto,   // a line that begins with "{" is JSON, any other a URL
-  Jsonl,  // JSON only
-  Urls,   // URLs only
-};
 
 struct RequestLine {
   enum class Content : std::uint8_t { None, Bytes, Json, File };
@@ -51,12 +43,12 @@ struct RequestLine {
   std::optional<Url> parsed_url;
 };
 
-// False, with problems at line 1 of `problems`, where the line is wrong. Reads no file.
-HTTPRETRY_API bool read_request_line(std::string_view text, LineFormat format, RequestLine& to,
+// Reads a line. Returns false, with problems at line 1 of `problems`, if the line is wrong. Reads
+// no file.
+HTTPRETRY_API bool read_request_line(std::string_view text, InputFormat format, RequestLine& to,
                                      Problems& problems);
-// The same, without a look at the URL: `parsed_url` stays empty.
-HTTPRETRY_API bool read_all_but_url(std::string_view text, LineFormat format, RequestLine& to,
-                                    Problems& problems);
+// Returns a line that was right when it was added.
+[[nodiscard]] HTTPRETRY_API RequestLine stored_line(std::string_view text, InputFormat format);
 
 // The line with "id" and "key" (where it is not empty) written out, and with `last`, JSON, as its
 // last member: what a dead letter is, and what --export prints (without `last`).

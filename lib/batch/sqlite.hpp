@@ -11,10 +11,10 @@
 
 namespace httpretry::batch {
 
-class Database;
+class HTTPRETRY_API Database;
 
 // A prepared statement. Keep it: preparing costs more than running it.
-class Statement {
+class HTTPRETRY_API Statement {
  public:
   Statement() = default;
 
@@ -71,7 +71,7 @@ class Statement {
   int bound_ = 0;  // parameters
 };
 
-class Database {
+class HTTPRETRY_API Database {
  public:
   enum class Mode : std::uint8_t { Create, Write, Read };
 

@@ -1,11 +1,7 @@
 #include "queue.hpp"
-#include "remote_queue.hpp"
 
 #include "lib/batch/line_file.hpp"
-#include "lib/batch/line_jobs.hpp"
-#include "lib/batch/request_line.hpp"
 #include "lib/batch/text.hpp"
-#include "lib/json/json.hpp"
 
 #include <algorithm>
 #include <unordered_set>
@@ -20,8 +16,7 @@ constexpr const char* kLinesAtOnce = "500";
 constexpr std::int64_t kRetriedAtOnce = 100;
 
 std::unique_ptr<RemoteQueue> open_queue(const QueueOptions& options) {
-  RemoteOptions its;
-  its.address = options.address;
+  auto its = remote_options(options);
   its.force = true;  // it only reads
   auto remote = std::make_unique<RemoteQueue>(std::move(its));
   const auto warning = remote->connect();
@@ -30,21 +25,11 @@ std::unique_ptr<RemoteQueue> open_queue(const QueueOptions& options) {
   return remote;
 }
 
-std::string text_of(const JsonNode& object, std::string_view name) {
-  const auto* const member = object.member(name);
-  const bool text = member != nullptr && member->is(JsonNode::Type::String);
-  return text ? std::string(member->text) : std::string();
-}
-
 // The id of a line of this queue; empty: it is none.
 std::string id_of(const std::string& line, Lines which, const std::string& token) {
-  const auto result = which == Lines::Dead ? batch::result_in_dead_letter(line) : line;
-  JsonTree tree;
-  Problems problems("");
-  read_json(result, tree, problems);
-  if (tree.root == nullptr || problems.failed() || !tree.root->is(JsonNode::Type::Object))
-    return {};
-  return text_of(*tree.root, "run") == token ? text_of(*tree.root, "id") : std::string();
+  const bool dead = which == Lines::Dead;
+  const auto found = batch::read_result_line(dead ? batch::result_in_dead_letter(line) : line);
+  return found && found->token == token ? found->id : std::string();
 }
 
 // The ids that the file has already. A last half line is written over.
@@ -83,14 +68,6 @@ void each_page(RemoteQueue& remote, Lines which,
 const std::string& id_in(const fleet::Reply& entry) { return entry.list[1].list[1].text; }
 const std::string& line_in(const fleet::Reply& entry) { return entry.list[1].list[3].text; }
 
-// A job as a line of an input.
-std::string input_line(const std::string& id, const std::string& key, const std::string& text) {
-  batch::RequestLine line;
-  Problems problems("");
-  batch::read_request_line(text, batch::LineFormat::Auto, line, problems);
-  return batch::line_with(text, line, id, key, "");
-}
-
 }  // namespace
 
 Result<fleet::Address> parse_queue(std::string_view url) {
@@ -101,20 +78,20 @@ Result<fleet::Address> parse_queue(std::string_view url) {
                "the URL does not name a queue: add ?job=NAME, as in redis://host/0?job=orders");
 }
 
+RemoteOptions remote_options(const QueueOptions& options) {
+  RemoteOptions remote;
+  remote.address = options.address;
+  remote.force = options.force;
+  return remote;
+}
+
 std::string policy_hash(const PolicySet& policies) {
   return std::to_string(batch::hash_line(0, policies.print()));
 }
 
 QueueStatus read_status(const QueueOptions& options) {
   const auto remote = open_queue(options);
-  const auto news = read_news(remote->must(kNews, {""}));
-  if (!news) throw remote->error(odd_reply());
-  QueueStatus status;
-  status.name = remote->name();
-  status.counts = news->counts;
-  status.late = news->late;
-  status.poison = news->poison;
-  status.next_due = news->next_due;
+  QueueStatus status{remote->news(), remote->name(), {}};
   const auto workers = remote->must(plain_command({"XINFO", "CONSUMERS", remote->key(0), "w"}));
   for (const auto& one : workers.list) {
     QueueStatus::Worker worker;
@@ -175,7 +152,9 @@ std::vector<std::string> read_unknown(const QueueOptions& options) {
       if (job.list.size() != 4) throw remote->error(odd_reply());
       const auto& id = job.list[0].text;
       if (!ids.insert(id).second) continue;
-      found.emplace_back(job.at(1), input_line(id, job.list[2].text, job.list[3].text));
+      const auto& text = job.list[3].text;
+      const auto line = batch::stored_line(text, batch::InputFormat::Auto);
+      found.emplace_back(job.at(1), batch::line_with(text, line, id, job.list[2].text, ""));
     }
   } while (cursor != "0");
   std::ranges::sort(found);
@@ -186,18 +165,17 @@ std::vector<std::string> read_unknown(const QueueOptions& options) {
 
 std::uint64_t retry_unknown(const QueueOptions& options) {
   const auto remote = open_queue(options);
-  const auto news = read_news(remote->must(kNews, {""}));
-  if (!news) throw remote->error(odd_reply());
+  const auto unknown = remote->news().counts.unknown;
   std::uint64_t count = 0;
   // Not those that become unknown meanwhile: a job that ends its workers would come again.
-  while (count < news->counts.unknown) {
-    const auto left = static_cast<std::int64_t>(news->counts.unknown - count);
+  while (count < unknown) {
+    const auto left = static_cast<std::int64_t>(unknown - count);
     const auto most = std::min(left, kRetriedAtOnce);
     const auto reply = remote->ask(kRetry, {"", std::to_string(most)});
     if (reply.failed()) {
       throw StoreError(
           std::string(remote->error(reply).what()) + "; " + std::to_string(count) + " of " +
-          std::to_string(news->counts.unknown) + " unknown jobs were queued again" +
+          std::to_string(unknown) + " unknown jobs were queued again" +
           (reply.lost() ? ", and perhaps up to " + std::to_string(most) + " more" : "") +
           ". Run the same command again for the others");
     }

@@ -4,9 +4,9 @@
 // Errors are thrown as batch::StoreError.
 #pragma once
 
-#include "lib/fleet/address.hpp"
+#include "queue_jobs.hpp"
 
-#include <httpretry/batch/batch.hpp>
+#include "lib/batch/import.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -32,6 +32,9 @@ struct QueueOptions {
 // "redis://host/0?job=NAME". Errc::InvalidRequest where it is none.
 [[nodiscard]] Result<fleet::Address> parse_queue(std::string_view url);
 
+// Returns the options of a connection to the queue.
+[[nodiscard]] RemoteOptions remote_options(const QueueOptions& options);
+
 // To tell one set of policies from another.
 [[nodiscard]] std::string policy_hash(const PolicySet& policies);
 
@@ -46,6 +49,15 @@ struct EnqueueReport {
   bool without_id = false;  // some lines have no id: they would be added a second time
 };
 
+// A job of the input.
+struct InputJob {
+  std::uint64_t line = 0;
+  std::string id;
+  std::string key;  // empty: none
+  std::optional<WallTime> not_before;
+  std::string text;  // the request
+};
+
 // Adds the requests of an input to a queue.
 class Enqueue {
  public:
@@ -53,17 +65,30 @@ class Enqueue {
   // nothing is added. Of `batch`, it uses what is about the input.
   static std::unique_ptr<Enqueue> open(const QueueOptions& options,
                                        const batch::BatchOptions& batch);
-  ~Enqueue();
-  Enqueue(const Enqueue&) = delete;
-  Enqueue& operator=(const Enqueue&) = delete;
 
   // Ends early when `stopped` becomes true.
   EnqueueReport add(const std::function<bool()>& stopped = [] { return false; });
 
  private:
-  struct Parts;
-  explicit Enqueue(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  using Jobs = std::vector<InputJob>;
+
+  Enqueue(QueueOptions options, batch::BatchOptions batch, std::unique_ptr<batch::Database> input);
+  void each_job(const std::function<void(InputJob job)>& use) const;
+  void each_batch(const std::function<bool(const Jobs& jobs)>& use) const;
+  [[nodiscard]] fleet::Command enqueue_command(const Jobs& jobs, bool add) const;
+  [[nodiscard]] bool check_files() const;
+  bool compare();
+  [[nodiscard]] bool tell_others(const Jobs& jobs, const fleet::Reply& reply) const;
+  void tell(const InputJob& job, Position at, std::string message) const;
+
+  const QueueOptions options_;
+  const batch::BatchOptions batch_;
+  // Begins the ids of lines that have none: each time they are new jobs.
+  const std::string prefix_;
+  RemoteQueue remote_;
+  std::unique_ptr<batch::Database> input_;
+  std::vector<std::uint64_t> present_;  // how many of each batch were there
+  bool without_id_ = false;
 };
 
 // A job needs what this worker was started without: its policy, or the directory of its body. Other
@@ -76,40 +101,36 @@ struct UnfitWorker : batch::StoreError {
 // (RunnerOptions::until_stopped).
 class Worker {
  public:
-  // Of `batch`, it uses what is not about input, journal and files of results. A queue that is not
-  // there is made only with RunnerOptions::until_stopped.
-  Worker(QueueOptions options, batch::BatchOptions batch, Duration lease);
-  ~Worker();
+  // Of `batch`, it uses what is not about input, journal and files of results; its format must be
+  // Auto, because jobs of the queue come from several inputs. A queue that is not there is made
+  // only with RunnerOptions::until_stopped.
+  Worker(const QueueOptions& options, batch::BatchOptions batch, Duration lease);
+  ~Worker() { store_.on_jobs(nullptr); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   // Where results cannot be filed for `grace` after its end: throws. Throws UnfitWorker, too.
   batch::RunEnd run();
-  [[nodiscard]] batch::Runner& runner();
+  [[nodiscard]] batch::Runner& runner() { return runner_; }
+  [[nodiscard]] QueueStore& store() { return store_; }
   // From any thread. Stops what is under way, and does not wait for a server that is away.
   void stop();
-  // Of the whole queue.
-  [[nodiscard]] batch::Counts counts() const;
-  [[nodiscard]] std::optional<Duration> next_due();
-  // How many results came too late: other workers had taken these jobs over.
-  [[nodiscard]] std::uint64_t late() const;
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  const Duration grace_;
+  QueueStore store_;
+  batch::LineJobs lines_;
+  QueueJobs jobs_;
+  batch::Runner runner_;
 };
 
-struct QueueStatus {
+struct QueueStatus : News {
   struct Worker {
     std::string name;
     std::uint64_t jobs = 0;
     Duration silent{};
   };
   std::string name;
-  batch::Counts counts;
-  std::uint64_t late = 0;
-  std::uint64_t poison = 0;
-  std::optional<Duration> next_due;
   std::vector<Worker> workers;
 };
 [[nodiscard]] QueueStatus read_status(const QueueOptions& options);

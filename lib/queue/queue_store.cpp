@@ -87,12 +87,8 @@ QueueStore::~QueueStore() {
 }
 
 fleet::Link::Options QueueStore::taker_options() const {
-  fleet::Link::Options link;
-  link.address = options_.remote.address;
-  link.reply_timeout = kLongestTake + options_.remote.reply_timeout;
-  link.connect_timeout = options_.remote.connect_timeout;
-  link.first_wait = options_.remote.first_wait;
-  link.longest_wait = options_.remote.longest_wait;
+  fleet::Link::Options link = options_.remote;
+  link.reply_timeout += kLongestTake;
   return link;
 }
 

@@ -25,7 +25,7 @@ constexpr std::size_t kLeastReaped = 10;
 void set_lane(Job& job) {
   batch::RequestLine line;
   Problems problems("");
-  if (!batch::read_request_line(job.text, batch::LineFormat::Auto, line, problems)) return;
+  if (!batch::read_request_line(job.text, batch::InputFormat::Auto, line, problems)) return;
   if (!line.parsed_url) return;
   job.host = line.parsed_url->origin();
   job.priority = line.priority;

@@ -100,23 +100,11 @@ Reply odd_reply() {
 }
 
 RemoteQueue::RemoteQueue(RemoteOptions options)
-    : options_(std::move(options)),
-      keys_(keys_of(options_.address.job)),
-      link_(link_options(options_)) {}
-
-fleet::Link::Options RemoteQueue::link_options(const RemoteOptions& options) {
-  fleet::Link::Options link;
-  link.address = options.address;
-  link.scripts = queue_scripts();
-  link.reply_timeout = options.reply_timeout;
-  link.connect_timeout = options.connect_timeout;
-  link.first_wait = options.first_wait;
-  link.longest_wait = options.longest_wait;
-  link.on_change = options.on_change;
-  link.on_tick = options.on_tick;
-  link.tick = options.tick;
-  return link;
-}
+    : options_(std::move(options)), keys_(keys_of(options_.address.job)), link_([this] {
+        fleet::Link::Options link = options_;
+        link.scripts = queue_scripts();
+        return link;
+      }()) {}
 
 std::string RemoteQueue::name() const {
   return options_.address.text() + ", queue " + options_.address.job;
@@ -219,6 +207,12 @@ Reply RemoteQueue::insist(const Command& command, Duration limit, const Stopped&
     // Where the server is away, the next answer comes at once.
     std::this_thread::sleep_for(kLookEvery);
   }
+}
+
+News RemoteQueue::news() {
+  auto news = read_news(must(kNews, {""}));
+  if (!news) throw error(odd_reply());
+  return *news;
 }
 
 StoreError RemoteQueue::error(const Reply& reply) const {

@@ -14,19 +14,15 @@
 
 namespace httpretry::queue {
 
-struct RemoteOptions {
-  fleet::Address address;  // with a job
-  // A proxy may delay by seconds.
-  Duration reply_timeout = std::chrono::seconds(5);
-  Duration connect_timeout = std::chrono::seconds(5);
-  Duration first_wait = std::chrono::milliseconds(100);
-  Duration longest_wait = std::chrono::seconds(5);
+// The address must have a job.
+struct RemoteOptions : fleet::Link::Options {
+  RemoteOptions() {
+    // A proxy may delay by seconds.
+    reply_timeout = connect_timeout = std::chrono::seconds(5);
+    tick = std::chrono::milliseconds(100);
+  }
   // Use a server that may delete keys when it is full.
   bool force = false;
-  // On the link's thread.
-  std::function<void(bool up, const std::string& why)> on_change;
-  std::function<void()> on_tick;
-  Duration tick = std::chrono::milliseconds(100);
 };
 
 // What INFO and CONFIG GET save say of a server. Throws batch::StoreError where it cannot keep a
@@ -86,6 +82,8 @@ class RemoteQueue {
   using Stopped = std::function<bool()>;
   [[nodiscard]] fleet::Reply insist(const fleet::Command& command, Duration limit,
                                     const Stopped& stopped, bool& again);
+  // Asks for the news. Throws if there is no good reply.
+  [[nodiscard]] News news();
   [[nodiscard]] batch::StoreError error(const fleet::Reply& reply) const;
   [[nodiscard]] bool up() const { return link_.up(); }
 
@@ -93,7 +91,6 @@ class RemoteQueue {
   void open(bool make, const std::string& policy);
   [[nodiscard]] std::string names_of_some();
   [[nodiscard]] fleet::Reply ask_unless(fleet::Command command, const Stopped& stopped);
-  [[nodiscard]] static fleet::Link::Options link_options(const RemoteOptions& options);
 
   const RemoteOptions options_;
   const std::vector<std::string> keys_;

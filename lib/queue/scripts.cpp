@@ -1,8 +1,6 @@
 #include "scripts.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
+#include <deque>
 
 namespace httpretry::queue {
 namespace {
@@ -96,11 +94,10 @@ local function deliver(entry, id, consumer, found)
 end
 )lua";
 
-template <std::size_t A, std::size_t B>
-constexpr std::array<char, A + B - 1> joined(const char (&a)[A], const char (&b)[B]) {
-  std::array<char, A + B - 1> text{};
-  std::copy(b, b + B, std::copy(a, a + A - 1, text.begin()));
-  return text;
+// Returns the script that has kCommon before `text`.
+Script with_common(const char* text) {
+  static std::deque<std::string> texts;  // their bytes stay where they are
+  return {texts.emplace_back(std::string(kCommon) + text).c_str()};
 }
 
 }  // namespace
@@ -119,7 +116,7 @@ end
 return {token, redis.call('HGET', M, 'policy')}
 )lua"};
 
-constexpr auto kEnqueueText = joined(kCommon, R"lua(
+const Script kEnqueue = with_common(R"lua(
 local fresh, here, other = {}, 0, {}
 for at = 4, #ARGV, 5 do
   local digest = redis.sha1hex(ARGV[at + 4])
@@ -150,16 +147,14 @@ if ARGV[3] == '1' and #other == 0 then
 end
 return {#fresh, here, other}
 )lua");
-const Script kEnqueue = {kEnqueueText.data()};
 
-constexpr auto kFetchText = joined(kCommon, R"lua(
+const Script kFetch = with_common(R"lua(
 local found = {}
 for at = 3, #ARGV, 2 do deliver(ARGV[at], ARGV[at + 1], ARGV[2], found) end
 return found
 )lua");
-const Script kFetch = {kFetchText.data()};
 
-constexpr auto kReapText = joined(kCommon, R"lua(
+const Script kReap = with_common(R"lua(
 -- Before anything is claimed: a server that is full refuses it.
 redis.call('HINCRBY', M, 'reaps', 1)
 local claimed = redis.call('XAUTOCLAIM', S, 'w', ARGV[2], ARGV[3], ARGV[5], 'COUNT', ARGV[4])
@@ -177,10 +172,9 @@ for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', S, 'w')) do
 end
 return {claimed[1], found}
 )lua");
-const Script kReap = {kReapText.data()};
 
 // XCLAIM would also take back what another has taken over.
-constexpr auto kBeatText = joined(kCommon, R"lua(
+const Script kBeat = with_common(R"lua(
 local mine = {}
 for _, one in ipairs(redis.call('XPENDING', S, 'w', ARGV[3], ARGV[#ARGV - 1], 100000, ARGV[2])) do
   mine[one[1]] = one[4]
@@ -198,9 +192,8 @@ if #renewed > 0 then
 end
 return renewed
 )lua");
-const Script kBeat = {kBeatText.data()};
 
-constexpr auto kIntendText = joined(kCommon, R"lua(
+const Script kIntend = with_common(R"lua(
 local may = {}
 for at = 3, #ARGV, 3 do
   local job = read(ARGV[at + 2])
@@ -215,10 +208,9 @@ for at = 3, #ARGV, 3 do
 end
 return may
 )lua");
-const Script kIntend = {kIntendText.data()};
 
 // The request of a job that ended is not needed any more; its digest is, to know it again.
-constexpr auto kFinishText = joined(kCommon, R"lua(
+const Script kFinish = with_common(R"lua(
 local job, how = owned()
 local unknown = ARGV[7] == 'u'
 if how == 'again' and job.state == ARGV[7] then
@@ -241,9 +233,8 @@ if how == 'unknown' then return 2 end
 drop(ARGV[3])
 return 1
 )lua");
-const Script kFinish = {kFinishText.data()};
 
-constexpr auto kWaitText = joined(kCommon, R"lua(
+const Script kWait = with_common(R"lua(
 local job, how = owned()
 if how == 'again' then return 1 end
 if not job then return 0 end
@@ -255,9 +246,8 @@ redis.call('ZADD', Z, string.format('%.0f', now() + tonumber(ARGV[8])), job.id)
 if how == 'mine' then drop(ARGV[3]) end
 return 1
 )lua");
-const Script kWait = {kWaitText.data()};
 
-constexpr auto kReleaseText = joined(kCommon, R"lua(
+const Script kRelease = with_common(R"lua(
 local job, how = owned()
 if how == 'again' then return 1 end
 if not job then return 0 end
@@ -268,9 +258,8 @@ offer(job.id)
 if how == 'mine' then drop(ARGV[3]) end
 return 1
 )lua");
-const Script kRelease = {kReleaseText.data()};
 
-constexpr auto kLeaveText = joined(kCommon, R"lua(
+const Script kLeave = with_common(R"lua(
 local count = 0
 while true do
   local all = redis.call('XPENDING', S, 'w', '-', '+', 100, ARGV[2])
@@ -291,9 +280,8 @@ end
 redis.call('XGROUP', 'DELCONSUMER', S, 'w', ARGV[2])
 return count
 )lua");
-const Script kLeave = {kLeaveText.data()};
 
-constexpr auto kTickText = joined(kCommon, R"lua(
+const Script kTick = with_common(R"lua(
 local due = redis.call('ZRANGEBYSCORE', Z, '-inf', string.format('%.0f', now()), 'LIMIT', 0, ARGV[3])
 for _, id in ipairs(due) do
   local job = read(id)
@@ -306,9 +294,8 @@ for _, id in ipairs(due) do
 end
 return #due
 )lua");
-const Script kTick = {kTickText.data()};
 
-constexpr auto kUnknownText = joined(kCommon, R"lua(
+const Script kUnknown = with_common(R"lua(
 local page = redis.call('SSCAN', U, ARGV[3], 'COUNT', ARGV[4])
 local found = {}
 for _, id in ipairs(page[2]) do
@@ -319,10 +306,9 @@ for _, id in ipairs(page[2]) do
 end
 return {page[1], found}
 )lua");
-const Script kUnknown = {kUnknownText.data()};
 
 // Who had it before has no say in it any more. Its key counts as new, as in a batch.
-constexpr auto kRetryText = joined(kCommon, R"lua(
+const Script kRetry = with_common(R"lua(
 local count = 0
 for _, id in ipairs(redis.call('SRANDMEMBER', U, ARGV[3])) do
   local job = read(id)
@@ -339,9 +325,8 @@ for _, id in ipairs(redis.call('SRANDMEMBER', U, ARGV[3])) do
 end
 return count
 )lua");
-const Script kRetry = {kRetryText.data()};
 
-constexpr auto kNewsText = joined(kCommon, R"lua(
+const Script kNews = with_common(R"lua(
 local names = {'n:q', 'n:s', 'n:w', 'n:d', 'n:x', 'n:u', 'late', 'poison'}
 local news, total, damaged = {}, 0, false
 for at, value in ipairs(redis.call('HMGET', M, unpack(names))) do
@@ -362,7 +347,6 @@ news[10] = time
 news[11] = damaged and 1 or 0
 return news
 )lua");
-const Script kNews = {kNewsText.data()};
 
 std::vector<const Script*> queue_scripts() {
   return {&kOpen, &kEnqueue, &kFetch, &kReap, &kBeat,    &kIntend, &kFinish,

@@ -1,7 +1,5 @@
 #include "queue.hpp"
-#include "queue_jobs.hpp"
 
-#include "lib/batch/batch_options.hpp"
 #include "lib/batch/path_below.hpp"
 #include "lib/batch/text.hpp"
 
@@ -58,9 +56,10 @@ std::string not_filed(const std::vector<std::string>& ids) {
 
 StoreOptions store_options(const QueueOptions& options, const batch::BatchOptions& batch,
                            Duration lease) {
+  check_directory(batch);
+  check_files(options.files);
   StoreOptions store;
-  store.remote.address = options.address;
-  store.remote.force = options.force;
+  store.remote = remote_options(options);
   store.parallel = batch.runner.parallel;
   store.lease = lease;
   store.policy = policy_hash(batch.policies);
@@ -73,11 +72,9 @@ StoreOptions store_options(const QueueOptions& options, const batch::BatchOption
   throw UnfitWorker("this worker cannot send the job \"" + printable(job.id) + "\": " + why);
 }
 
-batch::LineJobsOptions lines_options(const batch::BatchOptions& batch, const QueueStore& store,
-                                     const std::string& files) {
-  auto lines = batch::line_jobs_options(batch, store.token());
-  // Whatever was added: jobs of the queue come from inputs of any format.
-  lines.format = batch::LineFormat::Auto;
+batch::LineJobsStore lines_store(const QueueStore& store, const std::string& files) {
+  batch::LineJobsStore lines;
+  lines.token = store.token();
   lines.date_now = [&store] { return store.date(); };
   // The line was right where it was added.
   lines.on_missing_policy = [](const batch::Job& job, const std::string& why) {
@@ -102,56 +99,33 @@ ClientOptions client_options(batch::BatchOptions& batch) {
 
 }  // namespace
 
-struct Worker::Parts {
-  Parts(const QueueOptions& options, batch::BatchOptions batch, Duration lease)
-      : grace(batch.runner.grace),
-        store(store_options(options, batch, lease)),
-        lines(batch::LinePolicies(batch.policies), lines_options(batch, store, options.files)),
-        jobs(store, lines),
-        runner(client_options(batch), store, jobs, std::move(batch.runner)) {
-    store.on_jobs([this] { runner.look_again(); });
-  }
-  ~Parts() { store.on_jobs(nullptr); }
-  Parts(const Parts&) = delete;
-  Parts& operator=(const Parts&) = delete;
-
-  const Duration grace;
-  QueueStore store;
-  batch::LineJobs lines;
-  QueueJobs jobs;
-  batch::Runner runner;
-};
-
-Worker::Worker(QueueOptions options, batch::BatchOptions batch, Duration lease) {
-  check_directory(batch);
-  check_files(options.files);
-  parts_ = std::make_unique<Parts>(options, std::move(batch), lease);
+Worker::Worker(const QueueOptions& options, batch::BatchOptions batch, Duration lease)
+    : grace_(batch.runner.grace),
+      store_(store_options(options, batch, lease)),
+      lines_(batch, lines_store(store_, options.files)),
+      jobs_(store_, lines_),
+      runner_(client_options(batch), store_, jobs_, std::move(batch.runner)) {
+  store_.on_jobs([this] { runner_.look_again(); });
 }
-Worker::~Worker() = default;
 
 batch::RunEnd Worker::run() {
   const auto end = [this] {
     try {
-      return parts_->runner.run();
+      return runner_.run();
     } catch (...) {
       // The first problem counts.
-      static_cast<void>(parts_->store.close(parts_->grace));
+      static_cast<void>(store_.close(grace_));
       throw;
     }
   }();
-  const auto left = parts_->store.close(parts_->grace);
+  const auto left = store_.close(grace_);
   if (!left.empty()) throw batch::StoreError(not_filed(left));
   return end;
 }
 
 void Worker::stop() {
-  parts_->runner.stop();
-  parts_->store.hurry();
+  runner_.stop();
+  store_.hurry();
 }
-
-batch::Runner& Worker::runner() { return parts_->runner; }
-batch::Counts Worker::counts() const { return parts_->store.counts(); }
-std::optional<Duration> Worker::next_due() { return parts_->store.next_due(); }
-std::uint64_t Worker::late() const { return parts_->store.late(); }
 
 }  // namespace httpretry::queue

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lib/batch/journal.hpp"
-#include "lib/batch/open_journal.hpp"
+#include "lib/batch/journal_database.hpp"
 #include "tests/batch/folder.hpp"
 
 #include <memory>
@@ -28,26 +28,25 @@ class JournalFiles {
   // nullptr after problems with the input.
   std::unique_ptr<Journal> open() {
     problems.clear();
-    JournalSource source;
-    source.path = folder / "j.db";
-    source.import.input = folder / "in";
-    source.import.tell = [this](const Problem& problem) {
+    BatchOptions options;
+    options.journal = folder / "j.db";
+    options.input = folder / "in";
+    options.on_problem = [this](const Problem& problem) {
       auto text = to_string(problem);
       problems.push_back(text.substr(text.find("/in:") + 4));
     };
-    LinePolicies policies{PolicySet()};
-    auto lock = std::make_unique<JournalLock>(source.path);
-    auto database = open_journal(source, policies);
+    auto lock = std::make_unique<JournalLock>(options.journal);
+    auto database = open_journal(options);
     if (!database) return nullptr;
-    JournalOptions options;
-    options.path = source.path;
     options.results = folder / "results";
     options.dead = folder / "dead";
-    options.survives_power_loss = survives_power_loss;
+    options.durability = survives_power_loss ? Durability::Power : Durability::Process;
     options.retry_unknown = retry_unknown;
-    options.wall_now = [this] { return wall; };
-    options.uptime = [this] { return uptime; };
-    return std::make_unique<Journal>(std::move(lock), std::move(database), std::move(options));
+    JournalClocks clocks;
+    clocks.wall_now = [this] { return wall; };
+    clocks.uptime = [this] { return uptime; };
+    return std::make_unique<Journal>(std::move(lock), std::move(database), std::move(options),
+                                     std::move(clocks));
   }
 
   void input_of(std::size_t lines, std::size_t from = 1) const {

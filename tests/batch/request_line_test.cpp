@@ -12,7 +12,7 @@ using Content = RequestLine::Content;
 
 namespace {
 
-RequestLine read(std::string_view text, LineFormat format = LineFormat::Auto) {
+RequestLine read(std::string_view text, InputFormat format = InputFormat::Auto) {
   RequestLine line;
   Problems problems("in");
   const bool good = read_request_line(text, format, line, problems);
@@ -21,7 +21,8 @@ RequestLine read(std::string_view text, LineFormat format = LineFormat::Auto) {
   return line;
 }
 
-std::vector<std::string> problems_of(std::string_view text, LineFormat format = LineFormat::Auto) {
+std::vector<std::string> problems_of(std::string_view text,
+                                     InputFormat format = InputFormat::Auto) {
   RequestLine line;
   Problems problems("in");
   CHECK_FALSE(read_request_line(text, format, line, problems));
@@ -42,7 +43,7 @@ TEST_CASE("a line may be a URL alone") {
   CHECK(line.url == "http://a/b?c");
   CHECK(line.method == "GET");
   CHECK(line.content == Content::None);
-  CHECK(read("http://a/{b}", LineFormat::Urls).url == "http://a/{b}");
+  CHECK(read("http://a/{b}", InputFormat::Urls).url == "http://a/{b}");
 }
 
 TEST_CASE("a line says all of a request and how it is handled") {
@@ -118,7 +119,7 @@ TEST_CASE("each mistake in a line has its column, what was expected and what is 
   for (const auto& bad : bads) {
     INFO(bad.text);
     const auto texts =
-        problems_of(bad.text, bad.text[0] == '[' ? LineFormat::Jsonl : LineFormat::Auto);
+        problems_of(bad.text, bad.text[0] == '[' ? InputFormat::Jsonl : InputFormat::Auto);
     REQUIRE(texts.size() == 1);
     CHECK(texts.front().starts_with(bad.says));
   }

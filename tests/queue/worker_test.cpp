@@ -94,7 +94,7 @@ class Fixture {
   batch::RunEnd work() {
     Worker worker(options(), batch(), 30s);
     const auto end = worker.run();
-    CHECK(worker.late() == 0);
+    CHECK(worker.store().late() == 0);
     return end;
   }
   std::set<std::string> results() {

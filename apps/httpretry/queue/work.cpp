@@ -146,13 +146,13 @@ int answer_questions(const WorkCommand& command) {
 
 void print_end(queue::Worker& worker, RunEnd end, const batch::Counts& counts,
                const BatchCommand& command) {
-  print_message(end_line(counts, worker.late(), end, command));
+  print_message(end_line(counts, worker.store().late(), end, command));
   if (counts.unknown > 0) {
     print_message(
         "httpretry: --unknown FILE writes what may have been executed; "
         "--retry-unknown queues it again");
   }
-  const auto due = worker.next_due();
+  const auto due = worker.store().next_due();
   if (end == RunEnd::Idle && due) {
     print_message("httpretry: start the same command again in " + duration_text(*due) +
                   " or later");
@@ -177,7 +177,7 @@ int run_worker(WorkCommand& work) {
   const auto ended = run_to_end(
       worker->runner(), [&] { return worker->run(); }, [&] { worker->stop(); });
   display.clear();
-  const auto counts = worker->counts();
+  const auto counts = worker->store().counts();
   if (!display.quiet()) print_end(*worker, ended.end, counts, command);
   return finish_run(ended, counts, telemetry.get());
 }

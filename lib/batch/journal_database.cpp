@@ -1,5 +1,7 @@
-#include "lib/batch/open_journal.hpp"
+#include "lib/batch/journal_database.hpp"
 
+#include "lib/batch/file_lock.hpp"
+#include "lib/batch/journal.hpp"
 #include "lib/batch/text.hpp"
 
 #include <fcntl.h>
@@ -15,7 +17,6 @@ namespace {
 
 // Lines that are named where an input has changed.
 constexpr std::size_t kMostNamed = 20;
-constexpr std::uint64_t kTellEvery = 100'000;  // lines
 
 // The tables are written once, to a file that gets its name when it is whole. So nothing needs to
 // be rolled back.
@@ -31,18 +32,16 @@ void remove_database(const std::string& path) {
 // SQLite gives its log and its index the mode of the database.
 void create_for_owner(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (file.open()) return;
-  throw StoreError("cannot write to " + path + ": " + std::generic_category().message(errno));
+  if (!file.open()) throw file_error("write to " + path);
 }
 
 void sync_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (file.open() && ::fsync(file.get()) == 0) return;
-  throw StoreError("cannot write to " + path + ": " + std::generic_category().message(errno));
+  if (!file.open() || ::fsync(file.get()) != 0) throw file_error("write to " + path);
 }
 
-std::unique_ptr<Database> create(const JournalSource& source, LinePolicies& policies) {
-  const auto unfinished = source.path + ".new";
+std::unique_ptr<Database> create(const BatchOptions& options) {
+  const auto unfinished = options.journal + ".new";
   remove_database(unfinished);
   bool good = false;
   try {
@@ -50,8 +49,7 @@ std::unique_ptr<Database> create(const JournalSource& source, LinePolicies& poli
     Database database(unfinished, Database::Mode::Create);
     database.execute(kForImport);
     database.execute("BEGIN");
-    create_tables(database, source.import.input, source.import.format);
-    good = import_all(source, database, policies);
+    good = import_all(options, database);
     if (good) database.execute("COMMIT");
   } catch (...) {
     remove_database(unfinished);
@@ -62,22 +60,21 @@ std::unique_ptr<Database> create(const JournalSource& source, LinePolicies& poli
     return nullptr;
   }
   sync_file(unfinished);
-  if (std::rename(unfinished.c_str(), source.path.c_str()) != 0) {
-    throw StoreError("cannot rename " + unfinished + " to " + source.path + ": " +
-                     std::generic_category().message(errno));
+  if (std::rename(unfinished.c_str(), options.journal.c_str()) != 0) {
+    throw file_error("rename " + unfinished + " to " + options.journal);
   }
-  sync_directory_of(source.path);
-  return open_database(source.path, Database::Mode::Write);
+  sync_directory_of(options.journal);
+  return open_database(options.journal, Database::Mode::Write);
 }
 
 // Compares an input that has changed, line by line.
 class Changes {
  public:
-  Changes(const Database& database, const JournalSource& source)
-      : source_(source), row_(database.prepare("SELECT input FROM job WHERE line = ?")) {}
+  Changes(const Database& database, const BatchOptions& options)
+      : options_(options), row_(database.prepare("SELECT input FROM job WHERE line = ?")) {}
 
   void name_all(std::uint64_t lines) {
-    LineSource input(source_.import.input);
+    LineSource input(options_.input);
     while (input.number() < lines) {
       const auto text = input.next();
       if (!text) break;
@@ -86,7 +83,8 @@ class Changes {
     if (input.number() < lines) {
       tell(input.number() + 1, "is missing: there were " + std::to_string(lines) + " lines");
     }
-    if (count_ > kMostNamed) tell_last(count_ - kMostNamed);
+    if (count_ <= kMostNamed) return;
+    send(0, std::to_string(count_ - kMostNamed) + " more lines were changed");
   }
 
  private:
@@ -98,7 +96,7 @@ class Changes {
     if (!job) return text.find_first_not_of(" \t") == std::string_view::npos;
     RequestLine line;
     Problems problems("");
-    return read_request_line(text, source_.import.format, line, problems) &&
+    return read_request_line(text, options_.format, line, problems) &&
            line.text_without_last == stored;
   }
   void tell(std::uint64_t line, std::string what) {
@@ -107,17 +105,11 @@ class Changes {
                    ". Put it back, or name another journal, or begin anew with --fresh; new lines "
                    "may be appended");
   }
-  void tell_last(std::size_t more) { send(0, std::to_string(more) + " more lines were changed"); }
   void send(std::uint64_t line, std::string message) const {
-    Problem problem;
-    problem.file = source_.import.input;
-    problem.line = static_cast<int>(line);
-    problem.column = 1;
-    problem.message = std::move(message);
-    source_.import.tell(problem);
+    report_problem(options_, options_.input, line, 1, std::move(message));
   }
 
-  const JournalSource& source_;
+  const BatchOptions& options_;
   Statement row_;
   std::size_t count_ = 0;
 };
@@ -133,40 +125,22 @@ bool is_unchanged(LineSource& input, const Imported& before) {
   return hash == before.hash;
 }
 
-void read_lines(const JournalSource& source, LineSource& input, Importer& importer) {
-  while (const auto text = input.next()) {
-    importer.add(input.number(), *text);
-    if (source.on_import && input.number() % kTellEvery == 0) source.on_import(input.number());
-  }
-}
-
-std::unique_ptr<Database> resume(const JournalSource& source, LinePolicies& policies) {
-  auto database = open_database(source.path, Database::Mode::Write);
-  if (source.import.input == "-") return database;  // it is in the journal
+std::unique_ptr<Database> resume(const BatchOptions& options) {
+  auto database = open_database(options.journal, Database::Mode::Write);
+  if (options.input == "-") return database;  // it is in the journal
   const auto before = read_imported(*database);
-  LineSource input(source.import.input);
+  LineSource input(options.input);
   if (!is_unchanged(input, before)) {
-    Changes(*database, source).name_all(before.lines);
+    Changes(*database, options).name_all(before.lines);
     return nullptr;
   }
   database->execute("BEGIN IMMEDIATE");
-  Importer importer(*database, policies, source.import);
-  read_lines(source, input, importer);
-  const bool good = importer.finish();
+  const bool good = Importer(*database, options).add_all(input);
   database->execute(good ? "COMMIT" : "ROLLBACK");
   return good ? std::move(database) : nullptr;
 }
 
 }  // namespace
-
-bool import_all(const JournalSource& source, Database& database, LinePolicies& policies) {
-  LineSource input(source.import.input);
-  auto options = source.import;
-  options.input = input.name();
-  Importer importer(database, policies, std::move(options));
-  read_lines(source, input, importer);
-  return importer.finish();
-}
 
 std::unique_ptr<Database> open_database(const std::string& path, Database::Mode mode) {
   std::error_code none;
@@ -190,17 +164,21 @@ std::unique_ptr<Database> open_database(const std::string& path, Database::Mode 
   return database;
 }
 
-std::unique_ptr<Database> open_journal(const JournalSource& source, LinePolicies& policies) {
+std::unique_ptr<Database> open_journal(const BatchOptions& options) {
   std::error_code none;
-  return std::filesystem::exists(source.path, none) ? resume(source, policies)
-                                                    : create(source, policies);
+  return std::filesystem::exists(options.journal, none) ? resume(options) : create(options);
 }
 
-void put_aside(const std::string& path) {
-  std::error_code none;
-  if (!std::filesystem::exists(path, none)) return;
-  if (std::rename(path.c_str(), (path + ".old").c_str()) == 0) return;
-  throw StoreError("cannot rename " + path + ": " + std::generic_category().message(errno));
+Counts count_states(const Database& database) {
+  Counts counts;
+  counts.queued = read_imported(database).jobs;
+  auto row = database.prepare("SELECT state, count(*) FROM state GROUP BY state");
+  while (row.step()) {
+    const auto count = static_cast<std::uint64_t>(row.number(1));
+    counts.of(state_of(row.number(0))) += count;
+    counts.queued -= count;
+  }
+  return counts;
 }
 
 }  // namespace httpretry::batch

@@ -1,9 +1,9 @@
 // What a Journal does before its first job: it looks at what the run before it left.
 #include "lib/batch/journal.hpp"
 
-#include <unistd.h>
+#include "lib/batch/journal_database.hpp"
 
-#include <filesystem>
+#include <unistd.h>
 
 namespace httpretry::batch {
 namespace {
@@ -21,17 +21,20 @@ constexpr std::string_view kCrashed =
 }  // namespace
 
 Journal::Journal(std::unique_ptr<JournalLock> lock, std::unique_ptr<Database> database,
-                 JournalOptions options)
-    : options_(std::move(options)), lock_(std::move(lock)), database_(std::move(database)) {
+                 BatchOptions options, JournalClocks clocks)
+    : options_(std::move(options)),
+      clocks_(std::move(clocks)),
+      durable_(options_.durability == Durability::Power),
+      lock_(std::move(lock)),
+      database_(std::move(database)) {
   load();
   take_over();
 }
 
 void Journal::load() {
-  if (::stat(options_.path.c_str(), &file_) != 0)
-    throw StoreError("cannot look at " + options_.path);
-  database_->execute(std::string("PRAGMA synchronous = ") +
-                     (options_.survives_power_loss ? "FULL" : "NORMAL"));
+  if (::stat(options_.journal.c_str(), &file_) != 0)
+    throw StoreError("cannot look at " + options_.journal);
+  database_->execute(std::string("PRAGMA synchronous = ") + (durable_ ? "FULL" : "NORMAL"));
   token_ = read_text(*database_, "token");
   clock_offset_ = clock_offset();
   load_lanes();
@@ -45,8 +48,8 @@ void Journal::load() {
   if (!options_.dead.empty()) dead_ = LineFile(options_.dead, length("dead_length"));
   if (results_.open()) set_.run(std::string_view("results"), std::string_view(options_.results));
   if (dead_.open()) set_.run(std::string_view("dead"), std::string_view(options_.dead));
-  if (options_.survives_power_loss && results_.open()) sync_directory_of(options_.results);
-  if (options_.survives_power_loss && dead_.open()) sync_directory_of(options_.dead);
+  if (durable_ && results_.open()) sync_directory_of(options_.results);
+  if (durable_ && dead_.open()) sync_directory_of(options_.dead);
 }
 
 void Journal::load_lanes() {
@@ -89,14 +92,7 @@ void Journal::take_over() {
   std::vector<ResultLine> ends;
   if (results_.open()) read_tail(results_, false, ends);
   if (dead_.open()) read_tail(dead_, true, ends);
-  counts_.queued = read_imported(*database_).jobs;
-  auto row = database_->prepare("SELECT state, count(*) FROM state GROUP BY state");
-  while (row.step()) {
-    const auto count = static_cast<std::uint64_t>(row.number(1));
-    counts_.of(state_of(row.number(0))) += count;
-    counts_.queued -= count;
-  }
-  row = Statement();
+  counts_ = count_states(*database_);
   for (auto& end : ends) take_over_end(std::move(end));
   commit();
   // Also where nothing is taken over: a half line.
@@ -141,10 +137,8 @@ void Journal::take_over_end(ResultLine found) {
   taken_.emplace(job.number,
                  Taken{row.is_null(6) ? State::Queued : state_of(row.number(6)), lane, 0});
   if (found.end.state == State::Dead) {
-    const auto format = static_cast<LineFormat>(read_number(*database_, "format"));
-    RequestLine line;
-    Problems problems("");
-    read_request_line(job.text, format, line, problems);
+    const auto format = static_cast<InputFormat>(read_number(*database_, "format"));
+    const auto line = stored_line(job.text, format);
     const std::string_view result = found.end.result;
     found.end.dead_letter =
         line_with(job.text, line, job.id, job.key, result.substr(0, result.size() - 1)) + "\n";
