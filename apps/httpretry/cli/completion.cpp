@@ -3,8 +3,6 @@
 #include "cli/exit_status.hpp"
 #include "cli/output.hpp"
 
-#include <unistd.h>
-
 namespace httpretry::cli {
 namespace {
 

@@ -11,7 +11,6 @@
 #include <httpretry/json/problem.hpp>
 
 #include <fcntl.h>
-#include <unistd.h>
 #include <csignal>
 #include <cstdio>
 #include <exception>

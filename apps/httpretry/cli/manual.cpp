@@ -4,8 +4,6 @@
 #include "cli/output.hpp"
 #include "cli/reference.hpp"
 
-#include <unistd.h>
-
 namespace httpretry::cli {
 namespace {
 

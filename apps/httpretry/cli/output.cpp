@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>

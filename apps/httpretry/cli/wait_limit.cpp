@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <system_error>

@@ -14,7 +14,6 @@
 #include <httpretry/client/report.hpp>
 #include <httpretry/testing/testing.hpp>
 
-#include <unistd.h>
 #include <cmath>
 
 namespace httpretry::cli {

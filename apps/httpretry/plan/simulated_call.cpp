@@ -9,13 +9,9 @@
 #include <httpretry/guard/local_state.hpp>
 #include <httpretry/middleware/builtin.hpp>
 #include <httpretry/middleware/retry.hpp>
-#include <httpretry/testing/testing.hpp>
 
 #include <atomic>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace httpretry::cli {
 namespace {

@@ -10,7 +10,6 @@
 
 #include <httpretry/client/report.hpp>
 
-#include <unistd.h>
 #include <algorithm>
 #include <span>
 

@@ -9,7 +9,6 @@
 #include <httpretry/policy/policy_set.hpp>
 #include <httpretry/policy/presets.hpp>
 
-#include <unistd.h>
 #include <algorithm>
 
 namespace httpretry::cli {

@@ -5,8 +5,6 @@
 
 #include <httpretry/policy/policy_set.hpp>
 
-#include <unistd.h>
-
 namespace httpretry::cli {
 
 int policy_schema(const Args& args) {

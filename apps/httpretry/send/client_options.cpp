@@ -13,7 +13,6 @@
 #include <httpretry/guard/guards.hpp>
 #include <httpretry/guard/hedge.hpp>
 #include <httpretry/middleware/builtin.hpp>
-#include <httpretry/middleware/retry.hpp>
 
 #include <unistd.h>
 #include <cstdlib>

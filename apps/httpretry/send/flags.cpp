@@ -6,7 +6,6 @@
 #include "send/connection.hpp"
 #include "send/curl_options.hpp"
 #include "send/data.hpp"
-#include "send/options.hpp"
 #include "send/poll_until.hpp"
 
 #include <limits>

@@ -9,7 +9,6 @@
 #include "send/body_output.hpp"
 #include "send/poll_until.hpp"
 #include "send/targets.hpp"
-#include "send/write_out.hpp"
 
 #include <unistd.h>
 

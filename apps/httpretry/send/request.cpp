@@ -9,7 +9,6 @@
 #include <httpretry/http/url.hpp>
 
 #include <algorithm>
-#include <array>
 
 namespace httpretry::cli {
 namespace {

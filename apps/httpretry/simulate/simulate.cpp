@@ -8,8 +8,6 @@
 
 #include <httpretry/simulate/simulate.hpp>
 
-#include <limits>
-
 namespace httpretry::cli {
 namespace {
 

@@ -13,10 +13,8 @@
 #include <httpretry/batch/store.hpp>
 #include <httpretry/client/client.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
