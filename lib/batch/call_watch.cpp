@@ -205,47 +205,38 @@ MiddlewarePtr watched_sends() {
 
 namespace {
 
-class FewRetries final : public Middleware {
- public:
-  explicit FewRetries(std::shared_ptr<CallWatch> watch) : watch_(std::move(watch)) {}
-  [[nodiscard]] std::string_view name() const override { return "outages of the run"; }
+using Change = std::shared_ptr<const Outages::Change>;
 
-  Task<Outcome> handle(Request request, Call& call, Next next) override {
-    const auto* const mine = call.get<FlightOfCall>();
-    if (mine == nullptr) return next(std::move(request), call);
-    auto change = watch_->others_retry(request, *mine->flight);
-    if (!change) return next(std::move(request), call);
-    return wait_and_send(std::move(request), call, next, std::move(change), *mine->flight);
+Task<Outcome> send_after(Change change, std::shared_ptr<CallWatch> watch, Request request,
+                         Call& call, Next next) {
+  auto& scheduler = call.scheduler();
+  const auto began = scheduler.now();
+  const auto limit =
+      std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
+  auto& flight = *call.get<FlightOfCall>()->flight;
+  bool whole = true;
+  while (change && whole && scheduler.now() < limit) {
+    const auto wait = change->wait(scheduler, limit, call.stop());
+    whole = co_await wait;
+    change = watch->others_retry(request, flight);
   }
-
- private:
-  using Change = std::shared_ptr<const Outages::Change>;
-
-  Task<Outcome> wait_and_send(Request request, Call& call, Next next, Change change,
-                              Flight& flight) {
-    auto& scheduler = call.scheduler();
-    const auto began = scheduler.now();
-    const auto limit =
-        std::min(Call::State::admission_deadline(call), call.limits(request).respond_by);
-    bool whole = true;
-    while (change && whole && scheduler.now() < limit) {
-      const auto wait = change->wait(scheduler, limit, call.stop());
-      whole = co_await wait;
-      change = watch_->others_retry(request, flight);
-    }
-    Call admitted = Call::State::admitted_after(call, scheduler.now() - began);
-    const auto send = next(std::move(request), admitted);
-    Outcome outcome = co_await send;
-    co_return outcome;
-  }
-
-  const std::shared_ptr<CallWatch> watch_;
-};
+  Call admitted = Call::State::admitted_after(call, scheduler.now() - began);
+  const auto send = next(std::move(request), admitted);
+  Outcome outcome = co_await send;
+  co_return outcome;
+}
 
 }  // namespace
 
 MiddlewarePtr few_retries(std::shared_ptr<CallWatch> watch) {
-  return std::make_shared<FewRetries>(std::move(watch));
+  return middleware(
+      "outages of the run",
+      [watch = std::move(watch)](Request request, Call& call, Next next) -> Task<Outcome> {
+        const auto* const mine = call.get<FlightOfCall>();
+        auto change = mine != nullptr ? watch->others_retry(request, *mine->flight) : nullptr;
+        if (!change) return next(std::move(request), call);
+        return send_after(std::move(change), watch, std::move(request), call, next);
+      });
 }
 
 CallWatch::News CallWatch::take(Time until) {

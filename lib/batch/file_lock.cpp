@@ -1,7 +1,6 @@
 #include "lib/batch/file_lock.hpp"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <system_error>

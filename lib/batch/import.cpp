@@ -119,13 +119,10 @@ Importer::Importer(Database& database, const BatchOptions& options)
   auto lane = database.prepare("SELECT host, priority FROM lane");
   while (lane.step()) lanes_[lane.number(0)] |= 1U << static_cast<unsigned>(lane.number(1));
   if (imported_.lines == 0) return;
-  const auto order = [&](const char* name) {
-    return Order{read_number(database, std::string(name) + "_ascending") == 1,
-                 read_text(database, std::string("last_") + name)};
-  };
-  ids_ = order("ids");
-  keys_ = order("keys");
-  outputs_ = order("outputs");
+  for (auto* order : {&ids_, &keys_, &outputs_}) {
+    order->ascending = read_number(database, order->name + "_ascending") == 1;
+    order->last = read_text(database, "last_" + order->name);
+  }
   default_ids_ = read_number(database, "default_ids") == 1;
   numeric_ids_ = read_number(database, "numeric_ids") == 1;
 }
@@ -245,14 +242,12 @@ void Importer::write_progress() {
   number("lines", imported_.lines);
   number("jobs", imported_.jobs);
   number("hash", imported_.hash);
-  number("ids_ascending", ids_.ascending ? 1 : 0);
-  number("keys_ascending", keys_.ascending ? 1 : 0);
   number("default_ids", default_ids_ ? 1 : 0);
   number("numeric_ids", numeric_ids_ ? 1 : 0);
-  set.run(std::string_view("last_ids"), std::string_view(ids_.last));
-  number("outputs_ascending", outputs_.ascending ? 1 : 0);
-  set.run(std::string_view("last_keys"), std::string_view(keys_.last));
-  set.run(std::string_view("last_outputs"), std::string_view(outputs_.last));
+  for (const auto* order : {&ids_, &keys_, &outputs_}) {
+    number(order->name + "_ascending", order->ascending ? 1 : 0);
+    set.run("last_" + order->name, std::string_view(order->last));
+  }
 }
 
 RequestLine Importer::line_at(std::uint64_t number) {

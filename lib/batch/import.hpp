@@ -54,8 +54,9 @@ class Importer {
   // How ids, keys and outputs came in so far: where each is above the one before, none occurs
   // twice.
   struct Order {
+    std::string name;  // of its values in `meta`
     bool ascending = true;
-    std::string last;
+    std::string last = {};
     void add(std::string_view text);
   };
 
@@ -84,9 +85,9 @@ class Importer {
   std::unordered_map<std::string, std::int64_t> hosts_;
   std::unordered_map<std::int64_t, unsigned> lanes_;  // of each host: a bit for each priority
   Imported imported_;
-  Order ids_;
-  Order keys_;
-  Order outputs_;
+  Order ids_{"ids"};
+  Order keys_{"keys"};
+  Order outputs_{"outputs"};
   bool default_ids_ = false;
   bool numeric_ids_ = false;
   bool failed_ = false;

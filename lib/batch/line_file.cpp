@@ -3,7 +3,6 @@
 #include "lib/batch/file_lock.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>

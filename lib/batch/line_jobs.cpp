@@ -6,7 +6,6 @@
 #include "lib/http/text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <system_error>
 

@@ -6,7 +6,6 @@
 #include "lib/json/json_writer.hpp"
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 

@@ -2,8 +2,6 @@
 
 #include "lib/policy/policy_set_data.hpp"
 
-#include <algorithm>
-
 namespace httpretry::batch {
 namespace {
 

@@ -78,7 +78,6 @@ class Runner::Work {
   void send(Flight& flight);
   void take_in(const Job& job, Verdict verdict);
   void commit_if_due();
-  void store_failed();
   void drop_unsent();
   void take_back(const std::function<bool(const Flight&)>& which);
   void take_back(const Flight& flight);

@@ -2,7 +2,6 @@
 
 #include <sqlite3.h>
 
-#include <cerrno>
 #include <system_error>
 
 namespace httpretry::batch {
@@ -71,20 +70,21 @@ std::string_view Statement::text(int column) const {
           static_cast<std::size_t>(::sqlite3_column_bytes(statement, column))};
 }
 
-void Statement::bind(int index, std::int64_t value) {
-  const int code = ::sqlite3_bind_int64(as_statement(statement_.get()), index, value);
+void Statement::check(int code) const {
   if (code != SQLITE_OK) throw database_->error(code);
+}
+
+void Statement::bind(int index, std::int64_t value) {
+  check(::sqlite3_bind_int64(as_statement(statement_.get()), index, value));
 }
 
 void Statement::bind(int index, std::string_view value) {
-  const int code = ::sqlite3_bind_text64(as_statement(statement_.get()), index, value.data(),
-                                         value.size(), SQLITE_STATIC, SQLITE_UTF8);
-  if (code != SQLITE_OK) throw database_->error(code);
+  check(::sqlite3_bind_text64(as_statement(statement_.get()), index, value.data(), value.size(),
+                              SQLITE_STATIC, SQLITE_UTF8));
 }
 
 void Statement::bind(int index, std::nullptr_t /*null*/) {
-  const int code = ::sqlite3_bind_null(as_statement(statement_.get()), index);
-  if (code != SQLITE_OK) throw database_->error(code);
+  check(::sqlite3_bind_null(as_statement(statement_.get()), index));
 }
 
 Database::Database(const std::string& path, Mode mode) : path_(path) {

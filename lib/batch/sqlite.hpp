@@ -53,6 +53,7 @@ class HTTPRETRY_API Statement {
 
  private:
   friend class Database;
+  void check(int code) const;
   void bind(int index, std::int64_t value);
   void bind(int index, std::uint64_t value) { bind(index, static_cast<std::int64_t>(value)); }
   void bind(int index, int value) { bind(index, static_cast<std::int64_t>(value)); }

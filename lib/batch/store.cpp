@@ -13,15 +13,8 @@ std::string_view to_string(State state) {
 }
 
 std::uint64_t& Counts::of(State state) {
-  switch (state) {
-    case State::Queued: return queued;
-    case State::Sending: return sending;
-    case State::Done: return done;
-    case State::Dead: return dead;
-    case State::Waiting: return waiting;
-    case State::Unknown: break;
-  }
-  return unknown;
+  const std::array counts{&queued, &sending, &done, &dead, &waiting, &unknown};
+  return *counts[static_cast<std::size_t>(state)];
 }
 
 }  // namespace httpretry::batch

@@ -22,51 +22,18 @@ constexpr auto kSextets = [] {
   return sextets;
 }();
 
-// Takes a number of exactly so many digits off the front.
-std::optional<int> take_digits(std::string_view& text, std::size_t count) {
-  if (text.size() < count ||
-      !std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(count), is_digit)) {
-    return std::nullopt;
-  }
-  const auto number = to_number<int>(text.substr(0, count));
-  text.remove_prefix(count);
-  return number;
+// Returns whether `text` is like `shape`, in which "d" stands for a digit, "T" for what separates
+// date and time, and "s" for a sign.
+bool has_shape(std::string_view text, std::string_view shape) {
+  return std::ranges::equal(text, shape, [](char c, char expected) {
+    if (expected == 'd') return is_digit(c);
+    if (expected == 'T') return c == 'T' || c == 't' || c == ' ';
+    return expected == 's' ? c == '+' || c == '-' : c == expected;
+  });
 }
 
-bool take(std::string_view& text, char c) {
-  if (text.empty() || text.front() != c) return false;
-  text.remove_prefix(1);
-  return true;
-}
-
-std::optional<int> take_number(std::string_view& text, std::size_t digits, char before, int least,
-                               int most) {
-  if (before != '\0' && !take(text, before)) return std::nullopt;
-  const auto number = take_digits(text, digits);
-  return number && *number >= least && *number <= most ? number : std::nullopt;
-}
-
-std::optional<Duration> take_fraction(std::string_view& text) {
-  if (!take(text, '.')) return Duration{};
-  Duration fraction{};
-  Duration digit_is = std::chrono::milliseconds(100);
-  const auto size = text.size();
-  for (; !text.empty() && is_digit(text.front()); text.remove_prefix(1), digit_is /= 10) {
-    fraction += (text.front() - '0') * digit_is;
-  }
-  return text.size() < size ? std::optional(fraction) : std::nullopt;
-}
-
-std::optional<Duration> take_offset(std::string_view& text) {
-  if (take(text, 'Z') || take(text, 'z')) return Duration{};
-  const bool behind = !text.empty() && text.front() == '-';
-  if (!behind && (text.empty() || text.front() != '+')) return std::nullopt;
-  text.remove_prefix(1);
-  const auto hours = take_number(text, 2, '\0', 0, 23);
-  const auto minutes = hours ? take_number(text, 2, ':', 0, 59) : std::nullopt;
-  if (!minutes) return std::nullopt;
-  const Duration offset = std::chrono::hours(*hours) + std::chrono::minutes(*minutes);
-  return behind ? -offset : offset;
+int number_at(std::string_view text, std::size_t at, std::size_t digits) {
+  return to_number<int>(text.substr(at, digits)).value_or(0);
 }
 
 // Each value has another result.
@@ -86,19 +53,35 @@ void append_hex64(std::string& out, std::uint64_t value) {
 
 std::optional<WallTime> parse_rfc3339(std::string_view text) {
   using namespace std::chrono;
-  const auto year_of = take_number(text, 4, '\0', 1970, 2199);
-  const auto month_of = year_of ? take_number(text, 2, '-', 1, 12) : std::nullopt;
-  const auto day_of = month_of ? take_number(text, 2, '-', 1, 31) : std::nullopt;
-  if (!day_of || (!take(text, 'T') && !take(text, 't') && !take(text, ' '))) return std::nullopt;
-  const auto hour = take_number(text, 2, '\0', 0, 23);
-  const auto minute = hour ? take_number(text, 2, ':', 0, 59) : std::nullopt;
-  const auto second = minute ? take_number(text, 2, ':', 0, 60) : std::nullopt;
-  const auto fraction = second ? take_fraction(text) : std::nullopt;
-  const auto offset = fraction ? take_offset(text) : std::nullopt;
-  const year_month_day date = year(year_of.value_or(0)) / month_of.value_or(0) / day_of.value_or(0);
-  if (!offset || !text.empty() || !date.ok()) return std::nullopt;
-  return WallTime(sys_days(date)) + hours(*hour) + minutes(*minute) + seconds(*second) + *fraction -
-         *offset;
+  constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd";
+  const auto begin = text.substr(0, kShape.size());
+  if (!has_shape(begin, kShape)) return std::nullopt;
+  text.remove_prefix(begin.size());
+  Duration fraction{};
+  if (text.starts_with('.')) {
+    Duration digit_is = milliseconds(100);
+    const auto end = std::min(text.find_first_not_of("0123456789", 1), text.size());
+    if (end == 1) return std::nullopt;
+    for (std::size_t i = 1; i < end; ++i, digit_is /= 10) fraction += (text[i] - '0') * digit_is;
+    text.remove_prefix(end);
+  }
+  const bool utc = text == "Z" || text == "z";
+  if (!utc && !has_shape(text, "sdd:dd")) return std::nullopt;
+  const auto offset_hours = utc ? 0 : number_at(text, 1, 2);
+  const auto offset_minutes = utc ? 0 : number_at(text, 4, 2);
+  const auto year_number = number_at(begin, 0, 4);
+  const auto day_number = static_cast<unsigned>(number_at(begin, 8, 2));
+  const auto month_number = static_cast<unsigned>(number_at(begin, 5, 2));
+  const auto date = year(year_number) / month(month_number) / day(day_number);
+  const auto hour = number_at(begin, 11, 2);
+  const auto minute = number_at(begin, 14, 2);
+  const auto second = number_at(begin, 17, 2);
+  const bool good = date.ok() && year_number >= 1970 && year_number < 2200 && hour < 24 &&
+                    minute < 60 && second <= 60 && offset_hours < 24 && offset_minutes < 60;
+  if (!good) return std::nullopt;
+  const Duration offset = hours(offset_hours) + minutes(offset_minutes);
+  return WallTime(sys_days(date)) + hours(hour) + minutes(minute) + seconds(second) + fraction -
+         (text.front() == '-' ? -offset : offset);
 }
 
 std::optional<std::string> decode_base64(std::string_view text) {

@@ -3,28 +3,19 @@
 #include <utility>
 
 namespace httpretry::queue {
-namespace {
-
-Task<Outcome> send_leased(Request request, Call& call, Next next) {
-  const auto lease = call.get<LeaseOfCall>()->lease;
-  if (!lease->allows_sends(std::chrono::steady_clock::now())) {
-    co_return Error(Errc::Canceled, "the lease of the job was not renewed");
-  }
-  lease->set_idle(false);
-  const auto task = next(std::move(request), call);
-  Outcome outcome = co_await task;
-  lease->set_idle(true);
-  co_return outcome;
-}
-
-}  // namespace
 
 MiddlewarePtr leased_sends() {
   return middleware("lease of the job",
                     [](Request request, Call& call, Next next) -> Task<Outcome> {
-                      const bool leased = call.get<LeaseOfCall>() != nullptr;
-                      return leased ? send_leased(std::move(request), call, next)
-                                    : next(std::move(request), call);
+                      const auto lease = call.get<LeaseOfCall>()->lease;
+                      if (!lease->allows_sends(std::chrono::steady_clock::now())) {
+                        co_return Error(Errc::Canceled, "the lease of the job was not renewed");
+                      }
+                      lease->set_idle(false);
+                      const auto task = next(std::move(request), call);
+                      Outcome outcome = co_await task;
+                      lease->set_idle(true);
+                      co_return outcome;
                     });
 }
 

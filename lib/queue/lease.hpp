@@ -39,7 +39,7 @@ struct LeaseOfCall {
   std::shared_ptr<Lease> lease;
 };
 
-// Refuses sends that the lease does not allow: the call is canceled.
+// Refuses sends that the lease does not allow: the call is canceled. Each call must have a lease.
 [[nodiscard]] MiddlewarePtr leased_sends();
 
 }  // namespace httpretry::queue
