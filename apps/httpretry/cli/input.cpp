@@ -1,5 +1,7 @@
 #include "cli/input.hpp"
 
+#include "lib/http/descriptor.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -47,29 +49,22 @@ std::string limited(std::string bytes, std::size_t most) {
 }
 
 // Non-blocking: opening a pipe does not wait for a writer; reading from it does.
-int open_file(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0) fail(errno);
-  return descriptor;
+Descriptor open_file(const std::string& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file.open()) fail(errno);
+  return file;
 }
-
-struct File {
-  explicit File(const std::string& path) : descriptor(open_file(path)) {}
-  ~File() { ::close(descriptor); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  const int descriptor;
-};
 
 // What was read from standard input, for later reads.
 std::optional<std::string> standard_input;
 
-// A body that consists of `begun` and the rest of a pipe.
-Body streamed_body(std::string begun, int descriptor, int cancel) {
+// A body that consists of `begun` and the rest of a pipe, which it reads while the request is sent.
+Body streamed_body(std::string begun, Descriptor pipe, int cancel) {
   auto given = std::make_shared<std::size_t>(0);
   auto bytes = std::make_shared<std::string>(std::move(begun));
-  return Body::once([given, bytes, descriptor, cancel](std::span<char> into) {
-    if (*given == bytes->size()) return read_some(descriptor, into.data(), into.size(), cancel);
+  auto rest = std::make_shared<Descriptor>(std::move(pipe));
+  return Body::once([given, bytes, rest, cancel](std::span<char> into) {
+    if (*given == bytes->size()) return read_some(rest->get(), into.data(), into.size(), cancel);
     const auto count = bytes->copy(into.data(), into.size(), *given);
     *given += count;
     return count;
@@ -93,18 +88,14 @@ Body piped_body(const std::string& path, int cancel, std::uint64_t offset) {
     throw ReadError("it is longer than " + std::to_string(kMaxPipeBuffer >> 20U) +
                     " MiB, so it cannot be read twice");
   }
-  const int descriptor = path == "-" ? STDIN_FILENO : open_file(path);
-  auto bytes = read_all(descriptor, kMaxPipeBuffer, cancel);
-  // Stays open: the rest is read while the request is sent.
+  auto pipe = path == "-" ? Descriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) : open_file(path);
+  if (!pipe.open()) fail(errno);
+  auto bytes = read_all(pipe.get(), kMaxPipeBuffer, cancel);
   if (bytes.size() > kMaxPipeBuffer) {
     if (offset > 0) throw ReadError("it is too long for -C, which needs to know its size");
-    return streamed_body(std::move(bytes), descriptor, cancel);
+    return streamed_body(std::move(bytes), std::move(pipe), cancel);
   }
-  if (path == "-") {
-    standard_input = bytes;
-  } else {
-    ::close(descriptor);
-  }
+  if (path == "-") standard_input = bytes;
   return skip_offset(bytes);
 }
 
@@ -115,8 +106,8 @@ std::string read_whole(const std::string& path, std::size_t most, int cancel) {
     if (!standard_input) standard_input = limited(read_all(STDIN_FILENO, most, cancel), most);
     return limited(*standard_input, most);
   }
-  const File file(path);
-  return limited(read_all(file.descriptor, most, cancel), most);
+  const auto file = open_file(path);
+  return limited(read_all(file.get(), most, cancel), most);
 }
 
 std::uint64_t size_of(const Body& body) {

@@ -1,5 +1,7 @@
 #include "cli/output.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <httpretry/flow/sink.hpp>
 
 #include <fcntl.h>
@@ -8,7 +10,6 @@
 #include <unistd.h>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <optional>
 #include <system_error>
@@ -41,10 +42,8 @@ std::optional<int> open_descriptor(const std::string& path) {
   if (path == "/dev/stderr") return STDERR_FILENO;
   for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
     if (!path.starts_with(folder)) continue;
-    int number = 0;
-    const auto end = path.data() + path.size();
-    const auto [stop, code] = std::from_chars(path.data() + folder.size(), end, number);
-    if (code == std::errc() && stop == end && number >= 0) return number;
+    const auto number = to_number<int>(std::string_view(path).substr(folder.size()));
+    if (number >= 0) return number;
   }
   return std::nullopt;
 }
@@ -82,9 +81,8 @@ void write_stdout(std::string_view bytes, int cancel) {
 Stream::Stream(const std::string& path, int cancel, const WaitLimit* opening)
     : name_(path == "-" ? "standard output" : path), cancel_(cancel) {
   const auto existing = open_descriptor(path);
-  descriptor_ = existing ? open_again(*existing) : open_device(path, cancel, opening);
-  owned_ = descriptor_ >= 0;
-  if (!owned_) descriptor_ = *existing;
+  opened_ = Descriptor(existing ? open_again(*existing) : open_device(path, cancel, opening));
+  descriptor_ = opened_.open() ? opened_.get() : *existing;
   waits_ = waits_of(descriptor_);
 }
 
@@ -92,12 +90,7 @@ Stream::Stream(int descriptor, int cancel, std::string name)
     : name_(std::move(name)),
       cancel_(cancel),
       descriptor_(descriptor),
-      owned_(false),
       waits_(waits_of(descriptor)) {}
-
-Stream::~Stream() {
-  if (owned_) ::close(descriptor_);
-}
 
 Stream::Waits Stream::waits_of(int descriptor) {
   struct ::stat about {};

@@ -28,9 +28,6 @@ class Stream {
   Stream(const std::string& path, int cancel, const WaitLimit* opening = nullptr);
   // Does not close the descriptor.
   Stream(int descriptor, int cancel, std::string name);
-  ~Stream();
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
   // As write_all.
   void write(std::string_view bytes) const;
 
@@ -45,8 +42,8 @@ class Stream {
 
   std::string name_;
   int cancel_;
+  Descriptor opened_;
   int descriptor_;
-  bool owned_;
   Waits waits_;
 };
 

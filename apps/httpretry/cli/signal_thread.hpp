@@ -1,6 +1,8 @@
 // SignalThread: a thread that is told of signals, which then do not end the process.
 #pragma once
 
+#include "lib/http/descriptor.hpp"
+
 #include <csignal>
 #include <functional>
 #include <initializer_list>
@@ -26,8 +28,8 @@ class SignalThread {
   void watch();
 
   std::function<void(const ::signalfd_siginfo&)> told_;
-  int signals_;     // a signalfd
-  int stop_event_;  // an eventfd: tells the thread to end
+  Descriptor signals_;  // a signalfd
+  EventFd stop_event_{"signals"};
   std::thread thread_;
 };
 

@@ -2,13 +2,9 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <system_error>
 
 namespace httpretry::cli {
 namespace {
@@ -25,26 +21,18 @@ namespace {
 
 }  // namespace
 
-Signals::Signals() : received_event_(::eventfd(0, EFD_CLOEXEC)) {
-  if (received_event_ < 0) throw std::system_error(errno, std::generic_category(), "signals");
-  thread_.emplace(our_signals(), [this](const auto& info) { arrived(info); });
-}
-
-Signals::~Signals() {
-  thread_.reset();
-  ::close(received_event_);
-}
+Signals::Signals() : thread_(our_signals(), [this](const auto& info) { arrived(info); }) {}
 
 void Signals::arrived(const ::signalfd_siginfo& info) {
   int none = 0;
   if (received_ == none) from_terminal_ = info.ssi_signo == SIGINT && info.ssi_code == SI_KERNEL;
   received_.compare_exchange_strong(none, static_cast<int>(info.ssi_signo));
-  ::eventfd_write(received_event_, 1);
+  received_event_.signal();
   source_.request_stop();
 }
 
 void Signals::wait() const {
-  ::pollfd wait{received_event_, POLLIN, 0};
+  ::pollfd wait{descriptor(), POLLIN, 0};
   while (::poll(&wait, 1, -1) < 0) {
   }
 }

@@ -4,7 +4,6 @@
 #include "cli/signal_thread.hpp"
 
 #include <atomic>
-#include <optional>
 #include <stop_token>
 
 namespace httpretry::cli {
@@ -14,9 +13,6 @@ namespace httpretry::cli {
 class Signals {
  public:
   Signals();
-  ~Signals();
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
 
   // Stop is requested when a signal arrives.
   [[nodiscard]] std::stop_token stop() const { return source_.get_token(); }
@@ -25,18 +21,18 @@ class Signals {
   // Whether it was Ctrl-C on a terminal.
   [[nodiscard]] bool from_terminal() const { return from_terminal_; }
   // Becomes readable when a signal arrives; for poll().
-  [[nodiscard]] int descriptor() const { return received_event_; }
+  [[nodiscard]] int descriptor() const { return received_event_.fd(); }
   // Blocks until a signal arrives.
   void wait() const;
 
  private:
   void arrived(const ::signalfd_siginfo& info);
 
-  int received_event_;  // an eventfd
+  EventFd received_event_{"signals"};
   std::stop_source source_;
   std::atomic<int> received_ = 0;
   std::atomic<bool> from_terminal_ = false;
-  std::optional<SignalThread> thread_;
+  SignalThread thread_;  // last: it uses the others
 };
 
 // Ends the process by SIGINT instead of exiting. Otherwise a loop in a shell script would continue

@@ -3,6 +3,8 @@
 #include "cli/input.hpp"
 #include "cli/output.hpp"
 
+#include "lib/http/descriptor.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <termios.h>
@@ -36,34 +38,25 @@ class Hidden {
   ::termios before_{};
 };
 
-struct Terminal {
-  Terminal() : descriptor(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)) {}
-  ~Terminal() {
-    if (descriptor >= 0) ::close(descriptor);
-  }
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
-  const int descriptor;
-};
-
 }  // namespace
 
 bool ask_password(const std::string& question, std::string& answer, int cancel) {
-  const Terminal terminal;
-  if (terminal.descriptor < 0) return false;
-  const Hidden hidden(terminal.descriptor);
-  write_all(terminal.descriptor, question, cancel, "the terminal");
+  const Descriptor opened(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!opened.open()) return false;
+  const int terminal = opened.get();
+  const Hidden hidden(terminal);
+  write_all(terminal, question, cancel, "the terminal");
   for (char typed = '\0';;) {
-    std::array<::pollfd, 2> wait{{{terminal.descriptor, POLLIN, 0}, {cancel, POLLIN, 0}}};
+    std::array<::pollfd, 2> wait{{{terminal, POLLIN, 0}, {cancel, POLLIN, 0}}};
     if (::poll(wait.data(), wait.size(), -1) > 0 && wait[1].revents != 0) {
       throw WaitEnded("no password was given: " + std::generic_category().message(EINTR));
     }
-    const auto count = ::read(terminal.descriptor, &typed, 1);
+    const auto count = ::read(terminal, &typed, 1);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count <= 0 || typed == '\n') break;
     answer += typed;
   }
-  write_all(terminal.descriptor, "\n", cancel, "the terminal");
+  write_all(terminal, "\n", cancel, "the terminal");
   return true;
 }
 
@@ -73,12 +66,11 @@ void redirect_messages(const std::string& file) {
     ::dup2(STDOUT_FILENO, STDERR_FILENO);
     return;
   }
-  const int opened = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (opened < 0) {
+  const Descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!opened.open()) {
     throw WriteError("cannot write to " + file + ": " + std::generic_category().message(errno));
   }
-  ::dup2(opened, STDERR_FILENO);
-  ::close(opened);
+  ::dup2(opened.get(), STDERR_FILENO);
 }
 
 }  // namespace httpretry::cli

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 #include <cerrno>
 #include <chrono>
 #include <system_error>
@@ -38,21 +37,16 @@ WaitLimit::WaitLimit(const Signals& signals, std::optional<Duration> time)
       time_(time.value_or(Duration::zero())),
       timer_(checked(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC))),
       either_(checked(::epoll_create1(EPOLL_CLOEXEC))) {
-  add(either_, timer_);
-  add(either_, signals.descriptor());
+  add(either_.get(), timer_.get());
+  add(either_.get(), signals.descriptor());
   restart();
 }
 
 // A time of zero does not start it.
-void WaitLimit::restart() const { start(timer_, time_); }
-
-WaitLimit::~WaitLimit() {
-  ::close(either_);
-  ::close(timer_);
-}
+void WaitLimit::restart() const { start(timer_.get(), time_); }
 
 bool WaitLimit::over() const {
-  ::pollfd state{timer_, POLLIN, 0};
+  ::pollfd state{timer_.get(), POLLIN, 0};
   return ::poll(&state, 1, 0) > 0;
 }
 

@@ -13,14 +13,11 @@ class WaitLimit {
  public:
   // The time begins here. Empty, or zero: no limit.
   WaitLimit(const Signals& signals, std::optional<Duration> time);
-  ~WaitLimit();
-  WaitLimit(const WaitLimit&) = delete;
-  WaitLimit& operator=(const WaitLimit&) = delete;
 
   // The time begins anew.
   void restart() const;
   // Becomes readable when the wait must end; for poll().
-  [[nodiscard]] int descriptor() const { return either_; }
+  [[nodiscard]] int descriptor() const { return either_.get(); }
   // Whether the time is over.
   [[nodiscard]] bool over() const;
   [[nodiscard]] const Signals& signals() const { return signals_; }
@@ -28,8 +25,8 @@ class WaitLimit {
  private:
   const Signals& signals_;
   Duration time_;
-  int timer_;   // a timerfd
-  int either_;  // an epoll descriptor: the timer, or a signal
+  Descriptor timer_;   // a timerfd
+  Descriptor either_;  // an epoll descriptor: the timer, or a signal
 };
 
 }  // namespace httpretry::cli

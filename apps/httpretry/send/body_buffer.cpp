@@ -40,10 +40,6 @@ Error write_error(int number) {
 
 }  // namespace
 
-BodyBuffer::~BodyBuffer() {
-  if (file_ >= 0) ::close(file_);
-}
-
 Result<void> BodyBuffer::append(std::string_view bytes) {
   const auto room = in_file_ == 0 ? kMaxInMemory - memory_.size() : 0;
   memory_.append(bytes.substr(0, room));
@@ -53,10 +49,11 @@ Result<void> BodyBuffer::append(std::string_view bytes) {
 
 // Writes at `in_file_`, not at the end of the file: `truncate` leaves old bytes there.
 Result<void> BodyBuffer::append_to_file(std::string_view bytes) {
-  if (file_ < 0) file_ = open_unnamed_file();
-  if (file_ < 0) return write_error(errno);
+  if (!file_.open()) file_ = Descriptor(open_unnamed_file());
+  if (!file_.open()) return write_error(errno);
   while (!bytes.empty()) {
-    const auto count = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<::off_t>(in_file_));
+    const auto count =
+        ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<::off_t>(in_file_));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return write_error(errno);
     bytes.remove_prefix(static_cast<std::size_t>(count));
@@ -85,7 +82,7 @@ void BodyBuffer::read(const std::function<void(std::string_view)>& take) const {
   std::string piece(in_file_ > 0 ? 1U << 20U : 0U, '\0');
   for (std::uint64_t at = 0; at < in_file_;) {
     const auto wanted = std::min<std::uint64_t>(piece.size(), in_file_ - at);
-    const auto count = ::pread(file_, piece.data(), wanted, static_cast<::off_t>(at));
+    const auto count = ::pread(file_.get(), piece.data(), wanted, static_cast<::off_t>(at));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) throw WriteError(write_error(count == 0 ? EIO : errno).message);
     take(std::string_view(piece).substr(0, static_cast<std::size_t>(count)));

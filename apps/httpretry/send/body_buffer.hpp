@@ -2,6 +2,8 @@
 // rest in an unnamed file in TMPDIR.
 #pragma once
 
+#include "lib/http/descriptor.hpp"
+
 #include <httpretry/http/result.hpp>
 
 #include <cstdint>
@@ -13,11 +15,6 @@ namespace httpretry::cli {
 
 class BodyBuffer {
  public:
-  BodyBuffer() = default;
-  ~BodyBuffer();
-  BodyBuffer(const BodyBuffer&) = delete;
-  BodyBuffer& operator=(const BodyBuffer&) = delete;
-
   Result<void> append(std::string_view bytes);
   void truncate(std::uint64_t size);
   // Frees the memory, too.
@@ -32,7 +29,7 @@ class BodyBuffer {
   Result<void> append_to_file(std::string_view bytes);
 
   std::string memory_;
-  int file_ = -1;
+  Descriptor file_;
   std::uint64_t in_file_ = 0;
 };
 

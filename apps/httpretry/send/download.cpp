@@ -1,8 +1,8 @@
 #include "send/download.hpp"
 
+#include "lib/http/text.hpp"
 #include "send/write_out.hpp"
 
-#include <charconv>
 #include <chrono>
 
 namespace httpretry::cli {
@@ -13,11 +13,8 @@ using Clock = std::chrono::steady_clock;
 
 std::optional<std::uint64_t> length_of(const Response& head) {
   const auto field = head.headers.get("Content-Length");
-  std::uint64_t length = 0;
   if (!field || head.headers.contains("Content-Encoding")) return std::nullopt;
-  const auto [end, code] = std::from_chars(field->data(), field->data() + field->size(), length);
-  if (code != std::errc() || end != field->data() + field->size()) return std::nullopt;
-  return length;
+  return to_number<std::uint64_t>(*field);
 }
 
 Error too_large(std::uint64_t most) {

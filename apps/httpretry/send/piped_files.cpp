@@ -6,7 +6,6 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <cerrno>
 #include <system_error>
 
@@ -21,10 +20,6 @@ PipedFiles::PipedFiles(TransportOptions& options, bool tls, int cancel) {
   keep(options.client_certificate.key_file, cancel);
 }
 
-PipedFiles::~PipedFiles() {
-  for (const int copy : copies_) ::close(copy);
-}
-
 void PipedFiles::keep(std::string& path, int cancel) {
   struct ::stat about {};
   if (path.empty() || ::stat(path.c_str(), &about) != 0) return;
@@ -32,7 +27,7 @@ void PipedFiles::keep(std::string& path, int cancel) {
   const auto content = read_named(path, kMaxTextFile, cancel);
   const int copy = ::memfd_create("httpretry", MFD_CLOEXEC);
   if (copy < 0) throw std::system_error(errno, std::generic_category(), "memory for " + path);
-  copies_.push_back(copy);
+  copies_.emplace_back(copy);
   write_all(copy, content, -1, path);
   path = "/proc/self/fd/" + std::to_string(copy);
 }

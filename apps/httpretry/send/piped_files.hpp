@@ -5,6 +5,8 @@
 // no end.
 #pragma once
 
+#include "lib/http/descriptor.hpp"
+
 #include <httpretry/curl/transport_options.hpp>
 
 #include <string>
@@ -17,14 +19,11 @@ class PipedFiles {
   // Reads the pipes and devices that `options` names, and names copies in memory instead. Without
   // `tls` only those that are needed without TLS. Throws ReadError; `cancel` as for read_whole.
   PipedFiles(TransportOptions& options, bool tls, int cancel);
-  ~PipedFiles();  // frees the copies
-  PipedFiles(const PipedFiles&) = delete;
-  PipedFiles& operator=(const PipedFiles&) = delete;
 
  private:
   void keep(std::string& path, int cancel);
 
-  std::vector<int> copies_;
+  std::vector<Descriptor> copies_;
 };
 
 }  // namespace httpretry::cli

@@ -3,6 +3,8 @@
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 
+#include "lib/http/descriptor.hpp"
+
 #include <fcntl.h>
 #include <unistd.h>
 #include <algorithm>
@@ -104,9 +106,8 @@ Result<std::string> NamedFile::choose(const Headers& head) {
   const auto name = name_in(head);
   if (name.empty()) return std::string();
   const auto path = in_folder(options_, name == "-" ? "./-" : name);
-  const int created = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (created < 0) return cannot_create(path, errno);
-  ::close(created);
+  const Descriptor created(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!created.open()) return cannot_create(path, errno);
   path_ = path;
   return path;
 }

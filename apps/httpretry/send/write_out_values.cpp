@@ -3,6 +3,8 @@
 #include "cli/input.hpp"
 #include "cli/text.hpp"
 
+#include "lib/http/text.hpp"
+
 #include <httpretry/client/report.hpp>
 #include <httpretry/curl/transport_options.hpp>
 #include <httpretry/flow/transport.hpp>
@@ -100,9 +102,7 @@ std::string header_json(const Transferred& t) {
   std::vector<std::string> names;
   std::string text;
   for (const auto field : headers_of(t)) {
-    std::string name(field.name);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    const auto name = to_lower(field.name);
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     names.push_back(name);
     std::string values;
