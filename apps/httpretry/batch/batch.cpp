@@ -140,10 +140,7 @@ int answer(BatchCommand& command, const Args& operands) {
 
 }  // namespace
 
-FlagTable batch_table() {
-  static BatchCommand unused;
-  return batch_flags(unused);
-}
+FlagTable batch_table() { return unused_table(batch_flags); }
 
 int batch(const Args& args) {
   BatchCommand command;

@@ -44,12 +44,6 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-std::string row_text(const std::string& name, std::uint64_t count) {
-  auto number = grouped(count);
-  number.insert(0, number.size() < 12 ? 12 - number.size() : 0, ' ');
-  return number + "  " + name + "\n";
-}
-
 // What comes next, for --explain.
 std::string next_of(const batch::JobStory& story) {
   switch (story.state) {
@@ -75,6 +69,18 @@ std::string grouped(std::uint64_t number) {
 
 std::string number_of(std::uint64_t number, const char* what) {
   return grouped(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+std::string row_text(const std::string& name, std::uint64_t count) {
+  auto number = grouped(count);
+  number.insert(0, number.size() < 12 ? 12 - number.size() : 0, ' ');
+  return number + "  " + name + "\n";
+}
+
+std::string counts_text(const batch::Counts& counts) {
+  return row_text("done", counts.done) + row_text("dead", counts.dead) +
+         row_text("waiting", counts.waiting) + row_text("unknown", counts.unknown) +
+         row_text("sending", counts.sending) + row_text("queued", counts.queued);
 }
 
 std::string progress_line(const batch::RunProgress& progress) {
@@ -147,10 +153,7 @@ std::string status_text(const std::string& journal, const batch::JournalStatus& 
     text += *status.process > 0 ? " and goes on as process " + std::to_string(*status.process)
                                 : " and goes on on another machine";
   }
-  const auto& counts = status.counts;
-  text += "\n" + row_text("done", counts.done) + row_text("dead", counts.dead) +
-          row_text("waiting", counts.waiting) + row_text("unknown", counts.unknown) +
-          row_text("sending", counts.sending) + row_text("queued", counts.queued);
+  text += "\n" + counts_text(status.counts);
   if (status.next_due)
     text += "the next that waits may be sent at " + rfc3339(*status.next_due) + "\n";
   return text;

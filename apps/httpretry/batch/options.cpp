@@ -4,12 +4,9 @@
 #include "send/shared.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 namespace httpretry::cli {
 namespace {
-
-using Text = const std::string&;
 
 std::size_t parse_positive(Text text, std::string_view flag) {
   const auto count = parse_count(text, flag);
@@ -49,55 +46,29 @@ std::vector<Flag> input_flags(BatchCommand& to) {
   return {
       {'\0', "input-format", "auto|jsonl|urls",
        "what the lines are: requests as JSON, URLs, or both (auto)",
-       [&](Text v) {
-         batch.format = v == "jsonl"  ? batch::InputFormat::Jsonl
-                        : v == "urls" ? batch::InputFormat::Urls
-                                      : batch::InputFormat::Auto;
-       }},
-      {'\0', "check", "", "only read the input, and name every mistake in it",
-       [&](Text) { to.check = true; }},
+       choose(batch.format, "auto|jsonl|urls")},
+      {'\0', "check", "", "only read the input, and name every mistake in it", enable(to.check)},
       {'\0', "dry-run", "",
        "the same, and count the requests by host and policy, and estimate the time",
-       [&](Text) { to.dry_run = true; }},
+       enable(to.dry_run)},
   };
 }
-
-}  // namespace
-
-std::vector<Flag> request_flags(BatchCommand& to) {
-  return {
-      {'H', "header", "LINE", "add a header to the requests that do not have it",
-       [&](Text v) { to.headers.push_back(v); }},
-      {'\0', "compressed", "", "request gzip, and decode the bodies",
-       [&](Text) { to.batch.compressed = true; }},
-  };
-}
-
-Flag key_lifetime_flag(BatchCommand& to) {
-  return {'\0', "key-lifetime", "TIME",
-          "how long servers are trusted to remember an idempotency key (default: 24h)",
-          [&](Text v) { to.batch.key_lifetime = parse_seconds(v, "--key-lifetime"); }};
-}
-
-namespace {
 
 std::vector<Flag> journal_flags(BatchCommand& to) {
   auto& batch = to.batch;
   return {
       {'\0', "journal", "FILE",
        "where the state of each job is kept (default: INPUT.httpretry.db; needed for -)",
-       [&](Text v) { batch.journal = v; }},
+       store(batch.journal)},
       {'\0', "fresh", "",
        "begin anew; journal, results and dead letters of before get the end .old",
-       [&](Text) { batch.fresh = true; }},
+       enable(batch.fresh)},
       {'\0', "durability", "power|process",
        "what a commit survives: the end of the power (default), or only that of the process",
-       [&](Text v) {
-         batch.durability = v == "process" ? batch::Durability::Process : batch::Durability::Power;
-       }},
+       choose(batch.durability, "power|process")},
       key_lifetime_flag(to),
       {'\0', "retry-unknown", "", "send again what may have been executed and is unknown",
-       [&](Text) { batch.retry_unknown = true; }},
+       enable(batch.retry_unknown)},
   };
 }
 
@@ -105,115 +76,22 @@ std::vector<Flag> output_flags(BatchCommand& to) {
   auto& batch = to.batch;
   return {
       {'\0', "results", "FILE",
-       "a JSON line for each job that ended (default: INPUT.results.jsonl)",
-       [&](Text v) { batch.results = v; }},
+       "a JSON line for each job that ended (default: INPUT.results.jsonl)", store(batch.results)},
       {'\0', "no-results", "", "write no results; the journal knows the states",
-       [&](Text) { to.no_results = true; }},
+       enable(to.no_results)},
       {'\0', "dead", "FILE", "the jobs that failed, as an input for another run",
-       [&](Text v) { batch.dead = v; }},
+       store(batch.dead)},
   };
 }
-
-}  // namespace
-
-std::vector<Flag> response_flags(BatchCommand& to) {
-  auto& batch = to.batch;
-  return {
-      {'\0', "bodies", "WHERE",
-       "where the bodies of responses go: inline (into the results, up to 64 KiB; default), none, "
-       "or "
-       "a directory, into a file for each",
-       [&](Text v) { set_bodies(v, batch); }},
-      {'\0', "response-headers", "", "have the headers of the responses in the results, too",
-       [&](Text) { batch.headers = true; }},
-      {'\0', "progress", "auto|line|lines|json|none",
-       "a line that changes, a line every 10 s, or JSON every 10 s (auto: what standard error is)",
-       [&](Text v) {
-         to.progress = v == "line"    ? ProgressStyle::Line
-                       : v == "lines" ? ProgressStyle::Lines
-                       : v == "json"  ? ProgressStyle::Json
-                       : v == "none"  ? ProgressStyle::None
-                                      : ProgressStyle::Auto;
-       }},
-  };
-}
-
-std::vector<Flag> flow_flags(BatchCommand& to) {
-  auto& runner = to.batch.runner;
-  std::vector<Flag> flags = {
-      {'\0', "parallel", "N", "how many requests are on their way at once (default: 64)",
-       [&](Text v) { runner.parallel = parse_positive(v, "--parallel"); }},
-      {'\0', "rate", "N/TIME", "send at most N requests, retries included, in that time: 100/s",
-       [&](Text v) { runner.rate = parse_rate(v); }},
-      {'\0', "max-idle", "TIME", "end if nothing can be sent for longer than this (default: 1m)",
-       [&](Text v) { runner.max_idle = runner.max_shortage = parse_seconds(v, "--max-idle"); }},
-      {'\0', "max-failures", "N", "end when N jobs have failed in this run (default: 0, never)",
-       [&](Text v) {
-         runner.max_failures = static_cast<std::uint64_t>(parse_count(v, "--max-failures"));
-       }},
-      {'\0', "grace", "TIME", "how long requests may go on after the first signal (default: 10s)",
-       [&](Text v) { runner.grace = parse_seconds(v, "--grace"); }},
-  };
-  std::ranges::move(shared_flags(to.shared), std::back_inserter(flags));
-  return flags;
-}
-
-std::vector<Flag> telemetry_flags([[maybe_unused]] BatchCommand& to) {
-#ifdef HTTPRETRY_WITH_TELEMETRY
-  auto& telemetry = to.telemetry;
-  return {
-      {'\0', "metrics", "FILE",
-       "write metrics of the run, as Prometheus reads them; - is standard output",
-       [&](Text v) { telemetry.metrics_file = v; }},
-      {'\0', "har", "FILE",
-       "write an HTTP archive with an entry for each send, without bodies and secrets; it is kept "
-       "in memory until the end",
-       [&](Text v) { telemetry.har_file = v; }},
-      {'\0', "otlp", "[=URL]",
-       "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces",
-       [&](Text v) { telemetry.otlp = v; }},
-      {'\0', "log-json", "", "show each send and each call as a line of JSON on standard error",
-       [&](Text) { telemetry.log_json = true; }},
-  };
-#else
-  return {};
-#endif
-}
-
-std::vector<Flag> connection_flags(BatchCommand& to) {
-  auto& connection = to.batch.client.connection;
-  return {
-      {'k', "insecure", "", "do not verify the server's certificate",
-       [&](Text) { connection.verify_tls = false; }},
-      {'\0', "cacert", "FILE", "trust the certificates in FILE",
-       [&](Text v) { connection.ca_file = v; }},
-      {'x', "proxy", "URL", "use a proxy; \"\": none", [&](Text v) { connection.proxy.url = v; },
-       kMayBeEmpty},
-      {'\0', "connect-timeout", "TIME", "a limit for making a connection",
-       [&](Text v) { to.policy.set("connect_timeout", v); }},
-  };
-}
-
-namespace {
 
 #ifdef HTTPRETRY_WITH_QUEUE
-}  // namespace
-
-Flag queue_flag(BatchCommand& to) {
-  return {'\0', "queue", "URL",
-          "the queue: redis://[:PASSWORD@]HOST[:PORT][/DB]?job=NAME (default: $HTTPRETRY_QUEUE)",
-          [&](Text v) { to.queue = v; }};
-}
-
-namespace {
-
 std::vector<Flag> queue_flags(BatchCommand& to) {
   return {
       {'\0', "enqueue", "", "add the requests to a queue, which `httpretry work` sends",
-       [&](Text) { to.enqueue = true; }},
+       enable(to.enqueue)},
       queue_flag(to),
       {'\0', "force", "", "also on a server that may delete keys when its memory is full",
-       [&](Text) { to.force = true; }},
+       enable(to.force)},
   };
 }
 #endif
@@ -221,9 +99,9 @@ std::vector<Flag> queue_flags(BatchCommand& to) {
 std::vector<Flag> question_flags(BatchCommand& to) {
   return {
       {'\0', "status", "", "print what a journal says of its jobs (operand: JOURNAL)",
-       [&](Text) { to.status = true; }},
+       enable(to.status)},
       {'\0', "explain", "", "print what is known of a job (operands: JOURNAL ID)",
-       [&](Text) { to.explain = true; }},
+       enable(to.explain)},
       {'\0', "export", "dead|unknown|waiting|queued",
        "print the input lines of these jobs (operand: JOURNAL)",
        [&](Text v) {
@@ -238,23 +116,94 @@ std::vector<Flag> question_flags(BatchCommand& to) {
 
 }  // namespace
 
-FlagTable batch_flags(BatchCommand& to) {
-  const auto both = [](std::vector<Flag> flags, std::vector<Flag> more) {
-    std::ranges::move(more, std::back_inserter(flags));
-    return flags;
+std::vector<Flag> request_flags(BatchCommand& to) {
+  return {
+      {'H', "header", "LINE", "add a header to the requests that do not have it",
+       append(to.headers)},
+      {'\0', "compressed", "", "request gzip, and decode the bodies", enable(to.batch.compressed)},
   };
-  FlagTable table = {
-      {"Input", both(input_flags(to), request_flags(to))},
+}
+
+Flag key_lifetime_flag(BatchCommand& to) {
+  return {'\0', "key-lifetime", "TIME",
+          "how long servers are trusted to remember an idempotency key (default: 24h)",
+          [&](Text v) { to.batch.key_lifetime = parse_seconds(v, "--key-lifetime"); }};
+}
+
+std::vector<Flag> response_flags(BatchCommand& to) {
+  auto& batch = to.batch;
+  const std::vector<Flag> flags{
+      {'\0', "bodies", "WHERE",
+       "where the bodies of responses go: inline (into the results, up to 64 KiB; default), none, "
+       "or "
+       "a directory, into a file for each",
+       [&](Text v) { set_bodies(v, batch); }},
+      {'\0', "response-headers", "", "have the headers of the responses in the results, too",
+       enable(batch.headers)},
+      {'\0', "progress", "auto|line|lines|json|none",
+       "a line that changes, a line every 10 s, or JSON every 10 s (auto: what standard error is)",
+       choose(to.progress, "auto|line|lines|json|none")},
+  };
+  return joined(
+      flags,
+      telemetry_flags(
+          to.telemetry,
+          "write an HTTP archive with an entry for each send, without bodies and secrets; it is "
+          "kept "
+          "in memory until the end",
+          "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces"));
+}
+
+std::vector<Flag> flow_flags(BatchCommand& to) {
+  auto& runner = to.batch.runner;
+  const std::vector<Flag> flags{
+      {'\0', "parallel", "N", "how many requests are on their way at once (default: 64)",
+       [&](Text v) { runner.parallel = parse_positive(v, "--parallel"); }},
+      {'\0', "rate", "N/TIME", "send at most N requests, retries included, in that time: 100/s",
+       [&](Text v) { runner.rate = parse_rate(v); }},
+      {'\0', "max-idle", "TIME", "end if nothing can be sent for longer than this (default: 1m)",
+       [&](Text v) { runner.max_idle = runner.max_shortage = parse_seconds(v, "--max-idle"); }},
+      {'\0', "max-failures", "N", "end when N jobs have failed in this run (default: 0, never)",
+       [&](Text v) {
+         runner.max_failures = static_cast<std::uint64_t>(parse_count(v, "--max-failures"));
+       }},
+      {'\0', "grace", "TIME", "how long requests may go on after the first signal (default: 10s)",
+       [&](Text v) { runner.grace = parse_seconds(v, "--grace"); }},
+  };
+  return joined(flags, shared_flags(to.shared));
+}
+
+std::vector<Flag> connection_flags(BatchCommand& to) {
+  auto& connection = to.batch.client.connection;
+  return {
+      {'k', "insecure", "", "do not verify the server's certificate",
+       set(connection.verify_tls, false)},
+      {'\0', "cacert", "FILE", "trust the certificates in FILE", store(connection.ca_file)},
+      {'x', "proxy", "URL", "use a proxy; \"\": none", store(connection.proxy.url), kMayBeEmpty},
+      {'\0', "connect-timeout", "TIME", "a limit for making a connection",
+       [&](Text v) { to.policy.set("connect_timeout", v); }},
+  };
+}
+
+Flag queue_flag(BatchCommand& to) {
+  return {'\0', "queue", "URL",
+          "the queue: redis://[:PASSWORD@]HOST[:PORT][/DB]?job=NAME (default: $HTTPRETRY_QUEUE)",
+          store(to.queue)};
+}
+
+FlagTable batch_flags(BatchCommand& to) {
+  return {
+      {"Input", joined(input_flags(to), request_flags(to))},
+#ifdef HTTPRETRY_WITH_QUEUE
+      {"Queue", queue_flags(to)},
+#endif
       {"Journal", journal_flags(to)},
-      {"Output", both(both(output_flags(to), response_flags(to)), telemetry_flags(to))},
+      {"Output", joined(output_flags(to), response_flags(to))},
       {"Flow", flow_flags(to)},
       {"Policy", policy_flags(to.policy)},
       {"Connection", connection_flags(to)},
-      {"Questions", question_flags(to)}};
-#ifdef HTTPRETRY_WITH_QUEUE
-  table.insert(table.begin() + 1, {"Queue", queue_flags(to)});
-#endif
-  return table;
+      {"Questions", question_flags(to)},
+  };
 }
 
 }  // namespace httpretry::cli

@@ -3,7 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/policy_options.hpp"
-#include "send/options.hpp"
+#include "send/telemetry.hpp"
 
 #include <httpretry/batch/batch.hpp>
 
@@ -26,7 +26,7 @@ struct BatchCommand {
   bool status = false;
   bool explain = false;
   std::optional<batch::State> print_jobs;  // --export
-  SendOptions telemetry;                   // only what these options set
+  TelemetryOptions telemetry;
   bool enqueue = false;
   std::string queue;                  // a URL
   bool force = false;                 // also on a server that may delete keys
@@ -36,7 +36,6 @@ struct BatchCommand {
 // Those that `httpretry work` has, too.
 std::vector<Flag> request_flags(BatchCommand& to);
 std::vector<Flag> response_flags(BatchCommand& to);
-std::vector<Flag> telemetry_flags(BatchCommand& to);
 std::vector<Flag> flow_flags(BatchCommand& to);
 std::vector<Flag> connection_flags(BatchCommand& to);
 Flag key_lifetime_flag(BatchCommand& to);

@@ -1,6 +1,5 @@
 #include "batch/run_parts.hpp"
 
-#include "batch/run_signals.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/message.hpp"
 #include "cli/output.hpp"
@@ -11,12 +10,16 @@
 #include "send/shared.hpp"
 #include "send/telemetry.hpp"
 
+#include <pthread.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <utility>
+#include <atomic>
 
 namespace httpretry::cli {
 namespace {
+
+::sigset_t our_signals() { return signal_set({SIGINT, SIGTERM, SIGUSR1}); }
 
 // Of jobs that all have had their turn.
 int exit_status(const batch::Counts& counts) {
@@ -37,6 +40,13 @@ bool end_telemetry(const RunTelemetry& telemetry) {
 }
 
 }  // namespace
+
+WithoutSignals::WithoutSignals() : before_{} {
+  const auto set = our_signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+}
+
+WithoutSignals::~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 RunDisplay::RunDisplay(ProgressStyle style) : style_(style) {
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
@@ -81,17 +91,25 @@ void begin_sharing(BatchCommand& command) {
 
 std::shared_ptr<const RunTelemetry> begin_telemetry(BatchCommand& command) {
   const WithoutSignals blocked;
-  auto telemetry = run_telemetry(command.telemetry);
+  auto telemetry = run_telemetry(command.telemetry, false);
   if (telemetry) telemetry->observe(command.batch.client);
   return telemetry;
 }
 
 RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run,
-                    std::function<void()> stop) {
+                    const std::function<void()>& stop) {
+  std::atomic<int> received = 0;
+  const SignalThread signals(our_signals(), [&](const auto& info) {
+    const auto signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGUSR1) return runner.ask_progress();
+    if (received != 0) return stop();
+    received = signal;
+    runner.finish_up();
+    print_message("httpretry: requests on their way may end; a second signal stops them, too");
+  });
   RunEnded ended;
-  const RunSignals signals(runner, std::move(stop));
   ended.end = run();
-  ended.signal = signals.received();
+  ended.signal = received;
   return ended;
 }
 

@@ -3,6 +3,7 @@
 
 #include "batch/display.hpp"
 
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,6 +29,18 @@ class RunDisplay {
   ProgressStyle style_;
 };
 
+// Threads that are made while an object exists do not get the signals that run_to_end handles.
+class WithoutSignals {
+ public:
+  WithoutSignals();
+  ~WithoutSignals();
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  ::sigset_t before_;
+};
+
 // The headers, policies and environment of its requests.
 void prepare_requests(BatchCommand& command);
 
@@ -40,9 +53,10 @@ struct RunEnded {
   batch::RunEnd end{};
   int signal = 0;  // that stopped it
 };
-// Runs, and is stopped by signals: the second one calls `stop`.
+// Runs. The first SIGINT or SIGTERM ends the run gently, the second one calls `stop`, and SIGUSR1
+// asks how far the run is.
 RunEnded run_to_end(batch::Runner& runner, const std::function<batch::RunEnd()>& run,
-                    std::function<void()> stop);
+                    const std::function<void()>& stop);
 // "httpretry: 3 of 5 done, 1 dead, 1 waiting". `late`: results that came too late.
 std::string end_line(const batch::Counts& counts, std::uint64_t late, batch::RunEnd end,
                      const BatchCommand& command);

@@ -176,6 +176,11 @@ Flag help_flag() {
   return {'h', "help", "", "show this help", [](const std::string&) { throw HelpRequested(); }};
 }
 
+std::vector<Flag> joined(std::vector<Flag> flags, const std::vector<Flag>& more) {
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
 FlagTable help_only() { return {{"Options", {help_flag()}}}; }
 
 void parse(const std::vector<std::string>& args, const FlagTable& table,

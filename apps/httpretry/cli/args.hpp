@@ -8,6 +8,7 @@
 
 #include <httpretry/http/time.hpp>
 
+#include <algorithm>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -42,15 +43,48 @@ struct Flag {
 
 inline constexpr bool kMayBeEmpty = true;
 
+// Actions of flags.
+using Text = const std::string&;
+template <class Target>
+auto store(Target& target) {
+  return [&target](Text value) { target = value; };
+}
+template <class Target, class Value>
+auto set(Target& target, Value value) {
+  return [&target, value](Text /*value*/) { target = value; };
+}
+inline auto enable(bool& target) { return set(target, true); }
+inline auto append(std::vector<std::string>& target) {
+  return [&target](Text value) { target.push_back(value); };
+}
+// For a flag whose value is one of `words`, "a|b|c": sets the enumerator with the same index.
+template <class Enum>
+auto choose(Enum& target, std::string_view words) {
+  return [&target, words](Text value) {
+    const auto all = "|" + std::string(words) + "|";
+    const auto found = all.find("|" + value + "|");
+    target = static_cast<Enum>(std::count(all.data(), all.data() + found, '|'));
+  };
+}
+
 struct FlagGroup {
   std::string_view title;
   std::vector<Flag> flags;
 };
 using FlagTable = std::vector<FlagGroup>;
 
+// Returns the table that `table_of` makes for options that nobody reads.
+template <class Options>
+FlagTable unused_table(FlagTable (*table_of)(Options&)) {
+  static Options unused;
+  return table_of(unused);
+}
+
 // -h, --help, which every command has.
 Flag help_flag();
 FlagTable help_only();  // for a command without other flags
+
+std::vector<Flag> joined(std::vector<Flag> flags, const std::vector<Flag>& more);
 
 // What is said about an option that the table does not have, "--name" or "-n": the end of the
 // message, or nothing.

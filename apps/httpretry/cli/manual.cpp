@@ -98,17 +98,12 @@ std::string page() {
 
 FlagTable table_of(bool& markdown) {
   return {{"Options",
-           {{'\0', "markdown", "", "print Markdown instead",
-             [&](const std::string&) { markdown = true; }},
-            help_flag()}}};
+           {{'\0', "markdown", "", "print Markdown instead", enable(markdown)}, help_flag()}}};
 }
 
 }  // namespace
 
-FlagTable manual_table() {
-  static bool unused;
-  return table_of(unused);
-}
+FlagTable manual_table() { return unused_table<bool>(table_of); }
 
 int manual(const Args& args) {
   bool markdown = false;

@@ -95,9 +95,9 @@ bool PolicyChoice::sets(std::string_view key) const {
 std::vector<Flag> policy_flags(PolicyChoice& choice) {
   return {
       {'\0', "policy", "FILE", "use the policies in FILE (default: $HTTPRETRY_POLICY)",
-       [&](const std::string& value) { choice.file = value; }},
+       store(choice.file)},
       {'\0', "preset", "PRESET", "use a built-in policy; httpretry policy presets lists them",
-       [&](const std::string& value) { choice.preset = value; }},
+       store(choice.preset)},
       {'\0', "set", "KEY=VALUE", "set one key of the policies, such as backoff.initial=200ms",
        [&](const std::string& value) {
          auto [key, text] = parse_setting(value);

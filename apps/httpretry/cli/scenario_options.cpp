@@ -76,10 +76,10 @@ Step parse_item(const std::string& item) {
 std::vector<Flag> scenario_flags(ScenarioChoice& choice) {
   return {
       {'\0', "scenario", "FILE", "a JSON file with what happens to each request",
-       [&](const std::string& value) { choice.file = value; }},
+       store(choice.file)},
       {'\0', "outcomes", "LIST",
        "a scenario in short: 503,timeout,429:retry-after=7,200; retry-after=now+7 is a date",
-       [&](const std::string& value) { choice.outcomes = value; }},
+       store(choice.outcomes)},
   };
 }
 

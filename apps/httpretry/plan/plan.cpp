@@ -34,7 +34,6 @@ struct PlanOptions {
 };
 
 FlagTable table_of(PlanOptions& to) {
-  using Text = const std::string&;
   FlagTable table{{"Policy", policy_flags(to.policy)}, {"Scenario", scenario_flags(to.scenario)}};
   table.push_back(
       {"Output",
@@ -55,7 +54,7 @@ FlagTable table_of(PlanOptions& to) {
          "begin at DATE, such as 2026-01-02T03:04:05Z (default: the real date)",
          [&](Text v) { to.now = parse_date(v, "--now"); }},
         {'\0', "format", "table|json|svg", "the output: a table, a JSON report, or a drawing",
-         [&](Text v) { to.format = v; }},
+         store(to.format)},
         help_flag()}});
   return table;
 }
@@ -177,10 +176,7 @@ std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
 
 }  // namespace
 
-FlagTable plan_table() {
-  static PlanOptions unused;
-  return table_of(unused);
-}
+FlagTable plan_table() { return unused_table<PlanOptions>(table_of); }
 
 int plan(const Args& args) {
   PlanOptions options;

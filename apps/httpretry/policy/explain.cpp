@@ -140,20 +140,17 @@ struct ExplainOptions {
 };
 
 FlagTable table_of(ExplainOptions& to) {
-  return {{"Options",
-           {{'\0', "all", "", "every value and near miss, and what happens after a 503",
-             [&](const std::string&) { to.all = true; }},
-            {'\0', "format", "words|json", "the output: words (the default) or JSON",
-             [&](const std::string& value) { to.format = value; }},
-            help_flag()}}};
+  return {
+      {"Options",
+       {{'\0', "all", "", "every value and near miss, and what happens after a 503",
+         enable(to.all)},
+        {'\0', "format", "words|json", "the output: words (the default) or JSON", store(to.format)},
+        help_flag()}}};
 }
 
 }  // namespace
 
-FlagTable policy_explain_table() {
-  static ExplainOptions unused;
-  return table_of(unused);
-}
+FlagTable policy_explain_table() { return unused_table<ExplainOptions>(table_of); }
 
 int policy_explain(const Args& args) {
   ExplainOptions options;

@@ -1,7 +1,6 @@
 // httpretry work --queue URL [options]: sends the jobs of a queue, beside any number of others.
 #include "batch/display.hpp"
 #include "batch/run_parts.hpp"
-#include "batch/run_signals.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/message.hpp"
 #include "cli/output.hpp"
@@ -11,15 +10,10 @@
 
 #include <httpretry/client/report.hpp>
 
-#include <algorithm>
-#include <iterator>
-
 namespace httpretry::cli {
 namespace {
 
 using batch::RunEnd;
-using Text = const std::string&;
-
 constexpr Duration kShortestLease = std::chrono::milliseconds(500);
 
 struct WorkCommand {
@@ -41,7 +35,7 @@ struct WorkCommand {
 std::vector<Flag> queue_flags(WorkCommand& to) {
   return {
       queue_flag(to.batch),
-      {'\0', "drain", "", "end when no job is left, as batch does", [&](Text) { to.drain = true; }},
+      {'\0', "drain", "", "end when no job is left, as batch does", enable(to.drain)},
       {'\0', "lease", "TIME",
        "after which a worker that says nothing loses its jobs to others (default: 30s)",
        [&](Text v) {
@@ -50,59 +44,46 @@ std::vector<Flag> queue_flags(WorkCommand& to) {
        }},
       key_lifetime_flag(to.batch),
       {'\0', "files", "DIR",
-       "send jobs whose body is in a file, and read these files below DIR only",
-       [&](Text v) { to.files = v; }},
+       "send jobs whose body is in a file, and read these files below DIR only", store(to.files)},
       {'\0', "force", "", "also on a server that may delete keys when its memory is full",
-       [&](Text) { to.batch.force = true; }},
+       enable(to.batch.force)},
   };
 }
 
 std::vector<Flag> question_flags(WorkCommand& to) {
   return {
       {'\0', "status", "", "print how many jobs are in which state, and which workers there are",
-       [&](Text) { to.status = true; }},
+       enable(to.status)},
       {'\0', "results", "FILE",
        "write the results that are there, and end; an existing file is continued, - is standard "
        "output",
-       [&](Text v) { to.results = v; }},
+       store(to.results)},
       {'\0', "dead", "FILE", "the same for the jobs that failed, as an input for `httpretry batch`",
-       [&](Text v) { to.dead = v; }},
+       store(to.dead)},
       {'\0', "unknown", "FILE",
        "write what may have been executed and is unknown now, as an input, and end; an existing "
        "file is replaced, - is standard output",
-       [&](Text v) { to.unknown = v; }},
+       store(to.unknown)},
       {'\0', "retry-unknown", "", "queue it again, which may execute it twice, and end",
-       [&](Text) { to.retry_unknown = true; }},
+       enable(to.retry_unknown)},
       help_flag(),
   };
 }
 
 FlagTable work_flags(WorkCommand& to) {
-  auto output = response_flags(to.batch);
-  std::ranges::move(telemetry_flags(to.batch), std::back_inserter(output));
   return {{"Queue", queue_flags(to)},
           {"Requests", request_flags(to.batch)},
-          {"Output", std::move(output)},
+          {"Output", response_flags(to.batch)},
           {"Flow", flow_flags(to.batch)},
           {"Policy", policy_flags(to.batch.policy)},
           {"Connection", connection_flags(to.batch)},
           {"Questions", question_flags(to)}};
 }
 
-std::string row(std::uint64_t count, const std::string& name) {
-  auto number = grouped(count);
-  number.insert(0, number.size() < 12 ? 12 - number.size() : 0, ' ');
-  return number + "  " + name + "\n";
-}
-
 std::string status_text(const queue::QueueStatus& status) {
-  const auto& counts = status.counts;
-  auto text = "queue    " + printable(status.name) + "\n" + row(counts.done, "done") +
-              row(counts.dead, "dead") + row(counts.waiting, "waiting") +
-              row(counts.unknown, "unknown") + row(counts.sending, "sending") +
-              row(counts.queued, "queued");
-  if (status.poison > 0) text += row(status.poison, "dead because their workers ended");
-  if (status.late > 0) text += row(status.late, "results that came too late");
+  auto text = "queue    " + printable(status.name) + "\n" + counts_text(status.counts);
+  if (status.poison > 0) text += row_text("dead because their workers ended", status.poison);
+  if (status.late > 0) text += row_text("results that came too late", status.late);
   if (status.next_due) {
     text += "the next that waits may be sent in " + duration_text(*status.next_due) + "\n";
   }
@@ -184,10 +165,7 @@ int run_worker(WorkCommand& work) {
 
 }  // namespace
 
-FlagTable work_table() {
-  static WorkCommand unused;
-  return work_flags(unused);
-}
+FlagTable work_table() { return unused_table(work_flags); }
 
 int work(const Args& args) {
   WorkCommand command;

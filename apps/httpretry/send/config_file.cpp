@@ -1,4 +1,4 @@
-#include "send/config_file.hpp"
+#include "send/flags.hpp"
 
 #include "cli/input.hpp"
 #include "send/data.hpp"

@@ -1,4 +1,4 @@
-#include "send/curl_options.hpp"
+#include "send/flags.hpp"
 
 #include <algorithm>
 

@@ -2,9 +2,7 @@
 #include "send/flags.hpp"
 #include "send/shared.hpp"
 
-#include "send/config_file.hpp"
 #include "send/connection.hpp"
-#include "send/curl_options.hpp"
 #include "send/data.hpp"
 #include "send/poll_until.hpp"
 
@@ -53,9 +51,9 @@ std::vector<Flag> request_flags(SendOptions& to) {
        "name and password; without a password, the terminal is asked for it; \"\": an empty name",
        store(to.user), kMayBeEmpty},
       {'\0', "basic", "", "with -u: basic authentication (the default)",
-       [&](Text) { to.auth = Credentials::Scheme::Basic; }},
+       set(to.auth, Credentials::Scheme::Basic)},
       {'\0', "digest", "", "with -u: digest authentication",
-       [&](Text) { to.auth = Credentials::Scheme::Digest; }},
+       set(to.auth, Credentials::Scheme::Digest)},
       {'\0', "oauth2-bearer", "TOKEN", "send this token in the Authorization header",
        store(to.bearer)},
       {'b', "cookie", "DATA",
@@ -67,8 +65,7 @@ std::vector<Flag> request_flags(SendOptions& to) {
          to.cookie_jar = v;
          to.use_cookies = true;
        }},
-      {'n', "netrc", "", "read name and password from ~/.netrc",
-       [&](Text) { to.connection.netrc = ""; }},
+      {'n', "netrc", "", "read name and password from ~/.netrc", set(to.connection.netrc, "")},
       {'\0', "netrc-file", "FILE", "like --netrc, with this file", store(to.connection.netrc)},
       {'r', "range", "RANGE",
        "request these bytes only: 0-99, 500-, -100; a retry requests the same ones",
@@ -166,19 +163,16 @@ std::vector<Flag> connection_flags(SendOptions& to) {
        [&](Text v) { connection.resolve.push_back(resolve_entry(v)); }},
       {'\0', "connect-to", "HOST:PORT:TO:PORT",
        "connect to TO:PORT instead; an empty part matches any", append(connection.connect_to)},
-      {'4', "ipv4", "", "use IPv4 addresses only",
-       [&](Text) { connection.ip_version = IpVersion::V4; }},
-      {'6', "ipv6", "", "use IPv6 addresses only",
-       [&](Text) { connection.ip_version = IpVersion::V6; }},
+      {'4', "ipv4", "", "use IPv4 addresses only", set(connection.ip_version, IpVersion::V4)},
+      {'6', "ipv6", "", "use IPv6 addresses only", set(connection.ip_version, IpVersion::V6)},
       {'\0', "interface", "NAME", "connect from this network interface, address or host",
        store(connection.local_interface)},
       {'\0', "unix-socket", "FILE", "connect to this Unix socket", store(connection.unix_socket)},
-      {'\0', "http1.1", "", "use HTTP/1.1 only",
-       [&](Text) { to.http_version = HttpVersion::Http1; }},
+      {'\0', "http1.1", "", "use HTTP/1.1 only", set(to.http_version, HttpVersion::Http1)},
       {'\0', "http2", "", "use HTTP/2 if TLS negotiates it (the default)",
-       [&](Text) { to.http_version = HttpVersion::Any; }},
+       set(to.http_version, HttpVersion::Any)},
       {'\0', "http2-prior-knowledge", "", "use HTTP/2 without negotiating it",
-       [&](Text) { to.http_version = HttpVersion::Http2PriorKnowledge; }},
+       set(to.http_version, HttpVersion::Http2PriorKnowledge)},
   };
 }
 
@@ -186,7 +180,7 @@ std::vector<Flag> tls_flags(SendOptions& to) {
   auto& tls = to.connection;
   auto& own = tls.client_certificate;
   return {
-      {'k', "insecure", "", "accept any certificate", [&](Text) { tls.verify_tls = false; }},
+      {'k', "insecure", "", "accept any certificate", set(tls.verify_tls, false)},
       {'\0', "cacert", "FILE", "trust the certificates in FILE", store(tls.ca_file)},
       {'\0', "capath", "FOLDER", "trust the certificates in FOLDER, which c_rehash prepared",
        store(tls.ca_path)},
@@ -198,14 +192,13 @@ std::vector<Flag> tls_flags(SendOptions& to) {
        "accept only these public keys of the server: sha256//..., or a file",
        store(tls.pinned_keys)},
       {'\0', "tlsv1.2", "", "use TLS 1.2 or later (the default)",
-       [&](Text) { tls.min_tls = TlsVersion::Tls12; }},
-      {'\0', "tlsv1.3", "", "use TLS 1.3 or later", [&](Text) { tls.min_tls = TlsVersion::Tls13; }},
+       set(tls.min_tls, TlsVersion::Tls12)},
+      {'\0', "tlsv1.3", "", "use TLS 1.3 or later", set(tls.min_tls, TlsVersion::Tls13)},
   };
 }
 
 std::vector<Flag> retry_flags(SendOptions& to) {
-  auto flags = policy_flags(to.policy);
-  const std::vector<Flag> more{
+  const std::vector<Flag> flags{
       {'\0', "idempotency-key", "[=KEY]",
        "send an idempotency key, the same on all attempts; generated if KEY is not given",
        [&](Text v) {
@@ -255,30 +248,17 @@ std::vector<Flag> retry_flags(SendOptions& to) {
       {'\0', "retry-connrefused", "", "retry after a refused connection too (most policies do)",
        [&](Text) { to.policy.set("retry_on.transport", kAllTransport); }},
   };
-  flags.insert(flags.end(), more.begin(), more.end());
-  const auto shared = shared_flags(to.shared);
-  flags.insert(flags.end(), shared.begin(), shared.end());
-  return flags;
+  return joined(joined(policy_flags(to.policy), flags), shared_flags(to.shared));
 }
 
 std::vector<Flag> message_flags(SendOptions& to) {
-  return {
-      {'\0', "report", "FILE", "write a JSON report; - is standard output", store(to.report)},
-#ifdef HTTPRETRY_WITH_TELEMETRY
-      {'\0', "metrics", "FILE",
-       "write metrics of the run, as Prometheus reads them; - is standard output",
-       store(to.metrics_file)},
-      {'\0', "har", "FILE",
-       "write an HTTP archive with an entry for each send, without bodies and secrets; - is "
-       "standard output",
-       store(to.har_file)},
-      {'\0', "otlp", "[=URL]",
-       "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces "
-       "(http://localhost:4318, or what OTEL_EXPORTER_OTLP_ENDPOINT says)",
-       [&](Text v) { to.otlp = v; }},
-      {'\0', "log-json", "", "show each send and each call as a line of JSON on standard error",
-       enable(to.log_json)},
-#endif
+  const auto telemetry = telemetry_flags(
+      to,
+      "write an HTTP archive with an entry for each send, without bodies and secrets; - is "
+      "standard output",
+      "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces "
+      "(http://localhost:4318, or what OTEL_EXPORTER_OTLP_ENDPOINT says)");
+  const std::vector<Flag> flags{
       {'\0', "trace", "", "show each attempt and decision on standard error as it happens",
        enable(to.trace)},
       {'v', "verbose", "",
@@ -287,8 +267,7 @@ std::vector<Flag> message_flags(SendOptions& to) {
        enable(to.verbose)},
       {'s', "silent", "", "show no messages", enable(to.silent)},
       {'S', "show-error", "", "with -s: show messages about failures", enable(to.show_error)},
-      {'\0', "no-progress-meter", "", "show no status line on a terminal",
-       [&](Text) { to.progress = false; }},
+      {'\0', "no-progress-meter", "", "show no status line on a terminal", set(to.progress, false)},
       {'#', "progress-bar", "",
        "show a progress bar for long transfers (the default on a terminal)", enable(to.progress)},
       {'\0', "stderr", "FILE",
@@ -297,6 +276,9 @@ std::vector<Flag> message_flags(SendOptions& to) {
       {'\0', "color", "auto|always|never",
        "use colors; auto: on a terminal, unless NO_COLOR is set", store(to.color)},
   };
+  const Flag report{'\0', "report", "FILE", "write a JSON report; - is standard output",
+                    store(to.report)};
+  return joined(joined({report}, telemetry), flags);
 }
 
 std::vector<Flag> other_flags(SendOptions& to) {
@@ -336,10 +318,7 @@ FlagTable send_flags(SendOptions& to) {
           {"Other", other_flags(to)}};
 }
 
-FlagTable send_table() {
-  static SendOptions unused;
-  return send_flags(unused);
-}
+FlagTable send_table() { return unused_table(send_flags); }
 
 void parse_send(const Args& args, SendOptions& to) {
   parse(
@@ -351,23 +330,7 @@ void begin_next_group(SendOptions& to) {
   if (to.urls.empty() && to.read_config)
     throw UsageError("option --next: no URL is given before it");
   SendOptions next;
-  next.config_depth = to.config_depth;
-  next.read_config = to.read_config;
-  next.end_of_waits = to.end_of_waits;
-  next.parallel = to.parallel;
-  next.parallel_max = to.parallel_max;
-  next.fail_early = to.fail_early;
-  next.messages_file = to.messages_file;
-  next.show_error = to.show_error;
-  next.progress = to.progress;
-  next.verbose = to.verbose;
-  next.trace = to.trace;
-  next.color = to.color;
-  next.report = to.report;
-  next.metrics_file = to.metrics_file;
-  next.har_file = to.har_file;
-  next.otlp = to.otlp;
-  next.log_json = to.log_json;
+  static_cast<RunOptions&>(next) = to;
   next.earlier = std::exchange(to.earlier, {});
   next.earlier.push_back(std::move(to));
   to = std::move(next);

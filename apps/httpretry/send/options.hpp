@@ -6,6 +6,7 @@
 #include "send/data.hpp"
 #include "send/form.hpp"
 #include "send/protocols.hpp"
+#include "send/telemetry.hpp"
 
 #include <httpretry/curl/transport_options.hpp>
 #include <httpretry/flow/shared_state.hpp>
@@ -21,8 +22,6 @@
 
 namespace httpretry::cli {
 
-class RunTelemetry;
-
 // What happens to a response of 400 or more.
 enum class OnErrorStatus : std::uint8_t {
   Fail,             // it is shown, and the exit status is an error
@@ -36,14 +35,29 @@ inline constexpr const char* kRemoteName = "";
 // The limit of a body in memory, unless --max-filesize sets it.
 inline constexpr std::uint64_t kMostInMemory = std::uint64_t{1} << 30U;
 
-// The options of a group of URLs. `--next` ends a group.
-struct SendOptions {
-  std::vector<SendOptions> earlier;  // the groups before this one
-
-  std::vector<std::string> urls;
+// The options of the whole run.
+struct RunOptions : TelemetryOptions {
   int config_depth = 0;     // of nested -K files
   bool read_config = true;  // else -K does nothing
   int end_of_waits = -1;    // `cancel` of read_whole, for -K
+
+  bool parallel = false;
+  long parallel_max = 50;
+  bool fail_early = false;
+  bool show_error = false;
+  bool progress = true;  // a status line on a terminal
+  bool verbose = false;
+  bool trace = false;
+  std::string color = "auto";
+  std::string messages_file;  // --stderr
+  std::string report;         // a file, or "-"
+};
+
+// The options of a group of URLs. `--next` ends a group.
+struct SendOptions : RunOptions {
+  std::vector<SendOptions> earlier;  // the groups before this one
+
+  std::vector<std::string> urls;
 
   std::string method;                // -X; empty: implied by other options
   std::vector<std::string> headers;  // in the syntax of curl's -H
@@ -91,10 +105,6 @@ struct SendOptions {
   std::optional<std::uint64_t> max_file_size;
   std::optional<std::uint64_t> bytes_per_second;
 
-  bool parallel = false;
-  long parallel_max = 50;
-  bool fail_early = false;
-
   PolicyChoice policy;
   bool retry_all_errors = false;
   bool use_idempotency_key = false;  // --idempotency-key
@@ -106,18 +116,7 @@ struct SendOptions {
   OnErrorStatus on_error_status = OnErrorStatus::Fail;
   bool include = false;
   bool silent = false;
-  bool show_error = false;
-  bool progress = true;  // a status line on a terminal
-  bool verbose = false;
-  bool trace = false;
-  std::string color = "auto";
-  std::string messages_file;  // --stderr
-  std::string write_out;      // a format, or "@FILE" until it is read
-  std::string report;         // a file, or "-"
-  std::string metrics_file;
-  std::string har_file;
-  std::optional<std::string> otlp;  // the endpoint; empty: the environment's, or the usual one
-  bool log_json = false;
+  std::string write_out;                          // a format, or "@FILE" until it is read
   std::shared_ptr<const RunTelemetry> telemetry;  // of the run; null: none is wanted
   std::optional<std::string> shared;              // --shared
   std::shared_ptr<SharedState> shared_state;      // of the run; null: each client has its own

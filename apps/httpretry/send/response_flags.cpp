@@ -42,15 +42,15 @@ std::vector<Flag> response_flags(SendOptions& to) {
   return {
       {'i', "include", "", "show the response headers too", enable(to.include)},
       {'f', "fail", "", "do not show a response of 400 or more",
-       [&](Text) { to.on_error_status = OnErrorStatus::FailWithoutBody; }},
+       set(to.on_error_status, OnErrorStatus::FailWithoutBody)},
       {'\0', "fail-with-body", "", "show it, and exit with 22 (the default)",
-       [&](Text) { to.on_error_status = OnErrorStatus::Fail; }},
+       set(to.on_error_status, OnErrorStatus::Fail)},
       {'\0', "no-fail", "", "exit with 0 for any response, as curl does without -f",
-       [&](Text) { to.on_error_status = OnErrorStatus::Succeed; }},
+       set(to.on_error_status, OnErrorStatus::Succeed)},
       {'w', "write-out", "FORMAT",
        "print FORMAT after each response: curl's variables, such as %{http_code} and %{json}, and "
        "%{attempts}, %{stop_reason}, %{wire_sends}; @FILE reads FORMAT from a file",
-       [&](Text v) { to.write_out = v; }},
+       store(to.write_out)},
       {'\0', "max-filesize", "BYTES", "fail if a response is larger than this: 500, 20K, 3M, 1G",
        [&](Text v) {
          to.max_file_size = parse_bytes(v, "--max-filesize");

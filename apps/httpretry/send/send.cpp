@@ -224,7 +224,7 @@ int send_all(SendOptions& options, const Signals& signals) {
     groups.emplace_back(group, signals, urls + 1);
     urls += group.urls.size();
   };
-  options.telemetry = run_telemetry(options);
+  options.telemetry = run_telemetry(options, !shows_errors(options));
   options.shared_state = shared_state(options.shared, !shows_errors(options));
   for (auto& earlier : options.earlier) {
     earlier.telemetry = options.telemetry;

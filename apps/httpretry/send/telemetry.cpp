@@ -1,10 +1,8 @@
 #include "send/telemetry.hpp"
 
-#include "cli/args.hpp"
 #include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
-#include "send/options.hpp"
 
 #include <cstdlib>
 #include <stdexcept>
@@ -25,7 +23,8 @@ bool environment_wants_traces() {
 
 using Problems = std::vector<std::string>;
 
-std::shared_ptr<Otlp> exporter_for(const SendOptions& options, Problems& problems) {
+std::shared_ptr<Otlp> exporter_for(const TelemetryOptions& options, bool quiet,
+                                   Problems& problems) {
   auto where = OtlpOptions::from_environment(&problems);
   if (options.otlp && !options.otlp->empty()) {
     where.endpoint = *options.otlp;
@@ -33,7 +32,7 @@ std::shared_ptr<Otlp> exporter_for(const SendOptions& options, Problems& problem
   }
   if (where.service_name == OtlpOptions().service_name) where.service_name = "httpretry";
   where.shutdown = Duration::zero();  // `finish` has waited
-  if (shows_errors(options)) {
+  if (!quiet) {
     where.on_problem = [](const std::string& message) {
       print_message("httpretry: " + printable(message));
     };
@@ -55,13 +54,26 @@ std::shared_ptr<Observer> tracer_for(const Otlp& exporter, Problems& problems) {
 
 }  // namespace
 
-RunTelemetry::RunTelemetry(const SendOptions& options)
+std::vector<Flag> telemetry_flags(TelemetryOptions& to, std::string_view about_har,
+                                  std::string_view about_otlp) {
+  return {
+      {'\0', "metrics", "FILE",
+       "write metrics of the run, as Prometheus reads them; - is standard output",
+       store(to.metrics_file)},
+      {'\0', "har", "FILE", about_har, store(to.har_file)},
+      {'\0', "otlp", "[=URL]", about_otlp, store(to.otlp)},
+      {'\0', "log-json", "", "show each send and each call as a line of JSON on standard error",
+       enable(to.log_json)},
+  };
+}
+
+RunTelemetry::RunTelemetry(const TelemetryOptions& options, bool quiet)
     : metrics_file_(options.metrics_file), har_file_(options.har_file) {
   if (options.otlp || environment_wants_traces()) {
     Problems problems;
-    exporter_ = exporter_for(options, problems);
+    exporter_ = exporter_for(options, quiet, problems);
     tracer_ = tracer_for(*exporter_, problems);
-    if (!shows_errors(options)) problems.clear();
+    if (quiet) problems.clear();
     for (const auto& problem : problems) print_message("httpretry: " + printable(problem));
   }
   if (!metrics_file_.empty()) {
@@ -101,10 +113,10 @@ void RunTelemetry::finish(const WaitLimit& limit) const {
   if (exporter_) exporter_->flush(limit.signals().received() != 0 ? kFlushAfterSignal : kFlush);
 }
 
-std::shared_ptr<const RunTelemetry> run_telemetry(const SendOptions& options) {
+std::shared_ptr<const RunTelemetry> run_telemetry(const TelemetryOptions& options, bool quiet) {
   const bool wanted = options.otlp || environment_wants_traces() || options.log_json ||
                       !options.metrics_file.empty() || !options.har_file.empty();
-  return wanted ? std::make_shared<const RunTelemetry>(options) : nullptr;
+  return wanted ? std::make_shared<const RunTelemetry>(options, quiet) : nullptr;
 }
 
 }  // namespace httpretry::cli

@@ -29,17 +29,15 @@ struct ServeOptions {
 };
 
 FlagTable table_of(ServeOptions& to) {
-  using Text = const std::string&;
   FlagTable table{{"Scenario", scenario_flags(to.scenario)}};
   table.push_back(
       {"Server",
        {{'\0', "listen", "ADDRESS:PORT", "where to listen (127.0.0.1:0: any free port)",
-         [&](Text v) { to.listen = v; }},
+         store(to.listen)},
         {'\0', "tls", "", "use TLS; the certificate authority is shown on standard error",
-         [&](Text) { to.tls = true; }},
+         enable(to.tls)},
         {'\0', "log", "FILE",
-         "append a JSON line for each request to FILE (default: standard output)",
-         [&](Text v) { to.log = v; }},
+         "append a JSON line for each request to FILE (default: standard output)", store(to.log)},
         help_flag()}});
   return table;
 }
@@ -113,10 +111,7 @@ class RequestLog {
 
 }  // namespace
 
-FlagTable serve_table() {
-  static ServeOptions unused;
-  return table_of(unused);
-}
+FlagTable serve_table() { return unused_table<ServeOptions>(table_of); }
 
 int serve(const Args& args) {
   ServeOptions options;

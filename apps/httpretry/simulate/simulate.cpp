@@ -61,7 +61,6 @@ int parse_clients(const std::string& text) {
 }
 
 FlagTable table_of(SimulateOptions& to) {
-  using Text = const std::string&;
   return {
       {"Policies",
        {{'\0', "policy", "FILE",
@@ -79,10 +78,10 @@ FlagTable table_of(SimulateOptions& to) {
        {{'\0', "model", "MODEL",
          "the server: fail, capacity, queue, slope, occ or trace, with KEY=VALUE pairs after a "
          "colon, or a JSON file (default: fail)",
-         [&](Text v) { to.model = v; }},
+         store(to.model)},
         {'\0', "trigger", "TRIGGER",
          "what goes wrong, such as at=20s,for=10s,capacity=0.2; may be repeated",
-         [&](Text v) { to.triggers.push_back(v); }}}},
+         append(to.triggers)}}},
       {"Load",
        {{'\0', "clients", "N", "the number of clients, each with its own budget (default: 100)",
          [&](Text v) { to.simulation.clients = parse_clients(v); }},
@@ -91,7 +90,7 @@ FlagTable table_of(SimulateOptions& to) {
         {'\0', "load", "LOAD",
          "when calls begin: open, closed or once, with KEY=VALUE pairs after a colon, or a JSON "
          "file (default: open)",
-         [&](Text v) { to.load = v; }},
+         store(to.load)},
         {'\0', "duration", "TIME",
          "after that time no call begins; those under way end (default: 60s)",
          [&](Text v) { to.simulation.duration = parse_seconds(v, "--duration"); }},
@@ -101,7 +100,7 @@ FlagTable table_of(SimulateOptions& to) {
          }}}},
       {"Output",
        {{'\0', "format", "table|json|html", "the output: a table, a JSON object, or a page",
-         [&](Text v) { to.format = v; }},
+         store(to.format)},
         help_flag()}}};
 }
 
@@ -177,10 +176,7 @@ std::string command_of(const Args& args) {
 
 }  // namespace
 
-FlagTable simulate_table() {
-  static SimulateOptions unused;
-  return table_of(unused);
-}
+FlagTable simulate_table() { return unused_table<SimulateOptions>(table_of); }
 
 int simulate(const Args& args) {
   SimulateOptions options;
