@@ -126,11 +126,14 @@ bool is_stream(const std::string& path) {
   return open_descriptor(path) || (::stat(path.c_str(), &about) == 0 && S_ISFIFO(about.st_mode));
 }
 
-void write_to(const std::string& path, std::string_view bytes, int cancel, const WaitLimit* opening,
+void write_to(const std::string& path, std::string_view bytes, const WaitLimit* limit,
               Readers readers) {
   struct ::stat about {};
   const bool file = ::stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode);
-  if (!file || open_descriptor(path)) return Stream(path, cancel, opening).write(bytes);
+  if (!file || open_descriptor(path)) {
+    const int cancel = limit != nullptr ? limit->signals().descriptor() : -1;
+    return Stream(path, cancel, limit).write(bytes);
+  }
   if (const auto written = write_file(path, bytes, readers); !written) {
     throw WriteError(written.error().message);
   }

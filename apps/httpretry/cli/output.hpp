@@ -55,8 +55,9 @@ bool is_stream(const std::string& path);
 enum class Readers : std::uint8_t { ByUmask, Owner };
 
 // Writes a whole file; "-" is standard output. A regular file is written under another name and
-// renamed when complete, so that a failure leaves the old one unchanged.
-void write_to(const std::string& path, std::string_view bytes, int cancel,
-              const WaitLimit* opening = nullptr, Readers readers = Readers::ByUmask);
+// renamed when complete, so that a failure leaves the old one unchanged. The signals of `limit` end
+// a wait for a reader, and its time ends the wait for somebody who opens a pipe.
+void write_to(const std::string& path, std::string_view bytes, const WaitLimit* limit = nullptr,
+              Readers readers = Readers::ByUmask);
 
 }  // namespace httpretry::cli

@@ -3,6 +3,7 @@
 
 #include "cli/args.hpp"
 
+#include <httpretry/http/request.hpp>
 #include <httpretry/policy/policy_set.hpp>
 
 #include <optional>
@@ -42,6 +43,11 @@ bool uses_standard(const PolicyChoice& choice);
 
 // Without a file and a preset: the file in HTTPRETRY_POLICY, or else the preset `standard`.
 PolicySet chosen_policies(const PolicyChoice& choice, int cancel = -1);
+
+// The policy that the request gets.
+inline const ResolvedPolicy& policy_for(const PolicySet& policies, const Request& request) {
+  return policies.find(request.method(), *request.parsed_url(), request.headers());
+}
 
 // The text of a file. Throws BadPolicyFile if it cannot be read; WaitEnded as read_whole.
 std::string read_policy_file(const std::string& path, int cancel = -1);

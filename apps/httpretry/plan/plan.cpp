@@ -128,7 +128,7 @@ std::string json_of(const PlanOptions& options, const Simulation& simulation,
 }
 
 std::string title(const Simulation& simulation) {
-  const auto& policy = simulation.policy();
+  const auto& policy = policy_for(simulation.policies, simulation.request);
   auto text =
       simulation.request.method() + " " + simulation.request.parsed_url()->without_secrets() + ", ";
   text += policy.name.empty() ? "preset " + policy.preset : "policy " + policy.name;
@@ -154,7 +154,8 @@ std::string ranges_text(const PlanOptions& options, const RetryPolicy& policy,
   if (options.format == "table") {
     return title(simulation) + '\n' + table_of_ranges(policy, shortest, mean, longest);
   }
-  return svg(title(simulation), policy, schedule_of_ranges(policy, shortest, mean, longest),
+  const auto schedule = schedule_of_ranges(policy, shortest, mean, longest);
+  return svg(title(simulation), policy, &schedule,
              {{"shortest", &shortest}, {"mean", &mean}, {"longest", &longest}},
              end_lines(shortest, mean, longest));
 }
@@ -170,7 +171,8 @@ std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,
   if (simulation.shares_script()) return title(simulation) + '\n' + table_of_calls(simulated);
   if (options.format == "table") return title(simulation) + '\n' + decisions(simulated);
   const auto& only = simulated.outcomes.front();
-  return svg(title(simulation), policy, schedule_of(only), {{"this call", &only}},
+  const auto schedule = schedule_of(only);
+  return svg(title(simulation), policy, &schedule, {{"this call", &only}},
              {"ends " + end_text(only)});
 }
 
@@ -185,8 +187,7 @@ int plan(const Args& args) {
   const auto request = planned_request(operands);
   const auto scenario = chosen_scenario(options.scenario);
   const auto policies = chosen_policies(options.policy);
-  const auto& policy =
-      *policies.find(request.method(), *request.parsed_url(), request.headers()).policy;
+  const auto& policy = *policy_for(policies, request).policy;
   const auto script = scenario ? script_for(*scenario, request) : failing_script(policy);
   const Simulation simulation{policies,
                               request,

@@ -1,6 +1,6 @@
 #include "plan/simulated_call.hpp"
 
-#include "cli/args.hpp"
+#include "cli/policy_options.hpp"
 #include "cli/text.hpp"
 
 #include <httpretry/client/client.hpp>
@@ -248,7 +248,7 @@ Request plain_request(const std::string& method, const std::string& url) {
 }
 
 SimulatedCalls simulate(const Simulation& simulation) {
-  const auto& policy = *simulation.policy().policy;
+  const auto& policy = *policy_for(simulation.policies, simulation.request).policy;
   auto network = std::make_shared<Replay>();
   const auto state = local_state();
   ClientOptions options;

@@ -18,11 +18,6 @@ namespace httpretry::cli {
 inline constexpr int kMostAttempts = 1000;  // of one call; a policy may have no limit
 
 struct Simulation {
-  // The policy that applies to the request.
-  [[nodiscard]] const ResolvedPolicy& policy() const {
-    return policies.find(request.method(), *request.parsed_url(), request.headers());
-  }
-
   const PolicySet& policies;
   Request request;
   Script script;

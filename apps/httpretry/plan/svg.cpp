@@ -200,25 +200,23 @@ std::string svg_of_calls(const std::string& title, const RetryPolicy& policy,
   for (std::size_t i = 0; i < shown; ++i) {
     runs.push_back({"call " + std::to_string(i + 1), &outcomes[i]});
   }
-  int y = 28;
-  auto text = head(title, policy, y);
-  text += timeline(policy.max_elapsed_time, runs, y);
-  text += legend(runs, {}, y);
-  y += kRow;
+  std::vector<std::string> ends;
   if (shown < outcomes.size()) {
-    text += small_lines({"and " + std::to_string(outcomes.size() - shown) + " more calls"}, y);
+    ends.push_back("and " + std::to_string(outcomes.size() - shown) + " more calls");
   }
-  return opening(title, y) + text + "</svg>\n";
+  return svg(title, policy, nullptr, runs, ends);
 }
 
-std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule& schedule,
+std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule* schedule,
                 const std::vector<Run>& runs, const std::vector<std::string>& ends) {
   int y = 28;
   auto text = head(title, policy, y);
-  text += waits(schedule, runs.size() > 1, y);
-  y += kRow;
+  if (schedule != nullptr) {
+    text += waits(*schedule, runs.size() > 1, y);
+    y += kRow;
+  }
   text += timeline(policy.max_elapsed_time, runs, y);
-  text += legend(runs, schedule, y);
+  text += legend(runs, schedule != nullptr ? *schedule : Schedule(), y);
   y += kRow;
   for (const auto& end : ends) text += small_lines(wrapped(end, kSmallLetter), y);
   return opening(title, y) + text + "</svg>\n";

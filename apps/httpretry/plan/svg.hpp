@@ -16,7 +16,8 @@ struct Run {
 
 // A row for each attempt: its time, and a bar for the range of the wait after it. Below, the
 // attempts of each run in time, max_elapsed_time if it is near, and how the calls end.
-std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule& schedule,
+// Null for `schedule`: only the runs.
+std::string svg(const std::string& title, const RetryPolicy& policy, const Schedule* schedule,
                 const std::vector<Run>& runs, const std::vector<std::string>& ends);
 
 // The calls that begin at once, one below the other: each attempt from when it is sent to its end.

@@ -110,7 +110,7 @@ std::vector<PolicyValue> own_values(const ResolvedPolicy& resolved) {
 std::string plan_for_503(const PolicySet& set, const Request& request) {
   std::string stopped;
   const auto simulated = simulate_extremes({set, request, Script({Step(503)}), {}}, stopped);
-  const auto& policy = *set.find(request.method(), *request.parsed_url(), request.headers()).policy;
+  const auto& policy = *policy_for(set, request).policy;
   auto text = "if every response is 503:\n" +
               table_of_ranges(policy, simulated[0], simulated[1], simulated[2]);
   return stopped.empty() ? text : text + "stopped " + stopped + '\n';
@@ -118,7 +118,7 @@ std::string plan_for_503(const PolicySet& set, const Request& request) {
 
 std::string words_text(const PolicySet& set, const Request& request, bool all) {
   const auto& url = *request.parsed_url();
-  const auto& resolved = set.find(request.method(), url, request.headers());
+  const auto& resolved = policy_for(set, request);
   const auto candidates = set.candidates(request.method(), url, request.headers());
   const auto misses = set.near_misses(request.method(), url, request.headers());
   auto text = entry_text(resolved, candidates) + losers_text(candidates) +
@@ -160,9 +160,8 @@ int policy_explain(const Args& args) {
   choice.file = operands[0];
   const auto set = chosen_policies(choice);
   const auto request = plain_request(operands[1], operands[2]);
-  write_stdout(options.format == "json"
-                   ? json_text(set.find(request.method(), *request.parsed_url(), request.headers()))
-                   : words_text(set, request, options.all));
+  write_stdout(options.format == "json" ? json_text(policy_for(set, request))
+                                        : words_text(set, request, options.all));
   return kOk;
 }
 

@@ -1,5 +1,6 @@
 #include "policy/run_tests.hpp"
 
+#include "cli/policy_options.hpp"
 #include "cli/scenario_options.hpp"
 #include "plan/simulated_call.hpp"
 
@@ -97,8 +98,7 @@ class Run {
   void check_endpoint() {
     const auto& expected = test_.expected.endpoint;
     if (!expected) return;
-    const auto& found =
-        policies_.find(request_.method(), *request_.parsed_url(), request_.headers()).endpoint;
+    const auto& found = policy_for(policies_, request_).endpoint;
     if (found == *expected) return;
     const auto text = [](const std::string& name) {
       return name.empty() ? "no entry" : quote_json(name);

@@ -113,7 +113,7 @@ int answer_questions(const WorkCommand& command) {
     const auto lines = queue::read_unknown(options);
     std::string text;
     for (const auto& line : lines) text.append(line).append("\n");
-    write_to(command.unknown, text, -1, nullptr, Readers::Owner);
+    write_to(command.unknown, text, nullptr, Readers::Owner);
     if (command.unknown != "-") {
       tell(number_of(lines.size(), "unknown job") + " written to " + command.unknown);
     }

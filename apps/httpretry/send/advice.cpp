@@ -1,4 +1,4 @@
-#include "send/advice.hpp"
+#include "send/print_result.hpp"
 
 #include "cli/input.hpp"
 #include "cli/text.hpp"

@@ -27,11 +27,11 @@ bool use_colors(const SendOptions& options) {
 }
 
 PollConditions poll_conditions(const SendOptions& options) {
-  PollConditions conditions{PollCondition::parse(options.until, "--until"), std::nullopt};
-  conditions.until.follow_redirects = options.follow;
-  if (options.until_fail.empty()) return conditions;
-  conditions.fail = PollCondition::parse(options.until_fail, "--until-fail");
-  conditions.fail->follow_redirects = options.follow;
+  const auto parse = [&](const std::string& text, const char* option) {
+    return PollCondition::parse(text, option, options.follow);
+  };
+  PollConditions conditions{parse(options.until, "--until"), std::nullopt};
+  if (!options.until_fail.empty()) conditions.fail = parse(options.until_fail, "--until-fail");
   return conditions;
 }
 

@@ -72,10 +72,12 @@ StatusSet statuses_in(std::string_view list) {
 
 }  // namespace
 
-PollCondition PollCondition::parse(const std::string& text, const std::string& option) {
+PollCondition PollCondition::parse(const std::string& text, const std::string& option,
+                                   bool follow_redirects) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0) throw bad(option, text);
   PollCondition condition;
+  condition.follow_redirects = follow_redirects;
   condition.negated = text[equals - 1] == '!';
   const auto what = text.substr(0, equals - (condition.negated ? 1 : 0));
   condition.value = text.substr(equals + 1);

@@ -16,7 +16,8 @@ namespace httpretry::cli {
 // redirects are not tested.
 struct PollCondition {
   // Throws UsageError, with the name of the option.
-  static PollCondition parse(const std::string& text, const std::string& option);
+  static PollCondition parse(const std::string& text, const std::string& option,
+                             bool follow_redirects = false);
   [[nodiscard]] bool met_by(const Response& response) const;
   [[nodiscard]] bool applies_to(const Response& response) const;
 

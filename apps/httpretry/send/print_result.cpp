@@ -5,7 +5,6 @@
 #include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
-#include "send/advice.hpp"
 #include "send/body_output.hpp"
 #include "send/poll_until.hpp"
 #include "send/targets.hpp"
@@ -30,9 +29,8 @@ struct Destination {
 };
 
 void write_text(const Destination& to, const std::string& head, const std::string& body) {
-  const int cancel = to.limit.signals().descriptor();
-  if (to.target != "-") return write_to(to.target, head + body, cancel, &to.limit);
-  BodyOutput out(to.options, to.index, to.target, to.limit, cancel);
+  if (to.target != "-") return write_to(to.target, head + body, &to.limit);
+  BodyOutput out(to.options, to.index, to.target, to.limit, to.limit.signals().descriptor());
   out.put_before(head);
   out.write(body);
   out.finish();
@@ -145,8 +143,7 @@ int print_result(const SendOptions& options, const EndedCall& ended, const WaitL
     const auto& chosen = ended.download != nullptr ? ended.download->chosen_file : std::string();
     const auto& name = chosen.empty() ? target : chosen;
     const auto file = outcome && name != "-" ? name : std::string();
-    const Transferred about{outcome, ended.request,     ended.index,       file,
-                            status,  ended.connections, received_of(ended)};
+    const Transferred about{ended, file, status, received_of(ended)};
     const auto text = write_out(options.write_out, about, to_stderr);
     try_write([&] { write_all(STDERR_FILENO, to_stderr, cancel, "standard error"); });
     try_write([&] { write_stdout(text, cancel); });

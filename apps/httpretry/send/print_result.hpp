@@ -6,26 +6,19 @@
 #include "send/options.hpp"
 #include "send/write_out.hpp"
 
-#include <httpretry/http/response.hpp>
-
-#include <cstddef>
+#include <string>
 
 namespace httpretry::cli {
-
-// A call that has ended.
-struct EndedCall {
-  const Request& request;
-  const RetryPolicy& policy;  // by which it was retried
-  const Outcome& outcome;
-  std::size_t index;         // of the URL
-  const Download* download;  // null: the body is in the outcome
-  const Connections& connections;
-  std::string label;  // begins each line about it; empty for the only URL
-  bool explained;     // false: its failure is only counted
-};
 
 // Writes the response to its target and messages to standard error; returns the exit status.
 // `limit`: for the opening of a pipe; its signals end any wait for a reader.
 int print_result(const SendOptions& options, const EndedCall& ended, const WaitLimit& limit);
+
+// Names an option that would help the user. Empty if there is none.
+std::string advice(const SendOptions& options, const EndedCall& ended);
+
+// The policy repeated a request that the server may have executed, and doing so twice may do harm.
+// Empty if it did not.
+std::string repeat_warning(const EndedCall& ended);
 
 }  // namespace httpretry::cli

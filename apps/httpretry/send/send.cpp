@@ -1,4 +1,5 @@
 // httpretry [options] URL...: checks the options, then sends.
+#include "cli/date.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/input.hpp"
 #include "cli/message.hpp"
@@ -10,13 +11,15 @@
 #include "send/client_options.hpp"
 #include "send/connection.hpp"
 #include "send/options.hpp"
-#include "send/piped_files.hpp"
 #include "send/sender.hpp"
 #include "send/shared.hpp"
 #include "send/targets.hpp"
 #include "send/telemetry.hpp"
-#include "send/time_condition.hpp"
 #include "send/whole_run.hpp"
+
+#include <httpretry/retry/server_delay.hpp>
+
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <csignal>
@@ -68,10 +71,8 @@ int print_version() {
   const auto in_use = transport_version();  // "libcurl/8.14.1 OpenSSL/…"
   const auto number = in_use.substr(0, in_use.find(' ')).substr(in_use.find('/') + 1);
   const bool tested = (std::string(kTested) + ",").find(number + ",") != std::string::npos;
-  write_to("-",
-           "httpretry " HTTPRETRY_VERSION " " + in_use + "\ntested with libcurl " +
-               std::string(kTested) + (tested ? "\n" : ", not with this one\n"),
-           -1);
+  write_to("-", "httpretry " HTTPRETRY_VERSION " " + in_use + "\ntested with libcurl " +
+                    std::string(kTested) + (tested ? "\n" : ", not with this one\n"));
   return kOk;
 }
 
@@ -115,7 +116,7 @@ PolicySet fit_budget(const SendOptions& options, PolicySet policies,
   std::map<std::string_view, std::int64_t> of_hosts;
   for (const auto& request : requests) {
     const auto& url = *request.parsed_url();
-    const auto& policy = *policies.find(request.method(), url, request.headers()).policy;
+    const auto& policy = *policy_for(policies, request).policy;
     const std::int64_t retries = std::min(policy.max_attempts.value_or(kMany), kMany) - 1;
     const auto cost = retries * policy.budget.timeout_cost / 1000;  // the highest
     auto& of_host = of_hosts[url.origin()];
@@ -141,6 +142,19 @@ void ask_passwords(SendOptions& options, int cancel) {
   complete_credentials(options.proxy_user, "-U", cancel);
   options.connection.proxy.credentials =
       credentials_of(options.proxy_user, Credentials::Scheme::Basic);
+}
+
+// Returns the header for the value of -z: a date, or the name of a file whose time counts; "-"
+// before it asks for what is older. Empty if it is neither.
+std::optional<std::pair<std::string, std::string>> time_condition(const std::string& value) {
+  const bool older = value.starts_with('-');
+  const auto text = older ? value.substr(1) : value;
+  auto time = date_in(text);
+  struct ::stat about {};
+  if (!time && ::stat(text.c_str(), &about) == 0) time = about.st_mtime;
+  if (!time) return std::nullopt;
+  return std::pair(std::string(older ? "If-Unmodified-Since" : "If-Modified-Since"),
+                   http_date(std::chrono::sys_seconds(std::chrono::seconds(*time))));
 }
 
 // As curl: without such a date or file, the response is wanted whatever its date.
@@ -169,40 +183,26 @@ int wait_ended(const SendOptions& options, const WaitLimit& limit, const ReadErr
   return kTimeout;
 }
 
-// What is needed until a group has been sent.
-struct Prepared {
-  Prepared(SendOptions& its, const Signals& signals, std::size_t number)
-      : options(its), limit(signals, its.max_time), first(number) {}
-
-  SendOptions& options;
-  WaitLimit limit;
-  std::size_t first;
-  std::optional<PipedFiles> piped;
-  std::optional<Group> group;
-};
-
 // Reads all files that the options name. `jar`: of the groups before, which share their cookies.
-void prepare(Prepared& to, std::shared_ptr<CookieJar>& jar) {
+void prepare(Group& to, std::shared_ptr<CookieJar>& jar) {
   auto& options = to.options;
   const int cancel = to.limit.descriptor();
   auto policies = chosen_policies(options.policy, cancel);
   ask_passwords(options, cancel);
-  auto cookies = load_cookies(options, cancel, jar);
-  if (cookies) jar = cookies;
+  to.cookies = load_cookies(options, cancel, jar);
+  if (to.cookies) jar = to.cookies;
   read_data(options, cancel);
   read_time_condition(options);
-  auto requests = requests_for(options, cancel);
+  to.requests = requests_for(options, cancel);
   add_environment(options.connection);
-  to.piped.emplace(options.connection, may_use_tls(options, requests), cancel);
-  policies = fit_budget(options, std::move(policies), requests);
-  to.group.emplace(Group{options, to.limit, to.first, std::move(policies), std::move(cookies),
-                         std::move(requests)});
+  to.piped.emplace(options.connection, may_use_tls(options, to.requests), cancel);
+  to.policies = fit_budget(options, std::move(policies), to.requests);
 }
 
-int send_groups(std::deque<Prepared>& groups, const SendOptions& last, std::size_t urls) {
+int send_groups(std::deque<Group>& groups, const SendOptions& last, std::size_t urls) {
   WholeRun run(last, urls);
   const auto& limit = groups.back().limit;
-  for (auto& each : groups) send_group(*std::move(each.group), run);
+  for (auto& each : groups) send_group(each, run);
   run.print_rest(limit.signals().received());
   for (const auto write : {&WholeRun::write_headers, &WholeRun::write_report}) {
     if (!try_write([&] { (run.*write)(limit); })) run.write_failed();
@@ -217,21 +217,18 @@ int send_groups(std::deque<Prepared>& groups, const SendOptions& last, std::size
   return signal != 0 ? 128 + signal : run.exit_status();
 }
 
-int send_all(SendOptions& options, const Signals& signals) {
-  std::deque<Prepared> groups;
+int send_all(std::vector<SendOptions>& all, const Signals& signals) {
+  std::deque<Group> groups;
   std::size_t urls = 0;
-  const auto add = [&](SendOptions& group) {
-    groups.emplace_back(group, signals, urls + 1);
-    urls += group.urls.size();
-  };
-  options.telemetry = run_telemetry(options, !shows_errors(options));
-  options.shared_state = shared_state(options.shared, !shows_errors(options));
-  for (auto& earlier : options.earlier) {
-    earlier.telemetry = options.telemetry;
-    earlier.shared_state = options.shared_state;
-    add(earlier);
+  const auto& last = all.back();
+  const auto telemetry = run_telemetry(last, !shows_errors(last));
+  const auto state = shared_state(last.shared, !shows_errors(last));
+  for (auto& options : all) {
+    options.telemetry = telemetry;
+    options.shared_state = state;
+    groups.emplace_back(options, signals, urls + 1);
+    urls += options.urls.size();
   }
-  add(options);
   std::shared_ptr<CookieJar> jar;
   try {
     for (auto& group : groups) {
@@ -241,7 +238,7 @@ int send_all(SendOptions& options, const Signals& signals) {
         return wait_ended(group.options, group.limit, error);
       }
     }
-    return send_groups(groups, options, urls);
+    return send_groups(groups, last, urls);
   } catch (const std::invalid_argument& error) {
     throw UsageError(with_flag_name(error.what()));
   }
@@ -258,13 +255,13 @@ int parse_and_send(const Args& args, const Signals& signals) {
   }
   if (options.version) return print_version();
   if (!options.messages_file.empty()) redirect_messages(options.messages_file);
-  for (auto& earlier : options.earlier) {
-    check(earlier);
-    add_retry_all(earlier);
+  auto all = std::move(options.earlier);
+  all.push_back(std::move(options));
+  for (auto& group : all) {
+    check(group);
+    add_retry_all(group);
   }
-  check(options);
-  add_retry_all(options);
-  return send_all(options, signals);
+  return send_all(all, signals);
 }
 
 }  // namespace

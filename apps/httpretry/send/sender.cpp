@@ -84,12 +84,12 @@ struct Job {
 
 class Sender : public batch::Jobs {
  public:
-  Sender(Group group, WholeRun& run)
+  Sender(Group& group, WholeRun& run)
       : options_(group.options),
         limit_(group.limit),
         first_(group.first),
-        policies_(std::move(group.policies)),
-        cookies_(std::move(group.cookies)),
+        policies_(group.policies),
+        cookies_(group.cookies),
         run_(run),
         on_signal_(limit_.signals().stop(), Stop{stop_}) {
     jobs_.reserve(group.requests.size());
@@ -171,7 +171,7 @@ class Sender : public batch::Jobs {
   [[nodiscard]] bool has_own_budgets() const {
     const auto standard = RetryPolicy().budget;
     const auto differs = [&](const Job& job) {
-      const auto& budget = policy_for(job.request).policy->budget;
+      const auto& budget = policy_for(policies_, job.request).policy->budget;
       return budget.kind != BudgetPolicy::Kind::None && budget != standard;
     };
     return options_.policy.sets("budget") || options_.shared_state ||
@@ -186,16 +186,12 @@ class Sender : public batch::Jobs {
     return verdict;
   }
 
-  const ResolvedPolicy& policy_for(const Request& request) const {
-    return policies_.find(request.method(), *request.parsed_url(), request.headers());
-  }
-
   CallOptions prepare(std::size_t index) {
     limit_.restart();
     auto& job = jobs_[index];
     auto& request = job.request;
     job.started = true;
-    add_idempotency_key(options_, *policy_for(request).policy, request);
+    add_idempotency_key(options_, *policy_for(policies_, request).policy, request);
     job.download = download_for(options_, index, request, limit_);
     request.edit_options().sink = job.download;
     if (!options_.headers_file.empty()) job.headers = std::make_shared<std::string>();
@@ -225,7 +221,7 @@ class Sender : public batch::Jobs {
   void finish(std::size_t index, const Outcome& outcome) {
     auto& job = jobs_[index];
     const EndedCall ended{job.request,
-                          *policy_for(job.request).policy,
+                          *policy_for(policies_, job.request).policy,
                           outcome,
                           index,
                           job.download.get(),
@@ -245,8 +241,7 @@ class Sender : public batch::Jobs {
     const auto& file = options_.headers_file;
     if (!is_stream(file)) return run_.add_headers(file, text);
     limit_.restart();
-    const int cancel = limit_.signals().descriptor();
-    if (!try_write([&] { write_to(file, text, cancel, &limit_); })) run_.write_failed();
+    if (!try_write([&] { write_to(file, text, &limit_); })) run_.write_failed();
   }
 
   void save_cookies() {
@@ -262,14 +257,14 @@ class Sender : public batch::Jobs {
       return;
     }
     limit_.restart();
-    write_to(jar, cookies_->to_text(), limit_.signals().descriptor(), &limit_);
+    write_to(jar, cookies_->to_text(), &limit_);
   }
 
   const SendOptions& options_;
   const WaitLimit& limit_;
   std::size_t first_;
-  PolicySet policies_;
-  std::shared_ptr<CookieJar> cookies_;
+  const PolicySet& policies_;
+  const std::shared_ptr<CookieJar>& cookies_;
   WholeRun& run_;
   std::stop_source stop_;  // by a signal, or by --fail-early
   std::stop_callback<Stop> on_signal_;
@@ -278,7 +273,7 @@ class Sender : public batch::Jobs {
 
 }  // namespace
 
-void send_group(Group group, WholeRun& run) { Sender(std::move(group), run).send(); }
+void send_group(Group& group, WholeRun& run) { Sender(group, run).send(); }
 
 bool try_write(const std::function<void()>& write) {
   try {

@@ -3,29 +3,35 @@
 
 #include "cli/wait_limit.hpp"
 #include "send/options.hpp"
+#include "send/piped_files.hpp"
 #include "send/whole_run.hpp"
 
 #include <httpretry/curl/cookies.hpp>
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace httpretry::cli {
 
-// A group that is ready to be sent.
+// A group of URLs, and what is needed to send it.
 struct Group {
-  const SendOptions& options;
+  Group(SendOptions& its, const Signals& signals, std::size_t number)
+      : options(its), limit(signals, its.max_time), first(number) {}
+
+  SendOptions& options;
   // For a wait for pipes; its time begins anew with each URL.
-  const WaitLimit& limit;
+  WaitLimit limit;
   std::size_t first;  // the number of its first URL
   PolicySet policies;
   std::shared_ptr<CookieJar> cookies;
   std::vector<Request> requests;
+  std::optional<PipedFiles> piped;
 };
 
-// In sequence, or at the same time with -Z.
-void send_group(Group group, WholeRun& run);
+// Sends in sequence, or at the same time with -Z.
+void send_group(Group& group, WholeRun& run);
 
 // Writes what is written at the end of a run. False if it could not be written; a message then says
 // so. An error in one write does not prevent the next.

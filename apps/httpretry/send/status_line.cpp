@@ -38,10 +38,8 @@ class OneCall final : public Observer {
 
  private:
   [[nodiscard]] std::string of_how_many(const Request& request) const {
-    const auto& url = request.parsed_url();
-    if (!url) return {};
-    const auto& most =
-        policies_.find(request.method(), *url, request.headers()).policy->max_attempts;
+    if (!request.parsed_url()) return {};
+    const auto& most = policy_for(policies_, request).policy->max_attempts;
     return most ? " of " + std::to_string(*most) : std::string();
   }
 

@@ -100,13 +100,13 @@ void RunTelemetry::observe(ClientOptions& client) const {
 void RunTelemetry::write_metrics(const WaitLimit& limit) const {
   if (!metrics_) return;
   limit.restart();
-  write_to(metrics_file_, metrics_->prometheus(), limit.signals().descriptor(), &limit);
+  write_to(metrics_file_, metrics_->prometheus(), &limit);
 }
 
 void RunTelemetry::write_har(const WaitLimit& limit) const {
   if (!har_) return;
   limit.restart();
-  write_to(har_file_, har_->text(), limit.signals().descriptor(), &limit, Readers::Owner);
+  write_to(har_file_, har_->text(), &limit, Readers::Owner);
 }
 
 void RunTelemetry::finish(const WaitLimit& limit) const {

@@ -104,14 +104,13 @@ void WholeRun::write_report(const WaitLimit& limit) const {
   std::string text;
   for (const auto& one : reports_) text += (text.empty() ? "" : ",\n") + one;
   limit.restart();
-  write_to(options_.report, urls_ > 1 ? "[" + text + "]\n" : text + "\n",
-           limit.signals().descriptor(), &limit);
+  write_to(options_.report, urls_ > 1 ? "[" + text + "]\n" : text + "\n", &limit);
 }
 
 void WholeRun::write_headers(const WaitLimit& limit) const {
   for (const auto& [file, text] : headers_) {
     limit.restart();
-    write_to(file, text, limit.signals().descriptor(), &limit);
+    write_to(file, text, &limit);
   }
 }
 

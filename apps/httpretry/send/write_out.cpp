@@ -1,4 +1,4 @@
-#include "send/write_out_values.hpp"
+#include "send/write_out.hpp"
 
 namespace httpretry::cli {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/response.hpp>
+#include <httpretry/retry/retry_policy.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,17 +19,44 @@ struct Connections {
   std::uint64_t request_bytes = 0;
 };
 
-struct Transferred {
-  const Outcome& outcome;
+class Download;
+
+// A call that has ended.
+struct EndedCall {
   const Request& request;
-  std::size_t index;  // of the URL
-  std::string file;   // where the response was written; empty: standard output
-  int exit_status;
+  const RetryPolicy& policy;  // by which it was retried
+  const Outcome& outcome;
+  std::size_t index;         // of the URL
+  const Download* download;  // null: the body is in the outcome
   const Connections& connections;
+  std::string label;  // begins each line about it; empty for the only URL
+  bool explained;     // false: its failure is only counted
+};
+
+// What the variables of -w are about.
+struct Transferred : EndedCall {
+  std::string file;  // where the response was written; empty: standard output
+  int exit_status;
   std::uint64_t downloaded;  // bytes of the body
 };
 
-// Whether `format` needs Transferred::connections.
+enum class Kind : std::uint8_t { Text, Number, Certificates, Json };
+
+struct WriteOutVariable {
+  std::string_view name;
+  Kind kind;
+  std::string (*text)(const Transferred&);
+  bool of_connection = false;  // needs EndedCall::connections
+};
+
+// Null if there is no such variable.
+const WriteOutVariable* write_out_variable(std::string_view name);
+
+const Headers& headers_of(const Transferred& t);
+// The first value; empty if there is none.
+std::string header(const Headers& headers, std::string_view name);
+
+// Whether `format` needs EndedCall::connections.
 bool needs_connections(std::string_view format);
 
 // The text for standard output; `to_stderr` receives the text after %{stderr}.

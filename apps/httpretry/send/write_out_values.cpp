@@ -1,4 +1,4 @@
-#include "send/write_out_values.hpp"
+#include "send/write_out.hpp"
 
 #include "cli/input.hpp"
 #include "cli/text.hpp"
