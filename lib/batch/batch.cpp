@@ -1,7 +1,6 @@
 #include <httpretry/batch/batch.hpp>
 
 #include "lib/batch/journal.hpp"
-#include "lib/batch/journal_database.hpp"
 
 #include <algorithm>
 #include <array>
@@ -92,9 +91,8 @@ void begin_anew(const BatchOptions& options) {
   }
 }
 
-template <class Key>
 std::vector<std::pair<std::string, std::uint64_t>> most_first(
-    const std::map<Key, std::uint64_t>& of) {
+    const std::map<std::string, std::uint64_t>& of) {
   std::vector<std::pair<std::string, std::uint64_t>> sorted(of.begin(), of.end());
   std::ranges::stable_sort(sorted,
                            [](const auto& a, const auto& b) { return a.second > b.second; });

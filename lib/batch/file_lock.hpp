@@ -1,11 +1,14 @@
-// Functions that keep a file to one writer, and notice what other programs do to it.
+// Locks that keep a file to one writer, and what notices other programs.
 #pragma once
+
+#include "lib/http/descriptor.hpp"
 
 #include <httpretry/batch/store.hpp>
 
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace httpretry::batch {
@@ -25,5 +28,22 @@ namespace httpretry::batch {
 // than `least` bytes.
 struct ::stat check_in_place(const std::string& path, const struct ::stat& file,
                              std::uint64_t least);
+
+// JournalLock: one process writes to a journal. Its end, also by a crash, ends the lock.
+class JournalLock {
+ public:
+  // Throws StoreError, which names the process that has it.
+  explicit JournalLock(const std::string& journal);
+  ~JournalLock();
+  JournalLock(const JournalLock&) = delete;
+  JournalLock& operator=(const JournalLock&) = delete;
+
+  // The process that has the lock of a journal; empty: none has. 0: it is not known.
+  static std::optional<std::int64_t> owner(const std::string& journal);
+
+ private:
+  std::string path_;
+  Descriptor file_;
+};
 
 }  // namespace httpretry::batch

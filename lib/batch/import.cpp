@@ -198,8 +198,7 @@ void Importer::insert(std::uint64_t number, std::string_view text, const Request
     insert_.run(number, host, priority, id, nullptr, output, text);
   }
   if (!line.not_before) return;
-  const auto until = std::chrono::floor<std::chrono::milliseconds>(*line.not_before);
-  insert_waiting_.run(number, std::int64_t{until.time_since_epoch().count()});
+  insert_waiting_.run(number, ms_of(*line.not_before));
 }
 
 // Where the body of the response goes, below the directory of the run; empty: to no file.
@@ -257,11 +256,14 @@ RequestLine Importer::line_at(std::uint64_t number) {
   return line;
 }
 
-// `select` gives a text and a line, ordered by both: calls `repeated` for each line but the first
-// with a text.
+// Calls `repeated` for each line but the first with the same text in the column.
 template <class Repeated>
-void Importer::each_repeated(const char* select, const Repeated& repeated) {
-  auto row = database_.prepare(select);
+void Importer::each_repeated(const std::string& column, const std::string& condition,
+                             const Repeated& repeated) {
+  database_.execute("CREATE INDEX IF NOT EXISTS job_" + column + " ON job(" + column + ") WHERE " +
+                    condition);
+  auto row = database_.prepare("SELECT " + column + ", line FROM job WHERE " + condition +
+                               " ORDER BY " + column + ", line");
   std::string text;
   std::uint64_t first = 0;
   while (row.step()) {
@@ -276,8 +278,7 @@ void Importer::each_repeated(const char* select, const Repeated& repeated) {
 }
 
 void Importer::compare_ids() {
-  database_.execute("CREATE INDEX IF NOT EXISTS job_id ON job(id) WHERE id IS NOT NULL");
-  each_repeated("SELECT id, line FROM job WHERE id IS NOT NULL ORDER BY id, line",
+  each_repeated("id", "id IS NOT NULL",
                 [this](const std::string& id, std::uint64_t line, std::uint64_t first) {
                   problem(line, line_at(line).id_position,
                           "the id \"" + printable(id) + "\" is that of line " +
@@ -300,9 +301,8 @@ void Importer::compare_ids_with_lines() {
 }
 
 void Importer::compare_keys() {
-  database_.execute("CREATE INDEX IF NOT EXISTS job_key ON job(key) WHERE typeof(key) = 'text'");
   each_repeated(
-      "SELECT key, line FROM job WHERE typeof(key) = 'text' ORDER BY key, line",
+      "key", "typeof(key) = 'text'",
       [this](const std::string& key, std::uint64_t line, std::uint64_t first) {
         const auto other = line_at(line);
         if (request_of(other) == request_of(line_at(first))) return;
@@ -313,9 +313,7 @@ void Importer::compare_keys() {
 }
 
 void Importer::compare_outputs() {
-  database_.execute(
-      "CREATE INDEX IF NOT EXISTS job_output ON job(output) WHERE output IS NOT NULL");
-  each_repeated("SELECT output, line FROM job WHERE output IS NOT NULL ORDER BY output, line",
+  each_repeated("output", "output IS NOT NULL",
                 [this](const std::string& output, std::uint64_t line, std::uint64_t first) {
                   const auto other = line_at(line);
                   problem(line, other.output.empty() ? other.id_position : other.output_position,

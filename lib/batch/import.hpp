@@ -67,7 +67,8 @@ class Importer {
   [[nodiscard]] std::string file_of(std::uint64_t number, const RequestLine& line) const;
   std::int64_t host_number(const std::string& origin);
   template <class Repeated>
-  void each_repeated(const char* select, const Repeated& repeated);
+  void each_repeated(const std::string& column, const std::string& condition,
+                     const Repeated& repeated);
   void compare_ids();
   void compare_ids_with_lines();
   void compare_keys();

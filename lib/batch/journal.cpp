@@ -1,6 +1,5 @@
 #include "lib/batch/journal.hpp"
 
-#include "lib/batch/file_lock.hpp"
 #include "lib/batch/text.hpp"
 
 #include <fcntl.h>
@@ -37,10 +36,15 @@ State state_of(std::int64_t stored) {
                                                                     : static_cast<State>(stored);
 }
 
-std::int64_t Journal::wall_ms() const {
-  const auto wall = std::chrono::floor<std::chrono::milliseconds>(clocks_.wall_now());
-  return wall.time_since_epoch().count();
+std::string id_at(const Statement& row, int column, std::uint64_t line) {
+  return row.is_null(column) ? std::to_string(line) : std::string(row.text(column));
 }
+
+std::string key_at(const Statement& row, int column, const std::string& token, std::uint64_t line) {
+  return row.is_number(column) ? made_key(token, line) : std::string(row.text(column));
+}
+
+std::int64_t Journal::wall_ms() const { return ms_of(clocks_.wall_now()); }
 
 std::int64_t Journal::clock_offset() const { return wall_ms() - uptime_ms(); }
 
@@ -114,12 +118,8 @@ void Journal::take_from(std::size_t index, std::size_t most, std::vector<Job>& j
 Job Journal::job_of(const Statement& row, std::size_t lane) const {
   Job job;
   job.number = static_cast<std::uint64_t>(row.number(0));
-  job.id = row.is_null(1) ? std::to_string(job.number) : std::string(row.text(1));
-  if (row.is_number(2)) {
-    job.key = made_key(token_, job.number);
-  } else if (!row.is_null(2)) {
-    job.key = row.text(2);
-  }
+  job.id = id_at(row, 1, job.number);
+  job.key = key_at(row, 2, token_, job.number);
   job.text = row.text(3);
   job.host = lanes_[lane].name;
   job.priority = static_cast<Priority>(lanes_[lane].priority);
@@ -198,10 +198,8 @@ void Journal::change(const Job& job, StoredState state, JobEnd end, std::int64_t
   if (dead_.open()) new_dead_ += std::exchange(end.dead_letter, {});
   change.end = std::move(end);
   if (state == StoredState::Waiting || state == StoredState::Unknown) {
-    const auto before = job.maybe_sent_since;
-    change.started =
-        before ? std::chrono::floor<std::chrono::milliseconds>(*before).time_since_epoch().count()
-               : since;
+    const auto& before = job.maybe_sent_since;
+    change.started = before ? ms_of(*before) : since;
   }
   changes_.push_back(std::move(change));
   if (state == StoredState::Waiting) new_wait_ = std::min(until, new_wait_.value_or(until));

@@ -6,8 +6,8 @@
 // than the journal says: its whole lines are taken over, a half one is cut.
 #pragma once
 
+#include "lib/batch/file_lock.hpp"
 #include "lib/batch/import.hpp"
-#include "lib/batch/journal_lock.hpp"
 #include "lib/batch/line_file.hpp"
 #include "lib/batch/line_jobs.hpp"
 
@@ -34,6 +34,20 @@ struct JournalClocks {
 // that the server asked for is a time, and is not shortened by a clock that is set.
 enum class StoredState : std::uint8_t { Queued, Sending, Done, Dead, Waiting, Unknown, Scheduled };
 [[nodiscard]] State state_of(std::int64_t stored);
+
+// Returns the database of the journal, with all lines of the input in it. Returns nullptr after
+// problems; nothing has changed then. Throws StoreError. The lock must be held.
+std::unique_ptr<Database> open_journal(const BatchOptions& options);
+// Opens the database of a journal that exists.
+std::unique_ptr<Database> open_database(const std::string& path, Database::Mode mode);
+
+// Counts the jobs in each state.
+[[nodiscard]] Counts count_states(const Database& database);
+// Returns the id of a job: the one in the column, or the number of its line.
+[[nodiscard]] std::string id_at(const Statement& row, int column, std::uint64_t line);
+// Returns the key of a job: the one in the column, or one that is made. Empty: it has none.
+[[nodiscard]] std::string key_at(const Statement& row, int column, const std::string& token,
+                                 std::uint64_t line);
 
 class Journal final : public Store {
  public:

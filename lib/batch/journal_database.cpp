@@ -1,7 +1,6 @@
-#include "lib/batch/journal_database.hpp"
-
-#include "lib/batch/file_lock.hpp"
+// Opening the database of a journal: making it from an input, or comparing it with one.
 #include "lib/batch/journal.hpp"
+
 #include "lib/batch/text.hpp"
 
 #include <fcntl.h>
@@ -67,52 +66,43 @@ std::unique_ptr<Database> create(const BatchOptions& options) {
   return open_database(options.journal, Database::Mode::Write);
 }
 
-// Compares an input that has changed, line by line.
-class Changes {
- public:
-  Changes(const Database& database, const BatchOptions& options)
-      : options_(options), row_(database.prepare("SELECT input FROM job WHERE line = ?")) {}
+// Returns whether the line is what `row`, a query by its number, has of it.
+bool is_same(Statement& row, std::uint64_t number, std::string_view text, InputFormat format) {
+  const bool job = row.with(number).step();
+  const auto stored = job ? std::string(row.text(0)) : std::string();
+  row.reset();
+  if (stored == text) return true;
+  if (!job) return text.find_first_not_of(" \t") == std::string_view::npos;
+  RequestLine line;
+  Problems problems("");
+  return read_request_line(text, format, line, problems) && line.text_without_last == stored;
+}
 
-  void name_all(std::uint64_t lines) {
-    LineSource input(options_.input);
-    while (input.number() < lines) {
-      const auto text = input.next();
-      if (!text) break;
-      if (!same(input.number(), *text)) tell(input.number(), "was changed since it was read");
-    }
-    if (input.number() < lines) {
-      tell(input.number() + 1, "is missing: there were " + std::to_string(lines) + " lines");
-    }
-    if (count_ <= kMostNamed) return;
-    send(0, std::to_string(count_ - kMostNamed) + " more lines were changed");
+// Names the lines that were changed, of an input that had so many.
+void name_changes(const Database& database, const BatchOptions& options, std::uint64_t lines) {
+  auto row = database.prepare("SELECT input FROM job WHERE line = ?");
+  LineSource input(options.input);
+  std::size_t count = 0;
+  const auto tell = [&](std::uint64_t line, const std::string& what) {
+    if (++count > kMostNamed) return;
+    report_problem(options, options.input, line, 1,
+                   "this line " + what +
+                       ". Put it back, or name another journal, or begin anew with --fresh; new "
+                       "lines may be appended");
+  };
+  while (input.number() < lines) {
+    const auto text = input.next();
+    if (!text) break;
+    const auto number = input.number();
+    if (!is_same(row, number, *text, options.format)) tell(number, "was changed since it was read");
   }
-
- private:
-  bool same(std::uint64_t number, std::string_view text) {
-    const bool job = row_.with(number).step();
-    const auto stored = job ? std::string(row_.text(0)) : std::string();
-    row_.reset();
-    if (stored == text) return true;
-    if (!job) return text.find_first_not_of(" \t") == std::string_view::npos;
-    RequestLine line;
-    Problems problems("");
-    return read_request_line(text, options_.format, line, problems) &&
-           line.text_without_last == stored;
+  if (input.number() < lines) {
+    tell(input.number() + 1, "is missing: there were " + std::to_string(lines) + " lines");
   }
-  void tell(std::uint64_t line, std::string what) {
-    if (++count_ > kMostNamed) return;
-    send(line, "this line " + std::move(what) +
-                   ". Put it back, or name another journal, or begin anew with --fresh; new lines "
-                   "may be appended");
-  }
-  void send(std::uint64_t line, std::string message) const {
-    report_problem(options_, options_.input, line, 1, std::move(message));
-  }
-
-  const BatchOptions& options_;
-  Statement row_;
-  std::size_t count_ = 0;
-};
+  if (count <= kMostNamed) return;
+  report_problem(options, options.input, 0, 1,
+                 std::to_string(count - kMostNamed) + " more lines were changed");
+}
 
 // True if the beginning of the input is what was read before. `input` is then behind it.
 bool is_unchanged(LineSource& input, const Imported& before) {
@@ -131,7 +121,7 @@ std::unique_ptr<Database> resume(const BatchOptions& options) {
   const auto before = read_imported(*database);
   LineSource input(options.input);
   if (!is_unchanged(input, before)) {
-    Changes(*database, options).name_all(before.lines);
+    name_changes(*database, options, before.lines);
     return nullptr;
   }
   database->execute("BEGIN IMMEDIATE");

@@ -1,8 +1,6 @@
 // What a Journal does before its first job: it looks at what the run before it left.
 #include "lib/batch/journal.hpp"
 
-#include "lib/batch/journal_database.hpp"
-
 #include <unistd.h>
 
 namespace httpretry::batch {

@@ -1,10 +1,8 @@
 // What a journal tells those who ask, also while a run goes on.
 #include "lib/batch/journal.hpp"
-#include "lib/batch/journal_database.hpp"
 #include "lib/batch/text.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <fstream>
 
 namespace httpretry::batch {
 namespace {
@@ -14,26 +12,13 @@ std::optional<WallTime> date_at(const Statement& row, int column) {
   return WallTime(std::chrono::milliseconds(row.number(column)));
 }
 
-std::string key_at(const Statement& row, int column, const std::string& token, std::uint64_t line) {
-  if (row.is_number(column)) return made_key(token, line);
-  return std::string(row.text(column));
-}
-
 // The line of a file that begins at a byte; empty where it cannot be read.
 std::string line_at(const std::string& path, std::int64_t offset) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::ifstream file(path);
   std::string line;
-  std::string block(64 * 1024, '\0');
-  while (file.open()) {
-    const auto count = ::pread(file.get(), block.data(), block.size(),
-                               static_cast<off_t>(offset) + static_cast<off_t>(line.size()));
-    if (count <= 0) return {};
-    const std::string_view read(block.data(), static_cast<std::size_t>(count));
-    const auto end = read.find('\n');
-    line += read.substr(0, end);
-    if (end != std::string_view::npos) return line;
-  }
-  return line;
+  file.seekg(offset);
+  std::getline(file, line);
+  return file.good() ? line : std::string();
 }
 
 // The row of the job with this id: its own, or the number of its line.
@@ -77,7 +62,7 @@ std::optional<JobStory> read_job(const std::string& path, std::string_view id) {
   story.id = id;
   story.line = static_cast<std::uint64_t>(row.number(0));
   story.input = row.text(1);
-  if (!row.is_null(2)) story.key = key_at(row, 2, read_text(*database, "token"), story.line);
+  story.key = key_at(row, 2, read_text(*database, "token"), story.line);
   if (!row.is_null(3)) story.state = state_of(row.number(3));
   story.status = static_cast<int>(row.number(4));
   story.attempts = static_cast<int>(row.number(5));
@@ -103,9 +88,8 @@ void export_jobs(const std::string& path, State state,
   row.with(static_cast<int>(state));
   while (row.step()) {
     const auto number = static_cast<std::uint64_t>(row.number(0));
-    const auto id = row.is_null(1) ? std::to_string(number) : std::string(row.text(1));
-    const auto key = row.is_null(2) ? std::string() : key_at(row, 2, token, number);
-    print(line_with(row.text(3), stored_line(row.text(3), format), id, key, ""));
+    print(line_with(row.text(3), stored_line(row.text(3), format), id_at(row, 1, number),
+                    key_at(row, 2, token, number), ""));
   }
 }
 

@@ -271,7 +271,7 @@ JobEnd LineJobs::ended(const Job& job, const Line& line, const Request& request,
   JsonWriter json(end.result);
   json.begin_object();
   json.member("id", job.id);
-  json.member("line", job.number);
+  json.member("line", store_.line_of(job));
   json.member("run", store_.token);
   json.member("state", to_string(state));
   write_report(json, request, outcome);

@@ -23,6 +23,8 @@ struct LineJobsStore {
   // Returns the file for the path that a job names as its body, or throws. An error makes the job
   // dead. Empty: a job may name any file.
   std::function<Result<std::string>(const Job& job, const std::string& path)> body_file = {};
+  // Returns the line of the input that the job stands in.
+  std::function<std::uint64_t(const Job& job)> line_of = [](const Job& job) { return job.number; };
 };
 
 inline constexpr std::size_t kMostInline = 64 * 1024;

@@ -1,5 +1,7 @@
 #include "lib/batch/outages.hpp"
 
+#include <httpretry/batch/down_hosts.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -78,6 +80,24 @@ void Outages::end_outage(Host& host) {
 void Outages::forget_if_idle(Hosts::iterator host) {
   const auto& its = host->second;
   if (its.sends == 0 && its.in_retry.empty() && !its.down) hosts_.erase(host);
+}
+
+DownHosts::~DownHosts() = default;
+
+bool DownHosts::take(const Request& request, const Classified& /*classified*/, Time /*now*/) {
+  const auto& url = request.parsed_url();
+  if (!url) return true;
+  const std::lock_guard lock(mutex_);
+  return !hosts_.contains(url->origin());
+}
+
+void DownHosts::set(std::string_view host, bool down) {
+  const std::lock_guard lock(mutex_);
+  if (down) {
+    hosts_.emplace(host);
+  } else if (const auto found = hosts_.find(host); found != hosts_.end()) {
+    hosts_.erase(found);
+  }
 }
 
 }  // namespace httpretry::batch

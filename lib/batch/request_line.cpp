@@ -77,11 +77,13 @@ class LineReader {
     }
   }
 
+  bool expect(const JsonNode& json, bool found, const std::string& what) {
+    if (!found) problems_.error(json, "expected " + what + ", but this is " + described(json));
+    return found;
+  }
+
   bool text(const JsonNode& json, std::string& to) {
-    if (!json.is(Type::String)) {
-      problems_.error(json, "expected a string, but this is " + described(json));
-      return false;
-    }
+    if (!expect(json, json.is(Type::String), "a string")) return false;
     if (json.text.empty()) {
       problems_.error(json, "must not be empty");
       return false;
@@ -100,9 +102,7 @@ class LineReader {
   }
 
   void read_headers(const JsonNode& json) {
-    if (!json.is(Type::Object)) {
-      return problems_.error(json, "expected an object, but this is " + described(json));
-    }
+    if (!expect(json, json.is(Type::Object), "an object")) return;
     for (const auto* field : json.children) {
       if (!field->is(Type::Array)) {
         add_header(*field, field->key);
@@ -113,10 +113,7 @@ class LineReader {
   }
 
   void add_header(const JsonNode& value, std::string_view name) {
-    if (!value.is(Type::String)) {
-      return problems_.error(
-          value, "expected a string or an array of strings, but this is " + described(value));
-    }
+    if (!expect(value, value.is(Type::String), "a string or an array of strings")) return;
     if (to_.headers.try_add(name, value.text)) return;
     problems_.error(value, "\"" + printable(name) +
                                "\" is not a header: a name has letters, digits and "
@@ -141,8 +138,8 @@ class LineReader {
     } else if (name == "body_file") {
       to_.file_position = json.position;
       text(json, to_.body);
-    } else if (!json.is(Type::String)) {
-      problems_.error(json, "expected a string, but this is " + described(json));
+    } else if (!expect(json, json.is(Type::String), "a string")) {
+      return;
     } else if (name == "body") {
       to_.body = json.text;
     } else if (auto bytes = decode_base64(json.text)) {
@@ -154,9 +151,7 @@ class LineReader {
 
   // As `--set` has them: {"backoff": {"initial": "1s"}} is backoff.initial.
   void read_settings(const JsonNode& json, const std::string& prefix) {
-    if (!json.is(Type::Object)) {
-      return problems_.error(json, "expected an object, but this is " + described(json));
-    }
+    if (!expect(json, json.is(Type::Object), "an object")) return;
     for (const auto* member : json.children) {
       const auto key = prefix + std::string(member->key);
       if (member->is(Type::Object)) {
@@ -171,11 +166,8 @@ class LineReader {
     to_.key_position = json.position;
     to_.wants_key = true;
     if (json.is(Type::Boolean) && json.boolean) return;
-    if (!json.is(Type::String) || json.text.empty()) {
-      return problems_.error(
-          json,
-          "expected a string, or true for a key that is made, but this is " + described(json));
-    }
+    const bool given = json.is(Type::String) && !json.text.empty();
+    if (!expect(json, given, "a string, or true for a key that is made")) return;
     to_.key = json.text;
     if (to_.key.size() > kLongestKey || !valid_header_value(to_.key)) {
       problems_.error(json, "a key has at most " + std::to_string(kLongestKey) +
@@ -192,19 +184,13 @@ class LineReader {
 
   void read_date(const JsonNode& json, std::optional<WallTime>& to) {
     if (json.is(Type::String)) to = parse_rfc3339(json.text);
-    if (!to) {
-      problems_.error(
-          json, "expected a date such as \"2026-11-24T08:00:00Z\", but this is " + described(json));
-    }
+    expect(json, to.has_value(), "a date such as \"2026-11-24T08:00:00Z\"");
   }
 
   void read_priority(const JsonNode& json) {
     constexpr std::array<std::string_view, 3> words{"high", "normal", "low"};
     const auto found = json.is(Type::String) ? std::ranges::find(words, json.text) : words.end();
-    if (found == words.end()) {
-      return problems_.error(
-          json, "expected \"high\", \"normal\" or \"low\", but this is " + described(json));
-    }
+    if (!expect(json, found != words.end(), "\"high\", \"normal\" or \"low\"")) return;
     to_.priority = static_cast<Priority>(found - words.begin());
   }
 
@@ -258,7 +244,7 @@ bool read_request_line(std::string_view text, InputFormat format, RequestLine& t
     LineReader(to, problems).read(*tree.root);
     if (tree.root->member("last") != nullptr) to.text_without_last = without_last(text, *tree.root);
   }
-  if (!to.url.empty()) read_url(to, problems);
+  if (!to.url.empty() || !problems.failed()) read_url(to, problems);
   return !problems.failed();
 }
 

@@ -79,8 +79,7 @@ class Runner::Work {
   void take_in(const Job& job, Verdict verdict);
   void commit_if_due();
   void drop_unsent();
-  void take_back(const std::function<bool(const Flight&)>& which);
-  void take_back(const Flight& flight);
+  void take_back(const std::vector<Flight*>& flights);
   [[nodiscard]] std::optional<RunEnd> over();
   [[nodiscard]] std::optional<RunEnd> over_when_idle();
   [[nodiscard]] Time next_turn() const;
@@ -189,19 +188,17 @@ void Runner::Work::learn(CallWatch::News news) {
 void Runner::Work::drop_unsent() {
   store_.stop_taking();
   for (const auto& job : lanes_.take_all()) store_.give_back(job);
-  take_back([](const Flight&) { return true; });
-  for (const auto* const flight : std::exchange(intended_, {})) take_back(*flight);
+  take_back(watch_->withdraw([](const Flight&) { return true; }));
+  take_back(std::exchange(intended_, {}));
 }
 
-// Of those that are ready to be sent.
-void Runner::Work::take_back(const std::function<bool(const Flight&)>& which) {
-  for (const auto* const flight : watch_->withdraw(which)) take_back(*flight);
-}
-
-void Runner::Work::take_back(const Flight& flight) {
-  lanes_.ended(flight.job.host);
-  store_.give_back(flight.job);
-  flights_.erase(&flight);
+// For calls that were not sent.
+void Runner::Work::take_back(const std::vector<Flight*>& flights) {
+  for (const auto* const flight : flights) {
+    lanes_.ended(flight->job.host);
+    store_.give_back(flight->job);
+    flights_.erase(flight);
+  }
 }
 
 void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
@@ -287,7 +284,7 @@ void Runner::Work::take_in(const Job& job, Verdict verdict) {
 
 void Runner::Work::hold(const std::string& host, Time until) {
   for (const auto& job : lanes_.hold(host, until)) store_.give_back(job);
-  take_back([&host](const Flight& flight) { return flight.job.host == host; });
+  take_back(watch_->withdraw([&host](const Flight& flight) { return flight.job.host == host; }));
   store_.hold(host, until - now());
   if (!commit_at_) commit_at_ = later(now(), kCommitEvery);
   take_again_at_ = Time{};

@@ -10,6 +10,11 @@
 
 namespace httpretry::batch {
 
+// Milliseconds since 1970, rounded down.
+[[nodiscard]] inline std::int64_t ms_of(WallTime time) {
+  return std::chrono::floor<std::chrono::milliseconds>(time).time_since_epoch().count();
+}
+
 // "2026-11-21T05:04:48Z", also with a fraction and with an offset ("+02:00"); years 1970 to 2199.
 std::optional<WallTime> parse_rfc3339(std::string_view text);
 

@@ -1,6 +1,7 @@
 #include "queue.hpp"
 
 #include "lib/batch/path_below.hpp"
+#include "lib/batch/text.hpp"
 #include "lib/http/random.hpp"
 
 #include <algorithm>
@@ -14,9 +15,7 @@ constexpr std::size_t kMostJobs = 200;
 constexpr std::size_t kMostBytes = 1024 * 1024;
 
 std::string ms_text(const std::optional<WallTime>& time) {
-  if (!time) return "0";
-  const auto ms = std::chrono::floor<std::chrono::milliseconds>(*time).time_since_epoch().count();
-  return std::to_string(ms);
+  return time ? std::to_string(batch::ms_of(*time)) : "0";
 }
 
 }  // namespace

@@ -17,7 +17,9 @@ class QueueJobs final : public batch::Jobs {
   [[nodiscard]] std::variant<batch::Prepared, batch::JobEnd> prepare(
       const batch::Job& job) override;
   [[nodiscard]] batch::Verdict judge(const batch::Job& job, const batch::Prepared& sent,
-                                     Outcome outcome) override;
+                                     Outcome outcome) override {
+    return lines_.judge(job, sent, std::move(outcome));
+  }
 
  private:
   const QueueStore& store_;

@@ -237,7 +237,7 @@ void QueueStore::give_back(const Job& job) {
     return wait_remotely(job, hold->second - now_is(), job.attempts);
   }
   const auto held = let_go(job);
-  file(held.id, kRelease, about(held, held.intended ? "*" : "q"), nullptr);
+  file(held.id, kWait, about(held, held.intended ? "*" : "q"), nullptr);
 }
 
 void QueueStore::hold(std::string_view host, Duration time) {

@@ -4,6 +4,7 @@
 
 #include "lib/batch/request_line.hpp"
 #include "lib/http/random.hpp"
+#include "lib/http/text.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -31,6 +32,12 @@ void set_lane(Job& job) {
   job.priority = line.priority;
 }
 
+// Entries count up: "MS-NUMBER".
+std::pair<std::uint64_t, std::uint64_t> order_of(std::string_view entry) {
+  const auto ms = take_until(entry, '-');
+  return {to_number<std::uint64_t>(ms).value_or(0), to_number<std::uint64_t>(entry).value_or(0)};
+}
+
 }  // namespace
 
 void QueueStore::on_tick() {
@@ -53,17 +60,8 @@ void QueueStore::on_tick() {
 void QueueStore::beat(Time now) {
   beat_at_ = later(now, options_.lease / 3);
   std::vector<std::pair<std::string, const Held*>> all;
-  // Entries count up: "MS-NUMBER".
-  const auto order = [](const auto& a, const auto& b) {
-    const auto ms = [](const std::string& entry) { return entry.find('-'); };
-    const auto& [x, y] = std::pair(a.first, b.first);
-    if (ms(x) != ms(y)) return ms(x) < ms(y);
-    const auto head = x.compare(0, ms(x), y, 0, ms(y));
-    if (head != 0) return head < 0;
-    return x.size() != y.size() ? x.size() < y.size() : x < y;
-  };
   for (const auto& [number, held] : held_) all.emplace_back(held.entry, &held);
-  std::ranges::sort(all, order);
+  std::ranges::sort(all, {}, [](const auto& one) { return order_of(one.first); });
   for (std::size_t begin = 0; begin < all.size(); begin += kMostBeats) {
     const auto end = std::min(begin + kMostBeats, all.size());
     std::vector<std::string> arguments{consumer_};

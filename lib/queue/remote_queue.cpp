@@ -172,18 +172,12 @@ Command RemoteQueue::command(const Script& script, std::vector<std::string> argu
   return command;
 }
 
-Reply RemoteQueue::ask(Command command) {
-  std::promise<Reply> promise;
-  auto reply = promise.get_future();
-  link_.post(std::move(command), [&promise](Reply got) { promise.set_value(std::move(got)); });
-  return reply.get();
-}
-
-Reply RemoteQueue::ask_unless(Command command, const Stopped& stopped) {
+Reply RemoteQueue::ask(Command command, const Stopped& stopped) {
   // Shared: the reply may come when nobody waits any more.
   const auto promise = std::make_shared<std::promise<Reply>>();
   auto reply = promise->get_future();
   link_.post(std::move(command), [promise](Reply got) { promise->set_value(std::move(got)); });
+  if (!stopped) return reply.get();
   const auto comes_in = [&](Duration time) {
     return reply.wait_for(time) == std::future_status::ready;
   };
@@ -200,7 +194,7 @@ Reply RemoteQueue::insist(const Command& command, Duration limit, const Stopped&
   again = false;
   const auto until = later(std::chrono::steady_clock::now(), limit);
   for (;;) {
-    auto reply = ask_unless(command, stopped);
+    auto reply = ask(command, stopped);
     const bool late = std::chrono::steady_clock::now() >= until;
     if (!reply.lost() || stopped() || late) return reply;
     again = true;

@@ -67,8 +67,10 @@ class RemoteQueue {
   void post(fleet::Command command, fleet::Link::Done done) {
     link_.post(std::move(command), std::move(done));
   }
-  // Waits for the reply, which may be lost or an error. Not on the link's thread.
-  [[nodiscard]] fleet::Reply ask(fleet::Command command);
+  // Waits for the reply, which may be lost or an error, unless it is stopped. Not on the link's
+  // thread.
+  using Stopped = std::function<bool()>;
+  [[nodiscard]] fleet::Reply ask(fleet::Command command, const Stopped& stopped = nullptr);
   [[nodiscard]] fleet::Reply ask(const Script& script, std::vector<std::string> arguments) {
     return ask(command(script, std::move(arguments)));
   }
@@ -79,7 +81,6 @@ class RemoteQueue {
   }
   // As `ask`. Where the reply is lost, asks again, for that long, unless it is stopped meanwhile.
   // For what may be carried out twice. `again`: whether that was so.
-  using Stopped = std::function<bool()>;
   [[nodiscard]] fleet::Reply insist(const fleet::Command& command, Duration limit,
                                     const Stopped& stopped, bool& again);
   // Asks for the news. Throws if there is no good reply.
@@ -90,7 +91,6 @@ class RemoteQueue {
  private:
   void open(bool make, const std::string& policy);
   [[nodiscard]] std::string names_of_some();
-  [[nodiscard]] fleet::Reply ask_unless(fleet::Command command, const Stopped& stopped);
 
   const RemoteOptions options_;
   const std::vector<std::string> keys_;

@@ -238,23 +238,16 @@ const Script kWait = with_common(R"lua(
 local job, how = owned()
 if how == 'again' then return 1 end
 if not job then return 0 end
-move(job, 'w')
-job.attempts = ARGV[7]
+local time = ARGV[8]
+move(job, time and 'w' or 'q')
+job.attempts = ARGV[7] or job.attempts
 job.holder = holder(ARGV[2], ARGV[3], ARGV[4])
 write(job)
-redis.call('ZADD', Z, string.format('%.0f', now() + tonumber(ARGV[8])), job.id)
-if how == 'mine' then drop(ARGV[3]) end
-return 1
-)lua");
-
-const Script kRelease = with_common(R"lua(
-local job, how = owned()
-if how == 'again' then return 1 end
-if not job then return 0 end
-move(job, 'q')
-job.holder = holder(ARGV[2], ARGV[3], ARGV[4])
-write(job)
-offer(job.id)
+if time then
+  redis.call('ZADD', Z, string.format('%.0f', now() + tonumber(time)), job.id)
+else
+  offer(job.id)
+end
 if how == 'mine' then drop(ARGV[3]) end
 return 1
 )lua");
@@ -349,8 +342,8 @@ return news
 )lua");
 
 std::vector<const Script*> queue_scripts() {
-  return {&kOpen, &kEnqueue, &kFetch, &kReap, &kBeat,    &kIntend, &kFinish,
-          &kWait, &kRelease, &kLeave, &kTick, &kUnknown, &kRetry,  &kNews};
+  return {&kOpen, &kEnqueue, &kFetch, &kReap,    &kBeat,  &kIntend, &kFinish,
+          &kWait, &kLeave,   &kTick,  &kUnknown, &kRetry, &kNews};
 }
 
 std::vector<std::string> keys_of(const std::string& name) {

@@ -70,15 +70,10 @@ extern const Script kIntend;
 // Replies: 1 it is filed; 2 it was unknown, and is not any more; 0 it is late: another has the job.
 extern const Script kFinish;
 
-// A job has to wait.
+// A job has to wait. Without attempts and time: it was not sent, and another may take it at once.
 //   token, consumer, entry, deliveries, id, expected state, attempts, time
 // Replies: 1, or 0: another has the job.
 extern const Script kWait;
-
-// A job was not sent: another may take it at once.
-//   token, consumer, entry, deliveries, id, expected state
-// Replies: as kWait.
-extern const Script kRelease;
 
 // Gives back all that a worker has, and forgets it.
 //   token, consumer

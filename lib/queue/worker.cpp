@@ -75,6 +75,7 @@ StoreOptions store_options(const QueueOptions& options, const batch::BatchOption
 batch::LineJobsStore lines_store(const QueueStore& store, const std::string& files) {
   batch::LineJobsStore lines;
   lines.token = store.token();
+  lines.line_of = [&store](const batch::Job& job) { return store.held(job).line; };
   lines.date_now = [&store] { return store.date(); };
   // The line was right where it was added.
   lines.on_missing_policy = [](const batch::Job& job, const std::string& why) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "lib/batch/journal.hpp"
-#include "lib/batch/journal_database.hpp"
 #include "tests/batch/folder.hpp"
 
 #include <memory>

@@ -112,7 +112,7 @@ class Scripts {
         .integer;
   }
   std::int64_t release(const std::string& worker, const Taken& job, const std::string& expected) {
-    return run(kRelease, {worker, job.entry, std::to_string(job.deliveries), job.id, expected})
+    return run(kWait, {worker, job.entry, std::to_string(job.deliveries), job.id, expected})
         .integer;
   }
   std::vector<std::string> beat(const std::string& worker, const std::vector<Taken>& jobs) {
@@ -666,7 +666,7 @@ TEST_CASE("a server that is full refuses a step, and nothing of it is done") {
   const auto& job = jobs[0];
   refused(kFinish, {"w1", job.entry, "1", "a", "q", "d", "1", "line", "", ""});
   refused(kWait, {"w1", job.entry, "1", "a", "q", "1", "10"});
-  refused(kRelease, {"w1", job.entry, "1", "a", "q"});
+  refused(kWait, {"w1", job.entry, "1", "a", "q"});
   refused(kIntend, {"w1", job.entry, "1", "a"});
   refused(kReap, {"w2", std::to_string(kLease), "100", "0-0", "3600000"});
   refused(kLeave, {"w1"});
