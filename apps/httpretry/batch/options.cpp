@@ -135,8 +135,7 @@ std::vector<Flag> response_flags(BatchCommand& to) {
   const std::vector<Flag> flags{
       {'\0', "bodies", "WHERE",
        "where the bodies of responses go: inline (into the results, up to 64 KiB; default), none, "
-       "or "
-       "a directory, into a file for each",
+       "or a directory, into a file for each",
        [&](Text v) { set_bodies(v, batch); }},
       {'\0', "response-headers", "", "have the headers of the responses in the results, too",
        enable(batch.headers)},
@@ -149,8 +148,7 @@ std::vector<Flag> response_flags(BatchCommand& to) {
       telemetry_flags(
           to.telemetry,
           "write an HTTP archive with an entry for each send, without bodies and secrets; it is "
-          "kept "
-          "in memory until the end",
+          "kept in memory until the end",
           "send traces to an OpenTelemetry collector: OTLP over HTTP, in JSON, to URL/v1/traces"));
 }
 

@@ -75,8 +75,7 @@ constexpr auto kCommands = std::to_array<Command>({
      "draws of 0.5, unless --random or --seed is given). METHOD defaults to GET.\n"
      "A timeout takes the policy's attempt_timeout or response_timeout, or 30 s if it has neither; "
      "a real one then lasts until max_elapsed_time. Idle connections never expire here; a request "
-     "on a stale connection "
-     "is sent again at once and not counted.",
+     "on a stale connection is sent again at once and not counted.",
      kPlanning, plan_table, plan},
     {"policy check", "FILE...", "check policy files",
      "Prints a line for each problem in the files, with its position and what was expected. Runs "
@@ -119,23 +118,17 @@ constexpr auto kCommands = std::to_array<Command>({
 #ifdef HTTPRETRY_WITH_BATCH
     {"batch", "INPUT", "send a list of requests, and resume after a crash",
      "Each line of INPUT is a request: a URL, or a JSON object with url and, where needed, id, "
-     "method, "
-     "headers, json or body or body_base64 or body_file, policy, set, key, output, not_before, "
-     "deadline, priority and tag. The whole input is read before anything is sent; every mistake "
-     "is "
-     "named with its line and column.\n"
+     "method, headers, json or body or body_base64 or body_file, policy, set, key, output, "
+     "not_before, deadline, priority and tag. The whole input is read before anything is sent; "
+     "every mistake is named with its line and column.\n"
      "A journal has the state of each job: done, dead, waiting until a time, or unknown. To start "
-     "the "
-     "same command again is to resume; new lines may have been appended. Each job that ended has "
-     "one "
-     "line in the results.\n"
+     "the same command again is to resume; new lines may have been appended. Each job that ended "
+     "has one line in the results.\n"
      "A request that is safe to repeat, or has an idempotency key, is sent at least once. Any "
-     "other is "
-     "sent again only where it was surely not executed: after a crash it is unknown.\n"
+     "other is sent again only where it was surely not executed: after a crash it is unknown.\n"
      "The first SIGINT or SIGTERM lets requests that are on their way end, the second stops them; "
      "SIGUSR1 prints how far it is. The exit status is 0 if all is done, 22 if a job is dead, 75 "
-     "if "
-     "some is left for later.",
+     "if some is left for later.",
      kBatches, batch_table, batch},
 #endif
 #ifdef HTTPRETRY_WITH_QUEUE
@@ -149,8 +142,7 @@ constexpr auto kCommands = std::to_array<Command>({
      "Where the server is away, nothing is taken, requests that are on their way end, and their "
      "results are kept until it is back.\n"
      "--unknown writes what is unknown, --retry-unknown queues it again. What is promised, and "
-     "what "
-     "to set on the server: lib/queue/README.md.\n"
+     "what to set on the server: lib/queue/README.md.\n"
      "The first SIGINT or SIGTERM lets requests that are on their way end, the second stops them; "
      "SIGUSR1 prints how far it is. With --drain the exit status is 0 if all is done, 22 if a job "
      "is dead, 75 if some is left for later.",

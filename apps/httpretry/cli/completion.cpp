@@ -82,14 +82,13 @@ std::string bash_command(const Command& command) {
 std::string bash() {
   std::string text =
       "# bash completion for httpretry\n"
-      "_httpretry_words() {\n"
-      "  [ $# -gt 0 ] || return 0\n"
-      "  mapfile -t COMPREPLY < <(compgen \"$@\" -- \"${COMP_WORDS[COMP_CWORD]}\")\n"
-      "}\n\n"
-      "_httpretry() {\n"
-      "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
-      "  local command=${COMP_WORDS[1]} flags=\n"
-      "  COMPREPLY=()\n";
+      "_httpretry_words() {\n  [ $# -gt 0 ] || return 0\n  mapfile -t COMPREPLY < <(compgen \"$@\" "
+      "-- \"${COMP_WORDS[COMP_CWORD]}\")\n"
+      "}\n"
+      "\n"
+      "_httpretry() {\n  local current=${COMP_WORDS[COMP_CWORD]} "
+      "previous=${COMP_WORDS[COMP_CWORD-1]}\n  local command=${COMP_WORDS[1]} flags=\n  "
+      "COMPREPLY=()\n";
   text +=
       "  if [ \"$COMP_CWORD\" -eq 1 ] && [[ $current != -* ]]; then\n    _httpretry_words -W '" +
       joined(first_words()) + "'\n    return\n  fi\n";
@@ -105,13 +104,10 @@ std::string bash() {
   for (const auto& command : commands().subspan(1)) text += bash_command(command);
   text += bash_command(commands().front());
   return text +
-         "  esac\n"
-         "  if [[ $current == -* ]]; then\n"
-         "    _httpretry_words -W \"$flags\"\n"
-         "  else\n"
-         "    _httpretry_words -f\n"
-         "  fi\n"
-         "}\n\n"
+         "  esac\n  if [[ $current == -* ]]; then\n    _httpretry_words -W \"$flags\"\n  else\n    "
+         "_httpretry_words -f\n  fi\n"
+         "}\n"
+         "\n"
          "complete -o filenames -F _httpretry httpretry\n";
 }
 

@@ -13,8 +13,7 @@ constexpr auto kDifferences = std::to_array<Entry>({
     {"--retry-max-time", "also ends an attempt that has no response by then"},
     {"empty values",
      "are errors, so that an unset variable does not turn off a check; an option for which \"\" "
-     "has "
-     "a meaning says so"},
+     "has a meaning says so"},
     {"Retry-After",
      "of more than a minute ends the call; --set server_delay.max=10m allows longer waits"},
     {"-o", "writes FILE when the response is complete; -C - keeps a part of it in FILE.part"},
@@ -23,8 +22,7 @@ constexpr auto kDifferences = std::to_array<Entry>({
      "written at once if a strong ETag lets a retry continue it"},
     {"exit status",
      "is 22 for a response of 400 or more, without -f, and for any that the policy calls a "
-     "failure; "
-     "--no-fail makes it 0"},
+     "failure; --no-fail makes it 0"},
     {"several URLs",
      "the exit status is that of the last one that failed; with --fail-early, of the first"},
     {"-o, -C -",

@@ -35,11 +35,10 @@ constexpr Missing kMissing[] = {
      " --proxy-service-name --proxy-header --socks5-basic --socks5-gssapi --socks5-gssapi-nec"
      " --socks5-gssapi-service ",
      "a proxy gets the name and password of -U, with basic authentication"},
-    {" --proxy-cacert --proxy-capath --proxy-cert --proxy-cert-type --proxy-ciphers"
-     " --proxy-crlfile --proxy-insecure --proxy-key --proxy-key-type --proxy-pass"
-     " --proxy-pinnedpubkey --proxy-ssl-allow-beast --proxy-ssl-auto-client-cert"
-     " --proxy-tls13-ciphers --proxy-tlsauthtype --proxy-tlspassword --proxy-tlsuser"
-     " --proxy-tlsv1 ",
+    {" --proxy-cacert --proxy-capath --proxy-cert --proxy-cert-type --proxy-ciphers "
+     "--proxy-crlfile --proxy-insecure --proxy-key --proxy-key-type --proxy-pass "
+     "--proxy-pinnedpubkey --proxy-ssl-allow-beast --proxy-ssl-auto-client-cert "
+     "--proxy-tls13-ciphers --proxy-tlsauthtype --proxy-tlspassword --proxy-tlsuser --proxy-tlsv1 ",
      "an https proxy is reached with the same TLS as any server"},
     {" --preproxy --proxy1.0 -p --proxytunnel --socks4 --socks4a --socks5 --socks5-hostname ",
      "use -x with http://, https://, socks4://, socks4a://, socks5:// or socks5h://"},
