@@ -149,6 +149,15 @@ double decimal_in(const std::string& text, std::string_view& rest) {
   return code == std::errc() ? number : std::numeric_limits<double>::quiet_NaN();
 }
 
+// The number from 0 to `most` that `text` is, perhaps with a unit.
+double decimal_up_to(double most, std::string_view unit, const std::string& text,
+                     std::string_view flag, const char* expected) {
+  std::string_view rest;
+  const auto number = decimal_in(text, rest);
+  if ((rest.empty() || rest == unit) && number >= 0 && number <= most) return number;
+  throw invalid(flag, text, expected);
+}
+
 // How many seconds a unit has; a number without one is in seconds. NaN if it is none.
 double seconds_of(std::string_view unit) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},  {"us", 1e-6}, {"ms", 1e-3},
@@ -207,21 +216,11 @@ Duration parse_seconds(const std::string& text, std::string_view flag) {
 }
 
 double parse_unit(const std::string& text, std::string_view flag) {
-  std::string_view rest;
-  const auto number = decimal_in(text, rest);
-  if (!(rest.empty() && number >= 0 && number <= 1)) {
-    throw invalid(flag, text, "a number from 0 to 1");
-  }
-  return number;
+  return decimal_up_to(1, "", text, flag, "a number from 0 to 1");
 }
 
 double parse_per_second(const std::string& text, std::string_view flag) {
-  std::string_view rest;
-  const auto number = decimal_in(text, rest);
-  if (!((rest.empty() || rest == "/s") && number >= 0 && number <= 1e9)) {
-    throw invalid(flag, text, "a number of calls per second");
-  }
-  return number;
+  return decimal_up_to(1e9, "/s", text, flag, "a number of calls per second");
 }
 
 long parse_count(const std::string& text, std::string_view flag) {

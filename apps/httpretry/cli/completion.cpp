@@ -56,6 +56,21 @@ std::vector<std::string> second_words(const std::string& first) {
   return words;
 }
 
+// The first words with what can follow them.
+std::vector<std::pair<std::string, std::string>> families() {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const auto& first : first_words()) {
+    const auto words = second_words(first);
+    if (!words.empty()) found.emplace_back(first, joined(words));
+  }
+  return found;
+}
+
+// The pattern of a command in a shell's `case`.
+std::string pattern_of(const Command& command) {
+  return command.name.empty() ? "*" : "'" + std::string(command.name) + "'";
+}
+
 // --- bash ---
 
 std::string bash_values(const Flag& flag) {
@@ -74,9 +89,8 @@ std::string bash_command(const Command& command) {
     const auto values = bash_values(flag);
     cases += "        " + spelled(flag, " | ") + ") _httpretry_words " + values + "; return ;;\n";
   }
-  const auto name = command.name.empty() ? std::string("*") : "'" + std::string(command.name) + "'";
-  return "    " + name + ")\n      case $previous in\n" + cases + "      esac\n      flags='" +
-         joined(names) + "' ;;\n";
+  return "    " + pattern_of(command) + ")\n      case $previous in\n" + cases +
+         "      esac\n      flags='" + joined(names) + "' ;;\n";
 }
 
 std::string bash() {
@@ -92,11 +106,9 @@ std::string bash() {
   text +=
       "  if [ \"$COMP_CWORD\" -eq 1 ] && [[ $current != -* ]]; then\n    _httpretry_words -W '" +
       joined(first_words()) + "'\n    return\n  fi\n";
-  for (const auto& first : first_words()) {
-    const auto words = second_words(first);
-    if (words.empty()) continue;
+  for (const auto& [first, words] : families()) {
     text += "  if [ \"$command\" = " + first + " ] && [ \"$COMP_CWORD\" -eq 2 ]; then\n" +
-            "    _httpretry_words -W '" + joined(words) + "'\n    return\n  fi\n";
+            "    _httpretry_words -W '" + words + "'\n    return\n  fi\n";
   }
   text +=
       "  if [ \"$command\" = policy ]; then command=\"policy ${COMP_WORDS[2]}\"; fi\n"
@@ -144,8 +156,7 @@ std::string zsh_flag(const Flag& flag) {
 }
 
 std::string zsh_command(const Command& command) {
-  const auto name = command.name.empty() ? std::string("*") : "'" + std::string(command.name) + "'";
-  std::string text = "  " + name + ") _arguments -s -S \\\n";
+  std::string text = "  " + pattern_of(command) + ") _arguments -s -S \\\n";
   for (const auto& flag : flags_of(command)) text += zsh_flag(flag);
   return text + "    '*:operand:_files' ;;\n";
 }
@@ -156,11 +167,9 @@ std::string zsh() {
       "local command=${words[2]}\n";
   text += "if (( CURRENT == 2 )) && [[ ${words[2]} != -* ]]; then\n  compadd -- " +
           joined(first_words()) + "\n  _urls\n  return\nfi\n";
-  for (const auto& first : first_words()) {
-    const auto seconds = second_words(first);
-    if (seconds.empty()) continue;
+  for (const auto& [first, words] : families()) {
     text += "if [[ $command == " + first + " ]] && (( CURRENT == 3 )); then\n  compadd -- " +
-            joined(seconds) + "\n  return\nfi\n";
+            words + "\n  return\nfi\n";
   }
   text +=
       "if [[ $command == policy ]]; then command=\"policy ${words[3]}\"; fi\n"
@@ -202,13 +211,11 @@ std::string fish() {
   std::string text = "# fish completion for httpretry\n";
   text += "complete -c httpretry -n __fish_is_first_arg -a " + fish_quoted(joined(first_words())) +
           '\n';
-  for (const auto& first : first_words()) {
-    const auto words = second_words(first);
-    if (words.empty()) continue;
+  for (const auto& [first, words] : families()) {
     text += "complete -c httpretry -f -n " +
             fish_quoted("__fish_seen_subcommand_from " + first +
-                        "; and not __fish_seen_subcommand_from " + joined(words)) +
-            " -a " + fish_quoted(joined(words)) + '\n';
+                        "; and not __fish_seen_subcommand_from " + words) +
+            " -a " + fish_quoted(words) + '\n';
   }
   for (const auto& command : commands()) {
     const auto condition = fish_condition(command);

@@ -21,6 +21,13 @@ int status_of_held_back(const Error& error) {
 
 }  // namespace
 
+Error permanent_error(Errc code, std::string message, int curl_code) {
+  Error error(code, std::move(message));
+  error.curl_code = curl_code;
+  error.permanent = true;
+  return error;
+}
+
 int exit_status(const Error& error) {
   if (error.code == Errc::LocalShortage) return status_of_held_back(error);
   constexpr int kMalformedUrl = 3;  // curl's number; ours is kUsage

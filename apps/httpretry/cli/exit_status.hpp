@@ -17,6 +17,9 @@ inline constexpr int kTimeout = 28;      // also if --until was never true
 inline constexpr int kInternalError = 70;
 inline constexpr int kTryLater = 75;  // nothing was sent, or not all of a batch; it may be later
 
+// Returns an error that is not retried, with curl's number for it.
+Error permanent_error(Errc code, std::string message, int curl_code);
+
 // The status for an outcome that is an error.
 int exit_status(const Error& error);
 

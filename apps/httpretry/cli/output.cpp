@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <optional>
 #include <system_error>
 
@@ -137,6 +138,19 @@ void write_to(const std::string& path, std::string_view bytes, const WaitLimit* 
   if (const auto written = write_file(path, bytes, readers); !written) {
     throw WriteError(written.error().message);
   }
+}
+
+void redirect_messages(const std::string& file) {
+  std::fflush(stderr);
+  if (file == "-") {
+    ::dup2(STDOUT_FILENO, STDERR_FILENO);
+    return;
+  }
+  const Descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!opened.open()) {
+    throw WriteError("cannot write to " + file + ": " + std::generic_category().message(errno));
+  }
+  ::dup2(opened.get(), STDERR_FILENO);
 }
 
 }  // namespace httpretry::cli

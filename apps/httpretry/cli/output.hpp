@@ -60,4 +60,8 @@ enum class Readers : std::uint8_t { ByUmask, Owner };
 void write_to(const std::string& path, std::string_view bytes, const WaitLimit* limit = nullptr,
               Readers readers = Readers::ByUmask);
 
+// --stderr: standard error goes to a file that is emptied first, or with "-" to standard output.
+// Throws WriteError.
+void redirect_messages(const std::string& file);
+
 }  // namespace httpretry::cli

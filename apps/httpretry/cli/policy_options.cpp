@@ -1,14 +1,16 @@
 #include "cli/policy_options.hpp"
 
 #include "cli/input.hpp"
+#include "cli/text.hpp"
 
 #include <httpretry/policy/presets.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace httpretry::cli {
 namespace {
+
+constexpr const char* kVariable = "HTTPRETRY_POLICY";
 
 std::pair<std::string, std::string> parse_setting(const std::string& text) {
   const auto equals = text.find('=');
@@ -56,11 +58,6 @@ PolicySet from_preset(const std::string& name) {
   return PolicySet(*std::move(resolved));
 }
 
-const char* file_of_environment() {
-  const char* file = std::getenv("HTTPRETRY_POLICY");
-  return file != nullptr && *file != '\0' ? file : nullptr;
-}
-
 PolicySet base_policies(const PolicyChoice& choice, int cancel) {
   if (choice.file && choice.preset) {
     throw UsageError(
@@ -68,8 +65,8 @@ PolicySet base_policies(const PolicyChoice& choice, int cancel) {
   }
   if (choice.file) return from_file(*choice.file, cancel);
   if (choice.preset) return from_preset(*choice.preset);
-  const char* file = file_of_environment();
-  if (file == nullptr) return {};
+  const auto file = variable(kVariable);
+  if (file.empty()) return {};
   try {
     return from_file(file, cancel);
   } catch (const BadPolicyFile& error) {
@@ -121,7 +118,7 @@ std::string read_policy_file(const std::string& path, int cancel) {
 }
 
 bool uses_standard(const PolicyChoice& choice) {
-  return !choice.file && !choice.preset && file_of_environment() == nullptr;
+  return !choice.file && !choice.preset && variable(kVariable).empty();
 }
 
 PolicySet chosen_policies(const PolicyChoice& choice, int cancel) {

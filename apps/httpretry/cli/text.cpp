@@ -2,7 +2,14 @@
 
 #include <httpretry/http/headers.hpp>
 
+#include <cstdlib>
+
 namespace httpretry::cli {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
 
 std::string with_scheme(const std::string& url) {
   const auto scheme = url.find("://");

@@ -8,6 +8,9 @@
 
 namespace httpretry::cli {
 
+// Returns the value of an environment variable; empty if there is none.
+std::string variable(const char* name);
+
 // As curl: a URL without a scheme is http.
 std::string with_scheme(const std::string& url);
 

@@ -21,15 +21,6 @@ void add(int epoll, int descriptor) {
   checked(::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event));
 }
 
-void start(int timer, Duration time) {
-  using std::chrono::seconds;
-  const auto whole = std::chrono::floor<seconds>(time);
-  ::itimerspec when{};
-  when.it_value.tv_sec = static_cast<::time_t>(whole.count());
-  when.it_value.tv_nsec = static_cast<long>((time - whole).count());
-  checked(::timerfd_settime(timer, 0, &when, nullptr));
-}
-
 }  // namespace
 
 WaitLimit::WaitLimit(const Signals& signals, std::optional<Duration> time)
@@ -43,7 +34,13 @@ WaitLimit::WaitLimit(const Signals& signals, std::optional<Duration> time)
 }
 
 // A time of zero does not start it.
-void WaitLimit::restart() const { start(timer_.get(), time_); }
+void WaitLimit::restart() const {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time_);
+  ::itimerspec when{};
+  when.it_value.tv_sec = static_cast<::time_t>(whole.count());
+  when.it_value.tv_nsec = static_cast<long>((time_ - whole).count());
+  checked(::timerfd_settime(timer_.get(), 0, &when, nullptr));
+}
 
 bool WaitLimit::over() const {
   ::pollfd state{timer_.get(), POLLIN, 0};

@@ -4,12 +4,12 @@
 #include "cli/exit_status.hpp"
 #include "cli/message.hpp"
 #include "cli/signal_thread.hpp"
+#include "cli/text.hpp"
 
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 
 namespace httpretry::cli {
 namespace {
@@ -73,9 +73,8 @@ void print_break(const queue::EnqueueReport& report) {
 queue::QueueOptions queue_options(const BatchCommand& command) {
   auto url = command.queue;
   std::string source = "option --queue";
-  const char* variable = std::getenv(kVariable);
-  if (url.empty() && variable != nullptr) {
-    url = variable;
+  if (url.empty()) {
+    url = variable(kVariable);
     source = kVariable;
   }
   if (url.empty()) {

@@ -1,6 +1,8 @@
 #include "send/body_buffer.hpp"
 
+#include "cli/exit_status.hpp"
 #include "cli/output.hpp"
+#include "cli/text.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,8 +17,8 @@ namespace {
 constexpr std::size_t kMaxInMemory = 8U << 20U;  // as documented: "beyond 8 MiB"
 
 std::string folder() {
-  const char* named = std::getenv("TMPDIR");
-  return named != nullptr && *named != '\0' ? named : "/tmp";
+  const auto named = variable("TMPDIR");
+  return named.empty() ? "/tmp" : named;
 }
 
 // No other process can open it, and closing it deletes it.
@@ -30,12 +32,11 @@ int open_unnamed_file() {
 }
 
 Error write_error(int number) {
-  Error error(Errc::Internal, "cannot write the response to a temporary file in " + folder() +
-                                  ": " + std::generic_category().message(number) +
-                                  "; set TMPDIR to another folder, or use -o FILE");
-  error.permanent = true;
-  error.curl_code = 23;  // CURLE_WRITE_ERROR
-  return error;
+  return permanent_error(Errc::Internal,
+                         "cannot write the response to a temporary file in " + folder() + ": " +
+                             std::generic_category().message(number) +
+                             "; set TMPDIR to another folder, or use -o FILE",
+                         23);  // CURLE_WRITE_ERROR
 }
 
 }  // namespace

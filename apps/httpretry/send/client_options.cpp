@@ -1,6 +1,7 @@
 #include "send/client_options.hpp"
 
 #include "cli/input.hpp"
+#include "cli/text.hpp"
 #include "send/connection.hpp"
 #include "send/data.hpp"
 #include "send/poll_until.hpp"
@@ -15,15 +16,13 @@
 #include <httpretry/middleware/builtin.hpp>
 
 #include <unistd.h>
-#include <cstdlib>
 
 namespace httpretry::cli {
 namespace {
 
 bool use_colors(const SendOptions& options) {
   if (options.color != "auto") return options.color == "always";
-  const char* no_color = std::getenv("NO_COLOR");
-  return ::isatty(STDERR_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+  return ::isatty(STDERR_FILENO) == 1 && variable("NO_COLOR").empty();
 }
 
 PollConditions poll_conditions(const SendOptions& options) {

@@ -1,12 +1,22 @@
 #include "send/connection.hpp"
 
 #include "cli/args.hpp"
-#include "cli/terminal.hpp"
+#include "cli/input.hpp"
+#include "cli/output.hpp"
+#include "cli/text.hpp"
+
+#include "lib/http/descriptor.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include <array>
-#include <cstdlib>
+#include <cerrno>
 #include <initializer_list>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace httpretry::cli {
@@ -15,10 +25,52 @@ namespace {
 // These variables are read by the curl program, not by libcurl.
 std::string from_environment(std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return value;
+    if (auto value = variable(name); !value.empty()) return value;
   }
   return {};
+}
+
+// What is typed is not shown while an object exists.
+class Hidden {
+ public:
+  explicit Hidden(int terminal) : terminal_(terminal) {
+    changed_ = ::tcgetattr(terminal, &before_) == 0;
+    auto now = before_;
+    now.c_lflag &= ~static_cast<::tcflag_t>(ECHO);
+    changed_ = changed_ && ::tcsetattr(terminal, TCSAFLUSH, &now) == 0;
+  }
+  ~Hidden() {
+    if (changed_) ::tcsetattr(terminal_, TCSAFLUSH, &before_);
+  }
+  Hidden(const Hidden&) = delete;
+  Hidden& operator=(const Hidden&) = delete;
+
+ private:
+  int terminal_;
+  bool changed_ = false;
+  ::termios before_{};
+};
+
+// Asks for a password on the terminal of this process, without showing it. Returns false if there
+// is no terminal. When `cancel` becomes readable (-1: never), the wait ends with WaitEnded.
+bool ask_password(const std::string& question, std::string& answer, int cancel) {
+  const Descriptor opened(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!opened.open()) return false;
+  const int terminal = opened.get();
+  const Hidden hidden(terminal);
+  write_all(terminal, question, cancel, "the terminal");
+  for (char typed = '\0';;) {
+    std::array<::pollfd, 2> wait{{{terminal, POLLIN, 0}, {cancel, POLLIN, 0}}};
+    if (::poll(wait.data(), wait.size(), -1) > 0 && wait[1].revents != 0) {
+      throw WaitEnded("no password was given: " + std::generic_category().message(EINTR));
+    }
+    const auto count = ::read(terminal, &typed, 1);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count <= 0 || typed == '\n') break;
+    answer += typed;
+  }
+  write_all(terminal, "\n", cancel, "the terminal");
+  return true;
 }
 
 }  // namespace
@@ -38,10 +90,6 @@ void complete_credentials(std::string& text, const std::string& flag, int cancel
                      ": no password given; expected NAME:PASSWORD, or a terminal to ask on");
   }
   text += ':' + password;
-}
-
-std::string resolve_entry(const std::string& text) {
-  return text.starts_with('+') ? text.substr(1) : text;
 }
 
 void set_certificate(ClientCertificate& certificate, const std::string& text) {

@@ -12,12 +12,8 @@ namespace httpretry::cli {
 Credentials credentials_of(const std::string& text, Credentials::Scheme scheme);
 
 // Adds the password to a "name" without one: asks for it on the terminal. `flag` is "-u" or "-U".
-// Throws UsageError if there is no terminal; `cancel` as for ask_password.
+// Throws UsageError if there is no terminal; `cancel` as for read_whole.
 void complete_credentials(std::string& text, const std::string& flag, int cancel);
-
-// curl's --resolve as an entry of TransportOptions::resolve. curl drops an address that begins with
-// a plus after a minute; a command keeps it.
-std::string resolve_entry(const std::string& text);
 
 // curl's FILE[:PASSWORD]; "\:" is a colon in the file name.
 void set_certificate(ClientCertificate& certificate, const std::string& text);

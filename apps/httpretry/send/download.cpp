@@ -1,5 +1,6 @@
 #include "send/download.hpp"
 
+#include "cli/exit_status.hpp"
 #include "lib/http/text.hpp"
 #include "send/write_out.hpp"
 
@@ -18,32 +19,20 @@ std::optional<std::uint64_t> length_of(const Response& head) {
 }
 
 Error too_large(std::uint64_t most) {
-  Error error(Errc::TooLarge,
-              "the response body is larger than " + std::to_string(most) + " bytes");
-  error.curl_code = 63;  // CURLE_FILESIZE_EXCEEDED
-  error.permanent = true;
-  return error;
-}
-
-Error no_ranges() {
-  Error error(Errc::Protocol,
-              "the server sent the whole file instead of the part that -C asks for");
-  error.curl_code = 33;  // CURLE_RANGE_ERROR
-  error.permanent = true;
-  return error;
+  return permanent_error(Errc::TooLarge,
+                         "the response body is larger than " + std::to_string(most) + " bytes",
+                         63);  // CURLE_FILESIZE_EXCEEDED
 }
 
 // The reader of standard output is gone, or too slow for -m.
 Error not_shown(const BodyOutput& output, const WriteError& cause) {
-  const bool late = output.limit().over();
+  if (output.limit().over()) {
+    return permanent_error(Errc::Timeout, "the response was not read within the time of -m",
+                           28);  // CURLE_OPERATION_TIMEDOUT
+  }
   const bool stopped = output.limit().signals().received() != 0;
-  Error error(late      ? Errc::Timeout
-              : stopped ? Errc::Canceled
-                        : Errc::Internal,
-              late ? "the response was not read within the time of -m" : cause.what());
-  error.curl_code = late ? 28 : 23;  // CURLE_OPERATION_TIMEDOUT, CURLE_WRITE_ERROR
-  error.permanent = true;
-  return error;
+  return permanent_error(stopped ? Errc::Canceled : Errc::Internal, cause.what(),
+                         23);  // CURLE_WRITE_ERROR
 }
 
 // Whether the bytes after those that were shown can still be received when the connection breaks.
@@ -74,7 +63,11 @@ class Writer final : public BodyWriter {
   }
 
   Result<void> begin(const Response& head, std::uint64_t offset) override {
-    if (offset < options_.offset) return no_ranges();
+    if (offset < options_.offset) {
+      return permanent_error(Errc::Protocol,
+                             "the server sent the whole file instead of the part that -C asks for",
+                             33);  // CURLE_RANGE_ERROR
+    }
     if (!begun_ || offset == 0) first_ = offset;
     begun_ = true;
     position_ = offset;

@@ -160,7 +160,8 @@ std::vector<Flag> connection_flags(SendOptions& to) {
        store(connection.proxy.no_proxy), kMayBeEmpty},
       {'\0', "resolve", "HOST:PORT:ADDRESS[,ADDRESS]",
        "connect to one of these for this host and port",
-       [&](Text v) { connection.resolve.push_back(resolve_entry(v)); }},
+       // curl drops an address that begins with a plus after a minute; a command keeps it.
+       [&](Text v) { connection.resolve.push_back(v.substr(v.starts_with('+') ? 1 : 0)); }},
       {'\0', "connect-to", "HOST:PORT:TO:PORT",
        "connect to TO:PORT instead; an empty part matches any", append(connection.connect_to)},
       {'4', "ipv4", "", "use IPv4 addresses only", set(connection.ip_version, IpVersion::V4)},

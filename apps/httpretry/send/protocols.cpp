@@ -1,6 +1,7 @@
 #include "send/protocols.hpp"
 
 #include "cli/args.hpp"
+#include "cli/exit_status.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -29,11 +30,10 @@ struct Begun {};
 
 Error not_allowed(const Request& request, const char* option) {
   const auto& url = *request.parsed_url();
-  Error error(Errc::InvalidRequest, request.method() + " " + url.without_secrets() + ": " + option +
-                                        " does not allow " + std::string(url.scheme()));
-  error.curl_code = 1;  // CURLE_UNSUPPORTED_PROTOCOL
-  error.permanent = true;
-  return error;
+  return permanent_error(Errc::InvalidRequest,
+                         request.method() + " " + url.without_secrets() + ": " + option +
+                             " does not allow " + std::string(url.scheme()),
+                         1);  // CURLE_UNSUPPORTED_PROTOCOL
 }
 
 bool allows(Protocols allowed, const Request& request) {

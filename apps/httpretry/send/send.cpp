@@ -5,7 +5,6 @@
 #include "cli/message.hpp"
 #include "cli/output.hpp"
 #include "cli/signals.hpp"
-#include "cli/terminal.hpp"
 #include "cli/text.hpp"
 #include "cli/wait_limit.hpp"
 #include "send/client_options.hpp"

@@ -91,7 +91,7 @@ class Sender : public batch::Jobs {
         policies_(group.policies),
         cookies_(group.cookies),
         run_(run),
-        on_signal_(limit_.signals().stop(), Stop{stop_}) {
+        on_signal_(limit_.signals().stop(), [this] { stop_.request_stop(); }) {
     jobs_.reserve(group.requests.size());
     for (auto& request : group.requests) jobs_.push_back({std::move(request), nullptr, {}, {}});
   }
@@ -110,11 +110,6 @@ class Sender : public batch::Jobs {
   }
 
  private:
-  struct Stop {
-    std::stop_source& source;
-    void operator()() const { source.request_stop(); }
-  };
-
   [[nodiscard]] bool goes_on() const { return !stop_.stop_requested() && !run_.over(); }
 
   void send_in_order() {
@@ -267,7 +262,7 @@ class Sender : public batch::Jobs {
   const std::shared_ptr<CookieJar>& cookies_;
   WholeRun& run_;
   std::stop_source stop_;  // by a signal, or by --fail-early
-  std::stop_callback<Stop> on_signal_;
+  std::stop_callback<std::function<void()>> on_signal_;
   std::vector<Job> jobs_;
 };
 

@@ -6,18 +6,12 @@
 #include <httpretry/fleet/redis.hpp>
 #include <httpretry/flow/log.hpp>
 
-#include <cstdlib>
 #include <stdexcept>
 
 namespace httpretry::cli {
 namespace {
 
 constexpr const char* kVariable = "HTTPRETRY_SHARED";
-
-std::string url_of_environment() {
-  const char* url = std::getenv(kVariable);
-  return url != nullptr ? url : "";
-}
 
 }  // namespace
 
@@ -30,7 +24,7 @@ std::vector<Flag> shared_flags(std::optional<std::string>& url) {
 }
 
 std::shared_ptr<SharedState> shared_state(const std::optional<std::string>& url, bool quiet) {
-  const auto where = url ? *url : url_of_environment();
+  const auto where = url ? *url : variable(kVariable);
   if (where.empty()) return nullptr;
   log_to([quiet](LogLevel, std::string_view line) {
     if (!quiet) print_message("httpretry: " + printable(line));

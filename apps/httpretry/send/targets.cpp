@@ -1,5 +1,6 @@
 #include "send/targets.hpp"
 
+#include "cli/exit_status.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 
@@ -38,12 +39,11 @@ std::string output_of(const SendOptions& options, std::size_t index) {
 
 Error cannot_create(const std::string& path, int cause) {
   const bool exists = cause == EEXIST;
-  Error error(Errc::Internal,
-              "cannot create " + printable(path) + ": " + std::generic_category().message(cause) +
-                  (exists ? "; the server gave this name, and -J replaces no file" : ""));
-  error.curl_code = 23;  // CURLE_WRITE_ERROR
-  error.permanent = true;
-  return error;
+  return permanent_error(Errc::Internal,
+                         "cannot create " + printable(path) + ": " +
+                             std::generic_category().message(cause) +
+                             (exists ? "; the server gave this name, and -J replaces no file" : ""),
+                         23);  // CURLE_WRITE_ERROR
 }
 
 // The value of `filename=` in a Content-Disposition, as curl reads it.

@@ -4,7 +4,6 @@
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 
-#include <cstdlib>
 #include <stdexcept>
 
 namespace httpretry::cli {
@@ -16,10 +15,7 @@ constexpr Duration kFlush = 10s;
 constexpr Duration kFlushAfterSignal = 1s;
 
 // Nothing is sent because of other variables alone: a command surprises nobody with requests.
-bool environment_wants_traces() {
-  const char* exporter = std::getenv("OTEL_TRACES_EXPORTER");
-  return exporter != nullptr && std::string_view(exporter) == "otlp";
-}
+bool environment_wants_traces() { return variable("OTEL_TRACES_EXPORTER") == "otlp"; }
 
 using Problems = std::vector<std::string>;
 

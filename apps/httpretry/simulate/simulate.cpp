@@ -136,9 +136,7 @@ std::string name_of(const NamedChoice& named) {
 
 void choose_policies(SimulateOptions& options) {
   if (options.policies.empty()) {
-    auto& standard = options.policies.emplace_back();
-    const char* file = std::getenv("HTTPRETRY_POLICY");
-    if (file != nullptr && *file != '\0') standard.name = file;
+    options.policies.emplace_back().name = variable("HTTPRETRY_POLICY");
   }
   for (auto& named : options.policies) {
     const auto name = name_of(named);
