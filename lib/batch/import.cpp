@@ -28,11 +28,6 @@ CREATE TABLE state(line INTEGER PRIMARY KEY, state INTEGER NOT NULL, until INTEG
 CREATE INDEX state_due ON state(until) WHERE state IN (4, 6);
 )";
 
-bool is_line_number(std::string_view id) {
-  return !id.empty() && id.front() != '0' &&
-         std::ranges::all_of(id, [](char c) { return c >= '0' && c <= '9'; });
-}
-
 std::string host_name(std::size_t known, const std::string& origin) {
   if (known < kHostsOfTheirOwn) return origin;
   return "other hosts " + std::to_string(hash_line(0, origin) % kSharedQueues);
@@ -123,8 +118,6 @@ Importer::Importer(Database& database, const BatchOptions& options)
     order->ascending = read_number(database, order->name + "_ascending") == 1;
     order->last = read_text(database, "last_" + order->name);
   }
-  default_ids_ = read_number(database, "default_ids") == 1;
-  numeric_ids_ = read_number(database, "numeric_ids") == 1;
 }
 
 void Importer::problem(std::uint64_t line, Position at, std::string message) {
@@ -164,12 +157,9 @@ void Importer::insert(std::uint64_t number, std::string_view text, const Request
   const auto policy = policies_.find(line);
   if (!policy) return problem(number, line.policy_position, policy.error().message);
   std::optional<std::string_view> id;
-  if (line.id.empty()) {
-    default_ids_ = true;
-  } else {
+  if (!line.id.empty()) {
     id = line.id;
     ids_.add(line.id);
-    numeric_ids_ = numeric_ids_ || is_line_number(line.id);
   }
   const auto host = host_number(std::string(line.parsed_url->origin()));
   const auto priority = static_cast<int>(line.priority);
@@ -223,7 +213,7 @@ std::int64_t Importer::host_number(const std::string& origin) {
 bool Importer::finish() {
   if (!failed_) {
     if (!ids_.ascending) compare_ids();
-    if (default_ids_ && numeric_ids_) compare_ids_with_lines();
+    compare_ids_with_lines();
     if (!keys_.ascending) compare_keys();
     if (!outputs_.ascending) compare_outputs();
   }
@@ -241,8 +231,6 @@ void Importer::write_progress() {
   number("lines", imported_.lines);
   number("jobs", imported_.jobs);
   number("hash", imported_.hash);
-  number("default_ids", default_ids_ ? 1 : 0);
-  number("numeric_ids", numeric_ids_ ? 1 : 0);
   for (const auto* order : {&ids_, &keys_, &outputs_}) {
     number(order->name + "_ascending", order->ascending ? 1 : 0);
     set.run("last_" + order->name, std::string_view(order->last));

@@ -89,8 +89,6 @@ class Importer {
   Order ids_{"ids"};
   Order keys_{"keys"};
   Order outputs_{"outputs"};
-  bool default_ids_ = false;
-  bool numeric_ids_ = false;
   bool failed_ = false;
 };
 

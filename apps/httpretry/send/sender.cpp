@@ -10,7 +10,6 @@
 #include "send/progress_bar.hpp"
 #include "send/status_line.hpp"
 #include "send/targets.hpp"
-#include "send/url_store.hpp"
 #include "send/write_out.hpp"
 
 #include <httpretry/batch/runner.hpp>
@@ -18,6 +17,8 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <deque>
+#include <map>
 #include <stop_token>
 #include <variant>
 
@@ -80,6 +81,55 @@ struct Job {
   Connections connections;               // filled only if -w needs them
   std::shared_ptr<std::string> headers;  // for -D
   bool started = false;
+};
+
+// The URLs of a group as a store for the runner of batches: in memory, without a journal.
+class UrlStore final : public batch::Store {
+ public:
+  // The host of each URL.
+  explicit UrlStore(const std::vector<std::string>& hosts) {
+    for (std::size_t i = 0; i < hosts.size(); ++i) queues_[hosts[i]].push_back(i + 1);
+    counts_.queued = hosts.size();
+  }
+
+  void take(std::size_t most, const WantsHost& wants, std::vector<batch::Job>& jobs) override {
+    // One of each host, and again.
+    for (bool found = true; found && most > 0;) {
+      found = false;
+      for (auto& [host, queue] : queues_) {
+        if (most == 0) return;
+        if (queue.empty() || !wants(host)) continue;
+        batch::Job job;
+        job.number = queue.front();
+        job.host = host;
+        queue.pop_front();
+        jobs.push_back(std::move(job));
+        found = true;
+        --most;
+      }
+    }
+  }
+  void give_back(const batch::Job& job) override { queues_.at(job.host).push_front(job.number); }
+  void finish(const batch::Job& /*job*/, batch::JobEnd /*end*/) override {
+    --counts_.queued;
+    ++counts_.done;
+  }
+  [[nodiscard]] batch::Counts counts() const override { return counts_; }
+
+  // Nothing has to be durable, and no call has to wait elsewhere.
+  std::vector<const batch::Job*> intend(std::span<const batch::Job* const> /*jobs*/) override {
+    return {};
+  }
+  void wait(const batch::Job& /*job*/, Duration /*time*/, int /*attempts*/,
+            std::string_view /*why*/) override {}
+  void hold(std::string_view /*host*/, Duration /*time*/) override {}
+  std::vector<batch::HeldHost> holds() override { return {}; }
+  void commit() override {}
+  std::optional<Duration> next_due() override { return std::nullopt; }
+
+ private:
+  std::map<std::string, std::deque<std::size_t>> queues_;  // by host: numbers of URLs, from 1
+  batch::Counts counts_;
 };
 
 class Sender : public batch::Jobs {
