@@ -4,9 +4,10 @@
 // Errors are thrown as batch::StoreError.
 #pragma once
 
-#include "queue_jobs.hpp"
+#include "queue_store.hpp"
 
 #include "lib/batch/import.hpp"
+#include "lib/batch/line_jobs.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -95,6 +96,23 @@ class Enqueue {
 // workers may have it.
 struct UnfitWorker : batch::StoreError {
   using StoreError::StoreError;
+};
+
+// The jobs of a queue as LineJobs has them, each with its lease.
+class QueueJobs final : public batch::Jobs {
+ public:
+  QueueJobs(const QueueStore& store, batch::LineJobs& lines) : store_(store), lines_(lines) {}
+
+  [[nodiscard]] std::variant<batch::Prepared, batch::JobEnd> prepare(
+      const batch::Job& job) override;
+  [[nodiscard]] batch::Verdict judge(const batch::Job& job, const batch::Prepared& sent,
+                                     Outcome outcome) override {
+    return lines_.judge(job, sent, std::move(outcome));
+  }
+
+ private:
+  const QueueStore& store_;
+  batch::LineJobs& lines_;
 };
 
 // Sends the jobs of a queue, until it is stopped, or until none is left

@@ -77,13 +77,13 @@ QueueStore::QueueStore(StoreOptions options)
   open_ = true;
 }
 
-QueueStore::~QueueStore() {
-  std::unique_ptr<fleet::Link> taker;
-  {
-    const std::lock_guard lock(mutex_);
-    closing_ = true;
-    taker = std::move(taker_);
-  }
+QueueStore::~QueueStore() { close_taker(); }
+
+void QueueStore::close_taker() {
+  std::unique_ptr<fleet::Link> taker;  // ends without the lock: its thread may want it
+  const std::lock_guard lock(mutex_);
+  closing_ = true;
+  taker = std::move(taker_);
 }
 
 fleet::Link::Options QueueStore::taker_options() const {
@@ -273,17 +273,12 @@ std::optional<Duration> QueueStore::next_due() {
 }
 
 void QueueStore::stop_taking() {
-  std::unique_ptr<fleet::Link> taker;
-  std::vector<Job> rest;
+  close_taker();
+  std::deque<Job> rest;
   {
     const std::lock_guard lock(mutex_);
-    closing_ = true;
-    taker = std::move(taker_);
-    std::ranges::move(ready_, std::back_inserter(rest));
-    ready_.clear();
+    rest.swap(ready_);
   }
-  // Not with the lock: its thread may want it.
-  taker.reset();
   for (const auto& job : rest) give_back(job);
 }
 

@@ -112,6 +112,7 @@ class QueueStore final : public batch::Store {
   [[nodiscard]] std::vector<std::string> about(const Held& held, std::string_view expected) const;
   Held let_go(const batch::Job& job);
   [[nodiscard]] fleet::Link::Options taker_options() const;
+  void close_taker();
 
   // The server waits so long for jobs that it can give.
   static constexpr Duration kLongestTake = std::chrono::seconds(2);

@@ -17,6 +17,8 @@ namespace httpretry::queue {
 namespace {
 
 constexpr std::size_t kMostNamed = 10;
+// A job that so many workers took, of which none said what became of it, is dead.
+constexpr std::int64_t kMostDeliveries = 5;
 
 void check_files(const std::string& directory) {
   if (directory.empty() || ::access((directory + "/.").c_str(), R_OK | X_OK) == 0) return;
@@ -99,6 +101,20 @@ ClientOptions client_options(batch::BatchOptions& batch) {
 }
 
 }  // namespace
+
+std::variant<batch::Prepared, batch::JobEnd> QueueJobs::prepare(const batch::Job& job) {
+  const auto held = store_.held(job);
+  if (held.deliveries > kMostDeliveries) {
+    return lines_.give_up(job, "poison",
+                          std::to_string(kMostDeliveries) +
+                              " workers had it, and none of them said what became of it");
+  }
+  auto prepared = lines_.prepare(job);
+  if (auto* const sent = std::get_if<batch::Prepared>(&prepared)) {
+    sent->request.edit_options().context.set(LeaseOfCall{held.lease});
+  }
+  return prepared;
+}
 
 Worker::Worker(const QueueOptions& options, batch::BatchOptions batch, Duration lease)
     : grace_(batch.runner.grace),

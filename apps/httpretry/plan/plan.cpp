@@ -149,15 +149,14 @@ std::string decisions(const SimulatedCalls& simulated) {
 // `stopped` is set to why a call was stopped before its end.
 std::string ranges_text(const PlanOptions& options, const RetryPolicy& policy,
                         const Simulation& simulation, std::string& stopped) {
-  const auto simulated = simulate_extremes(simulation, stopped);
-  const auto &shortest = simulated[0], &mean = simulated[1], &longest = simulated[2];
+  const auto calls = simulate_extremes(simulation, stopped);
   if (options.format == "table") {
-    return title(simulation) + '\n' + table_of_ranges(policy, shortest, mean, longest);
+    return title(simulation) + '\n' + table_of_ranges(policy, calls);
   }
-  const auto schedule = schedule_of_ranges(policy, shortest, mean, longest);
+  const auto schedule = schedule_of_ranges(policy, calls);
   return svg(title(simulation), policy, &schedule,
-             {{"shortest", &shortest}, {"mean", &mean}, {"longest", &longest}},
-             end_lines(shortest, mean, longest));
+             {{"shortest", &calls.shortest}, {"mean", &calls.mean}, {"longest", &calls.longest}},
+             end_lines(calls));
 }
 
 std::string calls_text(const PlanOptions& options, const RetryPolicy& policy,

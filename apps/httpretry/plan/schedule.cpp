@@ -21,14 +21,13 @@ Duration end_of(const Attempt& attempt) {
 
 }  // namespace
 
-Schedule schedule_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
-                            const Outcome& middle, const Outcome& longest) {
-  const Outcome* most_attempts = &middle;
-  for (const auto* other : {&shortest, &longest}) {
+Schedule schedule_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
+  const Outcome* most_attempts = &calls.mean;
+  for (const auto* other : {&calls.shortest, &calls.longest}) {
     const auto count = history_of(*most_attempts).attempts.size();
     if (history_of(*other).attempts.size() > count) most_attempts = other;
   }
-  const auto& usual = history_of(middle).attempts;
+  const auto& usual = history_of(calls.mean).attempts;
   Schedule schedule;
   DelayRange range;
   Duration total{};
@@ -75,12 +74,11 @@ std::string end_text(const Outcome& outcome) {
   return text;
 }
 
-std::vector<std::string> end_lines(const Outcome& shortest, const Outcome& middle,
-                                   const Outcome& longest) {
-  std::vector<std::string> lines{"ends " + end_text(middle)};
-  const auto& usual = history_of(middle);
+std::vector<std::string> end_lines(const Extremes& calls) {
+  std::vector<std::string> lines{"ends " + end_text(calls.mean)};
+  const auto& usual = history_of(calls.mean);
   for (const auto& [outcome, which] :
-       {std::pair(&shortest, "shortest"), std::pair(&longest, "longest")}) {
+       {std::pair(&calls.shortest, "shortest"), std::pair(&calls.longest, "longest")}) {
     const auto& other = history_of(*outcome);
     if (other.stop_reason == usual.stop_reason && other.attempts.size() == usual.attempts.size()) {
       continue;

@@ -18,10 +18,13 @@ struct Planned {
 };
 using Schedule = std::vector<Planned>;
 
-// The range of each wait over all random draws. The outcomes are those of the calls with the
-// shortest, mean and longest waits; the schedule has the attempts of the longest call.
-Schedule schedule_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
-                            const Outcome& middle, const Outcome& longest);
+// The same call with the shortest, the mean and the longest waits.
+struct Extremes {
+  Outcome shortest, mean, longest;
+};
+
+// The range of each wait over all random draws. The schedule has the attempts of the longest call.
+Schedule schedule_of_ranges(const RetryPolicy& policy, const Extremes& calls);
 
 // The actual waits of one call.
 Schedule schedule_of(const Outcome& outcome);
@@ -33,7 +36,6 @@ std::string_view stop_reason_text(const History& history);
 std::string end_text(const Outcome& outcome);
 
 // A line for the call with the mean waits, and one for each other call that ends in another way.
-std::vector<std::string> end_lines(const Outcome& shortest, const Outcome& middle,
-                                   const Outcome& longest);
+std::vector<std::string> end_lines(const Extremes& calls);
 
 }  // namespace httpretry::cli

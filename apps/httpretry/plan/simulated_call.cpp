@@ -280,15 +280,14 @@ SimulatedCalls simulate(const Simulation& simulation) {
   return simulated;
 }
 
-std::vector<Outcome> simulate_extremes(Simulation simulation, std::string& stopped) {
-  std::vector<Outcome> outcomes;
-  for (const double draw : {0.0, 0.5, 1.0}) {
+Extremes simulate_extremes(Simulation simulation, std::string& stopped) {
+  const auto with = [&](double draw) {
     simulation.random = fixed_random(draw);
     auto simulated = simulate(simulation);
     if (!simulated.stopped.empty()) stopped = simulated.stopped;
-    outcomes.push_back(std::move(simulated.outcomes.front()));
-  }
-  return outcomes;
+    return std::move(simulated.outcomes.front());
+  };
+  return {with(0), with(0.5), with(1)};
 }
 
 }  // namespace httpretry::cli

@@ -2,6 +2,8 @@
 // and a ScriptedTransport that performs a scenario.
 #pragma once
 
+#include "plan/schedule.hpp"
+
 #include <httpretry/http/request.hpp>
 #include <httpretry/http/response.hpp>
 #include <httpretry/policy/policy_set.hpp>
@@ -47,7 +49,7 @@ struct SimulatedCalls {
 SimulatedCalls simulate(const Simulation& simulation);
 
 // Three calls: with the shortest, the mean and the longest waits.
-std::vector<Outcome> simulate_extremes(Simulation simulation, std::string& stopped);
+Extremes simulate_extremes(Simulation simulation, std::string& stopped);
 
 // A request without headers and body. Throws UsageError.
 Request plain_request(const std::string& method, const std::string& url);

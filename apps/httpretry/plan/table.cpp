@@ -1,7 +1,6 @@
 #include "plan/table.hpp"
 
 #include "cli/text.hpp"
-#include "plan/schedule.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -175,10 +174,9 @@ std::string table_of_calls(const SimulatedCalls& simulated) {
          std::to_string(attempts) + " attempts, the last ends at " + duration_text(last) + '\n';
 }
 
-std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
-                            const Outcome& middle, const Outcome& longest) {
+std::string table_of_ranges(const RetryPolicy& policy, const Extremes& calls) {
   std::vector<Row> rows{{"attempt", "outcome", "least", "mean", "most", "total (mean)", ""}};
-  for (const auto& [attempt, wait, total] : schedule_of_ranges(policy, shortest, middle, longest)) {
+  for (const auto& [attempt, wait, total] : schedule_of_ranges(policy, calls)) {
     Row row{std::to_string(attempt->number), attempt_text(*attempt)};
     if (attempt->retried) {
       row.insert(row.end(), {duration_text(wait.least), duration_text(wait.mean),
@@ -187,7 +185,7 @@ std::string table_of_ranges(const RetryPolicy& policy, const Outcome& shortest,
     rows.push_back(std::move(row));
   }
   auto text = aligned(rows);
-  for (const auto& end : end_lines(shortest, middle, longest)) text += end + '\n';
+  for (const auto& end : end_lines(calls)) text += end + '\n';
   return text;
 }
 

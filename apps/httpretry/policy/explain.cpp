@@ -109,10 +109,9 @@ std::vector<PolicyValue> own_values(const ResolvedPolicy& resolved) {
 
 std::string plan_for_503(const PolicySet& set, const Request& request) {
   std::string stopped;
-  const auto simulated = simulate_extremes({set, request, Script({Step(503)}), {}}, stopped);
+  const auto calls = simulate_extremes({set, request, Script({Step(503)}), {}}, stopped);
   const auto& policy = *policy_for(set, request).policy;
-  auto text = "if every response is 503:\n" +
-              table_of_ranges(policy, simulated[0], simulated[1], simulated[2]);
+  auto text = "if every response is 503:\n" + table_of_ranges(policy, calls);
   return stopped.empty() ? text : text + "stopped " + stopped + '\n';
 }
 
