@@ -16,34 +16,7 @@ namespace {
 
 constexpr const char* kVariable = "HTTPRETRY_QUEUE";
 
-// A signal ends the process at once as long as nothing was added; then `received` tells of it.
-class EnqueueSignals {
- public:
-  // False: a signal has come, and the process is ending.
-  bool begin_adding() {
-    Phase reading = Phase::Reading;
-    return phase_.compare_exchange_strong(reading, Phase::Adding);
-  }
-  [[nodiscard]] int received() const { return received_; }
-
- private:
-  enum class Phase : std::uint8_t { Reading, Adding, Ending };
-
-  void arrived(int signal) {
-    Phase reading = Phase::Reading;
-    received_ = signal;
-    if (!phase_.compare_exchange_strong(reading, Phase::Ending)) return;
-    show_status("");
-    print_message("httpretry: stopped; nothing was added");
-    ::_exit(128 + signal);
-  }
-
-  std::atomic<Phase> phase_ = Phase::Reading;
-  std::atomic<int> received_ = 0;
-  // Last: it uses the others.
-  SignalThread thread_{signal_set({SIGINT, SIGTERM}),
-                       [this](const auto& info) { arrived(static_cast<int>(info.ssi_signo)); }};
-};
+enum class Phase : std::uint8_t { Reading, Adding, Ending };
 
 std::string lines_text(std::uint64_t first, std::uint64_t last) {
   if (first == last) return "line " + grouped(last);
@@ -92,15 +65,28 @@ queue::QueueOptions queue_options(const BatchCommand& command) {
 int enqueue_input(const BatchCommand& command) {
   if (!command.enqueue) throw UsageError("--queue needs --enqueue; `httpretry work` sends a queue");
   const auto options = queue_options(command);
-  EnqueueSignals signals;
+  // A signal ends the process at once as long as nothing was added, and the adding after that.
+  std::atomic<Phase> phase = Phase::Reading;
+  std::atomic<int> received = 0;
+  const SignalThread signals(signal_set({SIGINT, SIGTERM}), [&](const auto& info) {
+    auto reading = Phase::Reading;
+    received = static_cast<int>(info.ssi_signo);
+    if (!phase.compare_exchange_strong(reading, Phase::Ending)) return;
+    show_status("");
+    print_message("httpretry: stopped; nothing was added");
+    ::_exit(128 + received);
+  });
   const auto input = queue::Enqueue::open(options, command.batch);
   if (!input) return kUsage;
-  while (!signals.begin_adding()) ::pause();
+  auto reading = Phase::Reading;
+  if (!phase.compare_exchange_strong(reading, Phase::Adding)) {
+    for (;;) ::pause();  // the process is ending
+  }
   show_status("");
-  const auto report = input->add([&] { return signals.received() != 0; });
+  const auto report = input->add([&] { return received != 0; });
   if (!report.problem.empty()) {
     print_break(report);
-    return signals.received() != 0 ? 128 + signals.received() : kWriteError;
+    return received != 0 ? 128 + received : kWriteError;
   }
   if (command.progress == ProgressStyle::None) return kOk;
   auto line = "httpretry: " + number_of(report.added, "job") + " added";
