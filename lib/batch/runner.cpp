@@ -106,7 +106,6 @@ class Runner::Work {
   std::unordered_map<const Flight*, std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> prepared_;  // since the last turn
   std::vector<Flight*> intended_;  // to be sent when the store knows
-  std::size_t ready_ = 0;          // left for the threads of the client, after the last turn
   std::size_t in_wait_ = 0;        // calls between two attempts
   std::size_t kept_ = 0;           // calls that our own limits keep from the wire
   Time look_again_at_{};           // for these
@@ -381,10 +380,9 @@ void Runner::Work::start(Job job) {
 // Those for which there is room are sent, or noted in the store before. The others are left for the
 // threads of the client.
 void Runner::Work::send_ready() {
-  if (prepared_.empty() && ready_ == 0) return;
+  if (prepared_.empty() && watch_->ready() == 0) return;
   const auto now_sent =
       watch_->send_ready(std::exchange(prepared_, {}), flights_.size(), most_on_wire() + kept_);
-  ready_ = watch_->ready();
   for (auto* const flight : now_sent) {
     if (flight->prepared.unsafe) {
       intended_.push_back(flight);
@@ -470,7 +468,7 @@ Time Runner::Work::next_turn() const {
   auto next = std::min(later(turn, kLongestSleep), progress_at_);
   if (commit_at_) next = std::min(next, *commit_at_);
   if (turn < send_again_at_) next = std::min(next, send_again_at_);
-  if ((lanes_.queued() > 0 || ready_ > 0) && !flights_.empty())
+  if ((lanes_.queued() > 0 || watch_->ready() > 0) && !flights_.empty())
     next = std::min(next, look_again_at_);
   if (rate_allows_at_) next = std::min(next, *rate_allows_at_);
   if (const auto end = lanes_.next_end_of_hold(turn)) next = std::min(next, *end);
