@@ -2,6 +2,7 @@
 
 #include "lib/curl/errors.hpp"
 #include "lib/flow/call_state.hpp"
+#include "lib/flow/delivery.hpp"
 #include "lib/flow/resume_on.hpp"
 #include "lib/http/shortage.hpp"
 
@@ -130,9 +131,7 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, R
   }
   finish(*result, state);
   call.emit(&Observer::call_ended, *result);
-  // Before the caller is notified: this removes an unfinished file.
-  state.delivery.reset();
-  state.poll.reset();
+  state.context = Context();  // before the caller is notified: this removes an unfinished file
 
   where.count.in_flight.reset();  // what the user begins now may take its place
   if (where.ticket) where.ticket->ended(*result);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "current_attempt.hpp"
-#include "delivery.hpp"
 #include "either_stop.hpp"
 #include "racing_send.hpp"
 
@@ -29,17 +28,6 @@ struct CallsInCommon {
   const std::shared_ptr<SharedState>* shared_state = nullptr;  // ClientOptions::shared_state
 };
 
-// The idempotency key that the middleware retry last sent, because a policy asks for one. When the
-// same request comes to `retry` again, sent again or redirected, it gets the same key.
-struct SentKey {
-  SentKey(Request sent, std::string key) : request(std::move(sent)), value(std::move(key)) {}
-
-  Request request;
-  std::string value;
-  std::string header;       // in which the request has brought it; empty: it is generated
-  bool redirected = false;  // the next request with this method is the same one
-};
-
 // Lives in the frame of the coroutine that carries the call.
 struct Call::State {
   std::uint64_t id = 0;
@@ -54,14 +42,6 @@ struct Call::State {
   std::stop_token stop;  // of the call's options
   History history;
 
-  // The next four are nullptr in most calls.
-
-  // The body's way to the sink of the request.
-  std::unique_ptr<Delivery> delivery;
-  // The last request of `retry`, if it polled a URL that a pending response had named. Middlewares
-  // above `retry` know only the request that began the operation.
-  std::unique_ptr<Request> poll;
-  std::unique_ptr<SentKey> key;
   // Joins the stop of the call and that of the client. Made for the first caller of Call::stop: our
   // own waits end with their loop, without it.
   std::unique_ptr<EitherStop> either_stop;

@@ -1,3 +1,5 @@
+#include "delivery.hpp"
+
 #include "call_state.hpp"
 
 #include <algorithm>
@@ -101,16 +103,19 @@ Delivery::Delivery(std::shared_ptr<Sink> sink, std::unique_ptr<BodyWriter> write
 Result<Delivery*> Delivery::of(const Request& request, Call& call) {
   const auto& sink = request.options().sink;
   if (!sink) return static_cast<Delivery*>(nullptr);
-  auto& delivery = Call::State::of(call).delivery;
-  if (delivery && delivery->sink_ == sink) return delivery.get();
-  delivery.reset();  // before opening the next, which may be for the same file
+  auto* const open = call.get<std::unique_ptr<Delivery>>();
+  if (open != nullptr && (*open)->sink_ == sink) return open->get();
+  if (open != nullptr) open->reset();  // before opening the next, which may be for the same file
   auto writer = sink->open(request);
   if (!writer) return std::move(writer).error();
-  delivery.reset(new Delivery(sink, *std::move(writer)));
-  return delivery.get();
+  std::unique_ptr<Delivery> delivery(new Delivery(sink, *std::move(writer)));
+  return call.set(std::move(delivery)).get();
 }
 
-Delivery* Delivery::begun(const Call& call) { return Call::State::of(call).delivery.get(); }
+Delivery* Delivery::begun(const Call& call) {
+  auto* const open = call.get<std::unique_ptr<Delivery>>();
+  return open == nullptr ? nullptr : open->get();
+}
 
 bool Delivery::can_retry() const {
   return have_ == 0 || writer_->restartable() || !version_.validator.empty();

@@ -2,6 +2,7 @@
 #include "hedged_attempt.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/flow/delivery.hpp"
 
 #include <algorithm>
 

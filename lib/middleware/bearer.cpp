@@ -1,3 +1,5 @@
+#include "poll_url.hpp"
+
 #include "lib/flow/call_state.hpp"
 #include "lib/flow/single_flight.hpp"
 
@@ -50,7 +52,7 @@ class Bearer final : public Middleware {
   // Makes `request` the one that was answered with 401. False if it must not be sent again.
   static bool find_refused(Request& request, const Call& call) {
     // If that was a poll, the server has accepted the request that began the operation.
-    if (const auto& poll = Call::State::of(call).poll) {
+    if (const auto* poll = last_poll(call)) {
       if (poll->parsed_url()->origin() != call.origin()) return false;
       request = *poll;
     }

@@ -1,10 +1,8 @@
 #include "idempotency_key.hpp"
 
-#include "lib/flow/call_state.hpp"
-
 #include <httpretry/middleware/builtin.hpp>
 
-#include <memory>
+#include <utility>
 
 namespace httpretry {
 namespace {
@@ -19,8 +17,7 @@ bool is_for(const SentKey& key, const Request& request) {
 }  // namespace
 
 void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call) {
-  auto& last = Call::State::of(call).key;
-  auto* key = last.get();
+  auto* key = call.get<SentKey>();
   if (key != nullptr && !is_for(*key, request)) key = nullptr;
   if (key != nullptr) {
     key->request = request;
@@ -31,11 +28,8 @@ void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call
   const auto own = request.headers().get(name);
   if (request.method() == "POST" || request.method() == "PATCH") {
     if (own || key == nullptr) {
-      auto sent =
-          std::make_unique<SentKey>(request, own ? std::string(*own) : new_idempotency_key());
-      if (own) sent->header = name;
-      key = sent.get();
-      last = std::move(sent);
+      auto value = own ? std::string(*own) : new_idempotency_key();
+      key = &call.set(SentKey{request, std::move(value), own ? name : std::string()});
     }
     if (!own) request.set_header(name, key->value);
   }

@@ -38,7 +38,21 @@ bool is_listed(const PendingRule& rule, const Url& url) {
                      [&](const std::string& each) { return policy::fits_origin(each, url); });
 }
 
+// Kept in the context of a call.
+struct LastPoll {
+  std::optional<Request> request;
+};
+
 }  // namespace
+
+Request* last_poll(const Call& call) {
+  auto* const last = call.get<LastPoll>();
+  return last != nullptr && last->request ? &*last->request : nullptr;
+}
+
+void forget_last_poll(const Call& call) {
+  if (auto* const last = call.get<LastPoll>()) last->request.reset();
+}
 
 PollUrl::PollUrl(const RetryPolicy& policy, const Request& request, Call& call, bool polls)
     : policy_(policy), first_(request), call_(call), request_(request), polls_(polls) {}
@@ -46,14 +60,14 @@ PollUrl::PollUrl(const RetryPolicy& policy, const Request& request, Call& call, 
 std::unique_ptr<PollUrl> PollUrl::make(const RetryPolicy& policy, const Request& request,
                                        Call& call) {
   const bool polls = is_poll(request, call);
-  Call::State::of(call).poll.reset();
+  forget_last_poll(call);
   const auto& rule = policy.retry_on.pending;
   if (!polls && !(rule && !rule->url_from.empty())) return nullptr;
   return std::unique_ptr<PollUrl>(new PollUrl(policy, request, call, polls));
 }
 
 bool PollUrl::is_poll(const Request& request, const Call& call) {
-  const auto& poll = Call::State::of(call).poll;
+  const auto* const poll = last_poll(call);
   return poll != nullptr && poll->method() == request.method() && poll->url() == request.url();
 }
 
@@ -111,7 +125,7 @@ void PollUrl::end_attempt(int number, bool more) {
       added.url = std::move(url);
     }
     polled.back().last_attempt = number;
-    if (!more) Call::State::of(call_).poll = std::make_unique<Request>(request_);
+    if (!more) call_.set(LastPoll{request_});
   }
   if (!more || !next_) return;
   request_ = *std::move(next_);

@@ -11,6 +11,12 @@
 
 namespace httpretry {
 
+// Returns the last request of `retry` if it polled a URL that a pending response had named,
+// otherwise nullptr. Middlewares above `retry` know only the request that began the operation.
+Request* last_poll(const Call& call);
+// Makes last_poll() return nullptr.
+void forget_last_poll(const Call& call);
+
 class PollUrl {
  public:
   // All must outlive this. `request`: as it came to the policy. nullptr where the call polls no

@@ -1,4 +1,6 @@
+#include "idempotency_key.hpp"
 #include "named_url.hpp"
+#include "poll_url.hpp"
 
 #include "lib/flow/call_state.hpp"
 
@@ -48,7 +50,10 @@ class Redirect final : public Middleware {
       return false;
     }
     // It is the poll that is redirected, not the request that began the operation.
-    if (auto poll = std::move(Call::State::of(call).poll)) request = *std::move(poll);
+    if (const auto* poll = last_poll(call)) {
+      request = *poll;
+      forget_last_poll(call);
+    }
     auto next = next_request(request, *outcome, *location);
     if (!next) {
       outcome = std::move(next).error();
@@ -88,7 +93,7 @@ class Redirect final : public Middleware {
   // unless it is a GET now. As other headers, a key that the user has set does not go to another
   // origin.
   static void take_key_along(const Request& from, Request& to, const Call& call) {
-    const auto& key = Call::State::of(call).key;
+    auto* const key = call.get<SentKey>();
     if (key == nullptr || !is_for(*key, from)) return;
     const bool same_origin = to.parsed_url()->origin() == from.parsed_url()->origin();
     const bool same_method = to.method() == from.method();

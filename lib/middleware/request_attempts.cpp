@@ -4,6 +4,7 @@
 #include "send_again.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/flow/delivery.hpp"
 #include "lib/flow/endless_body.hpp"
 #include "lib/retry/error_codes.hpp"
 

@@ -4,6 +4,7 @@
 #include "retry_policies.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/flow/delivery.hpp"
 #include "lib/flow/run_queue.hpp"
 #include "lib/retry/policy_limits.hpp"
 
@@ -95,7 +96,7 @@ class Retry final : public Middleware {
     if (!outcome || last->cls != Class::Success || delivery == nullptr || !delivery->held()) {
       co_return outcome;
     }
-    if (const auto& poll = Call::State::of(call).poll) request = *poll;
+    if (const auto* poll = last_poll(call)) request = *poll;
     const auto delivering = Delivery::deliver_judged(std::move(request), call, std::move(outcome));
     Outcome delivered = co_await delivering;
     co_return delivered;

@@ -20,13 +20,6 @@ namespace httpretry {
 
 class HTTPRETRY_API Context {
  public:
-  Context() = default;
-  Context(const Context& other);
-  Context(Context&& other) noexcept = default;
-  Context& operator=(const Context& other);
-  Context& operator=(Context&& other) noexcept = default;
-  ~Context() = default;
-
   // Replaces the value of that type.
   template <class T>
   T& set(T value) {
@@ -40,7 +33,7 @@ class HTTPRETRY_API Context {
   [[nodiscard]] T* get() const {
     return static_cast<T*>(find(typeid(T)));
   }
-  [[nodiscard]] bool empty() const { return values_ == nullptr; }
+  [[nodiscard]] bool empty() const { return values_.empty(); }
 
  private:
   struct Value {
@@ -50,7 +43,7 @@ class HTTPRETRY_API Context {
   void put(std::type_index type, std::shared_ptr<void> value);
   [[nodiscard]] void* find(std::type_index type) const;
 
-  std::unique_ptr<std::vector<Value>> values_;  // one word while it is empty
+  std::vector<Value> values_;
 };
 
 }  // namespace httpretry
