@@ -14,7 +14,7 @@ Classified CurrentAttempt::judge(const Outcome& outcome) const {
 
 Classified CurrentAttempt::judge_anew(const Outcome& outcome) const {
   const Observed observed(outcome, call.scheduler().wall_now());
-  return classify ? classify(*policy, *request, observed) : httpretry::classify(*policy, observed);
+  return classify ? classify(*policy, request, observed) : httpretry::classify(*policy, observed);
 }
 
 bool CurrentAttempt::reads_body(int status, const Headers& headers) const {

@@ -32,7 +32,7 @@ struct CurrentAttempt {
   const ClassifyFunction& classify;  // empty: by the policy
 
   // Of this one.
-  const Request* request = nullptr;
+  const Request& request;
   int number = 0;         // Attempt::number of its first send
   bool is_retry = false;  // it is not the first of its request
   // False where a part of it may be sent only after the server was asked.

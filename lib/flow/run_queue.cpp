@@ -44,7 +44,8 @@ bool CancelableWait::stop_requested() const { return queue_.closed_ || stop_.sto
 void CancelableWait::begin_waiting() {
   queue_.enter(*this);
   waiting_ = true;
-  if (stop_.stop_possible()) on_stop_.emplace(stop_, PostCancel{this});
+  if (!stop_.stop_possible()) return;
+  on_stop_ = std::make_unique<std::stop_callback<PostCancel>>(stop_, PostCancel{this});
 }
 
 void CancelableWait::end_waiting() {

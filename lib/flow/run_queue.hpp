@@ -125,7 +125,8 @@ class CancelableWait : protected Timer {
   };
 
   std::stop_token stop_;
-  std::optional<std::stop_callback<PostCancel>> on_stop_;
+  // Few waits can be stopped, so the others hold no room for it.
+  std::unique_ptr<std::stop_callback<PostCancel>> on_stop_;
   CancelableWait* next_posted_ = nullptr;  // guarded by the queue's mutex
   std::uint32_t index_ = 0;                // in the queue's list
   bool waiting_ = false;

@@ -36,12 +36,7 @@ RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chose
       call_(call),
       polls_(PollUrl::make(chosen_.policy(), request, call)),
       loop_(chosen_.policy(), account_for(options, request, std::move(account)), call.history(),
-            loop_options()),
-      attempt_{.call = call,
-               .loop = loop_,
-               .policy = chosen_.shared(),
-               .resolved = chosen_.resolved,
-               .classify = options.classify} {}
+            loop_options()) {}
 
 RetryLoop::Options RequestAttempts::loop_options() const {
   RetryLoop::Options options;
@@ -56,63 +51,79 @@ RetryLoop::Options RequestAttempts::loop_options() const {
 
 RetryStep::Kind RequestAttempts::begin() {
   step_ = loop_.begin(now());
-  if (step_.kind == RetryStep::Kind::Send) begin_attempt(step_);
   return step_.kind;
 }
 
-void RequestAttempts::begin_attempt(const RetryStep& step) {
-  attempt_.request = &request();
-  attempt_.number = step.number;
-  attempt_.is_retry = loop_.is_retry();
-  attempt_.may_be_hedged = call_.get<SendAgain>() == nullptr || polls();
-  attempt_.limits = limits(step.respond_by);
-  attempt_.passed = nullptr;
-  branch_.emplace(Call::State::attempt(call_, step.number, step.until, attempt_));
-  exchanges_before_ = Call::State::of(call_).exchanges;
+Task<Outcome> RequestAttempts::send(const Next& next) {
+  CurrentAttempt attempt = current_attempt();
+  Call branch = Call::State::attempt(call_, step_.number, step_.until, attempt);
+  const int exchanges_before = Call::State::of(call_).exchanges;
+  call_.emit(&Observer::attempt_started, request(), step_.number);
+  if (request().options().sink) hold_back_what_rules_read(attempt);
+
+  const auto sending = pass_on(branch, next);
+  Outcome outcome = co_await sending;
+  const bool exchanged = Call::State::of(call_).exchanges != exchanges_before;
+  if (!exchanged && !outcome && outcome.error().held_back()) {
+    refuse(outcome);
+  } else {
+    end(attempt, outcome, exchanged);
+  }
+  co_return outcome;
 }
 
-Task<Outcome> RequestAttempts::send(const Next& next) {
-  call_.emit(&Observer::attempt_started, request(), step_.number);
-  if (request().options().sink) hold_back_what_rules_read();
+CurrentAttempt RequestAttempts::current_attempt() {
+  return {.call = call_,
+          .loop = loop_,
+          .policy = chosen_.shared(),
+          .resolved = chosen_.resolved,
+          .classify = options_.classify,
+          .request = request(),
+          .number = step_.number,
+          .is_retry = loop_.is_retry(),
+          .may_be_hedged = call_.get<SendAgain>() == nullptr || polls(),
+          .limits = limits()};
+}
+
+Task<Outcome> RequestAttempts::pass_on(Call& branch, const Next& next) {
   Request attempt = request();
   if (step_.fresh_connection) attempt.edit_options().fresh_connection = true;
   const auto* again = step_.number > 1 ? call_.get<SendAgain>() : nullptr;
-  if (again != nullptr && !polls()) return again->send(std::move(attempt), *branch_, next);
-  return next(std::move(attempt), *branch_);
+  if (again != nullptr && !polls()) return again->send(std::move(attempt), branch, next);
+  return next(std::move(attempt), branch);
 }
 
-ExchangeLimits RequestAttempts::limits(Time respond_by) const {
+ExchangeLimits RequestAttempts::limits() const {
   const auto& policy = chosen_.policy();
   ExchangeLimits limits;
   limits.connect_timeout = policy.connect_timeout;
   limits.response_timeout = policy.response_timeout;
-  limits.respond_by = respond_by;
+  limits.respond_by = step_.respond_by;
   if (call_.get<EndlessBody>() == nullptr) limits.stall_timeout = policy.stall_timeout;
   return limits;
 }
 
-RetryStep::Kind RequestAttempts::end(Outcome& outcome) {
+void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged) {
   const auto& options = request().options();
   const auto* delivery = options.sink ? Delivery::begun(call_) : nullptr;
   EndedAttempt ended;
   ended.now = now();
   ended.wall_now = call_.scheduler().wall_now();
   ended.outcome = &outcome;
-  ended.begun = exchanged();
+  ended.begun = exchanged;
   ended.replayable = request().body().replayable();
   const bool endless = call_.get<EndlessBody>() != nullptr;
   ended.streaming =
       delivery != nullptr && (endless ? delivery->has_begun() : !delivery->can_retry());
-  if (attempt_.hedged) ended.hedged = &*attempt_.hedged;
+  if (attempt.hedged) ended.hedged = &*attempt.hedged;
   const auto recorded_before = call_.history().attempts.size();
 
   const bool may_resend = options.retry && !Call::State::own_stop(call_).stop_requested();
   auto step = may_resend ? loop_.resend(ended) : std::nullopt;
   if (!step) {
     ended.random = call_.random();
-    auto found = attempt_.judge(outcome);
-    if (attempt_.passed != nullptr)
-      attempt_.passed->hear(request(), call_, attempt_, outcome, found);
+    auto found = attempt.judge(outcome);
+    if (attempt.passed != nullptr) attempt.passed->hear(request(), call_, attempt, outcome, found);
     if (outcome && found.cls == Class::Pending && polls_ && polls_->find(outcome)) {
       ended.names_url = ended.replayable = true;
       if (!outcome) found = classify(chosen_.policy(), Observed(outcome, ended.wall_now));
@@ -121,12 +132,7 @@ RetryStep::Kind RequestAttempts::end(Outcome& outcome) {
   }
   tell_of_the_end(recorded_before);
   if (polls_) polls_->end_attempt(loop_.last_number(), step->kind != RetryStep::Kind::Stop);
-  // A call that waits keeps none of it.
-  branch_.reset();
-  attempt_.judged.reset();
-  attempt_.hedged.reset();
   step_ = *step;
-  return step_.kind;
 }
 
 // Of each send of the attempt, those that lost first.
@@ -140,28 +146,31 @@ void RequestAttempts::tell_of_the_end(std::size_t recorded_before) {
   call_.emit(&Observer::attempt_ended, request(), last);
 }
 
-// Whether the transport has begun an exchange of the attempt.
-bool RequestAttempts::exchanged() const {
-  return Call::State::of(call_).exchanges != exchanges_before_;
-}
-
-bool RequestAttempts::was_held_back(const Outcome& outcome) const {
-  return !outcome && outcome.error().held_back() && !exchanged();
-}
-
-Outcome RequestAttempts::refuse(Outcome refusal, Outcome* before) {
-  auto& error = refusal.error();
+// What is below held the request back, and nothing was sent: the call is over. It ends with the
+// outcome of the attempt before, where only retries ask the breaker.
+void RequestAttempts::refuse(Outcome& outcome) {
+  auto& error = outcome.error();
   loop_.refuse(error, now());
+  step_.kind = RetryStep::Kind::Stop;
   call_.emit(&Observer::shed, error);
-  if (before != nullptr && chosen_.only_retries_ask() && error.code == Errc::CircuitOpen) {
-    return std::move(*before);
+  if (last_ && chosen_.only_retries_ask() && error.code == Errc::CircuitOpen) {
+    outcome = *std::move(last_);
+    return;
   }
   for (const auto& attempt : call_.history().attempts) {
     if (attempt.sent == Sent::Maybe || error.exchange.sent == Sent::Never) {
       error.exchange.sent = attempt.sent;
     }
   }
-  return refusal;
+}
+
+void RequestAttempts::keep(Outcome outcome) {
+  if (chosen_.may_end_with_last()) last_ = std::move(outcome);
+}
+
+Outcome RequestAttempts::last_outcome() {
+  if (!last_) return Error(Errc::Timeout, call_.history().detail);
+  return *std::move(last_);
 }
 
 Error RequestAttempts::cancel() {
@@ -176,17 +185,16 @@ Error RequestAttempts::cancel() {
 
 // A rule of the policy may call a response a failure because of its body. Such a body must not
 // reach the user before it is judged.
-void RequestAttempts::hold_back_what_rules_read() {
+void RequestAttempts::hold_back_what_rules_read(CurrentAttempt& attempt) {
   const auto delivery = Delivery::of(request(), call_);
   if (!delivery) return;  // the transport will find the same error, and return it
   const bool all = options_.classify != nullptr;
   auto which = [policy = chosen_.shared(), all](int status, const Headers& headers) {
     return all || policy::looks_into(policy->retry_on, status, headers);
   };
-  auto is_good = [this](const Response& begun) {  // only called while an attempt of ours runs
-    auto& judged = attempt_.judged;
-    judged = attempt_.judge_anew(Outcome(begun));
-    return judged->cls == Class::Success;
+  auto is_good = [&attempt](const Response& begun) {  // only called while the attempt runs
+    attempt.judged = attempt.judge_anew(Outcome(begun));
+    return attempt.judged->cls == Class::Success;
   };
   (*delivery)->hold_back({std::move(which), kClassifiedBody, std::move(is_good)});
 }

@@ -46,32 +46,32 @@ class RequestAttempts {
   RequestAttempts(const RequestAttempts&) = delete;
   RequestAttempts& operator=(const RequestAttempts&) = delete;
 
-  [[nodiscard]] const ChosenPolicy& chosen() const { return chosen_; }
-  // What comes next, as RetryLoop says it. After Send: `send` and `end`; after Wait: `begin` again,
-  // when it is `wait_until`.
+  // Returns what comes next, as RetryLoop says it. After Send: `send`. After Wait: `begin` again,
+  // when it is `wait_until`. After Stop: `last_outcome`.
   [[nodiscard]] RetryStep::Kind begin();
-  // Tells the observers.
+  // Makes the attempt, and tells the observers. A coroutine of its own, because a call that waits
+  // should not hold what only a running attempt needs.
   Task<Outcome> send(const Next& next);
-  // Classifies the outcome and tells the observers. An error takes the place of a pending response
-  // that names a URL where nothing is sent.
-  [[nodiscard]] RetryStep::Kind end(Outcome& outcome);
+  // Returns whether the call ends with the outcome of `send`.
+  [[nodiscard]] bool ended() const { return step_.kind == RetryStep::Kind::Stop; }
+  // Keeps the outcome of an attempt, if the call may yet end with it.
+  void keep(Outcome outcome);
   [[nodiscard]] Time wait_until() const { return step_.until; }
-  // What is below held the request back, and nothing was sent.
-  [[nodiscard]] bool was_held_back(const Outcome& outcome) const;
-  // Instead of `end`, after that. Returns the outcome of the call. `before`: of the attempt before
-  // this one, if it was kept; where only retries ask the breaker, the call ends with it.
-  Outcome refuse(Outcome refusal, Outcome* before);
   // As RetryLoop's. Returns the outcome of the call.
   Error cancel();
+  // Returns the outcome of a call that ended before another attempt.
+  Outcome last_outcome();
 
  private:
   [[nodiscard]] Time now() const { return call_.scheduler().now(); }
   [[nodiscard]] RetryLoop::Options loop_options() const;
-  void begin_attempt(const RetryStep& step);
-  [[nodiscard]] ExchangeLimits limits(Time respond_by) const;
-  void hold_back_what_rules_read();
+  [[nodiscard]] CurrentAttempt current_attempt();
+  [[nodiscard]] ExchangeLimits limits() const;
+  Task<Outcome> pass_on(Call& branch, const Next& next);
+  void hold_back_what_rules_read(CurrentAttempt& attempt);
+  void end(CurrentAttempt& attempt, Outcome& outcome, bool exchanged);
+  void refuse(Outcome& outcome);
   void tell_of_the_end(std::size_t recorded_before);
-  [[nodiscard]] bool exchanged() const;
 
   // That is sent now.
   [[nodiscard]] const Request& request() const { return polls_ ? polls_->request() : first_; }
@@ -84,9 +84,7 @@ class RequestAttempts {
   std::unique_ptr<PollUrl> polls_;
   RetryLoop loop_;
   RetryStep step_;
-  CurrentAttempt attempt_;
-  std::optional<Call> branch_;  // that carries the attempt out
-  int exchanges_before_ = 0;    // the attempt
+  std::optional<Outcome> last_;
 };
 
 }  // namespace httpretry

@@ -51,41 +51,29 @@ class Retry final : public Middleware {
  private:
   static Task<Outcome> fail(Error error) { co_return error; }
 
-  // A call that waits holds this frame. So what it does not need then is in `handle` and in
-  // `retry_to_sink`.
+  // A call that waits holds this frame. So what it does not need then is in `handle`, in
+  // `retry_to_sink` and in RequestAttempts::send.
   Task<Outcome> retry(Request request, Call& call, Next next) {
     RequestAttempts attempts = begin(request, call, next);
-    std::unique_ptr<Outcome> last;  // kept where the call may yet end with it
-    auto step = attempts.begin();
-    bool waited = false;
-    while (step != RetryStep::Kind::Stop) {
+    for (auto step = attempts.begin(); step != RetryStep::Kind::Stop; step = attempts.begin()) {
       if (step == RetryStep::Kind::Send) {
         const auto sending = attempts.send(next);
         Outcome outcome = co_await sending;
-        if (attempts.was_held_back(outcome)) {
-          co_return attempts.refuse(std::move(outcome), last.get());
-        }
-        step = attempts.end(outcome);
-        if (step == RetryStep::Kind::Stop) co_return outcome;
-        last.reset();
-        if (attempts.chosen().may_end_with_last()) {
-          last = std::make_unique<Outcome>(std::move(outcome));
-        }
-      } else {
-        if (RunQueue::driven_of(call.scheduler()) != nullptr) {
-          Sleep sleep(*RunQueue::current(), attempts.wait_until(), Call::State::own_stop(call));
-          waited = co_await sleep;
-        } else {
-          const auto sleep =
-              call.scheduler().sleep_until(attempts.wait_until(), Call::State::own_stop(call));
-          waited = co_await sleep;
-        }
-        if (!waited) co_return attempts.cancel();
-        step = attempts.begin();
+        if (attempts.ended()) co_return outcome;
+        attempts.keep(std::move(outcome));
       }
+      bool waited = false;
+      if (RunQueue::driven_of(call.scheduler()) != nullptr) {
+        Sleep sleep(*RunQueue::current(), attempts.wait_until(), Call::State::own_stop(call));
+        waited = co_await sleep;
+      } else {
+        const auto sleep =
+            call.scheduler().sleep_until(attempts.wait_until(), Call::State::own_stop(call));
+        waited = co_await sleep;
+      }
+      if (!waited) co_return attempts.cancel();
     }
-    if (!last) co_return Error(Errc::Timeout, call.history().detail);
-    co_return std::move(*last);
+    co_return attempts.last_outcome();
   }
 
   // The last attempt may have been a success whose body the sink has not got yet.
