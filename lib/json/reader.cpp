@@ -1,5 +1,5 @@
-// Implements read_json with nlohmann's SAX parser. The parser reads from a buffer that knows how far
-// it was read. That gives the positions.
+// Implements read_json with nlohmann's SAX parser. The parser reads from a buffer that knows how
+// far it was read. That gives the positions.
 #include "lib/http/text.hpp"
 #include "lib/json/json.hpp"
 

@@ -109,9 +109,9 @@ void check_pending(const PolicyChecker& checker) {
   }
   const auto wait = delay_range(pending->backoff, 1, {}).least;
   if (checker.resolved.elapsed_rule == ElapsedRule::IncludeWait && wait > elapsed) {
-    checker.warn({key + ".backoff", key, "max_elapsed_time"},
-                 over("the wait of pending", wait, "max_elapsed_time", elapsed) +
-                     ": there is never a poll");
+    checker.warn(
+        {key + ".backoff", key, "max_elapsed_time"},
+        over("the wait of pending", wait, "max_elapsed_time", elapsed) + ": there is never a poll");
   }
 }
 

@@ -50,10 +50,10 @@ void check_concurrency(const PolicyChecker& checker, const ConcurrencyPolicy& li
 
 void check_window(const PolicyChecker& checker, const std::string& key, Duration window) {
   if (window >= policy::kShortestWindow) return;
-  checker.error({"breaker." + key, "breaker"},
-                key + " (" + httpretry::to_text(window) + ") is under " +
-                    httpretry::to_text(policy::kShortestWindow) +
-                    ", a tenth of which is too short to count in");
+  checker.error({"breaker." + key, "breaker"}, key + " (" + httpretry::to_text(window) +
+                                                   ") is under " +
+                                                   httpretry::to_text(policy::kShortestWindow) +
+                                                   ", a tenth of which is too short to count in");
 }
 
 void check_breaker(const PolicyChecker& checker, const BreakerPolicy& breaker) {

@@ -63,9 +63,7 @@ class JsonObject : JsonList {
   explicit JsonObject(std::string& to) : JsonList(to, '{', '}') {}
 
   // What comes next is the value.
-  std::string& key(std::string_view name) {
-    return item().append("\"").append(name).append("\":");
-  }
+  std::string& key(std::string_view name) { return item().append("\"").append(name).append("\":"); }
   void text(std::string_view name, std::string_view value);
   void number(std::string_view name, std::integral auto value) {
     key(name) += std::to_string(value);

@@ -246,7 +246,8 @@ class Http2Connection {
   bool send_response(std::uint32_t id, Stream& stream, const Step& step) {
     const bool unframed = step.status == 204 || step.status == 304;
     auto body = step_body(step);
-    const auto length = unframed ? std::nullopt : std::optional(body.size());
+    std::optional<std::size_t> length;
+    if (!unframed) length = body.size();
     if (unframed || stream.request.method == "HEAD") body.clear();
     stream.last = !shared_.options.keep_alive ||
                   equal_ignoring_case(step.headers.get("Connection").value_or(""), "close");
