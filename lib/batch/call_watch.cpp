@@ -42,7 +42,11 @@ void CallWatch::attempt_ended(const Call& call, const Request& request,
 
 void CallWatch::set_in_wait(Flight& flight, bool waits) {
   if (flight.in_wait.exchange(waits) == waits) return;
-  waits ? ++in_wait_ : --in_wait_;
+  if (waits) {
+    ++in_wait_;
+  } else {
+    --in_wait_;
+  }
 }
 
 void CallWatch::note_send(Flight& flight, const Request& request) {
