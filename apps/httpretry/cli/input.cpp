@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <array>
 #include <cerrno>
-#include <memory>
 #include <optional>
 #include <span>
 #include <system_error>
