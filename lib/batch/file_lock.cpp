@@ -95,7 +95,7 @@ JournalLock::JournalLock(const std::string& journal) : path_(lock_path(journal))
     file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file_.open()) throw file_error("lock " + journal);
     if (try_lock(file_.get())) {
-      // Who had it may have removed the file meanwhile.
+      // Its previous owner may have removed the file before we got the lock.
       if (is_still_there(file_.get(), path_)) break;
       continue;
     }

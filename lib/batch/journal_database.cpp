@@ -78,7 +78,7 @@ bool is_same(Statement& row, std::uint64_t number, std::string_view text, InputF
   return read_request_line(text, format, line, problems) && line.text_without_last == stored;
 }
 
-// Names the lines that were changed, of an input that had so many.
+// Reports each line that was changed since the import, in which the input had `lines` lines.
 void name_changes(const Database& database, const BatchOptions& options, std::uint64_t lines) {
   auto row = database.prepare("SELECT input FROM job WHERE line = ?");
   LineSource input(options.input);

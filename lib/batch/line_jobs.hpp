@@ -11,7 +11,7 @@
 
 namespace httpretry::batch {
 
-// What the store of the jobs adds to the options of the run.
+// The settings of LineJobs that depend on where the jobs are stored: in a journal or in a queue.
 struct LineJobsStore {
   // Stands in each line of the results, so that they are recognized again.
   std::string token;
@@ -31,7 +31,7 @@ inline constexpr std::size_t kMostInline = 64 * 1024;
 
 class HTTPRETRY_API LineJobs final : public Jobs {
  public:
-  // Of `options`, it uses what is about requests, responses and results.
+  // Uses only the options that concern requests, responses and results.
   LineJobs(BatchOptions options, LineJobsStore store);
 
   [[nodiscard]] std::variant<Prepared, JobEnd> prepare(const Job& job) override;

@@ -6,10 +6,9 @@
 namespace httpretry::batch {
 namespace {
 
-// How long nothing is sent after a shortage with no other call on the wire, whose end could change
-// it.
+// How long nothing is sent after a shortage that no call of ours can end.
 constexpr Duration kTryAgainAfter = std::chrono::milliseconds(200);
-// How often all of the calls have to end before the limit grows by one.
+// How many rounds of all calls have to end before the limit grows by one.
 constexpr std::size_t kRoundsToGrow = 10;
 
 }  // namespace

@@ -8,26 +8,27 @@
 
 namespace httpretry::batch {
 
-// The limit is the one of the options. After a shortage of descriptors, memory or ports it is what
-// the calls in flight have, and it grows by one whenever that many calls have ended several times.
+// Starts with the limit of the options. After a shortage of descriptors, memory or ports it allows
+// no more calls than have what they need, and then one more each time all of them have ended ten
+// times.
 class ParallelLimit {
  public:
   ParallelLimit(std::size_t most, Duration max_shortage)
       : most_(most), max_shortage_(max_shortage), limit_(most) {}
 
-  // Notes that a call has ended that lacked nothing.
+  // Notes that a call that lacked nothing has ended.
   void ended(Time turn);
-  // Notes that a call lacked something that began then.
+  // Notes that a call that began at that time lacked something.
   void lacked(Time began);
-  // Returns whether `send_fewer` is to be called, because a call lacked something.
+  // Returns whether a call has lacked something since the last `send_fewer`.
   [[nodiscard]] bool lacks() const { return lacking_.has_value(); }
-  // Lowers the limit to what `others`, the calls in flight, have. Where there are none, and none
-  // has ended since the shortage, only another program can free what is lacking: then nothing is
-  // sent for a moment. Returns false when it has been so for `max_shortage`.
+  // Lowers the limit to `others`, the number of calls that have what they need. If there are none,
+  // and none has ended since the shortage, only another program can free what is lacking: then
+  // nothing is sent for a moment. Returns false if that has lasted for `max_shortage`.
   [[nodiscard]] bool send_fewer(std::size_t others, Time turn);
 
   [[nodiscard]] std::size_t at(Time turn) const { return turn < again_at_ ? 0 : limit_; }
-  // Returns when something may be sent again.
+  // Returns the time from which calls may be sent again.
   [[nodiscard]] Time again_at() const { return again_at_; }
 
  private:

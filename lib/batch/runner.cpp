@@ -1,4 +1,4 @@
-#include "lib/batch/run.hpp"
+#include "lib/batch/runner_work.hpp"
 
 #include <algorithm>
 
@@ -9,8 +9,6 @@ namespace {
 constexpr Duration kCommitEvery = std::chrono::milliseconds(50);
 // The longest time without a look at the store: its wall clock may have been changed.
 constexpr Duration kLongestSleep = std::chrono::seconds(1);
-
-Time now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 

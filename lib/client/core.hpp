@@ -35,14 +35,15 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   bool wait_until(Time when, const std::stop_token& stop);
 
  private:
-  // What a blocking function drives while it waits: the event loop of the program, if this thread
-  // drives it, or the scheduler of the client. nullptr if the thread just waits.
+  // Returns the scheduler that a blocking function drives while it waits: the program's event loop
+  // if this thread drives it, or the client's own scheduler. nullptr: it drives none, and just
+  // waits.
   [[nodiscard]] std::shared_ptr<Scheduler> scheduler_driven_here() const;
-  // Where the call runs, or why it cannot begin.
+  // Prepares a call. Returns where it runs, or why it cannot begin.
   Result<RunsOn> begin(Request& request, CallOptions& options, UnderWay::Ticket& ticket,
                        LoopPool::Lease* lent);
-  // Where a call runs: on a loop that is `lent`, for a thread that drives it, else on one that no
-  // thread of the program waits for. `request`: of the call, if it is one.
+  // Returns where a call runs. With `lent`, that is a loop from the pool, which the calling thread
+  // drives; otherwise it is a background loop. `request` is nullptr for work that is no call.
   Result<RunsOn> find_loop(const Request* request = nullptr, LoopPool::Lease* lent = nullptr);
   BackgroundLoop& choose_loop(std::string_view origin);
   BackgroundLoop& add_loop();

@@ -77,7 +77,7 @@ namespace {
 
 constexpr std::string_view kType = "text/event-stream";
 
-// What the requests of one stream share. It is their sink.
+// The state of an event stream, across the requests that it takes. It is the sink of them all.
 class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
  public:
   Stream(const Request& request, OnEvent on_event, EventStreamOptions options, Time now)

@@ -54,7 +54,7 @@ SendPlan make_send_plan(const Request& request, const ExchangeLimits& limits, co
 Result<void> check_sendable(const Request& request, const TransportOptions& options,
                             const SendPlan& plan);
 
-// What libcurl tells of a transfer on this handle.
+// Returns a value that curl_easy_getinfo gives for the transfer of this handle.
 template <class Value>
 Value info(CURL* easy, CURLINFO what) {
   Value value{};

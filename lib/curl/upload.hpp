@@ -82,7 +82,7 @@ class Upload {
   }
 
   std::uint64_t given = 0;  // bytes of the body that libcurl has
-  bool paused = false;      // libcurl was told to wait for more of the body
+  bool paused = false;      // libcurl is paused until there is more of the body
   bool rewound = false;  // it began again while it was lent: what is awaited is of no use any more
 
  private:

@@ -37,7 +37,7 @@ struct Url::Parts {
   }
 
   std::string text;  // "scheme://host:port/path?query", without the port of the scheme
-  // Where parts of it end:
+  // The offsets in `text` at which its parts end:
   std::size_t scheme_end = 0;
   std::size_t host_end = 0;
   std::size_t origin_end = 0;

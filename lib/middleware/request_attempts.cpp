@@ -146,8 +146,8 @@ void RequestAttempts::tell_of_the_end(std::size_t recorded_before) {
   call_.emit(&Observer::attempt_ended, request(), last);
 }
 
-// What is below held the request back, and nothing was sent: the call is over. It ends with the
-// outcome of the attempt before, where only retries ask the breaker.
+// Ends the call, because a stage below held the request back and nothing was sent. If the breaker
+// holds back only retries, the call ends with the outcome of the attempt before.
 void RequestAttempts::refuse(Outcome& outcome) {
   auto& error = outcome.error();
   loop_.refuse(error, now());

@@ -57,7 +57,7 @@ class RequestAttempts {
   // Keeps the outcome of an attempt, if the call may yet end with it.
   void keep(Outcome outcome);
   [[nodiscard]] Time wait_until() const { return step_.until; }
-  // As RetryLoop's. Returns the outcome of the call.
+  // Ends the call, because its wait was cut short. Returns the outcome of the call.
   Error cancel();
   // Returns the outcome of a call that ended before another attempt.
   Outcome last_outcome();

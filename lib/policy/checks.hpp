@@ -1,5 +1,5 @@
-// What the checks of a policy share: its values, and where to report that they contradict each
-// other.
+// The base of the checks of a policy: gives them its values, and reports values that contradict
+// each other.
 #pragma once
 
 #include "lib/policy/policy_set_data.hpp"

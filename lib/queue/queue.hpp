@@ -119,8 +119,8 @@ class QueueJobs final : public batch::Jobs {
 // (RunnerOptions::until_stopped).
 class Worker {
  public:
-  // Of `batch`, it uses what is not about input, journal and files of results; its format must be
-  // Auto, because jobs of the queue come from several inputs. A queue that is not there is made
+  // Ignores the options of `batch` for the input, the journal and the files of results. Its format
+  // must be Auto, because the jobs of a queue come from several inputs. A missing queue is created
   // only with RunnerOptions::until_stopped.
   Worker(const QueueOptions& options, batch::BatchOptions batch, Duration lease);
   ~Worker() { store_.on_jobs(nullptr); }

@@ -17,7 +17,7 @@ namespace httpretry::queue {
 namespace {
 
 constexpr std::size_t kMostNamed = 10;
-// A job that so many workers took, of which none said what became of it, is dead.
+// A job is dead after this many workers have taken it and none has reported its end.
 constexpr std::int64_t kMostDeliveries = 5;
 
 void check_files(const std::string& directory) {

@@ -171,7 +171,7 @@ ServerModel read_model(const JsonNode& root, Problems& problems) {
   return model;
 }
 
-// What `read` makes of a text; `named` as for read_text.
+// Parses a text and returns what `read` makes of it. `named` is as for read_text.
 template <class T, class Read>
 Result<T> parse(std::string_view text, bool named, const std::string& file_name, const Read& read) {
   Problems problems(file_name);

@@ -46,7 +46,7 @@ void put_query(JsonObject& object, std::string_view query) {
     const auto part = take_until(query, '&');
     const auto name = part.substr(0, part.find('='));
     JsonObject item(list.item());
-    // What has no name may be a secret itself.
+    // An item without a name may itself be a secret.
     const bool named = name.size() < part.size();
     item.text("name", named ? name : std::string_view("REDACTED"));
     item.text("value", named ? "REDACTED" : "");

@@ -33,8 +33,8 @@ struct SendRecords {
   std::vector<std::unique_ptr<SendRecord>> open;
 };
 
-// Calls `send_over` for each exchange: when it was judged, or at its end where nobody judges it.
-// What lacks memory is not written.
+// Calls `send_over` for each exchange: when `retry` has judged it, or when it ends if there is no
+// `retry`. If memory runs out, the record is dropped.
 class SendWriter : public Observer {
  public:
   void exchange_started(const Call& call, const Request& request, int number) noexcept final;

@@ -12,7 +12,7 @@
 
 namespace httpretry::faults {
 
-// What all connections of a server share.
+// The state that all connections of a server share.
 struct Shared {
   Shared(Scenario scenario, const FaultServerOptions& chosen);
 

@@ -32,8 +32,8 @@ Names names_of(const Shape& shape, Holds holds) {
   return names;
 }
 
-// What the schema says of objects whose keys "kind" and "jitter" are these; null if it says
-// nothing.
+// Returns the rule of the schema for objects that meet `conditions`, which give "kind" and
+// "jitter". Returns null if there is none.
 OrderedJson rule_for(const OrderedJson& schema, const OrderedJson& conditions) {
   if (!schema.contains("allOf")) return {};
   for (const auto& rule : schema["allOf"]) {
@@ -68,7 +68,7 @@ void check_shape(const OrderedJson& file, const Shape& shape, Names& checked) {
   CAPTURE(std::string(shape.name));
   const auto& schema = &shape == &kFile ? file : file["definitions"][std::string(shape.name)];
   CHECK(names_in(schema, "properties") == names_of(shape, [](const Key&) { return true; }));
-  // What may come from a layer below is not needed in this one.
+  // A key that a lower layer may set is not required here.
   CHECK(names_in(schema, "required") ==
         names_of(shape, [](const Key& key) { return key.required && !key.nullable; }));
   CHECK(schema["additionalProperties"] == false);

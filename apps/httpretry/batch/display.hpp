@@ -13,9 +13,9 @@ std::string grouped(std::uint64_t number);
 // "1 job", "12 480 jobs"
 std::string number_of(std::uint64_t number, const char* what);
 
-// A line of a table.
+// Returns a line of a table: the count, right-aligned, and its name.
 std::string row_text(const std::string& name, std::uint64_t count);
-// Such a line for each state.
+// Returns such a line for each state.
 std::string counts_text(const batch::Counts& counts);
 
 // "12 480/50 000 done · 31 dead · 212 waiting · 64 in flight · 412/s · p50 38 ms · ETA 1 m 31 s ·

@@ -29,7 +29,8 @@ class RunDisplay {
   ProgressStyle style_;
 };
 
-// Threads that are made while an object exists do not get the signals that run_to_end handles.
+// Blocks the signals that run_to_end handles. Threads inherit that, if they start while this
+// exists.
 class WithoutSignals {
  public:
   WithoutSignals();

@@ -73,7 +73,8 @@ struct FlagGroup {
 };
 using FlagTable = std::vector<FlagGroup>;
 
-// Returns the table that `table_of` makes for options that nobody reads.
+// Returns the table of a command for its names and help texts alone: the options that it fills are
+// not used.
 template <class Options>
 FlagTable unused_table(FlagTable (*table_of)(Options&)) {
   static Options unused;

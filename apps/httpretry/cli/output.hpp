@@ -55,8 +55,9 @@ bool is_stream(const std::string& path);
 enum class Readers : std::uint8_t { ByUmask, Owner };
 
 // Writes a whole file; "-" is standard output. A regular file is written under another name and
-// renamed when complete, so that a failure leaves the old one unchanged. The signals of `limit` end
-// a wait for a reader, and its time ends the wait for somebody who opens a pipe.
+// renamed when complete, so that a failure leaves the old one unchanged. Writing to a pipe may have
+// to wait: the signals of `limit` end every wait, its time only the wait until a reader opens the
+// pipe.
 void write_to(const std::string& path, std::string_view bytes, const WaitLimit* limit = nullptr,
               Readers readers = Readers::ByUmask);
 

@@ -27,8 +27,8 @@ std::string line_at(Problem place, std::string message) {
   return to_string(place) + '\n';
 }
 
-// What is wrong with the outcomes of a test, at its place. The loader checks all but the words in
-// them, because the library has no faults.
+// Thrown for a bad outcome of a test, with the position. The loader checks everything except the
+// words of an outcome, because only the program knows the faults that they name.
 struct BadOutcomes : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -30,7 +30,7 @@ std::string from_environment(std::initializer_list<const char*> names) {
   return {};
 }
 
-// What is typed is not shown while an object exists.
+// Turns the echo of a terminal off as long as it exists.
 class Hidden {
  public:
   explicit Hidden(int terminal) : terminal_(terminal) {

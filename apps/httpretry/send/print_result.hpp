@@ -14,7 +14,7 @@ namespace httpretry::cli {
 // `limit`: for the opening of a pipe; its signals end any wait for a reader.
 int print_result(const SendOptions& options, const EndedCall& ended, const WaitLimit& limit);
 
-// Names an option that would help the user. Empty if there is none.
+// Returns advice on an option that would help the user, or an empty text.
 std::string advice(const SendOptions& options, const EndedCall& ended);
 
 // The policy repeated a request that the server may have executed, and doing so twice may do harm.

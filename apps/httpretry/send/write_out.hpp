@@ -33,7 +33,7 @@ struct EndedCall {
   bool explained;     // false: its failure is only counted
 };
 
-// What the variables of -w are about.
+// The data that the variables of -w show.
 struct Transferred : EndedCall {
   std::string file;  // where the response was written; empty: standard output
   int exit_status;
@@ -53,7 +53,7 @@ struct WriteOutVariable {
 const WriteOutVariable* write_out_variable(std::string_view name);
 
 const Headers& headers_of(const Transferred& t);
-// The first value; empty if there is none.
+// Returns the first value of a header, or an empty text.
 std::string header(const Headers& headers, std::string_view name);
 
 // Whether `format` needs EndedCall::connections.

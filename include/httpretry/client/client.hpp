@@ -73,7 +73,7 @@ class CallbackCompletion final : public Completion {
   Callback callback_;
 };
 
-// What awaiting an Awaitable gives.
+// The type of `co_await awaitable`.
 template <class Awaitable>
 using ResultOf = decltype(std::declval<Awaitable&>().operator co_await().await_resume());
 

@@ -26,7 +26,7 @@ class Runner::Work {
         parallel_(options_.parallel, options_.max_shortage),
         watch_(std::make_shared<CallWatch>(options_.down_hosts)),
         lanes_(std::max<std::size_t>(options_.parallel, 16)),
-        pace_(std::chrono::steady_clock::now()),
+        pace_(now()),
         client_(with_ours(std::move(options))) {}
 
   ~Work() { stop_.request_stop(); }
@@ -35,6 +35,7 @@ class Runner::Work {
   CallWatch& watch() { return *watch_; }
 
  private:
+  static Time now() { return std::chrono::steady_clock::now(); }
   ClientOptions with_ours(ClientOptions options);
   void learn(CallWatch::News news);
   void call_ended(Flight& flight, Outcome outcome);
@@ -84,12 +85,12 @@ class Runner::Work {
   Time take_again_at_{};           // the store had nothing
   Time ends_at_ = kNever;          // of the grace
   std::optional<Time> rate_allows_at_;
-  Time progress_at_ = std::chrono::steady_clock::now();
+  Time progress_at_ = now();
   Client client_;  // last: its callbacks use the other members
 };
 
-// Where something cannot be written, calls under way may end, and their ends are offered to the
-// store once more.
+// Calls `action` and keeps the first exception for the end of the run. After a failure the calls
+// that are under way may end, and the store gets another chance to write down how.
 template <class Action>
 void Runner::Work::with_store(Action action) {
   try {

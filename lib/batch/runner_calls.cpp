@@ -1,5 +1,5 @@
 // The calls of a run: which are begun, when they are sent, and what their ends mean for the others.
-#include "lib/batch/run.hpp"
+#include "lib/batch/runner_work.hpp"
 
 #include <httpretry/retry/longest_pause.hpp>
 
@@ -17,17 +17,15 @@ constexpr Duration kKeptAfter = std::chrono::milliseconds(50);
 // A job that has to wait longer for its host is given to the store.
 constexpr Duration kLongestWaitHere = std::chrono::seconds(10);
 
-Time now() { return std::chrono::steady_clock::now(); }
-
-// Calls that wait between two attempts do not count, so that they hold up nobody; but each needs
-// memory.
+// Returns how many calls may exist. A call that waits between two attempts does not count towards
+// `parallel`, so that it does not hold up others, but it does need memory.
 std::size_t most_calls(const RunnerOptions& options) {
   return options.parallel + std::max<std::size_t>(options.parallel * 4, 256);
 }
 
 }  // namespace
 
-// Nothing that is not on its way will be started.
+// Gives back every job that was not sent yet.
 void Runner::Work::drop_unsent() {
   store_.stop_taking();
   for (const auto& job : lanes_.take_all()) store_.give_back(job);
@@ -35,7 +33,7 @@ void Runner::Work::drop_unsent() {
   take_back(std::exchange(intended_, {}));
 }
 
-// For calls that were not sent.
+// Gives back the jobs of calls that were not sent.
 void Runner::Work::take_back(const std::vector<Flight*>& flights) {
   for (const auto* const flight : flights) {
     lanes_.ended(flight->job.host);
@@ -65,14 +63,14 @@ void Runner::Work::call_ended(Flight& flight, Outcome outcome) {
   flights_.erase(&flight);
 }
 
-// Whether the host of a job is left alone for as long as the job has to wait.
+// Returns whether no other request goes to the host for as long as the job has to wait.
 bool Runner::Work::host_waits_with(const Flight& flight, const Outcome& outcome) {
   const bool refused = !outcome && outcome.error().held_back();
   const bool refuses_all = lanes_.refuses_all(flight.job.host, refused);
   if (!refused) {
     return flight.paused_host && history_of(outcome).stop_reason == Reason::ServerDelayTooLong;
   }
-  // A pause may be for a part of the host's requests.
+  // A pause may concern only some of the host's requests.
   return refuses_all || outcome.error().code != Errc::Paused;
 }
 
@@ -101,8 +99,8 @@ bool Runner::Work::may_start() {
   return flights_.size() - in_wait_ - kept_ < parallel_.at(now()) + ahead;
 }
 
-// Finds calls that a rate or a limit of their host keeps from the wire for some time already. They
-// do not count, so that other hosts have their places.
+// Counts the calls that a rate or a limit of their host has kept from the wire for some time. They
+// do not count towards `parallel`, so that other hosts can use their places.
 void Runner::Work::look_for_kept() {
   const auto turn = now();
   if (turn < look_again_at_) return;
@@ -122,7 +120,7 @@ void Runner::Work::look_for_kept() {
 void Runner::Work::start_jobs() {
   look_for_kept();
   rate_allows_at_.reset();
-  // It may be one of the calls that ended just now after which there shall be no other.
+  // A call that has just ended may have been one failure too many.
   if (watch_->asked_to_end()) return;
   while (may_start() && lanes_.queued() > 0) {
     const auto turn = now();
@@ -161,8 +159,8 @@ void Runner::Work::start(Job job) {
   prepared_.push_back(&flight);
 }
 
-// Those for which there is room are sent, or noted in the store before. The others are left for the
-// threads of the client.
+// Sends the prepared calls for which there is room. A call that must not be repeated is first noted
+// in the store. The other calls are left to the client's threads, which send one when another ends.
 void Runner::Work::send_ready() {
   if (prepared_.empty() && watch_->ready() == 0) return;
   const auto now_sent = watch_->send_ready(std::exchange(prepared_, {}), flights_.size(),
