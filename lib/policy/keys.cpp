@@ -1,10 +1,25 @@
-// The keys of a file, of its endpoints and of a policy.
+// The keys of a file, of its endpoints with their `match`, of a policy, and of its backoffs and
+// budget, which depend on the kind.
 #include "lib/policy/keys.hpp"
+
+#include <httpretry/policy/endpoint.hpp>
 
 namespace httpretry::policy_file {
 namespace {
 
+using JsonType = JsonNode::Type;
+using Kind = Backoff::Kind;
+using Jitter = Backoff::Jitter;
+using BudgetKind = BudgetPolicy::Kind;
+
 // Words are in the order of the enum that they name.
+constexpr std::string_view kKinds[] = {"none",         "constant",         "linear", "exponential",
+                                       "decorrelated", "truncated_binary", "slots"};
+constexpr std::string_view kJitters[] = {"none",         "full",  "equal",
+                                         "proportional", "range", "additive"};
+constexpr std::string_view kCaps[] = {"before", "after"};  // of cap_after_jitter
+constexpr std::string_view kBudgetKinds[] = {"", "tokens", "ratio", "grpc", "concurrent"};
+constexpr std::string_view kScopes[] = {"host", "endpoint", "policy"};
 constexpr std::string_view kElapsedRules[] = {"include_wait", "before_wait", "clip_wait"};
 constexpr std::string_view kRepeats[] = {"safe", "always", "never", "refused"};
 constexpr std::string_view kCombines[] = {"max", "server", "own", "grow"};
@@ -23,15 +38,86 @@ constexpr Word<ElapsedRule> kElapsedRule{Words(kElapsedRules)};
 constexpr Word<Repeat> kRepeat{Words(kRepeats)};
 constexpr Word<ServerDelayPolicy::Combine> kCombine{Words(kCombines)};
 constexpr Word<ServerDelayPolicy::OverMax> kOver{Words(kOverMax)};
+constexpr DurationType kDuration(false);
+constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
+constexpr Number<double> kFactor(policy::kFactors);
+constexpr Number<double> kMultiplier(policy::kMultipliers);
+constexpr Number<int> kSteps(policy::kSteps);
+constexpr Number<int> kDoublings(policy::kDoublings);
+constexpr Number<int> kFailures(policy::kCounts);
+constexpr Number<std::int64_t> kTokens(policy::kTokens);
+constexpr Number<std::int64_t> kRatio(policy::kRatios);
+constexpr Number<std::int64_t> kPerSecond(policy::kRates);
+constexpr Number<std::int64_t> kPartOfCalls(policy::kPartsOfCalls);
+constexpr Number<int> kExtras(policy::kExtras);
+constexpr Word<Kind> kKind{Words(kKinds)};
+constexpr Word<Jitter> kJitter{Words(kJitters)};
+constexpr Word<bool> kCap{Words(kCaps)};
+constexpr Word<BudgetKind> kBudgetKind{Words(kBudgetKinds)};
+constexpr Word<BudgetPolicy::Scope> kScope{Words(kScopes)};
 constexpr Object<RetryOn> kRetryOnObject(kRetryOn);
 constexpr Object<Backoff> kBackoffObject(kBackoff);
 constexpr Object<std::optional<Backoff>> kBackoffOrNone(kBackoff);
-constexpr Object<BudgetPolicy> kBudgetOrNone(kBudget);
 constexpr Object<PausePolicy> kPauseOrNone(kPause);
 constexpr Object<std::optional<RatePolicy>> kRateOrNone(kRate);
 constexpr Object<std::optional<ConcurrencyPolicy>> kConcurrencyOrNone(kConcurrency);
 constexpr Object<std::optional<BreakerPolicy>> kBreakerOrNone(kBreaker);
 constexpr Object<std::optional<HedgePolicy>> kHedgeOrNone(kHedge);
+
+constexpr auto kExponential = mask(Kind::Exponential);
+
+constexpr Key kBackoffKeys[] = {
+    key<&Backoff::kind>("kind", kKind).needed(),
+    key<&Backoff::initial>("interval", kDuration).of(mask(Kind::Constant)).needed(),
+    key<&Backoff::initial>("initial", kDuration)
+        .of(mask(Kind::Linear, Kind::Exponential, Kind::Decorrelated))
+        .needed(),
+    key<&Backoff::increment>("increment", kDuration).of(mask(Kind::Linear)).needed(),
+    key<&Backoff::multiplier>("multiplier", kMultiplier)
+        .of(mask(Kind::Exponential, Kind::Decorrelated)),
+    key<&Backoff::max_interval>("max_interval", kLimit)
+        .of(mask(Kind::Linear, Kind::Exponential, Kind::Decorrelated)),
+    key<&Backoff::max_interval>("max_interval", kDuration).of(mask(Kind::TruncatedBinary)).needed(),
+    key<&Backoff::cap_after_jitter>("cap", kCap).of(kExponential),
+    key<&Backoff::jitter>("jitter", kJitter).of(kExponential),
+    key<&Backoff::randomization>("randomization", kShare)
+        .of(kExponential, mask(Jitter::Proportional)),
+    key<&Backoff::low>("low", kFactor).of(kExponential, mask(Jitter::Range)).needed(),
+    key<&Backoff::high>("high", kFactor).of(kExponential, mask(Jitter::Range)).needed(),
+    key<&Backoff::add>("add", kDuration).of(kExponential, mask(Jitter::Additive)).needed(),
+    key<&Backoff::steps>("steps", kSteps).of(mask(Kind::TruncatedBinary)).needed(),
+    key<&Backoff::initial>("slot", kDuration).of(mask(Kind::Slots)).needed(),
+    key<&Backoff::steps>("truncate", kDoublings).of(mask(Kind::Slots)),
+    key<&Backoff::abort>("abort", kFailures).of(mask(Kind::Slots)),
+};
+
+constexpr auto kOfTokens = mask(BudgetKind::Tokens);
+constexpr auto kOfRatio = mask(BudgetKind::Ratio);
+constexpr auto kOfGrpc = mask(BudgetKind::Grpc);
+constexpr auto kOfConcurrent = mask(BudgetKind::Concurrent);
+
+constexpr Key kBudgetKeys[] = {
+    key<&BudgetPolicy::kind>("kind", kBudgetKind).needed(),
+    key<&BudgetPolicy::capacity>("capacity", kTokens).of(kOfTokens),
+    key<&BudgetPolicy::retry_cost>("retry_cost", kTokens).of(kOfTokens),
+    key<&BudgetPolicy::throttle_cost>("throttle_cost", kTokens)
+        .of(kOfTokens)
+        .else_like("retry_cost"),
+    key<&BudgetPolicy::timeout_cost>("timeout_cost", kTokens).of(kOfTokens).else_like("retry_cost"),
+    key<&BudgetPolicy::refill>("refill_on_success", kTokens).of(kOfTokens),
+    key<&BudgetPolicy::ratio>("ratio", kRatio).of(kOfRatio),
+    key<&BudgetPolicy::window>("window", kDurationOverZero).of(kOfRatio),
+    key<&BudgetPolicy::min_per_second>("min_per_second", kPerSecond).of(kOfRatio),
+    key<&BudgetPolicy::capacity>("max_tokens", kTokens).of(kOfGrpc).needed(),
+    key<&BudgetPolicy::refill>("token_ratio", kTokens).of(kOfGrpc).needed(),
+    key<&BudgetPolicy::ratio>("ratio", kPartOfCalls).of(kOfConcurrent),
+    key<&BudgetPolicy::min>("min", kExtras).of(kOfConcurrent),
+    key<&BudgetPolicy::scope>("scope", kScope),
+};
+
+constexpr Shape kBudget{
+    .name = "budget", .keys = kBudgetKeys, .kinds = Words(kBudgetKinds), .whole = true};
+constexpr Object<BudgetPolicy> kBudgetOrNone(kBudget);
 
 constexpr Key kServerDelayKeys[] = {
     key<&ServerDelayPolicy::headers>("headers", kHeaders),
@@ -70,6 +156,74 @@ constexpr Key kPolicyKeys[] = {
     key<&RetryPolicy::guards, &GuardPolicy::priority>("priority", kPriority),
     key<&RetryPolicy::hedge>("hedge", kHedgeOrNone),
 };
+
+constexpr std::string_view kSchemeNames[] = {"http", "https"};
+constexpr Words kSchemes(kSchemeNames);
+
+constexpr Text kOneHost("a host");
+constexpr List kHosts(kOneHost, "a string or an array of strings",
+                      "an empty list fits nothing; left out, it is every host", true);
+
+bool read_hosts(const JsonNode& json, EndpointPattern& pattern, Problems& problems) {
+  std::vector<std::string> hosts;
+  if (!kHosts.read(json, &hosts, problems)) return false;
+  pattern.host = hosts.front();
+  pattern.more_hosts.assign(hosts.begin() + 1, hosts.end());
+  return true;
+}
+
+OrderedJson write_hosts(const EndpointPattern& pattern) {
+  if (!pattern.host) return {};
+  auto hosts = pattern.more_hosts;
+  hosts.insert(hosts.begin(), *pattern.host);
+  return kHosts.write(&hosts);
+}
+
+using Conditions = EndpointPattern::Conditions;
+
+std::optional<Conditions> parse_conditions(const JsonNode& json, Problems& problems) {
+  if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
+  Conditions conditions;
+  auto good = true;
+  for (const auto* const member : json.children) {
+    good = expect(*member, JsonType::String, "a string", problems) && good;
+    conditions.emplace(member->key, member->text);
+  }
+  if (json.children.empty()) {
+    problems.error(json, "an empty object holds for every request; leave it out");
+    good = false;
+  }
+  return good ? std::optional(std::move(conditions)) : std::nullopt;
+}
+
+OrderedJson print_conditions(const Conditions& conditions) {
+  return conditions.empty() ? OrderedJson() : OrderedJson(conditions);
+}
+
+constexpr Custom<Conditions> kConditions(parse_conditions, print_conditions);
+// Unlike with Text, an empty string is kept: problems_of reports it.
+constexpr Optional kPart(kAnyText);
+using Part = std::optional<std::string>;
+constexpr Custom<Part> kScheme(
+    [](const JsonNode& json, Problems& problems) {
+      const auto known = kSchemes.parse(json, problems).has_value();
+      return known ? std::make_optional(Part(json.text)) : std::nullopt;
+    },
+    [](const Part& value) { return kPart.write(&value); });
+constexpr PartOf<EndpointPattern> kHost(read_hosts, write_hosts);
+constexpr Number<std::uint16_t> kPortNumber(1, 65535);
+constexpr Optional kPort(kPortNumber);
+
+constexpr Key kMatchKeys[] = {
+    key<&EndpointPattern::scheme>("scheme", kScheme).not_null(),
+    whole_key("host", kHost).not_null(),
+    key<&EndpointPattern::port>("port", kPort).not_null(),
+    key<&EndpointPattern::path>("path", kPart).not_null(),
+    key<&EndpointPattern::methods>("methods", kMethods).not_null(),
+    key<&EndpointPattern::headers>("headers", kConditions).not_null(),
+    key<&EndpointPattern::query>("query", kConditions).not_null(),
+};
+
 constexpr Key kEndpointKeys[] = {
     loader_key("name").not_null(),
     loader_key("match").needed().not_null(),
@@ -88,6 +242,16 @@ constexpr Key kFileKeys[] = {
 
 constinit const Shape kFile{.name = "file", .keys = kFileKeys};
 constinit const Shape kEndpoint{.name = "endpoint", .keys = kEndpointKeys};
+constinit const Shape kMatch{.name = "match", .keys = kMatchKeys};
+constinit const Shape kBackoff{.name = "backoff",
+                               .keys = kBackoffKeys,
+                               .kinds = Words(kKinds),
+                               .jitters = Words(kJitters),
+                               .whole = true,
+                               .prepare = [](void* object) {
+                                 auto& backoff = *static_cast<Backoff*>(object);
+                                 if (backoff.kind == Kind::Decorrelated) backoff.multiplier = 3;
+                               }};
 constinit const Shape kPolicy{.name = "policy", .keys = kPolicyKeys};
 
 }  // namespace httpretry::policy_file

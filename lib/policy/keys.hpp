@@ -139,7 +139,6 @@ extern HTTPRETRY_API const Shape kTestWait;
 extern HTTPRETRY_API const Shape kTestExpect;
 extern const Shape kRetryOn;
 extern const Shape kBackoff;
-extern const Shape kBudget;
 extern const Shape kPause;
 extern const Shape kRate;
 extern const Shape kConcurrency;

@@ -1,21 +1,23 @@
-// The keys of what holds sends back: pause, rate, concurrency, breaker.
+// The keys of what holds sends back, pause, rate, concurrency and breaker, and of `hedge`.
 #include "lib/http/text.hpp"
 #include "lib/policy/policy_set_data.hpp"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace httpretry::policy_file {
 namespace {
 
 using JsonType = JsonNode::Type;
+using Strings = std::vector<std::string>;
 using Resume = PausePolicy::Resume;
 using Kind = BreakerPolicy::Kind;
 using Limiter = ConcurrencyPolicy::Kind;
 
 // Words are in the order of the enum that they name.
 constexpr std::string_view kScopes[] = {"host", "endpoint", "policy", "credentials"};
-constexpr std::string_view kPauseScopes[] = {"host", "endpoint", "policy"};
+constexpr std::string_view kPlainScopes[] = {"host", "endpoint", "policy"};
 constexpr std::string_view kResumes[] = {"ramp", "all"};
 constexpr std::string_view kQuotas[] = {"react"};
 constexpr std::string_view kOtherQuotas[] = {"pace"};
@@ -29,6 +31,7 @@ constexpr std::string_view kThrottles[] = {"neutral", "failure"};
 constexpr std::string_view kAppliesTo[] = {"all", "retries"};
 constexpr std::string_view kWhenOpen[] = {"fail", "wait"};
 constexpr std::string_view kPresetNames[] = {"hystrix", "polly"};
+constexpr std::string_view kAllMethods = "all";
 constexpr std::string_view kOtherPresets[] = {"resilience4j", "gobreaker", "envoy", "linkerd"};
 
 // The numbers of other breakers, each as its own documentation has them.
@@ -52,6 +55,7 @@ constexpr Period kPeriods[] = {{"s", std::chrono::seconds(1)},
                                {"h", std::chrono::hours(1)},
                                {"d", std::chrono::hours(24)}};
 
+constexpr DurationType kDuration(false);
 constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
 constexpr DurationType kLimit(true);
 constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
@@ -63,67 +67,56 @@ constexpr Key kLimitKeys[] = {
 };
 constexpr Shape kLimitShape{.name = "limit", .keys = kLimitKeys};
 
+constexpr std::string_view kRateText =
+    R"(a rate such as "10/s", or {"requests": 600, "per": "1m"})";
+
+bool parse_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
+  const auto slash = json.text.find('/');
+  const auto number = to_number<std::int64_t>(json.text.substr(0, slash));
+  const auto unit = slash == std::string_view::npos ? "" : json.text.substr(slash + 1);
+  const auto* const period = std::find_if(std::begin(kPeriods), std::end(kPeriods),
+                                          [&](const Period& one) { return one.name == unit; });
+  if (!number || period == std::end(kPeriods)) {
+    problems.error(
+        json, described(json) + " is not " + std::string(kRateText) + "; the units are s, m, h, d");
+    return false;
+  }
+  if (*number < 1 || static_cast<double>(*number) > policy::kRequests.most) {
+    problems.error(json, described(json) + " is out of range: 1 to 1000000000 requests");
+    return false;
+  }
+  policy.requests = *number;
+  policy.per = period->length;
+  return true;
+}
+
 // "10/s", or an object.
-class RateLimitType final : public Type {
- public:
-  using Field = RatePolicy;
-  constexpr RateLimitType() = default;
-  bool read(const JsonNode& json, void* field, Problems& problems) const override {
-    RatePolicy read;
-    auto& policy = field == nullptr ? read : *static_cast<RatePolicy*>(field);
-    const auto good = json.is(JsonType::String)
-                          ? parse(json, policy, problems)
-                          : read_object(json, kLimitShape, &policy, kWhat, problems);
-    if (good && policy.per.count() < policy.requests) {
-      problems.error(json, "more than one in a nanosecond");
-      return false;
-    }
-    return good;
-  }
-  [[nodiscard]] OrderedJson write(const void* field) const override {
-    const auto& policy = *static_cast<const RatePolicy*>(field);
-    for (const auto& period : kPeriods) {
-      if (period.length != policy.per) continue;
-      return std::to_string(policy.requests) + "/" + std::string(period.name);
-    }
-    return write_object(kLimitShape, field);
-  }
+bool read_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
+  const auto good = json.is(JsonType::String)
+                        ? parse_rate(json, policy, problems)
+                        : read_object(json, kLimitShape, &policy, kRateText, problems);
+  if (!good || policy.per.count() >= policy.requests) return good;
+  problems.error(json, "more than one in a nanosecond");
+  return false;
+}
 
- private:
-  static constexpr std::string_view kWhat =
-      R"(a rate such as "10/s", or {"requests": 600, "per": "1m"})";
-
-  static bool parse(const JsonNode& json, RatePolicy& policy, Problems& problems) {
-    const auto slash = json.text.find('/');
-    const auto number = to_number<std::int64_t>(json.text.substr(0, slash));
-    const auto unit = slash == std::string_view::npos ? "" : json.text.substr(slash + 1);
-    const auto* const period = std::find_if(std::begin(kPeriods), std::end(kPeriods),
-                                            [&](const Period& one) { return one.name == unit; });
-    if (!number || period == std::end(kPeriods)) {
-      problems.error(
-          json, described(json) + " is not " + std::string(kWhat) + "; the units are s, m, h, d");
-      return false;
-    }
-    if (*number < 1 || static_cast<double>(*number) > policy::kRequests.most) {
-      problems.error(json, described(json) + " is out of range: 1 to 1000000000 requests");
-      return false;
-    }
-    policy.requests = *number;
-    policy.per = period->length;
-    return true;
+OrderedJson write_rate(const RatePolicy& policy) {
+  for (const auto& period : kPeriods) {
+    if (period.length != policy.per) continue;
+    return std::to_string(policy.requests) + "/" + std::string(period.name);
   }
-};
+  return write_object(kLimitShape, &policy);
+}
 
 constexpr Number<int> kCount(policy::kCounts);
 constexpr Number<int> kCountOrNone(policy::kQueues);
 constexpr Number<int> kProbes(policy::kProbes);
-constexpr Number<std::int64_t> kBurst(policy::kRequests);
 constexpr Number<double> kPartOfSends(policy::kPartsOfSends);
 constexpr Number<double> kShareFactor(policy::kShareFactors);
-constexpr RateLimitType kRateLimit;
+constexpr PartOf<RatePolicy> kRateLimit(read_rate, write_rate);
 constexpr Word<GuardScope> kScope{Words(kScopes)};
-constexpr Word<GuardScope> kPauseScopeWord{Words(kPauseScopes)};
-constexpr Optional kPauseScope(kPauseScopeWord);
+constexpr Word<GuardScope> kPlainScope{Words(kPlainScopes)};  // without credentials
+constexpr Optional kPauseScope(kPlainScope);
 constexpr Word<Resume> kResume{Words(kResumes)};
 constexpr Word<bool> kQuota{Words(kQuotas, kOtherQuotas)};
 constexpr Word<Limiter> kLimiter{Words(kLimiters, kOtherLimiters)};
@@ -144,7 +137,7 @@ constexpr Key kPauseKeys[] = {
 
 constexpr Key kRateKeys[] = {
     whole_key("limit", kRateLimit).needed(),
-    key<&RatePolicy::burst>("burst", kBurst),
+    key<&RatePolicy::burst>("burst", kRequests),
     key<&RatePolicy::scope>("scope", kScope),
     key<&RatePolicy::max_wait>("max_wait", kLimit),
 };
@@ -195,6 +188,69 @@ constexpr Key kBreakerKeys[] = {
     key<&BreakerPolicy::dry_run>("dry_run", kFlag),
 };
 
+constexpr std::string_view kAfterText = R"(a time such as "200ms", or a quantile such as "p95")";
+
+std::optional<double> percent_in(std::string_view text) {
+  const auto after_point = text.size() - std::min(text.find('.'), text.size());
+  if (text.find_first_not_of("0123456789.") != std::string_view::npos || after_point > 4) {
+    return std::nullopt;
+  }
+  double percent = 0;
+  const auto* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, percent);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(percent) : std::nullopt;
+}
+
+// A time, or a quantile: "200ms", "p95".
+bool read_after(const JsonNode& json, HedgePolicy& policy, Problems& problems) {
+  if (!expect(json, JsonType::String, kAfterText, problems)) return false;
+  if (!json.text.starts_with('p')) {
+    policy.quantile = 0;
+    return kDuration.read(json, &policy.after, problems);
+  }
+  const auto percent = percent_in(std::string_view(json.text).substr(1));
+  if (!percent || *percent < 50 || *percent > 99.9) {
+    problems.error(json, described(json) + " is not " + std::string(kAfterText) +
+                             "; quantiles are p50 to p99.9");
+    return false;
+  }
+  policy.quantile = *percent / 100;
+  return true;
+}
+
+OrderedJson write_after(const HedgePolicy& policy) {
+  return policy.quantile == 0 ? kDuration.write(&policy.after)
+                              : OrderedJson(policy::quantile_text(policy.quantile));
+}
+
+constexpr Custom<Strings> kHedgedMethods(
+    [](const JsonNode& json, Problems& problems) -> std::optional<Strings> {
+      if (json.is(JsonType::String) && json.text == kAllMethods) return Strings();
+      Strings methods;
+      if (!kMethods.read(json, &methods, problems)) return std::nullopt;
+      return methods;
+    },
+    [](const Strings& methods) -> OrderedJson {
+      return methods.empty() ? OrderedJson(kAllMethods) : kMethods.write(&methods);
+    });
+
+constexpr PartOf<HedgePolicy> kAfter(read_after, write_after);
+constexpr Optional kInitial(kDuration, "none");
+constexpr Number<int> kHedges(policy::kHedges);
+constexpr Optional kHedgeBudget(kPartOfSends, "none");
+
+constexpr Key kHedgeKeys[] = {
+    whole_key("after", kAfter).needed(),
+    key<&HedgePolicy::initial>("initial", kInitial),
+    key<&HedgePolicy::min_samples>("min_samples", kCount),
+    key<&HedgePolicy::min>("min", kDurationOverZero),
+    key<&HedgePolicy::max>("max", kDurationOverZero),
+    key<&HedgePolicy::max_hedges>("max_hedges", kHedges),
+    key<&HedgePolicy::methods>("methods", kHedgedMethods),
+    key<&HedgePolicy::budget>("budget", kHedgeBudget),
+    key<&HedgePolicy::scope>("scope", kPlainScope),
+};
+
 }  // namespace
 
 constinit const Word<Priority> kPriority{Words(kPriorities)};
@@ -221,5 +277,6 @@ constinit const Shape kBreaker{
       return *tree->root;
     },
     .preset = breaker_preset};
+constinit const Shape kHedge{.name = "hedge", .keys = kHedgeKeys, .whole = true};
 
 }  // namespace httpretry::policy_file

@@ -117,25 +117,6 @@ OrderedJson print_transports(const std::uint8_t& bits) {
   return list;
 }
 
-// What a rule of error_codes looks at: one of three keys, which share a field.
-class Selector final : public Type {
- public:
-  constexpr Selector(ErrorRule::Source source, const Text& text) : source_(source), text_(text) {}
-  bool read(const JsonNode& json, void* field, Problems& problems) const override {
-    auto* const rule = static_cast<ErrorRule*>(field);
-    if (rule != nullptr) rule->source = source_;
-    return text_.read(json, rule == nullptr ? nullptr : &rule->selector, problems);
-  }
-  [[nodiscard]] OrderedJson write(const void* field) const override {
-    const auto& rule = *static_cast<const ErrorRule*>(field);
-    return rule.source == source_ ? text_.write(&rule.selector) : OrderedJson();
-  }
-
- private:
-  ErrorRule::Source source_;
-  const Text& text_;
-};
-
 bool is_pointer(std::string_view text) {
   if (!text.starts_with('/')) return false;
   for (auto tilde = text.find('~'); tilde != text.npos; tilde = text.find('~', tilde + 1)) {
@@ -159,9 +140,16 @@ constexpr Number<int> kCount(unlimited_range());
 constexpr Optional kPolls(kCount, "unlimited");
 constexpr Text kPointer("a JSON pointer such as \"/error/reason\"", is_pointer);
 constexpr Text kElement("an XML element's name", is_element);
-constexpr Selector kInJson(ErrorRule::Source::Json, kPointer);
-constexpr Selector kInHeader(ErrorRule::Source::Header, kHeader);
-constexpr Selector kInXml(ErrorRule::Source::Xml, kElement);
+// What a rule of error_codes looks at: one of three keys, which share a member.
+template <ErrorRule::Source source, const Text& text>
+constexpr PartOf<ErrorRule> kSelector(
+    [](const JsonNode& json, ErrorRule& rule, Problems& problems) {
+      rule.source = source;
+      return text.read(json, &rule.selector, problems);
+    },
+    [](const ErrorRule& rule) {
+      return rule.source == source ? text.write(&rule.selector) : OrderedJson();
+    });
 // A response cannot be made a failure of the transport.
 constexpr Word<Class> kClass(Words::up_to(Class::Permanent, std::optional(Class::Transport)));
 
@@ -178,9 +166,9 @@ constexpr List kValues(kValue, "an array of values",
 
 constexpr Key kRuleKeys[] = {
     key<&ErrorRule::status>("status", kAnyStatuses).not_null(),
-    whole_key("json", kInJson).not_null(),
-    whole_key("header", kInHeader).not_null(),
-    whole_key("xml", kInXml).not_null(),
+    whole_key("json", kSelector<ErrorRule::Source::Json, kPointer>).not_null(),
+    whole_key("header", kSelector<ErrorRule::Source::Header, kHeader>).not_null(),
+    whole_key("xml", kSelector<ErrorRule::Source::Xml, kElement>).not_null(),
     key<&ErrorRule::in>("in", kValues).not_null(),
     key<&ErrorRule::as>("as", kClass).needed().not_null(),
 };

@@ -84,6 +84,26 @@ class Custom final : public TypeOf<F> {
   Print print_;
 };
 
+// A part of an F that is more than one member of it. It is made of functions, which get the whole.
+template <class F>
+class PartOf final : public Type {
+ public:
+  using Read = bool (*)(const JsonNode& json, F& whole, Problems& problems);
+  using Write = OrderedJson (*)(const F& whole);
+  constexpr PartOf(Read reading, Write writing) : read_(reading), write_(writing) {}
+  bool read(const JsonNode& json, void* field, Problems& problems) const override {
+    F unused;
+    return read_(json, field == nullptr ? unused : *static_cast<F*>(field), problems);
+  }
+  [[nodiscard]] OrderedJson write(const void* field) const override {
+    return write_(*static_cast<const F*>(field));
+  }
+
+ private:
+  Read read_;
+  Write write_;
+};
+
 // False, and a problem, where the value is of another JSON type.
 HTTPRETRY_API bool expect(const JsonNode& json, JsonNode::Type type, std::string_view what,
                           Problems& problems);
