@@ -1,4 +1,5 @@
-#include "lib/policy/checks.hpp"
+// What no single value of a policy can be blamed for.
+#include "lib/policy/policy_set_data.hpp"
 
 #include "lib/retry/policy_limits.hpp"
 #include "lib/retry/saturating.hpp"
@@ -6,70 +7,93 @@
 #include <httpretry/retry/decide.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <initializer_list>
 
 namespace httpretry::policy_file {
+namespace {
 
-const Layered* PolicyChecker::at(std::string_view key) const {
-  const auto* value = &layered;
-  for (auto dot = key.find('.'); dot != key.npos && value != nullptr; dot = key.find('.')) {
-    value = value->find(key.substr(0, dot));
-    key.remove_prefix(dot + 1);
-  }
-  return value == nullptr ? nullptr : value->find(key);
-}
-
-bool PolicyChecker::written(std::string_view key) const {
-  const auto* const value = at(key);
-  return value != nullptr && (value->origin->positions || is_within(*value->json, policy));
-}
-
-const JsonNode* PolicyChecker::place_of(Keys keys) const {
-  for (const auto& key : keys) {
-    const auto* const value = at(key);
-    if (value != nullptr && is_within(*value->json, policy)) return value->json;
-  }
-  for (const auto& key : keys) {
-    const auto* const value = at(key);
-    if (value != nullptr && value->origin->positions) return value->json;
-  }
-  return nullptr;
-}
-
-bool PolicyChecker::doubtful(Keys keys) const {
-  return std::any_of(keys.begin(), keys.end(), [this](const std::string& key) {
-    const auto* const value = at(key);
-    return value != nullptr && value->doubtful;
-  });
-}
-
-void PolicyChecker::error(Keys keys, std::string message) const {
-  if (doubtful(keys)) return;
-  const auto* const place = place_of(keys);
-  problems.error(place == nullptr ? policy : *place, std::move(message));
-}
-
-void PolicyChecker::warn(Keys keys, std::string message) const {
-  const auto* const place = place_of(keys);
-  if (place != nullptr && !doubtful(keys)) problems.warn(*place, std::move(message));
-}
-
-void PolicyChecker::check_backoff(const std::string& key, const Backoff& backoff) const {
-  const auto initial = key + ".initial";
-  const auto max = key + ".max_interval";
-  if (at(initial) != nullptr && at(max) != nullptr && backoff.initial > backoff.max_interval) {
-    error({initial, max}, over("initial", backoff.initial, "max_interval", backoff.max_interval));
-  }
-  if (at(key) != nullptr && backoff.low > backoff.high) {
-    error({key + ".low", key + ".high"}, "low is over high");
-  }
-}
-
+// "attempt_timeout (10s) is over max_elapsed_time (5s)"
 std::string over(std::string_view key, Duration value, std::string_view limit, Duration most) {
   return std::string(key) + " (" + httpretry::to_text(value) + ") is over " + std::string(limit) +
          " (" + httpretry::to_text(most) + ")";
 }
 
-namespace {
+// What the checks of a policy share: its values, and where to report that they contradict each
+// other.
+struct PolicyChecker {
+  // Values that contradict each other: "max_elapsed_time", "backoff.initial".
+  using Keys = std::initializer_list<std::string>;
+
+  // Returns nullptr if no layer has the value.
+  [[nodiscard]] const Layered* at(std::string_view key) const {
+    const auto* value = &layered;
+    for (auto dot = key.find('.'); dot != key.npos && value != nullptr; dot = key.find('.')) {
+      value = value->find(key.substr(0, dot));
+      key.remove_prefix(dot + 1);
+    }
+    return value == nullptr ? nullptr : value->find(key);
+  }
+
+  // Returns whether the user wrote the value: one of a preset is not the user's mistake.
+  [[nodiscard]] bool written(std::string_view key) const {
+    const auto* const value = at(key);
+    return value != nullptr && (value->origin->positions || is_within(*value->json, policy));
+  }
+
+  // Reports the problem at the first of the values that stands in `policy`; if none does, at the
+  // first in a layer of a file. An error needs no such place.
+  void error(Keys keys, std::string message) const {
+    if (doubtful(keys)) return;
+    const auto* const place = place_of(keys);
+    problems.error(place == nullptr ? policy : *place, std::move(message));
+  }
+  void warn(Keys keys, std::string message) const {
+    const auto* const place = place_of(keys);
+    if (place != nullptr && !doubtful(keys)) problems.warn(*place, std::move(message));
+  }
+
+  // Warns if the user wrote a limit that max_elapsed_time always comes before.
+  void check_elapsed(const std::string& key, Duration limit) const {
+    const auto elapsed = resolved.max_elapsed_time;
+    if (!written(key) || limit == kForever || limit <= elapsed) return;
+    warn({key, "max_elapsed_time"}, over(key, limit, "max_elapsed_time", elapsed));
+  }
+  void check_backoff(const std::string& key, const Backoff& backoff) const {
+    const auto initial = key + ".initial";
+    const auto max = key + ".max_interval";
+    if (at(initial) != nullptr && at(max) != nullptr && backoff.initial > backoff.max_interval) {
+      error({initial, max}, over("initial", backoff.initial, "max_interval", backoff.max_interval));
+    }
+    if (at(key) != nullptr && backoff.low > backoff.high) {
+      error({key + ".low", key + ".high"}, "low is over high");
+    }
+  }
+
+  const Layered& layered;
+  const RetryPolicy& resolved;
+  const JsonNode& policy;
+  Problems& problems;
+
+ private:
+  [[nodiscard]] const JsonNode* place_of(Keys keys) const {
+    for (const auto& key : keys) {
+      const auto* const value = at(key);
+      if (value != nullptr && is_within(*value->json, policy)) return value->json;
+    }
+    const auto* const key =
+        std::find_if(keys.begin(), keys.end(), [this](const auto& one) { return written(one); });
+    return key == keys.end() ? nullptr : at(*key)->json;
+  }
+
+  [[nodiscard]] bool doubtful(Keys keys) const {
+    return std::any_of(keys.begin(), keys.end(), [this](const std::string& key) {
+      const auto* const value = at(key);
+      return value != nullptr && value->doubtful;
+    });
+  }
+};
 
 constexpr int kMaxWaitsChecked = 10'000;
 
@@ -84,11 +108,7 @@ void check_limits(const PolicyChecker& checker) {
                   over("attempt_timeout", resolved.attempt_timeout, "max_elapsed_time",
                        resolved.max_elapsed_time));
   }
-  const auto max = resolved.server_delay.max;
-  if (checker.written("server_delay.max") && max != kForever && max > resolved.max_elapsed_time) {
-    checker.warn({"server_delay.max", "max_elapsed_time"},
-                 over("server_delay.max", max, "max_elapsed_time", resolved.max_elapsed_time));
-  }
+  checker.check_elapsed("server_delay.max", resolved.server_delay.max);
 }
 
 void check_pending(const PolicyChecker& checker) {
@@ -151,6 +171,135 @@ void check_attempts(const PolicyChecker& checker) {
                    " can never be reached: even the shortest waits before it pass "
                    "max_elapsed_time (" +
                    httpretry::to_text(resolved.max_elapsed_time) + ")");
+}
+
+// Without a server delay there is nothing to pause for.
+void check_pause(const PolicyChecker& checker) {
+  const auto& resolved = checker.resolved;
+  if (!checker.written("pause") || !resolved.guards.pause.enabled ||
+      !policy::ignores_servers(resolved.server_delay)) {
+    return;
+  }
+  checker.warn({"pause", "server_delay"},
+               "there is never a pause: server_delay ignores what a server asks for");
+}
+
+void check_concurrency(const PolicyChecker& checker, const ConcurrencyPolicy& limits) {
+  const auto min = std::to_string(limits.min);
+  const auto max = std::to_string(limits.max);
+  if (limits.kind == ConcurrencyPolicy::Kind::Aimd) {
+    if (limits.min > limits.max) {
+      checker.error({"concurrency.min", "concurrency.max", "concurrency"},
+                    "min (" + min + ") is over max (" + max + ")");
+    } else if (checker.at("concurrency.initial") != nullptr &&
+               (limits.initial < limits.min || limits.initial > limits.max)) {
+      checker.error({"concurrency.initial", "concurrency.min", "concurrency.max"},
+                    "initial (" + std::to_string(limits.initial) + ") is not between min (" + min +
+                        ") and max (" + max + ")");
+    }
+  }
+  if (checker.at("concurrency.queue") != nullptr &&
+      limits.queue.order == ConcurrencyPolicy::Order::Lifo && limits.queue.timeout == kForever) {
+    checker.error({"concurrency.queue.order", "concurrency.queue"},
+                  "\"lifo\" needs a \"timeout\": those that came first may else wait for ever");
+  }
+}
+
+void check_window(const PolicyChecker& checker, const std::string& key, Duration window) {
+  if (window >= policy::kShortestWindow) return;
+  checker.error({"breaker." + key, "breaker"}, key + " (" + httpretry::to_text(window) +
+                                                   ") is under " +
+                                                   httpretry::to_text(policy::kShortestWindow) +
+                                                   ", a tenth of which is too short to count in");
+}
+
+void check_breaker(const PolicyChecker& checker, const BreakerPolicy& breaker) {
+  check_window(checker, "window", breaker.window);
+  check_window(checker, "share_window", breaker.share_window);
+  checker.check_backoff("breaker.open_for", breaker.open_for);
+  if (breaker.kind == BreakerPolicy::Kind::Share) return;
+  const auto attempt = checker.resolved.attempt_timeout;
+  if (attempt != kForever && breaker.probe_timeout < attempt) {
+    checker.error({"breaker.probe_timeout", "breaker", "attempt_timeout"},
+                  over("attempt_timeout", attempt, "probe_timeout", breaker.probe_timeout) +
+                      ": a probe that is still under way would count no more");
+  }
+  if (checker.written("breaker.slow_ratio") && !checker.written("breaker.slow_after")) {
+    checker.error({"breaker.slow_ratio"},
+                  "\"slow_ratio\" needs \"slow_after\", which says what is slow");
+  }
+}
+
+// Who goes first matters only where something waits.
+void check_priority(const PolicyChecker& checker) {
+  const auto& guards = checker.resolved.guards;
+  if (!checker.written("priority") || guards.priority == Priority::Normal || guards.has_limits()) {
+    return;
+  }
+  checker.warn({"priority"},
+               "nothing waits without \"rate\", \"concurrency\" or \"breaker\": a priority "
+               "says nothing");
+}
+
+std::string short_number(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
+}
+
+// Reports a hedge that comes too late, and returns whether it does.
+bool comes_too_late(const PolicyChecker& checker, const std::string& limit, Duration most) {
+  const auto after = checker.resolved.hedge->after;
+  if (after < most) return false;
+  checker.error({"hedge.after", limit},
+                "hedge.after (" + httpretry::to_text(after) + ") is not under " + limit + " (" +
+                    httpretry::to_text(most) + "): no hedge would ever be sent");
+  return true;
+}
+
+void check_time_of_hedge(const PolicyChecker& checker, const HedgePolicy& hedge) {
+  const auto& resolved = checker.resolved;
+  if (hedge.quantile == 0) {
+    if (comes_too_late(checker, "attempt_timeout", resolved.attempt_timeout)) return;
+    comes_too_late(checker, "max_elapsed_time", resolved.max_elapsed_time);
+  } else if (hedge.min > hedge.max) {
+    checker.error({"hedge.min", "hedge.max", "hedge.after"},
+                  over("hedge.min", hedge.min, "hedge.max", hedge.max));
+  }
+}
+
+void check_hedge(const PolicyChecker& checker, const HedgePolicy& hedge) {
+  const auto& resolved = checker.resolved;
+  check_time_of_hedge(checker, hedge);
+  if (resolved.max_attempts == 1) {
+    checker.warn({"hedge.after", "max_attempts"},
+                 "max_attempts is 1, and counts hedges, too: no hedge would ever be sent");
+  }
+  if (resolved.repeat == Repeat::Never || resolved.repeat == Repeat::Refused) {
+    checker.warn({"hedge.after", "repeat"},
+                 "repeat forbids a second send of what may have been carried out: no hedge would "
+                 "ever be sent");
+  }
+  const auto hedged = 2 * (1 - hedge.quantile);
+  if (hedge.quantile > 0 && hedge.budget && *hedge.budget < hedged - 1e-9) {
+    checker.warn({"hedge.budget", "hedge.after"},
+                 "hedge.budget (" + short_number(*hedge.budget) + ") is under " +
+                     short_number(hedged) + ", twice the part of the calls that are slower than " +
+                     policy::quantile_text(hedge.quantile) +
+                     ": where many are slow at once, many of them get no hedge");
+  }
+}
+
+void check_guards(const PolicyChecker& checker) {
+  const auto& guards = checker.resolved.guards;
+  check_pause(checker);
+  if (guards.rate) checker.check_elapsed("rate.max_wait", guards.rate->max_wait);
+  if (guards.concurrency) check_concurrency(checker, *guards.concurrency);
+  if (guards.breaker) check_breaker(checker, *guards.breaker);
+  check_priority(checker);
+  if (checker.at("hedge") != nullptr && checker.resolved.hedge) {
+    check_hedge(checker, *checker.resolved.hedge);
+  }
 }
 
 }  // namespace
