@@ -19,84 +19,71 @@ std::string why_less(const PolicySet::Data& data, const EndpointIndex::Match& lo
   return why;
 }
 
-// What of a pattern does not fit a request.
-class Misfit {
- public:
-  Misfit(const EndpointPattern& pattern, std::string_view method, const Url& url,
-         const Headers& headers)
-      : pattern_(pattern), method_(method), url_(url), headers_(headers) {
+// Compares the parts of a pattern with a request, one by one.
+struct Comparison {
+  [[nodiscard]] bool fits(EndpointPattern one) const {
+    if (!one.host) one.host = "*";  // a pattern has at least one part
+    return EndpointIndex({std::move(one)}).find(method, url, headers).has_value();
+  }
+  template <class Part>
+  [[nodiscard]] bool fits(const EndpointPattern& pattern, Part EndpointPattern::*part) const {
+    EndpointPattern one;
+    one.*part = pattern.*part;
+    return fits(std::move(one));
+  }
+  [[nodiscard]] bool fits_host(const EndpointPattern& pattern) const {
     EndpointPattern hosts;
     hosts.host = pattern.host;
     hosts.more_hosts = pattern.more_hosts;
-    host_ = !fits(std::move(hosts));
-    if (!host_) find_others();
+    return fits(std::move(hosts));
   }
 
-  [[nodiscard]] bool host() const { return host_; }
-  [[nodiscard]] bool path() const { return path_; }
-  // Conditions that fail; each header and each item of the query is one.
-  [[nodiscard]] std::size_t count() const { return count_; }
-  // "port 8443 does not match 80; scheme https does not match http".
-  [[nodiscard]] const std::string& text() const { return text_; }
-
- private:
-  void find_others() {
-    path_ = !fits_with(&EndpointPattern::path);
-    if (path_) add("path", *pattern_.path, url_.path());
-    if (!fits_with(&EndpointPattern::methods)) add_methods();
-    if (!fits_with(&EndpointPattern::port)) {
-      add("port", std::to_string(*pattern_.port), std::to_string(url_.port()));
-    }
-    if (!fits_with(&EndpointPattern::scheme)) add("scheme", *pattern_.scheme, url_.scheme());
-    add_conditions("header", &EndpointPattern::headers);
-    add_conditions("query", &EndpointPattern::query);
-  }
-
-  void add(const std::string& what) {
-    text_ += (text_.empty() ? "" : "; ") + what;
-    ++count_;
-  }
-  void add(const std::string& part, const std::string& written, std::string_view found) {
-    add(part + " " + one_line(written) + " does not match " + one_line(found));
-  }
-  void add_methods() {
-    std::string all;
-    for (const auto& one : pattern_.methods) all += " " + one;
-    const auto* const words = pattern_.methods.size() == 1 ? "method" : "methods";
-    add(words + all + (pattern_.methods.size() == 1 ? " does" : " do") + " not match " +
-        one_line(method_));
-  }
-  // Not what the request has there: it may be secret.
-  void add_conditions(const std::string& part,
-                      EndpointPattern::Conditions EndpointPattern::*conditions) {
-    for (const auto& [name, value] : pattern_.*conditions) {
-      EndpointPattern one;
-      (one.*conditions)[name] = value;
-      if (fits(std::move(one))) continue;
-      add(part + " " + one_line(name + "=" + value) + " does not match the request");
-    }
-  }
-
-  [[nodiscard]] bool fits(EndpointPattern one) const {
-    if (!one.host) one.host = "*";  // a pattern has at least one part
-    return EndpointIndex({std::move(one)}).find(method_, url_, headers_).has_value();
-  }
-  template <class Part>
-  [[nodiscard]] bool fits_with(Part EndpointPattern::*part) const {
-    EndpointPattern one;
-    one.*part = pattern_.*part;
-    return fits(std::move(one));
-  }
-
-  const EndpointPattern& pattern_;
-  std::string_view method_;
-  const Url& url_;
-  const Headers& headers_;
-  bool host_ = false;
-  bool path_ = false;
-  std::size_t count_ = 0;
-  std::string text_;
+  std::string_view method;
+  const Url& url;
+  const Headers& headers;
 };
+
+std::string mismatch(const std::string& part, const std::string& written, std::string_view found) {
+  return part + " " + one_line(written) + " does not match " + one_line(found);
+}
+
+// Adds what fails of the conditions on headers or on the query, but not what the request has there:
+// it may be secret.
+void add_conditions(std::vector<std::string>& failed, const Comparison& request,
+                    const std::string& part, const EndpointPattern& pattern,
+                    EndpointPattern::Conditions EndpointPattern::*conditions) {
+  for (const auto& [name, value] : pattern.*conditions) {
+    EndpointPattern one;
+    (one.*conditions)[name] = value;
+    if (request.fits(std::move(one))) continue;
+    failed.push_back(part + " " + one_line(name + "=" + value) + " does not match the request");
+  }
+}
+
+// What of a pattern does not fit: "port 8443 does not match 80". Each header and each item of the
+// query counts.
+std::vector<std::string> mismatches(const EndpointPattern& pattern, const Comparison& request) {
+  const auto& url = request.url;
+  std::vector<std::string> failed;
+  if (!request.fits(pattern, &EndpointPattern::path)) {
+    failed.push_back(mismatch("path", *pattern.path, url.path()));
+  }
+  if (!request.fits(pattern, &EndpointPattern::methods)) {
+    const bool one = pattern.methods.size() == 1;
+    std::string all = one ? "method" : "methods";
+    for (const auto& method : pattern.methods) all += " " + method;
+    failed.push_back(all + (one ? " does" : " do") + " not match " + one_line(request.method));
+  }
+  if (!request.fits(pattern, &EndpointPattern::port)) {
+    failed.push_back(mismatch("port", std::to_string(*pattern.port), std::to_string(url.port())));
+  }
+  if (!request.fits(pattern, &EndpointPattern::scheme)) {
+    failed.push_back(mismatch("scheme", *pattern.scheme, url.scheme()));
+  }
+  add_conditions(failed, request, "header", pattern, &EndpointPattern::headers);
+  add_conditions(failed, request, "query", pattern, &EndpointPattern::query);
+  return failed;
+}
 
 }  // namespace
 
@@ -118,17 +105,22 @@ std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method
   std::size_t fewest = data_->index.find(method, url, headers) ? 1 : SIZE_MAX;
   std::vector<Candidate> misses;
   std::size_t of_path = 0;  // how many of the first have a path that fits
+  const Comparison request{method, url, headers};
   for (const auto& entry : data_->entries) {
-    const Misfit misfit(entry.pattern, method, url, headers);
-    if (misfit.host() || misfit.count() == 0 || misfit.count() > fewest) continue;
-    if (misfit.count() < fewest) {
-      fewest = misfit.count();
+    if (!request.fits_host(entry.pattern)) continue;
+    const auto failed = mismatches(entry.pattern, request);
+    if (failed.empty() || failed.size() > fewest) continue;
+    if (failed.size() < fewest) {
+      fewest = failed.size();
       misses.clear();
       of_path = 0;
     }
-    const auto at = misfit.path() ? misses.size() : of_path++;
+    std::string why;
+    for (const auto& one : failed) why += (why.empty() ? "" : "; ") + one;
+    const bool path_fits = request.fits(entry.pattern, &EndpointPattern::path);
+    const auto at = path_fits ? of_path++ : misses.size();
     misses.emplace(misses.begin() + static_cast<std::ptrdiff_t>(at), &entry.resolved, entry.source,
-                   misfit.text());
+                   why);
   }
   return misses;
 }
