@@ -34,10 +34,6 @@ std::uint64_t rank_of(const HostPattern& host, const EndpointIndex::Data::Patter
          std::min<std::uint64_t>(pattern.conditions.size(), kMostConditions);
 }
 
-bool has_inner_rest(const PathPattern& path) {
-  return std::find(path.steps.begin(), path.steps.end() - 1, Step::Rest) != path.steps.end() - 1;
-}
-
 // Compares the labels from the last one to the first.
 bool matches_host(const HostPattern& pattern, std::string_view host) {
   if (pattern.kind == HostPattern::Kind::Any) return true;
@@ -79,7 +75,7 @@ class Asked {
       : data_(data),
         host_(without_trailing_dots(url.host())),
         port_(url.port()),
-        path_(split_path(url.path(), data.inner_rest)),
+        path_(split_path(url.path())),
         method_(method),
         scheme_(url.scheme()),
         headers_(headers),
@@ -198,7 +194,6 @@ EndpointIndex::Data::Data(const std::vector<EndpointPattern>& all) {
   patterns.reserve(all.size());
   for (const auto& each : all) {
     const auto& pattern = patterns.emplace_back(each);
-    inner_rest = inner_rest || has_inner_rest(pattern.path);
     const auto add = [&](const std::string& host_text) {
       auto host = parse_host(host_text);
       const bool exact = host.kind == HostPattern::Kind::Exact;

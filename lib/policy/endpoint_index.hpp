@@ -60,7 +60,6 @@ struct EndpointIndex::Data {
   std::unordered_map<std::string, std::vector<Entry>, policy::HostHash, std::equal_to<>>
       exact_hosts;
   std::vector<Entry> other_hosts;  // any host, or one with a "*"
-  bool inner_rest = false;         // a path has a "**" before its end
   std::vector<Tie> ties;
 
  private:

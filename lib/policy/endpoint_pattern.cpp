@@ -252,7 +252,7 @@ bool Label::begins_with(std::string_view data, bool whole) const {
   return !whole || rest.empty();
 }
 
-Segments split_path(std::string_view path, bool all) {
+Segments split_path(std::string_view path) {
   Segments segments;
   if (path.starts_with('/')) path.remove_prefix(1);
   const bool encoded = path.find('%') != std::string_view::npos;
@@ -260,7 +260,7 @@ Segments split_path(std::string_view path, bool all) {
     auto& [first, more, count] = segments;
     if (count < first.size()) {
       first[count] = Label(segment, encoded);
-    } else if (all) {
+    } else {
       more.resize(count - first.size());  // less where ".." removed some
       more.emplace_back(segment, encoded);
     }

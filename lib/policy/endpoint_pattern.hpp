@@ -54,13 +54,11 @@ struct Segments {
     return i < first.size() ? first[i] : more[i - first.size()];
   }
 
-  std::array<Label, kMaxSegments + 1> first{};
-  std::vector<Label> more;  // only where they are asked for
-  std::size_t count = 0;    // of all of them
+  std::array<Label, kMaxSegments + 1> first{};  // so that usual paths need no memory
+  std::vector<Label> more;
+  std::size_t count = 0;  // of all of them
 };
-// No pattern tells paths apart that differ only after the first segments, but one with a "**"
-// before its end: it needs `all`.
-Segments split_path(std::string_view path, bool all = false);
+Segments split_path(std::string_view path);
 
 // A segment of a pattern; the most specific last.
 enum class Step : std::uint8_t { Rest, One, Literal };

@@ -80,8 +80,8 @@ class HTTPRETRY_API EndpointIndex {
   // Throws std::invalid_argument where a pattern has a problem.
   explicit EndpointIndex(const std::vector<EndpointPattern>& patterns);
 
-  // The number of the winner; empty where none matches. Does not allocate, but for a path of more
-  // than 17 segments where a pattern has a "**" before its end.
+  // The number of the winner; empty where none matches. Does not allocate, except for a path of
+  // more than 17 segments.
   //
   // Looks up an exact host by its hash, and then tries the patterns of that host one after the
   // other, the most specific first; then those with a "*" and those for any host.
