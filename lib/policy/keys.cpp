@@ -32,63 +32,35 @@ constexpr DurationType kLimit(true);
 constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
 constexpr Number<int> kSends(unlimited_range("the first send counts"));
 constexpr Optional kAttempts(kSends, "unlimited");
-constexpr Number<double> kShare(policy::kShares);
 constexpr Text kPolicyName("a name", [](std::string_view text) { return !text.empty(); });
-constexpr Word<ElapsedRule> kElapsedRule{Words(kElapsedRules)};
-constexpr Word<Repeat> kRepeat{Words(kRepeats)};
-constexpr Word<ServerDelayPolicy::Combine> kCombine{Words(kCombines)};
-constexpr Word<ServerDelayPolicy::OverMax> kOver{Words(kOverMax)};
 constexpr DurationType kDuration(false);
 constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
-constexpr Number<double> kFactor(policy::kFactors);
-constexpr Number<double> kMultiplier(policy::kMultipliers);
-constexpr Number<int> kSteps(policy::kSteps);
-constexpr Number<int> kDoublings(policy::kDoublings);
-constexpr Number<int> kFailures(policy::kCounts);
-constexpr Number<std::int64_t> kTokens(policy::kTokens);
-constexpr Number<std::int64_t> kRatio(policy::kRatios);
-constexpr Number<std::int64_t> kPerSecond(policy::kRates);
-constexpr Number<std::int64_t> kPartOfCalls(policy::kPartsOfCalls);
-constexpr Number<int> kExtras(policy::kExtras);
-constexpr Word<Kind> kKind{Words(kKinds)};
-constexpr Word<Jitter> kJitter{Words(kJitters)};
-constexpr Word<bool> kCap{Words(kCaps)};
-constexpr Word<BudgetKind> kBudgetKind{Words(kBudgetKinds)};
-constexpr Word<BudgetPolicy::Scope> kScope{Words(kScopes)};
-constexpr Object<RetryOn> kRetryOnObject(kRetryOn);
-constexpr Object<Backoff> kBackoffObject(kBackoff);
-constexpr Object<std::optional<Backoff>> kBackoffOrNone(kBackoff);
-constexpr Object<PausePolicy> kPauseOrNone(kPause);
-constexpr Object<std::optional<RatePolicy>> kRateOrNone(kRate);
-constexpr Object<std::optional<ConcurrencyPolicy>> kConcurrencyOrNone(kConcurrency);
-constexpr Object<std::optional<BreakerPolicy>> kBreakerOrNone(kBreaker);
-constexpr Object<std::optional<HedgePolicy>> kHedgeOrNone(kHedge);
 
 constexpr auto kExponential = mask(Kind::Exponential);
 
 constexpr Key kBackoffKeys[] = {
-    key<&Backoff::kind>("kind", kKind).needed(),
+    key_of<kKinds, &Backoff::kind>("kind").needed(),
     key<&Backoff::initial>("interval", kDuration).of(mask(Kind::Constant)).needed(),
     key<&Backoff::initial>("initial", kDuration)
         .of(mask(Kind::Linear, Kind::Exponential, Kind::Decorrelated))
         .needed(),
     key<&Backoff::increment>("increment", kDuration).of(mask(Kind::Linear)).needed(),
-    key<&Backoff::multiplier>("multiplier", kMultiplier)
+    key_of<policy::kMultipliers, &Backoff::multiplier>("multiplier")
         .of(mask(Kind::Exponential, Kind::Decorrelated)),
     key<&Backoff::max_interval>("max_interval", kLimit)
         .of(mask(Kind::Linear, Kind::Exponential, Kind::Decorrelated)),
     key<&Backoff::max_interval>("max_interval", kDuration).of(mask(Kind::TruncatedBinary)).needed(),
-    key<&Backoff::cap_after_jitter>("cap", kCap).of(kExponential),
-    key<&Backoff::jitter>("jitter", kJitter).of(kExponential),
-    key<&Backoff::randomization>("randomization", kShare)
+    key_of<kCaps, &Backoff::cap_after_jitter>("cap").of(kExponential),
+    key_of<kJitters, &Backoff::jitter>("jitter").of(kExponential),
+    key_of<policy::kShares, &Backoff::randomization>("randomization")
         .of(kExponential, mask(Jitter::Proportional)),
-    key<&Backoff::low>("low", kFactor).of(kExponential, mask(Jitter::Range)).needed(),
-    key<&Backoff::high>("high", kFactor).of(kExponential, mask(Jitter::Range)).needed(),
+    key_of<policy::kFactors, &Backoff::low>("low").of(kExponential, mask(Jitter::Range)).needed(),
+    key_of<policy::kFactors, &Backoff::high>("high").of(kExponential, mask(Jitter::Range)).needed(),
     key<&Backoff::add>("add", kDuration).of(kExponential, mask(Jitter::Additive)).needed(),
-    key<&Backoff::steps>("steps", kSteps).of(mask(Kind::TruncatedBinary)).needed(),
+    key_of<policy::kSteps, &Backoff::steps>("steps").of(mask(Kind::TruncatedBinary)).needed(),
     key<&Backoff::initial>("slot", kDuration).of(mask(Kind::Slots)).needed(),
-    key<&Backoff::steps>("truncate", kDoublings).of(mask(Kind::Slots)),
-    key<&Backoff::abort>("abort", kFailures).of(mask(Kind::Slots)),
+    key_of<policy::kDoublings, &Backoff::steps>("truncate").of(mask(Kind::Slots)),
+    key_of<policy::kCounts, &Backoff::abort>("abort").of(mask(Kind::Slots)),
 };
 
 constexpr auto kOfTokens = mask(BudgetKind::Tokens);
@@ -97,38 +69,38 @@ constexpr auto kOfGrpc = mask(BudgetKind::Grpc);
 constexpr auto kOfConcurrent = mask(BudgetKind::Concurrent);
 
 constexpr Key kBudgetKeys[] = {
-    key<&BudgetPolicy::kind>("kind", kBudgetKind).needed(),
-    key<&BudgetPolicy::capacity>("capacity", kTokens).of(kOfTokens),
-    key<&BudgetPolicy::retry_cost>("retry_cost", kTokens).of(kOfTokens),
-    key<&BudgetPolicy::throttle_cost>("throttle_cost", kTokens)
+    key_of<kBudgetKinds, &BudgetPolicy::kind>("kind").needed(),
+    key_of<policy::kTokens, &BudgetPolicy::capacity>("capacity").of(kOfTokens),
+    key_of<policy::kTokens, &BudgetPolicy::retry_cost>("retry_cost").of(kOfTokens),
+    key_of<policy::kTokens, &BudgetPolicy::throttle_cost>("throttle_cost")
         .of(kOfTokens)
         .else_like("retry_cost"),
-    key<&BudgetPolicy::timeout_cost>("timeout_cost", kTokens).of(kOfTokens).else_like("retry_cost"),
-    key<&BudgetPolicy::refill>("refill_on_success", kTokens).of(kOfTokens),
-    key<&BudgetPolicy::ratio>("ratio", kRatio).of(kOfRatio),
+    key_of<policy::kTokens, &BudgetPolicy::timeout_cost>("timeout_cost")
+        .of(kOfTokens)
+        .else_like("retry_cost"),
+    key_of<policy::kTokens, &BudgetPolicy::refill>("refill_on_success").of(kOfTokens),
+    key_of<policy::kRatios, &BudgetPolicy::ratio>("ratio").of(kOfRatio),
     key<&BudgetPolicy::window>("window", kDurationOverZero).of(kOfRatio),
-    key<&BudgetPolicy::min_per_second>("min_per_second", kPerSecond).of(kOfRatio),
-    key<&BudgetPolicy::capacity>("max_tokens", kTokens).of(kOfGrpc).needed(),
-    key<&BudgetPolicy::refill>("token_ratio", kTokens).of(kOfGrpc).needed(),
-    key<&BudgetPolicy::ratio>("ratio", kPartOfCalls).of(kOfConcurrent),
-    key<&BudgetPolicy::min>("min", kExtras).of(kOfConcurrent),
-    key<&BudgetPolicy::scope>("scope", kScope),
+    key_of<policy::kRates, &BudgetPolicy::min_per_second>("min_per_second").of(kOfRatio),
+    key_of<policy::kTokens, &BudgetPolicy::capacity>("max_tokens").of(kOfGrpc).needed(),
+    key_of<policy::kTokens, &BudgetPolicy::refill>("token_ratio").of(kOfGrpc).needed(),
+    key_of<policy::kPartsOfCalls, &BudgetPolicy::ratio>("ratio").of(kOfConcurrent),
+    key_of<policy::kExtras, &BudgetPolicy::min>("min").of(kOfConcurrent),
+    key_of<kScopes, &BudgetPolicy::scope>("scope"),
 };
 
 constexpr Shape kBudget{
     .name = "budget", .keys = kBudgetKeys, .kinds = Words(kBudgetKinds), .whole = true};
-constexpr Object<BudgetPolicy> kBudgetOrNone(kBudget);
 
 constexpr Key kServerDelayKeys[] = {
     key<&ServerDelayPolicy::headers>("headers", kHeaders),
-    key<&ServerDelayPolicy::combine>("combine", kCombine),
+    key_of<kCombines, &ServerDelayPolicy::combine>("combine"),
     key<&ServerDelayPolicy::max>("max", kLimit),
-    key<&ServerDelayPolicy::over_max>("over_max", kOver),
+    key_of<kOverMax, &ServerDelayPolicy::over_max>("over_max"),
     key<&ServerDelayPolicy::max_over_own>("max_over_own", kLimit),
-    key<&ServerDelayPolicy::spread>("spread", kShare),
+    key_of<policy::kShares, &ServerDelayPolicy::spread>("spread"),
 };
 constexpr Shape kServerDelay{.name = "server_delay", .keys = kServerDelayKeys};
-constexpr Object<ServerDelayPolicy> kServerDelayObject(kServerDelay);
 
 // What a file can say of a RetryPolicy. All but `extends` and `preset` are values.
 constexpr Key kPolicyKeys[] = {
@@ -136,25 +108,25 @@ constexpr Key kPolicyKeys[] = {
     loader_key("preset", kPolicyName),
     key<&RetryPolicy::max_attempts>("max_attempts", kAttempts).in_presets(),
     key<&RetryPolicy::max_elapsed_time>("max_elapsed_time", kLimitOverZero).in_presets(),
-    key<&RetryPolicy::elapsed_rule>("elapsed_rule", kElapsedRule).in_presets(),
+    key_of<kElapsedRules, &RetryPolicy::elapsed_rule>("elapsed_rule").in_presets(),
     key<&RetryPolicy::attempt_timeout>("attempt_timeout", kLimitOverZero),
     key<&RetryPolicy::response_timeout>("response_timeout", kLimitOverZero),
     key<&RetryPolicy::connect_timeout>("connect_timeout", kLimitOverZero),
     key<&RetryPolicy::stall_timeout>("stall_timeout", kLimitOverZero),
-    key<&RetryPolicy::backoff>("backoff", kBackoffObject).in_presets(),
-    key<&RetryPolicy::throttle_backoff>("throttle_backoff", kBackoffOrNone).in_presets(),
-    key<&RetryPolicy::retry_on>("retry_on", kRetryOnObject).in_presets(),
-    key<&RetryPolicy::repeat>("repeat", kRepeat).in_presets(),
+    key_of<kBackoff, &RetryPolicy::backoff>("backoff").in_presets(),
+    key_of<kBackoff, &RetryPolicy::throttle_backoff>("throttle_backoff").in_presets(),
+    key_of<kRetryOn, &RetryPolicy::retry_on>("retry_on").in_presets(),
+    key_of<kRepeats, &RetryPolicy::repeat>("repeat").in_presets(),
     key<&RetryPolicy::idempotency_key>("idempotency_key", kHeader),
-    key<&RetryPolicy::server_delay>("server_delay", kServerDelayObject),
-    key<&RetryPolicy::budget>("budget", kBudgetOrNone).in_presets(),
+    key_of<kServerDelay, &RetryPolicy::server_delay>("server_delay"),
+    key_of<kBudget, &RetryPolicy::budget>("budget").in_presets(),
     key<&RetryPolicy::adaptive>("adaptive", kFlag).in_presets(),
-    key<&RetryPolicy::guards, &GuardPolicy::pause>("pause", kPauseOrNone),
-    key<&RetryPolicy::guards, &GuardPolicy::rate>("rate", kRateOrNone),
-    key<&RetryPolicy::guards, &GuardPolicy::concurrency>("concurrency", kConcurrencyOrNone),
-    key<&RetryPolicy::guards, &GuardPolicy::breaker>("breaker", kBreakerOrNone),
+    key_of<kPause, &RetryPolicy::guards, &GuardPolicy::pause>("pause"),
+    key_of<kRate, &RetryPolicy::guards, &GuardPolicy::rate>("rate"),
+    key_of<kConcurrency, &RetryPolicy::guards, &GuardPolicy::concurrency>("concurrency"),
+    key_of<kBreaker, &RetryPolicy::guards, &GuardPolicy::breaker>("breaker"),
     key<&RetryPolicy::guards, &GuardPolicy::priority>("priority", kPriority),
-    key<&RetryPolicy::hedge>("hedge", kHedgeOrNone),
+    key_of<kHedge, &RetryPolicy::hedge>("hedge"),
 };
 
 constexpr std::string_view kSchemeNames[] = {"http", "https"};

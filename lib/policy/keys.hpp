@@ -127,6 +127,30 @@ class Object final : public ObjectType {
   static constexpr bool kOfPause = std::is_same_v<F, PausePolicy>;
 };
 
+// The types of members that are stored as an F: by the limits of a number, the words of an enum in
+// the order of its values, or the keys of an object.
+template <class F>
+constexpr Number<F> type_of(const policy::NumberLimits& limits) {
+  return Number<F>(limits);
+}
+template <class F, std::size_t Size>
+constexpr Word<F> type_of(const std::string_view (&words)[Size]) {
+  return Word<F>(Words(words));
+}
+template <class F>
+constexpr Object<F> type_of(const Shape& shape) {
+  return Object<F>(shape);
+}
+template <const auto& values, class F>
+inline constexpr auto kTypeOf = type_of<F>(values);
+
+// The key of a member with these values.
+template <const auto& values, auto Member, auto... Inner>
+constexpr Key key_of(std::string_view name) {
+  using Field = std::remove_pointer_t<decltype(member_of<Member, Inner...>(nullptr))>;
+  return key<Member, Inner...>(name, kTypeOf<values, Field>);
+}
+
 extern HTTPRETRY_API const Shape kFile;
 extern HTTPRETRY_API const Shape kEndpoint;
 extern HTTPRETRY_API const Shape kMatch;

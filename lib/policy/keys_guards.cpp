@@ -59,10 +59,9 @@ constexpr DurationType kDuration(false);
 constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
 constexpr DurationType kLimit(true);
 constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
-constexpr Number<std::int64_t> kRequests(policy::kRequests);
 
 constexpr Key kLimitKeys[] = {
-    key<&RatePolicy::requests>("requests", kRequests).needed().not_null(),
+    key_of<policy::kRequests, &RatePolicy::requests>("requests").needed().not_null(),
     key<&RatePolicy::per>("per", kDurationOverZero).needed().not_null(),
 };
 constexpr Shape kLimitShape{.name = "limit", .keys = kLimitKeys};
@@ -108,58 +107,46 @@ OrderedJson write_rate(const RatePolicy& policy) {
   return write_object(kLimitShape, &policy);
 }
 
-constexpr Number<int> kCount(policy::kCounts);
-constexpr Number<int> kCountOrNone(policy::kQueues);
-constexpr Number<int> kProbes(policy::kProbes);
 constexpr Number<double> kPartOfSends(policy::kPartsOfSends);
-constexpr Number<double> kShareFactor(policy::kShareFactors);
 constexpr PartOf<RatePolicy> kRateLimit(read_rate, write_rate);
-constexpr Word<GuardScope> kScope{Words(kScopes)};
 constexpr Word<GuardScope> kPlainScope{Words(kPlainScopes)};  // without credentials
 constexpr Optional kPauseScope(kPlainScope);
-constexpr Word<Resume> kResume{Words(kResumes)};
 constexpr Word<bool> kQuota{Words(kQuotas, kOtherQuotas)};
 constexpr Word<Limiter> kLimiter{Words(kLimiters, kOtherLimiters)};
 constexpr Word<ConcurrencyPolicy::Order> kOrder{Words(kOrders, kOtherOrders)};
-constexpr Word<Kind> kBreakerKind{Words(kBreakers)};
-constexpr Word<bool> kThrottle{Words(kThrottles)};
-constexpr Word<BreakerPolicy::AppliesTo> kApplies{Words(kAppliesTo)};
-constexpr Word<BreakerPolicy::WhenOpen> kOpenRule{Words(kWhenOpen)};
 constexpr Word<bool> kPreset{Words(kPresetNames, kOtherPresets)};
-constexpr Object<Backoff> kBackoffObject(kBackoff);
 
 constexpr Key kPauseKeys[] = {
     key<&PausePolicy::max>("max", kLimitOverZero),
-    key<&PausePolicy::resume>("resume", kResume),
+    key_of<kResumes, &PausePolicy::resume>("resume"),
     key<&PausePolicy::scope>("scope", kPauseScope),
     loader_key("quota", kQuota),
 };
 
 constexpr Key kRateKeys[] = {
     whole_key("limit", kRateLimit).needed(),
-    key<&RatePolicy::burst>("burst", kRequests),
-    key<&RatePolicy::scope>("scope", kScope),
+    key_of<policy::kRequests, &RatePolicy::burst>("burst"),
+    key_of<kScopes, &RatePolicy::scope>("scope"),
     key<&RatePolicy::max_wait>("max_wait", kLimit),
 };
 
 constexpr Key kQueueKeys[] = {
-    key<&ConcurrencyPolicy::Queue::max>("max", kCountOrNone),
+    key_of<policy::kQueues, &ConcurrencyPolicy::Queue::max>("max"),
     key<&ConcurrencyPolicy::Queue::timeout>("timeout", kLimitOverZero),
     key<&ConcurrencyPolicy::Queue::order>("order", kOrder),
 };
 constexpr Shape kQueue{.name = "queue", .keys = kQueueKeys};
-constexpr Object<ConcurrencyPolicy::Queue> kQueueObject(kQueue);
 
 constexpr auto kOfAimd = mask(Limiter::Aimd);
 
 constexpr Key kConcurrencyKeys[] = {
     key<&ConcurrencyPolicy::kind>("kind", kLimiter),
-    key<&ConcurrencyPolicy::max>("max", kCount),
-    key<&ConcurrencyPolicy::initial>("initial", kCount).of(kOfAimd),
-    key<&ConcurrencyPolicy::min>("min", kCount).of(kOfAimd),
-    key<&ConcurrencyPolicy::backoff_ratio>("backoff_ratio", kPartOfSends).of(kOfAimd),
-    key<&ConcurrencyPolicy::scope>("scope", kScope),
-    key<&ConcurrencyPolicy::queue>("queue", kQueueObject),
+    key_of<policy::kCounts, &ConcurrencyPolicy::max>("max"),
+    key_of<policy::kCounts, &ConcurrencyPolicy::initial>("initial").of(kOfAimd),
+    key_of<policy::kCounts, &ConcurrencyPolicy::min>("min").of(kOfAimd),
+    key_of<policy::kPartsOfSends, &ConcurrencyPolicy::backoff_ratio>("backoff_ratio").of(kOfAimd),
+    key_of<kScopes, &ConcurrencyPolicy::scope>("scope"),
+    key_of<kQueue, &ConcurrencyPolicy::queue>("queue"),
 };
 
 constexpr auto kOfRatio = mask(Kind::Ratio);
@@ -168,23 +155,25 @@ constexpr auto kOfStates = mask(Kind::Ratio, Kind::Consecutive);
 
 constexpr Key kBreakerKeys[] = {
     loader_key("preset", kPreset),
-    key<&BreakerPolicy::kind>("kind", kBreakerKind),
-    key<&BreakerPolicy::failure_ratio>("failure_ratio", kPartOfSends).of(kOfRatio),
-    key<&BreakerPolicy::min_requests>("min_requests", kCount).of(kOfRatio),
+    key_of<kBreakers, &BreakerPolicy::kind>("kind"),
+    key_of<policy::kPartsOfSends, &BreakerPolicy::failure_ratio>("failure_ratio").of(kOfRatio),
+    key_of<policy::kCounts, &BreakerPolicy::min_requests>("min_requests").of(kOfRatio),
     key<&BreakerPolicy::window>("window", kDurationOverZero).of(kOfStates),
-    key<&BreakerPolicy::failures>("failures", kCountOrNone).of(kOfRatio),
-    key<&BreakerPolicy::failures>("failures", kCount).of(mask(Kind::Consecutive)).needed(),
+    key_of<policy::kQueues, &BreakerPolicy::failures>("failures").of(kOfRatio),
+    key_of<policy::kCounts, &BreakerPolicy::failures>("failures")
+        .of(mask(Kind::Consecutive))
+        .needed(),
     key<&BreakerPolicy::slow_after>("slow_after", kLimitOverZero).of(kOfRatio),
-    key<&BreakerPolicy::slow_ratio>("slow_ratio", kPartOfSends).of(kOfRatio),
-    key<&BreakerPolicy::k>("k", kShareFactor).of(kOfShare),
+    key_of<policy::kPartsOfSends, &BreakerPolicy::slow_ratio>("slow_ratio").of(kOfRatio),
+    key_of<policy::kShareFactors, &BreakerPolicy::k>("k").of(kOfShare),
     key<&BreakerPolicy::share_window>("share_window", kDurationOverZero).of(kOfShare),
-    key<&BreakerPolicy::open_for>("open_for", kBackoffObject).of(kOfStates),
-    key<&BreakerPolicy::probes>("probes", kProbes).of(kOfStates),
+    key_of<kBackoff, &BreakerPolicy::open_for>("open_for").of(kOfStates),
+    key_of<policy::kProbes, &BreakerPolicy::probes>("probes").of(kOfStates),
     key<&BreakerPolicy::probe_timeout>("probe_timeout", kDurationOverZero).of(kOfStates),
-    key<&BreakerPolicy::throttle_fails>("throttle", kThrottle),
-    key<&BreakerPolicy::applies_to>("applies_to", kApplies),
-    key<&BreakerPolicy::when_open>("when_open", kOpenRule).of(kOfStates),
-    key<&BreakerPolicy::scope>("scope", kScope),
+    key_of<kThrottles, &BreakerPolicy::throttle_fails>("throttle"),
+    key_of<kAppliesTo, &BreakerPolicy::applies_to>("applies_to"),
+    key_of<kWhenOpen, &BreakerPolicy::when_open>("when_open").of(kOfStates),
+    key_of<kScopes, &BreakerPolicy::scope>("scope"),
     key<&BreakerPolicy::dry_run>("dry_run", kFlag),
 };
 
@@ -236,16 +225,15 @@ constexpr Custom<Strings> kHedgedMethods(
 
 constexpr PartOf<HedgePolicy> kAfter(read_after, write_after);
 constexpr Optional kInitial(kDuration, "none");
-constexpr Number<int> kHedges(policy::kHedges);
 constexpr Optional kHedgeBudget(kPartOfSends, "none");
 
 constexpr Key kHedgeKeys[] = {
     whole_key("after", kAfter).needed(),
     key<&HedgePolicy::initial>("initial", kInitial),
-    key<&HedgePolicy::min_samples>("min_samples", kCount),
+    key_of<policy::kCounts, &HedgePolicy::min_samples>("min_samples"),
     key<&HedgePolicy::min>("min", kDurationOverZero),
     key<&HedgePolicy::max>("max", kDurationOverZero),
-    key<&HedgePolicy::max_hedges>("max_hedges", kHedges),
+    key_of<policy::kHedges, &HedgePolicy::max_hedges>("max_hedges"),
     key<&HedgePolicy::methods>("methods", kHedgedMethods),
     key<&HedgePolicy::budget>("budget", kHedgeBudget),
     key<&HedgePolicy::scope>("scope", kPlainScope),

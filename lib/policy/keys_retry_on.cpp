@@ -200,7 +200,6 @@ constexpr Custom<ErrorRule> kRuleOrFamily(parse_rule, [](const ErrorRule& rule) 
   return own ? write_object(kRule, &rule) : OrderedJson(to_string(rule.family));
 });
 constexpr List kErrorCodes(kRuleOrFamily, "an array of rules");
-constexpr Object<Backoff> kBackoffObject(kBackoff);
 
 constexpr Text kOrigin("an origin such as \"https://status.example.com\"",
                        policy::is_origin_pattern);
@@ -213,7 +212,7 @@ constexpr Key kPendingKeys[] = {
     key<&PendingRule::json>("json", kPointer),
     key<&PendingRule::in>("in", kValues),
     key<&PendingRule::max>("max", kPolls),
-    key<&PendingRule::backoff>("backoff", kBackoffObject),
+    key_of<kBackoff, &PendingRule::backoff>("backoff"),
     key<&PendingRule::url_from>("url_from", kUrlFrom),
     key<&PendingRule::origins>("origins", kOrigins),
 };
@@ -225,14 +224,13 @@ constexpr Shape kPending{
       }();
       return *tree->root;
     }};
-constexpr Object<std::optional<PendingRule>> kPendingOrNone(kPending);
 
 constexpr Key kRetryOnKeys[] = {
     key<&RetryOn::statuses>("statuses", kStatuses),
     key<&RetryOn::throttle_statuses>("throttle_statuses", kStatuses),
     key<&RetryOn::error_codes>("error_codes", kErrorCodes),
     key<&RetryOn::transport>("transport", kTransports),
-    key<&RetryOn::pending>("pending", kPendingOrNone),
+    key_of<kPending, &RetryOn::pending>("pending"),
 };
 
 }  // namespace
