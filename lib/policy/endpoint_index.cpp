@@ -1,8 +1,11 @@
-#include "lib/policy/endpoint_index.hpp"
+// An EndpointIndex: its patterns, parsed, and sorted by how specific they are.
+#include "lib/http/text.hpp"
+#include "lib/policy/endpoint_pattern.hpp"
 
 #include <algorithm>
 #include <map>
 #include <stdexcept>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -10,7 +13,54 @@ namespace httpretry {
 
 using namespace policy;
 
+struct EndpointIndex::Data {
+  // Everything of a pattern except its hosts.
+  struct Pattern {
+    explicit Pattern(const EndpointPattern& pattern)
+        : port(pattern.port),
+          path(parse_path(pattern.path.value_or("/**"))),
+          methods(pattern.methods),
+          scheme(pattern.scheme),
+          conditions(conditions_of(pattern)) {}
+
+    std::optional<std::uint16_t> port;
+    PathPattern path;
+    std::vector<std::string> methods;
+    std::optional<std::string> scheme;
+    std::vector<Condition> conditions;
+  };
+  // A pattern with one of its hosts.
+  struct Entry {
+    std::uint64_t rank = 0;
+    std::size_t pattern = 0;  // its number
+    HostPattern host;
+  };
+
+  explicit Data(const std::vector<EndpointPattern>& all);
+
+  std::vector<Pattern> patterns;
+  // Each list begins with the most specific entry, and of equal ones with the first one given.
+  std::unordered_map<std::string, std::vector<Entry>, TextHash, std::equal_to<>> exact_hosts;
+  std::vector<Entry> other_hosts;  // any host, or one with a "*"
+  std::vector<Tie> ties;
+
+ private:
+  void find_ties();
+};
+
 namespace {
+
+// A rank says how specific a pattern is with one of its hosts, the most important part first. Names
+// do not matter. In bits:
+//   1  the host is exact        1  a port is given        1  methods are given
+//   7  its fixed labels        32  16 steps of the path   1  a scheme is given
+//   7  those at its end                                  14  conditions
+constexpr std::uint64_t kMostConditions = (1U << 14U) - 1;
+constexpr int kSchemeShift = 14;
+constexpr int kMethodsShift = 15;
+constexpr int kPathShift = 16;
+constexpr int kPortShift = 48;
+constexpr int kHostShift = 49;
 
 std::uint64_t rank_of(const HostPattern& host) {
   if (host.kind == HostPattern::Kind::Exact) return 1U << 14U;
@@ -182,13 +232,6 @@ std::string why_path_less(std::uint64_t lost, std::uint64_t won) {
 }
 
 }  // namespace
-
-EndpointIndex::Data::Pattern::Pattern(const EndpointPattern& pattern)
-    : port(pattern.port),
-      path(parse_path(pattern.path.value_or("/**"))),
-      methods(pattern.methods),
-      scheme(pattern.scheme),
-      conditions(conditions_of(pattern)) {}
 
 EndpointIndex::Data::Data(const std::vector<EndpointPattern>& all) {
   patterns.reserve(all.size());

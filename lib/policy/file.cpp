@@ -183,7 +183,7 @@ class Loader {
   Loader(const JsonNode& root, Problems& problems)
       : root_(root), problems_(problems), policies_(problems) {}
 
-  std::shared_ptr<PolicySet::Data> load() {
+  std::shared_ptr<PolicySet::Data> load(std::vector<PolicyTest>& all_tests) {
     if (!expect(root_, JsonType::Object, "an object", problems_)) return nullptr;
     read_members(root_, kFile, nullptr, problems_);
     check_header();
@@ -200,11 +200,10 @@ class Loader {
     policies_.warn_of_unused();
     data_->policies = policies_.take();
     if (const auto* const tests = member("tests", JsonType::Array, "an array")) {
-      tests_ = read_tests(*tests, *data_, problems_);
+      all_tests = read_tests(*tests, *data_, problems_);
     }
     return data_;
   }
-  std::vector<PolicyTest> take_tests() { return std::move(tests_); }
 
  private:
   const JsonNode* member(std::string_view key, JsonType type, std::string_view what) {
@@ -306,7 +305,6 @@ class Loader {
   const JsonNode& root_;
   Problems& problems_;
   NamedPolicies policies_;
-  std::vector<PolicyTest> tests_;
   std::vector<const JsonNode*> entries_;  // of data_->entries
   std::map<std::string_view, const JsonNode*> endpoint_names_;
   std::shared_ptr<PolicySet::Data> data_ = std::make_shared<PolicySet::Data>();
@@ -322,17 +320,14 @@ CheckedPolicies check_policies(std::string_view json, std::string_view file_name
   JsonTree tree;
   read_json(json, tree, problems);
   std::shared_ptr<PolicySet::Data> data;
-  if (tree.root != nullptr) {
-    policy_file::Loader loader(*tree.root, problems);
-    data = loader.load();
-    checked.tests = loader.take_tests();
-  }
+  if (tree.root != nullptr) data = policy_file::Loader(*tree.root, problems).load(checked.tests);
   const auto good = data != nullptr && !problems.failed();
   checked.problems = problems.take();
-  if (!good) checked.tests.clear();
   if (good) {
     data->warnings = checked.problems;
     checked.set.emplace(std::shared_ptr<const PolicySet::Data>(std::move(data)));
+  } else {
+    checked.tests.clear();
   }
   return checked;
 }

@@ -17,6 +17,16 @@ bool same(const ResolvedPolicy& a, const ResolvedPolicy& b) {
          a.preset == b.preset;
 }
 
+// As a file states it: what is read from it is the same policy.
+OrderedJson write_policy(const ResolvedPolicy& resolved) {
+  OrderedJson json;
+  if (resolved.preset != "standard" && loaded_preset(resolved.preset) != nullptr) {
+    json["preset"] = resolved.preset;
+  }
+  json.update(write_object(kPolicy, resolved.policy.get()));
+  return json;
+}
+
 OrderedJson reference(const ResolvedPolicy& resolved) {
   return resolved.name.empty() ? write_policy(resolved) : OrderedJson(resolved.name);
 }
@@ -149,15 +159,6 @@ bool operator==(const PolicySet& a, const PolicySet& b) {
                       return one.pattern == other.pattern && one.named == other.named &&
                              same(one.resolved, other.resolved);
                     });
-}
-
-OrderedJson policy_file::write_policy(const ResolvedPolicy& resolved) {
-  OrderedJson json;
-  if (resolved.preset != "standard" && loaded_preset(resolved.preset) != nullptr) {
-    json["preset"] = resolved.preset;
-  }
-  json.update(write_object(kPolicy, resolved.policy.get()));
-  return json;
 }
 
 std::string PolicySet::print() const {

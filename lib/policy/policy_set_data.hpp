@@ -126,9 +126,6 @@ const ResolvedPolicy& standard();
 std::vector<PolicyTest> read_tests(const JsonNode& tests, const PolicySet::Data& data,
                                    Problems& problems);
 
-// As a file states it: what is read from it is the same policy.
-OrderedJson write_policy(const ResolvedPolicy& resolved);
-
 // Of an entry with a name.
 std::string identity_of(std::string_view endpoint);
 
