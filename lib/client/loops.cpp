@@ -10,6 +10,12 @@ namespace {
 // Some 150 bytes each. Beyond it those without calls are forgotten.
 constexpr std::size_t kMostOrigins = 1024;
 
+// Nobody reads the sockets of an idle loop, so few are kept: one for each core.
+std::size_t most_idle() {
+  static const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
+  return most;
+}
+
 }  // namespace
 
 void BackgroundLoop::start() {
@@ -68,16 +74,6 @@ void BackgroundLoop::join() {
 void BackgroundLoop::detach() {
   if (thread_.joinable()) thread_.detach();
 }
-
-namespace {
-
-// Nobody reads the sockets of an idle loop, so few are kept: one for each core.
-std::size_t most_idle() {
-  static const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
-  return most;
-}
-
-}  // namespace
 
 LoopPool::LoopPool(std::shared_ptr<const TransportOptions> options,
                    std::shared_ptr<Resolver> resolver)

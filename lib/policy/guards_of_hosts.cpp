@@ -22,6 +22,13 @@ std::vector<std::string_view> hosts_of(const EndpointPattern& pattern) {
 
 bool is_exact(std::string_view host) { return host.find('*') == std::string_view::npos; }
 
+// Whether it is for any host, or for those that a "*" fits.
+bool is_wide(const EndpointPattern* pattern) {
+  if (pattern == nullptr || !pattern->host) return true;
+  const auto hosts = hosts_of(*pattern);
+  return !std::all_of(hosts.begin(), hosts.end(), is_exact);
+}
+
 // Whether one of the requests to its hosts may be another entry's.
 bool leaves_some(const EndpointPattern& pattern) {
   return pattern.path || !pattern.methods.empty() || !pattern.headers.empty() ||
@@ -64,18 +71,16 @@ class Checker {
     const auto& block = block_of_(*user.resolved->policy);
     if (!block || block->scope != GuardScope::Host) return;
     users_.push_back(user);
-    if (user.pattern != nullptr && user.pattern->host) {
-      for (const auto host : hosts_of(*user.pattern)) {
-        if (is_exact(host)) add_exact(user, host);
-      }
+    if (user.pattern == nullptr) return;
+    for (const auto host : hosts_of(*user.pattern)) {
+      if (is_exact(host)) add_exact(user, host);
     }
   }
 
   // Once for each entry: which host it would be is not known.
   void warn_of_wide() {
     for (const auto& wide : users_) {
-      const bool any = wide.pattern == nullptr || !wide.pattern->host;
-      if (!any && !has_wildcard(*wide.pattern)) continue;
+      if (!is_wide(wide.pattern)) continue;
       if (compared_ > kMostCompared) return;
       compared_ += users_.size();
       const auto other = std::find_if(users_.begin(), users_.end(), [&](const User& one) {
@@ -93,11 +98,6 @@ class Checker {
   [[nodiscard]] std::string_view place_of(const User& user) const {
     const auto& names = user.resolved->guard_names;
     return names ? std::string_view((*names).*place_) : std::string_view();
-  }
-
-  static bool has_wildcard(const EndpointPattern& pattern) {
-    const auto hosts = hosts_of(pattern);
-    return !std::all_of(hosts.begin(), hosts.end(), is_exact);
   }
 
   void add_exact(const User& user, std::string_view host) {

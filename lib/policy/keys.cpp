@@ -28,13 +28,9 @@ constexpr std::string_view kOverMax[] = {"stop", "clamp"};
 constexpr Word<ServerDelaySource> kSource{
     Words::up_to<ServerDelaySource>(ServerDelaySource::GrpcRetryPushback, {}, true)};
 constexpr List kHeaders(kSource, "an array");
-constexpr DurationType kLimit(true);
-constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
 constexpr Number<int> kSends(unlimited_range("the first send counts"));
 constexpr Optional kAttempts(kSends, "unlimited");
 constexpr Text kPolicyName("a name", [](std::string_view text) { return !text.empty(); });
-constexpr DurationType kDuration(false);
-constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
 
 constexpr auto kExponential = mask(Kind::Exponential);
 

@@ -55,11 +55,6 @@ constexpr Period kPeriods[] = {{"s", std::chrono::seconds(1)},
                                {"h", std::chrono::hours(1)},
                                {"d", std::chrono::hours(24)}};
 
-constexpr DurationType kDuration(false);
-constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
-constexpr DurationType kLimit(true);
-constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
-
 constexpr Key kLimitKeys[] = {
     key_of<policy::kRequests, &RatePolicy::requests>("requests").needed().not_null(),
     key<&RatePolicy::per>("per", kDurationOverZero).needed().not_null(),

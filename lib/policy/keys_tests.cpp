@@ -48,7 +48,6 @@ constexpr double kMost = 9007199254740992;  // 2^53: a double counts no further
 constexpr Number<int> kStatus(200, 999);
 constexpr Number<std::uint64_t> kTimes(1, kMost);
 constexpr Number<std::uint64_t> kSize(0, kMost);
-constexpr DurationType kDuration(false);
 
 constexpr Key kStepKeys[] = {
     loader_key("status", kStatus).not_null(),     loader_key("headers", kHeaders).not_null(),

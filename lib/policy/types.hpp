@@ -138,6 +138,11 @@ class HTTPRETRY_API DurationType final : public TypeOf<Duration> {
   Zero zero_;
 };
 
+inline constexpr DurationType kDuration(false);
+inline constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
+inline constexpr DurationType kLimit(true);
+inline constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
+
 // What numbers of a type must be: from `least` to `most`, and multiples of 1/`parts` where that is
 // not 0.
 struct Range {
