@@ -146,14 +146,10 @@ Task<DrainResult> Client::co_drain(Time deadline) {
   return detail::ClientCore::co_drain(core(), deadline);
 }
 
-DrainResult Client::drain(Duration timeout) {
-  const auto all = core();
-  return all->drain(later(all->now(), timeout));
-}
+DrainResult Client::drain(Duration timeout) { return drain(later(core()->now(), timeout)); }
 
 Task<DrainResult> Client::co_drain(Duration timeout) {
-  const auto all = core();
-  return detail::ClientCore::co_drain(all, later(all->now(), timeout));
+  return co_drain(later(core()->now(), timeout));
 }
 
 Scheduler& Client::scheduler() { return core()->scheduler(); }

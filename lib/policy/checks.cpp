@@ -247,30 +247,23 @@ std::string short_number(double number) {
   return text.data();
 }
 
-// Reports a hedge that comes too late, and returns whether it does.
-bool comes_too_late(const PolicyChecker& checker, const std::string& limit, Duration most) {
+void report_late_hedge(const PolicyChecker& checker, const std::string& limit, Duration most) {
   const auto after = checker.resolved.hedge->after;
-  if (after < most) return false;
   checker.error({"hedge.after", limit},
                 "hedge.after (" + httpretry::to_text(after) + ") is not under " + limit + " (" +
                     httpretry::to_text(most) + "): no hedge would ever be sent");
-  return true;
-}
-
-void check_time_of_hedge(const PolicyChecker& checker, const HedgePolicy& hedge) {
-  const auto& resolved = checker.resolved;
-  if (hedge.quantile == 0) {
-    if (comes_too_late(checker, "attempt_timeout", resolved.attempt_timeout)) return;
-    comes_too_late(checker, "max_elapsed_time", resolved.max_elapsed_time);
-  } else if (hedge.min > hedge.max) {
-    checker.error({"hedge.min", "hedge.max", "hedge.after"},
-                  over("hedge.min", hedge.min, "hedge.max", hedge.max));
-  }
 }
 
 void check_hedge(const PolicyChecker& checker, const HedgePolicy& hedge) {
   const auto& resolved = checker.resolved;
-  check_time_of_hedge(checker, hedge);
+  if (hedge.quantile == 0 && hedge.after >= resolved.attempt_timeout) {
+    report_late_hedge(checker, "attempt_timeout", resolved.attempt_timeout);
+  } else if (hedge.quantile == 0 && hedge.after >= resolved.max_elapsed_time) {
+    report_late_hedge(checker, "max_elapsed_time", resolved.max_elapsed_time);
+  } else if (hedge.quantile != 0 && hedge.min > hedge.max) {
+    checker.error({"hedge.min", "hedge.max", "hedge.after"},
+                  over("hedge.min", hedge.min, "hedge.max", hedge.max));
+  }
   if (resolved.max_attempts == 1) {
     checker.warn({"hedge.after", "max_attempts"},
                  "max_attempts is 1, and counts hedges, too: no hedge would ever be sent");
@@ -290,18 +283,6 @@ void check_hedge(const PolicyChecker& checker, const HedgePolicy& hedge) {
   }
 }
 
-void check_guards(const PolicyChecker& checker) {
-  const auto& guards = checker.resolved.guards;
-  check_pause(checker);
-  if (guards.rate) checker.check_elapsed("rate.max_wait", guards.rate->max_wait);
-  if (guards.concurrency) check_concurrency(checker, *guards.concurrency);
-  if (guards.breaker) check_breaker(checker, *guards.breaker);
-  check_priority(checker);
-  if (checker.at("hedge") != nullptr && checker.resolved.hedge) {
-    check_hedge(checker, *checker.resolved.hedge);
-  }
-}
-
 }  // namespace
 
 void check_policy(const Layered& layered, const RetryPolicy& resolved, const JsonNode& policy,
@@ -314,7 +295,13 @@ void check_policy(const Layered& layered, const RetryPolicy& resolved, const Jso
   }
   check_pending(checker);
   check_attempts(checker);
-  check_guards(checker);
+  const auto& guards = resolved.guards;
+  check_pause(checker);
+  if (guards.rate) checker.check_elapsed("rate.max_wait", guards.rate->max_wait);
+  if (guards.concurrency) check_concurrency(checker, *guards.concurrency);
+  if (guards.breaker) check_breaker(checker, *guards.breaker);
+  check_priority(checker);
+  if (checker.at("hedge") != nullptr && resolved.hedge) check_hedge(checker, *resolved.hedge);
 }
 
 }  // namespace httpretry::policy_file

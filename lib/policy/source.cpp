@@ -247,18 +247,13 @@ Result<PolicySource> PolicySource::watch(std::string path) {
 }
 
 PolicySource::Current PolicySource::current(Time now) const {
-  if (const auto* const set = std::get_if<PolicySet>(&source_)) return Current(*set);
-  return std::get<std::shared_ptr<Watch>>(source_)->current(now);
+  return watch_ ? watch_->current(now) : Current(policies_);
 }
 
 PolicySet PolicySource::in_force() const {
-  if (const auto* const set = std::get_if<PolicySet>(&source_)) return *set;
-  return std::get<std::shared_ptr<Watch>>(source_)->in_force().policies;
+  return watch_ ? watch_->in_force().policies : policies_;
 }
 
-Result<PolicySet> PolicySource::reload() const {
-  if (const auto* const set = std::get_if<PolicySet>(&source_)) return *set;
-  return std::get<std::shared_ptr<Watch>>(source_)->reload();
-}
+Result<PolicySet> PolicySource::reload() const { return watch_ ? watch_->reload() : policies_; }
 
 }  // namespace httpretry

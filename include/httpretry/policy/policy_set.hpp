@@ -28,7 +28,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace httpretry {
@@ -244,7 +243,7 @@ struct HTTPRETRY_API PolicyReload {
 class HTTPRETRY_API PolicySource {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): a set is a source
-  PolicySource(PolicySet policies) : source_(std::move(policies)) {}
+  PolicySource(PolicySet policies) : policies_(std::move(policies)) {}
 
   // Reads the file, and looks at it again from then on. The errors of PolicySet::load; and what is
   // no regular file cannot be watched.
@@ -270,8 +269,9 @@ class HTTPRETRY_API PolicySource {
 
  private:
   class Watch;
-  explicit PolicySource(std::shared_ptr<Watch> watch) : source_(std::move(watch)) {}
-  std::variant<PolicySet, std::shared_ptr<Watch>> source_;
+  explicit PolicySource(std::shared_ptr<Watch> watch) : watch_(std::move(watch)) {}
+  PolicySet policies_;            // of a source without a file
+  std::shared_ptr<Watch> watch_;  // nullptr: there is no file
 };
 
 // PolicyBuilder and PolicySetBuilder: policies for programs that prefer code to a file.
