@@ -123,22 +123,17 @@ char take_byte(std::string_view& text) {
   return byte;
 }
 
-// 1 for ".", 2 for "..", in any spelling; else 0.
-int dots(std::string_view segment) {
-  if (segment.empty() || segment.size() > 6) return 0;
-  if (segment.front() != '.' && segment.front() != '%') return 0;
-  int count = 0;
-  while (!segment.empty()) {
-    if (take_byte(segment) != '.') return 0;
-    ++count;
-  }
-  return count <= 2 ? count : 0;
-}
-
 std::string data_of(std::string_view segment) {
   std::string data;
   while (!segment.empty()) data.push_back(take_byte(segment));
   return data;
+}
+
+// 1 for ".", 2 for "..", in any spelling; else 0.
+int dots(std::string_view segment) {
+  if (segment.size() > 6) return 0;
+  const auto data = data_of(segment);
+  return data == "." ? 1 : data == ".." ? 2 : 0;
 }
 
 std::string problem_of_literal(std::string_view segment) {
