@@ -32,12 +32,6 @@ class NamedPolicies {
       read_members(*json, kPolicy, nullptr, problems_);
       in_order_.push_back(&at->second);
     }
-    for (auto* const named : in_order_) {
-      auto* const below = extended_by(*named->json);
-      if (below == nullptr) continue;
-      named->extends = below;
-      below->extended = true;
-    }
     for (auto* const named : in_order_) resolve(*named);
   }
 
@@ -125,8 +119,10 @@ class NamedPolicies {
     auto* at = &last;
     while (at->state == Named::State::New) {
       at->state = Named::State::Open;
+      at->extends = extended_by(*at->json);
       chain.push_back(at);
       if (at->extends == nullptr) break;
+      at->extends->extended = true;
       at = at->extends;
     }
     if (at->state == Named::State::Open && at->extends != nullptr) report_cycle(chain, at);
