@@ -12,6 +12,7 @@ struct User {
   const ResolvedPolicy* resolved;
   const EndpointPattern* pattern;  // nullptr: the default
   const JsonNode* json;            // likewise
+  std::string_view place = {};     // that states the block
 };
 
 std::vector<std::string_view> hosts_of(const EndpointPattern& pattern) {
@@ -66,10 +67,11 @@ class Checker {
           Problems& problems)
       : key_(key), place_(place), block_of_(block_of), problems_(problems) {}
 
-  void add(const User& user) {
+  void add(User user) {
     if (!user.resolved->policy) return;  // it could not be read
     const auto& block = block_of_(*user.resolved->policy);
     if (!block || block->scope != GuardScope::Host) return;
+    if (const auto& names = user.resolved->guard_names) user.place = (*names).*place_;
     users_.push_back(user);
     if (user.pattern == nullptr) return;
     for (const auto host : hosts_of(*user.pattern)) {
@@ -79,13 +81,14 @@ class Checker {
 
   // Once for each entry: which host it would be is not known.
   void warn_of_wide() {
+    constexpr std::size_t kMostCompared = 1'000'000;  // a file may be huge
+    std::size_t compared = 0;
     for (const auto& wide : users_) {
       if (!is_wide(wide.pattern)) continue;
-      if (compared_ > kMostCompared) return;
-      compared_ += users_.size();
+      if (compared > kMostCompared) return;
+      compared += users_.size();
       const auto other = std::find_if(users_.begin(), users_.end(), [&](const User& one) {
-        return one.json != wide.json && place_of(one) != place_of(wide) &&
-               may_share_host(wide, one);
+        return one.json != wide.json && one.place != wide.place && may_share_host(wide, one);
       });
       if (other == users_.end()) continue;
       const auto whose = wide.json == nullptr ? "the default" : pointer_to(*wide.json);
@@ -95,20 +98,15 @@ class Checker {
   }
 
  private:
-  [[nodiscard]] std::string_view place_of(const User& user) const {
-    const auto& names = user.resolved->guard_names;
-    return names ? std::string_view((*names).*place_) : std::string_view();
-  }
-
   void add_exact(const User& user, std::string_view host) {
     auto& earlier = exact_[host];
     const auto other = std::find_if(earlier.begin(), earlier.end(), [&](const User& one) {
-      return place_of(one) != place_of(user) && may_be_one_origin(*one.pattern, *user.pattern);
+      return one.place != user.place && may_be_one_origin(*one.pattern, *user.pattern);
     });
     if (other != earlier.end()) tell(user, *other, host);
     // One for each place is enough.
     const bool known = std::any_of(earlier.begin(), earlier.end(), [&](const User& one) {
-      return place_of(one) == place_of(user) && one.pattern->port == user.pattern->port &&
+      return one.place == user.place && one.pattern->port == user.pattern->port &&
              one.pattern->scheme == user.pattern->scheme;
     });
     if (!known) earlier.push_back(user);
@@ -126,13 +124,10 @@ class Checker {
     }
   }
 
-  static constexpr std::size_t kMostCompared = 1'000'000;  // a file may be huge
-
   std::string_view key_;
   std::string GuardNames::*place_;
   BlockOf block_of_;
   Problems& problems_;
-  std::size_t compared_ = 0;
   std::vector<User> users_;
   std::map<std::string_view, std::vector<User>> exact_;  // by host
 };
