@@ -265,11 +265,10 @@ std::string rfc3339(WallTime time) {
   std::tm parts{};
   ::gmtime_r(&stamp, &parts);
   std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::array<char, 8> fraction{};
+  const auto size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
   const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(time - whole);
-  std::snprintf(fraction.data(), fraction.size(), ".%03d", static_cast<int>(rest.count()));
-  return std::string(text.data()) + fraction.data() + "Z";
+  std::snprintf(text.data() + size, text.size() - size, ".%03dZ", static_cast<int>(rest.count()));
+  return text.data();
 }
 
 }  // namespace httpretry
