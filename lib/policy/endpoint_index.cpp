@@ -124,12 +124,10 @@ class Asked {
         const Headers& headers)
       : data_(data),
         host_(without_trailing_dots(url.host())),
-        port_(url.port()),
         path_(split_path(url.path())),
         method_(method),
-        scheme_(url.scheme()),
-        headers_(headers),
-        query_(url.query()) {
+        url_(url),
+        headers_(headers) {
     // Only a pattern for any host matches a name that is longer than DNS allows.
     if (host_.size() > kMaxHost) host_ = {};
   }
@@ -151,22 +149,20 @@ class Asked {
  private:
   [[nodiscard]] bool matches(const EndpointIndex::Data::Pattern& pattern) const {
     const auto& methods = pattern.methods;
-    return (!pattern.port || *pattern.port == port_) && matches_path(pattern.path, path_) &&
+    return (!pattern.port || *pattern.port == url_.port()) && matches_path(pattern.path, path_) &&
            (methods.empty() ||
             std::find(methods.begin(), methods.end(), method_) != methods.end()) &&
-           (!pattern.scheme || *pattern.scheme == scheme_) &&
+           (!pattern.scheme || *pattern.scheme == url_.scheme()) &&
            std::all_of(pattern.conditions.begin(), pattern.conditions.end(),
-                       [&](const Condition& one) { return one.holds(headers_, query_); });
+                       [&](const Condition& one) { return one.holds(headers_, url_.query()); });
   }
 
   const EndpointIndex::Data& data_;
   std::string_view host_;
-  std::uint16_t port_;
   Segments path_;
   std::string_view method_;
-  std::string_view scheme_;
+  const Url& url_;
   const Headers& headers_;
-  std::string_view query_;
 };
 
 bool conditions_meet(const std::vector<Condition>& some, const std::vector<Condition>& others) {
@@ -198,7 +194,6 @@ std::string common_key(const EndpointIndex::Data::Pattern& pattern,
   return key;
 }
 
-constexpr std::string_view kHostNames[] = {"any", "one with \"*\"", "exact"};
 constexpr std::string_view kStepNames[] = {"", "any rest", "any", "literal"};
 
 std::string not_the_other(const std::string& what, std::string_view has, std::string_view other) {
@@ -206,8 +201,8 @@ std::string not_the_other(const std::string& what, std::string_view has, std::st
 }
 
 std::string_view host_name(std::uint64_t host) {
-  if (host == 0) return kHostNames[0];
-  return kHostNames[host >> 14U == 0 ? 1 : 2];
+  if (host == 0) return "any";
+  return host >> 14U == 0 ? "one with \"*\"" : "exact";
 }
 
 std::string why_host_less(std::uint64_t lost, std::uint64_t won) {
