@@ -133,13 +133,11 @@ constexpr Key kExpectKeys[] = {
 };
 
 template <class T, const Shape& shape>
-std::optional<T> parse_object(const JsonNode& json, Problems& problems) {
+constexpr Custom<T> object_of([](const JsonNode& json, Problems& problems) {
   T object;
-  if (!read_object(json, shape, &object, "an object", problems)) return std::nullopt;
-  return object;
-}
-template <class T, const Shape& shape>
-constexpr Custom<T> object_of(parse_object<T, shape>);
+  const auto good = read_object(json, shape, &object, "an object", problems);
+  return good ? std::optional(std::move(object)) : std::nullopt;
+});
 
 constexpr Key kTestKeys[] = {
     key<&PolicyTest::request>("request", object_of<PolicyTest::Request, kTestRequest>)
