@@ -132,7 +132,7 @@ constexpr Text kOneHost("a host");
 constexpr List kHosts(kOneHost, "a string or an array of strings",
                       "an empty list fits nothing; left out, it is every host", true);
 
-bool read_hosts(const JsonNode& json, EndpointPattern& pattern, Problems& problems) {
+bool parse_hosts(const JsonNode& json, EndpointPattern& pattern, Problems& problems) {
   std::vector<std::string> hosts;
   if (!kHosts.read(json, &hosts, problems)) return false;
   pattern.host = hosts.front();
@@ -140,7 +140,7 @@ bool read_hosts(const JsonNode& json, EndpointPattern& pattern, Problems& proble
   return true;
 }
 
-OrderedJson write_hosts(const EndpointPattern& pattern) {
+OrderedJson print_hosts(const EndpointPattern& pattern) {
   if (!pattern.host) return {};
   auto hosts = pattern.more_hosts;
   hosts.insert(hosts.begin(), *pattern.host);
@@ -149,19 +149,16 @@ OrderedJson write_hosts(const EndpointPattern& pattern) {
 
 using Conditions = EndpointPattern::Conditions;
 
-std::optional<Conditions> parse_conditions(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
-  Conditions conditions;
+bool parse_conditions(const JsonNode& json, Conditions& conditions, Problems& problems) {
+  if (!expect(json, JsonType::Object, "an object", problems)) return false;
+  conditions.clear();
   auto good = true;
   for (const auto* const member : json.children) {
     good = expect(*member, JsonType::String, "a string", problems) && good;
     conditions.emplace(member->key, member->text);
   }
-  if (json.children.empty()) {
-    problems.error(json, "an empty object holds for every request; leave it out");
-    good = false;
-  }
-  return good ? std::optional(std::move(conditions)) : std::nullopt;
+  if (!json.children.empty()) return good;
+  return refuse(json, problems, "an empty object holds for every request; leave it out");
 }
 
 OrderedJson print_conditions(const Conditions& conditions) {
@@ -173,12 +170,12 @@ constexpr Custom<Conditions> kConditions(parse_conditions, print_conditions);
 constexpr Optional kPart(kAnyText);
 using Part = std::optional<std::string>;
 constexpr Custom<Part> kScheme(
-    [](const JsonNode& json, Problems& problems) {
-      const auto known = kSchemes.parse(json, problems).has_value();
-      return known ? std::make_optional(Part(json.text)) : std::nullopt;
+    [](const JsonNode& json, Part& value, Problems& problems) {
+      value = json.text;
+      return kSchemes.parse(json, problems).has_value();
     },
     [](const Part& value) { return kPart.write(&value); });
-constexpr PartOf<EndpointPattern> kHost(read_hosts, write_hosts);
+constexpr Custom<EndpointPattern> kHost(parse_hosts, print_hosts);
 constexpr Number<std::uint16_t> kPortNumber(1, 65535);
 constexpr Optional kPort(kPortNumber);
 

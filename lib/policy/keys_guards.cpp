@@ -71,13 +71,12 @@ bool parse_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
   const auto* const period = std::find_if(std::begin(kPeriods), std::end(kPeriods),
                                           [&](const Period& one) { return one.name == unit; });
   if (!number || period == std::end(kPeriods)) {
-    problems.error(
-        json, described(json) + " is not " + std::string(kRateText) + "; the units are s, m, h, d");
-    return false;
+    return refuse(
+        json, problems,
+        described(json) + " is not " + std::string(kRateText) + "; the units are s, m, h, d");
   }
   if (*number < 1 || static_cast<double>(*number) > policy::kRequests.most) {
-    problems.error(json, described(json) + " is out of range: 1 to 1000000000 requests");
-    return false;
+    return refuse(json, problems, described(json) + " is out of range: 1 to 1000000000 requests");
   }
   policy.requests = *number;
   policy.per = period->length;
@@ -90,8 +89,7 @@ bool read_rate(const JsonNode& json, RatePolicy& policy, Problems& problems) {
                         ? parse_rate(json, policy, problems)
                         : read_object(json, kLimitShape, &policy, kRateText, problems);
   if (!good || policy.per.count() >= policy.requests) return good;
-  problems.error(json, "more than one in a nanosecond");
-  return false;
+  return refuse(json, problems, "more than one in a nanosecond");
 }
 
 OrderedJson write_rate(const RatePolicy& policy) {
@@ -103,7 +101,7 @@ OrderedJson write_rate(const RatePolicy& policy) {
 }
 
 constexpr Number<double> kPartOfSends(policy::kPartsOfSends);
-constexpr PartOf<RatePolicy> kRateLimit(read_rate, write_rate);
+constexpr Custom<RatePolicy> kRateLimit(read_rate, write_rate);
 constexpr Word<GuardScope> kPlainScope{Words(kPlainScopes)};  // without credentials
 constexpr Optional kPauseScope(kPlainScope);
 constexpr Word<bool> kQuota{Words(kQuotas, kOtherQuotas)};
@@ -194,9 +192,8 @@ bool read_after(const JsonNode& json, HedgePolicy& policy, Problems& problems) {
   }
   const auto percent = percent_in(std::string_view(json.text).substr(1));
   if (!percent || *percent < 50 || *percent > 99.9) {
-    problems.error(json, described(json) + " is not " + std::string(kAfterText) +
-                             "; quantiles are p50 to p99.9");
-    return false;
+    return refuse(json, problems, described(json) + " is not " + std::string(kAfterText) +
+                                      "; quantiles are p50 to p99.9");
   }
   policy.quantile = *percent / 100;
   return true;
@@ -208,17 +205,16 @@ OrderedJson write_after(const HedgePolicy& policy) {
 }
 
 constexpr Custom<Strings> kHedgedMethods(
-    [](const JsonNode& json, Problems& problems) -> std::optional<Strings> {
-      if (json.is(JsonType::String) && json.text == kAllMethods) return Strings();
-      Strings methods;
-      if (!kMethods.read(json, &methods, problems)) return std::nullopt;
-      return methods;
+    [](const JsonNode& json, Strings& methods, Problems& problems) {
+      methods.clear();
+      const bool all = json.is(JsonType::String) && json.text == kAllMethods;
+      return all || kMethods.read(json, &methods, problems);
     },
     [](const Strings& methods) -> OrderedJson {
       return methods.empty() ? OrderedJson(kAllMethods) : kMethods.write(&methods);
     });
 
-constexpr PartOf<HedgePolicy> kAfter(read_after, write_after);
+constexpr Custom<HedgePolicy> kAfter(read_after, write_after);
 constexpr Optional kInitial(kDuration, "none");
 constexpr Optional kHedgeBudget(kPartOfSends, "none");
 

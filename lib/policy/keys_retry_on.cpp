@@ -45,8 +45,7 @@ bool read_status(const JsonNode& item, StatusSet& set, Problems& problems) {
       set.add(static_cast<int>(*number));
       return true;
     }
-    problems.error(item, described(item) + " is not a status: 100 to 599");
-    return false;
+    return refuse(item, problems, described(item) + " is not a status: 100 to 599");
   }
   if (!expect(item, JsonType::String, "a status, or \"5xx\", \"500-504\", \"!501\"", problems)) {
     return false;
@@ -58,8 +57,7 @@ bool read_status(const JsonNode& item, StatusSet& set, Problems& problems) {
   if (range) return true;
   auto message = described(item) + " is not one of 408, \"5xx\", \"500-504\", \"!501\"";
   if (status_in(item.text)) message += ": a status is a number, without quotes";
-  problems.error(item, std::move(message));
-  return false;
+  return refuse(item, problems, std::move(message));
 }
 
 // The statuses from `first` to `last` that are in the set, or those that are not, as ranges.
@@ -78,10 +76,10 @@ void print_runs(OrderedJson& out, const StatusSet& set, StatusRange within, bool
   }
 }
 
-std::optional<StatusSet> parse_statuses(const JsonNode& json, Problems& problems) {
-  return read_items<StatusSet>(
-      json, "an array of statuses", problems,
-      [&](const JsonNode& item, StatusSet& set) { return read_status(item, set, problems); });
+bool parse_statuses(const JsonNode& json, StatusSet& set, Problems& problems) {
+  set = {};
+  return read_items(json, "an array of statuses", problems,
+                    [&](const JsonNode& item) { return read_status(item, set, problems); });
 }
 
 OrderedJson print_statuses(const StatusSet& set) {
@@ -100,13 +98,13 @@ OrderedJson print_statuses(const StatusSet& set) {
 constexpr auto kTransportKinds = Words::up_to(TransportKind::Partial);
 
 // A bit for each TransportKind.
-std::optional<std::uint8_t> parse_transports(const JsonNode& json, Problems& problems) {
-  return read_items<std::uint8_t>(json, "an array", problems,
-                                  [&](const JsonNode& item, std::uint8_t& bits) {
-                                    const auto kind = kTransportKinds.parse(item, problems);
-                                    if (kind) bits |= static_cast<std::uint8_t>(1U << *kind);
-                                    return kind.has_value();
-                                  });
+bool parse_transports(const JsonNode& json, std::uint8_t& bits, Problems& problems) {
+  bits = 0;
+  return read_items(json, "an array", problems, [&](const JsonNode& item) {
+    const auto kind = kTransportKinds.parse(item, problems);
+    if (kind) bits |= static_cast<std::uint8_t>(1U << *kind);
+    return kind.has_value();
+  });
 }
 
 OrderedJson print_transports(const std::uint8_t& bits) {
@@ -142,7 +140,7 @@ constexpr Text kPointer("a JSON pointer such as \"/error/reason\"", is_pointer);
 constexpr Text kElement("an XML element's name", is_element);
 // What a rule of error_codes looks at: one of three keys, which share a member.
 template <ErrorRule::Source source, const Text& text>
-constexpr PartOf<ErrorRule> kSelector(
+constexpr Custom<ErrorRule> kSelector(
     [](const JsonNode& json, ErrorRule& rule, Problems& problems) {
       rule.source = source;
       return text.read(json, &rule.selector, problems);
@@ -154,12 +152,11 @@ constexpr PartOf<ErrorRule> kSelector(
 constexpr Word<Class> kClass(Words::up_to(Class::Permanent, std::optional(Class::Transport)));
 
 // A value that a rule compares. Numbers, true and false are kept as they are spelled.
-constexpr Custom<std::string> kValue([](const JsonNode& json, Problems& problems) {
+constexpr Custom<std::string> kValue([](const JsonNode& json, std::string& value,
+                                        Problems& problems) {
   const bool plain = json.is(JsonType::Number) || json.is(JsonType::Boolean);
-  const auto good =
-      plain || expect(json, JsonType::String, "a string, a number, true or false", problems);
-  const bool spelled = json.is(JsonType::String);
-  return good ? std::optional(spelled ? std::string(json.text) : compact(json)) : std::nullopt;
+  value = plain ? compact(json) : std::string(json.text);
+  return plain || expect(json, JsonType::String, "a string, a number, true or false", problems);
 });
 constexpr List kValues(kValue, "an array of values",
                        "an empty list fits nothing; left out, being there is enough");
@@ -176,23 +173,21 @@ constexpr Key kRuleKeys[] = {
 constexpr auto kFamilies =
     Words::up_to(ErrorRule::Family::Stripe, std::optional(ErrorRule::Family::Custom));
 
-std::optional<ErrorRule> parse_rule(const JsonNode& json, Problems& problems) {
-  ErrorRule rule;
+bool parse_rule(const JsonNode& json, ErrorRule& rule, Problems& problems) {
   if (json.is(JsonType::String)) {
     const auto family = kFamilies.parse(json, problems);
-    if (!family) return std::nullopt;
-    rule.family = static_cast<ErrorRule::Family>(*family);
-    return rule;
+    if (family) rule.family = static_cast<ErrorRule::Family>(*family);
+    return family.has_value();
   }
   const auto good =
       read_object(json, kRule, &rule, "a family such as \"aws\", or a rule", problems);
-  if (!json.is(JsonType::Object)) return std::nullopt;
+  if (!json.is(JsonType::Object)) return false;
   const auto selectors =
       std::count_if(json.children.begin(), json.children.end(), [](const JsonNode* member) {
         return member->key == "json" || member->key == "header" || member->key == "xml";
       });
-  if (selectors != 1) problems.error(json, R"(a rule names one of "json", "header", "xml")");
-  return good && selectors == 1 ? std::optional(std::move(rule)) : std::nullopt;
+  if (selectors == 1) return good;
+  return refuse(json, problems, R"(a rule names one of "json", "header", "xml")");
 }
 
 constexpr Custom<ErrorRule> kRuleOrFamily(parse_rule, [](const ErrorRule& rule) {

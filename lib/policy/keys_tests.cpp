@@ -13,18 +13,16 @@ using JsonType = JsonNode::Type;
 
 constexpr Text kMethod("a method", valid_header_name);
 
-std::optional<std::string> parse_url(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::String, "a URL", problems)) return std::nullopt;
-  const auto url = Url::parse(json.text);
-  if (url) return std::string(json.text);
-  problems.error(json, described(json) + " is " + url.error().message);
-  return std::nullopt;
+bool parse_url(const JsonNode& json, std::string& text, Problems& problems) {
+  if (!expect(json, JsonType::String, "a URL", problems)) return false;
+  text = json.text;
+  const auto url = Url::parse(text);
+  return url || refuse(json, problems, described(json) + " is " + url.error().message);
 }
 constexpr Custom<std::string> kUrl(parse_url);
 
-std::optional<Headers> parse_headers(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
-  Headers headers;
+bool parse_headers(const JsonNode& json, Headers& headers, Problems& problems) {
+  if (!expect(json, JsonType::Object, "an object", problems)) return false;
   auto good = true;
   for (const auto* const header : json.children) {
     const auto is_text = expect(*header, JsonType::String, "a string", problems);
@@ -33,7 +31,7 @@ std::optional<Headers> parse_headers(const JsonNode& json, Problems& problems) {
     }
     good = good && !header->bad;
   }
-  return good ? std::optional(std::move(headers)) : std::nullopt;
+  return good;
 }
 constexpr Custom<Headers> kHeaders(parse_headers);
 
@@ -56,25 +54,20 @@ constexpr Key kStepKeys[] = {
     loader_key("interval", kDuration).not_null(), loader_key("size", kSize).not_null(),
 };
 
-std::optional<PolicyTest::Outcomes> parse_outcome(const JsonNode& json, Problems& problems) {
-  PolicyTest::Outcomes outcomes;
+bool parse_outcome(const JsonNode& json, PolicyTest::Outcomes& outcomes, Problems& problems) {
   outcomes.place = problems.place_of(json);
   if (json.is(JsonType::String)) {
     outcomes.text = json.text;
-    if (!json.text.empty()) return outcomes;
-    problems.error(json, "an empty text; write \"503,timeout,200\"");
-    return std::nullopt;
+    return !json.text.empty() ||
+           refuse(json, problems, "an empty text; write \"503,timeout,200\"");
   }
-  if (!read_object(json, kTestStep, nullptr, "a string or an object", problems)) {
-    return std::nullopt;
-  }
+  if (!read_object(json, kTestStep, nullptr, "a string or an object", problems)) return false;
   if (json.member("status") == nullptr && json.member("fault") == nullptr) {
-    problems.error(json, "a step has a \"status\" or a \"fault\"");
-    return std::nullopt;
+    return refuse(json, problems, "a step has a \"status\" or a \"fault\"");
   }
   outcomes.is_step = true;
   outcomes.text = compact(json);
-  return outcomes;
+  return true;
 }
 constexpr Custom<PolicyTest::Outcomes> kOutcome(parse_outcome);
 constexpr List kOutcomes(kOutcome, "a string or an array", "there must be at least one outcome",
@@ -85,34 +78,27 @@ constexpr Key kWaitKeys[] = {
     key<&PolicyTest::Wait::most>("max", kDuration).needed().not_null(),
 };
 
-std::optional<PolicyTest::Wait> parse_wait(const JsonNode& json, Problems& problems) {
-  PolicyTest::Wait wait;
+bool parse_wait(const JsonNode& json, PolicyTest::Wait& wait, Problems& problems) {
   wait.range = json.is(JsonType::Object);
   if (!wait.range) {
     const auto good = kDuration.read(json, &wait.most, problems);
     wait.least = wait.most;
-    return good ? std::optional(wait) : std::nullopt;
+    return good;
   }
-  if (!read_object(json, kTestWait, &wait, "a duration or an object", problems)) {
-    return std::nullopt;
-  }
-  if (wait.least <= wait.most) return wait;
-  problems.error(json, "min is over max");
-  return std::nullopt;
+  if (!read_object(json, kTestWait, &wait, "a duration or an object", problems)) return false;
+  return wait.least <= wait.most || refuse(json, problems, "min is over max");
 }
 constexpr Custom<PolicyTest::Wait> kWait(parse_wait);
 constexpr List kWaits(kWait, "an array");
 
 // null is no entry, so the default.
 using Name = std::optional<std::string>;
-constexpr Custom<Name> kEndpointName([](const JsonNode& json,
-                                        Problems& problems) -> std::optional<Name> {
-  if (json.is(JsonType::Null)) return Name("");
-  if (!expect(json, JsonType::String, "the name of an entry, or null", problems)) {
-    return std::nullopt;
-  }
+constexpr Custom<Name> kEndpointName([](const JsonNode& json, Name& name, Problems& problems) {
+  name = json.text;
+  if (json.is(JsonType::Null)) return true;
+  if (!expect(json, JsonType::String, "the name of an entry, or null", problems)) return false;
   if (json.text.empty()) problems.error(json, "an empty name; null is no entry");
-  return Name(json.text);
+  return true;
 });
 
 constexpr Number<int> kCount(1, 1000);
@@ -133,10 +119,8 @@ constexpr Key kExpectKeys[] = {
 };
 
 template <class T, const Shape& shape>
-constexpr Custom<T> object_of([](const JsonNode& json, Problems& problems) {
-  T object;
-  const auto good = read_object(json, shape, &object, "an object", problems);
-  return good ? std::optional(std::move(object)) : std::nullopt;
+constexpr Custom<T> object_of([](const JsonNode& json, T& object, Problems& problems) {
+  return read_object(json, shape, &object, "an object", problems);
 });
 
 constexpr Key kTestKeys[] = {

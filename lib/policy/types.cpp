@@ -16,11 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 using JsonType = JsonNode::Type;
 
-std::nullopt_t refuse(const JsonNode& json, Problems& problems, std::string message) {
-  problems.error(json, std::move(message));
-  return std::nullopt;
-}
-
 using policy::kLongestDuration;
 
 constexpr std::string_view kDigits = "0123456789";
@@ -61,10 +56,14 @@ std::string text_of(double number) {
 
 }  // namespace
 
+bool refuse(const JsonNode& json, Problems& problems, std::string message) {
+  problems.error(json, std::move(message));
+  return false;
+}
+
 bool expect(const JsonNode& json, JsonType type, std::string_view what, Problems& problems) {
   if (json.is(type)) return true;
-  problems.error(json, "expected " + std::string(what) + ", found " + described(json));
-  return false;
+  return refuse(json, problems, "expected " + std::string(what) + ", found " + described(json));
 }
 
 std::optional<double> number_in(const JsonNode& json) {
@@ -106,47 +105,51 @@ std::pair<Duration, std::string> duration_in(std::string_view text) {
   return {sum, {}};
 }
 
-std::optional<Duration> DurationType::parse(const JsonNode& json, Problems& problems) const {
+bool DurationType::parse(const JsonNode& json, Duration& value, Problems& problems) const {
   if (json.is(JsonType::Number)) {
-    const auto value = described(json);
-    if (value.front() == '-')
-      return refuse(json, problems, value + " is negative, and has no unit");
+    const auto number = described(json);
+    if (number.front() == '-')
+      return refuse(json, problems, number + " is negative, and has no unit");
     return refuse(json, problems,
-                  value + " has no unit; write a string such as \"" + value + "s\"");
+                  number + " has no unit; write a string such as \"" + number + "s\"");
   }
-  if (!expect(json, JsonType::String, "a duration such as \"1.5s\"", problems)) return std::nullopt;
-  if (limit_ && json.text == "none") return kForever;
+  if (!expect(json, JsonType::String, "a duration such as \"1.5s\"", problems)) return false;
+  value = kForever;
+  if (limit_ && json.text == "none") return true;
   const auto [duration, problem] = duration_in(json.text);
   if (!problem.empty()) return refuse(json, problems, described(json) + " " + problem);
   if (zero_ == Zero::Refused && duration == 0ns) {
     const auto* const instead = limit_ ? "; \"none\" means no limit" : "";
     return refuse(json, problems, described(json) + " must be more than 0" + instead);
   }
-  return duration;
+  value = duration;
+  return true;
 }
 
 OrderedJson DurationType::print(const Duration& value) const { return to_text(value); }
 
-std::optional<double> number_within(const JsonNode& json, const Range& range, Problems& problems) {
-  if (!expect(json, JsonType::Number, range.what, problems)) return std::nullopt;
+std::optional<double> number_within(const JsonNode& json, const NumberLimits& limits,
+                                    Problems& problems) {
+  if (!expect(json, JsonType::Number, limits.what, problems)) return std::nullopt;
   const auto number = number_in(json);
-  if (!number || *number < range.least || *number > range.most || std::isnan(*number)) {
+  if (!number || *number < limits.least || *number > limits.most || std::isnan(*number)) {
     // A limit that no real value is near is not worth telling, unless it is the one passed.
     constexpr double kFar = 1e6;
-    const auto under = number && *number < range.least;
+    const auto under = number && *number < limits.least;
     auto why = described(json) + " is out of range: ";
-    why += under && range.most >= kFar ? "at least " + text_of(range.least)
-                                       : text_of(range.least) + " to " + text_of(range.most);
-    if (under && !range.note.empty()) why += "; " + std::string(range.note);
-    return refuse(json, problems, std::move(why));
+    why += under && limits.most >= kFar ? "at least " + text_of(limits.least)
+                                        : text_of(limits.least) + " to " + text_of(limits.most);
+    if (under && !limits.note.empty()) why += "; " + std::string(limits.note);
+    problems.error(json, std::move(why));
+    return std::nullopt;
   }
-  const auto scaled = *number * range.parts;
-  if (std::abs(scaled - std::round(scaled)) <= 1e-6 * std::max(1.0, scaled) * (range.parts > 1)) {
+  const auto scaled = *number * limits.parts;
+  if (std::abs(scaled - std::round(scaled)) <= 1e-6 * std::max(1.0, scaled) * (limits.parts > 1)) {
     return number;
   }
-  return refuse(json, problems,
-                described(json) +
-                    (range.parts == 1 ? " is not a whole number" : " is finer than a thousandth"));
+  problems.error(json, described(json) + (limits.parts == 1 ? " is not a whole number"
+                                                            : " is finer than a thousandth"));
+  return std::nullopt;
 }
 
 OrderedJson plain_number(double number) {
@@ -184,17 +187,18 @@ std::optional<std::size_t> Words::parse(const JsonNode& json, Problems& problems
   for (const auto word : words) list += (list.empty() ? "" : ", ") + std::string(word);
   const bool left_out = json.is(JsonType::String) &&
                         std::find(left_out_.begin(), left_out_.end(), json.text) != left_out_.end();
-  if (left_out) {
-    return refuse(json, problems, described(json) + " is not in this version; there are: " + list);
-  }
-  return refuse(json, problems,
-                described(json) + " is not one of " + list + problems.suggestion(json.text, words));
+  problems.error(json, described(json) +
+                           (left_out ? " is not in this version; there are: " + list
+                                     : " is not one of " + list +
+                                           problems.suggestion(json.text, words)));
+  return std::nullopt;
 }
 
-std::optional<std::string> Text::parse(const JsonNode& json, Problems& problems) const {
-  if (!expect(json, JsonType::String, what_, problems)) return std::nullopt;
-  if (good_ == nullptr || good_(json.text)) return std::string(json.text);
-  return refuse(json, problems, described(json) + " is not " + std::string(what_));
+bool Text::parse(const JsonNode& json, std::string& value, Problems& problems) const {
+  if (!expect(json, JsonType::String, what_, problems)) return false;
+  value = json.text;
+  return good_ == nullptr || good_(json.text) ||
+         refuse(json, problems, described(json) + " is not " + std::string(what_));
 }
 
 OrderedJson Text::print(const std::string& value) const {
@@ -202,15 +206,15 @@ OrderedJson Text::print(const std::string& value) const {
 }
 
 constinit const Custom<bool> kFlag(
-    [](const JsonNode& json, Problems& problems) {
-      const auto good = expect(json, JsonType::Boolean, "true or false", problems);
-      return good ? std::optional(json.boolean) : std::nullopt;
+    [](const JsonNode& json, bool& on, Problems& problems) {
+      on = json.boolean;
+      return expect(json, JsonType::Boolean, "true or false", problems);
     },
     [](const bool& on) { return OrderedJson(on); });
 constinit const Custom<std::string> kAnyText(
-    [](const JsonNode& json, Problems& problems) {
-      const auto good = expect(json, JsonType::String, "a string", problems);
-      return good ? std::optional(std::string(json.text)) : std::nullopt;
+    [](const JsonNode& json, std::string& text, Problems& problems) {
+      text = json.text;
+      return expect(json, JsonType::String, "a string", problems);
     },
     [](const std::string& text) { return OrderedJson(text); });
 

@@ -50,9 +50,9 @@ class TypeOf : public Type {
  public:
   using Field = F;
   bool read(const JsonNode& json, void* field, Problems& problems) const final {
-    auto value = parse(json, problems);
-    if (!value) return false;
-    if (field != nullptr) *static_cast<F*>(field) = *std::move(value);
+    auto value = field == nullptr ? F() : *static_cast<const F*>(field);
+    if (!parse(json, value, problems)) return false;
+    if (field != nullptr) *static_cast<F*>(field) = std::move(value);
     return true;
   }
   [[nodiscard]] OrderedJson write(const void* field) const final {
@@ -60,22 +60,23 @@ class TypeOf : public Type {
   }
 
  protected:
-  virtual std::optional<F> parse(const JsonNode& json, Problems& problems) const = 0;
+  // Changes a copy of the field, which is dropped if it returns false.
+  virtual bool parse(const JsonNode& json, F& value, Problems& problems) const = 0;
   [[nodiscard]] virtual OrderedJson print(const F& value) const = 0;
 };
 
-// A type that is made of functions. What is only read needs no more than the first.
+// A type that is made of functions. A type that is only read needs no more than the first.
 template <class F>
 class Custom final : public TypeOf<F> {
  public:
-  using Parse = std::optional<F> (*)(const JsonNode& json, Problems& problems);
+  using Parse = bool (*)(const JsonNode& json, F& value, Problems& problems);
   using Print = OrderedJson (*)(const F& value);
   constexpr explicit Custom(Parse parsing, Print printing = nullptr)
       : parse_(parsing), print_(printing) {}
 
  protected:
-  std::optional<F> parse(const JsonNode& json, Problems& problems) const override {
-    return parse_(json, problems);
+  bool parse(const JsonNode& json, F& value, Problems& problems) const override {
+    return parse_(json, value, problems);
   }
   [[nodiscard]] OrderedJson print(const F& value) const override { return print_(value); }
 
@@ -84,39 +85,18 @@ class Custom final : public TypeOf<F> {
   Print print_;
 };
 
-// A part of an F that is more than one member of it. It is made of functions, which get the whole.
-template <class F>
-class PartOf final : public Type {
- public:
-  using Read = bool (*)(const JsonNode& json, F& whole, Problems& problems);
-  using Write = OrderedJson (*)(const F& whole);
-  constexpr PartOf(Read reading, Write writing) : read_(reading), write_(writing) {}
-  bool read(const JsonNode& json, void* field, Problems& problems) const override {
-    F unused;
-    return read_(json, field == nullptr ? unused : *static_cast<F*>(field), problems);
-  }
-  [[nodiscard]] OrderedJson write(const void* field) const override {
-    return write_(*static_cast<const F*>(field));
-  }
-
- private:
-  Read read_;
-  Write write_;
-};
-
+// Reports an error at the value, and returns false.
+HTTPRETRY_API bool refuse(const JsonNode& json, Problems& problems, std::string message);
 // False, and a problem, where the value is of another JSON type.
 HTTPRETRY_API bool expect(const JsonNode& json, JsonNode::Type type, std::string_view what,
                           Problems& problems);
-// A List of what `read` puts into it for each element of an array, and then returns true. Empty,
-// with problems, where one is wrong.
-template <class List, class Read>
-std::optional<List> read_items(const JsonNode& json, std::string_view what, Problems& problems,
-                               Read read) {
-  if (!expect(json, JsonNode::Type::Array, what, problems)) return std::nullopt;
-  List list{};
-  auto good = true;
-  for (const auto* const item : json.children) good = read(*item, list) && good;
-  return good ? std::optional(std::move(list)) : std::nullopt;
+// Calls `read` with each element of an array. Returns whether all calls have returned true.
+template <class Read>
+bool read_items(const JsonNode& json, std::string_view what, Problems& problems, Read read) {
+  auto good = expect(json, JsonNode::Type::Array, what, problems);
+  if (!good) return false;
+  for (const auto* const item : json.children) good = read(*item) && good;
+  return good;
 }
 std::optional<double> number_in(const JsonNode& json);
 // The duration that `text` is, or what is wrong with it: "is negative".
@@ -130,7 +110,7 @@ class HTTPRETRY_API DurationType final : public TypeOf<Duration> {
       : limit_(limit), zero_(zero) {}
 
  protected:
-  std::optional<Duration> parse(const JsonNode& json, Problems& problems) const override;
+  bool parse(const JsonNode& json, Duration& value, Problems& problems) const override;
   [[nodiscard]] OrderedJson print(const Duration& value) const override;
 
  private:
@@ -143,47 +123,37 @@ inline constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refus
 inline constexpr DurationType kLimit(true);
 inline constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
 
-// What numbers of a type must be: from `least` to `most`, and multiples of 1/`parts` where that is
-// not 0.
-struct Range {
-  double least = 0;
-  double most = 0;
-  int parts = 0;
-  std::string_view what = "a number";  // what is said where it is something else
-  std::string_view note = {};          // for numbers below `least`
-};
-// Of counts that may also be "unlimited".
-constexpr Range unlimited_range(std::string_view note = {}) {
+using policy::NumberLimits;
+// For counts that may also be "unlimited".
+constexpr NumberLimits unlimited_range(std::string_view note = {}) {
   return {policy::kCounts.least, policy::kCounts.most, 1, "a number or \"unlimited\"", note};
 }
-HTTPRETRY_API std::optional<double> number_within(const JsonNode& json, const Range& range,
+HTTPRETRY_API std::optional<double> number_within(const JsonNode& json, const NumberLimits& limits,
                                                   Problems& problems);
 // A whole number without a fraction: 2, not 2.0.
 HTTPRETRY_API OrderedJson plain_number(double number);
 
-// With `parts`, what is stored is the number of these parts.
 template <class F>
 class Number final : public TypeOf<F> {
  public:
-  constexpr Number(double least, double most, int parts = std::is_floating_point_v<F> ? 0 : 1)
-      : Number(Range{least, most, parts}) {}
-  constexpr explicit Number(const policy::NumberLimits& limits)
-      : Number(limits.least, limits.most,
-               std::is_floating_point_v<F> && limits.parts == 1 ? 0 : limits.parts) {}
-  constexpr explicit Number(const Range& range) : range_(range) {}
+  constexpr Number(double least, double most) : Number(NumberLimits{least, most}) {}
+  constexpr explicit Number(const NumberLimits& limits) : limits_(limits) {
+    if (std::is_floating_point_v<F> && limits.parts == 1) limits_.parts = 0;
+  }
 
  protected:
-  std::optional<F> parse(const JsonNode& json, Problems& problems) const override {
-    const auto number = number_within(json, range_, problems);
-    if (!number) return std::nullopt;
-    return static_cast<F>(range_.parts > 1 ? std::round(*number * range_.parts) : *number);
+  bool parse(const JsonNode& json, F& value, Problems& problems) const override {
+    const auto number = number_within(json, limits_, problems);
+    if (!number) return false;
+    value = static_cast<F>(limits_.parts > 1 ? std::round(*number * limits_.parts) : *number);
+    return true;
   }
   [[nodiscard]] OrderedJson print(const F& value) const override {
-    return plain_number(static_cast<double>(value) / std::max(range_.parts, 1));
+    return plain_number(static_cast<double>(value) / std::max(limits_.parts, 1));
   }
 
  private:
-  Range range_;
+  NumberLimits limits_;
 };
 
 // The words of an enum, in the order of its values; an empty word is a value that no file may name.
@@ -233,9 +203,10 @@ class Word final : public TypeOf<Enum> {
   constexpr explicit Word(const Words& words) : words_(words) {}
 
  protected:
-  std::optional<Enum> parse(const JsonNode& json, Problems& problems) const override {
+  bool parse(const JsonNode& json, Enum& value, Problems& problems) const override {
     const auto number = words_.parse(json, problems);
-    return number ? std::optional(static_cast<Enum>(*number)) : std::nullopt;
+    if (number) value = static_cast<Enum>(*number);
+    return number.has_value();
   }
   [[nodiscard]] OrderedJson print(const Enum& value) const override {
     return words_[static_cast<std::size_t>(value)];
@@ -246,9 +217,9 @@ class Word final : public TypeOf<Enum> {
 };
 
 // true or false.
-extern const Custom<bool> kFlag;
+extern HTTPRETRY_API const Custom<bool> kFlag;
 // A string, even an empty one.
-extern const Custom<std::string> kAnyText;
+extern HTTPRETRY_API const Custom<std::string> kAnyText;
 
 // A string of a certain form; an empty one is left out.
 class HTTPRETRY_API Text final : public TypeOf<std::string> {
@@ -258,7 +229,7 @@ class HTTPRETRY_API Text final : public TypeOf<std::string> {
   constexpr explicit Text(std::string_view what, Check good = nullptr) : what_(what), good_(good) {}
 
  protected:
-  std::optional<std::string> parse(const JsonNode& json, Problems& problems) const override;
+  bool parse(const JsonNode& json, std::string& value, Problems& problems) const override;
   [[nodiscard]] OrderedJson print(const std::string& value) const override;
 
  private:
@@ -275,12 +246,10 @@ class Optional final : public TypeOf<std::optional<typename Inner::Field>> {
       : inner_(inner), none_(none) {}
 
  protected:
-  std::optional<std::optional<Value>> parse(const JsonNode& json,
-                                            Problems& problems) const override {
-    std::optional<Value> value;
+  bool parse(const JsonNode& json, std::optional<Value>& value, Problems& problems) const override {
+    value.reset();
     const auto none = !none_.empty() && json.is(JsonNode::Type::String) && json.text == none_;
-    if (!none && !inner_.read(json, &value.emplace(), problems)) return std::nullopt;
-    return std::make_optional(std::move(value));
+    return none || inner_.read(json, &value.emplace(), problems);
   }
   [[nodiscard]] OrderedJson print(const std::optional<Value>& value) const override {
     if (value) return inner_.write(&*value);
@@ -303,18 +272,14 @@ class List final : public TypeOf<std::vector<typename Inner::Field>> {
       : inner_(inner), what_(what), empty_(empty), one_alone_(one_alone) {}
 
  protected:
-  std::optional<Values> parse(const JsonNode& json, Problems& problems) const override {
-    const auto read = [&](const JsonNode& item, Values& list) {
-      return inner_.read(item, &list.emplace_back(), problems);
+  bool parse(const JsonNode& json, Values& values, Problems& problems) const override {
+    values.clear();
+    const auto read = [&](const JsonNode& item) {
+      return inner_.read(item, &values.emplace_back(), problems);
     };
-    if (one_alone_ && json.is(JsonNode::Type::String)) {
-      Values one;
-      return read(json, one) ? std::optional(std::move(one)) : std::nullopt;
-    }
-    auto list = read_items<Values>(json, what_, problems, read);
-    if (!list || !list->empty() || empty_.empty()) return list;
-    problems.error(json, std::string(empty_));
-    return std::nullopt;
+    if (one_alone_ && json.is(JsonNode::Type::String)) return read(json);
+    if (!read_items(json, what_, problems, read)) return false;
+    return !values.empty() || empty_.empty() || refuse(json, problems, std::string(empty_));
   }
   [[nodiscard]] OrderedJson print(const Values& values) const override {
     if (values.empty() && !empty_.empty()) return {};

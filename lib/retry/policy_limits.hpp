@@ -7,6 +7,7 @@
 
 #include <limits>
 #include <string>
+#include <string_view>
 
 namespace httpretry::policy {
 
@@ -14,11 +15,14 @@ namespace httpretry::policy {
 inline constexpr auto kLongestDuration =
     std::chrono::duration_cast<Duration>(std::chrono::hours(365 * 24));
 
-// Both ends are allowed. With `parts`, what is stored is the number of these parts.
+// Both ends are allowed. A number is a multiple of 1/`parts`, and what is stored is the number of
+// these parts. A floating-point number, with one part, may be any.
 struct NumberLimits {
   double least = 0;
   double most = 0;
   int parts = 1;
+  std::string_view what = "a number";  // expected if a file has something else
+  std::string_view note = {};          // added to the message for numbers below `least`
 };
 
 inline constexpr int kThousandths = 1000;  // in which amounts of budgets are stored

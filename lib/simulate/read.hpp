@@ -9,7 +9,7 @@ namespace httpretry::simulation {
 
 // "exponential(10ms)" or an object with a "kind".
 extern const policy_file::Custom<Distribution> kDistribution;
-extern const policy_file::Custom<std::vector<Trigger>> kTriggers;
+extern const policy_file::List<policy_file::Custom<Trigger>> kTriggers;
 
 // A time above zero.
 extern const policy_file::DurationType kTime;
@@ -17,7 +17,7 @@ extern const policy_file::DurationType kTimeOrZero;
 // From 0 to 1.
 extern const policy_file::Number<double> kShare;
 
-[[nodiscard]] std::optional<Trigger> read_trigger(const JsonNode& json, Problems& problems);
+bool read_trigger(const JsonNode& json, Trigger& trigger, Problems& problems);
 
 // Reads the text of a file, or of the command line, into a tree. For "NAME:key=value,…" the object
 // {"kind": NAME, key: value, …}; with `named` false, for "key=value,…" without a kind.

@@ -32,19 +32,14 @@ constexpr Word<Load::Kind> kLoadKind{Words(kLoads)};
 constexpr Word<Load::Arrivals> kArrivals{Words(kArrivalWords)};
 constexpr Text kFile("the path of a file");
 
-std::optional<bool> read_flag(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::Boolean, "true or false", problems)) return std::nullopt;
-  return json.boolean;
-}
-constexpr Custom<bool> kFlag(read_flag);
-
 // The command line has no quotes, so there "503" is a number.
-std::optional<ServerModel::Reject> read_reject(const JsonNode& json, Problems& problems) {
+bool read_reject(const JsonNode& json, ServerModel::Reject& reject, Problems& problems) {
   const auto found = Words(kRejects).find(json.text);
-  if (found < Words(kRejects).size()) return static_cast<ServerModel::Reject>(found);
-  problems.error(
-      json, described(json) + R"( is not what a server rejects with: write 503, 429 or "drop")");
-  return std::nullopt;
+  reject = static_cast<ServerModel::Reject>(found);
+  return found < Words(kRejects).size() ||
+         refuse(json, problems,
+                described(json) +
+                    R"( is not what a server rejects with: write 503, 429 or "drop")");
 }
 constexpr Custom<ServerModel::Reject> kReject(read_reject);
 
@@ -71,15 +66,16 @@ bool read_layer(const JsonNode& json, Layers& layers, Problems& problems) {
   return preset.has_value();
 }
 
-std::optional<Layers> read_layers(const JsonNode& json, Problems& problems) {
-  constexpr Range kLayers{0, 8, 1, "a number or an array"};
-  if (json.is(JsonType::Array))
-    return read_items<Layers>(json, "an array", problems, [&](const JsonNode& item, Layers& list) {
-      return read_layer(item, list, problems);
-    });
-  const auto count = number_within(json, kLayers, problems);
-  if (!count) return std::nullopt;
-  return Layers(static_cast<std::size_t>(*count));
+bool read_layers(const JsonNode& json, Layers& layers, Problems& problems) {
+  constexpr NumberLimits kLimits{0, 8, 1, "a number or an array"};
+  layers.clear();
+  if (json.is(JsonType::Array)) {
+    return read_items(json, "an array", problems,
+                      [&](const JsonNode& item) { return read_layer(item, layers, problems); });
+  }
+  const auto count = number_within(json, kLimits, problems);
+  layers.resize(static_cast<std::size_t>(count.value_or(0)));
+  return count.has_value();
 }
 constexpr Custom<Layers> kLayers(read_layers);
 
@@ -116,18 +112,17 @@ constexpr Key kPointKeys[] = {
 constexpr Shape kPoint{.name = "point", .keys = kPointKeys};
 
 using Curve = std::vector<Load::Point>;
-std::optional<Curve> read_curve(const JsonNode& json, Problems& problems) {
-  auto read = read_items<Curve>(
-      json, "an array of points", problems, [&](const JsonNode& item, Curve& curve) {
-        auto& point = curve.emplace_back();
-        if (!read_object(item, kPoint, &point, "an object", problems)) return false;
-        if (curve.size() == 1 || curve[curve.size() - 2].at <= point.at) return true;
-        problems.error(item, "a point stands before the one that precedes it: put them in order");
-        return false;
-      });
-  if (!read || !read->empty()) return read;
-  problems.error(json, "there must be at least one point");
-  return std::nullopt;
+bool read_curve(const JsonNode& json, Curve& curve, Problems& problems) {
+  curve.clear();
+  const bool good = read_items(json, "an array of points", problems, [&](const JsonNode& item) {
+    auto& point = curve.emplace_back();
+    if (!read_object(item, kPoint, &point, "an object", problems)) return false;
+    if (curve.size() == 1 || curve[curve.size() - 2].at <= point.at) return true;
+    return refuse(item, problems,
+                  "a point stands before the one that precedes it: put them in order");
+  });
+  if (!good || !curve.empty()) return good;
+  return refuse(json, problems, "there must be at least one point");
 }
 constexpr Custom<Curve> kCurve(read_curve);
 
@@ -196,7 +191,9 @@ Result<Load> parse_load(std::string_view text, const std::string& file_name) {
 
 Result<Trigger> parse_trigger(std::string_view text, const std::string& file_name) {
   return simulation::parse<Trigger>(text, false, file_name, [](const auto& root, auto& problems) {
-    return simulation::read_trigger(root, problems).value_or(Trigger());
+    Trigger trigger;
+    simulation::read_trigger(root, trigger, problems);
+    return trigger;
   });
 }
 

@@ -20,18 +20,9 @@ constexpr Number<double> kSigma(0, 100);
 constexpr Number<double> kWeight(0, 1e9);
 constexpr Word<Kind> kKind{Words::up_to(Kind::Empirical)};
 
-std::optional<std::vector<Duration>> read_values(const JsonNode& json, Problems& problems) {
-  auto values = read_items<std::vector<Duration>>(
-      json, "an array of times", problems, [&](const JsonNode& item, auto& list) {
-        return kTimeOrZero.read(item, &list.emplace_back(), problems);
-      });
-  if (!values || !values->empty()) return values;
-  problems.error(json, "there must be at least one time");
-  return std::nullopt;
-}
-constexpr Custom<std::vector<Duration>> kValues(read_values);
+constexpr List kValues(kTimeOrZero, "an array of times", "there must be at least one time");
 
-std::optional<std::vector<Distribution::Part>> read_mix(const JsonNode& json, Problems& problems);
+bool read_mix(const JsonNode& json, std::vector<Distribution::Part>& parts, Problems& problems);
 constexpr Custom<std::vector<Distribution::Part>> kParts(read_mix);
 
 constexpr auto kWithMean = mask(Kind::Exponential, Kind::Normal);
@@ -93,26 +84,25 @@ std::optional<Distribution> from_text(std::string_view text) {
   return bad.empty() ? std::optional(made) : std::nullopt;
 }
 
-std::optional<Distribution> read_distribution(const JsonNode& json, Problems& problems) {
+bool read_distribution(const JsonNode& json, Distribution& made, Problems& problems) {
+  made = {};
   if (json.is(JsonType::String)) {
-    auto made = from_text(json.text);
-    if (!made) {
-      problems.error(json, described(json) +
-                               " is no time and no distribution: write it like \"10ms\", "
-                               "\"exponential(10ms)\", \"normal(10ms,2ms)\" or "
-                               "\"lognormal(10ms,0.5)\"");
+    if (auto read = from_text(json.text)) {
+      made = *std::move(read);
+      return true;
     }
-    return made;
+    return refuse(json, problems,
+                  described(json) +
+                      " is no time and no distribution: write it like \"10ms\", "
+                      "\"exponential(10ms)\", \"normal(10ms,2ms)\" or "
+                      "\"lognormal(10ms,0.5)\"");
   }
-  Distribution made;
   if (!read_object(json, kShape, &made, "a time such as \"10ms\" or an object", problems)) {
-    return std::nullopt;
+    return false;
   }
-  if (const auto needed = needed_key(made.kind); json.find(needed) == nullptr) {
-    problems.error(json, "missing key \"" + std::string(needed) + "\"");
-    return std::nullopt;
-  }
-  return made;
+  const auto needed = std::string(needed_key(made.kind));
+  return json.find(needed) != nullptr ||
+         refuse(json, problems, "missing key \"" + needed + "\"");
 }
 
 constexpr Key kPartKeys[] = {
@@ -121,28 +111,22 @@ constexpr Key kPartKeys[] = {
 };
 constexpr Shape kPart{.name = "part", .keys = kPartKeys};
 
-std::optional<std::vector<Distribution::Part>> read_mix(const JsonNode& json, Problems& problems) {
+bool read_mix(const JsonNode& json, std::vector<Distribution::Part>& parts, Problems& problems) {
+  parts.clear();
   double total = 0;
-  auto parts = read_items<std::vector<Distribution::Part>>(
-      json, "an array of parts", problems, [&](const JsonNode& item, auto& list) {
-        auto& part = list.emplace_back();
-        const bool good = read_object(item, kPart, &part, "an object", problems);
-        total += part.weight;
-        return good;
-      });
-  if (!parts || total > 0) return parts;
-  problems.error(json, "there must be at least one part with a weight above 0");
-  return std::nullopt;
+  const bool good = read_items(json, "an array of parts", problems, [&](const JsonNode& item) {
+    auto& part = parts.emplace_back();
+    const bool whole = read_object(item, kPart, &part, "an object", problems);
+    total += part.weight;
+    return whole;
+  });
+  if (!good || total > 0) return good;
+  return refuse(json, problems, "there must be at least one part with a weight above 0");
 }
 
-template <int Most>
-std::optional<std::optional<double>> read_number(const JsonNode& json, Problems& problems) {
-  constexpr Range kRange{0, Most};
-  const auto number = number_within(json, kRange, problems);
-  return number ? std::make_optional(number) : std::nullopt;
-}
-constexpr Custom<std::optional<double>> kOptionalShare(read_number<1>);
-constexpr Custom<std::optional<double>> kOptionalFactor(read_number<1000000>);
+constexpr Number<double> kFactor(0, 1e6);
+constexpr Optional kOptionalShare(kShare);
+constexpr Optional kOptionalFactor(kFactor);
 constexpr Number<int> kStatus(400, 599);
 
 constexpr Key kTriggerKeys[] = {
@@ -156,19 +140,10 @@ constexpr Key kTriggerKeys[] = {
 };
 constexpr Shape kTrigger{.name = "trigger", .keys = kTriggerKeys};
 
-std::optional<std::vector<Trigger>> read_triggers(const JsonNode& json, Problems& problems) {
-  return read_items<std::vector<Trigger>>(json, "an array of triggers", problems,
-                                          [&](const JsonNode& item, auto& list) {
-                                            auto trigger = read_trigger(item, problems);
-                                            if (trigger) list.push_back(*std::move(trigger));
-                                            return trigger.has_value();
-                                          });
-}
-
 // Times in a report are milliseconds as numbers.
 std::optional<Duration> milliseconds(const JsonNode* json, Problems& problems) {
-  constexpr Range kRange{0, 1e12, 0, "milliseconds"};
-  const auto value = number_within(*json, kRange, problems);
+  constexpr NumberLimits kLimits{0, 1e12, 0, "milliseconds"};
+  const auto value = number_within(*json, kLimits, problems);
   if (!value) return std::nullopt;
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(*value));
 }
@@ -196,9 +171,9 @@ void read_attempt(const JsonNode& json, std::vector<RecordedAttempt>& to, Proble
   }
   attempt.duration = milliseconds(took, problems).value_or(Duration());
   if (error) attempt.error = *error;
-  constexpr Range kRange{100, 599, 1};
+  constexpr NumberLimits kLimits{100, 599};
   if (!error)
-    attempt.status = static_cast<int>(number_within(*status, kRange, problems).value_or(200));
+    attempt.status = static_cast<int>(number_within(*status, kLimits, problems).value_or(200));
   if (const auto* const delay = json.find("server_delay_ms")) {
     attempt.retry_after = milliseconds(delay, problems).value_or(Duration());
   }
@@ -233,23 +208,22 @@ std::vector<std::string_view> pieces_of(std::string_view text) {
 }  // namespace
 
 constinit const Custom<Distribution> kDistribution(read_distribution);
-constinit const Custom<std::vector<Trigger>> kTriggers(read_triggers);
+constexpr Custom<Trigger> kOneTrigger(read_trigger);
+constinit const List<Custom<Trigger>> kTriggers(kOneTrigger, "an array of triggers");
 
-std::optional<Trigger> read_trigger(const JsonNode& json, Problems& problems) {
-  Trigger trigger;
-  if (!read_object(json, kTrigger, &trigger, "an object", problems)) return std::nullopt;
+bool read_trigger(const JsonNode& json, Trigger& trigger, Problems& problems) {
+  if (!read_object(json, kTrigger, &trigger, "an object", problems)) return false;
   if (!trigger.capacity && !trigger.fail && !trigger.load) {
-    problems.error(json, "a trigger changes \"capacity\", \"fail\" or \"load\"; this one has none");
-    return std::nullopt;
+    return refuse(json, problems,
+                  "a trigger changes \"capacity\", \"fail\" or \"load\"; this one has none");
   }
-  if (trigger.fail) return trigger;
+  if (trigger.fail) return true;
   for (const std::string_view key : {"status", "retry_after"}) {
     const auto* const value = json.find(key);
     if (value == nullptr) continue;
-    problems.error(*value, "it says how requests fail, but there is no \"fail\"");
-    return std::nullopt;
+    return refuse(*value, problems, "it says how requests fail, but there is no \"fail\"");
   }
-  return trigger;
+  return true;
 }
 
 std::vector<RecordedAttempt> read_trace(const std::string& path, const JsonNode& at,

@@ -23,27 +23,25 @@ constexpr std::array<std::string_view, 24> kWords{
 static_assert(kWords.back() == "resolve" &&
               kWords.size() == static_cast<std::size_t>(Fault::Resolve) + 1);
 
-std::optional<std::string> parse_text(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
-  return std::string(json.text);
-}
-
-std::optional<Fault> parse_fault_name(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
+bool parse_fault_name(const JsonNode& json, Fault& value, Problems& problems) {
+  if (!expect(json, JsonType::String, "a string", problems)) return false;
   // "hang" is a second word for "timeout".
-  if (const auto fault = parse_fault(json.text)) return fault;
+  const auto fault = parse_fault(json.text);
+  value = fault.value_or(Fault::None);
   const auto words = Words::up_to(Fault::Resolve).all();
-  problems.error(json, described(json) + " is not a fault" + problems.suggestion(json.text, words));
-  return std::nullopt;
+  return fault ||
+         refuse(json, problems,
+                described(json) + " is not a fault" + problems.suggestion(json.text, words));
 }
 
-std::optional<Duration> parse_at(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::String, "a string", problems)) return std::nullopt;
-  if (const auto offset = parse_offset(json.text)) return offset;
-  problems.error(json, described(json) +
-                           R"( is no time: write it like "now+60", "now-1.5s" or "now+2m", )"
-                           "at most 365 days away");
-  return std::nullopt;
+bool parse_at(const JsonNode& json, Duration& value, Problems& problems) {
+  if (!expect(json, JsonType::String, "a string", problems)) return false;
+  const auto offset = parse_offset(json.text);
+  value = offset.value_or(Duration());
+  return offset || refuse(json, problems,
+                          described(json) +
+                              R"( is no time: write it like "now+60", "now-1.5s" or "now+2m", )"
+                              "at most 365 days away");
 }
 
 // In the order of TimeForm.
@@ -55,7 +53,6 @@ constexpr Number<int> kStatus(200, 999);
 constexpr Number<std::uint64_t> kTimes(1, kMost);
 constexpr Number<std::uint64_t> kSize(0, kMost);
 constexpr DurationType kDuration(false);
-constexpr Custom<std::string> kText(parse_text);
 constexpr Custom<Fault> kFault(parse_fault_name);
 constexpr Custom<Duration> kAt(parse_at);
 constexpr Word<TimeForm> kForm{Words(kForms)};
@@ -82,33 +79,26 @@ bool read_header(const JsonNode& value, std::string_view name, Step& step, Probl
 }
 
 // Belongs to a Step, because texts and times are stored apart.
-class HeadersType final : public Type {
- public:
-  constexpr HeadersType() = default;
-  bool read(const JsonNode& json, void* field, Problems& problems) const override {
-    if (!expect(json, JsonType::Object, "an object", problems)) return false;
-    Step only_checked;
-    auto& step = field == nullptr ? only_checked : *static_cast<Step*>(field);
-    bool good = true;
-    for (const auto* const header : json.children) {
-      if (header->is(JsonType::Array)) {
-        for (const auto* const value : header->children) {
-          good &= read_header(*value, header->key, step, problems);
-        }
-      } else {
-        good &= read_header(*header, header->key, step, problems);
+bool parse_headers(const JsonNode& json, Step& step, Problems& problems) {
+  if (!expect(json, JsonType::Object, "an object", problems)) return false;
+  bool good = true;
+  for (const auto* const header : json.children) {
+    if (header->is(JsonType::Array)) {
+      for (const auto* const value : header->children) {
+        good &= read_header(*value, header->key, step, problems);
       }
+    } else {
+      good &= read_header(*header, header->key, step, problems);
     }
-    return good;
   }
-  [[nodiscard]] OrderedJson write(const void* /*field*/) const override { return {}; }
-};
-constexpr HeadersType kHeaders;
+  return good;
+}
+constexpr Custom<Step> kHeaders(parse_headers);
 
 constexpr Key kStepKeys[] = {
     key<&Step::status>("status", kStatus),
     whole_key("headers", kHeaders),
-    key<&Step::body>("body", kText),
+    key<&Step::body>("body", kAnyText),
     key<&Step::delay>("delay", kDuration),
     key<&Step::fault>("fault", kFault),
     key<&Step::times>("times", kTimes),
@@ -117,17 +107,17 @@ constexpr Key kStepKeys[] = {
 };
 constexpr Shape kStep{.name = "step", .keys = kStepKeys};
 
-std::optional<std::vector<Step>> parse_steps(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::Array, "an array", problems)) return std::nullopt;
+bool parse_steps(const JsonNode& json, std::vector<Step>& steps, Problems& problems) {
+  if (!expect(json, JsonType::Array, "an array", problems)) return false;
   if (json.children.empty()) problems.error(json, "there must be at least one step");
-  std::vector<Step> steps;
+  steps.clear();
   for (const auto* const each : json.children) {
     const auto good = read_object(*each, kStep, &steps.emplace_back(), "an object", problems);
     if (good && each->find("status") == nullptr && each->find("fault") == nullptr) {
       problems.error(*each, "a step has a \"status\" or a \"fault\"");
     }
   }
-  return steps;
+  return true;
 }
 
 constexpr Custom<std::vector<Step>> kSteps(parse_steps);
@@ -138,14 +128,13 @@ constexpr Key kScriptKeys[] = {
 constexpr Shape kScript{.name = "script", .keys = kScriptKeys};
 
 using Paths = std::map<std::string, Script, std::less<>>;
-std::optional<Paths> parse_paths(const JsonNode& json, Problems& problems) {
-  if (!expect(json, JsonType::Object, "an object", problems)) return std::nullopt;
-  Paths paths;
+bool parse_paths(const JsonNode& json, Paths& paths, Problems& problems) {
+  if (!expect(json, JsonType::Object, "an object", problems)) return false;
   for (const auto* const path : json.children) {
     if (!path->key.starts_with('/')) problems.error_at_key(*path, "a path starts with \"/\"");
     read_object(*path, kScript, &paths[std::string(path->key)], "an object", problems);
   }
-  return paths;
+  return true;
 }
 
 // The members of its Script are reached through a Scenario.
