@@ -4,6 +4,7 @@
 #include "lib/middleware/missing_stages.hpp"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 namespace httpretry::detail {
@@ -11,35 +12,38 @@ namespace {
 
 [[noreturn]] void refuse(const char* why) { throw std::invalid_argument(why); }
 
+// Refuses a middleware named `name` if one named `above` stands above it, or, with `wanted`, if none
+// does.
+struct Order {
+  std::string_view name;
+  std::string_view above;
+  bool wanted;
+  const char* why;
+};
+constexpr Order kOrders[] = {
+    {"hedge", "retry", true, "hedge stands above retry: put it below, to race single attempts"},
+    {"hedge", "guards", false, "guards stands above hedge: put it below, so that each send asks"},
+    {"hedge", "hedge", false, "two hedge middlewares in one chain: remove one"},
+    {"retry", "retry", false,
+     "two retry middlewares in one chain: each attempt of the outer would be retried by the "
+     "inner; remove one"},
+    {"redirect", "retry", false,
+     "redirect stands below retry: put it above, so that each redirect is retried by the "
+     "policy of its own endpoint"},
+    {"retry", "guards", false,
+     "guards stands above retry: put it below, so that each attempt asks; above, nothing is "
+     "held back"},
+};
+
 void check_chain(const std::vector<MiddlewarePtr>& chain) {
-  bool below_retry = false;
-  bool below_hedge = false;
-  bool below_guards = false;
+  std::set<std::string_view> above;
   for (const auto& middleware : chain) {
     if (!middleware) refuse("a middleware of the client is null");
-    if (middleware->name() == "hedge") {
-      if (!below_retry) refuse("hedge stands above retry: put it below, to race single attempts");
-      if (below_guards) refuse("guards stands above hedge: put it below, so that each send asks");
-      if (below_hedge) refuse("two hedge middlewares in one chain: remove one");
-      below_hedge = true;
+    for (const auto& order : kOrders) {
+      if (order.name != middleware->name()) continue;
+      if (above.contains(order.above) != order.wanted) refuse(order.why);
     }
-    if (below_retry && middleware->name() == "retry") {
-      refuse(
-          "two retry middlewares in one chain: each attempt of the outer would be retried by the "
-          "inner; remove one");
-    }
-    if (below_retry && middleware->name() == "redirect") {
-      refuse(
-          "redirect stands below retry: put it above, so that each redirect is retried by the "
-          "policy of its own endpoint");
-    }
-    if (below_guards && middleware->name() == "retry") {
-      refuse(
-          "guards stands above retry: put it below, so that each attempt asks; above, nothing is "
-          "held back");
-    }
-    below_retry = below_retry || middleware->name() == "retry";
-    below_guards = below_guards || middleware->name() == "guards";
+    above.insert(middleware->name());
   }
 }
 

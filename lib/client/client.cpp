@@ -20,13 +20,16 @@ namespace {
 struct AwaitedCall {
   std::stop_source stop;
   std::optional<Outcome> outcome;
-  std::coroutine_handle<> awaiter;
-  std::atomic<bool> settled = false;  // the outcome is there, or nobody waits for it any more
-  std::recursive_mutex mutex;         // a scheduler may resume at once
-  Scheduler* resume_on = nullptr;     // while somebody waits; guarded by the mutex
+  std::recursive_mutex mutex;       // a scheduler may resume at once
+  std::coroutine_handle<> awaiter;  // while a coroutine waits; guarded by the mutex
 
+  // Returns the coroutine that waits, which then waits no more, or null.
+  std::coroutine_handle<> take_awaiter() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(awaiter, nullptr);
+  }
   void resume() {
-    if (!settled.exchange(true, std::memory_order_acq_rel)) awaiter.resume();
+    if (const auto waiting = take_awaiter()) waiting.resume();
   }
 };
 
@@ -42,16 +45,10 @@ detail::Detached resume_there(std::shared_ptr<AwaitedCall> state, Scheduler& sch
 class CoSend {
  public:
   CoSend(std::shared_ptr<detail::ClientCore> core, Request request, CallOptions options)
-      : core_(std::move(core)), request_(std::move(request)), options_(std::move(options)) {
-    state_->resume_on = options_.resume_on;
-  }
+      : core_(std::move(core)), request_(std::move(request)), options_(std::move(options)) {}
   ~CoSend() {
     forward_.reset();
-    {
-      const std::lock_guard lock(state_->mutex);
-      state_->resume_on = nullptr;
-    }
-    if (!state_->settled.exchange(true, std::memory_order_acq_rel)) state_->stop.request_stop();
+    if (state_->take_awaiter()) state_->stop.request_stop();
   }
   CoSend(const CoSend&) = delete;
   CoSend& operator=(const CoSend&) = delete;
@@ -61,12 +58,12 @@ class CoSend {
     state_->awaiter = awaiter;
     if (options_.stop.stop_possible()) forward_.emplace(options_.stop, RequestStop{state_->stop});
     options_.stop = state_->stop.get_token();
-    auto done = [state = state_, elsewhere = options_.resume_on != nullptr](Outcome outcome) {
+    auto done = [state = state_, resume_on = options_.resume_on](Outcome outcome) {
       state->outcome.emplace(std::move(outcome));
-      if (!elsewhere) return state->resume();
+      if (resume_on == nullptr) return state->resume();
       // The scheduler need not outlive the awaiter. While the mutex is held the awaiter exists.
       const std::lock_guard lock(state->mutex);
-      if (state->resume_on != nullptr) resume_there(state, *state->resume_on);
+      if (state->awaiter) resume_there(state, *resume_on);
     };
     // From here on the awaiter may run, and end, on another thread.
     const auto core = core_;
