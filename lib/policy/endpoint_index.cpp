@@ -14,19 +14,9 @@ namespace httpretry {
 using namespace policy;
 
 struct EndpointIndex::Data {
-  // Everything of a pattern except its hosts.
   struct Pattern {
-    explicit Pattern(const EndpointPattern& pattern)
-        : port(pattern.port),
-          path(parse_path(pattern.path.value_or("/**"))),
-          methods(pattern.methods),
-          scheme(pattern.scheme),
-          conditions(conditions_of(pattern)) {}
-
-    std::optional<std::uint16_t> port;
+    EndpointPattern given;
     PathPattern path;
-    std::vector<std::string> methods;
-    std::optional<std::string> scheme;
     std::vector<Condition> conditions;
   };
   // A pattern with one of its hosts.
@@ -78,9 +68,10 @@ std::uint64_t rank_of(const PathPattern& path) {
 
 std::uint64_t rank_of(const HostPattern& host, const EndpointIndex::Data::Pattern& pattern) {
   const auto flag = [](bool given, int shift) { return std::uint64_t{given} << shift; };
-  return rank_of(host) << kHostShift | flag(pattern.port.has_value(), kPortShift) |
-         rank_of(pattern.path) << kPathShift | flag(!pattern.methods.empty(), kMethodsShift) |
-         flag(pattern.scheme.has_value(), kSchemeShift) |
+  const auto& given = pattern.given;
+  return rank_of(host) << kHostShift | flag(given.port.has_value(), kPortShift) |
+         rank_of(pattern.path) << kPathShift | flag(!given.methods.empty(), kMethodsShift) |
+         flag(given.scheme.has_value(), kSchemeShift) |
          std::min<std::uint64_t>(pattern.conditions.size(), kMostConditions);
 }
 
@@ -148,11 +139,12 @@ class Asked {
 
  private:
   [[nodiscard]] bool matches(const EndpointIndex::Data::Pattern& pattern) const {
-    const auto& methods = pattern.methods;
-    return (!pattern.port || *pattern.port == url_.port()) && matches_path(pattern.path, path_) &&
+    const auto& given = pattern.given;
+    const auto& methods = given.methods;
+    return (!given.port || *given.port == url_.port()) && matches_path(pattern.path, path_) &&
            (methods.empty() ||
             std::find(methods.begin(), methods.end(), method_) != methods.end()) &&
-           (!pattern.scheme || *pattern.scheme == url_.scheme()) &&
+           (!given.scheme || *given.scheme == url_.scheme()) &&
            std::all_of(pattern.conditions.begin(), pattern.conditions.end(),
                        [&](const Condition& one) { return one.holds(headers_, url_.query()); });
   }
@@ -177,8 +169,8 @@ bool conditions_meet(const std::vector<Condition>& some, const std::vector<Condi
 std::string common_key(const EndpointIndex::Data::Pattern& pattern,
                        const EndpointIndex::Data::Entry& entry) {
   const auto& host = entry.host;
-  auto key = std::to_string(entry.rank) + ' ' + std::to_string(pattern.port.value_or(0)) + ' ' +
-             pattern.scheme.value_or("") + ' ';
+  auto key = std::to_string(entry.rank) + ' ' + std::to_string(pattern.given.port.value_or(0)) +
+             ' ' + pattern.given.scheme.value_or("") + ' ';
   // Hosts with a "*" between other labels can meet if their fixed ends are the same.
   const bool inner_star = host.fixed() != host.suffix();
   key += inner_star ? host.name.substr(host.name.rfind('*') + 1)
@@ -231,12 +223,12 @@ std::string why_path_less(std::uint64_t lost, std::uint64_t won) {
 EndpointIndex::Data::Data(const std::vector<EndpointPattern>& all) {
   patterns.reserve(all.size());
   for (const auto& each : all) {
-    const auto& pattern = patterns.emplace_back(each);
+    patterns.push_back({each, parse_path(each.path.value_or("/**")), conditions_of(each)});
     const auto add = [&](const std::string& host_text) {
       auto host = parse_host(host_text);
       const bool exact = host.kind == HostPattern::Kind::Exact;
       auto& entries = exact ? exact_hosts[host.name] : other_hosts;
-      const auto rank = rank_of(host, pattern);
+      const auto rank = rank_of(host, patterns.back());
       entries.push_back({rank, patterns.size() - 1, std::move(host)});
     };
     add(each.host.value_or("*"));
@@ -257,8 +249,8 @@ void EndpointIndex::Data::find_ties() {
     for (const auto& entry : entries) {
       const auto& pattern = patterns[entry.pattern];
       const auto key = common_key(pattern, entry);
-      if (pattern.methods.empty()) groups[key].push_back(&entry);
-      for (const auto& method : pattern.methods) groups[key + ' ' + method].push_back(&entry);
+      if (pattern.given.methods.empty()) groups[key].push_back(&entry);
+      for (const auto& method : pattern.given.methods) groups[key + ' ' + method].push_back(&entry);
     }
   };
   for (const auto& one : exact_hosts) add(one.second);

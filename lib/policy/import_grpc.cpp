@@ -51,8 +51,7 @@ class GrpcImport {
   explicit GrpcImport(Problems& problems) : problems_(problems) {}
 
   Result<ImportedPolicies> run(const JsonNode& root) {
-    if (is(&root, Type::Object, "an object")) {
-      warn_of_others(root, {"retryThrottling", "methodConfig"});
+    if (is_object(&root, {"retryThrottling", "methodConfig"})) {
       read_throttling(root.find("retryThrottling"));
       const auto* const configs = root.find("methodConfig");
       if (configs == nullptr) {
@@ -76,11 +75,14 @@ class GrpcImport {
     if (json == nullptr) problems_.error(object, "missing key " + quoted_text(key));
     return json;
   }
-  void warn_of_others(const JsonNode& object, std::initializer_list<std::string_view> known) {
-    for (const auto* const child : object.children) {
+  // Returns whether there is an object, and warns of its keys that are not among `known`.
+  bool is_object(const JsonNode* json, std::initializer_list<std::string_view> known) {
+    if (!is(json, Type::Object, "an object")) return false;
+    for (const auto* const child : json->children) {
       if (std::find(known.begin(), known.end(), child->key) != known.end()) continue;
       problems_.warn(*child, "is not carried over");
     }
+    return true;
   }
   // A number over 0 and up to `most`.
   std::optional<double> number(const JsonNode* json, int most) {
@@ -99,8 +101,7 @@ class GrpcImport {
   }
 
   void read_throttling(const JsonNode* json) {
-    if (!is(json, Type::Object, "an object")) return;
-    warn_of_others(*json, {"maxTokens", "tokenRatio"});
+    if (!is_object(json, {"maxTokens", "tokenRatio"})) return;
     const auto most = number(required(*json, "maxTokens"), 1000);
     const auto ratio = number(required(*json, "tokenRatio"), 1000);
     if (!most || !ratio) return;
@@ -114,8 +115,7 @@ class GrpcImport {
   }
 
   void read_config(const JsonNode& json) {
-    if (!is(&json, Type::Object, "an object")) return;
-    warn_of_others(json, {"retryPolicy", "hedgingPolicy", "timeout", "name"});
+    if (!is_object(&json, {"retryPolicy", "hedgingPolicy", "timeout", "name"})) return;
     PolicyBuilder policy;
     const auto* const retrying = json.find("retryPolicy");
     const auto* const hedging = json.find("hedgingPolicy");
@@ -138,8 +138,7 @@ class GrpcImport {
     if (used) builder_.policy(policy_name, policy);
   }
   bool read_name(const JsonNode& json, const std::string& policy) {
-    if (!is(&json, Type::Object, "an object")) return false;
-    warn_of_others(json, {"service", "method"});
+    if (!is_object(&json, {"service", "method"})) return false;
     const auto service = text(json.find("service"));
     const auto method = text(json.find("method"));
     if (!service || !method) return false;
@@ -165,9 +164,10 @@ class GrpcImport {
   }
 
   void read_retry(const JsonNode* json, PolicyBuilder& policy) {
-    if (!is(json, Type::Object, "an object")) return;
-    warn_of_others(*json, {"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
-                           "retryableStatusCodes", "perAttemptRecvTimeout"});
+    if (!is_object(json, {"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
+                          "retryableStatusCodes", "perAttemptRecvTimeout"})) {
+      return;
+    }
     read_attempts(required(*json, "maxAttempts"), policy);
     const auto initial = duration(required(*json, "initialBackoff"));
     const auto most = duration(required(*json, "maxBackoff"));
@@ -185,10 +185,7 @@ class GrpcImport {
       problems_.warn(*json->find("initialBackoff"),
                      "is over maxBackoff, so every wait is maxBackoff");
     }
-    Backoff backoff;
-    backoff.jitter = Backoff::Jitter::Range;
-    backoff.low = 0.8;
-    backoff.high = 1.2;
+    auto backoff = resolve_preset("grpc").value().policy->backoff;  // with its jitter
     backoff.initial = std::min(*initial, *most);
     backoff.max_interval = *most;
     backoff.multiplier = std::max(*multiplier, 1.0);
@@ -206,8 +203,7 @@ class GrpcImport {
 
   // A failure that is not fatal is followed at once, a slow send after hedgingDelay.
   void read_hedging(const JsonNode* json, PolicyBuilder& policy) {
-    if (!is(json, Type::Object, "an object")) return;
-    warn_of_others(*json, {"maxAttempts", "hedgingDelay", "nonFatalStatusCodes"});
+    if (!is_object(json, {"maxAttempts", "hedgingDelay", "nonFatalStatusCodes"})) return;
     const auto attempts = read_attempts(required(*json, "maxAttempts"), policy);
     const auto* const delay = json->find("hedgingDelay");
     const bool at_once = delay == nullptr || delay->text == "0s";
@@ -216,9 +212,7 @@ class GrpcImport {
     read_codes(codes, policy, true);
     if (codes == nullptr || codes->children.empty()) policy.retry_on(retry_on_nothing());
     follow_server(policy);
-    Backoff none;
-    none.kind = Backoff::Kind::None;
-    policy.backoff(none);
+    policy.set("backoff", R"({"kind": "none"})");
     HedgePolicy hedge;
     hedge.after = after;
     hedge.max_hedges = attempts - 1;
