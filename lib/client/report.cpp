@@ -53,9 +53,11 @@ void write_status(JsonWriter& json, int status) {
   status == 0 ? json.null() : json.value(status);
 }
 
-void write_error(JsonWriter& json, Errc code, int curl_code, std::string_view message, Sent sent) {
+void write_error(JsonWriter& json, std::optional<Errc> code, int curl_code,
+                 std::string_view message, Sent sent) {
+  if (!code) return json.null_member("error");
   json.key("error").begin_object();
-  json.member("kind", to_string(code));
+  json.member("kind", to_string(*code));
   json.member("curl_code", curl_code);
   json.member("message", message);
   json.member("maybe_sent", sent != Sent::Never);
@@ -78,11 +80,7 @@ void write_attempt(JsonWriter& json, const Attempt& attempt, const PolledUrl* po
   write_ms(json.key("start_ms"), attempt.start);
   write_ms(json.key("duration_ms"), attempt.duration);
   write_status(json, attempt.status);
-  if (attempt.error) {
-    write_error(json, *attempt.error, attempt.curl_code, attempt.error_message, attempt.sent);
-  } else {
-    json.null_member("error");
-  }
+  write_error(json, attempt.error, attempt.curl_code, attempt.error_message, attempt.sent);
   json.member("class", to_string(attempt.cls));
   json.member("rule", attempt.rule);
   json.member("sent", to_string(attempt.sent));

@@ -26,16 +26,11 @@ const LayerOrigin& built_in_origin() {
 }
 
 Traits traits_of(const Layered& object, const Shape& shape) {
-  const auto mask = [&](std::string_view name, const Words& words) {
-    const auto* const member = words.size() == 0 ? nullptr : object.find(name);
-    return member == nullptr ? kAll : mask_of(words, member->json->text);
-  };
-  Traits traits{mask("kind", shape.kinds), mask("jitter", shape.jitters)};
+  const auto* const kind = object.find("kind");
+  const auto* const jitter = object.find("jitter");
   // If `jitter` is left out it is "full", which needs no further key.
-  if (shape.jitters.size() > 0 && object.find("jitter") == nullptr) {
-    traits.jitter = mask_of(shape.jitters, "full");
-  }
-  return traits;
+  return {mask_of(shape.kinds, kind == nullptr ? "" : kind->json->text),
+          mask_of(shape.jitters, jitter == nullptr ? "full" : jitter->json->text)};
 }
 
 // What is built in for one kind does not belong to an object that is of another.
@@ -78,7 +73,7 @@ class PolicyReader {
   void read(const Layered& layered, const Shape& shape, void* target, const Key* parent,
             const std::string& prefix) {
     const auto traits = traits_of(layered, shape);
-    const auto* const kind = shape.kinds.size() == 0 ? nullptr : layered.find("kind");
+    const auto* const kind = layered.find("kind");
     if (shape.kinds.size() > 0 && kind == nullptr) {
       problems_.error(position_of(layered), "missing key \"kind\"");
       return;
