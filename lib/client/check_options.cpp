@@ -12,8 +12,8 @@ namespace {
 
 [[noreturn]] void refuse(const char* why) { throw std::invalid_argument(why); }
 
-// Refuses a middleware named `name` if one named `above` stands above it, or, with `wanted`, if none
-// does.
+// A middleware named `name` is refused if one named `above` stands above it, or, with `wanted`, if
+// none does.
 struct Order {
   std::string_view name;
   std::string_view above;

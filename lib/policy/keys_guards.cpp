@@ -192,8 +192,9 @@ bool read_after(const JsonNode& json, HedgePolicy& policy, Problems& problems) {
   }
   const auto percent = percent_in(std::string_view(json.text).substr(1));
   if (!percent || *percent < 50 || *percent > 99.9) {
-    return refuse(json, problems, described(json) + " is not " + std::string(kAfterText) +
-                                      "; quantiles are p50 to p99.9");
+    return refuse(
+        json, problems,
+        described(json) + " is not " + std::string(kAfterText) + "; quantiles are p50 to p99.9");
   }
   policy.quantile = *percent / 100;
   return true;

@@ -58,8 +58,7 @@ bool parse_outcome(const JsonNode& json, PolicyTest::Outcomes& outcomes, Problem
   outcomes.place = problems.place_of(json);
   if (json.is(JsonType::String)) {
     outcomes.text = json.text;
-    return !json.text.empty() ||
-           refuse(json, problems, "an empty text; write \"503,timeout,200\"");
+    return !json.text.empty() || refuse(json, problems, "an empty text; write \"503,timeout,200\"");
   }
   if (!read_object(json, kTestStep, nullptr, "a string or an object", problems)) return false;
   if (json.member("status") == nullptr && json.member("fault") == nullptr) {

@@ -118,7 +118,7 @@ bool DurationType::parse(const JsonNode& json, Duration& value, Problems& proble
   if (limit_ && json.text == "none") return true;
   const auto [duration, problem] = duration_in(json.text);
   if (!problem.empty()) return refuse(json, problems, described(json) + " " + problem);
-  if (zero_ == Zero::Refused && duration == 0ns) {
+  if (over_zero_ && duration == 0ns) {
     const auto* const instead = limit_ ? "; \"none\" means no limit" : "";
     return refuse(json, problems, described(json) + " must be more than 0" + instead);
   }
@@ -187,10 +187,9 @@ std::optional<std::size_t> Words::parse(const JsonNode& json, Problems& problems
   for (const auto word : words) list += (list.empty() ? "" : ", ") + std::string(word);
   const bool left_out = json.is(JsonType::String) &&
                         std::find(left_out_.begin(), left_out_.end(), json.text) != left_out_.end();
-  problems.error(json, described(json) +
-                           (left_out ? " is not in this version; there are: " + list
-                                     : " is not one of " + list +
-                                           problems.suggestion(json.text, words)));
+  problems.error(json, described(json) + (left_out ? " is not in this version; there are: " + list
+                                                   : " is not one of " + list +
+                                                         problems.suggestion(json.text, words)));
   return std::nullopt;
 }
 

@@ -105,9 +105,8 @@ HTTPRETRY_API std::pair<Duration, std::string> duration_in(std::string_view text
 // "250ms". A limit may also be "none", which is kForever.
 class HTTPRETRY_API DurationType final : public TypeOf<Duration> {
  public:
-  enum class Zero : std::uint8_t { Allowed, Refused };
-  constexpr explicit DurationType(bool limit, Zero zero = Zero::Allowed)
-      : limit_(limit), zero_(zero) {}
+  constexpr explicit DurationType(bool limit, bool over_zero = false)
+      : limit_(limit), over_zero_(over_zero) {}
 
  protected:
   bool parse(const JsonNode& json, Duration& value, Problems& problems) const override;
@@ -115,13 +114,13 @@ class HTTPRETRY_API DurationType final : public TypeOf<Duration> {
 
  private:
   bool limit_;
-  Zero zero_;
+  bool over_zero_;
 };
 
 inline constexpr DurationType kDuration(false);
-inline constexpr DurationType kDurationOverZero(false, DurationType::Zero::Refused);
+inline constexpr DurationType kDurationOverZero(false, true);
 inline constexpr DurationType kLimit(true);
-inline constexpr DurationType kLimitOverZero(true, DurationType::Zero::Refused);
+inline constexpr DurationType kLimitOverZero(true, true);
 
 using policy::NumberLimits;
 // For counts that may also be "unlimited".

@@ -11,11 +11,8 @@ namespace httpretry::simulation {
 extern const policy_file::Custom<Distribution> kDistribution;
 extern const policy_file::List<policy_file::Custom<Trigger>> kTriggers;
 
-// A time above zero.
-extern const policy_file::DurationType kTime;
-extern const policy_file::DurationType kTimeOrZero;
 // From 0 to 1.
-extern const policy_file::Number<double> kShare;
+inline constexpr policy_file::Number<double> kShare(0, 1);
 
 bool read_trigger(const JsonNode& json, Trigger& trigger, Problems& problems);
 

@@ -15,14 +15,6 @@ constexpr std::string_view kRejects[] = {"503", "429", "drop"};
 constexpr std::string_view kLoads[] = {"open", "closed", "once"};
 constexpr std::string_view kArrivalWords[] = {"poisson", "even"};
 
-}  // namespace
-
-constinit const DurationType kTime(false, DurationType::Zero::Refused);
-constinit const DurationType kTimeOrZero(false);
-constinit const Number<double> kShare(0, 1);
-
-namespace {
-
 constexpr Number<double> kRate(0, 1e9);
 constexpr Number<int> kStatus(200, 599);
 constexpr Number<int> kCount(0, 1e9);
@@ -37,9 +29,9 @@ bool read_reject(const JsonNode& json, ServerModel::Reject& reject, Problems& pr
   const auto found = Words(kRejects).find(json.text);
   reject = static_cast<ServerModel::Reject>(found);
   return found < Words(kRejects).size() ||
-         refuse(json, problems,
-                described(json) +
-                    R"( is not what a server rejects with: write 503, 429 or "drop")");
+         refuse(
+             json, problems,
+             described(json) + R"( is not what a server rejects with: write 503, 429 or "drop")");
 }
 constexpr Custom<ServerModel::Reject> kReject(read_reject);
 
@@ -88,15 +80,15 @@ constexpr Key kModelKeys[] = {
     key<&ServerModel::probability>("probability", kShare).of(mask(Kind::Fail)),
     key<&ServerModel::status>("status", kStatus).of(mask(Kind::Fail)),
     key<&ServerModel::rate>("rate", kRate).of(mask(Kind::Capacity)),
-    key<&ServerModel::window>("window", kTime).of(mask(Kind::Capacity)),
+    key<&ServerModel::window>("window", kDurationOverZero).of(mask(Kind::Capacity)),
     key<&ServerModel::reject>("reject", kReject).of(kRejecting),
-    key<&ServerModel::retry_after>("retry_after", kTimeOrZero).of(kRejecting),
+    key<&ServerModel::retry_after>("retry_after", kDuration).of(kRejecting),
     key<&ServerModel::servers>("servers", kServers).of(mask(Kind::Queue)),
     key<&ServerModel::service>("service", kDistribution).of(mask(Kind::Queue)),
     key<&ServerModel::queue>("queue", kCount).of(mask(Kind::Queue)),
     key<&ServerModel::timeout_work>("timeout_work", kFlag).of(mask(Kind::Queue)),
-    key<&ServerModel::base>("base", kTimeOrZero).of(mask(Kind::Slope)),
-    key<&ServerModel::per_request>("per_request", kTimeOrZero).of(mask(Kind::Slope)),
+    key<&ServerModel::base>("base", kDuration).of(mask(Kind::Slope)),
+    key<&ServerModel::per_request>("per_request", kDuration).of(mask(Kind::Slope)),
     key<&ServerModel::above>("above", kCount).of(mask(Kind::Slope)),
     key<&ServerModel::file>("file", kFile).of(mask(Kind::Trace)),
     key<&ServerModel::layers>("layers", kLayers),
@@ -106,7 +98,7 @@ constinit const Shape kModel{
     .name = "model", .keys = kModelKeys, .kinds = Words::up_to(Kind::Trace)};
 
 constexpr Key kPointKeys[] = {
-    key<&Load::Point::at>("at", kTimeOrZero).needed().not_null(),
+    key<&Load::Point::at>("at", kDuration).needed().not_null(),
     key<&Load::Point::rate>("rate", kRate).needed().not_null(),
 };
 constexpr Shape kPoint{.name = "point", .keys = kPointKeys};

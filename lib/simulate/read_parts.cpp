@@ -20,7 +20,7 @@ constexpr Number<double> kSigma(0, 100);
 constexpr Number<double> kWeight(0, 1e9);
 constexpr Word<Kind> kKind{Words::up_to(Kind::Empirical)};
 
-constexpr List kValues(kTimeOrZero, "an array of times", "there must be at least one time");
+constexpr List kValues(kDuration, "an array of times", "there must be at least one time");
 
 bool read_mix(const JsonNode& json, std::vector<Distribution::Part>& parts, Problems& problems);
 constexpr Custom<std::vector<Distribution::Part>> kParts(read_mix);
@@ -29,10 +29,10 @@ constexpr auto kWithMean = mask(Kind::Exponential, Kind::Normal);
 
 constexpr Key kKeys[] = {
     key<&Distribution::kind>("kind", kKind).needed().not_null(),
-    key<&Distribution::mean>("value", kTimeOrZero).of(mask(Kind::Constant)),
-    key<&Distribution::mean>("mean", kTimeOrZero).of(kWithMean),
-    key<&Distribution::deviation>("deviation", kTimeOrZero).of(mask(Kind::Normal)),
-    key<&Distribution::mean>("median", kTimeOrZero).of(mask(Kind::Lognormal)),
+    key<&Distribution::mean>("value", kDuration).of(mask(Kind::Constant)),
+    key<&Distribution::mean>("mean", kDuration).of(kWithMean),
+    key<&Distribution::deviation>("deviation", kDuration).of(mask(Kind::Normal)),
+    key<&Distribution::mean>("median", kDuration).of(mask(Kind::Lognormal)),
     key<&Distribution::sigma>("sigma", kSigma).of(mask(Kind::Lognormal)),
     key<&Distribution::parts>("parts", kParts).of(mask(Kind::Mix)),
     key<&Distribution::values>("values", kValues).of(mask(Kind::Empirical)),
@@ -101,8 +101,7 @@ bool read_distribution(const JsonNode& json, Distribution& made, Problems& probl
     return false;
   }
   const auto needed = std::string(needed_key(made.kind));
-  return json.find(needed) != nullptr ||
-         refuse(json, problems, "missing key \"" + needed + "\"");
+  return json.find(needed) != nullptr || refuse(json, problems, "missing key \"" + needed + "\"");
 }
 
 constexpr Key kPartKeys[] = {
@@ -130,13 +129,13 @@ constexpr Optional kOptionalFactor(kFactor);
 constexpr Number<int> kStatus(400, 599);
 
 constexpr Key kTriggerKeys[] = {
-    key<&Trigger::at>("at", kTimeOrZero).needed().not_null(),
-    key<&Trigger::lasts>("for", kTime).needed().not_null(),
+    key<&Trigger::at>("at", kDuration).needed().not_null(),
+    key<&Trigger::lasts>("for", kDurationOverZero).needed().not_null(),
     key<&Trigger::capacity>("capacity", kOptionalShare),
     key<&Trigger::fail>("fail", kOptionalShare),
     key<&Trigger::load>("load", kOptionalFactor),
     key<&Trigger::status>("status", kStatus),
-    key<&Trigger::retry_after>("retry_after", kTimeOrZero),
+    key<&Trigger::retry_after>("retry_after", kDuration),
 };
 constexpr Shape kTrigger{.name = "trigger", .keys = kTriggerKeys};
 

@@ -38,10 +38,10 @@ bool parse_at(const JsonNode& json, Duration& value, Problems& problems) {
   if (!expect(json, JsonType::String, "a string", problems)) return false;
   const auto offset = parse_offset(json.text);
   value = offset.value_or(Duration());
-  return offset || refuse(json, problems,
-                          described(json) +
-                              R"( is no time: write it like "now+60", "now-1.5s" or "now+2m", )"
-                              "at most 365 days away");
+  return offset ||
+         refuse(json, problems,
+                described(json) + R"( is no time: write it like "now+60", "now-1.5s" or "now+2m", )"
+                                  "at most 365 days away");
 }
 
 // In the order of TimeForm.
@@ -52,7 +52,6 @@ constexpr double kMost = 9007199254740992;  // 2^53: a double counts no further
 constexpr Number<int> kStatus(200, 999);
 constexpr Number<std::uint64_t> kTimes(1, kMost);
 constexpr Number<std::uint64_t> kSize(0, kMost);
-constexpr DurationType kDuration(false);
 constexpr Custom<Fault> kFault(parse_fault_name);
 constexpr Custom<Duration> kAt(parse_at);
 constexpr Word<TimeForm> kForm{Words(kForms)};
@@ -96,14 +95,10 @@ bool parse_headers(const JsonNode& json, Step& step, Problems& problems) {
 constexpr Custom<Step> kHeaders(parse_headers);
 
 constexpr Key kStepKeys[] = {
-    key<&Step::status>("status", kStatus),
-    whole_key("headers", kHeaders),
-    key<&Step::body>("body", kAnyText),
-    key<&Step::delay>("delay", kDuration),
-    key<&Step::fault>("fault", kFault),
-    key<&Step::times>("times", kTimes),
-    key<&Step::interval>("interval", kDuration),
-    key<&Step::size>("size", kSize),
+    key<&Step::status>("status", kStatus),       whole_key("headers", kHeaders),
+    key<&Step::body>("body", kAnyText),          key<&Step::delay>("delay", kDuration),
+    key<&Step::fault>("fault", kFault),          key<&Step::times>("times", kTimes),
+    key<&Step::interval>("interval", kDuration), key<&Step::size>("size", kSize),
 };
 constexpr Shape kStep{.name = "step", .keys = kStepKeys};
 
