@@ -76,19 +76,6 @@ void finish(Outcome& outcome, Call::State& state) {
   (outcome ? outcome->history : outcome.error().history) = std::move(history);
 }
 
-Task<Outcome> send_to_sink(const ClientOptions& client, Request request, Call& call) {
-  Outcome outcome = co_await Next(client.middlewares, 0)(request, call);
-  const auto delivering = Delivery::deliver_rest(std::move(request), call, std::move(outcome));
-  Outcome delivered = co_await delivering;
-  co_return delivered;
-}
-
-// A function, so that calls without a sink have no frame for it.
-Task<Outcome> send(const ForCalls& client, Request request, Call& call) {
-  if (request.options().sink) return send_to_sink(client.options, std::move(request), call);
-  return Next(client.options.middlewares, 0)(std::move(request), call);
-}
-
 void set_up(Call::State& state, const ForCalls& client, RunsOn& where, const CallOptions& options) {
   state.id = last_call_id.fetch_add(1, std::memory_order_relaxed) + 1;
   state.scheduler = where.scheduler;
@@ -120,8 +107,14 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, R
   std::optional<Outcome> result;
   try {
     begin(request, call);
-    const auto sent = send(*client, std::move(request), call);
-    result = co_await sent;
+    const bool to_sink = request.options().sink != nullptr;
+    const auto sending =
+        Next(client->options.middlewares, 0)(to_sink ? Request(request) : std::move(request), call);
+    result = co_await sending;
+    if (to_sink) {
+      const auto delivering = Delivery::deliver_rest(std::move(request), call, *std::move(result));
+      result = co_await delivering;
+    }
   } catch (...) {  // std::bad_alloc; `Next` handles what a middleware throws
     result.emplace(out_of_memory(state.exchanges > 0));
   }
