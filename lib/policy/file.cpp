@@ -240,10 +240,7 @@ class Loader {
 
   bool read_name(const JsonNode& name) {
     if (!expect(name, JsonType::String, "a name", problems_)) return false;
-    if (name.text.empty()) {
-      problems_.error(name, "an empty name");
-      return false;
-    }
+    if (name.text.empty()) return refuse(name, problems_, "an empty name");
     const auto [known, fresh] = endpoint_names_.emplace(name.text, &name);
     if (!fresh) {
       problems_.warn(name, "the name of " + pointer_to(*known->second->parent) +
@@ -256,8 +253,8 @@ class Loader {
   bool read_match(const JsonNode& json, EndpointPattern& pattern) {
     if (!expect(json, JsonType::Object, "an object", problems_)) return false;
     if (json.children.empty()) {
-      problems_.error(json, "at least one key is needed: \"host\": \"*\" matches every request");
-      return false;
+      return refuse(json, problems_,
+                    "at least one key is needed: \"host\": \"*\" matches every request");
     }
     auto good = read_members(json, kMatch, &pattern, problems_);
     if (good) warn_of_case(json);

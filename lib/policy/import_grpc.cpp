@@ -143,16 +143,15 @@ class GrpcImport {
     const auto method = text(json.find("method"));
     if (!service || !method) return false;
     if (service->empty() && !method->empty()) {
-      problems_.error(json, "a method without its service");
-      return false;
+      return refuse(json, problems_, "a method without its service");
     }
     EndpointPattern pattern;
     pattern.path =
         "/" + percent_encode(*service) + "/" + (method->empty() ? "*" : percent_encode(*method));
     if (const auto [before, fresh] = names_.try_emplace(*pattern.path, json.position); !fresh) {
-      problems_.error(json, "it is named at line " + std::to_string(before->second.line) +
-                                ", column " + std::to_string(before->second.column) + " too");
-      return false;
+      return refuse(json, problems_,
+                    "it is named at line " + std::to_string(before->second.line) + ", column " +
+                        std::to_string(before->second.column) + " too");
     }
     if (service->empty()) {
       has_default_ = true;

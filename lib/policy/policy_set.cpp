@@ -3,6 +3,7 @@
 #include "lib/policy/policy_set_data.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -116,69 +117,38 @@ std::string why_less(const PolicySet::Data& data, const EndpointIndex::Match& lo
   return why;
 }
 
-// Compares the parts of a pattern with a request, one by one.
-struct Comparison {
-  [[nodiscard]] bool fits(EndpointPattern one) const {
-    if (!one.host) one.host = "*";  // a pattern has at least one part
-    return EndpointIndex({std::move(one)}).find(method, url, headers).has_value();
-  }
-  template <class Part>
-  [[nodiscard]] bool fits(const EndpointPattern& pattern, Part EndpointPattern::*part) const {
-    EndpointPattern one;
-    one.*part = pattern.*part;
-    return fits(std::move(one));
-  }
-  [[nodiscard]] bool fits_host(const EndpointPattern& pattern) const {
-    EndpointPattern hosts;
-    hosts.host = pattern.host;
-    hosts.more_hosts = pattern.more_hosts;
-    return fits(std::move(hosts));
-  }
+// Returns whether a request matches a pattern that has a single part.
+using Fits = std::function<bool(EndpointPattern part)>;
 
-  std::string_view method;
-  const Url& url;
-  const Headers& headers;
-};
-
-std::string mismatch(const std::string& part, const std::string& written, std::string_view found) {
-  return part + " " + one_line(written) + " does not match " + one_line(found);
-}
-
-// Adds what fails of the conditions on headers or on the query, but not what the request has there:
-// it may be secret.
-void add_conditions(std::vector<std::string>& failed, const Comparison& request,
-                    const std::string& part, const EndpointPattern& pattern,
-                    EndpointPattern::Conditions EndpointPattern::*conditions) {
-  for (const auto& [name, value] : pattern.*conditions) {
-    EndpointPattern one;
-    (one.*conditions)[name] = value;
-    if (request.fits(std::move(one))) continue;
-    failed.push_back(part + " " + one_line(name + "=" + value) + " does not match the request");
-  }
-}
-
-// What of a pattern does not fit: "port 8443 does not match 80". Each header and each item of the
-// query counts.
-std::vector<std::string> mismatches(const EndpointPattern& pattern, const Comparison& request) {
-  const auto& url = request.url;
+// Returns what of a pattern does not fit, except its hosts: "port 8443 does not match 80". Each
+// header and each item of the query counts; their values in the request may be secret.
+std::vector<std::string> mismatches(const EndpointPattern& pattern, std::string_view method,
+                                    const Url& url, const Fits& fits) {
   std::vector<std::string> failed;
-  if (!request.fits(pattern, &EndpointPattern::path)) {
-    failed.push_back(mismatch("path", *pattern.path, url.path()));
+  EndpointPattern part;
+  const auto compare = [&](const std::string& what, std::string_view found) {
+    if (fits(std::exchange(part, EndpointPattern()))) return;
+    failed.push_back(what + " not match " + one_line(found));
+  };
+  part.path = pattern.path;
+  compare("path " + one_line(pattern.path.value_or("")) + " does", url.path());
+  part.methods = pattern.methods;
+  const bool single = pattern.methods.size() == 1;
+  std::string methods = single ? "method" : "methods";
+  for (const auto& one : pattern.methods) methods += " " + one;
+  compare(methods + (single ? " does" : " do"), method);
+  part.port = pattern.port;
+  compare("port " + std::to_string(pattern.port.value_or(0)) + " does", std::to_string(url.port()));
+  part.scheme = pattern.scheme;
+  compare("scheme " + one_line(pattern.scheme.value_or("")) + " does", url.scheme());
+  for (const auto& [name, value] : pattern.headers) {
+    part.headers[name] = value;
+    compare("header " + one_line(name + "=" + value) + " does", "the request");
   }
-  if (!request.fits(pattern, &EndpointPattern::methods)) {
-    const bool one = pattern.methods.size() == 1;
-    std::string all = one ? "method" : "methods";
-    for (const auto& method : pattern.methods) all += " " + method;
-    failed.push_back(all + (one ? " does" : " do") + " not match " + one_line(request.method));
+  for (const auto& [name, value] : pattern.query) {
+    part.query[name] = value;
+    compare("query " + one_line(name + "=" + value) + " does", "the request");
   }
-  if (!request.fits(pattern, &EndpointPattern::port)) {
-    failed.push_back(mismatch("port", std::to_string(*pattern.port), std::to_string(url.port())));
-  }
-  if (!request.fits(pattern, &EndpointPattern::scheme)) {
-    failed.push_back(mismatch("scheme", *pattern.scheme, url.scheme()));
-  }
-  add_conditions(failed, request, "header", pattern, &EndpointPattern::headers);
-  add_conditions(failed, request, "query", pattern, &EndpointPattern::query);
   return failed;
 }
 
@@ -237,10 +207,16 @@ std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method
   std::size_t fewest = data_->index.find(method, url, headers) ? 1 : SIZE_MAX;
   std::vector<Candidate> misses;
   std::size_t of_path = 0;  // how many of the first have a path that fits
-  const Comparison request{method, url, headers};
+  const auto fits = [&](EndpointPattern part) {
+    if (!part.host) part.host = "*";  // a pattern has at least one part
+    return EndpointIndex({std::move(part)}).find(method, url, headers).has_value();
+  };
   for (const auto& entry : data_->entries) {
-    if (!request.fits_host(entry.pattern)) continue;
-    const auto failed = mismatches(entry.pattern, request);
+    EndpointPattern hosts;
+    hosts.host = entry.pattern.host;
+    hosts.more_hosts = entry.pattern.more_hosts;
+    if (!fits(hosts)) continue;
+    const auto failed = mismatches(entry.pattern, method, url, fits);
     if (failed.empty() || failed.size() > fewest) continue;
     if (failed.size() < fewest) {
       fewest = failed.size();
@@ -249,7 +225,7 @@ std::vector<PolicySet::Candidate> PolicySet::near_misses(std::string_view method
     }
     std::string why;
     for (const auto& one : failed) why += (why.empty() ? "" : "; ") + one;
-    const bool path_fits = request.fits(entry.pattern, &EndpointPattern::path);
+    const bool path_fits = !failed.front().starts_with("path ");  // which is compared first
     const auto at = path_fits ? of_path++ : misses.size();
     misses.emplace(misses.begin() + static_cast<std::ptrdiff_t>(at), &entry.resolved, entry.source,
                    why);
