@@ -131,7 +131,7 @@ Outcome ClientCore::send(Request&& request, CallOptions&& options) {
   // The call may destroy the client. `self` keeps the scheduler and the pool alive until we return.
   const auto self = shared_from_this();
   LoopPool::Lease lent;
-  auto ticket = under_way_.begin_call();
+  auto ticket = under_way_.begin(true);
   auto where = begin(request, options, ticket, driver ? nullptr : &lent);
   if (!where) return std::move(where).error();
   BlockingCompletion completion;
@@ -155,7 +155,7 @@ std::future<Outcome> ClientCore::send_async(Request&& request, CallOptions&& opt
 
 void ClientCore::start(Request&& request, CallOptions&& options,
                        std::unique_ptr<Completion> completion) {
-  auto ticket = under_way_.begin_call();
+  auto ticket = under_way_.begin(true);
   auto where = begin(request, options, ticket, nullptr);
   if (!where) {
     Outcome outcome = std::move(where).error();
@@ -168,7 +168,7 @@ void ClientCore::start(Request&& request, CallOptions&& options,
 }
 
 void ClientCore::run(std::shared_ptr<Work> work) {
-  auto ticket = under_way_.begin_work();
+  auto ticket = under_way_.begin(false);
   auto where = find_loop();
   if (!where) return work->give_up(std::move(where).error());
   where->ticket = std::move(ticket);

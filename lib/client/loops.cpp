@@ -45,10 +45,7 @@ BackgroundLoop::CallCount BackgroundLoop::count_call(std::string_view origin) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   const int now = calls.in_flight.fetch_add(1, std::memory_order_relaxed) + 1;
   calls.most = std::max(calls.most, now);
-  CallCount count;
-  count.call.reset(this);
-  count.in_flight.reset(&calls);
-  return count;
+  return {decltype(CallCount::call)(this), decltype(CallCount::in_flight)(&calls)};
 }
 
 bool BackgroundLoop::has_idle(std::string_view origin) const {

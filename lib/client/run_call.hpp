@@ -8,6 +8,7 @@
 #include <httpretry/client/client.hpp>
 #include <httpretry/flow/detail/posted.hpp>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -24,16 +25,11 @@ class UnderWay {
   };
   using Ticket = std::unique_ptr<UnderWay, End>;
 
-  // Empty: the client drains.
-  [[nodiscard]] Ticket begin_call() {
+  // Returns an empty ticket if the client drains. `for_call` is false for work, which still begins
+  // then, because a call in flight may need it.
+  [[nodiscard]] Ticket begin(bool for_call) {
     const std::lock_guard lock(mutex_);
-    if (drains_) return nullptr;
-    ++count_;
-    return Ticket(this);
-  }
-  // Also while it drains: a call that is under way may need the work.
-  [[nodiscard]] Ticket begin_work() {
-    const std::lock_guard lock(mutex_);
+    if (for_call && drains_) return nullptr;
     ++count_;
     return Ticket(this);
   }
@@ -82,19 +78,14 @@ class UntilNothingLeft {
       : token_(all.nothing_left()), scheduler_(scheduler) {}
   [[nodiscard]] bool await_ready() const { return token_.stop_requested(); }
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> self) {
-    on_end_.emplace(token_, Post{scheduler_, self});
+    on_end_.emplace(token_, [this, self] { scheduler_.post(self); });
   }
   void await_resume() { on_end_.reset(); }
 
  private:
-  struct Post {
-    Scheduler& scheduler;
-    std::coroutine_handle<> handle;
-    void operator()() const { scheduler.post(handle); }
-  };
   std::stop_token token_;
   Scheduler& scheduler_;
-  std::optional<std::stop_callback<Post>> on_end_;
+  std::optional<std::stop_callback<std::function<void()>>> on_end_;
 };
 
 // Where a call runs.

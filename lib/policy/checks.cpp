@@ -255,18 +255,14 @@ struct PolicyChecker {
          "says nothing");
   }
 
-  void report_late_hedge(const std::string& limit, Duration most) const {
-    const auto after = resolved.hedge->after;
-    error({"hedge.after", limit}, "hedge.after (" + httpretry::to_text(after) + ") is not under " +
-                                      limit + " (" + httpretry::to_text(most) +
-                                      "): no hedge would ever be sent");
-  }
-
   void check_hedge(const HedgePolicy& hedge) const {
-    if (hedge.quantile == 0 && hedge.after >= resolved.attempt_timeout) {
-      report_late_hedge("attempt_timeout", resolved.attempt_timeout);
-    } else if (hedge.quantile == 0 && hedge.after >= resolved.max_elapsed_time) {
-      report_late_hedge("max_elapsed_time", resolved.max_elapsed_time);
+    const bool late = hedge.after >= resolved.attempt_timeout;
+    if (hedge.quantile == 0 && (late || hedge.after >= resolved.max_elapsed_time)) {
+      const std::string limit = late ? "attempt_timeout" : "max_elapsed_time";
+      const auto most = late ? resolved.attempt_timeout : resolved.max_elapsed_time;
+      error({"hedge.after", limit},
+            "hedge.after (" + httpretry::to_text(hedge.after) + ") is not under " + limit + " (" +
+                httpretry::to_text(most) + "): no hedge would ever be sent");
     } else if (hedge.quantile != 0 && hedge.min > hedge.max) {
       error({"hedge.min", "hedge.max", "hedge.after"},
             over("hedge.min", hedge.min, "hedge.max", hedge.max));

@@ -1,4 +1,5 @@
 // Conditions on the headers and the query of a request, and what can be wrong with a pattern.
+#include "lib/http/text.hpp"
 #include "lib/policy/endpoint_pattern.hpp"
 
 #include <algorithm>
@@ -12,11 +13,9 @@ namespace {
 // The value of the first item with that name, in "a=1&b=2".
 std::optional<Label> query_item(std::string_view query, std::string_view name) {
   while (!query.empty()) {
-    const auto item = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(query.size(), item.size() + 1));
-    const auto equals = std::min(item.find('='), item.size());
-    if (!Label(item.substr(0, equals), true).is(name)) continue;
-    return Label(item.substr(std::min(equals + 1, item.size())), true);
+    auto value = take_until(query, '&');
+    const auto key = take_until(value, '=');
+    if (Label(key, true).is(name)) return Label(value, true);
   }
   return std::nullopt;
 }

@@ -43,8 +43,7 @@ class AwsImport {
 
   Result<ImportedPolicies> run(std::string_view text) {
     for (number_ = 1; !text.empty(); ++number_) {
-      line_ = text.substr(0, text.find('\n'));
-      text.remove_prefix(std::min(text.size(), line_.size() + 1));
+      line_ = take_until(text, '\n');
       if (line_.ends_with('\r')) line_.remove_suffix(1);
       read_line();
     }

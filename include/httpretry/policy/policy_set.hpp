@@ -294,49 +294,53 @@ class HTTPRETRY_API PolicyBuilder {
   PolicyBuilder& extends(std::string_view policy) { return put("extends", policy); }
   PolicyBuilder& preset(std::string_view name) { return put("preset", name); }
 
-  PolicyBuilder& max_attempts(int sends) { return say(&RetryPolicy::max_attempts, sends); }
-  PolicyBuilder& unlimited_attempts() { return say(&RetryPolicy::max_attempts, std::nullopt); }
+  PolicyBuilder& max_attempts(int sends) { return say<&RetryPolicy::max_attempts>(sends); }
+  PolicyBuilder& unlimited_attempts() { return say<&RetryPolicy::max_attempts>(std::nullopt); }
   // For this and the next four, kForever is no limit.
   PolicyBuilder& max_elapsed_time(Duration limit) {
-    return say(&RetryPolicy::max_elapsed_time, limit);
+    return say<&RetryPolicy::max_elapsed_time>(limit);
   }
   PolicyBuilder& attempt_timeout(Duration limit) {
-    return say(&RetryPolicy::attempt_timeout, limit);
+    return say<&RetryPolicy::attempt_timeout>(limit);
   }
   PolicyBuilder& response_timeout(Duration limit) {
-    return say(&RetryPolicy::response_timeout, limit);
+    return say<&RetryPolicy::response_timeout>(limit);
   }
   PolicyBuilder& connect_timeout(Duration limit) {
-    return say(&RetryPolicy::connect_timeout, limit);
+    return say<&RetryPolicy::connect_timeout>(limit);
   }
-  PolicyBuilder& stall_timeout(Duration limit) { return say(&RetryPolicy::stall_timeout, limit); }
-  PolicyBuilder& elapsed_rule(ElapsedRule rule) { return say(&RetryPolicy::elapsed_rule, rule); }
-  PolicyBuilder& backoff(const Backoff& waits) { return say(&RetryPolicy::backoff, waits); }
+  PolicyBuilder& stall_timeout(Duration limit) { return say<&RetryPolicy::stall_timeout>(limit); }
+  PolicyBuilder& elapsed_rule(ElapsedRule rule) { return say<&RetryPolicy::elapsed_rule>(rule); }
+  PolicyBuilder& backoff(const Backoff& waits) { return say<&RetryPolicy::backoff>(waits); }
   PolicyBuilder& throttle_backoff(const std::optional<Backoff>& waits) {
-    return say(&RetryPolicy::throttle_backoff, waits);
+    return say<&RetryPolicy::throttle_backoff>(waits);
   }
-  PolicyBuilder& retry_on(const RetryOn& what) { return say(&RetryPolicy::retry_on, what); }
-  PolicyBuilder& repeat(Repeat rule) { return say(&RetryPolicy::repeat, rule); }
+  PolicyBuilder& retry_on(const RetryOn& what) { return say<&RetryPolicy::retry_on>(what); }
+  PolicyBuilder& repeat(Repeat rule) { return say<&RetryPolicy::repeat>(rule); }
   // An empty name is an error when the policy is read.
   PolicyBuilder& idempotency_key(std::string_view header) { return put("idempotency_key", header); }
   PolicyBuilder& server_delay(const ServerDelayPolicy& delay) {
-    return say(&RetryPolicy::server_delay, delay);
+    return say<&RetryPolicy::server_delay>(delay);
   }
-  PolicyBuilder& budget(const BudgetPolicy& limit) { return say(&RetryPolicy::budget, limit); }
-  PolicyBuilder& adaptive(bool on) { return say(&RetryPolicy::adaptive, on); }
-  PolicyBuilder& pause(const PausePolicy& rule) { return say(&GuardPolicy::pause, rule); }
+  PolicyBuilder& budget(const BudgetPolicy& limit) { return say<&RetryPolicy::budget>(limit); }
+  PolicyBuilder& adaptive(bool on) { return say<&RetryPolicy::adaptive>(on); }
+  PolicyBuilder& pause(const PausePolicy& rule) {
+    return say<&RetryPolicy::guards, &GuardPolicy::pause>(rule);
+  }
   PolicyBuilder& rate(const std::optional<RatePolicy>& limit) {
-    return say(&GuardPolicy::rate, limit);
+    return say<&RetryPolicy::guards, &GuardPolicy::rate>(limit);
   }
   PolicyBuilder& concurrency(const std::optional<ConcurrencyPolicy>& limits) {
-    return say(&GuardPolicy::concurrency, limits);
+    return say<&RetryPolicy::guards, &GuardPolicy::concurrency>(limits);
   }
   PolicyBuilder& breaker(const std::optional<BreakerPolicy>& rule) {
-    return say(&GuardPolicy::breaker, rule);
+    return say<&RetryPolicy::guards, &GuardPolicy::breaker>(rule);
   }
-  PolicyBuilder& priority(Priority rank) { return say(&GuardPolicy::priority, rank); }
+  PolicyBuilder& priority(Priority rank) {
+    return say<&RetryPolicy::guards, &GuardPolicy::priority>(rank);
+  }
   PolicyBuilder& hedge(const std::optional<HedgePolicy>& rule) {
-    return say(&RetryPolicy::hedge, rule);
+    return say<&RetryPolicy::hedge>(rule);
   }
 
   // One key, or one of a block's, as `--set` has it: set("backoff.initial", "200ms"). The text is
@@ -348,17 +352,13 @@ class HTTPRETRY_API PolicyBuilder {
 
  private:
   friend class PolicySetBuilder;
-  template <class T, class Value>
-  PolicyBuilder& say(T RetryPolicy::*field, const Value& value) {
+  // Says a member of a RetryPolicy, or a member of a member.
+  template <auto... member, class Value>
+  PolicyBuilder& say(const Value& value) {
     RetryPolicy policy;
-    policy.*field = value;
-    return say(policy, &(policy.*field));
-  }
-  template <class T>
-  PolicyBuilder& say(T GuardPolicy::*field, const T& value) {
-    RetryPolicy policy;
-    policy.guards.*field = value;
-    return say(policy, &(policy.guards.*field));
+    auto& field = (policy.*....*member);
+    field = value;
+    return say(policy, &field);
   }
   // Writes the key whose member of `policy` is at `field`.
   PolicyBuilder& say(const RetryPolicy& policy, const void* field);
