@@ -108,54 +108,34 @@ bool matches_path(const PathPattern& path, const Segments& segments, std::size_t
   return at == segments.count;
 }
 
-// A request, as patterns see it.
-class Asked {
- public:
-  Asked(const EndpointIndex::Data& data, std::string_view method, const Url& url,
-        const Headers& headers)
-      : data_(data),
-        host_(without_trailing_dots(url.host())),
-        path_(split_path(url.path())),
-        method_(method),
-        url_(url),
-        headers_(headers) {
-    // Only a pattern for any host matches a name that is longer than DNS allows.
-    if (host_.size() > kMaxHost) host_ = {};
-  }
-
-  // Calls `found` with each entry that matches, the most specific first, until it returns true.
-  template <class Found>
-  void each_match(const Found& found) const {
-    if (const auto exact = data_.exact_hosts.find(host_); exact != data_.exact_hosts.end()) {
-      for (const auto& entry : exact->second) {
-        if (matches(data_.patterns[entry.pattern]) && found(entry)) return;
-      }
-    }
-    for (const auto& entry : data_.other_hosts) {
-      if (matches_host(entry.host, host_) && matches(data_.patterns[entry.pattern]) && found(entry))
-        return;
-    }
-  }
-
- private:
-  [[nodiscard]] bool matches(const EndpointIndex::Data::Pattern& pattern) const {
-    const auto& given = pattern.given;
+// Calls `found` with each entry that matches a request, the most specific first, until it returns
+// true.
+template <class Found>
+void each_match(const EndpointIndex::Data& data, std::string_view method, const Url& url,
+                const Headers& headers, const Found& found) {
+  auto host = without_trailing_dots(url.host());
+  // Only a pattern for any host matches a name that is longer than DNS allows.
+  if (host.size() > kMaxHost) host = {};
+  const auto path = split_path(url.path());
+  const auto matches = [&](const EndpointIndex::Data::Entry& entry) {
+    const auto& [given, steps, conditions] = data.patterns[entry.pattern];
     const auto& methods = given.methods;
-    return (!given.port || *given.port == url_.port()) && matches_path(pattern.path, path_) &&
+    return (!given.port || *given.port == url.port()) && matches_path(steps, path) &&
            (methods.empty() ||
-            std::find(methods.begin(), methods.end(), method_) != methods.end()) &&
-           (!given.scheme || *given.scheme == url_.scheme()) &&
-           std::all_of(pattern.conditions.begin(), pattern.conditions.end(),
-                       [&](const Condition& one) { return one.holds(headers_, url_.query()); });
+            std::find(methods.begin(), methods.end(), method) != methods.end()) &&
+           (!given.scheme || *given.scheme == url.scheme()) &&
+           std::all_of(conditions.begin(), conditions.end(),
+                       [&](const Condition& one) { return one.holds(headers, url.query()); });
+  };
+  if (const auto exact = data.exact_hosts.find(host); exact != data.exact_hosts.end()) {
+    for (const auto& entry : exact->second) {
+      if (matches(entry) && found(entry)) return;
+    }
   }
-
-  const EndpointIndex::Data& data_;
-  std::string_view host_;
-  Segments path_;
-  std::string_view method_;
-  const Url& url_;
-  const Headers& headers_;
-};
+  for (const auto& entry : data.other_hosts) {
+    if (matches_host(entry.host, host) && matches(entry) && found(entry)) return;
+  }
+}
 
 bool conditions_meet(const std::vector<Condition>& some, const std::vector<Condition>& others) {
   return std::none_of(some.begin(), some.end(), [&](const Condition& one) {
@@ -284,7 +264,7 @@ std::optional<std::size_t> EndpointIndex::find(std::string_view method, const Ur
                                                const Headers& headers) const {
   std::optional<std::size_t> winner;
   if (!data_) return winner;
-  Asked(*data_, method, url, headers).each_match([&](const Data::Entry& entry) {
+  each_match(*data_, method, url, headers, [&](const Data::Entry& entry) {
     winner = entry.pattern;
     return true;
   });
@@ -297,7 +277,7 @@ std::vector<EndpointIndex::Match> EndpointIndex::matches(std::string_view method
   if (!data_) return all;
   // A pattern may match by several of its hosts: the most specific counts.
   std::unordered_set<std::size_t> known;
-  Asked(*data_, method, url, headers).each_match([&](const Data::Entry& entry) {
+  each_match(*data_, method, url, headers, [&](const Data::Entry& entry) {
     if (known.insert(entry.pattern).second) all.push_back({entry.pattern, entry.rank});
     return false;
   });

@@ -10,8 +10,8 @@ namespace {
 
 struct User {
   const ResolvedPolicy* resolved;
-  const EndpointPattern* pattern;  // nullptr: the default
-  const JsonNode* json;            // likewise
+  const EndpointPattern* pattern;  // an empty one for the default
+  const JsonNode* json;            // nullptr for the default
   std::string_view place = {};     // that states the block
 };
 
@@ -24,10 +24,9 @@ std::vector<std::string_view> hosts_of(const EndpointPattern& pattern) {
 bool is_exact(std::string_view host) { return host.find('*') == std::string_view::npos; }
 
 // Whether it is for any host, or for those that a "*" fits.
-bool is_wide(const EndpointPattern* pattern) {
-  if (pattern == nullptr || !pattern->host) return true;
-  const auto hosts = hosts_of(*pattern);
-  return !std::all_of(hosts.begin(), hosts.end(), is_exact);
+bool is_wide(const EndpointPattern& pattern) {
+  const auto hosts = hosts_of(pattern);
+  return hosts.empty() || !std::all_of(hosts.begin(), hosts.end(), is_exact);
 }
 
 // Whether one of the requests to its hosts may be another entry's.
@@ -48,8 +47,8 @@ bool fits(std::string_view wide, std::string_view other) {
 }
 
 bool may_share_host(const User& wide, const User& other) {
-  if (other.pattern == nullptr || !leaves_some(*other.pattern)) return false;
-  if (wide.pattern == nullptr || !wide.pattern->host) return true;
+  if (!leaves_some(*other.pattern)) return false;
+  if (!wide.pattern->host) return true;
   if (!may_be_one_origin(*wide.pattern, *other.pattern)) return false;
   for (const auto host : hosts_of(*other.pattern)) {
     for (const auto own : hosts_of(*wide.pattern)) {
@@ -73,7 +72,6 @@ class Checker {
     if (!block || block->scope != GuardScope::Host) return;
     if (const auto& names = user.resolved->guard_names) user.place = (*names).*place_;
     users_.push_back(user);
-    if (user.pattern == nullptr) return;
     for (const auto host : hosts_of(*user.pattern)) {
       if (is_exact(host)) add_exact(user, host);
     }
@@ -84,7 +82,7 @@ class Checker {
     constexpr std::size_t kMostCompared = 1'000'000;  // a file may be huge
     std::size_t compared = 0;
     for (const auto& wide : users_) {
-      if (!is_wide(wide.pattern)) continue;
+      if (!is_wide(*wide.pattern)) continue;
       if (compared > kMostCompared) return;
       compared += users_.size();
       const auto other = std::find_if(users_.begin(), users_.end(), [&](const User& one) {
@@ -149,9 +147,10 @@ void name_guards(ResolvedPolicy& resolved, const JsonNode& entry) {
 
 void check_guards_of_hosts(const PolicySet::Data& data, std::span<const JsonNode* const> entries,
                            Problems& problems) {
+  const EndpointPattern any;
   const auto check = [&](std::string_view key, std::string GuardNames::*place, auto block_of) {
     Checker checker(key, place, block_of, problems);
-    checker.add({&data.fallback, nullptr, nullptr});
+    checker.add({&data.fallback, &any, nullptr});
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const auto& entry = data.entries[i];
       checker.add({&entry.resolved, &entry.pattern, entries[i]});

@@ -64,23 +64,20 @@ std::string near_preset(std::string_view name) {
   return did_you_mean(name, names);
 }
 
-class PolicyReader {
- public:
-  PolicyReader(const JsonNode& policy, Problems& problems, ValuePool& pool)
-      : policy_(policy), problems_(problems), pool_(pool) {}
-
+// Reads the values of a policy from its layers.
+struct PolicyReader {
   // `parent` is the key of the object, and `prefix` that key with those above it.
   void read(const Layered& layered, const Shape& shape, void* target, const Key* parent,
             const std::string& prefix) {
     const auto traits = traits_of(layered, shape);
     const auto* const kind = layered.find("kind");
     if (shape.kinds.size() > 0 && kind == nullptr) {
-      problems_.error(position_of(layered), "missing key \"kind\"");
+      problems.error(position_of(layered), "missing key \"kind\"");
       return;
     }
     for (const auto& member : layered.members) {
       if (shape.find(member.key, traits.kind) != nullptr) continue;
-      problems_.error(position_of(member), not_of_kind(member.key, *kind->json));
+      problems.error(position_of(member), not_of_kind(member.key, *kind->json));
     }
     for (const auto& key : shape.keys) {
       if (key.field == nullptr || !traits.have(key)) continue;
@@ -88,12 +85,7 @@ class PolicyReader {
       if (kind != nullptr && key.name == "kind" && shape.prepare != nullptr) shape.prepare(target);
     }
   }
-  [[nodiscard]] PolicyValues take() {
-    values_.shrink_to_fit();
-    return PolicyValues(std::move(values_));
-  }
 
- private:
   void read_value(const Layered& object, const Key& key, void* target, const Key* parent,
                   const std::string& prefix) {
     const auto* const own = object.find(key.name);
@@ -102,7 +94,7 @@ class PolicyReader {
     if (layered == nullptr) {
       // Without the key, `target` has its default.
       if (key.required) {
-        problems_.error(position_of(object), "missing key " + quoted_text(key.name));
+        problems.error(position_of(object), "missing key " + quoted_text(key.name));
       }
     } else if (key.type->shape() != nullptr && layered->json->is(JsonNode::Type::Object)) {
       const auto& inner = static_cast<const ObjectType&>(*key.type);  // only these have a shape
@@ -110,13 +102,13 @@ class PolicyReader {
            prefix + std::string(key.name) + ".");
       return;
     } else {
-      key.type->read(*layered->json, field, problems_);
+      key.type->read(*layered->json, field, problems);
     }
     const ValueSource source{parent, &key, layered == nullptr ? nullptr : layered->json,
                              own == nullptr ? nullptr : own->origin};
-    auto& value = pool_[source];
+    auto& value = pool[source];
     if (!value) value = made(source, field, prefix);
-    values_.push_back(value);
+    values.push_back(value);
   }
 
   static std::shared_ptr<const PolicyValue> made(const ValueSource& source, const void* field,
@@ -134,15 +126,15 @@ class PolicyReader {
   }
 
   [[nodiscard]] const JsonNode& position_of(const Layered& layered) const {
-    if (layered.origin == nullptr) return policy_;
-    const auto known = layered.origin->positions || is_within(*layered.json, policy_);
-    return known ? *layered.json : policy_;
+    if (layered.origin == nullptr) return policy;
+    const auto known = layered.origin->positions || is_within(*layered.json, policy);
+    return known ? *layered.json : policy;
   }
 
-  const JsonNode& policy_;
-  Problems& problems_;
-  ValuePool& pool_;
-  PolicyValues::Shared values_;
+  const JsonNode& policy;
+  Problems& problems;
+  ValuePool& pool;
+  PolicyValues::Shared values{};
 };
 
 // The place of the policy that has stated a block last.
@@ -266,11 +258,12 @@ const LoadedPreset* preset_of(const JsonNode& policy, Problems& problems) {
 ResolvedPolicy read_policy(const Layered& layered, const JsonNode& policy, Problems& problems,
                            ValuePool& pool) {
   auto read = std::make_shared<RetryPolicy>();
-  PolicyReader reader(policy, problems, pool);
+  PolicyReader reader{policy, problems, pool};
   reader.read(layered, kPolicy, read.get(), nullptr, {});
   ResolvedPolicy resolved;
   resolved.policy = std::move(read);
-  resolved.values = reader.take();
+  reader.values.shrink_to_fit();
+  resolved.values = PolicyValues(std::move(reader.values));
   resolved.guard_names = guard_names_of(layered, nullptr);
   return resolved;
 }

@@ -37,74 +37,51 @@ bool is_built_in(const ResolvedPolicy& resolved) {
          *resolved.policy == *standard().policy;
 }
 
-using Setting = std::pair<std::string, std::string>;  // "backoff.initial", its value
-
-// One layer of all settings; a later one replaces an earlier one.
-const JsonNode& layer_of(std::span<const Setting> settings, JsonTree& tree) {
-  auto layer = OrderedJson::object();
-  for (const auto& [key, text] : settings) set_dotted(layer, key, text);
-  return tree.add(layer);
-}
-
-// Settings of a command line, laid over the policies of a set.
-class Overlay {
- public:
-  Overlay(std::span<const Setting> settings, std::string_view name)
-      : problems_(std::string(name)),
-        origin_{std::string(name), false, nullptr},
-        layer_(layer_of(settings, tree_)) {
-    read_members(layer_, kPolicy, nullptr, problems_);
-    if (const auto* const extends = layer_.find("extends")) {
-      problems_.error(*extends, "a setting lies over every policy; it cannot extend one");
-    }
-    preset_ = preset_of(layer_, problems_);
-  }
-
+// Lays the settings of a command line over the policies of a set.
+struct Overlay {
   // The policy with the settings over it. Entries that share one share it afterwards.
   void lay(ResolvedPolicy& resolved) {
-    auto& made = made_[{resolved.policy.get(), resolved.guard_names.get()}];
-    if (!made.policy) made = laid(resolved);
-    resolved.policy = made.policy;
-    resolved.values = made.values;
-    resolved.preset = made.preset;
-    resolved.guard_names = made.guard_names;
+    auto& laid = made[{resolved.policy.get(), resolved.guard_names.get()}];
+    if (!laid.policy) laid = make(resolved);
+    resolved.policy = laid.policy;
+    resolved.values = laid.values;
+    resolved.preset = laid.preset;
+    resolved.guard_names = laid.guard_names;
   }
 
-  [[nodiscard]] bool failed() const { return problems_.failed(); }
-  // "--set backoff.initial: …"
-  Error error() {
-    auto problems = problems_.take();
-    for (auto& problem : problems) {
-      auto key = one_line(std::exchange(problem.pointer, {})).erase(0, 1);
-      std::replace(key.begin(), key.end(), '/', '.');
-      if (!key.empty()) problem.file += " " + key;
-    }
-    return Error(Errc::InvalidRequest, error_lines(problems));
-  }
-
- private:
-  ResolvedPolicy laid(const ResolvedPolicy& resolved) {
+  ResolvedPolicy make(const ResolvedPolicy& resolved) {
     const LayerOrigin before{"built in", false, &resolved.values};
     auto layered = built_in();
-    lay_over(layered, tree_.add(write_object(kPolicy, resolved.policy.get())), kPolicy, before);
-    if (preset_ != nullptr) lay_preset_over(layered, *preset_->tree->root, preset_->origin);
-    lay_over(layered, layer_, kPolicy, origin_);
+    lay_over(layered, tree.add(write_object(kPolicy, resolved.policy.get())), kPolicy, before);
+    if (preset != nullptr) lay_preset_over(layered, *preset->tree->root, preset->origin);
+    lay_over(layered, layer, kPolicy, origin);
     ValuePool pool;  // the origins are this function's
-    auto result = read_policy(layered, layer_, problems_, pool);
-    check_policy(layered, *result.policy, layer_, problems_);
+    auto result = read_policy(layered, layer, problems, pool);
+    check_policy(layered, *result.policy, layer, problems);
     result.guard_names = guard_names_of(layered, resolved.guard_names);
-    result.preset = preset_ != nullptr ? layer_.find("preset")->text : resolved.preset;
+    result.preset = preset != nullptr ? layer.find("preset")->text : resolved.preset;
     return result;
   }
 
-  Problems problems_;
-  LayerOrigin origin_;
-  JsonTree tree_;
-  const JsonNode& layer_;
-  const LoadedPreset* preset_ = nullptr;
+  Problems& problems;
+  JsonTree& tree;
+  const JsonNode& layer;
+  const LayerOrigin origin;
+  const LoadedPreset* preset;
   // The same numbers may stand in several places.
-  std::map<std::pair<const RetryPolicy*, const GuardNames*>, ResolvedPolicy> made_;
+  std::map<std::pair<const RetryPolicy*, const GuardNames*>, ResolvedPolicy> made{};
 };
+
+// "--set backoff.initial: …"
+Error settings_error(Problems& of_settings) {
+  auto problems = of_settings.take();
+  for (auto& problem : problems) {
+    auto key = one_line(std::exchange(problem.pointer, {})).erase(0, 1);
+    std::replace(key.begin(), key.end(), '/', '.');
+    if (!key.empty()) problem.file += " " + key;
+  }
+  return Error(Errc::InvalidRequest, error_lines(problems));
+}
 
 // An entry that says nothing of a part is compared as if it said "any". That is no text of the
 // user's, so it is not told as such.
@@ -282,12 +259,21 @@ Result<PolicySet> policy_file::set_of(CheckedPolicies checked) {
 Result<PolicySet> with_settings(const PolicySet& set,
                                 std::span<const std::pair<std::string, std::string>> settings,
                                 std::string_view origin) {
-  Overlay overlay(settings, origin);
+  Problems problems{std::string(origin)};
+  auto json = OrderedJson::object();
+  for (const auto& [key, text] : settings) set_dotted(json, key, text);
+  JsonTree tree;
+  const auto& layer = tree.add(json);
+  read_members(layer, kPolicy, nullptr, problems);
+  if (const auto* const extends = layer.find("extends")) {
+    problems.error(*extends, "a setting lies over every policy; it cannot extend one");
+  }
+  Overlay overlay{problems, tree, layer, {std::string(origin)}, preset_of(layer, problems)};
   auto data = std::make_shared<PolicySet::Data>(set.data());
   overlay.lay(data->fallback);
   for (auto& policy : data->policies) overlay.lay(policy);
   for (auto& entry : data->entries) overlay.lay(entry.resolved);
-  if (overlay.failed()) return overlay.error();
+  if (problems.failed()) return settings_error(problems);
   return PolicySet(std::move(data));
 }
 
