@@ -10,7 +10,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <system_error>
 
 namespace httpretry::detail {

@@ -95,7 +95,9 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
     call.timeout = kForever;
   }
   [[nodiscard]] const CallOptions& call() const { return options_.call; }
-  Result<std::unique_ptr<BodyWriter>> open(const Request& request) override;
+  Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
+    return std::unique_ptr<BodyWriter>(std::make_unique<Writer>(shared_from_this()));
+  }
 
   Request next() {
     began_ = false;
@@ -157,6 +159,15 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   }
 
  private:
+  struct Writer final : BodyWriter {
+    explicit Writer(std::shared_ptr<Stream> of) : stream(std::move(of)) {}
+    Result<void> begin(const Response& head, std::uint64_t /*offset*/) override {
+      return stream->begin_response(head);
+    }
+    Result<Wish> write(std::string_view bytes) override { return stream->write(bytes); }
+    std::shared_ptr<Stream> stream;
+  };
+
   Request request_;
   OnEvent on_event_;
   EventStreamOptions options_;
@@ -166,22 +177,6 @@ class Stream final : public Sink, public std::enable_shared_from_this<Stream> {
   bool began_ = false;      // the response of this request is an event stream
   bool enough_ = false;     // for on_event
 };
-
-class StreamWriter final : public BodyWriter {
- public:
-  explicit StreamWriter(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
-  Result<void> begin(const Response& head, std::uint64_t /*offset*/) override {
-    return stream_->begin_response(head);
-  }
-  Result<Wish> write(std::string_view bytes) override { return stream_->write(bytes); }
-
- private:
-  std::shared_ptr<Stream> stream_;
-};
-
-Result<std::unique_ptr<BodyWriter>> Stream::open(const Request& /*request*/) {
-  return std::unique_ptr<BodyWriter>(std::make_unique<StreamWriter>(shared_from_this()));
-}
 
 Error no_time() { return Error(Errc::Timeout, "the deadline of the event stream has come"); }
 Error stopped() { return Error(Errc::Canceled, "canceled while waiting for the event stream"); }

@@ -87,14 +87,6 @@ void set_up(Call::State& state, const ForCalls& client, RunsOn& where, const Cal
   state.either_stop = std::move(where.either_stop);
 }
 
-// Tells the observers.
-void begin(const Request& request, const Call& call) {
-  auto& state = Call::State::of(call);
-  if (const auto& url = request.parsed_url()) state.first_url = *url;
-  state.context = request.options().context;
-  call.emit(&Observer::call_started, request);
-}
-
 }  // namespace
 
 PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, Request request,
@@ -106,7 +98,9 @@ PostedCoroutine run_call(std::shared_ptr<const ForCalls> client, RunsOn where, R
 
   std::optional<Outcome> result;
   try {
-    begin(request, call);
+    if (const auto& url = request.parsed_url()) state.first_url = *url;
+    state.context = request.options().context;
+    call.emit(&Observer::call_started, request);
     const bool to_sink = request.options().sink != nullptr;
     const auto sending =
         Next(client->options.middlewares, 0)(to_sink ? Request(request) : std::move(request), call);

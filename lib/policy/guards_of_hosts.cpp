@@ -60,18 +60,13 @@ bool may_share_host(const User& wide, const User& other) {
 
 // Compares the places of one kind of block. `BlockOf` gets it from a policy.
 template <class BlockOf>
-class Checker {
- public:
-  Checker(std::string_view key, std::string GuardNames::*place, BlockOf block_of,
-          Problems& problems)
-      : key_(key), place_(place), block_of_(block_of), problems_(problems) {}
-
+struct Checker {
   void add(User user) {
     if (!user.resolved->policy) return;  // it could not be read
-    const auto& block = block_of_(*user.resolved->policy);
+    const auto& block = block_of(*user.resolved->policy);
     if (!block || block->scope != GuardScope::Host) return;
-    if (const auto& names = user.resolved->guard_names) user.place = (*names).*place_;
-    users_.push_back(user);
+    if (const auto& names = user.resolved->guard_names) user.place = (*names).*place;
+    users.push_back(user);
     for (const auto host : hosts_of(*user.pattern)) {
       if (is_exact(host)) add_exact(user, host);
     }
@@ -81,23 +76,22 @@ class Checker {
   void warn_of_wide() {
     constexpr std::size_t kMostCompared = 1'000'000;  // a file may be huge
     std::size_t compared = 0;
-    for (const auto& wide : users_) {
+    for (const auto& wide : users) {
       if (!is_wide(*wide.pattern)) continue;
       if (compared > kMostCompared) return;
-      compared += users_.size();
-      const auto other = std::find_if(users_.begin(), users_.end(), [&](const User& one) {
+      compared += users.size();
+      const auto other = std::find_if(users.begin(), users.end(), [&](const User& one) {
         return one.json != wide.json && one.place != wide.place && may_share_host(wide, one);
       });
-      if (other == users_.end()) continue;
+      if (other == users.end()) continue;
       const auto whose = wide.json == nullptr ? "the default" : pointer_to(*wide.json);
-      problems_.warn(*other->json, "its \"" + std::string(key_) + "\" and that of " + whose +
-                                       " count apart, also where they are for one host");
+      problems.warn(*other->json, "its \"" + std::string(key) + "\" and that of " + whose +
+                                      " count apart, also where they are for one host");
     }
   }
 
- private:
   void add_exact(const User& user, std::string_view host) {
-    auto& earlier = exact_[host];
+    auto& earlier = exact[host];
     const auto other = std::find_if(earlier.begin(), earlier.end(), [&](const User& one) {
       return one.place != user.place && may_be_one_origin(*one.pattern, *user.pattern);
     });
@@ -111,23 +105,23 @@ class Checker {
   }
 
   void tell(const User& user, const User& other, std::string_view host) {
-    auto message = "its \"" + std::string(key_) + "\" and that of " + pointer_to(*other.json) +
+    auto message = "its \"" + std::string(key) + "\" and that of " + pointer_to(*other.json) +
                    " are both for the host " + quoted_text(host);
-    if (block_of_(*user.resolved->policy) == block_of_(*other.resolved->policy)) {
-      problems_.warn(*user.json, message + ", and count apart: they stand in two places");
+    if (block_of(*user.resolved->policy) == block_of(*other.resolved->policy)) {
+      problems.warn(*user.json, message + ", and count apart: they stand in two places");
     } else {
-      problems_.error(*user.json, message +
-                                      ", and differ; state it in one policy that both "
-                                      "extend, or give it \"scope\": \"endpoint\"");
+      problems.error(*user.json, message +
+                                     ", and differ; state it in one policy that both "
+                                     "extend, or give it \"scope\": \"endpoint\"");
     }
   }
 
-  std::string_view key_;
-  std::string GuardNames::*place_;
-  BlockOf block_of_;
-  Problems& problems_;
-  std::vector<User> users_;
-  std::map<std::string_view, std::vector<User>> exact_;  // by host
+  std::string_view key;
+  std::string GuardNames::*place;
+  BlockOf block_of;
+  Problems& problems;
+  std::vector<User> users{};
+  std::map<std::string_view, std::vector<User>> exact{};  // by host
 };
 
 }  // namespace
@@ -149,7 +143,7 @@ void check_guards_of_hosts(const PolicySet::Data& data, std::span<const JsonNode
                            Problems& problems) {
   const EndpointPattern any;
   const auto check = [&](std::string_view key, std::string GuardNames::*place, auto block_of) {
-    Checker checker(key, place, block_of, problems);
+    Checker<decltype(block_of)> checker{key, place, block_of, problems};
     checker.add({&data.fallback, &any, nullptr});
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const auto& entry = data.entries[i];

@@ -166,24 +166,22 @@ OrderedJson print_conditions(const Conditions& conditions) {
 }
 
 constexpr Custom<Conditions> kConditions(parse_conditions, print_conditions);
-// Unlike with Text, an empty string is kept: problems_of reports it.
-constexpr Optional kPart(kAnyText);
 using Part = std::optional<std::string>;
 constexpr Custom<Part> kScheme(
     [](const JsonNode& json, Part& value, Problems& problems) {
       value = json.text;
       return kSchemes.parse(json, problems).has_value();
     },
-    [](const Part& value) { return kPart.write(&value); });
+    [](const Part& value) { return kMaybe<kAnyText>.write(&value); });
 constexpr Custom<EndpointPattern> kHost(parse_hosts, print_hosts);
 constexpr Number<std::uint16_t> kPortNumber(1, 65535);
-constexpr Optional kPort(kPortNumber);
 
 constexpr Key kMatchKeys[] = {
     key<&EndpointPattern::scheme>("scheme", kScheme).not_null(),
     whole_key("host", kHost).not_null(),
-    key<&EndpointPattern::port>("port", kPort).not_null(),
-    key<&EndpointPattern::path>("path", kPart).not_null(),
+    key<&EndpointPattern::port>("port", kMaybe<kPortNumber>).not_null(),
+    // Unlike with Text, an empty string is kept: problems_of reports it.
+    key<&EndpointPattern::path>("path", kMaybe<kAnyText>).not_null(),
     key<&EndpointPattern::methods>("methods", kMethods).not_null(),
     key<&EndpointPattern::headers>("headers", kConditions).not_null(),
     key<&EndpointPattern::query>("query", kConditions).not_null(),

@@ -4,7 +4,6 @@
 
 #include "lib/policy/types.hpp"
 
-#include <limits>
 #include <type_traits>
 
 namespace httpretry::policy_file {
@@ -143,6 +142,9 @@ constexpr Object<F> type_of(const Shape& shape) {
 }
 template <const auto& values, class F>
 inline constexpr auto kTypeOf = type_of<F>(values);
+// The type of an optional member.
+template <const auto& inner>
+inline constexpr Optional<std::remove_cvref_t<decltype(inner)>> kMaybe(inner);
 
 // The key of a member with these values.
 template <const auto& values, auto Member, auto... Inner>

@@ -103,7 +103,6 @@ OrderedJson write_rate(const RatePolicy& policy) {
 constexpr Number<double> kPartOfSends(policy::kPartsOfSends);
 constexpr Custom<RatePolicy> kRateLimit(read_rate, write_rate);
 constexpr Word<GuardScope> kPlainScope{Words(kPlainScopes)};  // without credentials
-constexpr Optional kPauseScope(kPlainScope);
 constexpr Word<bool> kQuota{Words(kQuotas, kOtherQuotas)};
 constexpr Word<Limiter> kLimiter{Words(kLimiters, kOtherLimiters)};
 constexpr Word<ConcurrencyPolicy::Order> kOrder{Words(kOrders, kOtherOrders)};
@@ -112,7 +111,7 @@ constexpr Word<bool> kPreset{Words(kPresetNames, kOtherPresets)};
 constexpr Key kPauseKeys[] = {
     key<&PausePolicy::max>("max", kLimitOverZero),
     key_of<kResumes, &PausePolicy::resume>("resume"),
-    key<&PausePolicy::scope>("scope", kPauseScope),
+    key<&PausePolicy::scope>("scope", kMaybe<kPlainScope>),
     loader_key("quota", kQuota),
 };
 

@@ -132,7 +132,6 @@ bool is_element(std::string_view text) {
 }
 
 constexpr Custom<StatusSet> kStatuses(parse_statuses, print_statuses);
-constexpr Optional kAnyStatuses(kStatuses);
 constexpr Custom<std::uint8_t> kTransports(parse_transports, print_transports);
 constexpr Number<int> kCount(unlimited_range());
 constexpr Optional kPolls(kCount, "unlimited");
@@ -162,7 +161,7 @@ constexpr List kValues(kValue, "an array of values",
                        "an empty list fits nothing; left out, being there is enough");
 
 constexpr Key kRuleKeys[] = {
-    key<&ErrorRule::status>("status", kAnyStatuses).not_null(),
+    key<&ErrorRule::status>("status", kMaybe<kStatuses>).not_null(),
     whole_key("json", kSelector<ErrorRule::Source::Json, kPointer>).not_null(),
     whole_key("header", kSelector<ErrorRule::Source::Header, kHeader>).not_null(),
     whole_key("xml", kSelector<ErrorRule::Source::Xml, kElement>).not_null(),

@@ -101,20 +101,15 @@ constexpr Custom<Name> kEndpointName([](const JsonNode& json, Name& name, Proble
 });
 
 constexpr Number<int> kCount(1, 1000);
-constexpr Optional kAttempts(kCount);
-constexpr Optional kMaybeWaits(kWaits);
 constexpr Word<Reason> kReason{Words::up_to(Reason::Canceled)};
-constexpr Optional kMaybeReason(kReason);
-constexpr Optional kMaybeStatus(kStatus);
-constexpr Optional kSuccess(kFlag);
 
 constexpr Key kExpectKeys[] = {
     key<&PolicyTest::Expected::endpoint>("endpoint", kEndpointName).not_null(),
-    key<&PolicyTest::Expected::attempts>("attempts", kAttempts).not_null(),
-    key<&PolicyTest::Expected::waits>("waits", kMaybeWaits).not_null(),
-    key<&PolicyTest::Expected::reason>("reason", kMaybeReason).not_null(),
-    key<&PolicyTest::Expected::status>("status", kMaybeStatus).not_null(),
-    key<&PolicyTest::Expected::success>("success", kSuccess).not_null(),
+    key<&PolicyTest::Expected::attempts>("attempts", kMaybe<kCount>).not_null(),
+    key<&PolicyTest::Expected::waits>("waits", kMaybe<kWaits>).not_null(),
+    key<&PolicyTest::Expected::reason>("reason", kMaybe<kReason>).not_null(),
+    key<&PolicyTest::Expected::status>("status", kMaybe<kStatus>).not_null(),
+    key<&PolicyTest::Expected::success>("success", kMaybe<kFlag>).not_null(),
 };
 
 template <class T, const Shape& shape>

@@ -124,16 +124,14 @@ bool read_mix(const JsonNode& json, std::vector<Distribution::Part>& parts, Prob
 }
 
 constexpr Number<double> kFactor(0, 1e6);
-constexpr Optional kOptionalShare(kShare);
-constexpr Optional kOptionalFactor(kFactor);
 constexpr Number<int> kStatus(400, 599);
 
 constexpr Key kTriggerKeys[] = {
     key<&Trigger::at>("at", kDuration).needed().not_null(),
     key<&Trigger::lasts>("for", kDurationOverZero).needed().not_null(),
-    key<&Trigger::capacity>("capacity", kOptionalShare),
-    key<&Trigger::fail>("fail", kOptionalShare),
-    key<&Trigger::load>("load", kOptionalFactor),
+    key<&Trigger::capacity>("capacity", kMaybe<kShare>),
+    key<&Trigger::fail>("fail", kMaybe<kShare>),
+    key<&Trigger::load>("load", kMaybe<kFactor>),
     key<&Trigger::status>("status", kStatus),
     key<&Trigger::retry_after>("retry_after", kDuration),
 };
