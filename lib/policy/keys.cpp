@@ -22,6 +22,7 @@ constexpr std::string_view kBudgetKinds[] = {"", "tokens", "ratio", "grpc", "con
 constexpr std::string_view kScopes[] = {"host", "endpoint", "policy"};
 constexpr std::string_view kElapsedRules[] = {"include_wait", "before_wait", "clip_wait"};
 constexpr std::string_view kRepeats[] = {"safe", "always", "never", "refused"};
+constexpr std::string_view kPriorities[] = {"high", "normal", "low"};
 constexpr std::string_view kCombines[] = {"max", "server", "own", "grow"};
 constexpr std::string_view kOverMax[] = {"stop", "clamp"};
 
@@ -121,7 +122,7 @@ constexpr Key kPolicyKeys[] = {
     key_of<kRate, &RetryPolicy::guards, &GuardPolicy::rate>("rate"),
     key_of<kConcurrency, &RetryPolicy::guards, &GuardPolicy::concurrency>("concurrency"),
     key_of<kBreaker, &RetryPolicy::guards, &GuardPolicy::breaker>("breaker"),
-    key<&RetryPolicy::guards, &GuardPolicy::priority>("priority", kPriority),
+    key_of<kPriorities, &RetryPolicy::guards, &GuardPolicy::priority>("priority"),
     key_of<kHedge, &RetryPolicy::hedge>("hedge"),
 };
 

@@ -170,7 +170,6 @@ extern const Shape kRate;
 extern const Shape kConcurrency;
 extern const Shape kBreaker;
 extern const Shape kHedge;
-extern const Word<Priority> kPriority;
 
 extern const Text kHeader;  // a header's name
 

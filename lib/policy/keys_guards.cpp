@@ -21,7 +21,6 @@ constexpr std::string_view kPlainScopes[] = {"host", "endpoint", "policy"};
 constexpr std::string_view kResumes[] = {"ramp", "all"};
 constexpr std::string_view kQuotas[] = {"react"};
 constexpr std::string_view kOtherQuotas[] = {"pace"};
-constexpr std::string_view kPriorities[] = {"high", "normal", "low"};
 constexpr std::string_view kLimiters[] = {"fixed", "aimd"};
 constexpr std::string_view kOtherLimiters[] = {"gradient", "vegas"};
 constexpr std::string_view kOrders[] = {"fifo", "lifo"};
@@ -232,8 +231,6 @@ constexpr Key kHedgeKeys[] = {
 
 }  // namespace
 
-constinit const Word<Priority> kPriority{Words(kPriorities)};
-
 constinit const Shape kPause{.name = "pause", .keys = kPauseKeys};
 constinit const Shape kRate{.name = "rate", .keys = kRateKeys, .whole = true};
 constinit const Shape kConcurrency{.name = "concurrency",
@@ -248,11 +245,9 @@ constinit const Shape kBreaker{
     .keys = kBreakerKeys,
     .kinds = Words(kBreakers),
     .base = []() -> const JsonNode& {
-      static const auto* const tree = [] {
-        const BreakerPolicy policy;
-        auto open_for = write_object(policy_file::kBackoff, &policy.open_for);
-        return tree_of({{"kind", "ratio"}, {"open_for", std::move(open_for)}});
-      }();
+      static const BreakerPolicy policy;
+      static const auto* const tree =
+          tree_of({{"kind", "ratio"}, {"open_for", write_object(kBackoff, &policy.open_for)}});
       return *tree->root;
     },
     .preset = breaker_preset};

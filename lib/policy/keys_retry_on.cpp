@@ -212,10 +212,8 @@ constexpr Key kPendingKeys[] = {
 };
 constexpr Shape kPending{
     .name = "pending", .keys = kPendingKeys, .whole = true, .base = []() -> const JsonNode& {
-      static const auto* const tree = [] {
-        const PendingRule rule;
-        return tree_of({{"backoff", write_object(kBackoff, &rule.backoff)}});
-      }();
+      static const PendingRule rule;
+      static const auto* const tree = tree_of({{"backoff", write_object(kBackoff, &rule.backoff)}});
       return *tree->root;
     }};
 

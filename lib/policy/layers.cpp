@@ -217,10 +217,8 @@ void lay_preset_over(Layered& below, const JsonNode& preset, const LayerOrigin& 
 }
 
 const Layered& built_in() {
-  static const auto* const tree = [] {
-    const RetryPolicy policy;
-    return tree_of(write_object(kPolicy, &policy));
-  }();
+  static const RetryPolicy policy;
+  static const auto* const tree = tree_of(write_object(kPolicy, &policy));
   static const auto* const standard = [] {
     auto* const layered = new Layered;
     lay_over(*layered, *tree->root, kPolicy, built_in_origin());

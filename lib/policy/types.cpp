@@ -3,7 +3,6 @@
 #include "lib/http/text.hpp"
 
 #include <httpretry/http/headers.hpp>
-#include <httpretry/retry/decide.hpp>
 
 #include <algorithm>
 #include <array>
@@ -46,6 +45,7 @@ std::optional<Duration> amount(std::uint64_t whole, std::string_view fraction, D
   return static_cast<Duration::rep>(whole) * unit + Duration(static_cast<Duration::rep>(part));
 }
 
+constexpr Text kMethod("a method");
 constexpr const char* kNoDuration =
     R"(is not a duration: write it like "250ms", "1.5s" or "1h30m")";
 
@@ -216,10 +216,6 @@ constinit const Custom<std::string> kAnyText(
       return expect(json, JsonType::String, "a string", problems);
     },
     [](const std::string& text) { return OrderedJson(text); });
-
-namespace {
-constexpr Text kMethod("a method");
-}
 
 constinit const List<Text> kMethods(kMethod, "an array of methods",
                                     "an empty list fits nothing; left out, it is every method");
