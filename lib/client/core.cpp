@@ -209,9 +209,7 @@ Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* le
   try {
     if (lent != nullptr) {
       *lent = pool_.lend();
-      RunsOn where{lent->get(), transport_of(lent->get())};
-      where.watches_end = true;
-      return where;
+      return RunsOn{lent->get(), transport_of(lent->get()), true};
     }
     const std::lock_guard lock(mutex_);  // so the call is counted before the loop can be closed
     if (closed_ && under_way_.drains()) return drained();
@@ -225,9 +223,7 @@ Result<RunsOn> ClientCore::find_loop(const Request* request, LoopPool::Lease* le
     }
     auto& background = choose_loop(origin);
     auto* const loop = &background.loop();
-    RunsOn where{loop, transport_of(loop), background.count_call(origin)};
-    where.watches_end = true;
-    return where;
+    return RunsOn{loop, transport_of(loop), true, background.count_call(origin)};
   } catch (const std::system_error& cause) {  // a loop needs descriptors and a thread
     return not_begun(Errc::LocalShortage, "the call cannot begin: " + std::string(cause.what()) +
                                               hint_at_limit(cause.code().value()));

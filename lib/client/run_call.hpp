@@ -92,11 +92,11 @@ class UntilNothingLeft {
 struct RunsOn {
   Scheduler* scheduler = nullptr;
   Transport* transport = nullptr;
+  bool watches_end = false;           // Call::State::watches_end
   BackgroundLoop::CallCount count{};  // of nothing where no background loop runs it
   // With the stop of the call's token, where that is not the user's.
   std::unique_ptr<EitherStop> either_stop{};
   UnderWay::Ticket ticket{};
-  bool watches_end = false;  // Call::State::watches_end
 };
 
 // What a client keeps for its calls.

@@ -204,19 +204,6 @@ OrderedJson Text::print(const std::string& value) const {
   return value.empty() ? OrderedJson() : OrderedJson(value);
 }
 
-constinit const Custom<bool> kFlag(
-    [](const JsonNode& json, bool& on, Problems& problems) {
-      on = json.boolean;
-      return expect(json, JsonType::Boolean, "true or false", problems);
-    },
-    [](const bool& on) { return OrderedJson(on); });
-constinit const Custom<std::string> kAnyText(
-    [](const JsonNode& json, std::string& text, Problems& problems) {
-      text = json.text;
-      return expect(json, JsonType::String, "a string", problems);
-    },
-    [](const std::string& text) { return OrderedJson(text); });
-
 constinit const List<Text> kMethods(kMethod, "an array of methods",
                                     "an empty list fits nothing; left out, it is every method");
 

@@ -215,9 +215,19 @@ class Word final : public TypeOf<Enum> {
 };
 
 // true or false.
-extern HTTPRETRY_API const Custom<bool> kFlag;
+inline constexpr Custom<bool> kFlag(
+    [](const JsonNode& json, bool& on, Problems& problems) {
+      on = json.boolean;
+      return expect(json, JsonNode::Type::Boolean, "true or false", problems);
+    },
+    [](const bool& on) { return OrderedJson(on); });
 // A string, even an empty one.
-extern HTTPRETRY_API const Custom<std::string> kAnyText;
+inline constexpr Custom<std::string> kAnyText(
+    [](const JsonNode& json, std::string& text, Problems& problems) {
+      text = json.text;
+      return expect(json, JsonNode::Type::String, "a string", problems);
+    },
+    [](const std::string& text) { return OrderedJson(text); });
 
 // A string of a certain form; an empty one is left out.
 class HTTPRETRY_API Text final : public TypeOf<std::string> {
