@@ -127,23 +127,21 @@ constexpr Key kTestKeys[] = {
         .not_null(),
 };
 
-std::optional<PolicyTest> read_test(const JsonNode& json, Problems& problems) {
-  PolicyTest test;
-  if (!read_object(json, kTest, &test, "a test", problems)) return std::nullopt;
+bool read_test(const JsonNode& json, PolicyTest& test, Problems& problems) {
+  if (!read_object(json, kTest, &test, "a test", problems)) return false;
   const auto& expected = *json.member("expect");
   if (expected.children.empty()) {
-    problems.error(expected,
-                   "nothing is expected; there are: endpoint, attempts, waits, reason, "
-                   "status, success");
-    return std::nullopt;
+    return refuse(expected, problems,
+                  "nothing is expected; there are: endpoint, attempts, waits, reason, "
+                  "status, success");
   }
   for (const auto* const one : expected.children) {
     test.places.emplace(one->key, problems.place_of(*one));
     if (!test.outcomes.empty() || one->key == "endpoint") continue;
-    problems.error(json, "missing key \"outcomes\": " + quoted_text(one->key) + " is expected");
-    return std::nullopt;
+    return refuse(json, problems,
+                  "missing key \"outcomes\": " + quoted_text(one->key) + " is expected");
   }
-  return test;
+  return true;
 }
 
 }  // namespace
@@ -161,16 +159,16 @@ std::vector<PolicyTest> read_tests(const JsonNode& tests, const PolicySet::Data&
   for (const auto& entry : data.entries) names.push_back(entry.resolved.endpoint);
   std::vector<PolicyTest> all;
   for (const auto* const json : tests.children) {
-    auto test = read_test(*json, problems);
-    if (!test) continue;
-    const auto endpoint = test->expected.endpoint.value_or("");
+    PolicyTest test;
+    if (!read_test(*json, test, problems)) continue;
+    const auto endpoint = test.expected.endpoint.value_or("");
     const auto known = std::find(names.begin(), names.end(), endpoint) != names.end();
     if (entries_known && !endpoint.empty() && !known) {
       const auto& name = *json->member("expect")->member("endpoint");
       problems.error(name,
                      "there is no entry " + described(name) + problems.suggestion(endpoint, names));
     }
-    all.push_back(*std::move(test));
+    all.push_back(std::move(test));
   }
   return all;
 }

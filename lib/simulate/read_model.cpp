@@ -37,25 +37,25 @@ constexpr Custom<ServerModel::Reject> kReject(read_reject);
 
 using Layers = std::vector<std::optional<PolicySet>>;
 
-bool read_layer(const JsonNode& json, Layers& layers, Problems& problems) {
+Result<PolicySet> policies_in(const JsonNode& json) {
   if (json.is(JsonType::Object)) {
-    auto read = parse_policies(R"({"version":1,"default":)" + compact(json) + "}", "the policy");
-    if (!read) problems.error(json, read.error().message);
-    if (read) layers.emplace_back(*std::move(read));
-    return read.has_value();
+    return parse_policies(R"({"version":1,"default":)" + compact(json) + "}", "the policy");
   }
-  if (!expect(json, JsonType::String, "a preset, a policy file or a policy", problems))
-    return false;
-  if (json.text.ends_with(".json")) {
-    auto read = PolicySet::load(std::string(json.text));
-    if (!read) problems.error(json, read.error().message);
-    if (read) layers.emplace_back(*std::move(read));
-    return read.has_value();
-  }
+  if (json.text.ends_with(".json")) return PolicySet::load(std::string(json.text));
   auto preset = resolve_preset(json.text);
-  if (!preset) problems.error(json, preset.error().message);
-  if (preset) layers.emplace_back(PolicySet(*std::move(preset)));
-  return preset.has_value();
+  if (!preset) return std::move(preset).error();
+  return PolicySet(*std::move(preset));
+}
+
+bool read_layer(const JsonNode& json, Layers& layers, Problems& problems) {
+  if (!json.is(JsonType::Object) &&
+      !expect(json, JsonType::String, "a preset, a policy file or a policy", problems)) {
+    return false;
+  }
+  auto policies = policies_in(json);
+  if (!policies) return refuse(json, problems, policies.error().message);
+  layers.emplace_back(*std::move(policies));
+  return true;
 }
 
 bool read_layers(const JsonNode& json, Layers& layers, Problems& problems) {
