@@ -268,7 +268,8 @@ Result<PolicySet> with_settings(const PolicySet& set,
   if (const auto* const extends = layer.find("extends")) {
     problems.error(*extends, "a setting lies over every policy; it cannot extend one");
   }
-  Overlay overlay{problems, tree, layer, {std::string(origin)}, preset_of(layer, problems)};
+  Overlay overlay{
+      problems, tree, layer, {std::string(origin), false, nullptr}, preset_of(layer, problems)};
   auto data = std::make_shared<PolicySet::Data>(set.data());
   overlay.lay(data->fallback);
   for (auto& policy : data->policies) overlay.lay(policy);
