@@ -37,6 +37,12 @@ HTTPRETRY_API void append_hex(std::string& out, unsigned char byte);
   return text;
 }
 
+// Takes `c` off the front of `text`, and returns whether it was there.
+constexpr bool take(std::string_view& text, char c) {
+  const bool found = text.starts_with(c);
+  if (found) text.remove_prefix(1);
+  return found;
+}
 // Takes what is before the first `separator` off the front of `text`, and the separator with it;
 // all of `text` if it contains none.
 HTTPRETRY_API std::string_view take_until(std::string_view& text, char separator);

@@ -29,12 +29,6 @@ struct Date {
 };
 
 // Each of these takes what it reads from the front of `text`.
-bool take(std::string_view& text, char c) {
-  if (!text.starts_with(c)) return false;
-  text.remove_prefix(1);
-  return true;
-}
-
 bool take_digits(std::string_view& text, std::size_t count, int& value) {
   const auto digits = text.substr(0, count);
   const auto number = to_number<unsigned short>(digits);

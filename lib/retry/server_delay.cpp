@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace httpretry {
 namespace {
@@ -111,13 +112,7 @@ bool nothing_remains(ServerDelaySource source, const Headers& headers) {
   return is_zero(headers.get(name).value_or("0"));
 }
 
-// The next three take what they find from the front of a header of RFC 9651.
-bool take(std::string_view& text, char c) {
-  if (!text.starts_with(c)) return false;
-  text.remove_prefix(1);
-  return true;
-}
-
+// The next four take what they find from the front of a header of RFC 9651.
 std::string_view take_run(std::string_view& text, std::string_view allowed) {
   const auto run = text.substr(0, text.find_first_not_of(allowed));
   text.remove_prefix(run.size());
@@ -139,98 +134,84 @@ std::optional<std::string_view> take_value(std::string_view& text) {
   return run.empty() ? std::nullopt : std::optional(run);
 }
 
-std::string_view take_key(std::string_view& text) {
-  return take_run(text, "abcdefghijklmnopqrstuvwxyz0123456789_-.*");
-}
-
-// "=value"; "?1" (true) where there is none.
-std::optional<std::string_view> take_value_of_key(std::string_view& text) {
-  return take(text, '=') ? take_value(text) : std::optional<std::string_view>("?1");
-}
-
-// What a RateLimit header says of one limit.
-struct RateLimit {
-  bool used_up = true;
-  std::optional<Duration> reset_after;
-
-  // False where the value is malformed.
-  bool set(std::string_view key, std::string_view value) {
-    if (key == "r" || key == "remaining") used_up = is_zero(value);
-    const bool reset = key == "t" || key == "reset";
-    if (reset) reset_after = whole_number(value, 1s);
-    return !reset || reset_after;
-  }
-  [[nodiscard]] std::optional<Duration> wait() const {
-    return used_up ? reset_after : std::nullopt;
-  }
+// An item of a list, `"burst";r=0;t=30`, or an entry of a dictionary, `reset=30`.
+struct Item {
+  std::string_view name;
+  std::string_view value;  // of an entry
+  std::vector<Item> parameters;
 };
 
-// ";key=value" as often as it comes. `set` says whether it can read the value of a key.
-template <typename Set>
-bool take_parameters(std::string_view& text, const Set& set) {
-  while (take(text, ';')) {
-    take_run(text, " \t");
-    const auto key = take_key(text);
-    const auto value = take_value_of_key(text);
-    if (key.empty() || !value || !set(key, *value)) return false;
-  }
-  take_run(text, " \t");
-  return true;
+// Reads the name of an item of a list.
+bool take_name(std::string_view& text, Item& item) {
+  const auto name = take_value(text);
+  item.name = name.value_or("");
+  return name.has_value();
 }
 
-// What `"name";q=100;qu="content-bytes", "other";q=5` says that the limit counts; empty where it
-// does not say, or where the text is no such list.
-std::optional<std::string_view> unit_of(std::string_view limit, std::string_view text) {
-  std::optional<std::string_view> unit;
+// Reads "key=value", or a key alone, whose value is "?1" (true).
+bool take_entry(std::string_view& text, Item& entry) {
+  entry.name = take_run(text, "abcdefghijklmnopqrstuvwxyz0123456789_-.*");
+  const auto value = take(text, '=') ? take_value(text) : std::optional<std::string_view>("?1");
+  entry.value = value.value_or("");
+  return !entry.name.empty() && value;
+}
+
+// Returns the items of a list (`take_item` is take_name) or of a dictionary (take_entry). Empty if
+// the text is malformed.
+std::vector<Item> items_of(std::string_view text, bool (*take_item)(std::string_view&, Item&)) {
+  std::vector<Item> items;
   do {
     take_run(text, " \t");
-    const auto name = take_value(text);
-    const auto set = [&](std::string_view key, std::string_view value) {
-      if (key == "qu" && name == limit) unit = value;
-      return true;
-    };
-    if (!name || !take_parameters(text, set)) return std::nullopt;
+    auto& item = items.emplace_back();
+    if (!take_item(text, item)) return {};
+    while (take(text, ';')) {
+      take_run(text, " \t");
+      if (!take_entry(text, item.parameters.emplace_back())) return {};
+    }
+    take_run(text, " \t");
   } while (take(text, ','));
-  return text.empty() ? unit : std::nullopt;
+  return text.empty() ? items : std::vector<Item>();
 }
 
-// Bytes, for one, say nothing about when the next request may come.
+// Returns whether the policies of a response, `"name";q=100;qu="content-bytes"`, let the limit
+// count requests. Bytes, for example, say nothing about when the next request may come.
 bool counts_requests(std::string_view limit, const Headers& headers) {
   for (const auto header : headers) {
     if (!equal_ignoring_case(header.name, "ratelimit-policy")) continue;
-    if (unit_of(limit, header.value).value_or("requests") != "requests") return false;
+    std::string_view unit = "requests";
+    for (const auto& policy : items_of(header.value, take_name)) {
+      for (const auto& [key, value, none] : policy.parameters) {
+        if (policy.name == limit && key == "qu") unit = value;
+      }
+    }
+    if (unit != "requests") return false;
   }
   return true;
 }
 
-// The longest wait among the limits of `"name";r=0;t=30, "other";r=5;t=60` that are used up; empty
-// where none is, or where the text is no such list.
-std::optional<Duration> longest_wait(std::string_view text, const Headers& headers) {
+// Returns the longest wait among the limits that are used up. Empty if no limit is, or if the time
+// of one is malformed.
+std::optional<Duration> longest_wait(const std::vector<Item>& limits, const Headers& headers) {
   std::optional<Duration> longest;
-  do {
-    RateLimit limit;
-    take_run(text, " \t");
-    const auto name = take_value(text);
-    const auto set = [&](auto key, auto value) { return limit.set(key, value); };
-    if (!name || !take_parameters(text, set)) return std::nullopt;
-    if (limit.wait() && counts_requests(*name, headers)) longest = std::max(longest, limit.wait());
-  } while (take(text, ','));
-  return text.empty() ? longest : std::nullopt;
+  for (const auto& limit : limits) {
+    bool used_up = true;
+    std::optional<Duration> wait;
+    for (const auto& [key, value, none] : limit.parameters) {
+      if (key == "r" || key == "remaining") used_up = is_zero(value);
+      if (key != "t" && key != "reset") continue;
+      wait = whole_number(value, 1s);
+      if (!wait) return std::nullopt;
+    }
+    if (used_up && wait && counts_requests(limit.name, headers)) longest = std::max(longest, wait);
+  }
+  return longest;
 }
 
-// The wait of `limit=2, remaining=0, reset=3`, as up to draft 7. Empty where the limit is not used
-// up, or where the text is no such dictionary.
-std::optional<Duration> wait_of_dictionary(std::string_view text) {
-  RateLimit limit;
-  const auto describes_the_limit = [](auto /*key*/, auto /*value*/) { return true; };
-  do {
-    take_run(text, " \t");
-    const auto key = take_key(text);
-    const auto value = take_value_of_key(text);
-    if (key.empty() || !value || !limit.set(key, *value)) return std::nullopt;
-    if (!take_parameters(text, describes_the_limit)) return std::nullopt;
-  } while (take(text, ','));
-  return text.empty() ? limit.wait() : std::nullopt;
+// Reads `limit=2, remaining=0, reset=3`, as up to draft 7, or `"name";r=0;t=30, "other";r=5;t=60`.
+std::optional<Duration> rate_limit(std::string_view text, const Headers& headers) {
+  const Item only_limit{{}, {}, items_of(text, take_entry)};
+  if (const auto wait = longest_wait({only_limit}, Headers())) return wait;  // it has no policies
+  return longest_wait(items_of(text, take_name), headers);
 }
 
 // The delay that a header asks for; empty where it is malformed or does not count.
@@ -248,8 +229,7 @@ std::optional<ServerDelay> read(ServerDelaySource source, std::string_view text,
       if (throttled && nothing_remains(source, headers)) wait = reset(text, headers, wall_now);
       break;
     case ServerDelaySource::RateLimit:
-      if (throttled) wait = wait_of_dictionary(text);
-      if (throttled && !wait) wait = longest_wait(text, headers);
+      if (throttled) wait = rate_limit(text, headers);
       break;
     case ServerDelaySource::GrpcRetryPushback:
       do_not_retry = text.starts_with('-');
