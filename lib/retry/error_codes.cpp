@@ -88,18 +88,12 @@ class BodyValues {
   }
   [[nodiscard]] bool is_xml() const { return format_ == Source::Xml; }
 
-  // Whether there is none for any of the rules, or the body has another format.
-  bool empty(Source format) {
-    if (format_ != format) return true;
-    if (!values_) values_ = read();
-    return values_->empty();
-  }
-
-  // The first value at `path` for which `fits` holds. nullptr where there is none, or where the
-  // body has another format.
+  // Returns the first value at `path` for which `fits` holds. Returns nullptr if there is none, or
+  // if the body has another format.
   template <class Fits>
   const BodyValue* find(Source format, std::string_view path, Fits fits) {
-    if (empty(format)) return nullptr;
+    if (format_ != format) return nullptr;
+    if (!values_) values_ = read();
     for (const auto& value : *values_) {
       if (value.path == path && fits(value)) return &value;
     }
@@ -197,7 +191,6 @@ std::optional<ServerDelay> retry_info(BodyValues& body) {
 }
 
 std::optional<Verdict> by_codes(std::span<const Codes> rows, BodyValues& body) {
-  if (body.empty(Source::Json)) return std::nullopt;
   for (const auto& row : rows) {
     const auto* value = body.find(Source::Json, row.path, one_of(row.words));
     if (value != nullptr) return Verdict{row.cls, value->text, {}};
