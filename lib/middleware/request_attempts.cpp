@@ -1,6 +1,5 @@
 #include "request_attempts.hpp"
 
-#include "own_budget.hpp"
 #include "send_again.hpp"
 
 #include "lib/flow/call_state.hpp"
@@ -9,6 +8,7 @@
 #include "lib/retry/error_codes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace httpretry {
 namespace {
@@ -19,6 +19,57 @@ bool changes_nothing(const Request& request) {
          method == "QUERY";
 }
 
+// The budget of the user (RetryOptions::budget), for one call.
+class OwnBudget final : public RetryAccount {
+ public:
+  // `rate` has the send rate that counts beside the budget; nullptr if none does. The others must
+  // outlive this.
+  OwnBudget(RetryBudget& budget, const Request& request, std::shared_ptr<RetryAccount> rate)
+      : budget_(budget), request_(request), rate_(std::move(rate)) {}
+
+  Duration take_send(Time now) override { return rate_ ? rate_->take_send(now) : Duration::zero(); }
+  void count_attempt(bool throttled, Time now) override {
+    if (rate_) rate_->count_attempt(throttled, now);
+  }
+  void begin_call(Time /*now*/) override {}
+  RetryPermit end_attempt(BudgetClaim& /*claim*/, const Classified& classified, AfterAttempt next,
+                          Time now) override {
+    RetryPermit permit;
+    permit.allowed = next != AfterAttempt::Retry || budget_.take(request_, classified, now);
+    if (next == AfterAttempt::Stop || !permit.allowed) {
+      settle(classified.cls == Class::Success, now);
+    }
+    return permit;
+  }
+  void cancel(BudgetClaim& /*claim*/, bool paid, Time now) override {
+    if (settled_) return;
+    if (paid) budget_.give_back(request_, now);
+    settle(false, now);
+  }
+  bool take_hedge(BudgetClaim& /*claim*/, Time now) override {
+    Classified beside;
+    beside.cls = Class::Transient;
+    return budget_.take(request_, beside, now);
+  }
+  void give_back_hedge(BudgetClaim& /*claim*/, Time now) override {
+    budget_.give_back(request_, now);
+  }
+  void end_hedge(BudgetClaim& /*claim*/, Time /*now*/) override {}
+  [[nodiscard]] std::optional<std::int64_t> left(Time /*now*/) const override {
+    return std::nullopt;
+  }
+
+ private:
+  void settle(bool success, Time now) {
+    if (!std::exchange(settled_, true)) budget_.settle(request_, success, now);
+  }
+
+  RetryBudget& budget_;
+  const Request& request_;
+  const std::shared_ptr<RetryAccount> rate_;
+  bool settled_ = false;  // or `settle` has thrown
+};
+
 std::shared_ptr<RetryAccount> account_for(const RetryOptions& options, const Request& request,
                                           std::shared_ptr<RetryAccount> shared) {
   if (options.budget == nullptr) return shared;
@@ -27,15 +78,16 @@ std::shared_ptr<RetryAccount> account_for(const RetryOptions& options, const Req
 
 }  // namespace
 
+RetryBudget::~RetryBudget() = default;
+
 RequestAttempts::RequestAttempts(const RetryOptions& options, ChosenPolicy chosen,
-                                 std::shared_ptr<RetryAccount> account, const Request& request,
-                                 Call& call)
+                                 const Request& request, Call& call)
     : options_(options),
       chosen_(std::move(chosen)),
       first_(request),
       call_(call),
-      polls_(PollUrl::make(chosen_.policy(), request, call)),
-      loop_(chosen_.policy(), account_for(options, request, std::move(account)), call.history(),
+      polls_(PollUrl::make(*chosen_.policy, request, call)),
+      loop_(*chosen_.policy, account_for(options, request, chosen_.account), call.history(),
             loop_options()) {}
 
 RetryLoop::Options RequestAttempts::loop_options() const {
@@ -75,7 +127,7 @@ Task<Outcome> RequestAttempts::send(const Next& next) {
 CurrentAttempt RequestAttempts::current_attempt() {
   return {.call = call_,
           .loop = loop_,
-          .policy = chosen_.shared(),
+          .policy = chosen_.policy,
           .resolved = chosen_.resolved,
           .classify = options_.classify,
           .request = request(),
@@ -94,7 +146,7 @@ Task<Outcome> RequestAttempts::pass_on(Call& branch, const Next& next) {
 }
 
 ExchangeLimits RequestAttempts::limits() const {
-  const auto& policy = chosen_.policy();
+  const auto& policy = *chosen_.policy;
   ExchangeLimits limits;
   limits.connect_timeout = policy.connect_timeout;
   limits.response_timeout = policy.response_timeout;
@@ -126,7 +178,7 @@ void RequestAttempts::end(CurrentAttempt& attempt, Outcome& outcome, bool exchan
     if (attempt.passed != nullptr) attempt.passed->hear(request(), call_, attempt, outcome, found);
     if (outcome && found.cls == Class::Pending && polls_ && polls_->find(outcome)) {
       ended.names_url = ended.replayable = true;
-      if (!outcome) found = classify(chosen_.policy(), Observed(outcome, ended.wall_now));
+      if (!outcome) found = classify(*chosen_.policy, Observed(outcome, ended.wall_now));
     }
     step = loop_.end(ended, found, to_string(found.rule));
   }
@@ -189,7 +241,7 @@ void RequestAttempts::hold_back_what_rules_read(CurrentAttempt& attempt) {
   const auto delivery = Delivery::of(request(), call_);
   if (!delivery) return;  // the transport will find the same error, and return it
   const bool all = options_.classify != nullptr;
-  auto which = [policy = chosen_.shared(), all](int status, const Headers& headers) {
+  auto which = [policy = chosen_.policy, all](int status, const Headers& headers) {
     return all || policy::looks_into(policy->retry_on, status, headers);
   };
   auto is_good = [&attempt](const Response& begun) {  // only called while the attempt runs

@@ -11,38 +11,29 @@
 
 #include <memory>
 #include <optional>
-#include <utility>
 
 namespace httpretry {
 
 // The policy of a request.
 struct ChosenPolicy {
-  std::shared_ptr<const ResolvedPolicy> resolved;  // nullptr where the request brought its own
-  // Followed instead of the one in `resolved`; nullptr for the many that do not have it.
-  std::unique_ptr<const std::shared_ptr<const RetryPolicy>> own;
-  void set_own(std::shared_ptr<const RetryPolicy> policy) {
-    own = std::make_unique<const std::shared_ptr<const RetryPolicy>>(std::move(policy));
-  }
+  std::shared_ptr<const ResolvedPolicy> resolved;  // nullptr if the request brought its own policy
+  std::shared_ptr<const RetryPolicy> policy;  // differs from that in `resolved` without retries
+  std::shared_ptr<RetryAccount> account;      // nullptr if nothing limits the retries
 
-  [[nodiscard]] const RetryPolicy& policy() const { return *shared(); }
-  [[nodiscard]] const std::shared_ptr<const RetryPolicy>& shared() const {
-    return own ? *own : resolved->policy;
-  }
   // A call that waits holds no response, but for these two: a breaker that holds back retries ends
   // the call with the outcome before, and so does a send rate.
-  [[nodiscard]] bool may_end_with_last() const { return policy().adaptive || only_retries_ask(); }
+  [[nodiscard]] bool may_end_with_last() const { return policy->adaptive || only_retries_ask(); }
   [[nodiscard]] bool only_retries_ask() const {
-    const auto& breaker = policy().guards.breaker;
+    const auto& breaker = policy->guards.breaker;
     return breaker && breaker->applies_to == BreakerPolicy::AppliesTo::Retries;
   }
 };
 
 class RequestAttempts {
  public:
-  // `options`, `request` and `call` must outlive this. `account`: that the request shares with
-  // others; nullptr where there is none.
-  RequestAttempts(const RetryOptions& options, ChosenPolicy chosen,
-                  std::shared_ptr<RetryAccount> account, const Request& request, Call& call);
+  // `options`, `request` and `call` must outlive this.
+  RequestAttempts(const RetryOptions& options, ChosenPolicy chosen, const Request& request,
+                  Call& call);
   RequestAttempts(const RequestAttempts&) = delete;
   RequestAttempts& operator=(const RequestAttempts&) = delete;
 
