@@ -4,7 +4,6 @@
 #include "lib/flow/call_state.hpp"
 #include "lib/http/random.hpp"
 
-#include <array>
 #include <stdexcept>
 
 namespace httpretry {
@@ -45,16 +44,10 @@ MiddlewarePtr default_headers(Headers headers) {
 }
 
 std::string new_idempotency_key() {
-  std::array<unsigned char, 16> bytes{};
-  fill_random(bytes);
-  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0FU) | 0x40U);
-  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3FU) | 0x80U);
-
-  std::string key;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) key.push_back('-');
-    append_hex(key, bytes[i]);
-  }
+  auto key = random_hex(16);
+  key[12] = '4';  // the version
+  key[16] = "89ab"[*hex_value(key[16]) & 3U];
+  for (const auto at : {8U, 13U, 18U, 23U}) key.insert(at, 1, '-');
   return key;
 }
 

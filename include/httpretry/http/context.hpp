@@ -9,41 +9,32 @@
 // Copies share the values, and what is set in one copy later is not in the other.
 #pragma once
 
-#include <httpretry/export.hpp>
-
+#include <map>
 #include <memory>
 #include <typeindex>
 #include <utility>
-#include <vector>
 
 namespace httpretry {
 
-class HTTPRETRY_API Context {
+class Context {
  public:
   // Replaces the value of that type.
   template <class T>
   T& set(T value) {
     auto made = std::make_shared<T>(std::move(value));
-    auto& kept = *made;
-    put(typeid(T), std::move(made));
-    return kept;
+    values_[typeid(T)] = made;
+    return *made;
   }
   // nullptr if there is none.
   template <class T>
   [[nodiscard]] T* get() const {
-    return static_cast<T*>(find(typeid(T)));
+    const auto found = values_.find(typeid(T));
+    return found == values_.end() ? nullptr : static_cast<T*>(found->second.get());
   }
   [[nodiscard]] bool empty() const { return values_.empty(); }
 
  private:
-  struct Value {
-    std::type_index type;
-    std::shared_ptr<void> value;
-  };
-  void put(std::type_index type, std::shared_ptr<void> value);
-  [[nodiscard]] void* find(std::type_index type) const;
-
-  std::vector<Value> values_;
+  std::map<std::type_index, std::shared_ptr<void>> values_;
 };
 
 }  // namespace httpretry
