@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 
@@ -14,63 +13,28 @@ Credentials::Credentials(Scheme how, std::string name, std::string secret)
 
 namespace {
 
-// Shared by several handles. A handle that changes it takes a copy first, unless it is the only
-// one.
-struct Shared {
-  Shared() = default;
-  Shared(const Shared& /*other*/) {}
-  Shared& operator=(const Shared&) = delete;
-  std::atomic<int> owners = 1;
-};
-
-template <class T>
-T* retain(T* shared) {
-  if (shared != nullptr) shared->owners.fetch_add(1, std::memory_order_relaxed);
-  return shared;
-}
-
-template <class T>
-void release_one(T* shared) {
-  if (shared != nullptr && shared->owners.fetch_sub(1, std::memory_order_acq_rel) == 1)
-    delete shared;
-}
-
-template <class T>
-T& own(T*& shared) {
-  if (shared->owners.load(std::memory_order_acquire) != 1) {
-    auto* mine = new T(*shared);
-    release_one(std::exchange(shared, mine));
-  }
-  return *shared;
-}
-
-// The usual ones are shared by all requests.
-std::shared_ptr<const std::string> checked_method(std::string method) {
-  static const std::array<std::string, 6> kUsual{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"};
-  const auto* const usual = std::find(kUsual.begin(), kUsual.end(), method);
-  if (usual != kUsual.end()) return {std::shared_ptr<const std::string>(), usual};
-  if (!valid_header_name(method)) {
-    throw std::invalid_argument(
-        "a request method must be a token of RFC 9110, such as GET or PROPFIND");
-  }
-  return std::make_shared<const std::string>(std::move(method));
+std::string checked_method(std::string method) {
+  if (valid_header_name(method)) return method;
+  throw std::invalid_argument(
+      "a request method must be a token of RFC 9110, such as GET or PROPFIND");
 }
 
 }  // namespace
 
-struct Request::Text : Shared {
-  Text(std::shared_ptr<const std::string> method_, std::string url_)
-      : method(std::move(method_)), url(std::move(url_)) {}
-  Text(const Text& other)
-      : Shared(other),
-        method(other.method),
+// Shared by several handles. A handle that changes it takes a copy first, unless it is the only
+// one.
+struct Request::Data {
+  Data(std::string method_, std::string url_) : method(std::move(method_)), url(std::move(url_)) {}
+  Data(const Data& other)
+      : method(other.method),
         url(other.url),
         headers(other.headers),
         body(other.body),
+        options(other.options),
         parsed(other.is_parsed.load(std::memory_order_acquire) ? other.parsed : std::nullopt),
         is_parsed(parsed.has_value()) {}
-  Text& operator=(const Text&) = delete;
-  ~Text() = default;
+  Data& operator=(const Data&) = delete;
+  ~Data() = default;
 
   const Result<Url>& parsed_url() const {
     if (!is_parsed.load(std::memory_order_acquire)) {
@@ -87,10 +51,12 @@ struct Request::Text : Shared {
     is_parsed = false;
   }
 
-  std::shared_ptr<const std::string> method;
+  std::atomic<int> owners = 1;
+  std::string method;
   std::string url;
   Headers headers;
   Body body;
+  detail::HeapOptional<RequestOptions> options;  // empty for the many requests with the defaults
 
  private:
   mutable std::mutex parsing;
@@ -98,12 +64,8 @@ struct Request::Text : Shared {
   mutable std::atomic<bool> is_parsed = false;
 };
 
-struct Request::Options : Shared {
-  RequestOptions value;
-};
-
 Request::Request(std::string method, std::string url)
-    : text_(new Text(checked_method(std::move(method)), std::move(url))) {}
+    : data_(new Data(checked_method(std::move(method)), std::move(url))) {}
 
 Request Request::get(std::string url) { return {"GET", std::move(url)}; }
 Request Request::head(std::string url) { return {"HEAD", std::move(url)}; }
@@ -118,31 +80,37 @@ Request Request::patch(std::string url, Body body) {
   return Request("PATCH", std::move(url)).set_body(std::move(body));
 }
 
-Request::Request(const Request& other) noexcept
-    : text_(retain(other.text_)), options_(retain(other.options_)) {}
+Request::Request(const Request& other) noexcept : data_(other.data_) {
+  if (data_ != nullptr) data_->owners.fetch_add(1, std::memory_order_relaxed);
+}
 Request& Request::operator=(const Request& other) noexcept { return *this = Request(other); }
 Request& Request::operator=(Request&& other) noexcept {
-  std::swap(text_, other.text_);
-  std::swap(options_, other.options_);
+  std::swap(data_, other.data_);
   return *this;
 }
 void Request::release() noexcept {
-  release_one(text_);
-  release_one(options_);
+  if (data_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete data_;
 }
 
-const std::string& Request::method() const { return *text_->method; }
-const std::string& Request::url() const { return text_->url; }
-const Headers& Request::headers() const { return text_->headers; }
-const Body& Request::body() const { return text_->body; }
+const std::string& Request::method() const { return data_->method; }
+const std::string& Request::url() const { return data_->url; }
+const Headers& Request::headers() const { return data_->headers; }
+const Body& Request::body() const { return data_->body; }
 const RequestOptions& Request::options() const {
   static const RequestOptions defaults;
-  return options_ == nullptr ? defaults : options_->value;
+  return data_->options ? *data_->options : defaults;
 }
 
-const Result<Url>& Request::parsed_url() const { return text_->parsed_url(); }
+const Result<Url>& Request::parsed_url() const { return data_->parsed_url(); }
 
-Request::Text& Request::edit() { return own(text_); }
+Request::Data& Request::edit() {
+  if (data_->owners.load(std::memory_order_acquire) != 1) {
+    auto* const mine = new Data(*data_);
+    release();
+    data_ = mine;
+  }
+  return *data_;
+}
 
 Request& Request::set_method(std::string method) {
   auto checked = checked_method(std::move(method));
@@ -176,8 +144,9 @@ Request& Request::set_form(const Form& form) {
   return set_header("Content-Type", form.content_type()).set_body(form.body());
 }
 RequestOptions& Request::edit_options() {
-  if (options_ == nullptr) options_ = new Options;
-  return own(options_).value;
+  auto& options = edit().options;
+  if (!options) options = detail::HeapOptional<RequestOptions>(std::in_place);
+  return *options;
 }
 
 bool Request::repeatable() const {

@@ -1,5 +1,5 @@
-// Request: method, URL, headers, body and options. A handle of two pointers to shared data that is
-// copied on write: copying is cheap, and a middleware that changes its copy changes no other.
+// Request: method, URL, headers, body and options. A handle to shared data that is copied on
+// write: copying is cheap, and a middleware that changes its copy changes no other.
 //
 //   auto request = Request::post("https://api.example.com/v1/orders", R"({"sku": 7})")
 //                      .set_header("Content-Type", "application/json");
@@ -145,13 +145,11 @@ class HTTPRETRY_API Request {
 
   Request(const Request& other) noexcept;
   // A moved-from Request may only be assigned or destroyed.
-  Request(Request&& other) noexcept
-      : text_(std::exchange(other.text_, nullptr)),
-        options_(std::exchange(other.options_, nullptr)) {}
+  Request(Request&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
   Request& operator=(const Request& other) noexcept;
   Request& operator=(Request&& other) noexcept;
   ~Request() {
-    if (text_ != nullptr) release();
+    if (data_ != nullptr) release();
   }
 
   [[nodiscard]] const std::string& method() const;
@@ -182,12 +180,10 @@ class HTTPRETRY_API Request {
   [[nodiscard]] bool repeatable() const;
 
  private:
-  struct Text;     // everything that is sent
-  struct Options;  // nullptr for the many requests that have the defaults
-  Text& edit();
+  struct Data;
+  Data& edit();
   void release() noexcept;
-  Text* text_;  // nullptr: moved from
-  Options* options_ = nullptr;
+  Data* data_;  // nullptr: moved from
 };
 
 }  // namespace httpretry
