@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace httpretry {
 
@@ -38,8 +39,9 @@ namespace {
 struct Unit {
   Duration length;
   const char* name;
+  Duration next;  // the length of the next unit
 };
-constexpr std::array kUnits{Unit{1ms, "ms"}, Unit{1s, "s"}, Unit{1min, "min"}};
+constexpr Unit kUnits[] = {{1ms, "ms", 1s}, {1s, "s", 1min}, {1min, "min", kForever}};
 
 // How many decimals three digits leave; no more than a nanosecond has.
 int decimals_of(Duration duration, Duration unit) {
@@ -58,16 +60,11 @@ Duration rounded(Duration duration, Duration unit, int decimals) {
 }
 
 std::string digits_text(Duration duration, Duration unit) {
-  auto text = std::to_string(duration / unit);
-  auto rest = duration % unit;
-  const auto decimals = decimals_of(duration, unit);
-  if (decimals > 0) text += '.';
-  for (int i = 0; i < decimals; ++i) {
-    rest *= 10;
-    text += static_cast<char>('0' + rest / unit);
-    rest %= unit;
-  }
-  return text;
+  std::array<char, 32> text{};
+  const auto number = static_cast<double>(duration.count()) / static_cast<double>(unit.count());
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number,
+                                     std::chars_format::fixed, decimals_of(duration, unit))
+                           .ptr};
 }
 
 }  // namespace
@@ -77,16 +74,13 @@ std::string duration_text(Duration duration) {
   if (duration == kForever) return "unlimited";
   if (duration == 0ns) return "0 s";
   if (duration < 0ns) return "-" + duration_text(-std::max(duration, 2ns - kForever));
-  for (std::size_t i = 0; i + 1 < kUnits.size(); ++i) {
-    const auto [unit, name] = kUnits[i];
-    const auto next = kUnits[i + 1].length;
+  for (const auto& [unit, name, next] : kUnits) {
     if (duration >= next) continue;
     const auto shown = rounded(duration, unit, decimals_of(duration, unit));
     if (shown < next) return digits_text(shown, unit) + " " + name;
     duration = next;  // 999.9 ms is "1.00 s"
   }
-  const auto [unit, name] = kUnits.back();
-  return digits_text(rounded(duration, unit, decimals_of(duration, unit)), unit) + " " + name;
+  return {};  // not reached: the last unit has no next one
 }
 
 }  // namespace httpretry
