@@ -40,11 +40,7 @@ inline std::string random_hex(std::size_t count) {
 // Uniform in [0, 1), from a generator of this thread with a seed from the system. The default for
 // ClientOptions::random.
 inline double random_number() {
-  thread_local std::mt19937_64 generator{[] {
-    std::random_device device;
-    std::seed_seq seed{device(), device(), device(), device()};
-    return std::mt19937_64(seed);
-  }()};
+  thread_local std::mt19937_64 generator(random_bits());
   return static_cast<double>(generator() >> 11U) * 0x1.0p-53;
 }
 

@@ -19,33 +19,29 @@ std::string list(const std::vector<std::string>& words) {
   return text;
 }
 
+void add_once(std::vector<std::string>& to, std::string text) {
+  if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(std::move(text));
+}
+
 class Finder {
  public:
   explicit Finder(const HasStage& has) : has_(has) {}
 
-  // `whose`: a function that names the policy.
-  template <class Whose>
-  void look_at(const RetryPolicy& policy, const Whose& whose) {
+  // `whose`: "the policy of the request". Allocates nothing if the policy needs no stage.
+  void look_at(const RetryPolicy& policy, std::string_view whose) {
     const auto& guards = policy.guards;
-    const bool pauses = guards.pause.enabled && guards.pause != PausePolicy();
-    if (!pauses && !guards.has_limits() && !policy.hedge) return;
     std::vector<std::string> settings;
-    const auto look = [&](bool set, std::string_view setting, std::string_view stage) {
+    const auto look = [&](bool set, const char* setting, const char* stage) {
       if (!set || has_(stage)) return;
       settings.emplace_back(setting);
-      const auto call = std::string(stage) + "()";
-      if (std::find(stages_.begin(), stages_.end(), call) == stages_.end()) stages_.push_back(call);
+      add_once(stages_, std::string(stage) + "()");
     };
     look(policy.hedge.has_value(), "hedge", "hedge");
-    look(pauses, "pause", "guards");
+    look(guards.pause.enabled && guards.pause != PausePolicy(), "pause", "guards");
     look(guards.rate.has_value(), "rate", "guards");
     look(guards.concurrency.has_value(), "concurrency", "guards");
     look(guards.breaker.has_value(), "breaker", "guards");
-    if (settings.empty()) return;
-    auto found = list(settings) + " of " + whose();
-    if (std::find(found_.begin(), found_.end(), found) == found_.end()) {
-      found_.push_back(std::move(found));
-    }
+    if (!settings.empty()) add_once(found_, (list(settings) + " of ").append(whose));
   }
 
   [[nodiscard]] std::string text() const {
@@ -75,17 +71,16 @@ std::string name_of(const ResolvedPolicy& resolved) {
 std::string missing_stages(const PolicySet& policies, const HasStage& has) {
   const auto& data = policies.data();
   Finder finder(has);
-  const auto look_at = [&](const ResolvedPolicy& resolved) {
-    finder.look_at(*resolved.policy, [&] { return name_of(resolved); });
-  };
-  look_at(data.fallback);
-  for (const auto& entry : data.entries) look_at(entry.resolved);
+  finder.look_at(*data.fallback.policy, name_of(data.fallback));
+  for (const auto& entry : data.entries) {
+    finder.look_at(*entry.resolved.policy, name_of(entry.resolved));
+  }
   return finder.text();
 }
 
 std::string missing_stages(const RetryPolicy& policy, const HasStage& has) {
   Finder finder(has);
-  finder.look_at(policy, [] { return std::string("the policy of the request"); });
+  finder.look_at(policy, "the policy of the request");
   return finder.text();
 }
 

@@ -8,11 +8,8 @@
 #include <cstdio>
 
 namespace httpretry {
-namespace {
 
 using namespace std::chrono_literals;
-
-}  // namespace
 
 StatusSet::StatusSet(std::initializer_list<int> statuses) {
   for (const auto status : statuses) add(status);
