@@ -243,7 +243,7 @@ end
 return sum
 )lua"};
 
-// As SendRate::update and SendRate::acquire (lib/retry/send_rate.cpp), in seconds.
+// As SendRate::update and SendRate::acquire (lib/retry/budget.cpp), in seconds.
 const Script kSendRate = {HTTPRETRY_NOW R"lua(
 local ended, throttled, wanted = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local seconds = now / 1000000

@@ -1,5 +1,7 @@
 #include <httpretry/http/response.hpp>
 
+#include <cstdio>
+#include <cstdlib>
 #include <ostream>
 
 namespace httpretry {
@@ -94,5 +96,21 @@ Response require_success(Outcome outcome) {
   error.history = std::move(outcome->history);
   throw Failure(std::move(error));
 }
+
+void detail::misuse(const char* what) noexcept {
+  std::fprintf(stderr, "httpretry: %s\n", what);
+  std::abort();
+}
+
+void detail::no_value(const Error* error) noexcept {
+  if (error == nullptr) misuse("a Result was used after it was moved from");
+  std::fprintf(stderr,
+               "httpretry: a Result without a value was read with * or ->; test it first, or use "
+               "value(), which throws; its error is: %s\n",
+               error->message.c_str());
+  std::abort();
+}
+
+void detail::no_error() noexcept { misuse("error() was called on a Result that has no error"); }
 
 }  // namespace httpretry

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <httpretry/flow/call.hpp>
-#include <httpretry/retry/retry_policy.hpp>
+#include <httpretry/http/request.hpp>
 
 #include <string>
 
@@ -15,9 +14,5 @@ struct SentKey {
   std::string header;       // the header in which the request brought the key; empty if generated
   bool redirected = false;  // the next request with this method is the same one
 };
-
-// Gives a POST or PATCH the idempotency key that the policy asks for, if it has none. A request
-// with a key is repeatable.
-void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call);
 
 }  // namespace httpretry

@@ -10,6 +10,8 @@
 #include "lib/flow/shared_budget.hpp"
 #include "lib/retry/policy_limits.hpp"
 
+#include <httpretry/middleware/builtin.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -27,10 +29,35 @@ std::shared_ptr<const RetryPolicy> without_retries(const RetryPolicy& policy) {
   return once;
 }
 
-PolicySource for_all_requests(RetryPolicy policy) {
-  ResolvedPolicy resolved;
-  resolved.policy = std::make_shared<const RetryPolicy>(std::move(policy));
-  return PolicySet(std::move(resolved));
+// Returns whether the call has sent this request with the key.
+bool is_for(const SentKey& key, const Request& request) {
+  const auto& sent = key.request;
+  if (sent.method() != request.method()) return false;
+  return key.redirected || (sent.url() == request.url() && sent.body().is_same_as(request.body()));
+}
+
+// Gives a POST or PATCH the idempotency key that the policy asks for, if it has none. A request
+// with a key is repeatable.
+void add_idempotency_key(const RetryPolicy& policy, Request& request, const Call& call) {
+  auto* key = call.get<SentKey>();
+  if (key != nullptr && !is_for(*key, request)) key = nullptr;
+  if (key != nullptr) {
+    key->request = request;
+    key->redirected = false;
+  }
+  const auto& name = policy.idempotency_key;
+  if (name.empty()) return;
+  const auto own = request.headers().get(name);
+  if (request.method() == "POST" || request.method() == "PATCH") {
+    if (own || key == nullptr) {
+      auto value = own ? std::string(*own) : new_idempotency_key();
+      key = &call.set(SentKey{request, std::move(value), own ? name : std::string()});
+    }
+    if (!own) request.set_header(name, key->value);
+  }
+  if (request.headers().contains(name) && !request.options().repeatable) {
+    request.edit_options().repeatable = true;
+  }
 }
 
 // Returns the key of a budget that all requests with one policy share. A policy without a name is
@@ -241,6 +268,10 @@ MiddlewarePtr retry(PolicySet policies) { return retry(PolicySource(std::move(po
 MiddlewarePtr retry(Result<PolicySet> loaded) { return retry(std::move(loaded).value()); }
 MiddlewarePtr retry(Result<PolicySource> watched) { return retry(std::move(watched).value()); }
 
-MiddlewarePtr retry(RetryPolicy policy) { return retry(for_all_requests(std::move(policy))); }
+MiddlewarePtr retry(RetryPolicy policy) {
+  ResolvedPolicy for_all_requests;
+  for_all_requests.policy = std::make_shared<const RetryPolicy>(std::move(policy));
+  return retry(PolicySet(std::move(for_all_requests)));
+}
 
 }  // namespace httpretry

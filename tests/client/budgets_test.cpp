@@ -1,5 +1,5 @@
 #include "lib/flow/shared_budget.hpp"
-#include "lib/retry/retry_claim.hpp"
+#include "lib/retry/retry_loop.hpp"
 
 #include "policies.hpp"
 
