@@ -25,49 +25,36 @@ constexpr std::string_view kAwsThrottle =
 constexpr std::string_view kAwsTransient =
     "RequestTimeout RequestTimeoutException InternalError InternalFailure ServiceUnavailable "
     "IDPCommunicationError";
-constexpr std::string_view kGooglePermanent =
-    "dailyLimitExceeded dailyLimitExceededUnreg quotaExceeded storageQuotaExceeded "
-    "insufficientPermissions accessNotConfigured authError domainPolicy";
-constexpr std::string_view kGoogleThrottle =
-    "rateLimitExceeded userRateLimitExceeded sharingRateLimitExceeded jobRateLimitExceeded "
-    "RATE_LIMIT_EXCEEDED";
-constexpr std::string_view kGoogleTransient = "backendError internalError";
 
-// Where the families' codes are in a body.
-constexpr std::string_view kAwsCode = "/code";
-constexpr std::string_view kAwsType = "/__type";
+// Each of these classes has a list of words. A permanent reason goes before the others: the quota
+// is gone, whatever the rate is.
+constexpr std::array kWordClasses = {Class::Permanent, Class::Throttle, Class::Transient};
+using Words = std::array<std::string_view, kWordClasses.size()>;
+constexpr Words kGoogleWords = {
+    "dailyLimitExceeded dailyLimitExceededUnreg quotaExceeded storageQuotaExceeded "
+    "insufficientPermissions accessNotConfigured authError domainPolicy",
+    "rateLimitExceeded userRateLimitExceeded sharingRateLimitExceeded jobRateLimitExceeded "
+    "RATE_LIMIT_EXCEEDED",
+    "backendError internalError"};
+// What the words at a JSON pointer mean.
+struct Codes {
+  Family family;
+  JsonPointer path;
+  Words words;
+};
+constexpr Codes kCodes[] = {
+    {Family::Google, "/error/errors/*/reason", kGoogleWords},
+    {Family::Google, "/error/details/*/reason", kGoogleWords},
+    {Family::Google, "/error/status", {"", "RESOURCE_EXHAUSTED", "UNAVAILABLE"}},
+    {Family::Github, "/errors/*/type", {"", "RATE_LIMITED", ""}},  // of GraphQL
+    {Family::Openai, "/error/code", {"insufficient_quota", "", ""}},
+    {Family::Openai, "/error/type", {"insufficient_quota", "", ""}}};
+// What else is read from a body.
+constexpr std::string_view kAwsJson[] = {"/code", "/__type"};
 constexpr std::string_view kAwsXml[] = {"/ErrorResponse/Error/Code", "/Error/Code",
                                         "/Response/Errors/Error/Code"};
-constexpr std::string_view kGoogleReason = "/error/errors/*/reason";
-constexpr std::string_view kGoogleDetail = "/error/details/*/reason";
 constexpr std::string_view kGoogleDelay = "/error/details/*/retryDelay";
-constexpr std::string_view kGoogleStatus = "/error/status";
 constexpr std::string_view kGithubMessage = "/message";
-constexpr std::string_view kGithubType = "/errors/*/type";  // of GraphQL
-constexpr std::string_view kOpenaiCode = "/error/code";
-constexpr std::string_view kOpenaiType = "/error/type";
-constexpr JsonPointer kJson[] = {kAwsCode,     kAwsType,      kGoogleReason,  kGoogleDetail,
-                                 kGoogleDelay, kGoogleStatus, kGithubMessage, kGithubType,
-                                 kOpenaiCode,  kOpenaiType};
-
-// What codes at a path mean. The first row that matches counts.
-struct Codes {
-  std::string_view path;
-  std::string_view words;
-  Class cls;
-};
-// A permanent reason goes before the others: the quota is gone, whatever the rate is.
-constexpr Codes kGoogle[] = {{kGoogleReason, kGooglePermanent, Class::Permanent},
-                             {kGoogleReason, kGoogleThrottle, Class::Throttle},
-                             {kGoogleReason, kGoogleTransient, Class::Transient},
-                             {kGoogleDetail, kGooglePermanent, Class::Permanent},
-                             {kGoogleDetail, kGoogleThrottle, Class::Throttle},
-                             {kGoogleDetail, kGoogleTransient, Class::Transient},
-                             {kGoogleStatus, "RESOURCE_EXHAUSTED", Class::Throttle},
-                             {kGoogleStatus, "UNAVAILABLE", Class::Transient}};
-constexpr Codes kGithub[] = {{kGithubType, "RATE_LIMITED", Class::Throttle}};
-constexpr Codes kOpenai[] = {{kOpenaiCode, "insufficient_quota", Class::Permanent},
-                             {kOpenaiType, "insufficient_quota", Class::Permanent}};
 
 // What a rule says about a response.
 struct Verdict {
@@ -102,18 +89,18 @@ class BodyValues {
 
  private:
   [[nodiscard]] std::vector<BodyValue> read() const {
-    std::vector<std::string_view> custom;
+    std::vector<std::string_view> paths;
     for (const auto& rule : retry_on_.error_codes) {
-      if (rule.family == Family::Custom && rule.source == format_) custom.push_back(rule.selector);
+      if (rule.family == Family::Custom && rule.source == format_) paths.push_back(rule.selector);
     }
     if (is_xml()) {
-      custom.insert(custom.begin(), std::begin(kAwsXml), std::end(kAwsXml));
-      return xml_values(body_, custom);
+      paths.insert(paths.end(), std::begin(kAwsXml), std::end(kAwsXml));
+      return xml_values(body_, paths);
     }
-    if (retry_on_.pending) custom.push_back(retry_on_.pending->json);
-    std::vector<JsonPointer> pointers(std::begin(kJson), std::end(kJson));
-    pointers.insert(pointers.end(), custom.begin(), custom.end());
-    return json_values(body_, pointers);
+    if (retry_on_.pending) paths.push_back(retry_on_.pending->json);
+    for (const auto& row : kCodes) paths.push_back(row.path);
+    paths.insert(paths.end(), {kAwsJson[0], kAwsJson[1], kGoogleDelay, kGithubMessage});
+    return json_values(body_, paths);
   }
 
   const RetryOn& retry_on_;
@@ -155,7 +142,7 @@ std::string_view aws_code(const ResponseHead& head, BodyValues& body) {
     return header->substr(0, header->find(';'));
   }
   if (const auto header = head.headers.get("x-amzn-errortype")) return trimmed_type(*header);
-  for (const auto path : {kAwsCode, kAwsType}) {
+  for (const auto path : kAwsJson) {
     const auto* value = body.find(Source::Json, path, is_string);
     if (value != nullptr) return trimmed_type(value->text);
   }
@@ -190,17 +177,19 @@ std::optional<ServerDelay> retry_info(BodyValues& body) {
   return delay;
 }
 
-std::optional<Verdict> by_codes(std::span<const Codes> rows, BodyValues& body) {
-  for (const auto& row : rows) {
-    const auto* value = body.find(Source::Json, row.path, one_of(row.words));
-    if (value != nullptr) return Verdict{row.cls, value->text, {}};
+std::optional<Verdict> by_codes(Family family, BodyValues& body) {
+  for (const auto& row : kCodes) {
+    for (std::size_t i = 0; row.family == family && i < kWordClasses.size(); ++i) {
+      const auto* value = body.find(Source::Json, row.path, one_of(row.words[i]));
+      if (value != nullptr) return Verdict{kWordClasses[i], value->text, {}};
+    }
   }
   return std::nullopt;
 }
 
 std::optional<Verdict> google(const ResponseHead& head, BodyValues& body) {
   if (head.status < 400) return std::nullopt;
-  auto verdict = by_codes(kGoogle, body);
+  auto verdict = by_codes(Family::Google, body);
   if (verdict) verdict->server_delay = retry_info(body);
   return verdict;
 }
@@ -209,7 +198,7 @@ std::optional<Verdict> github(const ResponseHead& head, BodyValues& body) {
   if (head.status != 200 && head.status != 403 && head.status != 429) return std::nullopt;
   const auto used_up = head.headers.get("x-ratelimit-remaining") == "0";
   if (head.status == 200) {
-    return used_up ? by_codes(kGithub, body) : std::nullopt;  // GraphQL: always 200
+    return used_up ? by_codes(Family::Github, body) : std::nullopt;  // GraphQL: always 200
   }
   // A 429 needs no rule of GitHub's, and any server may send it.
   constexpr std::array kRetryAfter = {ServerDelaySource::RetryAfter};
@@ -241,7 +230,7 @@ std::optional<Verdict> by_header(const ResponseHead& head, std::string_view name
 
 std::optional<Verdict> openai(const ResponseHead& head, BodyValues& body) {
   if (auto verdict = by_header(head, "x-should-retry")) return verdict;
-  return head.status < 400 ? std::nullopt : by_codes(kOpenai, body);
+  return head.status < 400 ? std::nullopt : by_codes(Family::Openai, body);
 }
 
 std::optional<Verdict> custom(const ErrorRule& rule, const ResponseHead& head, BodyValues& body) {
