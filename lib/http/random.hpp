@@ -5,35 +5,28 @@
 
 #include <sys/random.h>
 
-#include <array>
-#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <random>
-#include <span>
 #include <system_error>
-#include <vector>
 
 namespace httpretry {
 
-// At most 256 bytes. Throws std::system_error if the system has none.
-inline void fill_random(std::span<unsigned char> bytes) {
-  if (::getentropy(bytes.data(), bytes.size()) == 0) return;
+// Throws std::system_error if the system has no random numbers.
+inline std::uint64_t random_bits() {
+  std::uint64_t bits = 0;
+  if (::getentropy(&bits, sizeof bits) == 0) return bits;
   throw std::system_error(errno, std::generic_category(), "getentropy");
 }
 
-inline std::uint64_t random_bits() {
-  std::array<unsigned char, sizeof(std::uint64_t)> bytes{};
-  fill_random(bytes);
-  return std::bit_cast<std::uint64_t>(bytes);
-}
-
-// Two digits for each byte.
+// Returns `count` random bytes, as two digits each.
 inline std::string random_hex(std::size_t count) {
-  std::vector<unsigned char> bytes(count);
-  fill_random(bytes);
   std::string text;
-  for (const auto byte : bytes) append_hex(text, byte);
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < count; ++i, bits >>= 8U) {
+    if (i % sizeof bits == 0) bits = random_bits();
+    append_hex(text, static_cast<unsigned char>(bits));
+  }
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include "named_url.hpp"
 
 #include "lib/flow/call_state.hpp"
+#include "lib/http/text.hpp"
 #include "lib/retry/origins.hpp"
 
 #include <algorithm>
@@ -12,15 +13,14 @@
 namespace httpretry {
 namespace {
 
-// What a header says of the body, or of the resource that the first request was for.
+// Returns whether a header is about the body, or about the resource that the first request was for.
 bool belongs_to_first(std::string_view name, const RetryPolicy& policy) {
-  for (const std::string_view beginning : {"content-", "if-"}) {
-    if (equal_ignoring_case(name.substr(0, beginning.size()), beginning)) return true;
-  }
-  for (const auto* known : {"Expect", "Idempotency-Key", "Range", "Trailer", "Transfer-Encoding"}) {
-    if (equal_ignoring_case(name, known)) return true;
-  }
-  return equal_ignoring_case(name, policy.idempotency_key);
+  constexpr std::string_view kKnown[] = {"expect", "idempotency-key", "range", "trailer",
+                                         "transfer-encoding"};
+  const auto lower = to_lower(name);
+  return lower.starts_with("content-") || lower.starts_with("if-") ||
+         std::ranges::find(kKnown, lower) != std::end(kKnown) ||
+         equal_ignoring_case(name, policy.idempotency_key);
 }
 
 void make_get(Request& request, const RetryPolicy& policy) {
@@ -34,8 +34,8 @@ void make_get(Request& request, const RetryPolicy& policy) {
 }
 
 bool is_listed(const PendingRule& rule, const Url& url) {
-  return std::any_of(rule.origins.begin(), rule.origins.end(),
-                     [&](const std::string& each) { return policy::fits_origin(each, url); });
+  return std::ranges::any_of(rule.origins,
+                             [&](auto& each) { return policy::fits_origin(each, url); });
 }
 
 // Kept in the context of a call.

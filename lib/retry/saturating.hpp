@@ -33,10 +33,7 @@ Duration between(Point from, Point to) {
 // For amounts of at least 0.
 inline Duration times(std::uint64_t count, Duration unit) {
   Duration::rep product = 0;
-  if (count > static_cast<std::uint64_t>(kForever.count())) return kForever;
-  const auto overflow =
-      __builtin_mul_overflow(static_cast<Duration::rep>(count), unit.count(), &product);
-  return overflow ? kForever : Duration(product);
+  return __builtin_mul_overflow(count, unit.count(), &product) ? kForever : Duration(product);
 }
 
 // The next multiple of `unit`; 0 for negative waits.
