@@ -19,8 +19,8 @@
 
 #include <httpretry/flow/detail/promise.hpp>
 
+#include <atomic>
 #include <coroutine>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -68,7 +68,7 @@ class [[nodiscard]] Task {
     }
     T await_resume() const { return handle_.promise().take(); }
 
-   protected:
+   private:
     Handle handle_;
   };
   Awaiter operator co_await() const& noexcept { return Awaiter(handle_); }
@@ -80,32 +80,77 @@ class [[nodiscard]] Task {
  private:
   friend promise_type;
   friend struct detail::TaskAccess;
-  // Awaits a task that was started before.
-  class Join final : public Awaiter {
-   public:
-    using Awaiter::Awaiter;
-    [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> awaiter) const {
-      this->handle_.promise().set_awaiter(awaiter);
-      return this->handle_.promise().arrives_first();
-    }
-  };
   explicit Task(Handle handle) noexcept : handle_(handle) {}
   Handle handle_;
 };
 
 namespace detail {
 
-// For `when_all`: starts a task before it is awaited.
+// Awaits the end of a task that was started before, and leaves its value in it.
+class Join {
+ public:
+  explicit Join(PromiseBase& promise) noexcept : promise_(promise) {}
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> awaiter) const noexcept {
+    promise_.set_awaiter(awaiter);
+    return promise_.arrives_first();
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  PromiseBase& promise_;
+};
+
 struct TaskAccess {
   template <class T>
   static void start(const Task<T>& task) {
     task.handle_.resume();
   }
   template <class T>
-  static auto join(const Task<T>& task) {
-    return typename Task<T>::Join(task.handle_);
+  static Join join(const Task<T>& task) {
+    return Join(task.handle_.promise());
+  }
+  // After its end: moves the value out, or rethrows what the task threw.
+  template <class T>
+  static T take(const Task<T>& task) {
+    return task.handle_.promise().take();
   }
 };
+
+// Starts all of the tasks, and continues when the last of them has ended.
+template <class T>
+Task<> run_all(const std::vector<Task<T>>& tasks) {
+  for (const auto& task : tasks) TaskAccess::start(task);
+  for (const auto& task : tasks) {
+    const auto join = TaskAccess::join(task);
+    co_await join;
+  }
+}
+
+// A task that was started for a thread that waits for its end.
+template <class T>
+class Running {
+ public:
+  [[nodiscard]] const std::atomic<bool>& done() const { return done_; }
+  T take() { return TaskAccess::take(*task_); }
+
+ private:
+  template <class U>
+  friend Detached run_into(std::shared_ptr<Running<U>> running, Task<U> task);
+  std::optional<Task<T>> task_;
+  std::atomic<bool> done_ = false;
+};
+
+// Starts the task. Shared, because the thread may give up before it is done.
+template <class T>
+Detached run_into(std::shared_ptr<Running<T>> running, Task<T> task) {
+  running->task_.emplace(std::move(task));
+  TaskAccess::start(*running->task_);
+  const auto join = TaskAccess::join(*running->task_);
+  co_await join;
+  running->done_.store(true, std::memory_order_release);
+  running->done_.notify_one();
+}
 
 }  // namespace detail
 
@@ -136,34 +181,16 @@ template <class T>
 requires(!std::is_void_v<T>) Task<std::vector<T>> when_all(std::vector<Task<T>> tasks) {
   std::vector<T> values;
   values.reserve(tasks.size());
-  for (const auto& task : tasks) detail::TaskAccess::start(task);
-
-  std::exception_ptr thrown;
-  for (const auto& task : tasks) {
-    try {
-      const auto join = detail::TaskAccess::join(task);
-      T value = co_await join;
-      values.push_back(std::move(value));
-    } catch (...) {
-      if (!thrown) thrown = std::current_exception();
-    }
-  }
-  if (thrown) std::rethrow_exception(thrown);
+  const auto all = detail::run_all(tasks);
+  co_await all;
+  for (const auto& task : tasks) values.push_back(detail::TaskAccess::take(task));
   co_return values;
 }
 
 inline Task<> when_all(std::vector<Task<>> tasks) {
-  for (const auto& task : tasks) detail::TaskAccess::start(task);
-  std::exception_ptr thrown;
-  for (const auto& task : tasks) {
-    try {
-      const auto join = detail::TaskAccess::join(task);
-      co_await join;
-    } catch (...) {
-      if (!thrown) thrown = std::current_exception();
-    }
-  }
-  if (thrown) std::rethrow_exception(thrown);
+  const auto all = detail::run_all(tasks);
+  co_await all;
+  for (const auto& task : tasks) detail::TaskAccess::take(task);
 }
 
 namespace detail {

@@ -7,10 +7,8 @@
 #include <concepts>
 #include <coroutine>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 namespace httpretry {
@@ -126,40 +124,6 @@ struct Detached {
     void unhandled_exception() const noexcept { std::terminate(); }
   };
 };
-
-// A task that was started for a thread that waits for its end.
-template <class T>
-class Running {
- public:
-  [[nodiscard]] const std::atomic<bool>& done() const { return done_; }
-  T take() {
-    if (thrown_) std::rethrow_exception(thrown_);
-    if constexpr (!std::is_void_v<T>) return *std::move(value_);
-  }
-
- private:
-  template <class U>
-  friend Detached run_into(std::shared_ptr<Running<U>> running, Task<U> task);
-  std::conditional_t<std::is_void_v<T>, std::optional<bool>, std::optional<T>> value_;
-  std::exception_ptr thrown_;
-  std::atomic<bool> done_ = false;
-};
-
-// Starts the task. Shared, because the thread may give up before it is done.
-template <class T>
-Detached run_into(std::shared_ptr<Running<T>> running, Task<T> task) {
-  try {
-    if constexpr (std::is_void_v<T>) {
-      co_await task;
-    } else {
-      running->value_.emplace(co_await task);
-    }
-  } catch (...) {
-    running->thrown_ = std::current_exception();
-  }
-  running->done_.store(true, std::memory_order_release);
-  running->done_.notify_one();
-}
 
 }  // namespace detail
 }  // namespace httpretry
