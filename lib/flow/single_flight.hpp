@@ -29,7 +29,7 @@ class SingleFlight {
       bool leads = false;
       const auto flight = board(leads);
       if (leads) {
-        const EndGuard guard(*this, *flight);
+        const EndGuard guard(*flight);
         Result<T> result = co_await fetch(call);
         const ReturnTo loop(call.scheduler());
         co_await loop;
@@ -50,30 +50,19 @@ class SingleFlight {
  private:
   struct Flight final : detail::Event {
     std::optional<Result<T>> result;  // empty if the call that fetched ended first
-    using Event::happen;
   };
   // Ends the flight, also if the coroutine that leads is destroyed.
-  class EndGuard {
-   public:
-    EndGuard(SingleFlight& owner, Flight& flight) : owner_(owner), flight_(flight) {}
-    ~EndGuard() {
-      {
-        const std::lock_guard lock(owner_.mutex_);
-        owner_.current_.reset();
-      }
-      flight_.happen();
-    }
+  struct EndGuard {
+    explicit EndGuard(Flight& its) : flight(its) {}
+    ~EndGuard() { flight.happen(); }
     EndGuard(const EndGuard&) = delete;
     EndGuard& operator=(const EndGuard&) = delete;
-
-   private:
-    SingleFlight& owner_;
-    Flight& flight_;
+    Flight& flight;
   };
 
   std::shared_ptr<Flight> board(bool& leads) {
     const std::lock_guard lock(mutex_);
-    leads = current_ == nullptr;
+    leads = current_ == nullptr || current_->happened();
     if (leads) current_ = std::make_shared<Flight>();
     return current_;
   }
