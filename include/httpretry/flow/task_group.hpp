@@ -71,12 +71,6 @@ class HTTPRETRY_API JoinedGroup final : public TaskGroup {
   [[nodiscard]] Task<> join();
 };
 
-// Requests the stop of a group.
-struct CancelGroup {
-  std::stop_source group;
-  void operator()() { group.request_stop(); }
-};
-
 }  // namespace detail
 
 // `body(TaskGroup&)` is a coroutine, a Task<T>; run_group gives its value. It is kept until all
@@ -87,8 +81,8 @@ std::invoke_result_t<Body&, TaskGroup&> run_group(Body body,
                                                   std::stop_token stop = std::stop_token()) {
   using T = typename detail::ValueOfTask<std::invoke_result_t<Body&, TaskGroup&>>::type;
   std::stop_source source;
-  const std::stop_callback<detail::CancelGroup> forward(std::move(stop),
-                                                        detail::CancelGroup{source});
+  const auto cancel = [source]() mutable { source.request_stop(); };
+  const std::stop_callback forward(std::move(stop), cancel);
   std::optional<detail::ValueOrNothing<T>> value;
   detail::JoinedGroup group(source);
   group.begin(detail::keep(body(group), value));
