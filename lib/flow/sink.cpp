@@ -23,44 +23,29 @@ Error sink_threw(const std::exception_ptr& thrown) {
   return error;
 }
 
-// Opens writers of type W, which share one function.
-template <class W, class Take>
-class FunctionSink final : public Sink {
- public:
-  explicit FunctionSink(Take take) : take_(std::make_shared<const Take>(std::move(take))) {}
-  Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
-    return std::unique_ptr<BodyWriter>(std::make_unique<W>(take_));
-  }
-
- private:
-  std::shared_ptr<const Take> take_;
-};
-
 using TakeBytes = std::function<bool(std::string_view)>;
 using detail::AwaitBytes;
 
+// The function that gets the body: one of the two is set.
+struct Taker {
+  TakeBytes take;
+  AwaitBytes await;
+};
+
 class FunctionWriter final : public BodyWriter {
  public:
-  explicit FunctionWriter(std::shared_ptr<const TakeBytes> take) : take_(std::move(take)) {}
+  explicit FunctionWriter(std::shared_ptr<const Taker> taker) : taker_(std::move(taker)) {}
+
   Result<Wish> write(std::string_view bytes) override {
+    if (taker_->await) {
+      waiting_.append(bytes);
+      return Wish::Pause;
+    }
     try {
-      return (*take_)(bytes) ? Wish::More : Wish::Stop;
+      return taker_->take(bytes) ? Wish::More : Wish::Stop;
     } catch (...) {
       return sink_threw(std::current_exception());
     }
-  }
-
- private:
-  std::shared_ptr<const TakeBytes> take_;
-};
-
-class CoroutineWriter final : public BodyWriter {
- public:
-  explicit CoroutineWriter(std::shared_ptr<const AwaitBytes> take) : take_(std::move(take)) {}
-
-  Result<Wish> write(std::string_view bytes) override {
-    waiting_.append(bytes);
-    return Wish::Pause;
   }
 
   Task<Result<Wish>> drain(Call& call) override {
@@ -68,7 +53,7 @@ class CoroutineWriter final : public BodyWriter {
     std::exception_ptr thrown;
     bool more = false;
     try {
-      const auto task = (*take_)(std::exchange(waiting_, std::string()), call);
+      const auto task = taker_->await(std::exchange(waiting_, std::string()), call);
       more = co_await task;
     } catch (...) {
       thrown = std::current_exception();
@@ -81,18 +66,29 @@ class CoroutineWriter final : public BodyWriter {
   }
 
  private:
-  std::shared_ptr<const AwaitBytes> take_;
-  std::string waiting_;
+  std::shared_ptr<const Taker> taker_;
+  std::string waiting_;  // for the coroutine
+};
+
+class FunctionSink final : public Sink {
+ public:
+  explicit FunctionSink(Taker taker) : taker_(std::make_shared<const Taker>(std::move(taker))) {}
+  Result<std::unique_ptr<BodyWriter>> open(const Request& /*request*/) override {
+    return std::unique_ptr<BodyWriter>(std::make_unique<FunctionWriter>(taker_));
+  }
+
+ private:
+  std::shared_ptr<const Taker> taker_;
 };
 
 }  // namespace
 
 SinkPtr pass_to(TakeBytes take) {
-  return std::make_shared<FunctionSink<FunctionWriter, TakeBytes>>(std::move(take));
+  return std::make_shared<FunctionSink>(Taker{std::move(take), nullptr});
 }
 
 SinkPtr detail::pass_to_coroutine(AwaitBytes take) {
-  return std::make_shared<FunctionSink<CoroutineWriter, AwaitBytes>>(std::move(take));
+  return std::make_shared<FunctionSink>(Taker{nullptr, std::move(take)});
 }
 
 }  // namespace httpretry
