@@ -77,34 +77,24 @@ std::vector<ScopeState> LocalState::states(std::string_view prefix, Time now) co
 
 // A key says what kind it is of, so only one of them has it.
 bool LocalState::reset(std::string_view key, Time now) {
-  if (close_circuit(key, now)) return true;
   return change(now, [&] {
-    auto* const pause = pauses_.find(key);
-    auto* const rate = rates_.find(key);
-    auto* const slots = slots_.find(key);
-    auto* const hedges = hedges_.find(key);
-    if (pause != nullptr) pause->machine.end();
-    if (rate != nullptr) rate->machine = Rate();
-    if (slots != nullptr) slots->machine.forget();
-    if (hedges != nullptr) hedges->reset();
-    return pause != nullptr || rate != nullptr || slots != nullptr || hedges != nullptr;
+    return breakers_.change(key, [](auto& scope) { scope.machine.close(); }) ||
+           pauses_.change(key, [](auto& scope) { scope.machine.end(); }) ||
+           rates_.change(key, [](auto& scope) { scope.machine = Rate(); }) ||
+           slots_.change(key, [](auto& scope) { scope.machine.forget(); }) ||
+           hedges_.change(key, [](HedgeState& hedges) { hedges.reset(); });
   });
 }
 
 bool LocalState::open_circuit(std::string_view key, Time until, Time now) {
   return change(now, [&] {
-    auto* const breaker = breakers_.find(key);
-    if (breaker != nullptr) breaker->machine.open_until(until);
-    return breaker != nullptr;
+    return breakers_.change(key, [&](auto& scope) { scope.machine.open_until(until); });
   });
 }
 
 bool LocalState::close_circuit(std::string_view key, Time now) {
-  return change(now, [&] {
-    auto* const breaker = breakers_.find(key);
-    if (breaker != nullptr) breaker->machine.close();
-    return breaker != nullptr;
-  });
+  return change(now,
+                [&] { return breakers_.change(key, [](auto& scope) { scope.machine.close(); }); });
 }
 
 }  // namespace guard

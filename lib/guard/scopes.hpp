@@ -28,10 +28,12 @@ class Scopes {
     if (scopes_.size() >= room_at_) make_room(now);
     return scopes_.emplace(key, std::make_shared<Scope>()).first->second;
   }
-  // nullptr where there is none.
-  [[nodiscard]] Scope* find(std::string_view key) const {
+  // Calls how(scope) for the scope of that key. Returns false if there is none.
+  template <typename Change>
+  bool change(std::string_view key, const Change& how) const {
     const auto found = scopes_.find(key);
-    return found == scopes_.end() ? nullptr : found->second.get();
+    if (found != scopes_.end()) how(*found->second);
+    return found != scopes_.end();
   }
   // tell(key, scope), for the keys that begin like that.
   template <typename Tell>
