@@ -40,8 +40,6 @@ Duration middle_of(std::size_t bucket) {
 
 // A product such as 0.07 * 100 may be a little off.
 constexpr double kRounding = 1e-9;
-// A quantile is read again when there are so many more samples.
-constexpr std::uint32_t kPartOfSamples = 32;
 
 HedgeDelay delay_of(Duration after, std::uint32_t samples = 0,
                     std::optional<HedgeRefused> refused = {}) {
@@ -143,27 +141,16 @@ void HedgeState::give_back(const HedgePolicy& policy, Time now) {
   if (policy.budget) budget_.give_back(now);
 }
 
-Duration HedgeState::quantile(double q, std::uint32_t count, Time now) {
-  const bool same = read_.quantile == q && count >= read_.count &&
-                    count - read_.count <= count / kPartOfSamples &&
-                    now - read_.when < std::chrono::seconds(1);
-  if (!same || read_.count == 0) {
-    read_ = {q, count, now, sketch_.quantile(q, now).value_or(Duration::zero())};
-  }
-  return read_.value;
-}
-
 HedgeDelay HedgeState::delay(const HedgePolicy& policy, Time now) {
   if (policy.quantile == 0) return delay_of(policy.after);
   const std::lock_guard lock(mutex_);
   const auto count = sketch_.count(now);
+  const auto value = sketch_.quantile(policy.quantile, now).value_or(policy.max);
   if (count < static_cast<std::uint32_t>(policy.min_samples)) {
     if (policy.initial) return delay_of(*policy.initial);
     // Asked when it would go out: by what is known, or at the latest time.
-    const auto guess = count == 0 ? policy.max : *sketch_.quantile(policy.quantile, now);
-    return delay_of(std::clamp(guess, policy.min, policy.max), count, HedgeRefused::Warming);
+    return delay_of(std::clamp(value, policy.min, policy.max), count, HedgeRefused::Warming);
   }
-  const auto value = quantile(policy.quantile, count, now);
   if (value > policy.max) return delay_of(policy.max, count, HedgeRefused::OverRange);
   return delay_of(std::max(value, policy.min), count);
 }
@@ -179,7 +166,6 @@ void HedgeState::reset() {
   budget_ = {};
   throttled_until_ = {};
   last_call_ = {};
-  read_ = {};
 }
 
 ScopeState HedgeState::facts(const std::string& key, Time now) {

@@ -74,22 +74,11 @@ class HedgeState final : public HedgeAccount {
   [[nodiscard]] ScopeState facts(const std::string& key, Time now);
 
  private:
-  // The quantile as it was last read. It is read again when there are more samples by a part.
-  struct Read {
-    double quantile = 0;
-    std::uint32_t count = 0;
-    Time when{};
-    Duration value{};
-  };
-  // With the mutex held.
-  [[nodiscard]] Duration quantile(double q, std::uint32_t count, Time now);
-
   std::mutex mutex_;  // guards the next
   Sketch sketch_;
   HedgeBudget budget_;
   Time throttled_until_{};
   Time last_call_{};
-  Read read_;
 };
 
 // Hedge::from: "fixed", "p95 of 1043 samples", "initial".
