@@ -98,7 +98,7 @@ void Breaker::vote(const BreakerPolicy& policy, const SendGrant& grant, const Se
   window_.add({1, end.failed ? 0U : 1U, end.took > policy.slow_after ? 1U : 0U}, now,
               policy.window);
   in_a_row_ = end.failed ? in_a_row_ + 1 : 0;
-  if (too_many_failed(policy, window_.sum(), in_a_row_)) open(policy, end, now, unit_random);
+  if (too_many_failed(policy, window_.sum(now), in_a_row_)) open(policy, end, now, unit_random);
 }
 
 bool too_many_failed(const BreakerPolicy& policy, const Counts& counts, int in_a_row) {
@@ -123,7 +123,7 @@ void Breaker::open(const BreakerPolicy& policy, const SendEnd& end, Time now, do
   opened.forgets_after = std::max(policy.window, Duration(1));
   if (state_ == Circuit::Closed) {
     opened.openings = std::max(opened.openings - quiet_windows(now), 0);
-    opened.tripped = window_.sum();
+    opened.tripped = window_.sum(now);
     const bool in_a_row = policy.failures > 0 && in_a_row_ >= policy.failures;
     opened.why = in_a_row ? in_a_row_text(in_a_row_) : share_text(policy, opened.tripped);
   } else {

@@ -23,26 +23,6 @@ Counts& Counts::operator+=(const Counts& other) {
   return *this;
 }
 
-Counts& Counts::operator-=(const Counts& other) {
-  all -= other.all;
-  good -= other.good;
-  slow -= other.slow;
-  return *this;
-}
-
-bool Window::SmallCounts::has_room(const Counts& more) const {
-  return more.all <= kMostSmall - all && more.good <= kMostSmall - good &&
-         more.slow <= kMostSmall - slow;
-}
-
-// Where there is room for it.
-Window::SmallCounts& Window::SmallCounts::operator+=(const Counts& more) {
-  all = static_cast<std::uint16_t>(all + more.all);
-  good = static_cast<std::uint16_t>(good + more.good);
-  slow = static_cast<std::uint16_t>(slow + more.slow);
-  return *this;
-}
-
 // The window has nine tenths and the one that `now` is in.
 bool Window::is_over(Time end, Time now) const {
   return now - end >= (kTenths - 1) * length_of_tenth_;
@@ -50,68 +30,57 @@ bool Window::is_over(Time end, Time now) const {
 
 void Window::add(const Counts& more, Time now, Duration length) {
   const auto of_tenth = std::max(length / kTenths, Duration(1));
-  if (of_tenth != length_of_tenth_ && !large_ && end_ != Time::min()) make_large();
+  if (of_tenth != length_of_tenth_ && end_ != Time()) list_all();
   length_of_tenth_ = of_tenth;
-  if (large_) drop_over(now);
-  if (!large_ && now >= end_) begin_tenth(now);
-  if (!large_ && !tenths_.front().has_room(more)) make_large();
-  if (large_ && now >= large_->back().end) large_->push_back({end_of_tenth(now, of_tenth), {}});
-  if (large_) {
-    large_->back().counts += more;
-  } else {
-    tenths_.front() += more;
+  std::erase_if(listed_, [&](const Tenth& one) { return is_over(one.end, now); });
+  if (listed_.empty()) listed_.shrink_to_fit();
+  const auto listed_until = listed_.empty() ? Time() : listed_.back().end;
+  if (now < listed_until && end_ <= listed_until) {
+    listed_.back().counts += more;
+    return;
   }
-  sum_ += more;
+  if (now >= end_) begin_tenth(now);
+  auto& newest = tenths_.front();
+  Counts counts{newest.all, newest.good, newest.slow};
+  counts += more;
+  if (std::max({counts.all, counts.good, counts.slow}) > kMostSmall) {
+    listed_.push_back({end_, counts});
+    newest = {};
+  } else {
+    newest = {static_cast<std::uint16_t>(counts.all), static_cast<std::uint16_t>(counts.good),
+              static_cast<std::uint16_t>(counts.slow)};
+  }
 }
 
 // Drops those that are over then.
 void Window::begin_tenth(Time now) {
   const auto end = end_of_tenth(now, length_of_tenth_);
-  std::int64_t passed = kTenths;
-  if (end_ != Time::min()) {
-    passed = std::min<std::int64_t>(passed, (end - end_) / length_of_tenth_);
-  }
-  const auto first_over = tenths_.end() - passed;
-  for (auto one = first_over; one != tenths_.end(); ++one) sum_ -= Counts(*one);
-  std::move_backward(tenths_.begin(), first_over, tenths_.end());
+  const auto passed = std::min<std::int64_t>((end - end_) / length_of_tenth_, kTenths);
+  std::move_backward(tenths_.begin(), tenths_.end() - passed, tenths_.end());
   std::fill_n(tenths_.begin(), passed, SmallCounts());
   end_ = end;
 }
 
-void Window::make_large() {
-  auto large = std::make_unique<Large>();
-  large->reserve(kTenths);
-  auto end = end_ - (kTenths - 1) * length_of_tenth_;
-  for (auto one = tenths_.rbegin(); one != tenths_.rend(); ++one, end += length_of_tenth_) {
-    large->push_back({end, Counts(*one)});
+// Those that follow have another length.
+void Window::list_all() {
+  end_ -= kTenths * length_of_tenth_;
+  for (auto one = tenths_.rbegin(); one != tenths_.rend(); ++one) {
+    end_ += length_of_tenth_;
+    listed_.push_back({end_, {one->all, one->good, one->slow}});
   }
-  large_ = std::move(large);
-}
-
-// Of a large window, which is small again when nothing is left of it.
-void Window::drop_over(Time now) {
-  auto first = large_->begin();
-  for (; first != large_->end() && is_over(first->end, now); ++first) sum_ -= first->counts;
-  large_->erase(large_->begin(), first);
-  if (!large_->empty()) return;
-  large_.reset();
   tenths_ = {};
-  end_ = Time::min();
+  end_ = {};
 }
 
 Counts Window::sum(Time now) const {
-  auto sum = sum_;
-  if (large_) {
-    for (const auto& one : *large_) {
-      if (!is_over(one.end, now)) break;
-      sum -= one.counts;
-    }
-  } else if (now >= end_ && end_ != Time::min()) {
-    auto end = end_ - (kTenths - 1) * length_of_tenth_;
-    for (auto one = tenths_.rbegin(); one != tenths_.rend() && is_over(end, now); ++one) {
-      sum -= Counts(*one);
-      end += length_of_tenth_;
-    }
+  Counts sum;
+  auto end = end_;
+  for (const auto& one : tenths_) {
+    if (!is_over(end, now)) sum += {one.all, one.good, one.slow};
+    end -= length_of_tenth_;
+  }
+  for (const auto& one : listed_) {
+    if (!is_over(one.end, now)) sum += one.counts;
   }
   return sum;
 }

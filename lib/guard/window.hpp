@@ -1,7 +1,7 @@
 // Window: what was counted in the last seconds. It slides in tenths of its length.
 //
 // A process has a window for each host, so nearly all of them are small: 16 bits for each count, in
-// place. Counts that need more, and tenths of several lengths, are kept in memory of their own.
+// place. Counts that need more, and tenths of an earlier length, are kept in a list.
 #pragma once
 
 #include <httpretry/export.hpp>
@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace httpretry::guard {
@@ -20,7 +19,6 @@ struct Counts {
   std::uint32_t slow = 0;
   [[nodiscard]] std::uint32_t failed() const { return all > good ? all - good : 0; }
   HTTPRETRY_API Counts& operator+=(const Counts& other);
-  Counts& operator-=(const Counts& other);
 };
 
 class Window {
@@ -28,8 +26,6 @@ class Window {
   void add(const Counts& more, Time now, Duration length);
   // By the length that was given last.
   [[nodiscard]] Counts sum(Time now) const;
-  // As it was when something was added last.
-  [[nodiscard]] const Counts& sum() const { return sum_; }
   void clear() { *this = Window(); }
 
  private:
@@ -38,27 +34,21 @@ class Window {
     std::uint16_t all = 0;
     std::uint16_t good = 0;
     std::uint16_t slow = 0;
-    [[nodiscard]] bool has_room(const Counts& more) const;
-    SmallCounts& operator+=(const Counts& more);
-    explicit operator Counts() const { return {all, good, slow}; }
   };
   struct Tenth {
     Time end;
     Counts counts;
   };
-  using Large = std::vector<Tenth>;  // in their order; never empty
 
   [[nodiscard]] bool is_over(Time end, Time now) const;
   void begin_tenth(Time now);
-  void make_large();
-  void drop_over(Time now);
+  void list_all();
 
   Duration length_of_tenth_{};
-  Counts sum_;
   // The newest first. All are of one length, and follow each other.
   std::array<SmallCounts, kTenths> tenths_{};
-  Time end_ = Time::min();        // of the newest; min(): nothing was counted
-  std::unique_ptr<Large> large_;  // instead of these
+  Time end_{};                 // of the newest; the epoch: nothing was counted in them
+  std::vector<Tenth> listed_;  // those that cannot be there; the last has the latest end
 };
 
 }  // namespace httpretry::guard
