@@ -24,12 +24,10 @@ std::string_view Call::origin() const {
 }
 
 Call Call::with(Time deadline, std::stop_token stop) const {
-  Call branch(*state_, std::min(deadline_, deadline), std::move(stop));
-  branch.attempt_ = attempt_;
-  if (attempt_ != 0) branch.limit_ = limit_;
-  branch.current_ = current_;
-  branch.watch_ = watch_;
-  branch.racing_ = racing_;
+  Call branch(*this);
+  branch.deadline_ = std::min(deadline_, deadline);
+  if (attempt_ == 0) branch.limit_ = branch.deadline_;
+  branch.stop_ = std::move(stop);
   return branch;
 }
 

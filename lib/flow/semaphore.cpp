@@ -53,28 +53,21 @@ class Semaphore::Turn final : public detail::Event {
   std::list<Turn*>::iterator place_;
 };
 
-Semaphore::Permit::Permit() = default;
-Semaphore::Permit::Permit(std::unique_ptr<Turn> turn) : turn_(std::move(turn)) {}
-Semaphore::Permit::Permit(Permit&& other) noexcept = default;
-Semaphore::Permit& Semaphore::Permit::operator=(Permit&& other) noexcept = default;
-Semaphore::Permit::~Permit() = default;
-
 Semaphore::Semaphore(std::size_t permits) : state_(std::make_shared<State>(permits)) {}
-Semaphore::~Semaphore() = default;
 
 Task<Semaphore::Permit> Semaphore::acquire(Scheduler& loop, std::stop_token stop) {
   return wait(state_, loop, std::move(stop));
 }
 
 Semaphore::Permit Semaphore::try_acquire() {
-  auto turn = std::make_unique<Turn>(state_);
+  auto turn = std::make_shared<Turn>(state_);
   return turn->happened() ? Permit(std::move(turn)) : Permit();
 }
 
 Task<Semaphore::Permit> Semaphore::wait(std::shared_ptr<State> state, Scheduler& loop,
                                         std::stop_token stop) {
   if (stop.stop_requested()) co_return Permit();
-  auto turn = std::make_unique<Turn>(state);
+  auto turn = std::make_shared<Turn>(state);
   if (!turn->happened()) {
     const ReturnTo there(loop);
     co_await there;

@@ -34,11 +34,9 @@ void SharedState::listen(const std::shared_ptr<const Listener>& listener) {
   const std::lock_guard lock(mutex_);
   std::erase_if(listeners_, [](const auto& one) { return one.expired(); });
   listeners_.push_back(listener);
-  others_.store(static_cast<int>(listeners_.size()) - 1, std::memory_order_relaxed);
 }
 
 void SharedState::tell_changed(Time now, const Listener* except) const {
-  if (except != nullptr && others_.load(std::memory_order_relaxed) == 0) return;
   std::vector<std::shared_ptr<const Listener>> told;
   {
     const std::lock_guard lock(mutex_);

@@ -125,7 +125,7 @@ void Gate::serve(const Lane& lane, Time now) {
 // Only the first of a queue has a timer for the time at which its turn may come.
 void Gate::wake_head(const Lane& lane, Time now) {
   if (lane.queue.empty()) return;
-  const auto& head = lane.head();
+  auto& head = lane.head();
   if (head.wake_ && head.next_look(now) < head.looks_at_) head.wake_->happen();
 }
 

@@ -132,9 +132,8 @@ class Gate::Turn {
   friend class Gate;
   // Everything from here on with the mutex.
   void arrive(Time now);
-  [[nodiscard]] SendAsk ask_at(Time now) const;
   // What holds it back now.
-  [[nodiscard]] Wait held(Time now) const;
+  [[nodiscard]] Wait held(Time now);
   // Takes what it needs, or says what holds it back.
   bool enter(Time now);
   // Why it would wait in vain.
@@ -145,7 +144,7 @@ class Gate::Turn {
   void leave_queue();
   void give_back(const SendEnd* ended, Time now, double chance);
   void look(Time now);
-  [[nodiscard]] Time next_look(Time now) const;
+  [[nodiscard]] Time next_look(Time now);
 
   Gate& gate_;
   Lane* lane_ = nullptr;

@@ -57,19 +57,15 @@ Wait Gate::Turn::why() const {
   return why_;
 }
 
-SendAsk Gate::Turn::ask_at(Time now) const {
-  auto ask = ask_;
-  ask.now = now;
-  return ask;
-}
-
-Wait Gate::Turn::held(Time now) const {
-  const auto answer = lane_->limits->look(ask_at(now));
+Wait Gate::Turn::held(Time now) {
+  ask_.now = now;
+  const auto answer = lane_->limits->look(ask_);
   return {answer.held, answer.until};
 }
 
 bool Gate::Turn::enter(Time now) {
-  grant_ = lane_->limits->enter(ask_at(now), changes_);
+  ask_.now = now;
+  grant_ = lane_->limits->enter(ask_, changes_);
   if (grant_.held != QueuedBy::Nothing) {
     // A circuit that has changed elsewhere, too, is told with its reason.
     auto why = changes_.circuit ? changes_.why : std::exchange(changes_.why, {});
@@ -171,7 +167,7 @@ void Gate::Turn::give_back(const SendEnd* ended, Time now, double chance) {
   gate_.serve(*lane_, now);
 }
 
-Time Gate::Turn::next_look(Time now) const {
+Time Gate::Turn::next_look(Time now) {
   auto next = std::min(limit_, slot_limit_);
   if (&lane_->head() == this) next = std::min(next, held(now).until);
   return next;

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 namespace httpretry {
 
@@ -27,20 +28,18 @@ class HTTPRETRY_API Semaphore {
   // Semaphore.
   class HTTPRETRY_API Permit {
    public:
-    Permit();  // none
-    Permit(Permit&& other) noexcept;
-    Permit& operator=(Permit&& other) noexcept;
-    ~Permit();
+    Permit() = default;  // none
+    Permit(Permit&& other) noexcept = default;
+    Permit& operator=(Permit&& other) noexcept = default;
     explicit operator bool() const { return turn_ != nullptr; }
 
    private:
     friend class Semaphore;
-    explicit Permit(std::unique_ptr<Turn> turn);
-    std::unique_ptr<Turn> turn_;
+    explicit Permit(std::shared_ptr<Turn> turn) : turn_(std::move(turn)) {}
+    std::shared_ptr<Turn> turn_;
   };
 
   explicit Semaphore(std::size_t permits);
-  ~Semaphore();
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
 

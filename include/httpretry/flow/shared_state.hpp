@@ -234,8 +234,7 @@ class HTTPRETRY_API SharedState {
   std::atomic<int> pauses_ = 0;
   std::atomic<std::uint64_t> salt_;
   std::atomic<std::uint64_t> changes_ = 0;
-  std::atomic<int> others_ = 0;  // listeners; with one there is nobody to tell
-  mutable std::mutex mutex_;     // guards the next two
+  mutable std::mutex mutex_;  // guards the next two
   SharedStateChange last_change_;
   std::vector<std::weak_ptr<const Listener>> listeners_;
 };

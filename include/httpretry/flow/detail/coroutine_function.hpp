@@ -2,9 +2,11 @@
 // returned, so a reference or a view that it was given may refer to nothing then.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace httpretry {
 
@@ -25,31 +27,21 @@ inline constexpr bool kIsKept =
     std::is_same_v<std::remove_cv_t<std::remove_reference_t<T>>, Call> ||
     (!std::is_reference_v<T> && !kIsView<std::remove_cv_t<T>>);
 
-// Of a function or of a function object with one operator(). `known` is false for one that is a
-// template, as a lambda with `auto` is.
+// The parameters of a function or of a function object, as std::function finds them. `known` is
+// false for a template, as a lambda with `auto` is.
 template <class F>
 struct Parameters {
   static constexpr bool known = false;
   static constexpr bool kept = false;
 };
-template <class... P>
-struct KnownParameters {
+template <class R, class... P>
+struct Parameters<std::function<R(P...)>> {
   static constexpr bool known = true;
   static constexpr bool kept = (... && kIsKept<P>);
 };
-template <class R, class... P>
-struct Parameters<R (*)(P...)> : KnownParameters<P...> {};
-template <class R, class O, class... P>
-struct Parameters<R (O::*)(P...)> : KnownParameters<P...> {};
-template <class R, class O, class... P>
-struct Parameters<R (O::*)(P...) const> : KnownParameters<P...> {};
-template <class R, class O, class... P>
-struct Parameters<R (O::*)(P...) noexcept> : KnownParameters<P...> {};
-template <class R, class O, class... P>
-struct Parameters<R (O::*)(P...) const noexcept> : KnownParameters<P...> {};
 template <class F>
-requires requires { &F::operator(); }
-struct Parameters<F> : Parameters<decltype(&F::operator())> {};
+requires requires(F f) { std::function(f); }
+struct Parameters<F> : Parameters<decltype(std::function(std::declval<F&>()))> {};
 
 template <class F>
 constexpr void check_coroutine_function() {
